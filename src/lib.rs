@@ -1,0 +1,6 @@
+//! Flambeau runs saved TorchScript models without libtorch, and is a multi-dialect compiler framework.
+//!
+//! The modules stand in reading order, which is also the order of layers: a module may use those above
+//! it and never one below (`tests/tidy` checks it). ARCHITECTURE.md walks through them.
+
+pub mod diag;
