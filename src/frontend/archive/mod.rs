@@ -150,6 +150,13 @@ impl Archive {
         self.pickle("constants")
     }
 
+    /// What a traced model was traced with, one item for each traced method. The tensors have sizes and
+    /// strides, and no elements: PyTorch writes their storages empty.
+    pub fn traced_inputs(&self) -> Result<Option<Pickle>> {
+        let name = "traced_inputs.pkl";
+        self.entry(name).map(|_| self.parse(name)).transpose()
+    }
+
     /// The pickle `stem.pkl`, with every storage that it names found under `stem/` and long enough.
     pub fn pickle(&self, stem: &str) -> Result<Pickle> {
         let name = format!("{stem}.pkl");
