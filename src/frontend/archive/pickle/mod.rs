@@ -6,10 +6,12 @@
 //! Shared values are shared nodes: whoever keeps one value for each [`NodeId`] keeps all aliasing.
 //! This module knows nothing of archives; storages are named by their key.
 
+mod construct;
 mod finish;
 mod globals;
 mod machine;
 mod storage;
+mod tensors;
 
 pub use machine::parse;
 pub use storage::{StorageType, storage_type};
