@@ -8,6 +8,7 @@
 mod debug;
 pub mod limits;
 pub mod pickle;
+pub mod write;
 mod zip;
 
 #[cfg(test)]

@@ -278,7 +278,7 @@ fn widen(extra: &[u8], values: &mut [u64; 3], name: &str) -> Result<()> {
 }
 
 /// A name that is relative, stays inside, and reads the same everywhere.
-fn check_name<'a>(name: &'a [u8], limits: &Limits) -> Result<&'a str> {
+pub(super) fn check_name<'a>(name: &'a [u8], limits: &Limits) -> Result<&'a str> {
     let shown = String::from_utf8_lossy(name.get(..64).unwrap_or(name)).into_owned();
     let refuse =
         |why: &str| Err(Diagnostic::input(format!("an entry of the archive has the name `{shown}`, {why}")));

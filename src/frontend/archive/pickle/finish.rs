@@ -38,7 +38,10 @@ fn post_order(nodes: &[Node], root: NodeId, limits: &Limits) -> Result<Vec<NodeI
     let mut stack = vec![(root, false)];
     while let Some((id, done)) = stack.pop() {
         let (Some(node), Some(mark)) = (nodes.get(id.index()), state.get(id.index()).copied()) else {
-            return Err(Diagnostic::internal("the pickle machine made a reference to no node"));
+            return Err(Diagnostic::input(format!(
+                "the tree refers to the value {}, which it does not have",
+                id.0
+            )));
         };
         if done {
             let mut height = 1;
@@ -68,8 +71,9 @@ fn post_order(nodes: &[Node], root: NodeId, limits: &Limits) -> Result<Vec<NodeI
         let mut cyclic = false;
         node.children(|child| match state.get(child.index()).copied() {
             Some(OPEN) => cyclic = true,
-            Some(NEW) => stack.push((child, false)),
-            _ => {}
+            // A child that does not exist is reported when its turn comes.
+            Some(NEW) | None => stack.push((child, false)),
+            Some(_) => {}
         });
         if cyclic {
             return Err(Diagnostic::input(format!("{} contains itself", node.kind())));

@@ -12,15 +12,20 @@ mod globals;
 mod machine;
 mod storage;
 mod tensors;
+mod write;
 
 pub use machine::parse;
 pub use storage::{StorageType, storage_type};
+pub use write::write;
 
 use std::sync::Arc;
 
+use super::limits::Limits;
+use crate::diag::{Diagnostic, Result};
+
 /// A node of a [`Pickle`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeId(pub(crate) u32);
+pub struct NodeId(pub u32);
 
 impl NodeId {
     /// Its place in the arena.
@@ -103,7 +108,7 @@ pub struct Enum {
 }
 
 /// A run of elements in the archive, which several tensors may share.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StorageRecord {
     /// Name of the entry beside the pickle (`0` for `data/0`).
     pub key: Box<str>,
@@ -157,6 +162,15 @@ pub struct Pickle {
 }
 
 impl Pickle {
+    /// A tree from nodes of the caller's own in any order; it is checked like one that was read.
+    pub fn from_nodes(nodes: Vec<Node>, root: NodeId, limits: &Limits) -> Result<Pickle> {
+        let count = nodes.len();
+        if count > u32::MAX as usize {
+            return Err(Diagnostic::input(format!("{count} values are too many for one pickle")));
+        }
+        finish::finish(nodes, root, limits)
+    }
+
     /// All nodes, children before parents.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (NodeId, &Node)> {
         self.nodes.iter().enumerate().map(|(index, node)| (NodeId(index as u32), node))

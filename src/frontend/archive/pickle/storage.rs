@@ -2,7 +2,7 @@
 //! machine that reads them.
 
 /// A storage class of PyTorch.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct StorageType {
     /// Its name in module `torch` (`FloatStorage`).
     pub class: &'static str,

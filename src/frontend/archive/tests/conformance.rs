@@ -66,8 +66,11 @@ fn all_conformance_archives_are_read() {
             let case: serde_json::Value = serde_json::from_str(line).expect("a case is JSON");
             let Some(pt) = case["pt"].as_str() else { continue };
             let bytes = base64::engine::general_purpose::STANDARD.decode(pt).expect("`pt` is base64");
-            if let Err(error) = read(bytes, &mut counts) {
+            if let Err(error) = read(bytes.clone(), &mut counts) {
                 panic!("{file}.jsonl, case {}: {error}", case["name"]);
+            }
+            if file != "ops" {
+                super::rewrite::same_after_rewriting(bytes, &format!("{file}-{}", counts.archives));
             }
         }
         eprintln!("{file}.jsonl: {counts:?}");

@@ -5,3 +5,4 @@ mod conformance;
 mod hostile_pickle;
 mod hostile_zip;
 mod real;
+mod rewrite;
