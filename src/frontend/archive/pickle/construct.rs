@@ -147,7 +147,10 @@ impl Machine<'_> {
             )));
         }
         let text = text.clone();
-        self.set_type(value, text)
+        match Element::of_list_type(&text) {
+            Some(element) => self.typed_list(element, value),
+            None => self.set_type(value, text),
+        }
     }
 
     /// Notes the type of a list or dict, whose identity stays, and pushes it.

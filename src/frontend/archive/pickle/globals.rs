@@ -50,6 +50,12 @@ impl Element {
             Element::Tensor => "List[Tensor]",
         }
     }
+
+    /// The element type of a list type that has a constructor of its own.
+    pub fn of_list_type(text: &str) -> Option<Element> {
+        let all = [Element::Int, Element::Float, Element::Bool, Element::Tensor];
+        all.into_iter().find(|element| element.list_type() == text)
+    }
 }
 
 /// Looks a pair up.

@@ -228,7 +228,8 @@ impl Pickle {
         dict.pairs.iter().find(|(key, _)| self.str(*key) == Some(name)).map(|(_, value)| *value)
     }
 
-    /// Each different storage that a tensor of the tree views, in order of appearance.
+    /// The storage of each tensor, in order; one that several tensors share comes as often. Who reads their
+    /// bytes keeps them by key, so that a thousand views cost one read.
     pub fn storages(&self) -> impl Iterator<Item = &Arc<StorageRecord>> {
         self.nodes.iter().filter_map(|node| match node {
             Node::Tensor(tensor) => Some(&tensor.storage),
