@@ -1,0 +1,3 @@
+//! What reads programs from outside: saved archives and TorchScript source.
+
+pub mod archive;
