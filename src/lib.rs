@@ -4,3 +4,4 @@
 //! it and never one below (`tests/tidy` checks it). ARCHITECTURE.md walks through them.
 
 pub mod diag;
+pub mod frontend;

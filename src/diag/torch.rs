@@ -144,7 +144,7 @@ mod tests {
             (2, 12, "  File \"n.py\", line 1\nab c\n   ~\n  de f\n  ~~~~ <--- HERE\n\n    gh\n ij\n"),
             (5, 5, "  File \"n.py\", line 2\nab c\n  de f\n\n    gh\n"),
             (13, 17, "  File \"n.py\", line 4\n  de f\n\n    gh\n ij\nk  \n"),
-            (27, 27, "  File \"n.py\", line 6\n    gh\n ij\nk  \n"),
+            (27, 27, "  File \"n.py\", line 6\n    gh\n ij\nk  "),
             (10, 20, "  File \"n.py\", line 2\nab c\n  de f\n     ~\n\n    gh\n    ~~ <--- HERE\n ij\nk  \n"),
             (0, 27, text),
         ];
