@@ -5,8 +5,9 @@ use super::sugared::{Context, Special};
 use super::{Emitter, Sugared, error};
 use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{Expr, ExprKind, Keyword};
+use crate::frontend::script::kinds;
 use crate::ir::schema::Schema;
-use crate::ir::{Attr, OpId, Symbol, Type, TypeKind, ValueId};
+use crate::ir::{Attr, BlockId, OpId, Symbol, Type, TypeKind, ValueId};
 
 impl Emitter<'_> {
     pub(super) fn call_expr(
@@ -31,6 +32,10 @@ impl Emitter<'_> {
                 _ => return error(span, "exceptions take at most one argument"),
             };
             return Ok(if parts.len() == 1 { parts[0].clone() } else { Sugared::Tuple(parts) });
+        }
+        if let Sugared::New(class) = target {
+            let object = self.emit_value(Symbol::new("prim::CreateObject"), &[], Type::class(class), span);
+            return Ok(Sugared::Value(object));
         }
         if let Sugared::Context(context) = target {
             return self.make_context(context, args, span);
@@ -289,7 +294,7 @@ impl Emitter<'_> {
             Special::Uninitialized => {
                 let [ty] = args else { return error(span, "uninitialized takes one type") };
                 let ty = self.type_of(ty)?;
-                Ok(Sugared::Value(self.emit_value(super::kinds::uninitialized(), &[], ty, span)))
+                Ok(Sugared::Value(self.emit_value(kinds::uninitialized(), &[], ty, span)))
             }
             Special::UncheckedCast => {
                 let [ty, value] = args else { return error(span, "unchecked_cast takes a type and a value") };
@@ -422,7 +427,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// `fork(f, args...)`: a closure block that calls `f`, run beside the program.
+    /// `fork(f, args...)`: a block that calls `f`, run beside the program.
     fn call_fork(&mut self, is_await: bool, args: &[Expr], keywords: &[Keyword], span: &Span) -> Result<Sugared> {
         let Some((callee, rest)) = args.split_first() else {
             return error(span, "Expected at least one argument to fork()");
@@ -434,21 +439,42 @@ impl Emitter<'_> {
             let value = self.expr(&keyword.value, None)?;
             named.push(Given { name: Some(keyword.name.name.clone()), value });
         }
-        let kind = Symbol::new(if is_await { "prim::awaitable" } else { "prim::fork" });
-        let op = self.emit(kind, &[], &[], span);
+        let op = self.emit(if is_await { kinds::awaitable() } else { kinds::fork() }, &[], &[], span);
         let block = self.graph.add_block(op);
+        let outer = (self.declared_return.take(), self.merged_return.take());
         let mut result = None;
         let holder = &mut result;
         self.in_block(block, |e| {
+            if let Sugared::Closure(def) = target {
+                e.statements(&def.body)?;
+                *holder = e.merged_return.take();
+                return e.end_closure(block, holder.clone(), span);
+            }
             let value = e.call(target, &given, &named, span, &callee.span)?;
             let value = e.as_value(value, span)?;
             e.graph.add_block_result(block, value);
             *holder = Some(e.ty(value).clone());
             Ok(())
         })?;
+        (self.declared_return, self.merged_return) = outer;
         let inner = result.unwrap_or_else(Type::none);
         let ty = if is_await { Type::new(TypeKind::Await(inner)) } else { Type::future(inner) };
         Ok(Sugared::Value(self.graph.add_result(op, ty)))
+    }
+
+    /// The exit transform puts the returned value in place of the block's result.
+    fn end_closure(&mut self, block: BlockId, ty: Option<Type>, span: &Span) -> Result<()> {
+        let result = match ty {
+            Some(ty) => self.emit_value(kinds::uninitialized(), &[], ty, span),
+            None => self.none(span),
+        };
+        // The placeholder must stand before the return, where it is visible.
+        if let Some(op) = self.graph.def_op(result) {
+            self.graph.detach(op);
+            self.graph.prepend(block, op);
+        }
+        self.graph.set_block_results(block, &[result]);
+        Ok(())
     }
 
     fn call_tuple(&mut self, args: &[Expr], span: &Span) -> Result<Sugared> {

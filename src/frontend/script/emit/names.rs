@@ -122,6 +122,7 @@ impl Emitter<'_> {
             Sugared::Namespace(module) => self.module_attribute(&module, name, span),
             Sugared::Constants => self.unit.archive_constant(name, span),
             Sugared::EnumClass(class) => self.enum_member(class, name, span),
+            Sugared::Class(class) if name == "__new__" => Ok(Sugared::New(class)),
             Sugared::Class(class) => match self.unit.static_method(class, name) {
                 Some(function) => Ok(Sugared::Function(function)),
                 None => error(span, format!("Tried to access nonexistent attribute or method '{name}' of class '{class}'")),

@@ -40,6 +40,10 @@ impl Emitter<'_> {
             StmtKind::Break => self.loop_exit(kinds::break_(), "break", span),
             StmtKind::Continue => self.loop_exit(kinds::continue_(), "continue", span),
             StmtKind::Pass => Ok(()),
+            StmtKind::Def(def) if !self.unit.is_source() => {
+                let closure = Sugared::Closure(std::rc::Rc::new((**def).clone()));
+                self.set_variable(&def.name.name, closure, None, span)
+            }
             StmtKind::Def(_) => error(span, "function definitions inside of functions are not supported"),
         }
     }

@@ -1,7 +1,9 @@
 //! What a name or expression can stand for besides a value.
 
 use super::iterate::Iterable;
+use crate::frontend::script::ast::Def;
 use crate::ir::{Attr, Symbol, Type, ValueId};
+use std::rc::Rc;
 
 /// A value, or something that the compiler alone knows how to use.
 #[derive(Clone, Debug)]
@@ -44,6 +46,10 @@ pub(super) enum Sugared {
     Unusable(String),
     /// `CONSTANTS` of an archive.
     Constants,
+    /// `Class.__new__`: makes an object without running `__init__`.
+    New(Symbol),
+    /// A function inside of a function, to be given to `fork`.
+    Closure(Rc<Def>),
 }
 
 /// Builtin functions with rules of their own.
@@ -113,6 +119,8 @@ impl Sugared {
             Sugared::Context(_) => "context manager",
             Sugared::Unusable(_) => "python value",
             Sugared::Constants => "constants",
+            Sugared::New(_) => "constructor",
+            Sugared::Closure(_) => "function",
         }
     }
 }
