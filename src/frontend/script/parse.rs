@@ -118,8 +118,26 @@ fn expected(rules: &[Rule]) -> &'static str {
         use Rule::*;
         matches!(
             rule,
-            ident | primary | prefix | tight_prefix | loose_prefix | expr | target | values | keyword | index | simple | param
-                | paren | list | dict | strings | constant | body | single | with_item
+            ident
+                | primary
+                | prefix
+                | tight_prefix
+                | loose_prefix
+                | expr
+                | target
+                | values
+                | keyword
+                | index
+                | simple
+                | param
+                | paren
+                | list
+                | dict
+                | strings
+                | constant
+                | body
+                | single
+                | with_item
         )
     };
     if rules.iter().any(begins_expression) {
@@ -178,17 +196,46 @@ mod throwaway {
         for (t, ok, want) in v {
             let src = Source::new("<string>", t.as_str());
             let got = match parse_module(&src) {
-                Ok(m) => (true, m.items.first().map(|i| match i { crate::frontend::script::ast::Item::Def(d) => d.to_string(), _ => String::new() }).unwrap_or_default()),
+                Ok(m) => (
+                    true,
+                    m.items
+                        .first()
+                        .map(|i| match i {
+                            crate::frontend::script::ast::Item::Def(d) => d.to_string(),
+                            _ => String::new(),
+                        })
+                        .unwrap_or_default(),
+                ),
                 Err(d) => (false, strip_file(&crate::diag::torch::render(&d))),
             };
             let re = regex::Regex::new(r"\(const [^)]*\)").unwrap();
             let want = re.replace_all(&want, "(const)").to_string();
             let got = (got.0, re.replace_all(&got.1, "(const)").to_string());
             let want_n = if ok { want.clone() } else { strip_file(&want) };
-            if want_n.contains("INTERNAL ASSERT") { asserts += 1; if got.0 { println!("ASSERT but ok: {t:?}"); } continue; }
-            let got_n = (got.0, if got.0 { got.1.split_whitespace().collect::<Vec<_>>().join(" ").replace(" )", ")").replace("( ", "(") } else { got.1.clone() });
+            if want_n.contains("INTERNAL ASSERT") {
+                asserts += 1;
+                if got.0 {
+                    println!("ASSERT but ok: {t:?}");
+                }
+                continue;
+            }
+            let got_n = (
+                got.0,
+                if got.0 {
+                    got.1
+                        .split_whitespace()
+                        .collect::<Vec<_>>()
+                        .join(" ")
+                        .replace(" )", ")")
+                        .replace("( ", "(")
+                } else {
+                    got.1.clone()
+                },
+            );
             if got_n != (ok, want_n.clone()) {
-                if want_n.contains("'not in'") || ok && got_n.1.starts_with("expected def") { continue; }
+                if want_n.contains("'not in'") || ok && got_n.1.starts_with("expected def") {
+                    continue;
+                }
                 bad += 1;
                 if bad <= 6 {
                     println!("---- {t}\n want {ok} {want_n}\n got  {} {}", got_n.0, got_n.1);
@@ -210,18 +257,30 @@ mod throwaway_spans {
         let (mut bad, mut n) = (0, 0);
         for (t, want) in v {
             let src = Source::new("<string>", t.as_str());
-            let m = match parse_module(&src) { Ok(m) => m, Err(e) => { println!("REFUSED {t} {e}"); continue } };
+            let m = match parse_module(&src) {
+                Ok(m) => m,
+                Err(e) => {
+                    println!("REFUSED {t} {e}");
+                    continue;
+                }
+            };
             let Item::Def(d) = &m.items[0] else { continue };
             let root = d.decl.params[0].annotation.as_ref().unwrap();
             let is = want.contains("cannot be used in a type") || want.contains("Unknown type constructor");
-            if !is || matches!(root.kind, ExprKind::Binary { op: BinaryOp::BitOr, .. }) { continue; }
+            if !is || matches!(root.kind, ExprKind::Binary { op: BinaryOp::BitOr, .. }) {
+                continue;
+            }
             let sub = matches!(root.kind, ExprKind::Subscript { .. });
-            if sub && want.contains("cannot be used in a type") { continue; }
+            if sub && want.contains("cannot be used in a type") {
+                continue;
+            }
             n += 1;
             let got = crate::diag::torch::highlight(&root.span);
             if !want.ends_with(&got) {
                 bad += 1;
-                if bad < 8 { println!("want {want}\n got {got}"); }
+                if bad < 8 {
+                    println!("want {want}\n got {got}");
+                }
             }
         }
         println!("spans bad {bad} of {n}");
