@@ -189,7 +189,9 @@ impl<'l> Builder<'l> {
     fn binds(&self, pair: &Pair<'_, Rule>) -> u8 {
         match pair.as_rule() {
             Rule::comp_for | Rule::ternary => LOOSEST,
-            Rule::infix | Rule::compare | Rule::tight => infix(pair.as_str().trim_end()).map_or(0, |(level, _)| level),
+            Rule::infix | Rule::compare | Rule::tight => {
+                infix(pair.as_str().trim_end()).map_or(0, |(level, _)| level)
+            }
             _ => 0,
         }
     }
@@ -322,8 +324,7 @@ impl<'l> Builder<'l> {
     fn list(&self, pair: Pair<'_, Rule>) -> Result<Expr> {
         let own = self.first(&pair);
         let mut elements = self.exprs(pair)?;
-        let comprehensions =
-            elements.iter().filter(|e| matches!(e.kind, ExprKind::ListComp { .. })).count();
+        let comprehensions = elements.iter().filter(|e| matches!(e.kind, ExprKind::ListComp { .. })).count();
         if comprehensions == 1 && elements.len() == 1 {
             return elements.pop().ok_or_else(|| lost("comprehension"));
         }

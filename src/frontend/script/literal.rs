@@ -37,9 +37,10 @@ fn magnitude(text: &str) -> Option<u64> {
         [b'0', ..] => (text, 8),
         _ => (text, 10),
     };
-    digits.chars().map_while(|c| c.to_digit(radix)).try_fold(0u64, |value, digit| {
-        value.checked_mul(u64::from(radix))?.checked_add(u64::from(digit))
-    })
+    digits
+        .chars()
+        .map_while(|c| c.to_digit(radix))
+        .try_fold(0u64, |value, digit| value.checked_mul(u64::from(radix))?.checked_add(u64::from(digit)))
 }
 
 /// A double as C's `strtod` reads it; the scanner has taken only what `strtod` takes.
@@ -53,9 +54,9 @@ fn float(text: &str) -> f64 {
 /// `1.8p3` and the like. Digits past 60 bits count only for rounding.
 fn hexadecimal_float(text: &str) -> f64 {
     let (mantissa, exponent) = text.split_once(['p', 'P']).unwrap_or((text, "0"));
-    let mut exponent = exponent.parse::<i32>().unwrap_or_else(|_| {
-        if exponent.starts_with('-') { -LARGE_EXPONENT } else { LARGE_EXPONENT }
-    });
+    let mut exponent = exponent
+        .parse::<i32>()
+        .unwrap_or_else(|_| if exponent.starts_with('-') { -LARGE_EXPONENT } else { LARGE_EXPONENT });
     let mut value: u64 = 0;
     let mut in_fraction = false;
     for c in mantissa.chars() {

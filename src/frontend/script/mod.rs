@@ -3,12 +3,16 @@
 //! Knows nothing of types, names or IR.
 
 pub mod ast;
+#[cfg(test)]
+mod conformance;
 mod dump;
 mod expr;
 mod layout;
 mod literal;
 mod parse;
 mod stmt;
+#[cfg(test)]
+mod tests;
 mod token;
 
 pub use parse::{parse_expr, parse_library, parse_module, parse_type};

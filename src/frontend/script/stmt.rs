@@ -43,7 +43,7 @@ impl Builder<'_> {
         Ok(Class { name, base, body: block.stmts, span })
     }
 
-    fn def(&self, pair: Pair<'_, Rule>, is_method: bool) -> Result<Def> {
+    pub(super) fn def(&self, pair: Pair<'_, Rule>, is_method: bool) -> Result<Def> {
         let mut parts = pair.into_inner();
         let name = self.ident(&parts.next().ok_or_else(|| lost("function name"))?);
         let params = parts.next().ok_or_else(|| lost("parameters"))?;
@@ -145,7 +145,13 @@ impl Builder<'_> {
     }
 
     /// Gives the parameters the types of a type comment, which must name one for each, `self` aside.
-    fn merge_signature(&self, decl: Decl, own: Extent, signature: Signature, is_method: bool) -> Result<Decl> {
+    fn merge_signature(
+        &self,
+        decl: Decl,
+        own: Extent,
+        signature: Signature,
+        is_method: bool,
+    ) -> Result<Decl> {
         let skipped = usize::from(is_method);
         let expected = decl.params.len().saturating_sub(skipped);
         let found = signature.params.len();
@@ -317,7 +323,11 @@ impl Builder<'_> {
             match part.as_rule() {
                 Rule::with_items => {
                     let is_item = |p: &Pair<'_, Rule>| p.as_rule() == Rule::with_item;
-                    items = part.into_inner().filter(is_item).map(|p| self.with_item(p)).collect::<Result<_>>()?;
+                    items = part
+                        .into_inner()
+                        .filter(is_item)
+                        .map(|p| self.with_item(p))
+                        .collect::<Result<_>>()?;
                     extent = extent.over(items.iter().map(|i: &WithItem| Extent::from(&i.span)));
                 }
                 Rule::block => {
