@@ -4,4 +4,8 @@
 //! it and never one below (`tests/tidy` checks it). ARCHITECTURE.md walks through them.
 
 pub mod diag;
+pub mod tensor;
+pub mod ir;
+pub mod value;
+pub mod dialects;
 pub mod frontend;

@@ -1,4 +1,4 @@
-//! Front ends: what turns files and texts from outside into IR. They know the dialects, and nothing of
-//! passes, lowering or how a program is run.
+//! What reads programs from outside: saved archives and TorchScript source.
 
+pub mod archive;
 pub mod script;

@@ -1,0 +1,9 @@
+//! The `aten` dialect: operators on tensors, and the builtins of numbers, text and containers that share its
+//! namespace. One file a family; a big op has its own.
+
+pub mod unary;
+
+use super::OpDef;
+
+/// All rows, file by file, in the order of registration.
+pub static TABLES: &[&[OpDef]] = &[unary::OPS];
