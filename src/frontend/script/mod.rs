@@ -5,6 +5,8 @@
 //! `ssa` threads them through control flow, `exits` removes early exits, `lift` turns closures into subgraphs.
 
 pub mod ast;
+#[cfg(test)]
+mod conformance;
 mod dump;
 mod compile;
 mod emit;
@@ -18,6 +20,8 @@ mod literal;
 mod parse;
 mod ssa;
 mod stmt;
+#[cfg(test)]
+mod tests;
 mod token;
 
 pub use compile::{ArchiveCode, Library, compile_archive, compile_source, parse_annotation};
