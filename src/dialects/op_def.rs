@@ -101,8 +101,10 @@ pub struct Accepts {
     pub bool: bool,
     /// integers
     pub int: bool,
-    /// floats
+    /// float32 and float64
     pub float: bool,
+    /// floats of 16 bits
+    pub half: bool,
     /// complex numbers
     pub complex: bool,
     /// `abs_cpu`
@@ -113,16 +115,21 @@ impl Accepts {
     /// Everything.
     pub const ALL: Accepts = Accepts::kinds("bifc", "");
 
-    /// The dtypes named by letters: b(ool), i(nteger), f(loat), c(omplex).
+    /// The dtypes named by letters: b(ool), i(nteger), f(loat of any width), w(ide float: 32 and 64 bits), c(omplex).
     pub const fn kinds(letters: &str, kernel: &'static str) -> Accepts {
-        let mut accepts = Accepts { bool: false, int: false, float: false, complex: false, kernel };
+        let mut accepts =
+            Accepts { bool: false, int: false, float: false, half: false, complex: false, kernel };
         let letters = letters.as_bytes();
         let mut i = 0;
         while i < letters.len() {
             match letters[i] {
                 b'b' => accepts.bool = true,
                 b'i' => accepts.int = true,
-                b'f' => accepts.float = true,
+                b'f' => {
+                    accepts.float = true;
+                    accepts.half = true;
+                }
+                b'w' => accepts.float = true,
                 _ => accepts.complex = true,
             }
             i += 1;
@@ -135,7 +142,8 @@ impl Accepts {
         match dtype {
             DType::Bool => self.bool,
             DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => self.int,
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.float,
+            DType::F32 | DType::F64 => self.float,
+            DType::F16 | DType::BF16 => self.half,
             DType::C64 | DType::C128 => self.complex,
             DType::C32 | DType::QI8 | DType::QU8 | DType::QI32 => false,
         }

@@ -358,6 +358,12 @@ impl Program {
         self.push(Inst::Select(condition, x, y), dtype)
     }
 
+    /// Whether a value equals zero.
+    pub fn is_zero(&mut self, x: Sv) -> Sv {
+        let zero = self.constant_like(x, 0.0);
+        self.compare(Compare::Eq, x, zero)
+    }
+
     /// Converts to a dtype. A bool that was converted comes back as it was.
     pub fn convert(&mut self, x: Sv, dtype: DType) -> Sv {
         if self.dtype(x) == dtype {

@@ -77,6 +77,12 @@ impl<'a> Target<'a> {
             Target::New => return Ok(result),
             Target::InPlace(target) | Target::Out(target) => target,
         };
+        if target.layout().has_internal_overlap() {
+            return Err(Diagnostic::runtime(
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory \
+                 location. Please clone() the tensor before performing the operation.",
+            ));
+        }
         if !can_cast(result.dtype(), target.dtype()) {
             return Err(Diagnostic::runtime(format!(
                 "result type {} can't be cast to the desired output type {}",
