@@ -62,6 +62,11 @@ impl Op {
         self.0.schema.get_or_init(|| parse_schema(&self.0.text)).as_ref().map_err(Clone::clone)
     }
 
+    /// An address that identifies the op while it lives.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
     /// Whether two handles are the same op.
     pub fn same(&self, other: &Op) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -8,6 +8,7 @@ mod data;
 mod device;
 mod dtype;
 mod layout;
+pub mod pointwise;
 mod promote;
 mod scalar;
 mod storage;

@@ -1,9 +1,16 @@
 //! The `aten` dialect: operators on tensors, and the builtins of numbers, text and containers that share its
 //! namespace. One file a family; a big op has its own.
 
+pub mod activation;
+pub mod arith;
+pub mod binary;
+pub mod choose;
+pub mod compare;
+pub mod convert;
 pub mod unary;
 
 use super::OpDef;
 
 /// All rows, file by file, in the order of registration.
-pub static TABLES: &[&[OpDef]] = &[unary::OPS];
+pub static TABLES: &[&[OpDef]] =
+    &[unary::OPS, arith::OPS, binary::OPS, compare::OPS, choose::OPS, activation::OPS, convert::OPS];
