@@ -1,9 +1,13 @@
 //! The `aten` dialect: operators on tensors, and the builtins of numbers, text and containers that share its
 //! namespace. One file a family; a big op has its own.
 
+pub mod kernels;
+pub mod shape;
+pub mod split;
 pub mod unary;
+pub mod view;
 
 use super::OpDef;
 
 /// All rows, file by file, in the order of registration.
-pub static TABLES: &[&[OpDef]] = &[unary::OPS];
+pub static TABLES: &[&[OpDef]] = &[unary::OPS, view::OPS, shape::OPS, split::OPS];

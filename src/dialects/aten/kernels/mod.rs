@@ -1,0 +1,3 @@
+//! Plain functions on tensors that rows of several families share. They know tensors, not schemas.
+
+pub mod rule;
