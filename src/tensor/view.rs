@@ -444,6 +444,61 @@ pub fn as_strided(layout: &Layout, sizes: &[i64], strides: &[i64], offset: Optio
     Layout::strided(sizes, strides, offset)
 }
 
+/// A dense layout of the same sizes in a memory format by PyTorch's code: 0 row-major, 1 the order of dimensions
+/// that the layout has now, 2 channels last, 3 channels last of volumes.
+pub fn in_format(layout: &Layout, format: i64) -> Result<Layout> {
+    let rank = layout.rank();
+    let order: Vec<usize> = match (format, rank) {
+        (0, _) => (0..rank).collect(),
+        (1, _) => return Ok(dense_like(layout)),
+        (2, 4) => vec![0, 2, 3, 1],
+        (3, 5) => vec![0, 2, 3, 4, 1],
+        (2, _) => return Err(Diagnostic::runtime("required rank 4 tensor to use channels_last format")),
+        (3, _) => return Err(Diagnostic::runtime("required rank 5 tensor to use channels_last_3d format")),
+        _ => return Err(Diagnostic::runtime(format!("unknown memory format code {format}"))),
+    };
+    Ok(dense_in_order(&layout.sizes, &order))
+}
+
+/// A dense layout whose dimensions lie in memory in the given order, the first outermost.
+fn dense_in_order(sizes: &[i64], order: &[usize]) -> Layout {
+    let mut strides: Dims = SmallVec::from_elem(1, sizes.len());
+    let mut step: i64 = 1;
+    for d in order.iter().rev() {
+        strides[*d] = step;
+        step = step.saturating_mul(sizes[*d].max(1));
+    }
+    Layout { sizes: Dims::from_slice(sizes), strides, offset: 0 }
+}
+
+/// A dense layout with dimensions in the same order in memory as the layout's; what is dense keeps its strides.
+pub fn dense_like(layout: &Layout) -> Layout {
+    let mut order: Vec<usize> = (0..layout.rank()).filter(|d| layout.sizes[*d] != 1).collect();
+    order.sort_by_key(|d| std::cmp::Reverse(layout.strides[*d]));
+    if reorder(layout, &order).is_contiguous() && layout.numel() > 0 {
+        return Layout { sizes: layout.sizes.clone(), strides: layout.strides.clone(), offset: 0 };
+    }
+    // Not dense: insertion sort from the innermost dimension; repeated ones (stride 0) stay where they are.
+    let mut order: Vec<usize> = (0..layout.rank()).collect();
+    for i in (0..order.len()).rev() {
+        let mut at = i;
+        for j in i + 1..order.len() {
+            let (x, y) = (order[at], order[j]);
+            let (sx, sy) = (layout.strides[x], layout.strides[y]);
+            if sx == 0 || sy == 0 {
+                continue;
+            }
+            if sx < sy || (sx == sy && layout.sizes[x] < layout.sizes[y]) {
+                order.swap(at, j);
+                at = j;
+            } else if sx > sy {
+                break;
+            }
+        }
+    }
+    dense_in_order(&layout.sizes, &order)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,9 @@
 //! The `aten` dialect: operators on tensors, and the builtins of numbers, text and containers that share its
 //! namespace. One file a family; a big op has its own.
 
+pub mod create;
 pub mod kernels;
+pub mod matrix;
 pub mod shape;
 pub mod split;
 pub mod unary;
@@ -10,4 +12,4 @@ pub mod view;
 use super::OpDef;
 
 /// All rows, file by file, in the order of registration.
-pub static TABLES: &[&[OpDef]] = &[unary::OPS, view::OPS, shape::OPS, split::OPS];
+pub static TABLES: &[&[OpDef]] = &[unary::OPS, view::OPS, create::OPS, matrix::OPS, shape::OPS, split::OPS];

@@ -1,3 +1,5 @@
 //! Plain functions on tensors that rows of several families share. They know tensors, not schemas.
 
+pub mod fill;
+pub mod range;
 pub mod rule;
