@@ -2,8 +2,10 @@
 //! namespace. One file a family; a big op has its own.
 
 pub mod create;
+pub mod join;
 pub mod kernels;
 pub mod matrix;
+pub mod pad;
 pub mod shape;
 pub mod split;
 pub mod unary;
@@ -12,4 +14,5 @@ pub mod view;
 use super::OpDef;
 
 /// All rows, file by file, in the order of registration.
-pub static TABLES: &[&[OpDef]] = &[unary::OPS, view::OPS, create::OPS, matrix::OPS, shape::OPS, split::OPS];
+pub static TABLES: &[&[OpDef]] =
+    &[unary::OPS, view::OPS, create::OPS, matrix::OPS, join::OPS, pad::OPS, shape::OPS, split::OPS];

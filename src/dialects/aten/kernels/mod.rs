@@ -2,4 +2,5 @@
 
 pub mod fill;
 pub mod range;
+pub mod place;
 pub mod rule;
