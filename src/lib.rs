@@ -8,3 +8,4 @@ pub mod tensor;
 pub mod ir;
 pub mod value;
 pub mod dialects;
+pub mod eval;

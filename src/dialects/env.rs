@@ -1,14 +1,38 @@
 //! The world that ops may read and write: standard output, warnings, grad mode.
 
+use super::{Op, Outputs};
+use crate::diag::{Diagnostic, Result};
+use crate::value::Value;
 use parking_lot::Mutex;
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Runs ops whose meaning is TorchScript text. A layer that has a frontend and an interpreter provides it.
+pub trait Composites: Send + Sync {
+    /// Runs the one function of `text` on the op's arguments.
+    fn run(&self, op: &Op, text: &str, values: &[Value], env: &Env) -> Result<Outputs>;
+}
+
+/// Calls methods of script classes for ops that need them (`sort` of a list of objects).
+pub trait Methods: Send + Sync {
+    /// Calls `object.name(arguments…)`.
+    fn call(
+        &self,
+        object: &crate::value::Object,
+        name: &str,
+        arguments: &[Value],
+        env: &Env,
+    ) -> Result<Value>;
+}
 
 /// What one run of a program shares with its surroundings.
 pub struct Env {
     stdout: Mutex<Box<dyn Write + Send>>,
     warnings: Mutex<Vec<String>>,
     grad_enabled: AtomicBool,
+    composites: Option<Arc<dyn Composites>>,
+    methods: Mutex<Option<Arc<dyn Methods>>>,
 }
 
 impl Default for Env {
@@ -20,7 +44,39 @@ impl Default for Env {
 impl Env {
     /// A world whose programs print to `stdout`. Gradients are recorded until somebody turns them off.
     pub fn new(stdout: Box<dyn Write + Send>) -> Env {
-        Env { stdout: Mutex::new(stdout), warnings: Mutex::default(), grad_enabled: AtomicBool::new(true) }
+        Env {
+            stdout: Mutex::new(stdout),
+            warnings: Mutex::default(),
+            grad_enabled: AtomicBool::new(true),
+            composites: None,
+            methods: Mutex::default(),
+        }
+    }
+
+    /// Lets ops whose meaning is text run.
+    pub fn with_composites(mut self, composites: Arc<dyn Composites>) -> Env {
+        self.composites = Some(composites);
+        self
+    }
+
+    /// What runs ops whose meaning is text; without it such an op is a named error.
+    pub fn composites(&self, op: &Op) -> Result<&dyn Composites> {
+        self.composites.as_deref().ok_or_else(|| {
+            Diagnostic::unsupported(format!(
+                "operator {} is defined in TorchScript, which cannot run here",
+                op.schema_text()
+            ))
+        })
+    }
+
+    /// Says who calls methods of the classes of the program that runs, and gives who did before.
+    pub fn set_methods(&self, methods: Option<Arc<dyn Methods>>) -> Option<Arc<dyn Methods>> {
+        std::mem::replace(&mut *self.methods.lock(), methods)
+    }
+
+    /// Who calls methods of classes; without it a call is a named error.
+    pub fn methods(&self) -> Result<Arc<dyn Methods>> {
+        self.methods.lock().clone().ok_or_else(|| Diagnostic::unsupported("calling methods of objects here"))
     }
 
     /// Prints text as `print` does. A closed pipe is not the program's fault and is ignored.
