@@ -9,3 +9,4 @@ pub mod ir;
 pub mod value;
 pub mod dialects;
 pub mod eval;
+pub mod runtime;
