@@ -9,4 +9,5 @@ pub mod ir;
 pub mod value;
 pub mod dialects;
 pub mod eval;
+pub mod frontend;
 pub mod runtime;

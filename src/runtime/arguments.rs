@@ -86,7 +86,7 @@ fn mismatch(
             ),
         )
     } else {
-        (annotation(&argument.ty), String::new())
+        (argument.ty.annotation(), String::new())
     };
     Diagnostic::runtime(format!(
         "{}() Expected a value of type '{expected}' for argument '{}' but instead found type '{}'.\n{note}Position: \
@@ -109,11 +109,7 @@ fn short_name(schema: &Schema) -> &'static str {
 fn declaration(schema: &Schema) -> String {
     let mut shown = schema.clone();
     shown.name = Symbol::new(short_name(schema));
-    super::text::schema(&shown)
-}
-
-fn annotation(ty: &Type) -> String {
-    super::text::annotation(ty)
+    shown.to_string()
 }
 
 fn cast_error(value: &Value) -> String {
@@ -200,7 +196,7 @@ fn convert(value: &Value, ty: &Type, module: &Module, depth: usize) -> Conversio
                 return Err(format!(
                     "Object {} had a different number of elements than type {}",
                     repr(value),
-                    annotation(ty)
+                    ty.annotation()
                 ));
             }
             let items = items.iter().zip(types.iter()).map(|(v, t)| convert(v, t, module, depth + 1));
@@ -257,8 +253,8 @@ fn convert_union(value: &Value, ty: &Type, module: &Module, depth: usize) -> Con
     }
     Err(format!(
         "Expected a member of {} but instead found type {}",
-        annotation(ty),
-        annotation(&inferred.ty())
+        ty.annotation(),
+        inferred.ty().annotation()
     ))
 }
 
@@ -295,8 +291,8 @@ fn infer(value: &Value, depth: usize) -> Conversion {
                     "Tracer cannot infer type of {}\n:List inputs to traced functions must have consistent element \
                      type. Found {} and {}",
                     repr(value),
-                    annotation(&element),
-                    annotation(&other.ty())
+                    element.annotation(),
+                    other.ty().annotation()
                 ));
             }
             Ok(Value::list(element, items))

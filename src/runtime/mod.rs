@@ -10,7 +10,6 @@ mod program;
 mod python_repr;
 mod resolve;
 mod tasks;
-mod text;
 pub mod traceback;
 
 pub use arguments::dtype_argument;

@@ -23,7 +23,7 @@ pub fn resolve(registry: &Registry, graph: &Graph, op: OpId) -> Result<Op> {
 }
 
 fn no_overload(kind: Symbol, overloads: &[Op], types: &[&Type]) -> Diagnostic {
-    let operands: Vec<String> = types.iter().map(|t| format!("{t:?}")).collect();
+    let operands: Vec<String> = types.iter().map(|t| t.to_string()).collect();
     let mut error = Diagnostic::unsupported(format!(
         "no overload of operator {kind} takes operands of types ({})",
         operands.join(", ")

@@ -1,6 +1,6 @@
 //! Tensors as C++ prints them: rows of numbers in columns of one width, then type and sizes.
 
-use super::text::write_general;
+use crate::ir::number_text::write_general;
 use crate::tensor::{Scalar, Tensor};
 use std::fmt::Write;
 

@@ -3,6 +3,7 @@
 
 use super::Value;
 use super::tensor_text::write_tensor;
+use crate::ir::number_text::write_general;
 use num_complex::Complex64;
 use std::fmt::Write;
 
@@ -80,13 +81,13 @@ fn write_items(out: &mut String, open: &str, items: &[Value], close: &str, depth
     out.push_str(close);
 }
 
-/// A float: whole numbers below 1e10 as digits and a dot, others with up to 17 significant digits.
+/// A float: whole numbers below 2^63 as digits and a dot, others with up to 17 significant digits.
 pub fn write_float(out: &mut String, x: f64) {
     if x.is_nan() {
         out.push_str(if x.is_sign_negative() { "-nan" } else { "nan" });
     } else if x.is_infinite() {
         out.push_str(if x > 0.0 { "inf" } else { "-inf" });
-    } else if x == x.trunc() && x.abs() < 9.0e18 && (x == 0.0 || x.is_normal()) {
+    } else if x == x.trunc() && x.abs() < 9_223_372_036_854_775_808.0 && (x == 0.0 || x.is_normal()) {
         let _ = write!(out, "{}.", x as i64);
     } else {
         write_general(out, x, 17);
@@ -101,38 +102,6 @@ pub fn write_complex(out: &mut String, z: Complex64) {
     }
     write_float(out, z.im);
     out.push('j');
-}
-
-/// C's `%.{digits}g`: significant digits without trailing zeros, an exponent where the number is very large or small.
-pub fn write_general(out: &mut String, x: f64, digits: usize) {
-    if !x.is_finite() {
-        out.push_str(if x.is_nan() {
-            "nan"
-        } else if x > 0.0 {
-            "inf"
-        } else {
-            "-inf"
-        });
-        return;
-    }
-    let digits = digits.max(1);
-    let text = format!("{:.*e}", digits - 1, x);
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let trimmed = |t: &str| {
-        if t.contains('.') {
-            t.trim_end_matches('0').trim_end_matches('.').to_string()
-        } else {
-            t.to_string()
-        }
-    };
-    if exponent < -4 || exponent >= digits as i32 {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        let _ = write!(out, "{}e{sign}{:02}", trimmed(mantissa), exponent.abs());
-    } else {
-        let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
-        out.push_str(&trimmed(&format!("{x:.decimals$}")));
-    }
 }
 
 #[cfg(test)]

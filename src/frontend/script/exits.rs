@@ -67,7 +67,7 @@ impl<'a> Exits<'a> {
                 self.iterate(op)
             } else if kind == kinds::with() {
                 self.guarded(op)
-            } else if kind == kinds::closure() {
+            } else if kinds::is_closure(kind) {
                 self.closure(op);
                 End::Falls
             } else {

@@ -63,7 +63,7 @@ impl Threading<'_> {
                 self.branch(op)?;
             } else if kind == kinds::loop_() {
                 self.iterate(op)?;
-            } else if kind == kinds::closure() {
+            } else if kinds::is_closure(kind) {
                 for nested in self.graph.nested_blocks(op).to_vec() {
                     self.block(nested)?;
                 }
