@@ -8,3 +8,5 @@ pub mod tensor;
 pub mod ir;
 pub mod value;
 pub mod dialects;
+pub mod lowering;
+pub mod backends;
