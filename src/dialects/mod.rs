@@ -11,6 +11,8 @@ mod registry;
 pub mod scalar;
 
 pub mod aten;
+pub mod fusion;
+pub mod loops;
 pub mod prim;
 
 pub use args::{Args, Node, Outputs, one};

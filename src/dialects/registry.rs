@@ -1,6 +1,6 @@
 //! All ops by name, in order of registration. Registration is explicit and in a fixed order.
 
-use super::{OpDef, aten, prim};
+use super::{OpDef, aten, fusion, prim};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
 use indexmap::IndexMap;
@@ -96,7 +96,7 @@ impl Registry {
     /// A new table of the built-in ops, to add to.
     pub fn with_builtins() -> Registry {
         let mut registry = Registry::default();
-        for table in prim::TABLES.iter().chain(aten::TABLES) {
+        for table in prim::TABLES.iter().chain(fusion::TABLES).chain(aten::TABLES) {
             for def in *table {
                 registry.add(*def);
             }
