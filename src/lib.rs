@@ -7,3 +7,4 @@ pub mod diag;
 pub mod tensor;
 pub mod ir;
 pub mod value;
+pub mod tools;
