@@ -308,7 +308,8 @@ impl Body<'_, '_> {
         while !text.is_empty() {
             text = if text.starts_with("{{") {
                 self.expression(text)?
-            } else if text.starts_with("[[") {
+            } else if text.starts_with("[[") && !text.starts_with("[[[") {
+                // Of a longer run of brackets the last two open the block.
                 self.variable(text)?
             } else {
                 let ends = [text.find_word("{{", 1), text.find_word("[[", 1)];

@@ -131,15 +131,14 @@ impl Parser<'_> {
         let mut branches = Vec::new();
         loop {
             let mut branch = Vec::new();
-            let mut any = false;
             while let Some(byte) = self.peek() {
                 if byte == b'|' || (inside && byte == b')') {
                     break;
                 }
                 branch.extend(self.repeated()?);
-                any = true;
             }
-            if !any {
+            // Also what is repeated no times is empty.
+            if branch.is_empty() {
                 return Err(EMPTY);
             }
             branches.push(branch);
