@@ -2,10 +2,9 @@
 //! conditions and loops become jumps; the last use of a register moves its value out, so that memory is given
 //! back as early as possible. Overloads are chosen here, once.
 
-use super::resolve::resolve;
 use crate::diag::{Diagnostic, Result, Source, Span};
 use crate::dialects::prim::constant;
-use crate::dialects::{Node, Op, Registry};
+use crate::dialects::{resolve, Node, Op, Registry};
 use crate::ir::{Attr, BlockId, Graph, LocationId, OpId, Place, Symbol, Type, ValueId};
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
