@@ -4,4 +4,13 @@
 //! it and never one below (`tests/tidy` checks it). ARCHITECTURE.md walks through them.
 
 pub mod diag;
+pub mod tensor;
+pub mod ir;
+pub mod value;
+pub mod dialects;
+pub mod eval;
 pub mod frontend;
+pub mod lowering;
+pub mod backends;
+pub mod runtime;
+pub mod tools;

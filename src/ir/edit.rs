@@ -1,0 +1,821 @@
+//! Changing a graph: making, placing, rewiring and erasing ops, values and blocks. Each is constant time
+//! but for the length of the lists involved.
+
+use super::graph::{
+    AttrList, BlockData, DEAD, DEF_IS_BLOCK, Graph, OpData, TERMINATOR, UseLink, ValueData, ValueDef,
+};
+use super::location::LocationId;
+use super::{Attr, BlockId, Location, OpId, Symbol, Type, ValueId};
+use hashbrown::HashMap;
+use indexmap::IndexSet;
+use smallvec::SmallVec;
+
+/// Distance between the order numbers of neighbours after a renumbering.
+const ORDER_STEP: u32 = 16;
+
+impl Default for Graph {
+    fn default() -> Graph {
+        Graph::new()
+    }
+}
+
+impl Graph {
+    /// A graph with one empty block.
+    pub fn new() -> Graph {
+        let mut graph = Graph {
+            ops: Vec::new(),
+            values: Vec::new(),
+            blocks: Vec::new(),
+            operands: Default::default(),
+            results: Vec::new(),
+            types: IndexSet::default(),
+            names: String::new(),
+            attrs: Vec::new(),
+            free_attrs: Vec::new(),
+            nested: Vec::new(),
+            locations: Vec::new(),
+            free_ops: Vec::new(),
+            free_values: Vec::new(),
+            root: BlockId(0),
+            next_number: 0,
+            live_ops: 0,
+        };
+        graph.root = graph.new_block(OpId::NONE);
+        graph
+    }
+
+    // --- making ---
+
+    /// Makes a detached op; place it with [`Graph::append`] or [`Graph::insert_before`].
+    pub fn create(&mut self, kind: Symbol, operands: &[ValueId], result_types: &[Type]) -> OpId {
+        let op = self.new_op(kind);
+        self.set_operands(op, operands);
+        match result_types {
+            [] => {}
+            [ty] => {
+                let value = self.new_value(ty.clone(), op.0, 0);
+                let data = &mut self.ops[op.index()];
+                (data.result_start, data.result_len) = (value.0, 1);
+            }
+            many => {
+                for ty in many {
+                    self.add_result(op, ty.clone());
+                }
+            }
+        }
+        op
+    }
+
+    /// Makes an op and appends it to a block.
+    pub fn emit(
+        &mut self,
+        block: BlockId,
+        kind: Symbol,
+        operands: &[ValueId],
+        result_types: &[Type],
+    ) -> OpId {
+        let op = self.create(kind, operands, result_types);
+        self.append(block, op);
+        op
+    }
+
+    fn new_op(&mut self, kind: Symbol) -> OpId {
+        let data = OpData {
+            kind,
+            parent: BlockId::NONE,
+            prev: OpId::NONE,
+            next: OpId::NONE,
+            order: 0,
+            operand_start: 0,
+            operand_len: 0,
+            result_start: 0,
+            result_len: 0,
+            attrs: u32::MAX,
+            nested: u32::MAX,
+            location: LocationId::UNKNOWN,
+        };
+        self.live_ops += 1;
+        match self.free_ops.pop() {
+            Some(op) => {
+                self.ops[op.index()] = data;
+                op
+            }
+            None => {
+                self.ops.push(data);
+                OpId(self.ops.len() as u32 - 1)
+            }
+        }
+    }
+
+    fn new_value(&mut self, ty: Type, def: u32, index: u32) -> ValueId {
+        let ty = self.intern_type(ty);
+        let number = self.next_number;
+        self.next_number += 1;
+        let data = ValueData { ty, def, index, first_use: u32::MAX, name_start: number, name_len: 0 };
+        match self.free_values.pop() {
+            Some(value) => {
+                self.values[value.index()] = data;
+                value
+            }
+            None => {
+                self.values.push(data);
+                ValueId(self.values.len() as u32 - 1)
+            }
+        }
+    }
+
+    fn intern_type(&mut self, ty: Type) -> u32 {
+        match self.types.get_index_of(&ty) {
+            Some(at) => at as u32,
+            None => self.types.insert_full(ty).0 as u32,
+        }
+    }
+
+    fn new_block(&mut self, owner: OpId) -> BlockId {
+        let block = BlockId(self.blocks.len() as u32);
+        let terminator = self.new_op(Symbol::new("prim::Return"));
+        self.live_ops -= 1;
+        let data = &mut self.ops[terminator.index()];
+        (data.attrs, data.nested) = (TERMINATOR, block.0);
+        self.blocks.push(BlockData {
+            owner,
+            params: SmallVec::new(),
+            first: OpId::NONE,
+            last: OpId::NONE,
+            terminator,
+        });
+        block
+    }
+
+    /// Adds an empty block to an op.
+    pub fn add_block(&mut self, op: OpId) -> BlockId {
+        let block = self.new_block(op);
+        let data = &mut self.ops[op.index()];
+        if data.nested == u32::MAX {
+            data.nested = self.nested.len() as u32;
+            self.nested.push(SmallVec::new());
+        }
+        self.nested[data.nested as usize].push(block);
+        block
+    }
+
+    /// Removes a nested block, which must be empty of ops.
+    pub fn remove_block(&mut self, op: OpId, n: usize) {
+        let at = self.ops[op.index()].nested as usize;
+        if let Some(list) = self.nested.get_mut(at).filter(|list| n < list.len()) {
+            let block = list.remove(n);
+            let terminator = self.blocks[block.index()].terminator;
+            self.release_operands(terminator);
+        }
+    }
+
+    /// Adds a parameter to a block.
+    pub fn add_param(&mut self, block: BlockId, ty: Type) -> ValueId {
+        let n = self.blocks[block.index()].params.len() as u32;
+        let value = self.new_value(ty, block.0, n | DEF_IS_BLOCK);
+        self.blocks[block.index()].params.push(value);
+        value
+    }
+
+    /// Adds an input to the graph.
+    pub fn add_input(&mut self, ty: Type) -> ValueId {
+        self.add_param(self.root, ty)
+    }
+
+    /// Inserts a parameter at a place among the others.
+    pub fn insert_param(&mut self, block: BlockId, at: usize, ty: Type) -> ValueId {
+        let value = self.add_param(block, ty);
+        let params = &mut self.blocks[block.index()].params;
+        params.pop();
+        params.insert(at.min(params.len()), value);
+        self.renumber_params(block);
+        value
+    }
+
+    /// Removes a parameter, which must have no uses.
+    pub fn remove_param(&mut self, block: BlockId, n: usize) {
+        let value = self.blocks[block.index()].params.remove(n);
+        debug_assert!(!self.has_uses(value), "a removed parameter is still used");
+        self.free_values.push(value);
+        self.renumber_params(block);
+    }
+
+    fn renumber_params(&mut self, block: BlockId) {
+        for (n, value) in self.blocks[block.index()].params.iter().enumerate() {
+            self.values[value.index()].index = n as u32 | DEF_IS_BLOCK;
+        }
+    }
+
+    /// Adds a result to an op.
+    pub fn add_result(&mut self, op: OpId, ty: Type) -> ValueId {
+        let mut all = self.results(op);
+        let value = self.new_value(ty, op.0, all.len() as u32);
+        all.push(value);
+        self.store_results(op, &all);
+        value
+    }
+
+    /// Removes a result, which must have no uses.
+    pub fn remove_result(&mut self, op: OpId, n: usize) {
+        let mut all = self.results(op);
+        let value = all.remove(n);
+        debug_assert!(!self.has_uses(value), "a removed result is still used");
+        self.free_values.push(value);
+        self.store_results(op, &all);
+        for (n, value) in all.iter().enumerate() {
+            self.values[value.index()].index = n as u32;
+        }
+    }
+
+    fn store_results(&mut self, op: OpId, all: &[ValueId]) {
+        let data = &mut self.ops[op.index()];
+        data.result_len = all.len() as u32;
+        match all {
+            [] => {}
+            [only] => data.result_start = only.0,
+            many => {
+                data.result_start = self.results.len() as u32;
+                self.results.extend_from_slice(many);
+            }
+        }
+    }
+
+    // --- placing ---
+
+    /// Puts a detached op at the end of a block.
+    pub fn append(&mut self, block: BlockId, op: OpId) {
+        let last = self.blocks[block.index()].last;
+        self.link(block, op, last, OpId::NONE);
+    }
+
+    /// Puts a detached op at the start of a block.
+    pub fn prepend(&mut self, block: BlockId, op: OpId) {
+        let first = self.blocks[block.index()].first;
+        self.link(block, op, OpId::NONE, first);
+    }
+
+    /// Puts a detached op before another. A terminator as anchor means the end of its block.
+    pub fn insert_before(&mut self, op: OpId, anchor: OpId) {
+        if let Some(block) = self.terminated_block(anchor) {
+            return self.append(block, op);
+        }
+        let data = &self.ops[anchor.index()];
+        let (block, prev) = (data.parent, data.prev);
+        self.link(block, op, prev, anchor);
+    }
+
+    /// Puts a detached op after another.
+    pub fn insert_after(&mut self, op: OpId, anchor: OpId) {
+        let data = &self.ops[anchor.index()];
+        let (block, next) = (data.parent, data.next);
+        self.link(block, op, anchor, next);
+    }
+
+    /// Moves an op before another, from any block.
+    pub fn move_before(&mut self, op: OpId, anchor: OpId) {
+        if op != anchor {
+            self.detach(op);
+            self.insert_before(op, anchor);
+        }
+    }
+
+    /// Moves an op after another, from any block.
+    pub fn move_after(&mut self, op: OpId, anchor: OpId) {
+        if op != anchor {
+            self.detach(op);
+            self.insert_after(op, anchor);
+        }
+    }
+
+    /// Moves an op to the end of a block.
+    pub fn move_to_end(&mut self, op: OpId, block: BlockId) {
+        self.detach(op);
+        self.append(block, op);
+    }
+
+    fn link(&mut self, block: BlockId, op: OpId, prev: OpId, next: OpId) {
+        debug_assert!(self.ops[op.index()].parent.is_none(), "the op stands in a block already");
+        let order = self.order_between(block, prev, next);
+        let data = &mut self.ops[op.index()];
+        (data.parent, data.prev, data.next, data.order) = (block, prev, next, order);
+        match prev.some() {
+            Some(prev) => self.ops[prev.index()].next = op,
+            None => self.blocks[block.index()].first = op,
+        }
+        match next.some() {
+            Some(next) => self.ops[next.index()].prev = op,
+            None => self.blocks[block.index()].last = op,
+        }
+    }
+
+    /// A free order number between two neighbours; renumbers the block when there is none.
+    fn order_between(&mut self, block: BlockId, prev: OpId, next: OpId) -> u32 {
+        for attempt in 0..2 {
+            let low = prev.some().map_or(0, |p| self.ops[p.index()].order);
+            match next.some() {
+                None if low < DEAD - 1 - ORDER_STEP => return low + ORDER_STEP,
+                Some(next) => {
+                    let high = self.ops[next.index()].order;
+                    if high > low + 1 {
+                        return low + (high - low) / 2;
+                    }
+                }
+                None => {}
+            }
+            if attempt == 0 {
+                self.renumber(block);
+            }
+        }
+        // A block holds fewer than 2^32 / ORDER_STEP ops, so that renumbering always makes room.
+        DEAD - 1
+    }
+
+    fn renumber(&mut self, block: BlockId) {
+        let mut at = self.blocks[block.index()].first;
+        let mut order = ORDER_STEP;
+        while let Some(op) = at.some() {
+            let data = &mut self.ops[op.index()];
+            data.order = order;
+            order = order.saturating_add(ORDER_STEP);
+            at = data.next;
+        }
+    }
+
+    /// Takes an op out of its block without erasing it.
+    pub fn detach(&mut self, op: OpId) {
+        let data = &mut self.ops[op.index()];
+        let (block, prev, next) = (data.parent, data.prev, data.next);
+        (data.parent, data.prev, data.next) = (BlockId::NONE, OpId::NONE, OpId::NONE);
+        if block.is_none() {
+            return;
+        }
+        match prev.some() {
+            Some(prev) => self.ops[prev.index()].next = next,
+            None => self.blocks[block.index()].first = next,
+        }
+        match next.some() {
+            Some(next) => self.ops[next.index()].prev = prev,
+            None => self.blocks[block.index()].last = prev,
+        }
+    }
+
+    // --- operands ---
+
+    /// Replaces all operands of an op.
+    pub fn set_operands(&mut self, op: OpId, operands: &[ValueId]) {
+        self.release_operands(op);
+        if operands.is_empty() {
+            return;
+        }
+        let start = self.allocate_operands(operands.len());
+        let data = &mut self.ops[op.index()];
+        (data.operand_start, data.operand_len) = (start, operands.len() as u32);
+        for (i, value) in operands.iter().enumerate() {
+            self.operands.values[start as usize + i] = *value;
+            self.link_use(start + i as u32, op, *value);
+        }
+    }
+
+    /// Replaces one operand.
+    pub fn set_operand(&mut self, op: OpId, n: usize, value: ValueId) {
+        let slot = self.ops[op.index()].operand_start + n as u32;
+        self.unlink_use(slot);
+        self.operands.values[slot as usize] = value;
+        self.link_use(slot, op, value);
+    }
+
+    /// Adds an operand at the end.
+    pub fn add_operand(&mut self, op: OpId, value: ValueId) {
+        self.insert_operand(op, usize::MAX, value);
+    }
+
+    /// Inserts an operand at a place among the others.
+    pub fn insert_operand(&mut self, op: OpId, at: usize, value: ValueId) {
+        let mut all: SmallVec<[ValueId; 8]> = SmallVec::from_slice(self.operands(op));
+        all.insert(at.min(all.len()), value);
+        self.set_operands(op, &all);
+    }
+
+    /// Removes one operand.
+    pub fn remove_operand(&mut self, op: OpId, n: usize) {
+        let mut all: SmallVec<[ValueId; 8]> = SmallVec::from_slice(self.operands(op));
+        all.remove(n);
+        self.set_operands(op, &all);
+    }
+
+    /// Sets the results of a block.
+    pub fn set_block_results(&mut self, block: BlockId, results: &[ValueId]) {
+        self.set_operands(self.blocks[block.index()].terminator, results);
+    }
+
+    /// Adds a result to a block.
+    pub fn add_block_result(&mut self, block: BlockId, value: ValueId) {
+        self.add_operand(self.blocks[block.index()].terminator, value);
+    }
+
+    /// Removes a result from a block.
+    pub fn remove_block_result(&mut self, block: BlockId, n: usize) {
+        self.remove_operand(self.blocks[block.index()].terminator, n);
+    }
+
+    /// Adds an output to the graph.
+    pub fn add_output(&mut self, value: ValueId) {
+        self.add_block_result(self.root, value);
+    }
+
+    /// Makes every use of `old` a use of `new`.
+    pub fn replace_all_uses(&mut self, old: ValueId, new: ValueId) {
+        if old == new {
+            return;
+        }
+        let uses: Vec<_> = self.uses(old).collect();
+        for u in uses {
+            self.set_operand(u.op, u.index, new);
+        }
+    }
+
+    fn allocate_operands(&mut self, len: usize) -> u32 {
+        if let Some(start) = self.operands.free.get_mut(len).and_then(Vec::pop) {
+            return start;
+        }
+        let start = self.operands.values.len();
+        self.operands.values.resize(start + len, ValueId::NONE);
+        self.operands
+            .links
+            .resize(start + len, UseLink { owner: OpId::NONE, next: u32::MAX, prev: u32::MAX });
+        start as u32
+    }
+
+    fn release_operands(&mut self, op: OpId) {
+        let data = &mut self.ops[op.index()];
+        let (start, len) = (data.operand_start, data.operand_len);
+        data.operand_len = 0;
+        if len == 0 {
+            return;
+        }
+        for slot in start..start + len {
+            self.unlink_use(slot);
+        }
+        let len = len as usize;
+        if self.operands.free.len() <= len {
+            self.operands.free.resize(len + 1, Vec::new());
+        }
+        self.operands.free[len].push(start);
+    }
+
+    fn link_use(&mut self, slot: u32, owner: OpId, value: ValueId) {
+        let first = self.values[value.index()].first_use;
+        let links = &mut self.operands.links;
+        if first == u32::MAX {
+            links[slot as usize] = UseLink { owner, next: slot, prev: slot };
+            self.values[value.index()].first_use = slot;
+        } else {
+            let last = links[first as usize].prev;
+            links[slot as usize] = UseLink { owner, next: first, prev: last };
+            links[last as usize].next = slot;
+            links[first as usize].prev = slot;
+        }
+    }
+
+    fn unlink_use(&mut self, slot: u32) {
+        let value = self.operands.values[slot as usize];
+        let UseLink { next, prev, .. } = self.operands.links[slot as usize];
+        let first = &mut self.values[value.index()].first_use;
+        if next == slot {
+            *first = u32::MAX;
+            return;
+        }
+        if *first == slot {
+            *first = next;
+        }
+        self.operands.links[prev as usize].next = next;
+        self.operands.links[next as usize].prev = prev;
+    }
+
+    // --- attributes, kind, location, types, names ---
+
+    /// Changes the op's kind in place.
+    pub fn set_kind(&mut self, op: OpId, kind: Symbol) {
+        self.ops[op.index()].kind = kind;
+    }
+
+    /// Sets or replaces an attribute.
+    pub fn set_attr(&mut self, op: OpId, name: impl Into<Symbol>, attr: Attr) {
+        let name = name.into();
+        let at = self.attr_slot(op);
+        let list = &mut self.attrs[at];
+        match list.iter_mut().find(|(n, _)| *n == name) {
+            Some(entry) => entry.1 = attr,
+            None => list.push((name, attr)),
+        }
+    }
+
+    /// Removes an attribute, if it is there.
+    pub fn remove_attr(&mut self, op: OpId, name: &str) {
+        let at = self.ops[op.index()].attrs;
+        if let Some(list) = self.attrs.get_mut(at as usize) {
+            list.retain(|(n, _)| *n != name);
+        }
+    }
+
+    fn attr_slot(&mut self, op: OpId) -> usize {
+        let slot = self.ops[op.index()].attrs;
+        if slot < TERMINATOR {
+            return slot as usize;
+        }
+        let slot = match self.free_attrs.pop() {
+            Some(slot) => slot,
+            None => {
+                self.attrs.push(AttrList::new());
+                self.attrs.len() as u32 - 1
+            }
+        };
+        self.ops[op.index()].attrs = slot;
+        slot as usize
+    }
+
+    /// Sets the op's location.
+    pub fn set_location(&mut self, op: OpId, location: Location) {
+        let id = self.add_location(location);
+        self.ops[op.index()].location = id;
+    }
+
+    /// Sets the op's location to one the graph has already.
+    pub fn set_location_id(&mut self, op: OpId, location: LocationId) {
+        self.ops[op.index()].location = location;
+    }
+
+    /// Adds a location to the graph; equal neighbours share one entry.
+    pub fn add_location(&mut self, location: Location) -> LocationId {
+        if self.locations.last() != Some(&location) {
+            self.locations.push(location);
+        }
+        LocationId(self.locations.len() as u32 - 1)
+    }
+
+    /// Changes a value's type.
+    pub fn set_type(&mut self, value: ValueId, ty: Type) {
+        self.values[value.index()].ty = self.intern_type(ty);
+    }
+
+    /// Names a value exactly so, without looking whether the name is taken. A name may not be a number.
+    pub fn set_name(&mut self, value: ValueId, name: &str) {
+        if name.is_empty() || name.bytes().all(|b| b.is_ascii_digit()) {
+            return;
+        }
+        let data = &mut self.values[value.index()];
+        (data.name_start, data.name_len) = (self.names.len() as u32, name.len() as u32);
+        self.names.push_str(name);
+    }
+
+    /// Takes a value's name away; it prints as a fresh number.
+    pub fn clear_name(&mut self, value: ValueId) {
+        let number = self.next_number;
+        self.next_number += 1;
+        self.set_number(value, number);
+    }
+
+    /// Makes a value print as a number.
+    pub fn set_number(&mut self, value: ValueId, number: u32) {
+        let data = &mut self.values[value.index()];
+        (data.name_start, data.name_len) = (number, 0);
+        self.next_number = self.next_number.max(number.saturating_add(1));
+    }
+
+    // --- erasing ---
+
+    /// Erases an op with its nested blocks. Its results must have no uses.
+    pub fn erase(&mut self, op: OpId) {
+        let mut doomed = vec![op];
+        // Nested ops are released from the outside in; uses among them go with their operands.
+        while let Some(op) = doomed.pop() {
+            self.detach(op);
+            self.release_operands(op);
+            for block in SmallVec::<[BlockId; 2]>::from_slice(self.nested_blocks(op)) {
+                let terminator = self.blocks[block.index()].terminator;
+                self.release_operands(terminator);
+                doomed.extend(self.block_ops(block).collect::<Vec<_>>());
+                for param in std::mem::take(&mut self.blocks[block.index()].params) {
+                    self.free_values.push(param);
+                }
+            }
+            for value in self.results(op) {
+                self.free_values.push(value);
+            }
+            let data = &mut self.ops[op.index()];
+            if data.attrs < TERMINATOR {
+                self.attrs[data.attrs as usize].clear();
+                self.free_attrs.push(data.attrs);
+            }
+            (data.attrs, data.nested, data.result_len, data.order) = (u32::MAX, u32::MAX, 0, DEAD);
+            self.free_ops.push(op);
+            self.live_ops -= 1;
+        }
+    }
+
+    /// Replaces the uses of an op's results one by one, then erases it.
+    pub fn replace_op(&mut self, op: OpId, with: &[ValueId]) {
+        for (old, new) in self.results(op).into_iter().zip(with) {
+            self.replace_all_uses(old, *new);
+        }
+        self.erase(op);
+    }
+
+    /// Moves the ops of a block before `anchor`, in their order. Parameters and results stay.
+    pub fn splice_before(&mut self, block: BlockId, anchor: OpId) {
+        while let Some(op) = self.first_op(block) {
+            self.detach(op);
+            self.insert_before(op, anchor);
+        }
+    }
+
+    // --- copying ---
+
+    /// Copies an op of another graph (or this one) with its nested blocks to a detached op here. Operands are
+    /// looked up in `map`, which gains the copies of results and parameters; an operand that is not in the map
+    /// stands for itself, which is right only within one graph.
+    pub fn copy_op(&mut self, from: &Graph, op: OpId, map: &mut HashMap<ValueId, ValueId>) -> OpId {
+        let root = self.copy_shallow(from, op, map);
+        let mut work = vec![(op, root)];
+        while let Some((old_op, new_op)) = work.pop() {
+            for old_block in SmallVec::<[BlockId; 2]>::from_slice(from.nested_blocks(old_op)) {
+                let new_block = self.add_block(new_op);
+                work.extend(self.copy_block_shallow(from, old_block, new_block, map));
+            }
+        }
+        // Results of nested blocks may name values that were copied after them.
+        let mut pending = vec![(op, root)];
+        while let Some((old_op, new_op)) = pending.pop() {
+            let pairs: Vec<_> =
+                from.nested_blocks(old_op).iter().copied().zip(self.nested_blocks(new_op).to_vec()).collect();
+            for (old_block, new_block) in pairs {
+                let results: Vec<_> =
+                    from.block_results(old_block).iter().map(|v| map.get(v).copied().unwrap_or(*v)).collect();
+                self.set_block_results(new_block, &results);
+                pending.extend(from.block_ops(old_block).zip(self.block_ops(new_block)).collect::<Vec<_>>());
+            }
+        }
+        root
+    }
+
+    fn copy_block_shallow(
+        &mut self,
+        from: &Graph,
+        old_block: BlockId,
+        new_block: BlockId,
+        map: &mut HashMap<ValueId, ValueId>,
+    ) -> Vec<(OpId, OpId)> {
+        for param in from.params(old_block) {
+            let copy = self.add_param(new_block, from.ty(*param).clone());
+            self.copy_name(from, *param, copy);
+            map.insert(*param, copy);
+        }
+        from.block_ops(old_block)
+            .map(|old| {
+                let new = self.copy_shallow(from, old, map);
+                self.append(new_block, new);
+                (old, new)
+            })
+            .collect()
+    }
+
+    /// Copies kind, operands, results, attributes and location, not nested blocks.
+    fn copy_shallow(&mut self, from: &Graph, op: OpId, map: &mut HashMap<ValueId, ValueId>) -> OpId {
+        let operands: SmallVec<[ValueId; 8]> =
+            from.operands(op).iter().map(|v| map.get(v).copied().unwrap_or(*v)).collect();
+        let types: SmallVec<[Type; 2]> = from.results(op).iter().map(|v| from.ty(*v).clone()).collect();
+        let new = self.create(from.kind(op), &operands, &types);
+        for (old, copy) in from.results(op).into_iter().zip(self.results(new)) {
+            self.copy_name(from, old, copy);
+            map.insert(old, copy);
+        }
+        for (name, attr) in from.attrs(op) {
+            self.set_attr(new, *name, attr.clone());
+        }
+        if let Some(location) = self.import_location(from, from.location_id(op)) {
+            self.set_location_id(new, location);
+        }
+        new
+    }
+
+    fn copy_name(&mut self, from: &Graph, old: ValueId, new: ValueId) {
+        if let Some(name) = from.name(old) {
+            let name = name.to_string();
+            self.set_name(new, &name);
+        }
+    }
+
+    /// Copies a location of another graph with its chain of calls.
+    pub fn import_location(&mut self, from: &Graph, id: LocationId) -> Option<LocationId> {
+        let mut chain = Vec::new();
+        let mut at = from.location_of(id);
+        while let Some(location) = at {
+            chain.push(location.clone());
+            at = location.inlined_from.and_then(|(_, outer)| from.location_of(outer));
+        }
+        let mut outer = None;
+        for mut location in chain.into_iter().rev() {
+            if let Some((function, _)) = location.inlined_from {
+                location.inlined_from = outer.map(|id| (function, id));
+            }
+            outer = Some(self.add_location(location));
+        }
+        outer
+    }
+
+    /// What defines a value, by block: the op in `block` (or the block's parameter) that contains or is its
+    /// definition. None where the value is not defined within `block`.
+    pub fn ancestor_in(&self, op: OpId, block: BlockId) -> Option<OpId> {
+        let mut at = op;
+        loop {
+            let parent = self.parent(at).or_else(|| self.terminated_block(at))?;
+            if parent == block {
+                return Some(at);
+            }
+            at = self.owner(parent)?;
+        }
+    }
+
+    /// Whether `value` may be used by an operand of `op`: defined before it in its block or an enclosing one.
+    pub fn is_visible(&self, value: ValueId, op: OpId) -> bool {
+        match self.def(value) {
+            ValueDef::Param(block, _) => self
+                .parent(op)
+                .or_else(|| self.terminated_block(op))
+                .is_some_and(|b| self.is_within(b, block)),
+            ValueDef::Result(def, _) => {
+                let Some(block) = self.parent(def) else { return false };
+                match self.ancestor_in(op, block) {
+                    Some(at) if self.terminated_block(at).is_some() => true,
+                    Some(at) => self.is_before(def, at),
+                    None => false,
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain(n: usize) -> (Graph, Vec<OpId>) {
+        let mut g = Graph::new();
+        let x = g.add_input(Type::int());
+        let kind = Symbol::new("test::op");
+        let mut last = x;
+        let mut ops = Vec::new();
+        for _ in 0..n {
+            let op = g.emit(g.root(), kind, &[last, x], &[Type::int()]);
+            last = g.result(op, 0).expect("one result");
+            ops.push(op);
+        }
+        g.add_output(last);
+        (g, ops)
+    }
+
+    #[test]
+    fn uses_follow_every_change() {
+        let (mut g, ops) = chain(3);
+        let x = g.inputs()[0];
+        assert_eq!(g.uses(x).count(), 4);
+        let first = g.result(ops[0], 0).expect("result");
+        g.replace_all_uses(first, x);
+        assert!(!g.has_uses(first));
+        assert_eq!(g.uses(x).count(), 5);
+        g.erase(ops[0]);
+        assert_eq!(g.uses(x).count(), 3);
+        assert_eq!(g.op_count(), 2);
+        assert_eq!(g.block_ops(g.root()).collect::<Vec<_>>(), &ops[1..]);
+    }
+
+    #[test]
+    fn order_survives_many_insertions_at_one_place() {
+        let (mut g, ops) = chain(2);
+        let kind = Symbol::new("test::op");
+        let mut previous = ops[0];
+        for _ in 0..100 {
+            let op = g.create(kind, &[], &[]);
+            g.insert_before(op, ops[1]);
+            assert!(g.is_before(previous, op) && g.is_before(op, ops[1]));
+            previous = op;
+        }
+    }
+
+    #[test]
+    fn erasing_an_op_erases_its_blocks() {
+        let (mut g, ops) = chain(1);
+        let x = g.inputs()[0];
+        let outer = g.emit(g.root(), Symbol::new("test::if"), &[x], &[]);
+        let block = g.add_block(outer);
+        let inner = g.emit(block, Symbol::new("test::op"), &[x], &[Type::int()]);
+        let y = g.result(inner, 0).expect("result");
+        g.set_block_results(block, &[y]);
+        assert!(g.is_visible(y, g.terminator(block)));
+        assert!(!g.is_visible(y, g.terminator(g.root())));
+        g.erase(outer);
+        assert_eq!(g.op_count(), 1);
+        assert_eq!(g.uses(x).count(), 2);
+        assert!(!g.is_live(inner) && g.is_live(ops[0]));
+    }
+}

@@ -1,0 +1,45 @@
+//! The intermediate representation: modules, functions, graphs, blocks, ops, values, types, attributes.
+//!
+//! # Semantics
+//! A [`Module`] owns functions, classes and constants; a [`Function`] has one [`Graph`]. A graph is a tree
+//! of blocks. A block has parameters, an ordered list of ops, and results. Ops run one after the other in
+//! their order; an op may be moved only where nobody can tell. A value is defined once, by an op or as a
+//! block parameter, and is visible for the rest of the block that defines it and in the blocks nested there.
+//!
+//! The set of op kinds is open: a kind is an interned `dialect::name` ([`Symbol`]), and nothing in this
+//! layer knows any of them. What a kind means (schema, effects, blocks it takes, when they run) stands in
+//! its row under `src/dialects`. Tensors are constants by handle, never by bytes inside an attribute.
+//!
+//! Graphs are owned independently and `Send`; handles ([`OpId`], [`ValueId`], [`BlockId`]) are 32-bit and
+//! mean something only together with the graph that made them.
+
+mod attr;
+mod edit;
+mod graph;
+mod ids;
+mod lexer;
+mod location;
+mod module;
+pub mod number_text;
+pub mod schema;
+pub mod schema_text;
+pub mod subtype;
+mod symbol;
+mod type_parse;
+mod type_text;
+pub mod types;
+pub mod unify;
+
+pub use attr::Attr;
+pub use graph::{Graph, Use, ValueDef};
+pub use ids::{BlockId, OpId, ValueId};
+pub use location::{Location, LocationId, Place};
+pub use module::{
+    ClassAttribute, ClassDef, ClassKind, EnumDef, Function, InterfaceDef, Module, NamedTupleDef, Property,
+};
+pub use schema::{AliasInfo, Argument, Schema};
+pub use schema_text::parse_schema;
+pub use subtype::{Hierarchy, NoClasses, is_subtype_of};
+pub use symbol::Symbol;
+pub use type_parse::parse_type;
+pub use types::{Dim, TensorType, Type, TypeKind};

@@ -1,0 +1,267 @@
+//! Reading and writing elements: typed slices, copies, fills, conversions.
+
+use super::{Bool, DType, Element, Layout, Scalar, Tensor};
+use crate::diag::{Diagnostic, Result};
+use std::borrow::Cow;
+
+/// A typed look at a tensor's storage together with the layout that says which elements belong to it.
+pub struct Strided<'a, T> {
+    /// The whole storage as elements.
+    pub storage: &'a [T],
+    /// Which of them are the tensor's.
+    pub layout: &'a Layout,
+}
+
+impl<T: Element> Strided<'_, T> {
+    /// The tensor's elements in logical order; borrowed where they lie so already.
+    pub fn to_dense(&self) -> Cow<'_, [T]> {
+        let n = self.layout.numel();
+        if self.layout.is_contiguous() {
+            let start = if n == 0 { 0 } else { self.layout.offset };
+            return Cow::Borrowed(&self.storage[start..start + n]);
+        }
+        let mut dense = Vec::with_capacity(n);
+        self.layout.for_each_index(|i| dense.push(self.storage[i]));
+        Cow::Owned(dense)
+    }
+}
+
+/// Runs `$body` with `$T` bound to the element type of a computable dtype; other dtypes are a named error.
+#[macro_export]
+macro_rules! dispatch_dtype {
+    ($dtype:expr, $T:ident => $body:expr) => {{
+        use $crate::tensor::DType;
+        match $dtype {
+            DType::U8 => {
+                type $T = u8;
+                $body
+            }
+            DType::I8 => {
+                type $T = i8;
+                $body
+            }
+            DType::I16 => {
+                type $T = i16;
+                $body
+            }
+            DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            DType::F16 => {
+                type $T = half::f16;
+                $body
+            }
+            DType::BF16 => {
+                type $T = half::bf16;
+                $body
+            }
+            DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            DType::C64 => {
+                type $T = num_complex::Complex<f32>;
+                $body
+            }
+            DType::C128 => {
+                type $T = num_complex::Complex<f64>;
+                $body
+            }
+            DType::Bool => {
+                type $T = $crate::tensor::Bool;
+                $body
+            }
+            other @ (DType::C32 | DType::QI8 | DType::QU8 | DType::QI32) => {
+                Err($crate::diag::Diagnostic::unsupported(format!(
+                    "tensors of dtype {} are not supported",
+                    other.name()
+                )))
+            }
+        }
+    }};
+}
+
+impl Tensor {
+    /// Opens the tensor for reading as its own element type `T`; fails if the dtype is another.
+    pub fn read<T: Element, R>(&self, run: impl FnOnce(Strided<'_, T>) -> R) -> Result<R> {
+        let meta = self.meta();
+        expect_dtype::<T>(meta.dtype)?;
+        let bytes = meta.storage.read()?;
+        let whole = bytes.len() / size_of::<T>() * size_of::<T>();
+        Ok(run(Strided { storage: bytemuck::cast_slice(&bytes[..whole]), layout: &meta.layout }))
+    }
+
+    /// Opens the storage for writing as elements `T`. The storage must not be open for reading in this thread.
+    pub fn write<T: Element, R>(&self, run: impl FnOnce(&mut [T], &Layout) -> R) -> Result<R> {
+        let meta = self.meta();
+        expect_dtype::<T>(meta.dtype)?;
+        let mut bytes = meta.storage.write()?;
+        let whole = bytes.len() / size_of::<T>() * size_of::<T>();
+        Ok(run(bytemuck::cast_slice_mut(&mut bytes[..whole]), &meta.layout))
+    }
+
+    /// The elements in logical order, which must be of type `T`.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        self.read::<T, _>(|view| view.to_dense().into_owned())
+    }
+
+    /// The elements in logical order, converted to `T` (as `.to(dtype)` would).
+    pub fn to_vec_as<T: Element>(&self) -> Result<Vec<T>> {
+        if self.dtype() == T::DTYPE {
+            return self.to_vec();
+        }
+        dispatch_dtype!(self.dtype(), S => {
+            self.read::<S, _>(|view| view.to_dense().iter().map(|x| T::from_scalar(x.to_scalar())).collect())
+        })
+    }
+
+    /// The elements in logical order as scalars of the widest type of their kind.
+    pub fn to_scalars(&self) -> Result<Vec<Scalar>> {
+        dispatch_dtype!(self.dtype(), S => {
+            self.read::<S, _>(|view| view.to_dense().iter().map(|x| x.to_scalar()).collect())
+        })
+    }
+
+    /// The only element; fails as PyTorch's `.item()` does on tensors with another number of elements.
+    pub fn item(&self) -> Result<Scalar> {
+        if self.numel() != 1 {
+            return Err(Diagnostic::runtime(format!(
+                "a Tensor with {} elements cannot be converted to Scalar",
+                self.numel()
+            )));
+        }
+        let at = self.layout().offset;
+        dispatch_dtype!(self.dtype(), S => self.read::<S, _>(|view| view.storage[at].to_scalar()))
+    }
+
+    /// The elements as little-endian bytes in logical order.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        dispatch_dtype!(self.dtype(), S => {
+            self.read::<S, _>(|view| bytemuck::cast_slice(&view.to_dense()).to_vec())
+        })
+    }
+
+    /// A dense copy, or the tensor itself if it is dense.
+    pub fn contiguous(&self) -> Result<Tensor> {
+        if self.is_contiguous() { Ok(self.clone()) } else { self.copy() }
+    }
+
+    /// A dense copy in new storage.
+    pub fn copy(&self) -> Result<Tensor> {
+        let sizes = self.sizes();
+        dispatch_dtype!(self.dtype(), S => {
+            self.read::<S, _>(|view| Tensor::from_vec::<S>(&view.to_dense(), &sizes))?
+        })
+    }
+
+    /// A dense copy converted to a dtype; the tensor itself if it has that dtype.
+    pub fn to_dtype(&self, dtype: DType) -> Result<Tensor> {
+        if self.dtype() == dtype {
+            return Ok(self.clone());
+        }
+        let sizes = self.sizes();
+        dispatch_dtype!(dtype, T => Tensor::from_vec::<T>(&self.to_vec_as::<T>()?, &sizes))
+    }
+
+    /// Writes `value`, converted, to every element.
+    pub fn fill(&self, value: Scalar) -> Result<()> {
+        dispatch_dtype!(self.dtype(), T => {
+            let value = <T as Element>::from_scalar(value);
+            self.write::<T, _>(|storage, layout| layout.for_each_index(|i| storage[i] = value))
+        })
+    }
+
+    /// Writes elements given in logical order; their number must match.
+    pub fn write_dense<T: Element>(&self, elements: &[T]) -> Result<()> {
+        if elements.len() != self.numel() {
+            return Err(Diagnostic::internal(format!("{} elements for {:?}", elements.len(), self)));
+        }
+        self.write::<T, _>(|storage, layout| {
+            let mut next = elements.iter();
+            layout.for_each_index(|i| {
+                if let Some(x) = next.next() {
+                    storage[i] = *x;
+                }
+            });
+        })
+    }
+
+    /// Copies the elements of `source`, broadcast and converted, through this tensor's layout (`copy_`).
+    pub fn copy_from(&self, source: &Tensor) -> Result<()> {
+        let sizes = self.sizes();
+        let layout = source.layout().broadcast_to(&sizes).ok_or_else(|| {
+            Diagnostic::runtime(format!(
+                "output with shape {:?} doesn't match the broadcast shape of {:?}",
+                sizes.as_slice(),
+                source.sizes().as_slice()
+            ))
+        })?;
+        let dense = self.is_contiguous() && layout.is_contiguous();
+        if dense && self.dtype() == source.dtype() && !self.storage().same(&source.storage()) {
+            return self.copy_bytes(source);
+        }
+        let source = source.with_layout(layout)?;
+        dispatch_dtype!(self.dtype(), T => self.write_dense::<T>(&source.to_vec_as::<T>()?))
+    }
+
+    /// Copies the bytes of a tensor of the same dtype and number of elements in another storage, both dense.
+    fn copy_bytes(&self, source: &Tensor) -> Result<()> {
+        let size = self.dtype().size();
+        let span = |t: &Tensor| {
+            let start = if t.numel() == 0 { 0 } else { t.layout().offset * size };
+            start..start + t.numel() * size
+        };
+        let (from, to) = (source.storage(), self.storage());
+        let bytes = from.read()?;
+        to.write()?[span(self)].copy_from_slice(&bytes[span(source)]);
+        Ok(())
+    }
+}
+
+fn expect_dtype<T: Element>(dtype: DType) -> Result<()> {
+    if dtype != T::DTYPE {
+        return Err(Diagnostic::runtime(format!(
+            "expected scalar type {} but found {}",
+            T::DTYPE.type_name(),
+            dtype.type_name()
+        )));
+    }
+    Ok(())
+}
+
+/// Shorthand for a bool element.
+impl From<bool> for Bool {
+    fn from(value: bool) -> Bool {
+        Bool::new(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_go_through_views() {
+        let t = Tensor::from_vec(&[1f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]).expect("valid");
+        let column = t.with_layout(Layout::strided(&[2], &[3], 1).expect("valid")).expect("inside");
+        column.fill(Scalar::Int(9)).expect("writes");
+        assert_eq!(t.to_vec::<f32>().expect("f32"), [1.0, 9.0, 3.0, 4.0, 9.0, 6.0]);
+        assert_eq!(t.version(), column.version());
+    }
+
+    #[test]
+    fn copy_from_broadcasts_and_converts() {
+        let t = Tensor::zeros(DType::I32, &[2, 2]).expect("small");
+        t.copy_from(&Tensor::from_vec(&[1.9f64, -2.9], &[2]).expect("valid")).expect("copies");
+        assert_eq!(t.to_vec::<i32>().expect("i32"), [1, -2, 1, -2]);
+    }
+}

@@ -1,0 +1,108 @@
+//! Where a tensor lives.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A device: `cpu`, `cuda:0`, or another kind that is only named in types.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Device {
+    kind: DeviceKind,
+    index: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum DeviceKind {
+    Cpu,
+    Cuda,
+    Meta,
+    /// A device type that PyTorch names and Flambeau cannot allocate on.
+    Other(&'static str),
+}
+
+/// Device types that PyTorch names besides those above.
+const OTHERS: &[&str] = &[
+    "mkldnn",
+    "opengl",
+    "opencl",
+    "ideep",
+    "hip",
+    "fpga",
+    "maia",
+    "xla",
+    "vulkan",
+    "metal",
+    "xpu",
+    "mps",
+    "hpu",
+    "ve",
+    "lazy",
+    "ipu",
+    "mtia",
+    "privateuseone",
+];
+
+impl Device {
+    /// The host.
+    pub const CPU: Device = Device { kind: DeviceKind::Cpu, index: None };
+    /// No memory at all: sizes only.
+    pub const META: Device = Device { kind: DeviceKind::Meta, index: None };
+
+    /// The n-th CUDA device.
+    pub fn cuda(index: u32) -> Device {
+        Device { kind: DeviceKind::Cuda, index: Some(index) }
+    }
+
+    /// The type without the index: `cpu`, `cuda`.
+    pub fn kind_name(&self) -> &'static str {
+        match self.kind {
+            DeviceKind::Cpu => "cpu",
+            DeviceKind::Cuda => "cuda",
+            DeviceKind::Meta => "meta",
+            DeviceKind::Other(name) => name,
+        }
+    }
+
+    /// The index, where one was given.
+    pub fn index(&self) -> Option<u32> {
+        self.index
+    }
+
+    /// Whether it is the host.
+    pub fn is_cpu(&self) -> bool {
+        self.kind == DeviceKind::Cpu
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind_name())?;
+        match self.index {
+            Some(index) => write!(f, ":{index}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Device {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Device, String> {
+        let (name, index) = match text.split_once(':') {
+            Some((name, index)) => {
+                let index = index.parse().map_err(|_| format!("Invalid device string: '{text}'"))?;
+                (name, Some(index))
+            }
+            None => (text, None),
+        };
+        let kind = match name {
+            "cpu" => DeviceKind::Cpu,
+            "cuda" => DeviceKind::Cuda,
+            "meta" => DeviceKind::Meta,
+            _ => match OTHERS.iter().find(|other| **other == name) {
+                Some(other) => DeviceKind::Other(other),
+                None => return Err(format!("Invalid device string: '{text}'")),
+            },
+        };
+        Ok(Device { kind, index })
+    }
+}

@@ -1,0 +1,237 @@
+//! Element types and their names in Python, in type text and as PyTorch's integer codes.
+
+use bytemuck::{Pod, Zeroable};
+use half::{bf16, f16};
+use num_complex::Complex;
+
+/// The element type of a tensor. The discriminant is PyTorch's `ScalarType` code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum DType {
+    /// uint8
+    U8 = 0,
+    /// int8
+    I8 = 1,
+    /// int16
+    I16 = 2,
+    /// int32
+    I32 = 3,
+    /// int64
+    I64 = 4,
+    /// float16
+    F16 = 5,
+    /// float32
+    F32 = 6,
+    /// float64
+    F64 = 7,
+    /// complex32, named in types only
+    C32 = 8,
+    /// complex64: two float32
+    C64 = 9,
+    /// complex128: two float64
+    C128 = 10,
+    /// bool, one byte, 0 or 1
+    Bool = 11,
+    /// quantized int8, named in types only
+    QI8 = 12,
+    /// quantized uint8, named in types only
+    QU8 = 13,
+    /// quantized int32, named in types only
+    QI32 = 14,
+    /// bfloat16
+    BF16 = 15,
+}
+
+/// One row a dtype: code, Python name, name in type text, legacy storage class, bytes.
+const TABLE: &[(DType, &str, &str, &str, usize)] = &[
+    (DType::U8, "uint8", "Byte", "ByteStorage", 1),
+    (DType::I8, "int8", "Char", "CharStorage", 1),
+    (DType::I16, "int16", "Short", "ShortStorage", 2),
+    (DType::I32, "int32", "Int", "IntStorage", 4),
+    (DType::I64, "int64", "Long", "LongStorage", 8),
+    (DType::F16, "float16", "Half", "HalfStorage", 2),
+    (DType::F32, "float32", "Float", "FloatStorage", 4),
+    (DType::F64, "float64", "Double", "DoubleStorage", 8),
+    (DType::C32, "complex32", "ComplexHalf", "ComplexHalfStorage", 4),
+    (DType::C64, "complex64", "ComplexFloat", "ComplexFloatStorage", 8),
+    (DType::C128, "complex128", "ComplexDouble", "ComplexDoubleStorage", 16),
+    (DType::Bool, "bool", "Bool", "BoolStorage", 1),
+    (DType::QI8, "qint8", "QInt8", "QInt8Storage", 1),
+    (DType::QU8, "quint8", "QUInt8", "QUInt8Storage", 1),
+    (DType::QI32, "qint32", "QInt32", "QInt32Storage", 4),
+    (DType::BF16, "bfloat16", "BFloat16", "BFloat16Storage", 2),
+];
+
+impl DType {
+    fn row(self) -> &'static (DType, &'static str, &'static str, &'static str, usize) {
+        &TABLE[self as usize]
+    }
+
+    /// Python's name: `float32`.
+    pub fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    /// The name in type text: `Float`.
+    pub fn type_name(self) -> &'static str {
+        self.row().2
+    }
+
+    /// The storage class named in pickles: `FloatStorage`.
+    pub fn storage_name(self) -> &'static str {
+        self.row().3
+    }
+
+    /// Bytes an element.
+    pub fn size(self) -> usize {
+        self.row().4
+    }
+
+    /// PyTorch's integer code, which is what TorchScript programs see of a dtype.
+    pub fn code(self) -> i64 {
+        self as i64
+    }
+
+    /// The dtype of an integer code.
+    pub fn from_code(code: i64) -> Option<DType> {
+        usize::try_from(code).ok().and_then(|i| TABLE.get(i)).map(|row| row.0)
+    }
+
+    /// The dtype of a Python name, aliases (`float`, `half`, `long`) included.
+    pub fn from_name(name: &str) -> Option<DType> {
+        let name = match name {
+            "half" => "float16",
+            "float" => "float32",
+            "double" => "float64",
+            "short" => "int16",
+            "int" => "int32",
+            "long" => "int64",
+            "cfloat" => "complex64",
+            "cdouble" => "complex128",
+            "chalf" => "complex32",
+            other => other,
+        };
+        TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
+    }
+
+    /// The dtype of a name in type text.
+    pub fn from_type_name(name: &str) -> Option<DType> {
+        TABLE.iter().find(|row| row.2 == name).map(|row| row.0)
+    }
+
+    /// The dtype of a storage class (with or without its module).
+    pub fn from_storage_name(name: &str) -> Option<DType> {
+        let name = name.rsplit('.').next().unwrap_or(name);
+        TABLE.iter().find(|row| row.3 == name).map(|row| row.0)
+    }
+
+    /// float16, bfloat16, float32, float64.
+    pub fn is_floating(self) -> bool {
+        matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
+    }
+
+    /// complex32, complex64, complex128.
+    pub fn is_complex(self) -> bool {
+        matches!(self, DType::C32 | DType::C64 | DType::C128)
+    }
+
+    /// The integers, bool left out.
+    pub fn is_integral(self) -> bool {
+        matches!(self, DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64)
+    }
+
+    /// Types whose elements can be negative.
+    pub fn is_signed(self) -> bool {
+        !matches!(self, DType::U8 | DType::Bool | DType::QU8)
+    }
+
+    /// Whether tensors of it can be computed with, and not only named.
+    pub fn is_computable(self) -> bool {
+        !matches!(self, DType::C32 | DType::QI8 | DType::QU8 | DType::QI32)
+    }
+
+    /// The real dtype of a complex one (complex64 → float32); itself otherwise.
+    pub fn to_real(self) -> DType {
+        match self {
+            DType::C32 => DType::F16,
+            DType::C64 => DType::F32,
+            DType::C128 => DType::F64,
+            other => other,
+        }
+    }
+
+    /// The complex dtype of a floating one (float32 → complex64); itself if complex.
+    pub fn to_complex(self) -> DType {
+        match self {
+            DType::F16 => DType::C32,
+            DType::F64 => DType::C128,
+            other if other.is_complex() => other,
+            _ => DType::C64,
+        }
+    }
+}
+
+/// A bool as stored: one byte, 0 or 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct Bool(u8);
+
+impl Bool {
+    /// From Rust's bool.
+    pub fn new(value: bool) -> Bool {
+        Bool(value as u8)
+    }
+
+    /// To Rust's bool; any non-zero byte is true.
+    pub fn get(self) -> bool {
+        self.0 != 0
+    }
+}
+
+/// A Rust type that is the element of a dtype.
+pub trait Element: Pod + Copy + PartialEq + Send + Sync + std::fmt::Debug + 'static {
+    /// The dtype.
+    const DTYPE: DType;
+    /// From any scalar, as PyTorch converts (truncation for integers, non-zero for bool).
+    fn from_scalar(value: super::Scalar) -> Self;
+    /// To a scalar of the widest type of its kind.
+    fn to_scalar(self) -> super::Scalar;
+}
+
+macro_rules! element {
+    ($type:ty, $dtype:expr, $from:expr, $to:expr) => {
+        impl Element for $type {
+            const DTYPE: DType = $dtype;
+            fn from_scalar(value: super::Scalar) -> Self {
+                let from: fn(super::Scalar) -> $type = $from;
+                from(value)
+            }
+            fn to_scalar(self) -> super::Scalar {
+                let to: fn($type) -> super::Scalar = $to;
+                to(self)
+            }
+        }
+    };
+}
+
+use super::Scalar;
+element!(u8, DType::U8, |s| s.to_i32() as u8, |x| Scalar::Int(x.into()));
+element!(i8, DType::I8, |s| s.to_i32() as i8, |x| Scalar::Int(x.into()));
+element!(i16, DType::I16, |s| s.to_i32() as i16, |x| Scalar::Int(x.into()));
+element!(i32, DType::I32, |s| s.to_i32(), |x| Scalar::Int(x.into()));
+element!(i64, DType::I64, |s| s.to_i64(), Scalar::Int);
+element!(f16, DType::F16, |s| f16::from_f32(s.to_f64() as f32), |x| Scalar::Float(x.to_f64()));
+element!(bf16, DType::BF16, |s| bf16::from_f32(s.to_f64() as f32), |x| Scalar::Float(x.to_f64()));
+element!(f32, DType::F32, |s| s.to_f64() as f32, |x| Scalar::Float(x.into()));
+element!(f64, DType::F64, |s| s.to_f64(), Scalar::Float);
+element!(Bool, DType::Bool, |s| Bool::new(s.to_bool()), |x| Scalar::Bool(x.get()));
+element!(
+    Complex<f32>,
+    DType::C64,
+    |s| {
+        let c = s.to_complex();
+        Complex::new(c.re as f32, c.im as f32)
+    },
+    |x| Scalar::Complex(Complex::new(x.re.into(), x.im.into()))
+);
+element!(Complex<f64>, DType::C128, |s| s.to_complex(), Scalar::Complex);

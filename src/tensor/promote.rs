@@ -1,0 +1,139 @@
+//! Type promotion: the dtype of an operation over tensors and numbers of several dtypes.
+
+use super::{DType, Scalar, Tensor};
+
+/// The smallest dtype that both promote to (`torch.promote_types`).
+pub fn promote_types(a: DType, b: DType) -> DType {
+    use DType::*;
+    if a == b {
+        return a;
+    }
+    let rank = |d: DType| match d {
+        Bool => 0,
+        U8 | I8 | I16 | I32 | I64 => 1,
+        F16 | BF16 | F32 | F64 => 2,
+        C32 | C64 | C128 => 3,
+        QI8 | QU8 | QI32 => 4,
+    };
+    let (low, high) = if rank(a) <= rank(b) { (a, b) } else { (b, a) };
+    match (rank(low), rank(high)) {
+        (0, _) => high,
+        (1, 1) => promote_integers(a, b),
+        (1, _) => high,
+        (2, 2) => match (a, b) {
+            (F16, BF16) | (BF16, F16) => F32,
+            _ if a == F64 || b == F64 => F64,
+            _ => F32,
+        },
+        (2, 3) => match (low, high) {
+            (F64, _) | (_, C128) => C128,
+            (F32 | BF16, _) | (_, C64) => C64,
+            _ => C32,
+        },
+        (3, 3) => {
+            if a == C128 || b == C128 {
+                C128
+            } else {
+                C64
+            }
+        }
+        _ => high,
+    }
+}
+
+fn promote_integers(a: DType, b: DType) -> DType {
+    match (a, b) {
+        (DType::U8, DType::I8) | (DType::I8, DType::U8) => DType::I16,
+        (DType::U8, other) | (other, DType::U8) => other,
+        // The codes of the signed integers grow with their width.
+        _ => a.max(b),
+    }
+}
+
+/// What takes part in promotion: tensors with dimensions count more than rank 0, and those more than numbers.
+#[derive(Clone, Debug)]
+pub enum Operand {
+    /// A tensor.
+    Tensor(Tensor),
+    /// A Python number.
+    Number(Scalar),
+}
+
+impl From<Tensor> for Operand {
+    fn from(tensor: Tensor) -> Operand {
+        Operand::Tensor(tensor)
+    }
+}
+
+impl From<Scalar> for Operand {
+    fn from(scalar: Scalar) -> Operand {
+        Operand::Number(scalar)
+    }
+}
+
+/// The dtype of an elementwise operation over operands, with PyTorch's three priorities. None without operands.
+pub fn result_type(operands: &[Operand]) -> Option<DType> {
+    let (mut dims, mut zero, mut numbers) = (None, None, None);
+    for operand in operands {
+        let (slot, dtype) = match operand {
+            Operand::Tensor(t) if t.rank() > 0 => (&mut dims, t.dtype()),
+            Operand::Tensor(t) => (&mut zero, t.dtype()),
+            Operand::Number(s) => (&mut numbers, number_dtype(*s)),
+        };
+        *slot = Some(slot.map_or(dtype, |seen| promote_types(seen, dtype)));
+    }
+    combine(combine(dims, zero), numbers)
+}
+
+/// Numbers promote as the default dtype of their kind.
+fn number_dtype(number: Scalar) -> DType {
+    match number {
+        Scalar::Float(_) => DType::F32,
+        Scalar::Complex(_) => DType::C64,
+        other => other.dtype(),
+    }
+}
+
+/// The higher priority wins unless the lower is of a higher category (bool < integer < float < complex).
+fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
+    let category = |d: DType| {
+        if d == DType::Bool {
+            0
+        } else if d.is_integral() {
+            1
+        } else if d.is_floating() {
+            2
+        } else {
+            3
+        }
+    };
+    match (higher, lower) {
+        (Some(h), Some(l)) if category(l) > category(h) => Some(promote_types(h, l)),
+        (Some(h), _) => Some(h),
+        (None, l) => l,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs() {
+        assert_eq!(promote_types(DType::U8, DType::I8), DType::I16);
+        assert_eq!(promote_types(DType::I64, DType::F16), DType::F16);
+        assert_eq!(promote_types(DType::F16, DType::BF16), DType::F32);
+        assert_eq!(promote_types(DType::F64, DType::C64), DType::C128);
+        assert_eq!(promote_types(DType::Bool, DType::U8), DType::U8);
+    }
+
+    #[test]
+    fn a_number_does_not_widen_a_tensor_of_its_category() {
+        let t = Tensor::zeros(DType::F16, &[2]).expect("small");
+        assert_eq!(result_type(&[t.clone().into(), Scalar::Float(1.0).into()]), Some(DType::F16));
+        let i = Tensor::zeros(DType::I32, &[2]).expect("small");
+        assert_eq!(result_type(&[i.into(), Scalar::Float(1.0).into()]), Some(DType::F32));
+        let z = Tensor::zeros(DType::F64, &[]).expect("small");
+        assert_eq!(result_type(&[t.into(), z.into()]), Some(DType::F16));
+    }
+}

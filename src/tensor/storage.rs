@@ -1,0 +1,181 @@
+//! Memory that tensors share. Host memory is 64-byte aligned, zeroed, and behind a lock.
+
+use super::Device;
+use crate::diag::{Diagnostic, Result};
+use bytemuck::{Pod, Zeroable};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// No single storage may be larger: 2^46 bytes, far above any machine, below any overflow.
+const MAX_BYTES: usize = 1 << 46;
+
+/// Shared memory with a version counter that counts writes.
+#[derive(Clone)]
+pub struct Storage(Arc<Inner>);
+
+struct Inner {
+    memory: Memory,
+    version: AtomicU64,
+}
+
+enum Memory {
+    Host { lines: RwLock<Vec<Line>>, nbytes: usize },
+    Device(Arc<dyn DeviceBuffer>),
+}
+
+/// One cache line, so that the allocation is aligned for any vector width.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// Memory of another device; backends implement it, the runtime injects it.
+pub trait DeviceBuffer: Send + Sync {
+    /// Which device.
+    fn device(&self) -> Device;
+    /// How many bytes.
+    fn nbytes(&self) -> usize;
+    /// Copies everything to the host.
+    fn to_host(&self) -> Result<Vec<u8>>;
+}
+
+impl Storage {
+    /// Zeroed host memory.
+    pub fn zeroed(nbytes: usize) -> Result<Storage> {
+        if nbytes > MAX_BYTES {
+            return Err(Diagnostic::runtime(format!("cannot allocate {nbytes} bytes")));
+        }
+        let count = nbytes.div_ceil(64);
+        let mut lines: Vec<Line> = Vec::new();
+        lines.try_reserve_exact(count).map_err(|_| {
+            Diagnostic::runtime(format!("not enough memory: tried to allocate {nbytes} bytes"))
+        })?;
+        // `vec!` of zeroes asks the system for zero pages instead of writing them; the reservation above
+        // only proves that the allocation can succeed.
+        drop(lines);
+        let lines = vec![Line::zeroed(); count];
+        Ok(Self::host(lines, nbytes))
+    }
+
+    /// Host memory with given content.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Storage> {
+        let storage = Self::zeroed(bytes.len())?;
+        storage.write()?.copy_from_slice(bytes);
+        Ok(storage)
+    }
+
+    /// Memory of another device.
+    pub fn on_device(buffer: Arc<dyn DeviceBuffer>) -> Storage {
+        Storage(Arc::new(Inner { memory: Memory::Device(buffer), version: AtomicU64::new(0) }))
+    }
+
+    fn host(lines: Vec<Line>, nbytes: usize) -> Storage {
+        let memory = Memory::Host { lines: RwLock::new(lines), nbytes };
+        Storage(Arc::new(Inner { memory, version: AtomicU64::new(0) }))
+    }
+
+    /// Size in bytes.
+    pub fn nbytes(&self) -> usize {
+        match &self.0.memory {
+            Memory::Host { nbytes, .. } => *nbytes,
+            Memory::Device(buffer) => buffer.nbytes(),
+        }
+    }
+
+    /// Where it lives.
+    pub fn device(&self) -> Device {
+        match &self.0.memory {
+            Memory::Host { .. } => Device::CPU,
+            Memory::Device(buffer) => buffer.device(),
+        }
+    }
+
+    /// The device's buffer, where it is not host memory.
+    pub fn device_buffer(&self) -> Option<&Arc<dyn DeviceBuffer>> {
+        match &self.0.memory {
+            Memory::Host { .. } => None,
+            Memory::Device(buffer) => Some(buffer),
+        }
+    }
+
+    /// Whether two handles are the same memory.
+    pub fn same(&self, other: &Storage) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// An address that identifies the storage while it lives.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as *const u8 as usize
+    }
+
+    /// How often it was opened for writing.
+    pub fn version(&self) -> u64 {
+        self.0.version.load(Ordering::Relaxed)
+    }
+
+    /// Opens host memory for reading. Several readers may hold it, one thread more than once.
+    pub fn read(&self) -> Result<ReadBytes<'_>> {
+        match &self.0.memory {
+            Memory::Host { lines, nbytes } => {
+                Ok(ReadBytes { lines: lines.read_recursive(), nbytes: *nbytes })
+            }
+            Memory::Device(buffer) => Err(not_host(&buffer.device())),
+        }
+    }
+
+    /// Opens host memory for writing and counts a version. The caller must not hold it open for reading.
+    pub fn write(&self) -> Result<WriteBytes<'_>> {
+        match &self.0.memory {
+            Memory::Host { lines, nbytes } => {
+                self.0.version.fetch_add(1, Ordering::Relaxed);
+                Ok(WriteBytes { lines: lines.write(), nbytes: *nbytes })
+            }
+            Memory::Device(buffer) => Err(not_host(&buffer.device())),
+        }
+    }
+}
+
+fn not_host(device: &Device) -> Diagnostic {
+    Diagnostic::runtime(format!("this operation needs a tensor on the cpu, but it is on {device}"))
+        .hint("move it with .to('cpu')")
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Storage({} bytes on {})", self.nbytes(), self.device())
+    }
+}
+
+/// Host memory open for reading.
+pub struct ReadBytes<'a> {
+    lines: RwLockReadGuard<'a, Vec<Line>>,
+    nbytes: usize,
+}
+
+impl Deref for ReadBytes<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.lines)[..self.nbytes]
+    }
+}
+
+/// Host memory open for writing.
+pub struct WriteBytes<'a> {
+    lines: RwLockWriteGuard<'a, Vec<Line>>,
+    nbytes: usize,
+}
+
+impl Deref for WriteBytes<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.lines)[..self.nbytes]
+    }
+}
+
+impl DerefMut for WriteBytes<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.nbytes]
+    }
+}

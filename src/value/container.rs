@@ -1,0 +1,232 @@
+//! Lists and dictionaries, shared by reference.
+
+use super::Value;
+use crate::diag::{Diagnostic, Result};
+use crate::ir::Type;
+use crate::tensor::Tensor;
+use indexmap::IndexMap;
+use num_complex::Complex64;
+use parking_lot::{MappedRwLockReadGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// A shared list. It knows its element type, as an empty one must.
+#[derive(Clone)]
+pub struct List(Arc<ListInner>);
+
+struct ListInner {
+    element: Type,
+    items: RwLock<Vec<Value>>,
+}
+
+impl List {
+    /// A new list.
+    pub fn new(element: Type, items: Vec<Value>) -> List {
+        List(Arc::new(ListInner { element, items: RwLock::new(items) }))
+    }
+
+    /// Type of the elements.
+    pub fn element_type(&self) -> &Type {
+        &self.0.element
+    }
+
+    /// The elements, open for reading. Do not hold it while running user code.
+    pub fn items(&self) -> RwLockReadGuard<'_, Vec<Value>> {
+        self.0.items.read_recursive()
+    }
+
+    /// The elements, open for writing.
+    pub fn items_mut(&self) -> RwLockWriteGuard<'_, Vec<Value>> {
+        self.0.items.write()
+    }
+
+    /// A copy of the elements.
+    pub fn to_vec(&self) -> Vec<Value> {
+        self.items().clone()
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.items().len()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.items().is_empty()
+    }
+
+    /// Whether two handles are the same list.
+    pub fn same(&self, other: &List) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// An address that identifies the list while it lives.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as *const u8 as usize
+    }
+}
+
+impl fmt::Debug for List {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.items().iter()).finish()
+    }
+}
+
+/// A key of a dictionary. Floats compare as numbers, tensors by identity.
+#[derive(Clone, Debug)]
+pub enum DictKey {
+    /// Text.
+    Str(Arc<str>),
+    /// Integer.
+    Int(i64),
+    /// Float.
+    Float(f64),
+    /// Complex number.
+    Complex(Complex64),
+    /// Truth value.
+    Bool(bool),
+    /// A tensor, by identity.
+    Tensor(Tensor),
+    /// A device, by name.
+    Device(Arc<crate::tensor::Device>),
+}
+
+impl DictKey {
+    /// The key that a value makes; other values cannot be keys.
+    pub fn new(value: &Value) -> Result<DictKey> {
+        match value {
+            Value::Str(x) => Ok(DictKey::Str(x.clone())),
+            Value::Int(x) => Ok(DictKey::Int(*x)),
+            Value::Float(x) => Ok(DictKey::Float(*x)),
+            Value::Complex(x) => Ok(DictKey::Complex(*x)),
+            Value::Bool(x) => Ok(DictKey::Bool(*x)),
+            Value::Tensor(x) => Ok(DictKey::Tensor(x.clone())),
+            Value::Device(x) => Ok(DictKey::Device(x.clone())),
+            other => Err(Diagnostic::runtime(format!("Can't hash a value of type {}", other.kind_name()))),
+        }
+    }
+
+    /// The key as a value.
+    pub fn to_value(&self) -> Value {
+        match self {
+            DictKey::Str(x) => Value::Str(x.clone()),
+            DictKey::Int(x) => Value::Int(*x),
+            DictKey::Float(x) => Value::Float(*x),
+            DictKey::Complex(x) => Value::Complex(*x),
+            DictKey::Bool(x) => Value::Bool(*x),
+            DictKey::Tensor(x) => Value::Tensor(x.clone()),
+            DictKey::Device(x) => Value::Device(x.clone()),
+        }
+    }
+}
+
+impl PartialEq for DictKey {
+    fn eq(&self, other: &DictKey) -> bool {
+        match (self, other) {
+            (DictKey::Str(a), DictKey::Str(b)) => a == b,
+            (DictKey::Int(a), DictKey::Int(b)) => a == b,
+            (DictKey::Float(a), DictKey::Float(b)) => a == b,
+            (DictKey::Complex(a), DictKey::Complex(b)) => a == b,
+            (DictKey::Bool(a), DictKey::Bool(b)) => a == b,
+            (DictKey::Tensor(a), DictKey::Tensor(b)) => a.same(b),
+            (DictKey::Device(a), DictKey::Device(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for DictKey {}
+
+impl Hash for DictKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Adding 0.0 makes -0.0 and 0.0, which are equal, hash alike.
+        match self {
+            DictKey::Str(x) => x.hash(state),
+            DictKey::Int(x) => x.hash(state),
+            DictKey::Float(x) => (x + 0.0).to_bits().hash(state),
+            DictKey::Complex(x) => ((x.re + 0.0).to_bits(), (x.im + 0.0).to_bits()).hash(state),
+            DictKey::Bool(x) => x.hash(state),
+            DictKey::Tensor(x) => x.id().hash(state),
+            DictKey::Device(x) => x.hash(state),
+        }
+    }
+}
+
+/// The entries of a dictionary in insertion order.
+pub type Entries = IndexMap<DictKey, Value>;
+
+/// A shared dictionary in insertion order.
+#[derive(Clone)]
+pub struct Dict(Arc<DictInner>);
+
+struct DictInner {
+    key: Type,
+    value: Type,
+    entries: RwLock<Entries>,
+}
+
+impl Dict {
+    /// A new, empty dictionary.
+    pub fn new(key: Type, value: Type) -> Dict {
+        Dict(Arc::new(DictInner { key, value, entries: RwLock::new(IndexMap::new()) }))
+    }
+
+    /// Type of the keys.
+    pub fn key_type(&self) -> &Type {
+        &self.0.key
+    }
+
+    /// Type of the values.
+    pub fn value_type(&self) -> &Type {
+        &self.0.value
+    }
+
+    /// The entries, open for reading.
+    pub fn entries(&self) -> MappedRwLockReadGuard<'_, Entries> {
+        RwLockReadGuard::map(self.0.entries.read_recursive(), |e| e)
+    }
+
+    /// The entries, open for writing.
+    pub fn entries_mut(&self) -> RwLockWriteGuard<'_, Entries> {
+        self.0.entries.write()
+    }
+
+    /// Sets an entry; a key that is there keeps its place.
+    pub fn insert(&self, key: &Value, value: Value) -> Result<()> {
+        let key = DictKey::new(key)?;
+        self.entries_mut().insert(key, value);
+        Ok(())
+    }
+
+    /// Looks a key up.
+    pub fn get(&self, key: &Value) -> Result<Option<Value>> {
+        Ok(self.entries().get(&DictKey::new(key)?).cloned())
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.entries().len()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.entries().is_empty()
+    }
+
+    /// Whether two handles are the same dictionary.
+    pub fn same(&self, other: &Dict) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// An address that identifies the dictionary while it lives.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as *const u8 as usize
+    }
+}
+
+impl fmt::Debug for Dict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.entries().iter()).finish()
+    }
+}
