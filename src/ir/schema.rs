@@ -109,5 +109,5 @@ impl Schema {
 
 /// Parses a schema's text.
 pub fn parse(text: &str) -> crate::diag::Result<Schema> {
-    Err(crate::diag::Diagnostic::syntax(format!("cannot parse the schema {text}")))
+    super::schema_text::parse_schema(text)
 }
