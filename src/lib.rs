@@ -10,4 +10,7 @@ pub mod value;
 pub mod dialects;
 pub mod eval;
 pub mod frontend;
+pub mod lowering;
+pub mod backends;
 pub mod runtime;
+pub mod tools;

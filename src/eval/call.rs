@@ -8,6 +8,10 @@ use crate::value::Value;
 /// Runs an op on arguments in schema order, defaults filled in. Plain forms give fresh results (views: other
 /// looks at their operand); in-place forms write to their first argument and `out` forms to their last.
 pub fn call(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> {
+    if op.def().eval.is_none() && op.def().scalar.is_some() {
+        // Elementwise ops write their own in-place and `out` forms.
+        return one(super::elementwise(op, values)?);
+    }
     match op.variant() {
         Variant::Plain => plain(op, values, node, env),
         Variant::InPlace => in_place(op, values, node, env),
@@ -21,21 +25,10 @@ fn plain(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs
     if let Some(kernel) = def.eval {
         return kernel(&Args { op, values, node, env });
     }
-    if def.scalar.is_some() {
-        return one(elementwise(op, values)?);
-    }
     if let Some(text) = def.meaning {
         return env.composites(op)?.run(op, text, values, env);
     }
     Err(Diagnostic::unsupported(format!("operator {} has no kernel", op.schema_text())))
-}
-
-/// Runs the scalar program of an elementwise op.
-fn elementwise(op: &Op, _values: &[Value]) -> Result<Tensor> {
-    Err(Diagnostic::unsupported(format!(
-        "operator {} cannot be evaluated element by element",
-        op.schema_text()
-    )))
 }
 
 /// `x.op_(…)`: computes, checks that the result fits, writes through `x` and returns it.

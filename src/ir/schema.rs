@@ -106,8 +106,3 @@ impl Schema {
         }
     }
 }
-
-/// Parses a schema's text.
-pub fn parse(text: &str) -> crate::diag::Result<Schema> {
-    super::schema_text::parse_schema(text)
-}

@@ -3,8 +3,8 @@
 //! Values are made bottom-up, so that a value that the archive shares is shared. What a node is meant to be (a
 //! named tuple, a list of what) is known top-down from the declared types of attributes.
 
-use super::pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
 use super::Archive;
+use super::pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
 use crate::frontend::script::{ArchiveCode, Library, compile_archive};
@@ -86,7 +86,10 @@ fn to_attr(value: &Value) -> Result<Attr> {
         Value::List(x) => Attr::List(x.items().iter().map(to_attr).collect::<Result<Vec<_>>>()?.into()),
         Value::Tuple(x) => Attr::Tuple(x.items().iter().map(to_attr).collect::<Result<Vec<_>>>()?.into()),
         other => {
-            return Err(Diagnostic::unsupported(format!("constants of kind {} in an archive", other.kind_name())));
+            return Err(Diagnostic::unsupported(format!(
+                "constants of kind {} in an archive",
+                other.kind_name()
+            )));
         }
     })
 }
@@ -205,7 +208,9 @@ impl<'a> Builder<'a> {
             Node::Tuple(items) => {
                 let items: Vec<Value> = items.iter().map(at).collect();
                 match ty.as_ref().map(Type::kind) {
-                    Some(TypeKind::Tuple(_, Some(names))) => Value::Tuple(Tuple::named(Arc::clone(names), items)),
+                    Some(TypeKind::Tuple(_, Some(names))) => {
+                        Value::Tuple(Tuple::named(Arc::clone(names), items))
+                    }
                     _ => Value::tuple(items),
                 }
             }
@@ -226,7 +231,9 @@ impl<'a> Builder<'a> {
             Node::Object(object) => self.object(pickle, object, made)?,
             Node::Enum(member) => self.enum_member(&member.class, &at(&member.value))?,
             Node::Global(_) | Node::Storage(_) => {
-                return Err(Diagnostic::input("the pickle holds a global or storage where a value must stand"));
+                return Err(Diagnostic::input(
+                    "the pickle holds a global or storage where a value must stand",
+                ));
             }
         })
     }
@@ -276,14 +283,19 @@ impl<'a> Builder<'a> {
             })
         });
         match member {
-            Some((name, _)) => Ok(Value::Enum(Arc::new(EnumValue { class, name: *name, value: value.clone() }))),
+            Some((name, _)) => {
+                Ok(Value::Enum(Arc::new(EnumValue { class, name: *name, value: value.clone() })))
+            }
             None => Err(Diagnostic::input(format!("{value:?} is no member of enum {class}"))),
         }
     }
 
     fn tensor(&mut self, record: &TensorRecord) -> Result<Tensor> {
-        let Some(dtype) = DType::from_storage_name(record.storage.element.name) else {
-            return Err(Diagnostic::unsupported(format!("tensors of storage type {}", record.storage.element.name)));
+        let Some(dtype) = DType::from_name(record.storage.element.dtype) else {
+            return Err(Diagnostic::unsupported(format!(
+                "tensors of storage type {}",
+                record.storage.element.dtype
+            )));
         };
         if record.conj || record.neg {
             return Err(Diagnostic::unsupported("lazily conjugated or negated tensors in an archive"));
@@ -308,7 +320,7 @@ impl<'a> Builder<'a> {
         }
         let bytes = self.archive.storage_bytes(self.stem, record)?;
         let storage = if self.archive.big_endian() {
-            Storage::from_bytes(&swapped(&bytes, record.element.bytes as usize))?
+            Storage::from_bytes(&swapped(&bytes, record.element.swap))?
         } else {
             Storage::from_bytes(&bytes)?
         };

@@ -6,6 +6,7 @@
 //! types, operators) is for the callers; this module knows no IR.
 
 mod debug;
+mod load;
 pub mod limits;
 pub mod pickle;
 pub mod write;

@@ -32,7 +32,10 @@ pub struct ArchiveCode<L> {
 }
 
 /// Compiles the classes that an archive's objects have, with everything that they use.
-pub fn compile_archive<L: Library + Send + 'static>(registry: &Arc<Registry>, code: ArchiveCode<L>) -> Result<Module> {
+pub fn compile_archive<L: Library + Send + 'static>(
+    registry: &Arc<Registry>,
+    code: ArchiveCode<L>,
+) -> Result<Module> {
     on_deep_stack(move || {
         let ArchiveCode { library, constants, classes } = code;
         let mut compiler = Compiler::new(Arc::clone(registry)).with_library(Rc::new(library), constants);
@@ -41,6 +44,12 @@ pub fn compile_archive<L: Library + Send + 'static>(registry: &Arc<Registry>, co
         }
         compiler.finish()
     })
+}
+
+/// The type that a stated annotation means (`List[int]`), with the classes of a module.
+pub fn parse_annotation(module: &Module, text: &str) -> Result<Type> {
+    let expr = super::parse_type(&Source::new("<type>", text))?;
+    Compiler::annotation(module, &expr)
 }
 
 /// Runs work on a thread whose stack holds the deepest tree.

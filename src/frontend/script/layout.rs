@@ -14,7 +14,7 @@ use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
 use std::sync::Arc;
 
 /// Open brackets, pending conditional expressions and comprehensions inside each other.
-pub(super) const MAX_NESTING: usize = 200;
+pub(super) const MAX_NESTING: usize = 500;
 
 /// Levels of indentation inside each other.
 pub(super) const MAX_INDENTS: usize = 100;

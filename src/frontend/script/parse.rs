@@ -24,9 +24,7 @@ struct Grammar;
 /// `Compile` for text that PyTorch's parser refuses for other reasons; `Unsupported` for trees deeper
 /// than [`super::ast::MAX_DEPTH`].
 pub fn parse_module(source: &Arc<Source>) -> Result<Module> {
-    let layout = Layout::new(source)?;
-    let unit = read(&layout, Rule::unit)?;
-    Builder::new(&layout).module(unit)
+    parse(source, Rule::unit, |builder, unit| builder.module(unit))
 }
 
 /// Parses a code file of an archive (`code/__torch__/....py`): classes, functions, imports (which mean
@@ -35,9 +33,7 @@ pub fn parse_module(source: &Arc<Source>) -> Result<Module> {
 /// # Errors
 /// As [`parse_module`].
 pub fn parse_library(source: &Arc<Source>) -> Result<Module> {
-    let layout = Layout::new(source)?;
-    let library = read(&layout, Rule::library)?;
-    Builder::new(&layout).module(library)
+    parse(source, Rule::library, |builder, library| builder.module(library))
 }
 
 /// Parses one expression, which must be the whole text.
@@ -45,10 +41,10 @@ pub fn parse_library(source: &Arc<Source>) -> Result<Module> {
 /// # Errors
 /// As [`parse_module`].
 pub fn parse_expr(source: &Arc<Source>) -> Result<Expr> {
-    let layout = Layout::new(source)?;
-    let single = read(&layout, Rule::single)?;
-    let expr = single.into_inner().next().ok_or_else(|| lost("expression"))?;
-    Builder::new(&layout).expr(expr)
+    parse(source, Rule::single, |builder, single| {
+        let expr = single.into_inner().next().ok_or_else(|| lost("expression"))?;
+        builder.expr(expr)
+    })
 }
 
 /// Parses a type (`Dict[str, Optional[Tensor]]`, `int | None`), which is written as an expression.
@@ -57,6 +53,25 @@ pub fn parse_expr(source: &Arc<Source>) -> Result<Expr> {
 /// As [`parse_module`].
 pub fn parse_type(source: &Arc<Source>) -> Result<Expr> {
     parse_expr(source)
+}
+
+/// Stack that one level of nesting may take, in an unoptimized build; each token opens one at most.
+const STACK_PER_LEVEL: usize = 24 << 10;
+/// Stack that the deepest text allowed may take, and stack to add where less is left.
+const STACK_NEEDED: usize = 14 << 20;
+const STACK_ADDED: usize = 16 << 20;
+
+fn parse<T>(
+    source: &Arc<Source>,
+    entry: Rule,
+    build: impl FnOnce(&Builder<'_>, Pair<'_, Rule>) -> Result<T>,
+) -> Result<T> {
+    let layout = Layout::new(source)?;
+    let needed = STACK_NEEDED.min((layout.tokens().len() + 4) * STACK_PER_LEVEL);
+    stacker::maybe_grow(needed, STACK_ADDED, || {
+        let pair = read(&layout, entry)?;
+        build(&Builder::new(&layout), pair)
+    })
 }
 
 fn read<'l>(layout: &'l Layout, rule: Rule) -> Result<Pair<'l, Rule>> {
@@ -171,7 +186,9 @@ fn hint(wanted: &str, found: Kind, text: &str) -> Option<&'static str> {
         ("newline", Kind::Eof) => "end the text with a line break",
         ("newline", Kind::Str) => "TorchScript text has no f-, r- or b-strings",
         ("newline", Kind::Fixed("#type:")) => "write the type as an annotation: `name: Type = value`",
-        ("newline" | ")" | "]", Kind::Ident) if text.starts_with('_') => {
+        ("newline" | ")" | "]", Kind::Ident)
+            if text.starts_with('_') && text.ends_with(|c: char| c.is_ascii_digit()) =>
+        {
             "TorchScript text has no underscores in numbers"
         }
         ("else", Kind::Fixed("]" | "}")) => "comprehensions have no `if`",
@@ -179,110 +196,4 @@ fn hint(wanted: &str, found: Kind, text: &str) -> Option<&'static str> {
         ("def", _) => "only functions stand at the top level",
         _ => return None,
     })
-}
-
-#[cfg(test)]
-mod throwaway {
-    use super::*;
-    fn strip_file(s: &str) -> String {
-        s.lines().filter(|l| !l.starts_with("  File \"<string>\"")).collect::<Vec<_>>().join("\n")
-    }
-    #[test]
-    fn fuzz_tmp() {
-        let s = std::fs::read_to_string("/tmp/scr/fz.json").unwrap();
-        let v: Vec<(String, bool, String)> = serde_json::from_str(&s).unwrap();
-        let (mut bad, mut asserts) = (0, 0);
-        let total = v.len();
-        for (t, ok, want) in v {
-            let src = Source::new("<string>", t.as_str());
-            let got = match parse_module(&src) {
-                Ok(m) => (
-                    true,
-                    m.items
-                        .first()
-                        .map(|i| match i {
-                            crate::frontend::script::ast::Item::Def(d) => d.to_string(),
-                            _ => String::new(),
-                        })
-                        .unwrap_or_default(),
-                ),
-                Err(d) => (false, strip_file(&crate::diag::torch::render(&d))),
-            };
-            let re = regex::Regex::new(r"\(const [^)]*\)").unwrap();
-            let want = re.replace_all(&want, "(const)").to_string();
-            let got = (got.0, re.replace_all(&got.1, "(const)").to_string());
-            let want_n = if ok { want.clone() } else { strip_file(&want) };
-            if want_n.contains("INTERNAL ASSERT") {
-                asserts += 1;
-                if got.0 {
-                    println!("ASSERT but ok: {t:?}");
-                }
-                continue;
-            }
-            let got_n = (
-                got.0,
-                if got.0 {
-                    got.1
-                        .split_whitespace()
-                        .collect::<Vec<_>>()
-                        .join(" ")
-                        .replace(" )", ")")
-                        .replace("( ", "(")
-                } else {
-                    got.1.clone()
-                },
-            );
-            if got_n != (ok, want_n.clone()) {
-                if want_n.contains("'not in'") || ok && got_n.1.starts_with("expected def") {
-                    continue;
-                }
-                bad += 1;
-                if bad <= 6 {
-                    println!("---- {t}\n want {ok} {want_n}\n got  {} {}", got_n.0, got_n.1);
-                }
-            }
-        }
-        println!("bad {bad} of {total}, asserts {asserts}");
-    }
-}
-
-#[cfg(test)]
-mod throwaway_spans {
-    use super::*;
-    use crate::frontend::script::ast::*;
-    #[test]
-    fn span_tmp() {
-        let s = std::fs::read_to_string("/tmp/scr/sp.json").unwrap();
-        let v: Vec<(String, String)> = serde_json::from_str(&s).unwrap();
-        let (mut bad, mut n) = (0, 0);
-        for (t, want) in v {
-            let src = Source::new("<string>", t.as_str());
-            let m = match parse_module(&src) {
-                Ok(m) => m,
-                Err(e) => {
-                    println!("REFUSED {t} {e}");
-                    continue;
-                }
-            };
-            let Item::Def(d) = &m.items[0] else { continue };
-            let root = d.decl.params[0].annotation.as_ref().unwrap();
-            let is = want.contains("cannot be used in a type") || want.contains("Unknown type constructor");
-            if !is || matches!(root.kind, ExprKind::Binary { op: BinaryOp::BitOr, .. }) {
-                continue;
-            }
-            let sub = matches!(root.kind, ExprKind::Subscript { .. });
-            if sub && want.contains("cannot be used in a type") {
-                continue;
-            }
-            n += 1;
-            let got = crate::diag::torch::highlight(&root.span);
-            if !want.ends_with(&got) {
-                bad += 1;
-                if bad < 8 {
-                    println!("want {want}\n got {got}");
-                }
-            }
-        }
-        println!("spans bad {bad} of {n}");
-    }
 }

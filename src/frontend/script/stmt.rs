@@ -43,7 +43,7 @@ impl Builder<'_> {
         Ok(Class { name, base, body: block.stmts, span })
     }
 
-    fn def(&self, pair: Pair<'_, Rule>, is_method: bool) -> Result<Def> {
+    pub(super) fn def(&self, pair: Pair<'_, Rule>, is_method: bool) -> Result<Def> {
         let mut parts = pair.into_inner();
         let name = self.ident(&parts.next().ok_or_else(|| lost("function name"))?);
         let params = parts.next().ok_or_else(|| lost("parameters"))?;

@@ -161,7 +161,7 @@ fn mantissa_length(rest: &[u8], is_digit: fn(&u8) -> bool) -> (usize, usize) {
 
 /// Bytes of an exponent (`e+10`); 0 where there is none or it has no digits.
 fn exponent_length(rest: &[u8], letter: u8) -> usize {
-    if !rest.first().is_some_and(|b| b.to_ascii_lowercase() == letter) {
+    if rest.first().is_none_or(|b| b.to_ascii_lowercase() != letter) {
         return 0;
     }
     let sign = usize::from(matches!(rest.get(1), Some(b'+' | b'-')));

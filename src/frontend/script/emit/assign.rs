@@ -7,7 +7,13 @@ use crate::frontend::script::ast::{BinaryOp, Expr, ExprKind};
 use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
 
 impl Emitter<'_> {
-    pub(super) fn assign(&mut self, targets: &[Expr], annotation: Option<&Expr>, value: Option<&Expr>, span: &Span) -> Result<()> {
+    pub(super) fn assign(
+        &mut self,
+        targets: &[Expr],
+        annotation: Option<&Expr>,
+        value: Option<&Expr>,
+        span: &Span,
+    ) -> Result<()> {
         let annotation = annotation.map(|expr| self.type_of(expr)).transpose()?;
         let Some(value) = value else {
             return error(span, "Expected an assignment: declarations without a value are not supported");
@@ -30,7 +36,13 @@ impl Emitter<'_> {
     }
 
     /// Assigns to one target.
-    pub(super) fn assign_to(&mut self, target: &Expr, value: Sugared, annotation: Option<Type>, value_span: &Span) -> Result<()> {
+    pub(super) fn assign_to(
+        &mut self,
+        target: &Expr,
+        value: Sugared,
+        annotation: Option<Type>,
+        value_span: &Span,
+    ) -> Result<()> {
         let span = &target.span;
         match &target.kind {
             ExprKind::Name(name) => {
@@ -71,7 +83,14 @@ impl Emitter<'_> {
         let items = self.unpack_sugared(value, targets.len(), starred.is_some(), span)?;
         let fixed = targets.len() - usize::from(starred.is_some());
         if items.len() < fixed {
-            return error(span, format!("need {}{fixed} values to unpack, but only {} were given", if starred.is_some() { "at least " } else { "" }, items.len()));
+            return error(
+                span,
+                format!(
+                    "need {}{fixed} values to unpack, but only {} were given",
+                    if starred.is_some() { "at least " } else { "" },
+                    items.len()
+                ),
+            );
         }
         if starred.is_none() && items.len() > fixed {
             return error(span, format!("too many values to unpack: need {fixed} but found {}", items.len()));
@@ -89,7 +108,13 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn unpack_sugared(&mut self, value: Sugared, count: usize, has_star: bool, span: &Span) -> Result<Vec<Sugared>> {
+    fn unpack_sugared(
+        &mut self,
+        value: Sugared,
+        count: usize,
+        has_star: bool,
+        span: &Span,
+    ) -> Result<Vec<Sugared>> {
         let value = match value {
             Sugared::Tuple(items) => return Ok(items),
             other => self.as_value(other, span)?,
@@ -123,12 +148,20 @@ impl Emitter<'_> {
         self.unit.module.class(class)?.attribute(&name.name).map(|a| a.ty.clone())
     }
 
-    pub(super) fn set_attribute(&mut self, object: ValueId, name: &str, value: ValueId, span: &Span) -> Result<()> {
+    pub(super) fn set_attribute(
+        &mut self,
+        object: ValueId,
+        name: &str,
+        value: ValueId,
+        span: &Span,
+    ) -> Result<()> {
         let ty = self.ty(object).clone();
         let Some(class) = ty.class_name() else {
             return error(span, format!("Tried to set an attribute: {name} on a non-class: {}", ty.repr()));
         };
-        let Some(declared) = self.unit.module.class(class).and_then(|c| c.attribute(name)).map(|a| a.ty.clone()) else {
+        let Some(declared) =
+            self.unit.module.class(class).and_then(|c| c.attribute(name)).map(|a| a.ty.clone())
+        else {
             if let Some(setter) = self.unit.property_setter(class, name) {
                 return self.call_method(object, setter, &[value], span).map(|_| ());
             }
@@ -155,9 +188,21 @@ impl Emitter<'_> {
     }
 
     /// In `__init__` the first assignment declares the attribute.
-    fn declare_attribute(&mut self, object: ValueId, class: Symbol, name: &str, value: ValueId, span: &Span) -> Result<()> {
+    fn declare_attribute(
+        &mut self,
+        object: ValueId,
+        class: Symbol,
+        name: &str,
+        value: ValueId,
+        span: &Span,
+    ) -> Result<()> {
         if !self.unit.is_initializing(class, &self.name) {
-            return error(span, format!("Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?"));
+            return error(
+                span,
+                format!(
+                    "Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?"
+                ),
+            );
         }
         let ty = self.ty(value).unshaped();
         self.unit.add_attribute(class, name, ty);
@@ -178,7 +223,10 @@ impl Emitter<'_> {
             TypeKind::List(_) | TypeKind::Dict(..) => {
                 let [index] = indices else { return error(span, "only a single index is supported here") };
                 if is_slice(index) {
-                    return error(span, "Sliced expression not yet supported for subscripted assignment. File a bug if you want this");
+                    return error(
+                        span,
+                        "Sliced expression not yet supported for subscripted assignment. File a bug if you want this",
+                    );
                 }
                 let index = self.expr(index, None)?;
                 self.builtin_op(Symbol::new("aten::_set_item"), &[object, index, value], span).map(|_| ())
@@ -187,13 +235,21 @@ impl Emitter<'_> {
         }
     }
 
-    fn set_tensor_item(&mut self, object: ValueId, indices: &[Expr], value: ValueId, span: &Span) -> Result<()> {
+    fn set_tensor_item(
+        &mut self,
+        object: ValueId,
+        indices: &[Expr],
+        value: ValueId,
+        span: &Span,
+    ) -> Result<()> {
         let (view, gathered) = self.tensor_views(object, indices, span)?;
         let is_tensor = self.ty(value).is_tensor();
         if gathered.iter().all(Option::is_none) {
             let kind = Symbol::new(if is_tensor { "aten::copy_" } else { "aten::fill_" });
             let op = self.builtin_op(kind, &[view, value], span);
-            return op.map(|_| ()).or_else(|_| self.builtin_op(Symbol::new("aten::copy_"), &[view, value], span).map(|_| ()));
+            return op
+                .map(|_| ())
+                .or_else(|_| self.builtin_op(Symbol::new("aten::copy_"), &[view, value], span).map(|_| ()));
         }
         let value = if is_tensor { value } else { self.tensor_like(view, value, span)? };
         let list = self.index_list(&gathered, span)?;
@@ -208,7 +264,13 @@ impl Emitter<'_> {
         self.builtin(Symbol::new("aten::tensor"), &[value, dtype, device, flag], span)
     }
 
-    pub(super) fn augmented_assign(&mut self, target: &Expr, op: BinaryOp, value: &Expr, span: &Span) -> Result<()> {
+    pub(super) fn augmented_assign(
+        &mut self,
+        target: &Expr,
+        op: BinaryOp,
+        value: &Expr,
+        span: &Span,
+    ) -> Result<()> {
         match &target.kind {
             ExprKind::Name(name) => {
                 let left = self.expr(target, None)?;
@@ -232,7 +294,14 @@ impl Emitter<'_> {
         }
     }
 
-    fn augmented_item(&mut self, object: ValueId, indices: &[Expr], op: BinaryOp, value: &Expr, span: &Span) -> Result<()> {
+    fn augmented_item(
+        &mut self,
+        object: ValueId,
+        indices: &[Expr],
+        op: BinaryOp,
+        value: &Expr,
+        span: &Span,
+    ) -> Result<()> {
         if self.ty(object).is_tensor() {
             let (view, gathered) = self.tensor_views(object, indices, span)?;
             let right = self.expr(value, None)?;
@@ -246,7 +315,13 @@ impl Emitter<'_> {
         }
         let [index] = indices else { return error(span, "only a single index is supported here") };
         if !matches!(self.ty(object).kind(), TypeKind::List(_) | TypeKind::Dict(..)) {
-            return error(span, format!("'{}' object does not support augmented assignment of its items", self.ty(object).repr()));
+            return error(
+                span,
+                format!(
+                    "'{}' object does not support augmented assignment of its items",
+                    self.ty(object).repr()
+                ),
+            );
         }
         let index = self.expr(index, None)?;
         let left = self.builtin(Symbol::new("aten::__getitem__"), &[object, index], span)?;

@@ -70,7 +70,14 @@ impl Emitter<'_> {
     }
 
     /// Calls a sugared value.
-    pub(super) fn call(&mut self, target: Sugared, args: &[Given], named: &[Given], span: &Span, callee: &Span) -> Result<Sugared> {
+    pub(super) fn call(
+        &mut self,
+        target: Sugared,
+        args: &[Given],
+        named: &[Given],
+        span: &Span,
+        callee: &Span,
+    ) -> Result<Sugared> {
         match target {
             Sugared::Builtin(kind, None) => self.call_builtin(kind, args, named, span, callee),
             Sugared::Builtin(kind, Some(object)) => {
@@ -79,13 +86,21 @@ impl Emitter<'_> {
                 self.call_builtin(kind, &all, named, span, callee)
             }
             Sugared::Function(name) => self.call_function(name, args, named, span, callee),
-            Sugared::Method(object, method) => self.call_method_with(object, method, args, named, span, callee),
+            Sugared::Method(object, method) => {
+                self.call_method_with(object, method, args, named, span, callee)
+            }
             Sugared::Class(class) => self.construct(class, args, named, span, callee),
             Sugared::NamedTuple(ty) => self.construct_tuple(&ty, args, named, span, callee),
             Sugared::EnumClass(class) => error(callee, format!("Enum class '{class}' is not callable")),
             Sugared::Cast(kind) => self.call_cast(kind, args, named, span, callee),
             Sugared::Type(ty) => match (ty.kind(), args) {
-                (TypeKind::Device, [given]) => self.call_builtin(Symbol::new("aten::device"), std::slice::from_ref(given), named, span, callee),
+                (TypeKind::Device, [given]) => self.call_builtin(
+                    Symbol::new("aten::device"),
+                    std::slice::from_ref(given),
+                    named,
+                    span,
+                    callee,
+                ),
                 _ => error(callee, format!("type {} cannot be called", ty.repr())),
             },
             Sugared::Value(value) => self.call_value(value, args, named, span, callee),
@@ -93,7 +108,14 @@ impl Emitter<'_> {
         }
     }
 
-    fn call_value(&mut self, value: ValueId, args: &[Given], named: &[Given], span: &Span, callee: &Span) -> Result<Sugared> {
+    fn call_value(
+        &mut self,
+        value: ValueId,
+        args: &[Given],
+        named: &[Given],
+        span: &Span,
+        callee: &Span,
+    ) -> Result<Sugared> {
         let ty = self.ty(value).clone();
         match ty.kind() {
             TypeKind::Class(class) if self.unit.has_method(*class, "__call__") => {
@@ -102,14 +124,23 @@ impl Emitter<'_> {
             TypeKind::Class(class) if self.unit.has_method(*class, "forward") => {
                 self.call_method_with(value, Symbol::new("forward"), args, named, span, callee)
             }
-            TypeKind::Interface(_) => self.call_method_with(value, Symbol::new("forward"), args, named, span, callee),
+            TypeKind::Interface(_) => {
+                self.call_method_with(value, Symbol::new("forward"), args, named, span, callee)
+            }
             TypeKind::Function(name) => self.call_function(*name, args, named, span, callee),
             _ => error(callee, format!("'{}' object is not callable", ty.repr())),
         }
     }
 
     /// Calls an op of the registry and gives its results as one value.
-    fn call_builtin(&mut self, kind: Symbol, args: &[Given], named: &[Given], span: &Span, callee: &Span) -> Result<Sugared> {
+    fn call_builtin(
+        &mut self,
+        kind: Symbol,
+        args: &[Given],
+        named: &[Given],
+        span: &Span,
+        callee: &Span,
+    ) -> Result<Sugared> {
         let op = self.match_builtin(kind, args, named, span, callee)?;
         Ok(Sugared::Value(self.pack_results(op, span)))
     }
@@ -145,12 +176,20 @@ impl Emitter<'_> {
     fn schema_of(&self, op: OpId) -> Option<Schema> {
         let count = self.graph.result_count(op);
         let overloads = self.unit.registry.overloads(self.graph.kind(op));
-        let fits = |s: &&Schema| s.returns.len() == count && s.arguments.len() == self.graph.operands(op).len();
+        let fits =
+            |s: &&Schema| s.returns.len() == count && s.arguments.len() == self.graph.operands(op).len();
         overloads.iter().filter_map(|o| o.schema().ok()).find(fits).cloned()
     }
 
     /// Finds the overload that takes the arguments and emits it.
-    fn match_builtin(&mut self, kind: Symbol, args: &[Given], named: &[Given], span: &Span, callee: &Span) -> Result<OpId> {
+    fn match_builtin(
+        &mut self,
+        kind: Symbol,
+        args: &[Given],
+        named: &[Given],
+        span: &Span,
+        callee: &Span,
+    ) -> Result<OpId> {
         let ops = self.unit.registry.overloads(kind).to_vec();
         let mut schemas = Vec::with_capacity(ops.len());
         for op in &ops {
@@ -176,7 +215,14 @@ impl Emitter<'_> {
         self.match_builtin(kind, &args, &[], span, span)
     }
 
-    fn call_function(&mut self, name: Symbol, args: &[Given], named: &[Given], span: &Span, callee: &Span) -> Result<Sugared> {
+    fn call_function(
+        &mut self,
+        name: Symbol,
+        args: &[Given],
+        named: &[Given],
+        span: &Span,
+        callee: &Span,
+    ) -> Result<Sugared> {
         let schema = self.unit.function_schema(name, &self.name, callee)?;
         let (_, plan) = self.fit_any(&[&schema], args, named, callee)?;
         let function = self.function_constant(name, span);
@@ -187,17 +233,33 @@ impl Emitter<'_> {
     }
 
     /// Calls a method on values.
-    pub(super) fn call_method(&mut self, object: ValueId, method: Symbol, args: &[ValueId], span: &Span) -> Result<ValueId> {
+    pub(super) fn call_method(
+        &mut self,
+        object: ValueId,
+        method: Symbol,
+        args: &[ValueId],
+        span: &Span,
+    ) -> Result<ValueId> {
         let args: Vec<Given> = args.iter().copied().map(Given::from).collect();
         let result = self.call_method_with(object, method, &args, &[], span, span)?;
         self.as_value(result, span)
     }
 
-    fn call_method_with(&mut self, object: ValueId, method: Symbol, args: &[Given], named: &[Given], span: &Span, callee: &Span) -> Result<Sugared> {
+    fn call_method_with(
+        &mut self,
+        object: ValueId,
+        method: Symbol,
+        args: &[Given],
+        named: &[Given],
+        span: &Span,
+        callee: &Span,
+    ) -> Result<Sugared> {
         let schema = match self.ty(object).clone().kind() {
             TypeKind::Class(class) => self.unit.method_schema(*class, method.as_str(), &self.name, callee)?,
             TypeKind::Interface(name) => self.unit.interface_schema(*name, method.as_str(), callee)?,
-            _ => return error(callee, format!("'{}' object has no method '{method}'", self.ty(object).repr())),
+            _ => {
+                return error(callee, format!("'{}' object has no method '{method}'", self.ty(object).repr()));
+            }
         };
         let mut all = vec![Given::from(object)];
         all.extend_from_slice(args);
@@ -209,7 +271,14 @@ impl Emitter<'_> {
         Ok(Sugared::Value(self.only_result(op)))
     }
 
-    fn construct(&mut self, class: Symbol, args: &[Given], named: &[Given], span: &Span, callee: &Span) -> Result<Sugared> {
+    fn construct(
+        &mut self,
+        class: Symbol,
+        args: &[Given],
+        named: &[Given],
+        span: &Span,
+        callee: &Span,
+    ) -> Result<Sugared> {
         let object = self.emit_value(Symbol::new("prim::CreateObject"), &[], Type::class(class), span);
         if self.unit.has_method(class, "__init__") {
             self.call_method_with(object, Symbol::new("__init__"), args, named, span, callee)?;
@@ -219,7 +288,14 @@ impl Emitter<'_> {
         Ok(Sugared::Value(object))
     }
 
-    fn construct_tuple(&mut self, ty: &Type, args: &[Given], named: &[Given], span: &Span, callee: &Span) -> Result<Sugared> {
+    fn construct_tuple(
+        &mut self,
+        ty: &Type,
+        args: &[Given],
+        named: &[Given],
+        span: &Span,
+        callee: &Span,
+    ) -> Result<Sugared> {
         let schema = self.unit.named_tuple_schema(ty);
         let (_, plan) = self.fit_any(&[&schema], args, named, callee)?;
         let operands = self.emit_plan(&plan, span);
@@ -227,7 +303,14 @@ impl Emitter<'_> {
     }
 
     /// `int(x)`, `float(x)`, `str(x)`, ...
-    fn call_cast(&mut self, kind: Symbol, args: &[Given], named: &[Given], span: &Span, callee: &Span) -> Result<Sugared> {
+    fn call_cast(
+        &mut self,
+        kind: Symbol,
+        args: &[Given],
+        named: &[Given],
+        span: &Span,
+        callee: &Span,
+    ) -> Result<Sugared> {
         let (op, method, ty) = match kind.as_str() {
             "int" => ("aten::Int", "__int__", Type::int()),
             "float" => ("aten::Float", "__float__", Type::float()),
@@ -260,7 +343,14 @@ impl Emitter<'_> {
         self.values(args, None)
     }
 
-    fn call_special(&mut self, special: Special, args: &[Expr], keywords: &[Keyword], span: &Span, hint: Option<&Type>) -> Result<Sugared> {
+    fn call_special(
+        &mut self,
+        special: Special,
+        args: &[Expr],
+        keywords: &[Keyword],
+        span: &Span,
+        hint: Option<&Type>,
+    ) -> Result<Sugared> {
         match special {
             Special::Print => {
                 let values = self.plain_args(args, keywords, span)?;
@@ -290,7 +380,9 @@ impl Emitter<'_> {
             },
             Special::Annotate => self.call_annotate(args, span),
             Special::GetAttr => self.call_getattr(args, span),
-            Special::HasAttr | Special::Super | Special::Type => error(span, "this builtin is not supported here"),
+            Special::HasAttr | Special::Super | Special::Type => {
+                error(span, "this builtin is not supported here")
+            }
             Special::Uninitialized => {
                 let [ty] = args else { return error(span, "uninitialized takes one type") };
                 let ty = self.type_of(ty)?;
@@ -302,7 +394,9 @@ impl Emitter<'_> {
                 let value = self.expr(value, Some(&ty))?;
                 Ok(Sugared::Value(self.unchecked_cast(value, ty, span)))
             }
-            Special::Fork | Special::Awaitable => self.call_fork(special == Special::Awaitable, args, keywords, span),
+            Special::Fork | Special::Awaitable => {
+                self.call_fork(special == Special::Awaitable, args, keywords, span)
+            }
             Special::Tuple => self.call_tuple(args, span),
             Special::List | Special::RangeList => self.call_list(args, span, hint),
             Special::Dict => self.call_dict(args, keywords, span, hint),
@@ -395,13 +489,21 @@ impl Emitter<'_> {
         let value = self.expr(value, Some(&ty))?;
         let value = self.convert(value, &ty, true, span)?;
         if !self.is_subtype(self.ty(value), &ty) {
-            return error(span, format!("expected an expression of type {} but found {}", ty.repr(), self.ty(value).repr()));
+            return error(
+                span,
+                format!("expected an expression of type {} but found {}", ty.repr(), self.ty(value).repr()),
+            );
         }
         if *self.ty(value) == Type::none() && ty != Type::none() {
             // `annotate(Optional[T], None)` is a None that is known to be optional.
             return Ok(Sugared::Value(self.unchecked_cast(value, ty, span)));
         }
-        if *self.ty(value) != ty && self.graph.def_op(value).is_some_and(|op| self.graph.kind(op).as_str() == "prim::ListConstruct" || self.graph.kind(op).as_str() == "prim::DictConstruct") {
+        if *self.ty(value) != ty
+            && self.graph.def_op(value).is_some_and(|op| {
+                self.graph.kind(op).as_str() == "prim::ListConstruct"
+                    || self.graph.kind(op).as_str() == "prim::DictConstruct"
+            })
+        {
             self.graph.set_type(value, ty);
             return Ok(Sugared::Value(value));
         }
@@ -428,7 +530,13 @@ impl Emitter<'_> {
     }
 
     /// `fork(f, args...)`: a block that calls `f`, run beside the program.
-    fn call_fork(&mut self, is_await: bool, args: &[Expr], keywords: &[Keyword], span: &Span) -> Result<Sugared> {
+    fn call_fork(
+        &mut self,
+        is_await: bool,
+        args: &[Expr],
+        keywords: &[Keyword],
+        span: &Span,
+    ) -> Result<Sugared> {
         let Some((callee, rest)) = args.split_first() else {
             return error(span, "Expected at least one argument to fork()");
         };
@@ -483,7 +591,13 @@ impl Emitter<'_> {
         if let Sugared::Value(v) = &value
             && let TypeKind::List(_) = self.ty(*v).kind()
         {
-            return error(span, format!("cannot be used as a tuple: the number of elements of a {} is not known", self.ty(*v).repr()));
+            return error(
+                span,
+                format!(
+                    "cannot be used as a tuple: the number of elements of a {} is not known",
+                    self.ty(*v).repr()
+                ),
+            );
         }
         let iterable = self.iterable(value, &arg.span)?;
         match iterable {
@@ -512,9 +626,17 @@ impl Emitter<'_> {
         self.collect_list(&iterable, span).map(Sugared::Value)
     }
 
-    fn call_dict(&mut self, args: &[Expr], keywords: &[Keyword], span: &Span, hint: Option<&Type>) -> Result<Sugared> {
+    fn call_dict(
+        &mut self,
+        args: &[Expr],
+        keywords: &[Keyword],
+        span: &Span,
+        hint: Option<&Type>,
+    ) -> Result<Sugared> {
         let dict = match args {
-            [] => self.dict_literal(&[], &[], span, hint.or(Some(&keyword_dict(keywords)))).or_else(|_| self.dict_literal(&[], &[], span, None))?,
+            [] => self
+                .dict_literal(&[], &[], span, hint.or(Some(&keyword_dict(keywords))))
+                .or_else(|_| self.dict_literal(&[], &[], span, None))?,
             [arg] => match &arg.kind {
                 ExprKind::List(items) => {
                     let mut keys = Vec::new();

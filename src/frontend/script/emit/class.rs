@@ -5,7 +5,8 @@ use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{Class, Def, Expr, ExprKind, Stmt, StmtKind};
 use crate::ir::schema::{Argument, Schema};
 use crate::ir::{
-    Attr, ClassAttribute, ClassDef, ClassKind, EnumDef, Graph, InterfaceDef, NamedTupleDef, Symbol, Type,
+    Attr, ClassAttribute, ClassDef, ClassKind, EnumDef, Graph, InterfaceDef, Module, NamedTupleDef, Symbol,
+    Type,
 };
 use indexmap::IndexMap;
 use std::rc::Rc;
@@ -37,7 +38,23 @@ fn scratch(unit: &mut Compiler) -> Emitter<'_> {
         declared_return: None,
         merged_return: None,
         exiting: Vec::new(),
+        names: Default::default(),
         loops: 0,
+    }
+}
+
+impl Compiler {
+    /// The type that an expression names in a finished module.
+    pub(in crate::frontend::script) fn annotation(module: &Module, expr: &Expr) -> Result<Type> {
+        let mut unit = Compiler::new(Default::default());
+        unit.module = Module {
+            functions: IndexMap::new(),
+            classes: module.classes.clone(),
+            interfaces: module.interfaces.clone(),
+            enums: module.enums.clone(),
+            named_tuples: module.named_tuples.clone(),
+        };
+        scratch(&mut unit).type_of(expr)
     }
 }
 
@@ -52,7 +69,9 @@ fn define_class(unit: &mut Compiler, name: Symbol, class: &Class, kind: ClassKin
             StmtKind::Assign { targets, annotation, value } => {
                 let [target] = targets.as_slice() else { continue };
                 match (&target.kind, annotation, value) {
-                    (ExprKind::Name(n), None, Some(list)) if n == "__parameters__" => parameters = strings(list),
+                    (ExprKind::Name(n), None, Some(list)) if n == "__parameters__" => {
+                        parameters = strings(list)
+                    }
                     (ExprKind::Name(n), None, Some(list)) if n == "__buffers__" => buffers = strings(list),
                     (ExprKind::Name(n), None, Some(list)) if n == "__forward_hooks__" => {
                         def.forward_hooks = strings(list).iter().map(|s| Symbol::new(s)).collect();
@@ -97,7 +116,12 @@ fn unexpected(stmt: &Stmt) -> Result<()> {
 }
 
 fn add(def: &mut ClassDef, name: &str, ty: Type) {
-    def.attributes.push(ClassAttribute { name: Symbol::new(name), ty, is_parameter: false, is_buffer: false });
+    def.attributes.push(ClassAttribute {
+        name: Symbol::new(name),
+        ty,
+        is_parameter: false,
+        is_buffer: false,
+    });
 }
 
 fn declare_method(unit: &mut Compiler, def: &mut ClassDef, class: Symbol, method: &Def) {

@@ -48,7 +48,11 @@ impl Compiler {
     }
 
     /// Takes code from an archive, with its constants.
-    pub(in crate::frontend::script) fn with_library(mut self, library: Rc<dyn Library>, constants: Vec<(Type, Attr)>) -> Compiler {
+    pub(in crate::frontend::script) fn with_library(
+        mut self,
+        library: Rc<dyn Library>,
+        constants: Vec<(Type, Attr)>,
+    ) -> Compiler {
         self.library = Some(library);
         self.constants = constants;
         self
@@ -60,7 +64,10 @@ impl Compiler {
     }
 
     /// Declares the functions of a source text.
-    pub(in crate::frontend::script) fn declare_source(&mut self, source: &Arc<Source>) -> Result<Vec<Symbol>> {
+    pub(in crate::frontend::script) fn declare_source(
+        &mut self,
+        source: &Arc<Source>,
+    ) -> Result<Vec<Symbol>> {
         let mut names = Vec::new();
         for item in parse_module(source)?.items {
             if let Item::Def(def) = item {
@@ -91,7 +98,8 @@ impl Compiler {
         }
         let base = name.as_str().rsplit('.').next().unwrap_or_default().to_string();
         if self.in_progress.contains(&name) || self.in_progress.len() >= MAX_NESTING {
-            let message = format!("function '{base}' is called recursively. Recursive calls are not supported");
+            let message =
+                format!("function '{base}' is called recursively. Recursive calls are not supported");
             return match caller {
                 Some((_, span)) => error(span, message),
                 None => Err(Diagnostic::compile(message)),
@@ -124,7 +132,13 @@ impl Compiler {
     }
 
     /// The schema of a method, which is compiled for it.
-    pub(super) fn method_schema(&mut self, class: Symbol, method: &str, caller: &str, span: &Span) -> Result<Schema> {
+    pub(super) fn method_schema(
+        &mut self,
+        class: Symbol,
+        method: &str,
+        caller: &str,
+        span: &Span,
+    ) -> Result<Schema> {
         let function = self.module.class(class).and_then(|c| c.methods.get(&Symbol::new(method)).copied());
         match function {
             Some(function) => self.function_schema(function, caller, span),
@@ -185,12 +199,18 @@ impl Compiler {
 
     /// Whether a method may declare attributes of its class.
     pub(super) fn is_initializing(&self, class: Symbol, function: &str) -> bool {
-        function == "__init__" && self.in_progress.last().is_some_and(|f| f.as_str().starts_with(class.as_str()))
+        function == "__init__"
+            && self.in_progress.last().is_some_and(|f| f.as_str().starts_with(class.as_str()))
     }
 
     pub(super) fn add_attribute(&mut self, class: Symbol, name: &str, ty: Type) {
         if let Some(def) = self.module.classes.get_mut(&class) {
-            def.attributes.push(ClassAttribute { name: Symbol::new(name), ty, is_parameter: false, is_buffer: false });
+            def.attributes.push(ClassAttribute {
+                name: Symbol::new(name),
+                ty,
+                is_parameter: false,
+                is_buffer: false,
+            });
         }
     }
 
@@ -276,7 +296,9 @@ impl Compiler {
         if self.parsed.iter().any(|m| m == module) {
             return Ok(());
         }
-        let Some(source) = self.library.as_ref().and_then(|library| library.source(module)) else { return Ok(()) };
+        let Some(source) = self.library.as_ref().and_then(|library| library.source(module)) else {
+            return Ok(());
+        };
         let source = source?;
         self.parsed.push(module.to_string());
         for item in parse_library(&source)?.items {

@@ -71,11 +71,12 @@ impl Emitter<'_> {
 
     fn plain_condition(&mut self, expr: &Expr) -> Result<Cond> {
         let value = self.expr(expr, None)?;
-        let known = if matches!(expr.kind, ExprKind::Name(_) | ExprKind::Attribute { .. } | ExprKind::Call { .. }) {
-            self.metacompiled(value)
-        } else {
-            None
-        };
+        let known =
+            if matches!(expr.kind, ExprKind::Name(_) | ExprKind::Attribute { .. } | ExprKind::Call { .. }) {
+                self.metacompiled(value)
+            } else {
+                None
+            };
         let value = self.to_bool(value, &expr.span)?;
         Ok(Cond { value, holds: Refinements::default(), fails: Refinements::default(), known })
     }
@@ -161,7 +162,12 @@ impl Emitter<'_> {
         let is_none_test = *self.ty(other) == none;
         if !is_none_test {
             let value = self.builtin(kind, &[a, b], span)?;
-            return Ok(Cond { value, holds: Refinements::default(), fails: Refinements::default(), known: None });
+            return Ok(Cond {
+                value,
+                holds: Refinements::default(),
+                fails: Refinements::default(),
+                known: None,
+            });
         }
         let ty = self.ty(tested).clone();
         let can_be_none = self.is_subtype(&none, &ty);
@@ -174,7 +180,12 @@ impl Emitter<'_> {
         };
         if let Some(known) = known {
             let value = self.bool(known, span);
-            return Ok(Cond { value, holds: Refinements::default(), fails: Refinements::default(), known: Some(known) });
+            return Ok(Cond {
+                value,
+                holds: Refinements::default(),
+                fails: Refinements::default(),
+                known: Some(known),
+            });
         }
         let value = self.emit_value(kind, &[a, b], Type::bool(), span);
         let (is_none, is_not_none) = match (&test.kind, ty.kind()) {
@@ -191,7 +202,9 @@ impl Emitter<'_> {
     fn type_test(&mut self, callee: &Expr, args: &[Expr], span: &Span) -> Result<Option<Cond>> {
         let special = match &callee.kind {
             ExprKind::Name(name) if self.find_variable(name).is_none() => name.as_str(),
-            ExprKind::Attribute { value, name } if name.name == "isinstance" && is_torch_jit(value) => "isinstance",
+            ExprKind::Attribute { value, name } if name.name == "isinstance" && is_torch_jit(value) => {
+                "isinstance"
+            }
             _ => return Ok(None),
         };
         match (special, args) {
@@ -206,34 +219,53 @@ impl Emitter<'_> {
         let ty = self.ty(value).clone();
         let classes = self.isinstance_classes(classes)?;
         let parts = ty.alternatives();
-        let matches: Vec<bool> = parts.iter().map(|part| classes.iter().any(|c| self.instance_of(part, c))).collect();
-        let held: Vec<Type> = parts.iter().zip(&matches).filter(|(_, m)| **m).map(|(t, _)| t.clone()).collect();
-        let rest: Vec<Type> = parts.iter().zip(&matches).filter(|(_, m)| !**m).map(|(t, _)| t.clone()).collect();
-        let open = *ty.kind() == TypeKind::Any || parts.iter().any(|t| matches!(t.kind(), TypeKind::Interface(_)));
+        let matches: Vec<bool> =
+            parts.iter().map(|part| classes.iter().any(|c| self.instance_of(part, c))).collect();
+        let held: Vec<Type> =
+            parts.iter().zip(&matches).filter(|(_, m)| **m).map(|(t, _)| t.clone()).collect();
+        let rest: Vec<Type> =
+            parts.iter().zip(&matches).filter(|(_, m)| !**m).map(|(t, _)| t.clone()).collect();
+        let open =
+            *ty.kind() == TypeKind::Any || parts.iter().any(|t| matches!(t.kind(), TypeKind::Interface(_)));
         let known = match (held.is_empty(), rest.is_empty()) {
             _ if open => None,
             (false, true) => Some(true),
             (true, false) => {
                 // A narrower class may still be met.
-                let narrower = parts.iter().any(|part| classes.iter().any(|c| self.is_subtype(&c.ty(), part)));
+                let narrower =
+                    parts.iter().any(|part| classes.iter().any(|c| self.is_subtype(&c.ty(), part)));
                 if narrower { None } else { Some(false) }
             }
             _ => None,
         };
         if let Some(known) = known {
             let value = self.bool(known, span);
-            return Ok(Cond { value, holds: Refinements::default(), fails: Refinements::default(), known: Some(known) });
+            return Ok(Cond {
+                value,
+                holds: Refinements::default(),
+                fails: Refinements::default(),
+                known: Some(known),
+            });
         }
         let types: Vec<Type> = classes.iter().map(InstanceClass::ty).collect();
         let op = self.emit(Symbol::new("prim::isinstance"), &[value], &[Type::bool()], span);
         self.graph.set_attr(op, "types", Attr::Types(types.clone().into()));
         let value = self.only_result(op);
         let ExprKind::Name(name) = &object.kind else {
-            return Ok(Cond { value, holds: Refinements::default(), fails: Refinements::default(), known: None });
+            return Ok(Cond {
+                value,
+                holds: Refinements::default(),
+                fails: Refinements::default(),
+                known: None,
+            });
         };
         let held = if held.is_empty() { types } else { held };
         let holds = Refinements::one(name, self.union(held));
-        let fails = if rest.is_empty() || open { Refinements::default() } else { Refinements::one(name, self.union(rest)) };
+        let fails = if rest.is_empty() || open {
+            Refinements::default()
+        } else {
+            Refinements::one(name, self.union(rest))
+        };
         Ok(Cond { value, holds, fails, known: None })
     }
 
@@ -323,13 +355,26 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    pub(super) fn if_statement(&mut self, cond: &Expr, then: &[Stmt], otherwise: &[Stmt], span: &Span) -> Result<()> {
+    pub(super) fn if_statement(
+        &mut self,
+        cond: &Expr,
+        then: &[Stmt],
+        otherwise: &[Stmt],
+        span: &Span,
+    ) -> Result<()> {
         let cond = self.condition(cond)?;
         self.branches(cond, span, |e| e.statements(then), |e| e.statements(otherwise))
     }
 
     /// `a if c else b`
-    pub(super) fn ternary(&mut self, cond: &Expr, then: &Expr, otherwise: &Expr, span: &Span, hint: Option<&Type>) -> Result<ValueId> {
+    pub(super) fn ternary(
+        &mut self,
+        cond: &Expr,
+        then: &Expr,
+        otherwise: &Expr,
+        span: &Span,
+        hint: Option<&Type>,
+    ) -> Result<ValueId> {
         let cond = self.condition(cond)?;
         match cond.known {
             Some(true) => {
@@ -359,7 +404,14 @@ impl Emitter<'_> {
         let [a, b] = types.as_slice() else { return error(span, "a ternary without two values") };
         let widens = hint.is_some_and(|ty| matches!(ty.kind(), TypeKind::Union(_) | TypeKind::Optional(_)));
         let Some(ty) = self.unify(a, b, widens) else {
-            return error(span, format!("if-expression's true branch has type {} but false branch has type {}", a.repr(), b.repr()));
+            return error(
+                span,
+                format!(
+                    "if-expression's true branch has type {} but false branch has type {}",
+                    a.repr(),
+                    b.repr()
+                ),
+            );
         };
         Ok(self.graph.add_result(op, ty))
     }
@@ -394,7 +446,9 @@ impl Emitter<'_> {
             Sugared::Value(value) => match self.ty(*value).clone().kind() {
                 TypeKind::Class(class) => self.unit.has_attribute(*class, name),
                 TypeKind::Tuple(_, Some(names)) => names.fields.iter().any(|f| *f == name),
-                TypeKind::Tensor(_) => self.unit.registry.overloads(Symbol::new(&format!("aten::{name}"))).first().is_some(),
+                TypeKind::Tensor(_) => {
+                    self.unit.registry.overloads(Symbol::new(&format!("aten::{name}"))).first().is_some()
+                }
                 _ => false,
             },
             _ => false,

@@ -200,12 +200,23 @@ impl Emitter<'_> {
     /// Lets a value print under the first variable it is assigned to.
     fn suggest_name(&mut self, value: ValueId, name: &str) {
         let is_meaningful = !name.starts_with(|c: char| c.is_ascii_digit()) && !name.starts_with("__");
-        if is_meaningful && self.graph.name(value).is_none() && self.graph.def_block(value) == Some(self.block) {
+        if is_meaningful
+            && self.graph.name(value).is_none()
+            && self.graph.def_block(value) == Some(self.block)
+        {
             let is_load = self.graph.def_op(value).is_some_and(|op| self.graph.kind(op) == kinds::load());
             if !is_load {
-                self.graph.set_unique_name(value, name);
+                self.give_name(value, name);
             }
         }
+    }
+
+    /// Names a value after a variable, with a number where the name is taken: `x.1`, `x.2`.
+    fn give_name(&mut self, value: ValueId, name: &str) {
+        let count = self.names.entry(name.to_string()).or_insert(0);
+        *count += 1;
+        let unique = format!("{name}.{count}");
+        self.graph.set_name(value, &unique);
     }
 
     /// Forgets a variable (`del name`).
@@ -237,7 +248,13 @@ impl Emitter<'_> {
     }
 
     /// Joins the variables of the two arms of a condition; `exits` says which arm leaves before its end.
-    pub(super) fn join_arms(&mut self, yes: &Frame, no: &Frame, exits: (bool, bool), span: &Span) -> Result<()> {
+    pub(super) fn join_arms(
+        &mut self,
+        yes: &Frame,
+        no: &Frame,
+        exits: (bool, bool),
+        span: &Span,
+    ) -> Result<()> {
         let mut names: Vec<&String> = yes.types.keys().chain(no.types.keys()).collect();
         names.sort();
         names.dedup();
@@ -283,7 +300,7 @@ impl Emitter<'_> {
 
     /// Sets the name of a value that has none, for parameters.
     pub(super) fn bind_parameter(&mut self, name: &str, value: ValueId, span: &Span) {
-        self.graph.set_unique_name(value, name);
+        self.give_name(value, name);
         let ty = self.ty(value).clone();
         self.store(name, value, ty, span);
     }

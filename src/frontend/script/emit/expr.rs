@@ -34,9 +34,9 @@ impl Emitter<'_> {
             ExprKind::Slice { .. } => return error(span, "slices are only allowed in subscripts"),
             ExprKind::Starred(_) => return error(span, "Unexpected starred expansion. File a bug report"),
             ExprKind::Unary { op, operand } => self.unary(*op, operand, expr)?,
-            ExprKind::Binary { op: BinaryOp::And | BinaryOp::Or | BinaryOp::Is | BinaryOp::IsNot, .. } => {
-                self.condition(expr)?.value
-            }
+            ExprKind::Binary {
+                op: BinaryOp::And | BinaryOp::Or | BinaryOp::Is | BinaryOp::IsNot, ..
+            } => self.condition(expr)?.value,
             ExprKind::Binary { op, left, right } => self.binary(*op, left, right, span)?,
             ExprKind::Ternary { cond, then, otherwise } => self.ternary(cond, then, otherwise, span, hint)?,
             ExprKind::List(items) => self.list_literal(items, span, hint)?,
@@ -106,7 +106,13 @@ impl Emitter<'_> {
     }
 
     /// An operator on values: a method of a class, or the builtin.
-    pub(super) fn binary_values(&mut self, op: BinaryOp, a: ValueId, b: ValueId, span: &Span) -> Result<ValueId> {
+    pub(super) fn binary_values(
+        &mut self,
+        op: BinaryOp,
+        a: ValueId,
+        b: ValueId,
+        span: &Span,
+    ) -> Result<ValueId> {
         let (kind, method) = magic::operator(op);
         if let TypeKind::Class(_) | TypeKind::Interface(_) = self.ty(a).kind() {
             return self.call_magic(a, method, &[b], span);

@@ -3,12 +3,17 @@
 use super::{Compiler, Emitter, Sugared, error};
 use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{Def, Expr, ExprKind, Number, Param, UnaryOp};
-use crate::frontend::script::{exits, kinds, ssa};
+use crate::frontend::script::{exits, kinds, lift, ssa};
 use crate::ir::schema::{Argument, Schema};
 use crate::ir::{Attr, Function, Graph, Symbol, TensorType, Type, TypeKind};
 
 /// Compiles a function. `self_type` is the type of a method's first parameter.
-pub(super) fn compile(unit: &mut Compiler, name: Symbol, def: &Def, self_type: Option<Type>) -> Result<Function> {
+pub(super) fn compile(
+    unit: &mut Compiler,
+    name: Symbol,
+    def: &Def,
+    self_type: Option<Type>,
+) -> Result<Function> {
     let graph = Graph::new();
     let block = graph.root();
     let mut emitter = Emitter {
@@ -20,6 +25,7 @@ pub(super) fn compile(unit: &mut Compiler, name: Symbol, def: &Def, self_type: O
         declared_return: None,
         merged_return: None,
         exiting: Vec::new(),
+        names: Default::default(),
         loops: 0,
     };
     let arguments = emitter.parameters(def, self_type)?;
@@ -32,6 +38,7 @@ pub(super) fn compile(unit: &mut Compiler, name: Symbol, def: &Def, self_type: O
     let mut graph = emitter.graph;
     ssa::convert(&mut graph)?;
     exits::transform(&mut graph)?;
+    lift::closures(&mut graph);
     let schema = Schema::new(name, arguments, vec![Argument::new("", returns)]);
     Ok(Function { name, schema, graph, span: Some(def.name.span.clone()) })
 }
@@ -61,7 +68,11 @@ impl Emitter<'_> {
         if !fits(&value, ty) {
             return error(
                 &expr.span,
-                format!("Expected a default value of type {} on parameter \"{}\"", ty.repr(), param.name.name),
+                format!(
+                    "Expected a default value of type {} on parameter \"{}\"",
+                    ty.repr(),
+                    param.name.name
+                ),
             );
         }
         Ok(Some(value))
@@ -98,7 +109,9 @@ impl Emitter<'_> {
                         Err(reason) => return error(span, reason),
                     },
                     (Some("complex"), [re, im]) => match (self.constant_expr(re)?, self.constant_expr(im)?) {
-                        (Attr::Float(re), Attr::Float(im)) => Attr::Complex(num_complex::Complex64::new(re, im)),
+                        (Attr::Float(re), Attr::Float(im)) => {
+                            Attr::Complex(num_complex::Complex64::new(re, im))
+                        }
                         _ => return error(span, "complex needs two floats here"),
                     },
                     _ => return error(span, "a default value must be a literal"),
@@ -143,7 +156,8 @@ impl Emitter<'_> {
             }
             self.emit(kinds::return_(), &[none], &[], span);
         }
-        let ty = self.declared_return.clone().or_else(|| self.merged_return.clone()).unwrap_or_else(Type::none);
+        let ty =
+            self.declared_return.clone().or_else(|| self.merged_return.clone()).unwrap_or_else(Type::none);
         // A function that always raises still has a result.
         let placeholder = self.graph.create(kinds::uninitialized(), &[], std::slice::from_ref(&ty));
         let root = self.graph.root();

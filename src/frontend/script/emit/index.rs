@@ -159,11 +159,23 @@ impl Emitter<'_> {
         let (low, high) = if step > 0 { (0, len) } else { (-1, len - 1) };
         let start = match start {
             Some(e) => clamp(self.constant_int(e, message)?, low, high),
-            None => if step > 0 { 0 } else { len - 1 },
+            None => {
+                if step > 0 {
+                    0
+                } else {
+                    len - 1
+                }
+            }
         };
         let stop = match stop {
             Some(e) => clamp(self.constant_int(e, message)?, low, high),
-            None => if step > 0 { len } else { -1 },
+            None => {
+                if step > 0 {
+                    len
+                } else {
+                    -1
+                }
+            }
         };
         let items = self.unpack(object, span)?;
         let mut kept = Vec::new();
@@ -200,7 +212,12 @@ impl Emitter<'_> {
     }
 
     /// Applies the parts of an index that are views; gives what is left to gather, by dimension of the view.
-    pub(super) fn tensor_views(&mut self, object: ValueId, indices: &[Expr], span: &Span) -> Result<(ValueId, Vec<Option<ValueId>>)> {
+    pub(super) fn tensor_views(
+        &mut self,
+        object: ValueId,
+        indices: &[Expr],
+        span: &Span,
+    ) -> Result<(ValueId, Vec<Option<ValueId>>)> {
         let flat: Vec<&Expr> = match indices {
             [Expr { kind: ExprKind::Tuple(items), .. }] => items.iter().collect(),
             _ => indices.iter().collect(),
@@ -242,7 +259,8 @@ impl Emitter<'_> {
                 }
                 Part::Slice([start, stop, step]) => {
                     let at = self.int(dim, span);
-                    value = self.builtin(Symbol::new("aten::slice"), &[value, at, start, stop, step], span)?;
+                    value =
+                        self.builtin(Symbol::new("aten::slice"), &[value, at, start, stop, step], span)?;
                     dim += 1;
                     gathered.push(None);
                 }
@@ -270,8 +288,14 @@ impl Emitter<'_> {
         Ok((value, gathered))
     }
 
-    fn gather_after_dots(&mut self, _: ValueId, _: ValueId, span: &Span) -> Result<(ValueId, Vec<Option<ValueId>>)> {
-        Err(crate::diag::Diagnostic::unsupported("indexing with a tensor after an ellipsis is not supported").at(span))
+    fn gather_after_dots(
+        &mut self,
+        _: ValueId,
+        _: ValueId,
+        span: &Span,
+    ) -> Result<(ValueId, Vec<Option<ValueId>>)> {
+        Err(crate::diag::Diagnostic::unsupported("indexing with a tensor after an ellipsis is not supported")
+            .at(span))
     }
 
     fn index_part(&mut self, index: &Expr) -> Result<Part> {
@@ -300,14 +324,19 @@ impl Emitter<'_> {
                 let tensor = self.builtin(Symbol::new("aten::tensor"), &[value], span)?;
                 Part::Gather(tensor, 0)
             }
-            TypeKind::List(element) if matches!(element.kind(), TypeKind::Int | TypeKind::Bool | TypeKind::Float) => {
+            TypeKind::List(element)
+                if matches!(element.kind(), TypeKind::Int | TypeKind::Bool | TypeKind::Float) =>
+            {
                 let tensor = self.builtin(Symbol::new("aten::tensor"), &[value], span)?;
                 Part::Gather(tensor, 1)
             }
             _ => {
                 return error(
                     span,
-                    format!("Unsupported operation: indexing tensor with unsupported index type '{}'. Only ints, slices, lists and tensors are supported", ty.repr()),
+                    format!(
+                        "Unsupported operation: indexing tensor with unsupported index type '{}'. Only ints, slices, lists and tensors are supported",
+                        ty.repr()
+                    ),
                 );
             }
         })

@@ -82,7 +82,8 @@ impl Emitter<'_> {
                 if let [only] = lens.as_slice() {
                     return Ok(*only);
                 }
-                let list = self.emit_value(Symbol::new("prim::ListConstruct"), &lens, Type::list(Type::int()), span);
+                let list =
+                    self.emit_value(Symbol::new("prim::ListConstruct"), &lens, Type::list(Type::int()), span);
                 self.builtin(Symbol::new("prim::min"), &[list], span)
             }
             Iterable::Enumerate(_, inner) => self.len_of(inner, span),
@@ -90,13 +91,21 @@ impl Emitter<'_> {
         }
     }
 
-    fn item_of(&mut self, iterable: &Iterable, index: ValueId, turn: Option<usize>, span: &Span) -> Result<Sugared> {
+    fn item_of(
+        &mut self,
+        iterable: &Iterable,
+        index: ValueId,
+        turn: Option<usize>,
+        span: &Span,
+    ) -> Result<Sugared> {
         let value = match iterable {
             Iterable::Indexed(value) if self.ty(*value).is_tensor() => {
                 let zero = self.int(0, span);
                 self.builtin(Symbol::new("aten::select"), &[*value, zero, index], span)?
             }
-            Iterable::Indexed(value) => self.builtin(Symbol::new("aten::__getitem__"), &[*value, index], span)?,
+            Iterable::Indexed(value) => {
+                self.builtin(Symbol::new("aten::__getitem__"), &[*value, index], span)?
+            }
             Iterable::Range { start: None, .. } => index,
             Iterable::Range { start: Some(start), step, .. } => {
                 let step = match step {
@@ -106,13 +115,18 @@ impl Emitter<'_> {
                 self.builtin(Symbol::new("aten::__derive_index"), &[index, *start, step], span)?
             }
             Iterable::Zip(parts) => {
-                let items = parts.iter().map(|p| self.item_of(p, index, turn, span)).collect::<Result<Vec<_>>>()?;
+                let items =
+                    parts.iter().map(|p| self.item_of(p, index, turn, span)).collect::<Result<Vec<_>>>()?;
                 return Ok(Sugared::Tuple(items));
             }
             Iterable::Enumerate(start, inner) => {
                 let item = self.item_of(inner, index, turn, span)?;
                 let is_zero = self.constant_of(*start).and_then(|a| a.as_int()) == Some(0);
-                let number = if is_zero { index } else { self.builtin(Symbol::new("aten::add"), &[index, *start], span)? };
+                let number = if is_zero {
+                    index
+                } else {
+                    self.builtin(Symbol::new("aten::add"), &[index, *start], span)?
+                };
                 return Ok(Sugared::Tuple(vec![Sugared::Value(number), item]));
             }
             Iterable::Unrolled(items) => {
@@ -125,7 +139,13 @@ impl Emitter<'_> {
         Ok(Sugared::Value(value))
     }
 
-    pub(super) fn for_statement(&mut self, targets: &[Expr], iters: &[Expr], body: &[Stmt], span: &Span) -> Result<()> {
+    pub(super) fn for_statement(
+        &mut self,
+        targets: &[Expr],
+        iters: &[Expr],
+        body: &[Stmt],
+        span: &Span,
+    ) -> Result<()> {
         let [iter] = iters else {
             return error(span, "List of iterables is not supported currently");
         };
@@ -141,7 +161,14 @@ impl Emitter<'_> {
         self.counted_loop(None, Some(cond), span, |e| e.statements(body))
     }
 
-    fn unrolled_loop(&mut self, iterable: &Iterable, turns: usize, targets: &[Expr], body: &[Stmt], span: &Span) -> Result<()> {
+    fn unrolled_loop(
+        &mut self,
+        iterable: &Iterable,
+        turns: usize,
+        targets: &[Expr],
+        body: &[Stmt],
+        span: &Span,
+    ) -> Result<()> {
         let loops = std::mem::replace(&mut self.loops, 0);
         let result = (0..turns).try_for_each(|turn| {
             let index = self.int(turn as i64, span);
@@ -205,7 +232,14 @@ impl Emitter<'_> {
     }
 
     /// `[element for target in iter]`
-    pub(super) fn list_comprehension(&mut self, element: &Expr, target: &Expr, iter: &Expr, span: &Span, hint: Option<&Type>) -> Result<ValueId> {
+    pub(super) fn list_comprehension(
+        &mut self,
+        element: &Expr,
+        target: &Expr,
+        iter: &Expr,
+        span: &Span,
+        hint: Option<&Type>,
+    ) -> Result<ValueId> {
         let wanted = hint.and_then(|ty| match ty.kind() {
             TypeKind::List(t) => Some(t.clone()),
             _ => None,
@@ -245,7 +279,14 @@ impl Emitter<'_> {
         Ok(list)
     }
 
-    fn unrolled_list(&mut self, element: &Expr, target: &Expr, iterable: &Iterable, turns: usize, span: &Span) -> Result<ValueId> {
+    fn unrolled_list(
+        &mut self,
+        element: &Expr,
+        target: &Expr,
+        iterable: &Iterable,
+        turns: usize,
+        span: &Span,
+    ) -> Result<ValueId> {
         let mut items = Vec::new();
         for turn in 0..turns {
             let index = self.int(turn as i64, span);
@@ -257,7 +298,15 @@ impl Emitter<'_> {
     }
 
     /// `{key: value for target in iter}`
-    pub(super) fn dict_comprehension(&mut self, key: &Expr, value: &Expr, target: &Expr, iter: &Expr, span: &Span, hint: Option<&Type>) -> Result<ValueId> {
+    pub(super) fn dict_comprehension(
+        &mut self,
+        key: &Expr,
+        value: &Expr,
+        target: &Expr,
+        iter: &Expr,
+        span: &Span,
+        hint: Option<&Type>,
+    ) -> Result<ValueId> {
         let over = self.sugared(iter, None)?;
         let iterable = self.iterable(over, &iter.span)?;
         let unknown = Type::dict(Type::str(), Type::tensor());
@@ -281,7 +330,13 @@ impl Emitter<'_> {
     pub(super) fn range(&mut self, args: &[ValueId], span: &Span) -> Result<Sugared> {
         for (n, arg) in args.iter().enumerate() {
             if *self.ty(*arg) != Type::int() {
-                return error(span, format!("all inputs of range must be ints, found {} in argument {n}", self.ty(*arg).repr()));
+                return error(
+                    span,
+                    format!(
+                        "all inputs of range must be ints, found {} in argument {n}",
+                        self.ty(*arg).repr()
+                    ),
+                );
             }
         }
         let range = match args {
@@ -307,9 +362,8 @@ impl Emitter<'_> {
                     Some(step) => *step,
                     None => self.int(1, span),
                 };
-                self.builtin(Symbol::new("prim::rangelist"), &[*end], span).or_else(|_| {
-                    self.builtin(Symbol::new("aten::arange"), &[start, *end, step], span)
-                })
+                self.builtin(Symbol::new("prim::rangelist"), &[*end], span)
+                    .or_else(|_| self.builtin(Symbol::new("aten::arange"), &[start, *end, step], span))
             }
             Iterable::Unrolled(items) => self.as_value(Sugared::Tuple(items.clone()), span),
             Iterable::Zip(_) | Iterable::Enumerate(..) => {

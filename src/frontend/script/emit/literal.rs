@@ -11,7 +11,9 @@ impl Emitter<'_> {
         Ok(match number {
             Number::Int(x) => self.int(x, span),
             Number::Float(x) => self.float(x, span),
-            Number::Imaginary(x) => self.constant(Type::complex(), Some(Attr::Complex(Complex64::new(0.0, x))), span),
+            Number::Imaginary(x) => {
+                self.constant(Type::complex(), Some(Attr::Complex(Complex64::new(0.0, x))), span)
+            }
             Number::OutOfRange => return error(span, "Integer constant out of range"),
         })
     }
@@ -30,7 +32,12 @@ impl Emitter<'_> {
         Ok(out)
     }
 
-    pub(super) fn list_literal(&mut self, items: &[Expr], span: &Span, hint: Option<&Type>) -> Result<ValueId> {
+    pub(super) fn list_literal(
+        &mut self,
+        items: &[Expr],
+        span: &Span,
+        hint: Option<&Type>,
+    ) -> Result<ValueId> {
         let wanted = hint.and_then(list_in).cloned();
         let element = wanted.as_ref().and_then(|ty| ty.element()).cloned();
         let values = self.values(items, element.as_ref())?;
@@ -38,7 +45,12 @@ impl Emitter<'_> {
     }
 
     /// A list of values; without a stated element type, of their common type.
-    pub(super) fn list_of(&mut self, values: &[ValueId], element: Option<Type>, span: &Span) -> Result<ValueId> {
+    pub(super) fn list_of(
+        &mut self,
+        values: &[ValueId],
+        element: Option<Type>,
+        span: &Span,
+    ) -> Result<ValueId> {
         let element = match element {
             Some(element) => {
                 for value in values {
@@ -67,24 +79,43 @@ impl Emitter<'_> {
             let ty = self.ty(*value).unshaped();
             common = match self.unify(&common, &ty, true) {
                 Some(common) => common,
-                None => return error(span, format!("cannot mix {} and {} in one container", common.repr(), ty.repr())),
+                None => {
+                    return error(
+                        span,
+                        format!("cannot mix {} and {} in one container", common.repr(), ty.repr()),
+                    );
+                }
             };
         }
         Ok(Some(common))
     }
 
-    pub(super) fn tuple_literal(&mut self, items: &[Expr], span: &Span, hint: Option<&Type>) -> Result<ValueId> {
+    pub(super) fn tuple_literal(
+        &mut self,
+        items: &[Expr],
+        span: &Span,
+        hint: Option<&Type>,
+    ) -> Result<ValueId> {
         let hints = hint.and_then(|ty| ty.tuple_elements()).filter(|types| types.len() == items.len());
         let Some(hints) = hints.map(<[Type]>::to_vec) else {
             let values = self.values(items, None)?;
             return Ok(self.make_tuple(&values, span));
         };
-        let values =
-            items.iter().zip(&hints).map(|(item, hint)| self.expr(item, Some(hint))).collect::<Result<Vec<_>>>()?;
+        let values = items
+            .iter()
+            .zip(&hints)
+            .map(|(item, hint)| self.expr(item, Some(hint)))
+            .collect::<Result<Vec<_>>>()?;
         Ok(self.make_tuple(&values, span))
     }
 
-    pub(super) fn dict_literal(&mut self, keys: &[Expr], values: &[Expr], span: &Span, hint: Option<&Type>) -> Result<ValueId> {
+    pub(super) fn dict_literal(
+        &mut self,
+        keys: &[Expr],
+        values: &[Expr],
+        span: &Span,
+        hint: Option<&Type>,
+    ) -> Result<ValueId> {
         let wanted = hint.and_then(dict_in).cloned();
         let value_hint = wanted.as_ref().and_then(|ty| match ty.kind() {
             TypeKind::Dict(_, value) => Some(value.clone()),
@@ -126,7 +157,13 @@ impl Emitter<'_> {
     pub(super) fn check_key_type(&self, key: &Type, span: &Span) -> Result<()> {
         let is_key = matches!(
             key.kind(),
-            TypeKind::Str | TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Complex | TypeKind::Tensor(_) | TypeKind::Device
+            TypeKind::Str
+                | TypeKind::Int
+                | TypeKind::Float
+                | TypeKind::Bool
+                | TypeKind::Complex
+                | TypeKind::Tensor(_)
+                | TypeKind::Device
         );
         if is_key {
             return Ok(());

@@ -82,7 +82,13 @@ pub(super) fn inplace_method(op: BinaryOp) -> &'static str {
 
 impl Emitter<'_> {
     /// Calls a method that an operator stands for.
-    pub(super) fn call_magic(&mut self, object: ValueId, method: &str, args: &[ValueId], span: &Span) -> Result<ValueId> {
+    pub(super) fn call_magic(
+        &mut self,
+        object: ValueId,
+        method: &str,
+        args: &[ValueId],
+        span: &Span,
+    ) -> Result<ValueId> {
         let ty = self.ty(object).clone();
         let defined = ty.class_name().is_some_and(|class| self.unit.has_method(class, method));
         if !defined {

@@ -6,8 +6,8 @@
 use super::{Emitter, error};
 use crate::diag::{Diagnostic, Result, Span};
 use crate::ir::schema::{Argument, Schema};
-use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId, subtype};
-use hashbrown::HashMap;
+use crate::ir::unify::{TypeEnv, match_type_variables, substitute};
+use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
 
 /// An argument as the call gives it.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ impl Emitter<'_> {
         keywords: &[Given],
         converts: bool,
     ) -> std::result::Result<Plan, String> {
-        let mut variables = HashMap::new();
+        let mut variables = TypeEnv::new();
         let mut operands = Vec::new();
         let mut used = 0;
         let mut used_keywords = vec![false; keywords.len()];
@@ -65,7 +65,10 @@ impl Emitter<'_> {
                 }
                 let taken = keywords.iter().position(|k| k.name.as_deref() == Some(formal.name.as_str()));
                 if taken.is_some() {
-                    return Err(format!("Argument '{}' specified both as positional and keyword argument.\n", formal.name));
+                    return Err(format!(
+                        "Argument '{}' specified both as positional and keyword argument.\n",
+                        formal.name
+                    ));
                 }
                 operands.push(self.fit_argument(formal, args[used].value, &mut variables, converts)?);
                 used += 1;
@@ -103,7 +106,7 @@ impl Emitter<'_> {
         let results = schema
             .returns
             .iter()
-            .map(|r| subtype::substitute(&r.ty, &variables).unwrap_or_else(|| r.ty.clone()))
+            .map(|r| substitute(&r.ty, &variables).unwrap_or_else(|| r.ty.clone()))
             .collect();
         Ok(Plan { operands, results })
     }
@@ -113,7 +116,7 @@ impl Emitter<'_> {
         &self,
         formal: &Argument,
         rest: &[Given],
-        variables: &mut HashMap<Symbol, Type>,
+        variables: &mut TypeEnv,
     ) -> std::result::Result<Option<Operand>, String> {
         let Some(first) = rest.first() else { return Ok(None) };
         let wanted = strip_optional(&formal.ty);
@@ -136,7 +139,7 @@ impl Emitter<'_> {
         &self,
         formal: &Argument,
         value: ValueId,
-        variables: &mut HashMap<Symbol, Type>,
+        variables: &mut TypeEnv,
         converts: bool,
     ) -> std::result::Result<Operand, String> {
         let given = self.ty(value).clone();
@@ -149,8 +152,9 @@ impl Emitter<'_> {
             return Ok(Operand::List(list, vec![Operand::Value(value); n]));
         }
         let concrete = if formal.ty.has_free_vars() {
-            match subtype::match_type_variables(&formal.ty, &given, variables) {
-                Ok(concrete) => concrete,
+            let matched = match_type_variables(&formal.ty, &given, variables, &self.unit.module);
+            match matched.map(|()| substitute(&formal.ty, variables)) {
+                Ok(concrete) => concrete.unwrap_or_else(|| formal.ty.clone()),
                 Err(reason) => {
                     return Err(format!(
                         "Could not match type {} to {} in argument '{}': {}.\n",
@@ -170,7 +174,10 @@ impl Emitter<'_> {
         }
         let mut message = String::new();
         if concrete.as_tensor().is_some_and(|t| t.inferred) {
-            message = format!("Inferred '{}' to be of type 'Tensor' because it was not annotated with an explicit type.\n", formal.name);
+            message = format!(
+                "Inferred '{}' to be of type 'Tensor' because it was not annotated with an explicit type.\n",
+                formal.name
+            );
         }
         let list_hint = matches!((given.kind(), concrete.kind()), (TypeKind::List(e), TypeKind::List(_)) if e.is_tensor());
         let hint = if list_hint {
@@ -190,7 +197,9 @@ impl Emitter<'_> {
     fn plan_conversion(&self, value: ValueId, wanted: &Type, converts: bool) -> (Operand, Type) {
         let given = self.ty(value).clone();
         let target = match (wanted.kind(), given.kind()) {
-            (TypeKind::Optional(inner), kind) if !matches!(kind, TypeKind::Optional(_) | TypeKind::None) => inner,
+            (TypeKind::Optional(inner), kind) if !matches!(kind, TypeKind::Optional(_) | TypeKind::None) => {
+                inner
+            }
             _ => wanted,
         };
         if let TypeKind::List(element) = target.kind()
@@ -211,7 +220,13 @@ impl Emitter<'_> {
     }
 
     /// Converts a value to a type where that happens without being asked; otherwise gives it back.
-    pub(super) fn convert(&mut self, value: ValueId, wanted: &Type, converts: bool, span: &Span) -> Result<ValueId> {
+    pub(super) fn convert(
+        &mut self,
+        value: ValueId,
+        wanted: &Type,
+        converts: bool,
+        span: &Span,
+    ) -> Result<ValueId> {
         let (operand, _) = self.plan_conversion(value, wanted, converts);
         Ok(self.emit_operand(&operand, span))
     }
@@ -242,7 +257,13 @@ impl Emitter<'_> {
     }
 
     /// Fits a call to the first of several schemas that takes it: as it is, else with conversions.
-    pub(super) fn fit_any(&self, schemas: &[&Schema], args: &[Given], keywords: &[Given], span: &Span) -> Result<(usize, Plan)> {
+    pub(super) fn fit_any(
+        &self,
+        schemas: &[&Schema],
+        args: &[Given],
+        keywords: &[Given],
+        span: &Span,
+    ) -> Result<(usize, Plan)> {
         if let [only] = schemas {
             return match self.fit(only, args, keywords, true) {
                 Ok(plan) => Ok((0, plan)),
@@ -315,7 +336,8 @@ fn default_operand(formal: &Argument, default: &Attr) -> Operand {
             Operand::List(Type::list(Type::int()), items)
         }
         Attr::Floats(items) => {
-            let items = items.iter().map(|x| Operand::Constant(Type::float(), Some(Attr::Float(*x)))).collect();
+            let items =
+                items.iter().map(|x| Operand::Constant(Type::float(), Some(Attr::Float(*x)))).collect();
             Operand::List(Type::list(Type::float()), items)
         }
         Attr::Bool(x) => Operand::Constant(ty, Some(Attr::Int(i64::from(*x)))),

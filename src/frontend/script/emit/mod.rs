@@ -23,11 +23,13 @@ mod sugared;
 mod types;
 
 pub(super) use compiler::Compiler;
+pub use compiler::Library;
 
 use super::kinds;
 use crate::diag::{Diagnostic, Result, Span};
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, ValueId};
 use env::Frame;
+use hashbrown::HashMap;
 use sugared::Sugared;
 
 /// Makes the graph of one function.
@@ -47,6 +49,8 @@ pub(super) struct Emitter<'c> {
     merged_return: Option<Type>,
     /// Blocks that leave before their end.
     exiting: Vec<BlockId>,
+    /// How often each variable's name was given to a value.
+    names: HashMap<String, usize>,
     /// How many loops enclose the place being emitted.
     loops: usize,
 }

@@ -51,10 +51,32 @@ const SPECIALS: &[(&str, Special)] = &[
 
 /// Python's exception classes that programs may raise.
 const EXCEPTIONS: &[&str] = &[
-    "Exception", "AssertionError", "ArithmeticError", "AttributeError", "BaseException", "EOFError",
-    "FloatingPointError", "IOError", "ImportError", "IndexError", "KeyError", "LookupError", "MemoryError",
-    "NameError", "NotImplementedError", "OSError", "OverflowError", "RuntimeError", "StopIteration",
-    "SystemError", "TypeError", "UnicodeError", "ValueError", "ZeroDivisionError", "Warning", "UserWarning",
+    "Exception",
+    "AssertionError",
+    "ArithmeticError",
+    "AttributeError",
+    "BaseException",
+    "EOFError",
+    "FloatingPointError",
+    "IOError",
+    "ImportError",
+    "IndexError",
+    "KeyError",
+    "LookupError",
+    "MemoryError",
+    "NameError",
+    "NotImplementedError",
+    "OSError",
+    "OverflowError",
+    "RuntimeError",
+    "StopIteration",
+    "SystemError",
+    "TypeError",
+    "UnicodeError",
+    "ValueError",
+    "ZeroDivisionError",
+    "Warning",
+    "UserWarning",
 ];
 
 /// Constants of `math` and `cmath`.
@@ -101,12 +123,20 @@ impl Emitter<'_> {
         }
         Ok(match name {
             "int" | "float" | "bool" | "complex" | "str" => Some(Sugared::Cast(Symbol::new(name))),
-            "torch" | "math" | "cmath" | "warnings" | "ops" | "typing" | "collections" => Some(Sugared::Namespace(name.to_string())),
+            "torch" | "math" | "cmath" | "warnings" | "ops" | "typing" | "collections" => {
+                Some(Sugared::Namespace(name.to_string()))
+            }
             "F" if self.unit.is_source() => Some(Sugared::Namespace("torch.nn.functional".to_string())),
             "inf" => Some(Sugared::Constant(Type::float(), Attr::Float(f64::INFINITY))),
             "nan" => Some(Sugared::Constant(Type::float(), Attr::Float(f64::NAN))),
-            "infj" => Some(Sugared::Constant(Type::complex(), Attr::Complex(num_complex::Complex64::new(0.0, f64::INFINITY)))),
-            "nanj" => Some(Sugared::Constant(Type::complex(), Attr::Complex(num_complex::Complex64::new(0.0, f64::NAN)))),
+            "infj" => Some(Sugared::Constant(
+                Type::complex(),
+                Attr::Complex(num_complex::Complex64::new(0.0, f64::INFINITY)),
+            )),
+            "nanj" => Some(Sugared::Constant(
+                Type::complex(),
+                Attr::Complex(num_complex::Complex64::new(0.0, f64::NAN)),
+            )),
             "CONSTANTS" if !self.unit.is_source() => Some(Sugared::Constants),
             "_unwrap_optional" => Some(Sugared::Special(Special::UnwrapOptional)),
             "_to_tensor" => Some(Sugared::Special(Special::ToTensor)),
@@ -125,7 +155,10 @@ impl Emitter<'_> {
             Sugared::Class(class) if name == "__new__" => Ok(Sugared::New(class)),
             Sugared::Class(class) => match self.unit.static_method(class, name) {
                 Some(function) => Ok(Sugared::Function(function)),
-                None => error(span, format!("Tried to access nonexistent attribute or method '{name}' of class '{class}'")),
+                None => error(
+                    span,
+                    format!("Tried to access nonexistent attribute or method '{name}' of class '{class}'"),
+                ),
             },
             Sugared::Tuple(items) => {
                 let value = self.as_value(Sugared::Tuple(items), span)?;
@@ -165,8 +198,14 @@ impl Emitter<'_> {
                 Some(function) => Ok(Sugared::Function(function)),
                 None => self.op_or("aten", name, missing),
             },
-            "torch.jit" | "torch.nn" | "torch.autograd" | "torch.autograd.profiler" | "torch.profiler" | "typing"
-            | "collections" | "warnings" => missing(),
+            "torch.jit"
+            | "torch.nn"
+            | "torch.autograd"
+            | "torch.autograd.profiler"
+            | "torch.profiler"
+            | "typing"
+            | "collections"
+            | "warnings" => missing(),
             "torch.Tensor" => self.op_or("aten", name, missing),
             _ => {
                 if let Some(namespace) = module.strip_prefix("ops.") {
@@ -181,7 +220,12 @@ impl Emitter<'_> {
         }
     }
 
-    fn op_or(&mut self, namespace: &str, name: &str, missing: impl FnOnce() -> Result<Sugared>) -> Result<Sugared> {
+    fn op_or(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        missing: impl FnOnce() -> Result<Sugared>,
+    ) -> Result<Sugared> {
         let kind = Symbol::new(&format!("{namespace}::{name}"));
         let known = !self.unit.registry.overloads(kind).is_empty() || !self.unit.is_source();
         if known { Ok(Sugared::Builtin(kind, None)) } else { missing() }
@@ -192,9 +236,34 @@ impl Emitter<'_> {
             return Ok(Sugared::Constant(Type::float(), Attr::Float(constant)));
         }
         let kind = Symbol::new(&format!("aten::{}", math_op(name)));
-        let unsupported = matches!((module, name), ("math", "log2" | "exp2" | "cbrt" | "dist" | "hypot" | "prod" | "comb" | "perm" | "isclose" | "lcm" | "trunc" | "fsum" | "isqrt" | "nextafter" | "ulp") | ("cmath", "polar" | "isclose" | "asinh" | "acosh" | "atanh"));
+        let unsupported = matches!(
+            (module, name),
+            (
+                "math",
+                "log2"
+                    | "exp2"
+                    | "cbrt"
+                    | "dist"
+                    | "hypot"
+                    | "prod"
+                    | "comb"
+                    | "perm"
+                    | "isclose"
+                    | "lcm"
+                    | "trunc"
+                    | "fsum"
+                    | "isqrt"
+                    | "nextafter"
+                    | "ulp"
+            ) | ("cmath", "polar" | "isclose" | "asinh" | "acosh" | "atanh")
+        );
         if unsupported || self.unit.registry.overloads(kind).is_empty() {
-            return error(span, format!("Python builtin <built-in function {name}> is currently not supported in Torchscript"));
+            return error(
+                span,
+                format!(
+                    "Python builtin <built-in function {name}> is currently not supported in Torchscript"
+                ),
+            );
         }
         Ok(Sugared::Builtin(kind, None))
     }
@@ -223,11 +292,21 @@ impl Emitter<'_> {
             TypeKind::Tuple(elements, Some(names)) if names.fields.iter().any(|f| *f == name) => {
                 let at = names.fields.iter().position(|f| *f == name).unwrap_or(0);
                 let index = self.int(at as i64, span);
-                let item = self.emit_value(Symbol::new("prim::TupleIndex"), &[value, index], elements[at].clone(), span);
+                let item = self.emit_value(
+                    Symbol::new("prim::TupleIndex"),
+                    &[value, index],
+                    elements[at].clone(),
+                    span,
+                );
                 Ok(Sugared::Value(item))
             }
             TypeKind::Enum(_, inner) => match name {
-                "name" => Ok(Sugared::Value(self.emit_value(Symbol::new("prim::EnumName"), &[value], Type::str(), span))),
+                "name" => Ok(Sugared::Value(self.emit_value(
+                    Symbol::new("prim::EnumName"),
+                    &[value],
+                    Type::str(),
+                    span,
+                ))),
                 "value" => {
                     let inner = inner.clone();
                     Ok(Sugared::Value(self.emit_value(Symbol::new("prim::EnumValue"), &[value], inner, span)))
@@ -238,7 +317,13 @@ impl Emitter<'_> {
         }
     }
 
-    fn object_attribute(&mut self, value: ValueId, class: Symbol, name: &str, span: &Span) -> Result<Sugared> {
+    fn object_attribute(
+        &mut self,
+        value: ValueId,
+        class: Symbol,
+        name: &str,
+        span: &Span,
+    ) -> Result<Sugared> {
         if self.unit.has_method(class, name) {
             return Ok(Sugared::Method(value, Symbol::new(name)));
         }
@@ -260,7 +345,13 @@ impl Emitter<'_> {
         if let Some(getter) = def.properties.get(&Symbol::new(name)).map(|p| p.getter) {
             return self.call_method(value, getter, &[], span).map(Sugared::Value);
         }
-        error(span, format!("Tried to access nonexistent attribute or method '{name}' of type '{}'. Did you forget to initialize an attribute in __init__()?", Type::class(class).repr()))
+        error(
+            span,
+            format!(
+                "Tried to access nonexistent attribute or method '{name}' of type '{}'. Did you forget to initialize an attribute in __init__()?",
+                Type::class(class).repr()
+            ),
+        )
     }
 
     /// Properties of tensors and methods of builtin types.
@@ -282,12 +373,26 @@ impl Emitter<'_> {
         let takes_self = self.unit.registry.overloads(kind).iter().any(|op| {
             op.schema().is_ok_and(|s| {
                 s.arguments.first().is_some_and(|a| {
-                    let fits = a.ty.has_free_vars() && matches!((a.ty.kind(), ty.kind()), (TypeKind::List(_), TypeKind::List(_)) | (TypeKind::Dict(..), TypeKind::Dict(..)));
+                    let fits = a.ty.has_free_vars()
+                        && matches!(
+                            (a.ty.kind(), ty.kind()),
+                            (TypeKind::List(_), TypeKind::List(_)) | (TypeKind::Dict(..), TypeKind::Dict(..))
+                        );
                     let plain = !a.ty.has_free_vars() && self.is_subtype(ty, &a.ty);
-                    let scalar_list = matches!((a.ty.kind(), ty.kind()), (TypeKind::List(_), TypeKind::List(_)) | (TypeKind::Dict(..), TypeKind::Dict(..)));
-                    let wait = matches!((a.ty.kind(), ty.kind()), (TypeKind::Future(_), TypeKind::Future(_)) | (TypeKind::Await(_), TypeKind::Await(_)));
-                    let number = matches!(a.ty.kind(), TypeKind::Number | TypeKind::Var(_) | TypeKind::Any) && !ty.is_tensor();
-                    fits || plain || scalar_list || wait || (number && matches!(ty.kind(), TypeKind::Future(_)))
+                    let scalar_list = matches!(
+                        (a.ty.kind(), ty.kind()),
+                        (TypeKind::List(_), TypeKind::List(_)) | (TypeKind::Dict(..), TypeKind::Dict(..))
+                    );
+                    let wait = matches!(
+                        (a.ty.kind(), ty.kind()),
+                        (TypeKind::Future(_), TypeKind::Future(_)) | (TypeKind::Await(_), TypeKind::Await(_))
+                    );
+                    let number = matches!(a.ty.kind(), TypeKind::Number | TypeKind::Var(_) | TypeKind::Any)
+                        && !ty.is_tensor();
+                    fits || plain
+                        || scalar_list
+                        || wait
+                        || (number && matches!(ty.kind(), TypeKind::Future(_)))
                 })
             })
         });
@@ -353,9 +458,21 @@ fn tensor_property(name: &str) -> Option<&'static str> {
 /// Names below `torch` that are no ops.
 fn torch_special(path: &str) -> Option<Sugared> {
     Some(match path {
-        "torch.jit" | "torch.nn" | "torch.nn.functional" | "torch.linalg" | "torch.fft" | "torch.special" | "torch.ops"
-        | "torch.autograd" | "torch.autograd.profiler" | "torch.profiler" | "torch._C" | "torch._C._nn" | "torch.Tensor"
-        | "torch.functional" | "torch._VF" => {
+        "torch.jit"
+        | "torch.nn"
+        | "torch.nn.functional"
+        | "torch.linalg"
+        | "torch.fft"
+        | "torch.special"
+        | "torch.ops"
+        | "torch.autograd"
+        | "torch.autograd.profiler"
+        | "torch.profiler"
+        | "torch._C"
+        | "torch._C._nn"
+        | "torch.Tensor"
+        | "torch.functional"
+        | "torch._VF" => {
             let path = match path {
                 "torch.functional" | "torch._VF" => "torch",
                 other => other,
@@ -376,7 +493,9 @@ fn torch_special(path: &str) -> Option<Sugared> {
         "torch.jit.strict_fusion" => Sugared::Context(Context::StrictFusion),
         "torch.no_grad" => Sugared::Context(Context::NoGrad),
         "torch.enable_grad" => Sugared::Context(Context::EnableGrad),
-        "torch.autograd.profiler.record_function" | "torch.profiler.record_function" => Sugared::Context(Context::RecordFunction),
+        "torch.autograd.profiler.record_function" | "torch.profiler.record_function" => {
+            Sugared::Context(Context::RecordFunction)
+        }
         "torch.strided" => Sugared::Constant(Type::int(), Attr::Int(0)),
         "torch.sparse_coo" => Sugared::Constant(Type::int(), Attr::Int(1)),
         "torch.contiguous_format" => Sugared::Constant(Type::int(), Attr::Int(0)),

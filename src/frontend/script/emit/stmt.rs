@@ -152,7 +152,10 @@ impl Emitter<'_> {
         let span = &message.span;
         let value = self.expr(message, None)?;
         if *self.ty(value) != Type::str() {
-            return error(span, format!("assert message must be a string, but got {}", self.ty(value).repr()));
+            return error(
+                span,
+                format!("assert message must be a string, but got {}", self.ty(value).repr()),
+            );
         }
         match self.constant_of(value).and_then(|a| a.as_str()) {
             Some(text) => {
@@ -172,10 +175,16 @@ impl Emitter<'_> {
             ExprKind::Name(name) => self.delete_variable(name, span),
             ExprKind::Subscript { value, indices, .. } => {
                 let [index] = indices.as_slice() else {
-                    return error(span, "del statements only support deleting at a single index, slicing is not supported");
+                    return error(
+                        span,
+                        "del statements only support deleting at a single index, slicing is not supported",
+                    );
                 };
                 if matches!(index.kind, ExprKind::Slice { .. }) {
-                    return error(span, "del statements only support deleting at a single index, slicing is not supported");
+                    return error(
+                        span,
+                        "del statements only support deleting at a single index, slicing is not supported",
+                    );
                 }
                 let object = self.expr(value, None)?;
                 let index = self.expr(index, None)?;
@@ -202,26 +211,48 @@ impl Emitter<'_> {
             Sugared::Value(object) => self.with_object(object, item, rest, body, span),
             other => error(
                 &item.context.span,
-                format!("With item must be an object that has __enter__ and __exit__, but is a {}", other.kind_name()),
+                format!(
+                    "With item must be an object that has __enter__ and __exit__, but is a {}",
+                    other.kind_name()
+                ),
             ),
         }
     }
 
-    fn with_object(&mut self, object: ValueId, item: &WithItem, rest: &[WithItem], body: &[Stmt], span: &Span) -> Result<()> {
+    fn with_object(
+        &mut self,
+        object: ValueId,
+        item: &WithItem,
+        rest: &[WithItem],
+        body: &[Stmt],
+        span: &Span,
+    ) -> Result<()> {
         let place = &item.context.span;
         let Some(class) = self.ty(object).class_name() else {
-            return error(place, format!("With item expression must return an object but instead got {}", self.ty(object).repr()));
+            return error(
+                place,
+                format!(
+                    "With item expression must return an object but instead got {}",
+                    self.ty(object).repr()
+                ),
+            );
         };
         for method in ["__enter__", "__exit__"] {
             if !self.unit.has_method(class, method) {
-                return error(place, "Object returned by with item expression does not define __enter__ and __exit__ methods");
+                return error(
+                    place,
+                    "Object returned by with item expression does not define __enter__ and __exit__ methods",
+                );
             }
         }
         let enter = self.unit.method_schema(class, "__enter__", &self.name, place)?;
         let result = enter.returns.first().map_or_else(Type::none, |r| r.ty.clone());
         let exit = self.unit.method_schema(class, "__exit__", &self.name, place)?;
         if exit.arguments.len() != 4 {
-            return error(place, "__exit__ must have four arguments: self, the exception type, value and traceback");
+            return error(
+                place,
+                "__exit__ must have four arguments: self, the exception type, value and traceback",
+            );
         }
         let entered = self.emit_value(kinds::enter(), &[object], result, span);
         if let Some(target) = &item.target {

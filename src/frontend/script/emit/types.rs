@@ -3,21 +3,21 @@
 use super::{Emitter, Sugared, error};
 use crate::diag::Result;
 use crate::frontend::script::ast::{BinaryOp, Expr, ExprKind};
-use crate::ir::{Symbol, Type, TypeKind, subtype, unify};
+use crate::ir::{Type, TypeKind, subtype, unify};
 
 impl Emitter<'_> {
     pub(super) fn is_subtype(&self, a: &Type, b: &Type) -> bool {
-        subtype::is_subtype_of(a, b, self.unit)
+        subtype::is_subtype_of(a, b, &self.unit.module)
     }
 
     /// The common type of two, or a union of them where that is asked for.
     pub(super) fn unify(&self, a: &Type, b: &Type, widens: bool) -> Option<Type> {
-        unify::unify(a, b, widens, self.unit)
+        unify::unify_as(a, b, &self.unit.module, widens, None)
     }
 
     /// The union of types: one of them if there is only one, an optional if the other is None.
     pub(super) fn union(&self, types: Vec<Type>) -> Type {
-        unify::union_of(&types, self.unit)
+        subtype::union(&types)
     }
 
     /// The type that an expression names.
@@ -167,14 +167,3 @@ pub(super) fn dotted(expr: &Expr) -> Option<String> {
         _ => None,
     }
 }
-
-/// Classes and interfaces, for subtyping.
-impl subtype::Hierarchy for super::Compiler {
-    fn implements(&self, class: Symbol, interface: Symbol) -> bool {
-        let (Some(class), Some(interface)) = (self.module.class(class), self.module.interfaces.get(&interface)) else {
-            return false;
-        };
-        interface.methods.keys().all(|method| class.methods.contains_key(method))
-    }
-}
-
