@@ -184,4 +184,14 @@ mod tests {
             "aten::tanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)"
         );
     }
+
+    #[test]
+    fn every_schema_parses() {
+        let registry = Registry::builtin();
+        let broken: Vec<String> = registry
+            .iter()
+            .filter_map(|op| op.schema().err().map(|d| format!("{}: {d}", op.schema_text())))
+            .collect();
+        assert!(broken.is_empty(), "{}", broken.join("\n"));
+    }
 }

@@ -17,6 +17,7 @@ mod tests;
 
 pub use debug::DebugRanges;
 pub use limits::Limits;
+pub use load::{Model, load};
 pub use pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
 pub use zip::{Entry, Method};
 
