@@ -7,10 +7,24 @@ pub mod binary;
 pub mod choose;
 pub mod compare;
 pub mod convert;
+mod number;
+pub mod number_arith;
+pub mod number_convert;
+pub mod number_math;
 pub mod unary;
 
 use super::OpDef;
 
 /// All rows, file by file, in the order of registration.
-pub static TABLES: &[&[OpDef]] =
-    &[unary::OPS, arith::OPS, binary::OPS, compare::OPS, choose::OPS, activation::OPS, convert::OPS];
+pub static TABLES: &[&[OpDef]] = &[
+    unary::OPS,
+    arith::OPS,
+    binary::OPS,
+    compare::OPS,
+    choose::OPS,
+    activation::OPS,
+    convert::OPS,
+    number_arith::OPS,
+    number_math::OPS,
+    number_convert::OPS,
+];
