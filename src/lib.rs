@@ -9,3 +9,8 @@ pub mod ir;
 pub mod value;
 pub mod dialects;
 pub mod eval;
+pub mod frontend;
+pub mod lowering;
+pub mod backends;
+pub mod runtime;
+pub mod tools;

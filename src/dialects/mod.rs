@@ -11,11 +11,13 @@ mod registry;
 pub mod scalar;
 
 pub mod aten;
+pub mod fusion;
+pub mod loops;
 pub mod prim;
 
 pub use args::{Args, Node, Outputs, one};
 pub use effects::Effects;
-pub use env::Env;
+pub use env::{Composites, Env, Methods};
 pub use op_def::{
     Accepts, Check, Fact, Family, Infer, Kernel, OpDef, Promote, ScalarFn, Tolerance, composite, container,
     contraction, control, create, elementwise, gather, host, opaque, reduce, view,

@@ -1,8 +1,8 @@
 //! All ops by name, in order of registration. Registration is explicit and in a fixed order.
 
-use super::{OpDef, aten, prim};
+use super::{OpDef, aten, fusion, prim};
 use crate::diag::{Diagnostic, Result, nearest};
-use crate::ir::{Schema, Symbol, schema};
+use crate::ir::{Schema, Symbol, parse_schema};
 use indexmap::IndexMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -59,7 +59,7 @@ impl Op {
 
     /// The schema. Fails only if its text is wrong, which a test excludes for built-in rows.
     pub fn schema(&self) -> Result<&Schema> {
-        self.0.schema.get_or_init(|| schema::parse(&self.0.text)).as_ref().map_err(Clone::clone)
+        self.0.schema.get_or_init(|| parse_schema(&self.0.text)).as_ref().map_err(Clone::clone)
     }
 
     /// An address that identifies the op while it lives.
@@ -96,7 +96,7 @@ impl Registry {
     /// A new table of the built-in ops, to add to.
     pub fn with_builtins() -> Registry {
         let mut registry = Registry::default();
-        for table in prim::TABLES.iter().chain(aten::TABLES) {
+        for table in prim::TABLES.iter().chain(fusion::TABLES).chain(aten::TABLES) {
             for def in *table {
                 registry.add(*def);
             }

@@ -11,11 +11,20 @@ mod number;
 pub mod number_arith;
 pub mod number_convert;
 pub mod number_math;
+pub mod create;
+pub mod join;
+pub mod kernels;
+pub mod matrix;
+pub mod pad;
+pub mod shape;
+pub mod split;
 pub mod unary;
+pub mod view;
 
 use super::OpDef;
 
 /// All rows, file by file, in the order of registration.
+#[rustfmt::skip] // one line a file, so that additions do not touch each other
 pub static TABLES: &[&[OpDef]] = &[
     unary::OPS,
     arith::OPS,
@@ -27,4 +36,11 @@ pub static TABLES: &[&[OpDef]] = &[
     number_arith::OPS,
     number_math::OPS,
     number_convert::OPS,
+    view::OPS,
+    create::OPS,
+    matrix::OPS,
+    join::OPS,
+    pad::OPS,
+    shape::OPS,
+    split::OPS,
 ];
