@@ -2,10 +2,11 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::fusion;
-use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Op, OpDef, Promote, Registry, Variant};
-use crate::ir::{Attr, Graph, OpId, Schema, TypeKind, ValueId};
-use crate::tensor::{DType, Scalar, promote_types};
+use crate::dialects::scalar::{Program, Static, Sv};
+use crate::dialects::{Op, Registry, Variant};
+use crate::eval::{OperandKind, emit_elementwise};
+use crate::ir::{Attr, Graph, OpId, Schema, Type, TypeKind, ValueId};
+use crate::tensor::{DType, Scalar};
 use smallvec::SmallVec;
 
 /// What a kernel is built for, of one input of the group.
@@ -226,7 +227,8 @@ impl<'a> Reader<'a> {
 
     fn chunk(&mut self, op: OpId) -> Result<()> {
         let attr = |name| self.graph.attr(op, name).and_then(Attr::as_int);
-        let (Some(chunks), Some(dim), Some(operand)) = (attr("chunks"), attr("dim"), self.graph.operand(op, 0))
+        let (Some(chunks), Some(dim), Some(operand)) =
+            (attr("chunks"), attr("dim"), self.graph.operand(op, 0))
         else {
             return Err(self.refuse(op, "it needs `chunks` and `dim`"));
         };
@@ -262,46 +264,48 @@ impl<'a> Reader<'a> {
     /// An op whose row has a scalar meaning.
     fn elementwise(&mut self, op: OpId) -> Result<()> {
         let row = self.find_row(op)?;
-        let def = *row.def();
-        let Some(scalar) = def.scalar else { return Err(self.refuse(op, "it has no scalar meaning")) };
-        let schema = row.schema()?;
-        let mut operands: Vec<Known> = Vec::new();
-        for (n, argument) in schema.arguments.iter().enumerate() {
+        let (mut operands, mut statics) = (Vec::new(), Vec::new());
+        let mut leaves: SmallVec<[usize; 4]> = SmallVec::new();
+        let mut has_dims = false;
+        for (n, argument) in row.schema()?.arguments.iter().enumerate() {
             let given = match self.graph.operand(op, n) {
                 Some(value) if argument.ty.is_tensor() => Known::Tensor(self.tensor(op, value)?),
                 Some(value) => self.known(op, value)?,
                 None => Known::from_default(argument.default.as_ref()),
             };
-            let is_operand = argument.ty.is_tensor() || *argument.ty.kind() == TypeKind::Number;
-            match given {
-                given @ (Known::Tensor(_) | Known::Number(_) | Known::Passed(_)) if is_operand => {
-                    operands.push(given);
-                }
-                Known::Other(Attr::None) => {}
-                _ => return Err(self.refuse(op, &format!("of its argument {}", argument.name))),
+            if !is_operand(&argument.ty) {
+                let given = given.to_static();
+                statics.push(
+                    given.ok_or_else(|| self.refuse(op, &format!("of its argument {}", argument.name)))?,
+                );
+                continue;
             }
-        }
-        let (compute, result) = self.dtypes(op, &def, &operands)?;
-        let mut leaves: SmallVec<[usize; 4]> = SmallVec::new();
-        let (mut values, mut has_dims) = (Vec::new(), false);
-        for operand in operands {
-            values.push(match operand {
+            operands.push(match given {
                 Known::Tensor(t) => {
                     has_dims |= t.has_dims;
                     leaves.extend(t.leaves.iter().copied());
-                    self.program.convert(t.value, compute)
+                    let dtype = self.program.dtype(t.value);
+                    let kind = if t.has_dims { OperandKind::Dims(dtype) } else { OperandKind::Zero(dtype) };
+                    Some((t.value, kind))
                 }
-                Known::Number(c) => self.program.constant(c, compute),
-                Known::Passed(v) => self.program.convert(v, compute),
+                Known::Number(Scalar::Int(1)) if argument.keyword_only || argument.name == "alpha" => None,
+                Known::Number(c) => {
+                    Some((self.program.constant(c, c.dtype()), OperandKind::Number(c.dtype())))
+                }
+                Known::Passed(v) => Some((v, OperandKind::Number(self.program.dtype(v)))),
+                Known::Other(Attr::None) => None,
                 Known::Source(..) | Known::Joined(..) | Known::Other(_) => {
                     return Err(self.refuse(op, "an operand is neither tensor nor number"));
                 }
             });
         }
+        let first = self.program.insts().len();
+        let value = emit_elementwise(&mut self.program, row, &operands, statics)?;
+        for (_, dtype) in &self.program.insts()[first..] {
+            supported(*dtype)?;
+        }
         leaves.sort_unstable();
         leaves.dedup();
-        let value = scalar(&mut self.program, &values);
-        let value = self.program.convert(value, result);
         if let Some(out) = self.graph.result(op, 0) {
             self.known[out.index()] = Some(Known::Tensor(Tensor { value, has_dims, leaves }));
         }
@@ -334,41 +338,6 @@ impl<'a> Reader<'a> {
             })
     }
 
-    /// In which dtype an op computes, and which its result has.
-    fn dtypes(&self, op: OpId, def: &OpDef, operands: &[Known]) -> Result<(DType, DType)> {
-        let (mut dims, mut zero, mut numbers) = (None, None, None);
-        for operand in operands {
-            let (slot, dtype) = match operand {
-                Known::Tensor(t) => (if t.has_dims { &mut dims } else { &mut zero }, self.program.dtype(t.value)),
-                Known::Number(Scalar::Float(_)) => (&mut numbers, DType::F32),
-                Known::Number(c) => (&mut numbers, c.dtype()),
-                Known::Passed(v) if self.program.dtype(*v) == DType::F64 => (&mut numbers, DType::F32),
-                Known::Passed(v) => (&mut numbers, self.program.dtype(*v)),
-                Known::Source(..) | Known::Joined(..) | Known::Other(_) => continue,
-            };
-            *slot = Some(slot.map_or(dtype, |seen| promote_types(seen, dtype)));
-        }
-        let common = combine(combine(dims, zero), numbers);
-        let common = common.ok_or_else(|| self.refuse(op, "it has no operands"))?;
-        let float = if common.is_floating() || common.is_complex() { common } else { DType::F32 };
-        let (compute, result) = match def.promote {
-            Promote::Common => (common, common),
-            Promote::Float => (float, float),
-            Promote::Bool => (common, DType::Bool),
-            Promote::First => match operands.first() {
-                Some(Known::Tensor(t)) => (self.program.dtype(t.value), self.program.dtype(t.value)),
-                _ => (common, common),
-            },
-            Promote::Real => (common, common.to_real()),
-            Promote::RealFloat | Promote::Double | Promote::Number | Promote::Rounding => {
-                return Err(self.refuse(op, "its promotion is not lowered"));
-            }
-        };
-        supported(compute)?;
-        supported(result)?;
-        Ok((compute, result))
-    }
-
     fn finish(mut self) -> Result<GroupProgram> {
         let (mut pieces, mut outputs) = (Vec::new(), Vec::new());
         for (output, value) in self.graph.outputs().to_vec().into_iter().enumerate() {
@@ -389,7 +358,13 @@ impl<'a> Reader<'a> {
         for piece in &mut pieces {
             piece.value = map[piece.value.index()];
         }
-        Ok(GroupProgram { program, loads: std::mem::take(&mut self.loads), scalars: self.scalars, pieces, outputs })
+        Ok(GroupProgram {
+            program,
+            loads: std::mem::take(&mut self.loads),
+            scalars: self.scalars,
+            pieces,
+            outputs,
+        })
     }
 
     /// The program with its parameters sorted: loads first, then scalars.
@@ -433,7 +408,28 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Whether an argument is an operand of the scalar program: a tensor or a number, optional or not.
+fn is_operand(ty: &Type) -> bool {
+    let inner = match ty.kind() {
+        TypeKind::Optional(inner) => inner,
+        _ => ty,
+    };
+    inner.is_tensor() || *inner.kind() == TypeKind::Number
+}
+
 impl Known {
+    /// The value of an argument that is no operand.
+    fn to_static(&self) -> Option<Static> {
+        Some(match self {
+            Known::Number(Scalar::Int(x)) => Static::Int(*x),
+            Known::Number(Scalar::Float(x)) => Static::Float(*x),
+            Known::Number(Scalar::Bool(x)) => Static::Bool(*x),
+            Known::Other(Attr::Str(x)) => Static::Str(x.clone()),
+            Known::Other(Attr::None) => Static::None,
+            _ => return None,
+        })
+    }
+
     fn from_default(default: Option<&Attr>) -> Known {
         match default {
             Some(Attr::Int(x)) => Known::Number(Scalar::Int(*x)),
@@ -459,19 +455,4 @@ fn supported(dtype: DType) -> Result<()> {
         return Ok(());
     }
     Err(Diagnostic::unsupported(format!("fused kernels do not compute with dtype {}", dtype.name())))
-}
-
-/// The higher priority wins unless the lower is of a higher category (bool < integer < float).
-fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
-    let category = |d: DType| match d {
-        DType::Bool => 0,
-        d if d.is_integral() => 1,
-        d if d.is_floating() => 2,
-        _ => 3,
-    };
-    match (higher, lower) {
-        (Some(h), Some(l)) if category(l) > category(h) => Some(promote_types(h, l)),
-        (Some(h), _) => Some(h),
-        (None, l) => l,
-    }
 }

@@ -7,6 +7,10 @@ pub mod binary;
 pub mod choose;
 pub mod compare;
 pub mod convert;
+mod number;
+pub mod number_arith;
+pub mod number_convert;
+pub mod number_math;
 pub mod create;
 pub mod join;
 pub mod kernels;
@@ -29,6 +33,9 @@ pub static TABLES: &[&[OpDef]] = &[
     choose::OPS,
     activation::OPS,
     convert::OPS,
+    number_arith::OPS,
+    number_math::OPS,
+    number_convert::OPS,
     view::OPS,
     create::OPS,
     matrix::OPS,
