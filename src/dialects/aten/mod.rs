@@ -2,10 +2,13 @@
 //! namespace. One file a family; a big op has its own.
 
 pub mod create;
+pub mod index;
 pub mod join;
 pub mod kernels;
 pub mod matrix;
 pub mod pad;
+pub mod scatter;
+pub mod search;
 pub mod shape;
 pub mod split;
 pub mod unary;
@@ -14,5 +17,16 @@ pub mod view;
 use super::OpDef;
 
 /// All rows, file by file, in the order of registration.
-pub static TABLES: &[&[OpDef]] =
-    &[unary::OPS, view::OPS, create::OPS, matrix::OPS, join::OPS, pad::OPS, shape::OPS, split::OPS];
+pub static TABLES: &[&[OpDef]] = &[
+    unary::OPS,
+    view::OPS,
+    create::OPS,
+    matrix::OPS,
+    join::OPS,
+    pad::OPS,
+    index::OPS,
+    scatter::OPS,
+    search::OPS,
+    shape::OPS,
+    split::OPS,
+];
