@@ -12,10 +12,13 @@ pub mod number_arith;
 pub mod number_convert;
 pub mod number_math;
 pub mod create;
+pub mod index;
 pub mod join;
 pub mod kernels;
 pub mod matrix;
 pub mod pad;
+pub mod scatter;
+pub mod search;
 pub mod shape;
 pub mod split;
 pub mod unary;
@@ -41,6 +44,9 @@ pub static TABLES: &[&[OpDef]] = &[
     matrix::OPS,
     join::OPS,
     pad::OPS,
+    index::OPS,
+    scatter::OPS,
+    search::OPS,
     shape::OPS,
     split::OPS,
 ];

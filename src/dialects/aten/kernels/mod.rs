@@ -2,5 +2,7 @@
 
 pub mod fill;
 pub mod range;
+pub mod indexing;
 pub mod place;
 pub mod rule;
+pub mod wide;
