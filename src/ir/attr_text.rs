@@ -56,7 +56,9 @@ fn write_value(out: &mut String, attr: &Attr, expected: Option<&Type>) {
         Attr::Raw(text) => out.push_str(text),
         Attr::Ints(xs) => write_list(out, xs, expected, Some("int"), |out, x| write_int(out, *x)),
         Attr::Floats(xs) => write_list(out, xs, expected, Some("float"), |out, x| write_float(out, *x)),
-        Attr::Complexes(xs) => write_list(out, xs, expected, Some("complex"), |out, z| write_complex(out, *z)),
+        Attr::Complexes(xs) => {
+            write_list(out, xs, expected, Some("complex"), |out, z| write_complex(out, *z))
+        }
         Attr::Strs(xs) => write_list(out, xs, expected, Some("str"), |out, x| write_quoted(out, x)),
         Attr::List(xs) => write_list(out, xs, expected, None, |out, x| write_value(out, x, element)),
         Attr::Tuple(xs) => write_tuple(out, xs, expected),
@@ -448,8 +450,12 @@ pub(super) fn read_attrs<'a>(
         }
         cursor.skip_space();
         if !cursor.eat(b'=') {
-            return Err(TextError::new(start, cursor.pos(), format!("expected `=` after attribute `{name}`"))
-                .hint("attributes are written `[name=value, ...]`"));
+            return Err(TextError::new(
+                start,
+                cursor.pos(),
+                format!("expected `=` after attribute `{name}`"),
+            )
+            .hint("attributes are written `[name=value, ...]`"));
         }
         let attr = read_attr(cursor, expected.filter(|_| name == "value"))?;
         add(name, attr);

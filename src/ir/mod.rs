@@ -35,6 +35,7 @@ mod type_parse;
 mod type_text;
 pub mod types;
 pub mod unify;
+pub mod verify;
 
 pub use attr::Attr;
 pub use graph::{Graph, Use, ValueDef};
@@ -51,3 +52,4 @@ pub use subtype::{Hierarchy, NoClasses, is_subtype_of};
 pub use symbol::Symbol;
 pub use type_parse::parse_type;
 pub use types::{Dim, TensorType, Type, TypeKind};
+pub use verify::{DialectLaws, NoLaws, TextPlaces, Violations, verify_graph, verify_module};

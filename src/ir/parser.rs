@@ -40,8 +40,9 @@ pub struct ParseOptions<'a> {
 /// Reads one graph, `graph(...)` with its `with` tails; its name, if it has one, is dropped.
 pub fn parse_graph(text: &str) -> Result<Graph> {
     let source = Source::new("<string>", text);
-    parse_graph_source(&source, &ParseOptions::default())
-        .map_err(|mut errors| if errors.is_empty() { Diagnostic::internal("no error") } else { errors.remove(0) })
+    parse_graph_source(&source, &ParseOptions::default()).map_err(|mut errors| {
+        if errors.is_empty() { Diagnostic::internal("no error") } else { errors.remove(0) }
+    })
 }
 
 /// Reads one graph of a source. The errors come in the order of their places.
@@ -184,8 +185,12 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             let kind = self.tail_header()?;
             while !groups.iter().any(|(_, k)| *k == kind) {
                 let Some((above, above_groups, op)) = outer.pop() else {
-                    return Err(TextError::new(start, self.cursor.pos(), format!("no op `{kind}` stands above"))
-                        .hint("`with NAME = graph(...)` gives the subgraph of the op NAME before it"));
+                    return Err(TextError::new(
+                        start,
+                        self.cursor.pos(),
+                        format!("no op `{kind}` stands above"),
+                    )
+                    .hint("`with NAME = graph(...)` gives the subgraph of the op NAME before it"));
                 };
                 let inner = std::mem::replace(&mut graph, above);
                 groups = above_groups;
@@ -291,7 +296,10 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         self.cursor.skip_line();
         let line = self.cursor.slice(start, self.cursor.pos());
         let defined = line.split(" = ").next().unwrap_or("");
-        let names = defined.split('%').skip(1).map(|part| part.trim_end().split([' ', ',', ':']).next().unwrap_or(""));
+        let names = defined
+            .split('%')
+            .skip(1)
+            .map(|part| part.trim_end().split([' ', ',', ':']).next().unwrap_or(""));
         self.lost.extend(names);
     }
 
@@ -485,7 +493,9 @@ impl<'a, 'o> GraphParser<'a, 'o> {
                     self.cursor.string()?;
                     continue;
                 }
-                b'\n' | 0 => return Err(self.cursor.expected("`)` after the arguments of a Python function")),
+                b'\n' | 0 => {
+                    return Err(self.cursor.expected("`)` after the arguments of a Python function"));
+                }
                 _ => {}
             }
             self.cursor.advance(1);
@@ -566,7 +576,8 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             return Err(self.cursor.expected("a value (`%name`)"));
         }
         let start = self.cursor.pos();
-        while is_name_byte(self.cursor.peek()) || (self.cursor.peek() == b'.' && is_name_byte(self.cursor.peek_at(1)))
+        while is_name_byte(self.cursor.peek())
+            || (self.cursor.peek() == b'.' && is_name_byte(self.cursor.peek_at(1)))
         {
             self.cursor.advance(1);
         }

@@ -252,7 +252,8 @@ pub(super) fn read_table(text: &str) -> Option<Tensor> {
     }
     let sizes: Option<Vec<i64>> = sizes.split(',').map(|n| n.parse().ok()).collect();
     let sizes = sizes?;
-    let count = sizes.iter().try_fold(1i64, |n, size| n.checked_mul(*size)).filter(|n| *n <= MAX_SHOWN as i64)?;
+    let count =
+        sizes.iter().try_fold(1i64, |n, size| n.checked_mul(*size)).filter(|n| *n <= MAX_SHOWN as i64)?;
     let mut elements = place_by_matrix(&read_cells(body)?, &sizes)?;
     if elements.len() != count as usize {
         return None;
@@ -375,7 +376,10 @@ mod tests {
         assert_eq!(shown(&[1.541f32], &[]), "{1.541}");
         assert_eq!(shown(&[1i64, 2, 3], &[3]), " 1  2  3 [ CPULongType{3} ]");
         assert_eq!(shown::<f32>(&[], &[2, 0, 3]), "[ CPUFloatType{2,0,3} ]");
-        assert_eq!(shown(&[0.5f32, 0.25, 0.0, 1.0], &[2, 2]), " 0.5000  0.2500  0.0000  1.0000 [ CPUFloatType{2,2} ]");
+        assert_eq!(
+            shown(&[0.5f32, 0.25, 0.0, 1.0], &[2, 2]),
+            " 0.5000  0.2500  0.0000  1.0000 [ CPUFloatType{2,2} ]"
+        );
         assert_eq!(
             shown(&[0i64, 1, 2, 3, 4, 5, 6, 7], &[2, 2, 2]),
             "(1,.,.) =   0  1   2  3  (2,.,.) =   4  5   6  7 [ CPULongType{2,2,2} ]"
