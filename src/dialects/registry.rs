@@ -2,7 +2,7 @@
 
 use super::{OpDef, aten, fusion, prim};
 use crate::diag::{Diagnostic, Result, nearest};
-use crate::ir::{Schema, Symbol, schema};
+use crate::ir::{Schema, Symbol, parse_schema};
 use indexmap::IndexMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -59,7 +59,12 @@ impl Op {
 
     /// The schema. Fails only if its text is wrong, which a test excludes for built-in rows.
     pub fn schema(&self) -> Result<&Schema> {
-        self.0.schema.get_or_init(|| schema::parse(&self.0.text)).as_ref().map_err(Clone::clone)
+        self.0.schema.get_or_init(|| parse_schema(&self.0.text)).as_ref().map_err(Clone::clone)
+    }
+
+    /// An address that identifies the op while it lives.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
     }
 
     /// Whether two handles are the same op.

@@ -17,11 +17,18 @@ mod attr;
 mod edit;
 mod graph;
 mod ids;
+mod lexer;
 mod location;
 mod module;
+pub mod number_text;
 pub mod schema;
+pub mod schema_text;
+pub mod subtype;
 mod symbol;
+mod type_parse;
+mod type_text;
 pub mod types;
+pub mod unify;
 
 pub use attr::Attr;
 pub use graph::{Graph, Use, ValueDef};
@@ -31,5 +38,8 @@ pub use module::{
     ClassAttribute, ClassDef, ClassKind, EnumDef, Function, InterfaceDef, Module, NamedTupleDef, Property,
 };
 pub use schema::{AliasInfo, Argument, Schema};
+pub use schema_text::parse_schema;
+pub use subtype::{Hierarchy, NoClasses, is_subtype_of};
 pub use symbol::Symbol;
+pub use type_parse::parse_type;
 pub use types::{Dim, TensorType, Type, TypeKind};

@@ -360,6 +360,9 @@ impl<'a> Reader<'a> {
                 _ => (common, common),
             },
             Promote::Real => (common, common.to_real()),
+            Promote::RealFloat | Promote::Double | Promote::Number | Promote::Rounding => {
+                return Err(self.refuse(op, "its promotion is not lowered"));
+            }
         };
         supported(compute)?;
         supported(result)?;

@@ -1,9 +1,39 @@
 //! The `aten` dialect: operators on tensors, and the builtins of numbers, text and containers that share its
 //! namespace. One file a family; a big op has its own.
 
+pub mod activation;
+pub mod arith;
+pub mod binary;
+pub mod choose;
+pub mod compare;
+pub mod convert;
+pub mod create;
+pub mod join;
+pub mod kernels;
+pub mod matrix;
+pub mod pad;
+pub mod shape;
+pub mod split;
 pub mod unary;
+pub mod view;
 
 use super::OpDef;
 
 /// All rows, file by file, in the order of registration.
-pub static TABLES: &[&[OpDef]] = &[unary::OPS];
+#[rustfmt::skip] // one line a file, so that additions do not touch each other
+pub static TABLES: &[&[OpDef]] = &[
+    unary::OPS,
+    arith::OPS,
+    binary::OPS,
+    compare::OPS,
+    choose::OPS,
+    activation::OPS,
+    convert::OPS,
+    view::OPS,
+    create::OPS,
+    matrix::OPS,
+    join::OPS,
+    pad::OPS,
+    shape::OPS,
+    split::OPS,
+];

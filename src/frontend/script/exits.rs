@@ -6,7 +6,8 @@
 
 use super::kinds;
 use crate::diag::Result;
-use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, ValueId, types};
+use crate::ir::unify::unify_as;
+use crate::ir::{Attr, BlockId, Graph, NoClasses, OpId, Symbol, Type, ValueId};
 
 /// Removes all exits.
 pub(super) fn transform(graph: &mut Graph) -> Result<()> {
@@ -67,7 +68,7 @@ impl<'a> Exits<'a> {
                 self.iterate(op)
             } else if kind == kinds::with() {
                 self.guarded(op)
-            } else if kind == kinds::closure() {
+            } else if kinds::is_closure(kind) {
                 self.closure(op);
                 End::Falls
             } else {
@@ -185,7 +186,7 @@ impl<'a> Exits<'a> {
             .zip(b)
             .map(|(a, b)| {
                 let (a, b) = (self.graph.ty(*a), self.graph.ty(*b));
-                types::unify(a, b, true).unwrap_or_else(|| a.clone())
+                unify_as(a, b, &NoClasses, true, None).unwrap_or_else(|| a.clone())
             })
             .collect()
     }
@@ -298,9 +299,10 @@ impl<'a> Exits<'a> {
         let results = self.graph.block_results(block).to_vec();
         let terminator = self.graph.terminator(block);
         for (n, value) in results.into_iter().enumerate() {
-            let late = self.graph.def_op(value).is_some_and(|def| {
-                self.graph.parent(def) == Some(block) && self.graph.is_before(op, def)
-            });
+            let late = self
+                .graph
+                .def_op(value)
+                .is_some_and(|def| self.graph.parent(def) == Some(block) && self.graph.is_before(op, def));
             if late {
                 let unset = self.unset(value);
                 self.graph.set_operand(terminator, n, unset);

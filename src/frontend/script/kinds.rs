@@ -19,7 +19,8 @@ kinds! {
     return_ "prim::ReturnStmt",
     loop_continuation "prim::LoopContinuation",
     with "prim::With",
-    closure "prim::Closure",
+    fork "prim::fork",
+    awaitable "prim::awaitable",
     if_ "prim::If",
     loop_ "prim::Loop",
     constant "prim::Constant",
@@ -27,4 +28,9 @@ kinds! {
     raise "prim::RaiseException",
     enter "prim::Enter",
     exit "prim::Exit",
+}
+
+/// Whether the op's block is a function of its own, with its own returns.
+pub(super) fn is_closure(kind: Symbol) -> bool {
+    kind == fork() || kind == awaitable()
 }

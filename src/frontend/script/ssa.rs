@@ -7,7 +7,8 @@
 
 use super::kinds;
 use crate::diag::{Diagnostic, Result};
-use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, ValueId, types};
+use crate::ir::unify::unify_as;
+use crate::ir::{Attr, BlockId, Graph, NoClasses, OpId, Symbol, Type, ValueId};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 
@@ -57,13 +58,14 @@ impl Threading<'_> {
             let kind = self.graph.kind(op);
             if kind == kinds::store() {
                 let name = variable(self.graph, op)?;
-                let ty = self.graph.operand(op, 0).map(|v| self.graph.ty(v).clone()).unwrap_or_else(Type::none);
+                let ty =
+                    self.graph.operand(op, 0).map(|v| self.graph.ty(v).clone()).unwrap_or_else(Type::none);
                 self.define(name, ty);
             } else if kind == kinds::if_() {
                 self.branch(op)?;
             } else if kind == kinds::loop_() {
                 self.iterate(op)?;
-            } else if kind == kinds::closure() {
+            } else if kinds::is_closure(kind) {
                 for nested in self.graph.nested_blocks(op).to_vec() {
                     self.block(nested)?;
                 }
@@ -98,13 +100,14 @@ impl Threading<'_> {
         };
         let in_yes = self.block(yes)?;
         let in_no = self.block(no)?;
-        let names: std::collections::BTreeSet<&'static str> = in_yes.keys().chain(in_no.keys()).copied().collect();
+        let names: std::collections::BTreeSet<&'static str> =
+            in_yes.keys().chain(in_no.keys()).copied().collect();
         let mut after = op;
         for name in names {
             let outer = self.lookup(name);
             let Some(yes_type) = in_yes.get(name).cloned().or_else(|| outer.clone()) else { continue };
             let Some(no_type) = in_no.get(name).cloned().or(outer) else { continue };
-            let Some(unified) = types::unify(&yes_type, &no_type, true) else { continue };
+            let Some(unified) = unify_as(&yes_type, &no_type, &NoClasses, true, None) else { continue };
             let symbol = Symbol::new(name);
             for (block, ty) in [(yes, &yes_type), (no, &no_type)] {
                 let load = load(self.graph, symbol, ty);

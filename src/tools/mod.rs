@@ -1,0 +1,3 @@
+//! The tools that a user starts: each is a library that the command line calls.
+
+pub mod filecheck;
