@@ -3,11 +3,10 @@
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::{Env, Registry};
 use crate::frontend::{archive, script};
-use crate::ir::{Graph, Module};
+use crate::ir::{self, Graph, Module};
 use crate::runtime::{Program, graph_function};
 use crate::value::Value;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Compiles TorchScript source; `name` is what errors call it.
 pub fn load_source(name: &str, text: &str) -> Result<Program> {
@@ -17,7 +16,7 @@ pub fn load_source(name: &str, text: &str) -> Result<Program> {
 }
 
 /// Loads a saved archive. Objects that restore themselves (`__setstate__`) do so here.
-pub fn load_archive(bytes: impl Into<Arc<[u8]>>, env: &Env) -> Result<Program> {
+pub fn load_archive(bytes: impl Into<Vec<u8>>, env: &Env) -> Result<Program> {
     start_archive(archive::Archive::from_bytes(bytes)?, env)
 }
 
@@ -48,8 +47,12 @@ pub fn load_graph(origin: &str, text: &str, name: &str) -> Result<Program> {
     Ok(Program::new(module))
 }
 
-fn parse_graph(origin: &str, _text: &str) -> Result<Graph> {
-    Err(Diagnostic::unsupported(format!("{origin}: graph text")))
+/// Reads one graph; the first error of several is given.
+fn parse_graph(origin: &str, text: &str) -> Result<Graph> {
+    let source = Source::new(origin, text);
+    ir::parse_graph_source(&source, &Default::default()).map_err(|mut errors| {
+        if errors.is_empty() { Diagnostic::internal("no error") } else { errors.remove(0) }
+    })
 }
 
 /// Loads a file by what is in it: an archive, TorchScript source, or graph text.
