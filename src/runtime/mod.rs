@@ -4,6 +4,7 @@
 
 mod arguments;
 mod code;
+mod composites;
 mod instance;
 mod interpreter;
 mod program;
@@ -12,5 +13,6 @@ mod tasks;
 pub mod traceback;
 
 pub use arguments::dtype_argument;
+pub use composites::ScriptComposites;
 pub use instance::is_instance;
 pub use program::{Program, graph_function, run_graph};

@@ -1,6 +1,7 @@
 //! A program: a module made runnable. Code is compiled when a function is first called and kept.
 
 use super::code::Code;
+use super::composites::ScriptComposites;
 use super::{arguments, interpreter, tasks::Tasks};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::dialects::{Env, Methods, Registry};
@@ -85,6 +86,7 @@ impl Program {
             }
             _ => arguments::bind(&function.schema, receiver.as_ref(), arguments, &self.0.module)?,
         };
+        env.offer_composites(ScriptComposites::builtin);
         let former = env.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
         let result = match (&receiver, is_forward) {
             (Some(object), true) => self.run_with_hooks(object, function, bound, env),
@@ -93,6 +95,14 @@ impl Program {
         self.0.tasks.finish();
         env.set_methods(former);
         result
+    }
+
+    /// Runs the last function of the module; nothing is checked or converted.
+    pub(super) fn run_last(&self, arguments: Vec<Value>, env: &Env) -> Result<Value> {
+        match self.0.module.functions.last() {
+            Some((name, _)) => self.0.call_function(*name, arguments, env),
+            None => Err(Diagnostic::internal("a module without functions")),
+        }
     }
 
     /// Calls a method of an object of the program; nothing is checked or converted.
@@ -172,6 +182,7 @@ fn with_receiver(this: &Value, rest: &[Value]) -> Vec<Value> {
 pub fn run_graph(graph: &Graph, arguments: Vec<Value>, env: &Env) -> Result<Vec<Value>> {
     let program = Program::new(Module::default());
     let code = Code::compile(graph, "graph", &program.0.registry)?;
+    env.offer_composites(ScriptComposites::builtin);
     let result = interpreter::run(&program.0, env, Arc::new(code), arguments);
     program.0.tasks.finish();
     result

@@ -3,7 +3,7 @@
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::{Env, Registry};
 use crate::frontend::{archive, script};
-use crate::ir::{self, Graph, Module};
+use crate::ir::{Module, ParseOptions, parse_graph_source};
 use crate::runtime::{Program, graph_function};
 use crate::value::Value;
 use std::path::Path;
@@ -40,19 +40,14 @@ fn start_archive(archive: archive::Archive, env: &Env) -> Result<Program> {
 
 /// A graph text as a program of one function with a name. `origin` is what errors call the text.
 pub fn load_graph(origin: &str, text: &str, name: &str) -> Result<Program> {
-    let graph = parse_graph(origin, text)?;
+    let source = Source::new(origin, text);
+    let graph = parse_graph_source(&source, &ParseOptions::default()).map_err(|mut errors| {
+        if errors.is_empty() { Diagnostic::internal("the parser gave no error") } else { errors.remove(0) }
+    })?;
     let function = graph_function(name, graph);
     let mut module = Module::default();
     module.functions.insert(function.name, function);
     Ok(Program::new(module))
-}
-
-/// Reads one graph; the first error of several is given.
-fn parse_graph(origin: &str, text: &str) -> Result<Graph> {
-    let source = Source::new(origin, text);
-    ir::parse_graph_source(&source, &Default::default()).map_err(|mut errors| {
-        if errors.is_empty() { Diagnostic::internal("no error") } else { errors.remove(0) }
-    })
 }
 
 /// Loads a file by what is in it: an archive, TorchScript source, or graph text.
