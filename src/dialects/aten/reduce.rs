@@ -141,7 +141,7 @@ fn nansum(a: &Args<'_>) -> Result<Outputs> {
         ));
     }
     let (dims, keepdim, dtype) = (a.opt_ints(1)?, a.bool(2)?, sum_dtype(tensor, a.opt_dtype(3)?));
-    if dtype.is_complex() {
+    if dtype.is_complex() && tensor.dtype().is_floating() {
         return Err(not_implemented("nansum_cpu", dtype));
     }
     if !dtype.is_floating() {
