@@ -8,16 +8,20 @@ mod effects;
 mod env;
 mod op_def;
 mod registry;
+mod resolve;
 pub mod scalar;
 
 pub mod aten;
+pub mod fusion;
+pub mod loops;
 pub mod prim;
 
 pub use args::{Args, Node, Outputs, one};
 pub use effects::Effects;
-pub use env::Env;
+pub use env::{Composites, Env, Methods};
 pub use op_def::{
-    Fact, Family, Infer, Kernel, OpDef, Promote, ScalarFn, Tolerance, composite, container, contraction,
-    control, create, elementwise, gather, host, opaque, reduce, view,
+    Accepts, Check, Fact, Family, Infer, Kernel, OpDef, Promote, ScalarFn, Tolerance, composite, container,
+    contraction, control, create, elementwise, gather, host, opaque, reduce, view,
 };
 pub use registry::{Op, Registry, Variant};
+pub use resolve::{matches, resolve};

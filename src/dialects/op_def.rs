@@ -4,6 +4,8 @@ use super::scalar::{Program, Sv};
 use super::{Args, Effects, Outputs};
 use crate::diag::Result;
 use crate::ir::{Attr, Type};
+use crate::tensor::DType;
+use crate::value::Value;
 
 /// An op: one row. Everything about it stands here; fields left empty are what the family says.
 #[derive(Clone, Copy)]
@@ -20,6 +22,10 @@ pub struct OpDef {
     pub scalar: Option<ScalarFn>,
     /// Result types from operand types and constants, where the family does not know.
     pub infer: Option<Infer>,
+    /// Which dtypes of computation an elementwise op takes.
+    pub accepts: Accepts,
+    /// What else an elementwise op demands of its arguments.
+    pub check: Option<Check>,
     /// Reference kernel.
     pub eval: Option<Kernel>,
     /// Meaning in TorchScript over other ops: the text of one function.
@@ -78,7 +84,74 @@ pub enum Promote {
     First,
     /// The common dtype; complex becomes its real dtype (`abs`).
     Real,
+    /// As `Float`; complex becomes its real dtype (`angle`).
+    RealFloat,
+    /// float64, or complex128 where the common dtype is complex.
+    Double,
+    /// The common dtype of the operands and an int: bools become int64.
+    Number,
+    /// As `Float` where the rounding mode (the first static argument) is None, otherwise as `Common`.
+    Rounding,
 }
+
+/// The dtypes of computation that an elementwise op takes, and the name by which PyTorch's refusal calls its kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepts {
+    /// bool
+    pub bool: bool,
+    /// integers
+    pub int: bool,
+    /// float32 and float64
+    pub float: bool,
+    /// floats of 16 bits
+    pub half: bool,
+    /// complex numbers
+    pub complex: bool,
+    /// `abs_cpu`
+    pub kernel: &'static str,
+}
+
+impl Accepts {
+    /// Everything.
+    pub const ALL: Accepts = Accepts::kinds("bifc", "");
+
+    /// The dtypes named by letters: b(ool), i(nteger), f(loat of any width), w(ide float: 32 and 64 bits), c(omplex).
+    pub const fn kinds(letters: &str, kernel: &'static str) -> Accepts {
+        let mut accepts =
+            Accepts { bool: false, int: false, float: false, half: false, complex: false, kernel };
+        let letters = letters.as_bytes();
+        let mut i = 0;
+        while i < letters.len() {
+            match letters[i] {
+                b'b' => accepts.bool = true,
+                b'i' => accepts.int = true,
+                b'f' => {
+                    accepts.float = true;
+                    accepts.half = true;
+                }
+                b'w' => accepts.float = true,
+                _ => accepts.complex = true,
+            }
+            i += 1;
+        }
+        accepts
+    }
+
+    /// Whether a dtype is among them.
+    pub const fn contains(&self, dtype: DType) -> bool {
+        match dtype {
+            DType::Bool => self.bool,
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => self.int,
+            DType::F32 | DType::F64 => self.float,
+            DType::F16 | DType::BF16 => self.half,
+            DType::C64 | DType::C128 => self.complex,
+            DType::C32 | DType::QI8 | DType::QU8 | DType::QI32 => false,
+        }
+    }
+}
+
+/// Refuses arguments that an elementwise op cannot take, with PyTorch's error.
+pub type Check = fn(&[Value]) -> Result<()>;
 
 /// Laws of an op.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -111,7 +184,8 @@ pub enum Tolerance {
 }
 
 /// The meaning of an elementwise op: builds the result's element from the operands' elements. Operands are
-/// the Tensor and Scalar arguments in schema order, converted to the dtype of computation.
+/// the Tensor and Scalar arguments in schema order, converted to the dtype of computation (floats of 16 bits to
+/// float32); optional ones that are left out are [`Sv::ABSENT`]. Other arguments are the program's statics.
 pub type ScalarFn = fn(&mut Program, &[Sv]) -> Sv;
 
 /// A reference kernel: slow and plain, the definition of the op.
@@ -128,6 +202,8 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         promote: Promote::Common,
         scalar: None,
         infer: None,
+        accepts: Accepts::ALL,
+        check: None,
         eval: None,
         meaning: None,
         grad: None,
@@ -202,6 +278,20 @@ impl OpDef {
     /// Sets the elementwise meaning.
     pub const fn scalar(mut self, scalar: ScalarFn) -> OpDef {
         self.scalar = Some(scalar);
+        self
+    }
+
+    /// Sets the dtypes of computation: letters as in [`Accepts::kinds`], and the kernel's name in the refusal
+    /// (`"abs_cpu" not implemented for 'Bool'`). A name with a blank in it is the whole message, `TypeError: ` before
+    /// it names the class.
+    pub const fn accepts(mut self, letters: &str, kernel: &'static str) -> OpDef {
+        self.accepts = Accepts::kinds(letters, kernel);
+        self
+    }
+
+    /// Sets the check of the arguments.
+    pub const fn check(mut self, check: Check) -> OpDef {
+        self.check = Some(check);
         self
     }
 

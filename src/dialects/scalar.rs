@@ -8,12 +8,21 @@
 //! Floats of 16 bits are computed as float32 and rounded when stored. Integers wrap.
 
 use crate::tensor::{DType, Scalar, promote_types};
+use std::sync::Arc;
 
 /// A value of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sv(u32);
 
 impl Sv {
+    /// Stands for an optional operand that the call leaves out (`clamp` without `min`).
+    pub const ABSENT: Sv = Sv(u32::MAX);
+
+    /// Whether it is an operand that the call gives.
+    pub fn is_present(self) -> bool {
+        self != Sv::ABSENT
+    }
+
     /// Its place among the instructions.
     pub fn index(self) -> usize {
         self.0 as usize
@@ -104,9 +113,9 @@ pub enum Binary {
     Mul,
     /// x / y; integers towards zero, and 0 where y is 0
     Div,
-    /// remainder with the sign of x (C's fmod and %)
+    /// remainder with the sign of x (C's fmod and %); integers 0 where y is 0
     Rem,
-    /// x^y
+    /// x^y; an integer with a negative exponent gives 0 unless x is 1 or -1
     Pow,
     /// atan(x / y) in the right quadrant
     Atan2,
@@ -120,9 +129,9 @@ pub enum Binary {
     Or,
     /// x ^ y
     Xor,
-    /// x << y
+    /// x << y; 0 where y is negative or not below the width
     Shl,
-    /// x >> y, arithmetic
+    /// x >> y, arithmetic; as by the width less one where y is negative or not below the width
     Shr,
     /// magnitude of x, sign of y
     CopySign,
@@ -168,17 +177,102 @@ pub enum Inst {
     Convert(Sv),
 }
 
+impl Inst {
+    /// The values that it reads.
+    pub fn operands(self) -> impl Iterator<Item = Sv> {
+        let (a, b, c) = match self {
+            Inst::Param(_) | Inst::Const(_) => (None, None, None),
+            Inst::Unary(_, x) | Inst::Convert(x) => (Some(x), None, None),
+            Inst::Binary(_, x, y) | Inst::Compare(_, x, y) => (Some(x), Some(y), None),
+            Inst::Select(c, x, y) => (Some(c), Some(x), Some(y)),
+        };
+        [a, b, c].into_iter().flatten()
+    }
+
+    /// The same instruction on other values.
+    pub fn map_operands(self, at: impl Fn(Sv) -> Sv) -> Inst {
+        match self {
+            Inst::Param(_) | Inst::Const(_) => self,
+            Inst::Unary(op, x) => Inst::Unary(op, at(x)),
+            Inst::Binary(op, x, y) => Inst::Binary(op, at(x), at(y)),
+            Inst::Compare(op, x, y) => Inst::Compare(op, at(x), at(y)),
+            Inst::Select(c, x, y) => Inst::Select(at(c), at(x), at(y)),
+            Inst::Convert(x) => Inst::Convert(at(x)),
+        }
+    }
+}
+
+/// An argument that is neither tensor nor `Scalar` (a rounding mode, a number of decimals): the program is
+/// built for its value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Static {
+    /// Left out.
+    None,
+    /// `int`
+    Int(i64),
+    /// `float`
+    Float(f64),
+    /// `bool`
+    Bool(bool),
+    /// `str`
+    Str(Arc<str>),
+}
+
 /// A recorded program: instructions with their dtypes, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
     insts: Vec<(Inst, DType)>,
     params: u32,
+    statics: Vec<Static>,
 }
 
 impl Program {
     /// An empty program.
     pub fn new() -> Program {
         Program::default()
+    }
+
+    /// Sets the static arguments, in schema order, of the op whose meaning is recorded next.
+    pub fn set_statics(&mut self, statics: Vec<Static>) {
+        self.statics = statics;
+    }
+
+    /// The n-th static argument as a float; None if left out.
+    pub fn float_arg(&self, n: usize) -> Option<f64> {
+        match self.statics.get(n) {
+            Some(Static::Float(x)) => Some(*x),
+            Some(Static::Int(x)) => Some(*x as f64),
+            _ => None,
+        }
+    }
+
+    /// The n-th static argument as an int; None if left out.
+    pub fn int_arg(&self, n: usize) -> Option<i64> {
+        match self.statics.get(n) {
+            Some(Static::Int(x)) => Some(*x),
+            _ => None,
+        }
+    }
+
+    /// The n-th static argument as a bool; false if left out.
+    pub fn bool_arg(&self, n: usize) -> bool {
+        matches!(self.statics.get(n), Some(Static::Bool(true)))
+    }
+
+    /// The n-th static argument as text; empty if left out.
+    pub fn str_arg(&self, n: usize) -> &str {
+        match self.statics.get(n) {
+            Some(Static::Str(x)) => x,
+            _ => "",
+        }
+    }
+
+    /// The dtype that an operand had before it was converted to the dtype of computation.
+    pub fn source_dtype(&self, value: Sv) -> DType {
+        match self.insts[value.index()].0 {
+            Inst::Convert(x) => self.dtype(x),
+            _ => self.dtype(value),
+        }
     }
 
     /// All instructions with the dtype of their value.
@@ -264,9 +358,55 @@ impl Program {
         self.push(Inst::Select(condition, x, y), dtype)
     }
 
-    /// Converts to a dtype.
+    /// Whether a value equals zero.
+    pub fn is_zero(&mut self, x: Sv) -> Sv {
+        let zero = self.constant_like(x, 0.0);
+        self.compare(Compare::Eq, x, zero)
+    }
+
+    /// Converts to a dtype. A bool that was converted comes back as it was; numbers
+    /// become floats at once.
     pub fn convert(&mut self, x: Sv, dtype: DType) -> Sv {
-        if self.dtype(x) == dtype { x } else { self.push(Inst::Convert(x), dtype) }
+        if self.dtype(x) == dtype {
+            return x;
+        }
+        match self.insts[x.index()].0 {
+            Inst::Convert(y) if dtype == DType::Bool && self.dtype(y) == DType::Bool => y,
+            Inst::Const(c) if !self.dtype(x).is_complex() && dtype == DType::F64 => {
+                self.constant(Scalar::Float(c.to_f64()), dtype)
+            }
+            Inst::Const(c) if !self.dtype(x).is_complex() && dtype == DType::F32 => {
+                let rounded = match c {
+                    Scalar::Int(i) => i as f32,
+                    c => c.to_f64() as f32,
+                };
+                self.constant(Scalar::Float(rounded.into()), dtype)
+            }
+            _ => self.push(Inst::Convert(x), dtype),
+        }
+    }
+
+    /// The same program without the instructions that `outputs` do not need, and where the outputs are in it.
+    /// Parameters keep their numbers.
+    pub fn pruned(&self, outputs: &[Sv]) -> (Program, Vec<Sv>) {
+        let mut needed = vec![false; self.insts.len()];
+        for output in outputs {
+            needed[output.index()] = true;
+        }
+        for i in (0..self.insts.len()).rev() {
+            if needed[i] {
+                self.insts[i].0.operands().for_each(|x| needed[x.index()] = true);
+            }
+        }
+        let mut result = Program { params: self.params, ..Program::default() };
+        let mut map = vec![Sv::ABSENT; self.insts.len()];
+        for (i, (inst, dtype)) in self.insts.iter().enumerate() {
+            if needed[i] {
+                map[i] = result.push(inst.map_operands(|x| map[x.index()]), *dtype);
+            }
+        }
+        let outputs = outputs.iter().map(|x| map[x.index()]).collect();
+        (result, outputs)
     }
 
     fn common(&mut self, x: Sv, y: Sv) -> (Sv, Sv) {
@@ -278,19 +418,11 @@ impl Program {
     pub fn splice(&mut self, other: &Program, params: &[Sv], result: Sv) -> Sv {
         let mut map: Vec<Sv> = Vec::with_capacity(other.insts.len());
         for (inst, dtype) in &other.insts {
-            let at = |v: Sv| map[v.index()];
-            let inst = match *inst {
-                Inst::Param(n) => {
-                    map.push(params[n as usize]);
-                    continue;
-                }
-                Inst::Const(c) => Inst::Const(c),
-                Inst::Unary(op, x) => Inst::Unary(op, at(x)),
-                Inst::Binary(op, x, y) => Inst::Binary(op, at(x), at(y)),
-                Inst::Compare(op, x, y) => Inst::Compare(op, at(x), at(y)),
-                Inst::Select(c, x, y) => Inst::Select(at(c), at(x), at(y)),
-                Inst::Convert(x) => Inst::Convert(at(x)),
-            };
+            if let Inst::Param(n) = inst {
+                map.push(params[*n as usize]);
+                continue;
+            }
+            let inst = inst.map_operands(|x| map[x.index()]);
             let value = self.push(inst, *dtype);
             map.push(value);
         }

@@ -106,8 +106,3 @@ impl Schema {
         }
     }
 }
-
-/// Parses a schema's text.
-pub fn parse(text: &str) -> crate::diag::Result<Schema> {
-    Err(crate::diag::Diagnostic::syntax(format!("cannot parse the schema {text}")))
-}

@@ -9,6 +9,7 @@ mod device;
 mod elements;
 mod dtype;
 mod layout;
+pub mod pointwise;
 mod promote;
 mod scalar;
 mod storage;
