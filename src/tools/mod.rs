@@ -1,3 +1,4 @@
 //! The tools that a user starts: each is a library that the command line calls.
 
 pub mod filecheck;
+pub mod lit;
