@@ -87,7 +87,17 @@ fn unescape(text: &[u8]) -> Vec<u8> {
             Some(b'n') => out.push(b'\n'),
             Some(b't') => out.push(b'\t'),
             Some(b'r') => out.push(b'\r'),
-            Some(b'0') => out.push(0),
+            Some(first @ b'0'..=b'7') => {
+                // Up to three octal digits.
+                let mut value = u32::from(first - b'0');
+                for _ in 0..2 {
+                    let mut ahead = bytes.clone();
+                    let Some(digit @ b'0'..=b'7') = ahead.next() else { break };
+                    value = value * 8 + u32::from(digit - b'0');
+                    bytes = ahead;
+                }
+                out.push(value as u8);
+            }
             Some(b'\\') => out.push(b'\\'),
             Some(other) => out.extend([b'\\', other]),
             None => out.push(b'\\'),
