@@ -90,6 +90,28 @@ impl Attr {
     }
 }
 
+/// A list of attributes in its flat form, where all elements are of one kind that has one.
+pub(super) fn pack(values: Vec<Attr>) -> Attr {
+    macro_rules! flat {
+        ($kind:ident, $list:ident) => {
+            if values.iter().all(|v| matches!(v, Attr::$kind(_))) {
+                let flat =
+                    values.iter().filter_map(|v| if let Attr::$kind(x) = v { Some(x.clone()) } else { None });
+                return Attr::$list(flat.collect());
+            }
+        };
+    }
+    if !values.is_empty() {
+        flat!(Int, Ints);
+        flat!(Float, Floats);
+        flat!(Complex, Complexes);
+        flat!(Str, Strs);
+        flat!(Tensor, Tensors);
+        flat!(Type, Types);
+    }
+    Attr::List(values.into())
+}
+
 /// Equal attributes are interchangeable: floats compare by bits, tensors by identity, graphs by identity.
 impl PartialEq for Attr {
     fn eq(&self, other: &Attr) -> bool {

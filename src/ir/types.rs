@@ -104,6 +104,16 @@ pub struct TupleNames {
     pub name: Symbol,
     /// One a field.
     pub fields: Vec<Symbol>,
+    /// Defaults of the last fields, as type text shows them; their values stand in the module.
+    pub defaults: Vec<Symbol>,
+}
+
+impl TupleNames {
+    /// The default of the n-th field as type text shows it.
+    pub fn default_text(&self, n: usize) -> Option<&'static str> {
+        let first = self.fields.len().saturating_sub(self.defaults.len());
+        n.checked_sub(first).and_then(|i| self.defaults.get(i)).map(|text| text.as_str())
+    }
 }
 
 /// A parameter of a dialect's type.
@@ -230,14 +240,30 @@ impl Type {
 
     /// A named tuple; fields and elements have the same length.
     pub fn named_tuple(name: Symbol, fields: Vec<Symbol>, elements: impl Into<Arc<[Type]>>) -> Type {
-        Type::new(TypeKind::Tuple(elements.into(), Some(Arc::new(TupleNames { name, fields }))))
+        Self::named_tuple_with_defaults(name, fields, elements, Vec::new())
     }
 
-    /// `Optional[T]`; of an optional, None or Any it is the type itself.
+    /// A named tuple whose last fields have defaults, given as type text shows them.
+    pub fn named_tuple_with_defaults(
+        name: Symbol,
+        fields: Vec<Symbol>,
+        elements: impl Into<Arc<[Type]>>,
+        defaults: Vec<Symbol>,
+    ) -> Type {
+        Type::new(TypeKind::Tuple(elements.into(), Some(Arc::new(TupleNames { name, fields, defaults }))))
+    }
+
+    /// `Optional[T]`; of an optional or None it is the type itself.
     pub fn optional(element: Type) -> Type {
         match element.kind() {
-            TypeKind::Optional(_) | TypeKind::None | TypeKind::Any => element,
+            TypeKind::Optional(_) | TypeKind::None => element,
             TypeKind::Union(members) if members.contains(&Type::none()) => element,
+            TypeKind::Union(members)
+                if members.len() == 3
+                    && [Type::int(), Type::float(), Type::complex()].iter().all(|n| members.contains(n)) =>
+            {
+                Type::new(TypeKind::Optional(Type::number()))
+            }
             _ => Type::new(TypeKind::Optional(element)),
         }
     }
@@ -315,6 +341,30 @@ impl Type {
             TypeKind::Tuple(elements, _) | TypeKind::Union(elements) => elements.iter().collect(),
             _ => Vec::new(),
         }
+    }
+
+    /// The type with every tensor inside it as plain `Tensor`.
+    pub fn unshaped(&self) -> Type {
+        super::unify::without_refinements(self)
+    }
+
+    /// The alternatives of an optional or union; the type itself otherwise.
+    pub fn alternatives(&self) -> Vec<Type> {
+        match self.kind() {
+            TypeKind::Optional(inner) => {
+                let mut parts = inner.alternatives();
+                parts.push(Type::none());
+                parts
+            }
+            TypeKind::Union(members) => members.to_vec(),
+            _ => vec![self.clone()],
+        }
+    }
+
+    /// The type without the alternative `None`.
+    pub fn without_none(&self) -> Type {
+        let parts: Vec<Type> = self.alternatives().into_iter().filter(|t| *t != Type::none()).collect();
+        if parts.is_empty() { self.clone() } else { super::subtype::union(&parts) }
     }
 
     /// Whether a type variable stands anywhere in it.

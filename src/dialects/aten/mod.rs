@@ -1,0 +1,52 @@
+//! The `aten` dialect: operators on tensors, and the builtins of numbers, text and containers that share its
+//! namespace. One file a family; a big op has its own.
+
+pub mod activation;
+pub mod arith;
+pub mod binary;
+pub mod choose;
+pub mod compare;
+pub mod convert;
+mod number;
+pub mod number_arith;
+pub mod number_convert;
+pub mod number_math;
+pub mod create;
+pub mod index;
+pub mod join;
+pub mod kernels;
+pub mod matrix;
+pub mod pad;
+pub mod scatter;
+pub mod search;
+pub mod shape;
+pub mod split;
+pub mod unary;
+pub mod view;
+
+use super::OpDef;
+
+/// All rows, file by file, in the order of registration.
+#[rustfmt::skip] // one line a file, so that additions do not touch each other
+pub static TABLES: &[&[OpDef]] = &[
+    unary::OPS,
+    arith::OPS,
+    binary::OPS,
+    compare::OPS,
+    choose::OPS,
+    activation::OPS,
+    convert::OPS,
+    number_arith::OPS,
+    number_math::OPS,
+    number_convert::OPS,
+    view::OPS,
+    create::OPS,
+    matrix::OPS,
+    join::OPS,
+    pad::OPS,
+    index::OPS,
+    scatter::OPS,
+    search::OPS,
+    shape::OPS,
+    split::OPS,
+];
