@@ -55,7 +55,7 @@ pub(super) enum Action {
     /// Runs other code on the operands.
     Call(Arc<Code>),
     /// Runs a fusion group as one kernel; what the kernel cannot take is run op by op, by the code.
-    Fused { group: Arc<FusedGroup>, code: Arc<Code> },
+    Fused { graph: Arc<Graph>, group: Arc<FusedGroup>, code: Arc<Code> },
     /// Calls the function that the first operand names.
     CallFunction,
     /// Calls a method of the object that is the first operand.
@@ -260,7 +260,7 @@ impl Compiler<'_> {
                 Some(graph) if fusion::is_group(kind) => {
                     let code = self.nested_code(graph, kind.base(), depth)?;
                     let group = Arc::new(FusedGroup::new(Arc::clone(graph), backends::default_cpu()?));
-                    Action::Fused { group, code }
+                    Action::Fused { graph: Arc::clone(graph), group, code }
                 }
                 Some(graph) => Action::Call(self.nested_code(graph, kind.base(), depth)?),
                 None => Action::Op(Box::new(self.bind(op)?)),

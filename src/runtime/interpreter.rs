@@ -105,8 +105,9 @@ impl Machine<'_> {
                 let operands = self.operands(step).into_vec();
                 self.push(Arc::clone(code), operands, ResultsTo::Caller)?;
             }
-            Action::Fused { group, code } => {
+            Action::Fused { graph, group, code } => {
                 let operands = self.operands(step).into_vec();
+                self.env.group_runs(graph, &operands);
                 match group.run(&operands, &self.program.registry) {
                     Ok(outputs) => self.store_all(step, outputs.into_iter().map(Value::Tensor))?,
                     // Nothing was computed: op by op gives the answer, or the program's own error.

@@ -42,6 +42,13 @@ impl Program {
         }))
     }
 
+    /// The same program with its module changed, by passes for instance.
+    pub fn transformed(&self, change: impl FnOnce(&mut Module, &Registry) -> Result<()>) -> Result<Program> {
+        let mut module = self.0.module.clone();
+        change(&mut module, &self.0.registry)?;
+        Ok(Self::with(module, self.0.instance.clone(), Arc::clone(&self.0.registry)))
+    }
+
     /// What it runs.
     pub fn module(&self) -> &Module {
         &self.0.module
