@@ -17,6 +17,7 @@ pub mod kernels;
 pub mod matrix;
 pub mod pad;
 pub mod shape;
+pub mod special;
 pub mod split;
 pub mod unary;
 pub mod view;
@@ -36,6 +37,7 @@ pub static TABLES: &[&[OpDef]] = &[
     number_arith::OPS,
     number_math::OPS,
     number_convert::OPS,
+    special::OPS,
     view::OPS,
     create::OPS,
     matrix::OPS,

@@ -4,3 +4,4 @@ pub mod fill;
 pub mod range;
 pub mod place;
 pub mod rule;
+pub mod special;
