@@ -12,13 +12,21 @@ pub mod number_arith;
 pub mod number_convert;
 pub mod number_math;
 pub mod create;
+pub mod index;
 pub mod join;
 pub mod kernels;
 pub mod matrix;
 pub mod pad;
+pub mod reduce;
+pub mod scan;
+pub mod scatter;
+pub mod search;
 pub mod shape;
 pub mod special;
+pub mod softmax;
+pub mod sort;
 pub mod split;
+pub mod stats;
 pub mod unary;
 pub mod view;
 
@@ -43,6 +51,14 @@ pub static TABLES: &[&[OpDef]] = &[
     matrix::OPS,
     join::OPS,
     pad::OPS,
+    index::OPS,
+    scatter::OPS,
+    search::OPS,
+    reduce::OPS,
+    stats::OPS,
+    scan::OPS,
+    softmax::OPS,
+    sort::OPS,
     shape::OPS,
     split::OPS,
 ];

@@ -2,6 +2,10 @@
 
 pub mod fill;
 pub mod range;
+pub mod indexing;
 pub mod place;
+pub mod rows;
 pub mod rule;
 pub mod special;
+pub mod select;
+pub mod wide;
