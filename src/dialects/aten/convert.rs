@@ -128,8 +128,13 @@ pub static OPS: &[OpDef] = &[
     return torch.mul(self, torch.pow(2.0, other))
 ",
     )
-    .inplace()
     .out("out"),
+    composite(
+        "aten::ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "def ldexp_(self: Tensor, other: Tensor) -> Tensor:
+    return self.mul_(torch.pow(2.0, other))
+",
+    ),
 ];
 
 /// PyTorch's codes of memory formats.

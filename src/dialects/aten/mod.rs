@@ -22,6 +22,7 @@ pub mod scan;
 pub mod scatter;
 pub mod search;
 pub mod shape;
+pub mod special;
 pub mod softmax;
 pub mod sort;
 pub mod split;
@@ -44,6 +45,7 @@ pub static TABLES: &[&[OpDef]] = &[
     number_arith::OPS,
     number_math::OPS,
     number_convert::OPS,
+    special::OPS,
     view::OPS,
     create::OPS,
     matrix::OPS,
