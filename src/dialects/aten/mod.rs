@@ -6,8 +6,10 @@ pub mod arith;
 pub mod binary;
 pub mod choose;
 pub mod compare;
+pub mod contraction;
 pub mod convert;
 pub mod create;
+pub mod einsum;
 pub mod join;
 pub mod kernels;
 pub mod matrix;
@@ -28,6 +30,8 @@ pub static TABLES: &[&[OpDef]] = &[
     compare::OPS,
     choose::OPS,
     activation::OPS,
+    contraction::OPS,
+    einsum::OPS,
     convert::OPS,
     view::OPS,
     create::OPS,
