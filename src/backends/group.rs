@@ -25,11 +25,11 @@ pub struct FusedGroup {
 #[derive(Default)]
 struct State {
     /// By dtypes and ranks of the inputs.
-    programs: Vec<(Vec<InputSig>, Arc<Specialized>)>,
+    programs: Vec<(Vec<InputSig>, Arc<ProgramRunner>)>,
 }
 
-/// A group for inputs of fixed dtypes.
-struct Specialized {
+/// A group for inputs of fixed dtypes, with the kernels built for it so far.
+pub struct ProgramRunner {
     group: GroupProgram,
     kernels: Mutex<HashMap<Key, Arc<dyn Executable>>>,
     /// The plan of the last call, with the layouts that it was made for.
@@ -61,12 +61,7 @@ impl FusedGroup {
             sigs.push(signature(input)?);
         }
         let specialized = self.specialized(&sigs, registry)?;
-        let planned = specialized.plan(inputs, &*self.backend)?;
-        let outputs = allocate(&planned.plan)?;
-        for (n, part) in planned.plan.parts.iter().enumerate() {
-            launch(&specialized.group, part, &planned.integers[n], &*planned.kernels[n], inputs, &outputs)?;
-        }
-        Ok(outputs)
+        specialized.run(inputs, &*self.backend)
     }
 
     /// The loop IR of the group for inputs like these, one graph a kernel.
@@ -77,14 +72,13 @@ impl FusedGroup {
         plan.parts.iter().map(|part| lowering::lower(&part.nest(&group), self.backend.target())).collect()
     }
 
-    fn specialized(&self, sigs: &[InputSig], registry: &Registry) -> Result<Arc<Specialized>> {
+    fn specialized(&self, sigs: &[InputSig], registry: &Registry) -> Result<Arc<ProgramRunner>> {
         let mut state = self.state.lock();
         if let Some((_, found)) = state.programs.iter().find(|(known, _)| known == sigs) {
             return Ok(Arc::clone(found));
         }
         let group = GroupProgram::new(&self.graph, sigs, registry)?;
-        let specialized = Specialized { group, kernels: Mutex::default(), last: Mutex::default() };
-        let specialized = Arc::new(specialized);
+        let specialized = Arc::new(ProgramRunner::new(group));
         if state.programs.len() >= MAX_SPECIALIZATIONS {
             state.programs.remove(0);
         }
@@ -93,7 +87,22 @@ impl FusedGroup {
     }
 }
 
-impl Specialized {
+impl ProgramRunner {
+    /// A runner without kernels.
+    pub fn new(group: GroupProgram) -> ProgramRunner {
+        ProgramRunner { group, kernels: Mutex::default(), last: Mutex::default() }
+    }
+
+    /// Runs the group on inputs whose dtypes are those that it was read for.
+    pub fn run(&self, inputs: &[Value], backend: &dyn Backend) -> Result<SmallVec<[Tensor; 2]>> {
+        let planned = self.plan(inputs, backend)?;
+        let outputs = allocate(&planned.plan)?;
+        for (n, part) in planned.plan.parts.iter().enumerate() {
+            launch(&self.group, part, &planned.integers[n], &*planned.kernels[n], inputs, &outputs)?;
+        }
+        Ok(outputs)
+    }
+
     /// The plan for inputs, with a kernel for each of its parts.
     fn plan(&self, inputs: &[Value], backend: &dyn Backend) -> Result<Arc<Planned>> {
         let layouts = layouts(inputs);

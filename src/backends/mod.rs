@@ -12,7 +12,10 @@ pub mod cuda;
 #[cfg(feature = "llvm")]
 pub mod llvm;
 
-pub use group::FusedGroup;
+pub use group::{FusedGroup, ProgramRunner};
+
+#[cfg(test)]
+mod tests;
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::Kernel;

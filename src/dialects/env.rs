@@ -62,6 +62,11 @@ impl Env {
         self
     }
 
+    /// The same, unless somebody does it already.
+    pub fn offer_composites(&self, composites: impl FnOnce() -> Arc<dyn Composites>) {
+        self.0.composites.lock().get_or_insert_with(composites);
+    }
+
     /// What runs ops whose meaning is text; without it such an op is a named error.
     pub fn composites(&self, op: &Op) -> Result<Arc<dyn Composites>> {
         self.0.composites.lock().clone().ok_or_else(|| {

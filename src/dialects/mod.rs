@@ -8,6 +8,7 @@ mod effects;
 mod env;
 mod op_def;
 mod registry;
+mod resolve;
 pub mod scalar;
 
 pub mod aten;
@@ -23,3 +24,4 @@ pub use op_def::{
     contraction, control, create, elementwise, gather, host, opaque, reduce, view,
 };
 pub use registry::{Op, Registry, Variant};
+pub use resolve::{matches, resolve};

@@ -128,6 +128,8 @@ pub(super) fn read_base(cursor: &mut Cursor) -> Parsed<Type> {
         "Union" if matches!(opens, b'(' | b'[') => return read_union(cursor),
         "NamedTuple" if opens == b'(' => return read_named_tuple(cursor),
         "Enum" if opens == b'<' => return read_enum(cursor),
+        // Text gives the last part of an interface's name; the module that declares it knows the rest.
+        "InterfaceType" if opens == b'<' => return read_angle_name(cursor, "interface").map(Type::interface),
         _ => {}
     }
     if let Ok(at) = NAMED.binary_search_by_key(&name, |row| row.0) {
@@ -219,13 +221,19 @@ fn read_union(cursor: &mut Cursor) -> Parsed<Type> {
     Ok(super::subtype::union(&members))
 }
 
-fn read_enum(cursor: &mut Cursor) -> Parsed<Type> {
+/// `<Name>` behind `Enum` or `InterfaceType`.
+fn read_angle_name<'a>(cursor: &mut Cursor<'a>, what: &str) -> Parsed<&'a str> {
     cursor.advance(1);
     let name = cursor.dotted_name();
     if name.is_empty() {
-        return Err(cursor.expected("the qualified name of an enum class"));
+        return Err(cursor.expected(&format!("the name of an {what}")));
     }
     cursor.expect(b'>')?;
+    Ok(name)
+}
+
+fn read_enum(cursor: &mut Cursor) -> Parsed<Type> {
+    let name = read_angle_name(cursor, "enum class")?;
     // Text does not say what the values are; where the module declares the enum, that type takes its place.
     Ok(Type::new(TypeKind::Enum(Symbol::new(name), Type::any())))
 }

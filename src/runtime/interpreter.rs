@@ -105,6 +105,14 @@ impl Machine<'_> {
                 let operands = self.operands(step).into_vec();
                 self.push(Arc::clone(code), operands, ResultsTo::Caller)?;
             }
+            Action::Fused { group, code } => {
+                let operands = self.operands(step).into_vec();
+                match group.run(&operands, &self.program.registry) {
+                    Ok(outputs) => self.store_all(step, outputs.into_iter().map(Value::Tensor))?,
+                    // Nothing was computed: op by op gives the answer, or the program's own error.
+                    Err(_) => self.push(Arc::clone(code), operands, ResultsTo::Caller)?,
+                }
+            }
             Action::CallFunction => {
                 let mut operands = self.operands(step).into_vec();
                 if operands.is_empty() {
@@ -339,5 +347,84 @@ impl Machine<'_> {
                 let _ = run(self.program, self.env, code, arguments);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dialects::Env;
+    use crate::ir::{Attr, Graph, Symbol, Type, ValueId};
+    use crate::runtime::run_graph;
+    use crate::value::Value;
+
+    fn constant(graph: &mut Graph, ty: Type, attr: Attr) -> ValueId {
+        let op = graph.emit(graph.root(), Symbol::new("prim::Constant"), &[], &[ty]);
+        graph.set_attr(op, "value", attr);
+        graph.result(op, 0).expect("one result")
+    }
+
+    /// A loop of `n` turns that swaps two values and makes tuples of them.
+    #[test]
+    fn loops_carry_values_and_conditions_choose() {
+        let mut g = Graph::new();
+        let (n, flag) = (g.add_input(Type::int()), g.add_input(Type::bool()));
+        let yes = constant(&mut g, Type::bool(), Attr::Int(1));
+        let a = constant(&mut g, Type::str(), Attr::Str("a".into()));
+        let b = constant(&mut g, Type::str(), Attr::Str("b".into()));
+        let turns = g.emit(g.root(), Symbol::new("prim::Loop"), &[n, yes, a, b], &[Type::str(), Type::str()]);
+        let body = g.add_block(turns);
+        let _turn = g.add_param(body, Type::int());
+        let (x, y) = (g.add_param(body, Type::str()), g.add_param(body, Type::str()));
+        g.set_block_results(body, &[yes, y, x]);
+        let (x, y) = (g.result(turns, 0).expect("x"), g.result(turns, 1).expect("y"));
+        let choice = g.emit(g.root(), Symbol::new("prim::If"), &[flag], &[Type::str()]);
+        let (on_true, on_false) = (g.add_block(choice), g.add_block(choice));
+        g.set_block_results(on_true, &[x]);
+        g.set_block_results(on_false, &[y]);
+        let chosen = g.result(choice, 0).expect("chosen");
+        let ty = Type::tuple([Type::str(), Type::str()]);
+        let pair = g.emit(g.root(), Symbol::new("prim::TupleConstruct"), &[chosen, x], &[ty]);
+        let out = g.result(pair, 0).expect("pair");
+        g.add_output(out);
+        let env = Env::default();
+        for (n, flag, expected) in [(0, true, "(a, a)"), (3, true, "(b, b)"), (3, false, "(a, b)")] {
+            let results = run_graph(&g, vec![Value::Int(n), Value::Bool(flag)], &env).expect("runs");
+            assert_eq!(results[0].to_text(), expected);
+        }
+    }
+
+    #[test]
+    fn what_raises_names_the_operation() {
+        let mut g = Graph::new();
+        let message = constant(&mut g, Type::str(), Attr::Str("no".into()));
+        let class = constant(&mut g, Type::str(), Attr::Str("builtins.ValueError".into()));
+        g.emit(g.root(), Symbol::new("prim::RaiseException"), &[message, class], &[]);
+        let error = run_graph(&g, vec![], &Env::default()).expect_err("raises");
+        assert_eq!(error.report().class.as_deref(), Some("builtins.ValueError"));
+        assert_eq!(error.report().frames.len(), 1);
+    }
+
+    #[test]
+    fn an_op_that_does_not_exist_is_named() {
+        let mut g = Graph::new();
+        g.emit(g.root(), Symbol::new("aten::frobnicate"), &[], &[]);
+        let error = run_graph(&g, vec![], &Env::default()).expect_err("unknown");
+        assert!(error.message().contains("aten::frobnicate"), "{error}");
+    }
+
+    #[test]
+    fn forks_are_waited_for() {
+        let mut inner = Graph::new();
+        let x = inner.add_input(Type::int());
+        inner.add_output(x);
+        let mut g = Graph::new();
+        let n = g.add_input(Type::int());
+        let fork = g.emit(g.root(), Symbol::new("prim::fork"), &[n], &[Type::future(Type::int())]);
+        g.set_attr(fork, "Subgraph", Attr::Graph(inner.into()));
+        let future = g.result(fork, 0).expect("future");
+        g.add_output(future);
+        let results = run_graph(&g, vec![Value::Int(5)], &Env::default()).expect("runs");
+        let Value::Future(future) = &results[0] else { panic!("no future") };
+        assert_eq!(future.wait().and_then(|v| v.to_int()).ok(), Some(5));
     }
 }

@@ -9,7 +9,11 @@ pub fn python(error: &Diagnostic) -> (String, String) {
     if report.kind != ErrorKind::Raised || report.frames.is_empty() {
         return (class.to_string(), report.message.clone());
     }
-    let outer = if class.contains('.') { "torch.jit.Error" } else { class };
+    let outer = match class {
+        _ if class.contains('.') => RAISED,
+        "NotImplementedError" => class,
+        _ => "RuntimeError",
+    };
     (outer.to_string(), render(error))
 }
 
@@ -29,10 +33,8 @@ pub fn render(error: &Diagnostic) -> String {
             out.push_str(&place(function, span));
         }
     }
-    let class = match report.class.as_deref() {
-        None | Some(RAISED) => "RuntimeError",
-        Some(class) => class,
-    };
+    // Only classes that a program itself raised are shown; all that operators raise counts as one.
+    let class = report.class.as_deref().filter(|c| c.contains('.') && *c != RAISED).unwrap_or("RuntimeError");
     out.push_str(&format!("{class}: {}\n", report.message));
     out
 }

@@ -8,14 +8,26 @@ pub mod choose;
 pub mod compare;
 pub mod contraction;
 pub mod convert;
+mod number;
+pub mod number_arith;
+pub mod number_convert;
+pub mod number_math;
 pub mod create;
 pub mod einsum;
+pub mod index;
 pub mod join;
 pub mod kernels;
 pub mod matrix;
 pub mod pad;
+pub mod reduce;
+pub mod scan;
+pub mod scatter;
+pub mod search;
 pub mod shape;
+pub mod softmax;
+pub mod sort;
 pub mod split;
+pub mod stats;
 pub mod unary;
 pub mod view;
 
@@ -33,11 +45,22 @@ pub static TABLES: &[&[OpDef]] = &[
     contraction::OPS,
     einsum::OPS,
     convert::OPS,
+    number_arith::OPS,
+    number_math::OPS,
+    number_convert::OPS,
     view::OPS,
     create::OPS,
     matrix::OPS,
     join::OPS,
     pad::OPS,
+    index::OPS,
+    scatter::OPS,
+    search::OPS,
+    reduce::OPS,
+    stats::OPS,
+    scan::OPS,
+    softmax::OPS,
+    sort::OPS,
     shape::OPS,
     split::OPS,
 ];

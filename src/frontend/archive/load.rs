@@ -319,17 +319,8 @@ impl<'a> Builder<'a> {
             return Ok(storage.clone());
         }
         let bytes = self.archive.storage_bytes(self.stem, record)?;
-        let storage = if self.archive.big_endian() {
-            Storage::from_bytes(&swapped(&bytes, record.element.swap))?
-        } else {
-            Storage::from_bytes(&bytes)?
-        };
+        let storage = Storage::from_bytes(&bytes)?;
         self.storages.insert(record.key.to_string(), storage.clone());
         Ok(storage)
     }
-}
-
-/// Elements with their bytes in the opposite order.
-fn swapped(bytes: &[u8], size: usize) -> Vec<u8> {
-    bytes.chunks(size.max(1)).flat_map(|element| element.iter().rev().copied()).collect()
 }
