@@ -6,12 +6,14 @@ pub mod arith;
 pub mod binary;
 pub mod choose;
 pub mod compare;
+pub mod contraction;
 pub mod convert;
 mod number;
 pub mod number_arith;
 pub mod number_convert;
 pub mod number_math;
 pub mod create;
+pub mod einsum;
 pub mod index;
 pub mod join;
 pub mod kernels;
@@ -41,6 +43,8 @@ pub static TABLES: &[&[OpDef]] = &[
     compare::OPS,
     choose::OPS,
     activation::OPS,
+    contraction::OPS,
+    einsum::OPS,
     convert::OPS,
     number_arith::OPS,
     number_math::OPS,
