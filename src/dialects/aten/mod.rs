@@ -7,6 +7,7 @@ pub mod binary;
 pub mod choose;
 pub mod compare;
 pub mod convert;
+pub mod dict;
 mod number;
 pub mod number_arith;
 pub mod number_convert;
@@ -15,8 +16,11 @@ pub mod create;
 pub mod index;
 pub mod join;
 pub mod kernels;
+pub mod list;
 pub mod matrix;
+pub mod order;
 pub mod pad;
+pub mod program;
 pub mod reduce;
 pub mod scan;
 pub mod scatter;
@@ -26,6 +30,7 @@ pub mod softmax;
 pub mod sort;
 pub mod split;
 pub mod stats;
+pub mod text;
 pub mod unary;
 pub mod view;
 
@@ -41,6 +46,11 @@ pub static TABLES: &[&[OpDef]] = &[
     choose::OPS,
     activation::OPS,
     convert::OPS,
+    list::OPS,
+    text::OPS,
+    dict::OPS,
+    order::OPS,
+    program::OPS,
     number_arith::OPS,
     number_math::OPS,
     number_convert::OPS,
