@@ -8,6 +8,7 @@ pub mod choose;
 pub mod compare;
 pub mod contraction;
 pub mod convert;
+pub mod dict;
 mod number;
 pub mod number_arith;
 pub mod number_convert;
@@ -17,8 +18,11 @@ pub mod einsum;
 pub mod index;
 pub mod join;
 pub mod kernels;
+pub mod list;
 pub mod matrix;
+pub mod order;
 pub mod pad;
+pub mod program;
 pub mod reduce;
 pub mod scan;
 pub mod scatter;
@@ -29,6 +33,7 @@ pub mod softmax;
 pub mod sort;
 pub mod split;
 pub mod stats;
+pub mod text;
 pub mod unary;
 pub mod view;
 
@@ -46,6 +51,11 @@ pub static TABLES: &[&[OpDef]] = &[
     contraction::OPS,
     einsum::OPS,
     convert::OPS,
+    list::OPS,
+    text::OPS,
+    dict::OPS,
+    order::OPS,
+    program::OPS,
     number_arith::OPS,
     number_math::OPS,
     number_convert::OPS,
