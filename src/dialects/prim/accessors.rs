@@ -55,7 +55,7 @@ pub static OPS: &[OpDef] = &[
     opaque("prim::NumToTensor.Scalar(Scalar a) -> Tensor", num_to_tensor)
         .doc("a number as a tensor of rank 0"),
     opaque("prim::NumToTensor.bool(bool a) -> Tensor", num_to_tensor).doc("a bool as a tensor of rank 0"),
-    host("prim::tolist(Tensor data, int dim, int ty) -> Any", to_list)
+    host("prim::tolist(...) -> ...", to_list)
         .effects(Effects::MAY_RAISE)
         .doc("elements as nested lists of numbers, `dim` deep"),
     host("prim::Print(...) -> ()", print)
