@@ -131,7 +131,7 @@ pub enum Binary {
     Xor,
     /// x << y; 0 where y is negative or not below the width
     Shl,
-    /// x >> y, arithmetic; as by the width less one where y is negative or not below the width
+    /// x >> y, arithmetic; where y is negative or not below the width: the sign in all bits
     Shr,
     /// magnitude of x, sign of y
     CopySign,
@@ -272,6 +272,14 @@ impl Program {
         match self.insts[value.index()].0 {
             Inst::Convert(x) => self.dtype(x),
             _ => self.dtype(value),
+        }
+    }
+
+    /// The value of a dtype that `value` is the conversion of, if it is one.
+    pub fn converted_from(&self, value: Sv, dtype: DType) -> Option<Sv> {
+        match self.insts[value.index()].0 {
+            Inst::Convert(x) if self.dtype(x) == dtype => Some(x),
+            _ => None,
         }
     }
 

@@ -2,9 +2,10 @@
 //! conditions and loops become jumps; the last use of a register moves its value out, so that memory is given
 //! back as early as possible. Overloads are chosen here, once.
 
+use crate::backends::{self, FusedGroup};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
 use crate::dialects::prim::constant;
-use crate::dialects::{resolve, Node, Op, Registry};
+use crate::dialects::{Node, Op, Registry, fusion, resolve};
 use crate::ir::{Attr, BlockId, Graph, LocationId, OpId, Place, Symbol, Type, ValueId};
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
@@ -59,6 +60,8 @@ pub(super) enum Action {
     Turn { counter: Register, exit: usize },
     /// Runs other code on the operands.
     Call(Arc<Code>),
+    /// Runs a fusion group as one kernel; what the kernel cannot take is run op by op, by the code.
+    Fused { group: Arc<FusedGroup>, code: Arc<Code> },
     /// Calls the function that the first operand names.
     CallFunction,
     /// Calls a method of the object that is the first operand.
@@ -270,6 +273,11 @@ impl Compiler<'_> {
             "prim::isinstance" => Action::IsInstance(self.types_attr(op)?),
             "prim::fork" | "prim::awaitable" => self.fork(op, depth, kind == "prim::fork")?,
             _ => match self.graph.attr(op, "Subgraph").and_then(Attr::as_graph) {
+                Some(graph) if fusion::is_group(kind) => {
+                    let code = self.nested_code(graph, kind.base(), depth)?;
+                    let group = Arc::new(FusedGroup::new(Arc::clone(graph), backends::default_cpu()?));
+                    Action::Fused { group, code }
+                }
                 Some(graph) => Action::Call(self.nested_code(graph, kind.base(), depth)?),
                 None => match self.bind(op) {
                     Ok(bound) => Action::Op(Box::new(bound)),

@@ -106,6 +106,14 @@ impl Machine<'_> {
                 let operands = self.operands(step).into_vec();
                 self.push(Arc::clone(code), operands, ResultsTo::Caller)?;
             }
+            Action::Fused { group, code } => {
+                let operands = self.operands(step).into_vec();
+                match group.run(&operands, &self.program.registry) {
+                    Ok(outputs) => self.store_all(step, outputs.into_iter().map(Value::Tensor))?,
+                    // Nothing was computed: op by op gives the answer, or the program's own error.
+                    Err(_) => self.push(Arc::clone(code), operands, ResultsTo::Caller)?,
+                }
+            }
             Action::CallFunction => {
                 let mut operands = self.operands(step).into_vec();
                 if operands.is_empty() {

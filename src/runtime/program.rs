@@ -18,7 +18,7 @@ pub struct Program(Arc<Inner>);
 pub(super) struct Inner {
     pub(super) module: Module,
     pub(super) tasks: Tasks,
-    registry: Arc<Registry>,
+    pub(super) registry: Arc<Registry>,
     instance: Option<Object>,
     codes: RwLock<HashMap<Symbol, Arc<Code>>>,
     weak: Weak<Inner>,

@@ -17,10 +17,15 @@ pub mod join;
 pub mod kernels;
 pub mod matrix;
 pub mod pad;
+pub mod reduce;
+pub mod scan;
 pub mod scatter;
 pub mod search;
 pub mod shape;
+pub mod softmax;
+pub mod sort;
 pub mod split;
+pub mod stats;
 pub mod unary;
 pub mod view;
 
@@ -47,6 +52,11 @@ pub static TABLES: &[&[OpDef]] = &[
     index::OPS,
     scatter::OPS,
     search::OPS,
+    reduce::OPS,
+    stats::OPS,
+    scan::OPS,
+    softmax::OPS,
+    sort::OPS,
     shape::OPS,
     split::OPS,
 ];

@@ -57,7 +57,11 @@ pub(super) fn operands(args: &Args<'_>) -> Result<(Num, Num)> {
 
 /// Division that does not overflow on the way (Smith's method).
 pub(super) fn complex_div(a: Complex64, b: Complex64) -> Complex64 {
-    if b.re.abs() >= b.im.abs() {
+    if b.re == 0.0 && b.im == 0.0 {
+        // By zero: the numerator's parts times a signed infinity, as C has it.
+        let infinity = f64::INFINITY.copysign(b.re);
+        Complex64::new(infinity * a.re, infinity * a.im)
+    } else if b.re.abs() >= b.im.abs() {
         let ratio = b.im / b.re;
         let scale = b.re + b.im * ratio;
         Complex64::new((a.re + a.im * ratio) / scale, (a.im - a.re * ratio) / scale)
@@ -68,14 +72,12 @@ pub(super) fn complex_div(a: Complex64, b: Complex64) -> Complex64 {
     }
 }
 
-/// a^b; 0 to a positive power is 0, anything to the power 0 is 1.
+/// a^b by e^(b ln a), as C computes it: 0^0 is NaN.
 pub(super) fn complex_pow(a: Complex64, b: Complex64) -> Complex64 {
-    let zero = Complex64::new(0.0, 0.0);
-    if b == zero {
-        Complex64::new(1.0, 0.0)
-    } else if a == zero {
-        if b.re > 0.0 { zero } else { Complex64::new(f64::NAN, f64::NAN) }
-    } else {
-        (b * a.ln()).exp()
-    }
+    (b * a.ln()).exp()
+}
+
+/// Whether the op was declared for numbers of unknown kind (`Scalar`).
+pub(super) fn is_generic(args: &Args<'_>) -> bool {
+    args.op.schema_text().contains("(Scalar ")
 }

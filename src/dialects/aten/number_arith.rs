@@ -3,7 +3,7 @@
 //! One kernel serves all overloads of an op: the kinds of the values decide, as the overloads do. An int meets
 //! a float as a float, a bool counts as an int.
 
-use super::number::{Num, complex_pow, operands};
+use super::number::{Num, complex_pow, is_generic, operands};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, host, one};
 use crate::value::Value;
@@ -197,6 +197,7 @@ fn mul(args: &Args<'_>) -> Result<Outputs> {
 /// Ints divide to a float; division by zero gives an infinity or NaN.
 fn div(args: &Args<'_>) -> Result<Outputs> {
     match operands(args)? {
+        (a, b) if (a.is_complex() || b.is_complex()) && is_generic(args) => Err(no_complex(args)),
         (a, b) if a.is_complex() || b.is_complex() => {
             let (a, b) = (a.to_complex(), b.to_complex());
             one(Value::Complex(super::number::complex_div(a, b)))
@@ -231,8 +232,7 @@ fn remainder(args: &Args<'_>) -> Result<Outputs> {
         if b == 0 {
             return Err(Diagnostic::runtime("ZeroDivisionError: integer division or modulo by zero"));
         }
-        let rest = a.wrapping_rem(b);
-        Ok(if rest != 0 && (rest < 0) != (b < 0) { rest.wrapping_add(b) } else { rest })
+        Ok(b.wrapping_add(a.wrapping_rem(b)).wrapping_rem(b))
     }
     arith(args, int, |a, b| Ok((b + a % b) % b), None)
 }
@@ -247,12 +247,13 @@ fn ieee_remainder(args: &Args<'_>) -> Result<Outputs> {
 
 fn pow(args: &Args<'_>) -> Result<Outputs> {
     match operands(args)? {
+        (a, b) if (a.is_complex() || b.is_complex()) && is_generic(args) => Err(no_complex(args)),
         (a, b) if a.is_complex() || b.is_complex() => {
             one(Value::Complex(complex_pow(a.to_complex(), b.to_complex())))
         }
         (a, b) => {
             let (a, b) = (a.to_f64(), b.to_f64());
-            if a == 0.0 && b < 0.0 {
+            if a == 0.0 && b < 0.0 && !is_generic(args) {
                 return Err(Diagnostic::runtime("0.0 cannot be raised to a negative power"));
             }
             one(a.powf(b))

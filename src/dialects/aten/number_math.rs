@@ -1,6 +1,6 @@
 //! Functions of numbers: what `math.sqrt` and its kin compile to.
 
-use super::number::{Num, complex_div, operands};
+use super::number::{Num, complex_div, is_generic, operands};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, host, one};
 use crate::value::Value;
@@ -142,11 +142,7 @@ pub static OPS: &[OpDef] = &[
     host("prim::abs.Scalar(Scalar a) -> Scalar", abs),
 ];
 
-/// Whether the op was declared for a number of unknown kind; PyTorch gives such results float32 precision.
-fn is_generic(args: &Args<'_>) -> bool {
-    args.op.schema_text().contains("(Scalar ")
-}
-
+/// PyTorch gives results for numbers of unknown kind float32 precision.
 fn float(args: &Args<'_>, x: f64) -> Result<Outputs> {
     one(if is_generic(args) { f64::from(x as f32) } else { x })
 }
@@ -274,8 +270,12 @@ fn log(args: &Args<'_>) -> Result<Outputs> {
         return function(args, f64::ln, Some(|z| z.ln()));
     }
     match operands(args)? {
-        (a, b) if a.is_complex() || b.is_complex() => {
-            one(Value::Complex(complex_div(a.to_complex().ln(), b.to_complex().ln())))
+        (a, b) if (a.is_complex() || b.is_complex()) && is_generic(args) => Err(no_complex(args)),
+        // The logarithm of a real operand is the real one: NaN below zero.
+        (Num::Complex(a), Num::Complex(b)) => one(Value::Complex(complex_div(a.ln(), b.ln()))),
+        (Num::Complex(a), b) => one(Value::Complex(a.ln() / b.to_f64().ln())),
+        (a, Num::Complex(b)) => {
+            one(Value::Complex(complex_div(Complex64::new(a.to_f64().ln(), 0.0), b.ln())))
         }
         (a, b) => one(a.to_f64().ln() / b.to_f64().ln()),
     }
@@ -286,16 +286,7 @@ fn angle(args: &Args<'_>) -> Result<Outputs> {
         Num::Complex(z) => float(args, z.im.atan2(z.re)),
         x => {
             let x = x.to_f64();
-            float(
-                args,
-                if x.is_nan() {
-                    x
-                } else if x < 0.0 {
-                    std::f64::consts::PI
-                } else {
-                    0.0
-                },
-            )
+            float(args, if x.is_nan() { 0.0 } else { 0f64.atan2(x) })
         }
     }
 }
@@ -331,7 +322,7 @@ fn whole(args: &Args<'_>, round: fn(f64) -> f64) -> Result<Outputs> {
         Num::Float(x) => {
             let rounded = round(x);
             if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&rounded) {
-                let text = if x.is_nan() { "nan".to_string() } else { format!("{rounded}") };
+                let text = if x.is_nan() { "nan".to_string() } else { format!("{rounded:.6}") };
                 return Err(Diagnostic::runtime(format!("Cannot convert float {text} to integer")));
             }
             one(rounded as i64)

@@ -4,5 +4,7 @@ pub mod fill;
 pub mod range;
 pub mod indexing;
 pub mod place;
+pub mod rows;
 pub mod rule;
+pub mod select;
 pub mod wide;
