@@ -184,3 +184,133 @@ fn large_work_is_shared_among_threads() {
     agree("large", &g, &[tensor(&[300, 1001], 40), tensor(&[300, 1001], 41)], 0.0);
     agree("large rows", &g, &[tensor(&[300, 1001], 42), tensor(&[1001], 43)], 0.0);
 }
+
+mod groups {
+    //! Groups as graphs, read through op rows.
+
+    use super::*;
+    use crate::backends::FusedGroup;
+    use crate::dialects::Registry;
+    use crate::ir::{Attr, Graph, Symbol, Type, ValueId};
+
+    fn op(g: &mut Graph, kind: &str, operands: &[ValueId]) -> ValueId {
+        let root = g.root();
+        let op = g.emit(root, Symbol::new(kind), operands, &[Type::tensor()]);
+        g.result(op, 0).expect("one result")
+    }
+
+    fn constant(g: &mut Graph, value: Attr, ty: Type) -> ValueId {
+        let root = g.root();
+        let op = g.emit(root, Symbol::new("prim::Constant"), &[], &[ty]);
+        g.set_attr(op, "value", value);
+        g.result(op, 0).expect("one result")
+    }
+
+    /// The pointwise part of an LSTM cell: four parts of one input, two outputs.
+    fn lstm() -> Graph {
+        let mut g = Graph::new();
+        let gates = g.add_input(Type::tensor());
+        let cx = g.add_input(Type::tensor());
+        let root = g.root();
+        let four = vec![Type::tensor(); 4];
+        let chunk = g.emit(root, Symbol::new("prim::ConstantChunk"), &[gates], &four);
+        g.set_attr(chunk, "chunks", Attr::Int(4));
+        g.set_attr(chunk, "dim", Attr::Int(1));
+        let parts = g.results(chunk);
+        let (i, f) = (op(&mut g, "aten::sigmoid", &[parts[0]]), op(&mut g, "aten::sigmoid", &[parts[1]]));
+        let (c, o) = (op(&mut g, "aten::tanh", &[parts[2]]), op(&mut g, "aten::sigmoid", &[parts[3]]));
+        let one = constant(&mut g, Attr::Int(1), Type::int());
+        let (fc, ic) = (op(&mut g, "aten::mul", &[f, cx]), op(&mut g, "aten::mul", &[i, c]));
+        let cy = op(&mut g, "aten::add", &[fc, ic, one]);
+        let t = op(&mut g, "aten::tanh", &[cy]);
+        let hy = op(&mut g, "aten::mul", &[o, t]);
+        g.add_output(hy);
+        g.add_output(cy);
+        g
+    }
+
+    fn run(graph: Graph, inputs: &[Value]) -> Vec<Vec<(Vec<i64>, DType, Vec<f64>)>> {
+        let graph = Arc::new(graph);
+        let registry = Registry::builtin();
+        engines()
+            .into_iter()
+            .map(|engine| {
+                let name = engine.name();
+                let group = FusedGroup::new(Arc::clone(&graph), engine);
+                let outputs = group.run(inputs, &registry).unwrap_or_else(|d| panic!("{name}: {d}"));
+                // A second call finds its plan and its kernels.
+                let again = group.run(inputs, &registry).expect("runs again");
+                let read = |t: &Tensor| (t.sizes().to_vec(), t.dtype(), t.to_vec_as::<f64>().expect("converts"));
+                let (first, second): (Vec<_>, Vec<_>) = (outputs.iter().map(read).collect(), again.iter().map(read).collect());
+                assert_eq!(format!("{first:?}"), format!("{second:?}"));
+                first
+            })
+            .collect()
+    }
+
+    #[test]
+    fn lstm_cell_runs_as_one_kernel() {
+        let (gates, cx) = (tensor(&[3, 40], 50), tensor(&[3, 10], 51));
+        let clean = |t: &Tensor| {
+            let finite: Vec<f32> =
+                t.to_vec::<f32>().expect("f32").iter().map(|x| if x.abs() < 100.0 { *x } else { 0.5 }).collect();
+            Tensor::from_vec(&finite, &t.sizes()).expect("fits")
+        };
+        let (gates, cx) = (clean(&gates), clean(&cx));
+        let inputs = [Value::Tensor(gates.clone()), Value::Tensor(cx.clone())];
+        let group = FusedGroup::new(Arc::new(lstm()), by_name("interp").expect("there"));
+        assert_eq!(group.loops(&inputs, &Registry::builtin()).expect("lowers").len(), 1);
+        let (g, c) = (gates.to_vec_as::<f64>().expect("f64"), cx.to_vec_as::<f64>().expect("f64"));
+        let s = |x: f64| 1.0 / (1.0 + (-x).exp());
+        for answer in run(lstm(), &inputs) {
+            let ((sizes, dtype, hy), (_, _, cy)) = (&answer[0], &answer[1]);
+            assert_eq!((sizes.as_slice(), *dtype), (&[3i64, 10][..], F32));
+            for row in 0..3 {
+                for k in 0..10 {
+                    let at = |part: usize| g[row * 40 + part * 10 + k];
+                    let n = row * 10 + k;
+                    let want = s(at(1)) * c[n] + s(at(0)) * at(2).tanh();
+                    assert!((cy[n] - want).abs() <= 1e-5 * want.abs().max(1.0), "{} {want}", cy[n]);
+                    let want = s(at(3)) * want.tanh();
+                    assert!((hy[n] - want).abs() <= 1e-5, "{} {want}", hy[n]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn outputs_are_joined_and_sizes_may_differ() {
+        let mut g = Graph::new();
+        let (a, b, n) = (g.add_input(Type::tensor()), g.add_input(Type::tensor()), g.add_input(Type::float()));
+        let twice = op(&mut g, "aten::mul", &[a, n]);
+        let one = constant(&mut g, Attr::Int(1), Type::int());
+        let sum = op(&mut g, "aten::add", &[twice, b, one]);
+        let joined = op(&mut g, "prim::FusedConcat", &[twice, sum, b]);
+        if let Some(cat) = g.def_op(joined) {
+            g.set_attr(cat, "dim", Attr::Int(-1));
+        }
+        g.add_output(joined);
+        let less = op(&mut g, "aten::lt", &[b, n]);
+        g.add_output(less);
+        let t = |v: &[f32], s: &[i64]| Value::Tensor(Tensor::from_vec(v, s).expect("fits"));
+        let inputs = [t(&[1.0, 2.0], &[2, 1]), t(&[10.0, 1.0, 30.0, 40.0, 1.5, 60.0], &[2, 3]), Value::Float(2.0)];
+        for answer in run(g.clone(), &inputs) {
+            assert_eq!(answer[0].0, [2, 7]);
+            let want = [2.0, 12.0, 3.0, 32.0, 10.0, 1.0, 30.0, 4.0, 44.0, 5.5, 64.0, 40.0, 1.5, 60.0];
+            assert_eq!(answer[0].2, want);
+            assert_eq!((answer[1].1, answer[1].2.as_slice()), (Bool, &[0.0, 1.0, 0.0, 0.0, 1.0, 0.0][..]));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_fused_is_named() {
+        let mut g = Graph::new();
+        let a = g.add_input(Type::tensor());
+        let r = op(&mut g, "aten::relu_of_nothing", &[a]);
+        g.add_output(r);
+        let group = FusedGroup::new(Arc::new(g), by_name("interp").expect("there"));
+        let error = group.run(&[Value::Tensor(tensor(&[2], 1))], &Registry::builtin()).expect_err("refused");
+        assert!(error.message().contains("aten::relu_of_nothing"), "{error}");
+        assert_eq!(error.kind(), crate::diag::ErrorKind::Unsupported);
+    }
+}

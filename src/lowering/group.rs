@@ -2,10 +2,10 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::fusion;
-use crate::dialects::scalar::{Program, Static, Sv};
+use crate::dialects::scalar::{Inst, Program, Static, Sv};
 use crate::dialects::{Op, Registry, Variant};
-use crate::eval::{OperandKind, emit_elementwise};
-use crate::ir::{Attr, Graph, OpId, Schema, Type, TypeKind, ValueId};
+use crate::eval::{OperandKind, compile_elementwise};
+use crate::ir::{Argument, Attr, Graph, OpId, Schema, TypeKind, ValueId};
 use crate::tensor::{DType, Scalar};
 use smallvec::SmallVec;
 
@@ -120,10 +120,10 @@ struct Reader<'a> {
 }
 
 /// What a parameter of the program under construction stands for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Source {
-    Load(usize),
-    Scalar(usize),
+    Load,
+    Scalar,
 }
 
 impl<'a> Reader<'a> {
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
     }
 
     fn passed(&mut self, input: usize, dtype: DType) -> Known {
-        self.params.push(Source::Scalar(self.scalars.len()));
+        self.params.push(Source::Scalar);
         self.scalars.push((input, dtype));
         Known::Passed(self.program.param(dtype))
     }
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
 
     fn load(&mut self, load: Load, has_dims: bool) -> Tensor {
         let n = self.loads.len();
-        self.params.push(Source::Load(n));
+        self.params.push(Source::Load);
         let value = self.program.param(load.dtype);
         self.loads.push(load);
         Tensor { value, has_dims, leaves: SmallVec::from_slice(&[n]) }
@@ -227,8 +227,7 @@ impl<'a> Reader<'a> {
 
     fn chunk(&mut self, op: OpId) -> Result<()> {
         let attr = |name| self.graph.attr(op, name).and_then(Attr::as_int);
-        let (Some(chunks), Some(dim), Some(operand)) =
-            (attr("chunks"), attr("dim"), self.graph.operand(op, 0))
+        let (Some(chunks), Some(dim), Some(operand)) = (attr("chunks"), attr("dim"), self.graph.operand(op, 0))
         else {
             return Err(self.refuse(op, "it needs `chunks` and `dim`"));
         };
@@ -264,52 +263,81 @@ impl<'a> Reader<'a> {
     /// An op whose row has a scalar meaning.
     fn elementwise(&mut self, op: OpId) -> Result<()> {
         let row = self.find_row(op)?;
-        let (mut operands, mut statics) = (Vec::new(), Vec::new());
-        let mut leaves: SmallVec<[usize; 4]> = SmallVec::new();
-        let mut has_dims = false;
-        for (n, argument) in row.schema()?.arguments.iter().enumerate() {
-            let given = match self.graph.operand(op, n) {
-                Some(value) if argument.ty.is_tensor() => Known::Tensor(self.tensor(op, value)?),
-                Some(value) => self.known(op, value)?,
-                None => Known::from_default(argument.default.as_ref()),
-            };
-            if !is_operand(&argument.ty) {
-                let given = given.to_static();
-                statics.push(
-                    given.ok_or_else(|| self.refuse(op, &format!("of its argument {}", argument.name)))?,
-                );
-                continue;
-            }
-            operands.push(match given {
-                Known::Tensor(t) => {
-                    has_dims |= t.has_dims;
-                    leaves.extend(t.leaves.iter().copied());
-                    let dtype = self.program.dtype(t.value);
-                    let kind = if t.has_dims { OperandKind::Dims(dtype) } else { OperandKind::Zero(dtype) };
-                    Some((t.value, kind))
-                }
-                Known::Number(Scalar::Int(1)) if argument.keyword_only || argument.name == "alpha" => None,
-                Known::Number(c) => {
-                    Some((self.program.constant(c, c.dtype()), OperandKind::Number(c.dtype())))
-                }
-                Known::Passed(v) => Some((v, OperandKind::Number(self.program.dtype(v)))),
-                Known::Other(Attr::None) => None,
-                Known::Source(..) | Known::Joined(..) | Known::Other(_) => {
-                    return Err(self.refuse(op, "an operand is neither tensor nor number"));
-                }
-            });
-        }
-        let first = self.program.insts().len();
-        let value = emit_elementwise(&mut self.program, row, &operands, statics)?;
-        for (_, dtype) in &self.program.insts()[first..] {
-            supported(*dtype)?;
-        }
-        leaves.sort_unstable();
-        leaves.dedup();
+        let call = self.call(op, row)?;
+        let compiled = compile_elementwise(row, &call.kinds, call.statics)?;
+        let value = self.splice(&compiled.program, &call.values, compiled.output)?;
         if let Some(out) = self.graph.result(op, 0) {
-            self.known[out.index()] = Some(Known::Tensor(Tensor { value, has_dims, leaves }));
+            let tensor = Tensor { value, has_dims: call.has_dims, leaves: call.leaves };
+            self.known[out.index()] = Some(Known::Tensor(tensor));
         }
         Ok(())
+    }
+
+    /// Sorts the operands of an op by what they are.
+    fn call(&mut self, op: OpId, row: &Op) -> Result<Call> {
+        let mut call = Call::default();
+        for (n, argument) in row.schema()?.arguments.iter().enumerate() {
+            let given = match self.graph.operand(op, n) {
+                Some(value) => match self.known(op, value)? {
+                    Known::Source(..) => Known::Tensor(self.tensor(op, value)?),
+                    other => other,
+                },
+                None => Known::from_default(argument.default.as_ref()),
+            };
+            // A factor of 1 is left out, as the row expects.
+            let is_factor = argument.keyword_only || argument.name == "alpha";
+            match (role(argument), given) {
+                (Role::Static, given) => call.statics.push(given.to_static().ok_or_else(|| {
+                    self.refuse(op, &format!("its argument {} is not a constant", argument.name))
+                })?),
+                (_, Known::Other(Attr::None)) => call.kinds.push(None),
+                (_, Known::Number(Scalar::Int(1))) if is_factor => call.kinds.push(None),
+                (_, Known::Number(c)) => {
+                    call.kinds.push(Some(OperandKind::Number(c.dtype())));
+                    call.values.push(self.program.constant(c, c.dtype()));
+                }
+                (_, Known::Passed(v)) => {
+                    call.kinds.push(Some(OperandKind::Number(self.program.dtype(v))));
+                    call.values.push(v);
+                }
+                (_, Known::Tensor(t)) => {
+                    let kind = if t.has_dims { OperandKind::Dims } else { OperandKind::Zero };
+                    call.kinds.push(Some(kind(self.program.dtype(t.value))));
+                    call.values.push(t.value);
+                    call.has_dims |= t.has_dims;
+                    call.leaves.extend(t.leaves.iter().copied());
+                }
+                (_, Known::Source(..) | Known::Joined(..) | Known::Other(_)) => {
+                    return Err(self.refuse(op, &format!("of its argument {}", argument.name)));
+                }
+            }
+        }
+        call.leaves.sort_unstable();
+        call.leaves.dedup();
+        Ok(call)
+    }
+
+    /// Copies an op's program into the group's; conversions of constants are done here, once.
+    fn splice(&mut self, other: &Program, params: &[Sv], result: Sv) -> Result<Sv> {
+        let mut map: Vec<Sv> = Vec::with_capacity(other.insts().len());
+        for (inst, dtype) in other.insts() {
+            supported(*dtype)?;
+            let value = match inst {
+                Inst::Param(n) => *params
+                    .get(*n as usize)
+                    .ok_or_else(|| Diagnostic::internal("a scalar program with too many parameters"))?,
+                Inst::Convert(x) => {
+                    let x = map[x.index()];
+                    match self.program.insts()[x.index()].0 {
+                        Inst::Const(c) => self.program.constant(rounded(c, self.program.dtype(x)), *dtype),
+                        _ => self.program.convert(x, *dtype),
+                    }
+                }
+                inst => self.program.push(inst.map_operands(|x| map[x.index()]), *dtype),
+            };
+            map.push(value);
+        }
+        Ok(map[result.index()])
     }
 
     /// The first elementwise overload whose arguments fit.
@@ -334,7 +362,11 @@ impl<'a> Reader<'a> {
                     Some(_) => false,
                     None => return false,
                 };
-                argument.ty.is_tensor() == is_tensor
+                match argument.ty.kind() {
+                    TypeKind::Tensor(_) => is_tensor,
+                    TypeKind::Optional(inner) => inner.is_tensor() || !is_tensor,
+                    _ => !is_tensor,
+                }
             })
     }
 
@@ -358,78 +390,72 @@ impl<'a> Reader<'a> {
         for piece in &mut pieces {
             piece.value = map[piece.value.index()];
         }
-        Ok(GroupProgram {
-            program,
-            loads: std::mem::take(&mut self.loads),
-            scalars: self.scalars,
-            pieces,
-            outputs,
-        })
+        Ok(GroupProgram { program, loads: std::mem::take(&mut self.loads), scalars: self.scalars, pieces, outputs })
     }
 
     /// The program with its parameters sorted: loads first, then scalars.
     fn sorted(&self) -> (Program, Vec<Sv>) {
-        use crate::dialects::scalar::Inst;
-        let mut sorted = Program::new();
         let mut dtypes = vec![DType::F32; self.params.len()];
         for (inst, dtype) in self.program.insts() {
             if let Inst::Param(n) = inst {
                 dtypes[*n as usize] = *dtype;
             }
         }
-        let mut place = vec![None; self.params.len()];
-        let loads = |s: &Source| matches!(s, Source::Load(_));
-        for wanted in [true, false] {
-            for (n, source) in self.params.iter().enumerate().filter(|(_, s)| loads(s) == wanted) {
-                debug_assert!(matches!(source, Source::Load(_) | Source::Scalar(_)));
-                place[n] = Some(sorted.param(dtypes[n]));
+        let mut sorted = Program::new();
+        let mut place = vec![Sv::ABSENT; self.params.len()];
+        for wanted in [Source::Load, Source::Scalar] {
+            for (n, _) in self.params.iter().enumerate().filter(|(_, s)| **s == wanted) {
+                place[n] = sorted.param(dtypes[n]);
             }
         }
         let mut map: Vec<Sv> = Vec::new();
         for (inst, dtype) in self.program.insts() {
-            let value = match *inst {
-                Inst::Param(n) => place[n as usize].unwrap_or_else(|| sorted.param(*dtype)),
-                Inst::Const(c) => sorted.push(Inst::Const(c), *dtype),
-                Inst::Unary(op, x) => sorted.push(Inst::Unary(op, map[x.index()]), *dtype),
-                Inst::Binary(op, x, y) => {
-                    sorted.push(Inst::Binary(op, map[x.index()], map[y.index()]), *dtype)
-                }
-                Inst::Compare(op, x, y) => {
-                    sorted.push(Inst::Compare(op, map[x.index()], map[y.index()]), *dtype)
-                }
-                Inst::Select(c, x, y) => {
-                    sorted.push(Inst::Select(map[c.index()], map[x.index()], map[y.index()]), *dtype)
-                }
-                Inst::Convert(x) => sorted.push(Inst::Convert(map[x.index()]), *dtype),
-            };
-            map.push(value);
+            map.push(match inst {
+                Inst::Param(n) => place[*n as usize],
+                inst => sorted.push(inst.map_operands(|x| map[x.index()]), *dtype),
+            });
         }
         (sorted, map)
     }
 }
 
-/// Whether an argument is an operand of the scalar program: a tensor or a number, optional or not.
-fn is_operand(ty: &Type) -> bool {
-    let inner = match ty.kind() {
-        TypeKind::Optional(inner) => inner,
-        _ => ty,
+/// The operands of an op, sorted by what they are.
+#[derive(Default)]
+struct Call {
+    kinds: Vec<Option<OperandKind>>,
+    /// Those that are there.
+    values: Vec<Sv>,
+    statics: Vec<Static>,
+    has_dims: bool,
+    leaves: SmallVec<[usize; 4]>,
+}
+
+enum Role {
+    Operand,
+    Static,
+}
+
+/// Whether an argument is an operand of the scalar program (a tensor or a number) or fixed when it is built.
+fn role(argument: &Argument) -> Role {
+    let kind = match argument.ty.kind() {
+        TypeKind::Optional(inner) => inner.kind(),
+        kind => kind,
     };
-    inner.is_tensor() || *inner.kind() == TypeKind::Number
+    match kind {
+        TypeKind::Tensor(_) | TypeKind::Number => Role::Operand,
+        _ => Role::Static,
+    }
+}
+
+/// A constant as its dtype holds it.
+fn rounded(c: Scalar, dtype: DType) -> Scalar {
+    match dtype {
+        DType::F32 => Scalar::Float(f64::from(c.to_f64() as f32)),
+        _ => c,
+    }
 }
 
 impl Known {
-    /// The value of an argument that is no operand.
-    fn to_static(&self) -> Option<Static> {
-        Some(match self {
-            Known::Number(Scalar::Int(x)) => Static::Int(*x),
-            Known::Number(Scalar::Float(x)) => Static::Float(*x),
-            Known::Number(Scalar::Bool(x)) => Static::Bool(*x),
-            Known::Other(Attr::Str(x)) => Static::Str(x.clone()),
-            Known::Other(Attr::None) => Static::None,
-            _ => return None,
-        })
-    }
-
     fn from_default(default: Option<&Attr>) -> Known {
         match default {
             Some(Attr::Int(x)) => Known::Number(Scalar::Int(*x)),
@@ -437,6 +463,17 @@ impl Known {
             Some(Attr::Bool(x)) => Known::Number(Scalar::Bool(*x)),
             Some(other) => Known::Other(other.clone()),
             None => Known::Other(Attr::None),
+        }
+    }
+
+    fn to_static(&self) -> Option<Static> {
+        match self {
+            Known::Number(Scalar::Int(x)) => Some(Static::Int(*x)),
+            Known::Number(Scalar::Float(x)) => Some(Static::Float(*x)),
+            Known::Number(Scalar::Bool(x)) => Some(Static::Bool(*x)),
+            Known::Other(Attr::Str(x)) => Some(Static::Str(x.clone())),
+            Known::Other(Attr::None) => Some(Static::None),
+            _ => None,
         }
     }
 }
@@ -456,3 +493,4 @@ fn supported(dtype: DType) -> Result<()> {
     }
     Err(Diagnostic::unsupported(format!("fused kernels do not compute with dtype {}", dtype.name())))
 }
+

@@ -2,9 +2,11 @@
 //! remains of the layouts is the contiguity pattern for which a kernel is built.
 
 use super::group::{GroupProgram, Load};
-use super::nest::{Nest, Stride};
+use super::nest::{Nest, Stride, Target};
 use crate::diag::{Diagnostic, Result};
-use crate::tensor::{DType, Dims, Layout, broadcast_sizes, wrap_dim};
+use crate::dialects::scalar::{Inst, Program, Sv};
+use crate::tensor::pointwise::Walk;
+use crate::tensor::{DType, Dims, Layout, wrap_dim};
 use smallvec::SmallVec;
 
 /// One buffer of a launch: which tensor, and the layout through which the launch sees it.
@@ -59,25 +61,20 @@ impl Plan {
     /// where sizes do not broadcast.
     pub fn new(group: &GroupProgram, layouts: &[Option<Layout>]) -> Result<Plan> {
         let loads = group.loads.iter().map(|l| load_layout(l, layouts)).collect::<Result<Vec<Layout>>>()?;
+        // Sizes and dense layout of each piece, as the op that computes it gives them.
         let mut sizes: Vec<Dims> = Vec::new();
+        let mut places: Vec<Layout> = Vec::new();
         for piece in &group.pieces {
-            let mut domain = Dims::new();
-            for leaf in &piece.leaves {
-                domain = broadcast_sizes(&domain, &loads[*leaf].sizes)?;
-            }
-            sizes.push(domain);
+            let leaves: Vec<Layout> = piece.leaves.iter().map(|l| loads[*l].clone()).collect();
+            let walk = Walk::new(&leaves)?;
+            sizes.push(walk.result.sizes.clone());
+            places.push(walk.result);
         }
         let mut outputs = Vec::new();
-        let mut places: Vec<Layout> = vec![Layout::contiguous(&[])?; group.pieces.len()];
         for slot in &group.outputs {
             let whole = match slot.concat {
                 Some(dim) => join(group, slot, dim, &sizes, &mut places)?,
-                None => {
-                    let piece = slot.pieces[0];
-                    let leaves = group.pieces[piece].leaves.iter().map(|l| &loads[*l]);
-                    places[piece] = result_layout(&sizes[piece], leaves)?;
-                    places[piece].clone()
-                }
+                None => places[slot.pieces[0]].clone(),
             };
             outputs.push((slot.dtype, whole));
         }
@@ -149,34 +146,6 @@ fn join(
         at += own[dim];
     }
     Ok(layout)
-}
-
-/// The layout of a result: as its operands where all of full size agree on one dense order, else row-major.
-fn result_layout<'a>(sizes: &Dims, leaves: impl Iterator<Item = &'a Layout>) -> Result<Layout> {
-    let mut agreed: Option<&Dims> = None;
-    for leaf in leaves.filter(|l| l.sizes == *sizes) {
-        match agreed {
-            Some(strides) if *strides != leaf.strides => return Layout::contiguous(sizes),
-            _ => agreed = Some(&leaf.strides),
-        }
-    }
-    match agreed {
-        Some(strides) if is_dense(sizes, strides) => Layout::strided(sizes, strides, 0),
-        _ => Layout::contiguous(sizes),
-    }
-}
-
-/// Whether the elements fill a stretch of memory, in whatever order of dimensions.
-fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
-    let mut dims: SmallVec<[(i64, i64); 6]> = strides.iter().copied().zip(sizes.iter().copied()).collect();
-    dims.retain(|(_, size)| *size != 1);
-    dims.sort_unstable();
-    let mut expected = 1i64;
-    dims.iter().all(|(stride, size)| {
-        let fits = *stride == expected;
-        expected = expected.saturating_mul(*size);
-        fits
-    })
 }
 
 fn part(
@@ -268,51 +237,28 @@ impl Part {
 
     /// The kernel before it is loops.
     pub fn nest(&self, group: &GroupProgram) -> Nest {
-        use crate::dialects::scalar::{Inst, Program, Sv};
         let rank = self.sizes.len();
         let strides = |a: &Access| pattern(&a.strides, rank).collect::<Vec<Stride>>();
         // Keep what the pieces need, with parameters for the loads in use and all scalars.
-        let insts = group.program.insts();
-        let mut needed = vec![false; insts.len()];
-        for piece in &self.pieces {
-            needed[group.pieces[*piece].value.index()] = true;
-        }
-        for n in (0..insts.len()).rev().filter(|n| *n < insts.len()) {
-            if needed[n] {
-                operands(&insts[n].0).iter().for_each(|v| needed[v.index()] = true);
-            }
-        }
+        let values: Vec<Sv> = self.pieces.iter().map(|p| group.pieces[*p].value).collect();
+        let (pruned, values) = group.program.pruned(&values);
         let mut program = Program::new();
-        let load_params: Vec<Sv> = self.used.iter().map(|l| program.param(group.loads[*l].dtype)).collect();
-        let scalar_params: Vec<Sv> = group.scalars.iter().map(|(_, d)| program.param(*d)).collect();
-        let mut map: Vec<Option<Sv>> = vec![None; insts.len()];
-        for (n, (inst, dtype)) in insts.iter().enumerate().filter(|(n, _)| needed[*n]) {
-            let at = |v: Sv| map[v.index()].unwrap_or(v);
-            map[n] = Some(match *inst {
-                Inst::Param(p) => {
-                    let p = p as usize;
-                    match p.checked_sub(group.loads.len()) {
-                        Some(scalar) => scalar_params[scalar],
-                        None => match self.used.iter().position(|u| *u == p) {
-                            Some(at) => load_params[at],
-                            None => program.push(Inst::Param(p as u32), *dtype),
-                        },
-                    }
-                }
-                Inst::Const(c) => program.push(Inst::Const(c), *dtype),
-                Inst::Unary(op, x) => program.push(Inst::Unary(op, at(x)), *dtype),
-                Inst::Binary(op, x, y) => program.push(Inst::Binary(op, at(x), at(y)), *dtype),
-                Inst::Compare(op, x, y) => program.push(Inst::Compare(op, at(x), at(y)), *dtype),
-                Inst::Select(c, x, y) => program.push(Inst::Select(at(c), at(x), at(y)), *dtype),
-                Inst::Convert(x) => program.push(Inst::Convert(at(x)), *dtype),
+        let loads: Vec<Sv> = self.used.iter().map(|l| program.param(group.loads[*l].dtype)).collect();
+        let scalars: Vec<Sv> = group.scalars.iter().map(|(_, d)| program.param(*d)).collect();
+        let param = |n: usize| match n.checked_sub(group.loads.len()) {
+            Some(scalar) => scalars[scalar],
+            // Every load that a piece reads is among its leaves.
+            None => self.used.iter().position(|u| *u == n).map_or(Sv::ABSENT, |at| loads[at]),
+        };
+        let mut map: Vec<Sv> = Vec::with_capacity(pruned.insts().len());
+        for (inst, dtype) in pruned.insts() {
+            map.push(match inst {
+                Inst::Param(n) => param(*n as usize),
+                inst => program.push(inst.map_operands(|x| map[x.index()]), *dtype),
             });
         }
-        let value = |p: &usize| {
-            let v = group.pieces[*p].value;
-            map[v.index()].unwrap_or(v)
-        };
         Nest {
-            results: self.pieces.iter().map(value).collect(),
+            results: values.iter().map(|v| map[v.index()]).collect(),
             program,
             stores: self
                 .pieces
@@ -332,11 +278,11 @@ impl Part {
     }
 
     /// The integer parameters of the kernel in order: extent, sizes, dynamic strides.
-    pub fn integers(&self, target: super::nest::Target) -> SmallVec<[i64; 12]> {
+    pub fn integers(&self, target: Target) -> SmallVec<[i64; 12]> {
         let rank = self.sizes.len();
         let all: i64 = self.sizes.iter().product();
         let inner = self.sizes.last().copied().unwrap_or(1);
-        let flat = rank == 1 || target == super::nest::Target::Gpu;
+        let flat = rank == 1 || target == Target::Gpu;
         let mut out: SmallVec<[i64; 12]> = SmallVec::new();
         out.push(if flat { all } else { all / inner.max(1) });
         out.extend(self.sizes.iter().skip(1).copied());
@@ -353,14 +299,3 @@ impl Part {
         self.sizes.iter().product::<i64>().max(0) as usize
     }
 }
-
-fn operands(inst: &crate::dialects::scalar::Inst) -> SmallVec<[crate::dialects::scalar::Sv; 3]> {
-    use crate::dialects::scalar::Inst;
-    match *inst {
-        Inst::Param(_) | Inst::Const(_) => SmallVec::new(),
-        Inst::Unary(_, x) | Inst::Convert(x) => SmallVec::from_slice(&[x]),
-        Inst::Binary(_, x, y) | Inst::Compare(_, x, y) => SmallVec::from_slice(&[x, y]),
-        Inst::Select(c, x, y) => SmallVec::from_slice(&[c, x, y]),
-    }
-}
-

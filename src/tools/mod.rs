@@ -4,6 +4,7 @@ pub mod case;
 pub mod check;
 pub mod cli;
 pub mod filecheck;
+pub mod lit;
 pub mod load;
 pub mod numpy;
 pub mod raises;

@@ -5,7 +5,7 @@
 //! (`examples/ulp.rs`; the tests sample): see docs/math.md. Special values are exact: NaN stays NaN, infinities
 //! and signed zeros come out as in C. The coefficients were fitted by Remez exchange in 50 digits.
 
-use super::ir::{Ir, T, V};
+use super::ir::{Ir, V};
 use crate::diag::Result;
 use inkwell::{FloatPredicate as F, IntPredicate as I};
 
@@ -357,10 +357,6 @@ impl<'c> Math<'_, 'c> {
         self.copysign(y, x)
     }
 
-    /// The type of one lane, for tests of what applies.
-    pub(super) fn is_f32(ir: &Ir<'c>, lane: T<'c>) -> bool {
-        lane == T::FloatType(ir.f32())
-    }
 }
 
 /// A constant as the sum of a float and what that misses.

@@ -81,7 +81,7 @@ impl Backend for Llvm {
 
 impl Shared {
     /// Compiles and links a kernel, with stores that bypass the caches if `stream`.
-    pub(super) fn compile(&self, kernel: &Kernel, stream: bool) -> Result<Code> {
+    fn compile(&self, kernel: &Kernel, stream: bool) -> Result<Code> {
         let machine = if stream { self.machine.streaming() } else { self.machine.clone() };
         let symbol = format!("kernel{}", self.next.fetch_add(1, Ordering::Relaxed));
         let object = generate(kernel, &machine, &symbol, FileType::Object)?;
