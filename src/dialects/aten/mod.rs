@@ -28,6 +28,7 @@ pub mod split;
 pub mod stats;
 pub mod unary;
 pub mod view;
+pub mod world;
 
 use super::OpDef;
 
@@ -59,4 +60,5 @@ pub static TABLES: &[&[OpDef]] = &[
     sort::OPS,
     shape::OPS,
     split::OPS,
+    world::OPS,
 ];
