@@ -90,6 +90,7 @@ impl Machine<'_> {
                 drop(operands);
                 self.store_all(step, results)?;
             }
+            Action::Missing(error) => return Err((**error).clone()),
             Action::Move => {
                 let values = self.operands(step);
                 self.store_all(step, values)?;
@@ -325,17 +326,37 @@ impl Machine<'_> {
     }
 
     /// Functions and places of the chain of calls, innermost first, inlined calls included.
+    ///
+    /// PyTorch inlines all calls and forgets the call for ops that have no results (`raise`, or an `if` that only
+    /// raises) and stand in the callee's outermost block; the place then counts as one of the caller. Users
+    /// compare tracebacks, so calls that it forgets are left out here too.
     fn places(&self) -> Vec<(String, Option<Span>)> {
         let mut out = Vec::new();
-        for frame in self.frames.iter().rev() {
-            let site = frame.at.checked_sub(1).and_then(|at| frame.code.site(at));
-            let mut span = site.and_then(|s| s.span.clone());
+        let mut remembered = true;
+        // The place of the op, or of the call whose callee's frames have been written.
+        let mut place: Option<Option<Span>> = None;
+        for (n, frame) in self.frames.iter().rev().enumerate() {
+            let at = frame.at.checked_sub(1);
+            let site = at.and_then(|at| frame.code.site(at));
+            let mut span = match place.take() {
+                Some(inner) => inner,
+                None => site.and_then(|s| s.span.clone()),
+            };
             for (function, call) in site.map_or(&[][..], |s| &s.inlined) {
                 let name = function.as_str();
                 out.push((name.rsplit('.').next().unwrap_or(name).to_string(), span));
                 span = call.clone();
             }
-            out.push((frame.code.name.clone(), span));
+            if let Some(step) = at.and_then(|at| frame.code.steps.get(at))
+                && (n == 0 || step.nested)
+            {
+                remembered = step.anchored;
+            }
+            if remembered || n + 1 == self.frames.len() {
+                out.push((frame.code.name.clone(), span));
+            } else {
+                place = Some(span);
+            }
         }
         out
     }

@@ -36,6 +36,7 @@ pub mod stats;
 pub mod text;
 pub mod unary;
 pub mod view;
+pub mod world;
 
 use super::OpDef;
 
@@ -75,4 +76,5 @@ pub static TABLES: &[&[OpDef]] = &[
     sort::OPS,
     shape::OPS,
     split::OPS,
+    world::OPS,
 ];

@@ -3,7 +3,7 @@
 
 use super::kernels::rule::{copied, in_place, look};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque, view};
+use crate::dialects::{Fact, Args, OpDef, Outputs, gather, one, opaque, view};
 use crate::tensor::{DType, Element, Layout, Tensor, view as layout};
 use num_complex::Complex;
 
@@ -115,7 +115,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: torch.view_as_real(grad.contiguous())"),
     view("aten::real(Tensor(a) self) -> Tensor(a)", |a| one(part(a, 0)?)),
     view("aten::imag(Tensor(a) self) -> Tensor(a)", |a| one(part(a, 1)?)),
-    view("aten::detach(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())),
+    view("aten::detach(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())).facts(&[Fact::Detached]),
     view("aten::alias(Tensor(a) self) -> Tensor(a)", |a| look(a, own)).grad("self: grad"),
     view("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.clone())).grad("self: grad"),
     view("aten::lift(Tensor self) -> Tensor", |a| one(a.tensor(0)?.clone())).grad("self: grad"),
