@@ -19,6 +19,7 @@ struct ErrorParts {
     end: usize,
     message: String,
     hints: Vec<String>,
+    secondary: bool,
 }
 
 /// The result of reading a piece of text.
@@ -27,13 +28,30 @@ pub(super) type Parsed<T> = Result<T, TextError>;
 impl TextError {
     /// An error about the bytes `start..end`.
     pub(super) fn new(start: usize, end: usize, message: impl Into<String>) -> TextError {
-        TextError(Box::new(ErrorParts { start, end, message: message.into(), hints: Vec::new() }))
+        TextError(Box::new(ErrorParts {
+            start,
+            end,
+            message: message.into(),
+            hints: Vec::new(),
+            secondary: false,
+        }))
     }
 
     /// Adds advice.
     pub(super) fn hint(mut self, text: impl Into<String>) -> TextError {
         self.0.hints.push(text.into());
         self
+    }
+
+    /// Marks an error that only follows from another one.
+    pub(super) fn secondary(mut self) -> TextError {
+        self.0.secondary = true;
+        self
+    }
+
+    /// Whether it only follows from another one.
+    pub(super) fn is_secondary(&self) -> bool {
+        self.0.secondary
     }
 
     /// Where it starts.

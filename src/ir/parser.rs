@@ -35,6 +35,8 @@ pub struct ParseOptions<'a> {
     pub renumber_like_torch: bool,
     /// Leave out locations and scopes.
     pub drop_locations: bool,
+    /// Note where each op stands in the text, for errors about it.
+    pub record_places: bool,
 }
 
 /// Reads one graph, `graph(...)` with its `with` tails; its name, if it has one, is dropped.
@@ -119,6 +121,8 @@ pub(super) struct GraphParser<'a, 'o> {
     groups: Vec<(OpId, &'a str)>,
     operands: SmallVec<[ValueId; 8]>,
     outcomes: SmallVec<[Outcome<'a>; 4]>,
+    /// Start of each op's line by op index, where that is asked for.
+    places: Vec<u32>,
     /// Values whose name another value has or that cannot have theirs; named when the graph is complete.
     renames: Vec<(ValueId, &'a str)>,
 }
@@ -140,6 +144,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             groups: Vec::new(),
             operands: SmallVec::new(),
             outcomes: SmallVec::new(),
+            places: Vec::new(),
             renames: Vec::new(),
         }
     }
@@ -170,9 +175,24 @@ impl<'a, 'o> GraphParser<'a, 'o> {
 
     // --- graphs ---
 
+    /// Where the ops of the graph that was read last stand.
+    pub(super) fn take_places(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.places)
+    }
+
     /// `graph(...)` or `graph @name(...)` with its body and `with` tails.
     pub(super) fn named_graph(&mut self) -> Parsed<(&'a str, Graph)> {
+        self.places.clear();
         let (name, mut graph, mut groups) = self.one_graph()?;
+        let places = std::mem::take(&mut self.places);
+        let record = std::mem::replace(&mut self.options.record_places, false);
+        let tails = self.tails(&mut graph, &mut groups);
+        (self.places, self.options.record_places) = (places, record);
+        tails.map(|()| (name, graph))
+    }
+
+    /// The `with` tails of a graph that may have such ops.
+    fn tails(&mut self, graph: &mut Graph, groups: &mut Vec<(OpId, &'a str)>) -> Parsed<()> {
         // Tails belong to the innermost graph that has such an op, in the order of printing.
         let mut outer: Vec<(Graph, Vec<(OpId, &'a str)>, OpId)> = Vec::new();
         loop {
@@ -192,9 +212,9 @@ impl<'a, 'o> GraphParser<'a, 'o> {
                     )
                     .hint("`with NAME = graph(...)` gives the subgraph of the op NAME before it"));
                 };
-                let inner = std::mem::replace(&mut graph, above);
-                groups = above_groups;
-                attach_subgraph(&mut graph, op, inner);
+                let inner = std::mem::replace(graph, above);
+                *groups = above_groups;
+                attach_subgraph(graph, op, inner);
             }
             if outer.len() >= MAX_DEPTH as usize {
                 return Err(TextError::new(start, self.cursor.pos(), "subgraphs nest too deep"));
@@ -202,14 +222,14 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             let Some(at) = groups.iter().position(|(_, k)| *k == kind) else { continue };
             let (op, _) = groups.remove(at);
             let (_, inner, inner_groups) = self.one_graph()?;
-            let above = std::mem::replace(&mut graph, inner);
-            outer.push((above, std::mem::replace(&mut groups, inner_groups), op));
+            let above = std::mem::replace(graph, inner);
+            outer.push((above, std::mem::replace(groups, inner_groups), op));
         }
         while let Some((above, _, op)) = outer.pop() {
-            let inner = std::mem::replace(&mut graph, above);
-            attach_subgraph(&mut graph, op, inner);
+            let inner = std::mem::replace(graph, above);
+            attach_subgraph(graph, op, inner);
         }
-        Ok((name, graph))
+        Ok(())
     }
 
     /// `with prim::FusionGroup_0 =`, the word `with` read already.
@@ -280,7 +300,10 @@ impl<'a, 'o> GraphParser<'a, 'o> {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(error) => {
-                    self.errors.push(error);
+                    // Without another error it is the only one, whatever it follows from.
+                    if !error.is_secondary() || self.errors.is_empty() {
+                        self.errors.push(error);
+                    }
                     if self.errors.len() >= MAX_ERRORS || self.cursor.at_end() {
                         return Ok(());
                     }
@@ -365,7 +388,13 @@ impl<'a, 'o> GraphParser<'a, 'o> {
 
     fn graph_end(&mut self, start: usize) -> Parsed<()> {
         self.cursor.skip_blanks();
-        self.value_list()?;
+        if let Err(error) = self.value_list() {
+            if !error.is_secondary() || self.errors.is_empty() {
+                self.errors.push(error);
+            }
+            self.cursor.skip_line();
+            return Ok(());
+        }
         if self.blocks.len() > 1 {
             self.errors.push(
                 TextError::new(start, start + 6, "`return` stands inside a block")
@@ -414,6 +443,10 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         }
         let symbol = self.words.symbol(kind);
         let op = self.graph.new_op(symbol);
+        if self.options.record_places {
+            self.places.resize(self.places.len().max(op.index()), u32::MAX);
+            self.places.insert(op.index(), line as u32);
+        }
         let rest = self.rest_of_op(op, kind, line);
         if rest.is_err() {
             // The op stays detached; its operands must not count as uses.
@@ -559,7 +592,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
     fn unknown(&self, start: usize, name: &str) -> TextError {
         let error = TextError::new(start, self.cursor.pos(), format!("no value `%{name}` is defined before"));
         if self.lost.contains(&name) {
-            return error.hint("its definition has an error itself");
+            return error.secondary();
         }
         let mut all: Vec<&str> = self.names.all().collect();
         all.sort_unstable();

@@ -143,7 +143,12 @@ fn read_returns(cursor: &mut Cursor, schema: &mut Schema) -> Parsed<()> {
 fn read_argument(cursor: &mut Cursor, is_result: bool) -> Parsed<Argument> {
     let (real_ty, alias, fixed_length) = read_marked_type(cursor)?;
     let before_name = cursor.pos();
-    cursor.skip_space();
+    // A result's name stands on the same line: what follows the line is no part of the schema.
+    if is_result {
+        cursor.skip_blanks()
+    } else {
+        cursor.skip_space()
+    }
     let name = cursor.name();
     if name.is_empty() && !is_result {
         return Err(cursor.expected("the argument's name"));
