@@ -4,7 +4,7 @@
 
 use super::code::{Action, Bound, Code, NOWHERE, Operand, Register, Step};
 use super::instance::is_instance;
-use super::program::Inner;
+use super::program::{Inner, Origins};
 use super::tasks;
 use super::traceback;
 use crate::diag::{Diagnostic, Result, Span};
@@ -312,7 +312,11 @@ impl Machine<'_> {
     fn unwind(&mut self, mut error: Diagnostic) -> Diagnostic {
         self.leave_entered();
         if error.report().frames.is_empty() {
-            let mut places = self.places().into_iter();
+            let places = self.places();
+            if let Some(origins) = self.program.origins.get() {
+                error = with_origins(error, &places, origins);
+            }
+            let mut places = places.into_iter();
             if let Some((function, span)) = places.next() {
                 error = error.at_opt(span.as_ref()).frame(function, None);
             }
@@ -370,6 +374,20 @@ impl Machine<'_> {
             }
         }
     }
+}
+
+/// Adds a label for each place: where the code there was generated from, or the place itself.
+fn with_origins(mut error: Diagnostic, places: &[(String, Option<Span>)], origins: &Origins) -> Diagnostic {
+    let found: Vec<Option<Span>> = places.iter().map(|(_, span)| span.as_ref().and_then(origins)).collect();
+    if found.iter().all(Option::is_none) {
+        return error;
+    }
+    for ((function, span), origin) in places.iter().zip(found) {
+        if let Some(span) = origin.or_else(|| span.clone()) {
+            error = error.label(&span, format!("{}{function}", traceback::ORIGINAL));
+        }
+    }
+    error
 }
 
 #[cfg(test)]

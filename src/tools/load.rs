@@ -2,11 +2,14 @@
 
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::{Env, Registry};
+use crate::frontend::archive::DebugRanges;
 use crate::frontend::{archive, script};
 use crate::ir::{Module, ParseOptions, parse_graph_source};
-use crate::runtime::{Program, graph_function};
+use crate::runtime::{Origins, Program, graph_function};
 use crate::value::Value;
+use indexmap::IndexMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Compiles TorchScript source; `name` is what errors call it.
 pub fn load_source(name: &str, text: &str) -> Result<Program> {
@@ -33,12 +36,25 @@ fn start_archive(archive: archive::Archive, env: &Env) -> Result<Program> {
         }
     };
     let program = Program::with(model.module, Some(instance), registry);
+    program.set_origins(origins(model.debug_tables));
     for (object, state) in model.states {
         if let Value::Object(object) = object {
             program.call_method(&object, "__setstate__", vec![state], env)?;
         }
     }
     Ok(program)
+}
+
+/// Finds the original place of a place in an archive's code. Tables are decoded when an error first asks.
+fn origins(tables: Vec<(String, Vec<u8>)>) -> Origins {
+    let tables: IndexMap<String, (Vec<u8>, OnceLock<DebugRanges>)> =
+        tables.into_iter().map(|(file, bytes)| (file, (bytes, OnceLock::new()))).collect();
+    Box::new(move |span| {
+        let (bytes, ranges) = tables.get(span.source().name())?;
+        // A damaged table only costs the original places.
+        let ranges = ranges.get_or_init(|| DebugRanges::from_bytes(bytes).unwrap_or_default());
+        ranges.lookup(span.start()).cloned()
+    })
 }
 
 /// A graph text as a program of one function with a name. `origin` is what errors call the text.
