@@ -6,17 +6,23 @@ pub mod arith;
 pub mod binary;
 pub mod choose;
 pub mod compare;
+pub mod contraction;
 pub mod convert;
+pub mod dict;
 mod number;
 pub mod number_arith;
 pub mod number_convert;
 pub mod number_math;
 pub mod create;
+pub mod einsum;
 pub mod index;
 pub mod join;
 pub mod kernels;
+pub mod list;
 pub mod matrix;
+pub mod order;
 pub mod pad;
+pub mod program;
 pub mod reduce;
 pub mod scan;
 pub mod scatter;
@@ -27,8 +33,10 @@ pub mod softmax;
 pub mod sort;
 pub mod split;
 pub mod stats;
+pub mod text;
 pub mod unary;
 pub mod view;
+pub mod world;
 
 use super::OpDef;
 
@@ -41,7 +49,14 @@ pub static TABLES: &[&[OpDef]] = &[
     compare::OPS,
     choose::OPS,
     activation::OPS,
+    contraction::OPS,
+    einsum::OPS,
     convert::OPS,
+    list::OPS,
+    text::OPS,
+    dict::OPS,
+    order::OPS,
+    program::OPS,
     number_arith::OPS,
     number_math::OPS,
     number_convert::OPS,
@@ -61,4 +76,5 @@ pub static TABLES: &[&[OpDef]] = &[
     sort::OPS,
     shape::OPS,
     split::OPS,
+    world::OPS,
 ];

@@ -1,6 +1,9 @@
 //! Plain functions on tensors that rows of several families share. They know tensors, not schemas.
 
+pub mod compute;
 pub mod fill;
+pub mod gemm;
+pub mod product;
 pub mod range;
 pub mod indexing;
 pub mod place;
