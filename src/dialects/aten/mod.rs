@@ -8,6 +8,7 @@ pub mod choose;
 pub mod compare;
 pub mod contraction;
 pub mod convert;
+pub mod convolution;
 mod number;
 pub mod number_arith;
 pub mod number_convert;
@@ -43,6 +44,7 @@ pub static TABLES: &[&[OpDef]] = &[
     choose::OPS,
     activation::OPS,
     contraction::OPS,
+    convolution::OPS,
     einsum::OPS,
     convert::OPS,
     number_arith::OPS,
