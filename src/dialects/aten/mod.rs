@@ -9,6 +9,7 @@ pub mod compare;
 pub mod contraction;
 pub mod convert;
 pub mod convolution;
+pub mod dict;
 mod number;
 pub mod number_arith;
 pub mod number_convert;
@@ -18,19 +19,25 @@ pub mod einsum;
 pub mod index;
 pub mod join;
 pub mod kernels;
+pub mod list;
 pub mod matrix;
+pub mod order;
 pub mod pad;
+pub mod program;
 pub mod reduce;
 pub mod scan;
 pub mod scatter;
 pub mod search;
 pub mod shape;
+pub mod special;
 pub mod softmax;
 pub mod sort;
 pub mod split;
 pub mod stats;
+pub mod text;
 pub mod unary;
 pub mod view;
+pub mod world;
 
 use super::OpDef;
 
@@ -47,9 +54,15 @@ pub static TABLES: &[&[OpDef]] = &[
     convolution::OPS,
     einsum::OPS,
     convert::OPS,
+    list::OPS,
+    text::OPS,
+    dict::OPS,
+    order::OPS,
+    program::OPS,
     number_arith::OPS,
     number_math::OPS,
     number_convert::OPS,
+    special::OPS,
     view::OPS,
     create::OPS,
     matrix::OPS,
@@ -65,4 +78,5 @@ pub static TABLES: &[&[OpDef]] = &[
     sort::OPS,
     shape::OPS,
     split::OPS,
+    world::OPS,
 ];

@@ -10,6 +10,7 @@ pub mod indexing;
 pub mod place;
 pub mod rows;
 pub mod rule;
+pub mod special;
 pub mod select;
 pub mod wide;
 
