@@ -243,7 +243,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             let kind = self.tail_header()?;
             while !groups.iter().any(|(_, k)| *k == kind) {
                 let Some((above, above_groups, op)) = outer.pop() else {
-                    return Err(TextError::new(
+                    return Err(TextError::meaning(
                         start,
                         self.cursor.pos(),
                         format!("no op `{kind}` stands above"),
@@ -709,10 +709,10 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         let types: SmallVec<[u32; 4]> = (outcomes.iter().enumerate())
             .map(|(n, outcome)| if outcome.ty == u32::MAX { self.omitted_type(op, n) } else { outcome.ty })
             .collect();
-        let first = self.graph.set_new_results(op, &types);
+        let values = self.graph.set_new_results(op, &types);
         let keep = self.options.naming != Naming::Torch;
-        for (n, outcome) in outcomes.iter().enumerate() {
-            self.define(outcome, ValueId(first.0 + n as u32), keep);
+        for (outcome, value) in outcomes.iter().zip(values) {
+            self.define(outcome, value, keep);
         }
         self.outcomes = outcomes;
     }
