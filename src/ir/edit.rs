@@ -173,6 +173,16 @@ impl Graph {
         block
     }
 
+    /// Removes a nested block, which must be empty of ops.
+    pub fn remove_block(&mut self, op: OpId, n: usize) {
+        let at = self.ops[op.index()].nested as usize;
+        if let Some(list) = self.nested.get_mut(at).filter(|list| n < list.len()) {
+            let block = list.remove(n);
+            let terminator = self.blocks[block.index()].terminator;
+            self.release_operands(terminator);
+        }
+    }
+
     /// Adds a parameter to a block.
     pub fn add_param(&mut self, block: BlockId, ty: Type) -> ValueId {
         let ty = self.intern_type(ty);

@@ -343,6 +343,30 @@ impl Type {
         }
     }
 
+    /// The type with every tensor inside it as plain `Tensor`.
+    pub fn unshaped(&self) -> Type {
+        super::unify::without_refinements(self)
+    }
+
+    /// The alternatives of an optional or union; the type itself otherwise.
+    pub fn alternatives(&self) -> Vec<Type> {
+        match self.kind() {
+            TypeKind::Optional(inner) => {
+                let mut parts = inner.alternatives();
+                parts.push(Type::none());
+                parts
+            }
+            TypeKind::Union(members) => members.to_vec(),
+            _ => vec![self.clone()],
+        }
+    }
+
+    /// The type without the alternative `None`.
+    pub fn without_none(&self) -> Type {
+        let parts: Vec<Type> = self.alternatives().into_iter().filter(|t| *t != Type::none()).collect();
+        if parts.is_empty() { self.clone() } else { super::subtype::union(&parts) }
+    }
+
     /// Whether a type variable stands anywhere in it.
     pub fn has_free_vars(&self) -> bool {
         matches!(self.kind(), TypeKind::Var(_)) || self.contained().into_iter().any(Type::has_free_vars)

@@ -215,10 +215,10 @@ macro_rules! element {
 }
 
 use super::Scalar;
-element!(u8, DType::U8, |s| s.to_i64() as u8, |x| Scalar::Int(x.into()));
-element!(i8, DType::I8, |s| s.to_i64() as i8, |x| Scalar::Int(x.into()));
-element!(i16, DType::I16, |s| s.to_i64() as i16, |x| Scalar::Int(x.into()));
-element!(i32, DType::I32, |s| s.to_i64() as i32, |x| Scalar::Int(x.into()));
+element!(u8, DType::U8, |s| s.to_i32() as u8, |x| Scalar::Int(x.into()));
+element!(i8, DType::I8, |s| s.to_i32() as i8, |x| Scalar::Int(x.into()));
+element!(i16, DType::I16, |s| s.to_i32() as i16, |x| Scalar::Int(x.into()));
+element!(i32, DType::I32, |s| s.to_i32(), |x| Scalar::Int(x.into()));
 element!(i64, DType::I64, |s| s.to_i64(), Scalar::Int);
 element!(f16, DType::F16, |s| f16::from_f32(s.to_f64() as f32), |x| Scalar::Float(x.to_f64()));
 element!(bf16, DType::BF16, |s| bf16::from_f32(s.to_f64() as f32), |x| Scalar::Float(x.to_f64()));

@@ -6,19 +6,23 @@
 
 mod data;
 mod device;
+mod elements;
 mod dtype;
 mod layout;
+pub mod pointwise;
 mod promote;
 mod scalar;
 mod storage;
+pub mod view;
 
 pub use data::Strided;
 pub use device::Device;
 pub use dtype::{Bool, DType, Element};
+pub use elements::broadcast_all;
 pub use layout::{Dims, Layout, broadcast_sizes, contiguous_strides, numel, wrap_dim};
 pub use promote::{Operand, promote_types, result_type};
 pub use scalar::Scalar;
-pub use storage::{DeviceBuffer, Storage};
+pub use storage::{DeviceBuffer, ReadBytes, Storage};
 
 use crate::diag::{Diagnostic, Result};
 use parking_lot::RwLock;

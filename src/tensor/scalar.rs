@@ -47,6 +47,17 @@ impl Scalar {
         }
     }
 
+    /// To an integer of at most 32 bits: integers keep their low bits, floats are truncated as by C++ on x86-64,
+    /// where what does not fit into 32 bits gives the smallest integer.
+    pub fn to_i32(self) -> i32 {
+        match self {
+            Scalar::Int(x) => x as i32,
+            Scalar::Float(x) => f64_to_i32(x),
+            Scalar::Complex(x) => f64_to_i32(x.re),
+            Scalar::Bool(x) => i32::from(x),
+        }
+    }
+
     /// To a complex number.
     pub fn to_complex(self) -> Complex64 {
         match self {
@@ -70,4 +81,9 @@ impl Scalar {
 pub(crate) fn f64_to_i64(x: f64) -> i64 {
     let limit = 9_223_372_036_854_775_808.0;
     if x >= -limit && x < limit { x as i64 } else { i64::MIN }
+}
+
+/// As [`f64_to_i64`], for 32 bits.
+fn f64_to_i32(x: f64) -> i32 {
+    if x > -2_147_483_649.0 && x < 2_147_483_648.0 { x as i32 } else { i32::MIN }
 }

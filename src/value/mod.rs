@@ -6,6 +6,8 @@
 mod container;
 mod future;
 mod object;
+mod tensor_text;
+pub mod text;
 
 pub use container::{Dict, DictKey, List};
 pub use future::Future;

@@ -1,0 +1,41 @@
+# Two commands on a fresh Debian 12 machine with a Rust toolchain:
+#   make run    sets up what is missing, builds, runs a saved model and shows what happened to it
+#   make test   sets up what is missing and runs the whole test suite
+# The others are steps of those two.
+
+CARGO ?= cargo
+SHARED ?= ../shared
+
+.PHONY: run test setup build lint unit conformance bench bless help
+
+help:            ## Lists the targets
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup:           ## Installs LLVM 22 from Debian's packages if it is missing
+	@scripts/setup.sh
+
+build: setup     ## Builds target/release/flambeau
+	$(CARGO) build --release
+
+run: build       ## Runs examples/lstm_cell.pt and shows graph, fusion, answer and time
+	@target/release/flambeau demo examples/lstm_cell.pt
+
+lint: setup      ## Formatting and lints, warnings denied
+	$(CARGO) fmt --check
+	$(CARGO) clippy --quiet --all-targets -- -D warnings
+	$(CARGO) clippy --quiet --no-default-features -- -D warnings
+
+unit: setup      ## Unit, FileCheck, engine and tidy tests
+	$(CARGO) test --quiet --lib
+	$(CARGO) test --quiet --test root
+
+conformance: build  ## Recorded answers of real PyTorch, where the shared data are at hand
+	@scripts/conformance.sh $(SHARED)
+
+test: lint unit conformance  ## Everything; what CI runs
+
+bench: build     ## Criterion benchmarks, each with its peer
+	$(CARGO) bench
+
+bless:           ## Rewrites generated docs and expected outputs
+	BLESS=1 $(CARGO) test --quiet --test root

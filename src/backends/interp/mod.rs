@@ -1,0 +1,178 @@
+//! The plain interpreter of kernels: one element after the other, in safe Rust. It is the reference that the
+//! other backends are tested against, and what runs where no compiler is built in.
+
+mod scalar;
+
+use super::{Arg, Backend, Executable, Launch, Memory};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::loops::{Elem, For, Kernel, Order, Prim, Reg, Stmt, Ty};
+use crate::lowering::Target;
+use scalar::Num;
+use std::sync::Arc;
+
+/// The interpreter.
+pub struct Interp;
+
+impl Backend for Interp {
+    fn name(&self) -> &'static str {
+        "interp"
+    }
+
+    fn target(&self) -> Target {
+        Target::Cpu
+    }
+
+    fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Executable>> {
+        Ok(Arc::new(Program { kernel: kernel.clone() }))
+    }
+}
+
+struct Program {
+    kernel: Kernel,
+}
+
+impl Executable for Program {
+    fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
+        let kernel = &self.kernel;
+        let mut run = Run { kernel, regs: vec![Num::I(0); kernel.types.len()], args: vec![None; kernel.types.len()], memory: &mut launch.memory };
+        for (param, arg) in super::check_args(kernel, &launch.args)? {
+            match (param.ty, arg) {
+                (Ty::Scalar(elem), arg) => run.regs[param.reg.index()] = Num::of_arg(arg, elem),
+                (_, Arg::Buffer(memory, offset)) => run.args[param.reg.index()] = Some((memory, offset)),
+                _ => return Err(Diagnostic::internal("a kernel argument of the wrong kind")),
+            }
+        }
+        run.block(&kernel.body)
+    }
+}
+
+struct Run<'k, 'l, 'm> {
+    kernel: &'k Kernel,
+    regs: Vec<Num>,
+    args: Vec<Option<(usize, usize)>>,
+    memory: &'l mut Vec<Memory<'m>>,
+}
+
+fn unsupported(what: &str) -> Diagnostic {
+    Diagnostic::unsupported(format!("the loop interpreter has no {what}"))
+}
+
+impl Run<'_, '_, '_> {
+    fn block(&mut self, body: &[Stmt]) -> Result<()> {
+        body.iter().try_for_each(|s| self.statement(s))
+    }
+
+    fn index(&self, reg: Reg) -> i64 {
+        self.regs[reg.index()].to_i64()
+    }
+
+    fn statement(&mut self, statement: &Stmt) -> Result<()> {
+        match statement {
+            Stmt::Let(dst, prim) => {
+                self.regs[dst.index()] = self.primitive(*dst, prim);
+                Ok(())
+            }
+            Stmt::Load { dst, buffer, index } => {
+                let (memory, range) = self.place(*buffer, *index)?;
+                let bytes = self.memory[memory].bytes().get(range).ok_or_else(outside)?;
+                self.regs[dst.index()] = Num::from_bytes(bytes, self.kernel.elem(*buffer));
+                Ok(())
+            }
+            Stmt::Store { buffer, index, value } => self.store(*buffer, *index, self.regs[value.index()]),
+            Stmt::Accumulate { op, buffer, index, value } => {
+                let elem = self.kernel.elem(*buffer);
+                let (memory, range) = self.place(*buffer, *index)?;
+                let old = Num::from_bytes(self.memory[memory].bytes().get(range).ok_or_else(outside)?, elem);
+                let new = scalar::binary(*op, elem, old, self.regs[value.index()]);
+                self.store(*buffer, *index, new)
+            }
+            Stmt::For(l) => self.for_loop(l),
+            Stmt::If(branch) => match self.regs[branch.condition.index()].to_bool() {
+                true => self.block(&branch.then),
+                false => self.block(&branch.otherwise),
+            },
+            Stmt::Shared(..) => Err(unsupported("shared memory")),
+            Stmt::Barrier => Err(unsupported("barriers")),
+            Stmt::Hw(..) => Err(unsupported("workgroups")),
+            Stmt::Call { symbol, .. } => Err(unsupported(&format!("runtime kernel {symbol}"))),
+        }
+    }
+
+    fn for_loop(&mut self, l: &For) -> Result<()> {
+        if let Order::Lanes(n) = l.order
+            && !l.carried.is_empty()
+        {
+            return Err(unsupported(&format!("reduction in {n} lanes")));
+        }
+        let (begin, end, step) = (self.index(l.begin), self.index(l.end), self.index(l.step));
+        if step <= 0 {
+            return Err(Diagnostic::runtime(format!("a loop with step {step}")));
+        }
+        for c in &l.carried {
+            self.regs[c.param.index()] = self.regs[c.init.index()];
+        }
+        let mut i = begin;
+        while i < end {
+            self.regs[l.iv.index()] = Num::I(i);
+            self.block(&l.body)?;
+            let next: Vec<Num> = l.carried.iter().map(|c| self.regs[c.next.index()]).collect();
+            for (c, value) in l.carried.iter().zip(next) {
+                self.regs[c.param.index()] = value;
+            }
+            i = match i.checked_add(step) {
+                Some(i) => i,
+                None => break,
+            };
+        }
+        for c in &l.carried {
+            self.regs[c.result.index()] = self.regs[c.param.index()];
+        }
+        Ok(())
+    }
+
+    /// Which memory, and which bytes of it, an element is.
+    fn place(&self, buffer: Reg, index: Reg) -> Result<(usize, std::ops::Range<usize>)> {
+        let (memory, offset) = self.args[buffer.index()].ok_or_else(|| unsupported("shared memory"))?;
+        let size = self.kernel.elem(buffer).size() as i64;
+        let at = (offset as i64).checked_add(self.index(index)).and_then(|i| i.checked_mul(size));
+        let start = at.and_then(|at| usize::try_from(at).ok()).ok_or_else(outside)?;
+        Ok((memory, start..start.saturating_add(size as usize)))
+    }
+
+    fn store(&mut self, buffer: Reg, index: Reg, value: Num) -> Result<()> {
+        let elem: Elem = self.kernel.elem(buffer);
+        let (memory, range) = self.place(buffer, index)?;
+        match &mut self.memory[memory] {
+            Memory::Write(bytes) => {
+                value.to_bytes(elem, bytes.get_mut(range).ok_or_else(outside)?);
+                Ok(())
+            }
+            Memory::Read(_) => Err(Diagnostic::internal("a kernel stores to memory given for reading")),
+        }
+    }
+
+    fn primitive(&self, dst: Reg, prim: &Prim) -> Num {
+        let at = |r: &Reg| self.regs[r.index()];
+        let elem = self.kernel.elem(dst);
+        match prim {
+            Prim::Const(c) => Num::of_scalar(*c, elem),
+            Prim::Unary(op, x) => scalar::unary(*op, elem, at(x)),
+            Prim::Binary(op, x, y) => scalar::binary(*op, elem, at(x), at(y)),
+            Prim::Fma(x, y, z) => scalar::fma(at(x), at(y), at(z)),
+            Prim::Compare(op, x, y) => Num::B(scalar::compare(*op, at(x), at(y))),
+            Prim::Select(c, x, y) => {
+                if at(c).to_bool() {
+                    at(x)
+                } else {
+                    at(y)
+                }
+            }
+            Prim::Convert(x) => scalar::convert(at(x), elem),
+            Prim::Bitcast(x) => scalar::bitcast(at(x), self.kernel.elem(*x), elem),
+        }
+    }
+}
+
+fn outside() -> Diagnostic {
+    Diagnostic::runtime("a kernel reaches outside of its memory")
+}

@@ -1,0 +1,132 @@
+//! Running a compiled kernel: arguments become slots, large work is shared among threads.
+
+#![allow(unsafe_code, reason = "calls machine code; the promises of `Launch` are what makes it sound")]
+
+use super::Shared;
+use super::orc::{Code, Slots};
+use crate::backends::{Arg, Executable, Launch, Memory, check_args};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::loops::{Elem, Kernel, Stmt, Ty};
+use half::{bf16, f16};
+use rayon::prelude::*;
+use smallvec::SmallVec;
+use std::sync::{Arc, OnceLock};
+
+/// Elements that one thread takes at least.
+const MIN_CHUNK: usize = 32 * 1024;
+/// Results of more bytes bypass the caches: about what a core's share of the last-level cache holds.
+const STREAM_BYTES: usize = 24 << 20;
+/// Alignment that streaming stores need, in bytes; chunks begin at multiples of as many elements.
+const STREAM_ALIGNMENT: usize = 64;
+
+/// A compiled kernel.
+pub(super) struct Compiled {
+    kernel: Kernel,
+    shared: Arc<Shared>,
+    plain: Code,
+    /// Compiled when first needed; None where the kernel has no such form.
+    streaming: OnceLock<Option<Code>>,
+}
+
+impl Compiled {
+    pub(super) fn new(kernel: Kernel, shared: Arc<Shared>) -> Result<Compiled> {
+        let plain = shared.compile(&kernel, false)?;
+        Ok(Compiled { kernel, shared, plain, streaming: OnceLock::new() })
+    }
+
+    fn streaming(&self) -> Option<&Code> {
+        let compile = || self.shared.compile(&self.kernel, true).ok();
+        self.streaming.get_or_init(compile).as_ref()
+    }
+
+    /// Whether stores can bypass the caches: one flat vector loop, results large and aligned.
+    fn wants_streaming(&self, slots: &[u64], extent: usize) -> bool {
+        let flat = self.kernel.body.iter().any(|s| match s {
+            Stmt::For(l) => l.mark.is_parallel() && l.mark.is_vector(),
+            _ => false,
+        });
+        let written = self.kernel.params.iter().enumerate().filter(|(_, p)| p.written);
+        let (mut bytes, mut aligned) = (0usize, true);
+        for (n, p) in written {
+            bytes = bytes.saturating_add(extent.saturating_mul(self.kernel.elem(p.reg).size()));
+            aligned &= slots[n] as usize % STREAM_ALIGNMENT == 0;
+        }
+        flat && aligned && bytes >= STREAM_BYTES
+    }
+}
+
+/// The bits of an argument in its slot.
+fn slot(elem: Elem, arg: Arg) -> u64 {
+    match (arg, elem) {
+        (Arg::Float(x), Elem::F32) => u64::from((x as f32).to_bits()),
+        (Arg::Float(x), Elem::F16) => u64::from(f16::from_f64(x).to_bits()),
+        (Arg::Float(x), Elem::BF16) => u64::from(bf16::from_f64(x).to_bits()),
+        (Arg::Float(x), _) => x.to_bits(),
+        (Arg::Int(x), _) => x as u64,
+        (Arg::Bool(x), _) => u64::from(x),
+        (Arg::Buffer(..), _) => 0,
+    }
+}
+
+impl Executable for Compiled {
+    fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
+        let mut bases: SmallVec<[(usize, usize, bool); 8]> = SmallVec::new();
+        for memory in &mut launch.memory {
+            bases.push(match memory {
+                Memory::Read(bytes) => (bytes.as_ptr() as usize, bytes.len(), false),
+                Memory::Write(bytes) => (bytes.as_mut_ptr() as usize, bytes.len(), true),
+            });
+        }
+        let mut slots: SmallVec<[u64; 24]> = SmallVec::new();
+        let mut extent = 1i64;
+        for (n, (param, arg)) in check_args(&self.kernel, &launch.args)?.into_iter().enumerate() {
+            slots.push(match (param.ty, arg) {
+                (Ty::Scalar(elem), arg) => slot(elem, arg),
+                (_, Arg::Buffer(memory, offset)) => {
+                    let size = self.kernel.elem(param.reg).size();
+                    let base = bases.get(memory).ok_or_else(|| Diagnostic::internal("no such memory"))?;
+                    let start = offset.saturating_mul(size);
+                    if start > base.1 || (param.written && !base.2) {
+                        return Err(Diagnostic::internal("a kernel argument outside of its memory"));
+                    }
+                    (base.0 + start) as u64
+                }
+                _ => return Err(Diagnostic::internal("a kernel argument of the wrong kind")),
+            });
+            if let (Some(e), Arg::Int(value)) = (self.kernel.extent, arg)
+                && e == n
+            {
+                extent = value;
+            }
+        }
+        let slots = Slots { slots: &slots };
+        let streams = self.wants_streaming(slots.slots, extent.max(0) as usize);
+        let code = if streams { self.streaming().unwrap_or(&self.plain) } else { &self.plain };
+        let chunk = chunk_size(extent, launch.grain, rayon::current_num_threads());
+        if chunk >= extent {
+            // SAFETY: arguments were checked against parameters; the caller of `run` vouches that every element
+            // lies within the memory, which the launch borrows for the whole call; nobody else writes to it.
+            unsafe { code.call(&slots, 0, extent) };
+            return Ok(());
+        }
+        let chunks = extent.unsigned_abs().div_ceil(chunk.unsigned_abs());
+        (0..chunks as i64).into_par_iter().for_each(|n| {
+            let begin = n * chunk;
+            // SAFETY: as above; iterations of a parallel loop write to disjoint elements.
+            unsafe { code.call(&slots, begin, extent.min(begin + chunk)) };
+        });
+        Ok(())
+    }
+}
+
+/// Iterations a thread takes at once: all of them unless there is enough for several threads.
+fn chunk_size(extent: i64, grain: usize, threads: usize) -> i64 {
+    let total = (extent.max(0) as usize).saturating_mul(grain.max(1));
+    if threads < 2 || total < 2 * MIN_CHUNK {
+        return extent.max(1);
+    }
+    let parts = (total / MIN_CHUNK).min(threads * 4).max(1);
+    let chunk = (extent as usize).div_ceil(parts);
+    let step = STREAM_ALIGNMENT;
+    (chunk.div_ceil(step) * step) as i64
+}

@@ -1,0 +1,574 @@
+//! From a kernel to an LLVM module.
+//!
+//! Loops marked vector are emitted as vector code directly, a fixed number of lanes at a time, with a tail
+//! that is masked where the machine has masks and scalar elsewhere. Within such a loop a value is uniform (the
+//! same in all lanes, computed once), affine (an index that grows by a step from lane to lane) or a vector,
+//! so that neighbouring loads become one vector load and broadcast operands one scalar.
+
+use super::ir::{Ir, Opcode, T, V, bug, lane_type, set_alignment, widen};
+use super::machine::{Kind, Machine};
+use super::scalar::Scalars;
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::loops::{Elem, For, Hw, Kernel, Mark, Prim, Reg, Stmt, Ty};
+use crate::dialects::scalar::Binary;
+use inkwell::AddressSpace;
+use inkwell::IntPredicate as I;
+use inkwell::attributes::AttributeLoc;
+use inkwell::context::Context;
+use inkwell::module::{Linkage, Module};
+use inkwell::values::{BasicValue, FunctionValue, IntValue, PointerValue};
+
+/// A register's value in the code under construction.
+#[derive(Clone, Copy)]
+enum Val<'c> {
+    /// One number for all lanes.
+    Uniform(V<'c>),
+    /// An index: this in the first lane, growing by the step.
+    Affine(IntValue<'c>, Step<'c>),
+    /// One number a lane.
+    Vector(V<'c>),
+    /// The address of a buffer.
+    Buffer(PointerValue<'c>),
+}
+
+#[derive(Clone, Copy)]
+enum Step<'c> {
+    One,
+    Value(IntValue<'c>),
+}
+
+/// How the code of a vector loop is being written.
+#[derive(Clone, Copy)]
+struct Lanes<'c> {
+    count: u32,
+    /// Which lanes are live, in a masked tail.
+    mask: Option<V<'c>>,
+}
+
+/// Emits a kernel as function `name` of a new module.
+pub(super) fn emit<'c>(ctx: &'c Context, kernel: &Kernel, machine: &Machine, name: &str) -> Result<Module<'c>> {
+    let module = ctx.create_module(name);
+    let ir = Ir { ctx: context_ref(&module), module, b: ctx.create_builder() };
+    let mut e = Emitter {
+        ir,
+        kernel,
+        machine,
+        regs: vec![None; kernel.types.len()],
+        function: None,
+        range: None,
+        lanes: Lanes { count: 1, mask: None },
+    };
+    e.function(name)?;
+    e.block(&kernel.body)?;
+    e.ir.b.build_return(None).map_err(bug)?;
+    let module = e.ir.module;
+    module.verify().map_err(|m| Diagnostic::internal(format!("LLVM's verifier: {m}")))?;
+    Ok(module)
+}
+
+fn context_ref<'c>(module: &Module<'c>) -> inkwell::context::ContextRef<'c> {
+    module.get_context()
+}
+
+struct Emitter<'c, 'k> {
+    ir: Ir<'c>,
+    kernel: &'k Kernel,
+    machine: &'k Machine,
+    regs: Vec<Option<Val<'c>>>,
+    function: Option<FunctionValue<'c>>,
+    /// First and last iteration of the parallel loop, and its step, for this call.
+    range: Option<[V<'c>; 3]>,
+    lanes: Lanes<'c>,
+}
+
+fn unsupported(what: &str) -> Diagnostic {
+    Diagnostic::unsupported(format!("the LLVM backend does not compile {what} yet"))
+}
+
+impl<'c> Emitter<'c, '_> {
+    // --- the function ---
+
+    /// Declares the function and binds its parameters.
+    fn function(&mut self, name: &str) -> Result<()> {
+        match self.machine.kind {
+            Kind::Cpu { .. } => self.cpu_function(name),
+            Kind::Ptx => self.gpu_function(name),
+        }
+    }
+
+    /// `void name(const uint64_t *args, int64_t begin, int64_t end)`: every argument in a slot of 8 bytes.
+    fn cpu_function(&mut self, name: &str) -> Result<()> {
+        let ir = &self.ir;
+        let ptr = ir.ctx.ptr_type(AddressSpace::default());
+        let i64 = ir.i64();
+        let ty = ir.ctx.void_type().fn_type(&[ptr.into(), i64.into(), i64.into()], false);
+        let function = ir.module.add_function(name, ty, None);
+        self.start(function)?;
+        let slots = param(function, 0)?.into_pointer_value();
+        self.range = Some([param(function, 1)?, param(function, 2)?, self.ir.i64().const_int(1, false).into()]);
+        for (n, p) in self.kernel.params.iter().enumerate() {
+            let index = self.ir.i64().const_int(n as u64, false).into();
+            let at = self.ir.element(slots, self.ir.i64().into(), index)?.into_pointer_value();
+            let ty = match p.ty {
+                Ty::Buffer(_) | Ty::Shared(_) => ptr.into(),
+                Ty::Scalar(elem) => self.memory_type(elem),
+            };
+            let loaded = self.ir.b.build_load(ty, at, "").map_err(bug)?;
+            self.regs[p.reg.index()] = Some(self.bind(p.ty, loaded)?);
+        }
+        Ok(())
+    }
+
+    /// One parameter of the kernel is one of the function; each thread strides through the iterations.
+    fn gpu_function(&mut self, name: &str) -> Result<()> {
+        let ir = &self.ir;
+        let global = ir.ctx.ptr_type(AddressSpace::from(1u16));
+        let params: Vec<_> = self
+            .kernel
+            .params
+            .iter()
+            .map(|p| match p.ty {
+                Ty::Buffer(_) | Ty::Shared(_) => global.into(),
+                Ty::Scalar(elem) => self.memory_type(elem).into(),
+            })
+            .collect();
+        let function = ir.module.add_function(name, ir.ctx.void_type().fn_type(&params, false), None);
+        // 71 is LLVM's number of the calling convention `ptx_kernel`.
+        function.set_call_conventions(71);
+        self.start(function)?;
+        for (n, p) in self.kernel.params.iter().enumerate() {
+            let given = param(function, n as u32)?;
+            self.regs[p.reg.index()] = Some(self.bind(p.ty, given)?);
+        }
+        let thread = self.special("tid")?;
+        let (group, size, count) = (self.special("ctaid")?, self.special("ntid")?, self.special("nctaid")?);
+        let first = self.ir.add(self.ir.mul(group, size)?, thread)?;
+        let step = self.ir.mul(size, count)?;
+        if let Some(extent) = self.kernel.extent {
+            let end = self.uniform(self.kernel.params[extent].reg)?;
+            self.range = Some([first, end, step]);
+        }
+        Ok(())
+    }
+
+    /// A special register of the GPU along x, as an index.
+    fn special(&self, name: &str) -> Result<V<'c>> {
+        let value = self.ir.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}.x"), &[], &[])?;
+        self.ir.cast(Opcode::ZExt, value, self.ir.i64().into())
+    }
+
+    fn start(&mut self, function: FunctionValue<'c>) -> Result<()> {
+        for (key, value) in self.machine.attributes() {
+            let attribute = self.ir.ctx.create_string_attribute(key, value);
+            function.add_attribute(AttributeLoc::Function, attribute);
+        }
+        let entry = self.ir.ctx.append_basic_block(function, "entry");
+        self.ir.b.position_at_end(entry);
+        function.set_linkage(Linkage::External);
+        self.function = Some(function);
+        Ok(())
+    }
+
+    fn bind(&self, ty: Ty, loaded: V<'c>) -> Result<Val<'c>> {
+        Ok(match ty {
+            Ty::Buffer(_) | Ty::Shared(_) => Val::Buffer(loaded.into_pointer_value()),
+            Ty::Scalar(elem) => Val::Uniform(self.from_memory(loaded, elem)?),
+        })
+    }
+
+    // --- types ---
+
+    /// The type of an element in a register.
+    fn lane(&self, elem: Elem) -> T<'c> {
+        match elem {
+            Elem::Bool => self.ir.i1(),
+            _ => self.memory_type(elem),
+        }
+    }
+
+    fn memory_type(&self, elem: Elem) -> T<'c> {
+        let ctx = &self.ir.ctx;
+        match elem {
+            Elem::Bool | Elem::U8 | Elem::I8 => ctx.i8_type().into(),
+            Elem::I16 => ctx.i16_type().into(),
+            Elem::I32 => ctx.i32_type().into(),
+            Elem::I64 => ctx.i64_type().into(),
+            Elem::F16 => ctx.f16_type().into(),
+            Elem::BF16 => ctx.bf16_type().into(),
+            Elem::F32 => ctx.f32_type().into(),
+            Elem::F64 => ctx.f64_type().into(),
+        }
+    }
+
+    fn from_memory(&self, x: V<'c>, elem: Elem) -> Result<V<'c>> {
+        if elem != Elem::Bool {
+            return Ok(x);
+        }
+        self.ir.icmp(I::NE, x, self.ir.iconst(x, lane_type(x.get_type()), 0))
+    }
+
+    fn to_memory(&self, x: V<'c>, elem: Elem) -> Result<V<'c>> {
+        if elem != Elem::Bool {
+            return Ok(x);
+        }
+        self.ir.cast(Opcode::ZExt, x, self.memory_type(elem))
+    }
+
+    // --- registers ---
+
+    fn val(&self, reg: Reg) -> Result<Val<'c>> {
+        self.regs[reg.index()].ok_or_else(|| Diagnostic::internal("a kernel register before its definition"))
+    }
+
+    fn uniform(&self, reg: Reg) -> Result<V<'c>> {
+        match self.val(reg)? {
+            Val::Uniform(v) => Ok(v),
+            _ => Err(Diagnostic::internal("a loop bound that differs between lanes")),
+        }
+    }
+
+    fn buffer(&self, reg: Reg) -> Result<PointerValue<'c>> {
+        match self.val(reg)? {
+            Val::Buffer(p) => Ok(p),
+            _ => Err(Diagnostic::internal("a number in place of a buffer")),
+        }
+    }
+
+    /// A value with one number a lane.
+    fn vector(&self, val: Val<'c>) -> Result<V<'c>> {
+        let count = self.lanes.count;
+        match val {
+            Val::Vector(v) => Ok(v),
+            Val::Uniform(v) => self.ir.splat(v, count),
+            Val::Affine(base, step) => {
+                let mut offsets = self.ir.iota(count);
+                if let Step::Value(step) = step {
+                    offsets = self.ir.mul(offsets, self.ir.splat(step.into(), count)?)?;
+                }
+                self.ir.add(self.ir.splat(base.into(), count)?, offsets)
+            }
+            Val::Buffer(_) => Err(Diagnostic::internal("a buffer in place of a number")),
+        }
+    }
+
+    // --- statements ---
+
+    fn block(&mut self, body: &[Stmt]) -> Result<()> {
+        body.iter().try_for_each(|s| self.statement(s))
+    }
+
+    fn statement(&mut self, statement: &Stmt) -> Result<()> {
+        match statement {
+            Stmt::Let(dst, prim) => {
+                let value = self.primitive(*dst, prim)?;
+                self.regs[dst.index()] = Some(value);
+                Ok(())
+            }
+            Stmt::Load { dst, buffer, index } => {
+                let value = self.load(*buffer, *index)?;
+                self.regs[dst.index()] = Some(value);
+                Ok(())
+            }
+            Stmt::Store { buffer, index, value } => self.store(*buffer, *index, *value),
+            Stmt::For(l) => self.for_loop(l),
+            Stmt::Hw(dst, hw) => {
+                let name = match hw {
+                    Hw::Thread => "tid",
+                    Hw::Group => "ctaid",
+                    Hw::GroupSize => "ntid",
+                    Hw::GroupCount => "nctaid",
+                };
+                if self.machine.kind != Kind::Ptx {
+                    return Err(unsupported("GPU registers for a CPU"));
+                }
+                self.regs[dst.index()] = Some(Val::Uniform(self.special(name)?));
+                Ok(())
+            }
+            Stmt::Accumulate { .. } => Err(unsupported("loop::accumulate")),
+            Stmt::If(_) => Err(unsupported("loop::if")),
+            Stmt::Shared(..) => Err(unsupported("loop::shared")),
+            Stmt::Barrier => Err(unsupported("loop::barrier")),
+            Stmt::Call { .. } => Err(unsupported("loop::call")),
+        }
+    }
+
+    fn primitive(&mut self, dst: Reg, prim: &Prim) -> Result<Val<'c>> {
+        let elem = self.kernel.elem(dst);
+        let scalars = Scalars { ir: &self.ir, machine: self.machine };
+        if let Prim::Const(c) = prim {
+            return Ok(Val::Uniform(scalars.constant(*c, elem, self.lane(elem))?));
+        }
+        let operands: Vec<Val<'c>> = prim.operands().into_iter().map(|r| self.val(r)).collect::<Result<_>>()?;
+        if let Some(affine) = self.affine(prim, &operands)? {
+            return Ok(affine);
+        }
+        let from = prim.operands().last().map_or(elem, |r| self.kernel.elem(*r));
+        let lane = self.lane(elem);
+        let all: Option<Vec<V<'c>>> = operands.iter().map(|v| match v {
+            Val::Uniform(v) => Some(*v),
+            _ => None,
+        }).collect();
+        if let Some(values) = all {
+            return Ok(Val::Uniform(scalars.primitive(prim, &values, from, elem, lane)?));
+        }
+        let values: Vec<V<'c>> = operands.into_iter().map(|v| self.vector(v)).collect::<Result<_>>()?;
+        Ok(Val::Vector(scalars.primitive(prim, &values, from, elem, lane)?))
+    }
+
+    /// Sums and products of an affine index with uniform numbers stay affine.
+    fn affine(&self, prim: &Prim, operands: &[Val<'c>]) -> Result<Option<Val<'c>>> {
+        let (op, base, step, other) = match (prim, operands) {
+            (Prim::Binary(op @ (Binary::Add | Binary::Mul), ..), [Val::Affine(b, s), Val::Uniform(o)])
+            | (Prim::Binary(op @ (Binary::Add | Binary::Mul), ..), [Val::Uniform(o), Val::Affine(b, s)]) => {
+                (*op, *b, *s, *o)
+            }
+            _ => return Ok(None),
+        };
+        if op == Binary::Add {
+            let base = self.ir.add(base.into(), other)?.into_int_value();
+            return Ok(Some(Val::Affine(base, step)));
+        }
+        let base = self.ir.mul(base.into(), other)?.into_int_value();
+        let step = match step {
+            Step::One => other,
+            Step::Value(step) => self.ir.mul(step.into(), other)?,
+        };
+        Ok(Some(Val::Affine(base, Step::Value(step.into_int_value()))))
+    }
+
+    fn load(&mut self, buffer: Reg, index: Reg) -> Result<Val<'c>> {
+        let elem = self.kernel.elem(buffer);
+        let (base, lane, count) = (self.buffer(buffer)?, self.memory_type(elem), self.lanes.count);
+        let loaded = match self.val(index)? {
+            Val::Uniform(i) => {
+                let at = self.ir.element(base, lane, i)?.into_pointer_value();
+                let value = self.ir.b.build_load(lane, at, "").map_err(bug)?;
+                self.mark_load(buffer, value, elem.size())?;
+                return Ok(Val::Uniform(self.from_memory(value, elem)?));
+            }
+            Val::Affine(i, Step::One) => {
+                let at = self.ir.element(base, lane, i.into())?;
+                let ty = widen(lane, count);
+                match self.lanes.mask {
+                    None => {
+                        let value = self.ir.b.build_load(ty, at.into_pointer_value(), "").map_err(bug)?;
+                        self.mark_load(buffer, value, elem.size())?;
+                        value
+                    }
+                    Some(mask) => {
+                        let zero = ty.const_zero();
+                        self.ir.intrinsic("llvm.masked.load", &[ty, at.get_type()], &[at, mask, zero])?
+                    }
+                }
+            }
+            index => {
+                let index = self.vector(index)?;
+                let at = self.ir.element(base, lane, index)?;
+                let ty = widen(lane, count);
+                let mask = self.full_or_tail_mask(count);
+                self.ir.intrinsic("llvm.masked.gather", &[ty, at.get_type()], &[at, mask, ty.const_zero()])?
+            }
+        };
+        Ok(Val::Vector(self.from_memory(loaded, elem)?))
+    }
+
+    fn full_or_tail_mask(&self, count: u32) -> V<'c> {
+        self.lanes.mask.unwrap_or_else(|| {
+            let live = vec![self.ir.ctx.bool_type().const_all_ones(); count as usize];
+            inkwell::types::VectorType::const_vector(&live).into()
+        })
+    }
+
+    /// Alignment of a plain load, and that nobody writes to what is only read.
+    fn mark_load(&self, buffer: Reg, value: V<'c>, alignment: usize) -> Result<()> {
+        set_alignment(value, alignment);
+        let written = self.kernel.params.iter().any(|p| p.reg == buffer && p.written);
+        if let (false, Some(load)) = (written, value.as_instruction_value()) {
+            let kind = self.ir.ctx.get_kind_id("invariant.load");
+            let node = self.ir.ctx.metadata_node(&[]);
+            load.set_metadata(node, kind).map_err(|_| Diagnostic::internal("load metadata"))?;
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, buffer: Reg, index: Reg, value: Reg) -> Result<()> {
+        let elem = self.kernel.elem(buffer);
+        let (base, lane, count) = (self.buffer(buffer)?, self.memory_type(elem), self.lanes.count);
+        let value = self.val(value)?;
+        match self.val(index)? {
+            Val::Uniform(i) if count == 1 => {
+                let Val::Uniform(value) = value else {
+                    return Err(Diagnostic::internal("a vector in scalar code"));
+                };
+                let at = self.ir.element(base, lane, i)?.into_pointer_value();
+                let store = self.ir.b.build_store(at, self.to_memory(value, elem)?).map_err(bug)?;
+                store.set_alignment(elem.size() as u32).map_err(|_| Diagnostic::internal("store alignment"))
+            }
+            Val::Affine(i, Step::One) => {
+                let value = self.to_memory(self.vector(value)?, elem)?;
+                let at = self.ir.element(base, lane, i.into())?;
+                match self.lanes.mask {
+                    None => self.vector_store(at.into_pointer_value(), value, elem),
+                    Some(mask) => {
+                        let types = [value.get_type(), at.get_type()];
+                        self.ir.intrinsic("llvm.masked.store", &types, &[value, at, mask]).map(|_| ())
+                    }
+                }
+            }
+            index => {
+                let value = self.to_memory(self.vector(value)?, elem)?;
+                let at = self.ir.element(base, lane, self.vector(index)?)?;
+                let mask = self.full_or_tail_mask(count);
+                let types = [value.get_type(), at.get_type()];
+                self.ir.intrinsic("llvm.masked.scatter", &types, &[value, at, mask]).map(|_| ())
+            }
+        }
+    }
+
+    fn vector_store(&self, at: PointerValue<'c>, value: V<'c>, elem: Elem) -> Result<()> {
+        let store = self.ir.b.build_store(at, value).map_err(bug)?;
+        // Streams begin at multiples of 64 bytes and of whole vectors.
+        let whole = elem.size() * self.lanes.count as usize;
+        let alignment = if self.machine.stream { whole.min(64) } else { elem.size() };
+        store.set_alignment(alignment as u32).map_err(|_| Diagnostic::internal("store alignment"))?;
+        if self.machine.stream {
+            let kind = self.ir.ctx.get_kind_id("nontemporal");
+            let one = self.ir.ctx.i32_type().const_int(1, false);
+            let node = self.ir.ctx.metadata_node(&[one.into()]);
+            store.set_metadata(node, kind).map_err(|_| Diagnostic::internal("store metadata"))?;
+        }
+        Ok(())
+    }
+
+    // --- loops ---
+
+    fn for_loop(&mut self, l: &For) -> Result<()> {
+        if matches!(l.mark, Mark::Groups | Mark::Threads) {
+            return Err(unsupported("loops over workgroups"));
+        }
+        if self.lanes.count != 1 {
+            return Err(Diagnostic::internal("a loop within a vector loop"));
+        }
+        let [begin, end, step] = match (l.mark.is_parallel(), self.range) {
+            (true, Some(range)) => range,
+            _ => [self.uniform(l.begin)?, self.uniform(l.end)?, self.uniform(l.step)?],
+        };
+        let count = self.machine.lanes(self.kernel, l);
+        let count = if l.mark.is_vector() && is_vectorizable(l) { count } else { 1 };
+        if count == 1 {
+            return self.serial_loop(l, begin, end, step);
+        }
+        let first_of_tail = self.vector_loop(l, begin, end, count)?;
+        if self.machine.masks() {
+            self.masked_tail(l, first_of_tail, end, count)
+        } else {
+            self.serial_loop(l, first_of_tail, end, step)
+        }
+    }
+
+    fn new_block(&self, name: &str) -> Result<inkwell::basic_block::BasicBlock<'c>> {
+        let function = self.function.ok_or_else(|| Diagnostic::internal("code outside of a function"))?;
+        Ok(self.ir.ctx.append_basic_block(function, name))
+    }
+
+    fn here(&self) -> Result<inkwell::basic_block::BasicBlock<'c>> {
+        self.ir.b.get_insert_block().ok_or_else(|| Diagnostic::internal("code outside of a block"))
+    }
+
+    /// One iteration at a time, with carried values.
+    fn serial_loop(&mut self, l: &For, begin: V<'c>, end: V<'c>, step: V<'c>) -> Result<()> {
+        if !l.carried.is_empty() && l.order != crate::dialects::loops::Order::Sequential {
+            return Err(unsupported("reductions in lanes"));
+        }
+        let (body, done) = (self.new_block("loop")?, self.new_block("done")?);
+        let before = self.here()?;
+        let enters = self.ir.icmp(I::SLT, begin, end)?.into_int_value();
+        self.ir.b.build_conditional_branch(enters, body, done).map_err(bug)?;
+        self.ir.b.position_at_end(body);
+        let iv = self.ir.b.build_phi(self.ir.i64(), "i").map_err(bug)?;
+        iv.add_incoming(&[(&begin, before)]);
+        self.regs[l.iv.index()] = Some(Val::Uniform(iv.as_basic_value()));
+        let mut phis = Vec::new();
+        let mut inits = Vec::new();
+        for c in &l.carried {
+            let init = self.uniform(c.init)?;
+            let phi = self.ir.b.build_phi(init.get_type(), "carried").map_err(bug)?;
+            phi.add_incoming(&[(&init, before)]);
+            self.regs[c.param.index()] = Some(Val::Uniform(phi.as_basic_value()));
+            phis.push(phi);
+            inits.push(init);
+        }
+        self.block(&l.body)?;
+        let latch = self.here()?;
+        let next = self.ir.add(iv.as_basic_value(), step)?;
+        iv.add_incoming(&[(&next, latch)]);
+        let mut finals = Vec::new();
+        for (c, phi) in l.carried.iter().zip(&phis) {
+            let value = self.uniform(c.next)?;
+            phi.add_incoming(&[(&value, latch)]);
+            finals.push(value);
+        }
+        let again = self.ir.icmp(I::SLT, next, end)?.into_int_value();
+        self.ir.b.build_conditional_branch(again, body, done).map_err(bug)?;
+        self.ir.b.position_at_end(done);
+        for ((c, init), last) in l.carried.iter().zip(inits).zip(finals) {
+            let phi = self.ir.b.build_phi(init.get_type(), "result").map_err(bug)?;
+            phi.add_incoming(&[(&init, before), (&last, latch)]);
+            self.regs[c.result.index()] = Some(Val::Uniform(phi.as_basic_value()));
+        }
+        Ok(())
+    }
+
+    /// Whole vectors as long as they fit; returns the first iteration that is left.
+    fn vector_loop(&mut self, l: &For, begin: V<'c>, end: V<'c>, count: u32) -> Result<V<'c>> {
+        let (body, done) = (self.new_block("vector")?, self.new_block("vector.done")?);
+        let before = self.here()?;
+        let width: V<'c> = self.ir.i64().const_int(count.into(), false).into();
+        let last = self.ir.sub(end, width)?;
+        let enters = self.ir.icmp(I::SLE, begin, last)?.into_int_value();
+        self.ir.b.build_conditional_branch(enters, body, done).map_err(bug)?;
+        self.ir.b.position_at_end(body);
+        let iv = self.ir.b.build_phi(self.ir.i64(), "i").map_err(bug)?;
+        iv.add_incoming(&[(&begin, before)]);
+        self.regs[l.iv.index()] = Some(Val::Affine(iv.as_basic_value().into_int_value(), Step::One));
+        self.lanes = Lanes { count, mask: None };
+        self.block(&l.body)?;
+        self.lanes = Lanes { count: 1, mask: None };
+        let latch = self.here()?;
+        let next = self.ir.add(iv.as_basic_value(), width)?;
+        iv.add_incoming(&[(&next, latch)]);
+        let again = self.ir.icmp(I::SLE, next, last)?.into_int_value();
+        self.ir.b.build_conditional_branch(again, body, done).map_err(bug)?;
+        self.ir.b.position_at_end(done);
+        let rest = self.ir.b.build_phi(self.ir.i64(), "rest").map_err(bug)?;
+        rest.add_incoming(&[(&begin, before), (&next, latch)]);
+        Ok(rest.as_basic_value())
+    }
+
+    /// What is left, fewer than `count`, with the other lanes masked out.
+    fn masked_tail(&mut self, l: &For, begin: V<'c>, end: V<'c>, count: u32) -> Result<()> {
+        let (body, done) = (self.new_block("tail")?, self.new_block("tail.done")?);
+        let enters = self.ir.icmp(I::SLT, begin, end)?.into_int_value();
+        self.ir.b.build_conditional_branch(enters, body, done).map_err(bug)?;
+        self.ir.b.position_at_end(body);
+        let left = self.ir.splat(self.ir.sub(end, begin)?, count)?;
+        let mask = self.ir.icmp(I::SLT, self.ir.iota(count), left)?;
+        self.regs[l.iv.index()] = Some(Val::Affine(begin.into_int_value(), Step::One));
+        self.lanes = Lanes { count, mask: Some(mask) };
+        self.block(&l.body)?;
+        self.lanes = Lanes { count: 1, mask: None };
+        self.ir.b.build_unconditional_branch(done).map_err(bug)?;
+        self.ir.b.position_at_end(done);
+        Ok(())
+    }
+}
+
+fn param<'c>(function: FunctionValue<'c>, n: u32) -> Result<V<'c>> {
+    function.get_nth_param(n).ok_or_else(|| Diagnostic::internal("a function without its parameter"))
+}
+
+/// Whether a loop's body can run several iterations in lanes.
+fn is_vectorizable(l: &For) -> bool {
+    l.carried.is_empty()
+        && l.body.iter().all(|s| matches!(s, Stmt::Let(..) | Stmt::Load { .. } | Stmt::Store { .. }))
+}

@@ -1,0 +1,144 @@
+//! LLVM: kernels to machine code of this computer, and to PTX.
+//!
+//! [`emit`] writes the module, a short list of passes cleans it, LLVM's code generator makes an object and
+//! [`orc`] links it into memory. Kernels are kept by their structure, so that equal kernels are compiled once.
+
+mod call;
+mod emit;
+mod ir;
+mod machine;
+mod math;
+mod orc;
+mod scalar;
+
+use super::{Backend, Executable};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::loops::Kernel;
+use crate::lowering::Target;
+use call::Compiled;
+use inkwell::context::Context;
+use inkwell::module::Module;
+use inkwell::passes::PassBuilderOptions;
+use inkwell::targets::FileType;
+use machine::Machine;
+use orc::{Code, Jit};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Cleaning before code generation. The emitter writes vector code itself, so that no loop pass is needed;
+/// measured against `default<O3>` it gives the same code in a fraction of the time.
+const PASSES: &str = "function(early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),simplifycfg,early-cse)";
+
+/// Compiled kernels that are kept.
+const CACHE: usize = 256;
+
+/// The LLVM backend for this computer.
+pub struct Llvm {
+    shared: Arc<Shared>,
+    /// Kernels by structure; the oldest goes first.
+    cache: Mutex<Vec<(Kernel, Arc<Compiled>)>>,
+}
+
+/// What compiled kernels keep using.
+pub(super) struct Shared {
+    machine: Machine,
+    jit: Arc<Jit>,
+    next: AtomicU64,
+}
+
+impl Llvm {
+    /// For this computer.
+    pub fn host() -> Result<Llvm> {
+        let shared = Shared { machine: Machine::host(), jit: Jit::new()?, next: AtomicU64::new(0) };
+        Ok(Llvm { shared: Arc::new(shared), cache: Mutex::default() })
+    }
+}
+
+impl Backend for Llvm {
+    fn name(&self) -> &'static str {
+        "llvm"
+    }
+
+    fn target(&self) -> Target {
+        Target::Cpu
+    }
+
+    fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Executable>> {
+        let known = self.cache.lock().iter().find(|(k, _)| k == kernel).map(|(_, c)| Arc::clone(c));
+        if let Some(compiled) = known {
+            return Ok(compiled);
+        }
+        let compiled = Arc::new(Compiled::new(kernel.clone(), Arc::clone(&self.shared))?);
+        let mut cache = self.cache.lock();
+        if cache.len() >= CACHE {
+            cache.remove(0);
+        }
+        cache.push((kernel.clone(), Arc::clone(&compiled)));
+        Ok(compiled)
+    }
+}
+
+impl Shared {
+    /// Compiles and links a kernel, with stores that bypass the caches if `stream`.
+    fn compile(&self, kernel: &Kernel, stream: bool) -> Result<Code> {
+        let machine = if stream { self.machine.streaming() } else { self.machine.clone() };
+        let symbol = format!("kernel{}", self.next.fetch_add(1, Ordering::Relaxed));
+        let object = generate(kernel, &machine, &symbol, FileType::Object)?;
+        self.jit.link(&object, &symbol)
+    }
+}
+
+/// The kernel as LLVM IR for this computer, after cleaning.
+pub fn llvm_ir(kernel: &Kernel, name: &str) -> Result<String> {
+    let machine = Machine::host();
+    let context = Context::create();
+    let module = module(&context, kernel, &machine, name)?;
+    Ok(module.print_to_string().to_string())
+}
+
+/// The kernel as assembly of this computer.
+pub fn assembly(kernel: &Kernel, name: &str) -> Result<String> {
+    text(generate(kernel, &Machine::host(), name, FileType::Assembly)?)
+}
+
+/// The kernel as PTX for an architecture such as `sm_90`. Lower it for [`Target::Gpu`].
+pub fn ptx(kernel: &Kernel, name: &str, arch: &str) -> Result<String> {
+    let known = arch.strip_prefix("sm_").is_some_and(|n| n.chars().next().is_some_and(|c| c.is_ascii_digit()));
+    if !known {
+        return Err(Diagnostic::unsupported(format!("GPU architecture {arch}")).hint("name one like sm_90"));
+    }
+    text(generate(kernel, &Machine::ptx(arch), name, FileType::Assembly)?)
+}
+
+fn text(bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|_| Diagnostic::internal("assembly that is not text"))
+}
+
+/// Emits and cleans a module.
+fn module<'c>(context: &'c Context, kernel: &Kernel, machine: &Machine, name: &str) -> Result<Module<'c>> {
+    let target = machine.target_machine()?;
+    let module = emit::emit(context, kernel, machine, name)?;
+    module.set_triple(&target.get_triple());
+    module.set_data_layout(&target.get_target_data().get_data_layout());
+    let passes = std::env::var("FLAMBEAU_LLVM_PASSES").unwrap_or_else(|_| PASSES.to_string());
+    module
+        .run_passes(&passes, &target, PassBuilderOptions::create())
+        .map_err(|m| Diagnostic::internal(format!("LLVM passes: {m}")))?;
+    Ok(module)
+}
+
+fn generate(kernel: &Kernel, machine: &Machine, name: &str, what: FileType) -> Result<Vec<u8>> {
+    let context = Context::create();
+    let module = module(&context, kernel, machine, name)?;
+    let buffer = machine
+        .target_machine()?
+        .write_to_memory_buffer(&module, what)
+        .map_err(|m| Diagnostic::internal(format!("LLVM code generation: {m}")))?;
+    let mut bytes = buffer.as_slice().to_vec();
+    // LLVM ends a buffer with a zero byte that is not part of the text.
+    if matches!(what, FileType::Assembly) && bytes.last() == Some(&0) {
+        bytes.pop();
+    }
+    Ok(bytes)
+}

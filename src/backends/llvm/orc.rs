@@ -1,0 +1,148 @@
+//! Machine code in memory: a safe face on LLVM's ORC JIT. All unsafe code of the CPU path stands here.
+//!
+//! Code is compiled to an object outside of ORC and only linked here, so that no LLVM context crosses
+//! threads. Each kernel has its own resource tracker: dropping [`Code`] frees its memory.
+
+#![allow(unsafe_code, reason = "ORC has a C interface, and machine code is called through a raw address")]
+
+use crate::diag::{Diagnostic, Result};
+use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
+use inkwell::llvm_sys::orc2::lljit::{
+    LLVMOrcCreateLLJIT, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFileWithRT, LLVMOrcLLJITGetGlobalPrefix,
+    LLVMOrcLLJITGetMainJITDylib, LLVMOrcLLJITLookup, LLVMOrcLLJITRef,
+};
+use inkwell::llvm_sys::orc2::{
+    LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess, LLVMOrcDefinitionGeneratorRef,
+    LLVMOrcJITDylibAddGenerator, LLVMOrcJITDylibCreateResourceTracker, LLVMOrcReleaseResourceTracker,
+    LLVMOrcResourceTrackerRef, LLVMOrcResourceTrackerRemove,
+};
+use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
+use std::ffi::{CStr, CString};
+use std::ptr;
+use std::sync::Arc;
+
+/// The signature of every kernel: arguments in slots of 8 bytes, first and last iteration of the parallel loop.
+type Entry = unsafe extern "C" fn(*const u64, i64, i64);
+
+/// A JIT: memory for code, and names of functions that code may call.
+pub(super) struct Jit {
+    raw: LLVMOrcLLJITRef,
+}
+
+// SAFETY: LLJIT and its execution session are documented as thread-safe; all calls go through them.
+unsafe impl Send for Jit {}
+// SAFETY: as above.
+unsafe impl Sync for Jit {}
+
+/// Turns an LLVM error into ours and frees it.
+fn check(error: LLVMErrorRef, what: &str) -> Result<()> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the error is not null and is consumed exactly once here; the message is freed after copying.
+    let message = unsafe {
+        let raw = LLVMGetErrorMessage(error);
+        let text = CStr::from_ptr(raw).to_string_lossy().into_owned();
+        LLVMDisposeErrorMessage(raw);
+        text
+    };
+    Err(Diagnostic::internal(format!("{what}: {message}")))
+}
+
+impl Jit {
+    /// A JIT for this process. Code may call functions of the process's libraries (the C library's math).
+    pub(super) fn new() -> Result<Arc<Jit>> {
+        let mut raw: LLVMOrcLLJITRef = ptr::null_mut();
+        // SAFETY: a null builder means the defaults; `raw` is only used when no error came.
+        check(unsafe { LLVMOrcCreateLLJIT(&mut raw, ptr::null_mut()) }, "cannot start LLVM's JIT")?;
+        let jit = Jit { raw };
+        let mut generator: LLVMOrcDefinitionGeneratorRef = ptr::null_mut();
+        // SAFETY: the JIT is alive; the generator is handed over to its dylib at once.
+        unsafe {
+            let prefix = LLVMOrcLLJITGetGlobalPrefix(jit.raw);
+            let error = LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
+                &mut generator,
+                prefix,
+                None,
+                ptr::null_mut(),
+            );
+            check(error, "cannot search the process for functions")?;
+            LLVMOrcJITDylibAddGenerator(LLVMOrcLLJITGetMainJITDylib(jit.raw), generator);
+        }
+        Ok(Arc::new(jit))
+    }
+
+    /// Links an object and finds the function `symbol` in it. Symbols must differ between objects.
+    pub(super) fn link(self: &Arc<Jit>, object: &[u8], symbol: &str) -> Result<Code> {
+        let name = CString::new(symbol).map_err(|_| Diagnostic::internal("a symbol with a zero byte"))?;
+        // SAFETY: the buffer copies `object`, whose pointer and length belong together, and is consumed by the
+        // call that adds it; the tracker belongs to this JIT, which `Code` keeps alive.
+        unsafe {
+            let buffer =
+                LLVMCreateMemoryBufferWithMemoryRangeCopy(object.as_ptr().cast(), object.len(), name.as_ptr());
+            let tracker = LLVMOrcJITDylibCreateResourceTracker(LLVMOrcLLJITGetMainJITDylib(self.raw));
+            let mut code = Code { jit: Arc::clone(self), tracker, entry: never };
+            check(LLVMOrcLLJITAddObjectFileWithRT(self.raw, tracker, buffer), "cannot load machine code")?;
+            let mut address = 0;
+            check(LLVMOrcLLJITLookup(self.raw, &mut address, name.as_ptr()), "cannot link machine code")?;
+            if address == 0 {
+                return Err(Diagnostic::internal(format!("machine code without its function {symbol}")));
+            }
+            // The one place where an address becomes a function: emitted with exactly this signature.
+            code.entry = std::mem::transmute::<usize, Entry>(address as usize);
+            Ok(code)
+        }
+    }
+}
+
+impl Drop for Jit {
+    fn drop(&mut self) {
+        // SAFETY: every `Code` holds an `Arc` of the JIT, so none of its code is left.
+        let error = unsafe { LLVMOrcDisposeLLJIT(self.raw) };
+        // Nobody is left to hear of it.
+        let _ = check(error, "cannot stop LLVM's JIT");
+    }
+}
+
+/// Stands in an entry until it is linked.
+unsafe extern "C" fn never(_: *const u64, _: i64, _: i64) {}
+
+/// A linked kernel.
+pub(super) struct Code {
+    jit: Arc<Jit>,
+    tracker: LLVMOrcResourceTrackerRef,
+    entry: Entry,
+}
+
+// SAFETY: the code is immutable once linked, and the tracker is used only in `drop`.
+unsafe impl Send for Code {}
+// SAFETY: as above.
+unsafe impl Sync for Code {}
+
+/// Arguments of a call, each in 8 bytes. Addresses in it stay valid as long as `'a`.
+pub(super) struct Slots<'a> {
+    pub(super) slots: &'a [u64],
+}
+
+impl Code {
+    /// Runs iterations `begin..end` of the kernel.
+    ///
+    /// # Safety
+    /// `slots` must hold what the kernel's parameters demand; buffers must hold every element that these
+    /// iterations touch, written ones must not be read or written by anybody else meanwhile.
+    pub(super) unsafe fn call(&self, slots: &Slots<'_>, begin: i64, end: i64) {
+        // SAFETY: the caller's promise; the tracker keeps the code alive.
+        unsafe { (self.entry)(slots.slots.as_ptr(), begin, end) }
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        // SAFETY: the tracker was made by this JIT, which is alive, and nothing runs the code any more.
+        let error = unsafe { LLVMOrcResourceTrackerRemove(self.tracker) };
+        let _ = check(error, "cannot free machine code");
+        // SAFETY: released once.
+        unsafe { LLVMOrcReleaseResourceTracker(self.tracker) };
+        debug_assert!(!self.jit.raw.is_null());
+    }
+}

@@ -1,0 +1,438 @@
+//! Activation functions of neural networks.
+
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::scalar::{Program, Sv};
+use crate::dialects::{
+    Args, Effects, Fact, OpDef, Outputs, Promote, Tolerance, composite, elementwise, one, opaque,
+};
+use crate::tensor::{DType, Scalar, Tensor};
+use crate::value::Value;
+use smallvec::smallvec;
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    elementwise("aten::relu(Tensor self) -> Tensor", Promote::Common)
+        .scalar(relu)
+        .accepts("if", "Boolean inputs not supported for relu")
+        .grad("self: torch.where(result > 0, grad, 0)")
+        .facts(&[Fact::Idempotent])
+        .inplace()
+        .out("out"),
+    elementwise("aten::relu6(Tensor self) -> Tensor", Promote::Common)
+        .scalar(relu6)
+        .accepts("if", "Bool inputs not supported for hardtanh")
+        .grad("self: torch.where((self > 0) & (self < 6), grad, 0)")
+        .facts(&[Fact::Idempotent])
+        .inplace(),
+    elementwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", Promote::First)
+        .scalar(hardtanh)
+        .accepts("if", "Bool inputs not supported for hardtanh")
+        .grad("self: torch.where((self > min_val) & (self < max_val), grad, 0)")
+        .facts(&[Fact::Idempotent])
+        .inplace()
+        .out("out"),
+    elementwise(
+        "aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+        Promote::First,
+    )
+        .scalar(elu)
+        .accepts("f", "elu_cpu")
+        .tolerance(Tolerance::Rounding)
+        .inplace()
+        .out("out"),
+    elementwise("aten::selu(Tensor self) -> Tensor", Promote::First)
+        .scalar(selu)
+        .accepts("f", "elu_cpu")
+        .tolerance(Tolerance::Rounding)
+        .inplace(),
+    elementwise("aten::celu(Tensor self, Scalar alpha=1.) -> Tensor", Promote::First)
+        .scalar(celu)
+        .accepts("f", "elu_cpu")
+        .check(check_celu)
+        .tolerance(Tolerance::Rounding)
+        .inplace()
+        .out("out"),
+    elementwise("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", Promote::First)
+        .scalar(gelu)
+        .accepts("f", "GeluKernelImpl")
+        .check(check_gelu)
+        .tolerance(Tolerance::Rounding)
+        .inplace()
+        .out("out"),
+    elementwise("aten::silu(Tensor self) -> Tensor", Promote::First)
+        .scalar(silu)
+        .accepts("fc", "silu_cpu")
+        .grad("self: grad * (torch.sigmoid(self) * (1 + self * (1 - torch.sigmoid(self)))).conj()")
+        .tolerance(Tolerance::Rounding)
+        .inplace()
+        .out("out"),
+    elementwise("aten::mish(Tensor self) -> Tensor", Promote::First)
+        .scalar(mish)
+        .accepts("f", "mish_cpu")
+        .tolerance(Tolerance::Rounding)
+        .inplace()
+        .out("out"),
+    elementwise("aten::hardsigmoid(Tensor self) -> Tensor", Promote::First)
+        .scalar(hardsigmoid)
+        .accepts("f", "hardsigmoid_cpu")
+        .grad("self: torch.where((self > -3) & (self < 3), grad / 6, 0)")
+        .inplace()
+        .out("out"),
+    elementwise("aten::hardswish(Tensor self) -> Tensor", Promote::First)
+        .scalar(hardswish)
+        .accepts("f", "hardswish_cpu")
+        .grad("self: torch.where(self <= -3, 0, torch.where(self < 3, grad * (self / 3 + 0.5), grad))")
+        .inplace()
+        .out("out"),
+    elementwise("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", Promote::First)
+        .scalar(hardshrink)
+        .accepts("f", "hardshrink_cpu")
+        .grad("self: torch.where((self >= -lambd) & (self <= lambd), 0, grad)")
+        .out("out"),
+    elementwise("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", Promote::First)
+        .scalar(softshrink)
+        .accepts("f", "softshrink_check")
+        .check(check_softshrink)
+        .grad("self: torch.where((self >= -lambd) & (self <= lambd), 0, grad)")
+        .out("out"),
+    elementwise("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", Promote::First)
+        .scalar(|p, x| leaky(p, x[0], x[1]))
+        .accepts("f", "leaky_relu_cpu")
+        .grad("self: torch.where(self > 0, grad, grad * negative_slope)")
+        .inplace()
+        .out("out"),
+    elementwise("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", Promote::First)
+        .scalar(threshold)
+        .accepts("if", "threshold_cpu")
+        .grad("self: torch.where(self > threshold, grad, 0)")
+        .inplace()
+        .out("out"),
+    elementwise("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", Promote::First)
+        .scalar(|p, x| leaky(p, x[0], x[1]))
+        .accepts("f", "prelu_cpu")
+        .check(check_prelu_kernel)
+        .grad("self: torch.where(self > 0, grad, grad * weight)\nweight: torch.where(self > 0, 0, grad * self)"),
+    elementwise(
+        "aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor",
+        Promote::First,
+    )
+        .scalar(rrelu)
+        .accepts("f", "leaky_relu_cpu")
+        .check(check_rrelu)
+        .inplace(),
+    elementwise("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", Promote::First)
+        .scalar(softplus)
+        .accepts("f", "softplus_cpu")
+        .grad("self: torch.where(self * beta > threshold, grad, grad * torch.sigmoid(self * beta))")
+        .tolerance(Tolerance::Rounding)
+        .out("out"),
+    elementwise("aten::log_sigmoid(Tensor self) -> Tensor", Promote::First)
+        .scalar(log_sigmoid)
+        .accepts("f", "log_sigmoid_cpu")
+        .grad("self: grad * torch.sigmoid(-self)")
+        .tolerance(Tolerance::Rounding)
+        .out("out"),
+    composite(
+        "aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
+        "def log_sigmoid_forward(self: Tensor) -> Tuple[Tensor, Tensor]:
+    return torch.log_sigmoid(self), torch.exp(-torch.abs(self))
+",
+    ),
+    composite(
+        "aten::prelu(Tensor self, Tensor weight) -> Tensor",
+        "def prelu(self: Tensor, weight: Tensor) -> Tensor:
+    if self.dtype != weight.dtype:
+        raise RuntimeError('prelu: Type promoting not supported.')
+    if weight.numel() != 1:
+        if self.dim() == 0:
+            raise RuntimeError('Not allow zero-dim input tensor.')
+        channels = 1
+        if self.dim() > 1:
+            channels = self.size(1)
+        if channels != weight.numel():
+            raise RuntimeError('Mismatch of parameter numbers and input channel size. Found parameter numbers = ' + str(weight.numel()) + ' and channel size = ' + str(channels) + '.')
+    if weight.dim() > 1:
+        raise RuntimeError('prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ' + str(weight.dim()))
+    if self.dim() == weight.dim():
+        return torch._prelu_kernel(self, weight)
+    shape = [1] * self.dim()
+    if self.dim() > 1:
+        shape[1] = weight.numel()
+    return torch._prelu_kernel(self, weight.reshape(shape))
+",
+    ),
+    composite(
+        "aten::glu(Tensor self, int dim=-1) -> Tensor",
+        "def glu(self: Tensor, dim: int) -> Tensor:
+    if self.dim() == 0:
+        raise RuntimeError('glu does not support scalars because halving size must be even')
+    wrapped = dim
+    if dim < 0:
+        wrapped = dim + self.dim()
+    size = self.size(dim)
+    if size % 2 != 0:
+        raise RuntimeError('Halving dimension must be even, but dimension ' + str(wrapped) + ' is size ' + str(size))
+    return self.narrow(dim, 0, size // 2) * torch.sigmoid(self.narrow(dim, size // 2, size // 2))
+",
+    )
+    .out("out"),
+    opaque("aten::dropout(Tensor input, float p, bool train) -> Tensor", dropout).effects(Effects::RANDOM),
+    opaque("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
+    opaque("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", dropout).effects(Effects::RANDOM),
+    opaque("aten::feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
+    opaque("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).effects(Effects::RANDOM),
+    opaque("aten::alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
+    opaque("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).effects(Effects::RANDOM),
+    opaque("aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
+    opaque("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", native_dropout)
+        .effects(Effects::RANDOM),
+];
+
+fn relu(p: &mut Program, x: &[Sv]) -> Sv {
+    let zero = p.constant_like(x[0], 0.0);
+    p.max(x[0], zero)
+}
+
+fn relu6(p: &mut Program, x: &[Sv]) -> Sv {
+    let (low, high) = (p.constant_like(x[0], 0.0), p.constant_like(x[0], 6.0));
+    hardtanh(p, &[x[0], low, high])
+}
+
+fn hardtanh(p: &mut Program, x: &[Sv]) -> Sv {
+    let raised = p.max(x[0], x[1]);
+    p.min(raised, x[2])
+}
+
+/// x * scale above 0, otherwise alpha * scale * (e^(x * input_scale) - 1)
+fn elu(p: &mut Program, x: &[Sv]) -> Sv {
+    let &[x, alpha, scale, input_scale] = x else { return x[0] };
+    // A scale of 1 may be left out.
+    let times = |p: &mut Program, x: Sv, scale: Sv| if scale.is_present() { p.mul(x, scale) } else { x };
+    let input = times(p, x, input_scale);
+    let curve = p.expm1(input);
+    let factor = if alpha.is_present() { times(p, alpha, scale) } else { scale };
+    let below = times(p, curve, factor);
+    let above = times(p, x, scale);
+    let zero = p.constant_like(x, 0.0);
+    let negative = p.le(x, zero);
+    p.select(negative, below, above)
+}
+
+fn selu(p: &mut Program, x: &[Sv]) -> Sv {
+    let alpha = p.constant_like(x[0], 1.673_263_242_354_377_2);
+    let scale = p.constant_like(x[0], 1.050_700_987_355_480_5);
+    elu(p, &[x[0], alpha, scale, Sv::ABSENT])
+}
+
+fn celu(p: &mut Program, x: &[Sv]) -> Sv {
+    if !x[1].is_present() {
+        return elu(p, &[x[0], Sv::ABSENT, Sv::ABSENT, Sv::ABSENT]);
+    }
+    let one = p.constant_like(x[0], 1.0);
+    let inverse = p.div(one, x[1]);
+    elu(p, &[x[0], x[1], Sv::ABSENT, inverse])
+}
+
+fn gelu(p: &mut Program, x: &[Sv]) -> Sv {
+    let x = x[0];
+    let (half, one) = (p.constant_like(x, 0.5), p.constant_like(x, 1.0));
+    if p.str_arg(0) == "tanh" {
+        let beta = p.constant_like(x, SQRT_2 * FRAC_2_SQRT_PI * 0.5);
+        let kappa = p.constant_like(x, 0.044715);
+        let square = p.mul(x, x);
+        let cube = p.mul(square, x);
+        let bent = p.mul(kappa, cube);
+        let sum = p.add(x, bent);
+        let inner = p.mul(beta, sum);
+        let tanh = p.tanh(inner);
+        let gate = p.add(one, tanh);
+        let left = p.mul(half, x);
+        return p.mul(left, gate);
+    }
+    let scale = p.constant_like(x, FRAC_1_SQRT_2);
+    let scaled = p.mul(x, scale);
+    let erf = p.erf(scaled);
+    let gate = p.add(one, erf);
+    let left = p.mul(x, half);
+    p.mul(left, gate)
+}
+
+/// x / (1 + e^-x)
+fn silu(p: &mut Program, x: &[Sv]) -> Sv {
+    let one = p.constant_like(x[0], 1.0);
+    let negative = p.neg(x[0]);
+    let exp = p.exp(negative);
+    let sum = p.add(one, exp);
+    p.div(x[0], sum)
+}
+
+fn mish(p: &mut Program, x: &[Sv]) -> Sv {
+    let exp = p.exp(x[0]);
+    let soft = p.log1p(exp);
+    let tanh = p.tanh(soft);
+    p.mul(x[0], tanh)
+}
+
+/// min(max(x + 3, 0), 6)
+fn ramp(p: &mut Program, x: Sv) -> Sv {
+    let three = p.constant_like(x, 3.0);
+    let moved = p.add(x, three);
+    relu6(p, &[moved])
+}
+
+fn hardsigmoid(p: &mut Program, x: &[Sv]) -> Sv {
+    let ramp = ramp(p, x[0]);
+    let six = p.constant_like(x[0], 6.0);
+    p.div(ramp, six)
+}
+
+fn hardswish(p: &mut Program, x: &[Sv]) -> Sv {
+    let ramp = ramp(p, x[0]);
+    let six = p.constant_like(x[0], 6.0);
+    let product = p.mul(x[0], ramp);
+    p.div(product, six)
+}
+
+fn hardshrink(p: &mut Program, x: &[Sv]) -> Sv {
+    let low = p.neg(x[1]);
+    let (above, below) = (p.ge(x[0], low), p.le(x[0], x[1]));
+    let inside = p.and(above, below);
+    let zero = p.constant_like(x[0], 0.0);
+    p.select(inside, zero, x[0])
+}
+
+/// Towards 0 by lambd; NaN stays.
+fn softshrink(p: &mut Program, x: &[Sv]) -> Sv {
+    let low = p.neg(x[1]);
+    let zero = p.constant_like(x[0], 0.0);
+    let (above, below) = (p.gt(x[0], x[1]), p.lt(x[0], low));
+    let (down, up) = (p.sub(x[0], x[1]), p.add(x[0], x[1]));
+    let nan = p.ne(x[0], x[0]);
+    let inner = p.select(nan, x[0], zero);
+    let lower = p.select(below, up, inner);
+    p.select(above, down, lower)
+}
+
+pub(super) fn leaky(p: &mut Program, x: Sv, slope: Sv) -> Sv {
+    let zero = p.constant_like(x, 0.0);
+    let positive = p.gt(x, zero);
+    let scaled = p.mul(x, slope);
+    p.select(positive, x, scaled)
+}
+
+fn threshold(p: &mut Program, x: &[Sv]) -> Sv {
+    let below = p.le(x[0], x[1]);
+    p.select(below, x[2], x[0])
+}
+
+/// Outside of training the slope is the middle of the range.
+fn rrelu(p: &mut Program, x: &[Sv]) -> Sv {
+    let sum = p.add(x[1], x[2]);
+    let half = p.constant_like(x[0], 0.5);
+    let slope = p.mul(sum, half);
+    leaky(p, x[0], slope)
+}
+
+fn softplus(p: &mut Program, x: &[Sv]) -> Sv {
+    let scaled = p.mul(x[0], x[1]);
+    let exp = p.exp(scaled);
+    let log = p.log1p(exp);
+    let soft = p.div(log, x[1]);
+    let linear = p.gt(scaled, x[2]);
+    p.select(linear, x[0], soft)
+}
+
+/// min(x, 0) - ln(1 + e^-|x|)
+fn log_sigmoid(p: &mut Program, x: &[Sv]) -> Sv {
+    let zero = p.constant_like(x[0], 0.0);
+    let capped = p.min(x[0], zero);
+    let abs = p.abs(x[0]);
+    let negative = p.neg(abs);
+    let exp = p.exp(negative);
+    let log = p.log1p(exp);
+    p.sub(capped, log)
+}
+
+fn check_celu(values: &[Value]) -> Result<()> {
+    match values.get(1).map(Value::to_scalar).transpose()? {
+        Some(alpha) if !alpha.to_bool() => {
+            Err(Diagnostic::runtime("ZeroDivisionError: alpha cannot be 0 for CELU"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_gelu(values: &[Value]) -> Result<()> {
+    match values.get(1) {
+        Some(Value::Str(mode)) if &**mode != "none" && &**mode != "tanh" => {
+            Err(Diagnostic::runtime("approximate argument must be either none or tanh."))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_softshrink(values: &[Value]) -> Result<()> {
+    let [x, lambd, ..] = values else { return Ok(()) };
+    let (dtype, lambd) = (x.to_tensor()?.dtype(), lambd.to_scalar()?.to_f64());
+    if dtype.is_floating() && (lambd.is_nan() || lambd < 0.0) {
+        return Err(Diagnostic::runtime(format!(
+            "lambda must be in range [0, {}] for input dtype {}, but found {lambd}",
+            match dtype {
+                DType::F16 => "65504",
+                DType::BF16 => "3.38953e+38",
+                DType::F32 => "3.40282e+38",
+                _ => "1.79769e+308",
+            },
+            dtype.type_name()
+        )));
+    }
+    Ok(())
+}
+
+fn check_prelu_kernel(values: &[Value]) -> Result<()> {
+    let [x, weight, ..] = values else { return Ok(()) };
+    let (x, weight) = (x.to_tensor()?.dtype(), weight.to_tensor()?.dtype());
+    if x != weight {
+        return Err(Diagnostic::runtime(format!(
+            "prelu: Type promoting not supported. Got {} and {}",
+            x.type_name(),
+            weight.type_name()
+        )));
+    }
+    Ok(())
+}
+
+fn check_rrelu(values: &[Value]) -> Result<()> {
+    let [_, lower, upper, training, ..] = values else { return Ok(()) };
+    if training.to_bool()? {
+        return Err(Diagnostic::unsupported("aten::rrelu with training=True draws random numbers"));
+    }
+    if lower.to_scalar()?.to_f64() > upper.to_scalar()?.to_f64() {
+        return Err(Diagnostic::runtime("Lower bound should be less than or equal to the upper bound"));
+    }
+    Ok(())
+}
+
+/// The input itself where nothing is dropped, zeros where all is.
+fn dropout(args: &Args<'_>) -> Result<Outputs> {
+    let (input, p, train) = (args.tensor(0)?, args.float(1)?, args.bool(2)?);
+    if !(0.0..=1.0).contains(&p) {
+        return Err(Diagnostic::runtime(format!(
+            "dropout probability has to be between 0 and 1, but got {p}"
+        )));
+    }
+    if !train || p == 0.0 || input.numel() == 0 {
+        return one(input.clone());
+    }
+    Err(Diagnostic::unsupported(format!("{} with train=True draws random numbers", args.op.name())))
+}
+
+fn native_dropout(args: &Args<'_>) -> Result<Outputs> {
+    let (input, p, train) = (args.tensor(0)?, args.float(1)?, args.opt_bool(2)?);
+    if train == Some(false) || p == 0.0 || input.numel() == 0 {
+        let mask = Tensor::full(DType::Bool, &input.sizes(), Scalar::Bool(true))?;
+        return Ok(smallvec![input.copy()?.into(), mask.into()]);
+    }
+    Err(Diagnostic::unsupported("aten::native_dropout with train=True draws random numbers"))
+}

@@ -1,0 +1,442 @@
+//! Elementwise arithmetic of tensors: sums, products, quotients, remainders, powers.
+
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::scalar::{Program, Sv};
+use crate::dialects::{Fact, OpDef, Promote, Tolerance, elementwise};
+use crate::tensor::{DType, Operand, Scalar, Tensor, result_type};
+use crate::value::Value;
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    elementwise("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Promote::Common)
+        .scalar(add_scaled)
+        .check(check_alpha)
+        .grad("self: grad\nother: grad * alpha")
+        .facts(&[Fact::Commutative, Fact::Identity(0.0)])
+        .inplace()
+        .out("out"),
+    elementwise("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
+        .scalar(add_scaled)
+        .check(check_alpha)
+        .grad("self: grad")
+        .facts(&[Fact::Identity(0.0)])
+        .inplace()
+        .out("Scalar_out"),
+    elementwise("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Promote::Common)
+        .scalar(sub_scaled)
+        .check(check_sub)
+        .grad("self: grad\nother: -grad * alpha")
+        .facts(&[Fact::Identity(0.0)])
+        .inplace()
+        .out("out"),
+    elementwise("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
+        .scalar(sub_scaled)
+        .check(check_sub)
+        .grad("self: grad")
+        .facts(&[Fact::Identity(0.0)])
+        .inplace()
+        .out("Scalar_out"),
+    elementwise("aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Promote::Common)
+        .scalar(sub_scaled)
+        .check(check_sub)
+        .grad("self: grad\nother: -grad * alpha")
+        .facts(&[Fact::Identity(0.0)])
+        .inplace()
+        .out("out"),
+    elementwise("aten::subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
+        .scalar(sub_scaled)
+        .check(check_sub)
+        .grad("self: grad")
+        .facts(&[Fact::Identity(0.0)])
+        .inplace(),
+    elementwise("aten::_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Promote::Common)
+        .scalar(add_relu)
+        .check(check_alpha)
+        .inplace()
+        .out("out"),
+    elementwise("aten::_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
+        .scalar(add_relu)
+        .check(check_alpha)
+        .inplace()
+        .out("Scalar_out"),
+    elementwise("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Promote::Common)
+        .scalar(rsub)
+        .check(check_sub)
+        .grad("self: -grad * alpha\nother: grad")
+        .out("Tensor_out"),
+    elementwise("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
+        .scalar(rsub)
+        .check(check_sub)
+        .grad("self: -grad * alpha")
+        .out("Scalar_out"),
+    elementwise("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
+        .scalar(|p, x| p.mul(x[0], x[1]))
+        .grad("self: grad * other.conj()\nother: grad * self.conj()")
+        .facts(&[Fact::Commutative, Fact::Identity(1.0)])
+        .inplace()
+        .out("out"),
+    elementwise("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
+        .scalar(|p, x| p.mul(x[0], x[1]))
+        .grad("self: grad * other")
+        .facts(&[Fact::Identity(1.0)])
+        .inplace()
+        .out("Scalar_out"),
+    elementwise("aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
+        .scalar(|p, x| p.mul(x[0], x[1]))
+        .grad("self: grad * other.conj()\nother: grad * self.conj()")
+        .facts(&[Fact::Commutative, Fact::Identity(1.0)])
+        .inplace()
+        .out("out"),
+    elementwise("aten::multiply.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
+        .scalar(|p, x| p.mul(x[0], x[1]))
+        .grad("self: grad * other")
+        .facts(&[Fact::Identity(1.0)])
+        .inplace(),
+    elementwise("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
+        .scalar(|p, x| p.div(x[0], x[1]))
+        .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
+        .facts(&[Fact::Identity(1.0)])
+        .inplace()
+        .out("out"),
+    elementwise("aten::div.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
+        .scalar(|p, x| p.div(x[0], x[1]))
+        .grad("self: grad / other")
+        .facts(&[Fact::Identity(1.0)])
+        .inplace()
+        .out("Scalar_out"),
+    elementwise(
+        "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+        Promote::Rounding,
+    )
+        .scalar(div_mode)
+        .check(check_div_mode)
+        .inplace()
+        .out("out_mode"),
+    elementwise(
+        "aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+        Promote::Rounding,
+    )
+        .scalar(div_mode)
+        .check(check_div_mode)
+        .inplace()
+        .out("Scalar_mode_out"),
+    elementwise("aten::divide.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
+        .scalar(|p, x| p.div(x[0], x[1]))
+        .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
+        .facts(&[Fact::Identity(1.0)])
+        .inplace()
+        .out("out"),
+    elementwise("aten::divide.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
+        .scalar(|p, x| p.div(x[0], x[1]))
+        .grad("self: grad / other")
+        .facts(&[Fact::Identity(1.0)])
+        .inplace(),
+    elementwise(
+        "aten::divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+        Promote::Rounding,
+    )
+        .scalar(div_mode)
+        .check(check_div_mode)
+        .inplace()
+        .out("out_mode"),
+    elementwise(
+        "aten::divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+        Promote::Rounding,
+    )
+        .scalar(div_mode)
+        .check(check_div_mode)
+        .inplace(),
+    elementwise("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
+        .scalar(|p, x| p.div(x[0], x[1]))
+        .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
+        .facts(&[Fact::Identity(1.0)])
+        .inplace()
+        .out("out"),
+    elementwise("aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
+        .scalar(|p, x| p.div(x[0], x[1]))
+        .grad("self: grad / other")
+        .facts(&[Fact::Identity(1.0)])
+        .inplace(),
+    elementwise("aten::floor_divide(Tensor self, Tensor other) -> Tensor", Promote::Common)
+        .scalar(floor_divide)
+        .accepts("if", "div_floor_cpu")
+        .check(check_zero_divisor)
+        .out("out"),
+    elementwise("aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", Promote::Common)
+        .scalar(floor_divide)
+        .accepts("if", "div_floor_cpu")
+        .check(check_zero_divisor),
+    elementwise("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
+        .scalar(floor_divide)
+        .accepts("if", "div_floor_cpu")
+        .check(check_zero_divisor)
+        .inplace()
+        .out("Scalar_out"),
+    elementwise("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
+        .scalar(remainder)
+        .accepts("if", "remainder_cpu")
+        .check(check_zero_divisor)
+        .grad("self: grad\nother: -grad * self.div(other, rounding_mode='floor')")
+        .inplace()
+        .out("Tensor_out"),
+    elementwise("aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
+        .scalar(remainder)
+        .accepts("if", "remainder_cpu")
+        .check(check_zero_divisor)
+        .grad("self: grad")
+        .inplace()
+        .out("Scalar_out"),
+    elementwise("aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", Promote::Common)
+        .scalar(remainder)
+        .accepts("if", "remainder_cpu")
+        .check(check_zero_divisor)
+        .out("Scalar_Tensor_out"),
+    elementwise("aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
+        .scalar(|p, x| p.rem(x[0], x[1]))
+        .accepts("if", "fmod_cpu")
+        .check(check_zero_divisor)
+        .grad("self: grad\nother: -grad * self.div(other, rounding_mode='trunc')")
+        .inplace()
+        .out("Tensor_out"),
+    elementwise("aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
+        .scalar(|p, x| p.rem(x[0], x[1]))
+        .accepts("if", "fmod_cpu")
+        .check(check_zero_divisor)
+        .grad("self: grad")
+        .inplace()
+        .out("Scalar_out"),
+    elementwise("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", Promote::Common)
+        .scalar(|p, x| p.pow(x[0], x[1]))
+        .accepts("ifc", "pow")
+        .grad("self: grad * (exponent * self.pow(exponent - 1)).conj()\nexponent: grad * (torch.where((self == 0) & (exponent >= 0), torch.zeros_like(result), result * self.log())).conj()")
+        .tolerance(Tolerance::Rounding)
+        .out("Tensor_Tensor_out"),
+    elementwise("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", Promote::Common)
+        .scalar(pow_number)
+        .accepts("bifc", "pow")
+        .check(check_power)
+        .grad("self: grad * (exponent * self.pow(exponent - 1)).conj()")
+        .facts(&[Fact::Identity(1.0)])
+        .tolerance(Tolerance::Rounding)
+        .out("Tensor_Scalar_out"),
+    elementwise("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", Promote::Common)
+        .scalar(|p, x| p.pow(x[0], x[1]))
+        .accepts("ifc", "pow")
+        .tolerance(Tolerance::Rounding)
+        .out("Scalar_out"),
+    elementwise("aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", Promote::Common)
+        .scalar(pow_number)
+        .accepts("bifc", "pow")
+        .check(check_power)
+        .tolerance(Tolerance::Rounding),
+    elementwise("aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", Promote::Common)
+        .scalar(|p, x| p.pow(x[0], x[1]))
+        .accepts("ifc", "pow")
+        .tolerance(Tolerance::Rounding),
+    elementwise("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", Promote::Double)
+        .scalar(|p, x| p.pow(x[0], x[1]))
+        .tolerance(Tolerance::Rounding)
+        .out("Tensor_Tensor_out"),
+    elementwise("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", Promote::Double)
+        .scalar(|p, x| p.pow(x[0], x[1]))
+        .tolerance(Tolerance::Rounding)
+        .out("Tensor_Scalar_out"),
+    elementwise("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", Promote::Double)
+        .scalar(|p, x| p.pow(x[0], x[1]))
+        .tolerance(Tolerance::Rounding)
+        .out("Scalar_out"),
+    elementwise("aten::float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", Promote::Double)
+        .scalar(|p, x| p.pow(x[0], x[1]))
+        .tolerance(Tolerance::Rounding),
+    elementwise("aten::float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", Promote::Double)
+        .scalar(|p, x| p.pow(x[0], x[1]))
+        .tolerance(Tolerance::Rounding),
+];
+
+/// `y * alpha`; `y` where alpha is left out, being 1.
+fn factor(p: &mut Program, y: Sv, alpha: Sv) -> Sv {
+    if alpha.is_present() { p.mul(y, alpha) } else { y }
+}
+
+fn add_scaled(p: &mut Program, x: &[Sv]) -> Sv {
+    let scaled = factor(p, x[1], x[2]);
+    p.add(x[0], scaled)
+}
+
+fn sub_scaled(p: &mut Program, x: &[Sv]) -> Sv {
+    let scaled = factor(p, x[1], x[2]);
+    p.sub(x[0], scaled)
+}
+
+fn rsub(p: &mut Program, x: &[Sv]) -> Sv {
+    sub_scaled(p, &[x[1], x[0], x[2]])
+}
+
+fn add_relu(p: &mut Program, x: &[Sv]) -> Sv {
+    let sum = add_scaled(p, x);
+    let zero = p.constant_like(sum, 0.0);
+    p.max(sum, zero)
+}
+
+/// A number as exponent; 0.5 is the square root, which differs from the power at -inf.
+fn pow_number(p: &mut Program, x: &[Sv]) -> Sv {
+    let power = p.pow(x[0], x[1]);
+    if !p.dtype(power).is_floating() {
+        return power;
+    }
+    let half = p.constant_like(x[1], 0.5);
+    let is_half = p.eq(x[1], half);
+    let root = p.sqrt(x[0]);
+    p.select(is_half, root, power)
+}
+
+fn div_mode(p: &mut Program, x: &[Sv]) -> Sv {
+    match p.str_arg(0) {
+        "floor" => floor_divide(p, x),
+        "trunc" => {
+            let quotient = p.div(x[0], x[1]);
+            if p.dtype(quotient).is_floating() { p.trunc(quotient) } else { quotient }
+        }
+        _ => p.div(x[0], x[1]),
+    }
+}
+
+/// Whether a remainder has another sign than the divisor, so that floor and truncation differ.
+fn crosses(p: &mut Program, remainder: Sv, divisor: Sv) -> Sv {
+    let zero = p.constant_like(divisor, 0.0);
+    let rest = p.ne(remainder, zero);
+    let (a, b) = (p.lt(remainder, zero), p.lt(divisor, zero));
+    let differ = p.xor(a, b);
+    p.and(rest, differ)
+}
+
+/// Remainder with the sign of the divisor.
+fn remainder(p: &mut Program, x: &[Sv]) -> Sv {
+    let remainder = p.rem(x[0], x[1]);
+    let crosses = crosses(p, remainder, x[1]);
+    let moved = p.add(remainder, x[1]);
+    p.select(crosses, moved, remainder)
+}
+
+/// Floor of the quotient. Floats go by the exact remainder, since the quotient may round up to a whole number.
+fn floor_divide(p: &mut Program, x: &[Sv]) -> Sv {
+    let (a, b) = (x[0], x[1]);
+    let remainder = p.rem(a, b);
+    let crosses = crosses(p, remainder, b);
+    let one = p.constant_like(a, 1.0);
+    if !p.dtype(a).is_floating() {
+        let quotient = p.div(a, b);
+        let below = p.sub(quotient, one);
+        return p.select(crosses, below, quotient);
+    }
+    let (zero, half) = (p.constant_like(a, 0.0), p.constant_like(a, 0.5));
+    let plain = p.div(a, b);
+    let whole = p.sub(a, remainder);
+    let mut quotient = p.div(whole, b);
+    let below = p.sub(quotient, one);
+    quotient = p.select(crosses, below, quotient);
+    let mut floor = p.floor(quotient);
+    let excess = p.sub(quotient, floor);
+    let too_low = p.gt(excess, half);
+    let above = p.add(floor, one);
+    floor = p.select(too_low, above, floor);
+    let signed_zero = p.copysign(zero, plain);
+    let vanishes = p.eq(quotient, zero);
+    floor = p.select(vanishes, signed_zero, floor);
+    let by_zero = p.eq(b, zero);
+    p.select(by_zero, plain, floor)
+}
+
+/// The operands of promotion among the first two arguments.
+fn operands(values: &[Value]) -> Vec<Operand> {
+    let operand = |v: &Value| match v {
+        Value::Tensor(t) => Some(Operand::Tensor(t.clone())),
+        other => other.to_scalar().ok().map(Operand::Number),
+    };
+    values.iter().take(2).filter_map(operand).collect()
+}
+
+/// A factor must not be of a higher kind than the result.
+fn check_alpha(values: &[Value]) -> Result<()> {
+    let alpha = match values.get(2) {
+        None | Some(Value::Int(_)) => return Ok(()),
+        Some(alpha) => alpha.to_scalar()?,
+    };
+    let Some(dtype) = result_type(&operands(values)) else { return Ok(()) };
+    let message = match alpha {
+        Scalar::Bool(_) if dtype != DType::Bool => "Boolean alpha only supported for Boolean results.",
+        Scalar::Float(_) if !dtype.is_floating() && !dtype.is_complex() => {
+            "For integral input tensors, argument alpha must not be a floating point number."
+        }
+        Scalar::Complex(_) if !dtype.is_complex() => {
+            "For non-complex input tensors, argument alpha must not be a complex number."
+        }
+        _ => return Ok(()),
+    };
+    Err(Diagnostic::runtime(message))
+}
+
+fn check_sub(values: &[Value]) -> Result<()> {
+    let is_bool = |v: &Value| match v {
+        Value::Tensor(t) => t.dtype() == DType::Bool,
+        other => matches!(other, Value::Bool(_)),
+    };
+    let bools = values.iter().take(2).filter(|v| is_bool(v)).count();
+    let message = match bools {
+        0 => return check_alpha(values),
+        1 => {
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, \
+             use the `~` or `logical_not()` operator instead."
+        }
+        _ => {
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` \
+             operator instead."
+        }
+    };
+    Err(Diagnostic::raised("NotImplementedError", message))
+}
+
+fn check_div_mode(values: &[Value]) -> Result<()> {
+    match values.get(2) {
+        Some(Value::Str(mode)) if &**mode == "floor" || &**mode == "trunc" => {
+            let dtype = result_type(&operands(values));
+            match dtype.filter(|d| d.is_complex() || *d == DType::Bool) {
+                Some(d) => Err(Diagnostic::raised(
+                    "NotImplementedError",
+                    format!("\"div_{mode}_cpu\" not implemented for '{}'", d.type_name()),
+                )),
+                None => check_zero_divisor(values),
+            }
+        }
+        Some(Value::Str(mode)) => Err(Diagnostic::runtime(format!(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Integers cannot be divided by zero.
+fn check_zero_divisor(values: &[Value]) -> Result<()> {
+    let integral = result_type(&operands(values)).is_some_and(DType::is_integral);
+    let (true, Some(divisor)) = (integral, values.get(1)) else { return Ok(()) };
+    let zero = match divisor {
+        Value::Tensor(t) => has_zero(t)?,
+        other => !other.to_scalar()?.to_bool(),
+    };
+    if zero { Err(Diagnostic::runtime("ZeroDivisionError")) } else { Ok(()) }
+}
+
+fn has_zero(tensor: &Tensor) -> Result<bool> {
+    Ok(tensor.to_vec_as::<i64>()?.contains(&0))
+}
+
+fn check_power(values: &[Value]) -> Result<()> {
+    let (Some(Value::Tensor(base)), Some(Value::Int(exponent))) = (values.first(), values.get(1)) else {
+        return Ok(());
+    };
+    let integral = base.dtype().is_integral() || base.dtype() == DType::Bool;
+    if integral && *exponent < 0 {
+        return Err(Diagnostic::runtime("Integers to negative integer powers are not allowed."));
+    }
+    Ok(())
+}

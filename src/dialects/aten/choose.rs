@@ -1,0 +1,286 @@
+//! Elementwise choice and mixture: `where`, `masked_fill`, `clamp`, `lerp`, `addcmul`.
+
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::scalar::{Program, Sv};
+use crate::dialects::{Fact, OpDef, Promote, elementwise};
+use crate::tensor::{DType, Scalar};
+use crate::value::Value;
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    elementwise("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", Promote::Common)
+        .scalar(|p, x| p.select(x[0], x[1], x[2]))
+        .check(check_condition)
+        .grad("self: torch.where(condition, grad, 0)\nother: torch.where(condition, 0, grad)")
+        .out("self_out"),
+    elementwise("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", Promote::Common)
+        .scalar(|p, x| p.select(x[0], x[1], x[2]))
+        .check(check_condition)
+        .grad("self: torch.where(condition, grad, 0)"),
+    elementwise("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", Promote::Common)
+        .scalar(|p, x| p.select(x[0], x[1], x[2]))
+        .check(check_condition)
+        .grad("other: torch.where(condition, 0, grad)"),
+    elementwise("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", Promote::Common)
+        .scalar(|p, x| p.select(x[0], x[1], x[2]))
+        .check(check_condition),
+    elementwise("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", Promote::First)
+        .scalar(|p, x| p.select(x[1], x[2], x[0]))
+        .check(check_mask)
+        .grad("self: grad.masked_fill(mask, 0)")
+        .inplace()
+        .out("Scalar_out"),
+    elementwise("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", Promote::First)
+        .scalar(|p, x| p.select(x[1], x[2], x[0]))
+        .check(check_mask)
+        .grad("self: grad.masked_fill(mask, 0)")
+        .inplace()
+        .out("Tensor_out"),
+    elementwise("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", Promote::Common)
+        .scalar(clamp)
+        .accepts("if", "clamp is not supported for complex types")
+        .check(check_clamp)
+        .facts(&[Fact::Idempotent])
+        .inplace()
+        .out("out"),
+    elementwise("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", Promote::Common)
+        .scalar(clamp)
+        .accepts("bif", "clamp is not supported for complex types")
+        .check(check_clamp)
+        .inplace()
+        .out("Tensor_out"),
+    elementwise("aten::clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", Promote::Common)
+        .scalar(clamp)
+        .accepts("if", "clamp is not supported for complex types")
+        .check(check_clamp)
+        .facts(&[Fact::Idempotent])
+        .inplace()
+        .out("out"),
+    elementwise("aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", Promote::Common)
+        .scalar(clamp)
+        .accepts("bif", "clamp is not supported for complex types")
+        .check(check_clamp)
+        .inplace()
+        .out("Tensor_out"),
+    elementwise("aten::clamp_min(Tensor self, Scalar min) -> Tensor", Promote::Common)
+        .scalar(clamp_min)
+        .accepts("if", "clamp_min_scalar_cpu")
+        .grad("self: torch.where(self >= min, grad, 0)")
+        .facts(&[Fact::Idempotent])
+        .inplace()
+        .out("out"),
+    elementwise("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", Promote::Common)
+        .scalar(|p, x| p.max(x[0], x[1]))
+        .accepts("bif", "maximum_cpu")
+        .inplace()
+        .out("Tensor_out"),
+    elementwise("aten::clamp_max(Tensor self, Scalar max) -> Tensor", Promote::Common)
+        .scalar(clamp_max)
+        .accepts("if", "clamp_max_scalar_cpu")
+        .grad("self: torch.where(self <= max, grad, 0)")
+        .facts(&[Fact::Idempotent])
+        .inplace()
+        .out("out"),
+    elementwise("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", Promote::Common)
+        .scalar(|p, x| p.min(x[0], x[1]))
+        .accepts("bif", "minimum_cpu")
+        .inplace()
+        .out("Tensor_out"),
+    elementwise("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", Promote::First)
+        .scalar(lerp)
+        .accepts("fc", "lerp_kernel_scalar")
+        .check(check_lerp)
+        .grad("self: grad * (1 - weight)\nend: grad * weight")
+        .inplace()
+        .out("Scalar_out"),
+    elementwise("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", Promote::First)
+        .scalar(lerp)
+        .accepts("fc", "lerp_kernel_tensor")
+        .check(check_lerp)
+        .grad("self: grad * (1 - weight)\nend: grad * weight\nweight: grad * (end - self)")
+        .inplace()
+        .out("Tensor_out"),
+    elementwise(
+        "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+        Promote::Common,
+    )
+        .scalar(addcmul)
+        .accepts("ifc", "addcmul_cpu_out")
+        .grad("self: grad\ntensor1: grad * (tensor2 * value).conj()\ntensor2: grad * (tensor1 * value).conj()")
+        .inplace()
+        .out("out"),
+    elementwise(
+        "aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+        Promote::Common,
+    )
+        .scalar(addcdiv)
+        .accepts("fc", "addcdiv_cpu_out")
+        .check(check_addcdiv)
+        .grad("self: grad\ntensor1: grad * (value / tensor2).conj()\ntensor2: -grad * (value * tensor1 / (tensor2 * tensor2)).conj()")
+        .inplace()
+        .out("out"),
+];
+
+fn clamp_min(p: &mut Program, x: &[Sv]) -> Sv {
+    clamp(p, &[x[0], x[1], Sv::ABSENT])
+}
+
+fn clamp_max(p: &mut Program, x: &[Sv]) -> Sv {
+    clamp(p, &[x[0], Sv::ABSENT, x[1]])
+}
+
+/// A bound given as int64, brought into the range of a narrow integer.
+fn saturated(p: &mut Program, bound: Sv) -> Sv {
+    let (low, high) = match p.dtype(bound) {
+        DType::U8 => (0, 255),
+        DType::I8 => (-128, 127),
+        DType::I16 => (-32768, 32767),
+        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        _ => return bound,
+    };
+    let Some(wide) = p.converted_from(bound, DType::I64) else { return bound };
+    let low = p.constant(Scalar::Int(low), DType::I64);
+    let high = p.constant(Scalar::Int(high), DType::I64);
+    let raised = p.max(wide, low);
+    let inside = p.min(raised, high);
+    p.convert(inside, p.dtype(bound))
+}
+
+/// min(max(x, low), high); a NaN anywhere gives NaN.
+fn clamp(p: &mut Program, x: &[Sv]) -> Sv {
+    let mut value = x[0];
+    if x[1].is_present() {
+        let low = saturated(p, x[1]);
+        value = p.max(value, low);
+    }
+    if x[2].is_present() {
+        let high = saturated(p, x[2]);
+        value = p.min(value, high);
+    }
+    value
+}
+
+/// From whichever end is nearer, so that a weight of 1 gives the end exactly.
+fn lerp(p: &mut Program, x: &[Sv]) -> Sv {
+    let (start, end, weight) = (x[0], x[1], x[2]);
+    let span = p.sub(end, start);
+    let step = p.mul(weight, span);
+    let forward = p.add(start, step);
+    let one = p.constant_like(weight, 1.0);
+    let rest = p.sub(one, weight);
+    let back = p.mul(span, rest);
+    let backward = p.sub(end, back);
+    let size = p.abs(weight);
+    let half = p.constant_like(size, 0.5);
+    let near = p.lt(size, half);
+    p.select(near, forward, backward)
+}
+
+fn addcmul(p: &mut Program, x: &[Sv]) -> Sv {
+    let first = if x[3].is_present() { p.mul(x[3], x[1]) } else { x[1] };
+    let product = p.mul(first, x[2]);
+    p.add(x[0], product)
+}
+
+fn addcdiv(p: &mut Program, x: &[Sv]) -> Sv {
+    let first = if x[3].is_present() { p.mul(x[3], x[1]) } else { x[1] };
+    let quotient = p.div(first, x[2]);
+    p.add(x[0], quotient)
+}
+
+fn check_condition(values: &[Value]) -> Result<()> {
+    let Some(condition) = values.first() else { return Ok(()) };
+    let dtype = condition.to_tensor()?.dtype();
+    if !matches!(dtype, DType::Bool | DType::U8) {
+        return Err(Diagnostic::runtime(format!(
+            "where expected condition to be a boolean tensor, but got a tensor with dtype {}",
+            dtype.type_name()
+        )));
+    }
+    Ok(())
+}
+
+fn check_mask(values: &[Value]) -> Result<()> {
+    let [_, mask, value, ..] = values else { return Ok(()) };
+    let dtype = mask.to_tensor()?.dtype();
+    if dtype != DType::Bool {
+        return Err(Diagnostic::runtime(format!(
+            "masked_fill_ only supports boolean masks, but got mask with dtype {}",
+            match dtype {
+                DType::U8 => "unsigned char",
+                DType::I8 => "signed char",
+                DType::I16 => "short int",
+                DType::I32 => "int",
+                DType::I64 => "long int",
+                DType::F64 => "double",
+                DType::F16 => "c10::Half",
+                DType::BF16 => "c10::BFloat16",
+                _ => "float",
+            }
+        )));
+    }
+    match value {
+        Value::Tensor(t) if t.rank() != 0 => Err(Diagnostic::runtime(format!(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+            t.rank()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn check_clamp(values: &[Value]) -> Result<()> {
+    if values.iter().skip(1).take(2).all(Value::is_none) {
+        return Err(Diagnostic::runtime("torch.clamp: At least one of 'min' or 'max' must not be None"));
+    }
+    Ok(())
+}
+
+fn check_lerp(values: &[Value]) -> Result<()> {
+    let [start, end, weight, ..] = values else { return Ok(()) };
+    let expected = start.to_tensor()?.dtype();
+    for (name, value) in [("end", end), ("weight", weight)] {
+        if let Value::Tensor(t) = value
+            && t.dtype() != expected
+        {
+            return Err(Diagnostic::runtime(format!(
+                "expected dtype {} for `{name}` but got dtype {}",
+                cpp_name(expected),
+                cpp_name(t.dtype())
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn cpp_name(dtype: DType) -> String {
+    match dtype {
+        DType::C64 => "c10::complex<float>".into(),
+        DType::C128 => "c10::complex<double>".into(),
+        DType::F16 => "c10::Half".into(),
+        DType::BF16 => "c10::BFloat16".into(),
+        DType::I64 => "long int".into(),
+        DType::U8 => "unsigned char".into(),
+        DType::I8 => "signed char".into(),
+        DType::I16 => "short int".into(),
+        other => other.type_name().to_lowercase(),
+    }
+}
+
+fn check_addcdiv(values: &[Value]) -> Result<()> {
+    let [_, x, y, ..] = values else { return Ok(()) };
+    let integral = |v: &Value| {
+        let dtype = v.to_tensor()?.dtype();
+        Ok(dtype.is_integral() || dtype == DType::Bool)
+    };
+    let both: Result<Vec<bool>> = [x, y].into_iter().map(integral).collect();
+    if both?.into_iter().all(|b| b) {
+        return Err(Diagnostic::runtime(
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a \
+             true division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value \
+             * torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / \
+             tensor2) for float inputs. The future addcdiv behavior is just the latter implementation: (input + value \
+             * tensor1 / tensor2), for all dtypes.",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,328 @@
+//! Copies and conversions: `to`, `clone`, `contiguous`, `copy_`, `fill_`; views of complex numbers; the dtype tests.
+
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Fact, Args, OpDef, Outputs, composite, one, opaque, view};
+use crate::dispatch_dtype;
+use crate::tensor::pointwise::map1;
+use crate::tensor::{
+    DType, Device, Dims, Element, Layout, Scalar, Storage, Tensor, broadcast_sizes, contiguous_strides,
+};
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    view(
+        "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, \
+         MemoryFormat? memory_format=None) -> Tensor(a)",
+        |a| to(a, a.opt_device(1)?, a.opt_dtype(2)?, a.bool(4)?, a.opt_int(5)?),
+    ),
+    view(
+        "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? \
+         memory_format=None) -> Tensor(a)",
+        |a| to(a, None, a.opt_dtype(1)?, a.bool(3)?, a.opt_int(4)?),
+    ),
+    view(
+        "aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? \
+         memory_format=None) -> Tensor(a)",
+        |a| to(a, Some(a.tensor(1)?.device()), Some(a.tensor(1)?.dtype()), a.bool(3)?, a.opt_int(4)?),
+    ),
+    view(
+        "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, \
+         bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+        |a| to(a, a.opt_device(3)?, a.opt_dtype(1)?, a.bool(6)?, a.opt_int(7)?),
+    ),
+    view(
+        "aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) \
+         -> Tensor(b|a)",
+        |a| to(a, a.opt_device(1)?, a.opt_dtype(2)?, a.bool(4)?, None),
+    ),
+    view(
+        "aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
+        |a| to(a, None, a.opt_dtype(1)?, a.bool(3)?, None),
+    ),
+    view(
+        "aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
+        |a| to(a, None, None, a.bool(2)?, None),
+    ),
+    opaque("aten::type_as(Tensor self, Tensor other) -> Tensor", |a| {
+        to(a, Some(a.tensor(1)?.device()), Some(a.tensor(1)?.dtype()), false, None)
+    }),
+    opaque(
+        "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? \
+         pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+        |a| to(a, a.opt_device(3)?, a.opt_dtype(1)?, true, a.opt_int(6)?),
+    ),
+    view("aten::cpu(Tensor(a) self) -> Tensor(b|a)", |a| to(a, Some(Device::CPU), None, false, None)),
+    view("aten::cuda(Tensor(a) self) -> Tensor(b|a)", |a| to(a, Some(Device::cuda(0)), None, false, None)),
+    opaque("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", |a| {
+        one(copy_as(a.tensor(0)?, None, a.opt_int(1)?)?)
+    })
+    .grad("self: grad")
+    .out("out"),
+    view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous)
+        .grad("self: grad"),
+    opaque("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", copy_),
+    opaque("aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", copy_),
+    opaque("aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)", fill_number),
+    opaque("aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)", fill_number),
+    opaque("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", |a| {
+        let result = copy_as(a.tensor(0)?, None, None)?;
+        checked_copy(&result, a.tensor(1)?)?;
+        one(result)
+    })
+    .out("out"),
+    opaque("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", fill_number),
+    opaque("aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", |a| {
+        let value = fill_value(a)?;
+        a.tensor(0)?.fill(value)?;
+        one(a.tensor(0)?.clone())
+    }),
+    opaque("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", |a| filled(a, a.scalar(1)?))
+        .out("Scalar_out"),
+    opaque("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", |a| filled(a, fill_value(a)?))
+        .out("Tensor_out"),
+    opaque("aten::zero_(Tensor(a!) self) -> Tensor(a!)", |a| {
+        a.tensor(0)?.fill(Scalar::Int(0))?;
+        one(a.tensor(0)?.clone())
+    }),
+    opaque("aten::zero(Tensor self) -> Tensor", |a| filled(a, Scalar::Int(0))).out("out"),
+    view("aten::detach(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())).facts(&[Fact::Detached]),
+    opaque("aten::detach_(Tensor(a!) self) -> Tensor(a!)", |a| {
+        let tensor = a.tensor(0)?;
+        tensor.set_requires_grad(false)?;
+        tensor.set_grad_node(None);
+        one(tensor.clone())
+    })
+    .facts(&[Fact::Detached]),
+    view("aten::alias(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())).grad("self: grad"),
+    view("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", same),
+    view("aten::positive(Tensor(a) self) -> Tensor(a)", positive).grad("self: grad"),
+    view("aten::real(Tensor(a) self) -> Tensor(a)", |a| {
+        if a.tensor(0)?.dtype().is_complex() { component(a.tensor(0)?, 0) } else { same(a) }
+    }),
+    view("aten::imag(Tensor(a) self) -> Tensor(a)", |a| {
+        if a.tensor(0)?.dtype().is_complex() {
+            return component(a.tensor(0)?, 1);
+        }
+        Err(Diagnostic::raised("TypeError", "imag is not implemented for tensors with non-complex dtypes."))
+    }),
+    view("aten::conj(Tensor(a) self) -> Tensor(a)", conj)
+        .grad("self: grad.conj()")
+        .doc("The conjugate; of complex tensors a copy, where PyTorch marks a view"),
+    view("aten::_conj(Tensor(a) self) -> Tensor(a)", conj).grad("self: grad.conj()"),
+    view("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", same).grad("self: grad"),
+    view("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", same).grad("self: grad"),
+    opaque("aten::is_floating_point(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_floating())),
+    opaque("aten::is_complex(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_complex())),
+    opaque("aten::is_signed(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_signed())),
+    view(
+        "aten::_autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled) -> Tensor(a)",
+        same,
+    ),
+    view(
+        "aten::_autocast_to_reduced_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled, ScalarType cuda_dtype, \
+         ScalarType cpu_dtype) -> Tensor(a)",
+        |a| if a.bool(2)? { to(a, None, a.opt_dtype(4)?, false, None) } else { same(a) },
+    ),
+    composite(
+        "aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+        "def ldexp(self: Tensor, other: Tensor) -> Tensor:
+    return torch.mul(self, torch.pow(2.0, other))
+",
+    )
+    .out("out"),
+    composite(
+        "aten::ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "def ldexp_(self: Tensor, other: Tensor) -> Tensor:
+    return self.mul_(torch.pow(2.0, other))
+",
+    ),
+];
+
+/// PyTorch's codes of memory formats.
+const PRESERVE: i64 = 1;
+
+fn same(args: &Args<'_>) -> Result<Outputs> {
+    one(args.tensor(0)?.clone())
+}
+
+/// Converts where something differs; otherwise the tensor itself, unless a copy is demanded.
+fn to(
+    args: &Args<'_>,
+    device: Option<Device>,
+    dtype: Option<DType>,
+    copy: bool,
+    format: Option<i64>,
+) -> Result<Outputs> {
+    let tensor = args.tensor(0)?;
+    if let Some(device) = device
+        && !device.is_cpu()
+    {
+        return Err(Diagnostic::unsupported(format!("{} to the device {device}", args.op.name())));
+    }
+    let dtype = dtype.unwrap_or(tensor.dtype());
+    let format = format.unwrap_or(PRESERVE);
+    let fits = format == PRESERVE || has_format(&tensor.layout(), format)?;
+    if !copy && dtype == tensor.dtype() && fits {
+        return one(tensor.clone());
+    }
+    one(copy_as(tensor, Some(dtype), Some(format))?)
+}
+
+fn contiguous(args: &Args<'_>) -> Result<Outputs> {
+    let (tensor, format) = (args.tensor(0)?, args.int(1)?);
+    if format == PRESERVE {
+        return Err(Diagnostic::runtime("preserve memory format is unsupported by the contiguous operator"));
+    }
+    if has_format(&tensor.layout(), format)? {
+        return one(tensor.clone());
+    }
+    one(copy_as(tensor, None, Some(format))?)
+}
+
+/// A copy in new memory, converted, in a memory format (None: preserved).
+fn copy_as(tensor: &Tensor, dtype: Option<DType>, format: Option<i64>) -> Result<Tensor> {
+    let dtype = dtype.unwrap_or(tensor.dtype());
+    let layout = tensor.layout();
+    match format.unwrap_or(PRESERVE) {
+        PRESERVE => converted(tensor, dtype),
+        format => {
+            let strides = format_strides(&layout.sizes, format)?;
+            let storage = Storage::zeroed(layout.numel().saturating_mul(dtype.size()))?;
+            let result = Tensor::from_storage(storage, dtype, Layout::strided(&layout.sizes, &strides, 0)?)?;
+            result.copy_from(tensor)?;
+            Ok(result)
+        }
+    }
+}
+
+/// Converts every element, in new memory laid out as elementwise results are.
+fn converted(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
+    if dtype == tensor.dtype() {
+        return dispatch_dtype!(dtype, T => map1::<T, T>(tensor, |x| x));
+    }
+    dispatch_dtype!(tensor.dtype(), S => convert_from::<S>(tensor, dtype))
+}
+
+fn convert_from<S: Element>(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
+    dispatch_dtype!(dtype, T => map1::<S, T>(tensor, |x| T::from_scalar(x.to_scalar())))
+}
+
+/// Strides of a memory format: 0 row-major, 2 channels last, 3 channels last in three dimensions.
+fn format_strides(sizes: &[i64], format: i64) -> Result<Dims> {
+    let (rank, name) = match format {
+        0 => return Ok(contiguous_strides(sizes)),
+        2 => (4, "channels_last"),
+        3 => (5, "channels_last_3d"),
+        _ => return Err(Diagnostic::runtime(format!("unknown memory format {format}"))),
+    };
+    if sizes.len() != rank {
+        return Err(Diagnostic::runtime(format!("required rank {rank} tensor to use {name} format")));
+    }
+    let mut strides = Dims::from_elem(1, rank);
+    let mut step = 1i64;
+    for dim in std::iter::once(1).chain((2..rank).rev()).chain([0]) {
+        strides[dim] = step;
+        step = step.saturating_mul(sizes[dim].max(1));
+    }
+    Ok(strides)
+}
+
+/// Whether a layout is in a memory format; dimensions of size 1 may have any stride.
+fn has_format(layout: &Layout, format: i64) -> Result<bool> {
+    let strides = format_strides(&layout.sizes, format)?;
+    let dims = layout.sizes.iter().zip(layout.strides.iter().zip(&strides));
+    Ok(layout.numel() == 0 || dims.into_iter().all(|(size, (has, wants))| *size == 1 || has == wants))
+}
+
+fn copy_(args: &Args<'_>) -> Result<Outputs> {
+    checked_copy(args.tensor(0)?, args.tensor(1)?)?;
+    same(args)
+}
+
+fn checked_copy(target: &Tensor, source: &Tensor) -> Result<()> {
+    let (to, from) = (target.sizes(), source.sizes());
+    let both = broadcast_sizes(&to, &from)?;
+    if both != to {
+        return Err(Diagnostic::runtime(format!(
+            "output with shape {:?} doesn't match the broadcast shape {:?}",
+            to.as_slice(),
+            both.as_slice()
+        )));
+    }
+    target.copy_from(source)
+}
+
+fn fill_number(args: &Args<'_>) -> Result<Outputs> {
+    let tensor = args.tensor(0)?;
+    let value = checked_value(args.scalar(1)?, tensor.dtype())?;
+    tensor.fill(value)?;
+    same(args)
+}
+
+fn fill_value(args: &Args<'_>) -> Result<Scalar> {
+    let value = args.tensor(1)?;
+    if value.rank() != 0 {
+        return Err(Diagnostic::runtime(format!(
+            "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
+            value.rank()
+        )));
+    }
+    value.item()
+}
+
+fn filled(args: &Args<'_>, value: Scalar) -> Result<Outputs> {
+    let result = copy_as(args.tensor(0)?, None, None)?;
+    result.fill(checked_value(value, result.dtype())?)?;
+    one(result)
+}
+
+/// A number that fits a dtype, or PyTorch's error. Negative numbers fit unsigned integers by wrapping.
+fn checked_value(value: Scalar, dtype: DType) -> Result<Scalar> {
+    let (name, low, high) = match dtype {
+        DType::U8 => ("uint8_t", -255.0, 255.0),
+        DType::I8 => ("int8_t", -128.0, 127.0),
+        DType::I16 => ("int16_t", -32768.0, 32767.0),
+        DType::I32 => ("int", -2147483648.0, 2147483647.0),
+        DType::I64 => ("int64_t", i64::MIN as f64, i64::MAX as f64),
+        DType::F16 => ("at::Half", -65504.0, 65504.0),
+        DType::F32 => ("float", f64::from(f32::MIN), f64::from(f32::MAX)),
+        _ => return Ok(value),
+    };
+    let x = value.to_f64();
+    let fits = match value {
+        Scalar::Complex(z) if z.im != 0.0 => false,
+        _ if dtype.is_floating() => x.is_nan() || x.is_infinite() || (low..=high).contains(&x),
+        _ => (low..=high).contains(&x),
+    };
+    if fits {
+        return Ok(value);
+    }
+    Err(Diagnostic::runtime(format!("value cannot be converted to type {name} without overflow")))
+}
+
+fn positive(args: &Args<'_>) -> Result<Outputs> {
+    if args.tensor(0)?.dtype() == DType::Bool {
+        return Err(Diagnostic::raised(
+            "NotImplementedError",
+            "The `+` operator, on a bool tensor is not supported.",
+        ));
+    }
+    same(args)
+}
+
+/// The real (0) or imaginary (1) parts of a complex tensor as a view.
+fn component(tensor: &Tensor, part: usize) -> Result<Outputs> {
+    let mut layout = tensor.layout();
+    layout.strides.iter_mut().for_each(|stride| *stride = stride.saturating_mul(2));
+    layout.offset = layout.offset.saturating_mul(2).saturating_add(part);
+    one(tensor.with_dtype_layout(tensor.dtype().to_real(), layout)?)
+}
+
+fn conj(args: &Args<'_>) -> Result<Outputs> {
+    let tensor = args.tensor(0)?;
+    match tensor.dtype() {
+        DType::C64 => one(map1::<num_complex::Complex<f32>, _>(tensor, |z| z.conj())?),
+        DType::C128 => one(map1::<num_complex::Complex64, _>(tensor, |z| z.conj())?),
+        _ => same(args),
+    }
+}

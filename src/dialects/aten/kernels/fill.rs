@@ -1,0 +1,95 @@
+//! New tensors of one value, and the check that a number fits a dtype.
+
+use crate::diag::{Diagnostic, Result};
+use crate::tensor::{DType, Layout, Scalar, Storage, Tensor};
+
+/// A tensor of zeros with given strides, no larger than they reach.
+pub fn strided(sizes: &[i64], strides: &[i64], dtype: DType) -> Result<Tensor> {
+    if sizes.len() != strides.len() {
+        return Err(Diagnostic::runtime(format!(
+            "dimensionality of sizes ({}) must match dimensionality of strides ({})",
+            sizes.len(),
+            strides.len()
+        )));
+    }
+    if strides.iter().any(|s| *s < 0) {
+        return Err(Diagnostic::runtime("as_strided: Negative strides are not supported at the moment"));
+    }
+    let layout = Layout::strided(sizes, strides, 0)?;
+    let reach = if layout.numel() == 0 {
+        Some(0)
+    } else {
+        sizes
+            .iter()
+            .zip(strides)
+            .try_fold(1i64, |n, (size, stride)| n.checked_add((size - 1).checked_mul(*stride)?))
+    };
+    let bytes = reach
+        .and_then(|n| usize::try_from(n).ok())
+        .and_then(|n| n.checked_mul(dtype.size()))
+        .ok_or_else(|| Diagnostic::runtime("Storage size calculation overflowed"))?;
+    Tensor::from_storage(Storage::zeroed(bytes)?, dtype, layout)
+}
+
+/// A dense tensor of one value, which must fit.
+pub fn full_checked(sizes: &[i64], value: Scalar, dtype: DType) -> Result<Tensor> {
+    check_fill(value, dtype)?;
+    Tensor::full(dtype, sizes, value)
+}
+
+/// Fails, in PyTorch's words, if the value does not fit the dtype.
+pub fn check_fill(value: Scalar, dtype: DType) -> Result<()> {
+    if fits(value, dtype) {
+        return Ok(());
+    }
+    let name = match dtype {
+        DType::U8 => "uint8_t",
+        DType::I8 => "int8_t",
+        DType::I16 => "int16_t",
+        DType::I32 => "int",
+        DType::I64 => "int64_t",
+        DType::F16 => "c10::Half",
+        DType::BF16 => "c10::BFloat16",
+        DType::F32 => "float",
+        DType::F64 => "double",
+        DType::C64 => "c10::complex<float>",
+        DType::Bool => "bool",
+        other => other.name(),
+    };
+    Err(Diagnostic::runtime(format!("value cannot be converted to type {name} without overflow")))
+}
+
+fn fits(value: Scalar, dtype: DType) -> bool {
+    if dtype == DType::Bool {
+        return true;
+    }
+    if let Scalar::Complex(c) = value {
+        return match dtype {
+            DType::C64 => fits_float(c.re, f64::from(f32::MAX)) && fits_float(c.im, f64::from(f32::MAX)),
+            DType::C128 => true,
+            _ => c.im == 0.0 && fits(Scalar::Float(c.re), dtype),
+        };
+    }
+    let (low, high) = match dtype {
+        // Negative numbers wrap as two's complement does, as long as their magnitude fits.
+        DType::U8 => (if matches!(value, Scalar::Float(_)) { 0.0 } else { -255.0 }, 255.0),
+        DType::I8 => (f64::from(i8::MIN), f64::from(i8::MAX)),
+        DType::I16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
+        DType::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        DType::I64 => {
+            let limit = 9_223_372_036_854_775_808.0;
+            return !matches!(value, Scalar::Float(x) if !(-limit..limit).contains(&x));
+        }
+        DType::F16 => return fits_float(value.to_f64(), 65504.0),
+        DType::BF16 => return fits_float(value.to_f64(), f64::from(half::bf16::MAX)),
+        DType::F32 | DType::C64 => return fits_float(value.to_f64(), f64::from(f32::MAX)),
+        _ => return true,
+    };
+    let x = value.to_f64();
+    x >= low && x <= high
+}
+
+/// Infinities and NaN always fit.
+fn fits_float(x: f64, max: f64) -> bool {
+    !x.is_finite() || x.abs() <= max
+}

@@ -1,0 +1,129 @@
+//! Rearranging by place: each dimension of the result names the index it takes from the source.
+
+use crate::diag::{Diagnostic, Result};
+use crate::tensor::DType;
+use crate::tensor::{
+    Dims, Operand, Tensor, contiguous_strides, numel, promote_types, result_type, view, wrap_dim,
+};
+
+/// Element `(i, j, …)` of the result is the source's element `(maps[0][i], maps[1][j], …)`. One map a dimension;
+/// the indices are within the source.
+pub fn remap(source: &Tensor, maps: &[Vec<usize>]) -> Result<Tensor> {
+    let sizes: Dims = maps.iter().map(|m| m.len() as i64).collect();
+    // Proves that the result can be stored before its places are listed.
+    let empty = Tensor::zeros(source.dtype(), &sizes)?;
+    if empty.numel() == 0 {
+        return Ok(empty);
+    }
+    let positions = positions(&source.sizes(), maps);
+    source.take_positions(&positions, &sizes)
+}
+
+/// The positions, in a dense tensor of `sizes`, of the elements that the maps name, one map a dimension.
+pub fn positions(sizes: &[i64], maps: &[Vec<usize>]) -> Vec<usize> {
+    let mut positions = vec![0usize];
+    for (map, stride) in maps.iter().zip(contiguous_strides(sizes)) {
+        let offsets: Vec<usize> = map.iter().map(|i| i * stride as usize).collect();
+        positions = positions.iter().flat_map(|p| offsets.iter().map(move |o| p + o)).collect();
+    }
+    positions
+}
+
+/// The identity map of each dimension.
+pub fn identity(sizes: &[i64]) -> Vec<Vec<usize>> {
+    sizes.iter().map(|s| (0..*s as usize).collect()).collect()
+}
+
+/// The given indices of one dimension (of a tensor that has dimensions).
+pub fn pick(source: &Tensor, dim: usize, indices: Vec<usize>) -> Result<Tensor> {
+    let mut maps = identity(&source.sizes());
+    maps[dim] = indices;
+    remap(source, &maps)
+}
+
+/// The common dtype of several tensors.
+pub fn common_dtype(tensors: &[Tensor]) -> DType {
+    let operands: Vec<Operand> = tensors.iter().cloned().map(Operand::from).collect();
+    result_type(&operands).unwrap_or(DType::F32)
+}
+
+/// The common dtype of two tensors, ranks left out.
+pub fn common(a: &Tensor, b: &Tensor) -> DType {
+    promote_types(a.dtype(), b.dtype())
+}
+
+/// A vector of no elements: concatenation skips it whatever the others' ranks are.
+fn is_skipped(tensor: &Tensor) -> bool {
+    tensor.rank() == 1 && tensor.numel() == 0
+}
+
+/// Joins tensors along a dimension.
+pub fn concat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
+    if tensors.is_empty() {
+        return Err(Diagnostic::raised("ValueError", "torch.cat(): expected a non-empty list of Tensors"));
+    }
+    if let Some(at) = tensors.iter().position(|t| t.rank() == 0) {
+        return Err(Diagnostic::runtime(format!(
+            "zero-dimensional tensor (at position {at}) cannot be concatenated"
+        )));
+    }
+    let dtype = common_dtype(tensors);
+    let Some(first) = tensors.iter().find(|t| !is_skipped(t)) else {
+        return Tensor::zeros(dtype, &[0]);
+    };
+    let d = wrap_dim(dim, first.rank())?;
+    let mut sizes = first.sizes();
+    sizes[d] = 0;
+    for (n, tensor) in tensors.iter().enumerate().filter(|(_, t)| !is_skipped(t)) {
+        let own = tensor.sizes();
+        if own.len() != sizes.len() {
+            return Err(Diagnostic::runtime(format!(
+                "Tensors must have same number of dimensions: got {} and {}",
+                sizes.len(),
+                own.len()
+            )));
+        }
+        if let Some(i) = (0..own.len()).find(|i| *i != d && own[*i] != sizes[*i]) {
+            return Err(Diagnostic::runtime(format!(
+                "Sizes of tensors must match except in dimension {d}. Expected size {} but got size {} for tensor number \
+                 {n} in the list.",
+                sizes[i], own[i]
+            )));
+        }
+        sizes[d] = sizes[d].saturating_add(own[d]);
+    }
+    let result = Tensor::zeros(dtype, &sizes)?;
+    let mut start = 0;
+    for tensor in tensors.iter().filter(|t| !is_skipped(t)) {
+        let length = tensor.sizes()[d];
+        result.look(|l| view::narrow(l, d as i64, start, length))?.copy_from(tensor)?;
+        start += length;
+    }
+    Ok(result)
+}
+
+/// Each tensor with dimensions of size 1 in front until it has `rank` of them.
+pub fn pad_rank(sizes: &[i64], rank: usize) -> Dims {
+    let mut out: Dims = std::iter::repeat_n(1, rank.saturating_sub(sizes.len())).collect();
+    out.extend_from_slice(sizes);
+    out
+}
+
+/// Repeats the tensor along each dimension, new ones in front included.
+pub fn repeat(tensor: &Tensor, repeats: &[i64]) -> Result<Tensor> {
+    let own = tensor.sizes();
+    if repeats.len() < own.len() {
+        return Err(Diagnostic::runtime(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
+        ));
+    }
+    let sizes = pad_rank(&own, repeats.len());
+    let result: Vec<i64> = sizes.iter().zip(repeats).map(|(s, r)| s.saturating_mul(*r)).collect();
+    if numel(&result) == 0 || result.iter().any(|s| *s < 0) {
+        return Tensor::zeros(tensor.dtype(), &result);
+    }
+    Tensor::zeros(tensor.dtype(), &result)?;
+    let maps: Vec<Vec<usize>> =
+        sizes.iter().zip(&result).map(|(s, n)| (0..*n as usize).map(|i| i % *s as usize).collect()).collect();
+    remap(&tensor.reshaped(&sizes)?, &maps)
+}

@@ -1,0 +1,352 @@
+//! Tensors built from the places or the combinations of elements: triangles, diagonals, grids, one-hot codes.
+
+use super::create::asked;
+use super::kernels::range::not_implemented;
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, OpDef, Outputs, composite, create, gather, one, opaque, view};
+use crate::tensor::{DType, Element, Scalar, Tensor, broadcast_all, view as layout, wrap_dim};
+use crate::value::Value;
+use num_complex::Complex;
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    gather("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row <= k))
+        .grad("self: grad.tril(diagonal)")
+        .inplace()
+        .out("out"),
+    gather("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row >= k))
+        .grad("self: grad.triu(diagonal)")
+        .inplace()
+        .out("out"),
+    create(
+        "aten::tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |a| indices(a, "tril_indices", |row, column, k| column - row <= k),
+    ),
+    create(
+        "aten::triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        |a| indices(a, "triu_indices", |row, column, k| column - row >= k),
+    ),
+    gather("aten::diag(Tensor self, int diagonal=0) -> Tensor", diag)
+        .grad("self: grad.diag(diagonal) if self.dim() == 1 else grad.new_zeros(self.size()).diagonal_scatter(grad, diagonal)")
+        .out("out"),
+    gather("aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", |a| {
+        one(diag_embed(a.tensor(0)?, a.int(1)?, a.int(2)?, a.int(3)?)?)
+    })
+    .grad("self: grad.diagonal(offset, dim1, dim2)")
+    .out("out"),
+    gather("aten::diagflat(Tensor self, int offset=0) -> Tensor", |a| {
+        one(diag_embed(&a.tensor(0)?.reshaped(&[a.tensor(0)?.numel() as i64])?, a.int(1)?, 0, 1)?)
+    })
+    .grad("self: grad.diagonal(offset).reshape(self.size())"),
+    view("aten::meshgrid(Tensor[] tensors) -> Tensor[]", |a| one(Value::tensors(meshgrid(&a.tensors(0)?, "ij")?))),
+    view("aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", |a| {
+        one(Value::tensors(meshgrid(&a.tensors(0)?, a.str(1)?)?))
+    }),
+    gather("aten::cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod),
+    gather("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", combinations),
+    composite(
+        "aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
+        "def linalg_vander(x: Tensor, *, N: Optional[int]=None) -> Tensor:\n    \
+         if x.dim() == 0:\n        raise RuntimeError('N must be greater than 1.')\n    \
+         n = x.size(-1)\n    \
+         if N is not None:\n        n = N\n    \
+         if n <= 1:\n        raise RuntimeError('N must be greater than 1.')\n    \
+         powers = torch.cumprod(x.unsqueeze(-1).expand([-1] * x.dim() + [n - 1]), -1)\n    \
+         return torch.cat([torch.ones_like(powers.narrow(-1, 0, 1)), powers], -1)\n",
+    ),
+    composite(
+        "aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
+        "def vander(x: Tensor, N: Optional[int]=None, increasing: bool=False) -> Tensor:\n    \
+         if x.dim() != 1:\n        raise RuntimeError('x must be a one-dimensional tensor.')\n    \
+         n = x.size(0)\n    \
+         if N is not None:\n        n = N\n    \
+         if n < 0:\n        raise RuntimeError('N must be non-negative.')\n    \
+         dtype = torch.int64\n    \
+         if x.is_floating_point() or x.is_complex():\n        dtype = x.dtype\n    \
+         result = torch.ones([x.size(0), n], dtype=dtype)\n    \
+         if n > 1:\n        \
+         powers = torch.cumprod(x.unsqueeze(1).expand([x.size(0), n - 1]).to(dtype), 1)\n        \
+         result = torch.cat([result.narrow(1, 0, 1), powers], 1)\n    \
+         if not increasing:\n        result = result.flip([1])\n    \
+         return result\n",
+    ),
+    create("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot),
+    opaque("aten::complex(Tensor real, Tensor imag) -> Tensor", |a| pair(a, |re, im| (re, im)))
+        .grad("real: torch.real(grad)\nimag: torch.imag(grad)")
+        .out("out"),
+    opaque("aten::polar(Tensor abs, Tensor angle) -> Tensor", |a| pair(a, |r, t| (r * t.cos(), r * t.sin()))).out("out"),
+    opaque("aten::fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", fill_diagonal),
+];
+
+/// Zero where `keep(row, column, diagonal)` is false.
+fn triangle(a: &Args<'_>, keep: fn(i64, i64, i64) -> bool) -> Result<Outputs> {
+    let (tensor, k) = (a.tensor(0)?, a.int(1)?);
+    let sizes = tensor.sizes();
+    let [.., rows, columns] = sizes[..] else {
+        let name = a.op.name().as_str().trim_start_matches("aten::");
+        return Err(Diagnostic::runtime(format!("{name}: input tensor must have at least 2 dimensions")));
+    };
+    // Clamped, so that differences of indices cannot overflow; beyond the matrix nothing changes.
+    let k = k.clamp(-rows - 1, columns + 1);
+    let result = Tensor::zeros(tensor.dtype(), &sizes)?;
+    let matrix = rows.saturating_mul(columns).max(1) as usize;
+    let kept: Vec<usize> = (0..tensor.numel())
+        .filter(|i| {
+            let place = (i % matrix) as i64;
+            keep(place / columns, place % columns, k)
+        })
+        .collect();
+    result.put_positions(&kept, &tensor.take_positions(&kept, &[kept.len() as i64])?)?;
+    one(result)
+}
+
+/// Rows and columns of a triangle's places, in row-major order.
+fn indices(a: &Args<'_>, name: &str, keep: fn(i64, i64, i64) -> bool) -> Result<Outputs> {
+    let (rows, columns) = (a.int(0)?, a.int(1)?);
+    for (size, what) in [(rows, "row"), (columns, "col")] {
+        if size < 0 {
+            return Err(Diagnostic::runtime(format!("{what} must be non-negative, got{size}")));
+        }
+    }
+    let dtype = asked(a, 3)?.unwrap_or(DType::I64);
+    if !matches!(dtype, DType::I64 | DType::I32) {
+        return Err(not_implemented(name, dtype));
+    }
+    // Proves that the places can be counted and stored.
+    Tensor::zeros(dtype, &[rows, columns])?;
+    let k = a.int(2)?.clamp(-rows - 1, columns + 1);
+    let places =
+        || (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))).filter(|(r, c)| keep(*r, *c, k));
+    let mut numbers: Vec<i64> = places().map(|(r, _)| r).collect();
+    let count = numbers.len() as i64;
+    numbers.extend(places().map(|(_, c)| c));
+    one(Tensor::from_vec(&numbers, &[2, count])?.to_dtype(dtype)?)
+}
+
+/// A matrix with the vector on a diagonal, or a copy of a matrix's diagonal.
+fn diag(a: &Args<'_>) -> Result<Outputs> {
+    let (tensor, k) = (a.tensor(0)?, a.int(1)?);
+    match tensor.rank() {
+        1 => one(diag_embed(tensor, k, 0, 1)?),
+        2 => one(tensor.look(|l| layout::diagonal(l, k, 0, 1))?.copy()?),
+        n => Err(Diagnostic::runtime(format!("diag(): Supports 1D or 2D tensors. Got {n}D"))),
+    }
+}
+
+/// Zeros with the last dimension on the diagonal of two new ones.
+fn diag_embed(tensor: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+    let rank = tensor.rank() + 1;
+    let (d1, d2) = (wrap_dim(dim1, rank)?, wrap_dim(dim2, rank)?);
+    if d1 == d2 {
+        return Err(Diagnostic::runtime(format!("diagonal dimensions cannot be identical {dim1}, {dim2}")));
+    }
+    let mut sizes = tensor.sizes();
+    let length = sizes.pop().ok_or_else(|| Diagnostic::runtime("diag_embed needs at least one dimension"))?;
+    let side = length.saturating_add(offset.saturating_abs());
+    sizes.insert(d1.min(d2), side);
+    sizes.insert(d1.max(d2), side);
+    let result = Tensor::zeros(tensor.dtype(), &sizes)?;
+    result.look(|l| layout::diagonal(l, offset, d1 as i64, d2 as i64))?.copy_from(tensor)?;
+    Ok(result)
+}
+
+/// Every tensor repeated along the dimensions of all others.
+fn meshgrid(tensors: &[Tensor], indexing: &str) -> Result<Vec<Tensor>> {
+    let Some(first) = tensors.first() else {
+        return Err(Diagnostic::runtime("meshgrid expects a non-empty TensorList"));
+    };
+    if let Some(t) = tensors.iter().find(|t| t.rank() > 1) {
+        let shown = t.sizes();
+        return Err(Diagnostic::runtime(format!(
+            "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of sizes {:?}",
+            shown.as_slice()
+        )));
+    }
+    if tensors.iter().any(|t| t.dtype() != first.dtype()) {
+        return Err(Diagnostic::runtime("meshgrid expects all tensors to have the same dtype"));
+    }
+    let swap = match indexing {
+        "ij" => false,
+        "xy" => tensors.len() >= 2,
+        other => {
+            return Err(Diagnostic::runtime(format!(
+                "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {other}"
+            )));
+        }
+    };
+    let mut tensors = tensors.to_vec();
+    if swap {
+        tensors.swap(0, 1);
+    }
+    let sizes: Vec<i64> = tensors.iter().map(|t| t.numel() as i64).collect();
+    let mut grids = Vec::with_capacity(tensors.len());
+    for (i, tensor) in tensors.iter().enumerate() {
+        let mut own = vec![1; sizes.len()];
+        own[i] = sizes[i];
+        let grid = tensor.reshaped(&own)?.broadcast_to(&sizes)?;
+        grids.push(grid);
+    }
+    if swap {
+        grids.swap(0, 1);
+    }
+    Ok(grids)
+}
+
+fn expect_vector(tensor: &Tensor) -> Result<()> {
+    if tensor.rank() != 1 {
+        return Err(Diagnostic::runtime(format!(
+            "Expect a 1D vector, but got shape {:?}",
+            tensor.sizes().as_slice()
+        )));
+    }
+    Ok(())
+}
+
+/// One row for each choice of one element of every vector.
+fn cartesian_prod(a: &Args<'_>) -> Result<Outputs> {
+    let tensors = a.tensors(0)?;
+    tensors.iter().try_for_each(expect_vector)?;
+    if let [only] = &tensors[..] {
+        return one(only.clone());
+    }
+    let grids = meshgrid(&tensors, "ij")?;
+    let count = grids.first().map_or(0, Tensor::numel) as i64;
+    let result = Tensor::zeros(tensors[0].dtype(), &[count, grids.len() as i64])?;
+    for (i, grid) in grids.iter().enumerate() {
+        result.look(|l| layout::select(l, 1, i as i64))?.copy_from(&grid.reshaped(&[count])?)?;
+    }
+    one(result)
+}
+
+/// One row for each choice of `r` elements in order of their places.
+fn combinations(a: &Args<'_>) -> Result<Outputs> {
+    let (tensor, r, repeat) = (a.tensor(0)?, a.int(1)?, a.bool(2)?);
+    expect_vector(tensor)?;
+    if r < 0 {
+        return Err(Diagnostic::runtime(format!("Expect a non-negative number, but got {r}")));
+    }
+    if r == 0 {
+        return one(Tensor::zeros(tensor.dtype(), &[0])?);
+    }
+    let n = tensor.numel();
+    if r > 64 && (repeat || r as usize <= n) {
+        return Err(Diagnostic::unsupported(format!("aten::combinations of {r} elements")));
+    }
+    let r = r as usize;
+    let mut places = Vec::new();
+    let step = usize::from(!repeat);
+    let mut choice: Vec<usize> = (0..r).map(|i| i * step).collect();
+    let last = |i: usize| if repeat { n } else { (n + i + 1).saturating_sub(r) };
+    if choice.iter().enumerate().all(|(i, c)| *c < last(i)) {
+        loop {
+            places.extend_from_slice(&choice);
+            if places.len() > 1 << 30 {
+                return Err(Diagnostic::runtime("combinations: too many rows"));
+            }
+            let Some(at) = (0..r).rev().find(|i| choice[*i] + 1 < last(*i)) else { break };
+            choice[at] += 1;
+            for i in at + 1..r {
+                choice[i] = choice[i - 1] + step;
+            }
+        }
+    }
+    one(tensor.take_positions(&places, &[(places.len() / r) as i64, r as i64])?)
+}
+
+fn one_hot(a: &Args<'_>) -> Result<Outputs> {
+    let (tensor, classes) = (a.tensor(0)?, a.int(1)?);
+    if tensor.dtype() != DType::I64 {
+        return Err(Diagnostic::runtime("one_hot is only applicable to index tensor of type LongTensor."));
+    }
+    let labels = tensor.to_vec::<i64>()?;
+    if labels.is_empty() && classes <= 0 {
+        return Err(Diagnostic::runtime("Can not infer total number of classes from empty tensor."));
+    }
+    if labels.iter().any(|x| *x < 0) {
+        return Err(Diagnostic::runtime("Class values must be non-negative."));
+    }
+    let largest = labels.iter().copied().max().unwrap_or(-1);
+    let classes = if classes == -1 { largest.saturating_add(1) } else { classes };
+    if largest >= classes {
+        return Err(Diagnostic::runtime("Class values must be smaller than num_classes."));
+    }
+    let mut sizes = tensor.sizes();
+    sizes.push(classes);
+    let result = Tensor::zeros(DType::I64, &sizes)?;
+    result.write::<i64, _>(|out, _| {
+        for (row, label) in labels.iter().enumerate() {
+            out[row * classes as usize + *label as usize] = 1;
+        }
+    })?;
+    one(result)
+}
+
+/// Two real tensors into one complex one.
+fn pair(a: &Args<'_>, combine: fn(f64, f64) -> (f64, f64)) -> Result<Outputs> {
+    let (x, y) = (a.tensor(0)?, a.tensor(1)?);
+    let dtype = match (x.dtype(), y.dtype()) {
+        (DType::F32, _) => DType::C64,
+        (DType::F64, _) => DType::C128,
+        (DType::F16, DType::F16) => {
+            return Err(Diagnostic::unsupported(format!("{} of Half tensors", a.op.name())));
+        }
+        (p, q) => {
+            let (p, q) = (p.type_name(), q.type_name());
+            return Err(Diagnostic::raised(
+                "NotImplementedError",
+                format!("Expected both inputs to be Half, Float or Double tensors but got {p} and {q}"),
+            ));
+        }
+    };
+    if x.dtype() != y.dtype() {
+        let (p, q) = (x.dtype().type_name(), y.dtype().type_name());
+        return Err(Diagnostic::runtime(format!(
+            "Expected object of scalar type {p} but got scalar type {q} for second argument"
+        )));
+    }
+    let sizes = broadcast_all([x, y])?;
+    let (xs, ys) = (x.broadcast_to(&sizes)?.to_vec_as::<f64>()?, y.broadcast_to(&sizes)?.to_vec_as::<f64>()?);
+    fn build<T: Element>(
+        xs: &[f64],
+        ys: &[f64],
+        sizes: &[i64],
+        f: fn(f64, f64) -> (f64, f64),
+    ) -> Result<Tensor> {
+        let make = |(x, y): (&f64, &f64)| {
+            let (re, im) = f(*x, *y);
+            T::from_scalar(Scalar::Complex(Complex::new(re, im)))
+        };
+        Tensor::from_vec::<T>(&xs.iter().zip(ys).map(make).collect::<Vec<T>>(), sizes)
+    }
+    one(match dtype {
+        DType::C64 => build::<Complex<f32>>(&xs, &ys, &sizes, combine)?,
+        _ => build::<Complex<f64>>(&xs, &ys, &sizes, combine)?,
+    })
+}
+
+/// Writes the main diagonal; with `wrap` it starts again below a gap of one row in tall matrices.
+fn fill_diagonal(a: &Args<'_>) -> Result<Outputs> {
+    let (tensor, value, wrap) = (a.tensor(0)?, a.scalar(1)?, a.bool(2)?);
+    let own = tensor.layout();
+    if own.rank() < 2 {
+        return Err(Diagnostic::runtime("dimensions must larger than 1"));
+    }
+    if own.rank() > 2 && own.sizes.iter().any(|s| *s != own.sizes[0]) {
+        return Err(Diagnostic::runtime("all dimensions of input must be of equal length"));
+    }
+    let shortest = own.sizes.iter().copied().min().unwrap_or(0);
+    let step: i64 = own.strides.iter().sum();
+    tensor
+        .with_layout(layout::as_strided(&own, &[shortest], &[step], Some(own.offset as i64))?)?
+        .fill(value)?;
+    if wrap && own.rank() == 2 && own.sizes[0] > own.sizes[1] + 1 {
+        let (rows, columns) = (own.sizes[0], own.sizes[1]);
+        for row in columns + 1..rows {
+            let column = (row % (columns + 1)) as usize as i64;
+            if column < columns {
+                tensor.look(|l| layout::select(&layout::select(l, 0, row)?, 0, column))?.fill(value)?;
+            }
+        }
+    }
+    one(tensor.clone())
+}

@@ -1,0 +1,80 @@
+//! The `aten` dialect: operators on tensors, and the builtins of numbers, text and containers that share its
+//! namespace. One file a family; a big op has its own.
+
+pub mod activation;
+pub mod arith;
+pub mod binary;
+pub mod choose;
+pub mod compare;
+pub mod contraction;
+pub mod convert;
+pub mod dict;
+mod number;
+pub mod number_arith;
+pub mod number_convert;
+pub mod number_math;
+pub mod create;
+pub mod einsum;
+pub mod index;
+pub mod join;
+pub mod kernels;
+pub mod list;
+pub mod matrix;
+pub mod order;
+pub mod pad;
+pub mod program;
+pub mod reduce;
+pub mod scan;
+pub mod scatter;
+pub mod search;
+pub mod shape;
+pub mod special;
+pub mod softmax;
+pub mod sort;
+pub mod split;
+pub mod stats;
+pub mod text;
+pub mod unary;
+pub mod view;
+pub mod world;
+
+use super::OpDef;
+
+/// All rows, file by file, in the order of registration.
+#[rustfmt::skip] // one line a file, so that additions do not touch each other
+pub static TABLES: &[&[OpDef]] = &[
+    unary::OPS,
+    arith::OPS,
+    binary::OPS,
+    compare::OPS,
+    choose::OPS,
+    activation::OPS,
+    contraction::OPS,
+    einsum::OPS,
+    convert::OPS,
+    list::OPS,
+    text::OPS,
+    dict::OPS,
+    order::OPS,
+    program::OPS,
+    number_arith::OPS,
+    number_math::OPS,
+    number_convert::OPS,
+    special::OPS,
+    view::OPS,
+    create::OPS,
+    matrix::OPS,
+    join::OPS,
+    pad::OPS,
+    index::OPS,
+    scatter::OPS,
+    search::OPS,
+    reduce::OPS,
+    stats::OPS,
+    scan::OPS,
+    softmax::OPS,
+    sort::OPS,
+    shape::OPS,
+    split::OPS,
+    world::OPS,
+];

@@ -1,0 +1,177 @@
+//! Writes graphs of the dialect: what lowerings use.
+
+use super::{Elem, Mark, Order, binary_name, compare_name, unary_name};
+use crate::dialects::scalar::{Binary, Compare, Unary};
+use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, ValueId};
+use crate::tensor::Scalar;
+
+/// Appends ops to the innermost open block of a graph.
+pub struct Builder {
+    graph: Graph,
+    blocks: Vec<BlockId>,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder::new()
+    }
+}
+
+impl Builder {
+    /// An empty kernel.
+    pub fn new() -> Builder {
+        let graph = Graph::new();
+        Builder { blocks: vec![graph.root()], graph }
+    }
+
+    /// The finished graph.
+    pub fn finish(self) -> Graph {
+        self.graph
+    }
+
+    /// Adds a buffer parameter.
+    pub fn buffer(&mut self, elem: Elem, name: &str) -> ValueId {
+        let value = self.graph.add_input(elem.buffer());
+        self.graph.set_name(value, name);
+        value
+    }
+
+    /// Adds a scalar parameter.
+    pub fn scalar(&mut self, elem: Elem, name: &str) -> ValueId {
+        let value = self.graph.add_input(elem.ty());
+        self.graph.set_name(value, name);
+        value
+    }
+
+    /// The element type of a scalar or buffer value.
+    pub fn elem(&self, value: ValueId) -> Option<Elem> {
+        let ty = self.graph.ty(value);
+        Elem::of_scalar_type(ty).or_else(|| Elem::of_buffer_type(ty))
+    }
+
+    fn emit(&mut self, name: &str, operands: &[ValueId], results: &[Type]) -> OpId {
+        let block = self.blocks.last().copied().unwrap_or(self.graph.root());
+        self.graph.emit(block, Symbol::new(&format!("loop::{name}")), operands, results)
+    }
+
+    /// Emits an op that has exactly one result.
+    fn value(&mut self, name: &str, operands: &[ValueId], elem: Elem) -> ValueId {
+        let op = self.emit(name, operands, &[]);
+        self.graph.add_result(op, elem.ty())
+    }
+
+    fn elem_or(&self, value: ValueId) -> Elem {
+        self.elem(value).unwrap_or(Elem::I64)
+    }
+
+    /// A number.
+    pub fn constant(&mut self, value: Scalar, elem: Elem) -> ValueId {
+        let result = self.value("const", &[], elem);
+        let attr = match value {
+            Scalar::Bool(x) => Attr::Bool(x),
+            Scalar::Int(x) => Attr::Int(x),
+            other => Attr::Float(other.to_f64()),
+        };
+        if let Some(op) = self.graph.def_op(result) {
+            self.graph.set_attr(op, "value", attr);
+        }
+        result
+    }
+
+    /// An index.
+    pub fn index(&mut self, value: i64) -> ValueId {
+        self.constant(Scalar::Int(value), Elem::I64)
+    }
+
+    /// One operand.
+    pub fn unary(&mut self, op: Unary, x: ValueId) -> ValueId {
+        self.value(unary_name(op), &[x], self.elem_or(x))
+    }
+
+    /// Two operands of one type.
+    pub fn binary(&mut self, op: Binary, x: ValueId, y: ValueId) -> ValueId {
+        self.value(binary_name(op), &[x, y], self.elem_or(x))
+    }
+
+    /// A comparison.
+    pub fn compare(&mut self, op: Compare, x: ValueId, y: ValueId) -> ValueId {
+        self.value(compare_name(op), &[x, y], Elem::Bool)
+    }
+
+    /// `condition ? x : y`
+    pub fn select(&mut self, condition: ValueId, x: ValueId, y: ValueId) -> ValueId {
+        self.value("select", &[condition, x, y], self.elem_or(x))
+    }
+
+    /// Converts, unless it is of the type already.
+    pub fn convert(&mut self, x: ValueId, elem: Elem) -> ValueId {
+        if self.elem(x) == Some(elem) { x } else { self.value("convert", &[x], elem) }
+    }
+
+    /// Reads an element.
+    pub fn load(&mut self, buffer: ValueId, index: ValueId) -> ValueId {
+        self.value("load", &[buffer, index], self.elem_or(buffer))
+    }
+
+    /// Writes an element.
+    pub fn store(&mut self, buffer: ValueId, index: ValueId, value: ValueId) {
+        self.emit("store", &[buffer, index, value], &[]);
+    }
+
+    /// Opens a loop over `begin..end`; returns its index and the values that it carries. Close it with
+    /// [`Builder::end_loop`].
+    pub fn begin_loop(
+        &mut self,
+        [begin, end, step]: [ValueId; 3],
+        mark: Mark,
+        order: Order,
+        carried: &[ValueId],
+    ) -> (ValueId, Vec<ValueId>) {
+        let mut operands = vec![begin, end, step];
+        operands.extend_from_slice(carried);
+        let types: Vec<Type> = carried.iter().map(|v| self.graph.ty(*v).clone()).collect();
+        let op = self.emit("for", &operands, &types);
+        self.graph.set_attr(op, "mark", Attr::Str(mark.name().into()));
+        if let Order::Lanes(n) = order {
+            self.graph.set_attr(op, "lanes", Attr::Int(i64::from(n)));
+        }
+        let block = self.graph.add_block(op);
+        let iv = self.graph.add_param(block, Elem::I64.ty());
+        let params = types.into_iter().map(|ty| self.graph.add_param(block, ty)).collect();
+        self.blocks.push(block);
+        (iv, params)
+    }
+
+    /// Closes the innermost loop; returns the carried values after it.
+    pub fn end_loop(&mut self, next: &[ValueId]) -> Vec<ValueId> {
+        if self.blocks.len() < 2 {
+            return Vec::new();
+        }
+        let Some(block) = self.blocks.pop() else { return Vec::new() };
+        self.graph.set_block_results(block, next);
+        match self.graph.owner(block) {
+            Some(op) => self.graph.results(op).to_vec(),
+            None => Vec::new(),
+        }
+    }
+}
+
+impl Mark {
+    /// The text of the `mark` attribute.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mark::Serial => "serial",
+            Mark::Parallel => "parallel",
+            Mark::Vector => "vector",
+            Mark::ParallelVector => "parallel_vector",
+            Mark::Groups => "groups",
+            Mark::Threads => "threads",
+        }
+    }
+
+    /// The mark of a text.
+    pub fn from_name(name: &str) -> Option<Mark> {
+        use Mark::*;
+        [Serial, Parallel, Vector, ParallelVector, Groups, Threads].into_iter().find(|m| m.name() == name)
+    }
+}

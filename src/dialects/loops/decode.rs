@@ -1,0 +1,433 @@
+//! From a graph of the `loop` dialect to the closed [`Kernel`]. Everything that backends rely on is checked
+//! here, so that a kernel written by hand gets an error and never miscompiled code.
+
+use super::names::{find_binary, find_compare, find_unary};
+use super::{Carried, Elem, For, Hw, If, Kernel, Mark, Order, Param, Prim, Reg, Stmt, Ty, is_loop_kind};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::scalar::{Binary, Unary};
+use crate::ir::{Attr, BlockId, Graph, OpId, ValueId};
+use crate::tensor::Scalar;
+
+/// Loops nest no deeper.
+const MAX_DEPTH: usize = 64;
+/// Shared memory of one workgroup, in elements.
+const MAX_SHARED: i64 = 1 << 20;
+/// Partial results of one reduction.
+const MAX_LANES: i64 = 1024;
+
+/// Kernels of the runtime that `loop::call` may name.
+const RUNTIME_KERNELS: &[&str] = &["gemm_f32", "gemm_f64"];
+
+/// Checks a kernel graph and gives its closed form.
+pub fn decode(graph: &Graph) -> Result<Kernel> {
+    let kernel = Kernel { params: Vec::new(), types: Vec::new(), body: Vec::new(), extent: None };
+    let mut d = Decoder { graph, regs: vec![None; graph.value_capacity()], kernel };
+    for input in graph.inputs() {
+        let ty = d.type_of(*input)?;
+        let reg = d.define(*input)?;
+        d.kernel.params.push(Param { reg, ty, written: false });
+    }
+    if !graph.outputs().is_empty() {
+        return Err(Diagnostic::verify("a loop kernel returns nothing: it stores to its buffers"));
+    }
+    d.kernel.body = d.block(graph.root(), 0)?;
+    d.kernel.extent = d.find_extent()?;
+    Ok(d.kernel)
+}
+
+struct Decoder<'a> {
+    graph: &'a Graph,
+    regs: Vec<Option<Reg>>,
+    kernel: Kernel,
+}
+
+impl Decoder<'_> {
+    fn error(&self, op: OpId, message: impl std::fmt::Display) -> Diagnostic {
+        let error = Diagnostic::verify(format!("{}: {message}", self.graph.kind(op)));
+        error.at_opt(self.graph.location(op).and_then(|l| l.span()))
+    }
+
+    fn type_of(&self, value: ValueId) -> Result<Ty> {
+        let ty = self.graph.ty(value);
+        let scalar = Elem::of_scalar_type(ty).map(Ty::Scalar);
+        scalar.or_else(|| Elem::of_buffer_type(ty).map(Ty::Buffer)).ok_or_else(|| {
+            let name = self.graph.display_name(value);
+            Diagnostic::verify(format!("%{name} is neither a scalar nor a buffer of the loop dialect"))
+        })
+    }
+
+    fn define(&mut self, value: ValueId) -> Result<Reg> {
+        let ty = self.type_of(value)?;
+        let reg = Reg(self.kernel.types.len() as u32);
+        self.kernel.types.push(ty);
+        self.regs[value.index()] = Some(reg);
+        Ok(reg)
+    }
+
+    /// The register of a value; defined earlier or an error. Scopes nest, so order of decoding is visibility.
+    fn reg(&self, op: OpId, value: ValueId) -> Result<Reg> {
+        if !self.graph.is_visible(value, op) {
+            return Err(self.error(op, "uses a value that is not visible here"));
+        }
+        self.regs[value.index()].ok_or_else(|| self.error(op, "uses a value before its definition"))
+    }
+
+    fn operand(&self, op: OpId, n: usize) -> Result<Reg> {
+        let value = self.graph.operand(op, n).ok_or_else(|| self.error(op, "has too few operands"))?;
+        self.reg(op, value)
+    }
+
+    fn scalar(&self, op: OpId, n: usize) -> Result<(Reg, Elem)> {
+        let reg = self.operand(op, n)?;
+        match self.kernel.ty(reg) {
+            Ty::Scalar(elem) => Ok((reg, elem)),
+            _ => Err(self.error(op, format!("operand {n} must be a scalar"))),
+        }
+    }
+
+    fn scalar_of(&self, op: OpId, n: usize, elem: Elem) -> Result<Reg> {
+        match self.scalar(op, n)? {
+            (reg, found) if found == elem => Ok(reg),
+            (_, found) => {
+                Err(self.error(op, format!("operand {n} must be {}, not {}", elem.name(), found.name())))
+            }
+        }
+    }
+
+    fn memory(&self, op: OpId, n: usize) -> Result<(Reg, Elem)> {
+        let reg = self.operand(op, n)?;
+        match self.kernel.ty(reg) {
+            Ty::Buffer(elem) | Ty::Shared(elem) => Ok((reg, elem)),
+            Ty::Scalar(_) => Err(self.error(op, format!("operand {n} must be a buffer"))),
+        }
+    }
+
+    fn count(&self, op: OpId, operands: usize, results: usize) -> Result<()> {
+        let (o, r) = (self.graph.operands(op).len(), self.graph.result_count(op));
+        if (o, r) != (operands, results) {
+            let message = format!("has {o} operands and {r} results, needs {operands} and {results}");
+            return Err(self.error(op, message));
+        }
+        Ok(())
+    }
+
+    fn result(&mut self, op: OpId) -> Result<(Reg, Elem)> {
+        let value = self.graph.result(op, 0).ok_or_else(|| self.error(op, "has no result"))?;
+        let reg = self.define(value)?;
+        match self.kernel.ty(reg) {
+            Ty::Scalar(elem) => Ok((reg, elem)),
+            _ => Err(self.error(op, "gives a scalar")),
+        }
+    }
+
+    fn block(&mut self, block: BlockId, depth: usize) -> Result<Vec<Stmt>> {
+        if depth > MAX_DEPTH {
+            return Err(Diagnostic::verify(format!("loops nest deeper than {MAX_DEPTH}")));
+        }
+        let ops: Vec<OpId> = self.graph.block_ops(block).collect();
+        ops.into_iter().map(|op| self.statement(op, depth)).collect()
+    }
+
+    fn statement(&mut self, op: OpId, depth: usize) -> Result<Stmt> {
+        let kind = self.graph.kind(op);
+        if !is_loop_kind(kind) {
+            return Err(self.error(op, "does not belong in a loop kernel"));
+        }
+        match kind.base() {
+            "load" => {
+                self.count(op, 2, 1)?;
+                let ((buffer, elem), index) = (self.memory(op, 0)?, self.scalar_of(op, 1, Elem::I64)?);
+                let (dst, found) = self.result(op)?;
+                self.expect(op, found, elem)?;
+                Ok(Stmt::Load { dst, buffer, index })
+            }
+            "store" => {
+                self.count(op, 3, 0)?;
+                let ((buffer, elem), index) = (self.memory(op, 0)?, self.scalar_of(op, 1, Elem::I64)?);
+                let value = self.scalar_of(op, 2, elem)?;
+                self.mark_written(buffer);
+                Ok(Stmt::Store { buffer, index, value })
+            }
+            "accumulate" => self.accumulate(op),
+            "for" => self.for_loop(op, depth).map(|l| Stmt::For(Box::new(l))),
+            "if" => self.branch(op, depth).map(|b| Stmt::If(Box::new(b))),
+            "shared" => self.shared(op),
+            "barrier" => self.count(op, 0, 0).map(|()| Stmt::Barrier),
+            "thread" => self.hardware(op, Hw::Thread),
+            "group" => self.hardware(op, Hw::Group),
+            "group_size" => self.hardware(op, Hw::GroupSize),
+            "group_count" => self.hardware(op, Hw::GroupCount),
+            "call" => self.call(op),
+            name => self.primitive(op, name),
+        }
+    }
+
+    fn expect(&self, op: OpId, found: Elem, expected: Elem) -> Result<()> {
+        if found == expected {
+            return Ok(());
+        }
+        Err(self.error(op, format!("gives {}, but its result is {}", expected.name(), found.name())))
+    }
+
+    fn primitive(&mut self, op: OpId, name: &str) -> Result<Stmt> {
+        let prim = match name {
+            "const" => {
+                self.count(op, 0, 1)?;
+                let value = match self.graph.attr(op, "value") {
+                    Some(Attr::Int(x)) => Scalar::Int(*x),
+                    Some(Attr::Float(x)) => Scalar::Float(*x),
+                    Some(Attr::Bool(x)) => Scalar::Bool(*x),
+                    _ => return Err(self.error(op, "needs a number as its `value`")),
+                };
+                let (dst, elem) = self.result(op)?;
+                return Ok(Stmt::Let(dst, Prim::Const(as_elem(value, elem))));
+            }
+            "select" => {
+                self.count(op, 3, 1)?;
+                let (c, (x, elem)) = (self.scalar_of(op, 0, Elem::Bool)?, self.scalar(op, 1)?);
+                let y = self.scalar_of(op, 2, elem)?;
+                return self.finish(op, elem, Prim::Select(c, x, y));
+            }
+            "fma" => {
+                self.count(op, 3, 1)?;
+                let (x, elem) = self.scalar(op, 0)?;
+                self.require(op, elem.is_float(), elem)?;
+                let (y, z) = (self.scalar_of(op, 1, elem)?, self.scalar_of(op, 2, elem)?);
+                return self.finish(op, elem, Prim::Fma(x, y, z));
+            }
+            "convert" => {
+                self.count(op, 1, 1)?;
+                Prim::Convert(self.scalar(op, 0)?.0)
+            }
+            "bitcast" => {
+                self.count(op, 1, 1)?;
+                let (x, from) = self.scalar(op, 0)?;
+                let (dst, to) = self.result(op)?;
+                if from.size() != to.size() || from == Elem::Bool || to == Elem::Bool {
+                    return Err(self.error(op, "needs two types of one width"));
+                }
+                return Ok(Stmt::Let(dst, Prim::Bitcast(x)));
+            }
+            name => return self.arithmetic(op, name),
+        };
+        let (dst, _) = self.result(op)?;
+        Ok(Stmt::Let(dst, prim))
+    }
+
+    fn arithmetic(&mut self, op: OpId, name: &str) -> Result<Stmt> {
+        if let Some(unary) = find_unary(name) {
+            self.count(op, 1, 1)?;
+            let (x, elem) = self.scalar(op, 0)?;
+            self.require(op, takes_unary(unary, elem), elem)?;
+            return self.finish(op, elem, Prim::Unary(unary, x));
+        }
+        if let Some(binary) = find_binary(name) {
+            self.count(op, 2, 1)?;
+            let (x, elem) = self.scalar(op, 0)?;
+            let y = self.scalar_of(op, 1, elem)?;
+            self.require(op, takes_binary(binary, elem), elem)?;
+            return self.finish(op, elem, Prim::Binary(binary, x, y));
+        }
+        if let Some(compare) = find_compare(name) {
+            self.count(op, 2, 1)?;
+            let (x, elem) = self.scalar(op, 0)?;
+            let y = self.scalar_of(op, 1, elem)?;
+            return self.finish(op, Elem::Bool, Prim::Compare(compare, x, y));
+        }
+        Err(self.error(op, "there is no such op in the loop dialect"))
+    }
+
+    fn require(&self, op: OpId, holds: bool, elem: Elem) -> Result<()> {
+        if holds { Ok(()) } else { Err(self.error(op, format!("is not defined for {}", elem.name()))) }
+    }
+
+    fn finish(&mut self, op: OpId, elem: Elem, prim: Prim) -> Result<Stmt> {
+        let (dst, found) = self.result(op)?;
+        self.expect(op, found, elem)?;
+        Ok(Stmt::Let(dst, prim))
+    }
+
+    fn accumulate(&mut self, op: OpId) -> Result<Stmt> {
+        self.count(op, 3, 0)?;
+        let how = self.graph.attr(op, "op").and_then(Attr::as_str).and_then(find_binary);
+        let combine = match how {
+            Some(b) if is_reduction(b) => b,
+            _ => return Err(self.error(op, "needs `op` to be add, min, max, and, or or xor")),
+        };
+        let ((buffer, elem), index) = (self.memory(op, 0)?, self.scalar_of(op, 1, Elem::I64)?);
+        let value = self.scalar_of(op, 2, elem)?;
+        self.mark_written(buffer);
+        Ok(Stmt::Accumulate { op: combine, buffer, index, value })
+    }
+
+    fn for_loop(&mut self, op: OpId, depth: usize) -> Result<For> {
+        let bounds = [0, 1, 2].map(|n| self.scalar_of(op, n, Elem::I64));
+        let [begin, end, step] = bounds;
+        let (begin, end, step) = (begin?, end?, step?);
+        let mark = match self.graph.attr(op, "mark") {
+            None => Mark::Serial,
+            Some(attr) => attr
+                .as_str()
+                .and_then(Mark::from_name)
+                .ok_or_else(|| self.error(op, "has a mark that is not known"))?,
+        };
+        let order = match self.graph.attr(op, "lanes").map(Attr::as_int) {
+            None => Order::Sequential,
+            Some(Some(n)) if (1..=MAX_LANES).contains(&n) => Order::Lanes(n as u32),
+            Some(_) => return Err(self.error(op, format!("needs `lanes` from 1 to {MAX_LANES}"))),
+        };
+        let [block] = *self.graph.nested_blocks(op) else {
+            return Err(self.error(op, "has one block"));
+        };
+        let inits: Vec<ValueId> = self.graph.operands(op)[3..].to_vec();
+        let params = self.graph.params(block).to_vec();
+        let nexts = self.graph.block_results(block).to_vec();
+        let results = self.graph.results(op);
+        if params.len() != inits.len() + 1 || nexts.len() != inits.len() || results.len() != inits.len() {
+            return Err(self.error(op, "must carry as many values in, around and out"));
+        }
+        if mark.is_parallel() && !inits.is_empty() {
+            return Err(self.error(op, "carries values and cannot be parallel"));
+        }
+        let init_regs: Vec<Reg> = (0..inits.len()).map(|n| self.operand(op, n + 3)).collect::<Result<_>>()?;
+        let iv = self.define(params[0])?;
+        if self.kernel.ty(iv) != Ty::Scalar(Elem::I64) {
+            return Err(self.error(op, "has an index that is not i64"));
+        }
+        let param_regs: Vec<Reg> = params[1..].iter().map(|p| self.define(*p)).collect::<Result<_>>()?;
+        let body = self.block(block, depth + 1)?;
+        let mut carried = Vec::new();
+        for (n, init) in init_regs.into_iter().enumerate() {
+            let next = self.reg(self.graph.terminator(block), nexts[n])?;
+            let (param, result) = (param_regs[n], self.define(results[n])?);
+            let ty = self.kernel.ty(init);
+            let same = [param, next, result].into_iter().all(|r| self.kernel.ty(r) == ty);
+            if !same || !matches!(ty, Ty::Scalar(_)) {
+                return Err(self.error(op, "carries scalars, each of one type"));
+            }
+            carried.push(Carried { init, param, next, result });
+        }
+        Ok(For { iv, begin, end, step, mark, order, carried, body })
+    }
+
+    fn branch(&mut self, op: OpId, depth: usize) -> Result<If> {
+        self.count(op, 1, 0)?;
+        let condition = self.scalar_of(op, 0, Elem::Bool)?;
+        let blocks = self.graph.nested_blocks(op).to_vec();
+        let plain = |b: &BlockId| self.graph.params(*b).is_empty() && self.graph.block_results(*b).is_empty();
+        if blocks.len() != 2 || !blocks.iter().all(plain) {
+            return Err(self.error(op, "has two blocks without parameters and results"));
+        }
+        let then = self.block(blocks[0], depth + 1)?;
+        let otherwise = self.block(blocks[1], depth + 1)?;
+        Ok(If { condition, then, otherwise })
+    }
+
+    fn shared(&mut self, op: OpId) -> Result<Stmt> {
+        self.count(op, 0, 1)?;
+        let size = self.graph.attr(op, "size").and_then(Attr::as_int);
+        let size = size
+            .filter(|n| (1..=MAX_SHARED).contains(n))
+            .ok_or_else(|| self.error(op, format!("needs a `size` from 1 to {MAX_SHARED}")))?;
+        let value = self.graph.result(op, 0).ok_or_else(|| self.error(op, "has no result"))?;
+        let reg = self.define(value)?;
+        match self.kernel.ty(reg) {
+            Ty::Buffer(elem) => self.kernel.types[reg.index()] = Ty::Shared(elem),
+            _ => return Err(self.error(op, "gives a buffer")),
+        }
+        Ok(Stmt::Shared(reg, size as u64))
+    }
+
+    fn hardware(&mut self, op: OpId, hw: Hw) -> Result<Stmt> {
+        self.count(op, 0, 1)?;
+        let (dst, elem) = self.result(op)?;
+        self.expect(op, elem, Elem::I64)?;
+        Ok(Stmt::Hw(dst, hw))
+    }
+
+    fn call(&mut self, op: OpId) -> Result<Stmt> {
+        let name = self.graph.attr(op, "symbol").and_then(Attr::as_str).unwrap_or("");
+        let symbol = RUNTIME_KERNELS.iter().copied().find(|k| *k == name);
+        let symbol = symbol.ok_or_else(|| self.error(op, format!("names no runtime kernel: \"{name}\"")))?;
+        let args = (0..self.graph.operands(op).len()).map(|n| self.operand(op, n));
+        let args = args.collect::<Result<Vec<Reg>>>()?;
+        args.iter().for_each(|r| self.mark_written(*r));
+        Ok(Stmt::Call { symbol, args })
+    }
+
+    fn mark_written(&mut self, reg: Reg) {
+        for param in &mut self.kernel.params {
+            if param.reg == reg {
+                param.written = true;
+            }
+        }
+    }
+
+    /// Parallel loops stand outermost, at most one, and run from 0 to a parameter in steps of 1: so the
+    /// caller can hand out its iterations.
+    fn find_extent(&self) -> Result<Option<usize>> {
+        let mut extent = None;
+        for statement in &self.kernel.body {
+            let Stmt::For(outer) = statement else { continue };
+            if outer.body.iter().any(contains_parallel) {
+                return Err(Diagnostic::verify("loop::for: only an outermost loop can be parallel"));
+            }
+            if !outer.mark.is_parallel() {
+                continue;
+            }
+            let is = |reg: Reg, n: i64| {
+                let mut lets = self.kernel.body.iter();
+                lets.any(|s| matches!(s, Stmt::Let(r, Prim::Const(Scalar::Int(x))) if *r == reg && *x == n))
+            };
+            let bound = self.kernel.params.iter().position(|p| p.reg == outer.end);
+            if !is(outer.begin, 0) || !is(outer.step, 1) || bound.is_none() || extent.is_some() {
+                return Err(Diagnostic::verify(
+                    "loop::for: a parallel loop is the only one and runs from 0 to a parameter in steps of 1",
+                ));
+            }
+            extent = bound;
+        }
+        Ok(extent)
+    }
+}
+
+fn contains_parallel(statement: &Stmt) -> bool {
+    match statement {
+        Stmt::For(inner) => inner.mark.is_parallel() || inner.body.iter().any(contains_parallel),
+        Stmt::If(branch) => branch.then.iter().chain(&branch.otherwise).any(contains_parallel),
+        _ => false,
+    }
+}
+
+/// A number as its register's type holds it.
+fn as_elem(value: Scalar, elem: Elem) -> Scalar {
+    if elem == Elem::Bool {
+        return Scalar::Bool(value.to_bool());
+    }
+    if elem.is_float() { Scalar::Float(value.to_f64()) } else { Scalar::Int(value.to_i64()) }
+}
+
+/// Operations that combine in any order up to rounding.
+fn is_reduction(op: Binary) -> bool {
+    matches!(op, Binary::Add | Binary::Min | Binary::Max | Binary::And | Binary::Or | Binary::Xor)
+}
+
+fn takes_unary(op: Unary, elem: Elem) -> bool {
+    match op {
+        Unary::Neg | Unary::Abs => elem != Elem::Bool,
+        Unary::Not => !elem.is_float(),
+        Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => elem.is_float(),
+        Unary::Real | Unary::Imag | Unary::Conj => false,
+        _ => elem.is_float(),
+    }
+}
+
+fn takes_binary(op: Binary, elem: Elem) -> bool {
+    match op {
+        Binary::Add | Binary::Sub | Binary::Mul | Binary::Min | Binary::Max => true,
+        Binary::Div | Binary::Rem | Binary::Pow => elem != Elem::Bool,
+        Binary::And | Binary::Or | Binary::Xor => !elem.is_float(),
+        Binary::Shl | Binary::Shr => elem.is_int(),
+        Binary::Atan2 | Binary::CopySign | Binary::Hypot | Binary::NextAfter => elem.is_float(),
+    }
+}

@@ -1,0 +1,251 @@
+//! The closed form of a kernel: what every backend takes. Backends match these enums exhaustively, so that
+//! the compiler says when a backend is not finished; what a backend cannot do yet it refuses by name.
+
+use super::Elem;
+use crate::dialects::scalar::{Binary, Compare, Unary};
+use crate::tensor::Scalar;
+
+/// A virtual register: assigned once, by a statement, a loop or a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reg(pub u32);
+
+impl Reg {
+    /// A dense index into [`Kernel::types`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The type of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ty {
+    /// A number.
+    Scalar(Elem),
+    /// Memory of the caller.
+    Buffer(Elem),
+    /// Memory of one GPU workgroup.
+    Shared(Elem),
+}
+
+/// A parameter of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Param {
+    /// Where it is.
+    pub reg: Reg,
+    /// What it is.
+    pub ty: Ty,
+    /// Whether the kernel stores to it.
+    pub written: bool,
+}
+
+/// A kernel. Registers are used only after and below their definition; [`super::decode`] has checked types.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    /// Parameters in the caller's order.
+    pub params: Vec<Param>,
+    /// Type of each register.
+    pub types: Vec<Ty>,
+    /// What to do.
+    pub body: Vec<Stmt>,
+    /// The parameter that bounds the outermost parallel loop (which runs from 0 in steps of 1), if there is one.
+    pub extent: Option<usize>,
+}
+
+/// A number of the type of its register.
+pub type Const = Scalar;
+
+/// A scalar primitive; its operands and result are scalars.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Prim {
+    /// A number.
+    Const(Const),
+    /// Operand and result of one type.
+    Unary(Unary, Reg),
+    /// Operands and result of one type.
+    Binary(Binary, Reg, Reg),
+    /// x * y + z, rounded once.
+    Fma(Reg, Reg, Reg),
+    /// Operands of one type, result a bool.
+    Compare(Compare, Reg, Reg),
+    /// `condition ? x : y`
+    Select(Reg, Reg, Reg),
+    /// To the result's type as `.to(dtype)` does.
+    Convert(Reg),
+    /// The same bits as a type of the same width.
+    Bitcast(Reg),
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stmt {
+    /// Computes.
+    Let(Reg, Prim),
+    /// Reads an element; the index may be a loaded value (gather).
+    Load {
+        /// Result.
+        dst: Reg,
+        /// Buffer or shared memory.
+        buffer: Reg,
+        /// In elements.
+        index: Reg,
+    },
+    /// Writes an element; the index may be a loaded value (scatter).
+    Store {
+        /// Buffer or shared memory.
+        buffer: Reg,
+        /// In elements.
+        index: Reg,
+        /// Of the buffer's element type.
+        value: Reg,
+    },
+    /// `buffer[index] = op(buffer[index], value)`, indivisibly.
+    Accumulate {
+        /// Add, Min, Max, And, Or or Xor.
+        op: Binary,
+        /// Buffer or shared memory.
+        buffer: Reg,
+        /// In elements.
+        index: Reg,
+        /// Of the buffer's element type.
+        value: Reg,
+    },
+    /// A loop.
+    For(Box<For>),
+    /// A branch without results.
+    If(Box<If>),
+    /// Allocates shared memory of a workgroup: result register, number of elements.
+    Shared(Reg, u64),
+    /// All threads of a workgroup wait for each other.
+    Barrier,
+    /// A number that the hardware gives.
+    Hw(Reg, Hw),
+    /// Calls a kernel of the runtime (a matrix product) by name; buffers and scalars.
+    Call {
+        /// Name.
+        symbol: &'static str,
+        /// Arguments.
+        args: Vec<Reg>,
+    },
+}
+
+/// Numbers that GPU hardware gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hw {
+    /// Thread within its workgroup.
+    Thread,
+    /// Workgroup within the launch.
+    Group,
+    /// Threads of a workgroup.
+    GroupSize,
+    /// Workgroups of the launch.
+    GroupCount,
+}
+
+/// How the iterations of a loop may be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mark {
+    /// One after the other.
+    Serial,
+    /// In any order and at once: across cores, across the threads of a GPU.
+    Parallel,
+    /// In any order, several at once in vector registers; one after the other on a GPU.
+    Vector,
+    /// Both.
+    ParallelVector,
+    /// Across workgroups of a GPU.
+    Groups,
+    /// Across the threads of one workgroup.
+    Threads,
+}
+
+impl Mark {
+    /// Whether iterations may run on several cores.
+    pub fn is_parallel(self) -> bool {
+        matches!(self, Mark::Parallel | Mark::ParallelVector)
+    }
+
+    /// Whether iterations may share vector registers.
+    pub fn is_vector(self) -> bool {
+        matches!(self, Mark::Vector | Mark::ParallelVector)
+    }
+}
+
+/// In which order a loop combines what it carries; it fixes the bits of float sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// First to last.
+    Sequential,
+    /// This many interleaved partial results, combined pairwise, neighbours first.
+    Lanes(u32),
+}
+
+/// `for iv in (begin..end).step_by(step)`; step is positive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct For {
+    /// The index, an `i64`.
+    pub iv: Reg,
+    /// First value.
+    pub begin: Reg,
+    /// Bound, left out.
+    pub end: Reg,
+    /// Distance.
+    pub step: Reg,
+    /// How it may run.
+    pub mark: Mark,
+    /// In which order it combines.
+    pub order: Order,
+    /// Values that one iteration hands to the next.
+    pub carried: Vec<Carried>,
+    /// What to do.
+    pub body: Vec<Stmt>,
+}
+
+/// A value that one iteration hands to the next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Carried {
+    /// Before the first.
+    pub init: Reg,
+    /// Seen by an iteration.
+    pub param: Reg,
+    /// Given to the next.
+    pub next: Reg,
+    /// After the last.
+    pub result: Reg,
+}
+
+/// A branch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct If {
+    /// A bool.
+    pub condition: Reg,
+    /// If it holds.
+    pub then: Vec<Stmt>,
+    /// If not.
+    pub otherwise: Vec<Stmt>,
+}
+
+impl Prim {
+    /// The registers that it reads.
+    pub fn operands(&self) -> Vec<Reg> {
+        match *self {
+            Prim::Const(_) => vec![],
+            Prim::Unary(_, x) | Prim::Convert(x) | Prim::Bitcast(x) => vec![x],
+            Prim::Binary(_, x, y) | Prim::Compare(_, x, y) => vec![x, y],
+            Prim::Fma(x, y, z) | Prim::Select(x, y, z) => vec![x, y, z],
+        }
+    }
+}
+
+impl Kernel {
+    /// The type of a register.
+    pub fn ty(&self, reg: Reg) -> Ty {
+        self.types[reg.index()]
+    }
+
+    /// The element type of a register.
+    pub fn elem(&self, reg: Reg) -> Elem {
+        match self.ty(reg) {
+            Ty::Scalar(e) | Ty::Buffer(e) | Ty::Shared(e) => e,
+        }
+    }
+}

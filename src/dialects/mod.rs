@@ -1,0 +1,27 @@
+//! Dialects: what each op is. An op is one row ([`OpDef`]) that type rules, reference evaluation, lowering,
+//! derivatives, effects and documentation all read.
+//!
+//! This layer knows values and types; it does not know how graphs are run, optimized or compiled.
+
+mod args;
+mod effects;
+mod env;
+mod op_def;
+mod registry;
+mod resolve;
+pub mod scalar;
+
+pub mod aten;
+pub mod fusion;
+pub mod loops;
+pub mod prim;
+
+pub use args::{Args, Node, Outputs, one};
+pub use effects::Effects;
+pub use env::{Composites, Env, GroupObserver, Methods};
+pub use op_def::{
+    Accepts, Check, Fact, Family, Infer, Kernel, OpDef, Promote, ScalarFn, Tolerance, composite, container,
+    contraction, control, create, elementwise, gather, host, opaque, reduce, view,
+};
+pub use registry::{Op, Registry, Variant};
+pub use resolve::{matches, resolve};

@@ -1,0 +1,353 @@
+//! The row of an op, and the families that fix what most cells of a row are.
+
+use super::scalar::{Program, Sv};
+use super::{Args, Effects, Outputs};
+use crate::diag::Result;
+use crate::ir::{Attr, Type};
+use crate::tensor::DType;
+use crate::value::Value;
+
+/// An op: one row. Everything about it stands here; fields left empty are what the family says.
+#[derive(Clone, Copy)]
+pub struct OpDef {
+    /// `aten::tanh(Tensor self) -> Tensor`, with overload name and alias marks.
+    pub schema: &'static str,
+    /// Which family.
+    pub family: Family,
+    /// One sentence for the documentation.
+    pub summary: &'static str,
+    /// How an elementwise op finds its dtype.
+    pub promote: Promote,
+    /// Meaning of an elementwise op, element by element.
+    pub scalar: Option<ScalarFn>,
+    /// Result types from operand types and constants, where the family does not know.
+    pub infer: Option<Infer>,
+    /// Which dtypes of computation an elementwise op takes.
+    pub accepts: Accepts,
+    /// What else an elementwise op demands of its arguments.
+    pub check: Option<Check>,
+    /// Reference kernel.
+    pub eval: Option<Kernel>,
+    /// Meaning in TorchScript over other ops: the text of one function.
+    pub meaning: Option<&'static str>,
+    /// Derivative: `self: grad * (1 - result * result)`, TorchScript; several separated by newlines.
+    pub grad: Option<&'static str>,
+    /// Laws that rules and tests may use.
+    pub facts: &'static [Fact],
+    /// How exact its result is.
+    pub tolerance: Tolerance,
+    /// What it does besides computing.
+    pub effects: Effects,
+    /// Derives `name_(Tensor(a!) self, …) -> Tensor(a!)`.
+    pub inplace: bool,
+    /// Derives `name.out(…, *, Tensor(a!) out) -> Tensor(a!)` with the given overload name.
+    pub out: Option<&'static str>,
+}
+
+/// Families of ops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Each result element from the operands' elements at the same (broadcast) place.
+    Elementwise,
+    /// Combines elements along dimensions.
+    Reduce,
+    /// Another look at the same storage.
+    View,
+    /// Makes a tensor from sizes and numbers.
+    Create,
+    /// Matrix products and convolutions.
+    Contraction,
+    /// Moves elements by index.
+    Gather,
+    /// Defined in TorchScript over other ops.
+    Composite,
+    /// Tensor work that has a kernel and no more structure.
+    Opaque,
+    /// Works on numbers and text, not on tensors.
+    Host,
+    /// Works on lists, dictionaries and tuples.
+    Container,
+    /// Runs blocks or calls functions; the runtime knows it.
+    Control,
+}
+
+/// How the dtype of an elementwise result follows from the operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promote {
+    /// The common dtype of the operands.
+    Common,
+    /// The common dtype; integers become the default float.
+    Float,
+    /// Computed in the common dtype, the result is bool.
+    Bool,
+    /// The first operand's dtype, whatever the others are.
+    First,
+    /// The common dtype; complex becomes its real dtype (`abs`).
+    Real,
+    /// As `Float`; complex becomes its real dtype (`angle`).
+    RealFloat,
+    /// float64, or complex128 where the common dtype is complex.
+    Double,
+    /// The common dtype of the operands and an int: bools become int64.
+    Number,
+    /// As `Float` where the rounding mode (the first static argument) is None, otherwise as `Common`.
+    Rounding,
+}
+
+/// The dtypes of computation that an elementwise op takes, and the name by which PyTorch's refusal calls its kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepts {
+    /// bool
+    pub bool: bool,
+    /// integers
+    pub int: bool,
+    /// float32 and float64
+    pub float: bool,
+    /// floats of 16 bits
+    pub half: bool,
+    /// complex numbers
+    pub complex: bool,
+    /// `abs_cpu`
+    pub kernel: &'static str,
+}
+
+impl Accepts {
+    /// Everything.
+    pub const ALL: Accepts = Accepts::kinds("bifc", "");
+
+    /// The dtypes named by letters: b(ool), i(nteger), f(loat of any width), w(ide float: 32 and 64 bits), c(omplex).
+    pub const fn kinds(letters: &str, kernel: &'static str) -> Accepts {
+        let mut accepts =
+            Accepts { bool: false, int: false, float: false, half: false, complex: false, kernel };
+        let letters = letters.as_bytes();
+        let mut i = 0;
+        while i < letters.len() {
+            match letters[i] {
+                b'b' => accepts.bool = true,
+                b'i' => accepts.int = true,
+                b'f' => {
+                    accepts.float = true;
+                    accepts.half = true;
+                }
+                b'w' => accepts.float = true,
+                _ => accepts.complex = true,
+            }
+            i += 1;
+        }
+        accepts
+    }
+
+    /// Whether a dtype is among them.
+    pub const fn contains(&self, dtype: DType) -> bool {
+        match dtype {
+            DType::Bool => self.bool,
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => self.int,
+            DType::F32 | DType::F64 => self.float,
+            DType::F16 | DType::BF16 => self.half,
+            DType::C64 | DType::C128 => self.complex,
+            DType::C32 | DType::QI8 | DType::QU8 | DType::QI32 => false,
+        }
+    }
+}
+
+/// Refuses arguments that an elementwise op cannot take, with PyTorch's error.
+pub type Check = fn(&[Value]) -> Result<()>;
+
+/// Laws of an op.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fact {
+    /// f(x, y) = f(y, x)
+    Commutative,
+    /// f(f(x, y), z) = f(x, f(y, z))
+    Associative,
+    /// f(x, e) = x
+    Identity(f64),
+    /// f(-x) = -f(x)
+    Odd,
+    /// f(-x) = f(x)
+    Even,
+    /// f(f(x)) = f(x)
+    Idempotent,
+    /// f(f(x)) = x
+    Involution,
+    /// Gradients do not flow through it.
+    Detached,
+}
+
+/// How exact a result is; tests take their bounds from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tolerance {
+    /// Bit for bit.
+    Exact,
+    /// A few units in the last place: functions evaluated by approximation.
+    Rounding,
+    /// Sums in another order: grows with the number of terms.
+    Accumulation,
+}
+
+/// The meaning of an elementwise op: builds the result's element from the operands' elements. Operands are
+/// the Tensor and Scalar arguments in schema order, converted to the dtype of computation (floats of 16 bits to
+/// float32); optional ones that are left out are [`Sv::ABSENT`]. Other arguments are the program's statics.
+pub type ScalarFn = fn(&mut Program, &[Sv]) -> Sv;
+
+/// A reference kernel: slow and plain, the definition of the op.
+pub type Kernel = fn(&Args<'_>) -> Result<Outputs>;
+
+/// Result types from operand types; `constants[i]` is the value of operand i where it is known. None: not known.
+pub type Infer = fn(types: &[&Type], constants: &[Option<&Attr>]) -> Option<Vec<Type>>;
+
+const fn row(schema: &'static str, family: Family) -> OpDef {
+    OpDef {
+        schema,
+        family,
+        summary: "",
+        promote: Promote::Common,
+        scalar: None,
+        infer: None,
+        accepts: Accepts::ALL,
+        check: None,
+        eval: None,
+        meaning: None,
+        grad: None,
+        facts: &[],
+        tolerance: Tolerance::Exact,
+        effects: Effects::NONE,
+        inplace: false,
+        out: None,
+    }
+}
+
+/// An elementwise op: give it `.scalar(...)`.
+pub const fn elementwise(schema: &'static str, promote: Promote) -> OpDef {
+    let mut def = row(schema, Family::Elementwise);
+    def.promote = promote;
+    def
+}
+
+/// A reduction.
+pub const fn reduce(schema: &'static str, eval: Kernel) -> OpDef {
+    row(schema, Family::Reduce).eval(eval).tolerance(Tolerance::Accumulation)
+}
+
+/// A view: its result must carry the operand's alias mark.
+pub const fn view(schema: &'static str, eval: Kernel) -> OpDef {
+    row(schema, Family::View).eval(eval)
+}
+
+/// Makes a tensor.
+pub const fn create(schema: &'static str, eval: Kernel) -> OpDef {
+    row(schema, Family::Create).eval(eval)
+}
+
+/// A matrix product or convolution.
+pub const fn contraction(schema: &'static str, eval: Kernel) -> OpDef {
+    row(schema, Family::Contraction).eval(eval).tolerance(Tolerance::Accumulation)
+}
+
+/// Moves elements by index.
+pub const fn gather(schema: &'static str, eval: Kernel) -> OpDef {
+    row(schema, Family::Gather).eval(eval)
+}
+
+/// Tensor work with a kernel and no more structure.
+pub const fn opaque(schema: &'static str, eval: Kernel) -> OpDef {
+    row(schema, Family::Opaque).eval(eval).tolerance(Tolerance::Accumulation)
+}
+
+/// Defined in TorchScript over other ops: the text of one function whose parameters are the schema's arguments.
+pub const fn composite(schema: &'static str, meaning: &'static str) -> OpDef {
+    let mut def = row(schema, Family::Composite).tolerance(Tolerance::Accumulation);
+    def.meaning = Some(meaning);
+    def
+}
+
+/// Numbers and text.
+pub const fn host(schema: &'static str, eval: Kernel) -> OpDef {
+    row(schema, Family::Host).eval(eval)
+}
+
+/// Lists, dictionaries, tuples.
+pub const fn container(schema: &'static str, eval: Kernel) -> OpDef {
+    row(schema, Family::Container).eval(eval)
+}
+
+/// Runs blocks or calls functions: the runtime interprets it.
+pub const fn control(schema: &'static str) -> OpDef {
+    row(schema, Family::Control).effects(Effects::CONTROL)
+}
+
+impl OpDef {
+    /// Sets the elementwise meaning.
+    pub const fn scalar(mut self, scalar: ScalarFn) -> OpDef {
+        self.scalar = Some(scalar);
+        self
+    }
+
+    /// Sets the dtypes of computation: letters as in [`Accepts::kinds`], and the kernel's name in the refusal
+    /// (`"abs_cpu" not implemented for 'Bool'`). A name with a blank in it is the whole message, `TypeError: ` before
+    /// it names the class.
+    pub const fn accepts(mut self, letters: &str, kernel: &'static str) -> OpDef {
+        self.accepts = Accepts::kinds(letters, kernel);
+        self
+    }
+
+    /// Sets the check of the arguments.
+    pub const fn check(mut self, check: Check) -> OpDef {
+        self.check = Some(check);
+        self
+    }
+
+    /// Sets the reference kernel.
+    pub const fn eval(mut self, eval: Kernel) -> OpDef {
+        self.eval = Some(eval);
+        self
+    }
+
+    /// Sets the type rule.
+    pub const fn infer(mut self, infer: Infer) -> OpDef {
+        self.infer = Some(infer);
+        self
+    }
+
+    /// Sets the derivative.
+    pub const fn grad(mut self, grad: &'static str) -> OpDef {
+        self.grad = Some(grad);
+        self
+    }
+
+    /// Sets the laws.
+    pub const fn facts(mut self, facts: &'static [Fact]) -> OpDef {
+        self.facts = facts;
+        self
+    }
+
+    /// Sets the exactness.
+    pub const fn tolerance(mut self, tolerance: Tolerance) -> OpDef {
+        self.tolerance = tolerance;
+        self
+    }
+
+    /// Sets the effects.
+    pub const fn effects(mut self, effects: Effects) -> OpDef {
+        self.effects = effects;
+        self
+    }
+
+    /// Sets the sentence for the documentation.
+    pub const fn doc(mut self, summary: &'static str) -> OpDef {
+        self.summary = summary;
+        self
+    }
+
+    /// Derives the in-place form.
+    pub const fn inplace(mut self) -> OpDef {
+        self.inplace = true;
+        self
+    }
+
+    /// Derives the `out=` form under an overload name (`out`, `Tensor_out`).
+    pub const fn out(mut self, overload: &'static str) -> OpDef {
+        self.out = Some(overload);
+        self
+    }
+}

@@ -1,0 +1,218 @@
+//! Runs one op on values: by its kernel, its scalar program or its meaning, in whatever form of its row.
+
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, Env, Fact, Family, Node, Op, Outputs, Variant, one};
+use crate::tensor::{DType, Layout, Tensor};
+use crate::value::Value;
+use std::sync::Arc;
+
+/// Runs an op on arguments in schema order, defaults filled in. Plain forms give fresh results (views: other
+/// looks at their operand); in-place forms write to their first argument and `out` forms to their last.
+pub fn call(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> {
+    let recorded = env.grad_enabled() && values.iter().any(requires_grad);
+    if recorded {
+        check_leaves(op, values)?;
+    }
+    let results = run(op, values, node, env)?;
+    let flows = !matches!(op.def().family, Family::Create | Family::Host | Family::Container | Family::Control);
+    if recorded && flows && !op.def().facts.contains(&Fact::Detached) {
+        for result in &results {
+            mark_recorded(result, values);
+        }
+    }
+    Ok(results)
+}
+
+fn requires_grad(value: &Value) -> bool {
+    match value {
+        Value::Tensor(t) => t.requires_grad(),
+        Value::List(list) if list.element_type().is_tensor() => list.items().iter().any(requires_grad),
+        _ => false,
+    }
+}
+
+/// The autograd node of a result whose history nobody keeps: it only says that the tensor is no leaf.
+struct NoLeaf;
+
+/// Results of recorded work require gradients in their turn and are no leaves.
+fn mark_recorded(result: &Value, operands: &[Value]) {
+    match result {
+        Value::Tensor(t) if t.dtype().is_floating() || t.dtype().is_complex() => {
+            let unchanged = t.requires_grad() && operands.iter().any(|v| v.is_same(result));
+            if !unchanged && t.set_requires_grad(true).is_ok() && t.grad_node().is_none() {
+                t.set_grad_node(Some(Arc::new(NoLeaf)));
+            }
+        }
+        Value::List(list) if list.element_type().is_tensor() => {
+            list.items().iter().for_each(|item| mark_recorded(item, operands));
+        }
+        _ => {}
+    }
+}
+
+/// Leaves that require gradients must not be written while work is recorded: their history would be wrong.
+fn check_leaves(op: &Op, values: &[Value]) -> Result<()> {
+    if op.def().family == Family::Host || op.def().facts.contains(&Fact::Detached) {
+        return Ok(());
+    }
+    let schema = op.schema()?;
+    for (argument, value) in schema.arguments.iter().zip(values) {
+        let written = argument.alias.as_ref().is_some_and(|a| a.is_write);
+        if let (true, Value::Tensor(t)) = (written, value)
+            && t.requires_grad()
+            && t.grad_node().is_none()
+        {
+            return Err(Diagnostic::runtime(
+                "a leaf Variable that requires grad is being used in an in-place operation.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn run(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> {
+    if op.def().eval.is_none() && op.def().scalar.is_some() {
+        // Elementwise ops write their own in-place and `out` forms.
+        return one(super::elementwise(op, values)?);
+    }
+    match op.variant() {
+        Variant::Plain => plain(op, values, node, env),
+        Variant::InPlace => in_place(op, values, node, env),
+        Variant::Out => out(op, values, node, env),
+    }
+}
+
+/// Computes the row's results without writing to any argument (other than what its own kernel writes).
+fn plain(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> {
+    let def = op.def();
+    if let Some(kernel) = def.eval {
+        return kernel(&Args { op, values, node, env });
+    }
+    if let Some(text) = def.meaning {
+        return env.composites(op)?.run(op, text, values, env);
+    }
+    Err(Diagnostic::unsupported(format!("operator {} has no kernel", op.schema_text())))
+}
+
+/// `x.op_(…)`: computes, checks that the result fits, writes through `x` and returns it.
+fn in_place(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> {
+    let target = first_tensor(op, values.first())?.clone();
+    check_overlap(&target)?;
+    let result = compute(op, values, node, env)?;
+    if target.sizes() != result.sizes() {
+        return Err(Diagnostic::runtime(format!(
+            "output with shape {:?} doesn't match the broadcast shape {:?}",
+            target.sizes().as_slice(),
+            result.sizes().as_slice()
+        )));
+    }
+    check_cast(result.dtype(), target.dtype())?;
+    target.copy_from(&result)?;
+    one(target)
+}
+
+/// `op(…, out=t)`: computes, gives `t` the result's sizes, writes and returns it.
+fn out(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> {
+    let (target, values) = match values.split_last() {
+        Some((last, rest)) => (first_tensor(op, Some(last))?.clone(), rest),
+        None => return Err(Diagnostic::internal(format!("{} was called without arguments", op.name()))),
+    };
+    let result = compute(op, values, node, env)?;
+    check_cast(result.dtype(), target.dtype())?;
+    resize(&target, &result.sizes(), env)?;
+    check_overlap(&target)?;
+    target.copy_from(&result)?;
+    one(target)
+}
+
+/// The one tensor that the row computes.
+fn compute(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Tensor> {
+    let outputs = plain(op, values, node, env)?;
+    match outputs.first() {
+        Some(Value::Tensor(t)) if outputs.len() == 1 => Ok(t.clone()),
+        _ => Err(Diagnostic::internal(format!("{} does not compute one tensor", op.schema_text()))),
+    }
+}
+
+fn first_tensor<'a>(op: &Op, value: Option<&'a Value>) -> Result<&'a Tensor> {
+    value
+        .ok_or_else(|| Diagnostic::internal(format!("{} was called without arguments", op.name())))?
+        .to_tensor()
+}
+
+/// Fails if a result of dtype `from` may not be stored as `to`: no complex to real, no float to integer,
+/// nothing but bool to bool.
+pub fn check_cast(from: DType, to: DType) -> Result<()> {
+    let refused = (from.is_complex() && !to.is_complex())
+        || (from.is_floating() && to.is_integral() && to != DType::Bool)
+        || (from != DType::Bool && to == DType::Bool);
+    if refused {
+        return Err(Diagnostic::runtime(format!(
+            "result type {} can't be cast to the desired output type {}",
+            from.type_name(),
+            to.type_name()
+        )));
+    }
+    Ok(())
+}
+
+/// Fails if writing to the tensor would write one element twice.
+pub fn check_overlap(target: &Tensor) -> Result<()> {
+    if target.layout().has_internal_overlap() {
+        return Err(Diagnostic::runtime(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory \
+             location. Please clone() the tensor before performing the operation.",
+        ));
+    }
+    Ok(())
+}
+
+/// Gives an `out` tensor other sizes, dense; its storage grows where it is too small. Warns, as PyTorch does,
+/// where the tensor already had elements.
+pub fn resize(target: &Tensor, sizes: &[i64], env: &Env) -> Result<()> {
+    if *target.sizes() == *sizes {
+        return Ok(());
+    }
+    if target.numel() > 0 {
+        env.warn(format!(
+            "An output with one or more elements was resized since it had shape {:?}, which does not match the \
+             required output shape {sizes:?}.",
+            target.sizes().as_slice()
+        ));
+    }
+    let mut layout = Layout::contiguous(sizes)?;
+    layout.offset = target.layout().offset;
+    if target.set_layout(layout).is_err() {
+        target.set_data(&Tensor::zeros(target.dtype(), sizes)?);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn casts_go_up_the_kinds_only() {
+        let message = |from, to| check_cast(from, to).err().map(|d| d.message().to_string());
+        assert_eq!(
+            message(DType::F32, DType::I64).as_deref(),
+            Some("result type Float can't be cast to the desired output type Long")
+        );
+        assert!(message(DType::I64, DType::Bool).is_some());
+        assert!(message(DType::C64, DType::F32).is_some());
+        assert!(message(DType::F64, DType::F16).is_none());
+        assert!(message(DType::Bool, DType::I32).is_none());
+    }
+
+    #[test]
+    fn out_tensors_are_resized_with_a_warning() {
+        let env = Env::default();
+        let t = Tensor::zeros(DType::F32, &[2]).expect("small");
+        resize(&t, &[3, 2], &env).expect("grows");
+        assert_eq!(t.sizes().as_slice(), [3, 2]);
+        assert_eq!(env.take_warnings().len(), 1);
+        resize(&t, &[1], &env).expect("shrinks");
+        assert_eq!(t.numel(), 1);
+    }
+}

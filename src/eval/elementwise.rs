@@ -1,0 +1,416 @@
+//! Runs elementwise ops: promotion by the row, broadcasting, the row's scalar program over tiles.
+//!
+//! The program for a combination of dtypes is built once and kept. In-place and `out` forms, explicit or
+//! derived, are told by the alias marks of the schema.
+
+use super::tile::{Input, run_walk};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::scalar::{Program, Static, Sv};
+use crate::dialects::{Op, OpDef, Promote};
+use crate::ir::{Argument, TypeKind};
+use crate::tensor::pointwise::Walk;
+use crate::tensor::{DType, Layout, Tensor, promote_types};
+use crate::value::Value;
+use hashbrown::HashMap;
+use parking_lot::RwLock;
+use smallvec::SmallVec;
+use std::sync::{Arc, LazyLock};
+
+/// Runs an elementwise op with a scalar meaning on its arguments (schema order, defaults filled in) and gives
+/// its result; the in-place and `out` forms write it and give the tensor written.
+pub fn elementwise(op: &Op, values: &[Value]) -> Result<Tensor> {
+    if let Some(check) = op.def().check {
+        check(values)?;
+    }
+    let call = Call::new(op, values)?;
+    let compiled = compile_cached(op, &call)?;
+    let layouts: SmallVec<[Layout; 4]> = call.inputs.iter().filter_map(tensor_layout).collect();
+    let walk = Walk::new(&layouts)?;
+    if let Target::InPlace(target) = call.target
+        && target.sizes() != walk.result.sizes
+    {
+        return Err(Diagnostic::runtime(format!(
+            "output with shape {:?} doesn't match the broadcast shape {:?}",
+            target.sizes().as_slice(),
+            walk.result.sizes.as_slice()
+        )));
+    }
+    let results = run_walk(&compiled.program, &[compiled.output], &call.inputs, &walk)?;
+    let result =
+        results.into_iter().next().ok_or_else(|| Diagnostic::internal("a program without result"))?;
+    call.target.finish(result)
+}
+
+/// Writes a result where the form of the op demands: into the first argument (in place), into the `out`
+/// argument, or nowhere. Gives the tensor that the call returns. For ops with one tensor result.
+pub fn write_back(op: &Op, values: &[Value], result: Tensor) -> Result<Tensor> {
+    Target::of(&op.schema()?.arguments, values)?.finish(result)
+}
+
+fn tensor_layout(input: &Input) -> Option<Layout> {
+    match input {
+        Input::Tensor(t) => Some(t.layout()),
+        Input::Number(_) => None,
+    }
+}
+
+/// Where the result of a call goes.
+#[derive(Clone, Copy)]
+enum Target<'a> {
+    New,
+    InPlace(&'a Tensor),
+    Out(&'a Tensor),
+}
+
+impl<'a> Target<'a> {
+    fn of(arguments: &[Argument], values: &'a [Value]) -> Result<Target<'a>> {
+        let written = |a: &Argument| a.alias.as_ref().is_some_and(|m| m.is_write);
+        match (arguments, values) {
+            ([.., last], [.., value]) if is_out(last) => Ok(Target::Out(value.to_tensor()?)),
+            ([first, ..], [value, ..]) if written(first) => Ok(Target::InPlace(value.to_tensor()?)),
+            _ => Ok(Target::New),
+        }
+    }
+
+    fn finish(self, result: Tensor) -> Result<Tensor> {
+        let target = match self {
+            Target::New => return Ok(result),
+            Target::InPlace(target) | Target::Out(target) => target,
+        };
+        if target.layout().has_internal_overlap() {
+            return Err(Diagnostic::runtime(
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory \
+                 location. Please clone() the tensor before performing the operation.",
+            ));
+        }
+        if !can_cast(result.dtype(), target.dtype()) {
+            return Err(Diagnostic::runtime(format!(
+                "result type {} can't be cast to the desired output type {}",
+                result.dtype().type_name(),
+                target.dtype().type_name()
+            )));
+        }
+        if matches!(self, Target::Out(_)) && target.sizes() != result.sizes() {
+            target.set_data(&result.to_dtype(target.dtype())?);
+        } else {
+            target.copy_from(&result)?;
+        }
+        Ok(target.clone())
+    }
+}
+
+fn is_out(argument: &Argument) -> bool {
+    argument.keyword_only && argument.alias.as_ref().is_some_and(|m| m.is_write)
+}
+
+/// Whether a result may be written to a tensor of another dtype: never down a kind (float to integer).
+pub fn can_cast(from: DType, to: DType) -> bool {
+    !(from.is_complex() && !to.is_complex()
+        || from.is_floating() && to.is_integral()
+        || from != DType::Bool && to == DType::Bool)
+}
+
+/// What promotion sees of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OperandKind {
+    /// A tensor with dimensions.
+    Dims(DType),
+    /// A tensor of rank 0.
+    Zero(DType),
+    /// A number: bool, int64, float64 or complex128.
+    Number(DType),
+}
+
+impl OperandKind {
+    /// The dtype of its elements.
+    pub fn dtype(self) -> DType {
+        match self {
+            OperandKind::Dims(d) | OperandKind::Zero(d) | OperandKind::Number(d) => d,
+        }
+    }
+}
+
+/// The scalar program of an op for certain dtypes. Parameters are the operands that the call gives (tensors and
+/// numbers in schema order, without the `out` argument and without factors like `alpha` that are 1), each of its own
+/// dtype.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The program.
+    pub program: Program,
+    /// Its result, of the result's dtype.
+    pub output: Sv,
+}
+
+/// The arguments of a call, sorted by what they are.
+struct Call<'a> {
+    /// One for each operand; None where it is left out.
+    kinds: SmallVec<[Option<OperandKind>; 4]>,
+    /// The operands that are there.
+    inputs: SmallVec<[Input; 4]>,
+    statics: Vec<Static>,
+    target: Target<'a>,
+}
+
+impl<'a> Call<'a> {
+    fn new(op: &Op, values: &'a [Value]) -> Result<Call<'a>> {
+        let arguments = &op.schema()?.arguments;
+        if arguments.len() != values.len() {
+            return Err(Diagnostic::internal(format!(
+                "{} was called with {} arguments",
+                op.name(),
+                values.len()
+            )));
+        }
+        let target = Target::of(arguments, values)?;
+        let mut call = Call { kinds: SmallVec::new(), inputs: SmallVec::new(), statics: Vec::new(), target };
+        for (argument, value) in arguments.iter().zip(values) {
+            if is_out(argument) {
+                continue;
+            }
+            match role(argument) {
+                Role::Static => call.statics.push(static_value(value)?),
+                _ if value.is_none() => call.kinds.push(None),
+                Role::Tensor => {
+                    let tensor = value.to_tensor()?;
+                    let kind = if tensor.rank() == 0 { OperandKind::Zero } else { OperandKind::Dims };
+                    call.kinds.push(Some(kind(tensor.dtype())));
+                    call.inputs.push(Input::Tensor(tensor.clone()));
+                }
+                // A factor of 1 is left out, as it must not turn an infinite complex number into NaN.
+                Role::Number if !promotes(argument) && matches!(value, Value::Int(1)) => {
+                    call.kinds.push(None)
+                }
+                Role::Number => {
+                    let number = value.to_scalar()?;
+                    call.kinds.push(Some(OperandKind::Number(number.dtype())));
+                    call.inputs.push(Input::Number(number));
+                }
+            }
+        }
+        Ok(call)
+    }
+}
+
+enum Role {
+    Tensor,
+    Number,
+    Static,
+}
+
+fn role(argument: &Argument) -> Role {
+    let kind = match argument.ty.kind() {
+        TypeKind::Optional(inner) => inner.kind(),
+        kind => kind,
+    };
+    match kind {
+        TypeKind::Tensor(_) => Role::Tensor,
+        TypeKind::Number => Role::Number,
+        _ => Role::Static,
+    }
+}
+
+fn static_value(value: &Value) -> Result<Static> {
+    Ok(match value {
+        Value::None => Static::None,
+        Value::Int(x) => Static::Int(*x),
+        Value::Float(x) => Static::Float(*x),
+        Value::Bool(x) => Static::Bool(*x),
+        Value::Str(x) => Static::Str(x.clone()),
+        other => {
+            return Err(Diagnostic::unsupported(format!(
+                "an argument of type {} of an elementwise op",
+                other.kind_name()
+            )));
+        }
+    })
+}
+
+type Key = (usize, SmallVec<[Option<OperandKind>; 4]>);
+/// The op is kept so that its address stays its own.
+type Cache = RwLock<HashMap<Key, (Op, Arc<Compiled>)>>;
+
+static CACHE: LazyLock<Cache> = LazyLock::new(Cache::default);
+const CACHE_LIMIT: usize = 4096;
+
+fn compile_cached(op: &Op, call: &Call<'_>) -> Result<Arc<Compiled>> {
+    if !call.statics.is_empty() {
+        return Ok(Arc::new(compile_elementwise(op, &call.kinds, call.statics.clone())?));
+    }
+    let key = (op.id(), call.kinds.clone());
+    if let Some((_, compiled)) = CACHE.read().get(&key) {
+        return Ok(Arc::clone(compiled));
+    }
+    let compiled = Arc::new(compile_elementwise(op, &call.kinds, Vec::new())?);
+    let mut cache = CACHE.write();
+    if cache.len() >= CACHE_LIMIT {
+        cache.clear();
+    }
+    cache.insert(key, (op.clone(), Arc::clone(&compiled)));
+    Ok(compiled)
+}
+
+/// Builds the program of an elementwise op for operands of these kinds (None: left out) and these static
+/// arguments, in schema order. Fails with PyTorch's error where the op does not take the dtypes.
+pub fn compile_elementwise(
+    op: &Op,
+    operands: &[Option<OperandKind>],
+    statics: Vec<Static>,
+) -> Result<Compiled> {
+    let mut program = Program::new();
+    let mut params = |kind: &OperandKind| (program.param(kind.dtype()), *kind);
+    let operands: SmallVec<[Option<(Sv, OperandKind)>; 4]> =
+        operands.iter().map(|kind| kind.as_ref().map(&mut params)).collect();
+    let value = emit_elementwise(&mut program, op, &operands, statics)?;
+    let (program, outputs) = program.pruned(&[value]);
+    Ok(Compiled { program, output: outputs[0] })
+}
+
+/// Adds an elementwise op to a program: converts its operands (tensor and number arguments in schema order, None:
+/// left out) to the dtype of computation, applies its meaning, converts the result. Fails with PyTorch's error
+/// where the op does not take the dtypes. The row's check of argument values is the caller's.
+pub fn emit_elementwise(
+    program: &mut Program,
+    op: &Op,
+    operands: &[Option<(Sv, OperandKind)>],
+    statics: Vec<Static>,
+) -> Result<Sv> {
+    let def = op.def();
+    let Some(scalar) = def.scalar else {
+        return Err(Diagnostic::unsupported(format!("{} has no elementwise meaning", op.name())));
+    };
+    let arguments = &op.schema()?.arguments;
+    let roles = arguments.iter().filter(|a| !is_out(a) && !matches!(role(a), Role::Static));
+    let promoting: SmallVec<[OperandKind; 4]> = roles
+        .zip(operands)
+        .filter(|(a, _)| promotes(a))
+        .filter_map(|(_, operand)| operand.map(|(_, kind)| kind))
+        .collect();
+    let promote = match (def.promote, statics.first()) {
+        (Promote::Rounding, Some(Static::None) | None) => Promote::Float,
+        (Promote::Rounding, _) => Promote::Common,
+        (promote, _) => promote,
+    };
+    let (common, result_dtype) = dtypes(promote, &promoting)
+        .ok_or_else(|| Diagnostic::unsupported(format!("{} without operands", op.name())))?;
+    if !def.accepts.contains(common) {
+        return Err(refusal(op, def, common));
+    }
+    program.set_statics(statics);
+    let mut converted: SmallVec<[Sv; 4]> = SmallVec::new();
+    for operand in operands {
+        let Some((mut x, kind)) = *operand else {
+            converted.push(Sv::ABSENT);
+            continue;
+        };
+        if kind.dtype() == DType::C128 && matches!(kind, OperandKind::Number(_)) && !common.is_complex() {
+            return Err(Diagnostic::runtime(format!(
+                "value cannot be converted to type {} without overflow",
+                c_name(common)
+            )));
+        }
+        if def.promote == Promote::Bool {
+            // Comparisons see numbers rounded to the tensors' dtype; arithmetic sees them whole.
+            x = program.convert(x, common);
+        }
+        converted.push(program.convert(x, compute_dtype(common)));
+    }
+    let value = scalar(program, &converted);
+    Ok(program.convert(value, result_dtype))
+}
+
+fn refusal(op: &Op, def: &OpDef, dtype: DType) -> Diagnostic {
+    let kernel = def.accepts.kernel;
+    if kernel.contains(' ') {
+        return match kernel.split_once("Error: ") {
+            Some((class, message)) => Diagnostic::raised(format!("{class}Error"), message),
+            None => Diagnostic::raised("NotImplementedError", kernel),
+        };
+    }
+    let kernel = if kernel.is_empty() {
+        format!("{}_cpu", op.name().as_str().rsplit("::").next().unwrap_or_default().trim_end_matches('_'))
+    } else {
+        kernel.to_string()
+    };
+    let message = format!("\"{kernel}\" not implemented for '{}'", dtype.type_name());
+    Diagnostic::raised("NotImplementedError", message)
+}
+
+/// C++'s name of an element type, for messages.
+fn c_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "bool",
+        DType::U8 => "uint8_t",
+        DType::I8 => "int8_t",
+        DType::I16 => "int16_t",
+        DType::I32 => "int",
+        DType::I64 => "int64_t",
+        DType::F16 => "at::Half",
+        DType::BF16 => "at::BFloat16",
+        DType::F64 => "double",
+        _ => "float",
+    }
+}
+
+/// Floats of 16 bits are computed as float32.
+fn compute_dtype(dtype: DType) -> DType {
+    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
+}
+
+/// Factors like `alpha` and `value` do not take part in promotion.
+fn promotes(argument: &Argument) -> bool {
+    matches!(role(argument), Role::Tensor) || !argument.keyword_only && argument.name != "alpha"
+}
+
+/// The dtype of computation and that of the result. None without operands.
+fn dtypes(promote: Promote, operands: &[OperandKind]) -> Option<(DType, DType)> {
+    let float = |d: DType| if d.is_floating() || d.is_complex() { d } else { DType::F32 };
+    if promote == Promote::First {
+        let first = operands.iter().find(|k| !matches!(k, OperandKind::Number(_)))?.dtype();
+        return Some((first, first));
+    }
+    let common = common_dtype(operands.iter().copied())?;
+    Some(match promote {
+        Promote::Common | Promote::First | Promote::Rounding => (common, common),
+        Promote::Float => (float(common), float(common)),
+        Promote::Bool => (common, DType::Bool),
+        Promote::Real => (common, common.to_real()),
+        Promote::RealFloat => (float(common), float(common).to_real()),
+        Promote::Double => {
+            let wide = if common.is_complex() { DType::C128 } else { DType::F64 };
+            (wide, wide)
+        }
+        Promote::Number => {
+            let number = OperandKind::Number(DType::I64);
+            let common = common_dtype(operands.iter().copied().chain([number]))?;
+            (common, common)
+        }
+    })
+}
+
+/// PyTorch's three priorities, as in [`crate::tensor::result_type`].
+fn common_dtype(operands: impl Iterator<Item = OperandKind>) -> Option<DType> {
+    let (mut dims, mut zero, mut numbers): (Option<DType>, Option<DType>, Option<DType>) = (None, None, None);
+    for kind in operands {
+        let (slot, dtype) = match kind {
+            OperandKind::Dims(d) => (&mut dims, d),
+            OperandKind::Zero(d) => (&mut zero, d),
+            // Numbers promote as the default dtype of their kind.
+            OperandKind::Number(DType::F64) => (&mut numbers, DType::F32),
+            OperandKind::Number(DType::C128) => (&mut numbers, DType::C64),
+            OperandKind::Number(d) => (&mut numbers, d),
+        };
+        *slot = Some(slot.map_or(dtype, |seen| promote_types(seen, dtype)));
+    }
+    let category = |d: DType| match d {
+        DType::Bool => 0,
+        d if d.is_integral() => 1,
+        d if d.is_complex() => 3,
+        _ => 2,
+    };
+    let combine = |higher: Option<DType>, lower: Option<DType>| match (higher, lower) {
+        (Some(h), Some(l)) if category(l) > category(h) => Some(promote_types(h, l)),
+        (Some(h), _) => Some(h),
+        (None, l) => l,
+    };
+    combine(combine(dims, zero), numbers)
+}

@@ -1,0 +1,13 @@
+//! The reference evaluator: what ops mean, in plain Rust. Constant folding, rule checking, tests and the
+//! interpreter use it. It knows op rows and values; it does not know graphs that are rewritten or compiled.
+
+mod call;
+mod elementwise;
+mod lane;
+mod tile;
+
+pub use call::call;
+pub use elementwise::{
+    Compiled, OperandKind, compile_elementwise, elementwise, emit_elementwise, write_back,
+};
+pub use tile::{Input, fold_scalar, run_program, run_walk};

@@ -1,0 +1,175 @@
+//! Debug source ranges: from a place in the archive's own code back to the Python line that it came from,
+//! so that an error at run time shows what the author wrote. It knows the pickled table and nothing of
+//! zip files.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use super::limits::Limits;
+use super::pickle::{Node, NodeId, Pickle};
+use crate::diag::{Diagnostic, Result, Source, Span};
+
+/// The table of one code file (`*.py.debug_pkl`).
+#[derive(Clone, Debug, Default)]
+pub struct DebugRanges {
+    /// Where in the code file a range begins, in bytes, ascending; and the original place, where known.
+    entries: Vec<(u64, Option<Span>)>,
+}
+
+impl DebugRanges {
+    /// The original place of a byte offset of the code file.
+    pub fn lookup(&self, offset: usize) -> Option<&Span> {
+        let after = self.entries.partition_point(|(start, _)| *start <= offset as u64);
+        self.entries.get(after.checked_sub(1)?)?.1.as_ref()
+    }
+
+    /// All ranges: the first byte in the code file, and the original place where known.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, Option<&Span>)> {
+        self.entries.iter().map(|(start, span)| (*start, span.as_ref()))
+    }
+
+    /// Reads an encoded table with the default limits.
+    pub fn from_bytes(bytes: &[u8]) -> Result<DebugRanges> {
+        let limits = Limits::default();
+        Self::decode(&super::pickle::parse(bytes, &limits)?, &limits)
+    }
+
+    /// Reads the table, in the form of PyTorch 1.10 and later, whose texts stand in a table of strings,
+    /// or in the older one, which repeats them.
+    pub fn decode(pickle: &Pickle, limits: &Limits) -> Result<DebugRanges> {
+        let items = pickle.items(pickle.root()).ok_or_else(|| malformed("the table is no tuple"))?;
+        let (strings, rows) = match *items {
+            [marker, strings, rows] if pickle.str(marker) == Some(STRING_TABLE) => {
+                let strings = pickle.items(strings).ok_or_else(|| malformed("the strings are no tuple"))?;
+                let rows = pickle.items(rows).ok_or_else(|| malformed("the rows are no tuple"))?;
+                (Some(strings), rows)
+            }
+            _ => (None, items),
+        };
+        let mut decoder = Decoder {
+            pickle,
+            strings,
+            sources: HashMap::new(),
+            files: HashMap::new(),
+            bytes_left: limits.debug_text_bytes,
+        };
+        let mut entries = Vec::with_capacity(rows.len());
+        for row in rows {
+            entries.push(decoder.row(*row)?);
+        }
+        // PyTorch writes them in order; a table in disorder would only give wrong lines.
+        entries.sort_by_key(|(start, _)| *start);
+        Ok(DebugRanges { entries })
+    }
+}
+
+/// The first item of a table with a table of strings.
+const STRING_TABLE: &str = "FORMAT_WITH_STRING_TABLE";
+
+struct Decoder<'a> {
+    pickle: &'a Pickle,
+    /// The table of strings; `None` in the older form.
+    strings: Option<&'a [NodeId]>,
+    /// Sources by the node that describes them, so that ranges in one function share it.
+    sources: HashMap<NodeId, Option<Arc<Source>>>,
+    /// And by their content, because a table without memo repeats the description.
+    files: HashMap<(String, String, usize), Arc<Source>>,
+    bytes_left: usize,
+}
+
+impl Decoder<'_> {
+    /// `(offset, range, tag)`.
+    fn row(&mut self, row: NodeId) -> Result<(u64, Option<Span>)> {
+        let Some(&[offset, range, ..]) = self.pickle.items(row) else {
+            return Err(malformed("a row is no tuple of offset and range"));
+        };
+        let offset = self.pickle.int(offset).and_then(|offset| u64::try_from(offset).ok());
+        let offset = offset.ok_or_else(|| malformed("an offset is no int from 0 up"))?;
+        if let Node::None = self.pickle.node(range) {
+            return Ok((offset, None));
+        }
+        let Some(&[source, start, end]) = self.pickle.items(range) else {
+            return Err(malformed("a range is no tuple of source, start and end"));
+        };
+        let place = |id| self.pickle.int(id).and_then(|value| usize::try_from(value).ok());
+        let (Some(start), Some(end)) = (place(start), place(end)) else {
+            return Err(malformed("a range has a start or end that is no int from 0 up"));
+        };
+        let source = self.source(source)?;
+        Ok((offset, source.map(|source| Span::new(&source, start, end))))
+    }
+
+    /// `(text, file name, first line)`, where text and name may be indices of the table of strings.
+    fn source(&mut self, id: NodeId) -> Result<Option<Arc<Source>>> {
+        if let Some(known) = self.sources.get(&id) {
+            return Ok(known.clone());
+        }
+        let source = match *self.pickle.items(id).unwrap_or_default() {
+            [text, name, line] => self.make_source(text, name, line)?,
+            _ => return Err(malformed("a source is no tuple of text, name and line")),
+        };
+        self.sources.insert(id, source.clone());
+        Ok(source)
+    }
+
+    fn make_source(&mut self, text: NodeId, name: NodeId, line: NodeId) -> Result<Option<Arc<Source>>> {
+        let text = self.text(text)?;
+        let name = self.text(name)?;
+        let line = match self.pickle.node(line) {
+            Node::None => 0,
+            node => match node {
+                Node::Int(line) if (0..=i64::from(u32::MAX)).contains(line) => *line as usize,
+                _ => return Err(malformed("a source has a first line that is no int from 0 up")),
+            },
+        };
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let key = (name, text, line);
+        let known = self.files.get(&key).cloned();
+        Ok(Some(known.unwrap_or_else(|| {
+            let source = Source::starting_at(key.0.clone(), key.1.clone(), line);
+            self.files.insert(key, Arc::clone(&source));
+            source
+        })))
+    }
+
+    /// A string, an index of the table of strings, or a list of such indices to be joined.
+    fn text(&mut self, id: NodeId) -> Result<String> {
+        let mut out = String::new();
+        match self.pickle.node(id) {
+            Node::None => {}
+            Node::Int(_) | Node::Str(_) => self.piece(id, &mut out)?,
+            _ => {
+                let Some(items) = self.pickle.items(id) else { return Err(malformed("a text is no str")) };
+                for item in items {
+                    self.piece(*item, &mut out)?;
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn piece(&mut self, id: NodeId, out: &mut String) -> Result<()> {
+        let id = match (self.pickle.node(id), self.strings) {
+            (Node::Int(index), Some(strings)) => {
+                let entry = usize::try_from(*index).ok().and_then(|index| strings.get(index));
+                *entry.ok_or_else(|| malformed("an index is outside the table of strings"))?
+            }
+            _ => id,
+        };
+        let piece = self.pickle.str(id).ok_or_else(|| malformed("a text is no str"))?;
+        // Some room for bookkeeping, so that a million empty pieces cost something too.
+        self.bytes_left = self.bytes_left.checked_sub(piece.len() + 8).ok_or_else(|| {
+            Diagnostic::input("the debug ranges rebuild more source text than the limit allows")
+        })?;
+        out.push_str(piece);
+        Ok(())
+    }
+}
+
+fn malformed(what: &str) -> Diagnostic {
+    Diagnostic::input(format!("the debug ranges are malformed: {what}"))
+        .hint("the model can be saved again with torch.jit.save")
+}

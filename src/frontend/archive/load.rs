@@ -1,0 +1,328 @@
+//! From an archive to a program: classes and functions compiled, objects built.
+//!
+//! Values are made bottom-up, so that a value that the archive shares is shared. What a node is meant to be (a
+//! named tuple, a list of what) is known top-down from the declared types of attributes.
+
+use super::Archive;
+use super::pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
+use crate::diag::{Diagnostic, Result, Source};
+use crate::dialects::Registry;
+use crate::frontend::script::{ArchiveCode, Library, compile_archive};
+use crate::ir::{Attr, Module, Symbol, Type, TypeKind};
+use crate::tensor::{DType, Dims, Layout, Storage, Tensor};
+use crate::value::{Dict, EnumValue, Object, Tuple, Value};
+use hashbrown::HashMap;
+use indexmap::IndexSet;
+use std::sync::Arc;
+
+/// A loaded model.
+#[derive(Debug)]
+pub struct Model {
+    /// Its code.
+    pub module: Module,
+    /// The object that was saved.
+    pub root: Value,
+    /// Objects that restore themselves: `__setstate__` of the first is to be called with the second, in order.
+    pub states: Vec<(Value, Value)>,
+    /// Version of the file format.
+    pub version: u64,
+    /// Tables of original places by code file, still encoded: see [`Archive::debug_tables`].
+    pub debug_tables: Vec<(String, Vec<u8>)>,
+}
+
+/// Builds the model of an archive. Nothing of it runs.
+pub fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> {
+    let archive = Arc::new(archive);
+    let constants = read_constants(&archive)?;
+    let data = archive.data_pickle()?;
+    let mut classes: IndexSet<String> = IndexSet::new();
+    for (_, node) in data.iter() {
+        match node {
+            Node::Object(object) => classes.insert(object.class.to_string()),
+            Node::Enum(member) => classes.insert(member.class.to_string()),
+            _ => false,
+        };
+    }
+    let library = Sources(Arc::clone(&archive));
+    let code = ArchiveCode { library, constants, classes: classes.into_iter().collect() };
+    let module = compile_archive(registry, code)?;
+    let mut builder = Builder::new(&archive, "data", &module);
+    let root = builder.build(&data)?;
+    let states = builder.states;
+    Ok(Model { root, states, version: archive.version(), debug_tables: archive.debug_tables()?, module })
+}
+
+/// The code of an archive by module.
+struct Sources(Arc<Archive>);
+
+impl Library for Sources {
+    fn source(&self, module: &str) -> Option<Result<Arc<Source>>> {
+        let name = format!("code/{}.py", module.replace('.', "/"));
+        self.0.entry(&name)?;
+        Some(self.0.source(&name))
+    }
+}
+
+/// `CONSTANTS.c0` and so on, with their types.
+fn read_constants(archive: &Archive) -> Result<Vec<(Type, Attr)>> {
+    let pickle = archive.constants_pickle()?;
+    let empty = Module::default();
+    let mut builder = Builder::new(archive, "constants", &empty);
+    let Value::Tuple(items) = builder.build(&pickle)? else {
+        return Err(Diagnostic::input("constants.pkl does not hold a tuple"));
+    };
+    items.items().iter().map(|value| Ok((value.ty(), to_attr(value)?))).collect()
+}
+
+/// A constant as an attribute.
+fn to_attr(value: &Value) -> Result<Attr> {
+    Ok(match value {
+        Value::None => Attr::None,
+        Value::Tensor(t) => Attr::Tensor(t.clone()),
+        Value::Int(x) => Attr::Int(*x),
+        Value::Float(x) => Attr::Float(*x),
+        Value::Complex(x) => Attr::Complex(*x),
+        Value::Bool(x) => Attr::Bool(*x),
+        Value::Str(x) => Attr::Str(x.clone()),
+        Value::Device(x) => Attr::Device((**x).clone()),
+        Value::List(x) => Attr::List(x.items().iter().map(to_attr).collect::<Result<Vec<_>>>()?.into()),
+        Value::Tuple(x) => Attr::Tuple(x.items().iter().map(to_attr).collect::<Result<Vec<_>>>()?.into()),
+        other => {
+            return Err(Diagnostic::unsupported(format!(
+                "constants of kind {} in an archive",
+                other.kind_name()
+            )));
+        }
+    })
+}
+
+struct Builder<'a> {
+    archive: &'a Archive,
+    stem: &'a str,
+    module: &'a Module,
+    storages: HashMap<String, Storage>,
+    states: Vec<(Value, Value)>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(archive: &'a Archive, stem: &'a str, module: &'a Module) -> Self {
+        Builder { archive, stem, module, storages: HashMap::new(), states: Vec::new() }
+    }
+
+    fn build(&mut self, pickle: &Pickle) -> Result<Value> {
+        let types = self.expected_types(pickle)?;
+        let mut values: Vec<Value> = Vec::with_capacity(pickle.len());
+        for (id, node) in pickle.iter() {
+            let value = self.value(pickle, node, types[id.index()].as_ref(), &values)?;
+            values.push(value);
+        }
+        values
+            .get(pickle.root().index())
+            .cloned()
+            .ok_or_else(|| Diagnostic::input("the archive's pickle is empty"))
+    }
+
+    /// What each node is meant to be. Parents stand after their children, so the walk goes backwards.
+    fn expected_types(&self, pickle: &Pickle) -> Result<Vec<Option<Type>>> {
+        let mut types: Vec<Option<Type>> = vec![None; pickle.len()];
+        let nodes: Vec<(NodeId, &Node)> = pickle.iter().collect();
+        for (id, node) in nodes.into_iter().rev() {
+            let stated = match node {
+                Node::List(list) => list.type_text.as_deref(),
+                Node::Dict(dict) => dict.type_text.as_deref(),
+                _ => None,
+            };
+            if let Some(text) = stated
+                && let Some(ty) = self.parse_type(text)
+            {
+                types[id.index()] = Some(ty);
+            }
+            let own = types[id.index()].clone();
+            for (child, ty) in self.child_types(pickle, node, own.as_ref()) {
+                types[child.index()].get_or_insert(ty);
+            }
+        }
+        Ok(types)
+    }
+
+    /// The type that a stated type text means; class names are taken on trust.
+    fn parse_type(&self, text: &str) -> Option<Type> {
+        crate::frontend::script::parse_annotation(self.module, text).ok()
+    }
+
+    fn child_types(&self, pickle: &Pickle, node: &Node, own: Option<&Type>) -> Vec<(NodeId, Type)> {
+        let own = own.map(|ty| match ty.kind() {
+            TypeKind::Optional(inner) => inner.clone(),
+            _ => ty.clone(),
+        });
+        match (node, own.as_ref().map(Type::kind)) {
+            (Node::List(list), Some(TypeKind::List(element))) => {
+                list.items.iter().map(|item| (*item, element.clone())).collect()
+            }
+            (Node::Dict(dict), Some(TypeKind::Dict(key, value))) => {
+                dict.pairs.iter().flat_map(|(k, v)| [(*k, key.clone()), (*v, value.clone())]).collect()
+            }
+            (Node::Tuple(items), Some(TypeKind::Tuple(elements, _))) => {
+                items.iter().copied().zip(elements.iter().cloned()).collect()
+            }
+            (Node::Object(object), _) => {
+                let class = self.module.class(Symbol::new(&object.class));
+                let state = object.state.map(|state| pickle.node(state));
+                match (class, state) {
+                    (Some(class), Some(Node::Dict(dict))) => dict
+                        .pairs
+                        .iter()
+                        .filter_map(|(k, v)| Some((*v, class.attribute(pickle.str(*k)?)?.ty.clone())))
+                        .collect(),
+                    _ => Vec::new(),
+                }
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn value(&mut self, pickle: &Pickle, node: &Node, ty: Option<&Type>, made: &[Value]) -> Result<Value> {
+        let at = |id: &NodeId| made.get(id.index()).cloned().unwrap_or_default();
+        let ty = ty.map(|ty| match ty.kind() {
+            TypeKind::Optional(inner) => inner.clone(),
+            _ => ty.clone(),
+        });
+        Ok(match node {
+            Node::None => Value::None,
+            Node::Bool(x) => Value::Bool(*x),
+            Node::Int(x) => match ty.as_ref().map(Type::kind) {
+                Some(TypeKind::Float) => Value::Float(*x as f64),
+                _ => Value::Int(*x),
+            },
+            Node::Float(x) => Value::Float(*x),
+            Node::Complex(re, im) => Value::Complex(num_complex::Complex64::new(*re, *im)),
+            Node::Str(x) => Value::str(&**x),
+            Node::Device(x) => Value::Device(Arc::new(x.parse().map_err(Diagnostic::input)?)),
+            Node::Tensor(record) => Value::Tensor(self.tensor(record)?),
+            Node::List(list) => {
+                let items: Vec<Value> = list.items.iter().map(at).collect();
+                let element = match ty.as_ref().map(Type::kind) {
+                    Some(TypeKind::List(element)) => element.clone(),
+                    _ => items.first().map_or_else(Type::tensor, Value::ty),
+                };
+                Value::list(element, items)
+            }
+            Node::Tuple(items) => {
+                let items: Vec<Value> = items.iter().map(at).collect();
+                match ty.as_ref().map(Type::kind) {
+                    Some(TypeKind::Tuple(_, Some(names))) => {
+                        Value::Tuple(Tuple::named(Arc::clone(names), items))
+                    }
+                    _ => Value::tuple(items),
+                }
+            }
+            Node::Dict(dict) => {
+                let (key, value) = match ty.as_ref().map(Type::kind) {
+                    Some(TypeKind::Dict(key, value)) => (key.clone(), value.clone()),
+                    _ => (
+                        dict.pairs.first().map_or_else(Type::str, |(k, _)| at(k).ty()),
+                        dict.pairs.first().map_or_else(Type::tensor, |(_, v)| at(v).ty()),
+                    ),
+                };
+                let out = Dict::new(key, value);
+                for (k, v) in &dict.pairs {
+                    out.insert(&at(k), at(v))?;
+                }
+                Value::Dict(out)
+            }
+            Node::Object(object) => self.object(pickle, object, made)?,
+            Node::Enum(member) => self.enum_member(&member.class, &at(&member.value))?,
+            Node::Global(_) | Node::Storage(_) => {
+                return Err(Diagnostic::input(
+                    "the pickle holds a global or storage where a value must stand",
+                ));
+            }
+        })
+    }
+
+    fn object(&mut self, pickle: &Pickle, object: &super::pickle::Object, made: &[Value]) -> Result<Value> {
+        let class = Symbol::new(&object.class);
+        let instance = Object::new(class);
+        let def = self.module.class(class);
+        let Some(state) = object.state else { return Ok(Value::Object(instance)) };
+        let restores = def.is_some_and(|c| c.methods.contains_key(&Symbol::new("__setstate__")));
+        if restores {
+            let state = made.get(state.index()).cloned().unwrap_or_default();
+            let value = Value::Object(instance);
+            self.states.push((value.clone(), state));
+            return Ok(value);
+        }
+        let Node::Dict(dict) = pickle.node(state) else {
+            return Err(Diagnostic::input(format!("the state of a {} is not a dictionary", object.class)));
+        };
+        for (key, value) in &dict.pairs {
+            let Some(name) = pickle.str(*key) else {
+                return Err(Diagnostic::input(format!("an attribute of {} has no name", object.class)));
+            };
+            let value = made.get(value.index()).cloned().unwrap_or_default();
+            let attribute = def.and_then(|c| c.attribute(name));
+            if let (Value::Tensor(t), Some(attribute)) = (&value, attribute)
+                && attribute.is_parameter
+                && (t.dtype().is_floating() || t.dtype().is_complex())
+            {
+                // The pickle says whether it was frozen; a parameter that is not has gradients.
+                let _ = t;
+            }
+            instance.set(Symbol::new(name), value);
+        }
+        Ok(Value::Object(instance))
+    }
+
+    fn enum_member(&self, class: &str, value: &Value) -> Result<Value> {
+        let class = Symbol::new(class);
+        let def = self.module.enums.get(&class);
+        let member = def.and_then(|def| {
+            def.members.iter().find(|(_, attr)| match (attr, value) {
+                (Attr::Int(a), Value::Int(b)) => a == b,
+                (Attr::Float(a), Value::Float(b)) => a == b,
+                (Attr::Str(a), Value::Str(b)) => a == b,
+                _ => false,
+            })
+        });
+        match member {
+            Some((name, _)) => {
+                Ok(Value::Enum(Arc::new(EnumValue { class, name: *name, value: value.clone() })))
+            }
+            None => Err(Diagnostic::input(format!("{value:?} is no member of enum {class}"))),
+        }
+    }
+
+    fn tensor(&mut self, record: &TensorRecord) -> Result<Tensor> {
+        let Some(dtype) = DType::from_name(record.storage.element.dtype) else {
+            return Err(Diagnostic::unsupported(format!(
+                "tensors of storage type {}",
+                record.storage.element.dtype
+            )));
+        };
+        if record.conj || record.neg {
+            return Err(Diagnostic::unsupported("lazily conjugated or negated tensors in an archive"));
+        }
+        let storage = self.storage(&record.storage)?;
+        let offset = usize::try_from(record.offset)
+            .map_err(|_| Diagnostic::input(format!("a tensor's storage offset is {}", record.offset)))?;
+        let layout = Layout {
+            sizes: Dims::from_slice(&record.sizes),
+            strides: Dims::from_slice(&record.strides),
+            offset,
+        };
+        let tensor = Tensor::from_storage(storage, dtype, layout)?;
+        tensor.set_requires_grad(record.requires_grad)?;
+        Ok(tensor)
+    }
+
+    /// Tensors that share a storage in the archive share it here.
+    fn storage(&mut self, record: &StorageRecord) -> Result<Storage> {
+        if let Some(storage) = self.storages.get(&*record.key) {
+            return Ok(storage.clone());
+        }
+        let bytes = self.archive.storage_bytes(self.stem, record)?;
+        let storage = Storage::from_bytes(&bytes)?;
+        self.storages.insert(record.key.to_string(), storage.clone());
+        Ok(storage)
+    }
+}

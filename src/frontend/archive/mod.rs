@@ -1,0 +1,315 @@
+//! Saved models (`.pt` archives of `torch.jit.save`), read as data: nothing in them is executed, and every
+//! size is checked before it is believed. See [`Limits`] for the caps.
+//!
+//! An [`Archive`] offers the parts: source code, the pickled data and constants as a plain [`Pickle`]
+//! tree, the bytes of storages, extra files, and the original source places. What the parts mean (classes,
+//! types, operators) is for the callers; this module knows no IR.
+
+mod debug;
+mod load;
+pub mod limits;
+pub mod pickle;
+pub mod write;
+mod zip;
+
+#[cfg(test)]
+mod tests;
+
+pub use debug::DebugRanges;
+pub use limits::Limits;
+pub use load::{Model, load};
+pub use pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
+pub use zip::{Entry, Method};
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::diag::{Diagnostic, Result, Source, nearest};
+
+/// An opened archive whose table of contents has been checked. Entry names are relative to its root.
+#[derive(Debug)]
+pub struct Archive {
+    bytes: Vec<u8>,
+    directory: zip::Directory,
+    limits: Limits,
+    version: u64,
+    big_endian: bool,
+}
+
+/// The oldest and the newest file format that can be read.
+pub const VERSIONS: std::ops::RangeInclusive<u64> = 1..=10;
+
+impl Archive {
+    /// Opens a file with the default limits. The file is read into memory at once.
+    pub fn open(path: impl AsRef<Path>) -> Result<Archive> {
+        Self::open_with(path, Limits::default())
+    }
+
+    /// Opens a file with limits of the caller's choice.
+    pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<Archive> {
+        let path = path.as_ref();
+        let named = |mut error: Diagnostic| {
+            let report = error.report_mut();
+            report.message = format!("{}: {}", path.display(), report.message);
+            error
+        };
+        let bytes = read_file(path, &limits).map_err(|error| named(Diagnostic::input(error.to_string())))?;
+        Self::from_bytes_with(bytes, limits).map_err(named)
+    }
+
+    /// Opens an archive in memory with the default limits.
+    pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Archive> {
+        Self::from_bytes_with(bytes, Limits::default())
+    }
+
+    /// Opens an archive in memory with limits of the caller's choice.
+    pub fn from_bytes_with(bytes: impl Into<Vec<u8>>, limits: Limits) -> Result<Archive> {
+        let bytes = bytes.into();
+        let directory = zip::read_directory(&bytes, &limits)?;
+        check_format(&directory)?;
+        let mut archive = Archive { bytes, directory, limits, version: 0, big_endian: false };
+        archive.version = archive.read_version()?;
+        archive.big_endian = archive.read_byte_order()?;
+        Ok(archive)
+    }
+
+    /// Names of all entries in the order of the archive's table of contents.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.directory.entries.keys().map(|name| &**name)
+    }
+
+    /// What the table of contents says about an entry.
+    pub fn entry(&self, name: &str) -> Option<&Entry> {
+        self.directory.entries.get(name)
+    }
+
+    /// The bytes of an entry, inflated if need be and with the checksum verified.
+    pub fn read(&self, name: &str) -> Result<Cow<'_, [u8]>> {
+        let entry = self.entry(name).ok_or_else(|| self.missing(name))?;
+        zip::read_entry(&self.bytes, entry, name)
+    }
+
+    /// Name of the folder in which all entries lie, which is the name that the model was saved under.
+    pub fn root_prefix(&self) -> &str {
+        &self.directory.root
+    }
+
+    /// Version of the file format; operators mean what they meant then.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Whether the storages were written on a big-endian machine.
+    pub fn big_endian(&self) -> bool {
+        self.big_endian
+    }
+
+    /// The caps in force.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Names of the source files (`code/__torch__/m.py`), in the order of the archive.
+    pub fn code_files(&self) -> impl Iterator<Item = &str> {
+        self.names().filter(|name| name.starts_with("code/") && name.ends_with(".py"))
+    }
+
+    /// A source file of the archive. Its name is that of the entry, as PyTorch shows it.
+    pub fn source(&self, name: &str) -> Result<Arc<Source>> {
+        let size = self.entry(name).map_or(0, |entry| entry.size);
+        if size > self.limits.code_bytes {
+            return Err(Diagnostic::input(format!(
+                "source file `{name}` has {size} bytes, and the limit is {}",
+                self.limits.code_bytes
+            )));
+        }
+        let bytes = self.read(name)?.into_owned();
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            Diagnostic::input(format!("source file `{name}` is not UTF-8 at byte {at}"))
+        })?;
+        Ok(Source::new(name, text))
+    }
+
+    /// The original places of a source file's code; `None` if the archive carries none.
+    pub fn debug_ranges(&self, code_file: &str) -> Result<Option<DebugRanges>> {
+        let name = format!("{code_file}.debug_pkl");
+        if self.entry(&name).is_none() {
+            return Ok(None);
+        }
+        let pickle = self.parse(&name)?;
+        DebugRanges::decode(&pickle, &self.limits).map(Some).map_err(|error| in_entry(error, &name))
+    }
+
+    /// The tables of original places of all code files that have one, still encoded, by name of the code file.
+    pub fn debug_tables(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        let tables = self.code_files().map(|file| (file.to_string(), format!("{file}.debug_pkl")));
+        let present = tables.filter(|(_, table)| self.entry(table).is_some());
+        present.map(|(file, table)| Ok((file, self.read(&table)?.into_owned()))).collect()
+    }
+
+    /// The module: its root is the object of the model's class. Storages lie under `data`.
+    pub fn data_pickle(&self) -> Result<Pickle> {
+        self.pickle("data")
+    }
+
+    /// The constants that the code calls `CONSTANTS.c0` and so on: a tuple. Storages lie under `constants`.
+    pub fn constants_pickle(&self) -> Result<Pickle> {
+        self.pickle("constants")
+    }
+
+    /// What a traced model was traced with, one item for each traced method. The tensors have sizes and
+    /// strides, and no elements: PyTorch writes their storages empty.
+    pub fn traced_inputs(&self) -> Result<Option<Pickle>> {
+        let name = "traced_inputs.pkl";
+        self.entry(name).map(|_| self.parse(name)).transpose()
+    }
+
+    /// The pickle `stem.pkl`, with every storage that it names found under `stem/` and long enough.
+    pub fn pickle(&self, stem: &str) -> Result<Pickle> {
+        let name = format!("{stem}.pkl");
+        let pickle = self.parse(&name)?;
+        for storage in pickle.storages() {
+            self.storage_entry(stem, storage).map_err(|error| in_entry(error, &name))?;
+        }
+        Ok(pickle)
+    }
+
+    /// The raw bytes of the storage with a key in the module's data (`data/KEY`).
+    pub fn tensor_bytes(&self, key: &str) -> Result<Cow<'_, [u8]>> {
+        self.read(&format!("data/{key}"))
+    }
+
+    /// The bytes of a storage of the pickle `stem.pkl`, in little-endian order: its whole entry, which is at
+    /// least `storage.bytes()` long (a view with wider elements may not reach the end).
+    pub fn storage_bytes(&self, stem: &str, storage: &StorageRecord) -> Result<Cow<'_, [u8]>> {
+        let (name, _) = self.storage_entry(stem, storage)?;
+        let mut bytes = self.read(&name)?;
+        if self.big_endian && storage.element.swap > 1 {
+            bytes.to_mut().chunks_exact_mut(storage.element.swap).for_each(<[u8]>::reverse);
+        }
+        Ok(bytes)
+    }
+
+    /// Names of the extra files that the author put in (`extra/NAME`), without the folder.
+    pub fn extra_files(&self) -> impl Iterator<Item = &str> {
+        self.names().filter_map(|name| name.strip_prefix("extra/"))
+    }
+
+    fn parse(&self, name: &str) -> Result<Pickle> {
+        let bytes = self.read(name)?;
+        pickle::parse(&bytes, &self.limits).map_err(|error| in_entry(error, name))
+    }
+
+    /// The entry of a storage, which must hold at least the announced bytes.
+    fn storage_entry(&self, stem: &str, storage: &StorageRecord) -> Result<(String, &Entry)> {
+        let name = format!("{stem}/{}", storage.key);
+        let Some(entry) = self.entry(&name) else {
+            return Err(Diagnostic::input(format!(
+                "a tensor lies in `{name}`, which the archive does not have"
+            )));
+        };
+        if entry.size < storage.bytes() {
+            return Err(Diagnostic::input(format!(
+                "storage `{name}` has {} bytes, and {} elements of {} need {}",
+                entry.size,
+                storage.numel,
+                storage.element.dtype,
+                storage.bytes()
+            )));
+        }
+        Ok((name, entry))
+    }
+
+    fn missing(&self, name: &str) -> Diagnostic {
+        let error = Diagnostic::input(format!("the archive has no entry `{name}`"));
+        match nearest(name, self.names()) {
+            Some(near) => error.hint(format!("it has `{near}`")),
+            None => error,
+        }
+    }
+
+    /// PyTorch looks for `.data/version` first.
+    fn read_version(&self) -> Result<u64> {
+        let name = if self.entry(".data/version").is_some() { ".data/version" } else { "version" };
+        let bytes = self.read(name)?;
+        let text = bytes.get(..32).map_or(&*bytes, |_| b"?"); // a version has one or two digits
+        let number = std::str::from_utf8(text).ok().and_then(|text| text.trim().parse::<u64>().ok());
+        match number {
+            Some(version) if VERSIONS.contains(&version) => Ok(version),
+            Some(version) => Err(Diagnostic::unsupported(format!(
+                "the archive has file format {version}; formats {} to {} can be read",
+                VERSIONS.start(),
+                VERSIONS.end()
+            ))
+            .hint("save the model again with PyTorch 1.4 or later")),
+            None => Err(Diagnostic::input(format!("entry `{name}` holds no version number"))),
+        }
+    }
+
+    fn read_byte_order(&self) -> Result<bool> {
+        if self.entry("byteorder").is_none() {
+            return Ok(false);
+        }
+        match &*self.read("byteorder")? {
+            b"little" => Ok(false),
+            b"big" => Ok(true),
+            _ => Err(Diagnostic::input("entry `byteorder` says neither `little` nor `big`")),
+        }
+    }
+}
+
+/// Refuses the archives of other formats by name.
+fn check_format(directory: &zip::Directory) -> Result<()> {
+    let has = |name: &str| directory.entries.contains_key(name);
+    let again =
+        "load it with the PyTorch that wrote it and save it with torch.jit.save of PyTorch 1.4 or later";
+    if has("model.json") || has("tensors.pkl") || has("attributes.pkl") {
+        return Err(
+            Diagnostic::unsupported("the archive is in the format of PyTorch 1.3 or older").hint(again)
+        );
+    }
+    if directory.entries.keys().any(|name| name.starts_with(".data/ts_code/")) {
+        return Err(Diagnostic::unsupported("this is a torch.package archive")
+            .hint("load the model from the package and save it with torch.jit.save"));
+    }
+    if has("data.pkl") && !has("constants.pkl") {
+        return Err(Diagnostic::input("the archive was written by torch.save: it holds data and no program")
+            .hint("script or trace the model and save it with torch.jit.save"));
+    }
+    for name in ["data.pkl", "constants.pkl"] {
+        if !has(name) {
+            return Err(Diagnostic::input(format!(
+                "this zip file is no TorchScript model: it has no `{name}`"
+            ))
+            .hint("torch.jit.save writes the archives that can be read here"));
+        }
+    }
+    Ok(())
+}
+
+/// Puts the entry's name before the message.
+fn in_entry(mut error: Diagnostic, name: &str) -> Diagnostic {
+    let report = error.report_mut();
+    report.message = format!("{name}: {}", report.message);
+    error
+}
+
+/// Reads a regular file, which must have the length that the system states.
+fn read_file(path: &Path, limits: &Limits) -> std::io::Result<Vec<u8>> {
+    let file = std::fs::File::open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(std::io::Error::other("this is no regular file"));
+    }
+    if about.len() > limits.file_bytes {
+        let text = format!("it has {} bytes, and the limit is {}", about.len(), limits.file_bytes);
+        return Err(std::io::Error::other(text));
+    }
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(usize::try_from(about.len()).map_err(std::io::Error::other)?)?;
+    file.take(about.len()).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,9 @@
+//! Tests of the archive reader: hostile files made byte by byte, and real ones recorded from PyTorch.
+
+mod build;
+mod conformance;
+mod corpus;
+mod hostile_pickle;
+mod hostile_zip;
+mod real;
+mod rewrite;

@@ -1,0 +1,457 @@
+//! Conditions: what they tell about types, and the two arms that follow.
+
+use super::{Emitter, Sugared, error};
+use crate::diag::{Result, Span};
+use crate::frontend::script::ast::{BinaryOp, Expr, ExprKind, Stmt, UnaryOp};
+use crate::frontend::script::kinds;
+use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
+
+/// Types that variables are known to have where a condition holds or fails.
+#[derive(Clone, Default)]
+pub(super) struct Refinements(Vec<(String, Type)>);
+
+impl Refinements {
+    fn one(name: &str, ty: Type) -> Refinements {
+        Refinements(vec![(name.to_string(), ty)])
+    }
+
+    /// What holds where both hold: the later statement about a name wins.
+    fn and(mut self, other: Refinements) -> Refinements {
+        for (name, ty) in other.0 {
+            self.0.retain(|(n, _)| *n != name);
+            self.0.push((name, ty));
+        }
+        self
+    }
+
+    /// What holds where either holds: names that both speak of, with a common type.
+    fn or(&self, other: &Refinements, emitter: &Emitter<'_>) -> Refinements {
+        let common = self.0.iter().filter_map(|(name, ty)| {
+            let (_, other) = other.0.iter().find(|(n, _)| n == name)?;
+            Some((name.clone(), emitter.unify(ty, other, false)?))
+        });
+        Refinements(common.collect())
+    }
+}
+
+/// A condition: its value, what it tells, and whether the compiler knows it.
+#[derive(Clone)]
+pub(super) struct Cond {
+    pub(super) value: ValueId,
+    holds: Refinements,
+    fails: Refinements,
+    /// Known while compiling: the other arm is not compiled at all.
+    known: Option<bool>,
+}
+
+impl Emitter<'_> {
+    pub(super) fn condition(&mut self, expr: &Expr) -> Result<Cond> {
+        let span = &expr.span;
+        match &expr.kind {
+            ExprKind::Unary { op: UnaryOp::Not, operand } => {
+                let inner = self.condition(operand)?;
+                let value = self.emit_value(Symbol::new("aten::__not__"), &[inner.value], Type::bool(), span);
+                Ok(Cond { value, holds: inner.fails, fails: inner.holds, known: inner.known.map(|k| !k) })
+            }
+            ExprKind::Binary { op: op @ (BinaryOp::And | BinaryOp::Or), left, right } => {
+                self.short_circuit(*op == BinaryOp::Or, left, right, span)
+            }
+            ExprKind::Binary { op: op @ (BinaryOp::Is | BinaryOp::IsNot), left, right } => {
+                self.identity(*op == BinaryOp::IsNot, left, right, expr)
+            }
+            ExprKind::Call { callee, args, keywords, .. } if keywords.is_empty() => {
+                if let Some(cond) = self.type_test(callee, args, span)? {
+                    return Ok(cond);
+                }
+                self.plain_condition(expr)
+            }
+            _ => self.plain_condition(expr),
+        }
+    }
+
+    fn plain_condition(&mut self, expr: &Expr) -> Result<Cond> {
+        let value = self.expr(expr, None)?;
+        let known =
+            if matches!(expr.kind, ExprKind::Name(_) | ExprKind::Attribute { .. } | ExprKind::Call { .. }) {
+                self.metacompiled(value)
+            } else {
+                None
+            };
+        let value = self.to_bool(value, &expr.span)?;
+        Ok(Cond { value, holds: Refinements::default(), fails: Refinements::default(), known })
+    }
+
+    /// A constant bool that came from an attribute or `is_scripting()`, not from a literal.
+    fn metacompiled(&self, value: ValueId) -> Option<bool> {
+        let op = self.graph.def_op(value)?;
+        self.graph.attr(op, "metacompile")?;
+        self.constant_of(value).and_then(Attr::as_int).map(|x| x != 0)
+    }
+
+    /// Python's truth of a value.
+    pub(super) fn to_bool(&mut self, value: ValueId, span: &Span) -> Result<ValueId> {
+        if *self.ty(value).kind() == TypeKind::Bool {
+            return Ok(value);
+        }
+        let described = self.ty(value).repr();
+        let truth = match self.ty(value).kind() {
+            TypeKind::List(_) | TypeKind::Dict(..) | TypeKind::Str => {
+                let len = self.builtin(Symbol::new("aten::len"), &[value], span);
+                len.and_then(|len| self.builtin(Symbol::new("aten::Bool"), &[len], span))
+            }
+            TypeKind::Class(class) if self.unit.has_method(*class, "__bool__") => {
+                self.call_magic(value, "__bool__", &[], span)
+            }
+            TypeKind::Class(class) if self.unit.has_method(*class, "__len__") => {
+                let len = self.call_magic(value, "__len__", &[], span);
+                len.and_then(|len| self.builtin(Symbol::new("aten::Bool"), &[len], span))
+            }
+            _ => self.builtin(Symbol::new("aten::Bool"), &[value], span),
+        };
+        match truth {
+            Ok(truth) if *self.ty(truth).kind() == TypeKind::Bool => Ok(truth),
+            _ => error(span, format!("Could not cast value of type {described} to bool")),
+        }
+    }
+
+    fn short_circuit(&mut self, is_or: bool, left: &Expr, right: &Expr, span: &Span) -> Result<Cond> {
+        let first = self.condition(left)?;
+        if let Some(known) = first.known {
+            if known == is_or {
+                return Ok(first);
+            }
+            self.refine(if is_or { &first.fails } else { &first.holds }.clone(), span);
+            return self.condition(right);
+        }
+        let mut second = None;
+        let holder = &mut second;
+        let op = self.emit(kinds::if_(), &[first.value], &[], span);
+        let (yes, no) = (self.graph.add_block(op), self.graph.add_block(op));
+        let (short, long) = if is_or { (yes, no) } else { (no, yes) };
+        let outer = std::mem::replace(&mut self.block, short);
+        let decided = self.bool(is_or, span);
+        self.block = outer;
+        self.graph.add_block_result(short, decided);
+        let facts = if is_or { first.fails.clone() } else { first.holds.clone() };
+        self.in_block(long, |e| {
+            e.refine(facts, span);
+            let cond = e.condition(right)?;
+            e.graph.add_block_result(long, cond.value);
+            *holder = Some(cond);
+            Ok(())
+        })?;
+        let value = self.graph.add_result(op, Type::bool());
+        let Some(second) = second else { return error(span, "a condition has no value") };
+        let (holds, fails) = if is_or {
+            (first.holds.or(&second.holds, self), first.fails.and(second.fails))
+        } else {
+            (first.holds.and(second.holds), first.fails.or(&second.fails, self))
+        };
+        let known = second.known.filter(|k| *k == is_or);
+        Ok(Cond { value, holds, fails, known })
+    }
+
+    /// `a is None`, `a is not None` and `is` between other things.
+    fn identity(&mut self, negated: bool, left: &Expr, right: &Expr, expr: &Expr) -> Result<Cond> {
+        let span = &expr.span;
+        let a = self.expr(left, None)?;
+        let b = self.expr(right, None)?;
+        let kind = Symbol::new(if negated { "aten::__isnot__" } else { "aten::__is__" });
+        let none = Type::none();
+        let (tested, test, other) = if *self.ty(b) == none { (a, left, b) } else { (b, right, a) };
+        let is_none_test = *self.ty(other) == none;
+        if !is_none_test {
+            let value = self.builtin(kind, &[a, b], span)?;
+            return Ok(Cond {
+                value,
+                holds: Refinements::default(),
+                fails: Refinements::default(),
+                known: None,
+            });
+        }
+        let ty = self.ty(tested).clone();
+        let can_be_none = self.is_subtype(&none, &ty);
+        let known = if ty == none {
+            Some(!negated)
+        } else if !can_be_none {
+            Some(negated)
+        } else {
+            None
+        };
+        if let Some(known) = known {
+            let value = self.bool(known, span);
+            return Ok(Cond {
+                value,
+                holds: Refinements::default(),
+                fails: Refinements::default(),
+                known: Some(known),
+            });
+        }
+        let value = self.emit_value(kind, &[a, b], Type::bool(), span);
+        let (is_none, is_not_none) = match (&test.kind, ty.kind()) {
+            (ExprKind::Name(name), TypeKind::Optional(_) | TypeKind::Union(_)) => {
+                (Refinements::one(name, none), Refinements::one(name, ty.without_none()))
+            }
+            _ => Default::default(),
+        };
+        let (holds, fails) = if negated { (is_not_none, is_none) } else { (is_none, is_not_none) };
+        Ok(Cond { value, holds, fails, known: None })
+    }
+
+    /// `isinstance(x, T)` and `hasattr(x, "name")`.
+    fn type_test(&mut self, callee: &Expr, args: &[Expr], span: &Span) -> Result<Option<Cond>> {
+        let special = match &callee.kind {
+            ExprKind::Name(name) if self.find_variable(name).is_none() => name.as_str(),
+            ExprKind::Attribute { value, name } if name.name == "isinstance" && is_torch_jit(value) => {
+                "isinstance"
+            }
+            _ => return Ok(None),
+        };
+        match (special, args) {
+            ("isinstance", [object, classes]) => self.isinstance(object, classes, span).map(Some),
+            ("hasattr", [object, name]) => self.hasattr(object, name, span).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) fn isinstance(&mut self, object: &Expr, classes: &Expr, span: &Span) -> Result<Cond> {
+        let value = self.expr(object, None)?;
+        let ty = self.ty(value).clone();
+        let classes = self.isinstance_classes(classes)?;
+        let parts = ty.alternatives();
+        let matches: Vec<bool> =
+            parts.iter().map(|part| classes.iter().any(|c| self.instance_of(part, c))).collect();
+        let held: Vec<Type> =
+            parts.iter().zip(&matches).filter(|(_, m)| **m).map(|(t, _)| t.clone()).collect();
+        let rest: Vec<Type> =
+            parts.iter().zip(&matches).filter(|(_, m)| !**m).map(|(t, _)| t.clone()).collect();
+        let open =
+            *ty.kind() == TypeKind::Any || parts.iter().any(|t| matches!(t.kind(), TypeKind::Interface(_)));
+        let known = match (held.is_empty(), rest.is_empty()) {
+            _ if open => None,
+            (false, true) => Some(true),
+            (true, false) => {
+                // A narrower class may still be met.
+                let narrower =
+                    parts.iter().any(|part| classes.iter().any(|c| self.is_subtype(&c.ty(), part)));
+                if narrower { None } else { Some(false) }
+            }
+            _ => None,
+        };
+        if let Some(known) = known {
+            let value = self.bool(known, span);
+            return Ok(Cond {
+                value,
+                holds: Refinements::default(),
+                fails: Refinements::default(),
+                known: Some(known),
+            });
+        }
+        let types: Vec<Type> = classes.iter().map(InstanceClass::ty).collect();
+        let op = self.emit(Symbol::new("prim::isinstance"), &[value], &[Type::bool()], span);
+        self.graph.set_attr(op, "types", Attr::Types(types.clone().into()));
+        let value = self.only_result(op);
+        let ExprKind::Name(name) = &object.kind else {
+            return Ok(Cond {
+                value,
+                holds: Refinements::default(),
+                fails: Refinements::default(),
+                known: None,
+            });
+        };
+        let held = if held.is_empty() { types } else { held };
+        let holds = Refinements::one(name, self.union(held));
+        let fails = if rest.is_empty() || open {
+            Refinements::default()
+        } else {
+            Refinements::one(name, self.union(rest))
+        };
+        Ok(Cond { value, holds, fails, known: None })
+    }
+
+    fn isinstance_classes(&mut self, expr: &Expr) -> Result<Vec<InstanceClass>> {
+        if let ExprKind::Tuple(items) = &expr.kind {
+            let mut out = Vec::new();
+            for item in items {
+                out.extend(self.isinstance_classes(item)?);
+            }
+            return Ok(out);
+        }
+        if let ExprKind::Name(name) = &expr.kind {
+            match name.as_str() {
+                "list" => return Ok(vec![InstanceClass::AnyList]),
+                "tuple" => return Ok(vec![InstanceClass::AnyTuple]),
+                _ => {}
+            }
+        }
+        Ok(vec![InstanceClass::Type(self.type_of(expr)?)])
+    }
+
+    fn instance_of(&self, part: &Type, class: &InstanceClass) -> bool {
+        match class {
+            InstanceClass::AnyList => matches!(part.kind(), TypeKind::List(_)),
+            InstanceClass::AnyTuple => matches!(part.kind(), TypeKind::Tuple(..)),
+            InstanceClass::Type(ty) => self.is_subtype(part, ty),
+        }
+    }
+
+    fn hasattr(&mut self, object: &Expr, name: &Expr, span: &Span) -> Result<Cond> {
+        let ExprKind::Str(name) = &name.kind else {
+            return error(&name.span, "hasattr's second argument must be a string literal");
+        };
+        let object = self.sugared(object, None)?;
+        let known = self.has_attribute(&object, name);
+        let value = self.bool(known, span);
+        Ok(Cond { value, holds: Refinements::default(), fails: Refinements::default(), known: Some(known) })
+    }
+
+    /// Stores the refined variables anew, cast to what is known of them.
+    pub(super) fn refine(&mut self, refinements: Refinements, span: &Span) {
+        for (name, ty) in refinements.0 {
+            let Some(current) = self.variable_type(&name) else { continue };
+            if current == ty {
+                continue;
+            }
+            let value = self.load(&name, current, span);
+            let cast = self.unchecked_cast(value, ty.clone(), span);
+            self.store(&name, cast, ty, span);
+        }
+    }
+
+    /// Emits both arms of a condition, or the one that is known to be taken.
+    pub(super) fn branches(
+        &mut self,
+        cond: Cond,
+        span: &Span,
+        yes: impl FnOnce(&mut Self) -> Result<()>,
+        no: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        match cond.known {
+            Some(true) => {
+                self.refine(cond.holds, span);
+                return yes(self);
+            }
+            Some(false) => {
+                self.refine(cond.fails, span);
+                return no(self);
+            }
+            None => {}
+        }
+        let op = self.emit(kinds::if_(), &[cond.value], &[], span);
+        let (yes_block, no_block) = (self.graph.add_block(op), self.graph.add_block(op));
+        let yes_frame = self.in_block(yes_block, |e| {
+            e.refine(cond.holds, span);
+            yes(e)
+        })?;
+        let no_frame = self.in_block(no_block, |e| {
+            e.refine(cond.fails, span);
+            no(e)
+        })?;
+        let exits = (self.exiting.contains(&yes_block), self.exiting.contains(&no_block));
+        self.join_arms(&yes_frame, &no_frame, exits, span)?;
+        if exits == (true, true) {
+            self.exiting.push(self.frame_block());
+        }
+        Ok(())
+    }
+
+    pub(super) fn if_statement(
+        &mut self,
+        cond: &Expr,
+        then: &[Stmt],
+        otherwise: &[Stmt],
+        span: &Span,
+    ) -> Result<()> {
+        let cond = self.condition(cond)?;
+        self.branches(cond, span, |e| e.statements(then), |e| e.statements(otherwise))
+    }
+
+    /// `a if c else b`
+    pub(super) fn ternary(
+        &mut self,
+        cond: &Expr,
+        then: &Expr,
+        otherwise: &Expr,
+        span: &Span,
+        hint: Option<&Type>,
+    ) -> Result<ValueId> {
+        let cond = self.condition(cond)?;
+        match cond.known {
+            Some(true) => {
+                self.refine(cond.holds, span);
+                return self.expr(then, hint);
+            }
+            Some(false) => {
+                self.refine(cond.fails, span);
+                return self.expr(otherwise, hint);
+            }
+            None => {}
+        }
+        let op = self.emit(kinds::if_(), &[cond.value], &[], span);
+        let arms = [(then, cond.holds), (otherwise, cond.fails)];
+        let mut types = Vec::new();
+        for (expr, facts) in arms {
+            let block = self.graph.add_block(op);
+            let holder = &mut types;
+            self.in_block(block, |e| {
+                e.refine(facts, span);
+                let value = e.expr(expr, hint)?;
+                holder.push(e.ty(value).clone());
+                e.graph.add_block_result(block, value);
+                Ok(())
+            })?;
+        }
+        let [a, b] = types.as_slice() else { return error(span, "a ternary without two values") };
+        let widens = hint.is_some_and(|ty| matches!(ty.kind(), TypeKind::Union(_) | TypeKind::Optional(_)));
+        let Some(ty) = self.unify(a, b, widens) else {
+            return error(
+                span,
+                format!(
+                    "if-expression's true branch has type {} but false branch has type {}",
+                    a.repr(),
+                    b.repr()
+                ),
+            );
+        };
+        Ok(self.graph.add_result(op, ty))
+    }
+}
+
+/// A class that `isinstance` asks for.
+enum InstanceClass {
+    AnyList,
+    AnyTuple,
+    Type(Type),
+}
+
+impl InstanceClass {
+    fn ty(&self) -> Type {
+        match self {
+            InstanceClass::AnyList => Type::any_list(),
+            InstanceClass::AnyTuple => Type::any_tuple(),
+            InstanceClass::Type(ty) => ty.clone(),
+        }
+    }
+}
+
+fn is_torch_jit(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Attribute { value, name }
+        if name.name == "jit" && matches!(&value.kind, ExprKind::Name(n) if n == "torch"))
+}
+
+/// Whether a sugared value is a plain one, for `hasattr`.
+impl Emitter<'_> {
+    fn has_attribute(&mut self, object: &Sugared, name: &str) -> bool {
+        match object {
+            Sugared::Value(value) => match self.ty(*value).clone().kind() {
+                TypeKind::Class(class) => self.unit.has_attribute(*class, name),
+                TypeKind::Tuple(_, Some(names)) => names.fields.iter().any(|f| *f == name),
+                TypeKind::Tensor(_) => {
+                    self.unit.registry.overloads(Symbol::new(&format!("aten::{name}"))).first().is_some()
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Variables: frames of names, one a block, and the rules of assignment.
+
+use super::{Emitter, Sugared, error};
+use crate::diag::{Result, Span, torch};
+use crate::frontend::script::kinds;
+use crate::ir::{Attr, BlockId, Type, TypeKind, ValueId};
+use indexmap::IndexMap;
+
+/// The names assigned in one block.
+pub(super) struct Frame {
+    block: BlockId,
+    /// Types of the variables that are values, in the order of first assignment.
+    pub(super) types: IndexMap<String, Type>,
+    sugared: IndexMap<String, Sugared>,
+    /// Why a name cannot be used: it is set in one arm only, or with two types.
+    failures: IndexMap<String, String>,
+    /// Names deleted in this block.
+    deleted: Vec<String>,
+}
+
+impl Frame {
+    pub(super) fn new(block: BlockId) -> Frame {
+        Frame {
+            block,
+            types: IndexMap::new(),
+            sugared: IndexMap::new(),
+            failures: IndexMap::new(),
+            deleted: Vec::new(),
+        }
+    }
+}
+
+/// What a name stands for, before it is loaded.
+pub(super) enum Variable {
+    Typed(Type),
+    Sugared(Sugared),
+}
+
+impl Emitter<'_> {
+    fn find_in(frames: &[Frame], name: &str) -> Option<Variable> {
+        for frame in frames.iter().rev() {
+            if frame.deleted.iter().any(|n| n == name) {
+                return None;
+            }
+            if let Some(sugared) = frame.sugared.get(name) {
+                return Some(Variable::Sugared(sugared.clone()));
+            }
+            if let Some(ty) = frame.types.get(name) {
+                return Some(Variable::Typed(ty.clone()));
+            }
+        }
+        None
+    }
+
+    pub(super) fn find_variable(&self, name: &str) -> Option<Variable> {
+        Self::find_in(&self.frames, name)
+    }
+
+    fn find_in_parent(&self, name: &str) -> Option<Variable> {
+        let last = self.frames.len().saturating_sub(1);
+        Self::find_in(&self.frames[..last], name)
+    }
+
+    /// The type of a variable, if it is a value.
+    pub(super) fn variable_type(&self, name: &str) -> Option<Type> {
+        match self.find_variable(name) {
+            Some(Variable::Typed(ty)) => Some(ty),
+            Some(Variable::Sugared(Sugared::Value(v))) => Some(self.ty(v).clone()),
+            _ => None,
+        }
+    }
+
+    /// Loads a variable, or resolves a name outside of the function.
+    pub(super) fn name(&mut self, name: &str, span: &Span) -> Result<Sugared> {
+        match self.find_variable(name) {
+            Some(Variable::Sugared(sugared)) => return Ok(sugared),
+            Some(Variable::Typed(ty)) => return Ok(Sugared::Value(self.load(name, ty, span))),
+            None => {}
+        }
+        let failure = self.frames.iter().rev().find_map(|frame| frame.failures.get(name));
+        if let Some(failure) = failure {
+            return error(span, format!("{failure}and was used here"));
+        }
+        match self.resolve(name, span)? {
+            Some(sugared) => Ok(sugared),
+            None => error(span, format!("undefined value {name}")),
+        }
+    }
+
+    pub(super) fn load(&mut self, name: &str, ty: Type, span: &Span) -> ValueId {
+        let op = self.emit(kinds::load(), &[], &[ty], span);
+        self.graph.set_attr(op, "name", Attr::Str(name.into()));
+        self.only_result(op)
+    }
+
+    /// Assigns a value, checking it against an earlier assignment in an enclosing block and an annotation.
+    pub(super) fn set_variable(
+        &mut self,
+        name: &str,
+        value: Sugared,
+        annotated: Option<Type>,
+        span: &Span,
+    ) -> Result<()> {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.deleted.retain(|n| n != name);
+            frame.failures.shift_remove(name);
+        }
+        let parent = self.find_in_parent(name);
+        let Sugared::Value(mut simple) = value else {
+            return self.set_sugared(name, value, parent, span);
+        };
+        self.suggest_name(simple, name);
+        if let Some(parent) = parent {
+            if annotated.is_some() {
+                return error(
+                    span,
+                    format!(
+                        "Attempting to declare and annotate the type of variable '{name}' that is already defined in an outer block"
+                    ),
+                );
+            }
+            let Variable::Typed(parent) = parent else {
+                return error(
+                    span,
+                    format!(
+                        "Cannot re-assign '{name}' because it has type value and {name} is not a first-class value.  Only reassignments to first-class values are allowed"
+                    ),
+                );
+            };
+            let parent = parent.unshaped();
+            simple = self.convert(simple, &parent, true, span)?;
+            if !self.is_subtype(self.ty(simple), &parent) {
+                return self.mismatch_with_earlier(name, &parent, simple, span);
+            }
+        }
+        let mut ty = self.ty(simple).clone();
+        if let Some(annotated) = annotated {
+            if !self.is_subtype(&ty, &annotated) {
+                return error(
+                    span,
+                    format!(
+                        "Variable '{name}' is annotated with type {} but is being assigned to a value of type {}",
+                        annotated.repr(),
+                        ty.repr()
+                    ),
+                );
+            }
+            ty = annotated;
+        }
+        self.store(name, simple, ty, span);
+        Ok(())
+    }
+
+    fn set_sugared(
+        &mut self,
+        name: &str,
+        value: Sugared,
+        parent: Option<Variable>,
+        span: &Span,
+    ) -> Result<()> {
+        if parent.is_some() {
+            return error(
+                span,
+                format!(
+                    "Cannot re-assign '{name}' to a value of type {} because {name} is not a first-class value.  Only reassignments to first-class values are allowed",
+                    value.kind_name()
+                ),
+            );
+        }
+        if let Some(frame) = self.frames.last_mut() {
+            frame.types.shift_remove(name);
+            frame.sugared.insert(name.to_string(), value);
+        }
+        Ok(())
+    }
+
+    fn mismatch_with_earlier(&self, name: &str, parent: &Type, value: ValueId, span: &Span) -> Result<()> {
+        let ty = self.ty(value);
+        let mut message = format!(
+            "Variable '{name}' previously had type {} but is now being assigned to a value of type {}",
+            parent.repr(),
+            ty.repr()
+        );
+        if matches!((parent.kind(), ty.kind()), (TypeKind::List(_), TypeKind::List(_))) {
+            message.push_str(EMPTY_LIST_HINT);
+        }
+        error(span, message)
+    }
+
+    /// Writes a variable without any check.
+    pub(super) fn store(&mut self, name: &str, value: ValueId, ty: Type, span: &Span) {
+        let op = self.emit(kinds::store(), &[value], &[], span);
+        self.graph.set_attr(op, "name", Attr::Str(name.into()));
+        if let Some(frame) = self.frames.last_mut() {
+            frame.sugared.shift_remove(name);
+            frame.types.insert(name.to_string(), ty);
+        }
+    }
+
+    /// Lets a value print under the first variable it is assigned to.
+    fn suggest_name(&mut self, value: ValueId, name: &str) {
+        let is_meaningful = !name.starts_with(|c: char| c.is_ascii_digit()) && !name.starts_with("__");
+        if is_meaningful
+            && self.graph.name(value).is_none()
+            && self.graph.def_block(value) == Some(self.block)
+        {
+            let is_load = self.graph.def_op(value).is_some_and(|op| self.graph.kind(op) == kinds::load());
+            if !is_load {
+                self.give_name(value, name);
+            }
+        }
+    }
+
+    /// Names a value after a variable, with a number where the name is taken: `x.1`, `x.2`.
+    fn give_name(&mut self, value: ValueId, name: &str) {
+        let count = self.names.entry(name.to_string()).or_insert(0);
+        *count += 1;
+        let unique = format!("{name}.{count}");
+        self.graph.set_name(value, &unique);
+    }
+
+    /// Forgets a variable (`del name`).
+    pub(super) fn delete_variable(&mut self, name: &str, span: &Span) -> Result<()> {
+        if self.find_variable(name).is_none() {
+            return error(span, format!("undefined value {name}"));
+        }
+        if let Some(frame) = self.frames.last_mut() {
+            frame.types.shift_remove(name);
+            frame.sugared.shift_remove(name);
+            frame.deleted.push(name.to_string());
+        }
+        Ok(())
+    }
+
+    /// Declares the type that a variable has after control flow.
+    fn declare(&mut self, name: &str, ty: Type) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.sugared.shift_remove(name);
+            frame.types.insert(name.to_string(), ty);
+        }
+    }
+
+    fn forbid(&mut self, name: &str, message: String, span: &Span) {
+        let text = torch::render(&crate::diag::Diagnostic::compile(message).at(span));
+        if let Some(frame) = self.frames.last_mut() {
+            frame.failures.insert(name.to_string(), text);
+        }
+    }
+
+    /// Joins the variables of the two arms of a condition; `exits` says which arm leaves before its end.
+    pub(super) fn join_arms(
+        &mut self,
+        yes: &Frame,
+        no: &Frame,
+        exits: (bool, bool),
+        span: &Span,
+    ) -> Result<()> {
+        let mut names: Vec<&String> = yes.types.keys().chain(no.types.keys()).collect();
+        names.sort();
+        names.dedup();
+        for name in names {
+            let outer = self.variable_type(name);
+            let in_yes = yes.types.get(name).cloned().or_else(|| outer.clone());
+            let in_no = no.types.get(name).cloned().or_else(|| outer.clone());
+            let (a, b) = match (in_yes, in_no, exits) {
+                (_, _, (true, true)) => continue,
+                (_, Some(b), (true, _)) => (b.clone(), b),
+                (Some(a), _, (_, true)) => (a.clone(), a),
+                (Some(a), Some(b), _) => (a, b),
+                (Some(_), None, _) => {
+                    self.forbid(name, format!("{name} is not defined in the false branch"), span);
+                    continue;
+                }
+                (None, Some(_), _) => {
+                    self.forbid(name, format!("{name} is not defined in the true branch"), span);
+                    continue;
+                }
+                (None, None, _) => continue,
+            };
+            let widens = outer.as_ref().is_some_and(|ty| {
+                matches!(ty.kind(), TypeKind::Union(_) | TypeKind::Optional(_) | TypeKind::Number)
+            });
+            match self.unify(&a, &b, widens) {
+                Some(ty) => self.declare(name, ty),
+                None => {
+                    let message = format!(
+                        "Type mismatch: {name} is set to type {} in the true branch and type {} in the false branch",
+                        a.repr(),
+                        b.repr()
+                    );
+                    if outer.is_some() {
+                        return error(span, message);
+                    }
+                    self.forbid(name, message, span);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the name of a value that has none, for parameters.
+    pub(super) fn bind_parameter(&mut self, name: &str, value: ValueId, span: &Span) {
+        self.give_name(value, name);
+        let ty = self.ty(value).clone();
+        self.store(name, value, ty, span);
+    }
+
+    /// The block of the innermost frame.
+    pub(super) fn frame_block(&self) -> BlockId {
+        self.frames.last().map_or(self.block, |frame| frame.block)
+    }
+}
+
+/// What PyTorch adds where two list types meet.
+pub(super) const EMPTY_LIST_HINT: &str = "\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)";

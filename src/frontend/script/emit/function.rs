@@ -1,0 +1,202 @@
+//! Functions and methods: parameters, body, result.
+
+use super::{Compiler, Emitter, Sugared, error};
+use crate::diag::{Result, Span};
+use crate::frontend::script::ast::{Def, Expr, ExprKind, Number, Param, UnaryOp};
+use crate::frontend::script::{exits, kinds, lift, ssa};
+use crate::ir::schema::{Argument, Schema};
+use crate::ir::{Attr, Function, Graph, Symbol, TensorType, Type, TypeKind};
+
+/// Compiles a function. `self_type` is the type of a method's first parameter.
+pub(super) fn compile(
+    unit: &mut Compiler,
+    name: Symbol,
+    def: &Def,
+    self_type: Option<Type>,
+) -> Result<Function> {
+    let graph = Graph::new();
+    let block = graph.root();
+    let mut emitter = Emitter {
+        unit,
+        graph,
+        block,
+        frames: vec![super::env::Frame::new(block)],
+        name: def.name.name.clone(),
+        declared_return: None,
+        merged_return: None,
+        exiting: Vec::new(),
+        names: Default::default(),
+        loops: 0,
+    };
+    let arguments = emitter.parameters(def, self_type)?;
+    emitter.declared_return = match &def.decl.returns {
+        Some(expr) => Some(emitter.type_of(expr)?),
+        None => None,
+    };
+    emitter.statements(&def.body)?;
+    let returns = emitter.finish(&def.span)?;
+    let mut graph = emitter.graph;
+    ssa::convert(&mut graph)?;
+    exits::transform(&mut graph)?;
+    lift::closures(&mut graph);
+    let schema = Schema::new(name, arguments, vec![Argument::new("", returns)]);
+    Ok(Function { name, schema, graph, span: Some(def.name.span.clone()) })
+}
+
+impl Emitter<'_> {
+    fn parameters(&mut self, def: &Def, self_type: Option<Type>) -> Result<Vec<Argument>> {
+        let mut arguments = Vec::with_capacity(def.decl.params.len());
+        for (n, param) in def.decl.params.iter().enumerate() {
+            let ty = match (&param.annotation, &self_type) {
+                (_, Some(ty)) if n == 0 => ty.clone(),
+                (Some(annotation), _) => self.type_of(annotation)?,
+                (None, _) => inferred_tensor(),
+            };
+            let mut argument = Argument::new(param.name.name.as_str(), ty.clone());
+            argument.keyword_only = param.keyword_only;
+            argument.default = self.default(param, &ty)?;
+            let value = self.graph.add_input(ty);
+            self.bind_parameter(&param.name.name, value, &param.name.span);
+            arguments.push(argument);
+        }
+        Ok(arguments)
+    }
+
+    fn default(&mut self, param: &Param, ty: &Type) -> Result<Option<Attr>> {
+        let Some(expr) = &param.default else { return Ok(None) };
+        let value = self.constant_expr(expr)?;
+        if !fits(&value, ty) {
+            return error(
+                &expr.span,
+                format!(
+                    "Expected a default value of type {} on parameter \"{}\"",
+                    ty.repr(),
+                    param.name.name
+                ),
+            );
+        }
+        Ok(Some(value))
+    }
+
+    /// The value of an expression of literals.
+    pub(super) fn constant_expr(&mut self, expr: &Expr) -> Result<Attr> {
+        let span = &expr.span;
+        Ok(match &expr.kind {
+            ExprKind::Number(Number::Int(x)) => Attr::Int(*x),
+            ExprKind::Number(Number::Float(x)) => Attr::Float(*x),
+            ExprKind::Number(Number::Imaginary(x)) => Attr::Complex(num_complex::Complex64::new(0.0, *x)),
+            ExprKind::Bool(x) => Attr::Bool(*x),
+            ExprKind::Str(text) => Attr::Str(text.as_str().into()),
+            ExprKind::None => Attr::None,
+            ExprKind::Unary { op: UnaryOp::Neg, operand } => match self.constant_expr(operand)? {
+                Attr::Int(x) => Attr::Int(x.wrapping_neg()),
+                Attr::Float(x) => Attr::Float(-x),
+                other => return error(span, format!("cannot negate {other:?}")),
+            },
+            ExprKind::List(items) => Attr::List(self.constant_exprs(items)?.into()),
+            ExprKind::Tuple(items) => Attr::Tuple(self.constant_exprs(items)?.into()),
+            ExprKind::Dict { keys, values } => {
+                let keys = self.constant_exprs(keys)?;
+                let values = self.constant_exprs(values)?;
+                Attr::Dict(keys.into_iter().zip(values).collect())
+            }
+            ExprKind::Call { callee, args, .. } => {
+                // `annotate(T, x)` and `torch.device("cpu")` stand in defaults of archives.
+                match (super::types::dotted(callee).as_deref(), args.as_slice()) {
+                    (Some("annotate" | "torch.jit.annotate"), [_, value]) => self.constant_expr(value)?,
+                    (Some("torch.device"), [Expr { kind: ExprKind::Str(text), .. }]) => match text.parse() {
+                        Ok(device) => Attr::Device(device),
+                        Err(reason) => return error(span, reason),
+                    },
+                    (Some("complex"), [re, im]) => match (self.constant_expr(re)?, self.constant_expr(im)?) {
+                        (Attr::Float(re), Attr::Float(im)) => {
+                            Attr::Complex(num_complex::Complex64::new(re, im))
+                        }
+                        _ => return error(span, "complex needs two floats here"),
+                    },
+                    _ => return error(span, "a default value must be a literal"),
+                }
+            }
+            _ => match self.sugared(expr, None)? {
+                Sugared::Constant(_, attr) => attr,
+                _ => return error(span, "a default value must be a literal"),
+            },
+        })
+    }
+
+    fn constant_exprs(&mut self, items: &[Expr]) -> Result<Vec<Attr>> {
+        items.iter().map(|item| self.constant_expr(item)).collect()
+    }
+
+    /// Adds the return that is left out at the end, and gives the result type.
+    fn finish(&mut self, span: &Span) -> Result<Type> {
+        if !self.exiting.contains(&self.graph.root()) {
+            if self.declared_return.as_ref().is_some_and(|ty| *ty != Type::none()) {
+                return error(
+                    span,
+                    "Function was not annotated as having type None, but does not return along all paths",
+                );
+            }
+            let none = self.none(span);
+            if let Some(earlier) = &self.merged_return {
+                match self.unify(earlier, &Type::none(), false) {
+                    Some(merged) => self.merged_return = Some(merged),
+                    None => {
+                        return error(
+                            span,
+                            format!(
+                                "Previous return statement returned a value of type {} but this return statement returns a value of type NoneType",
+                                earlier.repr()
+                            ),
+                        );
+                    }
+                }
+            } else {
+                self.merged_return = Some(Type::none());
+            }
+            self.emit(kinds::return_(), &[none], &[], span);
+        }
+        let ty =
+            self.declared_return.clone().or_else(|| self.merged_return.clone()).unwrap_or_else(Type::none);
+        // A function that always raises still has a result.
+        let placeholder = self.graph.create(kinds::uninitialized(), &[], std::slice::from_ref(&ty));
+        let root = self.graph.root();
+        self.graph.prepend(root, placeholder);
+        if let Some(value) = self.graph.result(placeholder, 0) {
+            self.graph.set_block_results(root, &[value]);
+        }
+        Ok(ty)
+    }
+}
+
+/// The type of a parameter without annotation.
+fn inferred_tensor() -> Type {
+    Type::new(TypeKind::Tensor(TensorType { inferred: true, ..TensorType::default() }))
+}
+
+/// Whether a literal may be the default of a parameter of a type.
+fn fits(value: &Attr, ty: &Type) -> bool {
+    match (value, ty.kind()) {
+        (_, TypeKind::Any) => true,
+        (Attr::None, TypeKind::Optional(_) | TypeKind::None) => true,
+        (value, TypeKind::Optional(inner)) => fits(value, inner),
+        (value, TypeKind::Union(members)) => members.iter().any(|m| fits(value, m)),
+        (Attr::Int(_), TypeKind::Int | TypeKind::Number) => true,
+        (Attr::Float(_), TypeKind::Float | TypeKind::Number) => true,
+        (Attr::Complex(_), TypeKind::Complex | TypeKind::Number) => true,
+        (Attr::Bool(_), TypeKind::Bool) => true,
+        (Attr::Str(_), TypeKind::Str | TypeKind::Device) => true,
+        (Attr::Device(_), TypeKind::Device) => true,
+        (Attr::List(items), TypeKind::List(element)) => items.iter().all(|item| fits(item, element)),
+        (Attr::Tuple(items), TypeKind::Tuple(types, _)) => {
+            items.len() == types.len() && items.iter().zip(types.iter()).all(|(item, ty)| fits(item, ty))
+        }
+        (Attr::Tuple(items), TypeKind::List(element)) => items.iter().all(|item| fits(item, element)),
+        (Attr::Dict(entries), TypeKind::Dict(key, value)) => {
+            entries.iter().all(|(k, v)| fits(k, key) && fits(v, value))
+        }
+        (Attr::Enum(_), TypeKind::Enum(..)) => true,
+        (Attr::Tensor(_), TypeKind::Tensor(_)) => true,
+        _ => false,
+    }
+}

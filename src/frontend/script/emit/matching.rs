@@ -1,0 +1,390 @@
+//! Choosing the schema that a call fits, with PyTorch's conversions and complaints.
+//!
+//! A candidate is first matched on paper ([`Plan`]) and only then emitted, so that candidates that do not fit
+//! leave nothing behind.
+
+use super::{Emitter, error};
+use crate::diag::{Diagnostic, Result, Span};
+use crate::ir::schema::{Argument, Schema};
+use crate::ir::unify::{TypeEnv, match_type_variables, substitute};
+use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
+
+/// An argument as the call gives it.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    pub(super) name: Option<String>,
+    pub(super) value: ValueId,
+}
+
+impl From<ValueId> for Given {
+    fn from(value: ValueId) -> Given {
+        Given { name: None, value }
+    }
+}
+
+/// How one operand is made from what was given.
+#[derive(Clone, Debug)]
+enum Operand {
+    Value(ValueId),
+    Constant(Type, Option<Attr>),
+    List(Type, Vec<Operand>),
+    /// The elements of a tuple value as a list.
+    TupleAsList(Type, ValueId, Vec<Type>),
+    Convert(&'static str, Type, Box<Operand>),
+}
+
+/// A call that fits a schema.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    operands: Vec<Operand>,
+    pub(super) results: Vec<Type>,
+}
+
+impl Emitter<'_> {
+    /// Fits a call to one schema. The error is the reason in PyTorch's words, ending in a newline.
+    pub(super) fn fit(
+        &self,
+        schema: &Schema,
+        args: &[Given],
+        keywords: &[Given],
+        converts: bool,
+    ) -> std::result::Result<Plan, String> {
+        let mut variables = TypeEnv::new();
+        let mut operands = Vec::new();
+        let mut used = 0;
+        let mut used_keywords = vec![false; keywords.len()];
+        for (n, formal) in schema.arguments.iter().enumerate() {
+            if !formal.keyword_only && used < args.len() {
+                if converts
+                    && takes_rest_as_list(schema, n)
+                    && let Some(list) = self.rest_as_list(formal, &args[used..], &mut variables)?
+                {
+                    operands.push(list);
+                    used = args.len();
+                    continue;
+                }
+                operands.push(self.fit_argument(formal, args[used].value, &mut variables, converts)?);
+                used += 1;
+                continue;
+            }
+            if let Some(k) = keywords.iter().position(|k| k.name.as_deref() == Some(formal.name.as_str())) {
+                used_keywords[k] = true;
+                operands.push(self.fit_argument(formal, keywords[k].value, &mut variables, converts)?);
+                continue;
+            }
+            match &formal.default {
+                Some(default) => operands.push(default_operand(formal, default)),
+                None => return Err(format!("Argument {} not provided.\n", formal.name)),
+            }
+        }
+        if used < args.len() {
+            if !schema.is_vararg {
+                return Err(format!(
+                    "Expected at most {} arguments but found {} positional arguments.\n",
+                    schema.arguments.iter().filter(|a| !a.keyword_only).count(),
+                    args.len()
+                ));
+            }
+            operands.extend(args[used..].iter().map(|g| Operand::Value(g.value)));
+        }
+        for (k, given) in keywords.iter().enumerate() {
+            let name = given.name.as_deref().unwrap_or_default();
+            if schema.argument_index(name).is_none() {
+                return Err(format!("Keyword argument {name} unknown.\n"));
+            }
+            if !used_keywords[k] {
+                return Err(format!("Keyword argument {name} specified twice.\n"));
+            }
+        }
+        let results = schema
+            .returns
+            .iter()
+            .map(|r| substitute(&r.ty, &variables).unwrap_or_else(|| r.ty.clone()))
+            .collect();
+        Ok(Plan { operands, results })
+    }
+
+    /// Whether everything that is left makes the list that the last argument wants: `zeros(1, 2)`.
+    fn rest_as_list(
+        &self,
+        formal: &Argument,
+        rest: &[Given],
+        variables: &mut TypeEnv,
+    ) -> std::result::Result<Option<Operand>, String> {
+        let Some(first) = rest.first() else { return Ok(None) };
+        let wanted = strip_optional(&formal.ty);
+        let given = self.ty(first.value);
+        let is_list = matches!(given.kind(), TypeKind::List(_));
+        let can_be_list = given.tuple_elements().is_some() && tuple_fits_list(given, wanted, self);
+        if is_list || can_be_list || (*given == Type::none() && wanted != &formal.ty) {
+            return Ok(None);
+        }
+        let Some(element) = wanted.element().cloned() else { return Ok(None) };
+        let item = Argument { ty: element.clone(), fixed_length: None, ..formal.clone() };
+        let mut items = Vec::new();
+        for given in rest {
+            items.push(self.fit_argument(&item, given.value, variables, true)?);
+        }
+        Ok(Some(Operand::List(wanted.clone(), items)))
+    }
+
+    fn fit_argument(
+        &self,
+        formal: &Argument,
+        value: ValueId,
+        variables: &mut TypeEnv,
+        converts: bool,
+    ) -> std::result::Result<Operand, String> {
+        let given = self.ty(value).clone();
+        // One number stands for a list of fixed length.
+        if let (Some(n), Some(element)) = (formal.fixed_length, strip_optional(&formal.ty).element())
+            && matches!(given.kind(), TypeKind::Int | TypeKind::Float)
+            && *element == given
+        {
+            let list = Type::list(given);
+            return Ok(Operand::List(list, vec![Operand::Value(value); n]));
+        }
+        let concrete = if formal.ty.has_free_vars() {
+            let matched = match_type_variables(&formal.ty, &given, variables, &self.unit.module);
+            match matched.map(|()| substitute(&formal.ty, variables)) {
+                Ok(concrete) => concrete.unwrap_or_else(|| formal.ty.clone()),
+                Err(reason) => {
+                    return Err(format!(
+                        "Could not match type {} to {} in argument '{}': {}.\n",
+                        given.repr(),
+                        formal.ty.repr(),
+                        formal.name,
+                        reason.trim_end_matches('.')
+                    ));
+                }
+            }
+        } else {
+            formal.ty.clone()
+        };
+        let (operand, ty) = self.plan_conversion(value, &concrete, converts);
+        if self.is_subtype(&ty, &concrete) {
+            return Ok(operand);
+        }
+        let mut message = String::new();
+        if concrete.as_tensor().is_some_and(|t| t.inferred) {
+            message = format!(
+                "Inferred '{}' to be of type 'Tensor' because it was not annotated with an explicit type.\n",
+                formal.name
+            );
+        }
+        let list_hint = matches!((given.kind(), concrete.kind()), (TypeKind::List(e), TypeKind::List(_)) if e.is_tensor());
+        let hint = if list_hint {
+            "Empty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)"
+        } else {
+            ""
+        };
+        Err(format!(
+            "Expected a value of type '{}' for argument '{}' but instead found type '{}'.\n{message}{hint}",
+            concrete.repr(),
+            formal.name,
+            ty.repr()
+        ))
+    }
+
+    /// What a value can be converted to without being asked, and the type that this has.
+    fn plan_conversion(&self, value: ValueId, wanted: &Type, converts: bool) -> (Operand, Type) {
+        let given = self.ty(value).clone();
+        let target = match (wanted.kind(), given.kind()) {
+            (TypeKind::Optional(inner), kind) if !matches!(kind, TypeKind::Optional(_) | TypeKind::None) => {
+                inner
+            }
+            _ => wanted,
+        };
+        if let TypeKind::List(element) = target.kind()
+            && let Some(items) = given.tuple_elements()
+            && tuple_fits_list(&given, target, self)
+        {
+            let ty = if element.has_free_vars() {
+                items.first().map_or_else(|| target.clone(), |t| Type::list(t.clone()))
+            } else {
+                target.clone()
+            };
+            return (Operand::TupleAsList(ty.clone(), value, items.to_vec()), ty);
+        }
+        if converts && let Some((kind, ty)) = implicit_conversion(&given, target) {
+            return (Operand::Convert(kind, ty.clone(), Box::new(Operand::Value(value))), ty);
+        }
+        (Operand::Value(value), given)
+    }
+
+    /// Converts a value to a type where that happens without being asked; otherwise gives it back.
+    pub(super) fn convert(
+        &mut self,
+        value: ValueId,
+        wanted: &Type,
+        converts: bool,
+        span: &Span,
+    ) -> Result<ValueId> {
+        let (operand, _) = self.plan_conversion(value, wanted, converts);
+        Ok(self.emit_operand(&operand, span))
+    }
+
+    fn emit_operand(&mut self, operand: &Operand, span: &Span) -> ValueId {
+        match operand {
+            Operand::Value(value) => *value,
+            Operand::Constant(ty, attr) => self.constant(ty.clone(), attr.clone(), span),
+            Operand::List(ty, items) => {
+                let items: Vec<ValueId> = items.iter().map(|item| self.emit_operand(item, span)).collect();
+                self.emit_value(Symbol::new("prim::ListConstruct"), &items, ty.clone(), span)
+            }
+            Operand::TupleAsList(ty, tuple, types) => {
+                let op = self.emit(Symbol::new("prim::TupleUnpack"), &[*tuple], types, span);
+                let items = self.graph.results(op);
+                self.emit_value(Symbol::new("prim::ListConstruct"), &items, ty.clone(), span)
+            }
+            Operand::Convert(kind, ty, inner) => {
+                let inner = self.emit_operand(inner, span);
+                self.emit_value(Symbol::new(kind), &[inner], ty.clone(), span)
+            }
+        }
+    }
+
+    /// The operands of a plan, emitted.
+    pub(super) fn emit_plan(&mut self, plan: &Plan, span: &Span) -> Vec<ValueId> {
+        plan.operands.iter().map(|operand| self.emit_operand(operand, span)).collect()
+    }
+
+    /// Fits a call to the first of several schemas that takes it: as it is, else with conversions.
+    pub(super) fn fit_any(
+        &self,
+        schemas: &[&Schema],
+        args: &[Given],
+        keywords: &[Given],
+        span: &Span,
+    ) -> Result<(usize, Plan)> {
+        if let [only] = schemas {
+            return match self.fit(only, args, keywords, true) {
+                Ok(plan) => Ok((0, plan)),
+                Err(reason) => error(span, format!("\n{only}:\n{reason}")),
+            };
+        }
+        for converts in [false, true] {
+            for (n, schema) in schemas.iter().enumerate() {
+                if let Ok(plan) = self.fit(schema, args, keywords, converts) {
+                    return Ok((n, plan));
+                }
+            }
+        }
+        let reasons: String = schemas
+            .iter()
+            .map(|schema| {
+                let reason = self.fit(schema, args, keywords, true).err().unwrap_or_default();
+                format!("\n{schema}:\n{reason}")
+            })
+            .collect();
+        let indented: Vec<String> = reasons.split('\n').map(|line| format!("  {line}")).collect();
+        error(
+            span,
+            format!(
+                "Arguments for call are not valid.\nThe following variants are available:\n{}\n\nThe original call is",
+                indented.join("\n").trim_end()
+            ),
+        )
+    }
+
+    /// The error for an op that does not exist, with those of nearly its name.
+    pub(super) fn unknown_builtin(&self, kind: Symbol, span: &Span) -> Diagnostic {
+        if !self.unit.is_source() {
+            // PyTorch wrote the archive, so that the op exists there.
+            return self.unit.registry.unknown(kind).at(span);
+        }
+        let mut message = format!("Unknown builtin op: {kind}.");
+        let near: Vec<&str> = self
+            .unit
+            .registry
+            .names()
+            .map(Symbol::as_str)
+            .filter(|name| crate::diag::edit_distance(name, kind.as_str()) <= 2)
+            .collect();
+        if near.is_empty() {
+            message.push_str("\nCould not find any similar ops to ");
+            message.push_str(kind.as_str());
+            message.push_str(". This op may not exist or may not be currently supported in TorchScript.\n");
+        } else {
+            message.push_str("\nHere are some suggestions: \n");
+            for name in near {
+                message.push_str(&format!("\t{name}\n"));
+            }
+            message.push_str("\nThe original call is");
+        }
+        Diagnostic::compile(message).at(span)
+    }
+}
+
+fn default_operand(formal: &Argument, default: &Attr) -> Operand {
+    let ty = match default {
+        Attr::None => return Operand::Constant(Type::none(), None),
+        Attr::Int(_) => Type::int(),
+        Attr::Float(_) => Type::float(),
+        Attr::Complex(_) => Type::complex(),
+        Attr::Bool(_) => Type::bool(),
+        Attr::Str(_) => Type::str(),
+        Attr::Device(_) => Type::device(),
+        _ => strip_optional(&formal.ty).clone(),
+    };
+    match default {
+        Attr::Ints(items) => {
+            let items = items.iter().map(|x| Operand::Constant(Type::int(), Some(Attr::Int(*x)))).collect();
+            Operand::List(Type::list(Type::int()), items)
+        }
+        Attr::Floats(items) => {
+            let items =
+                items.iter().map(|x| Operand::Constant(Type::float(), Some(Attr::Float(*x)))).collect();
+            Operand::List(Type::list(Type::float()), items)
+        }
+        Attr::Bool(x) => Operand::Constant(ty, Some(Attr::Int(i64::from(*x)))),
+        // A number for a list of fixed length.
+        Attr::Int(_) if formal.fixed_length.is_some() && formal.ty.element().is_some() => Operand::List(
+            strip_optional(&formal.ty).clone(),
+            vec![Operand::Constant(Type::int(), Some(default.clone())); formal.fixed_length.unwrap_or(1)],
+        ),
+        other => Operand::Constant(ty, Some(other.clone())),
+    }
+}
+
+fn strip_optional(ty: &Type) -> &Type {
+    match ty.kind() {
+        TypeKind::Optional(inner) => inner,
+        _ => ty,
+    }
+}
+
+/// Whether the argument is the last positional one and a list of any length.
+fn takes_rest_as_list(schema: &Schema, n: usize) -> bool {
+    let is_last = schema.arguments.get(n + 1).is_none_or(|next| next.keyword_only);
+    let formal = &schema.arguments[n];
+    let element = strip_optional(&formal.ty);
+    let is_list = matches!(element.kind(), TypeKind::List(e) if !matches!(e.kind(), TypeKind::Var(_)));
+    is_last && is_list && formal.fixed_length.is_none()
+}
+
+fn tuple_fits_list(tuple: &Type, list: &Type, emitter: &Emitter<'_>) -> bool {
+    let (Some(items), Some(element)) = (tuple.tuple_elements(), list.element()) else { return false };
+    match element.kind() {
+        TypeKind::Var(_) => items.windows(2).all(|pair| pair[0] == pair[1]) && !items.is_empty(),
+        _ => items.iter().all(|item| emitter.is_subtype(item, element)),
+    }
+}
+
+/// The op that converts between two types without being asked.
+fn implicit_conversion(given: &Type, wanted: &Type) -> Option<(&'static str, Type)> {
+    let row = match (given.kind(), wanted.kind()) {
+        (TypeKind::Tensor(_), TypeKind::Float) => ("aten::FloatImplicit", Type::float()),
+        (TypeKind::Tensor(_), TypeKind::Complex) => ("aten::ComplexImplicit", Type::complex()),
+        (TypeKind::Tensor(_), TypeKind::Int) => ("aten::IntImplicit", Type::int()),
+        (TypeKind::Tensor(_), TypeKind::Number) => ("aten::ScalarImplicit", Type::number()),
+        (TypeKind::Number, TypeKind::Float) => ("aten::Float", Type::float()),
+        (TypeKind::Number, TypeKind::Complex) => ("aten::Complex", Type::complex()),
+        (TypeKind::Number, TypeKind::Int) => ("aten::Int", Type::int()),
+        (TypeKind::Bool, TypeKind::Float) => ("aten::Float", Type::float()),
+        (TypeKind::Bool, TypeKind::Int | TypeKind::Number) => ("aten::Int", Type::int()),
+        (TypeKind::Str, TypeKind::Device) => ("aten::device", Type::device()),
+        _ => return None,
+    };
+    Some(row)
+}

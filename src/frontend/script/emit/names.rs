@@ -1,0 +1,513 @@
+//! What names outside of the function mean: Python's builtins, `torch` and its submodules, the program's own.
+
+use super::sugared::{Context, Special};
+use super::{Emitter, Sugared, error};
+use crate::diag::{Result, Span};
+use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
+use crate::tensor::DType;
+
+/// Builtin functions of Python that are ops of the same name.
+const PLAIN_BUILTINS: &[(&str, &str)] = &[
+    ("hash", "aten::hash"),
+    ("hex", "aten::hex"),
+    ("oct", "aten::oct"),
+    ("bin", "aten::bin"),
+    ("chr", "aten::chr"),
+    ("ord", "aten::ord"),
+    ("round", "aten::round"),
+    ("pow", "aten::pow"),
+    ("divmod", "aten::divmod"),
+    ("sum", "aten::sum"),
+    ("all", "aten::all"),
+    ("any", "aten::any"),
+    ("id", "prim::id"),
+    ("min", "prim::min"),
+    ("max", "prim::max"),
+    ("abs", "prim::abs"),
+];
+
+/// Builtin functions of Python with rules of their own.
+const SPECIALS: &[(&str, Special)] = &[
+    ("print", Special::Print),
+    ("len", Special::Len),
+    ("range", Special::Range),
+    ("enumerate", Special::Enumerate),
+    ("zip", Special::Zip),
+    ("isinstance", Special::IsInstance),
+    ("hasattr", Special::HasAttr),
+    ("getattr", Special::GetAttr),
+    ("tuple", Special::Tuple),
+    ("list", Special::List),
+    ("dict", Special::Dict),
+    ("slice", Special::Slice),
+    ("sorted", Special::Sorted),
+    ("annotate", Special::Annotate),
+    ("uninitialized", Special::Uninitialized),
+    ("unchecked_cast", Special::UncheckedCast),
+    ("fork", Special::Fork),
+    ("awaitable", Special::Awaitable),
+    ("rangelist", Special::RangeList),
+];
+
+/// Python's exception classes that programs may raise.
+const EXCEPTIONS: &[&str] = &[
+    "Exception",
+    "AssertionError",
+    "ArithmeticError",
+    "AttributeError",
+    "BaseException",
+    "EOFError",
+    "FloatingPointError",
+    "IOError",
+    "ImportError",
+    "IndexError",
+    "KeyError",
+    "LookupError",
+    "MemoryError",
+    "NameError",
+    "NotImplementedError",
+    "OSError",
+    "OverflowError",
+    "RuntimeError",
+    "StopIteration",
+    "SystemError",
+    "TypeError",
+    "UnicodeError",
+    "ValueError",
+    "ZeroDivisionError",
+    "Warning",
+    "UserWarning",
+];
+
+/// Constants of `math` and `cmath`.
+fn math_constant(name: &str) -> Option<f64> {
+    match name {
+        "pi" => Some(std::f64::consts::PI),
+        "e" => Some(std::f64::consts::E),
+        "tau" => Some(std::f64::consts::TAU),
+        "inf" => Some(f64::INFINITY),
+        "nan" => Some(f64::NAN),
+        _ => None,
+    }
+}
+
+/// Functions of `math` that are ops under another name.
+fn math_op(name: &str) -> &str {
+    match name {
+        "pow" => "pow",
+        "isinf" | "isnan" | "isfinite" => name,
+        "fmod" => "fmod",
+        "remainder" => "mathremainder",
+        other => other,
+    }
+}
+
+/// Submodules of `torch` whose functions are ops of a prefixed name: `torch.linalg.det` is `aten::linalg_det`.
+const PREFIXED: &[(&str, &str)] =
+    &[("torch.linalg", "linalg_"), ("torch.fft", "fft_"), ("torch.special", "special_")];
+
+impl Emitter<'_> {
+    /// A name that is no variable.
+    pub(super) fn resolve(&mut self, name: &str, span: &Span) -> Result<Option<Sugared>> {
+        if let Some(found) = self.unit.lookup(name, span)? {
+            return Ok(Some(found));
+        }
+        if let Some((_, kind)) = PLAIN_BUILTINS.iter().find(|(n, _)| *n == name) {
+            return Ok(Some(Sugared::Builtin(Symbol::new(kind), None)));
+        }
+        if let Some((_, special)) = SPECIALS.iter().find(|(n, _)| *n == name) {
+            return Ok(Some(Sugared::Special(*special)));
+        }
+        if EXCEPTIONS.contains(&name) {
+            return Ok(Some(Sugared::Exception(name.to_string())));
+        }
+        Ok(match name {
+            "int" | "float" | "bool" | "complex" | "str" => Some(Sugared::Cast(Symbol::new(name))),
+            "torch" | "math" | "cmath" | "warnings" | "ops" | "typing" | "collections" => {
+                Some(Sugared::Namespace(name.to_string()))
+            }
+            "F" if self.unit.is_source() => Some(Sugared::Namespace("torch.nn.functional".to_string())),
+            "inf" => Some(Sugared::Constant(Type::float(), Attr::Float(f64::INFINITY))),
+            "nan" => Some(Sugared::Constant(Type::float(), Attr::Float(f64::NAN))),
+            "infj" => Some(Sugared::Constant(
+                Type::complex(),
+                Attr::Complex(num_complex::Complex64::new(0.0, f64::INFINITY)),
+            )),
+            "nanj" => Some(Sugared::Constant(
+                Type::complex(),
+                Attr::Complex(num_complex::Complex64::new(0.0, f64::NAN)),
+            )),
+            "CONSTANTS" if !self.unit.is_source() => Some(Sugared::Constants),
+            "_unwrap_optional" => Some(Sugared::Special(Special::UnwrapOptional)),
+            "_to_tensor" => Some(Sugared::Special(Special::ToTensor)),
+            "__torch__" => Some(Sugared::Namespace(name.to_string())),
+            "Tensor" => Some(Sugared::Type(Type::tensor())),
+            _ => None,
+        })
+    }
+
+    /// `object.name`
+    pub(super) fn attribute(&mut self, object: Sugared, name: &str, span: &Span) -> Result<Sugared> {
+        match object {
+            Sugared::Namespace(module) => self.module_attribute(&module, name, span),
+            Sugared::Constants => self.unit.archive_constant(name, span),
+            Sugared::EnumClass(class) => self.enum_member(class, name, span),
+            Sugared::Class(class) if name == "__new__" => Ok(Sugared::New(class)),
+            Sugared::Class(class) => match self.unit.static_method(class, name) {
+                Some(function) => Ok(Sugared::Function(function)),
+                None => error(
+                    span,
+                    format!("Tried to access nonexistent attribute or method '{name}' of class '{class}'"),
+                ),
+            },
+            Sugared::Tuple(items) => {
+                let value = self.as_value(Sugared::Tuple(items), span)?;
+                self.value_attribute(value, name, span)
+            }
+            Sugared::Value(value) => self.value_attribute(value, name, span),
+            Sugared::Constant(ty, attr) => {
+                let value = self.as_value(Sugared::Constant(ty, attr), span)?;
+                self.value_attribute(value, name, span)
+            }
+            _ => error(span, format!("object has no attribute {name}")),
+        }
+    }
+
+    fn module_attribute(&mut self, module: &str, name: &str, span: &Span) -> Result<Sugared> {
+        let missing = || error(span, format!("object has no attribute {name}"));
+        let path = format!("{module}.{name}");
+        if module == "__torch__" || module.starts_with("__torch__.") {
+            return match self.unit.lookup_qualified(&path, span)? {
+                Some(found) => Ok(found),
+                None => Ok(Sugared::Namespace(path)),
+            };
+        }
+        if let Some(found) = torch_special(&path) {
+            return Ok(found);
+        }
+        match module {
+            "torch" => {
+                if let Some(dtype) = DType::from_name(name) {
+                    return Ok(Sugared::Constant(Type::int(), Attr::Int(dtype.code())));
+                }
+                self.op_or("aten", name, missing)
+            }
+            "math" | "cmath" => self.math_attribute(module, name, span),
+            "ops" | "torch.ops" => Ok(Sugared::Namespace(format!("ops.{name}"))),
+            "torch.nn.functional" | "torch._C._nn" => match self.unit.functional(name, span)? {
+                Some(function) => Ok(Sugared::Function(function)),
+                None => self.op_or("aten", name, missing),
+            },
+            "torch.jit"
+            | "torch.nn"
+            | "torch.autograd"
+            | "torch.autograd.profiler"
+            | "torch.profiler"
+            | "typing"
+            | "collections"
+            | "warnings" => missing(),
+            "torch.Tensor" => self.op_or("aten", name, missing),
+            _ => {
+                if let Some(namespace) = module.strip_prefix("ops.") {
+                    return self.op_or(namespace, name, missing);
+                }
+                if let Some((_, prefix)) = PREFIXED.iter().find(|(m, _)| *m == module) {
+                    let full = format!("{prefix}{name}");
+                    return self.op_or("aten", &full, missing);
+                }
+                missing()
+            }
+        }
+    }
+
+    fn op_or(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        missing: impl FnOnce() -> Result<Sugared>,
+    ) -> Result<Sugared> {
+        let kind = Symbol::new(&format!("{namespace}::{name}"));
+        let known = !self.unit.registry.overloads(kind).is_empty() || !self.unit.is_source();
+        if known { Ok(Sugared::Builtin(kind, None)) } else { missing() }
+    }
+
+    fn math_attribute(&mut self, module: &str, name: &str, span: &Span) -> Result<Sugared> {
+        if let Some(constant) = math_constant(name) {
+            return Ok(Sugared::Constant(Type::float(), Attr::Float(constant)));
+        }
+        let kind = Symbol::new(&format!("aten::{}", math_op(name)));
+        let unsupported = matches!(
+            (module, name),
+            (
+                "math",
+                "log2"
+                    | "exp2"
+                    | "cbrt"
+                    | "dist"
+                    | "hypot"
+                    | "prod"
+                    | "comb"
+                    | "perm"
+                    | "isclose"
+                    | "lcm"
+                    | "trunc"
+                    | "fsum"
+                    | "isqrt"
+                    | "nextafter"
+                    | "ulp"
+            ) | ("cmath", "polar" | "isclose" | "asinh" | "acosh" | "atanh")
+        );
+        if unsupported || self.unit.registry.overloads(kind).is_empty() {
+            return error(
+                span,
+                format!(
+                    "Python builtin <built-in function {name}> is currently not supported in Torchscript"
+                ),
+            );
+        }
+        Ok(Sugared::Builtin(kind, None))
+    }
+
+    fn enum_member(&mut self, class: Symbol, name: &str, span: &Span) -> Result<Sugared> {
+        let Some(def) = self.unit.module.enums.get(&class) else {
+            return error(span, format!("enum {class} is not defined"));
+        };
+        let Some((member, value)) = def.members.iter().find(|(n, _)| *n == name) else {
+            return error(span, format!("'{class}' has no attribute '{name}'"));
+        };
+        let ty = Type::new(TypeKind::Enum(class, def.value_type.clone()));
+        let attr = Attr::Enum(std::sync::Arc::new((class.to_string(), member.to_string(), value.clone())));
+        Ok(Sugared::Constant(ty, attr))
+    }
+
+    /// `value.name` of a value of the graph.
+    fn value_attribute(&mut self, value: ValueId, name: &str, span: &Span) -> Result<Sugared> {
+        let ty = self.ty(value).clone();
+        match ty.kind() {
+            TypeKind::Class(class) => self.object_attribute(value, *class, name, span),
+            TypeKind::Interface(interface) => {
+                self.unit.interface_schema(*interface, name, span)?;
+                Ok(Sugared::Method(value, Symbol::new(name)))
+            }
+            TypeKind::Tuple(elements, Some(names)) if names.fields.iter().any(|f| *f == name) => {
+                let at = names.fields.iter().position(|f| *f == name).unwrap_or(0);
+                let index = self.int(at as i64, span);
+                let item = self.emit_value(
+                    Symbol::new("prim::TupleIndex"),
+                    &[value, index],
+                    elements[at].clone(),
+                    span,
+                );
+                Ok(Sugared::Value(item))
+            }
+            TypeKind::Enum(_, inner) => match name {
+                "name" => Ok(Sugared::Value(self.emit_value(
+                    Symbol::new("prim::EnumName"),
+                    &[value],
+                    Type::str(),
+                    span,
+                ))),
+                "value" => {
+                    let inner = inner.clone();
+                    Ok(Sugared::Value(self.emit_value(Symbol::new("prim::EnumValue"), &[value], inner, span)))
+                }
+                _ => error(span, format!("Invalid enum attribute: '{name}'")),
+            },
+            _ => self.builtin_attribute(value, &ty, name, span),
+        }
+    }
+
+    fn object_attribute(
+        &mut self,
+        value: ValueId,
+        class: Symbol,
+        name: &str,
+        span: &Span,
+    ) -> Result<Sugared> {
+        if self.unit.has_method(class, name) {
+            return Ok(Sugared::Method(value, Symbol::new(name)));
+        }
+        if let Some(function) = self.unit.static_method(class, name) {
+            return Ok(Sugared::Function(function));
+        }
+        let Some(def) = self.unit.module.class(class) else {
+            return error(span, format!("class {class} is not defined"));
+        };
+        if let Some(attribute) = def.attribute(name) {
+            let ty = attribute.ty.clone();
+            let op = self.emit(Symbol::new("prim::GetAttr"), &[value], &[ty], span);
+            self.graph.set_attr(op, "name", Attr::Str(name.into()));
+            return Ok(Sugared::Value(self.only_result(op)));
+        }
+        if let Some((ty, attr)) = def.constants.get(&Symbol::new(name)) {
+            return Ok(Sugared::Constant(ty.clone(), attr.clone()));
+        }
+        if let Some(getter) = def.properties.get(&Symbol::new(name)).map(|p| p.getter) {
+            return self.call_method(value, getter, &[], span).map(Sugared::Value);
+        }
+        error(
+            span,
+            format!(
+                "Tried to access nonexistent attribute or method '{name}' of type '{}'. Did you forget to initialize an attribute in __init__()?",
+                Type::class(class).repr()
+            ),
+        )
+    }
+
+    /// Properties of tensors and methods of builtin types.
+    fn builtin_attribute(&mut self, value: ValueId, ty: &Type, name: &str, span: &Span) -> Result<Sugared> {
+        if let TypeKind::Tensor(_) = ty.kind() {
+            if let Some(kind) = tensor_property(name) {
+                return self.builtin(Symbol::new(kind), &[value], span).map(Sugared::Value);
+            }
+            if name == "tolist" {
+                return Ok(Sugared::Builtin(Symbol::new("prim::tolist"), Some(value)));
+            }
+        }
+        if let TypeKind::Device = ty.kind()
+            && matches!(name, "type" | "index")
+        {
+            return self.builtin(Symbol::new(&format!("prim::{name}")), &[value], span).map(Sugared::Value);
+        }
+        let kind = Symbol::new(&format!("aten::{name}"));
+        let takes_self = self.unit.registry.overloads(kind).iter().any(|op| {
+            op.schema().is_ok_and(|s| {
+                s.arguments.first().is_some_and(|a| {
+                    let fits = a.ty.has_free_vars()
+                        && matches!(
+                            (a.ty.kind(), ty.kind()),
+                            (TypeKind::List(_), TypeKind::List(_)) | (TypeKind::Dict(..), TypeKind::Dict(..))
+                        );
+                    let plain = !a.ty.has_free_vars() && self.is_subtype(ty, &a.ty);
+                    let scalar_list = matches!(
+                        (a.ty.kind(), ty.kind()),
+                        (TypeKind::List(_), TypeKind::List(_)) | (TypeKind::Dict(..), TypeKind::Dict(..))
+                    );
+                    let wait = matches!(
+                        (a.ty.kind(), ty.kind()),
+                        (TypeKind::Future(_), TypeKind::Future(_)) | (TypeKind::Await(_), TypeKind::Await(_))
+                    );
+                    let number = matches!(a.ty.kind(), TypeKind::Number | TypeKind::Var(_) | TypeKind::Any)
+                        && !ty.is_tensor();
+                    fits || plain
+                        || scalar_list
+                        || wait
+                        || (number && matches!(ty.kind(), TypeKind::Future(_)))
+                })
+            })
+        });
+        if takes_self {
+            return Ok(Sugared::Builtin(kind, Some(value)));
+        }
+        if let TypeKind::Future(_) = ty.kind()
+            && name == "wait"
+        {
+            return Ok(Sugared::Builtin(Symbol::new("aten::wait"), Some(value)));
+        }
+        if let TypeKind::Optional(inner) = ty.kind() {
+            return error(
+                span,
+                format!("'Optional[{}]' object has no attribute or method '{name}'.", inner.repr()),
+            );
+        }
+        error(span, format!("'{}' object has no attribute or method '{name}'.", ty.repr()))
+    }
+}
+
+/// The op of a tensor's property.
+fn tensor_property(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "dtype" => "prim::dtype",
+        "device" => "prim::device",
+        "grad" => "prim::grad",
+        "data" => "prim::data",
+        "shape" => "prim::shape",
+        "is_cuda" => "prim::is_cuda",
+        "is_cpu" => "prim::is_cpu",
+        "is_xla" => "prim::is_xla",
+        "is_xpu" => "prim::is_xpu",
+        "is_sparse" => "prim::is_sparse",
+        "is_sparse_csr" => "prim::is_sparse_csr",
+        "is_mkldnn" => "prim::is_mkldnn",
+        "is_mps" => "prim::is_mps",
+        "is_mtia" => "prim::is_mtia",
+        "is_vulkan" => "prim::is_vulkan",
+        "is_ipu" => "prim::is_ipu",
+        "is_maia" => "prim::is_maia",
+        "is_meta" => "prim::is_meta",
+        "is_quantized" => "prim::is_quantized",
+        "is_nested" => "prim::is_nested",
+        "is_leaf" => "aten::is_leaf",
+        "requires_grad" => "prim::requires_grad",
+        "layout" => "prim::layout",
+        "itemsize" => "prim::itemsize",
+        "nbytes" => "prim::nbytes",
+        "ndim" => "aten::dim",
+        "name" => "prim::name",
+        "real" => "aten::real",
+        "imag" => "aten::imag",
+        "retains_grad" => "aten::retains_grad",
+        "T" => "aten::numpy_T",
+        "H" => "aten::matrix_H",
+        "mT" => "aten::mT",
+        "mH" => "aten::mH",
+        _ => return None,
+    })
+}
+
+/// Names below `torch` that are no ops.
+fn torch_special(path: &str) -> Option<Sugared> {
+    Some(match path {
+        "torch.jit"
+        | "torch.nn"
+        | "torch.nn.functional"
+        | "torch.linalg"
+        | "torch.fft"
+        | "torch.special"
+        | "torch.ops"
+        | "torch.autograd"
+        | "torch.autograd.profiler"
+        | "torch.profiler"
+        | "torch._C"
+        | "torch._C._nn"
+        | "torch.Tensor"
+        | "torch.functional"
+        | "torch._VF" => {
+            let path = match path {
+                "torch.functional" | "torch._VF" => "torch",
+                other => other,
+            };
+            Sugared::Namespace(path.to_string())
+        }
+        "torch.device" => Sugared::Type(Type::device()),
+        "torch.jit.annotate" => Sugared::Special(Special::Annotate),
+        "torch.jit.isinstance" => Sugared::Special(Special::IsInstance),
+        "torch.jit._unwrap_optional" => Sugared::Special(Special::UnwrapOptional),
+        "torch.jit.fork" | "torch.jit._fork" => Sugared::Special(Special::Fork),
+        "torch.jit._awaitable" => Sugared::Special(Special::Awaitable),
+        "torch.jit.wait" | "torch.jit._wait" => Sugared::Builtin(Symbol::new("aten::wait"), None),
+        "torch.jit._awaitable_wait" => Sugared::Builtin(Symbol::new("prim::awaitable_wait"), None),
+        "torch.jit._awaitable_nowait" => Sugared::Builtin(Symbol::new("prim::awaitable_nowait"), None),
+        "torch.jit.is_scripting" => Sugared::Special(Special::IsScripting),
+        "torch.jit.is_tracing" | "torch._C._get_tracing_state" => Sugared::Special(Special::IsTracing),
+        "torch.jit.strict_fusion" => Sugared::Context(Context::StrictFusion),
+        "torch.no_grad" => Sugared::Context(Context::NoGrad),
+        "torch.enable_grad" => Sugared::Context(Context::EnableGrad),
+        "torch.autograd.profiler.record_function" | "torch.profiler.record_function" => {
+            Sugared::Context(Context::RecordFunction)
+        }
+        "torch.strided" => Sugared::Constant(Type::int(), Attr::Int(0)),
+        "torch.sparse_coo" => Sugared::Constant(Type::int(), Attr::Int(1)),
+        "torch.contiguous_format" => Sugared::Constant(Type::int(), Attr::Int(0)),
+        "torch.preserve_format" => Sugared::Constant(Type::int(), Attr::Int(1)),
+        "torch.channels_last" => Sugared::Constant(Type::int(), Attr::Int(2)),
+        "torch.channels_last_3d" => Sugared::Constant(Type::int(), Attr::Int(3)),
+        "torch.inf" => Sugared::Constant(Type::float(), Attr::Float(f64::INFINITY)),
+        "torch.nan" => Sugared::Constant(Type::float(), Attr::Float(f64::NAN)),
+        "torch.pi" => Sugared::Constant(Type::float(), Attr::Float(std::f64::consts::PI)),
+        "torch.manual_seed" => Sugared::Builtin(Symbol::new("aten::manual_seed"), None),
+        "warnings.warn" => Sugared::Builtin(Symbol::new("aten::warn"), None),
+        "collections.OrderedDict" => Sugared::Special(Special::Dict),
+        _ => return None,
+    })
+}

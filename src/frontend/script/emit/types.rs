@@ -1,0 +1,169 @@
+//! Type expressions, and questions about types.
+
+use super::{Emitter, Sugared, error};
+use crate::diag::Result;
+use crate::frontend::script::ast::{BinaryOp, Expr, ExprKind};
+use crate::ir::{Type, TypeKind, subtype, unify};
+
+impl Emitter<'_> {
+    pub(super) fn is_subtype(&self, a: &Type, b: &Type) -> bool {
+        subtype::is_subtype_of(a, b, &self.unit.module)
+    }
+
+    /// The common type of two, or a union of them where that is asked for.
+    pub(super) fn unify(&self, a: &Type, b: &Type, widens: bool) -> Option<Type> {
+        unify::unify_as(a, b, &self.unit.module, widens, None)
+    }
+
+    /// The union of types: one of them if there is only one, an optional if the other is None.
+    pub(super) fn union(&self, types: Vec<Type>) -> Type {
+        subtype::union(&types)
+    }
+
+    /// The type that an expression names.
+    pub(super) fn type_of(&mut self, expr: &Expr) -> Result<Type> {
+        let span = &expr.span;
+        match &expr.kind {
+            ExprKind::None | ExprKind::NoneType => Ok(Type::none()),
+            ExprKind::Name(name) => self.named_type(name, expr),
+            ExprKind::Attribute { .. } => self.qualified_type(expr),
+            ExprKind::Subscript { value, indices, .. } => self.generic_type(value, indices, expr),
+            ExprKind::Binary { op: BinaryOp::BitOr, left, right } => {
+                let members = vec![self.type_of(left)?, self.type_of(right)?];
+                Ok(self.union(members))
+            }
+            ExprKind::Str(text) => {
+                let source = crate::diag::Source::new(span.source().name(), text.clone());
+                let inner = crate::frontend::script::parse_type(&source)?;
+                self.type_of(&inner)
+            }
+            ExprKind::Tuple(items) if items.is_empty() => Ok(Type::tuple(Vec::new())),
+            _ => error(span, "Expression of type is not supported here: expected the name of a type"),
+        }
+    }
+
+    fn named_type(&mut self, name: &str, expr: &Expr) -> Result<Type> {
+        if let Some(ty) = simple_type(name) {
+            return Ok(ty);
+        }
+        match self.unit.lookup(name, &expr.span)? {
+            Some(found) => self.type_named_by(found, name, expr),
+            None => error(&expr.span, format!("Unknown type name '{name}'")),
+        }
+    }
+
+    fn type_named_by(&self, found: Sugared, name: &str, expr: &Expr) -> Result<Type> {
+        match found {
+            Sugared::Class(class) => Ok(Type::class(class)),
+            Sugared::NamedTuple(ty) | Sugared::Type(ty) => Ok(ty),
+            Sugared::EnumClass(class) => Ok(self.unit.enum_type(class)),
+            _ => error(&expr.span, format!("Unknown type name '{name}'")),
+        }
+    }
+
+    fn qualified_type(&mut self, expr: &Expr) -> Result<Type> {
+        let Some(path) = dotted(expr) else {
+            return error(&expr.span, "expected the name of a type");
+        };
+        let known = match path.as_str() {
+            "torch.Tensor" => Some(Type::tensor()),
+            "torch.device" => Some(Type::device()),
+            "torch.dtype" | "torch.layout" | "torch.memory_format" => Some(Type::int()),
+            "torch.Generator" | "torch._C.Generator" => Some(Type::generator()),
+            "torch.Stream" => Some(Type::stream()),
+            _ => path.strip_prefix("typing.").and_then(simple_type),
+        };
+        if let Some(ty) = known {
+            return Ok(ty);
+        }
+        match self.unit.lookup_qualified(&path, &expr.span)? {
+            Some(found) => self.type_named_by(found, &path, expr),
+            None => error(&expr.span, format!("Unknown type name '{path}'")),
+        }
+    }
+
+    fn generic_type(&mut self, head: &Expr, indices: &[Expr], expr: &Expr) -> Result<Type> {
+        let span = &expr.span;
+        let Some(name) = dotted(head) else { return error(span, "expected the name of a type") };
+        let name = name.rsplit('.').next().unwrap_or_default().to_string();
+        let parts: Vec<&Expr> = match indices {
+            [Expr { kind: ExprKind::Tuple(items), .. }] => items.iter().collect(),
+            _ => indices.iter().collect(),
+        };
+        let mut inner = Vec::with_capacity(parts.len());
+        for part in &parts {
+            inner.push(self.type_of(part)?);
+        }
+        let one = |inner: &[Type]| match inner {
+            [only] => Ok(only.clone()),
+            _ => error(span, format!("{name} type must have exactly one element type")),
+        };
+        match name.as_str() {
+            "List" | "list" => Ok(Type::list(one(&inner)?)),
+            "Optional" => Ok(Type::optional(one(&inner)?)),
+            "Future" => Ok(Type::future(one(&inner)?)),
+            "Await" | "_Await" => Ok(Type::new(TypeKind::Await(one(&inner)?))),
+            "RRef" => Ok(Type::new(TypeKind::RRef(one(&inner)?))),
+            "Final" => one(&inner),
+            "Dict" | "dict" => match inner.as_slice() {
+                [key, value] => {
+                    self.check_key_type(key, span)?;
+                    Ok(Type::dict(key.clone(), value.clone()))
+                }
+                _ => error(span, "Dict type must have exactly two element types"),
+            },
+            "Tuple" | "tuple" => {
+                // `Tuple[()]` is the empty tuple.
+                if let [only] = inner.as_slice()
+                    && matches!(&parts[0].kind, ExprKind::Tuple(items) if items.is_empty())
+                {
+                    return Ok(only.clone());
+                }
+                Ok(Type::tuple(inner))
+            }
+            "Union" => Ok(self.union(inner)),
+            "Enum" => match inner.as_slice() {
+                [ty] => Ok(ty.clone()),
+                _ => error(span, "Enum type must name one class"),
+            },
+            _ if name.starts_with("BroadcastingList") => Ok(Type::list(one(&inner)?)),
+            _ => error(span, format!("Unknown type constructor {name}")),
+        }
+    }
+}
+
+/// Types with a name of their own.
+fn simple_type(name: &str) -> Option<Type> {
+    Some(match name {
+        "Tensor" => Type::tensor(),
+        "int" => Type::int(),
+        "float" => Type::float(),
+        "complex" => Type::complex(),
+        "bool" => Type::bool(),
+        "str" => Type::str(),
+        "NoneType" | "None" => Type::none(),
+        "Any" => Type::any(),
+        "Device" | "device" => Type::device(),
+        "Generator" => Type::generator(),
+        "Stream" => Type::stream(),
+        "Capsule" => Type::capsule(),
+        "number" | "Scalar" => Type::number(),
+        "list" | "AnyList" => Type::any_list(),
+        "tuple" | "AnyTuple" => Type::any_tuple(),
+        "AnyEnumType" => Type::any_enum(),
+        "AnyClassType" => Type::any_class(),
+        "PyObject" => Type::py_object(),
+        "Layout" | "MemoryFormat" | "ScalarType" | "QScheme" => Type::int(),
+        "Storage" => Type::storage(),
+        _ => return None,
+    })
+}
+
+/// `a.b.c` as text.
+pub(super) fn dotted(expr: &Expr) -> Option<String> {
+    match &expr.kind {
+        ExprKind::Name(name) => Some(name.clone()),
+        ExprKind::Attribute { value, name } => Some(format!("{}.{}", dotted(value)?, name.name)),
+        _ => None,
+    }
+}

@@ -1,0 +1,28 @@
+//! TorchScript source, and the code of archives, to IR.
+//!
+//! `layout` finds lines and blocks, `grammar.pest` the structure, `ast` is what comes out: what PyTorch's own
+//! text parser accepts and refuses, with its messages. `emit` makes graphs with loads and stores of variables,
+//! `ssa` threads them through control flow, `exits` removes early exits, `lift` turns closures into subgraphs.
+
+pub mod ast;
+#[cfg(test)]
+mod conformance;
+mod dump;
+mod compile;
+mod emit;
+mod exits;
+mod expr;
+mod functional;
+mod kinds;
+mod layout;
+mod lift;
+mod literal;
+mod parse;
+mod ssa;
+mod stmt;
+#[cfg(test)]
+mod tests;
+mod token;
+
+pub use compile::{ArchiveCode, Library, compile_archive, compile_source, parse_annotation};
+pub use parse::{parse_expr, parse_library, parse_module, parse_type};

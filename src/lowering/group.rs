@@ -1,0 +1,496 @@
+//! Reads a fusion group into one scalar program with loads and stores at its borders.
+
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::fusion;
+use crate::dialects::scalar::{Inst, Program, Static, Sv};
+use crate::dialects::{Op, Registry, Variant};
+use crate::eval::{OperandKind, compile_elementwise};
+use crate::ir::{Argument, Attr, Graph, OpId, Schema, TypeKind, ValueId};
+use crate::tensor::{DType, Scalar};
+use smallvec::SmallVec;
+
+/// What a kernel is built for, of one input of the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InputSig {
+    /// A tensor: element type, and whether it has dimensions (rank 0 counts less in type promotion).
+    Tensor(DType, bool),
+    /// An int, passed at run time.
+    Int,
+    /// A float, passed at run time.
+    Float,
+    /// A bool, passed at run time.
+    Bool,
+}
+
+/// Something to read: an input, or an equal part of it along a dimension.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Load {
+    /// Which input of the group.
+    pub input: usize,
+    /// (dimension, number of parts, which part)
+    pub chunk: Option<(i64, i64, i64)>,
+    /// Element type.
+    pub dtype: DType,
+}
+
+/// Something to store: an output, or its part along a dimension.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Piece {
+    /// Which output of the group.
+    pub output: usize,
+    /// The value.
+    pub value: Sv,
+    /// The loads that decide the sizes.
+    pub leaves: SmallVec<[usize; 4]>,
+}
+
+/// How the pieces of an output make it up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slot {
+    /// Element type.
+    pub dtype: DType,
+    /// Its pieces, as indices into [`GroupProgram::pieces`]; more than one with `concat`.
+    pub pieces: SmallVec<[usize; 2]>,
+    /// The dimension along which the pieces are joined.
+    pub concat: Option<i64>,
+}
+
+/// A group as one scalar program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupProgram {
+    /// Parameters: the loads, then the scalars.
+    pub program: Program,
+    /// What is read.
+    pub loads: Vec<Load>,
+    /// Inputs that are numbers, with the dtype in which they are passed: int64, float64 or bool.
+    pub scalars: Vec<(usize, DType)>,
+    /// What is stored.
+    pub pieces: Vec<Piece>,
+    /// One an output.
+    pub outputs: Vec<Slot>,
+}
+
+/// What a value of the group's graph is while it is read.
+#[derive(Clone)]
+enum Known {
+    Tensor(Tensor),
+    /// A number; None where only the run knows it, then `Sv` is its parameter.
+    Number(Scalar),
+    Passed(Sv),
+    /// A chunked or whole input, loaded on first use.
+    Source(usize, Option<(i64, i64, i64)>),
+    /// Pieces joined along a dimension.
+    Joined(Vec<Tensor>, i64),
+    /// Text, None and the like.
+    Other(Attr),
+}
+
+#[derive(Clone)]
+struct Tensor {
+    value: Sv,
+    has_dims: bool,
+    leaves: SmallVec<[usize; 4]>,
+}
+
+impl GroupProgram {
+    /// Reads a group for inputs of a signature. Fails with `Unsupported` where an op or a dtype cannot be fused.
+    pub fn new(graph: &Graph, inputs: &[InputSig], registry: &Registry) -> Result<GroupProgram> {
+        if inputs.len() != graph.inputs().len() {
+            let (given, taken) = (inputs.len(), graph.inputs().len());
+            return Err(Diagnostic::internal(format!("{given} inputs for a group that takes {taken}")));
+        }
+        let mut reader = Reader::new(graph, inputs, registry)?;
+        for op in graph.block_ops(graph.root()) {
+            reader.op(op)?;
+        }
+        reader.finish()
+    }
+}
+
+struct Reader<'a> {
+    graph: &'a Graph,
+    registry: &'a Registry,
+    inputs: &'a [InputSig],
+    known: Vec<Option<Known>>,
+    program: Program,
+    /// Parameter n of the program is `params[n]` while reading; they are sorted at the end.
+    params: Vec<Source>,
+    loads: Vec<Load>,
+    scalars: Vec<(usize, DType)>,
+}
+
+/// What a parameter of the program under construction stands for.
+#[derive(Clone, Copy, PartialEq)]
+enum Source {
+    Load,
+    Scalar,
+}
+
+impl<'a> Reader<'a> {
+    fn new(graph: &'a Graph, inputs: &'a [InputSig], registry: &'a Registry) -> Result<Reader<'a>> {
+        let known = vec![None; graph.value_capacity()];
+        let (program, params) = (Program::new(), Vec::new());
+        let mut r = Reader {
+            graph,
+            registry,
+            inputs,
+            known,
+            program,
+            params,
+            loads: Vec::new(),
+            scalars: Vec::new(),
+        };
+        for (n, (value, sig)) in graph.inputs().iter().zip(inputs).enumerate() {
+            let known = match sig {
+                InputSig::Tensor(dtype, _) => {
+                    supported(*dtype)?;
+                    Known::Source(n, None)
+                }
+                InputSig::Int => r.passed(n, DType::I64),
+                InputSig::Float => r.passed(n, DType::F64),
+                InputSig::Bool => r.passed(n, DType::Bool),
+            };
+            r.known[value.index()] = Some(known);
+        }
+        Ok(r)
+    }
+
+    fn passed(&mut self, input: usize, dtype: DType) -> Known {
+        self.params.push(Source::Scalar);
+        self.scalars.push((input, dtype));
+        Known::Passed(self.program.param(dtype))
+    }
+
+    fn refuse(&self, op: OpId, why: &str) -> Diagnostic {
+        Diagnostic::unsupported(format!("{} cannot be fused: {why}", self.graph.kind(op)))
+    }
+
+    fn op(&mut self, op: OpId) -> Result<()> {
+        let kind = self.graph.kind(op);
+        match kind.as_str() {
+            "prim::Constant" => self.constant(op),
+            fusion::CHUNK => self.chunk(op),
+            fusion::CONCAT => self.concat(op),
+            _ => self.elementwise(op),
+        }
+    }
+
+    fn constant(&mut self, op: OpId) -> Result<()> {
+        let value = self.graph.result(op, 0).ok_or_else(|| self.refuse(op, "it has no result"))?;
+        let ty = self.graph.ty(value).kind().clone();
+        let known = match self.graph.attr(op, "value") {
+            Some(Attr::Int(x)) if ty == TypeKind::Bool => Known::Number(Scalar::Bool(*x != 0)),
+            Some(Attr::Int(x)) => Known::Number(Scalar::Int(*x)),
+            Some(Attr::Float(x)) => Known::Number(Scalar::Float(*x)),
+            Some(Attr::Bool(x)) => Known::Number(Scalar::Bool(*x)),
+            Some(Attr::Tensor(t)) if t.rank() == 0 && Elementary::of(t.dtype()) => {
+                // A tensor of rank 0: its number, with the dtype of the tensor.
+                let (number, dtype) = (t.item()?, t.dtype());
+                let value = self.program.constant(number, dtype);
+                Known::Tensor(Tensor { value, has_dims: false, leaves: SmallVec::new() })
+            }
+            Some(Attr::Tensor(_)) => return Err(self.refuse(op, "it holds a tensor with dimensions")),
+            Some(other) => Known::Other(other.clone()),
+            None => Known::Other(Attr::None),
+        };
+        self.known[value.index()] = Some(known);
+        Ok(())
+    }
+
+    fn known(&self, op: OpId, value: ValueId) -> Result<Known> {
+        self.known[value.index()].clone().ok_or_else(|| self.refuse(op, "an operand is not known"))
+    }
+
+    /// The tensor of a value, loaded if it is an input.
+    fn tensor(&mut self, op: OpId, value: ValueId) -> Result<Tensor> {
+        match self.known(op, value)? {
+            Known::Tensor(t) => Ok(t),
+            Known::Source(input, chunk) => {
+                let InputSig::Tensor(dtype, has_dims) = self.inputs[input] else {
+                    return Err(self.refuse(op, "an operand is not a tensor"));
+                };
+                let tensor = self.load(Load { input, chunk, dtype }, has_dims);
+                self.known[value.index()] = Some(Known::Tensor(tensor.clone()));
+                Ok(tensor)
+            }
+            _ => Err(self.refuse(op, "an operand is not a tensor")),
+        }
+    }
+
+    fn load(&mut self, load: Load, has_dims: bool) -> Tensor {
+        let n = self.loads.len();
+        self.params.push(Source::Load);
+        let value = self.program.param(load.dtype);
+        self.loads.push(load);
+        Tensor { value, has_dims, leaves: SmallVec::from_slice(&[n]) }
+    }
+
+    fn chunk(&mut self, op: OpId) -> Result<()> {
+        let attr = |name| self.graph.attr(op, name).and_then(Attr::as_int);
+        let (Some(chunks), Some(dim), Some(operand)) = (attr("chunks"), attr("dim"), self.graph.operand(op, 0))
+        else {
+            return Err(self.refuse(op, "it needs `chunks` and `dim`"));
+        };
+        let Known::Source(input, None) = self.known(op, operand)? else {
+            return Err(self.refuse(op, "its operand is not an input of the group"));
+        };
+        let results = self.graph.results(op);
+        if results.len() as i64 != chunks {
+            return Err(self.refuse(op, "it has not as many results as parts"));
+        }
+        for (part, result) in results.into_iter().enumerate() {
+            self.known[result.index()] = Some(Known::Source(input, Some((dim, chunks, part as i64))));
+        }
+        Ok(())
+    }
+
+    fn concat(&mut self, op: OpId) -> Result<()> {
+        let dim = self.graph.attr(op, "dim").and_then(Attr::as_int);
+        let dim = dim.ok_or_else(|| self.refuse(op, "it needs `dim`"))?;
+        let operands = self.graph.operands(op).to_vec();
+        let parts = operands.iter().map(|v| self.tensor(op, *v)).collect::<Result<Vec<Tensor>>>()?;
+        let Some(first) = parts.first() else { return Err(self.refuse(op, "it has no operands")) };
+        let dtype = self.program.dtype(first.value);
+        if parts.iter().any(|p| self.program.dtype(p.value) != dtype || !p.has_dims) {
+            return Err(self.refuse(op, "its operands differ in dtype or have no dimensions"));
+        }
+        if let Some(result) = self.graph.result(op, 0) {
+            self.known[result.index()] = Some(Known::Joined(parts, dim));
+        }
+        Ok(())
+    }
+
+    /// An op whose row has a scalar meaning.
+    fn elementwise(&mut self, op: OpId) -> Result<()> {
+        let row = self.find_row(op)?;
+        let call = self.call(op, row)?;
+        let compiled = compile_elementwise(row, &call.kinds, call.statics)?;
+        let value = self.splice(&compiled.program, &call.values, compiled.output)?;
+        if let Some(out) = self.graph.result(op, 0) {
+            let tensor = Tensor { value, has_dims: call.has_dims, leaves: call.leaves };
+            self.known[out.index()] = Some(Known::Tensor(tensor));
+        }
+        Ok(())
+    }
+
+    /// Sorts the operands of an op by what they are.
+    fn call(&mut self, op: OpId, row: &Op) -> Result<Call> {
+        let mut call = Call::default();
+        for (n, argument) in row.schema()?.arguments.iter().enumerate() {
+            let given = match self.graph.operand(op, n) {
+                Some(value) => match self.known(op, value)? {
+                    Known::Source(..) => Known::Tensor(self.tensor(op, value)?),
+                    other => other,
+                },
+                None => Known::from_default(argument.default.as_ref()),
+            };
+            // A factor of 1 is left out, as the row expects.
+            let is_factor = argument.keyword_only || argument.name == "alpha";
+            match (role(argument), given) {
+                (Role::Static, given) => call.statics.push(given.to_static().ok_or_else(|| {
+                    self.refuse(op, &format!("its argument {} is not a constant", argument.name))
+                })?),
+                (_, Known::Other(Attr::None)) => call.kinds.push(None),
+                (_, Known::Number(Scalar::Int(1))) if is_factor => call.kinds.push(None),
+                (_, Known::Number(c)) => {
+                    call.kinds.push(Some(OperandKind::Number(c.dtype())));
+                    call.values.push(self.program.constant(c, c.dtype()));
+                }
+                (_, Known::Passed(v)) => {
+                    call.kinds.push(Some(OperandKind::Number(self.program.dtype(v))));
+                    call.values.push(v);
+                }
+                (_, Known::Tensor(t)) => {
+                    let kind = if t.has_dims { OperandKind::Dims } else { OperandKind::Zero };
+                    call.kinds.push(Some(kind(self.program.dtype(t.value))));
+                    call.values.push(t.value);
+                    call.has_dims |= t.has_dims;
+                    call.leaves.extend(t.leaves.iter().copied());
+                }
+                (_, Known::Source(..) | Known::Joined(..) | Known::Other(_)) => {
+                    return Err(self.refuse(op, &format!("of its argument {}", argument.name)));
+                }
+            }
+        }
+        call.leaves.sort_unstable();
+        call.leaves.dedup();
+        Ok(call)
+    }
+
+    /// Copies an op's program into the group's; conversions of constants are done here, once.
+    fn splice(&mut self, other: &Program, params: &[Sv], result: Sv) -> Result<Sv> {
+        let mut map: Vec<Sv> = Vec::with_capacity(other.insts().len());
+        for (inst, dtype) in other.insts() {
+            supported(*dtype)?;
+            let value = match inst {
+                Inst::Param(n) => *params
+                    .get(*n as usize)
+                    .ok_or_else(|| Diagnostic::internal("a scalar program with too many parameters"))?,
+                Inst::Convert(x) => {
+                    let x = map[x.index()];
+                    match self.program.insts()[x.index()].0 {
+                        Inst::Const(c) => self.program.constant(rounded(c, self.program.dtype(x)), *dtype),
+                        _ => self.program.convert(x, *dtype),
+                    }
+                }
+                inst => self.program.push(inst.map_operands(|x| map[x.index()]), *dtype),
+            };
+            map.push(value);
+        }
+        Ok(map[result.index()])
+    }
+
+    /// The first elementwise overload whose arguments fit.
+    fn find_row(&self, op: OpId) -> Result<&'a Op> {
+        let overloads = self.registry.overloads(self.graph.kind(op)).iter();
+        let mut fitting = overloads.filter(|candidate| {
+            candidate.variant() == Variant::Plain
+                && candidate.def().scalar.is_some()
+                && candidate.schema().is_ok_and(|schema| self.fits(op, schema))
+        });
+        fitting.next().ok_or_else(|| self.refuse(op, "no elementwise overload takes its operands"))
+    }
+
+    fn fits(&self, op: OpId, schema: &Schema) -> bool {
+        let operands = self.graph.operands(op);
+        let rest = schema.arguments.iter().skip(operands.len());
+        operands.len() <= schema.arguments.len()
+            && rest.into_iter().all(|a| a.default.is_some())
+            && operands.iter().zip(&schema.arguments).all(|(value, argument)| {
+                let is_tensor = match &self.known[value.index()] {
+                    Some(Known::Tensor(_) | Known::Source(..) | Known::Joined(..)) => true,
+                    Some(_) => false,
+                    None => return false,
+                };
+                match argument.ty.kind() {
+                    TypeKind::Tensor(_) => is_tensor,
+                    TypeKind::Optional(inner) => inner.is_tensor() || !is_tensor,
+                    _ => !is_tensor,
+                }
+            })
+    }
+
+    fn finish(mut self) -> Result<GroupProgram> {
+        let (mut pieces, mut outputs) = (Vec::new(), Vec::new());
+        for (output, value) in self.graph.outputs().to_vec().into_iter().enumerate() {
+            let (parts, concat) = match self.known[value.index()].clone() {
+                Some(Known::Tensor(t)) => (vec![t], None),
+                Some(Known::Joined(parts, dim)) => (parts, Some(dim)),
+                _ => return Err(Diagnostic::unsupported("a group output that no op of it computes")),
+            };
+            let mut slot = Slot { dtype: DType::F32, pieces: SmallVec::new(), concat };
+            for part in parts {
+                slot.dtype = self.program.dtype(part.value);
+                slot.pieces.push(pieces.len());
+                pieces.push(Piece { output, value: part.value, leaves: part.leaves });
+            }
+            outputs.push(slot);
+        }
+        let (program, map) = self.sorted();
+        for piece in &mut pieces {
+            piece.value = map[piece.value.index()];
+        }
+        Ok(GroupProgram { program, loads: std::mem::take(&mut self.loads), scalars: self.scalars, pieces, outputs })
+    }
+
+    /// The program with its parameters sorted: loads first, then scalars.
+    fn sorted(&self) -> (Program, Vec<Sv>) {
+        let mut dtypes = vec![DType::F32; self.params.len()];
+        for (inst, dtype) in self.program.insts() {
+            if let Inst::Param(n) = inst {
+                dtypes[*n as usize] = *dtype;
+            }
+        }
+        let mut sorted = Program::new();
+        let mut place = vec![Sv::ABSENT; self.params.len()];
+        for wanted in [Source::Load, Source::Scalar] {
+            for (n, _) in self.params.iter().enumerate().filter(|(_, s)| **s == wanted) {
+                place[n] = sorted.param(dtypes[n]);
+            }
+        }
+        let mut map: Vec<Sv> = Vec::new();
+        for (inst, dtype) in self.program.insts() {
+            map.push(match inst {
+                Inst::Param(n) => place[*n as usize],
+                inst => sorted.push(inst.map_operands(|x| map[x.index()]), *dtype),
+            });
+        }
+        (sorted, map)
+    }
+}
+
+/// The operands of an op, sorted by what they are.
+#[derive(Default)]
+struct Call {
+    kinds: Vec<Option<OperandKind>>,
+    /// Those that are there.
+    values: Vec<Sv>,
+    statics: Vec<Static>,
+    has_dims: bool,
+    leaves: SmallVec<[usize; 4]>,
+}
+
+enum Role {
+    Operand,
+    Static,
+}
+
+/// Whether an argument is an operand of the scalar program (a tensor or a number) or fixed when it is built.
+fn role(argument: &Argument) -> Role {
+    let kind = match argument.ty.kind() {
+        TypeKind::Optional(inner) => inner.kind(),
+        kind => kind,
+    };
+    match kind {
+        TypeKind::Tensor(_) | TypeKind::Number => Role::Operand,
+        _ => Role::Static,
+    }
+}
+
+/// A constant as its dtype holds it.
+fn rounded(c: Scalar, dtype: DType) -> Scalar {
+    match dtype {
+        DType::F32 => Scalar::Float(f64::from(c.to_f64() as f32)),
+        _ => c,
+    }
+}
+
+impl Known {
+    fn from_default(default: Option<&Attr>) -> Known {
+        match default {
+            Some(Attr::Int(x)) => Known::Number(Scalar::Int(*x)),
+            Some(Attr::Float(x)) => Known::Number(Scalar::Float(*x)),
+            Some(Attr::Bool(x)) => Known::Number(Scalar::Bool(*x)),
+            Some(other) => Known::Other(other.clone()),
+            None => Known::Other(Attr::None),
+        }
+    }
+
+    fn to_static(&self) -> Option<Static> {
+        match self {
+            Known::Number(Scalar::Int(x)) => Some(Static::Int(*x)),
+            Known::Number(Scalar::Float(x)) => Some(Static::Float(*x)),
+            Known::Number(Scalar::Bool(x)) => Some(Static::Bool(*x)),
+            Known::Other(Attr::Str(x)) => Some(Static::Str(x.clone())),
+            Known::Other(Attr::None) => Some(Static::None),
+            _ => None,
+        }
+    }
+}
+
+/// Dtypes that kernels compute with.
+struct Elementary;
+
+impl Elementary {
+    fn of(dtype: DType) -> bool {
+        matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::Bool)
+    }
+}
+
+fn supported(dtype: DType) -> Result<()> {
+    if Elementary::of(dtype) {
+        return Ok(());
+    }
+    Err(Diagnostic::unsupported(format!("fused kernels do not compute with dtype {}", dtype.name())))
+}
+

@@ -1,0 +1,229 @@
+//! The loop nest of a pointwise kernel, as IR of the `loop` dialect.
+//!
+//! Dimensions have been merged before. On a CPU one remaining dimension becomes a single loop that is both
+//! parallel and vector; with more, a parallel loop over rows (whose indices come out of the row number by
+//! division) contains a vector loop over the innermost dimension. On a GPU every element is one iteration
+//! of a single parallel loop.
+
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::loops::{Builder, Elem, Mark, Order};
+use crate::dialects::scalar::{Binary, Inst, Program, Sv};
+use crate::ir::{Graph, ValueId};
+use crate::tensor::{DType, Scalar};
+
+/// For which kind of machine loops are arranged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// Few cores with vector registers.
+    Cpu,
+    /// One thread an element.
+    Gpu,
+}
+
+/// What is known of a stride when a kernel is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stride {
+    /// Broadcast.
+    Zero,
+    /// Neighbours.
+    One,
+    /// Given at run time.
+    Dynamic,
+}
+
+/// A pointwise kernel before it is loops.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nest {
+    /// What is computed for each element. Its parameters are the loads, then the scalars.
+    pub program: Program,
+    /// Values of the program to store, one a store.
+    pub results: Vec<Sv>,
+    /// Element types of the stores' buffers.
+    pub stores: Vec<(DType, Vec<Stride>)>,
+    /// Element types of the loads' buffers.
+    pub loads: Vec<(DType, Vec<Stride>)>,
+    /// Dtypes of scalar parameters: int64, float64 or bool.
+    pub scalars: Vec<DType>,
+    /// Number of dimensions, at least 1.
+    pub rank: usize,
+}
+
+/// Writes the loop nest. Parameters of the kernel, in order: buffers of the stores, buffers of the loads, the
+/// extent of the parallel loop, the size of each dimension but the first (none with one dimension), the
+/// dynamic strides of stores and loads (dimension by dimension), scalars.
+pub fn lower(nest: &Nest, target: Target) -> Result<Graph> {
+    let mut w = Writer { b: Builder::new(), sizes: Vec::new(), accesses: Vec::new(), scalars: Vec::new() };
+    w.parameters(nest)?;
+    let (zero, one) = (w.b.index(0), w.b.index(1));
+    let extent = w.sizes[0];
+    let flat = nest.rank == 1 || target == Target::Gpu;
+    let mark = if nest.rank == 1 { Mark::ParallelVector } else { Mark::Parallel };
+    let (iv, _) = w.b.begin_loop([zero, extent, one], mark, Order::Sequential, &[]);
+    if flat {
+        let indices = w.split(iv, nest.rank);
+        let at: Vec<ValueId> = (0..w.accesses.len()).map(|a| w.offset(a, &indices, None, zero)).collect();
+        w.element(nest, &at)?;
+    } else {
+        let inner = nest.rank - 1;
+        let indices = w.split(iv, inner);
+        let rows: Vec<ValueId> = (0..w.accesses.len()).map(|a| w.offset(a, &indices, None, zero)).collect();
+        let size = w.sizes[inner];
+        let (i, _) = w.b.begin_loop([zero, size, one], Mark::Vector, Order::Sequential, &[]);
+        let at: Vec<ValueId> = (0..w.accesses.len()).map(|a| w.step(a, inner, i, Some(rows[a]), zero)).collect();
+        w.element(nest, &at)?;
+        w.b.end_loop(&[]);
+    }
+    w.b.end_loop(&[]);
+    Ok(w.b.finish())
+}
+
+struct Writer {
+    b: Builder,
+    /// The extent, then the sizes of dimensions 1, 2, …
+    sizes: Vec<ValueId>,
+    /// Stores, then loads: buffer and strides.
+    accesses: Vec<(ValueId, Vec<StrideValue>)>,
+    scalars: Vec<ValueId>,
+}
+
+#[derive(Clone, Copy)]
+enum StrideValue {
+    Zero,
+    One,
+    Value(ValueId),
+}
+
+fn elem(dtype: DType) -> Result<Elem> {
+    Elem::of(dtype).ok_or_else(|| {
+        Diagnostic::unsupported(format!("fused kernels do not compute with dtype {}", dtype.name()))
+    })
+}
+
+impl Writer {
+    fn parameters(&mut self, nest: &Nest) -> Result<()> {
+        let all: Vec<&(DType, Vec<Stride>)> = nest.stores.iter().chain(&nest.loads).collect();
+        let mut buffers = Vec::new();
+        for (n, (dtype, _)) in all.iter().enumerate() {
+            let name = match n.checked_sub(nest.stores.len()) {
+                None => format!("out{n}"),
+                Some(load) => format!("in{load}"),
+            };
+            buffers.push(self.b.buffer(elem(*dtype)?, &name));
+        }
+        self.sizes.push(self.b.scalar(Elem::I64, "extent"));
+        for dim in 1..nest.rank {
+            self.sizes.push(self.b.scalar(Elem::I64, &format!("size{dim}")));
+        }
+        for (n, (_, strides)) in all.iter().enumerate() {
+            if strides.len() != nest.rank {
+                return Err(Diagnostic::internal("an access whose rank is not its nest's"));
+            }
+            let mut values = Vec::new();
+            for (dim, stride) in strides.iter().enumerate() {
+                values.push(match stride {
+                    Stride::Zero => StrideValue::Zero,
+                    Stride::One => StrideValue::One,
+                    Stride::Dynamic => {
+                        StrideValue::Value(self.b.scalar(Elem::I64, &format!("stride{n}_{dim}")))
+                    }
+                });
+            }
+            self.accesses.push((buffers[n], values));
+        }
+        for (n, dtype) in nest.scalars.iter().enumerate() {
+            let scalar = self.b.scalar(elem(*dtype)?, &format!("s{n}"));
+            self.scalars.push(scalar);
+        }
+        Ok(())
+    }
+
+    /// Splits a flat number into indices of the first `rank` dimensions, the last running fastest.
+    fn split(&mut self, flat: ValueId, rank: usize) -> Vec<ValueId> {
+        let mut rest = flat;
+        let mut indices = vec![flat; rank];
+        for dim in (1..rank).rev() {
+            let size = self.sizes[dim];
+            indices[dim] = self.b.binary(Binary::Rem, rest, size);
+            rest = self.b.binary(Binary::Div, rest, size);
+        }
+        if let Some(first) = indices.first_mut() {
+            *first = rest;
+        }
+        indices
+    }
+
+    /// The sum over leading dimensions of index times stride.
+    fn offset(&mut self, access: usize, indices: &[ValueId], from: Option<ValueId>, zero: ValueId) -> ValueId {
+        let mut sum = from;
+        for (dim, index) in indices.iter().enumerate() {
+            sum = self.add_step(access, dim, *index, sum);
+        }
+        sum.unwrap_or(zero)
+    }
+
+    /// `base` plus index times stride of one dimension.
+    fn step(&mut self, access: usize, dim: usize, i: ValueId, base: Option<ValueId>, zero: ValueId) -> ValueId {
+        self.add_step(access, dim, i, base).unwrap_or(zero)
+    }
+
+    fn add_step(&mut self, access: usize, dim: usize, i: ValueId, sum: Option<ValueId>) -> Option<ValueId> {
+        let term = match self.accesses[access].1[dim] {
+            StrideValue::Zero => return sum,
+            StrideValue::One => i,
+            StrideValue::Value(stride) => self.b.binary(Binary::Mul, i, stride),
+        };
+        Some(match sum {
+            Some(sum) => self.b.binary(Binary::Add, sum, term),
+            None => term,
+        })
+    }
+
+    /// Loads, computes and stores one element; `at` holds the index of each access.
+    fn element(&mut self, nest: &Nest, at: &[ValueId]) -> Result<()> {
+        let stores = nest.stores.len();
+        let mut params = Vec::new();
+        for (n, index) in at.iter().enumerate().skip(stores) {
+            params.push(self.b.load(self.accesses[n].0, *index));
+        }
+        params.extend_from_slice(&self.scalars);
+        let values = self.program(&nest.program, &params)?;
+        for (n, result) in nest.results.iter().enumerate() {
+            let value = self.b.convert(values[result.index()], elem(nest.stores[n].0)?);
+            self.b.store(self.accesses[n].0, at[n], value);
+        }
+        Ok(())
+    }
+
+    /// Writes the program's instructions.
+    fn program(&mut self, program: &Program, params: &[ValueId]) -> Result<Vec<ValueId>> {
+        let mut values: Vec<ValueId> = Vec::with_capacity(program.insts().len());
+        for (inst, dtype) in program.insts() {
+            let at = |v: &Sv| values[v.index()];
+            let value = match inst {
+                Inst::Param(n) => *params
+                    .get(*n as usize)
+                    .ok_or_else(|| Diagnostic::internal("a scalar program with too many parameters"))?,
+                Inst::Const(Scalar::Complex(_)) => {
+                    return Err(Diagnostic::unsupported("fused kernels do not compute with complex numbers"));
+                }
+                Inst::Const(c) => self.b.constant(*c, elem(*dtype)?),
+                Inst::Unary(op, x) => self.b.unary(*op, at(x)),
+                Inst::Binary(Binary::Mul, x, y) if is_one(program, *y) => at(x),
+                Inst::Binary(op, x, y) => self.b.binary(*op, at(x), at(y)),
+                Inst::Compare(op, x, y) => self.b.compare(*op, at(x), at(y)),
+                Inst::Select(c, x, y) => self.b.select(at(c), at(x), at(y)),
+                Inst::Convert(x) => self.b.convert(at(x), elem(*dtype)?),
+            };
+            values.push(value);
+        }
+        Ok(values)
+    }
+}
+
+/// x * 1 is x, to the bit: what `alpha=1` leaves of itself.
+fn is_one(program: &Program, value: Sv) -> bool {
+    match program.insts()[value.index()].0 {
+        Inst::Const(c) => c.to_f64() == 1.0,
+        _ => false,
+    }
+}

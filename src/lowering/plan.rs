@@ -1,0 +1,301 @@
+//! From a group and actual tensors to launches: sizes are broadcast, outputs placed, dimensions merged; what
+//! remains of the layouts is the contiguity pattern for which a kernel is built.
+
+use super::group::{GroupProgram, Load};
+use super::nest::{Nest, Stride, Target};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::scalar::{Inst, Program, Sv};
+use crate::tensor::pointwise::Walk;
+use crate::tensor::{DType, Dims, Layout, wrap_dim};
+use smallvec::SmallVec;
+
+/// One buffer of a launch: which tensor, and the layout through which the launch sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    /// Output of the group for stores, input for loads.
+    pub tensor: usize,
+    /// First element, counted in elements of the storage.
+    pub offset: usize,
+    /// Stride of each merged dimension.
+    pub strides: SmallVec<[i64; 4]>,
+}
+
+/// One launch of one kernel: all pieces that have the same sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Pieces of the group that it stores, in order of the stores.
+    pub pieces: SmallVec<[usize; 4]>,
+    /// Stores.
+    pub stores: Vec<Access>,
+    /// Loads, one for each of the group's that the pieces need; `used` says which.
+    pub loads: Vec<Access>,
+    /// Which of the group's loads.
+    pub used: Vec<usize>,
+    /// Merged sizes, at least one dimension.
+    pub sizes: SmallVec<[i64; 4]>,
+}
+
+/// What a kernel is specialized for, besides the dtypes of the group: which pieces it stores and the pattern
+/// of strides.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Pieces.
+    pub pieces: SmallVec<[usize; 4]>,
+    /// Patterns of stores, then loads, dimension by dimension.
+    pub pattern: Vec<Stride>,
+    /// Merged dimensions.
+    pub rank: usize,
+}
+
+/// All launches of one call of a group, and the layouts of its outputs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Launches; empty outputs need none.
+    pub parts: Vec<Part>,
+    /// Dtype and dense layout of each output.
+    pub outputs: Vec<(DType, Layout)>,
+}
+
+impl Plan {
+    /// Plans a call. `layouts[i]` is the layout of input i, None for numbers. Fails with the op's own error
+    /// where sizes do not broadcast.
+    pub fn new(group: &GroupProgram, layouts: &[Option<Layout>]) -> Result<Plan> {
+        let loads = group.loads.iter().map(|l| load_layout(l, layouts)).collect::<Result<Vec<Layout>>>()?;
+        // Sizes and dense layout of each piece, as the op that computes it gives them.
+        let mut sizes: Vec<Dims> = Vec::new();
+        let mut places: Vec<Layout> = Vec::new();
+        for piece in &group.pieces {
+            let leaves: Vec<Layout> = piece.leaves.iter().map(|l| loads[*l].clone()).collect();
+            let walk = Walk::new(&leaves)?;
+            sizes.push(walk.result.sizes.clone());
+            places.push(walk.result);
+        }
+        let mut outputs = Vec::new();
+        for slot in &group.outputs {
+            let whole = match slot.concat {
+                Some(dim) => join(group, slot, dim, &sizes, &mut places)?,
+                None => places[slot.pieces[0]].clone(),
+            };
+            outputs.push((slot.dtype, whole));
+        }
+        let mut parts: Vec<(Dims, SmallVec<[usize; 4]>)> = Vec::new();
+        for (n, domain) in sizes.iter().enumerate() {
+            if domain.contains(&0) {
+                continue;
+            }
+            match parts.iter_mut().find(|(d, _)| d == domain) {
+                Some((_, pieces)) => pieces.push(n),
+                None => parts.push((domain.clone(), SmallVec::from_slice(&[n]))),
+            }
+        }
+        let parts = parts.into_iter().map(|(domain, pieces)| part(group, &domain, pieces, &places, &loads));
+        Ok(Plan { parts: parts.collect::<Result<_>>()?, outputs })
+    }
+}
+
+/// The layout of what a load reads.
+fn load_layout(load: &Load, layouts: &[Option<Layout>]) -> Result<Layout> {
+    let layout = layouts.get(load.input).and_then(Option::as_ref);
+    let mut layout = layout.cloned().ok_or_else(|| Diagnostic::internal("a group input without a layout"))?;
+    if let Some((dim, chunks, part)) = load.chunk {
+        let dim = wrap_dim(dim, layout.rank())?;
+        let size = layout.sizes.get(dim).copied().unwrap_or(1);
+        if chunks <= 0 || size % chunks != 0 {
+            return Err(Diagnostic::unsupported(format!(
+                "a fused chunk of size {size} into {chunks} parts that are not equal"
+            )));
+        }
+        let step = size / chunks;
+        layout.sizes[dim] = step;
+        let offset = layout.offset as i64 + part * step * layout.strides[dim];
+        layout.offset = usize::try_from(offset)
+            .map_err(|_| Diagnostic::unsupported("a fused chunk of a tensor with negative strides"))?;
+    }
+    Ok(layout)
+}
+
+/// Places the pieces of a joined output one after the other along a dimension; returns the whole.
+fn join(
+    group: &GroupProgram,
+    slot: &super::group::Slot,
+    dim: i64,
+    sizes: &[Dims],
+    places: &mut [Layout],
+) -> Result<Layout> {
+    let mut whole = sizes[slot.pieces[0]].clone();
+    let dim = wrap_dim(dim, whole.len())?;
+    let mut total = 0i64;
+    for piece in &slot.pieces {
+        let mut other = sizes[*piece].clone();
+        if other.len() != whole.len() {
+            return Err(Diagnostic::unsupported("a fused concatenation of tensors of different ranks"));
+        }
+        total = total.saturating_add(other[dim]);
+        other[dim] = whole[dim];
+        if other != whole {
+            return Err(Diagnostic::runtime("Sizes of tensors must match except in the concatenated dimension"));
+        }
+    }
+    whole[dim] = total;
+    let layout = Layout::contiguous(&whole)?;
+    let mut at = 0i64;
+    for piece in &slot.pieces {
+        debug_assert_eq!(group.pieces[*piece].output, group.pieces[slot.pieces[0]].output);
+        let own = &sizes[*piece];
+        places[*piece] = Layout::strided(own, &layout.strides, (at * layout.strides[dim]) as usize)?;
+        at += own[dim];
+    }
+    Ok(layout)
+}
+
+fn part(
+    group: &GroupProgram,
+    domain: &Dims,
+    pieces: SmallVec<[usize; 4]>,
+    places: &[Layout],
+    loads: &[Layout],
+) -> Result<Part> {
+    let mut used: Vec<usize> = pieces.iter().flat_map(|p| group.pieces[*p].leaves.iter().copied()).collect();
+    used.sort_unstable();
+    used.dedup();
+    let mut wide: Vec<(usize, Layout)> = Vec::new();
+    for piece in &pieces {
+        wide.push((group.pieces[*piece].output, places[*piece].clone()));
+    }
+    for load in &used {
+        let layout = loads[*load].broadcast_to(domain);
+        let layout = layout.ok_or_else(|| Diagnostic::internal("a fused operand that does not broadcast"))?;
+        wide.push((group.loads[*load].input, layout));
+    }
+    let (sizes, strides) = merge(domain, &wide);
+    let mut accesses = wide.into_iter().zip(strides);
+    let access = |((tensor, layout), strides): ((usize, Layout), SmallVec<[i64; 4]>)| Access {
+        tensor,
+        offset: layout.offset,
+        strides,
+    };
+    let stores: Vec<Access> = accesses.by_ref().take(pieces.len()).map(access).collect();
+    let loads: Vec<Access> = accesses.map(access).collect();
+    Ok(Part { pieces, stores, loads, used, sizes })
+}
+
+/// Orders dimensions by the first store's memory, drops those of size 1 and merges neighbours wherever every
+/// access steps through both as through one.
+fn merge(domain: &Dims, accesses: &[(usize, Layout)]) -> (SmallVec<[i64; 4]>, Vec<SmallVec<[i64; 4]>>) {
+    let mut order: SmallVec<[usize; 6]> = (0..domain.len()).filter(|d| domain[*d] != 1).collect();
+    if let Some((_, first)) = accesses.first() {
+        order.sort_by_key(|d| std::cmp::Reverse(first.strides[*d]));
+    }
+    let mut sizes: SmallVec<[i64; 4]> = SmallVec::new();
+    let mut strides: Vec<SmallVec<[i64; 4]>> = vec![SmallVec::new(); accesses.len()];
+    for dim in order {
+        let size = domain[dim];
+        let merges = !sizes.is_empty()
+            && accesses.iter().zip(&strides).all(|((_, layout), outer)| {
+                outer.last().copied() == layout.strides[dim].checked_mul(size)
+            });
+        if merges {
+            if let Some(last) = sizes.last_mut() {
+                *last *= size;
+            }
+            for ((_, layout), outer) in accesses.iter().zip(&mut strides) {
+                if let Some(last) = outer.last_mut() {
+                    *last = layout.strides[dim];
+                }
+            }
+        } else {
+            sizes.push(size);
+            for ((_, layout), outer) in accesses.iter().zip(&mut strides) {
+                outer.push(layout.strides[dim]);
+            }
+        }
+    }
+    if sizes.is_empty() {
+        // A single element: one dimension of size 1, all strides as if dense.
+        sizes.push(1);
+        strides.iter_mut().for_each(|s| s.push(1));
+    }
+    (sizes, strides)
+}
+
+fn pattern(strides: &[i64], rank: usize) -> impl Iterator<Item = Stride> + '_ {
+    strides.iter().enumerate().map(move |(dim, stride)| match stride {
+        0 => Stride::Zero,
+        1 if dim + 1 == rank => Stride::One,
+        _ => Stride::Dynamic,
+    })
+}
+
+impl Part {
+    /// What a kernel for this launch is specialized for.
+    pub fn key(&self) -> Key {
+        let rank = self.sizes.len();
+        let accesses = self.stores.iter().chain(&self.loads);
+        let pattern = accesses.flat_map(|a| pattern(&a.strides, rank)).collect();
+        Key { pieces: self.pieces.clone(), pattern, rank }
+    }
+
+    /// The kernel before it is loops.
+    pub fn nest(&self, group: &GroupProgram) -> Nest {
+        let rank = self.sizes.len();
+        let strides = |a: &Access| pattern(&a.strides, rank).collect::<Vec<Stride>>();
+        // Keep what the pieces need, with parameters for the loads in use and all scalars.
+        let values: Vec<Sv> = self.pieces.iter().map(|p| group.pieces[*p].value).collect();
+        let (pruned, values) = group.program.pruned(&values);
+        let mut program = Program::new();
+        let loads: Vec<Sv> = self.used.iter().map(|l| program.param(group.loads[*l].dtype)).collect();
+        let scalars: Vec<Sv> = group.scalars.iter().map(|(_, d)| program.param(*d)).collect();
+        let param = |n: usize| match n.checked_sub(group.loads.len()) {
+            Some(scalar) => scalars[scalar],
+            // Every load that a piece reads is among its leaves.
+            None => self.used.iter().position(|u| *u == n).map_or(Sv::ABSENT, |at| loads[at]),
+        };
+        let mut map: Vec<Sv> = Vec::with_capacity(pruned.insts().len());
+        for (inst, dtype) in pruned.insts() {
+            map.push(match inst {
+                Inst::Param(n) => param(*n as usize),
+                inst => program.push(inst.map_operands(|x| map[x.index()]), *dtype),
+            });
+        }
+        Nest {
+            results: values.iter().map(|v| map[v.index()]).collect(),
+            program,
+            stores: self
+                .pieces
+                .iter()
+                .zip(&self.stores)
+                .map(|(p, a)| (group.outputs[group.pieces[*p].output].dtype, strides(a)))
+                .collect(),
+            loads: self
+                .used
+                .iter()
+                .zip(&self.loads)
+                .map(|(l, a)| (group.loads[*l].dtype, strides(a)))
+                .collect(),
+            scalars: group.scalars.iter().map(|(_, d)| *d).collect(),
+            rank,
+        }
+    }
+
+    /// The integer parameters of the kernel in order: extent, sizes, dynamic strides.
+    pub fn integers(&self, target: Target) -> SmallVec<[i64; 12]> {
+        let rank = self.sizes.len();
+        let all: i64 = self.sizes.iter().product();
+        let inner = self.sizes.last().copied().unwrap_or(1);
+        let flat = rank == 1 || target == Target::Gpu;
+        let mut out: SmallVec<[i64; 12]> = SmallVec::new();
+        out.push(if flat { all } else { all / inner.max(1) });
+        out.extend(self.sizes.iter().skip(1).copied());
+        for access in self.stores.iter().chain(&self.loads) {
+            let classes = pattern(&access.strides, rank);
+            let dynamic = access.strides.iter().zip(classes).filter(|(_, c)| *c == Stride::Dynamic);
+            out.extend(dynamic.map(|(s, _)| *s));
+        }
+        out
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> usize {
+        self.sizes.iter().product::<i64>().max(0) as usize
+    }
+}

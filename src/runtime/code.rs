@@ -1,0 +1,592 @@
+//! Linear code: what the interpreter runs. A graph's tree of blocks becomes a list of steps over registers;
+//! conditions and loops become jumps; the last use of a register moves its value out, so that memory is given
+//! back as early as possible. Overloads are chosen here, once.
+
+use crate::backends::{self, FusedGroup};
+use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
+use crate::dialects::prim::constant;
+use crate::dialects::{Node, Op, Registry, fusion, resolve};
+use crate::ir::{Attr, BlockId, Graph, LocationId, OpId, Place, Symbol, Type, ValueId};
+use crate::value::Value;
+use hashbrown::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Blocks nested deeper are refused, so that no text can exhaust the stack.
+const MAX_DEPTH: usize = 400;
+
+/// A register of a frame.
+pub(super) type Register = u32;
+
+/// Where a result goes that nobody uses.
+pub(super) const NOWHERE: Register = u32::MAX;
+
+/// Where a step takes an operand from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Operand {
+    /// A register that is used again.
+    Keep(Register),
+    /// A register whose last use this is.
+    Take(Register),
+    /// A constant of the code.
+    Constant(u32),
+}
+
+/// One step.
+pub(super) struct Step {
+    pub(super) action: Action,
+    pub(super) operands: Box<[Operand]>,
+    pub(super) results: Box<[Register]>,
+    pub(super) location: LocationId,
+    /// Whether the op stands in a block of another op.
+    pub(super) nested: bool,
+    /// Whether the op, or the op of the outermost block that contains it, has results.
+    pub(super) anchored: bool,
+}
+
+/// What a step does with its operands.
+pub(super) enum Action {
+    /// Calls an op by its row.
+    Op(Box<Bound>),
+    /// Fails: there is no such op.
+    Missing(Box<Diagnostic>),
+    /// Copies operands to results, all at once.
+    Move,
+    /// Goes to another step.
+    Jump(usize),
+    /// Goes to another step if the operand is false.
+    JumpUnless(usize),
+    /// Begins a turn of a loop: operands are the greatest number of turns and the condition, the result is the
+    /// turn's number, `counter` counts. Leaves the loop by going to `exit`.
+    Turn { counter: Register, exit: usize },
+    /// Runs other code on the operands.
+    Call(Arc<Code>),
+    /// Runs a fusion group as one kernel; what the kernel cannot take is run op by op, by the code.
+    Fused { graph: Arc<Graph>, group: Arc<FusedGroup>, code: Arc<Code> },
+    /// Calls the function that the first operand names.
+    CallFunction,
+    /// Calls a method of the object that is the first operand.
+    CallMethod(Symbol),
+    /// Calls `__enter__` of the operand and remembers to leave it should anything raise.
+    Enter,
+    /// Calls `__exit__` of the operand.
+    Exit,
+    /// Gives a future of the code's result; `eager` lets a pool thread begin it.
+    Fork { code: Arc<Code>, element: Type, eager: bool },
+    /// Whether the operand's run-time type is one of these.
+    IsInstance(Box<[Type]>),
+    /// Ends the function; the operands are its results.
+    Return,
+}
+
+/// An op with what its node adds.
+pub(super) struct Bound {
+    pub(super) op: Op,
+    pub(super) attrs: Vec<(Symbol, Attr)>,
+    pub(super) result_types: Vec<Type>,
+}
+
+impl Bound {
+    /// Attributes and result types as kernels see them.
+    pub(super) fn node(&self) -> Node<'_> {
+        Node { attrs: &self.attrs, result_types: &self.result_types }
+    }
+}
+
+/// The code of one function or graph.
+pub(super) struct Code {
+    /// Name that tracebacks show: the last component of the qualified name.
+    pub(super) name: String,
+    pub(super) steps: Vec<Step>,
+    pub(super) constants: Vec<Value>,
+    pub(super) registers: usize,
+    /// Registers of the parameters.
+    pub(super) parameters: Vec<Register>,
+    /// Where steps come from, by location.
+    sites: HashMap<LocationId, Site>,
+}
+
+/// A place with the calls it was inlined through, innermost first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Site {
+    pub(super) span: Option<Span>,
+    /// Function that the place lies in and place of the call, for each inlined call.
+    pub(super) inlined: Vec<(Symbol, Option<Span>)>,
+}
+
+impl Code {
+    /// Compiles a graph; `name` is the qualified name of its function.
+    pub(super) fn compile(graph: &Graph, name: &str, registry: &Registry) -> Result<Code> {
+        compile_graph(graph, name, registry, 0)
+    }
+
+    /// Where a step comes from.
+    pub(super) fn site(&self, step: usize) -> Option<&Site> {
+        self.sites.get(&self.steps.get(step)?.location)
+    }
+}
+
+fn compile_graph(graph: &Graph, name: &str, registry: &Registry, depth: usize) -> Result<Code> {
+    let mut compiler = Compiler {
+        graph,
+        registry,
+        deaths: deaths(graph),
+        places: vec![Holder::Nothing; graph.value_capacity()],
+        free: Vec::new(),
+        reserved: HashSet::new(),
+        nested: false,
+        anchored: true,
+        code: Code {
+            name: name.rsplit('.').next().unwrap_or(name).to_string(),
+            steps: Vec::new(),
+            constants: Vec::new(),
+            registers: 0,
+            parameters: Vec::new(),
+            sites: HashMap::new(),
+        },
+    };
+    for parameter in graph.inputs() {
+        let register = compiler.define(*parameter)?;
+        compiler.code.parameters.push(register);
+    }
+    compiler.block(graph.root(), depth)?;
+    let operands = compiler.block_results(graph.root())?;
+    compiler.push(Action::Return, operands, Vec::new(), LocationId::UNKNOWN);
+    Ok(compiler.code)
+}
+
+/// A value that nobody uses after some op of its own block.
+#[derive(Clone, Copy)]
+struct Death {
+    value: ValueId,
+    /// The last uses lie in blocks nested in the op, so that the op itself must not take it.
+    nested: bool,
+}
+
+/// For each op (and terminator), the values whose last use it is, judged in the block that defines them.
+fn deaths(graph: &Graph) -> HashMap<OpId, Vec<Death>> {
+    let mut out: HashMap<OpId, Vec<Death>> = HashMap::new();
+    let mut blocks = vec![graph.root()];
+    while let Some(block) = blocks.pop() {
+        let mut defined: Vec<ValueId> = graph.params(block).to_vec();
+        for op in graph.block_ops(block) {
+            defined.extend(graph.results(op));
+            blocks.extend(graph.nested_blocks(op));
+        }
+        for value in defined {
+            if let Some((op, nested)) = last_use(graph, value, block) {
+                out.entry(op).or_default().push(Death { value, nested });
+            }
+        }
+    }
+    out
+}
+
+/// The last op (or terminator) of `block` that uses `value`, itself or in a nested block.
+fn last_use(graph: &Graph, value: ValueId, block: BlockId) -> Option<(OpId, bool)> {
+    let end = graph.terminator(block);
+    let mut last: Option<(OpId, bool)> = None;
+    for used in graph.uses(value) {
+        if used.op == end {
+            return Some((end, false));
+        }
+        let Some(at) = ancestor(graph, used.op, block) else { continue };
+        let nested = at != used.op;
+        last = match last {
+            Some((op, was_nested)) if op == at => Some((op, was_nested || nested)),
+            Some((op, was_nested)) if graph.is_before(at, op) => Some((op, was_nested)),
+            _ => Some((at, nested)),
+        };
+    }
+    last
+}
+
+/// The op of `block` that is `op` or contains it; terminators belong to the owner of their block.
+fn ancestor(graph: &Graph, op: OpId, block: BlockId) -> Option<OpId> {
+    let mut at = op;
+    loop {
+        let parent = match graph.terminated_block(at) {
+            Some(ended) => ended,
+            None => {
+                let parent = graph.parent(at)?;
+                if parent == block {
+                    return Some(at);
+                }
+                parent
+            }
+        };
+        at = graph.owner(parent)?;
+    }
+}
+
+/// What holds a value while code is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Holder {
+    Nothing,
+    Register(Register),
+    Constant(u32),
+}
+
+struct Compiler<'a> {
+    graph: &'a Graph,
+    registry: &'a Registry,
+    deaths: HashMap<OpId, Vec<Death>>,
+    places: Vec<Holder>,
+    /// Registers whose values are gone.
+    free: Vec<Register>,
+    /// Registers that stay occupied though the value in them is gone: those that loops carry.
+    reserved: HashSet<Register>,
+    /// See [`Step`].
+    nested: bool,
+    anchored: bool,
+    code: Code,
+}
+
+impl Compiler<'_> {
+    fn block(&mut self, block: BlockId, depth: usize) -> Result<()> {
+        if depth > MAX_DEPTH {
+            return Err(Diagnostic::unsupported(format!("blocks nested more than {MAX_DEPTH} deep")));
+        }
+        let mut next = self.graph.first_op(block);
+        let outermost = block == self.graph.root();
+        while let Some(op) = next {
+            if outermost {
+                self.anchored = self.graph.result_count(op) > 0;
+            }
+            self.nested = !outermost;
+            self.op(op, depth).map_err(|d| d.at_opt(self.span(op).as_ref()))?;
+            next = self.graph.next(op);
+        }
+        Ok(())
+    }
+
+    fn op(&mut self, op: OpId, depth: usize) -> Result<()> {
+        let kind = self.graph.kind(op);
+        let action = match kind.as_str() {
+            "prim::Constant" => return self.constant(op),
+            "prim::Uninitialized" => return self.hold_constant(op, Value::Uninitialized),
+            "prim::If" => return self.condition(op, depth),
+            "prim::Loop" => return self.turns(op, depth),
+            "prim::CallFunction" => Action::CallFunction,
+            "prim::CallMethod" => Action::CallMethod(self.name_attr(op)?),
+            "prim::Enter" => Action::Enter,
+            "prim::Exit" => Action::Exit,
+            "prim::isinstance" => Action::IsInstance(self.types_attr(op)?),
+            "prim::fork" | "prim::awaitable" => self.fork(op, depth, kind == "prim::fork")?,
+            _ => match self.graph.attr(op, "Subgraph").and_then(Attr::as_graph) {
+                Some(graph) if fusion::is_group(kind) => {
+                    let code = self.nested_code(graph, kind.base(), depth)?;
+                    let group = Arc::new(FusedGroup::new(Arc::clone(graph), backends::default_cpu()?));
+                    Action::Fused { graph: Arc::clone(graph), group, code }
+                }
+                Some(graph) => Action::Call(self.nested_code(graph, kind.base(), depth)?),
+                None => match self.bind(op) {
+                    Ok(bound) => Action::Op(Box::new(bound)),
+                    // What is never reached need not exist.
+                    Err(error) if error.kind() == ErrorKind::Unsupported => Action::Missing(Box::new(error)),
+                    Err(error) => return Err(error),
+                },
+            },
+        };
+        self.simple(op, action)
+    }
+
+    /// An op without blocks of its own.
+    fn simple(&mut self, op: OpId, action: Action) -> Result<()> {
+        let operands = self.operands(op)?;
+        self.bury(op);
+        let mut results = Vec::with_capacity(self.graph.result_count(op));
+        for result in self.graph.results(op) {
+            results.push(self.define(result)?);
+        }
+        self.push(action, operands, results, self.graph.location_id(op));
+        Ok(())
+    }
+
+    fn bind(&self, op: OpId) -> Result<Bound> {
+        let result_types = self.graph.results(op).iter().map(|v| self.graph.ty(*v).clone()).collect();
+        Ok(Bound {
+            op: resolve(self.registry, self.graph, op)?,
+            attrs: self.graph.attrs(op).to_vec(),
+            result_types,
+        })
+    }
+
+    fn constant(&mut self, op: OpId) -> Result<()> {
+        let ty = self.graph.result(op, 0).map(|v| self.graph.ty(v).clone());
+        let value = constant::value(self.graph.attrs(op), ty.as_ref())?;
+        self.hold_constant(op, value)
+    }
+
+    fn hold_constant(&mut self, op: OpId, value: Value) -> Result<()> {
+        let index = self.code.constants.len() as u32;
+        self.code.constants.push(value);
+        for result in self.graph.results(op) {
+            self.places[result.index()] = Holder::Constant(index);
+        }
+        Ok(())
+    }
+
+    fn name_attr(&self, op: OpId) -> Result<Symbol> {
+        let name = self.graph.attr(op, "name").and_then(Attr::as_str);
+        name.map(Symbol::new).ok_or_else(|| {
+            Diagnostic::verify(format!("{} needs an attribute 'name' that is text", self.graph.kind(op)))
+        })
+    }
+
+    fn types_attr(&self, op: OpId) -> Result<Box<[Type]>> {
+        match self.graph.attr(op, "types") {
+            Some(Attr::Types(types)) => Ok(types.iter().cloned().collect()),
+            Some(Attr::Type(ty)) => Ok(Box::new([ty.clone()])),
+            _ => Err(Diagnostic::verify("prim::isinstance needs an attribute 'types' that lists types")),
+        }
+    }
+
+    fn fork(&mut self, op: OpId, depth: usize, eager: bool) -> Result<Action> {
+        let kind = self.graph.kind(op);
+        let graph = self.graph.attr(op, "Subgraph").and_then(Attr::as_graph).ok_or_else(|| {
+            Diagnostic::verify(format!("{kind} needs an attribute 'Subgraph' that is a graph"))
+        })?;
+        let name = if eager { "<forked function>" } else { "<await function>" };
+        let result = self.graph.result(op, 0).and_then(|v| self.graph.ty(v).element().cloned());
+        let code = self.nested_code(graph, name, depth)?;
+        Ok(Action::Fork { code, element: result.unwrap_or_else(Type::any), eager })
+    }
+
+    fn nested_code(&self, graph: &Graph, name: &str, depth: usize) -> Result<Arc<Code>> {
+        if depth >= MAX_DEPTH {
+            return Err(Diagnostic::unsupported(format!("graphs nested more than {MAX_DEPTH} deep")));
+        }
+        compile_graph(graph, name, self.registry, depth + 1).map(Arc::new)
+    }
+
+    fn condition(&mut self, op: OpId, depth: usize) -> Result<()> {
+        let location = self.graph.location_id(op);
+        let &[on_true, on_false] = self.graph.nested_blocks(op) else {
+            return Err(Diagnostic::verify("prim::If needs two blocks"));
+        };
+        let operands = self.operands(op)?;
+        self.bury_direct(op);
+        let test = self.code.steps.len();
+        self.push(Action::JumpUnless(0), operands, Vec::new(), location);
+        let mut results = Vec::new();
+        for result in self.graph.results(op) {
+            results.push(self.define(result)?);
+        }
+        self.branch(on_true, &results, depth)?;
+        let leave = self.code.steps.len();
+        self.push(Action::Jump(0), Vec::new(), Vec::new(), location);
+        self.code.steps[test].action = Action::JumpUnless(self.code.steps.len());
+        self.branch(on_false, &results, depth)?;
+        self.code.steps[leave].action = Action::Jump(self.code.steps.len());
+        self.drop_nested(op);
+        Ok(())
+    }
+
+    fn branch(&mut self, block: BlockId, results: &[Register], depth: usize) -> Result<()> {
+        self.block(block, depth + 1)?;
+        let operands = self.block_results(block)?;
+        if operands.len() != results.len() {
+            return Err(Diagnostic::verify("the blocks of prim::If must have as many results as the op"));
+        }
+        self.push_move(operands, results.to_vec());
+        Ok(())
+    }
+
+    /// A loop. What it carries stays in the registers of the block's parameters, which are the op's results too.
+    fn turns(&mut self, op: OpId, depth: usize) -> Result<()> {
+        let location = self.graph.location_id(op);
+        let &[body] = self.graph.nested_blocks(op) else {
+            return Err(Diagnostic::verify("prim::Loop needs one block"));
+        };
+        let results = self.graph.results(op);
+        let params: Vec<ValueId> = self.graph.params(body).to_vec();
+        let carried = results.len();
+        if self.graph.operands(op).len() != carried + 2
+            || params.len() != carried + 1
+            || self.graph.block_results(body).len() != carried + 1
+        {
+            return Err(Diagnostic::verify("the values that prim::Loop carries do not match in number"));
+        }
+        let operands = self.operands(op)?;
+        self.bury_direct(op);
+        let mut state = Vec::with_capacity(carried + 2);
+        for _ in 0..carried + 2 {
+            let register = self.allocate();
+            self.reserved.insert(register);
+            state.push(register);
+        }
+        let counter = self.allocate();
+        self.push_move(operands, state.clone());
+        let zero = self.code.constants.len() as u32;
+        self.code.constants.push(Value::Int(0));
+        self.push_move(vec![Operand::Constant(zero)], vec![counter]);
+        let test = self.code.steps.len();
+        let turn = self.define(params[0])?;
+        self.push(
+            Action::Turn { counter, exit: 0 },
+            vec![Operand::Keep(state[0]), Operand::Keep(state[1])],
+            vec![turn],
+            location,
+        );
+        for (param, register) in params[1..].iter().zip(&state[2..]) {
+            self.places[param.index()] = Holder::Register(*register);
+        }
+        self.block(body, depth + 1)?;
+        let operands = self.block_results(body)?;
+        self.push_move(operands, state[1..].to_vec());
+        self.push(Action::Jump(test), Vec::new(), Vec::new(), location);
+        self.code.steps[test].action = Action::Turn { counter, exit: self.code.steps.len() };
+        for register in &state {
+            self.reserved.remove(register);
+        }
+        self.free.extend([state[0], state[1], counter]);
+        for (result, register) in results.iter().zip(&state[2..]) {
+            if self.graph.has_uses(*result) {
+                self.places[result.index()] = Holder::Register(*register);
+            } else {
+                self.free.push(*register);
+            }
+        }
+        self.drop_nested(op);
+        Ok(())
+    }
+
+    // --- registers ---
+
+    fn allocate(&mut self) -> Register {
+        self.free.pop().unwrap_or_else(|| {
+            self.code.registers += 1;
+            self.code.registers as Register - 1
+        })
+    }
+
+    /// Gives a value a register, unless nobody uses it.
+    fn define(&mut self, value: ValueId) -> Result<Register> {
+        if !self.graph.has_uses(value) {
+            return Ok(NOWHERE);
+        }
+        let register = self.allocate();
+        self.places[value.index()] = Holder::Register(register);
+        Ok(register)
+    }
+
+    fn release(&mut self, value: ValueId) {
+        if let Holder::Register(register) = self.places[value.index()]
+            && !self.reserved.contains(&register)
+        {
+            self.free.push(register);
+        }
+    }
+
+    /// Operands of an op; the last occurrence of a value that dies here is taken.
+    fn operands(&self, op: OpId) -> Result<Vec<Operand>> {
+        let values = self.graph.operands(op);
+        let dying = self.deaths.get(&op).map_or(&[][..], Vec::as_slice);
+        let takes = |n: usize, value: ValueId| {
+            dying.iter().any(|d| d.value == value && !d.nested) && !values[n + 1..].contains(&value)
+        };
+        let operand = |(n, value): (usize, &ValueId)| match self.places[value.index()] {
+            Holder::Constant(index) => Ok(Operand::Constant(index)),
+            Holder::Register(register) if takes(n, *value) => Ok(Operand::Take(register)),
+            Holder::Register(register) => Ok(Operand::Keep(register)),
+            Holder::Nothing => Err(Diagnostic::verify(format!(
+                "{} uses %{} before it is defined",
+                self.graph.kind(op),
+                self.graph.display_name(*value)
+            ))),
+        };
+        values.iter().enumerate().map(operand).collect()
+    }
+
+    fn block_results(&mut self, block: BlockId) -> Result<Vec<Operand>> {
+        let end = self.graph.terminator(block);
+        let operands = self.operands(end)?;
+        self.bury(end);
+        Ok(operands)
+    }
+
+    /// Gives back the registers of the values that die at an op.
+    fn bury(&mut self, op: OpId) {
+        for death in self.deaths.get(&op).cloned().unwrap_or_default() {
+            self.release(death.value);
+        }
+    }
+
+    /// Gives back those that the op takes itself; the others live until its blocks are done.
+    fn bury_direct(&mut self, op: OpId) {
+        for death in self.deaths.get(&op).cloned().unwrap_or_default() {
+            if !death.nested {
+                self.release(death.value);
+            }
+        }
+    }
+
+    /// Drops values whose last uses lie in the op's blocks.
+    fn drop_nested(&mut self, op: OpId) {
+        let nested = self.deaths.get(&op).cloned().unwrap_or_default();
+        let mut operands = Vec::new();
+        for death in nested.iter().filter(|d| d.nested) {
+            if let Holder::Register(register) = self.places[death.value.index()]
+                && !self.reserved.contains(&register)
+            {
+                operands.push(Operand::Take(register));
+                self.free.push(register);
+            }
+        }
+        let nowhere = vec![NOWHERE; operands.len()];
+        self.push_move(operands, nowhere);
+    }
+
+    // --- steps ---
+
+    fn push(&mut self, action: Action, operands: Vec<Operand>, results: Vec<Register>, location: LocationId) {
+        if !location.is_unknown() && !self.code.sites.contains_key(&location) {
+            self.code.sites.insert(location, site(self.graph, location));
+        }
+        self.code.steps.push(Step {
+            action,
+            operands: operands.into(),
+            results: results.into(),
+            location,
+            nested: self.nested,
+            anchored: self.anchored,
+        });
+    }
+
+    fn push_move(&mut self, operands: Vec<Operand>, results: Vec<Register>) {
+        if !operands.is_empty() {
+            self.push(Action::Move, operands, results, LocationId::UNKNOWN);
+        }
+    }
+
+    fn span(&self, op: OpId) -> Option<Span> {
+        span_of(self.graph, self.graph.location_id(op))
+    }
+}
+
+/// How many inlined calls a traceback follows.
+const MAX_INLINED: usize = 256;
+
+fn site(graph: &Graph, location: LocationId) -> Site {
+    let mut inlined = Vec::new();
+    let mut at = graph.location_of(location).and_then(|l| l.inlined_from);
+    while let Some((function, call)) = at {
+        inlined.push((function, span_of(graph, call)));
+        at = graph.location_of(call).and_then(|l| l.inlined_from);
+        if inlined.len() == MAX_INLINED {
+            break;
+        }
+    }
+    Site { span: span_of(graph, location), inlined }
+}
+
+/// The place of a location. One that was read from text is a place in a source whose text is not at hand.
+fn span_of(graph: &Graph, location: LocationId) -> Option<Span> {
+    match &graph.location_of(location)?.place {
+        Place::Unknown => None,
+        Place::Span(span) => Some(span.clone()),
+        Place::File { file, line, .. } => {
+            Some(Span::new(&Source::starting_at(file.as_str(), "", *line as usize), 0, 0))
+        }
+    }
+}

@@ -1,0 +1,470 @@
+//! The interpreter: runs linear code. Calls push frames on a stack of its own, so that a program's depth is
+//! not the machine's; what raises unwinds that stack, leaves every `with` that was entered, and becomes a
+//! diagnostic with the chain of calls.
+
+use super::code::{Action, Bound, Code, NOWHERE, Operand, Register, Step};
+use super::instance::is_instance;
+use super::program::{Inner, Origins};
+use super::tasks;
+use super::traceback;
+use crate::diag::{Diagnostic, Result, Span};
+use crate::dialects::Env;
+use crate::eval;
+use crate::ir::Symbol;
+use crate::value::{Future, Object, Value};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Calls nested deeper than this raise.
+const MAX_FRAMES: usize = 4_000;
+
+type Values = SmallVec<[Value; 6]>;
+
+/// A function that is running.
+struct Activation {
+    code: Arc<Code>,
+    /// The step to run next.
+    at: usize,
+    /// First of its registers.
+    base: usize,
+    /// Registers of the caller that take the results.
+    results: ResultsTo,
+}
+
+/// What happens with the results of a call.
+#[derive(Clone)]
+enum ResultsTo {
+    /// They go to the results of the caller's step.
+    Caller,
+    /// The call was made for its effect.
+    Nobody,
+}
+
+/// One run of a program.
+pub(super) struct Machine<'a> {
+    program: &'a Arc<Inner>,
+    env: &'a Env,
+    registers: Vec<Value>,
+    frames: Vec<Activation>,
+    /// Objects whose `with` is open.
+    entered: Vec<Object>,
+}
+
+/// Runs code on arguments, one for each parameter.
+pub(super) fn run(
+    program: &Arc<Inner>,
+    env: &Env,
+    code: Arc<Code>,
+    arguments: Vec<Value>,
+) -> Result<Vec<Value>> {
+    let mut machine =
+        Machine { program, env, registers: Vec::new(), frames: Vec::new(), entered: Vec::new() };
+    let _running = tasks::Running::enter()?;
+    machine.push(code, arguments, ResultsTo::Caller)?;
+    machine.run().map_err(|error| machine.unwind(error))
+}
+
+impl Machine<'_> {
+    fn run(&mut self) -> Result<Vec<Value>> {
+        loop {
+            let Some(frame) = self.frames.last_mut() else {
+                return Err(Diagnostic::internal("the interpreter ran out of frames"));
+            };
+            let code = Arc::clone(&frame.code);
+            let Some(step) = code.steps.get(frame.at) else {
+                return Err(Diagnostic::internal("the interpreter ran past the end of the code"));
+            };
+            frame.at += 1;
+            if let Some(results) = self.step(step)? {
+                return Ok(results);
+            }
+        }
+    }
+
+    /// Runs one step; gives results when the outermost function returns.
+    fn step(&mut self, step: &Step) -> Result<Option<Vec<Value>>> {
+        match &step.action {
+            Action::Op(bound) => {
+                let operands = self.operands(step);
+                let results = self.call_op(bound, &operands)?;
+                drop(operands);
+                self.store_all(step, results)?;
+            }
+            Action::Missing(error) => return Err((**error).clone()),
+            Action::Move => {
+                let values = self.operands(step);
+                self.store_all(step, values)?;
+            }
+            Action::Jump(to) => self.jump(*to),
+            Action::JumpUnless(to) => {
+                if !self.operand(step, 0)?.to_bool()? {
+                    self.jump(*to);
+                }
+            }
+            Action::Turn { counter, exit } => self.turn(step, *counter, *exit)?,
+            Action::Call(code) => {
+                let operands = self.operands(step).into_vec();
+                self.push(Arc::clone(code), operands, ResultsTo::Caller)?;
+            }
+            Action::Fused { graph, group, code } => {
+                let operands = self.operands(step).into_vec();
+                self.env.group_runs(graph, &operands);
+                match group.run(&operands, &self.program.registry) {
+                    Ok(outputs) => self.store_all(step, outputs.into_iter().map(Value::Tensor))?,
+                    // Nothing was computed: op by op gives the answer, or the program's own error.
+                    Err(_) => self.push(Arc::clone(code), operands, ResultsTo::Caller)?,
+                }
+            }
+            Action::CallFunction => {
+                let mut operands = self.operands(step).into_vec();
+                if operands.is_empty() {
+                    return Err(Diagnostic::internal("a call without a function"));
+                }
+                let code = match operands.remove(0) {
+                    Value::Function(name) => self.program.function_code(name)?,
+                    other => {
+                        return Err(Diagnostic::runtime(format!("{} is not a function", other.kind_name())));
+                    }
+                };
+                self.push(code, operands, ResultsTo::Caller)?;
+            }
+            Action::CallMethod(name) => {
+                let operands = self.operands(step).into_vec();
+                let code = self.method(operands.first(), *name)?;
+                self.push(code, operands, ResultsTo::Caller)?;
+            }
+            Action::Enter => {
+                let operands = self.operands(step).into_vec();
+                let code = self.method(operands.first(), Symbol::new("__enter__"))?;
+                if let Some(Value::Object(object)) = operands.first() {
+                    self.entered.push(object.clone());
+                }
+                self.push(code, operands, ResultsTo::Caller)?;
+            }
+            Action::Exit => {
+                let mut operands = self.operands(step).into_vec();
+                let code = self.method(operands.first(), Symbol::new("__exit__"))?;
+                operands.resize(4, Value::None);
+                self.entered.pop();
+                let wanted = if step.results.is_empty() { ResultsTo::Nobody } else { ResultsTo::Caller };
+                self.push(code, operands, wanted)?;
+            }
+            Action::Fork { code, element, eager } => {
+                let operands = self.operands(step).into_vec();
+                let (program, env) = (Arc::clone(self.program), self.env.clone());
+                let code = Arc::clone(code);
+                let task = Box::new(move || {
+                    let results = run(&program, &env, code, operands).map_err(traceback::flatten)?;
+                    results.into_iter().next().ok_or_else(|| Diagnostic::internal("a task without a result"))
+                });
+                let future = Future::with_task(element.clone(), task);
+                if *eager {
+                    self.program.tasks.start(&future);
+                }
+                self.store_all(step, [Value::Future(future)])?;
+            }
+            Action::IsInstance(types) => {
+                let value = self.operand(step, 0)?;
+                let yes = types.iter().any(|ty| is_instance(&value, ty, &self.program.module));
+                self.store_all(step, [Value::Bool(yes)])?;
+            }
+            Action::Return => return self.leave(step),
+        }
+        Ok(None)
+    }
+
+    fn call_op(&self, bound: &Bound, operands: &[Value]) -> Result<crate::dialects::Outputs> {
+        eval::call(&bound.op, operands, bound.node(), self.env)
+    }
+
+    /// Begins the next turn of a loop, or leaves it.
+    fn turn(&mut self, step: &Step, counter: Register, exit: usize) -> Result<()> {
+        let most = self.operand(step, 0)?.to_int()?;
+        let goes_on = self.operand(step, 1)?.to_bool()?;
+        let turn = self.read(counter)?.to_int()?;
+        if !goes_on || turn >= most {
+            self.jump(exit);
+            return Ok(());
+        }
+        self.write(counter, Value::Int(turn + 1))?;
+        self.store_all(step, [Value::Int(turn)])
+    }
+
+    /// Ends the innermost function.
+    fn leave(&mut self, step: &Step) -> Result<Option<Vec<Value>>> {
+        let results = self.operands(step);
+        let Some(ended) = self.frames.pop() else {
+            return Err(Diagnostic::internal("a return without a call"));
+        };
+        self.registers.truncate(ended.base);
+        let Some(caller) = self.frames.last() else {
+            return Ok(Some(results.into_vec()));
+        };
+        match ended.results {
+            ResultsTo::Nobody => {}
+            ResultsTo::Caller => {
+                let code = Arc::clone(&caller.code);
+                if let Some(call) = caller.at.checked_sub(1).and_then(|at| code.steps.get(at)) {
+                    self.store_all(call, results)?;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn method(&self, receiver: Option<&Value>, name: Symbol) -> Result<Arc<Code>> {
+        match receiver {
+            Some(Value::Object(object)) => self.program.method_code(object.class(), name),
+            Some(other) => Err(Diagnostic::runtime(format!("{} has no method '{name}'", other.kind_name()))),
+            None => Err(Diagnostic::internal("a method call without an object")),
+        }
+    }
+
+    fn push(&mut self, code: Arc<Code>, arguments: Vec<Value>, results: ResultsTo) -> Result<()> {
+        if self.frames.len() >= MAX_FRAMES {
+            return Err(Diagnostic::raised(
+                "RecursionError",
+                format!(
+                    "maximum recursion depth exceeded: {MAX_FRAMES} calls are running in '{}'",
+                    code.name
+                ),
+            ));
+        }
+        if arguments.len() != code.parameters.len() {
+            return Err(Diagnostic::runtime(format!(
+                "'{}' takes {} arguments but was called with {}",
+                code.name,
+                code.parameters.len(),
+                arguments.len()
+            )));
+        }
+        let base = self.registers.len();
+        self.registers.resize(base + code.registers, Value::None);
+        for (register, value) in code.parameters.iter().zip(arguments) {
+            if let Some(slot) = self.registers.get_mut(base.saturating_add(*register as usize)) {
+                *slot = value;
+            }
+        }
+        self.frames.push(Activation { code, at: 0, base, results });
+        Ok(())
+    }
+
+    fn jump(&mut self, to: usize) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.at = to;
+        }
+    }
+
+    // --- registers ---
+
+    /// All operands of a step; those whose last use this is are moved out.
+    fn operands(&mut self, step: &Step) -> Values {
+        let Some(frame) = self.frames.last() else { return Values::new() };
+        let (base, code) = (frame.base, &frame.code);
+        let registers = &mut self.registers;
+        let take = |operand: &Operand| match operand {
+            Operand::Keep(register) => registers.get(base + *register as usize).cloned().unwrap_or_default(),
+            Operand::Take(register) => {
+                registers.get_mut(base + *register as usize).map(std::mem::take).unwrap_or_default()
+            }
+            Operand::Constant(index) => code.constants.get(*index as usize).cloned().unwrap_or_default(),
+        };
+        step.operands.iter().map(take).collect()
+    }
+
+    fn operand(&mut self, step: &Step, n: usize) -> Result<Value> {
+        self.operands(step).into_iter().nth(n).ok_or_else(|| Diagnostic::internal("a step lacks an operand"))
+    }
+
+    fn read(&self, register: Register) -> Result<Value> {
+        let base = self.frames.last().map_or(0, |f| f.base);
+        let value = self.registers.get(base + register as usize).cloned();
+        value.ok_or_else(|| Diagnostic::internal("a register out of range"))
+    }
+
+    fn write(&mut self, register: Register, value: Value) -> Result<()> {
+        if register == NOWHERE {
+            return Ok(());
+        }
+        let base = self.frames.last().map_or(0, |f| f.base);
+        match self.registers.get_mut(base + register as usize) {
+            Some(slot) => *slot = value,
+            None => return Err(Diagnostic::internal("a register out of range")),
+        }
+        Ok(())
+    }
+
+    fn store_all(&mut self, step: &Step, values: impl IntoIterator<Item = Value>) -> Result<()> {
+        let mut values = values.into_iter();
+        for register in &step.results {
+            match values.next() {
+                Some(value) => self.write(*register, value)?,
+                None if *register == NOWHERE => {}
+                None => return Err(Diagnostic::internal("an op gave fewer results than its node has")),
+            }
+        }
+        Ok(())
+    }
+
+    // --- raising ---
+
+    /// Leaves what was entered and adds the chain of calls to an error.
+    fn unwind(&mut self, mut error: Diagnostic) -> Diagnostic {
+        self.leave_entered();
+        if error.report().frames.is_empty() {
+            let places = self.places();
+            if let Some(origins) = self.program.origins.get() {
+                error = with_origins(error, &places, origins);
+            }
+            let mut places = places.into_iter();
+            if let Some((function, span)) = places.next() {
+                error = error.at_opt(span.as_ref()).frame(function, None);
+            }
+            for (function, span) in places {
+                error = error.frame(function, span);
+            }
+        }
+        self.frames.clear();
+        self.registers.clear();
+        error
+    }
+
+    /// Functions and places of the chain of calls, innermost first, inlined calls included.
+    ///
+    /// PyTorch inlines all calls and forgets the call for ops that have no results (`raise`, or an `if` that only
+    /// raises) and stand in the callee's outermost block; the place then counts as one of the caller. Users
+    /// compare tracebacks, so calls that it forgets are left out here too.
+    fn places(&self) -> Vec<(String, Option<Span>)> {
+        let mut out = Vec::new();
+        let mut remembered = true;
+        // The place of the op, or of the call whose callee's frames have been written.
+        let mut place: Option<Option<Span>> = None;
+        for (n, frame) in self.frames.iter().rev().enumerate() {
+            let at = frame.at.checked_sub(1);
+            let site = at.and_then(|at| frame.code.site(at));
+            let mut span = match place.take() {
+                Some(inner) => inner,
+                None => site.and_then(|s| s.span.clone()),
+            };
+            for (function, call) in site.map_or(&[][..], |s| &s.inlined) {
+                let name = function.as_str();
+                out.push((name.rsplit('.').next().unwrap_or(name).to_string(), span));
+                span = call.clone();
+            }
+            if let Some(step) = at.and_then(|at| frame.code.steps.get(at))
+                && (n == 0 || step.nested)
+            {
+                remembered = step.anchored;
+            }
+            if remembered || n + 1 == self.frames.len() {
+                out.push((frame.code.name.clone(), span));
+            } else {
+                place = Some(span);
+            }
+        }
+        out
+    }
+
+    /// Calls `__exit__` of whatever is entered, innermost first. What these calls raise is lost, as in PyTorch.
+    fn leave_entered(&mut self) {
+        while let Some(object) = self.entered.pop() {
+            if let Ok(code) = self.program.method_code(object.class(), Symbol::new("__exit__")) {
+                let arguments = vec![Value::Object(object), Value::None, Value::None, Value::None];
+                let _ = run(self.program, self.env, code, arguments);
+            }
+        }
+    }
+}
+
+/// Adds a label for each place: where the code there was generated from, or the place itself.
+fn with_origins(mut error: Diagnostic, places: &[(String, Option<Span>)], origins: &Origins) -> Diagnostic {
+    let found: Vec<Option<Span>> = places.iter().map(|(_, span)| span.as_ref().and_then(origins)).collect();
+    if found.iter().all(Option::is_none) {
+        return error;
+    }
+    for ((function, span), origin) in places.iter().zip(found) {
+        if let Some(span) = origin.or_else(|| span.clone()) {
+            error = error.label(&span, format!("{}{function}", traceback::ORIGINAL));
+        }
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dialects::Env;
+    use crate::ir::{Attr, Graph, Symbol, Type, ValueId};
+    use crate::runtime::run_graph;
+    use crate::value::Value;
+
+    fn constant(graph: &mut Graph, ty: Type, attr: Attr) -> ValueId {
+        let op = graph.emit(graph.root(), Symbol::new("prim::Constant"), &[], &[ty]);
+        graph.set_attr(op, "value", attr);
+        graph.result(op, 0).expect("one result")
+    }
+
+    /// A loop of `n` turns that swaps two values and makes tuples of them.
+    #[test]
+    fn loops_carry_values_and_conditions_choose() {
+        let mut g = Graph::new();
+        let (n, flag) = (g.add_input(Type::int()), g.add_input(Type::bool()));
+        let yes = constant(&mut g, Type::bool(), Attr::Int(1));
+        let a = constant(&mut g, Type::str(), Attr::Str("a".into()));
+        let b = constant(&mut g, Type::str(), Attr::Str("b".into()));
+        let turns = g.emit(g.root(), Symbol::new("prim::Loop"), &[n, yes, a, b], &[Type::str(), Type::str()]);
+        let body = g.add_block(turns);
+        let _turn = g.add_param(body, Type::int());
+        let (x, y) = (g.add_param(body, Type::str()), g.add_param(body, Type::str()));
+        g.set_block_results(body, &[yes, y, x]);
+        let (x, y) = (g.result(turns, 0).expect("x"), g.result(turns, 1).expect("y"));
+        let choice = g.emit(g.root(), Symbol::new("prim::If"), &[flag], &[Type::str()]);
+        let (on_true, on_false) = (g.add_block(choice), g.add_block(choice));
+        g.set_block_results(on_true, &[x]);
+        g.set_block_results(on_false, &[y]);
+        let chosen = g.result(choice, 0).expect("chosen");
+        let ty = Type::tuple([Type::str(), Type::str()]);
+        let pair = g.emit(g.root(), Symbol::new("prim::TupleConstruct"), &[chosen, x], &[ty]);
+        let out = g.result(pair, 0).expect("pair");
+        g.add_output(out);
+        let env = Env::default();
+        for (n, flag, expected) in [(0, true, "(a, a)"), (3, true, "(b, b)"), (3, false, "(a, b)")] {
+            let results = run_graph(&g, vec![Value::Int(n), Value::Bool(flag)], &env).expect("runs");
+            assert_eq!(results[0].to_text(), expected);
+        }
+    }
+
+    #[test]
+    fn what_raises_names_the_operation() {
+        let mut g = Graph::new();
+        let message = constant(&mut g, Type::str(), Attr::Str("no".into()));
+        let class = constant(&mut g, Type::str(), Attr::Str("builtins.ValueError".into()));
+        g.emit(g.root(), Symbol::new("prim::RaiseException"), &[message, class], &[]);
+        let error = run_graph(&g, vec![], &Env::default()).expect_err("raises");
+        assert_eq!(error.report().class.as_deref(), Some("builtins.ValueError"));
+        assert_eq!(error.report().frames.len(), 1);
+    }
+
+    #[test]
+    fn an_op_that_does_not_exist_is_named() {
+        let mut g = Graph::new();
+        g.emit(g.root(), Symbol::new("aten::frobnicate"), &[], &[]);
+        let error = run_graph(&g, vec![], &Env::default()).expect_err("unknown");
+        assert!(error.message().contains("aten::frobnicate"), "{error}");
+    }
+
+    #[test]
+    fn forks_are_waited_for() {
+        let mut inner = Graph::new();
+        let x = inner.add_input(Type::int());
+        inner.add_output(x);
+        let mut g = Graph::new();
+        let n = g.add_input(Type::int());
+        let fork = g.emit(g.root(), Symbol::new("prim::fork"), &[n], &[Type::future(Type::int())]);
+        g.set_attr(fork, "Subgraph", Attr::Graph(inner.into()));
+        let future = g.result(fork, 0).expect("future");
+        g.add_output(future);
+        let results = run_graph(&g, vec![Value::Int(5)], &Env::default()).expect("runs");
+        let Value::Future(future) = &results[0] else { panic!("no future") };
+        assert_eq!(future.wait().and_then(|v| v.to_int()).ok(), Some(5));
+    }
+}

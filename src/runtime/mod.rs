@@ -1,0 +1,18 @@
+//! The runtime: programs that run. Graphs become linear code ([`code`]), an interpreter runs it over run-time
+//! values, arguments of callers are checked and converted, errors get the chain of calls. Ops run by their rows
+//! (`eval`); this layer knows control flow, calls, forks and `with`, and no tensor op by name.
+
+mod arguments;
+mod code;
+mod composites;
+mod instance;
+mod interpreter;
+mod program;
+mod python_repr;
+mod tasks;
+pub mod traceback;
+
+pub use arguments::dtype_argument;
+pub use composites::ScriptComposites;
+pub use instance::is_instance;
+pub use program::{Origins, Program, graph_function, run_graph};

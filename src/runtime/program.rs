@@ -1,0 +1,298 @@
+//! A program: a module made runnable. Code is compiled when a function is first called and kept.
+
+use super::code::Code;
+use super::composites::ScriptComposites;
+use super::{arguments, interpreter, tasks::Tasks};
+use crate::diag::{Diagnostic, Result, Span, nearest};
+use crate::dialects::{Env, Methods, Registry};
+use crate::ir::{Function, Graph, Module, Schema, Symbol};
+use crate::value::{Object, Tuple, Value};
+use hashbrown::HashMap;
+use parking_lot::RwLock;
+use std::sync::{Arc, OnceLock, Weak};
+
+/// A module that can run, with the instance whose methods are its entries, if it has one. Clones share code.
+#[derive(Clone)]
+pub struct Program(Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) module: Module,
+    pub(super) tasks: Tasks,
+    pub(super) registry: Arc<Registry>,
+    instance: Option<Object>,
+    codes: RwLock<HashMap<Symbol, Arc<Code>>>,
+    /// Original places of the code, where it was generated.
+    pub(super) origins: Arc<OnceLock<Origins>>,
+    weak: Weak<Inner>,
+}
+
+/// Finds the original place of a place in generated code.
+pub type Origins = Box<dyn Fn(&Span) -> Option<Span> + Send + Sync>;
+
+impl Program {
+    /// A program of free functions and classes, with the built-in ops.
+    pub fn new(module: Module) -> Program {
+        Self::with(module, None, Registry::builtin())
+    }
+
+    /// A program whose entries are the methods of `instance` (a loaded model), over ops of the caller's choice.
+    pub fn with(module: Module, instance: Option<Object>, registry: Arc<Registry>) -> Program {
+        Program(Arc::new_cyclic(|weak| Inner {
+            module,
+            tasks: Tasks::default(),
+            registry,
+            instance,
+            codes: RwLock::default(),
+            origins: Arc::default(),
+            weak: weak.clone(),
+        }))
+    }
+
+    /// Says where the code comes from, so that errors can show it. Only the first call counts.
+    pub fn set_origins(&self, origins: Origins) {
+        let _ = self.0.origins.set(origins);
+    }
+
+    /// The same program with its module changed, by passes for instance.
+    pub fn transformed(&self, change: impl FnOnce(&mut Module, &Registry) -> Result<()>) -> Result<Program> {
+        let mut module = self.0.module.clone();
+        change(&mut module, &self.0.registry)?;
+        let origins = Arc::clone(&self.0.origins);
+        let (instance, registry) = (self.0.instance.clone(), Arc::clone(&self.0.registry));
+        Ok(Program(Arc::new_cyclic(|weak| Inner {
+            module,
+            tasks: Tasks::default(),
+            registry,
+            instance,
+            codes: RwLock::default(),
+            origins,
+            weak: weak.clone(),
+        })))
+    }
+
+    /// What it runs.
+    pub fn module(&self) -> &Module {
+        &self.0.module
+    }
+
+    /// The instance whose methods are entries.
+    pub fn instance(&self) -> Option<&Object> {
+        self.0.instance.as_ref()
+    }
+
+    /// A function, or a method of the instance, by its name or qualified name. A function that was saved alone
+    /// goes by any name: its archive does not keep the one it had.
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        let module = &self.0.module;
+        let class = self.0.instance.as_ref().map(Object::class);
+        let method = |name: &str| class.and_then(|class| module.method(class, name));
+        let found = method(name).or_else(|| module.function(name)).or_else(|| self.0.by_last_component(name));
+        found.or_else(|| if self.is_saved_function() { method("forward") } else { None })
+    }
+
+    /// Whether the instance only stands for a function that was saved alone.
+    fn is_saved_function(&self) -> bool {
+        self.0.instance.as_ref().is_some_and(|i| i.class().as_str().ends_with(".PlaceholderModule"))
+    }
+
+    /// Runs a function, or a method of the instance. Arguments are those of a caller outside: checked against
+    /// the schema, converted (int to float, lists by element type), defaults filled in; containers are copied,
+    /// tensors and objects shared. The error of a program that raises has the chain of calls.
+    pub fn run(&self, name: &str, arguments: Vec<Value>, env: &Env) -> Result<Value> {
+        let function = self.function(name).ok_or_else(|| self.no_function(name))?;
+        let receiver = self.receiver_of(function);
+        let is_forward = receiver.is_some() && name == "forward";
+        let bound = match &receiver {
+            Some(object) if self.is_saved_function() => {
+                let mut schema = function.schema.clone();
+                schema.name = Symbol::new(name);
+                if !schema.arguments.is_empty() {
+                    schema.arguments.remove(0);
+                }
+                let bound = arguments::bind(&schema, None, arguments, &self.0.module)?;
+                with_receiver(&Value::Object(object.clone()), &bound)
+            }
+            _ => arguments::bind(&function.schema, receiver.as_ref(), arguments, &self.0.module)?,
+        };
+        env.offer_composites(ScriptComposites::builtin);
+        let former = env.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
+        let result = match (&receiver, is_forward) {
+            (Some(object), true) => self.run_with_hooks(object, function, bound, env),
+            _ => self.0.call_function(function.name, bound, env),
+        };
+        self.0.tasks.finish();
+        env.set_methods(former);
+        result
+    }
+
+    /// Runs the last function of the module; nothing is checked or converted.
+    pub(super) fn run_last(&self, arguments: Vec<Value>, env: &Env) -> Result<Value> {
+        match self.0.module.functions.last() {
+            Some((name, _)) => self.0.call_function(*name, arguments, env),
+            None => Err(Diagnostic::internal("a module without functions")),
+        }
+    }
+
+    /// Calls a method of an object of the program; nothing is checked or converted.
+    pub fn call_method(
+        &self,
+        object: &Object,
+        method: &str,
+        arguments: Vec<Value>,
+        env: &Env,
+    ) -> Result<Value> {
+        let arguments = with_receiver(&Value::Object(object.clone()), &arguments);
+        let result = self.0.call_method(object.class(), Symbol::new(method), arguments, env);
+        self.0.tasks.finish();
+        result
+    }
+
+    /// The instance, if the function is one of its methods.
+    fn receiver_of(&self, function: &Function) -> Option<Object> {
+        let object = self.0.instance.as_ref()?;
+        let class = self.0.module.class(object.class())?;
+        class.methods.values().any(|m| *m == function.name).then(|| object.clone())
+    }
+
+    /// Runs `forward` between the hooks of its class. `arguments` begin with the instance.
+    fn run_with_hooks(
+        &self,
+        object: &Object,
+        function: &Function,
+        mut arguments: Vec<Value>,
+        env: &Env,
+    ) -> Result<Value> {
+        let Some(class) = self.0.module.class(object.class()) else {
+            return self.0.call_function(function.name, arguments, env);
+        };
+        let this = Value::Object(object.clone());
+        for hook in &class.forward_pre_hooks {
+            let inputs = Value::Tuple(Tuple::new(arguments.iter().skip(1).cloned().collect()));
+            match self.0.call_method(object.class(), *hook, vec![this.clone(), inputs], env)? {
+                Value::None => {}
+                Value::Tuple(new) => arguments = with_receiver(&this, new.items()),
+                new => arguments = with_receiver(&this, &[new]),
+            }
+        }
+        let inputs = Value::Tuple(Tuple::new(arguments.iter().skip(1).cloned().collect()));
+        let mut result = self.0.call_function(function.name, arguments, env)?;
+        for hook in &class.forward_hooks {
+            let operands = vec![this.clone(), inputs.clone(), result.clone()];
+            match self.0.call_method(object.class(), *hook, operands, env)? {
+                Value::None => {}
+                new => result = new,
+            }
+        }
+        Ok(result)
+    }
+
+    fn no_function(&self, name: &str) -> Diagnostic {
+        let module = &self.0.module;
+        let methods = self.0.instance.as_ref().and_then(|i| module.class(i.class()));
+        let names: Vec<&str> = match methods {
+            Some(class) => class.methods.keys().map(|n| n.as_str()).collect(),
+            None => module.functions.keys().map(|n| n.as_str()).collect(),
+        };
+        let error = Diagnostic::input(format!("there is no function '{name}'"));
+        match nearest(name, names.iter().copied()) {
+            Some(near) => error.hint(format!("did you mean '{near}'?")),
+            None if names.is_empty() => error,
+            None => error.hint(format!("there is {}", names.join(", "))),
+        }
+    }
+}
+
+fn with_receiver(this: &Value, rest: &[Value]) -> Vec<Value> {
+    std::iter::once(this).chain(rest).cloned().collect()
+}
+
+/// Runs a graph that stands alone: nothing is checked or converted, one value a graph input.
+pub fn run_graph(graph: &Graph, arguments: Vec<Value>, env: &Env) -> Result<Vec<Value>> {
+    let program = Program::new(Module::default());
+    let code = Code::compile(graph, "graph", &program.0.registry)?;
+    env.offer_composites(ScriptComposites::builtin);
+    let result = interpreter::run(&program.0, env, Arc::new(code), arguments);
+    program.0.tasks.finish();
+    result
+}
+
+/// A module whose only function is a graph, under a name, its schema taken from the graph's types.
+pub fn graph_function(name: &str, graph: Graph) -> Function {
+    let argument = |n: usize, value: crate::ir::ValueId| {
+        let shown = graph.display_name(value);
+        let plain = shown.split('.').next().unwrap_or("");
+        let argument = if plain.is_empty() || plain.starts_with(|c: char| c.is_ascii_digit()) {
+            format!("argument_{n}")
+        } else {
+            plain.to_string()
+        };
+        crate::ir::Argument::new(argument.as_str(), graph.ty(value).clone())
+    };
+    let arguments = graph.inputs().iter().enumerate().map(|(n, v)| argument(n, *v)).collect();
+    let returns =
+        graph.outputs().iter().map(|v| crate::ir::Argument::new("", graph.ty(*v).clone())).collect();
+    let name = Symbol::new(name);
+    Function { name, schema: Schema::new(name, arguments, returns), graph, span: None }
+}
+
+impl Inner {
+    /// The code of a function by qualified name (graph text knows only the last component).
+    pub(super) fn function_code(&self, name: Symbol) -> Result<Arc<Code>> {
+        if let Some(code) = self.codes.read().get(&name) {
+            return Ok(Arc::clone(code));
+        }
+        let function = self
+            .module
+            .functions
+            .get(&name)
+            .or_else(|| self.by_last_component(name.as_str()))
+            .ok_or_else(|| Diagnostic::input(format!("function '{name}' is called but not defined")))?;
+        let code = Arc::new(Code::compile(&function.graph, function.name.as_str(), &self.registry)?);
+        self.codes.write().insert(name, Arc::clone(&code));
+        Ok(code)
+    }
+
+    /// The code of a method of a class.
+    pub(super) fn method_code(&self, class: Symbol, method: Symbol) -> Result<Arc<Code>> {
+        let known = self.module.class(class).ok_or_else(|| {
+            Diagnostic::input(format!("method '{method}' of class {class} is called, which is not defined"))
+        })?;
+        let name = known.methods.get(&method).or_else(|| known.static_methods.get(&method));
+        match name {
+            Some(name) => self.function_code(*name),
+            None => Err(Diagnostic::input(format!("class {class} has no method '{method}'"))),
+        }
+    }
+
+    fn by_last_component(&self, name: &str) -> Option<&Function> {
+        let mut named =
+            self.module.functions.values().filter(|f| f.name.as_str().rsplit('.').next() == Some(name));
+        let first = named.next();
+        if named.next().is_some() { None } else { first }
+    }
+
+    /// Runs a function on arguments that fit it.
+    fn call_function(&self, name: Symbol, arguments: Vec<Value>, env: &Env) -> Result<Value> {
+        let this = self.weak.upgrade().ok_or_else(|| Diagnostic::internal("the program is gone"))?;
+        let code = self.function_code(name)?;
+        let results = interpreter::run(&this, env, code, arguments)?;
+        Ok(match <[Value; 1]>::try_from(results) {
+            Ok([only]) => only,
+            Err(results) if results.is_empty() => Value::None,
+            Err(results) => Value::tuple(results),
+        })
+    }
+
+    fn call_method(&self, class: Symbol, method: Symbol, arguments: Vec<Value>, env: &Env) -> Result<Value> {
+        let name = self.module.class(class).and_then(|c| c.methods.get(&method).copied());
+        self.call_function(name.unwrap_or(method), arguments, env)
+    }
+}
+
+impl Methods for Inner {
+    fn call(&self, object: &Object, name: &str, arguments: &[Value], env: &Env) -> Result<Value> {
+        let mut all = vec![Value::Object(object.clone())];
+        all.extend_from_slice(arguments);
+        self.call_method(object.class(), Symbol::new(name), all, env)
+    }
+}

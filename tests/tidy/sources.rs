@@ -1,0 +1,68 @@
+//! What every source file looks like.
+
+use super::verdict;
+use libtest_mimic::Failed;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// No file may be longer.
+const MAX_LINES: usize = 1000;
+
+pub(super) fn modules_open_with_a_header() -> Result<(), Failed> {
+    let missing = rust_files("src").into_iter().chain(rust_files("tests"));
+    let missing = missing.filter(|(_, text)| !text.starts_with("//!")).map(|(path, _)| path);
+    verdict("files that do not open with `//!`", missing.collect())
+}
+
+pub(super) fn files_are_short() -> Result<(), Failed> {
+    let long = rust_files("src").into_iter().chain(rust_files("tests")).filter_map(|(path, text)| {
+        let lines = text.lines().count();
+        (lines > MAX_LINES).then(|| format!("{path}: {lines} lines"))
+    });
+    verdict("files above 1,000 lines", long.collect())
+}
+
+pub(super) fn architecture_names_existing_paths() -> Result<(), Failed> {
+    let text = fs::read_to_string("ARCHITECTURE.md")?;
+    let named = text.split('`').skip(1).step_by(2);
+    let paths = named.filter(|t| t.starts_with("src/") || t.starts_with("tests/") || t.starts_with("docs/"));
+    let missing = paths.filter(|path| !Path::new(path).exists()).map(str::to_string);
+    verdict("paths in ARCHITECTURE.md that do not exist", missing.collect())
+}
+
+/// A row names its op; whoever else names it in Rust would have to be changed with it.
+pub(super) fn an_aten_op_stands_in_one_file() -> Result<(), Failed> {
+    let mut rows: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (path, text) in rust_files("src/dialects") {
+        for line in text.lines().filter(|line| line.contains("(\"aten::") && line.contains(" -> ")) {
+            let Some(start) = line.find("\"aten::") else { continue };
+            let schema = &line[start + 1..];
+            let name = schema.split('(').next().unwrap_or(schema).to_string();
+            rows.entry(name).or_default().push(path.clone());
+        }
+    }
+    let twice = rows.into_iter().filter(|(_, paths)| paths.len() > 1);
+    verdict("ops with more than one row", twice.map(|(name, paths)| format!("{name}: {paths:?}")).collect())
+}
+
+/// All Rust files below a folder, by path, in order.
+pub(super) fn rust_files(root: &str) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    let mut folders = vec![root.to_string()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            let path = entry.path().to_string_lossy().replace('\\', "/");
+            if entry.path().is_dir() {
+                folders.push(path);
+            } else if path.ends_with(".rs")
+                && let Ok(text) = fs::read_to_string(&path)
+            {
+                out.push((path, text));
+            }
+        }
+    }
+    out.sort();
+    out
+}
