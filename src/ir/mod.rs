@@ -48,7 +48,7 @@ pub use module::{
 };
 pub use module_parse::{ParsedModule, parse_module};
 pub use module_text::derived_schema;
-pub use parser::{ParseOptions, ResultTypes, parse_graph, parse_graph_source};
+pub use parser::{Naming, ParseOptions, ResultTypes, parse_graph, parse_graph_source};
 pub use printer::PrintOptions;
 pub use schema::{AliasInfo, Argument, Schema};
 pub use schema_text::parse_schema;

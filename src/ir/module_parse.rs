@@ -4,7 +4,7 @@
 use super::attr_text::read_attr;
 use super::lexer::{Cursor, Parsed, TextError, is_name_byte};
 use super::module_text::derived_schema;
-use super::parser::{GraphParser, ParseOptions};
+use super::parser::{GraphParser, Naming, ParseOptions};
 use super::schema_text::read_schema;
 use super::type_parse::{program_type, read_type};
 use super::verify::TextPlaces;
@@ -27,6 +27,20 @@ pub struct ParsedModule {
 
 /// Reads a file. The errors come in the order of their places.
 pub fn parse_module(source: &Arc<Source>, options: &ParseOptions) -> Result<ParsedModule, Vec<Diagnostic>> {
+    let parsed = parse_module_once(source, options)?;
+    let is_raw = |function: &Function| {
+        function.name == "" && !super::parser::is_printed_form(source.text(), &function.graph)
+    };
+    if options.naming == Naming::Auto
+        && parsed.module.functions.len() == 1
+        && parsed.module.functions.values().all(is_raw)
+    {
+        return parse_module_once(source, &ParseOptions { naming: Naming::Torch, ..*options });
+    }
+    Ok(parsed)
+}
+
+fn parse_module_once(source: &Arc<Source>, options: &ParseOptions) -> Result<ParsedModule, Vec<Diagnostic>> {
     let mut reader = ModuleReader {
         graphs: GraphParser::new(source.text(), *options),
         parsed: ParsedModule::default(),
@@ -121,13 +135,13 @@ impl<'a> ModuleReader<'a, '_> {
             name => Symbol::new(name),
         };
         if functions.contains_key(&name) {
-            return Err(TextError::new(start, start + 5, format!("there are two graphs `@{name}`")));
+            return Err(TextError::meaning(start, start + 5, format!("there are two graphs `@{name}`")));
         }
         let schema = match self.schema.take() {
             Some(schema) if schema.name == name => schema,
             Some(schema) => {
                 let message = format!("the schema before this graph is that of `{}`", schema.name);
-                return Err(TextError::new(start, start + 5, message));
+                return Err(TextError::meaning(start, start + 5, message));
             }
             None => derived_schema(name, &graph),
         };
@@ -162,7 +176,7 @@ impl<'a> ModuleReader<'a, '_> {
         let value = read_line_value(cursor, None)?;
         let end = cursor.pos();
         let missing = |what: &str| {
-            Err(TextError::new(start, end, format!("the resource names no {what} of the graph before")))
+            Err(TextError::meaning(start, end, format!("the resource names no {what} of the graph before")))
         };
         let Some((_, function)) = self.parsed.module.functions.last_mut() else { return missing("graph") };
         let mut count = number;
@@ -222,7 +236,7 @@ impl<'a> ModuleReader<'a, '_> {
             self.class_member(&mut class)?;
         }
         if self.parsed.module.classes.insert(name, class).is_some() {
-            return Err(TextError::new(start, start + 5, format!("there are two classes `{name}`")));
+            return Err(TextError::meaning(start, start + 5, format!("there are two classes `{name}`")));
         }
         Ok(())
     }
@@ -361,7 +375,7 @@ fn read_member(cursor: &mut Cursor) -> Parsed<Symbol> {
     let start = cursor.pos();
     if cursor.peek() == b'"' {
         let name = cursor.string()?;
-        let name = name.ok_or_else(|| TextError::new(start, cursor.pos(), "the name is no UTF-8"))?;
+        let name = name.ok_or_else(|| TextError::meaning(start, cursor.pos(), "the name is no UTF-8"))?;
         return Ok(Symbol::new(&name));
     }
     while is_name_byte(cursor.peek()) {

@@ -25,14 +25,27 @@ const MAX_ERRORS: usize = 20;
 /// Tells the type of a result that the text leaves out, from the op's kind and operands.
 pub type ResultTypes<'a> = &'a dyn Fn(&Graph, OpId, usize) -> Option<Type>;
 
+/// Which names values get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Naming {
+    /// All names of the text stay, so that printing gives the text again.
+    #[default]
+    Keep,
+    /// As PyTorch's parser does: inputs and block parameters keep names that are no numbers, everything else is
+    /// numbered in order of definition.
+    Torch,
+    /// `Keep` for text in the form in which PyTorch prints it (comment lines aside), `Torch` for other text of one
+    /// graph without a name, such as hand-written tests. Texts above 256 KB keep their names.
+    Auto,
+}
+
 /// How text is read.
 #[derive(Clone, Copy, Default)]
 pub struct ParseOptions<'a> {
     /// Types of results that the text leaves out; without it they are tensors.
     pub result_types: Option<ResultTypes<'a>>,
-    /// Name values as PyTorch's parser does: inputs and block parameters keep valid names, results of ops are
-    /// numbered in order. Without it all names stay, so that printing gives the text again.
-    pub renumber_like_torch: bool,
+    /// Which names values get.
+    pub naming: Naming,
     /// Leave out locations and scopes.
     pub drop_locations: bool,
     /// Note where each op stands in the text, for errors about it.
@@ -49,6 +62,31 @@ pub fn parse_graph(text: &str) -> Result<Graph> {
 
 /// Reads one graph of a source. The errors come in the order of their places.
 pub fn parse_graph_source(
+    source: &Arc<Source>,
+    options: &ParseOptions,
+) -> std::result::Result<Graph, Vec<Diagnostic>> {
+    let graph = parse_graph_once(source, options)?;
+    if options.naming == Naming::Auto && !is_printed_form(source.text(), &graph) {
+        return parse_graph_once(source, &ParseOptions { naming: Naming::Torch, ..*options });
+    }
+    Ok(graph)
+}
+
+/// Whether a text is what its graph prints, comment lines and blank lines aside.
+pub(super) fn is_printed_form(text: &str, graph: &Graph) -> bool {
+    const LARGE: usize = 256 << 10;
+    if text.len() > LARGE {
+        return true;
+    }
+    let is_content = |line: &&str| {
+        let line = line.trim_start();
+        !line.is_empty() && !line.starts_with('#') && !line.starts_with("//")
+    };
+    let printed = graph.to_string();
+    text.lines().filter(is_content).eq(printed.lines())
+}
+
+fn parse_graph_once(
     source: &Arc<Source>,
     options: &ParseOptions,
 ) -> std::result::Result<Graph, Vec<Diagnostic>> {
@@ -217,7 +255,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
                 attach_subgraph(graph, op, inner);
             }
             if outer.len() >= MAX_DEPTH as usize {
-                return Err(TextError::new(start, self.cursor.pos(), "subgraphs nest too deep"));
+                return Err(TextError::meaning(start, self.cursor.pos(), "subgraphs nest too deep"));
             }
             let Some(at) = groups.iter().position(|(_, k)| *k == kind) else { continue };
             let (op, _) = groups.remove(at);
@@ -282,7 +320,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             let outcome = self.outcome()?;
             let ty = if outcome.ty == u32::MAX { self.graph.intern_type(Type::tensor()) } else { outcome.ty };
             let value = self.graph.add_param_of(block, ty);
-            let named = self.options.renumber_like_torch && !is_torch_name(outcome.name);
+            let named = self.options.naming == Naming::Torch && !is_torch_name(outcome.name);
             self.define(&outcome, value, !named);
             self.skip_trivia();
             if !self.cursor.eat(b',') {
@@ -300,10 +338,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(error) => {
-                    // Without another error it is the only one, whatever it follows from.
-                    if !error.is_secondary() || self.errors.is_empty() {
-                        self.errors.push(error);
-                    }
+                    self.report(error);
                     if self.errors.len() >= MAX_ERRORS || self.cursor.at_end() {
                         return Ok(());
                     }
@@ -359,7 +394,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             return Err(TextError::new(start, self.cursor.pos(), "a block stands here, but no op before it"));
         };
         if self.blocks.len() >= MAX_DEPTH as usize {
-            return Err(TextError::new(
+            return Err(TextError::meaning(
                 start,
                 self.cursor.pos(),
                 format!("blocks nest deeper than {MAX_DEPTH} levels"),
@@ -389,17 +424,13 @@ impl<'a, 'o> GraphParser<'a, 'o> {
     fn graph_end(&mut self, start: usize) -> Parsed<()> {
         self.cursor.skip_blanks();
         if let Err(error) = self.value_list() {
-            if !error.is_secondary() || self.errors.is_empty() {
-                self.errors.push(error);
-            }
+            self.report(error);
             self.cursor.skip_line();
             return Ok(());
         }
         if self.blocks.len() > 1 {
-            self.errors.push(
-                TextError::new(start, start + 6, "`return` stands inside a block")
-                    .hint("the results of a block are written `-> (...)`"),
-            );
+            let error = TextError::new(start, start + 6, "`return` stands inside a block");
+            self.report(error.hint("the results of a block are written `-> (...)`"));
         }
         let root = self.graph.root();
         self.graph.set_block_results(root, &self.operands);
@@ -474,7 +505,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             self.groups.push((op, kind));
         }
         self.cursor.skip_blanks();
-        if !matches!(self.cursor.peek(), b'\n' | 0) {
+        if self.cursor.peek() != b'\n' && !self.cursor.at_end() {
             let error = self.cursor.expected("the end of the line");
             let shown = self.cursor.slice(line, self.cursor.pos());
             let brace = self.cursor.peek() == b';' || shown.is_empty();
@@ -518,6 +549,9 @@ impl<'a, 'o> GraphParser<'a, 'o> {
     fn python_scalars(&mut self, op: OpId) -> Parsed<()> {
         let start = self.cursor.pos();
         let mut depth = 0u32;
+        if self.cursor.peek() != b'(' {
+            return Err(self.cursor.expected("`(` and the arguments of a Python function"));
+        }
         loop {
             match self.cursor.peek() {
                 b'(' => depth += 1,
@@ -562,8 +596,9 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             return Ok(());
         }
         loop {
-            let value = self.operand()?;
-            self.operands.push(value);
+            if let Some(value) = self.operand()? {
+                self.operands.push(value);
+            }
             if self.cursor.eat(b',') {
                 if self.cursor.eat(b' ') && self.cursor.peek() == b'%' {
                     continue;
@@ -579,18 +614,30 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         }
     }
 
+    /// The value of a name; None after an error about a name that means nothing, so that the line is read on.
     #[inline]
-    fn operand(&mut self) -> Parsed<ValueId> {
+    fn operand(&mut self) -> Parsed<Option<ValueId>> {
         let start = self.cursor.pos();
         let name = self.value_name()?;
-        match self.names.get(name) {
-            Some(value) => Ok(value),
-            None => Err(self.unknown(start, name)),
+        let value = self.names.get(name);
+        if value.is_none() {
+            let error = self.unknown(start, name);
+            self.report(error);
+        }
+        Ok(value)
+    }
+
+    /// Notes an error, unless it only follows from one that was noted before.
+    fn report(&mut self, error: TextError) {
+        let follows = error.is_secondary() && !self.errors.is_empty();
+        if !follows && self.errors.len() < MAX_ERRORS {
+            self.errors.push(error);
         }
     }
 
     fn unknown(&self, start: usize, name: &str) -> TextError {
-        let error = TextError::new(start, self.cursor.pos(), format!("no value `%{name}` is defined before"));
+        let error =
+            TextError::meaning(start, self.cursor.pos(), format!("no value `%{name}` is defined before"));
         if self.lost.contains(&name) {
             return error.secondary();
         }
@@ -663,7 +710,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             .map(|(n, outcome)| if outcome.ty == u32::MAX { self.omitted_type(op, n) } else { outcome.ty })
             .collect();
         let first = self.graph.set_new_results(op, &types);
-        let keep = !self.options.renumber_like_torch;
+        let keep = self.options.naming != Naming::Torch;
         for (n, outcome) in outcomes.iter().enumerate() {
             self.define(outcome, ValueId(first.0 + n as u32), keep);
         }

@@ -192,7 +192,7 @@ fn read_marked_type(cursor: &mut Cursor) -> Parsed<(Type, Option<AliasInfo>, Opt
             if !count.is_empty() {
                 let parsed = count.parse::<u16>();
                 fixed_length = Some(usize::from(parsed.map_err(|_| {
-                    TextError::new(start, cursor.pos(), format!("a list of {count} elements is too long"))
+                    TextError::meaning(start, cursor.pos(), format!("a list of {count} elements is too long"))
                 })?));
             }
             cursor.expect(b']')?;
@@ -203,7 +203,7 @@ fn read_marked_type(cursor: &mut Cursor) -> Parsed<(Type, Option<AliasInfo>, Opt
             return Ok((ty, alias, fixed_length));
         }
         if cursor.pos() - start > 4096 {
-            return Err(TextError::new(start, cursor.pos(), "the type nests too deep"));
+            return Err(TextError::meaning(start, cursor.pos(), "the type nests too deep"));
         }
     }
 }
@@ -304,7 +304,8 @@ fn read_value(cursor: &mut Cursor, ty: &Type) -> Parsed<Attr> {
         b'"' | b'\'' => {
             let start = cursor.pos();
             let text = cursor.string()?;
-            let text = text.ok_or_else(|| TextError::new(start, cursor.pos(), "the string is no UTF-8"))?;
+            let text =
+                text.ok_or_else(|| TextError::meaning(start, cursor.pos(), "the string is no UTF-8"))?;
             return Ok(Attr::Str(text.into()));
         }
         _ => {}
@@ -329,7 +330,7 @@ fn read_value(cursor: &mut Cursor, ty: &Type) -> Parsed<Attr> {
         (_, Some((_, value))) => Ok(Attr::Int(*value)),
         ("", None) => Err(cursor.expected("a default value")),
         (word, None) => {
-            let error = TextError::new(start, cursor.pos(), format!("`{word}` is no default value"));
+            let error = TextError::meaning(start, cursor.pos(), format!("`{word}` is no default value"));
             let known = NAMED_DEFAULTS.iter().map(|row| row.0).chain(["True", "False"]);
             Err(match nearest(word, known) {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
