@@ -593,6 +593,17 @@ impl Graph {
         self.values[value.index()].ty = self.intern_type(ty);
     }
 
+    /// Replaces every type of the graph by another; equal types become the same.
+    pub fn map_types(&mut self, map: &mut dyn FnMut(&Type) -> Type) {
+        let old = std::mem::take(&mut self.types);
+        let places: Vec<u32> = old.iter().map(|ty| self.intern_type(map(ty))).collect();
+        for value in &mut self.values {
+            if let Some(place) = places.get(value.ty as usize) {
+                value.ty = *place;
+            }
+        }
+    }
+
     /// Names a value exactly so, without looking whether the name is taken. A name may not be a number.
     pub fn set_name(&mut self, value: ValueId, name: &str) {
         if name.is_empty() || name.bytes().all(|b| b.is_ascii_digit()) {

@@ -21,6 +21,8 @@ mod ids;
 mod lexer;
 mod location;
 mod module;
+mod module_parse;
+mod module_text;
 mod names;
 mod naming;
 pub mod number_text;
@@ -44,7 +46,9 @@ pub use location::{Location, LocationId, Place};
 pub use module::{
     ClassAttribute, ClassDef, ClassKind, EnumDef, Function, InterfaceDef, Module, NamedTupleDef, Property,
 };
-pub use parser::{ParseOptions, ResultTypes, parse_graph, parse_graph_source};
+pub use module_parse::{ParsedModule, parse_module};
+pub use module_text::derived_schema;
+pub use parser::{Naming, ParseOptions, ResultTypes, parse_graph, parse_graph_source};
 pub use printer::PrintOptions;
 pub use schema::{AliasInfo, Argument, Schema};
 pub use schema_text::parse_schema;

@@ -15,4 +15,4 @@ pub mod traceback;
 pub use arguments::dtype_argument;
 pub use composites::ScriptComposites;
 pub use instance::is_instance;
-pub use program::{Program, graph_function, run_graph};
+pub use program::{Origins, Program, graph_function, run_graph};

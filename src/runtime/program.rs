@@ -3,13 +3,13 @@
 use super::code::Code;
 use super::composites::ScriptComposites;
 use super::{arguments, interpreter, tasks::Tasks};
-use crate::diag::{Diagnostic, Result, nearest};
+use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{Env, Methods, Registry};
 use crate::ir::{Function, Graph, Module, Schema, Symbol};
 use crate::value::{Object, Tuple, Value};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// A module that can run, with the instance whose methods are its entries, if it has one. Clones share code.
 #[derive(Clone)]
@@ -21,8 +21,13 @@ pub(super) struct Inner {
     pub(super) registry: Arc<Registry>,
     instance: Option<Object>,
     codes: RwLock<HashMap<Symbol, Arc<Code>>>,
+    /// Original places of the code, where it was generated.
+    pub(super) origins: Arc<OnceLock<Origins>>,
     weak: Weak<Inner>,
 }
+
+/// Finds the original place of a place in generated code.
+pub type Origins = Box<dyn Fn(&Span) -> Option<Span> + Send + Sync>;
 
 impl Program {
     /// A program of free functions and classes, with the built-in ops.
@@ -38,8 +43,31 @@ impl Program {
             registry,
             instance,
             codes: RwLock::default(),
+            origins: Arc::default(),
             weak: weak.clone(),
         }))
+    }
+
+    /// Says where the code comes from, so that errors can show it. Only the first call counts.
+    pub fn set_origins(&self, origins: Origins) {
+        let _ = self.0.origins.set(origins);
+    }
+
+    /// The same program with its module changed, by passes for instance.
+    pub fn transformed(&self, change: impl FnOnce(&mut Module, &Registry) -> Result<()>) -> Result<Program> {
+        let mut module = self.0.module.clone();
+        change(&mut module, &self.0.registry)?;
+        let origins = Arc::clone(&self.0.origins);
+        let (instance, registry) = (self.0.instance.clone(), Arc::clone(&self.0.registry));
+        Ok(Program(Arc::new_cyclic(|weak| Inner {
+            module,
+            tasks: Tasks::default(),
+            registry,
+            instance,
+            codes: RwLock::default(),
+            origins,
+            weak: weak.clone(),
+        })))
     }
 
     /// What it runs.

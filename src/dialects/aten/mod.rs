@@ -6,7 +6,9 @@ pub mod arith;
 pub mod binary;
 pub mod choose;
 pub mod compare;
+pub mod contraction;
 pub mod convert;
+pub mod dict;
 mod number;
 pub mod number_arith;
 pub mod number_convert;
@@ -15,22 +17,29 @@ pub mod create;
 pub mod distance;
 pub mod embed;
 pub mod histogram;
+pub mod einsum;
 pub mod index;
 pub mod join;
 pub mod kernels;
+pub mod list;
 pub mod matrix;
+pub mod order;
 pub mod pad;
+pub mod program;
 pub mod reduce;
 pub mod scan;
 pub mod scatter;
 pub mod search;
 pub mod shape;
+pub mod special;
 pub mod softmax;
 pub mod sort;
 pub mod split;
 pub mod stats;
+pub mod text;
 pub mod unary;
 pub mod view;
+pub mod world;
 
 use super::OpDef;
 
@@ -43,10 +52,18 @@ pub static TABLES: &[&[OpDef]] = &[
     compare::OPS,
     choose::OPS,
     activation::OPS,
+    contraction::OPS,
+    einsum::OPS,
     convert::OPS,
+    list::OPS,
+    text::OPS,
+    dict::OPS,
+    order::OPS,
+    program::OPS,
     number_arith::OPS,
     number_math::OPS,
     number_convert::OPS,
+    special::OPS,
     view::OPS,
     create::OPS,
     matrix::OPS,
@@ -65,4 +82,5 @@ pub static TABLES: &[&[OpDef]] = &[
     histogram::OPS,
     shape::OPS,
     split::OPS,
+    world::OPS,
 ];
