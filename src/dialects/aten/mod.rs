@@ -15,6 +15,9 @@ pub mod number_arith;
 pub mod number_convert;
 pub mod number_math;
 pub mod create;
+pub mod distance;
+pub mod embed;
+pub mod histogram;
 pub mod einsum;
 pub mod index;
 pub mod join;
@@ -76,6 +79,9 @@ pub static TABLES: &[&[OpDef]] = &[
     scan::OPS,
     softmax::OPS,
     sort::OPS,
+    distance::OPS,
+    embed::OPS,
+    histogram::OPS,
     shape::OPS,
     split::OPS,
     world::OPS,
