@@ -21,8 +21,12 @@ pub const CONCAT: &str = "prim::FusedConcat";
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    control("fusion::Group(...) -> ...").effects(Effects::NONE).doc("Pure tensor work that runs as one kernel."),
-    control("prim::FusionGroup(...) -> ...").effects(Effects::NONE).doc("PyTorch's spelling of fusion::Group."),
+    control("fusion::Group(...) -> ...")
+        .effects(Effects::NONE)
+        .doc("Pure tensor work that runs as one kernel."),
+    control("prim::FusionGroup(...) -> ...")
+        .effects(Effects::NONE)
+        .doc("PyTorch's spelling of fusion::Group."),
 ];
 
 /// All rows, file by file.

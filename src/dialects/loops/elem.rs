@@ -123,7 +123,9 @@ impl Elem {
     /// The element type of a scalar type of the dialect.
     pub fn of_scalar_type(ty: &Type) -> Option<Elem> {
         match ty.kind() {
-            TypeKind::Dialect(dialect, name, parameters) if *dialect == NAMESPACE && parameters.is_empty() => {
+            TypeKind::Dialect(dialect, name, parameters)
+                if *dialect == NAMESPACE && parameters.is_empty() =>
+            {
                 Elem::from_name(name.as_str())
             }
             _ => None,
