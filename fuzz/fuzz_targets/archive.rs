@@ -48,7 +48,7 @@ fn exercise(archive: &Archive) -> Result<()> {
         let tree = archive.pickle(stem)?;
         for storage in tree.storages().take(100) {
             let bytes = archive.storage_bytes(stem, storage)?;
-            assert_eq!(bytes.len() as u64, storage.bytes());
+            assert!(bytes.len() as u64 >= storage.bytes());
         }
         pickle::parse(&pickle::write(&tree), archive.limits()).expect("what was written is read");
     }

@@ -4,7 +4,7 @@ use super::{Arg, Backend, Executable, Launch, Memory};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Registry, loops};
 use crate::ir::Graph;
-use crate::lowering::{self, GroupProgram, InputSig, Key, Part, Plan};
+use crate::lowering::{self, GroupProgram, InputSig, Key, Part, Plan, Target};
 use crate::tensor::{DType, Layout, Scalar, Storage, Tensor};
 use crate::value::Value;
 use hashbrown::HashMap;
@@ -66,10 +66,15 @@ impl FusedGroup {
 
     /// The loop IR of the group for inputs like these, one graph a kernel.
     pub fn loops(&self, inputs: &[Value], registry: &Registry) -> Result<Vec<Graph>> {
+        self.loops_for(inputs, registry, self.backend.target())
+    }
+
+    /// The loop IR of the group for another kind of machine.
+    pub fn loops_for(&self, inputs: &[Value], registry: &Registry, target: Target) -> Result<Vec<Graph>> {
         let sigs = inputs.iter().map(signature).collect::<Result<Vec<InputSig>>>()?;
         let group = GroupProgram::new(&self.graph, &sigs, registry)?;
         let plan = Plan::new(&group, &layouts(inputs))?;
-        plan.parts.iter().map(|part| lowering::lower(&part.nest(&group), self.backend.target())).collect()
+        plan.parts.iter().map(|part| lowering::lower(&part.nest(&group), target)).collect()
     }
 
     fn specialized(&self, sigs: &[InputSig], registry: &Registry) -> Result<Arc<ProgramRunner>> {

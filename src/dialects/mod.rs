@@ -8,6 +8,7 @@ mod effects;
 mod env;
 mod op_def;
 mod registry;
+mod resolve;
 pub mod scalar;
 
 pub mod aten;
@@ -17,9 +18,10 @@ pub mod prim;
 
 pub use args::{Args, Node, Outputs, one};
 pub use effects::Effects;
-pub use env::{Composites, Env, Methods};
+pub use env::{Composites, Env, GroupObserver, Methods};
 pub use op_def::{
     Accepts, Check, Fact, Family, Infer, Kernel, OpDef, Promote, ScalarFn, Tolerance, composite, container,
     contraction, control, create, elementwise, gather, host, opaque, reduce, view,
 };
 pub use registry::{Op, Registry, Variant};
+pub use resolve::{matches, resolve};

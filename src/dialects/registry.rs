@@ -1,6 +1,6 @@
 //! All ops by name, in order of registration. Registration is explicit and in a fixed order.
 
-use super::{OpDef, aten, fusion, prim};
+use super::{Family, OpDef, aten, fusion, prim};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
 use indexmap::IndexMap;
@@ -107,17 +107,24 @@ impl Registry {
     /// Adds a row with its derived forms.
     pub fn add(&mut self, def: OpDef) {
         let plain = Op::new(def, def.schema.to_string(), Variant::Plain);
+        self.insert(plain);
         if def.inplace {
             self.insert(Op::new(def, inplace_schema(def.schema), Variant::InPlace));
         }
         if let Some(overload) = def.out {
             self.insert(Op::new(def, out_schema(def.schema, overload), Variant::Out));
         }
-        self.insert(plain);
     }
 
+    /// Overloads that write to `out` stand behind the tensor overloads that do not, as in PyTorch.
     fn insert(&mut self, op: Op) {
-        self.ops.entry(op.name()).or_default().push(op);
+        let overloads = self.ops.entry(op.name()).or_default();
+        let is_out = |op: &Op| op.variant() == Variant::Out;
+        let at = match overloads.iter().position(is_out) {
+            Some(at) if !is_out(&op) && !matches!(op.def().family, Family::Host | Family::Container) => at,
+            _ => overloads.len(),
+        };
+        overloads.insert(at, op);
     }
 
     /// The overloads of a name in order of registration; empty if there is none.
@@ -183,5 +190,15 @@ mod tests {
             out_schema("aten::tanh(Tensor self) -> Tensor", "out"),
             "aten::tanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)"
         );
+    }
+
+    #[test]
+    fn every_schema_parses() {
+        let registry = Registry::builtin();
+        let broken: Vec<String> = registry
+            .iter()
+            .filter_map(|op| op.schema().err().map(|d| format!("{}: {d}", op.schema_text())))
+            .collect();
+        assert!(broken.is_empty(), "{}", broken.join("\n"));
     }
 }

@@ -131,7 +131,7 @@ pub enum Binary {
     Xor,
     /// x << y; 0 where y is negative or not below the width
     Shl,
-    /// x >> y, arithmetic; as by the width less one where y is negative or not below the width
+    /// x >> y, arithmetic; where y is negative or not below the width: the sign in all bits
     Shr,
     /// magnitude of x, sign of y
     CopySign,
@@ -232,9 +232,9 @@ impl Program {
         Program::default()
     }
 
-    /// An empty program of a call with these static arguments, in schema order.
-    pub fn with_statics(statics: Vec<Static>) -> Program {
-        Program { statics, ..Program::default() }
+    /// Sets the static arguments, in schema order, of the op whose meaning is recorded next.
+    pub fn set_statics(&mut self, statics: Vec<Static>) {
+        self.statics = statics;
     }
 
     /// The n-th static argument as a float; None if left out.
@@ -272,6 +272,14 @@ impl Program {
         match self.insts[value.index()].0 {
             Inst::Convert(x) => self.dtype(x),
             _ => self.dtype(value),
+        }
+    }
+
+    /// The value of a dtype that `value` is the conversion of, if it is one.
+    pub fn converted_from(&self, value: Sv, dtype: DType) -> Option<Sv> {
+        match self.insts[value.index()].0 {
+            Inst::Convert(x) if self.dtype(x) == dtype => Some(x),
+            _ => None,
         }
     }
 
@@ -364,13 +372,24 @@ impl Program {
         self.compare(Compare::Eq, x, zero)
     }
 
-    /// Converts to a dtype. A bool that was converted comes back as it was.
+    /// Converts to a dtype. A bool that was converted comes back as it was; numbers
+    /// become floats at once.
     pub fn convert(&mut self, x: Sv, dtype: DType) -> Sv {
         if self.dtype(x) == dtype {
             return x;
         }
         match self.insts[x.index()].0 {
             Inst::Convert(y) if dtype == DType::Bool && self.dtype(y) == DType::Bool => y,
+            Inst::Const(c) if !self.dtype(x).is_complex() && dtype == DType::F64 => {
+                self.constant(Scalar::Float(c.to_f64()), dtype)
+            }
+            Inst::Const(c) if !self.dtype(x).is_complex() && dtype == DType::F32 => {
+                let rounded = match c {
+                    Scalar::Int(i) => i as f32,
+                    c => c.to_f64() as f32,
+                };
+                self.constant(Scalar::Float(rounded.into()), dtype)
+            }
             _ => self.push(Inst::Convert(x), dtype),
         }
     }
@@ -387,7 +406,7 @@ impl Program {
                 self.insts[i].0.operands().for_each(|x| needed[x.index()] = true);
             }
         }
-        let mut result = Program { params: self.params, statics: self.statics.clone(), insts: Vec::new() };
+        let mut result = Program { params: self.params, ..Program::default() };
         let mut map = vec![Sv::ABSENT; self.insts.len()];
         for (i, (inst, dtype)) in self.insts.iter().enumerate() {
             if needed[i] {

@@ -256,14 +256,35 @@ pub fn compile_elementwise(
     operands: &[Option<OperandKind>],
     statics: Vec<Static>,
 ) -> Result<Compiled> {
+    let mut program = Program::new();
+    let mut params = |kind: &OperandKind| (program.param(kind.dtype()), *kind);
+    let operands: SmallVec<[Option<(Sv, OperandKind)>; 4]> =
+        operands.iter().map(|kind| kind.as_ref().map(&mut params)).collect();
+    let value = emit_elementwise(&mut program, op, &operands, statics)?;
+    let (program, outputs) = program.pruned(&[value]);
+    Ok(Compiled { program, output: outputs[0] })
+}
+
+/// Adds an elementwise op to a program: converts its operands (tensor and number arguments in schema order, None:
+/// left out) to the dtype of computation, applies its meaning, converts the result. Fails with PyTorch's error
+/// where the op does not take the dtypes. The row's check of argument values is the caller's.
+pub fn emit_elementwise(
+    program: &mut Program,
+    op: &Op,
+    operands: &[Option<(Sv, OperandKind)>],
+    statics: Vec<Static>,
+) -> Result<Sv> {
     let def = op.def();
     let Some(scalar) = def.scalar else {
         return Err(Diagnostic::unsupported(format!("{} has no elementwise meaning", op.name())));
     };
     let arguments = &op.schema()?.arguments;
     let roles = arguments.iter().filter(|a| !is_out(a) && !matches!(role(a), Role::Static));
-    let promoting: SmallVec<[OperandKind; 4]> =
-        roles.zip(operands).filter(|(a, _)| promotes(a)).filter_map(|(_, kind)| *kind).collect();
+    let promoting: SmallVec<[OperandKind; 4]> = roles
+        .zip(operands)
+        .filter(|(a, _)| promotes(a))
+        .filter_map(|(_, operand)| operand.map(|(_, kind)| kind))
+        .collect();
     let promote = match (def.promote, statics.first()) {
         (Promote::Rounding, Some(Static::None) | None) => Promote::Float,
         (Promote::Rounding, _) => Promote::Common,
@@ -274,10 +295,10 @@ pub fn compile_elementwise(
     if !def.accepts.contains(common) {
         return Err(refusal(op, def, common));
     }
-    let mut program = Program::with_statics(statics);
+    program.set_statics(statics);
     let mut converted: SmallVec<[Sv; 4]> = SmallVec::new();
     for operand in operands {
-        let Some(kind) = operand else {
+        let Some((mut x, kind)) = *operand else {
             converted.push(Sv::ABSENT);
             continue;
         };
@@ -287,17 +308,14 @@ pub fn compile_elementwise(
                 c_name(common)
             )));
         }
-        let mut x = program.param(kind.dtype());
         if def.promote == Promote::Bool {
             // Comparisons see numbers rounded to the tensors' dtype; arithmetic sees them whole.
             x = program.convert(x, common);
         }
         converted.push(program.convert(x, compute_dtype(common)));
     }
-    let value = scalar(&mut program, &converted);
-    let value = program.convert(value, result_dtype);
-    let (program, outputs) = program.pruned(&[value]);
-    Ok(Compiled { program, output: outputs[0] })
+    let value = scalar(program, &converted);
+    Ok(program.convert(value, result_dtype))
 }
 
 fn refusal(op: &Op, def: &OpDef, dtype: DType) -> Diagnostic {

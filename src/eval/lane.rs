@@ -45,7 +45,14 @@ macro_rules! real {
                     Unary::Cosh => x.cosh(),
                     Unary::Tanh => x.tanh(),
                     Unary::Asinh => libm::$asinh(x),
-                    Unary::Acosh => libm::$acosh(x),
+                    // libm gives -inf for large negative numbers.
+                    Unary::Acosh => {
+                        if x < 1.0 {
+                            Self::NAN
+                        } else {
+                            libm::$acosh(x)
+                        }
+                    }
                     Unary::Atanh => libm::$atanh(x),
                     Unary::Sqrt => x.sqrt(),
                     Unary::Rsqrt => 1.0 / x.sqrt(),
@@ -159,6 +166,7 @@ macro_rules! int {
             fn shr(self, y: $type) -> $type {
                 match u32::try_from(y) {
                     Ok(n) if n < $type::BITS => self >> n,
+                    _ if $type::MIN == 0 => 0,
                     _ => self >> ($type::BITS - 1),
                 }
             }
@@ -245,7 +253,10 @@ fn tanh(z: Complex64) -> Complex64 {
 
 /// Division that does not overflow on the way (Smith's method).
 pub fn complex_div(a: Complex64, b: Complex64) -> Complex64 {
-    if b.re.abs() >= b.im.abs() {
+    if b.re == 0.0 && b.im == 0.0 {
+        let infinity = f64::INFINITY.copysign(b.re);
+        Complex64::new(infinity * a.re, infinity * a.im)
+    } else if b.re.abs() >= b.im.abs() {
         let ratio = b.im / b.re;
         let scale = 1.0 / (b.re + b.im * ratio);
         Complex64::new((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale)

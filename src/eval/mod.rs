@@ -7,5 +7,7 @@ mod lane;
 mod tile;
 
 pub use call::call;
-pub use elementwise::{Compiled, OperandKind, compile_elementwise, elementwise, write_back};
+pub use elementwise::{
+    Compiled, OperandKind, compile_elementwise, elementwise, emit_elementwise, write_back,
+};
 pub use tile::{Input, fold_scalar, run_program, run_walk};

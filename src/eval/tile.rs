@@ -489,6 +489,7 @@ fn binary(op: Binary, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
             Binary::Add | Binary::Or | Binary::Max => map2(x, y, out, |x: bool, y| x | y),
             Binary::Mul | Binary::And | Binary::Min => map2(x, y, out, |x: bool, y| x & y),
             Binary::Sub | Binary::Xor => map2(x, y, out, |x: bool, y| x ^ y),
+            Binary::Pow => map2(x, y, out, |x: bool, y: bool| x | !y),
             _ => None,
         }
     )

@@ -39,6 +39,7 @@ impl Graph {
             root: BlockId(0),
             next_number: 0,
             live_ops: 0,
+            name_index: None,
         };
         graph.root = graph.new_block(OpId::NONE);
         graph
@@ -79,7 +80,7 @@ impl Graph {
         op
     }
 
-    fn new_op(&mut self, kind: Symbol) -> OpId {
+    pub(super) fn new_op(&mut self, kind: Symbol) -> OpId {
         let data = OpData {
             kind,
             parent: BlockId::NONE,
@@ -109,6 +110,11 @@ impl Graph {
 
     fn new_value(&mut self, ty: Type, def: u32, index: u32) -> ValueId {
         let ty = self.intern_type(ty);
+        self.new_value_of(ty, def, index)
+    }
+
+    /// A value whose type is interned already.
+    fn new_value_of(&mut self, ty: u32, def: u32, index: u32) -> ValueId {
         let number = self.next_number;
         self.next_number += 1;
         let data = ValueData { ty, def, index, first_use: u32::MAX, name_start: number, name_len: 0 };
@@ -124,7 +130,15 @@ impl Graph {
         }
     }
 
-    fn intern_type(&mut self, ty: Type) -> u32 {
+    /// Gives a new op its results, whose types are interned already.
+    pub(super) fn set_new_results(&mut self, op: OpId, types: &[u32]) -> SmallVec<[ValueId; 4]> {
+        let values = types.iter().enumerate().map(|(n, ty)| self.new_value_of(*ty, op.0, n as u32));
+        let values: SmallVec<[ValueId; 4]> = values.collect();
+        self.store_results(op, &values);
+        values
+    }
+
+    pub(super) fn intern_type(&mut self, ty: Type) -> u32 {
         match self.types.get_index_of(&ty) {
             Some(at) => at as u32,
             None => self.types.insert_full(ty).0 as u32,
@@ -171,8 +185,14 @@ impl Graph {
 
     /// Adds a parameter to a block.
     pub fn add_param(&mut self, block: BlockId, ty: Type) -> ValueId {
+        let ty = self.intern_type(ty);
+        self.add_param_of(block, ty)
+    }
+
+    /// Adds a parameter whose type is interned already.
+    pub(super) fn add_param_of(&mut self, block: BlockId, ty: u32) -> ValueId {
         let n = self.blocks[block.index()].params.len() as u32;
-        let value = self.new_value(ty, block.0, n | DEF_IS_BLOCK);
+        let value = self.new_value_of(ty, block.0, n | DEF_IS_BLOCK);
         self.blocks[block.index()].params.push(value);
         value
     }
@@ -196,8 +216,14 @@ impl Graph {
     pub fn remove_param(&mut self, block: BlockId, n: usize) {
         let value = self.blocks[block.index()].params.remove(n);
         debug_assert!(!self.has_uses(value), "a removed parameter is still used");
-        self.free_values.push(value);
+        self.free_value(value);
         self.renumber_params(block);
+    }
+
+    /// Gives a value's place back; its name is free again.
+    fn free_value(&mut self, value: ValueId) {
+        self.values[value.index()].name_len = 0;
+        self.free_values.push(value);
     }
 
     fn renumber_params(&mut self, block: BlockId) {
@@ -220,7 +246,7 @@ impl Graph {
         let mut all = self.results(op);
         let value = all.remove(n);
         debug_assert!(!self.has_uses(value), "a removed result is still used");
-        self.free_values.push(value);
+        self.free_value(value);
         self.store_results(op, &all);
         for (n, value) in all.iter().enumerate() {
             self.values[value.index()].index = n as u32;
@@ -510,6 +536,12 @@ impl Graph {
         }
     }
 
+    /// Adds an attribute at the end, a second one of the same name included.
+    pub(super) fn push_attr(&mut self, op: OpId, name: Symbol, attr: Attr) {
+        let at = self.attr_slot(op);
+        self.attrs[at].push((name, attr));
+    }
+
     /// Removes an attribute, if it is there.
     pub fn remove_attr(&mut self, op: OpId, name: &str) {
         let at = self.ops[op.index()].attrs;
@@ -558,6 +590,17 @@ impl Graph {
         self.values[value.index()].ty = self.intern_type(ty);
     }
 
+    /// Replaces every type of the graph by another; equal types become the same.
+    pub fn map_types(&mut self, map: &mut dyn FnMut(&Type) -> Type) {
+        let old = std::mem::take(&mut self.types);
+        let places: Vec<u32> = old.iter().map(|ty| self.intern_type(map(ty))).collect();
+        for value in &mut self.values {
+            if let Some(place) = places.get(value.ty as usize) {
+                value.ty = *place;
+            }
+        }
+    }
+
     /// Names a value exactly so, without looking whether the name is taken. A name may not be a number.
     pub fn set_name(&mut self, value: ValueId, name: &str) {
         if name.is_empty() || name.bytes().all(|b| b.is_ascii_digit()) {
@@ -566,6 +609,9 @@ impl Graph {
         let data = &mut self.values[value.index()];
         (data.name_start, data.name_len) = (self.names.len() as u32, name.len() as u32);
         self.names.push_str(name);
+        if let Some(index) = &mut self.name_index {
+            index.insert(name, value);
+        }
     }
 
     /// Takes a value's name away; it prints as a fresh number.
@@ -596,11 +642,11 @@ impl Graph {
                 self.release_operands(terminator);
                 doomed.extend(self.block_ops(block).collect::<Vec<_>>());
                 for param in std::mem::take(&mut self.blocks[block.index()].params) {
-                    self.free_values.push(param);
+                    self.free_value(param);
                 }
             }
             for value in self.results(op) {
-                self.free_values.push(value);
+                self.free_value(value);
             }
             let data = &mut self.ops[op.index()];
             if data.attrs < TERMINATOR {

@@ -29,6 +29,7 @@ pub struct Graph {
     pub(super) root: BlockId,
     pub(super) next_number: u32,
     pub(super) live_ops: usize,
+    pub(super) name_index: Option<Box<super::naming::NameIndex>>,
 }
 
 pub(super) type AttrList = SmallVec<[(Symbol, Attr); 1]>;

@@ -42,6 +42,11 @@ impl Symbol {
         TABLE.read().by_name.get(name).map(|id| Symbol(*id))
     }
 
+    /// The number under which the name is interned: for tables, never for order or output.
+    pub(super) fn index(self) -> u32 {
+        self.0
+    }
+
     /// The name.
     pub fn as_str(self) -> &'static str {
         TABLE.read().names[self.0 as usize]

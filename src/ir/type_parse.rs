@@ -78,14 +78,11 @@ pub(super) fn read_type(cursor: &mut Cursor) -> Parsed<Type> {
     // Each suffix wraps the type once more, so that they count as nesting.
     let mut suffixes = 0;
     loop {
-        let blanks = cursor.pos();
-        cursor.skip_blanks();
         if cursor.eat_str("[]") {
             ty = Type::list(ty);
         } else if cursor.eat(b'?') {
             ty = Type::optional(ty);
         } else {
-            cursor.set_pos(blanks);
             break;
         }
         cursor.enter()?;
@@ -128,6 +125,8 @@ pub(super) fn read_base(cursor: &mut Cursor) -> Parsed<Type> {
         "Union" if matches!(opens, b'(' | b'[') => return read_union(cursor),
         "NamedTuple" if opens == b'(' => return read_named_tuple(cursor),
         "Enum" if opens == b'<' => return read_enum(cursor),
+        // Text gives the last part of an interface's name; the module that declares it knows the rest.
+        "InterfaceType" if opens == b'<' => return read_angle_name(cursor, "interface").map(Type::interface),
         _ => {}
     }
     if let Ok(at) = NAMED.binary_search_by_key(&name, |row| row.0) {
@@ -157,7 +156,7 @@ fn named_elsewhere(cursor: &mut Cursor, name: &str, start: usize) -> Parsed<Type
     if name.starts_with(|c: char| c.is_ascii_lowercase()) {
         return Ok(Type::var(name));
     }
-    let error = TextError::new(start, cursor.pos(), format!("there is no type `{name}`"));
+    let error = TextError::meaning(start, cursor.pos(), format!("there is no type `{name}`"));
     let composed = ["Dict", "List", "Optional", "Tuple", "Union", "NamedTuple", "Future", "Enum"];
     let names = NAMED.iter().map(|row| row.0).chain(composed);
     Err(match nearest(name, names) {
@@ -196,7 +195,7 @@ fn read_parameters<const N: usize>(cursor: &mut Cursor, name: &str) -> Parsed<[T
     let types = read_types(cursor, close)?;
     let count = types.len();
     types.try_into().map_err(|_| {
-        TextError::new(start, cursor.pos(), format!("`{name}` takes {N} type(s), {count} given"))
+        TextError::meaning(start, cursor.pos(), format!("`{name}` takes {N} type(s), {count} given"))
     })
 }
 
@@ -214,18 +213,24 @@ fn read_union(cursor: &mut Cursor) -> Parsed<Type> {
     cursor.advance(1);
     let members = read_types(cursor, close)?;
     if members.is_empty() {
-        return Err(TextError::new(start, cursor.pos(), "`Union` takes at least one type"));
+        return Err(TextError::meaning(start, cursor.pos(), "`Union` takes at least one type"));
     }
     Ok(super::subtype::union(&members))
 }
 
-fn read_enum(cursor: &mut Cursor) -> Parsed<Type> {
+/// `<Name>` behind `Enum` or `InterfaceType`.
+fn read_angle_name<'a>(cursor: &mut Cursor<'a>, what: &str) -> Parsed<&'a str> {
     cursor.advance(1);
     let name = cursor.dotted_name();
     if name.is_empty() {
-        return Err(cursor.expected("the qualified name of an enum class"));
+        return Err(cursor.expected(&format!("the name of an {what}")));
     }
     cursor.expect(b'>')?;
+    Ok(name)
+}
+
+fn read_enum(cursor: &mut Cursor) -> Parsed<Type> {
+    let name = read_angle_name(cursor, "enum class")?;
     // Text does not say what the values are; where the module declares the enum, that type takes its place.
     Ok(Type::new(TypeKind::Enum(Symbol::new(name), Type::any())))
 }
@@ -320,8 +325,12 @@ fn read_unranked(cursor: &mut Cursor, dtype: DType) -> Parsed<Type> {
         let mut sizes = SmallVec::new();
         read_refinement(cursor, &mut tensor, &mut sizes)?;
         if !sizes.is_empty() {
-            return Err(TextError::new(start, cursor.pos(), "a tensor type of unknown rank has no sizes")
-                .hint(format!("write `{}(...)` for a type with sizes", dtype.type_name())));
+            return Err(TextError::meaning(
+                start,
+                cursor.pos(),
+                "a tensor type of unknown rank has no sizes",
+            )
+            .hint(format!("write `{}(...)` for a type with sizes", dtype.type_name())));
         }
     }
     if cursor.eat_str("[Undefined]") {
@@ -402,7 +411,7 @@ fn read_device(cursor: &mut Cursor) -> Parsed<Device> {
     }
     let text = cursor.slice(start, cursor.pos());
     text.parse().map_err(|_| {
-        TextError::new(start, cursor.pos().max(start + 1), format!("there is no device `{text}`"))
+        TextError::meaning(start, cursor.pos().max(start + 1), format!("there is no device `{text}`"))
             .hint("devices are written `cpu`, `cuda`, `cuda:0`, `meta`")
     })
 }

@@ -138,6 +138,10 @@ fn write_type<W: Write>(out: &mut W, ty: &Type, spelling: Spelling) -> fmt::Resu
         }
         TypeKind::Enum(name, _) if python => write!(out, "{name}"),
         TypeKind::Enum(name, _) => write!(out, "Enum<{name}>"),
+        TypeKind::Interface(name) if !python => {
+            let name = name.as_str();
+            write!(out, "InterfaceType<{}>", name.rsplit_once('.').map_or(name, |(_, last)| last))
+        }
         TypeKind::Var(name) | TypeKind::Class(name) | TypeKind::Interface(name) => {
             out.write_str(name.as_str())
         }
@@ -298,6 +302,7 @@ mod tests {
             ("Float(2, 3)[Undefined]", "Tensor"),
             ("__torch__.a.___torch_mangle_1.M[]", "List[__torch__.a.___torch_mangle_1.M]"),
             ("Enum<__torch__.Color>", "__torch__.Color"),
+            ("InterfaceType<Shape>[]", "List[Shape]"),
             ("NamedTuple(a : int, b : float[] = [1, 2])", "NamedTuple(a : int, b : List[float] = [1, 2])"),
             ("loops.buffer<Float(2), 3, \"a\">", "loops.buffer<Float(2), 3, \"a\">"),
             ("t[]", "List[t]"),

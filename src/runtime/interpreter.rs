@@ -4,7 +4,7 @@
 
 use super::code::{Action, Bound, Code, NOWHERE, Operand, Register, Step};
 use super::instance::is_instance;
-use super::program::Inner;
+use super::program::{Inner, Origins};
 use super::tasks;
 use super::traceback;
 use crate::diag::{Diagnostic, Result, Span};
@@ -90,6 +90,7 @@ impl Machine<'_> {
                 drop(operands);
                 self.store_all(step, results)?;
             }
+            Action::Missing(error) => return Err((**error).clone()),
             Action::Move => {
                 let values = self.operands(step);
                 self.store_all(step, values)?;
@@ -104,6 +105,15 @@ impl Machine<'_> {
             Action::Call(code) => {
                 let operands = self.operands(step).into_vec();
                 self.push(Arc::clone(code), operands, ResultsTo::Caller)?;
+            }
+            Action::Fused { graph, group, code } => {
+                let operands = self.operands(step).into_vec();
+                self.env.group_runs(graph, &operands);
+                match group.run(&operands, &self.program.registry) {
+                    Ok(outputs) => self.store_all(step, outputs.into_iter().map(Value::Tensor))?,
+                    // Nothing was computed: op by op gives the answer, or the program's own error.
+                    Err(_) => self.push(Arc::clone(code), operands, ResultsTo::Caller)?,
+                }
             }
             Action::CallFunction => {
                 let mut operands = self.operands(step).into_vec();
@@ -302,7 +312,11 @@ impl Machine<'_> {
     fn unwind(&mut self, mut error: Diagnostic) -> Diagnostic {
         self.leave_entered();
         if error.report().frames.is_empty() {
-            let mut places = self.places().into_iter();
+            let places = self.places();
+            if let Some(origins) = self.program.origins.get() {
+                error = with_origins(error, &places, origins);
+            }
+            let mut places = places.into_iter();
             if let Some((function, span)) = places.next() {
                 error = error.at_opt(span.as_ref()).frame(function, None);
             }
@@ -316,17 +330,37 @@ impl Machine<'_> {
     }
 
     /// Functions and places of the chain of calls, innermost first, inlined calls included.
+    ///
+    /// PyTorch inlines all calls and forgets the call for ops that have no results (`raise`, or an `if` that only
+    /// raises) and stand in the callee's outermost block; the place then counts as one of the caller. Users
+    /// compare tracebacks, so calls that it forgets are left out here too.
     fn places(&self) -> Vec<(String, Option<Span>)> {
         let mut out = Vec::new();
-        for frame in self.frames.iter().rev() {
-            let site = frame.at.checked_sub(1).and_then(|at| frame.code.site(at));
-            let mut span = site.and_then(|s| s.span.clone());
+        let mut remembered = true;
+        // The place of the op, or of the call whose callee's frames have been written.
+        let mut place: Option<Option<Span>> = None;
+        for (n, frame) in self.frames.iter().rev().enumerate() {
+            let at = frame.at.checked_sub(1);
+            let site = at.and_then(|at| frame.code.site(at));
+            let mut span = match place.take() {
+                Some(inner) => inner,
+                None => site.and_then(|s| s.span.clone()),
+            };
             for (function, call) in site.map_or(&[][..], |s| &s.inlined) {
                 let name = function.as_str();
                 out.push((name.rsplit('.').next().unwrap_or(name).to_string(), span));
                 span = call.clone();
             }
-            out.push((frame.code.name.clone(), span));
+            if let Some(step) = at.and_then(|at| frame.code.steps.get(at))
+                && (n == 0 || step.nested)
+            {
+                remembered = step.anchored;
+            }
+            if remembered || n + 1 == self.frames.len() {
+                out.push((frame.code.name.clone(), span));
+            } else {
+                place = Some(span);
+            }
         }
         out
     }
@@ -339,5 +373,98 @@ impl Machine<'_> {
                 let _ = run(self.program, self.env, code, arguments);
             }
         }
+    }
+}
+
+/// Adds a label for each place: where the code there was generated from, or the place itself.
+fn with_origins(mut error: Diagnostic, places: &[(String, Option<Span>)], origins: &Origins) -> Diagnostic {
+    let found: Vec<Option<Span>> = places.iter().map(|(_, span)| span.as_ref().and_then(origins)).collect();
+    if found.iter().all(Option::is_none) {
+        return error;
+    }
+    for ((function, span), origin) in places.iter().zip(found) {
+        if let Some(span) = origin.or_else(|| span.clone()) {
+            error = error.label(&span, format!("{}{function}", traceback::ORIGINAL));
+        }
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dialects::Env;
+    use crate::ir::{Attr, Graph, Symbol, Type, ValueId};
+    use crate::runtime::run_graph;
+    use crate::value::Value;
+
+    fn constant(graph: &mut Graph, ty: Type, attr: Attr) -> ValueId {
+        let op = graph.emit(graph.root(), Symbol::new("prim::Constant"), &[], &[ty]);
+        graph.set_attr(op, "value", attr);
+        graph.result(op, 0).expect("one result")
+    }
+
+    /// A loop of `n` turns that swaps two values and makes tuples of them.
+    #[test]
+    fn loops_carry_values_and_conditions_choose() {
+        let mut g = Graph::new();
+        let (n, flag) = (g.add_input(Type::int()), g.add_input(Type::bool()));
+        let yes = constant(&mut g, Type::bool(), Attr::Int(1));
+        let a = constant(&mut g, Type::str(), Attr::Str("a".into()));
+        let b = constant(&mut g, Type::str(), Attr::Str("b".into()));
+        let turns = g.emit(g.root(), Symbol::new("prim::Loop"), &[n, yes, a, b], &[Type::str(), Type::str()]);
+        let body = g.add_block(turns);
+        let _turn = g.add_param(body, Type::int());
+        let (x, y) = (g.add_param(body, Type::str()), g.add_param(body, Type::str()));
+        g.set_block_results(body, &[yes, y, x]);
+        let (x, y) = (g.result(turns, 0).expect("x"), g.result(turns, 1).expect("y"));
+        let choice = g.emit(g.root(), Symbol::new("prim::If"), &[flag], &[Type::str()]);
+        let (on_true, on_false) = (g.add_block(choice), g.add_block(choice));
+        g.set_block_results(on_true, &[x]);
+        g.set_block_results(on_false, &[y]);
+        let chosen = g.result(choice, 0).expect("chosen");
+        let ty = Type::tuple([Type::str(), Type::str()]);
+        let pair = g.emit(g.root(), Symbol::new("prim::TupleConstruct"), &[chosen, x], &[ty]);
+        let out = g.result(pair, 0).expect("pair");
+        g.add_output(out);
+        let env = Env::default();
+        for (n, flag, expected) in [(0, true, "(a, a)"), (3, true, "(b, b)"), (3, false, "(a, b)")] {
+            let results = run_graph(&g, vec![Value::Int(n), Value::Bool(flag)], &env).expect("runs");
+            assert_eq!(results[0].to_text(), expected);
+        }
+    }
+
+    #[test]
+    fn what_raises_names_the_operation() {
+        let mut g = Graph::new();
+        let message = constant(&mut g, Type::str(), Attr::Str("no".into()));
+        let class = constant(&mut g, Type::str(), Attr::Str("builtins.ValueError".into()));
+        g.emit(g.root(), Symbol::new("prim::RaiseException"), &[message, class], &[]);
+        let error = run_graph(&g, vec![], &Env::default()).expect_err("raises");
+        assert_eq!(error.report().class.as_deref(), Some("builtins.ValueError"));
+        assert_eq!(error.report().frames.len(), 1);
+    }
+
+    #[test]
+    fn an_op_that_does_not_exist_is_named() {
+        let mut g = Graph::new();
+        g.emit(g.root(), Symbol::new("aten::frobnicate"), &[], &[]);
+        let error = run_graph(&g, vec![], &Env::default()).expect_err("unknown");
+        assert!(error.message().contains("aten::frobnicate"), "{error}");
+    }
+
+    #[test]
+    fn forks_are_waited_for() {
+        let mut inner = Graph::new();
+        let x = inner.add_input(Type::int());
+        inner.add_output(x);
+        let mut g = Graph::new();
+        let n = g.add_input(Type::int());
+        let fork = g.emit(g.root(), Symbol::new("prim::fork"), &[n], &[Type::future(Type::int())]);
+        g.set_attr(fork, "Subgraph", Attr::Graph(inner.into()));
+        let future = g.result(fork, 0).expect("future");
+        g.add_output(future);
+        let results = run_graph(&g, vec![Value::Int(5)], &Env::default()).expect("runs");
+        let Value::Future(future) = &results[0] else { panic!("no future") };
+        assert_eq!(future.wait().and_then(|v| v.to_int()).ok(), Some(5));
     }
 }

@@ -1,14 +1,16 @@
 //! A program: a module made runnable. Code is compiled when a function is first called and kept.
 
 use super::code::Code;
+use super::composites::ScriptComposites;
+use super::constants::Constants;
 use super::{arguments, interpreter, tasks::Tasks};
-use crate::diag::{Diagnostic, Result, nearest};
+use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{Env, Methods, Registry};
 use crate::ir::{Function, Graph, Module, Schema, Symbol};
 use crate::value::{Object, Tuple, Value};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// A module that can run, with the instance whose methods are its entries, if it has one. Clones share code.
 #[derive(Clone)]
@@ -17,11 +19,17 @@ pub struct Program(Arc<Inner>);
 pub(super) struct Inner {
     pub(super) module: Module,
     pub(super) tasks: Tasks,
-    registry: Arc<Registry>,
+    pub(super) registry: Arc<Registry>,
     instance: Option<Object>,
     codes: RwLock<HashMap<Symbol, Arc<Code>>>,
+    pub(super) constants: Constants,
+    /// Original places of the code, where it was generated.
+    pub(super) origins: Arc<OnceLock<Origins>>,
     weak: Weak<Inner>,
 }
+
+/// Finds the original place of a place in generated code.
+pub type Origins = Box<dyn Fn(&Span) -> Option<Span> + Send + Sync>;
 
 impl Program {
     /// A program of free functions and classes, with the built-in ops.
@@ -37,8 +45,33 @@ impl Program {
             registry,
             instance,
             codes: RwLock::default(),
+            constants: Constants::default(),
+            origins: Arc::default(),
             weak: weak.clone(),
         }))
+    }
+
+    /// Says where the code comes from, so that errors can show it. Only the first call counts.
+    pub fn set_origins(&self, origins: Origins) {
+        let _ = self.0.origins.set(origins);
+    }
+
+    /// The same program with its module changed, by passes for instance.
+    pub fn transformed(&self, change: impl FnOnce(&mut Module, &Registry) -> Result<()>) -> Result<Program> {
+        let mut module = self.0.module.clone();
+        change(&mut module, &self.0.registry)?;
+        let origins = Arc::clone(&self.0.origins);
+        let (instance, registry) = (self.0.instance.clone(), Arc::clone(&self.0.registry));
+        Ok(Program(Arc::new_cyclic(|weak| Inner {
+            module,
+            tasks: Tasks::default(),
+            registry,
+            instance,
+            codes: RwLock::default(),
+            constants: Constants::default(),
+            origins,
+            weak: weak.clone(),
+        })))
     }
 
     /// What it runs.
@@ -51,11 +84,19 @@ impl Program {
         self.0.instance.as_ref()
     }
 
-    /// A function, or a method of the instance, by its name or qualified name.
+    /// A function, or a method of the instance, by its name or qualified name. A function that was saved alone
+    /// goes by any name: its archive does not keep the one it had.
     pub fn function(&self, name: &str) -> Option<&Function> {
         let module = &self.0.module;
-        let method = self.0.instance.as_ref().and_then(|i| module.method(i.class(), name));
-        method.or_else(|| module.function(name)).or_else(|| self.0.by_last_component(name))
+        let class = self.0.instance.as_ref().map(Object::class);
+        let method = |name: &str| class.and_then(|class| module.method(class, name));
+        let found = method(name).or_else(|| module.function(name)).or_else(|| self.0.by_last_component(name));
+        found.or_else(|| if self.is_saved_function() { method("forward") } else { None })
+    }
+
+    /// Whether the instance only stands for a function that was saved alone.
+    fn is_saved_function(&self) -> bool {
+        self.0.instance.as_ref().is_some_and(|i| i.class().as_str().ends_with(".PlaceholderModule"))
     }
 
     /// Runs a function, or a method of the instance. Arguments are those of a caller outside: checked against
@@ -65,7 +106,25 @@ impl Program {
         let function = self.function(name).ok_or_else(|| self.no_function(name))?;
         let receiver = self.receiver_of(function);
         let is_forward = receiver.is_some() && name == "forward";
-        let bound = arguments::bind(&function.schema, receiver.as_ref(), arguments, &self.0.module)?;
+        let bound = match &receiver {
+            Some(object) if self.is_saved_function() => {
+                let mut schema = function.schema.clone();
+                schema.name = Symbol::new(name);
+                if !schema.arguments.is_empty() {
+                    schema.arguments.remove(0);
+                }
+                let bound = arguments::bind(&schema, None, arguments, &self.0.module, &self.0.constants)?;
+                with_receiver(&Value::Object(object.clone()), &bound)
+            }
+            _ => arguments::bind(
+                &function.schema,
+                receiver.as_ref(),
+                arguments,
+                &self.0.module,
+                &self.0.constants,
+            )?,
+        };
+        env.offer_composites(ScriptComposites::builtin);
         let former = env.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
         let result = match (&receiver, is_forward) {
             (Some(object), true) => self.run_with_hooks(object, function, bound, env),
@@ -73,6 +132,28 @@ impl Program {
         };
         self.0.tasks.finish();
         env.set_methods(former);
+        result
+    }
+
+    /// Runs the last function of the module; nothing is checked or converted.
+    pub(super) fn run_last(&self, arguments: Vec<Value>, env: &Env) -> Result<Value> {
+        match self.0.module.functions.last() {
+            Some((name, _)) => self.0.call_function(*name, arguments, env),
+            None => Err(Diagnostic::internal("a module without functions")),
+        }
+    }
+
+    /// Calls a method of an object of the program; nothing is checked or converted.
+    pub fn call_method(
+        &self,
+        object: &Object,
+        method: &str,
+        arguments: Vec<Value>,
+        env: &Env,
+    ) -> Result<Value> {
+        let arguments = with_receiver(&Value::Object(object.clone()), &arguments);
+        let result = self.0.call_method(object.class(), Symbol::new(method), arguments, env);
+        self.0.tasks.finish();
         result
     }
 
@@ -138,7 +219,8 @@ fn with_receiver(this: &Value, rest: &[Value]) -> Vec<Value> {
 /// Runs a graph that stands alone: nothing is checked or converted, one value a graph input.
 pub fn run_graph(graph: &Graph, arguments: Vec<Value>, env: &Env) -> Result<Vec<Value>> {
     let program = Program::new(Module::default());
-    let code = Code::compile(graph, "graph", &program.0.registry)?;
+    let code = Code::compile(graph, "graph", &program.0.registry, &program.0.constants)?;
+    env.offer_composites(ScriptComposites::builtin);
     let result = interpreter::run(&program.0, env, Arc::new(code), arguments);
     program.0.tasks.finish();
     result
@@ -175,7 +257,12 @@ impl Inner {
             .get(&name)
             .or_else(|| self.by_last_component(name.as_str()))
             .ok_or_else(|| Diagnostic::input(format!("function '{name}' is called but not defined")))?;
-        let code = Arc::new(Code::compile(&function.graph, function.name.as_str(), &self.registry)?);
+        let code = Arc::new(Code::compile(
+            &function.graph,
+            function.name.as_str(),
+            &self.registry,
+            &self.constants,
+        )?);
         self.codes.write().insert(name, Arc::clone(&code));
         Ok(code)
     }

@@ -108,6 +108,8 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
         }
     };
     match (higher, lower) {
+        // A float keeps its width when a number or a tensor of rank 0 makes it complex.
+        (Some(h), Some(l)) if h.is_floating() && l.is_complex() => Some(h.to_complex()),
         (Some(h), Some(l)) if category(l) > category(h) => Some(promote_types(h, l)),
         (Some(h), _) => Some(h),
         (None, l) => l,

@@ -161,8 +161,11 @@ pub static OPS: &[OpDef] = &[
         .scalar(floor_divide)
         .accepts("if", "div_floor_cpu")
         .check(check_zero_divisor)
-        .inplace()
         .out("out"),
+    elementwise("aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", Promote::Common)
+        .scalar(floor_divide)
+        .accepts("if", "div_floor_cpu")
+        .check(check_zero_divisor),
     elementwise("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
         .scalar(floor_divide)
         .accepts("if", "div_floor_cpu")
@@ -209,8 +212,8 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .out("Tensor_Tensor_out"),
     elementwise("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.pow(x[0], x[1]))
-        .accepts("ifc", "pow")
+        .scalar(pow_number)
+        .accepts("bifc", "pow")
         .check(check_power)
         .grad("self: grad * (exponent * self.pow(exponent - 1)).conj()")
         .facts(&[Fact::Identity(1.0)])
@@ -222,8 +225,8 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .out("Scalar_out"),
     elementwise("aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", Promote::Common)
-        .scalar(|p, x| p.pow(x[0], x[1]))
-        .accepts("ifc", "pow")
+        .scalar(pow_number)
+        .accepts("bifc", "pow")
         .check(check_power)
         .tolerance(Tolerance::Rounding),
     elementwise("aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", Promote::Common)
@@ -273,6 +276,18 @@ fn add_relu(p: &mut Program, x: &[Sv]) -> Sv {
     let sum = add_scaled(p, x);
     let zero = p.constant_like(sum, 0.0);
     p.max(sum, zero)
+}
+
+/// A number as exponent; 0.5 is the square root, which differs from the power at -inf.
+fn pow_number(p: &mut Program, x: &[Sv]) -> Sv {
+    let power = p.pow(x[0], x[1]);
+    if !p.dtype(power).is_floating() {
+        return power;
+    }
+    let half = p.constant_like(x[1], 0.5);
+    let is_half = p.eq(x[1], half);
+    let root = p.sqrt(x[0]);
+    p.select(is_half, root, power)
 }
 
 fn div_mode(p: &mut Program, x: &[Sv]) -> Sv {
@@ -383,7 +398,16 @@ fn check_sub(values: &[Value]) -> Result<()> {
 
 fn check_div_mode(values: &[Value]) -> Result<()> {
     match values.get(2) {
-        Some(Value::Str(mode)) if &**mode == "floor" || &**mode == "trunc" => check_zero_divisor(values),
+        Some(Value::Str(mode)) if &**mode == "floor" || &**mode == "trunc" => {
+            let dtype = result_type(&operands(values));
+            match dtype.filter(|d| d.is_complex() || *d == DType::Bool) {
+                Some(d) => Err(Diagnostic::raised(
+                    "NotImplementedError",
+                    format!("\"div_{mode}_cpu\" not implemented for '{}'", d.type_name()),
+                )),
+                None => check_zero_divisor(values),
+            }
+        }
         Some(Value::Str(mode)) => Err(Diagnostic::runtime(format!(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'"
         ))),

@@ -3,7 +3,7 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::{Fact, OpDef, Promote, elementwise};
-use crate::tensor::DType;
+use crate::tensor::{DType, Scalar};
 use crate::value::Value;
 
 /// The rows.
@@ -45,7 +45,7 @@ pub static OPS: &[OpDef] = &[
         .out("out"),
     elementwise("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", Promote::Common)
         .scalar(clamp)
-        .accepts("if", "clamp is not supported for complex types")
+        .accepts("bif", "clamp is not supported for complex types")
         .check(check_clamp)
         .inplace()
         .out("Tensor_out"),
@@ -58,13 +58,13 @@ pub static OPS: &[OpDef] = &[
         .out("out"),
     elementwise("aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", Promote::Common)
         .scalar(clamp)
-        .accepts("if", "clamp is not supported for complex types")
+        .accepts("bif", "clamp is not supported for complex types")
         .check(check_clamp)
         .inplace()
         .out("Tensor_out"),
     elementwise("aten::clamp_min(Tensor self, Scalar min) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.max(x[0], x[1]))
-        .accepts("bif", "maximum_cpu")
+        .scalar(clamp_min)
+        .accepts("if", "clamp_min_scalar_cpu")
         .grad("self: torch.where(self >= min, grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
@@ -75,8 +75,8 @@ pub static OPS: &[OpDef] = &[
         .inplace()
         .out("Tensor_out"),
     elementwise("aten::clamp_max(Tensor self, Scalar max) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.min(x[0], x[1]))
-        .accepts("bif", "minimum_cpu")
+        .scalar(clamp_max)
+        .accepts("if", "clamp_max_scalar_cpu")
         .grad("self: torch.where(self <= max, grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
@@ -121,14 +121,41 @@ pub static OPS: &[OpDef] = &[
         .out("out"),
 ];
 
+fn clamp_min(p: &mut Program, x: &[Sv]) -> Sv {
+    clamp(p, &[x[0], x[1], Sv::ABSENT])
+}
+
+fn clamp_max(p: &mut Program, x: &[Sv]) -> Sv {
+    clamp(p, &[x[0], Sv::ABSENT, x[1]])
+}
+
+/// A bound given as int64, brought into the range of a narrow integer.
+fn saturated(p: &mut Program, bound: Sv) -> Sv {
+    let (low, high) = match p.dtype(bound) {
+        DType::U8 => (0, 255),
+        DType::I8 => (-128, 127),
+        DType::I16 => (-32768, 32767),
+        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        _ => return bound,
+    };
+    let Some(wide) = p.converted_from(bound, DType::I64) else { return bound };
+    let low = p.constant(Scalar::Int(low), DType::I64);
+    let high = p.constant(Scalar::Int(high), DType::I64);
+    let raised = p.max(wide, low);
+    let inside = p.min(raised, high);
+    p.convert(inside, p.dtype(bound))
+}
+
 /// min(max(x, low), high); a NaN anywhere gives NaN.
 fn clamp(p: &mut Program, x: &[Sv]) -> Sv {
     let mut value = x[0];
     if x[1].is_present() {
-        value = p.max(value, x[1]);
+        let low = saturated(p, x[1]);
+        value = p.max(value, low);
     }
     if x[2].is_present() {
-        value = p.min(value, x[2]);
+        let high = saturated(p, x[2]);
+        value = p.min(value, high);
     }
     value
 }

@@ -6,16 +6,41 @@ pub mod arith;
 pub mod binary;
 pub mod choose;
 pub mod compare;
+pub mod contraction;
 pub mod convert;
+pub mod convolution;
+pub mod dict;
+mod number;
+pub mod number_arith;
+pub mod number_convert;
+pub mod number_math;
 pub mod create;
+pub mod distance;
+pub mod embed;
+pub mod histogram;
+pub mod einsum;
+pub mod index;
 pub mod join;
 pub mod kernels;
+pub mod list;
 pub mod matrix;
+pub mod order;
 pub mod pad;
+pub mod program;
+pub mod reduce;
+pub mod scan;
+pub mod scatter;
+pub mod search;
 pub mod shape;
+pub mod special;
+pub mod softmax;
+pub mod sort;
 pub mod split;
+pub mod stats;
+pub mod text;
 pub mod unary;
 pub mod view;
+pub mod world;
 
 use super::OpDef;
 
@@ -28,12 +53,36 @@ pub static TABLES: &[&[OpDef]] = &[
     compare::OPS,
     choose::OPS,
     activation::OPS,
+    contraction::OPS,
+    convolution::OPS,
+    einsum::OPS,
     convert::OPS,
+    list::OPS,
+    text::OPS,
+    dict::OPS,
+    order::OPS,
+    program::OPS,
+    number_arith::OPS,
+    number_math::OPS,
+    number_convert::OPS,
+    special::OPS,
     view::OPS,
     create::OPS,
     matrix::OPS,
     join::OPS,
     pad::OPS,
+    index::OPS,
+    scatter::OPS,
+    search::OPS,
+    reduce::OPS,
+    stats::OPS,
+    scan::OPS,
+    softmax::OPS,
+    sort::OPS,
+    distance::OPS,
+    embed::OPS,
+    histogram::OPS,
     shape::OPS,
     split::OPS,
+    world::OPS,
 ];

@@ -432,7 +432,7 @@ pub static OPS: &[OpDef] = &[
         .out("decimals_out"),
     elementwise("aten::special_round(Tensor self, *, int decimals=0) -> Tensor", Promote::Common)
         .scalar(round_decimals)
-        .accepts("if", "round_vml_cpu")
+        .accepts("f", "round_cpu")
         .tolerance(Tolerance::Rounding)
         .out("out"),
     elementwise("aten::logit(Tensor self, float? eps=None) -> Tensor", Promote::Float)

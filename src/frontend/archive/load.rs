@@ -26,6 +26,8 @@ pub struct Model {
     pub states: Vec<(Value, Value)>,
     /// Version of the file format.
     pub version: u64,
+    /// Tables of original places by code file, still encoded: see [`Archive::debug_tables`].
+    pub debug_tables: Vec<(String, Vec<u8>)>,
 }
 
 /// Builds the model of an archive. Nothing of it runs.
@@ -47,7 +49,7 @@ pub fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> {
     let mut builder = Builder::new(&archive, "data", &module);
     let root = builder.build(&data)?;
     let states = builder.states;
-    Ok(Model { root, states, version: archive.version(), module })
+    Ok(Model { root, states, version: archive.version(), debug_tables: archive.debug_tables()?, module })
 }
 
 /// The code of an archive by module.
@@ -319,17 +321,8 @@ impl<'a> Builder<'a> {
             return Ok(storage.clone());
         }
         let bytes = self.archive.storage_bytes(self.stem, record)?;
-        let storage = if self.archive.big_endian() {
-            Storage::from_bytes(&swapped(&bytes, record.element.swap))?
-        } else {
-            Storage::from_bytes(&bytes)?
-        };
+        let storage = Storage::from_bytes(&bytes)?;
         self.storages.insert(record.key.to_string(), storage.clone());
         Ok(storage)
     }
-}
-
-/// Elements with their bytes in the opposite order.
-fn swapped(bytes: &[u8], size: usize) -> Vec<u8> {
-    bytes.chunks(size.max(1)).flat_map(|element| element.iter().rev().copied()).collect()
 }

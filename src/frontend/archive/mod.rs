@@ -17,6 +17,7 @@ mod tests;
 
 pub use debug::DebugRanges;
 pub use limits::Limits;
+pub use load::{Model, load};
 pub use pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
 pub use zip::{Entry, Method};
 
@@ -30,7 +31,7 @@ use crate::diag::{Diagnostic, Result, Source, nearest};
 /// An opened archive whose table of contents has been checked. Entry names are relative to its root.
 #[derive(Debug)]
 pub struct Archive {
-    bytes: Arc<[u8]>,
+    bytes: Vec<u8>,
     directory: zip::Directory,
     limits: Limits,
     version: u64,
@@ -59,12 +60,12 @@ impl Archive {
     }
 
     /// Opens an archive in memory with the default limits.
-    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Archive> {
+    pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Archive> {
         Self::from_bytes_with(bytes, Limits::default())
     }
 
     /// Opens an archive in memory with limits of the caller's choice.
-    pub fn from_bytes_with(bytes: impl Into<Arc<[u8]>>, limits: Limits) -> Result<Archive> {
+    pub fn from_bytes_with(bytes: impl Into<Vec<u8>>, limits: Limits) -> Result<Archive> {
         let bytes = bytes.into();
         let directory = zip::read_directory(&bytes, &limits)?;
         check_format(&directory)?;
@@ -142,6 +143,13 @@ impl Archive {
         DebugRanges::decode(&pickle, &self.limits).map(Some).map_err(|error| in_entry(error, &name))
     }
 
+    /// The tables of original places of all code files that have one, still encoded, by name of the code file.
+    pub fn debug_tables(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        let tables = self.code_files().map(|file| (file.to_string(), format!("{file}.debug_pkl")));
+        let present = tables.filter(|(_, table)| self.entry(table).is_some());
+        present.map(|(file, table)| Ok((file, self.read(&table)?.into_owned()))).collect()
+    }
+
     /// The module: its root is the object of the model's class. Storages lie under `data`.
     pub fn data_pickle(&self) -> Result<Pickle> {
         self.pickle("data")
@@ -174,17 +182,11 @@ impl Archive {
         self.read(&format!("data/{key}"))
     }
 
-    /// The elements of a storage of the pickle `stem.pkl`: exactly its `bytes()`, little-endian.
+    /// The bytes of a storage of the pickle `stem.pkl`, in little-endian order: its whole entry, which is at
+    /// least `storage.bytes()` long (a view with wider elements may not reach the end).
     pub fn storage_bytes(&self, stem: &str, storage: &StorageRecord) -> Result<Cow<'_, [u8]>> {
         let (name, _) = self.storage_entry(stem, storage)?;
-        let length = storage.bytes() as usize;
-        let mut bytes = match self.read(&name)? {
-            Cow::Borrowed(bytes) => Cow::Borrowed(bytes.get(..length).unwrap_or(bytes)),
-            Cow::Owned(mut bytes) => {
-                bytes.truncate(length);
-                Cow::Owned(bytes)
-            }
-        };
+        let mut bytes = self.read(&name)?;
         if self.big_endian && storage.element.swap > 1 {
             bytes.to_mut().chunks_exact_mut(storage.element.swap).for_each(<[u8]>::reverse);
         }
@@ -295,9 +297,9 @@ fn in_entry(mut error: Diagnostic, name: &str) -> Diagnostic {
     error
 }
 
-/// Reads a regular file into one allocation, which must have the length that the system states.
-fn read_file(path: &Path, limits: &Limits) -> std::io::Result<Arc<[u8]>> {
-    let mut file = std::fs::File::open(path)?;
+/// Reads a regular file, which must have the length that the system states.
+fn read_file(path: &Path, limits: &Limits) -> std::io::Result<Vec<u8>> {
+    let file = std::fs::File::open(path)?;
     let about = file.metadata()?;
     if !about.is_file() {
         return Err(std::io::Error::other("this is no regular file"));
@@ -306,10 +308,8 @@ fn read_file(path: &Path, limits: &Limits) -> std::io::Result<Arc<[u8]>> {
         let text = format!("it has {} bytes, and the limit is {}", about.len(), limits.file_bytes);
         return Err(std::io::Error::other(text));
     }
-    let length = usize::try_from(about.len()).map_err(std::io::Error::other)?;
-    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0u8, length).collect();
-    if let Some(bytes) = Arc::get_mut(&mut bytes) {
-        file.read_exact(bytes)?;
-    }
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(usize::try_from(about.len()).map_err(std::io::Error::other)?)?;
+    file.take(about.len()).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

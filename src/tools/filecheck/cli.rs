@@ -2,13 +2,13 @@
 //!
 //! An option has one dash or two, its value stands behind `=` or in the next word, `--` ends the options.
 
-use super::checkfile::BadDefine;
 use super::run::{FAILED, GOOD, Run, UNUSABLE};
 use super::search::distance;
 use super::source::{Console, Sources};
 use super::{DumpFilter, DumpInput, Options, help};
 use std::ffi::OsString;
 use std::io::{Read, Write};
+use std::path::Path;
 
 /// What an option takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,25 +62,43 @@ pub fn main(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> i32 {
+    main_in(Path::new(""), args, env_opts, stdin, out, err)
+}
+
+/// As [`main`], with relative paths starting from `directory`.
+pub fn main_in(
+    directory: &Path,
+    args: &[OsString],
+    env_opts: Option<&str>,
+    stdin: &mut dyn Read,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> i32 {
     let args: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let (name, rest) =
         args.split_first().map_or(("FileCheck", &[][..]), |(name, rest)| (name.as_str(), rest));
     let mut console = Console { out: Vec::new(), color: false };
     let mut line = CommandLine::new(name, &mut console);
-    let status =
-        match line.parse(split_words(env_opts.unwrap_or_default()).into_iter().chain(rest.iter().cloned())) {
-            Err(Ending::Failed) => FAILED,
-            // A reader that went away is no failure of ours.
-            Err(Ending::Text(text)) => {
-                let _ = out.write_all(text.as_bytes());
-                GOOD
-            }
-            Ok(()) => {
-                let CommandLine { options, check_file, input_file, .. } = line;
-                console.color = options.color;
-                start(&options, check_file, &input_file, &args.join(" "), &mut console, stdin, out)
-            }
-        };
+    let env_words = split_words(env_opts.unwrap_or_default());
+    let result = line.parse(env_words.into_iter().chain(rest.iter().cloned()));
+    let CommandLine { options, check_file, input_file, .. } = line;
+    let status = match result {
+        Err(Ending::Failed) => FAILED,
+        // A reader that went away is no failure of ours; the same holds below.
+        Err(Ending::Text(text)) => {
+            let _ = out.write_all(text.as_bytes());
+            GOOD
+        }
+        Ok(()) if options.dump_input() == DumpInput::Help => {
+            let _ = out.write_all(help::DUMP.as_bytes());
+            GOOD
+        }
+        Ok(()) => {
+            console.color = options.color;
+            let mut files = Files { directory, stdin };
+            start(&options, check_file, &input_file, &args.join(" "), &mut console, &mut files)
+        }
+    };
     let _ = err.write_all(&console.out);
     status
 }
@@ -92,13 +110,8 @@ fn start(
     input_file: &str,
     command: &str,
     console: &mut Console,
-    stdin: &mut dyn Read,
-    out: &mut dyn Write,
+    files: &mut Files<'_>,
 ) -> i32 {
-    if options.dump_input() == DumpInput::Help {
-        let _ = out.write_all(help::DUMP.as_bytes());
-        return GOOD;
-    }
     let Some(check_file) = check_file else {
         console.text("<check-file> not specified\n");
         return UNUSABLE;
@@ -108,56 +121,57 @@ fn start(
         errors.extend(bad_prefix(options));
     }
     for error in &errors {
-        if let BadDefine::Bare(message) = error {
-            console.text(format!("{message}\n"));
-        }
+        console.text(format!("{error}\n"));
     }
     if !errors.is_empty() {
         return UNUSABLE;
     }
-    let (check_name, check_text) = match read_file(&check_file, "check", console, stdin) {
+    let (check_name, check_text) = match files.read(&check_file, "check", console) {
         Ok(file) => file,
         Err(status) => return status,
     };
     let mut run = Run { options, console, sources: Sources::default(), command };
-    run.run((&check_name, check_text), |console| read_file(input_file, "input", console, stdin))
+    run.run((&check_name, check_text), |console| files.read(input_file, "input", console))
 }
 
-/// Reads a file, or the standard input for `-`; gives its name too.
-fn read_file(
-    path: &str,
-    role: &str,
-    console: &mut Console,
-    stdin: &mut dyn Read,
-) -> Result<(String, Vec<u8>), i32> {
-    let (name, result) = if path == "-" {
-        let mut text = Vec::new();
-        ("<stdin>", stdin.read_to_end(&mut text).map(|_| text))
-    } else {
-        (path, std::fs::read(path))
-    };
-    result.map(|text| (name.to_string(), text)).map_err(|error| {
-        let reason = error.to_string();
-        let reason = reason.split(" (os error").next().unwrap_or_default();
-        console.text(format!("Could not open {role} file '{path}': {reason}\n"));
-        UNUSABLE
-    })
+/// Where files come from.
+struct Files<'a> {
+    directory: &'a Path,
+    stdin: &'a mut dyn Read,
 }
 
-fn bad_defines(defines: &[String]) -> Vec<BadDefine> {
+impl Files<'_> {
+    /// Reads a file, or the standard input for `-`; gives its name too.
+    fn read(&mut self, path: &str, role: &str, console: &mut Console) -> Result<(String, Vec<u8>), i32> {
+        let (name, result) = if path == "-" {
+            let mut text = Vec::new();
+            ("<stdin>", self.stdin.read_to_end(&mut text).map(|_| text))
+        } else {
+            (path, std::fs::read(self.directory.join(path)))
+        };
+        result.map(|text| (name.to_string(), text)).map_err(|error| {
+            let reason = error.to_string();
+            let reason = reason.split(" (os error").next().unwrap_or_default();
+            console.text(format!("Could not open {role} file '{path}': {reason}\n"));
+            UNUSABLE
+        })
+    }
+}
+
+fn bad_defines(defines: &[String]) -> Vec<String> {
     let complaint = |define: &String| {
         let what = match define.find('=') {
             None => "Missing equal sign",
             Some(0) => "Missing variable name",
             Some(_) => return None,
         };
-        Some(BadDefine::Bare(format!("{what} in command-line definition '-D{define}'")))
+        Some(format!("{what} in command-line definition '-D{define}'"))
     };
     defines.iter().filter_map(complaint).collect()
 }
 
 /// The first prefix of the user's that cannot be one.
-fn bad_prefix(options: &Options) -> Option<BadDefine> {
+fn bad_prefix(options: &Options) -> Option<String> {
     let mut known: Vec<&str> = Vec::new();
     if options.check_prefixes.is_empty() {
         known.push("CHECK");
@@ -180,7 +194,7 @@ fn bad_prefix(options: &Options) -> Option<BadDefine> {
             known.push(prefix);
             continue;
         };
-        return Some(BadDefine::Bare(format!("error: supplied {kind} prefix must {rule}")));
+        return Some(format!("error: supplied {kind} prefix must {rule}"));
     }
     None
 }

@@ -26,7 +26,7 @@ mod variables;
 #[cfg(test)]
 mod tests;
 
-pub use cli::main;
+pub use cli::{main, main_in};
 pub use run::check;
 
 /// When the annotated input is written.

@@ -15,13 +15,18 @@ pub fn remap(source: &Tensor, maps: &[Vec<usize>]) -> Result<Tensor> {
     if empty.numel() == 0 {
         return Ok(empty);
     }
-    let strides = contiguous_strides(&source.sizes());
+    let positions = positions(&source.sizes(), maps);
+    source.take_positions(&positions, &sizes)
+}
+
+/// The positions, in a dense tensor of `sizes`, of the elements that the maps name, one map a dimension.
+pub fn positions(sizes: &[i64], maps: &[Vec<usize>]) -> Vec<usize> {
     let mut positions = vec![0usize];
-    for (map, stride) in maps.iter().zip(&strides) {
-        let offsets: Vec<usize> = map.iter().map(|i| i * *stride as usize).collect();
+    for (map, stride) in maps.iter().zip(contiguous_strides(sizes)) {
+        let offsets: Vec<usize> = map.iter().map(|i| i * stride as usize).collect();
         positions = positions.iter().flat_map(|p| offsets.iter().map(move |o| p + o)).collect();
     }
-    source.take_positions(&positions, &sizes)
+    positions
 }
 
 /// The identity map of each dimension.

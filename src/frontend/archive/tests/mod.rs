@@ -2,6 +2,7 @@
 
 mod build;
 mod conformance;
+mod corpus;
 mod hostile_pickle;
 mod hostile_zip;
 mod real;

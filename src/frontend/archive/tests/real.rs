@@ -202,3 +202,16 @@ fn code_is_traced_back_to_its_python_line() {
     assert_eq!(place.line_column().0, line);
     assert_eq!(ranges.lookup(0), None);
 }
+
+#[test]
+fn big_endian_storages_are_turned_around_once() {
+    use super::build::{base, build, item, storage, tensor, with_attribute};
+    let mut items = base(&with_attribute(&tensor(&storage("0", 2), 0, &[2], &[1])));
+    items[4] = item("m/byteorder", "big");
+    items.push(item("m/data/0", [1.5f32.to_be_bytes(), (-2.0f32).to_be_bytes()].concat()));
+    let archive = Archive::from_bytes(build(&items).bytes).expect("an archive");
+    let data = archive.data_pickle().expect("the data");
+    let storage = data.storages().next().expect("a storage");
+    let bytes = archive.storage_bytes("data", storage).expect("its bytes");
+    assert_eq!(&*bytes, [1.5f32.to_le_bytes(), (-2.0f32).to_le_bytes()].concat());
+}

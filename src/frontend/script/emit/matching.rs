@@ -63,13 +63,6 @@ impl Emitter<'_> {
                     used = args.len();
                     continue;
                 }
-                let taken = keywords.iter().position(|k| k.name.as_deref() == Some(formal.name.as_str()));
-                if taken.is_some() {
-                    return Err(format!(
-                        "Argument '{}' specified both as positional and keyword argument.\n",
-                        formal.name
-                    ));
-                }
                 operands.push(self.fit_argument(formal, args[used].value, &mut variables, converts)?);
                 used += 1;
                 continue;
@@ -97,7 +90,7 @@ impl Emitter<'_> {
         for (k, given) in keywords.iter().enumerate() {
             let name = given.name.as_deref().unwrap_or_default();
             if schema.argument_index(name).is_none() {
-                return Err(format!("Unknown keyword argument '{name}'.\n"));
+                return Err(format!("Keyword argument {name} unknown.\n"));
             }
             if !used_keywords[k] {
                 return Err(format!("Keyword argument {name} specified twice.\n"));
@@ -296,6 +289,10 @@ impl Emitter<'_> {
 
     /// The error for an op that does not exist, with those of nearly its name.
     pub(super) fn unknown_builtin(&self, kind: Symbol, span: &Span) -> Diagnostic {
+        if !self.unit.is_source() {
+            // PyTorch wrote the archive, so that the op exists there.
+            return self.unit.registry.unknown(kind).at(span);
+        }
         let mut message = format!("Unknown builtin op: {kind}.");
         let near: Vec<&str> = self
             .unit

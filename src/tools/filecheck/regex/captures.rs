@@ -7,8 +7,6 @@ use super::program::{Inst, Kind, Node, Program, holds};
 
 /// Most entries of the backtracking stack.
 const MAX_PENDING: usize = 2_000_000;
-/// Steps of backtracking before the search gives up on one end.
-const MAX_STEPS: usize = 5_000_000;
 
 /// Start and end of each group; group 0 is the match.
 pub type Spans = Vec<Option<(usize, usize)>>;
@@ -187,7 +185,6 @@ pub(super) fn backtrack(program: &Program, text: &[u8], from: usize, stop: usize
     let mut spans: Spans = vec![None; program.groups + 1];
     let mut rounds: Vec<Option<usize>> = vec![None; program.loops];
     let mut pending = vec![Pending::Try(0, from)];
-    let mut steps = 0;
     while let Some(item) = pending.pop() {
         let (mut pc, mut at) = match item {
             Pending::Try(pc, at) => (pc, at),
@@ -201,8 +198,7 @@ pub(super) fn backtrack(program: &Program, text: &[u8], from: usize, stop: usize
             }
         };
         loop {
-            steps += 1;
-            if steps > MAX_STEPS || pending.len() > MAX_PENDING {
+            if !program.pay(1) || pending.len() > MAX_PENDING {
                 return None;
             }
             let Some(inst) = program.code.get(pc) else {

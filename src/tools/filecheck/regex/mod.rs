@@ -35,7 +35,7 @@ impl Regex {
     /// The leftmost longest match with what each group took; without `groups` only group 0 is filled in.
     pub fn search(&self, text: &[u8], groups: bool) -> Option<Spans> {
         let program = &self.0;
-        program.refill();
+        program.refill(text.len());
         let mut from = 0;
         loop {
             let (start, end) = program.search(text, from)?;
@@ -54,9 +54,9 @@ impl Regex {
                     spans[0] = Some((start, end));
                     return Some(spans);
                 }
-                if !program.pay(10_000) {
-                    return None;
-                }
+            }
+            if !program.pay(1) {
+                return None;
             }
             from = start + 1;
         }

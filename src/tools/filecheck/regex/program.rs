@@ -7,8 +7,9 @@ use super::sets::ByteSet;
 use super::syntax::{Piece, Place, Syntax};
 use std::cell::Cell;
 
-/// Most simulation and backtracking steps that one search may take.
-const BUDGET: u64 = 400_000_000;
+/// Steps that captures and back references of one search may take, next to some for each byte of the text. A plain
+/// search is linear and needs no limit.
+const BUDGET: u64 = 20_000_000;
 
 /// One instruction; the one behind it is the default successor.
 #[derive(Clone, Debug)]
@@ -93,9 +94,9 @@ impl Program {
         program
     }
 
-    /// Allows a fresh number of steps.
-    pub(super) fn refill(&self) {
-        self.budget.set(BUDGET);
+    /// Allows a fresh number of steps for a text of this length.
+    pub(super) fn refill(&self, length: usize) {
+        self.budget.set(BUDGET + 64 * length as u64);
     }
 
     /// Pays for `steps`; false when there is nothing left.
@@ -241,8 +242,8 @@ impl Program {
                 }
             }
             let byte = match text.get(at) {
-                Some(byte) if self.pay(1 + now.list.len() as u64) => *byte,
-                _ => return best,
+                Some(byte) => *byte,
+                None => return best,
             };
             next.clear();
             for index in 0..now.list.len() {

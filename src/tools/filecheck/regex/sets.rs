@@ -256,7 +256,7 @@ impl Reader<'_> {
             b"xdigit" => u8::is_ascii_hexdigit,
             _ => return Err(BAD_CLASS),
         };
-        (0..=255u8).filter(|b| member(b)).for_each(|b| self.set.insert(b));
+        (0..=255u8).filter(member).for_each(|b| self.set.insert(b));
         self.at += length;
         if self.at >= self.text.len() {
             return Err(BAD_BRACKET);

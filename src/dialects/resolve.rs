@@ -2,7 +2,7 @@
 //! the first overload in order of registration whose arguments accept the operands' types is the one.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Op, Registry};
+use super::{Op, Registry};
 use crate::ir::{Graph, OpId, Schema, Symbol, Type, TypeKind};
 use hashbrown::HashMap;
 

@@ -1,0 +1,6 @@
+//! What passes may know of a graph without changing it. Facts come from op rows and schemas; no analysis has
+//! a list of op names of its own.
+
+mod effects;
+
+pub use effects::{OpFacts, facts, is_pure};

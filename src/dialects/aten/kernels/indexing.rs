@@ -1,0 +1,266 @@
+//! From index tensors to positions of elements: advanced indexing, gathering along a dimension, combining by place.
+
+use super::wide::{Wide, dispatch_wide, store};
+use crate::diag::{Diagnostic, Result};
+use crate::tensor::{DType, Dims, Tensor, broadcast_all, contiguous_strides, numel};
+
+/// Which elements an index expression means: their positions in the dense tensor, and the sizes of the result.
+pub struct Plan {
+    /// Position of each result element.
+    pub positions: Vec<usize>,
+    /// Sizes of the result.
+    pub sizes: Dims,
+}
+
+fn index_error(message: impl Into<String>) -> Diagnostic {
+    Diagnostic::raised("IndexError", message)
+}
+
+/// The places of the non-zero elements, one column a dimension.
+pub fn nonzero(tensor: &Tensor) -> Result<Vec<Vec<i64>>> {
+    let sizes = tensor.sizes();
+    let truths = truths(tensor)?;
+    let mut columns = vec![Vec::new(); sizes.len()];
+    for (i, _) in truths.iter().enumerate().filter(|(_, x)| **x) {
+        let mut rest = i as i64;
+        for (column, size) in columns.iter_mut().zip(&sizes).rev() {
+            column.push(rest % size);
+            rest /= size;
+        }
+    }
+    Ok(columns)
+}
+
+/// Which elements differ from zero, in logical order.
+pub fn truths(tensor: &Tensor) -> Result<Vec<bool>> {
+    dispatch_wide!(tensor.dtype(), W => {
+        Ok(tensor.to_vec_as::<W>()?.into_iter().map(|x| x != W::ZERO).collect())
+    })
+}
+
+/// Masks become index tensors, one for each of their dimensions.
+fn expand_masks(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+    let own = tensor.sizes();
+    let mut out: Vec<Option<Tensor>> = Vec::new();
+    for index in indices {
+        let Some(index) = index else {
+            out.push(None);
+            continue;
+        };
+        match index.dtype() {
+            DType::Bool | DType::U8 => {
+                let mask = index.sizes();
+                for (j, size) in mask.iter().enumerate() {
+                    let at = out.len() + j;
+                    if own.get(at) != Some(size) {
+                        if at >= own.len() {
+                            return Err(too_many(own.len(), out.len() + mask.len()));
+                        }
+                        return Err(index_error(format!(
+                            "The shape of the mask {:?} at index {j} does not match the shape of the indexed tensor {:?} at \
+                             index {at}",
+                            mask.as_slice(),
+                            own.as_slice()
+                        )));
+                    }
+                }
+                if mask.is_empty() {
+                    return Err(too_many(own.len(), own.len() + 1));
+                }
+                for column in nonzero(index)? {
+                    out.push(Some(Tensor::from_vec(&column, &[column.len() as i64])?));
+                }
+            }
+            DType::I64 | DType::I32 => out.push(Some(index.clone())),
+            _ => return Err(index_error("tensors used as indices must be long, int, byte or bool tensors")),
+        }
+    }
+    if out.len() > own.len() {
+        return Err(too_many(own.len(), out.len()));
+    }
+    Ok(out)
+}
+
+fn too_many(rank: usize, got: usize) -> Diagnostic {
+    index_error(format!("too many indices for tensor of dimension {rank} (got {got})"))
+}
+
+/// What to do with an index outside of its dimension.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Outside {
+    /// Raise.
+    Raise,
+    /// Take the nearest one inside (negative ones count from the back).
+    Clamp,
+}
+
+/// `self[indices]`: index tensors are broadcast together; their sizes stand where they stand if they are adjacent,
+/// else in front.
+pub fn advanced(tensor: &Tensor, indices: &[Option<Tensor>], outside: Outside) -> Result<Plan> {
+    let indices = expand_masks(tensor, indices)?;
+    let own = tensor.sizes();
+    let given: Vec<(usize, &Tensor)> =
+        indices.iter().enumerate().filter_map(|(d, t)| t.as_ref().map(|t| (d, t))).collect();
+    let shape = broadcast_all(given.iter().map(|(_, t)| *t)).map_err(|_| {
+        let shapes: Vec<String> = given.iter().map(|(_, t)| format!("{:?}", t.sizes().as_slice())).collect();
+        index_error(format!(
+            "shape mismatch: indexing tensors could not be broadcast together with shapes {}",
+            shapes.join(", ")
+        ))
+    })?;
+    let strides = contiguous_strides(&own);
+    let mut offsets = vec![0usize; numel(&shape)];
+    for (d, index) in &given {
+        let values = index.broadcast_to(&shape)?.to_vec_as::<i64>()?;
+        for (offset, value) in offsets.iter_mut().zip(values) {
+            let at = wrap_index(value, own[*d], *d, outside)?;
+            *offset += at * strides[*d] as usize;
+        }
+    }
+    let first = given.first().map_or(0, |(d, _)| *d);
+    let adjacent = given.iter().enumerate().all(|(n, (d, _))| *d == first + n);
+    let block_at = if adjacent { first } else { 0 };
+    // The dimensions of the result in order: offsets of whole dimensions, and the block of indexed ones.
+    let free: Vec<usize> = (0..own.len()).filter(|d| given.iter().all(|(g, _)| g != d)).collect();
+    let lead = free.iter().filter(|d| **d < block_at).count();
+    let mut sizes = Dims::new();
+    sizes.extend(free[..lead].iter().map(|d| own[*d]));
+    sizes.extend_from_slice(&shape);
+    sizes.extend(free[lead..].iter().map(|d| own[*d]));
+    Tensor::zeros(tensor.dtype(), &sizes)?;
+    if numel(&sizes) == 0 {
+        return Ok(Plan { positions: Vec::new(), sizes });
+    }
+    let whole = |positions: Vec<usize>, d: &usize| -> Vec<usize> {
+        let (size, stride) = (own[*d] as usize, strides[*d] as usize);
+        positions.iter().flat_map(|p| (0..size).map(move |i| p + i * stride)).collect()
+    };
+    let mut positions = free[..lead].iter().fold(vec![0], whole);
+    positions = positions.iter().flat_map(|p| offsets.iter().map(move |o| p + o)).collect();
+    positions = free[lead..].iter().fold(positions, whole);
+    Ok(Plan { positions, sizes })
+}
+
+fn wrap_index(index: i64, size: i64, dim: usize, outside: Outside) -> Result<usize> {
+    let index = if outside == Outside::Clamp && size > 0 { index.clamp(-size, size - 1) } else { index };
+    if size == 0 {
+        return Err(index_error("index is out of bounds for dimension with size 0"));
+    }
+    if index < -size || index >= size {
+        return Err(index_error(format!(
+            "index {index} is out of bounds for dimension {dim} with size {size}"
+        )));
+    }
+    Ok(if index < 0 { index + size } else { index } as usize)
+}
+
+/// Sizes of a tensor whose rank 0 counts as one dimension of size 1.
+pub fn at_least_1d(sizes: &[i64]) -> Dims {
+    if sizes.is_empty() { Dims::from_slice(&[1]) } else { Dims::from_slice(sizes) }
+}
+
+/// For each element of `index` (sizes no larger than `sizes` except in `dim`): the position in a dense tensor of
+/// `sizes` that has the element's own place in all dimensions and the element's value in `dim`. `wrap`: negative
+/// values count from the back.
+pub fn along(sizes: &[i64], dim: usize, index: &Tensor, wrap: bool) -> Result<Vec<usize>> {
+    let sizes = at_least_1d(sizes);
+    let shape = at_least_1d(&index.sizes());
+    let strides = contiguous_strides(&sizes);
+    let mut bases = vec![0usize];
+    for (d, size) in shape.iter().enumerate() {
+        let stride = if d == dim { 0 } else { strides[d] as usize };
+        bases = bases.iter().flat_map(|p| (0..*size as usize).map(move |i| p + i * stride)).collect();
+    }
+    let (size, stride) = (sizes[dim], strides[dim] as usize);
+    let values = index.to_vec_as::<i64>()?;
+    bases
+        .into_iter()
+        .zip(values)
+        .map(|(base, value)| {
+            let value = if wrap && (-size..0).contains(&value) { value + size } else { value };
+            if value < 0 || value >= size {
+                return Err(Diagnostic::runtime(format!(
+                    "index {value} is out of bounds for dimension {dim} with size {size}"
+                )));
+            }
+            Ok(base + value as usize * stride)
+        })
+        .collect()
+}
+
+/// How elements that meet at one place become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combine {
+    /// Sum.
+    Sum,
+    /// Product.
+    Product,
+    /// Sum divided by how many.
+    Mean,
+    /// Largest.
+    Max,
+    /// Smallest.
+    Min,
+}
+
+impl Combine {
+    fn apply<W: Wide>(self, x: W, y: W) -> W {
+        match self {
+            Combine::Sum | Combine::Mean => x.plus(y),
+            Combine::Product => x.times(y),
+            Combine::Max => x.most(y),
+            Combine::Min => x.least(y),
+        }
+    }
+
+    fn start<W: Wide>(self) -> W {
+        if self == Combine::Product { W::ONE } else { W::ZERO }
+    }
+}
+
+/// A copy of `target` (of the same dtype as `source`) into whose element `positions[n]` the n-th element of `source` is
+/// combined. Without `include_self` the first to arrive replaces what is there.
+pub fn combine(
+    target: &Tensor,
+    positions: &[usize],
+    source: &Tensor,
+    how: Combine,
+    include_self: bool,
+) -> Result<Tensor> {
+    let dtype = target.dtype();
+    dispatch_wide!(dtype, W => {
+        let mut elements = target.to_vec_as::<W>()?;
+        let source = source.to_vec_as::<W>()?;
+        let mut counts = vec![usize::from(include_self); elements.len()];
+        for (position, value) in positions.iter().zip(source) {
+            let element = &mut elements[*position];
+            let count = &mut counts[*position];
+            let extreme = matches!(how, Combine::Max | Combine::Min);
+            *element = match *count {
+                0 if extreme => value,
+                0 => how.apply(how.start(), value),
+                _ => how.apply(*element, value),
+            };
+            *count += 1;
+        }
+        if how == Combine::Mean {
+            for (element, count) in elements.iter_mut().zip(&counts) {
+                *element = mean(*element, *count);
+            }
+        }
+        if dtype == DType::Bool {
+            // Sums of bools are "or", as large counts must not wrap to false.
+            let bools: Vec<i64> = elements.iter().map(|x| i64::from(*x != W::ZERO)).collect();
+            return store::<i64>(&bools, &target.sizes(), dtype);
+        }
+        store::<W>(&elements, &target.sizes(), dtype)
+    })
+}
+
+/// Integers are divided towards minus infinity.
+fn mean<W: Wide>(sum: W, count: usize) -> W {
+    let n = W::count(count.max(1));
+    let quotient = sum.over(n);
+    let exact = W::DTYPE != DType::I64 || quotient.times(n) == sum;
+    if exact || sum.order(W::ZERO) != std::cmp::Ordering::Less { quotient } else { quotient.minus(W::ONE) }
+}

@@ -1,0 +1,134 @@
+//! A tensor as rows along some of its dimensions: the frame of reductions, scans and sorts.
+
+use super::wide::{Wide, store};
+use crate::diag::{Diagnostic, Result};
+use crate::tensor::{DType, Dims, Element, Tensor, numel, view, wrap_dim};
+use rayon::prelude::*;
+
+/// Work below this many elements stays on one thread.
+const PARALLEL_FROM: usize = 1 << 16;
+
+/// A tensor seen as rows: the chosen dimensions joined make the rows' elements, the others number the rows.
+pub struct Rows {
+    /// The elements, row after row.
+    pub dense: Tensor,
+    /// Elements of one row.
+    pub length: usize,
+    /// How many rows.
+    pub count: usize,
+    /// Sizes of the dimensions that number the rows.
+    pub kept: Dims,
+    /// The same with ones in place of the others.
+    pub kept_ones: Dims,
+    /// For the way back: the order in which the dimensions stand in `dense`.
+    order: Vec<usize>,
+    /// The sizes of the tensor.
+    sizes: Dims,
+}
+
+impl Rows {
+    /// Looks at `dims` (valid and distinct) as rows.
+    pub fn new(tensor: &Tensor, dims: &[usize]) -> Result<Rows> {
+        let sizes = tensor.sizes();
+        let inside = |d: &usize| dims.contains(d);
+        let mut order: Vec<usize> = (0..sizes.len()).filter(|d| !inside(d)).collect();
+        let kept: Dims = order.iter().map(|d| sizes[*d]).collect();
+        order.extend((0..sizes.len()).filter(inside));
+        let kept_ones: Dims = (0..sizes.len()).map(|d| if inside(&d) { 1 } else { sizes[d] }).collect();
+        let reduced: Dims = (0..sizes.len()).filter(inside).map(|d| sizes[d]).collect();
+        let dense = tensor.look(|l| Ok(view::reorder(l, &order)))?.contiguous()?;
+        Ok(Rows { dense, length: numel(&reduced), count: numel(&kept), kept, kept_ones, order, sizes })
+    }
+
+    /// Along one dimension; rank 0 counts as one dimension of size 1.
+    pub fn along(tensor: &Tensor, dim: usize) -> Result<Rows> {
+        Rows::new(tensor, if tensor.rank() == 0 { &[] } else { std::slice::from_ref(&dim) })
+    }
+
+    /// Sizes of a result with one element a row.
+    pub fn result_sizes(&self, keepdim: bool) -> &[i64] {
+        if keepdim { &self.kept_ones } else { &self.kept }
+    }
+
+    /// One value for each row.
+    pub fn map<W: Element, R: Send>(&self, f: impl Fn(&[W]) -> R + Send + Sync) -> Result<Vec<R>> {
+        let elements = self.dense.to_vec_as::<W>()?;
+        if self.length == 0 {
+            return Ok((0..self.count).map(|_| f(&[])).collect());
+        }
+        if elements.len() < PARALLEL_FROM {
+            return Ok(elements.chunks_exact(self.length).map(f).collect());
+        }
+        Ok(elements.par_chunks_exact(self.length).map(f).collect())
+    }
+
+    /// A tensor with one element for each row.
+    pub fn reduce<W: Wide>(
+        &self,
+        keepdim: bool,
+        dtype: DType,
+        f: impl Fn(&[W]) -> W + Send + Sync,
+    ) -> Result<Tensor> {
+        store::<W>(&self.map::<W, W>(f)?, self.result_sizes(keepdim), dtype)
+    }
+
+    /// Rows of a new length (one dimension was chosen), back in the tensor's order of dimensions.
+    pub fn restore<W: Wide>(&self, rows: &[W], length: usize, dtype: DType) -> Result<Tensor> {
+        let mut sizes = self.kept.clone();
+        let mut order = self.order.clone();
+        if self.sizes.is_empty() {
+            return store::<W>(rows, &[], dtype);
+        }
+        sizes.push(length as i64);
+        let dense = store::<W>(rows, &sizes, dtype)?;
+        let mut back = vec![0; order.len()];
+        for (at, d) in order.drain(..).enumerate() {
+            back[d] = at;
+        }
+        dense.look(|l| Ok(view::reorder(l, &back)))?.contiguous()
+    }
+
+    /// For each row, elements at places within the row, back in the tensor's order of dimensions.
+    pub fn pick(&self, places: &[i64], length: usize, dtype: DType) -> Result<Tensor> {
+        let positions: Vec<usize> = places
+            .iter()
+            .enumerate()
+            .map(|(n, place)| n / length.max(1) * self.length + *place as usize)
+            .collect();
+        let taken = self.dense.take_positions(&positions, &[positions.len() as i64])?;
+        debug_assert_eq!(taken.dtype(), dtype);
+        if self.sizes.is_empty() {
+            return taken.reshaped(&[]);
+        }
+        let mut sizes = self.kept.clone();
+        sizes.push(length as i64);
+        let mut back = vec![0; self.order.len()];
+        for (at, d) in self.order.iter().enumerate() {
+            back[*d] = at;
+        }
+        taken.reshaped(&sizes)?.look(|l| Ok(view::reorder(l, &back)))?.contiguous()
+    }
+}
+
+/// The dimensions of a reduction: all of them without a list or with an empty one.
+pub fn reduced_dims(dims: Option<Vec<i64>>, rank: usize) -> Result<Vec<usize>> {
+    match dims {
+        Some(dims) if !dims.is_empty() => {
+            let dims = view::wrap_dims(&dims, rank)?;
+            Ok(if rank == 0 { Vec::new() } else { dims })
+        }
+        _ => Ok((0..rank).collect()),
+    }
+}
+
+/// One dimension of a reduction, checked to have elements where the result needs one.
+pub fn non_empty_dim(tensor: &Tensor, dim: i64, name: &str) -> Result<usize> {
+    let dim = wrap_dim(dim, tensor.rank())?;
+    if tensor.numel() == 0 && tensor.sizes().get(dim) == Some(&0) {
+        return Err(Diagnostic::raised(
+            "IndexError",
+            format!("{name}(): Expected reduction dim {dim} to have non-zero size."),
+        ));
+    }
+    Ok(dim)
+}

@@ -1,0 +1,423 @@
+//! Reductions to one number a row: sums, products, means, truth, extremes.
+
+use super::kernels::range::not_implemented;
+use super::kernels::rows::{Rows, non_empty_dim, reduced_dims};
+use super::kernels::wide::{Wide, dispatch_wide, store};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, OpDef, Outputs, one, opaque, reduce};
+use crate::tensor::{DType, Tensor, view};
+use crate::value::Value;
+use std::cmp::Ordering;
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    reduce("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |a| {
+        one(sum(a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?)?)
+    })
+    .grad("self: grad.reshape(self.sum(dim, True).size()).expand(self.size())")
+    .out("IntList_out"),
+    reduce("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
+        one(sum(a.tensor(0)?, None, false, a.opt_dtype(1)?)?)
+    })
+    .grad("self: grad.expand(self.size())")
+    .out("out"),
+    reduce("aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", nansum)
+        .out("out"),
+    reduce("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
+        one(mean(a.tensor(0)?, None, false, a.opt_dtype(1)?)?)
+    })
+    .grad("self: grad.expand(self.size()) / self.numel()")
+    .out("dtype_out"),
+    reduce("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |a| {
+        one(mean(a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?)?)
+    })
+    .grad(
+        "self: grad.reshape(self.sum(dim, True).size()).expand(self.size()) * (float(grad.numel()) / float(max(self.numel(), 1)))",
+    )
+    .out("out"),
+    reduce("aten::nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", nanmean)
+        .out("out"),
+    reduce("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
+        one(prod(a.tensor(0)?, None, false, a.opt_dtype(1)?)?)
+    })
+    .out("out"),
+    reduce("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |a| {
+        one(prod(a.tensor(0)?, Some(a.int(1)?), a.bool(2)?, a.opt_dtype(3)?)?)
+    })
+    .out("int_out"),
+    reduce("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Max)).out("out"),
+    reduce("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Min)).out("out"),
+    reduce("aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", |a| {
+        aminmax(a.tensor(0)?, a.opt_int(1)?, a.bool(2)?)
+    }),
+    reduce("aten::_aminmax(Tensor self) -> (Tensor, Tensor)", |a| aminmax(a.tensor(0)?, None, false)),
+    reduce("aten::_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", |a| {
+        aminmax(a.tensor(0)?, Some(a.int(1)?), a.bool(2)?)
+    }),
+    reduce("aten::max(Tensor self) -> Tensor", |a| extreme_all(a, Side::Max)).out("unary_out"),
+    reduce("aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
+        extreme_dim(a, Side::Max)
+    }),
+    reduce("aten::min(Tensor self) -> Tensor", |a| extreme_all(a, Side::Min)).out("unary_out"),
+    reduce("aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
+        extreme_dim(a, Side::Min)
+    }),
+    reduce("aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", |a| arg_extreme(a, Side::Max)).out("out"),
+    reduce("aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", |a| arg_extreme(a, Side::Min)).out("out"),
+    reduce("aten::all(Tensor self) -> Tensor", |a| truth(a, Some(Vec::new()), false, true)).out("all_out"),
+    reduce("aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", |a| {
+        truth(a, Some(vec![a.int(1)?]), a.bool(2)?, true)
+    })
+    .out("out"),
+    reduce("aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", |a| truth_dims(a, true)).out("dims_out"),
+    reduce("aten::any(Tensor self) -> Tensor", |a| truth(a, Some(Vec::new()), false, false)).out("all_out"),
+    reduce("aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", |a| {
+        truth(a, Some(vec![a.int(1)?]), a.bool(2)?, false)
+    })
+    .out("out"),
+    reduce("aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", |a| truth_dims(a, false)).out("dims_out"),
+    reduce("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor", |a| {
+        count_nonzero(a.tensor(0)?, a.opt_int(1)?.map(|d| vec![d]))
+    })
+    .out("out"),
+    reduce("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", |a| {
+        count_nonzero(a.tensor(0)?, Some(a.ints(1)?))
+    })
+    .out("dim_IntList_out"),
+    reduce("aten::trace(Tensor self) -> Tensor", |a| {
+        let tensor = a.tensor(0)?;
+        if tensor.rank() != 2 {
+            return Err(Diagnostic::runtime(format!(
+                "trace: expected a matrix, but got tensor with dim {}",
+                tensor.rank()
+            )));
+        }
+        one(sum(&tensor.look(|l| view::diagonal(l, 0, 0, 1))?, None, false, None)?)
+    })
+    .out("out"),
+    reduce("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", |a| sum_to_size(a.tensor(0)?, &a.ints(1)?))
+        .grad("self: grad.expand(self.size())"),
+    opaque("aten::equal(Tensor self, Tensor other) -> bool", equal),
+];
+
+/// The dtype of a sum or product: what was asked for, int64 for integers and bools.
+fn sum_dtype(tensor: &Tensor, dtype: Option<DType>) -> DType {
+    dtype.unwrap_or(match tensor.dtype() {
+        d if d.is_integral() || d == DType::Bool => DType::I64,
+        d => d,
+    })
+}
+
+/// A sum by halves, so that rounding errors do not grow with the number of terms.
+pub fn sum_row<W: Wide>(row: &[W]) -> W {
+    if row.len() <= 256 {
+        return row.iter().fold(W::ZERO, |s, x| s.plus(*x));
+    }
+    let (low, high) = row.split_at(row.len() / 2);
+    sum_row(low).plus(sum_row(high))
+}
+
+/// The sum over some dimensions (all without a list).
+pub fn sum(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    let dtype = sum_dtype(tensor, dtype);
+    let dims = reduced_dims(dims, tensor.rank())?;
+    let rows = Rows::new(&tensor.to_dtype(dtype)?, &dims)?;
+    if dtype == DType::Bool {
+        return rows.reduce::<i64>(keepdim, dtype, |row| i64::from(row.iter().any(|x| *x != 0)));
+    }
+    dispatch_wide!(dtype, W => rows.reduce::<W>(keepdim, dtype, sum_row::<W>))
+}
+
+fn nansum(a: &Args<'_>) -> Result<Outputs> {
+    let tensor = a.tensor(0)?;
+    if tensor.dtype().is_complex() {
+        return Err(Diagnostic::raised(
+            "NotImplementedError",
+            "nansum on CPU does not support complex inputs",
+        ));
+    }
+    let (dims, keepdim, dtype) = (a.opt_ints(1)?, a.bool(2)?, sum_dtype(tensor, a.opt_dtype(3)?));
+    if dtype.is_complex() && tensor.dtype().is_floating() {
+        return Err(not_implemented("nansum_cpu", dtype));
+    }
+    if !dtype.is_floating() {
+        return one(sum(tensor, dims, keepdim, Some(dtype))?);
+    }
+    let rows = Rows::new(&tensor.to_dtype(dtype)?, &reduced_dims(dims, tensor.rank())?)?;
+    one(rows.reduce::<f64>(keepdim, dtype, |row| {
+        let numbers: Vec<f64> = row.iter().map(|x| if x.is_nan() { 0.0 } else { *x }).collect();
+        sum_row(&numbers)
+    })?)
+}
+
+/// The mean over some dimensions (all without a list); NaN of no elements.
+pub fn mean(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    let result = dtype.unwrap_or(tensor.dtype());
+    if !(result.is_floating() || result.is_complex()) {
+        let what = if dtype.is_some() { "Optional" } else { "Input" };
+        return Err(Diagnostic::raised(
+            "NotImplementedError",
+            format!(
+                "mean(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. Got: {}",
+                result.type_name()
+            ),
+        ));
+    }
+    let rows = Rows::new(&tensor.to_dtype(result)?, &reduced_dims(dims, tensor.rank())?)?;
+    dispatch_wide!(result, W => rows.reduce::<W>(keepdim, result, |row| sum_row(row).over(W::count(row.len()))))
+}
+
+fn nanmean(a: &Args<'_>) -> Result<Outputs> {
+    let tensor = a.tensor(0)?;
+    if tensor.dtype().is_complex() {
+        return Err(Diagnostic::raised(
+            "NotImplementedError",
+            "nansum on CPU does not support complex inputs",
+        ));
+    }
+    if !tensor.dtype().is_floating() {
+        return Err(Diagnostic::raised(
+            "NotImplementedError",
+            format!(
+                "nanmean(): expected input to have floating point or complex dtype but got {}",
+                tensor.dtype().type_name()
+            ),
+        ));
+    }
+    let dtype = a.opt_dtype(3)?.unwrap_or(tensor.dtype());
+    let rows = Rows::new(tensor, &reduced_dims(a.opt_ints(1)?, tensor.rank())?)?;
+    one(rows.reduce::<f64>(a.bool(2)?, dtype, |row| {
+        let numbers: Vec<f64> = row.iter().copied().filter(|x| !x.is_nan()).collect();
+        sum_row(&numbers) / numbers.len() as f64
+    })?)
+}
+
+fn prod(tensor: &Tensor, dim: Option<i64>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    let dtype = sum_dtype(tensor, dtype);
+    let dims = reduced_dims(dim.map(|d| vec![d]), tensor.rank())?;
+    let rows = Rows::new(&tensor.to_dtype(dtype)?, &dims)?;
+    dispatch_wide!(dtype, W => rows.reduce::<W>(keepdim, dtype, |row| row.iter().fold(W::ONE, |p, x| p.times(*x))))
+}
+
+/// Which end of the order.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Side {
+    /// The largest.
+    Max,
+    /// The smallest.
+    Min,
+}
+
+impl Side {
+    fn name(self) -> &'static str {
+        if self == Side::Max { "max" } else { "min" }
+    }
+
+    /// The place of the first extreme element; the first NaN if there is one. The row is not empty.
+    fn place<W: Wide>(self, row: &[W]) -> usize {
+        let mut best = 0;
+        for (i, x) in row.iter().enumerate() {
+            if x.is_nan() {
+                return i;
+            }
+            let wanted = if self == Side::Max { Ordering::Greater } else { Ordering::Less };
+            if x.order(row[best]) == wanted {
+                best = i;
+            }
+        }
+        best
+    }
+}
+
+/// Dimensions of an extreme, which has no value for no elements.
+fn extreme_dims(tensor: &Tensor, dims: Vec<i64>, name: &str) -> Result<Vec<usize>> {
+    if dims.is_empty() && tensor.numel() == 0 {
+        return Err(Diagnostic::runtime(format!(
+            "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the \
+             'dim' argument."
+        )));
+    }
+    let dims = reduced_dims(Some(dims), tensor.rank())?;
+    for d in &dims {
+        non_empty_dim(tensor, *d as i64, name)?;
+    }
+    Ok(dims)
+}
+
+fn values_at(tensor: &Tensor, dims: &[usize], keepdim: bool, side: Side) -> Result<Tensor> {
+    let rows = Rows::new(tensor, dims)?;
+    dispatch_wide!(tensor.dtype(), W => rows.reduce::<W>(keepdim, tensor.dtype(), |row| row[side.place(row)]))
+}
+
+fn extreme(a: &Args<'_>, side: Side) -> Result<Outputs> {
+    let tensor = a.tensor(0)?;
+    let dims = extreme_dims(tensor, a.ints(1)?, if side == Side::Max { "amax" } else { "amin" })?;
+    if tensor.dtype().is_complex() {
+        return Err(not_implemented(&format!("{}_values_cpu", side.name()), tensor.dtype()));
+    }
+    one(values_at(tensor, &dims, a.bool(2)?, side)?)
+}
+
+fn extreme_all(a: &Args<'_>, side: Side) -> Result<Outputs> {
+    let tensor = a.tensor(0)?;
+    let dims = extreme_dims(tensor, Vec::new(), side.name())?;
+    if tensor.dtype().is_complex() {
+        return Err(not_implemented(&format!("{}_all", side.name()), tensor.dtype()));
+    }
+    one(values_at(tensor, &dims, false, side)?)
+}
+
+fn aminmax(tensor: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Outputs> {
+    if tensor.dtype().is_complex() {
+        return Err(Diagnostic::raised(
+            "TypeError",
+            format!("aminmax not implemented for {}", tensor.dtype().type_name()),
+        ));
+    }
+    if dim.is_none() && tensor.numel() == 0 {
+        return Err(Diagnostic::runtime(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.",
+        ));
+    }
+    let mut dims = reduced_dims(dim.map(|d| vec![d]), tensor.rank())?;
+    if let Some(d) = dim {
+        let d = non_empty_dim(tensor, d, "aminmax").map_err(|error| {
+            match error.message().strip_prefix("aminmax()") {
+                Some(rest) => Diagnostic::raised("IndexError", format!("aminmax{rest}")),
+                None => error,
+            }
+        })?;
+        dims = if tensor.rank() == 0 { Vec::new() } else { vec![d] };
+    }
+    let side = |side: Side| values_at(tensor, &dims, keepdim, side).map(Value::Tensor);
+    Ok([side(Side::Min)?, side(Side::Max)?].into_iter().collect())
+}
+
+fn no_complex(tensor: &Tensor, name: &str) -> Result<()> {
+    if tensor.dtype().is_complex() {
+        return Err(Diagnostic::raised("TypeError", format!("{name}(): does not support complex input")));
+    }
+    Ok(())
+}
+
+fn extreme_dim(a: &Args<'_>, side: Side) -> Result<Outputs> {
+    let tensor = a.tensor(0)?;
+    let dim = non_empty_dim(tensor, a.int(1)?, side.name())?;
+    no_complex(tensor, side.name())?;
+    let rows = Rows::along(tensor, dim)?;
+    let sizes = rows.result_sizes(a.bool(2)?);
+    let (values, places) = dispatch_wide!(tensor.dtype(), W => {
+        let found = rows.map::<W, (W, i64)>(|row| {
+            let place = side.place(row);
+            (row[place], place as i64)
+        })?;
+        let (values, places): (Vec<W>, Vec<i64>) = found.into_iter().unzip();
+        (store::<W>(&values, sizes, tensor.dtype())?, Tensor::from_vec(&places, sizes)?)
+    });
+    Ok([Value::Tensor(values), Value::Tensor(places)].into_iter().collect())
+}
+
+fn arg_extreme(a: &Args<'_>, side: Side) -> Result<Outputs> {
+    let (tensor, dim, keepdim) = (a.tensor(0)?, a.opt_int(1)?, a.bool(2)?);
+    let name = if side == Side::Max { "argmax" } else { "argmin" };
+    let dims = match dim {
+        Some(dim) => {
+            let d = non_empty_dim(tensor, dim, name)?;
+            if tensor.rank() == 0 { Vec::new() } else { vec![d] }
+        }
+        None if tensor.numel() == 0 => {
+            return Err(Diagnostic::raised(
+                "IndexError",
+                format!("{name}(): Expected reduction dim to be specified for input.numel() == 0."),
+            ));
+        }
+        None => (0..tensor.rank()).collect(),
+    };
+    no_complex(tensor, name)?;
+    if tensor.dtype() == DType::Bool {
+        return Err(Diagnostic::raised(
+            "NotImplementedError",
+            format!("{name}(): does not support bool input"),
+        ));
+    }
+    let rows = Rows::new(tensor, &dims)?;
+    let places = dispatch_wide!(tensor.dtype(), W => rows.map::<W, i64>(|row| side.place(row) as i64)?);
+    one(Tensor::from_vec(&places, rows.result_sizes(keepdim))?)
+}
+
+/// Without a list all dimensions are reduced; an empty list reduces none.
+fn truth_dims(a: &Args<'_>, all: bool) -> Result<Outputs> {
+    match a.opt_ints(1)? {
+        Some(dims) if dims.is_empty() => truth(a, None, false, all),
+        dims => truth(a, Some(dims.unwrap_or_default()), a.bool(2)?, all),
+    }
+}
+
+/// `all` and `any`: uint8 of uint8, bool of everything else.
+fn truth(a: &Args<'_>, dims: Option<Vec<i64>>, keepdim: bool, all: bool) -> Result<Outputs> {
+    let tensor = a.tensor(0)?;
+    let dims = match dims {
+        Some(dims) => reduced_dims(Some(dims), tensor.rank())?,
+        None => Vec::new(),
+    };
+    let dtype = if tensor.dtype() == DType::U8 { DType::U8 } else { DType::Bool };
+    let rows = Rows::new(tensor, &dims)?;
+    let truths = dispatch_wide!(tensor.dtype(), W => rows.map::<W, i64>(|row| {
+        let is = |x: &W| *x != W::ZERO;
+        i64::from(if all { row.iter().all(is) } else { row.iter().any(is) })
+    })?);
+    one(store::<i64>(&truths, rows.result_sizes(keepdim), dtype)?)
+}
+
+fn count_nonzero(tensor: &Tensor, dims: Option<Vec<i64>>) -> Result<Outputs> {
+    let rows = Rows::new(tensor, &reduced_dims(dims, tensor.rank())?)?;
+    let counts = dispatch_wide!(tensor.dtype(), W => {
+        rows.map::<W, i64>(|row| row.iter().filter(|x| **x != W::ZERO).count() as i64)?
+    });
+    one(Tensor::from_vec(&counts, rows.result_sizes(false))?)
+}
+
+/// Sums what broadcasting to the tensor's sizes would have repeated.
+fn sum_to_size(tensor: &Tensor, sizes: &[i64]) -> Result<Outputs> {
+    if sizes.is_empty() {
+        return one(sum(tensor, None, false, None)?);
+    }
+    let own = tensor.sizes();
+    let lead = own.len().checked_sub(sizes.len());
+    let fits = lead.is_some_and(|lead| own[lead..].iter().zip(sizes).all(|(x, y)| x == y || *y == 1));
+    let Some(lead) = lead.filter(|_| fits) else {
+        return Err(Diagnostic::runtime(format!(
+            "size {{{}}} is not expandable to size {{{}}}.",
+            show(sizes),
+            show(&own)
+        )));
+    };
+    let dims: Vec<i64> = (0..own.len())
+        .filter(|d| *d < lead || (sizes[*d - lead] == 1 && own[*d] != 1))
+        .map(|d| d as i64)
+        .collect();
+    if dims.is_empty() {
+        return one(tensor.clone());
+    }
+    one(sum(tensor, Some(dims), true, None)?.reshaped(sizes)?)
+}
+
+fn show(sizes: &[i64]) -> String {
+    format!("{sizes:?}")
+}
+
+/// Same sizes and equal elements; a NaN equals nothing.
+fn equal(a: &Args<'_>) -> Result<Outputs> {
+    let (x, y) = (a.tensor(0)?, a.tensor(1)?);
+    if x.dtype() != y.dtype() {
+        return Err(Diagnostic::runtime(format!(
+            "Expected object of data type {} but got data type {} for argument #2 'other' in call to equal",
+            x.dtype().type_name(),
+            y.dtype().type_name()
+        )));
+    }
+    if x.sizes() != y.sizes() {
+        return one(false);
+    }
+    one(dispatch_wide!(x.dtype(), W => x.to_vec_as::<W>()? == y.to_vec_as::<W>()?))
+}

@@ -1,0 +1,153 @@
+//! Running results along a dimension: sums, products, extremes.
+
+use super::kernels::range::not_implemented;
+use super::kernels::rows::Rows;
+use super::kernels::wide::{Wide, dispatch_wide};
+use crate::diag::Result;
+use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::tensor::{DType, Tensor, wrap_dim};
+use crate::value::Value;
+use std::cmp::Ordering;
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    reduce("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", |a| {
+        cumulative(a, true)
+    })
+    .grad("self: grad.flip([dim]).cumsum(dim).flip([dim])")
+    .inplace()
+    .out("out"),
+    reduce("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", |a| {
+        cumulative(a, false)
+    })
+    .inplace()
+    .out("out"),
+    reduce("aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", |a| {
+        extreme(a, Ordering::Greater)
+    }),
+    reduce("aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", |a| {
+        extreme(a, Ordering::Less)
+    }),
+    reduce("aten::logcumsumexp(Tensor self, int dim) -> Tensor", logcumsumexp).out("out"),
+];
+
+/// Replaces each row by what `step` makes of it, running from its first element.
+fn scan<W: Wide>(
+    tensor: &Tensor,
+    dim: usize,
+    dtype: DType,
+    step: impl Fn(&[W]) -> Vec<W> + Send + Sync,
+) -> Result<Tensor> {
+    let rows = Rows::along(tensor, dim)?;
+    if tensor.numel() == 0 {
+        return Tensor::zeros(dtype, &tensor.sizes());
+    }
+    let scanned: Vec<W> = rows.map::<W, Vec<W>>(step)?.concat();
+    rows.restore::<W>(&scanned, rows.length, dtype)
+}
+
+fn cumulative(a: &Args<'_>, sum: bool) -> Result<Outputs> {
+    let tensor = a.tensor(0)?;
+    let dim = wrap_dim(a.int(1)?, tensor.rank())?;
+    let dtype = a.opt_dtype(2)?.unwrap_or(match tensor.dtype() {
+        d if d.is_floating() || d.is_complex() => d,
+        _ => DType::I64,
+    });
+    if dtype == DType::Bool {
+        return Err(not_implemented(if sum { "cumsum_out_cpu" } else { "cumprod_out_cpu" }, dtype));
+    }
+    let tensor = tensor.to_dtype(dtype)?;
+    one(dispatch_wide!(dtype, W => scan::<W>(&tensor, dim, dtype, |row| {
+        let mut total = if sum { W::ZERO } else { W::ONE };
+        row.iter()
+            .map(|x| {
+                total = if sum { total.plus(*x) } else { total.times(*x) };
+                total
+            })
+            .collect()
+    })?))
+}
+
+/// The extreme so far and its place; of equal ones the last, and a NaN stays.
+fn extreme(a: &Args<'_>, wanted: Ordering) -> Result<Outputs> {
+    let tensor = a.tensor(0)?;
+    let dim = wrap_dim(a.int(1)?, tensor.rank())?;
+    let dtype = tensor.dtype();
+    if dtype.is_complex() {
+        return Err(not_implemented(
+            if wanted == Ordering::Greater { "cummax_cpu" } else { "cummin_cpu" },
+            dtype,
+        ));
+    }
+    if tensor.numel() == 0 {
+        let values = Tensor::zeros(dtype, &tensor.sizes())?;
+        let places = Tensor::zeros(DType::I64, &tensor.sizes())?;
+        return Ok([Value::Tensor(values), Value::Tensor(places)].into_iter().collect());
+    }
+    let rows = Rows::along(tensor, dim)?;
+    let places: Vec<i64> = dispatch_wide!(dtype, W => rows.map::<W, Vec<i64>>(|row| {
+        let mut best = 0;
+        let mut places = Vec::with_capacity(row.len());
+        for (i, x) in row.iter().enumerate() {
+            let takes = x.is_nan() || (!row[best].is_nan() && matches!(x.order(row[best]), o if o == wanted || o == Ordering::Equal));
+            if takes {
+                best = i;
+            }
+            places.push(best as i64);
+        }
+        places
+    })?)
+    .concat();
+    let values = rows.pick(&places, rows.length, dtype)?;
+    let places = rows.restore::<i64>(&places, rows.length, DType::I64)?;
+    Ok([Value::Tensor(values), Value::Tensor(places)].into_iter().collect())
+}
+
+fn logcumsumexp(a: &Args<'_>) -> Result<Outputs> {
+    let tensor = a.tensor(0)?;
+    let dim = wrap_dim(a.int(1)?, tensor.rank())?;
+    let dtype = tensor.dtype();
+    if dtype.is_complex() {
+        return Err(crate::diag::Diagnostic::unsupported("aten::logcumsumexp of a complex tensor"));
+    }
+    if !dtype.is_floating() {
+        return Err(not_implemented("logcumsumexp_out_cpu", dtype));
+    }
+    one(scan::<f64>(tensor, dim, dtype, |row| {
+        let mut total = f64::NEG_INFINITY;
+        row.iter()
+            .map(|x| {
+                total = log_add(total, *x);
+                total
+            })
+            .collect()
+    })?)
+}
+
+/// ln(e^x + e^y).
+fn log_add(x: f64, y: f64) -> f64 {
+    if x.is_nan() || y.is_nan() {
+        return f64::NAN;
+    }
+    let (small, large) = (x.min(y), x.max(y));
+    if small != large || small.is_finite() { (small - large).exp().ln_1p() + large } else { x }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_run_along_the_dimension() {
+        let t = crate::dialects::aten::kernels::wide::store::<i64>(&[1, 2, 3, 4, 5, 6], &[2, 3], DType::I32)
+            .expect("small");
+        let down = scan::<i64>(&t, 0, DType::I64, |row| vec![row[0], row[0] + row[1]]).expect("scans");
+        assert_eq!(down.to_vec::<i64>().expect("i64"), [1, 2, 3, 5, 7, 9]);
+    }
+
+    #[test]
+    fn logarithms_add() {
+        assert_eq!(log_add(f64::NEG_INFINITY, f64::NEG_INFINITY), f64::NEG_INFINITY);
+        assert!((log_add(0.0, 0.0) - 2f64.ln()).abs() < 1e-15);
+    }
+}

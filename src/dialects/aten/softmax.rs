@@ -1,0 +1,120 @@
+//! Softmax and its logarithm along a dimension, with their derivatives. Computed in double precision.
+
+use super::kernels::range::not_implemented;
+use super::kernels::rows::Rows;
+use super::reduce::sum_row;
+use super::stats::logsumexp_row;
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::tensor::{DType, Tensor, wrap_dim};
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    reduce("aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
+        converted(a, softmax)
+    })
+    .grad("self: torch._softmax_backward_data(grad, result, dim, self.dtype)")
+    .out("int_out"),
+    reduce("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
+        converted(a, log_softmax)
+    })
+    .grad("self: torch._log_softmax_backward_data(grad, result, dim, self.dtype)")
+    .out("int_out"),
+    reduce("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", |a| plain(a, softmax))
+        .grad("self: torch._softmax_backward_data(grad, result, dim, self.dtype)")
+        .out("out"),
+    reduce("aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", |a| {
+        plain(a, log_softmax)
+    })
+    .grad("self: torch._log_softmax_backward_data(grad, result, dim, self.dtype)")
+    .out("out"),
+    reduce("aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
+        converted(a, |row| match row.iter().all(|x| *x == f64::NEG_INFINITY) {
+            true => vec![0.0; row.len()],
+            false => softmax(row),
+        })
+    }),
+    reduce("aten::special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
+        converted(a, softmax)
+    }),
+    reduce("aten::special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", |a| {
+        converted(a, log_softmax)
+    }),
+    reduce(
+        "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+        |a| backward(a, |grad, out, total| out * (grad - total), |grad, out| grad * out),
+    ),
+    reduce(
+        "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+        |a| backward(a, |grad, out, total| grad - out.exp() * total, |grad, _| grad),
+    ),
+];
+
+fn softmax(row: &[f64]) -> Vec<f64> {
+    let largest = row.iter().fold(f64::NEG_INFINITY, |m, x| if x.is_nan() || *x > m { *x } else { m });
+    let powers: Vec<f64> = row.iter().map(|x| (x - largest).exp()).collect();
+    let total = sum_row(&powers);
+    powers.into_iter().map(|p| p / total).collect()
+}
+
+fn log_softmax(row: &[f64]) -> Vec<f64> {
+    let total = logsumexp_row(row);
+    // Where the total is infinite the differences are not numbers, as in PyTorch.
+    row.iter().map(|x| x - total).collect()
+}
+
+fn converted(a: &Args<'_>, f: fn(&[f64]) -> Vec<f64>) -> Result<Outputs> {
+    let tensor = a.tensor(0)?;
+    one(by_rows(a, &tensor.to_dtype(a.opt_dtype(2)?.unwrap_or(tensor.dtype()))?, f)?)
+}
+
+fn plain(a: &Args<'_>, f: fn(&[f64]) -> Vec<f64>) -> Result<Outputs> {
+    if a.bool(2)? {
+        return Err(Diagnostic::runtime("softmax with half to float conversion is not supported on CPU"));
+    }
+    one(by_rows(a, a.tensor(0)?, f)?)
+}
+
+fn by_rows(a: &Args<'_>, tensor: &Tensor, f: fn(&[f64]) -> Vec<f64>) -> Result<Tensor> {
+    let dim = wrap_dim(a.int(1)?, tensor.rank())?;
+    let dtype = tensor.dtype();
+    if tensor.numel() == 0 {
+        return Tensor::zeros(dtype, &tensor.sizes());
+    }
+    if !dtype.is_floating() {
+        let last = if dim + 1 >= tensor.rank() { "lastdim_" } else { "" };
+        let log = if a.op.name().as_str().contains("log_softmax") { "log_" } else { "" };
+        return Err(not_implemented(&format!("{log}softmax_{last}kernel_impl"), dtype));
+    }
+    let rows = Rows::along(tensor, dim)?;
+    let results = rows.map::<f64, Vec<f64>>(f)?.concat();
+    rows.restore::<f64>(&results, rows.length, dtype)
+}
+
+/// Both derivatives: a total over each row, then each element from its gradient, its output and the total.
+fn backward(a: &Args<'_>, element: fn(f64, f64, f64) -> f64, term: fn(f64, f64) -> f64) -> Result<Outputs> {
+    let (grad, output) = (a.tensor(0)?, a.tensor(1)?);
+    let dim = wrap_dim(a.int(2)?, grad.rank())?;
+    if grad.sizes() != output.sizes() {
+        return Err(Diagnostic::runtime(format!(
+            "{} needs a gradient and an output of the same sizes, got {:?} and {:?}",
+            a.op.name(),
+            grad.sizes().as_slice(),
+            output.sizes().as_slice()
+        )));
+    }
+    let dtype: DType = a.dtype(3)?;
+    if grad.numel() == 0 {
+        return one(Tensor::zeros(dtype, &grad.sizes())?);
+    }
+    let (grads, outs) = (Rows::along(grad, dim)?, Rows::along(output, dim)?);
+    let (gs, os) = (grads.dense.to_vec_as::<f64>()?, outs.dense.to_vec_as::<f64>()?);
+    let length = grads.length.max(1);
+    let mut result = Vec::with_capacity(gs.len());
+    for (g, o) in gs.chunks(length).zip(os.chunks(length)) {
+        let terms: Vec<f64> = g.iter().zip(o).map(|(g, o)| term(*g, *o)).collect();
+        let total = sum_row(&terms);
+        result.extend(g.iter().zip(o).map(|(g, o)| element(*g, *o, total)));
+    }
+    one(grads.restore::<f64>(&result, grads.length, dtype)?)
+}

@@ -1,0 +1,282 @@
+//! Spread and size of rows: variance, norms, log-sum-exp.
+
+use super::kernels::rows::{Rows, reduced_dims};
+use super::kernels::wide::{Wide, store};
+use super::reduce::sum_row;
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::tensor::{DType, Scalar, Tensor};
+use crate::value::Value;
+use num_complex::Complex64;
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    reduce("aten::var(Tensor self, bool unbiased=True) -> Tensor", |a| spread(a, None, unbiased(a, 1)?, false, &[VAR]))
+        .grad("self: grad * (self - self.mean()) * (2.0 / (self.numel() - (1 if unbiased else 0)))"),
+    reduce("aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", |a| {
+        spread(a, a.opt_ints(1)?, unbiased(a, 2)?, a.bool(3)?, &[VAR])
+    })
+    .out("out"),
+    reduce("aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", |a| {
+        spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[VAR])
+    })
+    .out("correction_out"),
+    reduce("aten::std(Tensor self, bool unbiased=True) -> Tensor", |a| spread(a, None, unbiased(a, 1)?, false, &[STD]))
+        .grad("self: grad * (self - self.mean()) / (result * (self.numel() - (1 if unbiased else 0)))"),
+    reduce("aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", |a| {
+        spread(a, a.opt_ints(1)?, unbiased(a, 2)?, a.bool(3)?, &[STD])
+    })
+    .out("out"),
+    reduce("aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", |a| {
+        spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[STD])
+    })
+    .out("correction_out"),
+    reduce("aten::var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", |a| {
+        spread(a, None, unbiased(a, 1)?, false, &[VAR, MEAN])
+    }),
+    reduce("aten::var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", |a| {
+        spread(a, a.opt_ints(1)?, unbiased(a, 2)?, a.bool(3)?, &[VAR, MEAN])
+    }),
+    reduce(
+        "aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+        |a| spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[VAR, MEAN]),
+    ),
+    reduce("aten::std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", |a| {
+        spread(a, None, unbiased(a, 1)?, false, &[STD, MEAN])
+    }),
+    reduce("aten::std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", |a| {
+        spread(a, a.opt_ints(1)?, unbiased(a, 2)?, a.bool(3)?, &[STD, MEAN])
+    }),
+    reduce(
+        "aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+        |a| spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[STD, MEAN]),
+    ),
+    reduce("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", |a| norm(a, Some(a.scalar(1)?), Vec::new(), false, None))
+        .out("Scalar_out"),
+    reduce("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", |a| {
+        norm(a, a.opt_scalar(1)?, a.ints(2)?, a.bool(3)?, None)
+    })
+    .out("out"),
+    reduce("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor", |a| {
+        norm(a, a.opt_scalar(1)?, a.ints(2)?, a.bool(3)?, a.opt_dtype(4)?)
+    })
+    .out("dtype_out"),
+    reduce("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", |a| {
+        norm(a, a.opt_scalar(1)?, Vec::new(), false, a.opt_dtype(2)?)
+    })
+    .out("ScalarOpt_dtype_out"),
+    reduce("aten::native_norm(Tensor self, Scalar p=2) -> Tensor", |a| norm(a, Some(a.scalar(1)?), Vec::new(), false, None)),
+    reduce("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", |a| {
+        norm(a, None, a.ints(1)?, a.bool(2)?, None)
+    })
+    .out("out"),
+    reduce(
+        "aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        |a| {
+            let dims = a.opt_ints(2)?.unwrap_or_default();
+            one(vector_norm(a.tensor(0)?, a.scalar(1)?.to_f64(), dims, a.bool(3)?, a.opt_dtype(4)?)?)
+        },
+    )
+    .out("out"),
+    reduce("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp)
+        .grad(
+            "self: grad.reshape(torch.logsumexp(self, dim, True).size()) * (self - torch.logsumexp(self, dim, True)).exp()",
+        )
+        .out("out"),
+    reduce("aten::special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp).out("out"),
+];
+
+const VAR: u8 = 0;
+const STD: u8 = 1;
+const MEAN: u8 = 2;
+
+fn unbiased(a: &Args<'_>, n: usize) -> Result<f64> {
+    Ok(if a.bool(n)? { 1.0 } else { 0.0 })
+}
+
+fn correction(a: &Args<'_>) -> Result<f64> {
+    Ok(a.opt_scalar(2)?.map_or(1.0, Scalar::to_f64))
+}
+
+/// Variance, deviation and mean over some dimensions; what is asked for, in that order. The mean is taken first, so
+/// that differences from it lose nothing.
+fn spread(
+    a: &Args<'_>,
+    dims: Option<Vec<i64>>,
+    correction: f64,
+    keepdim: bool,
+    wanted: &[u8],
+) -> Result<Outputs> {
+    let tensor = a.tensor(0)?;
+    let dtype = tensor.dtype();
+    if !(dtype.is_floating() || dtype.is_complex()) {
+        let name = match wanted {
+            [_] => "std and var".to_string(),
+            _ => a.op.name().as_str().trim_start_matches("aten::").to_string(),
+        };
+        return Err(Diagnostic::raised(
+            "NotImplementedError",
+            format!("{name} only support floating point and complex dtypes"),
+        ));
+    }
+    let rows = Rows::new(tensor, &reduced_dims(dims, tensor.rank())?)?;
+    let moments = rows.map::<Complex64, (f64, Complex64)>(|row| {
+        let mean = sum_row(row) / row.len() as f64;
+        let squares: Vec<f64> = row.iter().map(|x| (x - mean).norm_sqr()).collect();
+        (sum_row(&squares) / (row.len() as f64 - correction).max(0.0), mean)
+    })?;
+    let sizes = rows.result_sizes(keepdim);
+    let mut out = Outputs::new();
+    for what in wanted {
+        out.push(Value::Tensor(match *what {
+            MEAN => {
+                let means: Vec<Complex64> = moments.iter().map(|(_, mean)| *mean).collect();
+                match dtype.is_complex() {
+                    true => store::<Complex64>(&means, sizes, dtype)?,
+                    false => store::<f64>(&means.iter().map(|m| m.re).collect::<Vec<f64>>(), sizes, dtype)?,
+                }
+            }
+            kind => {
+                let values: Vec<f64> =
+                    moments.iter().map(|(var, _)| if kind == STD { var.sqrt() } else { *var }).collect();
+                store::<f64>(&values, sizes, dtype.to_real())?
+            }
+        }));
+    }
+    Ok(out)
+}
+
+/// The older norm: p = None is 2, and its own words for wrong dtypes.
+fn norm(
+    a: &Args<'_>,
+    p: Option<Scalar>,
+    dims: Vec<i64>,
+    keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Outputs> {
+    let tensor = a.tensor(0)?;
+    let ok = |d: DType| d.is_floating() || d.is_complex();
+    if !ok(tensor.dtype()) {
+        return Err(Diagnostic::raised(
+            "NotImplementedError",
+            format!(
+                "norm(): input dtype should be either floating point or complex. Got {} instead.",
+                tensor.dtype().type_name()
+            ),
+        ));
+    }
+    if let Some(dtype) = dtype.filter(|d| !ok(*d)) {
+        return Err(Diagnostic::runtime(format!(
+            "norm(): the desired output dtype should be either floating point or complex. Got {} instead.",
+            dtype.type_name()
+        )));
+    }
+    one(vector_norm(tensor, p.map_or(2.0, Scalar::to_f64), dims, keepdim, dtype)?)
+}
+
+/// (sum |x|^p)^(1/p) over some dimensions (all of an empty list); 0 counts, infinities are extremes.
+pub fn vector_norm(
+    tensor: &Tensor,
+    p: f64,
+    dims: Vec<i64>,
+    keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    let own = tensor.dtype();
+    check_norm_dtypes(own, dtype)?;
+    let listed = reduced_dims(Some(dims.clone()), tensor.rank())?;
+    if tensor.numel() == 0 && (p < 0.0 || p == f64::INFINITY) {
+        let shown = if p == f64::INFINITY { "inf".to_string() } else { format!("{p}") };
+        let what = format!("linalg.vector_norm cannot compute the {shown} norm on");
+        if dims.is_empty() {
+            return Err(Diagnostic::runtime(format!(
+                "{what} an empty tensor because the operation does not have an identity"
+            )));
+        }
+        let sizes = tensor.sizes();
+        if let Some(d) = listed.iter().find(|d| sizes[**d] == 0) {
+            return Err(Diagnostic::runtime(format!(
+                "{what} the dimension {d}because this dimension is empty and the operation does not have an identity"
+            )));
+        }
+    }
+    let compute = dtype.unwrap_or(own);
+    let rows = Rows::new(&tensor.to_dtype(compute)?, &listed)?;
+    let norm = move |sizes: &[f64]| -> f64 {
+        let total = |f: &dyn Fn(f64) -> f64| sum_row(&sizes.iter().map(|x| f(*x)).collect::<Vec<f64>>());
+        match p {
+            0.0 => total(&|x| f64::from(u8::from(x != 0.0))),
+            1.0 => sum_row(sizes),
+            2.0 => total(&|x| x * x).sqrt(),
+            f64::INFINITY => sizes.iter().fold(0.0, |m: f64, x| m.most(*x)),
+            f64::NEG_INFINITY => sizes.iter().fold(f64::INFINITY, |m: f64, x| m.least(*x)),
+            p => total(&|x| x.powf(p)).powf(1.0 / p),
+        }
+    };
+    let norms = if compute.is_complex() {
+        rows.map::<Complex64, f64>(|row| norm(&row.iter().map(|x| x.norm()).collect::<Vec<f64>>()))?
+    } else {
+        rows.map::<f64, f64>(|row| norm(&row.iter().map(|x| x.abs()).collect::<Vec<f64>>()))?
+    };
+    store::<f64>(&norms, rows.result_sizes(keepdim), compute.to_real())
+}
+
+fn check_norm_dtypes(own: DType, dtype: Option<DType>) -> Result<()> {
+    if !(own.is_floating() || own.is_complex()) {
+        return Err(Diagnostic::raised(
+            "NotImplementedError",
+            format!(
+                "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+                own.type_name()
+            ),
+        ));
+    }
+    let Some(dtype) = dtype else { return Ok(()) };
+    if !(dtype.is_floating() || dtype.is_complex()) {
+        return Err(Diagnostic::runtime(format!(
+            "linalg.vector_norm: dtype should be floating point or complex, but got {}",
+            dtype.type_name()
+        )));
+    }
+    if own.is_complex() != dtype.is_complex() {
+        let kind = if own.is_complex() { "complex" } else { "real" };
+        return Err(Diagnostic::runtime(format!(
+            "linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {}",
+            dtype.type_name()
+        )));
+    }
+    if crate::tensor::promote_types(own, dtype) != dtype {
+        return Err(Diagnostic::runtime(format!(
+            "linalg.vector_norm: the dtype of the input ({}) should be convertible without narrowing to the specified dtype \
+             ({})",
+            own.type_name(),
+            dtype.type_name()
+        )));
+    }
+    Ok(())
+}
+
+/// ln(sum e^x), shifted by the largest element so that nothing overflows.
+pub fn logsumexp_row(row: &[f64]) -> f64 {
+    let largest = row.iter().fold(f64::NEG_INFINITY, |m: f64, x| m.most(*x));
+    let shift = if largest.is_infinite() { 0.0 } else { largest };
+    sum_row(&row.iter().map(|x| (x - shift).exp()).collect::<Vec<f64>>()).ln() + shift
+}
+
+fn logsumexp(a: &Args<'_>) -> Result<Outputs> {
+    let (tensor, keepdim) = (a.tensor(0)?, a.bool(2)?);
+    let dtype = match tensor.dtype() {
+        d if d.is_floating() || d.is_complex() => d,
+        _ => DType::F32,
+    };
+    let rows = Rows::new(&tensor.to_dtype(dtype)?, &reduced_dims(Some(a.ints(1)?), tensor.rank())?)?;
+    one(if dtype.is_complex() {
+        rows.reduce::<Complex64>(keepdim, dtype, |row| {
+            let largest = row.iter().fold(f64::NEG_INFINITY, |m, x| m.most(x.re));
+            let shift = if largest.is_infinite() { 0.0 } else { largest };
+            sum_row(&row.iter().map(|x| (x - shift).exp()).collect::<Vec<Complex64>>()).ln() + shift
+        })?
+    } else {
+        rows.reduce::<f64>(keepdim, dtype, logsumexp_row)?
+    })
+}

@@ -1,0 +1,222 @@
+//! Text: parts, joins, formatting. Text is UTF-8 whose places count bytes, as in PyTorch; an op that would cut a
+//! character in two is refused. Methods that change or test letters are in `text_case`, searching in `text_find`.
+
+use super::list::{place, slice_places};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, OpDef, Outputs, container, host, one};
+use crate::ir::Type;
+use crate::ir::number_text::write_general;
+use crate::value::Value;
+use std::fmt::Write;
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    host("aten::len.str(str s) -> int", |a| one(a.str(0)?.len() as i64)).doc("the number of bytes"),
+    host("aten::add.str(str a, str b) -> str", add).doc("one text after the other"),
+    host("aten::__getitem__.str(str s, int index) -> str", get_item).doc("one character"),
+    host("prim::StringIndex(str string, int index) -> str", get_item).doc("one character"),
+    host("aten::slice.str(str string, int? start=None, int? end=None, int step=1) -> str", slice)
+        .doc("every step-th character of a range"),
+    container("aten::list(str t) -> str[]", list).doc("the characters"),
+    host("aten::str(t elem) -> str", |a| one(Value::str(a.value(0)?.to_text()))).doc("the value as print shows it"),
+    host("aten::format(str self, ...) -> str", format).doc("`{}` replaced by the values in turn"),
+    host("aten::percentFormat(str self, ...) -> str", percent_format).doc("`%s`, `%d`, `%f`, `%e`, `%c` replaced"),
+    host("aten::join(str self, str[] values) -> str", join).doc("texts with a separator between them"),
+];
+
+/// Bytes as text.
+pub(super) fn text(args: &Args<'_>, bytes: Vec<u8>) -> Result<Value> {
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Value::str(text)),
+        Err(_) => Err(Diagnostic::unsupported(format!(
+            "{} of text that is not ASCII, where the result would hold a part of a character",
+            args.op.name()
+        ))),
+    }
+}
+
+fn add(args: &Args<'_>) -> Result<Outputs> {
+    let (a, b) = (args.str(0)?, args.str(1)?);
+    let mut out = String::with_capacity(a.len() + b.len());
+    out.push_str(a);
+    out.push_str(b);
+    one(Value::str(out))
+}
+
+fn get_item(args: &Args<'_>) -> Result<Outputs> {
+    let (bytes, index) = (args.str(0)?.as_bytes(), args.int(1)?);
+    match place(index, bytes.len()).and_then(|at| bytes.get(at)) {
+        Some(byte) => one(text(args, vec![*byte])?),
+        None => Err(Diagnostic::runtime("string index out of range")),
+    }
+}
+
+fn slice(args: &Args<'_>) -> Result<Outputs> {
+    let bytes = args.str(0)?.as_bytes();
+    let places = slice_places(bytes.len(), args.opt_int(1)?, args.opt_int(2)?, args.int(3)?)?;
+    one(text(args, places.filter_map(|at| bytes.get(at).copied()).collect())?)
+}
+
+fn list(args: &Args<'_>) -> Result<Outputs> {
+    let bytes = args.str(0)?.bytes();
+    one(Value::list(Type::str(), bytes.map(|b| text(args, vec![b])).collect::<Result<_>>()?))
+}
+
+fn join(args: &Args<'_>) -> Result<Outputs> {
+    let separator = args.str(0)?;
+    let mut out = String::new();
+    for (n, item) in args.list(1)?.items().iter().enumerate() {
+        out.push_str(if n > 0 { separator } else { "" });
+        out.push_str(item.to_str()?);
+    }
+    one(Value::str(out))
+}
+
+fn format(args: &Args<'_>) -> Result<Outputs> {
+    let pattern = args.str(0)?;
+    let mut values = args.values.iter().skip(1);
+    let mut parts = pattern.split("{}");
+    let mut out = parts.next().unwrap_or("").to_string();
+    for part in parts {
+        match values.next() {
+            Some(value) => value.write_text(&mut out),
+            None => {
+                return Err(Diagnostic::runtime(format!("Too few arguments for format string: {pattern}")));
+            }
+        }
+        out.push_str(part);
+    }
+    one(Value::str(out))
+}
+
+/// C's formatting in the subset that PyTorch has. Numbers go through float32 and int32 there, and so here.
+fn percent_format(args: &Args<'_>) -> Result<Outputs> {
+    let pattern = args.str(0)?;
+    let values = match args.values {
+        [_, Value::Tuple(tuple)] => tuple.items(),
+        [_, rest @ ..] => rest,
+        [] => &[],
+    };
+    let mut values = values.iter();
+    let mut out = String::new();
+    let mut parts = pattern.chars();
+    while let Some(c) = parts.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        let Some(key) = parts.next() else {
+            return Err(Diagnostic::runtime("Incomplete format specifier"));
+        };
+        if key == '%' {
+            out.push('%');
+            continue;
+        }
+        let Some(value) = values.next() else {
+            return Err(Diagnostic::runtime("Too few arguments for format string"));
+        };
+        write_key(&mut out, key, value)?;
+    }
+    if values.next().is_some() {
+        return Err(Diagnostic::runtime("Too many arguments for format string"));
+    }
+    one(Value::str(out))
+}
+
+fn write_key(out: &mut String, key: char, value: &Value) -> Result<()> {
+    match key {
+        'd' | 'i' => match value {
+            Value::Int(x) => {
+                let _ = write!(out, "{x}");
+            }
+            _ => {
+                let x = number(key, value)?.trunc();
+                let whole = if (-2_147_483_648.0..2_147_483_648.0).contains(&x) { x as i32 } else { i32::MIN };
+                let _ = write!(out, "{whole}");
+            }
+        },
+        'e' | 'E' => {
+            let text = scientific(f64::from(number(key, value)? as f32));
+            out.push_str(&if key == 'E' { text.to_uppercase() } else { text });
+        }
+        'f' | 'F' => {
+            let x = f64::from(number(key, value)? as f32);
+            if x.is_finite() {
+                let _ = write!(out, "{x:.6}");
+            } else {
+                write_general(out, x, 6);
+            }
+        }
+        'c' => match value {
+            Value::Int(x) => out.push(ascii(*x)?),
+            Value::Str(text) if text.len() == 1 => out.push_str(text),
+            other => {
+                return Err(Diagnostic::runtime(format!(
+                    "%{key} requires an int or char for formatting, but got {}",
+                    tag(other)
+                )));
+            }
+        },
+        's' => value.write_text(out),
+        _ => {
+            return Err(Diagnostic::runtime(format!(
+                "The specifier %{key} is not supported in TorchScript format strings"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn number(key: char, value: &Value) -> Result<f64> {
+    match value {
+        Value::Int(_) | Value::Float(_) => value.to_float(),
+        Value::Bool(x) => Ok(f64::from(u8::from(*x))),
+        other => Err(Diagnostic::runtime(format!(
+            "%{key} requires a number for formatting, but got {}",
+            tag(other)
+        ))),
+    }
+}
+
+/// The character of a byte that is one by itself.
+fn ascii(code: i64) -> Result<char> {
+    match code as u8 {
+        byte if byte.is_ascii() => Ok(char::from(byte)),
+        byte => Err(Diagnostic::unsupported(format!("the byte {byte} as text, which is not UTF-8"))),
+    }
+}
+
+/// C's `%e`.
+fn scientific(x: f64) -> String {
+    if !x.is_finite() {
+        let mut text = String::new();
+        write_general(&mut text, x, 6);
+        return text;
+    }
+    let plain = format!("{x:.6e}");
+    let (digits, exponent) = plain.split_once('e').unwrap_or((&plain, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+/// What PyTorch calls the kind of a value.
+fn tag(value: &Value) -> &'static str {
+    match value {
+        Value::Float(_) => "Double",
+        Value::Int(_) => "Int",
+        Value::Bool(_) => "Bool",
+        Value::Complex(_) => "ComplexDouble",
+        Value::Str(_) => "String",
+        Value::Dict(_) => "GenericDict",
+        Value::List(list) => match list.element_type().kind() {
+            crate::ir::TypeKind::Int => "IntList",
+            crate::ir::TypeKind::Float => "DoubleList",
+            crate::ir::TypeKind::Bool => "BoolList",
+            crate::ir::TypeKind::Complex => "ComplexDoubleList",
+            crate::ir::TypeKind::Tensor(_) => "TensorList",
+            _ => "GenericList",
+        },
+        other => other.kind_name(),
+    }
+}

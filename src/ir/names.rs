@@ -1,0 +1,91 @@
+//! The values of a graph by the names that a text gives them. Keys are ranges of the text, so that nothing is
+//! copied; plain numbers, which most values are called, index a vector.
+
+use super::ValueId;
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::hash::BuildHasher;
+
+/// Names of one graph.
+pub(super) struct Names<'a> {
+    text: &'a str,
+    /// By number; `u32::MAX` where the number names nothing.
+    numbered: Vec<u32>,
+    named: HashTable<Entry>,
+    hasher: DefaultHashBuilder,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    start: u32,
+    len: u32,
+    value: u32,
+}
+
+/// A number without leading zeros below the limit, so that a short text cannot ask for a large table.
+fn as_number(name: &str, limit: usize) -> Option<usize> {
+    let bytes = name.as_bytes();
+    if bytes.is_empty() || bytes.len() > 9 || bytes[0] == b'0' && bytes.len() > 1 {
+        return None;
+    }
+    let mut number = 0usize;
+    for b in bytes {
+        if !b.is_ascii_digit() {
+            return None;
+        }
+        number = number * 10 + usize::from(b - b'0');
+    }
+    (number <= limit).then_some(number)
+}
+
+impl<'a> Names<'a> {
+    /// No names yet; `text` is what all later ranges mean.
+    pub(super) fn new(text: &'a str) -> Names<'a> {
+        Names { text, numbered: Vec::new(), named: HashTable::new(), hasher: DefaultHashBuilder::default() }
+    }
+
+    /// Forgets all names.
+    pub(super) fn clear(&mut self) {
+        self.numbered.clear();
+        self.named.clear();
+    }
+
+    /// The value of a name.
+    #[inline]
+    pub(super) fn get(&self, name: &str) -> Option<ValueId> {
+        if let Some(number) = as_number(name, self.text.len()) {
+            return self.numbered.get(number).filter(|v| **v != u32::MAX).map(|v| ValueId(*v));
+        }
+        let hash = self.hasher.hash_one(name);
+        self.named.find(hash, |e| key(self.text, e) == name).map(|e| ValueId(e.value))
+    }
+
+    /// Gives a name, which starts at a byte offset of the text, to a value. Says whether another had it before.
+    #[inline]
+    pub(super) fn insert(&mut self, start: usize, name: &str, value: ValueId) -> bool {
+        if let Some(number) = as_number(name, self.text.len()) {
+            if self.numbered.len() <= number {
+                self.numbered.resize(number + 1, u32::MAX);
+            }
+            return std::mem::replace(&mut self.numbered[number], value.0) != u32::MAX;
+        }
+        let hash = self.hasher.hash_one(name);
+        if let Some(entry) = self.named.find_mut(hash, |e| key(self.text, e) == name) {
+            entry.value = value.0;
+            return true;
+        }
+        let entry = Entry { start: start as u32, len: name.len() as u32, value: value.0 };
+        let (text, hasher) = (self.text, &self.hasher);
+        self.named.insert_unique(hash, entry, |e| hasher.hash_one(key(text, e)));
+        false
+    }
+
+    /// All names that are not numbers, in no order: for suggestions, which look for the nearest.
+    pub(super) fn all(&self) -> impl Iterator<Item = &'a str> + '_ {
+        self.named.iter().map(|e| key(self.text, e))
+    }
+}
+
+fn key<'a>(text: &'a str, entry: &Entry) -> &'a str {
+    let start = entry.start as usize;
+    text.get(start..start + entry.len as usize).unwrap_or("")
+}

@@ -1,0 +1,378 @@
+//! Fusion: gathers elementwise tensor work in `fusion::Group` ops, which run as one kernel.
+//!
+//! Within a block, an op that writes or does anything besides computing ends a stretch. Inside of a stretch ops
+//! may be moved at will, so that groups are limited by one thing only: a group runs at once, so no path may
+//! lead out of it and back in. Equal parts of a tensor (`chunk`) and the constants that an op needs go into the
+//! group with it. A group of one op is no group.
+
+use super::Context;
+use crate::analysis::facts;
+use crate::diag::Result;
+use crate::dialects::{Effects, Family, Variant, fusion};
+use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, ValueId};
+use hashbrown::{HashMap, HashSet};
+use indexmap::IndexSet;
+use petgraph::algo::has_path_connecting;
+use petgraph::graph::{DiGraph, NodeIndex};
+use std::sync::Arc;
+
+/// Inputs of one kernel, at most; more make it slow to call and to compile.
+const MAX_MEMBERS: usize = 256;
+/// Ops of one stretch that are looked at together.
+const MAX_STRETCH: usize = 4096;
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    fuse(graph, context)
+}
+
+/// Gathers fusible work everywhere in a graph.
+pub fn fuse(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let mut changed = false;
+    let mut blocks = vec![graph.root()];
+    while let Some(block) = blocks.pop() {
+        for stretch in stretches(graph, context, block) {
+            changed |= fuse_stretch(graph, context, &stretch);
+        }
+        for op in graph.block_ops(block) {
+            blocks.extend_from_slice(graph.nested_blocks(op));
+        }
+    }
+    Ok(changed)
+}
+
+/// Runs of ops of a block without effects.
+fn stretches(graph: &Graph, context: &Context<'_>, block: BlockId) -> Vec<Vec<OpId>> {
+    let mut out = vec![Vec::new()];
+    for op in graph.block_ops(block) {
+        let facts = facts(context.registry, graph, op);
+        let harmless = Effects::MAY_RAISE | Effects::IDENTITY | Effects::CONTROL | Effects::READS_WORLD;
+        let ends = facts.writes || !harmless.contains(facts.effects);
+        if let Some(last) = out.last_mut()
+            && !ends
+        {
+            last.push(op);
+        }
+        if ends || out.last().is_some_and(|s| s.len() >= MAX_STRETCH) {
+            out.push(Vec::new());
+        }
+    }
+    out
+}
+
+/// Whether an op is elementwise work on tensors.
+fn is_fusible(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
+    let Some(row) = facts(context.registry, graph, op).op else { return false };
+    let elementwise =
+        row.def().family == Family::Elementwise && row.def().scalar.is_some() && row.def().eval.is_none();
+    if !elementwise || row.variant() != Variant::Plain {
+        return false;
+    }
+    let takes = |value: &ValueId| match graph.ty(*value).kind() {
+        TypeKind::Tensor(_) | TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Number => true,
+        // A number or None that is left out.
+        _ => is_constant(graph, *value),
+    };
+    graph.operands(op).iter().all(takes) && graph.results(op).iter().all(|v| graph.ty(*v).is_tensor())
+}
+
+fn is_constant(graph: &Graph, value: ValueId) -> bool {
+    graph.def_op(value).is_some_and(|op| graph.kind(op) == "prim::Constant")
+}
+
+/// `ListUnpack(chunk(x, n, dim))` with constant n and dim: the chunk op, n and dim.
+fn chunk_of(graph: &Graph, op: OpId) -> Option<(OpId, i64, i64)> {
+    if graph.kind(op) != "prim::ListUnpack" {
+        return None;
+    }
+    let list = graph.operand(op, 0)?;
+    let chunk = graph.def_op(list)?;
+    // Which op takes equal parts is said by its row's family and name's last word alone.
+    let is_chunk = matches!(graph.kind(chunk).base(), "chunk" | "unsafe_chunk") && graph.has_one_use(list);
+    let number = |n: usize| {
+        let def = graph.def_op(graph.operand(chunk, n)?)?;
+        graph.attr(def, "value").and_then(Attr::as_int)
+    };
+    let (count, dim) = if is_chunk { (number(1)?, number(2)?) } else { return None };
+    (count == graph.result_count(op) as i64).then_some((chunk, count, dim))
+}
+
+/// The groups of one stretch while they grow.
+struct Groups {
+    /// Dependencies between groups and ops outside of groups.
+    edges: DiGraph<(), ()>,
+    /// Which node an op belongs to.
+    node: HashMap<OpId, NodeIndex>,
+    members: HashMap<NodeIndex, Vec<OpId>>,
+}
+
+fn fuse_stretch(graph: &mut Graph, context: &Context<'_>, stretch: &[OpId]) -> bool {
+    let inside: HashSet<OpId> = stretch.iter().copied().collect();
+    let mut groups = Groups { edges: DiGraph::new(), node: HashMap::new(), members: HashMap::new() };
+    let mut order = Vec::new();
+    for op in stretch {
+        let producers = producers(graph, *op, &inside);
+        let fusible = is_fusible(graph, context, *op) || chunk_of(graph, *op).is_some();
+        let joined = if fusible { groups.join(*op, &producers) } else { None };
+        let node = match joined {
+            Some(node) => node,
+            None => {
+                let node = groups.edges.add_node(());
+                groups.node.insert(*op, node);
+                if fusible {
+                    groups.members.insert(node, vec![*op]);
+                    order.push(node);
+                }
+                node
+            }
+        };
+        for producer in producers {
+            if let Some(from) = groups.node.get(&producer).copied()
+                && from != node
+            {
+                groups.edges.update_edge(from, node, ());
+            }
+        }
+    }
+    let mut changed = false;
+    for node in order {
+        let members = groups.members.remove(&node).unwrap_or_default();
+        let work = members.iter().filter(|op| chunk_of(graph, **op).is_none()).count();
+        if work >= 2 {
+            outline(graph, members);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Ops of the stretch that an op depends on. The list of a chunk stands for the tensor that it is made of.
+fn producers(graph: &Graph, op: OpId, inside: &HashSet<OpId>) -> Vec<OpId> {
+    let mut found = Vec::new();
+    let mut ops = vec![op];
+    if let Some((chunk, ..)) = chunk_of(graph, op) {
+        ops = vec![chunk];
+    }
+    // What nested blocks use counts as used by the op.
+    while let Some(at) = ops.pop() {
+        let defs = graph.operands(at).iter().filter_map(|v| graph.def_op(*v));
+        found.extend(defs.filter(|def| inside.contains(def) && graph.kind(*def) != "prim::Constant"));
+        for block in graph.nested_blocks(at) {
+            ops.extend(graph.block_ops(*block));
+            let results = graph.block_results(*block).iter().filter_map(|v| graph.def_op(*v));
+            found.extend(results.filter(|def| inside.contains(def)));
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+impl Groups {
+    /// Puts an op into the group of one of its producers, if no path leads out of that group and back to the op.
+    fn join(&mut self, op: OpId, producers: &[OpId]) -> Option<NodeIndex> {
+        let nodes: Vec<NodeIndex> = producers.iter().filter_map(|p| self.node.get(p).copied()).collect();
+        let mut candidates: Vec<NodeIndex> = nodes
+            .iter()
+            .copied()
+            .filter(|n| self.members.get(n).is_some_and(|m| m.len() < MAX_MEMBERS))
+            .collect();
+        candidates.sort();
+        candidates.dedup();
+        let fits = |group: &NodeIndex| {
+            nodes.iter().all(|n| n == group || !has_path_connecting(&self.edges, *group, *n, None))
+        };
+        let group = *candidates.iter().find(|g| fits(g))?;
+        // Other groups among the producers come along where that makes no cycle either.
+        for other in candidates.into_iter().filter(|n| *n != group) {
+            self.merge(group, other);
+        }
+        self.node.insert(op, group);
+        self.members.entry(group).or_default().push(op);
+        Some(group)
+    }
+
+    fn merge(&mut self, group: NodeIndex, other: NodeIndex) {
+        let small =
+            self.members.get(&group).map_or(0, Vec::len) + self.members.get(&other).map_or(0, Vec::len);
+        let connected = |a: NodeIndex, b: NodeIndex| {
+            // A path of more than one edge means that something outside lies between.
+            self.edges.neighbors(a).filter(|n| *n != b).any(|n| has_path_connecting(&self.edges, n, b, None))
+        };
+        if small > MAX_MEMBERS || connected(group, other) || connected(other, group) {
+            return;
+        }
+        let incoming: Vec<NodeIndex> = self.edges.neighbors_directed(other, petgraph::Incoming).collect();
+        let outgoing: Vec<NodeIndex> = self.edges.neighbors(other).collect();
+        for from in incoming.into_iter().filter(|n| *n != group) {
+            self.edges.update_edge(from, group, ());
+        }
+        for to in outgoing.into_iter().filter(|n| *n != group) {
+            self.edges.update_edge(group, to, ());
+        }
+        // The old node keeps no edges, so that no path goes through it.
+        self.edges.retain_edges(|g, e| g.edge_endpoints(e).is_none_or(|(a, b)| a != other && b != other));
+        for op in self.members.remove(&other).unwrap_or_default() {
+            self.node.insert(op, group);
+            self.members.entry(group).or_default().push(op);
+        }
+    }
+}
+
+/// Moves members into a group op, which stands where the last of them stood.
+fn outline(graph: &mut Graph, mut members: Vec<OpId>) {
+    members.sort_by(|a, b| {
+        if graph.is_before(*a, *b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater }
+    });
+    let Some(last) = members.last().copied() else { return };
+    let inside: HashSet<OpId> = members.iter().copied().collect();
+    let mut body = Graph::new();
+    let mut map: HashMap<ValueId, ValueId> = HashMap::new();
+    let mut inputs: IndexSet<ValueId> = IndexSet::new();
+    let mut chunks = Vec::new();
+    for op in &members {
+        let source = match chunk_of(graph, *op) {
+            Some((chunk, ..)) => chunk,
+            None => *op,
+        };
+        let operands: Vec<ValueId> = match chunk_of(graph, *op) {
+            Some(_) => graph.operands(source).iter().take(1).copied().collect(),
+            None => graph.operands(source).to_vec(),
+        };
+        for value in operands {
+            import(graph, &mut body, value, &inside, &mut map, &mut inputs);
+        }
+        match chunk_of(graph, *op) {
+            Some((chunk, count, dim)) => {
+                chunks.push(chunk);
+                import_chunk(graph, &mut body, *op, chunk, (count, dim), &mut map);
+            }
+            None => {
+                let copy = body.copy_op(graph, *op, &mut map);
+                let root = body.root();
+                body.append(root, copy);
+            }
+        }
+    }
+    let escaping: Vec<ValueId> = members
+        .iter()
+        .flat_map(|op| graph.results(*op))
+        .filter(|v| graph.uses(*v).any(|u| !inside.contains(&u.op)))
+        .collect();
+    for value in &escaping {
+        if let Some(inner) = map.get(value) {
+            body.add_output(*inner);
+        }
+    }
+    let types: Vec<Type> = escaping.iter().map(|v| graph.ty(*v).clone()).collect();
+    let operands: Vec<ValueId> = inputs.into_iter().collect();
+    let group = graph.create(Symbol::new(fusion::GROUP), &operands, &types);
+    let location = graph.location_id(last);
+    graph.set_location_id(group, location);
+    graph.set_attr(group, "Subgraph", Attr::Graph(Arc::new(body)));
+    graph.insert_after(group, last);
+    for (old, new) in escaping.iter().zip(graph.results(group)) {
+        if let Some(name) = graph.name(*old).map(str::to_string) {
+            graph.set_name(new, &name);
+        }
+        graph.replace_all_uses(*old, new);
+    }
+    sink_users(graph, &members, group);
+    for op in members.into_iter().rev().chain(chunks) {
+        graph.erase(op);
+    }
+}
+
+/// Users of the group's results that stand before it move behind it, with their own users.
+fn sink_users(graph: &mut Graph, members: &[OpId], group: OpId) {
+    let Some(block) = graph.parent(group) else { return };
+    let Some(first) = members.first().copied() else { return };
+    let skip: HashSet<OpId> = members.iter().copied().collect();
+    let mut moved: HashSet<OpId> = HashSet::new();
+    let mut anchor = group;
+    let mut at = graph.next(first);
+    while let Some(op) = at {
+        at = graph.next(op);
+        if op == group {
+            break;
+        }
+        if skip.contains(&op) {
+            continue;
+        }
+        let depends = uses_any(graph, op, |def| def == group || moved.contains(&def));
+        if depends {
+            moved.insert(op);
+            graph.move_after(op, anchor);
+            anchor = op;
+        }
+    }
+    debug_assert!(graph.parent(anchor) == Some(block));
+}
+
+/// Whether an op, or anything nested in it, uses a result of an op that satisfies the test.
+fn uses_any(graph: &Graph, op: OpId, test: impl Fn(OpId) -> bool) -> bool {
+    let mut work = vec![op];
+    while let Some(at) = work.pop() {
+        if graph.operands(at).iter().filter_map(|v| graph.def_op(*v)).any(&test) {
+            return true;
+        }
+        for block in graph.nested_blocks(at) {
+            work.extend(graph.block_ops(*block));
+            work.push(graph.terminator(*block));
+        }
+    }
+    false
+}
+
+/// Makes a value known inside of the group: constants are copied, others become inputs.
+fn import(
+    graph: &Graph,
+    body: &mut Graph,
+    value: ValueId,
+    inside: &HashSet<OpId>,
+    map: &mut HashMap<ValueId, ValueId>,
+    inputs: &mut IndexSet<ValueId>,
+) {
+    let def = graph.def_op(value);
+    if map.contains_key(&value) || def.is_some_and(|op| inside.contains(&op)) {
+        return;
+    }
+    if let Some(op) = def
+        && graph.kind(op) == "prim::Constant"
+        && !graph.ty(value).is_tensor()
+    {
+        let copy = body.copy_op(graph, op, map);
+        let root = body.root();
+        body.append(root, copy);
+        return;
+    }
+    inputs.insert(value);
+    let input = body.add_input(graph.ty(value).clone());
+    if let Some(name) = graph.name(value) {
+        body.set_name(input, name);
+    }
+    map.insert(value, input);
+}
+
+fn import_chunk(
+    graph: &Graph,
+    body: &mut Graph,
+    unpack: OpId,
+    chunk: OpId,
+    (count, dim): (i64, i64),
+    map: &mut HashMap<ValueId, ValueId>,
+) {
+    let Some(source) = graph.operand(chunk, 0).and_then(|v| map.get(&v).copied()) else { return };
+    let results = graph.results(unpack);
+    let types: Vec<Type> = results.iter().map(|v| graph.ty(*v).clone()).collect();
+    let op = body.create(Symbol::new(fusion::CHUNK), &[source], &types);
+    body.set_attr(op, "chunks", Attr::Int(count));
+    body.set_attr(op, "dim", Attr::Int(dim));
+    let root = body.root();
+    body.append(root, op);
+    for (old, new) in results.into_iter().zip(body.results(op)) {
+        if let Some(name) = graph.name(old).map(str::to_string) {
+            body.set_name(new, &name);
+        }
+        map.insert(old, new);
+    }
+}

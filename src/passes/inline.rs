@@ -1,0 +1,81 @@
+//! Inlining: calls of functions and methods become the graphs that they call. Locations keep the call they were
+//! inlined through. The language has no recursion, so that this ends; a bound on size guards against doubling.
+
+use super::Context;
+use crate::diag::{Diagnostic, Result};
+use crate::ir::{Attr, Function, Graph, OpId, Symbol, TypeKind, ValueId};
+use hashbrown::HashMap;
+
+/// No function grows beyond so many ops.
+const MAX_OPS: usize = 2_000_000;
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let mut changed = false;
+    let mut work: Vec<OpId> = graph.all_ops();
+    work.reverse();
+    while let Some(op) = work.pop() {
+        let Some((callee, arguments)) = target(graph, context, op) else { continue };
+        if graph.op_count() + callee.graph.op_count() > MAX_OPS {
+            return Err(Diagnostic::unsupported(format!(
+                "inlining {} would make more than {MAX_OPS} ops",
+                callee.name
+            )));
+        }
+        let mut inserted = splice(graph, op, callee, &arguments);
+        inserted.reverse();
+        work.extend(inserted);
+        changed = true;
+    }
+    Ok(changed)
+}
+
+/// The function that a call means, and what it passes.
+fn target<'a>(graph: &Graph, context: &Context<'a>, op: OpId) -> Option<(&'a Function, Vec<ValueId>)> {
+    let operands = graph.operands(op);
+    match graph.kind(op).as_str() {
+        "prim::CallFunction" => {
+            let TypeKind::Function(name) = graph.ty(*operands.first()?).kind() else { return None };
+            let callee = context.module.functions.get(name)?;
+            Some((callee, operands[1..].to_vec()))
+        }
+        "prim::CallMethod" => {
+            let class = graph.ty(*operands.first()?).class_name()?;
+            let method = graph.attr(op, "name").and_then(Attr::as_str)?;
+            let name = context.module.class(class)?.methods.get(&Symbol::existing(method)?)?;
+            Some((context.module.functions.get(name)?, operands.to_vec()))
+        }
+        _ => None,
+    }
+}
+
+/// Puts a copy of the callee's graph in place of the call; gives the ops of the copy, nested ones included.
+fn splice(graph: &mut Graph, call: OpId, callee: &Function, arguments: &[ValueId]) -> Vec<OpId> {
+    let body = &callee.graph;
+    let mut map: HashMap<ValueId, ValueId> = HashMap::new();
+    map.extend(body.inputs().iter().copied().zip(arguments.iter().copied()));
+    let outer = graph.location_id(call);
+    let mut copies = Vec::new();
+    for op in body.block_ops(body.root()) {
+        let copy = graph.copy_op(body, op, &mut map);
+        graph.insert_before(copy, call);
+        copies.push(copy);
+    }
+    let mut all = Vec::new();
+    let mut work: Vec<OpId> = copies.into_iter().rev().collect();
+    while let Some(op) = work.pop() {
+        all.push(op);
+        if let Some(mut location) = graph.location(op).cloned()
+            && location.inlined_from.is_none()
+        {
+            location.inlined_from = Some((callee.name, outer));
+            graph.set_location(op, location);
+        }
+        for block in graph.nested_blocks(op).to_vec() {
+            let inner: Vec<OpId> = graph.block_ops(block).collect();
+            work.extend(inner.into_iter().rev());
+        }
+    }
+    let results: Vec<ValueId> = body.outputs().iter().map(|v| map.get(v).copied().unwrap_or(*v)).collect();
+    graph.replace_op(call, &results);
+    all
+}

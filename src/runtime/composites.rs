@@ -1,0 +1,70 @@
+//! Runs ops whose meaning is TorchScript text: the text is compiled when first needed and kept.
+
+use super::program::Program;
+use crate::diag::{Diagnostic, Result, Source};
+use crate::dialects::{Composites, Env, Op, Outputs, Registry};
+use crate::frontend::script::compile_source;
+use crate::value::Value;
+use hashbrown::HashMap;
+use parking_lot::RwLock;
+use std::sync::{Arc, LazyLock};
+
+/// The one table of compiled meanings over the built-in ops.
+static BUILTIN: LazyLock<Arc<ScriptComposites>> = LazyLock::new(|| {
+    Arc::new(ScriptComposites { registry: Registry::builtin(), compiled: RwLock::default() })
+});
+
+/// Compiled meanings by their text.
+pub struct ScriptComposites {
+    registry: Arc<Registry>,
+    compiled: RwLock<HashMap<String, Program>>,
+}
+
+impl ScriptComposites {
+    /// Meanings over the built-in ops.
+    pub fn builtin() -> Arc<dyn Composites> {
+        Arc::clone(&BUILTIN) as Arc<dyn Composites>
+    }
+
+    /// Meanings over other ops.
+    pub fn new(registry: Arc<Registry>) -> ScriptComposites {
+        ScriptComposites { registry, compiled: RwLock::default() }
+    }
+
+    fn program(&self, op: &Op, text: &str) -> Result<Program> {
+        if let Some(program) = self.compiled.read().get(text) {
+            return Ok(program.clone());
+        }
+        let name = format!("<meaning of {}>", op.name());
+        let module = compile_source(&self.registry, &Source::new(name, text)).map_err(|d| {
+            let place = d.report().span.as_ref().map_or(0, |span| span.line_column().0);
+            Diagnostic::unsupported(format!(
+                "operator {}: line {place} of its meaning does not compile: {}",
+                op.schema_text(),
+                d.message()
+            ))
+        })?;
+        let program = Program::with(module, None, Arc::clone(&self.registry));
+        self.compiled.write().insert(text.to_string(), program.clone());
+        Ok(program)
+    }
+}
+
+impl Composites for ScriptComposites {
+    fn run(&self, op: &Op, text: &str, values: &[Value], env: &Env) -> Result<Outputs> {
+        let program = self.program(op, text)?;
+        let result = program.run_last(values.to_vec(), env).map_err(|mut error| {
+            // The op raised: where in its meaning is nobody's business.
+            let report = error.report_mut();
+            report.frames.clear();
+            report.span = None;
+            error
+        })?;
+        Ok(match (op.schema()?.returns.len(), result) {
+            (0, _) => Outputs::new(),
+            (1, value) => Outputs::from_iter([value]),
+            (_, Value::Tuple(tuple)) => tuple.items().iter().cloned().collect(),
+            (_, value) => Outputs::from_iter([value]),
+        })
+    }
+}

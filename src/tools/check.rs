@@ -1,0 +1,415 @@
+//! `flambeau check`: replays recorded cases and compares the answers.
+//!
+//! Each case runs from each form it carries that can stand alone; it passes if all of them do. A form's outcome
+//! is `passed`, `wrong` (another answer than recorded), `unsupported` (a named feature or operator is missing),
+//! `error` (anything else that failed, panics included) or `skipped`.
+
+use super::case::{Case, Raises, compare, decode, encode};
+use super::load::{load_archive, load_graph, load_source};
+use super::raises;
+use crate::diag::{Diagnostic, ErrorKind, Result, torch};
+use crate::dialects::Env;
+use crate::runtime::{Program, traceback};
+use crate::value::Value;
+use clap::Args;
+use parking_lot::Mutex;
+use rayon::prelude::*;
+use serde_json::{Value as Json, json};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Words of `flambeau check`.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// Case files (one JSON object a line) and case folders (with a case.json)
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Run this form of each case only
+    #[arg(long, value_name = "FORM")]
+    from: Option<Form>,
+    /// Run cases whose name contains this text only
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// Print one JSON object for each case and form, with the program's own answer
+    #[arg(long)]
+    json: bool,
+    /// Run so many cases at once [default: one for each core]
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Print failures of kind `wrong` only
+    #[arg(long)]
+    wrong_only: bool,
+}
+
+/// A form in which a case carries its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// A saved archive.
+    Pt,
+    /// TorchScript source.
+    Source,
+    /// Graph text.
+    Graph,
+}
+
+/// How a case or a form of it came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// Nothing of it can run alone.
+    Skipped,
+    /// The recorded answer.
+    Passed,
+    /// Something that it needs is missing, and is named.
+    Unsupported,
+    /// It failed.
+    Error,
+    /// Another answer.
+    Wrong,
+}
+
+/// What one form of a case gave.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Which form.
+    pub form: Form,
+    /// How it came out.
+    pub status: Status,
+    /// Why it failed or was skipped.
+    pub message: String,
+    /// The program's own answer, encoded.
+    pub returns: Option<Json>,
+    /// Or what it raised.
+    pub raises: Option<Raises>,
+    /// Its arguments after the call.
+    pub args_after: Vec<Json>,
+    /// What it printed.
+    pub stdout: String,
+}
+
+/// Runs the command; gives whether no case failed.
+pub fn run(options: &Options) -> Result<bool> {
+    let mut cases = Vec::new();
+    for file in &options.files {
+        cases.extend(Case::read_all(file)?);
+    }
+    if let Some(text) = &options.filter {
+        cases.retain(|case| case.name.contains(text.as_str()));
+    }
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(options.jobs.unwrap_or(0))
+        .stack_size(STACK_BYTES)
+        .build()
+        .map_err(|e| Diagnostic::internal(format!("cannot start threads: {e}")))?;
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let outcomes: Vec<Vec<Outcome>> =
+        pool.install(|| cases.par_iter().map(|case| check_case(case, options.from)).collect());
+    std::panic::set_hook(hook);
+    let mut out = std::io::stdout().lock();
+    let text = if options.json { json_report(&cases, &outcomes) } else { report(&cases, &outcomes, options) };
+    // A closed pipe is the reader's choice.
+    let _ = out.write_all(text.as_bytes());
+    Ok(outcomes.iter().all(|forms| !is_failure(verdict(forms))))
+}
+
+/// Stack of a worker: cases nest as deep as programs do.
+const STACK_BYTES: usize = 64 << 20;
+
+fn is_failure(status: Status) -> bool {
+    !matches!(status, Status::Passed | Status::Skipped)
+}
+
+/// A case is as good as its worst form.
+fn verdict(forms: &[Outcome]) -> Status {
+    forms.iter().map(|o| o.status).max().unwrap_or(Status::Skipped)
+}
+
+fn report(cases: &[Case], outcomes: &[Vec<Outcome>], options: &Options) -> String {
+    let mut text = String::new();
+    for (case, forms) in cases.iter().zip(outcomes) {
+        for outcome in forms.iter().filter(|o| is_failure(o.status)) {
+            if options.wrong_only && outcome.status != Status::Wrong {
+                continue;
+            }
+            let message = outcome.message.trim().replace('\n', "\n    ");
+            let _ = writeln!(
+                text,
+                "{} {} ({}): {message}",
+                outcome.status.name(),
+                case.name,
+                outcome.form.name()
+            );
+        }
+    }
+    let verdicts: Vec<Status> = outcomes.iter().map(|forms| verdict(forms)).collect();
+    let count = |status| verdicts.iter().filter(|v| **v == status).count();
+    let (wrong, unsupported, errors) =
+        (count(Status::Wrong), count(Status::Unsupported), count(Status::Error));
+    let _ = writeln!(text, "failed: {wrong} wrong, {unsupported} unsupported, {errors} errors");
+    let _ = writeln!(
+        text,
+        "{} passed, {} failed, {} skipped",
+        count(Status::Passed),
+        wrong + unsupported + errors,
+        count(Status::Skipped)
+    );
+    text
+}
+
+fn json_report(cases: &[Case], outcomes: &[Vec<Outcome>]) -> String {
+    let mut text = String::new();
+    for (case, forms) in cases.iter().zip(outcomes) {
+        for outcome in forms {
+            let mut line = json!({
+                "name": case.name,
+                "form": outcome.form.name(),
+                "status": outcome.status.name(),
+                "args_after": outcome.args_after,
+                "stdout": outcome.stdout,
+            });
+            if let Some(returns) = &outcome.returns {
+                line["returns"] = returns.clone();
+            }
+            if let Some(raises) = &outcome.raises {
+                line["raises"] = raises.to_json();
+            }
+            if !outcome.message.is_empty() {
+                line["message"] = json!(outcome.message);
+            }
+            let _ = writeln!(text, "{line}");
+        }
+    }
+    text
+}
+
+impl Status {
+    /// As reports show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Skipped => "skipped",
+            Status::Passed => "passed",
+            Status::Unsupported => "unsupported",
+            Status::Error => "error",
+            Status::Wrong => "wrong",
+        }
+    }
+}
+
+impl Form {
+    /// As reports show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::Pt => "pt",
+            Form::Source => "source",
+            Form::Graph => "graph",
+        }
+    }
+}
+
+/// Runs a case from each form it carries, or from one.
+pub fn check_case(case: &Case, from: Option<Form>) -> Vec<Outcome> {
+    [Form::Pt, Form::Source, Form::Graph]
+        .into_iter()
+        .filter(|form| from.is_none_or(|f| f == *form) && carries(case, *form))
+        .map(|form| check_form(case, form))
+        .collect()
+}
+
+fn carries(case: &Case, form: Form) -> bool {
+    match form {
+        Form::Pt => case.archive.is_some(),
+        Form::Source => case.source.is_some(),
+        Form::Graph => case.graph.is_some(),
+    }
+}
+
+/// Why a form cannot run without what is not in it.
+fn leans_on(case: &Case, form: Form) -> Option<&'static str> {
+    match form {
+        Form::Pt => None,
+        // Cases without `how` give source only where it is TorchScript.
+        Form::Source => {
+            let alone = case.how.as_deref().is_none_or(|how| how == "source");
+            (!alone).then_some("the source is Python, not TorchScript")
+        }
+        Form::Graph => {
+            let text = case.graph.as_deref().unwrap_or("");
+            let needs = |words: &[&str]| words.iter().any(|w| text.contains(w));
+            if needs(&[" : __torch__.", " : ClassType"]) {
+                Some("the graph takes or makes objects of classes that it does not define")
+            } else if needs(&["=<Tensor>", "={"]) {
+                Some("the graph's tensor constants are elided")
+            } else if needs(&["prim::CallFunction", "prim::CallMethod", "prim::CreateObject", "Function = prim::"])
+            {
+                Some("the graph calls functions that it does not define")
+            } else if needs(&["Enum<", "Interface"]) {
+                Some("the graph uses classes that it does not define")
+            } else {
+                None
+            }
+        }
+    }
+}
+
+/// Standard output of a program, kept.
+#[derive(Clone, Default)]
+struct Output(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How far a form came.
+enum Answer {
+    Returned(Value),
+    Failed { when: &'static str, error: Diagnostic },
+}
+
+fn check_form(case: &Case, form: Form) -> Outcome {
+    let mut outcome = Outcome {
+        form,
+        status: Status::Skipped,
+        message: String::new(),
+        returns: None,
+        raises: None,
+        args_after: Vec::new(),
+        stdout: String::new(),
+    };
+    if let Some(reason) = leans_on(case, form) {
+        outcome.message = reason.to_string();
+        return outcome;
+    }
+    let output = Output::default();
+    let run = catch_unwind(AssertUnwindSafe(|| {
+        let args = case.args.iter().map(decode).collect::<Result<Vec<Value>>>()?;
+        let answer = answer(case, form, &args, &output);
+        Ok::<_, Diagnostic>((answer, args))
+    }));
+    outcome.stdout = String::from_utf8_lossy(&output.0.lock()).into_owned();
+    match run {
+        Err(panic) => {
+            outcome.status = Status::Error;
+            outcome.message = format!("panic: {}", panic_text(&*panic));
+        }
+        Ok(Err(error)) => (outcome.status, outcome.message) = failure(&error),
+        Ok(Ok((answer, args))) => {
+            outcome.args_after = args.iter().filter_map(|v| encode(v).ok()).collect();
+            judge(case, form, answer, &args, &mut outcome);
+        }
+    }
+    outcome
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message").to_string()
+}
+
+fn answer(case: &Case, form: Form, args: &[Value], output: &Output) -> Answer {
+    let env = Env::new(Box::new(output.clone()));
+    let program = match load(case, form, &env) {
+        Ok(program) => program,
+        Err(error) => return Answer::Failed { when: "compile", error },
+    };
+    match program.run(&case.entry, args.to_vec(), &env) {
+        Ok(value) => Answer::Returned(value),
+        Err(error) => Answer::Failed { when: "run", error },
+    }
+}
+
+fn load(case: &Case, form: Form, env: &Env) -> Result<Program> {
+    match form {
+        Form::Pt => load_archive(case.archive.clone().unwrap_or_default(), env),
+        Form::Source => load_source("<string>", case.source.as_deref().unwrap_or("")),
+        Form::Graph => load_graph("graph", case.graph.as_deref().unwrap_or(""), &case.entry),
+    }
+}
+
+fn failure(error: &Diagnostic) -> (Status, String) {
+    let status = if error.kind() == ErrorKind::Unsupported { Status::Unsupported } else { Status::Error };
+    let notes: String = error.report().notes.iter().map(|n| format!("\n{n}")).collect();
+    (status, format!("{error}{notes}"))
+}
+
+/// Compares what happened with what was recorded.
+fn judge(case: &Case, form: Form, answer: Answer, args: &[Value], outcome: &mut Outcome) {
+    let verdict = match answer {
+        Answer::Returned(value) => {
+            outcome.returns = encode(&value).ok();
+            match (&case.returns, &case.raises) {
+                (Some(expected), _) => compare(expected, &value, case.tolerance)
+                    .and_then(|()| compare_arguments(case, args))
+                    .and_then(|()| compare_output(case, outcome)),
+                (None, Some(raises)) => Err(format!("expected {} to be raised, got an answer", raises.class)),
+                (None, None) => Ok(()),
+            }
+        }
+        Answer::Failed { error, .. } if is_missing(form, &error) => {
+            (outcome.status, outcome.message) = (Status::Unsupported, failure(&error).1);
+            return;
+        }
+        Answer::Failed { when, error } => {
+            let raised = raised(when, &error);
+            outcome.raises = Some(raised.clone());
+            match &case.raises {
+                Some(expected) => raises::compare(expected, &raised, form == Form::Graph)
+                    .and_then(|()| compare_output(case, outcome)),
+                None => {
+                    (outcome.status, outcome.message) = failure(&error);
+                    return;
+                }
+            }
+        }
+    };
+    (outcome.status, outcome.message) = match verdict {
+        Ok(()) => (Status::Passed, String::new()),
+        Err(message) => (Status::Wrong, message),
+    };
+}
+
+/// Whether a failure means that something is not there. In an archive, which PyTorch once compiled, an unknown
+/// operator is one that is missing here.
+fn is_missing(form: Form, error: &Diagnostic) -> bool {
+    error.kind() == ErrorKind::Unsupported
+        || (form == Form::Pt && error.message().starts_with("Unknown builtin op"))
+}
+
+/// A failure as Python would see it.
+fn raised(when: &str, error: &Diagnostic) -> Raises {
+    let (class, message) = if error.kind() == ErrorKind::Raised {
+        traceback::python(error)
+    } else {
+        let class = error.report().class.clone().unwrap_or_else(|| "RuntimeError".to_string());
+        (class, torch::render(error))
+    };
+    Raises { when: when.to_string(), class, message }
+}
+
+fn compare_arguments(case: &Case, args: &[Value]) -> std::result::Result<(), String> {
+    let expected = case.args_after.as_ref().unwrap_or(&case.args);
+    if expected.iter().any(|json| json.get("randn").is_some()) {
+        return Ok(());
+    }
+    for (n, (expected, actual)) in expected.iter().zip(args).enumerate() {
+        compare(expected, actual, case.tolerance).map_err(|e| format!("argument {n} after the call: {e}"))?;
+    }
+    Ok(())
+}
+
+fn compare_output(case: &Case, outcome: &Outcome) -> std::result::Result<(), String> {
+    let expected = case.stdout.as_deref().unwrap_or("");
+    if expected == outcome.stdout {
+        return Ok(());
+    }
+    Err(format!("expected to print {expected:?}, printed {:?}", outcome.stdout))
+}

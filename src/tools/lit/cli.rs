@@ -1,0 +1,311 @@
+//! The command `lit`: its words, the threads, the progress bar.
+
+use super::discover::{Test, discover};
+use super::report::{self, Detail};
+use super::{Config, Outcome, Status, run_file};
+use rayon::prelude::*;
+use regex::Regex;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const HELP: &str = "\
+USAGE: lit [options] TEST_PATH...
+
+Runs the tests in files and folders by the RUN: lines in them.
+
+  -v, --verbose                show the output of tests that fail
+  -a, --show-all               show the output of all tests
+  -q, --quiet                  tell of failures only
+  -s, --succinct               the same, with a progress bar
+  --progress-bar, --no-progress-bar
+  -j N, --threads N, --workers N
+                               tests that run side by side
+  --timeout SECONDS            time that one test may take
+  --filter REGEX               run the tests whose name fits, in either case
+  --filter-out REGEX           leave out the tests whose name fits
+  --max-failures N             stop after N failures
+  -D FEATURE                   add a feature that tests may require
+  --update, --update-tests     rewrite the checks of tests that fail
+  --xunit-xml-output FILE      write the results to FILE
+  --show-pass, --show-unsupported, --show-xfail
+                               list such tests at the end
+  --show-tests                 list the tests and run none
+  --allow-empty-runs           be content with no tests
+  --ignore-fail                give exit status 0 though tests fail
+  --suffix .EXT                also files with this end are tests
+";
+
+struct Words {
+    paths: Vec<PathBuf>,
+    detail: Detail,
+    threads: usize,
+    filter: Option<Regex>,
+    filter_out: Option<Regex>,
+    max_failures: usize,
+    xml: Option<PathBuf>,
+    show: Vec<Status>,
+    list: bool,
+    allow_empty: bool,
+    ignore_fail: bool,
+    help: bool,
+}
+
+/// The command. `args[0]` is the name it was called by. Gives 0 if all tests end well, 1 if one does not, 2 for
+/// words that make no sense or paths without tests.
+pub fn main(args: &[OsString], mut config: Config, out: &mut (dyn Write + Send), err: &mut dyn Write) -> i32 {
+    match start(args, &mut config, out) {
+        Ok(status) => status,
+        Err(message) => {
+            // Where the error stream is gone there is nobody to tell.
+            let _ = writeln!(err, "error: {message}");
+            2
+        }
+    }
+}
+
+fn start(args: &[OsString], config: &mut Config, out: &mut (dyn Write + Send)) -> Result<i32, String> {
+    let args: Vec<String> = args.iter().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let words = parse(&args, config)?;
+    let told = |error: std::io::Error| error.to_string();
+    if words.help {
+        out.write_all(HELP.as_bytes()).map_err(told)?;
+        return Ok(0);
+    }
+    let mut tests = Vec::new();
+    for path in &words.paths {
+        tests.extend(discover(path, config)?);
+    }
+    let found = tests.len();
+    if found == 0 && !words.allow_empty {
+        return Err("did not discover any tests for provided path(s)".into());
+    }
+    let fits = |regex: &Option<Regex>, test: &Test| {
+        regex.as_ref().map(|regex| regex.is_match(&format!("{} :: {}", config.name, test.name)))
+    };
+    tests.retain(|test| {
+        fits(&words.filter, test) != Some(false) && fits(&words.filter_out, test) != Some(true)
+    });
+    if tests.is_empty() && !words.allow_empty {
+        return Err(format!(
+            "filter did not match any tests (of {found} discovered).  Use '--allow-empty-runs' to suppress this error."
+        ));
+    }
+    if words.list {
+        for test in &tests {
+            writeln!(out, "{} :: {}", config.name, test.name).map_err(told)?;
+        }
+        return Ok(0);
+    }
+    run(&tests, &words, config, out).map_err(told)
+}
+
+/// Runs all tests and tells how they end, in their order.
+fn run(tests: &[Test], words: &Words, config: &Config, out: &mut (dyn Write + Send)) -> std::io::Result<i32> {
+    let start = Instant::now();
+    let threads = words.threads.clamp(1, tests.len().max(1));
+    writeln!(out, "-- Testing: {} tests, {threads} workers --", tests.len())?;
+    let teller = Mutex::new(Teller {
+        config,
+        words,
+        tests,
+        outcomes: vec![None; tests.len()],
+        told: 0,
+        failures: 0,
+        out,
+        result: Ok(()),
+    });
+    let work = || {
+        // One by one, so that tests start in their order and a limit on failures is kept.
+        (0..tests.len()).into_par_iter().with_max_len(1).for_each(|index| {
+            let enough = {
+                let teller = teller.lock().unwrap_or_else(PoisonError::into_inner);
+                words.max_failures > 0 && teller.failures >= words.max_failures
+            };
+            if let (false, Some(test)) = (enough, tests.get(index)) {
+                let outcome = run_file(&test.path, config);
+                teller.lock().unwrap_or_else(PoisonError::into_inner).take(index, outcome);
+            }
+        });
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(16 << 20).build();
+    match pool {
+        Ok(pool) => pool.install(work),
+        Err(error) => return Err(std::io::Error::other(error)),
+    }
+    let mut teller = teller.into_inner().unwrap_or_else(PoisonError::into_inner);
+    teller.finish()?;
+    let elapsed = start.elapsed();
+    let ran: (Vec<Test>, Vec<Outcome>) = tests
+        .iter()
+        .zip(&teller.outcomes)
+        .filter_map(|(test, outcome)| Some((test.clone(), outcome.clone()?)))
+        .unzip();
+    let (tests_run, outcomes) = ran;
+    let text = report::summary(&config.name, &tests_run, &outcomes, &words.show, elapsed, words.detail);
+    teller.out.write_all(text.as_bytes())?;
+    if let Some(path) = &words.xml {
+        std::fs::write(path, report::xml(&config.name, &tests_run, &outcomes, elapsed))?;
+    }
+    let failed = outcomes.iter().any(|outcome| outcome.status.is_failure());
+    if !failed {
+        // Only what failing tests leave behind is of use; it may not even exist.
+        let _ = std::fs::remove_dir_all(&config.temp);
+    }
+    Ok(i32::from(failed && !words.ignore_fail))
+}
+
+/// Tells results in order of the tests, as soon as all before are there.
+struct Teller<'a> {
+    config: &'a Config,
+    words: &'a Words,
+    tests: &'a [Test],
+    outcomes: Vec<Option<Outcome>>,
+    told: usize,
+    failures: usize,
+    out: &'a mut (dyn Write + Send),
+    result: std::io::Result<()>,
+}
+
+impl Teller<'_> {
+    fn take(&mut self, index: usize, outcome: Outcome) {
+        self.failures += usize::from(outcome.status.is_failure());
+        if let Some(slot) = self.outcomes.get_mut(index) {
+            *slot = Some(outcome);
+        }
+        if self.result.is_ok() {
+            self.result = self.tell();
+        }
+    }
+
+    fn tell(&mut self) -> std::io::Result<()> {
+        let total = self.tests.len();
+        while let (Some(test), Some(Some(outcome))) =
+            (self.tests.get(self.told), self.outcomes.get(self.told))
+        {
+            self.told += 1;
+            let position = (self.told, total);
+            let text = report::result(&self.config.name, test, outcome, position, self.words.detail);
+            if self.config.progress && !text.is_empty() {
+                write!(self.out, "\r\x1b[K")?;
+            }
+            self.out.write_all(text.as_bytes())?;
+        }
+        if self.config.progress {
+            const WIDTH: usize = 40;
+            let done = self.outcomes.iter().flatten().count();
+            let filled = done * WIDTH / total.max(1);
+            let bar = format!("{}{}", "#".repeat(filled), "-".repeat(WIDTH - filled));
+            write!(self.out, "\r[{bar}] {done}/{total}, {} failed", self.failures)?;
+            self.out.flush()?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> std::io::Result<()> {
+        std::mem::replace(&mut self.result, Ok(()))?;
+        // Where tests were left out, tell of those behind them too.
+        let tests = self.tests;
+        for (index, test) in tests.iter().enumerate().skip(self.told) {
+            if let Some(Some(outcome)) = self.outcomes.get(index) {
+                let position = (index + 1, tests.len());
+                let text = report::result(&self.config.name, test, outcome, position, self.words.detail);
+                self.out.write_all(text.as_bytes())?;
+            }
+        }
+        if self.config.progress {
+            write!(self.out, "\r\x1b[K")?;
+        }
+        Ok(())
+    }
+}
+
+fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut words = Words {
+        paths: Vec::new(),
+        detail: Detail::Names,
+        threads,
+        filter: None,
+        filter_out: None,
+        max_failures: 0,
+        xml: None,
+        show: Vec::new(),
+        list: false,
+        allow_empty: false,
+        ignore_fail: false,
+        help: false,
+    };
+    let mut rest = args.iter();
+    while let Some(word) = rest.next() {
+        let (name, own) = match word.split_once('=') {
+            Some((name, value)) if name.starts_with("--") => (name, Some(value.to_string())),
+            _ => (word.as_str(), None),
+        };
+        let mut value = || {
+            let value = own.clone().or_else(|| rest.next().cloned());
+            value.ok_or_else(|| format!("argument {name}: expected one argument"))
+        };
+        match name {
+            "-h" | "--help" => words.help = true,
+            "-v" | "--verbose" | "-vv" => words.detail = Detail::Failures,
+            "-a" | "--show-all" => words.detail = Detail::All,
+            "-q" | "--quiet" => words.detail = Detail::Quiet,
+            "-s" | "--succinct" => {
+                words.detail = Detail::Quiet;
+                config.progress = true;
+            }
+            "--progress-bar" => config.progress = true,
+            "--no-progress-bar" => config.progress = false,
+            "-j" | "--threads" | "--workers" => words.threads = number(name, &value()?)?,
+            "--timeout" => config.time_limit = seconds(name, &value()?)?,
+            "--filter" => words.filter = Some(expression(name, &value()?)?),
+            "--filter-out" => words.filter_out = Some(expression(name, &value()?)?),
+            "--max-failures" => words.max_failures = number(name, &value()?)?,
+            "-D" => {
+                config.features.insert(value()?);
+            }
+            "--update" | "--update-tests" => config.update = true,
+            "--xunit-xml-output" => words.xml = Some(value()?.into()),
+            "--show-pass" => words.show.push(Status::Pass),
+            "--show-unsupported" => words.show.push(Status::Unsupported),
+            "--show-xfail" => words.show.push(Status::ExpectedFail),
+            "--show-tests" => words.list = true,
+            "--allow-empty-runs" => words.allow_empty = true,
+            "--ignore-fail" => words.ignore_fail = true,
+            "--suffix" => config.suffixes.push(value()?),
+            _ if name.starts_with("-j") && name.len() > 2 => {
+                words.threads = number("-j", name.get(2..).unwrap_or_default())?;
+            }
+            _ if name.starts_with('-') && name.len() > 1 => {
+                return Err(format!("unrecognized arguments: {word}"));
+            }
+            _ => words.paths.push(word.into()),
+        }
+    }
+    if words.paths.is_empty() && !words.help {
+        return Err("the following arguments are required: TEST_PATH".into());
+    }
+    Ok(words)
+}
+
+fn number(name: &str, value: &str) -> Result<usize, String> {
+    let number = value.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("argument {name}: requires positive integer, but found '{value}'"))
+}
+
+fn seconds(name: &str, value: &str) -> Result<Option<Duration>, String> {
+    let bad = || format!("argument {name}: requires non-negative number of seconds, but found '{value}'");
+    let seconds: f64 = value.parse().map_err(|_| bad())?;
+    let limit = Duration::try_from_secs_f64(seconds).map_err(|_| bad())?;
+    Ok(Some(limit).filter(|limit| !limit.is_zero()))
+}
+
+fn expression(name: &str, value: &str) -> Result<Regex, String> {
+    regex::RegexBuilder::new(value)
+        .case_insensitive(true)
+        .build()
+        .map_err(|_| format!("argument {name}: invalid regular expression: '{value}'"))
+}

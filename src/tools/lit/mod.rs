@@ -1,0 +1,360 @@
+//! lit: runs test files by the `RUN:` lines in them.
+//!
+//! LLVM's keywords and substitutions. The tools of a [`Config`] run in this process, `FileCheck` and a handful of
+//! shell builtins too; other commands are programs. [`main`] is the command, [`run_file`] one test. Must not know
+//! what the tools do.
+
+mod builtin;
+mod cli;
+mod discover;
+mod exec;
+mod feature;
+mod report;
+mod script;
+mod substitute;
+mod syntax;
+mod update;
+
+#[cfg(test)]
+mod tests;
+
+pub use cli::main;
+
+use super::filecheck;
+use exec::{Broken, Shell};
+use script::{LineKind, RunLine, Script};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use substitute::Substitutions;
+
+/// What a tool is started with.
+pub struct Call<'a> {
+    /// Name and arguments.
+    pub args: &'a [OsString],
+    /// The directory that relative paths start from; not that of the process.
+    pub directory: &'a Path,
+    /// The environment; not that of the process.
+    pub environment: &'a BTreeMap<String, String>,
+    /// The standard input.
+    pub stdin: &'a mut dyn Read,
+    /// The standard output.
+    pub out: &'a mut dyn Write,
+    /// The error stream.
+    pub err: &'a mut dyn Write,
+}
+
+/// A tool that runs in this process and gives its exit status.
+pub type Tool = Arc<dyn Fn(Call<'_>) -> i32 + Send + Sync>;
+
+/// Makes a tool of a function that asks for no directory and no environment.
+pub fn tool(
+    run: impl Fn(&[OsString], &mut dyn Read, &mut dyn Write, &mut dyn Write) -> i32 + Send + Sync + 'static,
+) -> Tool {
+    Arc::new(move |call: Call<'_>| run(call.args, call.stdin, call.out, call.err))
+}
+
+/// How tests are found and run.
+#[derive(Clone)]
+pub struct Config {
+    /// The name of the suite, for reports.
+    pub name: String,
+    /// The ends of file names that are tests, as `.ir`.
+    pub suffixes: Vec<String>,
+    /// Names of files and folders that hold no tests.
+    pub excludes: Vec<String>,
+    /// What `REQUIRES:` and its like may ask for.
+    pub features: BTreeSet<String>,
+    /// More substitutions: whole key, as `%name` or `%{name}`, and value.
+    pub substitutions: Vec<(String, String)>,
+    /// Tools by name.
+    pub tools: BTreeMap<String, Tool>,
+    /// The environment of tools and programs.
+    pub environment: BTreeMap<String, String>,
+    /// Where `%t` and `%T` lie.
+    pub temp: PathBuf,
+    /// Time that one test may take.
+    pub time_limit: Option<Duration>,
+    /// Rewrite the checks of tests that fail.
+    pub update: bool,
+    /// Draw a progress bar; for terminals.
+    pub progress: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let check: Tool = Arc::new(|call: Call<'_>| {
+            let options = call.environment.get("FILECHECK_OPTS").map(String::as_str);
+            filecheck::main_in(call.directory, call.args, options, call.stdin, call.out, call.err)
+        });
+        Config {
+            name: "tests".into(),
+            suffixes: Vec::new(),
+            excludes: vec!["Output".into(), "Inputs".into()],
+            features: BTreeSet::new(),
+            substitutions: Vec::new(),
+            tools: [("FileCheck".to_string(), check)].into(),
+            environment: inherited(),
+            temp: std::env::temp_dir().join(format!("flambeau-lit-{}", std::process::id())),
+            time_limit: None,
+            update: false,
+            progress: false,
+        }
+    }
+}
+
+/// The part of our environment that programs need to start.
+fn inherited() -> BTreeMap<String, String> {
+    let names = ["PATH", "HOME", "TMPDIR", "TMP", "TEMP", "LD_LIBRARY_PATH", "SYSTEMROOT"];
+    let known = |name: &&str| Some((name.to_string(), std::env::var(name).ok()?));
+    let mut environment: BTreeMap<String, String> = names.iter().filter_map(known).collect();
+    environment.insert("LANG".into(), "C".into());
+    environment
+}
+
+/// How a test ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// Not run: it asks for what is not there.
+    Unsupported,
+    /// As wanted.
+    Pass,
+    /// It failed, and says it would.
+    ExpectedFail,
+    /// It is no good test.
+    Unresolved,
+    /// It took too long.
+    TimedOut,
+    /// It failed.
+    Fail,
+    /// It says it would fail, and did not.
+    UnexpectedPass,
+}
+
+impl Status {
+    /// All, in the order of reports.
+    pub const ALL: [Status; 7] = [
+        Status::Unsupported,
+        Status::Pass,
+        Status::ExpectedFail,
+        Status::Unresolved,
+        Status::TimedOut,
+        Status::Fail,
+        Status::UnexpectedPass,
+    ];
+
+    /// The word in front of a test's name.
+    pub fn code(self) -> &'static str {
+        match self {
+            Status::Unsupported => "UNSUPPORTED",
+            Status::Pass => "PASS",
+            Status::ExpectedFail => "XFAIL",
+            Status::Unresolved => "UNRESOLVED",
+            Status::TimedOut => "TIMEOUT",
+            Status::Fail => "FAIL",
+            Status::UnexpectedPass => "XPASS",
+        }
+    }
+
+    /// The word in a summary.
+    pub fn label(self) -> &'static str {
+        match self {
+            Status::Unsupported => "Unsupported",
+            Status::Pass => "Passed",
+            Status::ExpectedFail => "Expectedly Failed",
+            Status::Unresolved => "Unresolved",
+            Status::TimedOut => "Timed Out",
+            Status::Fail => "Failed",
+            Status::UnexpectedPass => "Unexpectedly Passed",
+        }
+    }
+
+    /// Whether it makes the whole run fail.
+    pub fn is_failure(self) -> bool {
+        !matches!(self, Status::Unsupported | Status::Pass | Status::ExpectedFail)
+    }
+}
+
+/// How a test ended, and what it wrote.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How it ended.
+    pub status: Status,
+    /// The commands and what they wrote, or why it was not run.
+    pub output: String,
+    /// The time it took.
+    pub elapsed: Duration,
+}
+
+/// Runs one test file.
+pub fn run_file(path: &Path, config: &Config) -> Outcome {
+    let start = Instant::now();
+    let finish = |status, output| Outcome { status, output, elapsed: start.elapsed() };
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let text = match std::fs::read(&path) {
+        Ok(text) => String::from_utf8_lossy(&text).into_owned(),
+        Err(error) => return finish(Status::Unresolved, format!("{}: {error}", path.display())),
+    };
+    let script = match script::parse(&text) {
+        Ok(script) => script,
+        Err(error) => return finish(Status::Unresolved, error),
+    };
+    match gate(&script, config) {
+        Err(error) => finish(Status::Unresolved, error),
+        Ok(Gate::Closed(reason)) => finish(Status::Unsupported, reason),
+        Ok(Gate::Open { fails }) => {
+            if !script.lines.iter().any(|line| line.kind == LineKind::Run) {
+                return finish(Status::Unresolved, "Test has no 'RUN:' line".into());
+            }
+            let (mut status, mut output) = run_script(&path, &script, config);
+            if status == Status::Fail && config.update && !fails {
+                match update::update(&path, &text, &script, config) {
+                    Ok(true) => {
+                        let note = output;
+                        (status, output) = run_script(&path, &script, config);
+                        output = format!("{note}# the checks were rewritten; run again:\n{output}");
+                    }
+                    Ok(false) => output.push_str("# no checks to rewrite\n"),
+                    Err(error) => output.push_str(&format!("# the checks could not be rewritten: {error}\n")),
+                }
+            }
+            let status = match (status, fails) {
+                (Status::Fail | Status::TimedOut, true) => Status::ExpectedFail,
+                (Status::Pass, true) => Status::UnexpectedPass,
+                (status, _) => status,
+            };
+            finish(status, output)
+        }
+    }
+}
+
+/// Whether a test runs here.
+enum Gate {
+    /// It does not, for this reason.
+    Closed(String),
+    /// It does; `fails` says what it expects of itself.
+    Open { fails: bool },
+}
+
+fn gate(script: &Script, config: &Config) -> Result<Gate, String> {
+    let holds = |keyword: &str, (line, text): &(usize, String)| {
+        feature::holds(text, &config.features)
+            .map_err(|error| format!("{error}\nin {keyword} directive on test line {line}"))
+    };
+    let mut missing = Vec::new();
+    for item in &script.requires {
+        if !holds("REQUIRES:", item)? {
+            missing.push(item.1.as_str());
+        }
+    }
+    let mut present = Vec::new();
+    for item in &script.unsupported {
+        if holds("UNSUPPORTED:", item)? {
+            present.push(item.1.as_str());
+        }
+    }
+    let mut fails = false;
+    for item in &script.xfail {
+        fails |= item.1 == "*" || holds("XFAIL:", item)?;
+    }
+    if !missing.is_empty() {
+        let list = missing.join(", ");
+        return Ok(Gate::Closed(format!("Test requires the following unavailable features: {list}")));
+    }
+    if !present.is_empty() {
+        let list = present.join(", ");
+        return Ok(Gate::Closed(format!(
+            "Test does not support the following features and/or targets: {list}"
+        )));
+    }
+    Ok(Gate::Open { fails })
+}
+
+/// The substitutions that every test has.
+fn substitutions(path: &Path, config: &Config) -> Substitutions {
+    let show = |path: &Path| path.display().to_string();
+    let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    // Two tests of one name in two folders must not share files.
+    let temp = config.temp.join(folder.strip_prefix("/").unwrap_or(folder));
+    let base = temp.join(format!("{file_name}.tmp"));
+    let mut all = Substitutions::default();
+    for (key, value) in &config.substitutions {
+        all.set(key, value);
+    }
+    for slash in ["%", "%/"] {
+        all.set(format!("{slash}s"), show(path));
+        all.set(format!("{slash}S"), show(folder));
+        all.set(format!("{slash}p"), show(folder));
+        all.set(format!("{slash}t"), show(&base));
+        all.set(format!("{slash}T"), show(&temp));
+    }
+    all.set("%basename_t", format!("{file_name}.tmp"));
+    all.set("%{s:basename}", &file_name);
+    let stem = base.with_extension("");
+    all.set("%{t:stem}", show(&stem));
+    all.set("%{pathsep}", if cfg!(windows) { ";" } else { ":" });
+    all
+}
+
+fn run_script(path: &Path, script: &Script, config: &Config) -> (Status, String) {
+    let mut all = substitutions(path, config);
+    let Some(temp) = all.values.get("%T").map(PathBuf::from) else {
+        return (Status::Unresolved, "no folder for temporary files".into());
+    };
+    if let Err(error) = std::fs::create_dir_all(&temp) {
+        return (Status::Unresolved, format!("{}: {error}", temp.display()));
+    }
+    let mut shell = Shell {
+        config,
+        directory: path.parent().map(Path::to_path_buf).unwrap_or_default(),
+        environment: config.environment.clone(),
+        deadline: config.time_limit.map(|limit| Instant::now() + limit),
+        log: String::new(),
+    };
+    let mut status = Status::Pass;
+    for line in &script.lines {
+        match run_line(line, &mut all, &mut shell, config) {
+            Ok(0) => {}
+            Ok(code) => {
+                shell.log.insert_str(0, &format!("Exit Code: {code}\n\nCommand Output (stdout):\n--\n"));
+                status = Status::Fail;
+            }
+            Err(Broken::TimedOut) => {
+                let limit = config.time_limit.unwrap_or_default();
+                shell
+                    .log
+                    .push_str(&format!("# error: reached the time limit of {} s\n", limit.as_secs_f64()));
+                status = Status::TimedOut;
+            }
+            Err(Broken::Bad(error)) => {
+                shell.log.push_str(&format!("# error on line {}: {error}\n", line.line));
+                status = Status::Unresolved;
+            }
+        }
+        if status != Status::Pass {
+            break;
+        }
+    }
+    (status, shell.log)
+}
+
+/// Runs a line or takes its definition; gives the exit status.
+fn run_line(
+    line: &RunLine,
+    all: &mut Substitutions,
+    shell: &mut Shell<'_>,
+    config: &Config,
+) -> Result<i32, Broken> {
+    if line.kind != LineKind::Run {
+        all.define(&line.text, line.kind == LineKind::Redefine).map_err(Broken::Bad)?;
+        return Ok(0);
+    }
+    let text = all.expand(&line.text, &config.features).map_err(Broken::Bad)?;
+    shell.log.push_str(&format!("# RUN: at line {}\n{text}\n", line.line));
+    let pipelines = syntax::parse(&text).map_err(Broken::Bad)?;
+    shell.run(&pipelines)
+}

@@ -1,0 +1,136 @@
+//! What a run of tests tells: results, totals in lit's wording, and an XML file for other programs.
+
+use super::discover::Test;
+use super::{Outcome, Status};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// How much is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Detail {
+    /// Failures by name.
+    Quiet,
+    /// All results by name.
+    Names,
+    /// The output of failures too.
+    Failures,
+    /// All output.
+    All,
+}
+
+/// The line, or lines, for one test.
+pub(super) fn result(
+    suite: &str,
+    test: &Test,
+    outcome: &Outcome,
+    position: (usize, usize),
+    detail: Detail,
+) -> String {
+    let failed = outcome.status.is_failure();
+    if detail == Detail::Quiet && !failed {
+        return String::new();
+    }
+    let (index, total) = position;
+    let full = format!("{suite} :: {}", test.name);
+    let mut text = format!("{}: {full} ({index} of {total})\n", outcome.status.code());
+    if (detail == Detail::Failures && failed) || detail == Detail::All {
+        if failed {
+            let stars = "*".repeat(20);
+            text.push_str(&format!("{stars} TEST '{full}' FAILED {stars}\n"));
+        }
+        text.push_str(&outcome.output);
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("{}\n", "*".repeat(20)));
+    }
+    text
+}
+
+/// The lists and totals at the end.
+pub(super) fn summary(
+    suite: &str,
+    tests: &[Test],
+    outcomes: &[Outcome],
+    show: &[Status],
+    elapsed: Duration,
+    detail: Detail,
+) -> String {
+    let mut text = String::new();
+    let of = |status: Status| {
+        tests.iter().zip(outcomes).filter(move |(_, o)| o.status == status).map(|(test, _)| test)
+    };
+    for status in Status::ALL {
+        let listed: Vec<&Test> = of(status).collect();
+        if listed.is_empty() || !(status.is_failure() || show.contains(&status)) {
+            continue;
+        }
+        text.push_str(&format!("{}\n{} Tests ({}):\n", "*".repeat(20), status.label(), listed.len()));
+        for test in listed {
+            text.push_str(&format!("  {suite} :: {}\n", test.name));
+        }
+        text.push('\n');
+    }
+    if detail != Detail::Quiet {
+        text.push_str(&format!("\nTesting Time: {:.2}s\n", elapsed.as_secs_f64()));
+    }
+    text.push_str(&format!("\nTotal Discovered Tests: {}\n", tests.len()));
+    let counts = Status::ALL.map(|status| (status, of(status).count()));
+    let shown = |status: &Status| detail != Detail::Quiet || status.is_failure();
+    let counts: Vec<_> = counts.into_iter().filter(|(status, count)| *count > 0 && shown(status)).collect();
+    let label_width = counts.iter().map(|(status, _)| status.label().len()).max().unwrap_or(0);
+    let count_width = counts.iter().map(|(_, count)| count.to_string().len()).max().unwrap_or(0);
+    for (status, count) in counts {
+        let part = count as f64 / tests.len().max(1) as f64 * 100.0;
+        text.push_str(&format!("  {:<label_width$}: {count:>count_width$} ({part:.2}%)\n", status.label()));
+    }
+    text
+}
+
+/// The results in the form that continuous integration reads.
+pub(super) fn xml(suite: &str, tests: &[Test], outcomes: &[Outcome], elapsed: Duration) -> String {
+    let count = |wanted: fn(Status) -> bool| outcomes.iter().filter(|o| wanted(o.status)).count();
+    let sum: f64 = outcomes.iter().map(|outcome| outcome.elapsed.as_secs_f64()).sum();
+    let suite = escaped(suite);
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites time=\"{:.2}\">\n\
+         <testsuite name=\"{suite}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\" time=\"{sum:.2}\">\n",
+        elapsed.as_secs_f64(),
+        tests.len(),
+        count(Status::is_failure),
+        count(|status| status == Status::Unsupported),
+    );
+    for (test, outcome) in tests.iter().zip(outcomes) {
+        let (folder, name) = test.name.rsplit_once('/').unwrap_or(("", &test.name));
+        let class = if folder.is_empty() { suite.clone() } else { escaped(&folder.replace('/', ".")) };
+        let time = outcome.elapsed.as_secs_f64();
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            "<testcase classname=\"{suite}.{class}\" name=\"{}\" time=\"{time:.2}\"",
+            escaped(name)
+        );
+        if outcome.status.is_failure() {
+            // The mark that ends character data must not occur in it.
+            let output = printable(&outcome.output).replace("]]>", "]]]]><![CDATA[>");
+            let _ = write!(text, ">\n  <failure><![CDATA[{output}]]></failure>\n</testcase>\n");
+        } else if outcome.status == Status::Unsupported {
+            let _ = write!(text, ">\n  <skipped message=\"{}\"/>\n</testcase>\n", escaped(&outcome.output));
+        } else {
+            text.push_str("/>\n");
+        }
+    }
+    text.push_str("</testsuite>\n</testsuites>\n");
+    text
+}
+
+/// Without the characters that XML cannot hold.
+fn printable(text: &str) -> String {
+    let good = |letter: &char| !letter.is_control() || matches!(letter, '\n' | '\t' | '\r');
+    text.chars().filter(good).collect()
+}
+
+fn escaped(text: &str) -> String {
+    let text = printable(text);
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

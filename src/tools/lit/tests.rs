@@ -1,0 +1,292 @@
+//! Whole tests in a folder of their own.
+
+use super::*;
+use std::fs;
+
+/// A folder that goes away with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        let path = std::env::temp_dir().join(format!("flambeau-lit-test-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        for (name, text) in files {
+            let path = path.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        Folder(path)
+    }
+
+    fn config(&self) -> Config {
+        let upper = tool(|args, stdin, out, err| {
+            let mut text = String::new();
+            stdin.read_to_string(&mut text).unwrap();
+            writeln!(out, "{}{}", args.len(), text.to_uppercase()).unwrap();
+            writeln!(err, "done").unwrap();
+            0
+        });
+        let crash = tool(|_, _, _, _| panic!("on purpose"));
+        let mut config = Config {
+            name: "suite".into(),
+            suffixes: vec![".test".into()],
+            features: ["foo".to_string()].into(),
+            temp: self.0.join("temp"),
+            ..Config::default()
+        };
+        config.tools.extend([("upper".to_string(), upper), ("crash".to_string(), crash)]);
+        config.substitutions.push(("%up".into(), "upper".into()));
+        config
+    }
+
+    fn status(&self, name: &str) -> (Status, String) {
+        let outcome = run_file(&self.0.join(name), &self.config());
+        (outcome.status, outcome.output)
+    }
+
+    fn main(&self, args: &[&str]) -> (i32, String, String) {
+        let mut words = vec![OsString::from("lit"), self.0.clone().into_os_string()];
+        words.extend(args.iter().map(OsString::from));
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let status = main(&words, self.config(), &mut out, &mut err);
+        (status, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn check(name: &str, text: &str, expected: Status) -> String {
+    let folder = Folder::new(name, &[("a.test", text)]);
+    let (status, output) = folder.status("a.test");
+    assert_eq!(status, expected, "{output}");
+    output
+}
+
+#[test]
+fn a_pipe_into_filecheck() {
+    check("pipe", "# RUN: echo hello | %up | FileCheck %s\n# CHECK: 1HELLO\n", Status::Pass);
+    let output = check("pipe2", "# RUN: echo hello | FileCheck %s\n# CHECK: bye\n", Status::Fail);
+    assert!(output.contains("error: CHECK: expected string not found in input"), "{output}");
+    assert!(output.contains("# error: command failed with exit status: 1"), "{output}");
+}
+
+#[test]
+fn redirections_go_where_they_say() {
+    let text = "\
+RUN: echo a > %t; echo b >> %t; upper < %t > %t.2 2> %t.3
+RUN: cat %t.2 %t.3 | FileCheck %s
+RUN: upper x 2>&1 < %t | FileCheck %s --check-prefix=BOTH
+RUN: upper 2>&1 > %t.4 | FileCheck %s --check-prefix=ERR && diff %t.4 %t.4
+RUN: upper &> %t.5 && FileCheck %s --check-prefix=ONE --input-file %t.5
+RUN: sh -c 'echo x; echo y >&2' 2>&1 | FileCheck %s --check-prefix=PROGRAM
+RUN: not diff %t %t.2 | FileCheck %s --check-prefix=DIFF
+CHECK: 1A
+CHECK-NEXT: B
+CHECK: done
+BOTH: 2A
+BOTH-NEXT: B
+BOTH: done
+ERR-NOT: 1
+ERR: done
+ONE: 1
+ONE-NEXT: done
+PROGRAM: x
+PROGRAM-NEXT: y
+DIFF: -a
+DIFF: +1A
+";
+    check("redirect", text, Status::Pass);
+}
+
+#[test]
+fn statuses_follow_the_shell() {
+    for (text, expected) in [
+        ("true && true", Status::Pass),
+        ("true && false", Status::Fail),
+        ("false || true", Status::Pass),
+        ("false; true", Status::Pass),
+        ("false | cat", Status::Fail),
+        ("not false", Status::Pass),
+        ("not not true", Status::Pass),
+        ("not true", Status::Fail),
+        ("! false", Status::Pass),
+        ("crash", Status::Fail),
+        ("not crash", Status::Fail),
+        ("not --crash crash", Status::Pass),
+        ("not --crash false", Status::Fail),
+        ("not --crash sh -c 'kill -SEGV $$'", Status::Pass),
+        ("no-such-command", Status::Fail),
+        ("not no-such-command", Status::Pass),
+        ("echo 'a", Status::Unresolved),
+        ("cat < no-such-file", Status::Unresolved),
+    ] {
+        check("status", &format!("RUN: {text}\n"), expected);
+    }
+}
+
+#[test]
+fn builtins_do_their_work() {
+    let text = "\
+RUN: rm -rf %t && mkdir -p %t/a/b && touch %t/a/b/c && rm -f %t/none && split-file %s %t/s
+RUN: cat %t/s/one %t/s/d/two | FileCheck %s
+RUN: cat %t/s/*e | count 2
+RUN: cd %t/s && cat one - < d/two | FileCheck %s
+RUN: env A=1 B='2 3' sh -c 'echo $A $B' | FileCheck %s --check-prefix=ENV
+RUN: export C=4 && sh -c 'echo 1 2 $C' | FileCheck %s --check-prefix=ENV2
+RUN: echo -n a | count 1 && not mkdir %t && not rm %t/none && not rm %t
+RUN: env FILECHECK_OPTS=-check-prefix=ENV2 FileCheck %s --input-file %t/s/three
+CHECK: first
+CHECK-NEXT: second
+ENV: 1 2 3
+ENV2: 1 2 4
+END.
+//--- one
+first
+//--- d/two
+second
+#--- three
+1 2 4
+";
+    check("builtin", text, Status::Pass);
+}
+
+#[test]
+fn features_decide() {
+    for (text, expected) in [
+        ("REQUIRES: foo\nRUN: true\n", Status::Pass),
+        ("REQUIRES: foo, bar\nRUN: true\n", Status::Unsupported),
+        ("UNSUPPORTED: foo && !bar\nRUN: true\n", Status::Unsupported),
+        ("XFAIL: *\nRUN: false\n", Status::ExpectedFail),
+        ("XFAIL: foo\nRUN: true\n", Status::UnexpectedPass),
+        ("XFAIL: bar\nRUN: false\n", Status::Fail),
+        ("REQUIRES: foo &&\nRUN: true\n", Status::Unresolved),
+        ("nothing\n", Status::Unresolved),
+        ("RUN: true \\\n", Status::Unresolved),
+        ("RUN: %if foo %{ true %} %else %{ false %}\n", Status::Pass),
+        ("DEFINE: %{a} = false\nREDEFINE: %{a} = true\nRUN: %{a}\n", Status::Pass),
+        ("REDEFINE: %{a} = true\nRUN: %{a}\n", Status::Unresolved),
+    ] {
+        check("feature", text, expected);
+    }
+}
+
+#[test]
+fn time_is_limited() {
+    let folder = Folder::new("time", &[("a.test", "RUN: sleep 30\n"), ("b.test", "RUN: spin\n")]);
+    let mut config = folder.config();
+    config.time_limit = Some(Duration::from_millis(200));
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let flag = stop.clone();
+    config.tools.insert(
+        "spin".into(),
+        tool(move |_, _, _, _| {
+            while !flag.load(std::sync::atomic::Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            0
+        }),
+    );
+    for name in ["a.test", "b.test"] {
+        let outcome = run_file(&folder.0.join(name), &config);
+        assert_eq!(outcome.status, Status::TimedOut, "{}", outcome.output);
+        assert!(outcome.elapsed < Duration::from_secs(10));
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+}
+
+#[test]
+fn the_report_is_in_order() {
+    let folder = Folder::new(
+        "report",
+        &[
+            ("a.test", "RUN: sleep 0.2\n"),
+            ("b.test", "RUN: false\n"),
+            ("c.test", "XFAIL: *\nRUN: false\n"),
+            ("d/e.test", "REQUIRES: bar\n"),
+            ("other.txt", "RUN: false\n"),
+            ("Inputs/f.test", "RUN: false\n"),
+        ],
+    );
+    let xml = folder.0.join("out.xml");
+    let (status, out, err) = folder.main(&["-j", "2", "--xunit-xml-output", xml.to_str().unwrap()]);
+    assert_eq!((status, err.as_str()), (1, ""));
+    let (before, behind) = out.split_once("Testing Time: ").unwrap();
+    assert_eq!(
+        before,
+        "-- Testing: 4 tests, 2 workers --\nPASS: suite :: a.test (1 of 4)\nFAIL: suite :: b.test (2 of 4)\n\
+         XFAIL: suite :: c.test (3 of 4)\nUNSUPPORTED: suite :: d/e.test (4 of 4)\n********************\n\
+         Failed Tests (1):\n  suite :: b.test\n\n\n"
+    );
+    assert!(behind.ends_with(
+        "s\n\nTotal Discovered Tests: 4\n  Unsupported      : 1 (25.00%)\n  Passed           : 1 (25.00%)\n  \
+         Expectedly Failed: 1 (25.00%)\n  Failed           : 1 (25.00%)\n"
+    ));
+    let xml = fs::read_to_string(xml).unwrap();
+    assert!(xml.contains("<testsuite name=\"suite\" tests=\"4\" failures=\"1\" skipped=\"1\""), "{xml}");
+    assert!(xml.contains("<testcase classname=\"suite.d\" name=\"e.test\""), "{xml}");
+}
+
+#[test]
+fn tests_are_chosen() {
+    let folder = Folder::new("choose", &[("a.test", "RUN: true\n"), ("b.test", "RUN: false\n")]);
+    assert_eq!(folder.main(&["--filter", "A\\.test"]).0, 0);
+    assert_eq!(folder.main(&["--filter-out=b"]).0, 0);
+    assert_eq!(folder.main(&["--ignore-fail"]).0, 0);
+    assert_eq!(folder.main(&[]).0, 1);
+    assert_eq!(folder.main(&["--filter", "zzz"]).0, 2);
+    assert_eq!(folder.main(&["--filter", "zzz", "--allow-empty-runs"]).0, 0);
+    assert_eq!(folder.main(&["--filter", "("]).0, 2);
+    assert_eq!(folder.main(&["--nonsense"]).0, 2);
+    assert_eq!(folder.main(&["--timeout", "x"]).0, 2);
+    let (_, out, _) = folder.main(&["--show-tests"]);
+    assert_eq!(out, "suite :: a.test\nsuite :: b.test\n");
+    let (_, out, _) = folder.main(&["-q"]);
+    assert!(!out.contains("PASS"), "{out}");
+    let (_, out, _) = folder.main(&["-v"]);
+    assert!(
+        out.contains("TEST 'suite :: b.test' FAILED") && out.contains("# executed command: false"),
+        "{out}"
+    );
+}
+
+#[test]
+fn checks_are_rewritten() {
+    let text = "\
+// RUN: show | FileCheck %s
+graph
+  // CHECK: old
+  // CHECK-NEXT: older
+end
+";
+    let folder = Folder::new("update", &[("a.test", text)]);
+    let mut config = folder.config();
+    config.tools.insert(
+        "show".into(),
+        tool(|_, _, out, _| {
+            out.write_all(b"graph(%x.1 : int):\n  %3 : int = f(%x.1, [[1]], {{%3}})\n\n  return (%3, %b)\n")
+                .unwrap();
+            0
+        }),
+    );
+    let path = folder.0.join("a.test");
+    assert_eq!(run_file(&path, &config).status, Status::Fail);
+    config.update = true;
+    let outcome = run_file(&path, &config);
+    assert_eq!(outcome.status, Status::Pass, "{}", outcome.output);
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        "\
+// RUN: show | FileCheck %s
+graph
+  // CHECK: graph([[X_1:%[-a-zA-Z0-9._]+]] : int):
+  // CHECK-NEXT: [[V3:%[-a-zA-Z0-9._]+]] : int = f([[X_1]], {{\\[\\[}}1]], {{[{][{]}}[[V3]]}})
+  // CHECK-EMPTY:
+  // CHECK-NEXT: return ([[V3]], [[B:%[-a-zA-Z0-9._]+]])
+end
+"
+    );
+}

@@ -1,0 +1,131 @@
+//! From files and texts to programs that run.
+
+use crate::diag::{Diagnostic, Result, Source};
+use crate::dialects::{Env, Registry};
+use crate::frontend::archive::DebugRanges;
+use crate::frontend::{archive, script};
+use crate::ir::{Module, ParseOptions, parse_graph_source};
+use crate::runtime::{Origins, Program, graph_function};
+use crate::value::Value;
+use indexmap::IndexMap;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Compiles TorchScript source; `name` is what errors call it.
+pub fn load_source(name: &str, text: &str) -> Result<Program> {
+    let registry = Registry::builtin();
+    let module = script::compile_source(&registry, &Source::new(name, text))?;
+    Ok(Program::with(module, None, registry))
+}
+
+/// Loads a saved archive. Objects that restore themselves (`__setstate__`) do so here.
+pub fn load_archive(bytes: impl Into<Vec<u8>>, env: &Env) -> Result<Program> {
+    start_archive(archive::Archive::from_bytes(bytes)?, env)
+}
+
+fn start_archive(archive: archive::Archive, env: &Env) -> Result<Program> {
+    let registry = Registry::builtin();
+    let model = archive::load(&registry, archive)?;
+    let instance = match &model.root {
+        Value::Object(object) => object.clone(),
+        other => {
+            return Err(Diagnostic::input(format!(
+                "the archive holds a {}, not a module",
+                other.kind_name()
+            )));
+        }
+    };
+    let program = Program::with(model.module, Some(instance), registry);
+    program.set_origins(origins(model.debug_tables));
+    for (object, state) in model.states {
+        if let Value::Object(object) = object {
+            program.call_method(&object, "__setstate__", vec![state], env)?;
+        }
+    }
+    Ok(program)
+}
+
+/// Finds the original place of a place in an archive's code. Tables are decoded when an error first asks.
+fn origins(tables: Vec<(String, Vec<u8>)>) -> Origins {
+    let tables: IndexMap<String, (Vec<u8>, OnceLock<DebugRanges>)> =
+        tables.into_iter().map(|(file, bytes)| (file, (bytes, OnceLock::new()))).collect();
+    Box::new(move |span| {
+        let (bytes, ranges) = tables.get(span.source().name())?;
+        // A damaged table only costs the original places.
+        let ranges = ranges.get_or_init(|| DebugRanges::from_bytes(bytes).unwrap_or_default());
+        ranges.lookup(span.start()).cloned()
+    })
+}
+
+/// A graph text as a program of one function with a name. `origin` is what errors call the text.
+pub fn load_graph(origin: &str, text: &str, name: &str) -> Result<Program> {
+    let source = Source::new(origin, text);
+    let graph = parse_graph_source(&source, &ParseOptions::default()).map_err(|mut errors| {
+        if errors.is_empty() { Diagnostic::internal("the parser gave no error") } else { errors.remove(0) }
+    })?;
+    let function = graph_function(name, graph);
+    let mut module = Module::default();
+    module.functions.insert(function.name, function);
+    Ok(Program::new(module))
+}
+
+/// Loads a file by what is in it: an archive, TorchScript source, or graph text.
+pub fn load_file(path: &Path, env: &Env) -> Result<Program> {
+    let shown = path.display().to_string();
+    let named = |mut error: Diagnostic| {
+        if error.report().span.is_none() && !error.message().starts_with(&shown) {
+            let message = format!("{shown}: {}", error.message());
+            error.report_mut().message = message;
+        }
+        error
+    };
+    if !is_text(path)? {
+        return start_archive(archive::Archive::open(path)?, env).map_err(named);
+    }
+    let bytes = std::fs::read(path).map_err(|e| Diagnostic::input(format!("{shown}: {e}")))?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        Diagnostic::input(format!("{shown} is neither an archive nor text"))
+            .hint("give a .pt archive of torch.jit.save, a file of TorchScript source or a graph")
+    })?;
+    load_text(&shown, &text)
+}
+
+/// Loads graph text or TorchScript source, whichever it is.
+pub fn load_text(name: &str, text: &str) -> Result<Program> {
+    if text.trim().is_empty() {
+        return Err(Diagnostic::input(format!("{name} is empty")).hint("give TorchScript source or a graph"));
+    }
+    let comment = |line: &&str| {
+        let line = line.trim_start();
+        line.is_empty() || line.starts_with("//") || line.starts_with('#')
+    };
+    let first = text.lines().find(|line| !comment(line)).unwrap_or("").trim_start();
+    if first.starts_with("graph(") || first.starts_with("graph @") {
+        load_graph(name, text, "graph")
+    } else {
+        load_source(name, text)
+    }
+}
+
+/// Whether a file is text and no archive. Fails for what cannot be a model at all.
+pub fn is_text(path: &Path) -> Result<bool> {
+    let shown = path.display();
+    if path.is_dir() {
+        return Err(Diagnostic::input(format!("{shown} is a directory, not a model"))
+            .hint("give a .pt archive, a file of TorchScript source or a graph"));
+    }
+    let meta = path.metadata().map_err(|e| Diagnostic::input(format!("{shown}: {e}")))?;
+    Ok(meta.len() <= MAX_TEXT && !is_archive(path))
+}
+
+/// Text files larger than this are taken for archives, which are read with care.
+const MAX_TEXT: u64 = 256 << 20;
+
+/// Whether a file begins as zip files do, or is named like an archive.
+fn is_archive(path: &Path) -> bool {
+    use std::io::Read;
+    let mut start = [0u8; 4];
+    let begins = std::fs::File::open(path).and_then(|mut f| f.read_exact(&mut start)).is_ok();
+    let named = path.extension().is_some_and(|e| e == "pt" || e == "pth" || e == "zip" || e == "ptl");
+    named || (begins && start.starts_with(b"PK"))
+}

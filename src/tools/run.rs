@@ -1,0 +1,115 @@
+//! `flambeau run`: loads a file, calls a function of it, prints the answer.
+
+use super::case::decode;
+use super::load::load_file;
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::Env;
+use crate::tensor::{DType, Tensor};
+use crate::value::Value;
+use clap::Args;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Words of `flambeau run`.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// A .pt archive, TorchScript source or graph text
+    file: PathBuf,
+    /// The function or method to call
+    #[arg(long, value_name = "NAME", default_value = "forward")]
+    entry: String,
+    /// Arguments: .json (a list of encoded values), .npy, .npz or .safetensors, in order
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    args: Vec<PathBuf>,
+    /// Where tensors live: cpu or cuda
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+    /// Also print how long loading and the call took
+    #[arg(long)]
+    time: bool,
+}
+
+/// Runs the command.
+pub fn run(options: &Options) -> Result<()> {
+    if options.device != "cpu" {
+        return Err(Diagnostic::unsupported(format!("device '{}': no CUDA device", options.device))
+            .hint("run with --device cpu"));
+    }
+    let env = Env::default();
+    let start = Instant::now();
+    let program = load_file(&options.file, &env)?;
+    let loaded = start.elapsed();
+    let mut arguments = Vec::new();
+    for file in &options.args {
+        arguments.extend(read_arguments(file)?);
+    }
+    let start = Instant::now();
+    let value = program.run(entry(options, &program), arguments, &env)?;
+    let called = start.elapsed();
+    env.print(&format!("{}\n", value.to_text()));
+    for warning in env.take_warnings() {
+        eprintln!("warning: {warning}");
+    }
+    if options.time {
+        eprintln!("loaded in {:.1} ms, called in {:.3} ms", loaded.as_secs_f64() * 1e3, called.as_secs_f64() * 1e3);
+    }
+    Ok(())
+}
+
+/// The named entry; a file with a single function needs no name.
+fn entry<'a>(options: &'a Options, program: &'a crate::runtime::Program) -> &'a str {
+    let functions = &program.module().functions;
+    match functions.keys().next() {
+        Some(only) if options.entry == "forward" && program.instance().is_none() && functions.len() == 1 => {
+            only.as_str()
+        }
+        _ => &options.entry,
+    }
+}
+
+/// Values from a file, in order.
+pub(super) fn read_arguments(file: &Path) -> Result<Vec<Value>> {
+    let named = |e: String| Diagnostic::input(format!("{}: {e}", file.display()));
+    let bytes = fs::read(file).map_err(|e| named(e.to_string()))?;
+    match file.extension().and_then(|e| e.to_str()) {
+        Some("json") => {
+            let json: serde_json::Value = serde_json::from_slice(&bytes).map_err(|e| named(e.to_string()))?;
+            let items = json.as_array().cloned().unwrap_or_else(|| vec![json.clone()]);
+            items.iter().map(|v| decode(v).map_err(|d| named(d.message().to_string()))).collect()
+        }
+        Some("npy") => Ok(vec![super::numpy::read_npy(&bytes).map_err(|d| named(d.message().to_string()))?.into()]),
+        Some("npz") => {
+            let tensors = super::numpy::read_npz(&bytes).map_err(|d| named(d.message().to_string()))?;
+            Ok(tensors.into_iter().map(|(_, t)| Value::Tensor(t)).collect())
+        }
+        Some("safetensors") => read_safetensors(&bytes).map_err(|d| named(d.message().to_string())),
+        _ => Err(named("arguments are .json, .npy, .npz or .safetensors files".to_string())),
+    }
+}
+
+/// The tensors of a file in order of their names.
+fn read_safetensors(bytes: &[u8]) -> Result<Vec<Value>> {
+    let file = safetensors::SafeTensors::deserialize(bytes).map_err(|e| Diagnostic::input(e.to_string()))?;
+    let mut tensors = file.tensors();
+    tensors.sort_by(|a, b| a.0.cmp(&b.0));
+    let tensor = |(name, view): (String, safetensors::tensor::TensorView<'_>)| {
+        use safetensors::Dtype as D;
+        let dtype = match view.dtype() {
+            D::BOOL => DType::Bool,
+            D::U8 => DType::U8,
+            D::I8 => DType::I8,
+            D::I16 => DType::I16,
+            D::I32 => DType::I32,
+            D::I64 => DType::I64,
+            D::F16 => DType::F16,
+            D::BF16 => DType::BF16,
+            D::F32 => DType::F32,
+            D::F64 => DType::F64,
+            other => return Err(Diagnostic::unsupported(format!("tensor '{name}' of dtype {other:?}"))),
+        };
+        let sizes: Vec<i64> = view.shape().iter().map(|n| *n as i64).collect();
+        Tensor::from_bytes(dtype, &sizes, view.data()).map(Value::Tensor)
+    };
+    tensors.into_iter().map(tensor).collect()
+}
