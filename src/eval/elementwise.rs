@@ -448,7 +448,11 @@ mod tests {
         ];
         for (name, overload, values, dtype, expected) in cases {
             let result = run(name, overload, values).expect(name);
-            assert_eq!((result.dtype(), result.to_vec_as::<f64>().expect("reads")), (*dtype, vec![*expected]), "{name}");
+            assert_eq!(
+                (result.dtype(), result.to_vec_as::<f64>().expect("reads")),
+                (*dtype, vec![*expected]),
+                "{name}"
+            );
         }
     }
 
@@ -480,7 +484,8 @@ mod tests {
         let kinds = [DType::F32, DType::I64, DType::Bool, DType::C64];
         for op in registry.iter().filter(|op| op.def().scalar.is_some()) {
             let schema = op.schema().expect("a schema that parses");
-            let operands = schema.arguments.iter().filter(|a| !is_out(a) && !matches!(role(a), Role::Static)).count();
+            let operands =
+                schema.arguments.iter().filter(|a| !is_out(a) && !matches!(role(a), Role::Static)).count();
             let compiles = kinds.iter().any(|dtype| {
                 let operands = vec![Some(OperandKind::Dims(*dtype)); operands];
                 compile_elementwise(op, &operands, Vec::new()).is_ok()
