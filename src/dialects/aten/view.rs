@@ -3,7 +3,7 @@
 
 use super::kernels::rule::{copied, in_place, look};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Fact, Args, OpDef, Outputs, gather, one, opaque, view};
+use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque, view};
 use crate::tensor::{DType, Element, Layout, Tensor, view as layout};
 use num_complex::Complex;
 
