@@ -8,6 +8,7 @@ pub mod choose;
 pub mod compare;
 pub mod contraction;
 pub mod convert;
+pub mod convolution;
 pub mod dict;
 mod number;
 pub mod number_arith;
@@ -54,6 +55,7 @@ pub static TABLES: &[&[OpDef]] = &[
     choose::OPS,
     activation::OPS,
     contraction::OPS,
+    convolution::OPS,
     einsum::OPS,
     convert::OPS,
     list::OPS,
