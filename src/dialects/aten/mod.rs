@@ -15,6 +15,7 @@ pub mod number_arith;
 pub mod number_convert;
 pub mod number_math;
 pub mod create;
+pub mod calculus;
 pub mod distance;
 pub mod embed;
 pub mod histogram;
@@ -80,6 +81,7 @@ pub static TABLES: &[&[OpDef]] = &[
     softmax::OPS,
     sort::OPS,
     distance::OPS,
+    calculus::OPS,
     embed::OPS,
     histogram::OPS,
     shape::OPS,
