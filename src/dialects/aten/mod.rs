@@ -25,8 +25,10 @@ pub mod join;
 pub mod kernels;
 pub mod list;
 pub mod matrix;
+pub mod norm;
 pub mod order;
 pub mod pad;
+pub mod pool;
 pub mod program;
 pub mod reduce;
 pub mod scan;
@@ -56,6 +58,8 @@ pub static TABLES: &[&[OpDef]] = &[
     activation::OPS,
     contraction::OPS,
     convolution::OPS,
+    norm::OPS,
+    pool::OPS,
     einsum::OPS,
     convert::OPS,
     list::OPS,
