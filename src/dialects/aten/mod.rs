@@ -8,6 +8,7 @@ pub mod choose;
 pub mod compare;
 pub mod convert;
 pub mod dict;
+pub mod hash;
 mod number;
 pub mod number_arith;
 pub mod number_convert;
@@ -31,6 +32,8 @@ pub mod sort;
 pub mod split;
 pub mod stats;
 pub mod text;
+pub mod text_case;
+pub mod text_find;
 pub mod unary;
 pub mod view;
 
@@ -48,6 +51,9 @@ pub static TABLES: &[&[OpDef]] = &[
     convert::OPS,
     list::OPS,
     text::OPS,
+    text_case::OPS,
+    text_find::OPS,
+    hash::OPS,
     dict::OPS,
     order::OPS,
     program::OPS,
