@@ -1,11 +1,18 @@
-//! The one integration test binary, so that LLVM is linked once. Each FileCheck file is a named test.
+//! The one integration test binary, so that LLVM is linked once. Each FileCheck file, recorded case file and
+//! tidy rule is a named test.
 
+mod cases;
+mod filecheck_suite;
+mod hostile;
 mod tidy;
 
 use libtest_mimic::Arguments;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let trials = tidy::trials();
+    let mut trials = tidy::trials();
+    trials.extend(filecheck_suite::trials());
+    trials.extend(cases::trials());
+    trials.extend(hostile::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }

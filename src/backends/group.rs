@@ -4,7 +4,7 @@ use super::{Arg, Backend, Executable, Launch, Memory};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Registry, loops};
 use crate::ir::Graph;
-use crate::lowering::{self, GroupProgram, InputSig, Key, Part, Plan};
+use crate::lowering::{self, GroupProgram, InputSig, Key, Part, Plan, Target};
 use crate::tensor::{DType, Layout, Scalar, Storage, Tensor};
 use crate::value::Value;
 use hashbrown::HashMap;
@@ -66,10 +66,15 @@ impl FusedGroup {
 
     /// The loop IR of the group for inputs like these, one graph a kernel.
     pub fn loops(&self, inputs: &[Value], registry: &Registry) -> Result<Vec<Graph>> {
+        self.loops_for(inputs, registry, self.backend.target())
+    }
+
+    /// The loop IR of the group for another kind of machine.
+    pub fn loops_for(&self, inputs: &[Value], registry: &Registry, target: Target) -> Result<Vec<Graph>> {
         let sigs = inputs.iter().map(signature).collect::<Result<Vec<InputSig>>>()?;
         let group = GroupProgram::new(&self.graph, &sigs, registry)?;
         let plan = Plan::new(&group, &layouts(inputs))?;
-        plan.parts.iter().map(|part| lowering::lower(&part.nest(&group), self.backend.target())).collect()
+        plan.parts.iter().map(|part| lowering::lower(&part.nest(&group), target)).collect()
     }
 
     fn specialized(&self, sigs: &[InputSig], registry: &Registry) -> Result<Arc<ProgramRunner>> {
@@ -157,7 +162,8 @@ fn reach(layout: &Layout) -> usize {
     if layout.numel() == 0 {
         return 0;
     }
-    let steps = layout.sizes.iter().zip(&layout.strides).map(|(size, stride)| (size - 1).saturating_mul(*stride));
+    let steps =
+        layout.sizes.iter().zip(&layout.strides).map(|(size, stride)| (size - 1).saturating_mul(*stride));
     let last = steps.filter(|s| *s > 0).fold(layout.offset as i64, i64::saturating_add);
     usize::try_from(last).unwrap_or(usize::MAX).saturating_add(1)
 }
@@ -169,9 +175,10 @@ fn signature(input: &Value) -> Result<InputSig> {
         Value::Int(_) => Ok(InputSig::Int),
         Value::Float(_) => Ok(InputSig::Float),
         Value::Bool(_) => Ok(InputSig::Bool),
-        other => {
-            Err(Diagnostic::unsupported(format!("fused kernels take no inputs of type {}", other.kind_name())))
-        }
+        other => Err(Diagnostic::unsupported(format!(
+            "fused kernels take no inputs of type {}",
+            other.kind_name()
+        ))),
     }
 }
 
@@ -185,7 +192,8 @@ fn layouts(inputs: &[Value]) -> Vec<Option<Layout>> {
 
 fn allocate(plan: &Plan) -> Result<SmallVec<[Tensor; 2]>> {
     let one = |(dtype, layout): &(DType, Layout)| {
-        let storage = Storage::zeroed(layout.numel().saturating_mul(dtype.size()))?;
+        // Kernels write every element.
+        let storage = Storage::for_writing(layout.numel().saturating_mul(dtype.size()))?;
         Tensor::from_storage(storage, *dtype, layout.clone())
     };
     plan.outputs.iter().map(one).collect()

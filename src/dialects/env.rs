@@ -2,6 +2,7 @@
 
 use super::{Op, Outputs};
 use crate::diag::{Diagnostic, Result};
+use crate::ir::Graph;
 use crate::value::Value;
 use parking_lot::Mutex;
 use std::io::Write;
@@ -36,7 +37,11 @@ struct Inner {
     grad_enabled: AtomicBool,
     composites: Mutex<Option<Arc<dyn Composites>>>,
     methods: Mutex<Option<Arc<dyn Methods>>>,
+    observer: Mutex<Option<GroupObserver>>,
 }
+
+/// Sees each fusion group that runs, with its inputs.
+pub type GroupObserver = Arc<dyn Fn(&Arc<Graph>, &[Value]) + Send + Sync>;
 
 impl Default for Env {
     fn default() -> Env {
@@ -53,6 +58,7 @@ impl Env {
             grad_enabled: AtomicBool::new(true),
             composites: Mutex::default(),
             methods: Mutex::default(),
+            observer: Mutex::default(),
         }))
     }
 
@@ -75,6 +81,19 @@ impl Env {
                 op.schema_text()
             ))
         })
+    }
+
+    /// Lets somebody see the fusion groups that run; for tools that show or compile them.
+    pub fn observe_groups(&self, observer: GroupObserver) {
+        *self.0.observer.lock() = Some(observer);
+    }
+
+    /// Tells the observer of a group that is about to run.
+    pub fn group_runs(&self, graph: &Arc<Graph>, inputs: &[Value]) {
+        let observer = self.0.observer.lock().clone();
+        if let Some(observer) = observer {
+            observer(graph, inputs);
+        }
     }
 
     /// Says who calls methods of the classes of the program that runs, and gives who did before.

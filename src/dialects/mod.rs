@@ -18,7 +18,7 @@ pub mod prim;
 
 pub use args::{Args, Node, Outputs, one};
 pub use effects::Effects;
-pub use env::{Composites, Env, Methods};
+pub use env::{Composites, Env, GroupObserver, Methods};
 pub use op_def::{
     Accepts, Check, Fact, Family, Infer, Kernel, OpDef, Promote, ScalarFn, Tolerance, composite, container,
     contraction, control, create, elementwise, gather, host, opaque, reduce, view,

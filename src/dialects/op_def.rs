@@ -170,6 +170,8 @@ pub enum Fact {
     Idempotent,
     /// f(f(x)) = x
     Involution,
+    /// Gradients do not flow through it.
+    Detached,
 }
 
 /// How exact a result is; tests take their bounds from it.

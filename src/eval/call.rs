@@ -1,13 +1,76 @@
 //! Runs one op on values: by its kernel, its scalar program or its meaning, in whatever form of its row.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, Env, Node, Op, Outputs, Variant, one};
+use crate::dialects::{Args, Env, Fact, Family, Node, Op, Outputs, Variant, one};
 use crate::tensor::{DType, Layout, Tensor};
 use crate::value::Value;
+use std::sync::Arc;
 
 /// Runs an op on arguments in schema order, defaults filled in. Plain forms give fresh results (views: other
 /// looks at their operand); in-place forms write to their first argument and `out` forms to their last.
 pub fn call(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> {
+    let recorded = env.grad_enabled() && values.iter().any(requires_grad);
+    if recorded {
+        check_leaves(op, values)?;
+    }
+    let results = run(op, values, node, env)?;
+    let flows = !matches!(op.def().family, Family::Create | Family::Host | Family::Container | Family::Control);
+    if recorded && flows && !op.def().facts.contains(&Fact::Detached) {
+        for result in &results {
+            mark_recorded(result, values);
+        }
+    }
+    Ok(results)
+}
+
+fn requires_grad(value: &Value) -> bool {
+    match value {
+        Value::Tensor(t) => t.requires_grad(),
+        Value::List(list) if list.element_type().is_tensor() => list.items().iter().any(requires_grad),
+        _ => false,
+    }
+}
+
+/// The autograd node of a result whose history nobody keeps: it only says that the tensor is no leaf.
+struct NoLeaf;
+
+/// Results of recorded work require gradients in their turn and are no leaves.
+fn mark_recorded(result: &Value, operands: &[Value]) {
+    match result {
+        Value::Tensor(t) if t.dtype().is_floating() || t.dtype().is_complex() => {
+            let unchanged = t.requires_grad() && operands.iter().any(|v| v.is_same(result));
+            if !unchanged && t.set_requires_grad(true).is_ok() && t.grad_node().is_none() {
+                t.set_grad_node(Some(Arc::new(NoLeaf)));
+            }
+        }
+        Value::List(list) if list.element_type().is_tensor() => {
+            list.items().iter().for_each(|item| mark_recorded(item, operands));
+        }
+        _ => {}
+    }
+}
+
+/// Leaves that require gradients must not be written while work is recorded: their history would be wrong.
+fn check_leaves(op: &Op, values: &[Value]) -> Result<()> {
+    if op.def().family == Family::Host || op.def().facts.contains(&Fact::Detached) {
+        return Ok(());
+    }
+    let schema = op.schema()?;
+    for (argument, value) in schema.arguments.iter().zip(values) {
+        let written = argument.alias.as_ref().is_some_and(|a| a.is_write);
+        if let (true, Value::Tensor(t)) = (written, value)
+            && t.requires_grad()
+            && t.grad_node().is_none()
+        {
+            return Err(Diagnostic::runtime(
+                "a leaf Variable that requires grad is being used in an in-place operation.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn run(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> {
     if op.def().eval.is_none() && op.def().scalar.is_some() {
         // Elementwise ops write their own in-place and `out` forms.
         return one(super::elementwise(op, values)?);

@@ -46,7 +46,13 @@ macro_rules! real {
                     Unary::Tanh => x.tanh(),
                     Unary::Asinh => libm::$asinh(x),
                     // libm gives -inf for large negative numbers.
-                    Unary::Acosh => if x < 1.0 { Self::NAN } else { libm::$acosh(x) },
+                    Unary::Acosh => {
+                        if x < 1.0 {
+                            Self::NAN
+                        } else {
+                            libm::$acosh(x)
+                        }
+                    }
                     Unary::Atanh => libm::$atanh(x),
                     Unary::Sqrt => x.sqrt(),
                     Unary::Rsqrt => 1.0 / x.sqrt(),

@@ -8,24 +8,33 @@ use super::lexer::{Cursor, Number, Parsed, TextError};
 use super::number_text::{write_complex, write_float, write_int, write_quoted};
 use super::tensor_text;
 use super::type_parse::read_type;
-use super::{Attr, Dim, Type, TypeKind};
+use super::{Attr, Dim, Graph, Type, TypeKind};
 use crate::tensor::Scalar;
 use num_complex::Complex64;
 use std::sync::Arc;
 
 // --- writing ---
 
+/// How tensors and graphs are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// As PyTorch shows them, which may say nothing of their content.
+    Shown,
+    /// So that nothing is lost: `tensor(Float(2, 3), "base64")`, `graph("...")`.
+    Exact,
+}
+
 /// Appends an attribute's value. `expected` is the type of the constant, where the attribute is one.
 pub(super) fn write_attr(out: &mut String, attr: &Attr, expected: Option<&Type>) {
     match attr {
         Attr::Bool(x) => out.push(if *x { '1' } else { '0' }),
         Attr::Device(device) => write_quoted(out, &device.to_string()),
-        _ => write_value(out, attr, expected),
+        _ => write_value(out, attr, expected, Detail::Shown),
     }
 }
 
 /// Appends a value as it stands inside containers.
-fn write_value(out: &mut String, attr: &Attr, expected: Option<&Type>) {
+pub(super) fn write_value(out: &mut String, attr: &Attr, expected: Option<&Type>, detail: Detail) {
     let element = expected.and_then(|t| match t.kind() {
         TypeKind::List(element) => Some(element),
         _ => None,
@@ -37,9 +46,17 @@ fn write_value(out: &mut String, attr: &Attr, expected: Option<&Type>) {
         Attr::Bool(x) => out.push_str(if *x { "True" } else { "False" }),
         Attr::None => out.push_str("None"),
         Attr::Str(text) => write_quoted(out, text),
+        Attr::Tensor(tensor) if detail == Detail::Exact => tensor_text::write_exact(out, tensor),
         Attr::Tensor(tensor) => tensor_text::write_tensor(out, tensor),
+        Attr::Graph(graph) if detail == Detail::Exact => write_exact_graph(out, graph),
         Attr::Graph(_) => out.push_str("<Graph>"),
+        Attr::Graphs(graphs) if detail == Detail::Exact => {
+            write_items(out, graphs, |out, g| write_exact_graph(out, g))
+        }
         Attr::Graphs(_) => out.push_str("[<Graphs>]"),
+        Attr::Tensors(tensors) if detail == Detail::Exact => {
+            write_items(out, tensors, tensor_text::write_exact)
+        }
         Attr::Tensors(_) => out.push_str("[<Tensors>]"),
         Attr::Type(ty) => ty.write_to(out),
         Attr::Types(types) => write_items(out, types, |out, t| t.write_to(out)),
@@ -60,10 +77,16 @@ fn write_value(out: &mut String, attr: &Attr, expected: Option<&Type>) {
             write_list(out, xs, expected, Some("complex"), |out, z| write_complex(out, *z))
         }
         Attr::Strs(xs) => write_list(out, xs, expected, Some("str"), |out, x| write_quoted(out, x)),
-        Attr::List(xs) => write_list(out, xs, expected, None, |out, x| write_value(out, x, element)),
-        Attr::Tuple(xs) => write_tuple(out, xs, expected),
-        Attr::Dict(entries) => write_dict(out, entries, expected),
+        Attr::List(xs) => write_list(out, xs, expected, None, |out, x| write_value(out, x, element, detail)),
+        Attr::Tuple(xs) => write_tuple(out, xs, expected, detail),
+        Attr::Dict(entries) => write_dict(out, entries, expected, detail),
     }
+}
+
+fn write_exact_graph(out: &mut String, graph: &Graph) {
+    out.push_str("graph(");
+    write_quoted(out, &graph.to_text(&super::PrintOptions::default()));
+    out.push(')');
 }
 
 fn write_items<T>(out: &mut String, items: &[T], write: impl Fn(&mut String, &T)) {
@@ -108,17 +131,17 @@ fn is_unclear(element: &Type) -> bool {
     matches!(element.kind(), Union(_) | Optional(_) | Number | Interface(_) | Any)
 }
 
-fn write_tuple(out: &mut String, items: &[Attr], expected: Option<&Type>) {
+fn write_tuple(out: &mut String, items: &[Attr], expected: Option<&Type>, detail: Detail) {
     let elements = expected.and_then(Type::tuple_elements).unwrap_or_default();
     out.push('(');
     for (i, item) in items.iter().enumerate() {
         out.push_str(if i == 0 { "" } else { ", " });
-        write_value(out, item, elements.get(i));
+        write_value(out, item, elements.get(i), detail);
     }
     out.push_str(if items.len() == 1 { ",)" } else { ")" });
 }
 
-fn write_dict(out: &mut String, entries: &[(Attr, Attr)], expected: Option<&Type>) {
+fn write_dict(out: &mut String, entries: &[(Attr, Attr)], expected: Option<&Type>, detail: Detail) {
     let types = expected.and_then(|t| match t.kind() {
         TypeKind::Dict(key, value) => Some((t, key, value)),
         _ => None,
@@ -132,9 +155,9 @@ fn write_dict(out: &mut String, entries: &[(Attr, Attr)], expected: Option<&Type
     out.push('{');
     for (i, (key, value)) in entries.iter().enumerate() {
         out.push_str(if i == 0 { "" } else { ", " });
-        write_value(out, key, types.map(|t| t.1));
+        write_value(out, key, types.map(|t| t.1), detail);
         out.push_str(": ");
-        write_value(out, value, types.map(|t| t.2));
+        write_value(out, value, types.map(|t| t.2), detail);
     }
     out.push('}');
     out.push_str(if annotated.is_some() { ")" } else { "" });
@@ -158,7 +181,8 @@ pub(super) fn read_attr(cursor: &mut Cursor, expected: Option<&Type>) -> Parsed<
     read_raw(cursor)
 }
 
-/// The text of a value that no rule covers.
+/// The text of a value that no rule covers: up to a comma, a closing bracket or the end of the line, brackets
+/// and strings inside it whole.
 fn read_raw(cursor: &mut Cursor) -> Parsed<Attr> {
     cursor.skip_space();
     let start = cursor.pos();
@@ -166,37 +190,30 @@ fn read_raw(cursor: &mut Cursor) -> Parsed<Attr> {
     loop {
         let b = cursor.peek();
         match b {
-            b',' if open.is_empty() => break,
-            b']' if open.iter().all(|b| *b == b'>') => break,
-            b'<' => open.push(b'>'),
-            b'>' if open.last() == Some(&b'>') => {
-                open.pop();
-            }
+            b',' | b'\n' if open.is_empty() => break,
             b'(' => open.push(b')'),
             b'[' => open.push(b']'),
             b'{' => open.push(b'}'),
-            b')' | b']' | b'}' => {
-                // A `<` that nothing closes was no bracket.
-                while open.last() == Some(&b'>') {
-                    open.pop();
-                }
-                if open.pop() != Some(b) {
-                    return Err(cursor.expected("a value"));
-                }
+            b')' | b']' | b'}' if open.is_empty() => break,
+            b')' | b']' | b'}' if open.pop() != Some(b) => {
+                return Err(cursor.expected("the bracket that closes the value"));
             }
             b'"' | b'\'' => {
                 cursor.string()?;
                 continue;
             }
-            b'\n' => return Err(cursor.expected("`]` after the attributes")),
-            0 if cursor.at_end() => return Err(cursor.expected("`]` after the attributes")),
+            _ if cursor.at_end() => break,
             _ => {}
         }
         cursor.advance(1);
     }
     let text = cursor.slice(start, cursor.pos()).trim_end();
-    if text.is_empty() {
-        return Err(cursor.expected("a value"));
+    if text.is_empty() || !open.is_empty() {
+        return Err(cursor.expected(if open.is_empty() {
+            "a value"
+        } else {
+            "the bracket that closes the value"
+        }));
     }
     Ok(Attr::Raw(text.into()))
 }
@@ -390,6 +407,11 @@ fn read_word(cursor: &mut Cursor, expected: Option<&Type>) -> Option<Attr> {
         ("True", _) => return Some(Attr::Bool(true)),
         ("False", _) => return Some(Attr::Bool(false)),
         ("None", _) => return Some(Attr::None),
+        ("tensor", b'(') => {
+            cursor.advance(1);
+            return tensor_text::read_exact(cursor).map(Attr::Tensor);
+        }
+        ("graph", b'(') => return nested(cursor, read_exact_graph),
         ("annotate", b'(') => return nested(cursor, |cursor| read_annotated(cursor, expected)),
         ("torch.device", b'(') => {
             cursor.advance(1);
@@ -408,6 +430,42 @@ fn read_word(cursor: &mut Cursor, expected: Option<&Type>) -> Option<Attr> {
     let ty = read_type(cursor).ok()?;
     // A lower-case word of a foreign dialect is no type variable.
     if matches!(ty.kind(), TypeKind::Var(_)) { None } else { Some(Attr::Type(ty)) }
+}
+
+/// `graph("...")`
+fn read_exact_graph(cursor: &mut Cursor) -> Option<Attr> {
+    cursor.advance(1);
+    let text = cursor.string().ok()??;
+    let graph = super::parse_graph(&text).ok()?;
+    cursor.eat(b')').then(|| Attr::Graph(Arc::new(graph)))
+}
+
+/// Whether the text of an attribute gives the same attribute back, tensors and graphs with all their content.
+pub(super) fn is_exact(attr: &Attr, expected: Option<&Type>) -> bool {
+    match attr {
+        Attr::Int(_) | Attr::Float(_) | Attr::Bool(_) | Attr::Str(_) | Attr::Raw(_) | Attr::None => true,
+        Attr::Tensor(tensor) => {
+            let mut text = String::new();
+            write_attr(&mut text, attr, expected);
+            text.push(']');
+            match read_attr(&mut Cursor::new(&text), expected) {
+                Ok(Attr::Tensor(again)) => tensor_text::same_content(tensor, &again),
+                _ => false,
+            }
+        }
+        Attr::Graph(_) | Attr::Graphs(_) | Attr::Tensors(_) => false,
+        _ => !holds_content(attr),
+    }
+}
+
+/// Whether a tensor or graph stands in an attribute.
+fn holds_content(attr: &Attr) -> bool {
+    match attr {
+        Attr::Tensor(_) | Attr::Tensors(_) | Attr::Graph(_) | Attr::Graphs(_) => true,
+        Attr::List(items) | Attr::Tuple(items) => items.iter().any(holds_content),
+        Attr::Dict(entries) => entries.iter().any(|(k, v)| holds_content(k) || holds_content(v)),
+        _ => false,
+    }
 }
 
 /// `annotate(List[int], [])`. None where the printer could not know that the annotation must stand here.
@@ -518,7 +576,8 @@ mod tests {
             ("t", "(int, str)[]"),
             ("t", "[[\"TENSOR_CONT\"]]"),
             ("t", "fast"),
-            ("t", "#loop<unroll = [1, 2], deep>"),
+            ("t", "#loop<unroll = [1, 2]>"),
+            ("t", "loops.buffer<Float(2), 3>"),
             ("()", "()"),
         ] {
             assert_eq!(round_trip(ty, text).1, text);

@@ -2,7 +2,7 @@
 //! modules). It works on the text itself, without a token list, and allocates only for what it returns.
 //! It knows no grammar.
 
-use crate::diag::{Diagnostic, Source, Span};
+use crate::diag::{Diagnostic, ErrorKind, Source, Span};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ struct ErrorParts {
     end: usize,
     message: String,
     hints: Vec<String>,
+    secondary: bool,
+    kind: ErrorKind,
 }
 
 /// The result of reading a piece of text.
@@ -27,13 +29,39 @@ pub(super) type Parsed<T> = Result<T, TextError>;
 impl TextError {
     /// An error about the bytes `start..end`.
     pub(super) fn new(start: usize, end: usize, message: impl Into<String>) -> TextError {
-        TextError(Box::new(ErrorParts { start, end, message: message.into(), hints: Vec::new() }))
+        TextError(Box::new(ErrorParts {
+            start,
+            end,
+            message: message.into(),
+            hints: Vec::new(),
+            secondary: false,
+            kind: ErrorKind::Syntax,
+        }))
+    }
+
+    /// An error about text that follows the grammar but means nothing: a name that does not exist, a number that
+    /// does not fit.
+    pub(super) fn meaning(start: usize, end: usize, message: impl Into<String>) -> TextError {
+        let mut error = TextError::new(start, end, message);
+        error.0.kind = ErrorKind::Compile;
+        error
     }
 
     /// Adds advice.
     pub(super) fn hint(mut self, text: impl Into<String>) -> TextError {
         self.0.hints.push(text.into());
         self
+    }
+
+    /// Marks an error that only follows from another one.
+    pub(super) fn secondary(mut self) -> TextError {
+        self.0.secondary = true;
+        self
+    }
+
+    /// Whether it only follows from another one.
+    pub(super) fn is_secondary(&self) -> bool {
+        self.0.secondary
     }
 
     /// Where it starts.
@@ -44,7 +72,7 @@ impl TextError {
     /// The error as a diagnostic about a source whose text was read.
     pub(super) fn into_diagnostic(self, source: &Arc<Source>) -> Diagnostic {
         let parts = self.0;
-        let mut d = Diagnostic::syntax(parts.message).at(&Span::new(source, parts.start, parts.end));
+        let mut d = Diagnostic::new(parts.kind, parts.message).at(&Span::new(source, parts.start, parts.end));
         for hint in parts.hints {
             d = d.hint(hint);
         }
@@ -215,7 +243,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn enter(&mut self) -> Parsed<()> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(TextError::new(
+            return Err(TextError::meaning(
                 self.pos,
                 self.pos + 1,
                 format!("the text nests deeper than {MAX_DEPTH} levels"),
@@ -288,7 +316,7 @@ impl<'a> Cursor<'a> {
         }
         let text = self.slice(start, self.pos);
         text.parse()
-            .map_err(|_| TextError::new(start, self.pos, format!("`{text}` does not fit into 64 bits")))
+            .map_err(|_| TextError::meaning(start, self.pos, format!("`{text}` does not fit into 64 bits")))
     }
 
     /// A number: `3`, `-1.5e-7`, `2.j`, `inf`, `-nan`. None if no number comes next.
@@ -320,7 +348,7 @@ impl<'a> Cursor<'a> {
         }
         is_float |= self.exponent();
         let text = self.slice(start, self.pos);
-        let bad = |end| TextError::new(start, end, format!("`{text}` is no number that fits"));
+        let bad = |end| TextError::meaning(start, end, format!("`{text}` is no number that fits"));
         if self.eat(b'j') {
             return text.parse().map(|x| Some(Number::Imaginary(x))).map_err(|_| bad(self.pos));
         }

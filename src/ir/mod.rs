@@ -17,10 +17,14 @@ mod attr;
 mod attr_text;
 mod edit;
 mod graph;
+#[cfg(test)]
+mod grammar_check;
 mod ids;
 mod lexer;
 mod location;
 mod module;
+mod module_parse;
+mod module_text;
 mod names;
 mod naming;
 pub mod number_text;
@@ -44,7 +48,9 @@ pub use location::{Location, LocationId, Place};
 pub use module::{
     ClassAttribute, ClassDef, ClassKind, EnumDef, Function, InterfaceDef, Module, NamedTupleDef, Property,
 };
-pub use parser::{ParseOptions, ResultTypes, parse_graph, parse_graph_source};
+pub use module_parse::{ParsedModule, parse_module};
+pub use module_text::derived_schema;
+pub use parser::{Naming, ParseOptions, ResultTypes, parse_graph, parse_graph_source};
 pub use printer::PrintOptions;
 pub use schema::{AliasInfo, Argument, Schema};
 pub use schema_text::parse_schema;

@@ -25,16 +25,31 @@ const MAX_ERRORS: usize = 20;
 /// Tells the type of a result that the text leaves out, from the op's kind and operands.
 pub type ResultTypes<'a> = &'a dyn Fn(&Graph, OpId, usize) -> Option<Type>;
 
+/// Which names values get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Naming {
+    /// All names of the text stay, so that printing gives the text again.
+    #[default]
+    Keep,
+    /// As PyTorch's parser does: inputs and block parameters keep names that are no numbers, everything else is
+    /// numbered in order of definition.
+    Torch,
+    /// `Keep` for text in the form in which PyTorch prints it (comment lines aside), `Torch` for other text of one
+    /// graph without a name, such as hand-written tests. Texts above 256 KB keep their names.
+    Auto,
+}
+
 /// How text is read.
 #[derive(Clone, Copy, Default)]
 pub struct ParseOptions<'a> {
     /// Types of results that the text leaves out; without it they are tensors.
     pub result_types: Option<ResultTypes<'a>>,
-    /// Name values as PyTorch's parser does: inputs and block parameters keep valid names, results of ops are
-    /// numbered in order. Without it all names stay, so that printing gives the text again.
-    pub renumber_like_torch: bool,
+    /// Which names values get.
+    pub naming: Naming,
     /// Leave out locations and scopes.
     pub drop_locations: bool,
+    /// Note where each op stands in the text, for errors about it.
+    pub record_places: bool,
 }
 
 /// Reads one graph, `graph(...)` with its `with` tails; its name, if it has one, is dropped.
@@ -47,6 +62,31 @@ pub fn parse_graph(text: &str) -> Result<Graph> {
 
 /// Reads one graph of a source. The errors come in the order of their places.
 pub fn parse_graph_source(
+    source: &Arc<Source>,
+    options: &ParseOptions,
+) -> std::result::Result<Graph, Vec<Diagnostic>> {
+    let graph = parse_graph_once(source, options)?;
+    if options.naming == Naming::Auto && !is_printed_form(source.text(), &graph) {
+        return parse_graph_once(source, &ParseOptions { naming: Naming::Torch, ..*options });
+    }
+    Ok(graph)
+}
+
+/// Whether a text is what its graph prints, comment lines and blank lines aside.
+pub(super) fn is_printed_form(text: &str, graph: &Graph) -> bool {
+    const LARGE: usize = 256 << 10;
+    if text.len() > LARGE {
+        return true;
+    }
+    let is_content = |line: &&str| {
+        let line = line.trim_start();
+        !line.is_empty() && !line.starts_with('#') && !line.starts_with("//")
+    };
+    let printed = graph.to_string();
+    text.lines().filter(is_content).eq(printed.lines())
+}
+
+fn parse_graph_once(
     source: &Arc<Source>,
     options: &ParseOptions,
 ) -> std::result::Result<Graph, Vec<Diagnostic>> {
@@ -68,6 +108,9 @@ impl std::str::FromStr for Graph {
         parse_graph(text)
     }
 }
+
+/// Ops that may stand for a subgraph that follows, with their kinds.
+type Groups<'a> = Vec<(OpId, &'a str)>;
 
 /// What is known of a result before its op is made.
 struct Outcome<'a> {
@@ -116,9 +159,11 @@ pub(super) struct GraphParser<'a, 'o> {
     /// Blocks that are open, the innermost last.
     blocks: Vec<BlockId>,
     /// Ops that may stand for a subgraph that follows (`prim::FusionGroup_0`).
-    groups: Vec<(OpId, &'a str)>,
+    groups: Groups<'a>,
     operands: SmallVec<[ValueId; 8]>,
     outcomes: SmallVec<[Outcome<'a>; 4]>,
+    /// Start of each op's line by op index, where that is asked for.
+    places: Vec<u32>,
     /// Values whose name another value has or that cannot have theirs; named when the graph is complete.
     renames: Vec<(ValueId, &'a str)>,
 }
@@ -140,6 +185,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             groups: Vec::new(),
             operands: SmallVec::new(),
             outcomes: SmallVec::new(),
+            places: Vec::new(),
             renames: Vec::new(),
         }
     }
@@ -170,11 +216,26 @@ impl<'a, 'o> GraphParser<'a, 'o> {
 
     // --- graphs ---
 
+    /// Where the ops of the graph that was read last stand.
+    pub(super) fn take_places(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.places)
+    }
+
     /// `graph(...)` or `graph @name(...)` with its body and `with` tails.
     pub(super) fn named_graph(&mut self) -> Parsed<(&'a str, Graph)> {
+        self.places.clear();
         let (name, mut graph, mut groups) = self.one_graph()?;
+        let places = std::mem::take(&mut self.places);
+        let record = std::mem::replace(&mut self.options.record_places, false);
+        let tails = self.tails(&mut graph, &mut groups);
+        (self.places, self.options.record_places) = (places, record);
+        tails.map(|()| (name, graph))
+    }
+
+    /// The `with` tails of a graph that may have such ops.
+    fn tails(&mut self, graph: &mut Graph, groups: &mut Groups<'a>) -> Parsed<()> {
         // Tails belong to the innermost graph that has such an op, in the order of printing.
-        let mut outer: Vec<(Graph, Vec<(OpId, &'a str)>, OpId)> = Vec::new();
+        let mut outer: Vec<(Graph, Groups<'a>, OpId)> = Vec::new();
         loop {
             self.skip_trivia();
             let start = self.cursor.pos();
@@ -185,31 +246,31 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             let kind = self.tail_header()?;
             while !groups.iter().any(|(_, k)| *k == kind) {
                 let Some((above, above_groups, op)) = outer.pop() else {
-                    return Err(TextError::new(
+                    return Err(TextError::meaning(
                         start,
                         self.cursor.pos(),
                         format!("no op `{kind}` stands above"),
                     )
                     .hint("`with NAME = graph(...)` gives the subgraph of the op NAME before it"));
                 };
-                let inner = std::mem::replace(&mut graph, above);
-                groups = above_groups;
-                attach_subgraph(&mut graph, op, inner);
+                let inner = std::mem::replace(graph, above);
+                *groups = above_groups;
+                attach_subgraph(graph, op, inner);
             }
             if outer.len() >= MAX_DEPTH as usize {
-                return Err(TextError::new(start, self.cursor.pos(), "subgraphs nest too deep"));
+                return Err(TextError::meaning(start, self.cursor.pos(), "subgraphs nest too deep"));
             }
             let Some(at) = groups.iter().position(|(_, k)| *k == kind) else { continue };
             let (op, _) = groups.remove(at);
             let (_, inner, inner_groups) = self.one_graph()?;
-            let above = std::mem::replace(&mut graph, inner);
-            outer.push((above, std::mem::replace(&mut groups, inner_groups), op));
+            let above = std::mem::replace(graph, inner);
+            outer.push((above, std::mem::replace(groups, inner_groups), op));
         }
         while let Some((above, _, op)) = outer.pop() {
-            let inner = std::mem::replace(&mut graph, above);
-            attach_subgraph(&mut graph, op, inner);
+            let inner = std::mem::replace(graph, above);
+            attach_subgraph(graph, op, inner);
         }
-        Ok((name, graph))
+        Ok(())
     }
 
     /// `with prim::FusionGroup_0 =`, the word `with` read already.
@@ -221,7 +282,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         Ok(kind)
     }
 
-    fn one_graph(&mut self) -> Parsed<(&'a str, Graph, Vec<(OpId, &'a str)>)> {
+    fn one_graph(&mut self) -> Parsed<(&'a str, Graph, Groups<'a>)> {
         self.names.clear();
         self.types.clear();
         self.lost.clear();
@@ -262,7 +323,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             let outcome = self.outcome()?;
             let ty = if outcome.ty == u32::MAX { self.graph.intern_type(Type::tensor()) } else { outcome.ty };
             let value = self.graph.add_param_of(block, ty);
-            let named = self.options.renumber_like_torch && !is_torch_name(outcome.name);
+            let named = self.options.naming == Naming::Torch && !is_torch_name(outcome.name);
             self.define(&outcome, value, !named);
             self.skip_trivia();
             if !self.cursor.eat(b',') {
@@ -280,7 +341,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(error) => {
-                    self.errors.push(error);
+                    self.report(error);
                     if self.errors.len() >= MAX_ERRORS || self.cursor.at_end() {
                         return Ok(());
                     }
@@ -336,7 +397,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             return Err(TextError::new(start, self.cursor.pos(), "a block stands here, but no op before it"));
         };
         if self.blocks.len() >= MAX_DEPTH as usize {
-            return Err(TextError::new(
+            return Err(TextError::meaning(
                 start,
                 self.cursor.pos(),
                 format!("blocks nest deeper than {MAX_DEPTH} levels"),
@@ -365,12 +426,14 @@ impl<'a, 'o> GraphParser<'a, 'o> {
 
     fn graph_end(&mut self, start: usize) -> Parsed<()> {
         self.cursor.skip_blanks();
-        self.value_list()?;
+        if let Err(error) = self.value_list() {
+            self.report(error);
+            self.cursor.skip_line();
+            return Ok(());
+        }
         if self.blocks.len() > 1 {
-            self.errors.push(
-                TextError::new(start, start + 6, "`return` stands inside a block")
-                    .hint("the results of a block are written `-> (...)`"),
-            );
+            let error = TextError::new(start, start + 6, "`return` stands inside a block");
+            self.report(error.hint("the results of a block are written `-> (...)`"));
         }
         let root = self.graph.root();
         self.graph.set_block_results(root, &self.operands);
@@ -414,6 +477,10 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         }
         let symbol = self.words.symbol(kind);
         let op = self.graph.new_op(symbol);
+        if self.options.record_places {
+            self.places.resize(self.places.len().max(op.index()), u32::MAX);
+            self.places.insert(op.index(), line as u32);
+        }
         let rest = self.rest_of_op(op, kind, line);
         if rest.is_err() {
             // The op stays detached; its operands must not count as uses.
@@ -441,7 +508,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             self.groups.push((op, kind));
         }
         self.cursor.skip_blanks();
-        if !matches!(self.cursor.peek(), b'\n' | 0) {
+        if self.cursor.peek() != b'\n' && !self.cursor.at_end() {
             let error = self.cursor.expected("the end of the line");
             let shown = self.cursor.slice(line, self.cursor.pos());
             let brace = self.cursor.peek() == b';' || shown.is_empty();
@@ -485,6 +552,9 @@ impl<'a, 'o> GraphParser<'a, 'o> {
     fn python_scalars(&mut self, op: OpId) -> Parsed<()> {
         let start = self.cursor.pos();
         let mut depth = 0u32;
+        if self.cursor.peek() != b'(' {
+            return Err(self.cursor.expected("`(` and the arguments of a Python function"));
+        }
         loop {
             match self.cursor.peek() {
                 b'(' => depth += 1,
@@ -529,8 +599,9 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             return Ok(());
         }
         loop {
-            let value = self.operand()?;
-            self.operands.push(value);
+            if let Some(value) = self.operand()? {
+                self.operands.push(value);
+            }
             if self.cursor.eat(b',') {
                 if self.cursor.eat(b' ') && self.cursor.peek() == b'%' {
                     continue;
@@ -546,20 +617,32 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         }
     }
 
+    /// The value of a name; None after an error about a name that means nothing, so that the line is read on.
     #[inline]
-    fn operand(&mut self) -> Parsed<ValueId> {
+    fn operand(&mut self) -> Parsed<Option<ValueId>> {
         let start = self.cursor.pos();
         let name = self.value_name()?;
-        match self.names.get(name) {
-            Some(value) => Ok(value),
-            None => Err(self.unknown(start, name)),
+        let value = self.names.get(name);
+        if value.is_none() {
+            let error = self.unknown(start, name);
+            self.report(error);
+        }
+        Ok(value)
+    }
+
+    /// Notes an error, unless it only follows from one that was noted before.
+    fn report(&mut self, error: TextError) {
+        let follows = error.is_secondary() && !self.errors.is_empty();
+        if !follows && self.errors.len() < MAX_ERRORS {
+            self.errors.push(error);
         }
     }
 
     fn unknown(&self, start: usize, name: &str) -> TextError {
-        let error = TextError::new(start, self.cursor.pos(), format!("no value `%{name}` is defined before"));
+        let error =
+            TextError::meaning(start, self.cursor.pos(), format!("no value `%{name}` is defined before"));
         if self.lost.contains(&name) {
-            return error.hint("its definition has an error itself");
+            return error.secondary();
         }
         let mut all: Vec<&str> = self.names.all().collect();
         all.sort_unstable();
@@ -629,10 +712,10 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         let types: SmallVec<[u32; 4]> = (outcomes.iter().enumerate())
             .map(|(n, outcome)| if outcome.ty == u32::MAX { self.omitted_type(op, n) } else { outcome.ty })
             .collect();
-        let first = self.graph.set_new_results(op, &types);
-        let keep = !self.options.renumber_like_torch;
-        for (n, outcome) in outcomes.iter().enumerate() {
-            self.define(outcome, ValueId(first.0 + n as u32), keep);
+        let values = self.graph.set_new_results(op, &types);
+        let keep = self.options.naming != Naming::Torch;
+        for (outcome, value) in outcomes.iter().zip(values) {
+            self.define(outcome, value, keep);
         }
         self.outcomes = outcomes;
     }

@@ -143,7 +143,12 @@ fn read_returns(cursor: &mut Cursor, schema: &mut Schema) -> Parsed<()> {
 fn read_argument(cursor: &mut Cursor, is_result: bool) -> Parsed<Argument> {
     let (real_ty, alias, fixed_length) = read_marked_type(cursor)?;
     let before_name = cursor.pos();
-    cursor.skip_space();
+    // A result's name stands on the same line: what follows the line is no part of the schema.
+    if is_result {
+        cursor.skip_blanks()
+    } else {
+        cursor.skip_space()
+    }
     let name = cursor.name();
     if name.is_empty() && !is_result {
         return Err(cursor.expected("the argument's name"));
@@ -187,7 +192,7 @@ fn read_marked_type(cursor: &mut Cursor) -> Parsed<(Type, Option<AliasInfo>, Opt
             if !count.is_empty() {
                 let parsed = count.parse::<u16>();
                 fixed_length = Some(usize::from(parsed.map_err(|_| {
-                    TextError::new(start, cursor.pos(), format!("a list of {count} elements is too long"))
+                    TextError::meaning(start, cursor.pos(), format!("a list of {count} elements is too long"))
                 })?));
             }
             cursor.expect(b']')?;
@@ -198,7 +203,7 @@ fn read_marked_type(cursor: &mut Cursor) -> Parsed<(Type, Option<AliasInfo>, Opt
             return Ok((ty, alias, fixed_length));
         }
         if cursor.pos() - start > 4096 {
-            return Err(TextError::new(start, cursor.pos(), "the type nests too deep"));
+            return Err(TextError::meaning(start, cursor.pos(), "the type nests too deep"));
         }
     }
 }
@@ -299,7 +304,8 @@ fn read_value(cursor: &mut Cursor, ty: &Type) -> Parsed<Attr> {
         b'"' | b'\'' => {
             let start = cursor.pos();
             let text = cursor.string()?;
-            let text = text.ok_or_else(|| TextError::new(start, cursor.pos(), "the string is no UTF-8"))?;
+            let text =
+                text.ok_or_else(|| TextError::meaning(start, cursor.pos(), "the string is no UTF-8"))?;
             return Ok(Attr::Str(text.into()));
         }
         _ => {}
@@ -324,7 +330,7 @@ fn read_value(cursor: &mut Cursor, ty: &Type) -> Parsed<Attr> {
         (_, Some((_, value))) => Ok(Attr::Int(*value)),
         ("", None) => Err(cursor.expected("a default value")),
         (word, None) => {
-            let error = TextError::new(start, cursor.pos(), format!("`{word}` is no default value"));
+            let error = TextError::meaning(start, cursor.pos(), format!("`{word}` is no default value"));
             let known = NAMED_DEFAULTS.iter().map(|row| row.0).chain(["True", "False"]);
             Err(match nearest(word, known) {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),

@@ -5,6 +5,7 @@
 use super::lexer::{Cursor, Number};
 use super::number_text::{write_general, write_int};
 use crate::tensor::{DType, Scalar, Tensor};
+use base64::Engine;
 use num_complex::Complex64;
 use std::fmt::Write;
 
@@ -201,6 +202,38 @@ impl NumberFormat {
     }
 }
 
+/// Appends a tensor with all its content: `tensor(Float(2, 3), "base64 of its little-endian bytes")`. Of a tensor
+/// whose bytes cannot be read here, its type and no content.
+pub(super) fn write_exact(out: &mut String, tensor: &Tensor) {
+    let sizes: Vec<String> = tensor.sizes().iter().map(i64::to_string).collect();
+    let _ = write!(out, "tensor({}({}), \"", tensor.dtype().type_name(), sizes.join(", "));
+    let bytes = tensor.to_bytes().unwrap_or_default();
+    base64::engine::general_purpose::STANDARD.encode_string(bytes, out);
+    out.push_str("\")");
+}
+
+/// Reads what [`write_exact`] wrote, the cursor behind the opening bracket.
+pub(super) fn read_exact(cursor: &mut Cursor) -> Option<Tensor> {
+    let ty = super::type_parse::read_type(cursor).ok()?;
+    let known = ty.as_tensor()?;
+    let sizes: Option<Vec<i64>> = known.sizes.as_ref()?.iter().map(|d| d.known()).collect();
+    if !cursor.eat(b',') {
+        return None;
+    }
+    cursor.skip_space();
+    let text = cursor.string().ok()??;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text.as_bytes()).ok()?;
+    let tensor = Tensor::from_bytes(known.dtype?, &sizes?, &bytes).ok()?;
+    cursor.eat(b')').then_some(tensor)
+}
+
+/// Whether two tensors have the same dtype, sizes and bits.
+pub(super) fn same_content(a: &Tensor, b: &Tensor) -> bool {
+    a.dtype() == b.dtype()
+        && a.sizes() == b.sizes()
+        && matches!((a.to_bytes(), b.to_bytes()), (Ok(x), Ok(y)) if x == y)
+}
+
 /// A tensor of the given shape whose elements are all `x`; None if it would be too large or has a dtype that
 /// cannot be computed with.
 pub(super) fn filled(x: Scalar, dtype: Option<DType>, sizes: &[i64]) -> Option<Tensor> {
@@ -222,9 +255,14 @@ pub(super) fn filled(x: Scalar, dtype: Option<DType>, sizes: &[i64]) -> Option<T
 pub(super) fn table_end(cursor: &Cursor) -> Option<usize> {
     let text = cursor.rest();
     let bytes = text.as_bytes();
+    let mut in_brackets = false;
     for (i, b) in bytes.iter().enumerate() {
         match b {
-            b'[' if text[i..].starts_with("[ ") => {
+            b'(' if !in_brackets => in_brackets = true,
+            b')' if in_brackets => in_brackets = false,
+            // Commas stand only in the indices `(1,.,.)`; another one ends the value.
+            b',' if !in_brackets => return None,
+            b'[' if !in_brackets && text[i..].starts_with("[ ") => {
                 let end = i + text[i..].find("} ]")? + 3;
                 let kind = text.get(i + 2..end - 3)?;
                 let (name, sizes) = kind.split_once("Type{")?;
@@ -232,7 +270,7 @@ pub(super) fn table_end(cursor: &Cursor) -> Option<usize> {
                 let listed = sizes.bytes().all(|b| b.is_ascii_digit() || b == b',');
                 return (plain && listed).then(|| cursor.pos() + end);
             }
-            b'0'..=b'9' | b' ' | b'.' | b',' | b'-' | b'+' | b'(' | b')' | b'=' | b'*' => {}
+            b'0'..=b'9' | b' ' | b'.' | b',' | b'-' | b'+' | b'=' | b'*' => {}
             // Words of a table: inf, nan, an exponent, "Columns 1 to 7".
             b'i' | b'n' | b'f' | b'a' | b'e' | b'C' | b'o' | b'l' | b'u' | b'm' | b's' | b't' => {}
             _ => return None,

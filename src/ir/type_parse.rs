@@ -78,14 +78,11 @@ pub(super) fn read_type(cursor: &mut Cursor) -> Parsed<Type> {
     // Each suffix wraps the type once more, so that they count as nesting.
     let mut suffixes = 0;
     loop {
-        let blanks = cursor.pos();
-        cursor.skip_blanks();
         if cursor.eat_str("[]") {
             ty = Type::list(ty);
         } else if cursor.eat(b'?') {
             ty = Type::optional(ty);
         } else {
-            cursor.set_pos(blanks);
             break;
         }
         cursor.enter()?;
@@ -159,7 +156,7 @@ fn named_elsewhere(cursor: &mut Cursor, name: &str, start: usize) -> Parsed<Type
     if name.starts_with(|c: char| c.is_ascii_lowercase()) {
         return Ok(Type::var(name));
     }
-    let error = TextError::new(start, cursor.pos(), format!("there is no type `{name}`"));
+    let error = TextError::meaning(start, cursor.pos(), format!("there is no type `{name}`"));
     let composed = ["Dict", "List", "Optional", "Tuple", "Union", "NamedTuple", "Future", "Enum"];
     let names = NAMED.iter().map(|row| row.0).chain(composed);
     Err(match nearest(name, names) {
@@ -198,7 +195,7 @@ fn read_parameters<const N: usize>(cursor: &mut Cursor, name: &str) -> Parsed<[T
     let types = read_types(cursor, close)?;
     let count = types.len();
     types.try_into().map_err(|_| {
-        TextError::new(start, cursor.pos(), format!("`{name}` takes {N} type(s), {count} given"))
+        TextError::meaning(start, cursor.pos(), format!("`{name}` takes {N} type(s), {count} given"))
     })
 }
 
@@ -216,7 +213,7 @@ fn read_union(cursor: &mut Cursor) -> Parsed<Type> {
     cursor.advance(1);
     let members = read_types(cursor, close)?;
     if members.is_empty() {
-        return Err(TextError::new(start, cursor.pos(), "`Union` takes at least one type"));
+        return Err(TextError::meaning(start, cursor.pos(), "`Union` takes at least one type"));
     }
     Ok(super::subtype::union(&members))
 }
@@ -328,8 +325,12 @@ fn read_unranked(cursor: &mut Cursor, dtype: DType) -> Parsed<Type> {
         let mut sizes = SmallVec::new();
         read_refinement(cursor, &mut tensor, &mut sizes)?;
         if !sizes.is_empty() {
-            return Err(TextError::new(start, cursor.pos(), "a tensor type of unknown rank has no sizes")
-                .hint(format!("write `{}(...)` for a type with sizes", dtype.type_name())));
+            return Err(TextError::meaning(
+                start,
+                cursor.pos(),
+                "a tensor type of unknown rank has no sizes",
+            )
+            .hint(format!("write `{}(...)` for a type with sizes", dtype.type_name())));
         }
     }
     if cursor.eat_str("[Undefined]") {
@@ -410,7 +411,7 @@ fn read_device(cursor: &mut Cursor) -> Parsed<Device> {
     }
     let text = cursor.slice(start, cursor.pos());
     text.parse().map_err(|_| {
-        TextError::new(start, cursor.pos().max(start + 1), format!("there is no device `{text}`"))
+        TextError::meaning(start, cursor.pos().max(start + 1), format!("there is no device `{text}`"))
             .hint("devices are written `cpu`, `cuda`, `cuda:0`, `meta`")
     })
 }

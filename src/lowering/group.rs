@@ -227,7 +227,8 @@ impl<'a> Reader<'a> {
 
     fn chunk(&mut self, op: OpId) -> Result<()> {
         let attr = |name| self.graph.attr(op, name).and_then(Attr::as_int);
-        let (Some(chunks), Some(dim), Some(operand)) = (attr("chunks"), attr("dim"), self.graph.operand(op, 0))
+        let (Some(chunks), Some(dim), Some(operand)) =
+            (attr("chunks"), attr("dim"), self.graph.operand(op, 0))
         else {
             return Err(self.refuse(op, "it needs `chunks` and `dim`"));
         };
@@ -390,7 +391,13 @@ impl<'a> Reader<'a> {
         for piece in &mut pieces {
             piece.value = map[piece.value.index()];
         }
-        Ok(GroupProgram { program, loads: std::mem::take(&mut self.loads), scalars: self.scalars, pieces, outputs })
+        Ok(GroupProgram {
+            program,
+            loads: std::mem::take(&mut self.loads),
+            scalars: self.scalars,
+            pieces,
+            outputs,
+        })
     }
 
     /// The program with its parameters sorted: loads first, then scalars.
@@ -493,4 +500,3 @@ fn supported(dtype: DType) -> Result<()> {
     }
     Err(Diagnostic::unsupported(format!("fused kernels do not compute with dtype {}", dtype.name())))
 }
-

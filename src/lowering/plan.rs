@@ -133,7 +133,9 @@ fn join(
         total = total.saturating_add(other[dim]);
         other[dim] = whole[dim];
         if other != whole {
-            return Err(Diagnostic::runtime("Sizes of tensors must match except in the concatenated dimension"));
+            return Err(Diagnostic::runtime(
+                "Sizes of tensors must match except in the concatenated dimension",
+            ));
         }
     }
     whole[dim] = total;
@@ -191,9 +193,10 @@ fn merge(domain: &Dims, accesses: &[(usize, Layout)]) -> (SmallVec<[i64; 4]>, Ve
     for dim in order {
         let size = domain[dim];
         let merges = !sizes.is_empty()
-            && accesses.iter().zip(&strides).all(|((_, layout), outer)| {
-                outer.last().copied() == layout.strides[dim].checked_mul(size)
-            });
+            && accesses
+                .iter()
+                .zip(&strides)
+                .all(|((_, layout), outer)| outer.last().copied() == layout.strides[dim].checked_mul(size));
         if merges {
             if let Some(last) = sizes.last_mut() {
                 *last *= size;

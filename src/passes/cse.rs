@@ -86,8 +86,16 @@ fn same_attrs(a: &[(Symbol, Attr)], b: &[(Symbol, Attr)]) -> bool {
 /// Whether values of the type are shared objects that can be written to.
 fn has_identity(ty: &Type) -> bool {
     match ty.kind() {
-        TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Complex | TypeKind::Str | TypeKind::None
-        | TypeKind::Number | TypeKind::Device | TypeKind::Enum(..) | TypeKind::Function(_) => false,
+        TypeKind::Int
+        | TypeKind::Float
+        | TypeKind::Bool
+        | TypeKind::Complex
+        | TypeKind::Str
+        | TypeKind::None
+        | TypeKind::Number
+        | TypeKind::Device
+        | TypeKind::Enum(..)
+        | TypeKind::Function(_) => false,
         TypeKind::Tuple(elements, _) => elements.iter().any(has_identity),
         TypeKind::Optional(inner) => has_identity(inner),
         _ => true,

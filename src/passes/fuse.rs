@@ -62,7 +62,8 @@ fn stretches(graph: &Graph, context: &Context<'_>, block: BlockId) -> Vec<Vec<Op
 /// Whether an op is elementwise work on tensors.
 fn is_fusible(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
     let Some(row) = facts(context.registry, graph, op).op else { return false };
-    let elementwise = row.def().family == Family::Elementwise && row.def().scalar.is_some() && row.def().eval.is_none();
+    let elementwise =
+        row.def().family == Family::Elementwise && row.def().scalar.is_some() && row.def().eval.is_none();
     if !elementwise || row.variant() != Variant::Plain {
         return false;
     }
@@ -170,8 +171,11 @@ impl Groups {
     /// Puts an op into the group of one of its producers, if no path leads out of that group and back to the op.
     fn join(&mut self, op: OpId, producers: &[OpId]) -> Option<NodeIndex> {
         let nodes: Vec<NodeIndex> = producers.iter().filter_map(|p| self.node.get(p).copied()).collect();
-        let mut candidates: Vec<NodeIndex> =
-            nodes.iter().copied().filter(|n| self.members.get(n).is_some_and(|m| m.len() < MAX_MEMBERS)).collect();
+        let mut candidates: Vec<NodeIndex> = nodes
+            .iter()
+            .copied()
+            .filter(|n| self.members.get(n).is_some_and(|m| m.len() < MAX_MEMBERS))
+            .collect();
         candidates.sort();
         candidates.dedup();
         let fits = |group: &NodeIndex| {
@@ -188,7 +192,8 @@ impl Groups {
     }
 
     fn merge(&mut self, group: NodeIndex, other: NodeIndex) {
-        let small = self.members.get(&group).map_or(0, Vec::len) + self.members.get(&other).map_or(0, Vec::len);
+        let small =
+            self.members.get(&group).map_or(0, Vec::len) + self.members.get(&other).map_or(0, Vec::len);
         let connected = |a: NodeIndex, b: NodeIndex| {
             // A path of more than one edge means that something outside lies between.
             self.edges.neighbors(a).filter(|n| *n != b).any(|n| has_path_connecting(&self.edges, n, b, None))
@@ -215,7 +220,9 @@ impl Groups {
 
 /// Moves members into a group op, which stands where the last of them stood.
 fn outline(graph: &mut Graph, mut members: Vec<OpId>) {
-    members.sort_by(|a, b| if graph.is_before(*a, *b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater });
+    members.sort_by(|a, b| {
+        if graph.is_before(*a, *b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater }
+    });
     let Some(last) = members.last().copied() else { return };
     let inside: HashSet<OpId> = members.iter().copied().collect();
     let mut body = Graph::new();

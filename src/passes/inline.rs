@@ -16,7 +16,10 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     while let Some(op) = work.pop() {
         let Some((callee, arguments)) = target(graph, context, op) else { continue };
         if graph.op_count() + callee.graph.op_count() > MAX_OPS {
-            return Err(Diagnostic::unsupported(format!("inlining {} would make more than {MAX_OPS} ops", callee.name)));
+            return Err(Diagnostic::unsupported(format!(
+                "inlining {} would make more than {MAX_OPS} ops",
+                callee.name
+            )));
         }
         let mut inserted = splice(graph, op, callee, &arguments);
         inserted.reverse();

@@ -42,9 +42,17 @@ pub struct Pass {
 /// All passes by name.
 pub static TABLE: &[Pass] = &[
     Pass { name: "cse", summary: "Replaces pure ops by an equal op that is in scope", run: cse::run },
-    Pass { name: "dce", summary: "Removes ops whose results nobody uses and that do nothing else", run: dce::run },
+    Pass {
+        name: "dce",
+        summary: "Removes ops whose results nobody uses and that do nothing else",
+        run: dce::run,
+    },
     Pass { name: "fuse", summary: "Gathers elementwise tensor work in fusion groups", run: fuse::run },
-    Pass { name: "inline", summary: "Replaces calls of functions and methods by their graphs", run: inline::run },
+    Pass {
+        name: "inline",
+        summary: "Replaces calls of functions and methods by their graphs",
+        run: inline::run,
+    },
     Pass {
         name: "lower-all-tuples",
         summary: "Removes pairs of making and taking apart a tuple",

@@ -43,6 +43,19 @@ fn unknown(name: &str) -> Diagnostic {
     }
 }
 
+/// The page that lists passes and named pipelines.
+pub fn help() -> String {
+    let mut out = String::from("passes:\n");
+    for pass in TABLE {
+        out.push_str(&format!("  {:<20} {}\n", pass.name, pass.summary));
+    }
+    out.push_str("named pipelines:\n");
+    for (name, expansion) in NAMED {
+        out.push_str(&format!("  {name:<20} {expansion}\n"));
+    }
+    out
+}
+
 impl Pipeline {
     /// Runs the passes over every function of a module, one pass after the other.
     pub fn run(&self, module: &mut Module, registry: &Registry) -> Result<bool> {
@@ -60,6 +73,11 @@ impl Pipeline {
             }
         }
         Ok(changed)
+    }
+
+    /// Each pass as a pipeline of its own.
+    pub fn steps(&self) -> impl Iterator<Item = Pipeline> + '_ {
+        self.passes.iter().map(|pass| Pipeline { passes: vec![pass] })
     }
 
     /// Runs the passes over one graph.

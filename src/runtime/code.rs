@@ -2,9 +2,9 @@
 //! conditions and loops become jumps; the last use of a register moves its value out, so that memory is given
 //! back as early as possible. Overloads are chosen here, once.
 
+use super::constants::Constants;
 use crate::backends::{self, FusedGroup};
-use crate::diag::{Diagnostic, Result, Source, Span};
-use crate::dialects::prim::constant;
+use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
 use crate::dialects::{Node, Op, Registry, fusion, resolve};
 use crate::ir::{Attr, BlockId, Graph, LocationId, OpId, Place, Symbol, Type, ValueId};
 use crate::value::Value;
@@ -37,12 +37,18 @@ pub(super) struct Step {
     pub(super) operands: Box<[Operand]>,
     pub(super) results: Box<[Register]>,
     pub(super) location: LocationId,
+    /// Whether the op stands in a block of another op.
+    pub(super) nested: bool,
+    /// Whether the op, or the op of the outermost block that contains it, has results.
+    pub(super) anchored: bool,
 }
 
 /// What a step does with its operands.
 pub(super) enum Action {
     /// Calls an op by its row.
     Op(Box<Bound>),
+    /// Fails: there is no such op.
+    Missing(Box<Diagnostic>),
     /// Copies operands to results, all at once.
     Move,
     /// Goes to another step.
@@ -55,7 +61,7 @@ pub(super) enum Action {
     /// Runs other code on the operands.
     Call(Arc<Code>),
     /// Runs a fusion group as one kernel; what the kernel cannot take is run op by op, by the code.
-    Fused { group: Arc<FusedGroup>, code: Arc<Code> },
+    Fused { graph: Arc<Graph>, group: Arc<FusedGroup>, code: Arc<Code> },
     /// Calls the function that the first operand names.
     CallFunction,
     /// Calls a method of the object that is the first operand.
@@ -109,8 +115,13 @@ pub(super) struct Site {
 
 impl Code {
     /// Compiles a graph; `name` is the qualified name of its function.
-    pub(super) fn compile(graph: &Graph, name: &str, registry: &Registry) -> Result<Code> {
-        compile_graph(graph, name, registry, 0)
+    pub(super) fn compile(
+        graph: &Graph,
+        name: &str,
+        registry: &Registry,
+        constants: &Constants,
+    ) -> Result<Code> {
+        compile_graph(graph, name, registry, constants, 0)
     }
 
     /// Where a step comes from.
@@ -119,14 +130,23 @@ impl Code {
     }
 }
 
-fn compile_graph(graph: &Graph, name: &str, registry: &Registry, depth: usize) -> Result<Code> {
+fn compile_graph(
+    graph: &Graph,
+    name: &str,
+    registry: &Registry,
+    constants: &Constants,
+    depth: usize,
+) -> Result<Code> {
     let mut compiler = Compiler {
         graph,
         registry,
+        constants,
         deaths: deaths(graph),
         places: vec![Holder::Nothing; graph.value_capacity()],
         free: Vec::new(),
         reserved: HashSet::new(),
+        nested: false,
+        anchored: true,
         code: Code {
             name: name.rsplit('.').next().unwrap_or(name).to_string(),
             steps: Vec::new(),
@@ -221,12 +241,16 @@ enum Holder {
 struct Compiler<'a> {
     graph: &'a Graph,
     registry: &'a Registry,
+    constants: &'a Constants,
     deaths: HashMap<OpId, Vec<Death>>,
     places: Vec<Holder>,
     /// Registers whose values are gone.
     free: Vec<Register>,
     /// Registers that stay occupied though the value in them is gone: those that loops carry.
     reserved: HashSet<Register>,
+    /// See [`Step`].
+    nested: bool,
+    anchored: bool,
     code: Code,
 }
 
@@ -236,7 +260,12 @@ impl Compiler<'_> {
             return Err(Diagnostic::unsupported(format!("blocks nested more than {MAX_DEPTH} deep")));
         }
         let mut next = self.graph.first_op(block);
+        let outermost = block == self.graph.root();
         while let Some(op) = next {
+            if outermost {
+                self.anchored = self.graph.result_count(op) > 0;
+            }
+            self.nested = !outermost;
             self.op(op, depth).map_err(|d| d.at_opt(self.span(op).as_ref()))?;
             next = self.graph.next(op);
         }
@@ -260,10 +289,15 @@ impl Compiler<'_> {
                 Some(graph) if fusion::is_group(kind) => {
                     let code = self.nested_code(graph, kind.base(), depth)?;
                     let group = Arc::new(FusedGroup::new(Arc::clone(graph), backends::default_cpu()?));
-                    Action::Fused { group, code }
+                    Action::Fused { graph: Arc::clone(graph), group, code }
                 }
                 Some(graph) => Action::Call(self.nested_code(graph, kind.base(), depth)?),
-                None => Action::Op(Box::new(self.bind(op)?)),
+                None => match self.bind(op) {
+                    Ok(bound) => Action::Op(Box::new(bound)),
+                    // What is never reached need not exist.
+                    Err(error) if error.kind() == ErrorKind::Unsupported => Action::Missing(Box::new(error)),
+                    Err(error) => return Err(error),
+                },
             },
         };
         self.simple(op, action)
@@ -292,7 +326,7 @@ impl Compiler<'_> {
 
     fn constant(&mut self, op: OpId) -> Result<()> {
         let ty = self.graph.result(op, 0).map(|v| self.graph.ty(v).clone());
-        let value = constant::value(self.graph.attrs(op), ty.as_ref())?;
+        let value = self.constants.value(self.graph.attrs(op), ty.as_ref())?;
         self.hold_constant(op, value)
     }
 
@@ -335,7 +369,7 @@ impl Compiler<'_> {
         if depth >= MAX_DEPTH {
             return Err(Diagnostic::unsupported(format!("graphs nested more than {MAX_DEPTH} deep")));
         }
-        compile_graph(graph, name, self.registry, depth + 1).map(Arc::new)
+        compile_graph(graph, name, self.registry, self.constants, depth + 1).map(Arc::new)
     }
 
     fn condition(&mut self, op: OpId, depth: usize) -> Result<()> {
@@ -522,7 +556,14 @@ impl Compiler<'_> {
         if !location.is_unknown() && !self.code.sites.contains_key(&location) {
             self.code.sites.insert(location, site(self.graph, location));
         }
-        self.code.steps.push(Step { action, operands: operands.into(), results: results.into(), location });
+        self.code.steps.push(Step {
+            action,
+            operands: operands.into(),
+            results: results.into(),
+            location,
+            nested: self.nested,
+            anchored: self.anchored,
+        });
     }
 
     fn push_move(&mut self, operands: Vec<Operand>, results: Vec<Register>) {

@@ -4,7 +4,7 @@
 
 use super::code::{Action, Bound, Code, NOWHERE, Operand, Register, Step};
 use super::instance::is_instance;
-use super::program::Inner;
+use super::program::{Inner, Origins};
 use super::tasks;
 use super::traceback;
 use crate::diag::{Diagnostic, Result, Span};
@@ -90,6 +90,7 @@ impl Machine<'_> {
                 drop(operands);
                 self.store_all(step, results)?;
             }
+            Action::Missing(error) => return Err((**error).clone()),
             Action::Move => {
                 let values = self.operands(step);
                 self.store_all(step, values)?;
@@ -105,8 +106,9 @@ impl Machine<'_> {
                 let operands = self.operands(step).into_vec();
                 self.push(Arc::clone(code), operands, ResultsTo::Caller)?;
             }
-            Action::Fused { group, code } => {
+            Action::Fused { graph, group, code } => {
                 let operands = self.operands(step).into_vec();
+                self.env.group_runs(graph, &operands);
                 match group.run(&operands, &self.program.registry) {
                     Ok(outputs) => self.store_all(step, outputs.into_iter().map(Value::Tensor))?,
                     // Nothing was computed: op by op gives the answer, or the program's own error.
@@ -310,7 +312,11 @@ impl Machine<'_> {
     fn unwind(&mut self, mut error: Diagnostic) -> Diagnostic {
         self.leave_entered();
         if error.report().frames.is_empty() {
-            let mut places = self.places().into_iter();
+            let places = self.places();
+            if let Some(origins) = self.program.origins.get() {
+                error = with_origins(error, &places, origins);
+            }
+            let mut places = places.into_iter();
             if let Some((function, span)) = places.next() {
                 error = error.at_opt(span.as_ref()).frame(function, None);
             }
@@ -324,17 +330,37 @@ impl Machine<'_> {
     }
 
     /// Functions and places of the chain of calls, innermost first, inlined calls included.
+    ///
+    /// PyTorch inlines all calls and forgets the call for ops that have no results (`raise`, or an `if` that only
+    /// raises) and stand in the callee's outermost block; the place then counts as one of the caller. Users
+    /// compare tracebacks, so calls that it forgets are left out here too.
     fn places(&self) -> Vec<(String, Option<Span>)> {
         let mut out = Vec::new();
-        for frame in self.frames.iter().rev() {
-            let site = frame.at.checked_sub(1).and_then(|at| frame.code.site(at));
-            let mut span = site.and_then(|s| s.span.clone());
+        let mut remembered = true;
+        // The place of the op, or of the call whose callee's frames have been written.
+        let mut place: Option<Option<Span>> = None;
+        for (n, frame) in self.frames.iter().rev().enumerate() {
+            let at = frame.at.checked_sub(1);
+            let site = at.and_then(|at| frame.code.site(at));
+            let mut span = match place.take() {
+                Some(inner) => inner,
+                None => site.and_then(|s| s.span.clone()),
+            };
             for (function, call) in site.map_or(&[][..], |s| &s.inlined) {
                 let name = function.as_str();
                 out.push((name.rsplit('.').next().unwrap_or(name).to_string(), span));
                 span = call.clone();
             }
-            out.push((frame.code.name.clone(), span));
+            if let Some(step) = at.and_then(|at| frame.code.steps.get(at))
+                && (n == 0 || step.nested)
+            {
+                remembered = step.anchored;
+            }
+            if remembered || n + 1 == self.frames.len() {
+                out.push((frame.code.name.clone(), span));
+            } else {
+                place = Some(span);
+            }
         }
         out
     }
@@ -348,6 +374,20 @@ impl Machine<'_> {
             }
         }
     }
+}
+
+/// Adds a label for each place: where the code there was generated from, or the place itself.
+fn with_origins(mut error: Diagnostic, places: &[(String, Option<Span>)], origins: &Origins) -> Diagnostic {
+    let found: Vec<Option<Span>> = places.iter().map(|(_, span)| span.as_ref().and_then(origins)).collect();
+    if found.iter().all(Option::is_none) {
+        return error;
+    }
+    for ((function, span), origin) in places.iter().zip(found) {
+        if let Some(span) = origin.or_else(|| span.clone()) {
+            error = error.label(&span, format!("{}{function}", traceback::ORIGINAL));
+        }
+    }
+    error
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 mod arguments;
 mod code;
 mod composites;
+mod constants;
 mod instance;
 mod interpreter;
 mod program;
@@ -15,4 +16,4 @@ pub mod traceback;
 pub use arguments::dtype_argument;
 pub use composites::ScriptComposites;
 pub use instance::is_instance;
-pub use program::{Program, graph_function, run_graph};
+pub use program::{Origins, Program, graph_function, run_graph};

@@ -2,14 +2,15 @@
 
 use super::code::Code;
 use super::composites::ScriptComposites;
+use super::constants::Constants;
 use super::{arguments, interpreter, tasks::Tasks};
-use crate::diag::{Diagnostic, Result, nearest};
+use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{Env, Methods, Registry};
 use crate::ir::{Function, Graph, Module, Schema, Symbol};
 use crate::value::{Object, Tuple, Value};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// A module that can run, with the instance whose methods are its entries, if it has one. Clones share code.
 #[derive(Clone)]
@@ -21,8 +22,14 @@ pub(super) struct Inner {
     pub(super) registry: Arc<Registry>,
     instance: Option<Object>,
     codes: RwLock<HashMap<Symbol, Arc<Code>>>,
+    pub(super) constants: Constants,
+    /// Original places of the code, where it was generated.
+    pub(super) origins: Arc<OnceLock<Origins>>,
     weak: Weak<Inner>,
 }
+
+/// Finds the original place of a place in generated code.
+pub type Origins = Box<dyn Fn(&Span) -> Option<Span> + Send + Sync>;
 
 impl Program {
     /// A program of free functions and classes, with the built-in ops.
@@ -38,8 +45,33 @@ impl Program {
             registry,
             instance,
             codes: RwLock::default(),
+            constants: Constants::default(),
+            origins: Arc::default(),
             weak: weak.clone(),
         }))
+    }
+
+    /// Says where the code comes from, so that errors can show it. Only the first call counts.
+    pub fn set_origins(&self, origins: Origins) {
+        let _ = self.0.origins.set(origins);
+    }
+
+    /// The same program with its module changed, by passes for instance.
+    pub fn transformed(&self, change: impl FnOnce(&mut Module, &Registry) -> Result<()>) -> Result<Program> {
+        let mut module = self.0.module.clone();
+        change(&mut module, &self.0.registry)?;
+        let origins = Arc::clone(&self.0.origins);
+        let (instance, registry) = (self.0.instance.clone(), Arc::clone(&self.0.registry));
+        Ok(Program(Arc::new_cyclic(|weak| Inner {
+            module,
+            tasks: Tasks::default(),
+            registry,
+            instance,
+            codes: RwLock::default(),
+            constants: Constants::default(),
+            origins,
+            weak: weak.clone(),
+        })))
     }
 
     /// What it runs.
@@ -81,10 +113,16 @@ impl Program {
                 if !schema.arguments.is_empty() {
                     schema.arguments.remove(0);
                 }
-                let bound = arguments::bind(&schema, None, arguments, &self.0.module)?;
+                let bound = arguments::bind(&schema, None, arguments, &self.0.module, &self.0.constants)?;
                 with_receiver(&Value::Object(object.clone()), &bound)
             }
-            _ => arguments::bind(&function.schema, receiver.as_ref(), arguments, &self.0.module)?,
+            _ => arguments::bind(
+                &function.schema,
+                receiver.as_ref(),
+                arguments,
+                &self.0.module,
+                &self.0.constants,
+            )?,
         };
         env.offer_composites(ScriptComposites::builtin);
         let former = env.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
@@ -181,7 +219,7 @@ fn with_receiver(this: &Value, rest: &[Value]) -> Vec<Value> {
 /// Runs a graph that stands alone: nothing is checked or converted, one value a graph input.
 pub fn run_graph(graph: &Graph, arguments: Vec<Value>, env: &Env) -> Result<Vec<Value>> {
     let program = Program::new(Module::default());
-    let code = Code::compile(graph, "graph", &program.0.registry)?;
+    let code = Code::compile(graph, "graph", &program.0.registry, &program.0.constants)?;
     env.offer_composites(ScriptComposites::builtin);
     let result = interpreter::run(&program.0, env, Arc::new(code), arguments);
     program.0.tasks.finish();
@@ -219,7 +257,12 @@ impl Inner {
             .get(&name)
             .or_else(|| self.by_last_component(name.as_str()))
             .ok_or_else(|| Diagnostic::input(format!("function '{name}' is called but not defined")))?;
-        let code = Arc::new(Code::compile(&function.graph, function.name.as_str(), &self.registry)?);
+        let code = Arc::new(Code::compile(
+            &function.graph,
+            function.name.as_str(),
+            &self.registry,
+            &self.constants,
+        )?);
         self.codes.write().insert(name, Arc::clone(&code));
         Ok(code)
     }

@@ -20,9 +20,12 @@ pub fn python(error: &Diagnostic) -> (String, String) {
 /// The whole message of an error that an operation of a program raised.
 pub fn render(error: &Diagnostic) -> String {
     let report = error.report();
-    let mut out = String::from(
+    let originals: Vec<(&str, &Span)> =
+        report.labels.iter().filter_map(|l| Some((l.text.strip_prefix(ORIGINAL)?, &l.span))).collect();
+    let kind = if originals.is_empty() { "" } else { ", serialized code" };
+    let mut out = format!(
         "The following operation failed in the TorchScript interpreter.\n\
-         Traceback of TorchScript (most recent call last):\n",
+         Traceback of TorchScript{kind} (most recent call last):\n",
     );
     let spans = report.frames.iter().enumerate();
     let spans: Vec<(&str, Option<&Span>)> = spans
@@ -33,11 +36,20 @@ pub fn render(error: &Diagnostic) -> String {
             out.push_str(&place(function, span));
         }
     }
+    if !originals.is_empty() {
+        out.push_str("\nTraceback of TorchScript, original code (most recent call last):\n");
+        for (function, span) in originals.into_iter().rev() {
+            out.push_str(&place(function, span));
+        }
+    }
     // Only classes that a program itself raised are shown; all that operators raise counts as one.
     let class = report.class.as_deref().filter(|c| c.contains('.') && *c != RAISED).unwrap_or("RuntimeError");
     out.push_str(&format!("{class}: {}\n", report.message));
     out
 }
+
+/// How the label of a place of the original code begins; the function's name follows.
+pub(super) const ORIGINAL: &str = "original code of ";
 
 /// Class of what `assert` raises: Python sees `torch.jit.Error`, the message says `RuntimeError`.
 pub const RAISED: &str = "torch.jit.Error";

@@ -10,6 +10,7 @@ mod elements;
 mod dtype;
 mod layout;
 pub mod pointwise;
+mod pool;
 mod promote;
 mod scalar;
 mod storage;
@@ -22,7 +23,7 @@ pub use elements::broadcast_all;
 pub use layout::{Dims, Layout, broadcast_sizes, contiguous_strides, numel, wrap_dim};
 pub use promote::{Operand, promote_types, result_type};
 pub use scalar::Scalar;
-pub use storage::{DeviceBuffer, Storage};
+pub use storage::{DeviceBuffer, ReadBytes, Storage};
 
 use crate::diag::{Diagnostic, Result};
 use parking_lot::RwLock;

@@ -1,17 +1,27 @@
 //! The command line: words in, exit status out. 0 done, 1 bad input or failed work, 2 wrong usage.
 
-use super::{check, run};
-use crate::diag::{Diagnostic, render};
+use super::io::Io;
+use super::{bench, check, demo, filecheck, lit, opt, run, translate};
+use crate::diag::{Diagnostic, ErrorKind, render};
 use clap::{Parser, Subcommand};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::sync::Arc;
 
 /// Runs saved TorchScript models without libtorch, and takes them apart.
 #[derive(Parser, Debug)]
-#[command(name = "flambeau", version, about, long_about = None, arg_required_else_help = true)]
+#[command(name = "flambeau", version, about, long_about = LONG, arg_required_else_help = true)]
 struct Words {
     #[command(subcommand)]
     command: Command,
 }
+
+const LONG: &str = "\
+Runs saved TorchScript models without libtorch, and takes them apart.
+
+A FILE is a .pt archive of torch.jit.save, TorchScript source, or the text of a graph as PyTorch prints it; \
+flambeau looks inside to tell which. Messages go to standard error; standard output holds what was asked for \
+and nothing else. Exit status: 0 done, 1 bad input or failed work, 2 wrong usage.";
 
 #[derive(Subcommand, Debug)]
 enum Command {
@@ -19,33 +29,101 @@ enum Command {
     Run(run::Options),
     /// Replay recorded cases and compare the answers
     Check(check::Options),
+    /// Run passes over a module and print it
+    Opt(opt::Options),
+    /// Print a module or its kernels in another form
+    Translate(translate::Options),
+    /// Time the programs of case files
+    Bench(bench::Options),
+    /// Load a model with its recorded answer and show on one screen what becomes of it
+    Demo(demo::Options),
+    /// Check a text against the CHECK lines of a file, in LLVM's language
+    #[command(name = "filecheck", disable_help_flag = true)]
+    FileCheck(Rest),
+    /// Run test files by their RUN lines
+    #[command(disable_help_flag = true)]
+    Lit(Rest),
 }
 
-/// Runs a command and gives the exit status.
+/// Words that a tool reads for itself.
+#[derive(clap::Args, Debug)]
+struct Rest {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
+}
+
+/// Runs a command of the process and gives the exit status.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
+    let (mut stdin, mut out, mut err) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    let mut io = Io { directory: Path::new(""), stdin: &mut stdin, out: &mut out, err: &mut err };
+    main_in(words, &mut io)
+}
+
+/// Runs a command on the given streams.
+pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i32 {
     let words = match Words::try_parse_from(words) {
         Ok(words) => words,
-        Err(error) => {
-            let status = if error.use_stderr() { 2 } else { 0 };
-            let _ = error.print();
-            return status;
+        Err(error) if error.use_stderr() => {
+            io.message(&error.to_string());
+            return 2;
+        }
+        Err(help) => {
+            io.print(&help.to_string());
+            return 0;
         }
     };
     let result = match &words.command {
         Command::Run(options) => run::run(options).map(|()| true),
         Command::Check(options) => check::run(options),
+        Command::Opt(options) => opt::run(options, io),
+        Command::Translate(options) => translate::run(options, io),
+        Command::Bench(options) => bench::run(options, io),
+        Command::Demo(options) => demo::run(options, io),
+        Command::FileCheck(rest) => return run_filecheck(&rest.words, io),
+        Command::Lit(rest) => return run_lit(&rest.words),
     };
     match result {
         Ok(true) => 0,
         Ok(false) => 1,
         Err(error) => {
-            show(&error);
-            1
+            io.message(&render::human(&error));
+            if error.kind() == ErrorKind::Usage { 2 } else { 1 }
         }
     }
 }
 
-/// Writes an error to standard error.
-fn show(error: &Diagnostic) {
-    eprint!("{}", render::human(error));
+fn run_filecheck(words: &[OsString], io: &mut Io<'_>) -> i32 {
+    let args: Vec<OsString> = std::iter::once("FileCheck".into()).chain(words.iter().cloned()).collect();
+    let options = std::env::var("FILECHECK_OPTS").ok();
+    filecheck::main_in(io.directory, &args, options.as_deref(), io.stdin, io.out, io.err)
+}
+
+fn run_lit(words: &[OsString]) -> i32 {
+    let args: Vec<OsString> = std::iter::once("lit".into()).chain(words.iter().cloned()).collect();
+    lit::main(&args, lit_config("flambeau"), &mut std::io::stdout(), &mut std::io::stderr())
+}
+
+/// How lit runs the project's own tests: our tools run in this process.
+pub fn lit_config(name: &str) -> lit::Config {
+    let mut config = lit::Config { name: name.to_string(), ..lit::Config::default() };
+    config.suffixes = [".ir", ".py", ".test", ".rules"].map(String::from).to_vec();
+    if cfg!(feature = "llvm") {
+        config.features.insert("llvm".to_string());
+    }
+    if cfg!(feature = "cuda") {
+        config.features.insert("cuda".to_string());
+    }
+    let tool: lit::Tool = Arc::new(|call: lit::Call<'_>| {
+        let words =
+            std::iter::once(OsStr::new("flambeau").to_os_string()).chain(call.args.iter().skip(1).cloned());
+        let mut io = Io { directory: call.directory, stdin: call.stdin, out: call.out, err: call.err };
+        main_in(words, &mut io)
+    });
+    config.tools.insert("flambeau".to_string(), tool);
+    config
+}
+
+/// An error of wrong usage.
+pub fn usage(message: impl Into<String>) -> Diagnostic {
+    Diagnostic::new(ErrorKind::Usage, message)
 }

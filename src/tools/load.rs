@@ -2,11 +2,14 @@
 
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::{Env, Registry};
+use crate::frontend::archive::DebugRanges;
 use crate::frontend::{archive, script};
 use crate::ir::{Module, ParseOptions, parse_graph_source};
-use crate::runtime::{Program, graph_function};
+use crate::runtime::{Origins, Program, graph_function};
 use crate::value::Value;
+use indexmap::IndexMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Compiles TorchScript source; `name` is what errors call it.
 pub fn load_source(name: &str, text: &str) -> Result<Program> {
@@ -26,16 +29,32 @@ fn start_archive(archive: archive::Archive, env: &Env) -> Result<Program> {
     let instance = match &model.root {
         Value::Object(object) => object.clone(),
         other => {
-            return Err(Diagnostic::input(format!("the archive holds a {}, not a module", other.kind_name())));
+            return Err(Diagnostic::input(format!(
+                "the archive holds a {}, not a module",
+                other.kind_name()
+            )));
         }
     };
     let program = Program::with(model.module, Some(instance), registry);
+    program.set_origins(origins(model.debug_tables));
     for (object, state) in model.states {
         if let Value::Object(object) = object {
             program.call_method(&object, "__setstate__", vec![state], env)?;
         }
     }
     Ok(program)
+}
+
+/// Finds the original place of a place in an archive's code. Tables are decoded when an error first asks.
+fn origins(tables: Vec<(String, Vec<u8>)>) -> Origins {
+    let tables: IndexMap<String, (Vec<u8>, OnceLock<DebugRanges>)> =
+        tables.into_iter().map(|(file, bytes)| (file, (bytes, OnceLock::new()))).collect();
+    Box::new(move |span| {
+        let (bytes, ranges) = tables.get(span.source().name())?;
+        // A damaged table only costs the original places.
+        let ranges = ranges.get_or_init(|| DebugRanges::from_bytes(bytes).unwrap_or_default());
+        ranges.lookup(span.start()).cloned()
+    })
 }
 
 /// A graph text as a program of one function with a name. `origin` is what errors call the text.
@@ -60,26 +79,43 @@ pub fn load_file(path: &Path, env: &Env) -> Result<Program> {
         }
         error
     };
-    if path.is_dir() {
-        return Err(Diagnostic::input(format!("{shown} is a directory, not a model"))
-            .hint("give a .pt archive, a file of TorchScript source or a graph"));
-    }
-    if path.metadata().is_ok_and(|m| m.len() > MAX_TEXT) || is_archive(path) {
+    if !is_text(path)? {
         return start_archive(archive::Archive::open(path)?, env).map_err(named);
     }
     let bytes = std::fs::read(path).map_err(|e| Diagnostic::input(format!("{shown}: {e}")))?;
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(Diagnostic::input(format!("{shown} is empty")));
-    }
     let text = String::from_utf8(bytes).map_err(|_| {
         Diagnostic::input(format!("{shown} is neither an archive nor text"))
             .hint("give a .pt archive of torch.jit.save, a file of TorchScript source or a graph")
     })?;
-    if text.trim_start().starts_with("graph(") || text.trim_start().starts_with("graph @") {
-        load_graph(&shown, &text, "graph")
-    } else {
-        load_source(&shown, &text)
+    load_text(&shown, &text)
+}
+
+/// Loads graph text or TorchScript source, whichever it is.
+pub fn load_text(name: &str, text: &str) -> Result<Program> {
+    if text.trim().is_empty() {
+        return Err(Diagnostic::input(format!("{name} is empty")).hint("give TorchScript source or a graph"));
     }
+    let comment = |line: &&str| {
+        let line = line.trim_start();
+        line.is_empty() || line.starts_with("//") || line.starts_with('#')
+    };
+    let first = text.lines().find(|line| !comment(line)).unwrap_or("").trim_start();
+    if first.starts_with("graph(") || first.starts_with("graph @") {
+        load_graph(name, text, "graph")
+    } else {
+        load_source(name, text)
+    }
+}
+
+/// Whether a file is text and no archive. Fails for what cannot be a model at all.
+pub fn is_text(path: &Path) -> Result<bool> {
+    let shown = path.display();
+    if path.is_dir() {
+        return Err(Diagnostic::input(format!("{shown} is a directory, not a model"))
+            .hint("give a .pt archive, a file of TorchScript source or a graph"));
+    }
+    let meta = path.metadata().map_err(|e| Diagnostic::input(format!("{shown}: {e}")))?;
+    Ok(meta.len() <= MAX_TEXT && !is_archive(path))
 }
 
 /// Text files larger than this are taken for archives, which are read with care.

@@ -1,11 +1,17 @@
 //! The tools that a user starts: each is a library that the command line calls.
 
+pub mod bench;
 pub mod case;
 pub mod check;
 pub mod cli;
+pub mod demo;
+pub mod dot;
 pub mod filecheck;
+pub mod io;
 pub mod lit;
 pub mod load;
 pub mod numpy;
+pub mod opt;
 pub mod raises;
 pub mod run;
+pub mod translate;

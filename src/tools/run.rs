@@ -69,7 +69,7 @@ fn entry<'a>(options: &'a Options, program: &'a crate::runtime::Program) -> &'a 
 }
 
 /// Values from a file, in order.
-fn read_arguments(file: &Path) -> Result<Vec<Value>> {
+pub(super) fn read_arguments(file: &Path) -> Result<Vec<Value>> {
     let named = |e: String| Diagnostic::input(format!("{}: {e}", file.display()));
     let bytes = fs::read(file).map_err(|e| named(e.to_string()))?;
     match file.extension().and_then(|e| e.to_str()) {

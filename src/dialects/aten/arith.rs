@@ -161,8 +161,11 @@ pub static OPS: &[OpDef] = &[
         .scalar(floor_divide)
         .accepts("if", "div_floor_cpu")
         .check(check_zero_divisor)
-        .inplace()
         .out("out"),
+    elementwise("aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", Promote::Common)
+        .scalar(floor_divide)
+        .accepts("if", "div_floor_cpu")
+        .check(check_zero_divisor),
     elementwise("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
         .scalar(floor_divide)
         .accepts("if", "div_floor_cpu")

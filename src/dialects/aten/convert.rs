@@ -1,7 +1,7 @@
 //! Copies and conversions: `to`, `clone`, `contiguous`, `copy_`, `fill_`; views of complex numbers; the dtype tests.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque, view};
+use crate::dialects::{Fact, Args, OpDef, Outputs, composite, one, opaque, view};
 use crate::dispatch_dtype;
 use crate::tensor::pointwise::map1;
 use crate::tensor::{
@@ -85,13 +85,14 @@ pub static OPS: &[OpDef] = &[
         one(a.tensor(0)?.clone())
     }),
     opaque("aten::zero(Tensor self) -> Tensor", |a| filled(a, Scalar::Int(0))).out("out"),
-    view("aten::detach(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())),
+    view("aten::detach(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())).facts(&[Fact::Detached]),
     opaque("aten::detach_(Tensor(a!) self) -> Tensor(a!)", |a| {
         let tensor = a.tensor(0)?;
         tensor.set_requires_grad(false)?;
         tensor.set_grad_node(None);
         one(tensor.clone())
-    }),
+    })
+    .facts(&[Fact::Detached]),
     view("aten::alias(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())).grad("self: grad"),
     view("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", same),
     view("aten::positive(Tensor(a) self) -> Tensor(a)", positive).grad("self: grad"),
@@ -128,8 +129,13 @@ pub static OPS: &[OpDef] = &[
     return torch.mul(self, torch.pow(2.0, other))
 ",
     )
-    .inplace()
     .out("out"),
+    composite(
+        "aten::ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+        "def ldexp_(self: Tensor, other: Tensor) -> Tensor:
+    return self.mul_(torch.pow(2.0, other))
+",
+    ),
 ];
 
 /// PyTorch's codes of memory formats.

@@ -6,7 +6,9 @@ pub mod arith;
 pub mod binary;
 pub mod choose;
 pub mod compare;
+pub mod contraction;
 pub mod convert;
+pub mod convolution;
 pub mod dict;
 pub mod hash;
 mod number;
@@ -14,6 +16,10 @@ pub mod number_arith;
 pub mod number_convert;
 pub mod number_math;
 pub mod create;
+pub mod distance;
+pub mod embed;
+pub mod histogram;
+pub mod einsum;
 pub mod index;
 pub mod join;
 pub mod kernels;
@@ -27,6 +33,7 @@ pub mod scan;
 pub mod scatter;
 pub mod search;
 pub mod shape;
+pub mod special;
 pub mod softmax;
 pub mod sort;
 pub mod split;
@@ -36,6 +43,7 @@ pub mod text_case;
 pub mod text_find;
 pub mod unary;
 pub mod view;
+pub mod world;
 
 use super::OpDef;
 
@@ -48,6 +56,9 @@ pub static TABLES: &[&[OpDef]] = &[
     compare::OPS,
     choose::OPS,
     activation::OPS,
+    contraction::OPS,
+    convolution::OPS,
+    einsum::OPS,
     convert::OPS,
     list::OPS,
     text::OPS,
@@ -60,6 +71,7 @@ pub static TABLES: &[&[OpDef]] = &[
     number_arith::OPS,
     number_math::OPS,
     number_convert::OPS,
+    special::OPS,
     view::OPS,
     create::OPS,
     matrix::OPS,
@@ -73,6 +85,10 @@ pub static TABLES: &[&[OpDef]] = &[
     scan::OPS,
     softmax::OPS,
     sort::OPS,
+    distance::OPS,
+    embed::OPS,
+    histogram::OPS,
     shape::OPS,
     split::OPS,
+    world::OPS,
 ];

@@ -1,7 +1,7 @@
 //! What a tensor or device tells about itself, and moving data between tensors and numbers.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, Effects, OpDef, Outputs, host, one, opaque, view};
+use crate::dialects::{Args, Effects, Fact, OpDef, Outputs, host, one, opaque, view};
 use crate::ir::Type;
 use crate::tensor::{DType, Device, Scalar, Tensor};
 use crate::value::Value;
@@ -27,6 +27,7 @@ pub static OPS: &[OpDef] = &[
         .effects(Effects::READS_WORLD)
         .doc("the accumulated gradient, or None"),
     view("prim::data(Tensor(a) a) -> Tensor(a)", |a| one(a.tensor(0)?.detach()))
+        .facts(&[Fact::Detached])
         .doc("the same data, not recorded"),
     host("prim::itemsize(Tensor a) -> int", |a| one(a.tensor(0)?.dtype().size() as i64))
         .doc("bytes of an element"),
@@ -55,7 +56,7 @@ pub static OPS: &[OpDef] = &[
     opaque("prim::NumToTensor.Scalar(Scalar a) -> Tensor", num_to_tensor)
         .doc("a number as a tensor of rank 0"),
     opaque("prim::NumToTensor.bool(bool a) -> Tensor", num_to_tensor).doc("a bool as a tensor of rank 0"),
-    host("prim::tolist(Tensor data, int dim, int ty) -> Any", to_list)
+    host("prim::tolist(...) -> ...", to_list)
         .effects(Effects::MAY_RAISE)
         .doc("elements as nested lists of numbers, `dim` deep"),
     host("prim::Print(...) -> ()", print)

@@ -29,6 +29,12 @@ impl DebugRanges {
         self.entries.iter().map(|(start, span)| (*start, span.as_ref()))
     }
 
+    /// Reads an encoded table with the default limits.
+    pub fn from_bytes(bytes: &[u8]) -> Result<DebugRanges> {
+        let limits = Limits::default();
+        Self::decode(&super::pickle::parse(bytes, &limits)?, &limits)
+    }
+
     /// Reads the table, in the form of PyTorch 1.10 and later, whose texts stand in a table of strings,
     /// or in the older one, which repeats them.
     pub fn decode(pickle: &Pickle, limits: &Limits) -> Result<DebugRanges> {

@@ -26,6 +26,8 @@ pub struct Model {
     pub states: Vec<(Value, Value)>,
     /// Version of the file format.
     pub version: u64,
+    /// Tables of original places by code file, still encoded: see [`Archive::debug_tables`].
+    pub debug_tables: Vec<(String, Vec<u8>)>,
 }
 
 /// Builds the model of an archive. Nothing of it runs.
@@ -47,7 +49,7 @@ pub fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> {
     let mut builder = Builder::new(&archive, "data", &module);
     let root = builder.build(&data)?;
     let states = builder.states;
-    Ok(Model { root, states, version: archive.version(), module })
+    Ok(Model { root, states, version: archive.version(), debug_tables: archive.debug_tables()?, module })
 }
 
 /// The code of an archive by module.

@@ -143,6 +143,13 @@ impl Archive {
         DebugRanges::decode(&pickle, &self.limits).map(Some).map_err(|error| in_entry(error, &name))
     }
 
+    /// The tables of original places of all code files that have one, still encoded, by name of the code file.
+    pub fn debug_tables(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        let tables = self.code_files().map(|file| (file.to_string(), format!("{file}.debug_pkl")));
+        let present = tables.filter(|(_, table)| self.entry(table).is_some());
+        present.map(|(file, table)| Ok((file, self.read(&table)?.into_owned()))).collect()
+    }
+
     /// The module: its root is the object of the model's class. Storages lie under `data`.
     pub fn data_pickle(&self) -> Result<Pickle> {
         self.pickle("data")

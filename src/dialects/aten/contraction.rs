@@ -1,0 +1,725 @@
+//! Products of matrices and vectors, alone, in batches and added to something; linear layers.
+
+use super::kernels::product::{c_name, conjugate, contract, product, scaled, times_scalar};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
+use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, result_type, view, wrap_dim};
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    contraction("aten::mm(Tensor self, Tensor mat2) -> Tensor", |a| one(mm("mm", a.tensor(0)?, a.tensor(1)?, None)?))
+        .grad("self: torch.mm(grad, mat2.t())\nmat2: torch.mm(self.t(), grad)")
+        .out("out"),
+    contraction("aten::bmm(Tensor self, Tensor mat2) -> Tensor", |a| one(bmm("bmm", a.tensor(0)?, a.tensor(1)?, None)?))
+        .grad("self: torch.bmm(grad, mat2.transpose(1, 2))\nmat2: torch.bmm(self.transpose(1, 2), grad)")
+        .out("out"),
+    contraction("aten::matmul(Tensor self, Tensor other) -> Tensor", |a| one(any_rank(a.tensor(0)?, a.tensor(1)?)?))
+        .out("out"),
+    contraction("aten::linalg_matmul(Tensor self, Tensor other) -> Tensor", |a| {
+        one(any_rank(a.tensor(0)?, a.tensor(1)?)?)
+    })
+    .out("out"),
+    contraction(
+        "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        addmm,
+    )
+    .grad("self: (grad * beta).sum_to_size(self.size())\nmat1: torch.mm(grad, mat2.t()) * alpha\nmat2: torch.mm(mat1.t(), grad) * alpha")
+    .inplace()
+    .out("out"),
+    contraction(
+        "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        |a| one(addmv(Some(a.tensor(0)?), a.tensor(1)?, a.tensor(2)?, a.scalar(3)?, a.scalar(4)?)?),
+    )
+    .grad("self: (grad * beta).sum_to_size(self.size())\nmat: torch.outer(grad, vec) * alpha\nvec: torch.mv(mat.t(), grad) * alpha")
+    .inplace()
+    .out("out"),
+    contraction(
+        "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        addr,
+    )
+    .grad("self: (grad * beta).sum_to_size(self.size())\nvec1: torch.mv(grad, vec2) * alpha\nvec2: torch.mv(grad.t(), vec1) * alpha")
+    .inplace()
+    .out("out"),
+    contraction(
+        "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        baddbmm,
+    )
+    .grad("self: (grad * beta).sum_to_size(self.size())\nbatch1: torch.bmm(grad, batch2.transpose(1, 2)) * alpha\nbatch2: torch.bmm(batch1.transpose(1, 2), grad) * alpha")
+    .inplace()
+    .out("out"),
+    contraction(
+        "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+        addbmm,
+    )
+    .inplace()
+    .out("out"),
+    contraction("aten::mv(Tensor self, Tensor vec) -> Tensor", |a| {
+        one(addmv(None, a.tensor(0)?, a.tensor(1)?, Scalar::Int(0), Scalar::Int(1))?)
+    })
+    .grad("self: torch.outer(grad, vec)\nvec: torch.mv(self.t(), grad)")
+    .out("out"),
+    contraction("aten::dot(Tensor self, Tensor tensor) -> Tensor", |a| one(dot("dot", a.tensor(0)?, a.tensor(1)?)?))
+        .grad("self: grad * tensor\ntensor: grad * self")
+        .out("out"),
+    contraction("aten::vdot(Tensor self, Tensor other) -> Tensor", |a| {
+        one(dot("dot", &conjugate(a.tensor(0)?)?, a.tensor(1)?)?)
+    })
+    .out("out"),
+    contraction("aten::inner(Tensor self, Tensor other) -> Tensor", inner).out("out"),
+    contraction("aten::outer(Tensor self, Tensor vec2) -> Tensor", outer)
+        .grad("self: torch.mv(grad, vec2)\nvec2: torch.mv(grad.t(), self)")
+        .out("out"),
+    contraction("aten::ger(Tensor self, Tensor vec2) -> Tensor", outer).out("out"),
+    contraction("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", |a| {
+        one(linear(a.tensor(0)?, a.tensor(1)?, a.opt_tensor(2)?)?)
+    })
+    .out("out"),
+    contraction(
+        "aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+        bilinear,
+    ),
+    contraction("aten::chain_matmul(Tensor[] matrices) -> Tensor", |a| one(chain("chain_matmul", &a.tensors(0)?)?)).out("out"),
+    contraction("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor", |a| one(chain("multi_dot", &a.tensors(0)?)?)).out("out"),
+    composite(
+        "aten::kron(Tensor self, Tensor other) -> Tensor",
+        "def kron(self: Tensor, other: Tensor) -> Tensor:
+    rank = self.dim()
+    if other.dim() > rank:
+        rank = other.dim()
+    pad_a = rank - self.dim()
+    pad_b = rank - other.dim()
+    a_sizes: List[int] = []
+    b_sizes: List[int] = []
+    sizes: List[int] = []
+    for i in range(rank):
+        x = 1
+        y = 1
+        if i >= pad_a:
+            x = self.size(i - pad_a)
+        if i >= pad_b:
+            y = other.size(i - pad_b)
+        a_sizes.append(x)
+        a_sizes.append(1)
+        b_sizes.append(1)
+        b_sizes.append(y)
+        sizes.append(x * y)
+    return (self.reshape(a_sizes) * other.reshape(b_sizes)).reshape(sizes)
+",
+    )
+    .out("out"),
+    contraction("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot).out("out"),
+];
+
+/// The dot products of vectors along a dimension, the first conjugated.
+fn vecdot(args: &Args<'_>) -> Result<Outputs> {
+    let (x, y, dim) = (args.tensor(0)?, args.tensor(1)?, args.int(2)?);
+    let dtype = result_type(&[x.clone().into(), y.clone().into()]).unwrap_or(x.dtype());
+    if !x.dtype().is_floating() && !x.dtype().is_complex() {
+        return Err(Diagnostic::raised(
+            "NotImplementedError",
+            format!(
+                "linalg.vecdot: Expected a floating point or complex tensor as input. Got {}",
+                x.dtype().type_name()
+            ),
+        ));
+    }
+    let mut sizes = broadcast_sizes(&x.sizes(), &y.sizes())?;
+    let d = wrap_dim(dim, sizes.len())?;
+    if sizes.is_empty() {
+        sizes.push(1);
+    }
+    let widen = |t: &Tensor| t.to_dtype(dtype)?.broadcast_to(&sizes);
+    let summed = contract("dot", &conjugate(&widen(x)?)?, &widen(y)?, &[d])?;
+    let mut kept = summed.sizes();
+    kept.remove(d);
+    one(summed.reshaped(&kept)?)
+}
+
+/// `"2x3"`
+fn shape(t: &Tensor) -> String {
+    t.sizes().iter().map(i64::to_string).collect::<Vec<_>>().join("x")
+}
+
+/// The product of two matrices, onto something broadcast to its sizes; `name` stands in front of errors.
+fn mm(name: &str, a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> Result<Tensor> {
+    let names = if name == "mm" { ["self", "mat2"] } else { ["mat1", "mat2"] };
+    for (t, operand) in [a, b].into_iter().zip(names) {
+        if t.rank() != 2 {
+            return Err(Diagnostic::runtime(format!(
+                "{name}: {operand} must be a matrix, got {}-D tensor",
+                t.rank()
+            )));
+        }
+    }
+    if a.sizes()[1] != b.sizes()[0] {
+        return Err(Diagnostic::runtime(format!(
+            "{name}: mat1 and mat2 shapes cannot be multiplied ({} and {})",
+            shape(a),
+            shape(b)
+        )));
+    }
+    if a.dtype() != b.dtype() {
+        return Err(Diagnostic::runtime(format!(
+            "expected m1 and m2 to have the same dtype, but got: {} != {}",
+            c_name(a.dtype()),
+            c_name(b.dtype())
+        )));
+    }
+    product("addmm_impl_cpu_", a, b, onto)
+}
+
+fn bmm(name: &str, a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> Result<Tensor> {
+    for (t, which) in [(a, 1), (b, 2)] {
+        if t.rank() != 3 {
+            return Err(Diagnostic::runtime(format!("batch{which} must be a 3D tensor")));
+        }
+    }
+    let (sa, sb) = (a.sizes(), b.sizes());
+    if sa[0] != sb[0] || sa[2] != sb[1] {
+        return Err(Diagnostic::runtime(format!(
+            "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
+            sa[0], sa[2], sb[0], sb[1]
+        )));
+    }
+    expect_same(a, b)?;
+    product(name, a, b, onto)
+}
+
+fn expect_same(a: &Tensor, b: &Tensor) -> Result<()> {
+    if a.dtype() != b.dtype() {
+        return Err(Diagnostic::runtime(format!(
+            "expected scalar type {} but found {}",
+            a.dtype().type_name(),
+            b.dtype().type_name()
+        )));
+    }
+    Ok(())
+}
+
+/// The product of tensors of any rank from 1 on: vectors lose their dimension, batches broadcast.
+pub fn any_rank(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (ra, rb) = (a.rank(), b.rank());
+    match (ra, rb) {
+        (0, _) | (_, 0) => Err(Diagnostic::runtime(format!(
+            "both arguments to matmul need to be at least 1D, but they are {ra}D and {rb}D"
+        ))),
+        (1, 1) => dot("dot", a, b),
+        (2, 2) => mm("mm", a, b, None),
+        (2, 1) => addmv(None, a, b, Scalar::Int(0), Scalar::Int(1)),
+        (1, 2) => {
+            let row = a.reshaped(&[1, a.sizes()[0]])?;
+            mm("mm", &row, b, None)?.reshaped(&[b.sizes()[1]])
+        }
+        (_, 1) => {
+            let mut sizes = a.sizes();
+            let columns = sizes.pop().unwrap_or(1);
+            let rows = sizes.iter().product();
+            addmv(None, &a.reshaped(&[rows, columns])?, b, Scalar::Int(0), Scalar::Int(1))?.reshaped(&sizes)
+        }
+        (1, _) => {
+            let row = a.reshaped(&[1, a.sizes()[0]])?;
+            let result = any_rank(&row, b)?;
+            let mut sizes = result.sizes();
+            sizes.remove(sizes.len() - 2);
+            result.reshaped(&sizes)
+        }
+        _ => batched(a, b),
+    }
+}
+
+fn batched(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (sa, sb) = (a.sizes(), b.sizes());
+    let (ra, rb) = (sa.len(), sb.len());
+    let (k, k2) = (sa[ra - 1], sb[rb - 2]);
+    if rb == 2 {
+        if k != k2 {
+            let rows: i64 = sa[..ra - 1].iter().product();
+            return Err(Diagnostic::runtime(format!(
+                "mm: mat1 and mat2 shapes cannot be multiplied ({rows}x{k} and {})",
+                shape(b)
+            )));
+        }
+        if a.dtype() != b.dtype() {
+            return Err(Diagnostic::runtime(format!(
+                "expected m1 and m2 to have the same dtype, but got: {} != {}",
+                c_name(a.dtype()),
+                c_name(b.dtype())
+            )));
+        }
+        return product("addmm_impl_cpu_", a, b, None);
+    }
+    let batch = broadcast_sizes(&sa[..ra - 2], &sb[..rb - 2])?;
+    if k != k2 {
+        let count: i64 = batch.iter().product();
+        return Err(Diagnostic::runtime(format!(
+            "Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: [{count}, {k2}]."
+        )));
+    }
+    expect_same(a, b)?;
+    product("bmm", a, b, None)
+}
+
+/// `self` times beta, broadcast to the product's sizes.
+fn expanded(t: &Tensor, sizes: &[i64], beta: Scalar) -> Result<Option<Tensor>> {
+    scaled(&t.broadcast_to(sizes)?, beta)
+}
+
+/// alpha a b, plus beta times what it is added to. The scale is applied to the product, as PyTorch does.
+fn added(
+    onto: Option<Tensor>,
+    alpha: Scalar,
+    multiply: impl Fn(Option<&Tensor>) -> Result<Tensor>,
+) -> Result<Tensor> {
+    if alpha.to_complex() == 1.0.into() {
+        return multiply(onto.as_ref());
+    }
+    let scaled = times_scalar(&multiply(None)?, alpha)?;
+    match onto {
+        Some(onto) => sum(&scaled, &onto),
+        None => Ok(scaled),
+    }
+}
+
+/// The sum of two tensors of one dtype and the same sizes.
+fn sum(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    use super::kernels::compute::{Number, compute_dtype};
+    let (sizes, dtype) = (a.sizes(), a.dtype());
+    let wide = compute_dtype(dtype);
+    crate::dispatch_number!(wide, "add", T => {
+        let (xs, ys) = (a.to_vec_as::<T>()?, b.to_vec_as::<T>()?);
+        let sums: Vec<T> = xs.into_iter().zip(ys).map(|(x, y)| x.plus(y)).collect();
+        Tensor::from_vec(&sums, &sizes)?.to_dtype(dtype)
+    })
+}
+
+fn real_factors(a: &Args<'_>, first: usize, dtype: DType) -> Result<(Scalar, Scalar)> {
+    let factors = (a.scalar(first)?, a.scalar(first + 1)?);
+    for factor in [factors.0, factors.1] {
+        if matches!(factor, Scalar::Complex(c) if c.im != 0.0) && !dtype.is_complex() {
+            return Err(Diagnostic::runtime(format!(
+                "value cannot be converted to type {} without overflow",
+                c_name(dtype)
+            )));
+        }
+    }
+    Ok(factors)
+}
+
+fn addmm(args: &Args<'_>) -> Result<Outputs> {
+    let (t, a, b) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
+    for (matrix, name) in [(a, "self"), (b, "mat2")] {
+        if matrix.rank() != 2 {
+            return Err(Diagnostic::runtime(format!(
+                "addmm: {name} must be a matrix, got {}-D tensor",
+                matrix.rank()
+            )));
+        }
+    }
+    if a.sizes()[1] != b.sizes()[0] {
+        return mm("addmm", a, b, None).and_then(one);
+    }
+    let pairs = [("mat1", a, b), ("self", t, b)];
+    for (name, x, y) in pairs {
+        if x.dtype() != y.dtype() {
+            return Err(Diagnostic::runtime(format!(
+                "{name} and mat2 must have the same dtype, but got {} and {}",
+                x.dtype().type_name(),
+                y.dtype().type_name()
+            )));
+        }
+    }
+    let (beta, alpha) = real_factors(args, 3, t.dtype())?;
+    let onto = expanded(t, &[a.sizes()[0], b.sizes()[1]], beta)?;
+    one(added(onto, alpha, |onto| mm("addmm", a, b, onto))?)
+}
+
+fn addmv(t: Option<&Tensor>, a: &Tensor, v: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    let rank = t.map_or(1, Tensor::rank);
+    if a.rank() != 2 || v.rank() != 1 || rank > 1 {
+        return Err(Diagnostic::runtime(format!(
+            "vector + matrix @ vector expected, got {rank}, {}, {}",
+            a.rank(),
+            v.rank()
+        )));
+    }
+    let (rows, columns, length) = (a.sizes()[0], a.sizes()[1], v.sizes()[0]);
+    let own = t.map_or(rows, |t| t.sizes().first().copied().unwrap_or(1));
+    if columns != length || (own != rows && t.is_some_and(|t| t.numel() != 1)) {
+        return Err(Diagnostic::runtime(format!(
+            "size mismatch, got input ({own}), mat ({rows}x{columns}), vec ({length})"
+        )));
+    }
+    let dtypes = [t.map_or(v.dtype(), Tensor::dtype), a.dtype(), v.dtype()];
+    if dtypes[0] != dtypes[1] || dtypes[1] != dtypes[2] {
+        let [x, y, z] = dtypes.map(DType::type_name);
+        return Err(Diagnostic::runtime(format!(
+            "addmv input tensors must have the same dtype, but got {x}, {y}, and {z}"
+        )));
+    }
+    let column = v.look(|l| view::unsqueeze(l, 1))?;
+    let onto = match t {
+        Some(t) => expanded(t, &[rows], beta)?.map(|t| t.look(|l| view::unsqueeze(l, 1))).transpose()?,
+        None => None,
+    };
+    added(onto, alpha, |onto| product("addmv_impl_cpu", a, &column, onto))?.reshaped(&[rows])
+}
+
+fn addr(args: &Args<'_>) -> Result<Outputs> {
+    let (t, x, y) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
+    for (v, name) in [(x, "vec1"), (y, "vec2")] {
+        if v.rank() != 1 {
+            return Err(Diagnostic::runtime(format!(
+                "addr: Expected 1-D argument {name}, but got {}-D",
+                v.rank()
+            )));
+        }
+    }
+    let (beta, alpha) = (args.scalar(3)?, args.scalar(4)?);
+    let operands: Vec<Operand> = [t, x, y].into_iter().map(|t| t.clone().into()).collect();
+    let dtype = result_type(&operands).unwrap_or(t.dtype());
+    for (factor, name) in [(beta, "beta"), (alpha, "alpha")] {
+        let fractional = matches!(factor, Scalar::Float(_) | Scalar::Complex(_));
+        if fractional && !dtype.is_floating() && !dtype.is_complex() {
+            return Err(Diagnostic::runtime(format!(
+                "For integral input tensors, argument {name} must not be a floating point number."
+            )));
+        }
+    }
+    let sizes = [x.sizes()[0], y.sizes()[0]];
+    let onto = t.broadcast_to(&sizes)?;
+    if dtype == DType::Bool {
+        let as_int = |t: &Tensor| t.to_dtype(DType::U8);
+        let unit = |s: Scalar| Scalar::Int(i64::from(s.to_bool()));
+        let scaled_onto = scaled(&as_int(&onto)?, unit(beta))?;
+        let multiply = |onto: Option<&Tensor>| outer_product(&as_int(x)?, &as_int(y)?, onto);
+        return one(added(scaled_onto, unit(alpha), multiply)?.to_dtype(DType::Bool)?);
+    }
+    let (x, y, onto) = (x.to_dtype(dtype)?, y.to_dtype(dtype)?, scaled(&onto.to_dtype(dtype)?, beta)?);
+    one(added(onto, alpha, |onto| outer_product(&x, &y, onto))?)
+}
+
+fn outer_product(x: &Tensor, y: &Tensor, onto: Option<&Tensor>) -> Result<Tensor> {
+    let (column, row) = (x.look(|l| view::unsqueeze(l, 1))?, y.look(|l| view::unsqueeze(l, 0))?);
+    product("addr", &column, &row, onto)
+}
+
+fn outer(args: &Args<'_>) -> Result<Outputs> {
+    let (x, y) = (args.tensor(0)?, args.tensor(1)?);
+    for (v, name) in [(x, "self"), (y, "vec2")] {
+        if v.rank() != 1 {
+            return Err(Diagnostic::runtime(format!(
+                "outer: Expected 1-D argument {name}, but got {}-D",
+                v.rank()
+            )));
+        }
+    }
+    let dtype = result_type(&[x.clone().into(), y.clone().into()]).unwrap_or(x.dtype());
+    if dtype == DType::Bool {
+        let z = outer_product(&x.to_dtype(DType::U8)?, &y.to_dtype(DType::U8)?, None)?;
+        return one(z.to_dtype(DType::Bool)?);
+    }
+    one(outer_product(&x.to_dtype(dtype)?, &y.to_dtype(dtype)?, None)?)
+}
+
+fn baddbmm(args: &Args<'_>) -> Result<Outputs> {
+    let (t, a, b) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
+    let target: Option<[i64; 3]> = match (&a.sizes()[..], &b.sizes()[..]) {
+        ([p, m, _], [_, _, n]) | ([p, m], [_, _, n]) | ([p, m, _], [_, n]) => Some([*p, *m, *n]),
+        _ => None,
+    };
+    let (beta, alpha) = real_factors(args, 3, t.dtype())?;
+    let onto = match target {
+        Some(sizes) => t.broadcast_to(&sizes)?,
+        None => t.clone(),
+    };
+    if a.dtype() != b.dtype() || t.dtype() != a.dtype() {
+        return Err(Diagnostic::runtime(format!(
+            "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}",
+            c_name(t.dtype()),
+            c_name(a.dtype()),
+            c_name(b.dtype())
+        )));
+    }
+    if t.dtype() == DType::Bool {
+        return bmm("baddbmm", a, b, None).and_then(one);
+    }
+    let onto = scaled(&onto, beta)?;
+    one(added(onto, alpha, |onto| bmm("baddbmm", a, b, onto))?)
+}
+
+/// The sum of a batch of products: one product of long rows and columns.
+fn addbmm(args: &Args<'_>) -> Result<Outputs> {
+    let (t, a, b) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
+    for (batch, which) in [(a, 1), (b, 2)] {
+        if batch.rank() != 3 {
+            return Err(Diagnostic::runtime(format!("batch{which} must be a 3D tensor")));
+        }
+    }
+    let (sa, sb) = (a.sizes(), b.sizes());
+    if sa[0] != sb[0] {
+        return Err(Diagnostic::runtime(format!(
+            "batch1 and batch2 must have same number of batches, got {} and {}",
+            sa[0], sb[0]
+        )));
+    }
+    if sa[2] != sb[1] {
+        return Err(Diagnostic::runtime(format!(
+            "Incompatible matrix sizes for bmm ({}x{} and {}x{})",
+            sa[1], sa[2], sb[1], sb[2]
+        )));
+    }
+    if t.dtype() != b.dtype() {
+        return Err(Diagnostic::runtime(format!(
+            "self and mat2 must have the same dtype, but got {} and {}",
+            t.dtype().type_name(),
+            b.dtype().type_name()
+        )));
+    }
+    expect_same(a, b)?;
+    let (beta, alpha) = real_factors(args, 3, t.dtype())?;
+    let onto = expanded(t, &[sa[1], sb[2]], beta)?;
+    let terms = sa[0].saturating_mul(sa[2]);
+    let long_rows = super::kernels::product::permute(a, &[1, 0, 2])?.reshaped(&[sa[1], terms])?;
+    let long_columns = b.reshaped(&[terms, sb[2]])?;
+    one(added(onto, alpha, |onto| product("addmm_impl_cpu_", &long_rows, &long_columns, onto))?)
+}
+
+fn dot(name: &str, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    if x.rank() != 1 || y.rank() != 1 {
+        return Err(Diagnostic::runtime(format!(
+            "1D tensors expected, but got {}D and {}D tensors",
+            x.rank(),
+            y.rank()
+        )));
+    }
+    if x.dtype() != y.dtype() {
+        return Err(Diagnostic::runtime(format!(
+            "dot : expected both vectors to have same dtype, but found {} and {}",
+            x.dtype().type_name(),
+            y.dtype().type_name()
+        )));
+    }
+    let (n, m) = (x.numel(), y.numel());
+    if n != m {
+        return Err(Diagnostic::runtime(format!(
+            "inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same number of elements, but got {n} \
+             and {m} elements respectively"
+        )));
+    }
+    let (row, column) = (x.look(|l| view::unsqueeze(l, 0))?, y.look(|l| view::unsqueeze(l, 1))?);
+    product(name, &row, &column, None)?.reshaped(&[])
+}
+
+fn inner(args: &Args<'_>) -> Result<Outputs> {
+    let (x, y) = (args.tensor(0)?, args.tensor(1)?);
+    let (sx, sy) = (x.sizes(), y.sizes());
+    let (Some((p, lead)), Some((q, follow))) = (sx.split_last(), sy.split_last()) else {
+        let dtype = result_type(&[x.clone().into(), y.clone().into()]).unwrap_or(x.dtype());
+        let shape = if sx.is_empty() { &sy } else { &sx };
+        let ones = vec![1; shape.len()];
+        let widen = |t: &Tensor| {
+            let t = t.to_dtype(dtype)?;
+            if t.rank() == 0 { t.reshaped(&ones) } else { Ok(t) }
+        };
+        return one(contract("mul_cpu", &widen(x)?, &widen(y)?, &[])?);
+    };
+    if x.dtype() != y.dtype() {
+        return Err(Diagnostic::runtime("both inputs should have same dtype"));
+    }
+    if p != q {
+        return Err(Diagnostic::runtime(format!(
+            "inner() the last dimension must match on both input tensors but got shapes {:?} and {:?}",
+            sx.as_slice(),
+            sy.as_slice()
+        )));
+    }
+    let rows = x.reshaped(&[lead.iter().product(), *p])?;
+    let columns = y.reshaped(&[follow.iter().product(), *q])?.look(|l| view::transpose(l, 0, 1))?;
+    let sizes: Vec<i64> = lead.iter().chain(follow).copied().collect();
+    one(product("addmm_impl_cpu_", &rows, &columns, None)?.reshaped(&sizes)?)
+}
+
+/// `input @ weight.T + bias`
+pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    if input.rank() == 0 || weight.rank() == 0 {
+        return Err(Diagnostic::runtime(format!(
+            "both arguments to linear need to be at least 1D, but they are {}D and {}D",
+            input.rank(),
+            weight.rank()
+        )));
+    }
+    if weight.rank() > 2 {
+        return Err(Diagnostic::runtime(format!(
+            "t() expects a tensor with <= 2 dimensions, but self is {}D",
+            weight.rank()
+        )));
+    }
+    if weight.rank() == 1 {
+        let Some(bias) = bias else { return any_rank(input, weight) };
+        if input.rank() > 1 {
+            return Err(Diagnostic::runtime("addmm: mat2 must be a matrix, got 1-D tensor"));
+        }
+        return sum(&any_rank(input, weight)?, bias);
+    }
+    let mut sizes = input.sizes();
+    let columns = sizes.pop().unwrap_or(1);
+    let rows: i64 = sizes.iter().product();
+    sizes.push(weight.sizes()[0]);
+    let flat = input.reshaped(&[rows, columns])?;
+    let turned = weight.look(|l| view::transpose(l, 0, 1))?;
+    let Some(bias) = bias else {
+        return mm("mm", &flat, &turned, None)?.reshaped(&sizes);
+    };
+    let fits = columns == turned.sizes()[0];
+    if fits && flat.dtype() == turned.dtype() && bias.dtype() != turned.dtype() {
+        return Err(Diagnostic::runtime(format!(
+            "self and mat2 must have the same dtype, but got {} and {}",
+            bias.dtype().type_name(),
+            turned.dtype().type_name()
+        )));
+    }
+    let wanted: Vec<i64> = if bias.rank() <= 2 { vec![rows, sizes[sizes.len() - 1]] } else { sizes.to_vec() };
+    if !fits {
+        return mm("addmm", &flat, &turned, None);
+    }
+    let onto = bias.broadcast_to(&wanted)?.reshaped(&[rows, sizes[sizes.len() - 1]])?;
+    mm("addmm", &flat, &turned, Some(&onto))?.reshaped(&sizes)
+}
+
+/// `out[.., k] = sum over i, j of input1[.., i] * weight[k, i, j] * input2[.., j]`, plus the bias.
+fn bilinear(args: &Args<'_>) -> Result<Outputs> {
+    let (x, y, w, bias) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?, args.opt_tensor(3)?);
+    let (sx, sy, sw) = (x.sizes(), y.sizes(), w.sizes());
+    let fail = |text: String| Err(Diagnostic::runtime(format!("bilinear(): {text}")));
+    if sx.len() != sy.len() {
+        return fail(format!("input dimensions do not match: got {} and {}", sx.len(), sy.len()));
+    }
+    let ([lead @ .., i], [follow @ .., j]) = (&sx[..], &sy[..]) else {
+        return fail("inputs need at least one dimension".into());
+    };
+    let [k, wi, wj] = sw[..] else {
+        return fail(format!("weight must have 3 dimensions, got {}", sw.len()));
+    };
+    if let Some(d) = (0..lead.len()).find(|d| lead[*d] != follow[*d]) {
+        return fail(format!(
+            "input batch dimensions do not match at dim {d}: got {} and {}",
+            lead[d], follow[d]
+        ));
+    }
+    if *i != wi {
+        return fail(format!("input1 size does not match weight size: got {i} but expected {wi}"));
+    }
+    if *j != wj {
+        return fail(format!("input2 size does not match weight size: got {j} but expected {wj}"));
+    }
+    if let Some(b) = bias.filter(|b| b.sizes().first() != Some(&k)) {
+        let got = b.sizes().first().copied().unwrap_or(0);
+        return fail(format!("bias size does not match weight size: got {got} but expected {k}"));
+    }
+    expect_same(x, w)?;
+    expect_same(y, w)?;
+    let n: i64 = lead.iter().product();
+    let half = contract("bmm", &x.reshaped(&[n, 1, *i, 1])?, &w.reshaped(&[1, k, wi, wj])?, &[2])?;
+    let whole = contract("bmm", &half, &y.reshaped(&[n, 1, 1, *j])?, &[3])?.reshaped(&[n, k])?;
+    let whole = match bias {
+        Some(bias) => sum(&whole, &bias.broadcast_to(&[n, k])?)?,
+        None => whole,
+    };
+    let sizes: Vec<i64> = lead.iter().copied().chain([k]).collect();
+    one(whole.reshaped(&sizes)?)
+}
+
+/// The product of several matrices in the cheapest order; the first and the last may be vectors.
+fn chain(name: &str, tensors: &[Tensor]) -> Result<Tensor> {
+    let last = tensors.len().saturating_sub(1);
+    if name == "multi_dot" && tensors.len() < 2 {
+        return Err(Diagnostic::runtime(format!(
+            "multi_dot(): expected at least 2 tensors but got {}",
+            tensors.len()
+        )));
+    }
+    if tensors.is_empty() {
+        return Err(Diagnostic::runtime("chain_matmul(): Expected one or more matrices"));
+    }
+    let mut matrices = tensors.to_vec();
+    for (at, t) in tensors.iter().enumerate() {
+        let may_be_vector = name == "multi_dot" && (at == 0 || at == last);
+        match t.rank() {
+            1 if may_be_vector => {
+                let sizes = if at == 0 { [1, t.sizes()[0]] } else { [t.sizes()[0], 1] };
+                matrices[at] = t.reshaped(&sizes)?;
+            }
+            2 => {}
+            rank if may_be_vector => {
+                return Err(Diagnostic::runtime(format!(
+                    "multi_dot(): the {} tensor must be 1D or 2D but got {rank}D",
+                    if at == 0 { "first" } else { "last" }
+                )));
+            }
+            rank => {
+                return Err(Diagnostic::runtime(format!("{name}(): tensor {at} must be 2D but got {rank}D")));
+            }
+        }
+        if t.dtype() != tensors[0].dtype() {
+            return Err(Diagnostic::runtime(format!(
+                "multi_dot(): all tensors must have be the same dtype but tensor 0 is {} and tensor {at} {}",
+                c_name(tensors[0].dtype()),
+                c_name(t.dtype())
+            )));
+        }
+    }
+    for at in 0..last {
+        if matrices[at].sizes()[1] != matrices[at + 1].sizes()[0] {
+            let (x, y) = (tensors[at].sizes(), tensors[at + 1].sizes());
+            return Err(Diagnostic::runtime(format!(
+                "multi_dot(): tensors {at} and {} with shapes {:?} and {:?} cannot be multiplied",
+                at + 1,
+                x.as_slice(),
+                y.as_slice()
+            )));
+        }
+    }
+    let result = cheapest(&matrices)?;
+    let mut sizes = result.sizes();
+    if tensors[last].rank() == 1 {
+        sizes.pop();
+    }
+    if tensors[0].rank() == 1 {
+        sizes.remove(0);
+    }
+    result.reshaped(&sizes)
+}
+
+/// Multiplies in the order with the fewest multiplications.
+fn cheapest(matrices: &[Tensor]) -> Result<Tensor> {
+    let n = matrices.len();
+    if n > 512 {
+        return Err(Diagnostic::unsupported(format!("a product of {n} matrices")));
+    }
+    let size = |i: usize| {
+        if i < n { matrices[i].sizes()[0] as f64 } else { matrices[n - 1].sizes()[1] as f64 }
+    };
+    let (mut cost, mut split) = (vec![vec![0f64; n]; n], vec![vec![0usize; n]; n]);
+    for length in 2..=n {
+        for i in 0..=n - length {
+            let j = i + length - 1;
+            cost[i][j] = f64::INFINITY;
+            for s in i..j {
+                let total = cost[i][s] + cost[s + 1][j] + size(i) * size(s + 1) * size(j + 1);
+                if total < cost[i][j] {
+                    (cost[i][j], split[i][j]) = (total, s);
+                }
+            }
+        }
+    }
+    // Depth is bounded by the number of matrices, checked above.
+    fn multiply(matrices: &[Tensor], split: &[Vec<usize>], i: usize, j: usize) -> Result<Tensor> {
+        if i == j {
+            return Ok(matrices[i].clone());
+        }
+        let s = split[i][j];
+        let (a, b) = (multiply(matrices, split, i, s)?, multiply(matrices, split, s + 1, j)?);
+        mm("mm", &a, &b, None)
+    }
+    multiply(matrices, &split, 0, n - 1)
+}

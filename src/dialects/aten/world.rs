@@ -1,0 +1,42 @@
+//! Builtins that talk to the world around a program: futures, warnings, the grad mode.
+
+use crate::diag::Result;
+use crate::dialects::prim::control::wait;
+use crate::dialects::{Args, Effects, OpDef, Outputs, host, one};
+use smallvec::SmallVec;
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    host("aten::wait(Future(t) self) -> t", wait).effects(Effects::ALL).doc("the value of forked work"),
+    host("aten::warn(str message, int stacklevel=2) -> ()", warn)
+        .effects(Effects::WRITES_WORLD)
+        .doc("records a warning"),
+    host("aten::is_grad_enabled() -> bool", |a| one(a.env.grad_enabled()))
+        .effects(Effects::READS_WORLD)
+        .doc("whether gradients are recorded"),
+    host("aten::set_grad_enabled(bool val) -> ()", set_grad_enabled)
+        .effects(Effects::WRITES_WORLD)
+        .doc("turns recording of gradients on or off"),
+    host("aten::requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)", requires_grad)
+        .doc("turns recording of gradients for a tensor on or off"),
+    host("aten::is_autocast_enabled() -> bool", |_| one(false)).doc("never: nothing is cast by itself"),
+    host("aten::is_autocast_cpu_enabled() -> bool", |_| one(false)).doc("never: nothing is cast by itself"),
+    host("aten::is_scripting() -> bool", |_| one(true)).doc("always"),
+    host("aten::has_torch_function(...) -> bool", |_| one(false)).doc("never: no value overrides operators"),
+    host("aten::_get_tracing_state() -> bool", |_| one(false)).doc("never: nothing is being traced"),
+];
+
+fn warn(args: &Args<'_>) -> Result<Outputs> {
+    args.env.warn(args.str(0)?.to_string());
+    Ok(SmallVec::new())
+}
+
+fn set_grad_enabled(args: &Args<'_>) -> Result<Outputs> {
+    args.env.set_grad_enabled(args.bool(0)?);
+    Ok(SmallVec::new())
+}
+
+fn requires_grad(args: &Args<'_>) -> Result<Outputs> {
+    args.tensor(0)?.set_requires_grad(args.bool(1)?)?;
+    one(args.value(0)?.clone())
+}

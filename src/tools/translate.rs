@@ -1,0 +1,178 @@
+//! `flambeau translate`: a module or its fusion groups in another form.
+
+use super::io::Io;
+use super::{opt, run as run_tool};
+use crate::backends;
+use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::dialects::{Env, Registry, fusion, loops};
+use crate::ir::{Graph, Module, PrintOptions, Type, TypeKind};
+use crate::lowering::Target;
+use crate::passes;
+use crate::runtime::Program;
+use crate::tensor::{DType, Tensor};
+use crate::value::Value;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// Words of `flambeau translate`.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// Graph text, TorchScript source or a .pt archive; `-` is standard input
+    #[arg(default_value = "-")]
+    file: PathBuf,
+    /// The form to print
+    #[arg(long, value_name = "FORM")]
+    to: Form,
+    /// Passes to run first [default: none for ir and dot, the default pipeline for the others]
+    #[arg(long, value_name = "PIPELINE")]
+    passes: Option<String>,
+    /// Arguments to specialize kernels for; without them inputs are float32 of the sizes that their types tell
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    args: Vec<PathBuf>,
+    /// The function or method that the arguments are for
+    #[arg(long, value_name = "NAME", default_value = "forward")]
+    entry: String,
+    /// GPU architecture for ptx
+    #[arg(long, value_name = "SM", default_value = "sm_90")]
+    arch: String,
+}
+
+/// What to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// The module as graph text
+    Ir,
+    /// The loops of each fusion group
+    Loops,
+    /// LLVM IR of each fusion group
+    Llvm,
+    /// Assembly of this computer of each fusion group
+    Asm,
+    /// PTX of each fusion group
+    Ptx,
+    /// A picture for Graphviz
+    Dot,
+    /// TorchScript source
+    Python,
+}
+
+/// Runs the command.
+pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
+    let mut module = opt::read_module(&options.file, io)?;
+    let plain = matches!(options.to, Form::Ir | Form::Dot | Form::Python);
+    let pipeline =
+        options.passes.clone().unwrap_or_else(|| if plain { String::new() } else { "default".into() });
+    let registry = Registry::builtin();
+    passes::parse(&pipeline)?.run(&mut module, &registry)?;
+    match options.to {
+        Form::Ir => io.print(&opt::print_module(&module, false)),
+        Form::Dot => io.print(&super::dot::module(&module)),
+        Form::Python => {
+            return Err(Diagnostic::unsupported("printing a module as TorchScript source is not supported"));
+        }
+        Form::Loops | Form::Llvm | Form::Asm | Form::Ptx => {
+            let groups = if options.args.is_empty() { assumed(&module) } else { met(options, &module, io)? };
+            if groups.is_empty() {
+                io.message("note: the module has no fusion group\n");
+            }
+            for (n, (graph, inputs)) in groups.iter().enumerate() {
+                io.print(&kernel_text(options, graph, inputs, n)?);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// A fusion group with inputs to specialize it for.
+type Group = (Arc<Graph>, Vec<Value>);
+
+/// Groups with inputs made up from their types: float32 and small sizes where a type tells nothing.
+fn assumed(module: &Module) -> Vec<Group> {
+    let mut groups = Vec::new();
+    for function in module.functions.values() {
+        for op in function.graph.all_ops() {
+            if let Some(body) = fusion::subgraph(&function.graph, op) {
+                let inputs = body.inputs().iter().map(|v| sample(body.ty(*v))).collect();
+                groups.push((Arc::clone(body), inputs));
+            }
+        }
+    }
+    groups
+}
+
+fn sample(ty: &Type) -> Value {
+    match ty.kind() {
+        TypeKind::Int | TypeKind::Number => Value::Int(2),
+        TypeKind::Float => Value::Float(0.5),
+        TypeKind::Bool => Value::Bool(true),
+        TypeKind::Tensor(t) => {
+            let known =
+                t.sizes.as_ref().and_then(|s| s.iter().map(|d| d.known()).collect::<Option<Vec<i64>>>());
+            let sizes = known.unwrap_or_else(|| vec![8, 64]);
+            Tensor::zeros(t.dtype.unwrap_or(DType::F32), &sizes).map_or(Value::None, Value::Tensor)
+        }
+        _ => Value::None,
+    }
+}
+
+/// Groups with the inputs that they get when the program runs on the given arguments.
+fn met(options: &Options, module: &Module, io: &Io<'_>) -> Result<Vec<Group>> {
+    let mut arguments = Vec::new();
+    for file in &options.args {
+        arguments.extend(run_tool::read_arguments(&io.path(file))?);
+    }
+    let env = Env::new(Box::new(std::io::sink()));
+    let seen: Arc<Mutex<Vec<Group>>> = Arc::default();
+    let sink = Arc::clone(&seen);
+    env.observe_groups(Arc::new(move |graph, inputs| {
+        if let Ok(mut seen) = sink.lock()
+            && !seen.iter().any(|(g, _)| Arc::ptr_eq(g, graph))
+        {
+            seen.push((Arc::clone(graph), inputs.to_vec()));
+        }
+    }));
+    let program = Program::new(module.clone());
+    let entry = match module.functions.keys().next() {
+        Some(only) if module.functions.len() == 1 => only.as_str(),
+        _ => options.entry.as_str(),
+    };
+    program.run(entry, arguments, &env)?;
+    let groups = seen.lock().map(|seen| seen.clone()).unwrap_or_default();
+    Ok(groups)
+}
+
+fn kernel_text(options: &Options, graph: &Arc<Graph>, inputs: &[Value], n: usize) -> Result<String> {
+    let registry = Registry::builtin();
+    let target = if options.to == Form::Ptx { Target::Gpu } else { Target::Cpu };
+    let group = backends::FusedGroup::new(Arc::clone(graph), Arc::new(backends::interp::Interp));
+    let mut out = String::new();
+    for (part, loops_graph) in group.loops_for(inputs, &registry, target)?.iter().enumerate() {
+        let name = format!("group_{n}_part_{part}");
+        if options.to == Form::Loops {
+            out.push_str(&loops_graph.to_text(&PrintOptions::bare()));
+        } else {
+            out.push_str(&machine_text(options, &loops::decode(loops_graph)?, &name)?);
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(feature = "llvm")]
+fn machine_text(options: &Options, kernel: &loops::Kernel, name: &str) -> Result<String> {
+    match options.to {
+        Form::Llvm => backends::llvm::llvm_ir(kernel, name),
+        Form::Asm => backends::llvm::assembly(kernel, name),
+        Form::Ptx => backends::llvm::ptx(kernel, name, &options.arch),
+        _ => Err(Diagnostic::new(ErrorKind::Usage, "this form has no machine text")),
+    }
+}
+
+#[cfg(not(feature = "llvm"))]
+fn machine_text(_: &Options, _: &loops::Kernel, _: &str) -> Result<String> {
+    let error = Diagnostic::new(
+        ErrorKind::Unsupported,
+        "this build has no LLVM: it was built without the feature `llvm`",
+    );
+    Err(error.hint("build with `cargo build --release`, which has it"))
+}
