@@ -10,6 +10,7 @@ pub mod contraction;
 pub mod convert;
 pub mod convolution;
 pub mod dict;
+pub mod hash;
 mod number;
 pub mod number_arith;
 pub mod number_convert;
@@ -41,6 +42,8 @@ pub mod sort;
 pub mod split;
 pub mod stats;
 pub mod text;
+pub mod text_case;
+pub mod text_find;
 pub mod unary;
 pub mod view;
 pub mod world;
@@ -64,6 +67,9 @@ pub static TABLES: &[&[OpDef]] = &[
     convert::OPS,
     list::OPS,
     text::OPS,
+    text_case::OPS,
+    text_find::OPS,
+    hash::OPS,
     dict::OPS,
     order::OPS,
     program::OPS,
