@@ -226,7 +226,7 @@ impl Emitter<'_> {
     fn assign_targets(&mut self, targets: &[Expr], item: Sugared, span: &Span) -> Result<()> {
         match targets {
             [] => Ok(()),
-            [only] => self.assign_to(only, item, None, span),
+            [only] => self.assign_to(only, item, None, span, &only.span),
             many => self.assign_unpacked(many, item, span),
         }
     }
@@ -291,7 +291,7 @@ impl Emitter<'_> {
         for turn in 0..turns {
             let index = self.int(turn as i64, span);
             let item = self.item_of(iterable, index, Some(turn), span)?;
-            self.assign_to(target, item, None, span)?;
+            self.assign_to(target, item, None, span, &target.span)?;
             items.push(self.expr(element, None)?);
         }
         self.list_of(&items, None, span)

@@ -421,7 +421,7 @@ fn tensor_property(name: &str) -> Option<&'static str> {
         "device" => "prim::device",
         "grad" => "prim::grad",
         "data" => "prim::data",
-        "shape" => "prim::shape",
+        "shape" => "aten::size",
         "is_cuda" => "prim::is_cuda",
         "is_cpu" => "prim::is_cpu",
         "is_xla" => "prim::is_xla",
