@@ -212,6 +212,7 @@ impl Emitter<'_> {
     }
 
     fn set_item(&mut self, object: &Expr, indices: &[Expr], value: ValueId, span: &Span) -> Result<()> {
+        let object_end = object.span.end();
         let object = self.expr(object, None)?;
         let ty = self.ty(object).clone();
         match ty.kind() {
@@ -224,8 +225,9 @@ impl Emitter<'_> {
             TypeKind::List(_) | TypeKind::Dict(..) => {
                 let [index] = indices else { return error(span, "only a single index is supported here") };
                 if is_slice(index) {
+                    let brackets = Span::new(index.span.source(), object_end, index.span.end());
                     return error(
-                        span,
+                        &brackets,
                         "Sliced expression not yet supported for subscripted assignment. File a bug if you want this",
                     );
                 }

@@ -546,7 +546,7 @@ impl Emitter<'_> {
             _ => return error(span, "getattr expected 2 or 3 arguments"),
         };
         let ExprKind::Str(name) = &name.kind else {
-            return error(&name.span, "getattr's second argument must be a string literal");
+            return error(span, "getattr's second argument must be a string literal");
         };
         let target = self.sugared(object, None)?;
         match (self.attribute(target, name, span), default) {
@@ -584,7 +584,7 @@ impl Emitter<'_> {
                 *holder = e.merged_return.take();
                 return e.end_closure(block, holder.clone(), span);
             }
-            let value = e.call(target, &given, &named, span, &callee.span)?;
+            let value = e.call(target, &given, &named, span, span)?;
             let value = e.as_value(value, span)?;
             e.graph.add_block_result(block, value);
             *holder = Some(e.ty(value).clone());

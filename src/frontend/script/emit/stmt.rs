@@ -50,7 +50,7 @@ impl Emitter<'_> {
 
     fn loop_exit(&mut self, kind: Symbol, word: &str, span: &Span) -> Result<()> {
         if self.loops == 0 {
-            return error(span, format!("{word} statement outside of a loop"));
+            return error(span, format!("SyntaxError: '{word}' outside loop"));
         }
         self.emit(kind, &[], &[], span);
         self.exiting.push(self.frame_block());
@@ -228,10 +228,7 @@ impl Emitter<'_> {
         let Some(class) = self.ty(object).class_name() else {
             return error(
                 place,
-                format!(
-                    "With item expression must return an object but instead got {}",
-                    self.ty(object).repr()
-                ),
+                "With item expression must return an object",
             );
         };
         for method in ["__enter__", "__exit__"] {
