@@ -190,7 +190,8 @@ fn layouts(inputs: &[Value]) -> Vec<Option<Layout>> {
 
 fn allocate(plan: &Plan) -> Result<SmallVec<[Tensor; 2]>> {
     let one = |(dtype, layout): &(DType, Layout)| {
-        let storage = Storage::zeroed(layout.numel().saturating_mul(dtype.size()))?;
+        // Kernels write every element.
+        let storage = Storage::for_writing(layout.numel().saturating_mul(dtype.size()))?;
         Tensor::from_storage(storage, *dtype, layout.clone())
     };
     plan.outputs.iter().map(one).collect()

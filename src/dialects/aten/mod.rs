@@ -8,12 +8,16 @@ pub mod choose;
 pub mod compare;
 pub mod contraction;
 pub mod convert;
+pub mod convolution;
 pub mod dict;
 mod number;
 pub mod number_arith;
 pub mod number_convert;
 pub mod number_math;
 pub mod create;
+pub mod distance;
+pub mod embed;
+pub mod histogram;
 pub mod einsum;
 pub mod index;
 pub mod join;
@@ -50,6 +54,7 @@ pub static TABLES: &[&[OpDef]] = &[
     choose::OPS,
     activation::OPS,
     contraction::OPS,
+    convolution::OPS,
     einsum::OPS,
     convert::OPS,
     list::OPS,
@@ -74,6 +79,9 @@ pub static TABLES: &[&[OpDef]] = &[
     scan::OPS,
     softmax::OPS,
     sort::OPS,
+    distance::OPS,
+    embed::OPS,
+    histogram::OPS,
     shape::OPS,
     split::OPS,
     world::OPS,

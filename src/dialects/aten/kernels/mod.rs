@@ -1,6 +1,7 @@
 //! Plain functions on tensors that rows of several families share. They know tensors, not schemas.
 
 pub mod compute;
+pub mod conv;
 pub mod fill;
 pub mod gemm;
 pub mod product;
@@ -12,3 +13,9 @@ pub mod rule;
 pub mod special;
 pub mod select;
 pub mod wide;
+
+/// Runs loops compiled for the widest vectors of this machine. What they call must be inlined to profit.
+#[inline(always)]
+pub fn wide_loops<R>(work: impl FnOnce() -> R) -> R {
+    pulp::Arch::new().dispatch(work)
+}
