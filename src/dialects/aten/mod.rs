@@ -19,7 +19,9 @@ pub mod einsum;
 pub mod index;
 pub mod join;
 pub mod kernels;
+pub mod label_loss;
 pub mod list;
+pub mod loss;
 pub mod matrix;
 pub mod norm;
 pub mod order;
@@ -55,6 +57,8 @@ pub static TABLES: &[&[OpDef]] = &[
     contraction::OPS,
     convolution::OPS,
     norm::OPS,
+    loss::OPS,
+    label_loss::OPS,
     pool::OPS,
     einsum::OPS,
     convert::OPS,
