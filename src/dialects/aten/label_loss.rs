@@ -208,7 +208,7 @@ impl<'a> Labels<'a> {
                 *loss = (-x[(at / pixels * classes + class) * pixels + at % pixels] * weight).wide();
                 total += weight.wide();
             }
-            let total_weight = if self.reduction == 0 { 0.0 } else { total };
+            let total_weight = if self.reduction == 0 && self.input.rank() > 1 { 0.0 } else { total };
             let result = reduce::<R>(&losses, sizes, self.reduction, total, dtype)?;
             Ok((result, Tensor::from_vec(&[total_weight], &[])?.to_dtype(dtype)?))
         })

@@ -72,7 +72,7 @@ pub static OPS: &[OpDef] = &[
     log_weight = torch.log_sigmoid(self)
     if pos_weight is not None:
         log_weight = ((pos_weight - 1.0) * target + 1.0) * log_weight
-    loss = (1.0 - target) * self - log_weight
+    loss = torch.rsub(target, 1.0) * self - log_weight
     if weight is not None:
         loss = loss * weight"),
     )
@@ -91,7 +91,7 @@ pub static OPS: &[OpDef] = &[
         "aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
         reduced!("def hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
     zeros = torch.zeros_like(self)
-    far = torch.clamp_min(margin - self, 0.0)
+    far = torch.clamp_min(torch.rsub(self, margin), 0.0)
     loss = torch.where(target == 1, zeros, far) + torch.where(target == -1, zeros, self)"),
     ),
     composite(
@@ -109,7 +109,7 @@ pub static OPS: &[OpDef] = &[
     size2 = torch.sum(input2 * input2, dim) + 1e-12
     cosine = product / torch.sqrt(size1 * size2)
     zeros = torch.zeros_like(cosine)
-    near = torch.where(target == 1, 1.0 - cosine, zeros)
+    near = torch.where(target == 1, torch.rsub(cosine, 1.0), zeros)
     loss = near + torch.where(target == -1, torch.clamp_min(cosine - margin, 0.0), zeros)"),
     ),
     composite(
@@ -131,7 +131,7 @@ pub static OPS: &[OpDef] = &[
     else:
         loss = input - target * torch.log(input + eps)
     if full:
-        stirling = target * torch.log(target) - target + 0.5 * torch.log(6.283185307179586 * target)
+        stirling = target * torch.log(target) - target + torch.log(target * 6.283185307179586) * 0.5
         loss = loss + stirling.masked_fill(target <= 1, 0.0)"),
     ),
     composite(
@@ -143,7 +143,7 @@ pub static OPS: &[OpDef] = &[
     far = torch.pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = torch.minimum(far, torch.pairwise_distance(positive, negative, p, eps))
-    loss = torch.clamp_min(margin + near - far, 0.0)"),
+    loss = torch.clamp_min(near - far + margin, 0.0)"),
     ),
     composite(
         "aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",

@@ -3,6 +3,7 @@
 
 pub mod activation;
 pub mod arith;
+pub mod attention;
 pub mod binary;
 pub mod choose;
 pub mod compare;
@@ -28,6 +29,7 @@ pub mod order;
 pub mod pad;
 pub mod pool;
 pub mod program;
+pub mod recurrent;
 pub mod reduce;
 pub mod scan;
 pub mod scatter;
@@ -57,6 +59,8 @@ pub static TABLES: &[&[OpDef]] = &[
     contraction::OPS,
     convolution::OPS,
     norm::OPS,
+    attention::OPS,
+    recurrent::OPS,
     loss::OPS,
     label_loss::OPS,
     pool::OPS,
