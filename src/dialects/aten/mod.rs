@@ -11,11 +11,16 @@ pub mod contraction;
 pub mod convert;
 pub mod convolution;
 pub mod dict;
+pub mod hash;
 mod number;
 pub mod number_arith;
 pub mod number_convert;
 pub mod number_math;
 pub mod create;
+pub mod calculus;
+pub mod distance;
+pub mod embed;
+pub mod histogram;
 pub mod einsum;
 pub mod index;
 pub mod join;
@@ -41,6 +46,8 @@ pub mod sort;
 pub mod split;
 pub mod stats;
 pub mod text;
+pub mod text_case;
+pub mod text_find;
 pub mod unary;
 pub mod view;
 pub mod world;
@@ -68,6 +75,9 @@ pub static TABLES: &[&[OpDef]] = &[
     convert::OPS,
     list::OPS,
     text::OPS,
+    text_case::OPS,
+    text_find::OPS,
+    hash::OPS,
     dict::OPS,
     order::OPS,
     program::OPS,
@@ -88,6 +98,10 @@ pub static TABLES: &[&[OpDef]] = &[
     scan::OPS,
     softmax::OPS,
     sort::OPS,
+    distance::OPS,
+    calculus::OPS,
+    embed::OPS,
+    histogram::OPS,
     shape::OPS,
     split::OPS,
     world::OPS,
