@@ -69,7 +69,12 @@ impl Emitter<'_> {
             TypeKind::Complex => 3,
             _ => {
                 let found = element.repr();
-                return error(span, format!("{found} is not one of the supported element types for tolist: int, float, complex, bool"));
+                return error(
+                    span,
+                    format!(
+                        "{found} is not one of the supported element types for tolist: int, float, complex, bool"
+                    ),
+                );
             }
         };
         let (depth, kind) = (self.int(depth, span), self.int(kind, span));

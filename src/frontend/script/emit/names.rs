@@ -81,8 +81,25 @@ const EXCEPTIONS: &[&str] = &[
 
 /// Builtin functions of Python that TorchScript knows and refuses.
 const UNSUPPORTED_BUILTINS: &[&str] = &[
-    "__import__", "ascii", "breakpoint", "callable", "compile", "delattr", "dir", "eval", "exec", "format", "globals",
-    "input", "iter", "locals", "next", "open", "repr", "setattr", "vars",
+    "__import__",
+    "ascii",
+    "breakpoint",
+    "callable",
+    "compile",
+    "delattr",
+    "dir",
+    "eval",
+    "exec",
+    "format",
+    "globals",
+    "input",
+    "iter",
+    "locals",
+    "next",
+    "open",
+    "repr",
+    "setattr",
+    "vars",
 ];
 
 /// Constants of `math` and `cmath`.
@@ -130,7 +147,9 @@ impl Emitter<'_> {
         if UNSUPPORTED_BUILTINS.contains(&name) && self.unit.is_source() {
             return error(
                 span,
-                format!("Python builtin <built-in function {name}> is currently not supported in Torchscript"),
+                format!(
+                    "Python builtin <built-in function {name}> is currently not supported in Torchscript"
+                ),
             );
         }
         Ok(match name {
