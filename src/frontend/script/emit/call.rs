@@ -437,8 +437,13 @@ impl Emitter<'_> {
                 }
             }
             Special::Sorted => {
-                let values = self.plain_args(args, keywords, span)?;
-                self.builtin(Symbol::new("aten::sorted"), &values, span).map(Sugared::Value)
+                let given: Vec<Given> = self.values(args, None)?.into_iter().map(Given::from).collect();
+                let mut named = Vec::new();
+                for keyword in keywords {
+                    let value = self.expr(&keyword.value, None)?;
+                    named.push(Given { name: Some(keyword.name.name.clone()), value });
+                }
+                self.call_builtin(Symbol::new("aten::sorted"), &given, &named, span, span)
             }
             Special::MinMax(kind) => {
                 let values = self.plain_args(args, keywords, span)?;

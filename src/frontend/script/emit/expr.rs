@@ -129,6 +129,8 @@ impl Emitter<'_> {
             items.extend(self.unpack(b, span)?);
             return Ok(self.make_tuple(&items, span));
         }
+        // PyTorch gives `//` this meaning for tensors; for numbers on the left a tensor counts as a number.
+        let kind = if op == BinaryOp::FloorDiv && self.ty(a).is_tensor() { "aten::floor_divide" } else { kind };
         self.builtin(Symbol::new(kind), &[a, b], span)
     }
 

@@ -227,7 +227,7 @@ impl Emitter<'_> {
         match targets {
             [] => Ok(()),
             [only] => self.assign_to(only, item, None, span, &only.span),
-            many => self.assign_unpacked(many, item, span),
+            many => self.assign_unpacked(many, item, span, span),
         }
     }
 
