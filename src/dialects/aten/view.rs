@@ -3,7 +3,7 @@
 
 use super::kernels::rule::{copied, in_place, look};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque, view};
+use crate::dialects::{Args, Fact, OpDef, Outputs, gather, one, opaque, view};
 use crate::tensor::{DType, Element, Layout, Tensor, view as layout};
 use num_complex::Complex;
 
@@ -114,7 +114,7 @@ pub static OPS: &[OpDef] = &[
     view("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", |a| one(view_as_complex(a.tensor(0)?)?))
         .grad("self: torch.view_as_real(grad.contiguous())"),
     view("aten::lift(Tensor self) -> Tensor", |a| one(a.tensor(0)?.clone())).grad("self: grad"),
-    view("aten::data(Tensor self) -> Tensor", |a| one(a.tensor(0)?.detach())),
+    view("aten::data(Tensor self) -> Tensor", |a| one(a.tensor(0)?.detach())).facts(&[Fact::Detached]),
     // Copying forms.
     gather("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", reshape_copy)
         .out("out")
@@ -165,7 +165,7 @@ pub static OPS: &[OpDef] = &[
         .out("out")
         .grad("self: torch.unfold_backward(grad, self.size(), dimension, size, step)"),
     gather("aten::alias_copy(Tensor self) -> Tensor", |a| copied(a, own)).out("out").grad("self: grad"),
-    gather("aten::detach_copy(Tensor self) -> Tensor", |a| copied(a, own)).out("out"),
+    gather("aten::detach_copy(Tensor self) -> Tensor", |a| copied(a, own)).facts(&[Fact::Detached]).out("out"),
     gather("aten::lift_fresh_copy(Tensor self) -> Tensor", |a| copied(a, own)).out("out").grad("self: grad"),
     gather("aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", |a| copied(a, narrow))
         .out("out"),

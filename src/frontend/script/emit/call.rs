@@ -284,7 +284,10 @@ impl Emitter<'_> {
             TypeKind::Class(class) => self.unit.method_schema(*class, method.as_str(), &self.name, callee)?,
             TypeKind::Interface(name) => self.unit.interface_schema(*name, method.as_str(), callee)?,
             _ => {
-                return error(callee, format!("'{}' object has no method '{method}'", self.ty(object).repr()));
+                return error(
+                    callee,
+                    format!("'{}' object has no method '{method}'", self.ty(object).repr()),
+                );
             }
         };
         let mut all = vec![Given::from(object)];
