@@ -276,7 +276,8 @@ impl Emitter<'_> {
         let dtype = self.builtin(Symbol::new("prim::dtype"), &[like], span)?;
         let device = self.builtin(Symbol::new("prim::device"), &[like], span)?;
         let flag = self.bool(false, span);
-        self.builtin(Symbol::new("aten::tensor"), &[value, dtype, device, flag], span)
+        let ty = Type::tensor();
+        Ok(self.emit_value(Symbol::new("aten::tensor"), &[value, dtype, device, flag], ty, span))
     }
 
     pub(super) fn augmented_assign(
