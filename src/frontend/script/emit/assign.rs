@@ -60,7 +60,9 @@ impl Emitter<'_> {
                 };
                 self.set_variable(name, value, annotation, span)
             }
-            ExprKind::Tuple(items) | ExprKind::List(items) => self.assign_unpacked(items, value, value_span, span),
+            ExprKind::Tuple(items) | ExprKind::List(items) => {
+                self.assign_unpacked(items, value, value_span, span)
+            }
             ExprKind::Attribute { value: object, name } => {
                 let value = self.as_value(value, value_span)?;
                 let object = self.expr(object, None)?;
@@ -101,7 +103,10 @@ impl Emitter<'_> {
             );
         }
         if starred.is_none() && items.len() > fixed {
-            return error(place, format!("too many values to unpack: need {fixed} but found {}", items.len()));
+            return error(
+                place,
+                format!("too many values to unpack: need {fixed} but found {}", items.len()),
+            );
         }
         let extra = items.len() - fixed;
         let mut items = items.into_iter();

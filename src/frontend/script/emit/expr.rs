@@ -136,7 +136,8 @@ impl Emitter<'_> {
             return Ok(result);
         }
         // PyTorch gives `//` this meaning for tensors; for numbers on the left a tensor counts as a number.
-        let kind = if op == BinaryOp::FloorDiv && self.ty(a).is_tensor() { "aten::floor_divide" } else { kind };
+        let kind =
+            if op == BinaryOp::FloorDiv && self.ty(a).is_tensor() { "aten::floor_divide" } else { kind };
         self.builtin(Symbol::new(kind), &[a, b], span)
     }
 
@@ -174,8 +175,10 @@ impl Emitter<'_> {
         b: ValueId,
         span: &Span,
     ) -> Result<Option<ValueId>> {
-        let is_number =
-            matches!(self.ty(a).kind(), TypeKind::Int | TypeKind::Float | TypeKind::Complex | TypeKind::Number);
+        let is_number = matches!(
+            self.ty(a).kind(),
+            TypeKind::Int | TypeKind::Float | TypeKind::Complex | TypeKind::Number
+        );
         if !is_number || !self.ty(b).is_tensor() {
             return Ok(None);
         }

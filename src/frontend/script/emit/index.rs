@@ -124,7 +124,10 @@ impl Emitter<'_> {
         let ty = match constant {
             Some(n) if n >= -len && n < len => elements[(if n < 0 { n + len } else { n }) as usize].clone(),
             Some(n) => {
-                return error(span, format!("Tuple index out of range. Tuple is length {len} and index is {n}"));
+                return error(
+                    span,
+                    format!("Tuple index out of range. Tuple is length {len} and index is {n}"),
+                );
             }
             None => {
                 let mut types = elements.iter();

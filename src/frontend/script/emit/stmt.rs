@@ -226,10 +226,7 @@ impl Emitter<'_> {
     ) -> Result<()> {
         let place = &item.context.span;
         let Some(class) = self.ty(object).class_name() else {
-            return error(
-                place,
-                "With item expression must return an object",
-            );
+            return error(place, "With item expression must return an object");
         };
         for method in ["__enter__", "__exit__"] {
             if !self.unit.has_method(class, method) {
