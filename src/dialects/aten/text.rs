@@ -49,7 +49,13 @@ fn get_item(args: &Args<'_>) -> Result<Outputs> {
     let (bytes, index) = (args.str(0)?.as_bytes(), args.int(1)?);
     match place(index, bytes.len()).and_then(|at| bytes.get(at)) {
         Some(byte) => one(text(args, vec![*byte])?),
-        None => Err(Diagnostic::runtime("string index out of range")),
+        None => {
+            let size = bytes.len() as i64;
+            let at = if index < 0 { index.wrapping_add(size) } else { index } as u64;
+            Err(Diagnostic::runtime(format!(
+                "basic_string::at: __n (which is {at}) >= this->size() (which is {size})"
+            )))
+        }
     }
 }
 

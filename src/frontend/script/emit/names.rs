@@ -186,6 +186,10 @@ impl Emitter<'_> {
             Sugared::Class(class) if name == "__new__" => Ok(Sugared::New(class)),
             Sugared::Class(class) => match self.unit.static_method(class, name) {
                 Some(function) => Ok(Sugared::Function(function)),
+                // A hook, which PyTorch writes as a function of the class's name space: `Class.hook(object, ...)`.
+                None if self.unit.has_method(class, name) => {
+                    Ok(Sugared::Function(Symbol::new(&format!("{class}.{name}"))))
+                }
                 None => error(
                     span,
                     format!("Tried to access nonexistent attribute or method '{name}' of class '{class}'"),
@@ -391,6 +395,9 @@ impl Emitter<'_> {
             if let Some(kind) = tensor_property(name) {
                 return self.builtin(Symbol::new(kind), &[value], span).map(Sugared::Value);
             }
+            if let Some(dtype) = cast_method(name) {
+                return Ok(Sugared::TensorCast(value, dtype));
+            }
             if name == "tolist" {
                 return Ok(Sugared::Builtin(Symbol::new("prim::tolist"), Some(value)));
             }
@@ -443,6 +450,21 @@ impl Emitter<'_> {
         }
         error(span, format!("'{}' object has no attribute or method '{name}'.", ty.repr()))
     }
+}
+
+/// The dtype that a method of tensors converts to: `t.long()`.
+fn cast_method(name: &str) -> Option<DType> {
+    Some(match name {
+        "byte" => DType::U8,
+        "char" => DType::I8,
+        "short" => DType::I16,
+        "int" => DType::I32,
+        "long" => DType::I64,
+        "half" => DType::F16,
+        "float" => DType::F32,
+        "double" => DType::F64,
+        _ => return None,
+    })
 }
 
 /// The op of a tensor's property.
