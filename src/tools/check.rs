@@ -242,8 +242,12 @@ fn leans_on(case: &Case, form: Form) -> Option<&'static str> {
                 Some("the graph takes or makes objects of classes that it does not define")
             } else if needs(&["=<Tensor>", "={"]) {
                 Some("the graph's tensor constants are elided")
-            } else if needs(&["prim::CallFunction", "prim::CallMethod", "prim::CreateObject", "Function = prim::"])
-            {
+            } else if needs(&[
+                "prim::CallFunction",
+                "prim::CallMethod",
+                "prim::CreateObject",
+                "Function = prim::",
+            ]) {
                 Some("the graph calls functions that it does not define")
             } else if needs(&["Enum<", "Interface"]) {
                 Some("the graph uses classes that it does not define")
@@ -271,6 +275,8 @@ impl Write for Output {
 
 /// How far a form came.
 enum Answer {
+    /// The program, which should have been refused, compiled.
+    Compiled,
     Returned(Value),
     Failed { when: &'static str, error: Diagnostic },
 }
@@ -321,6 +327,9 @@ fn answer(case: &Case, form: Form, args: &[Value], output: &Output) -> Answer {
         Ok(program) => program,
         Err(error) => return Answer::Failed { when: "compile", error },
     };
+    if case.raises.as_ref().is_some_and(|r| r.when == "compile") {
+        return Answer::Compiled;
+    }
     match program.run(&case.entry, args.to_vec(), &env) {
         Ok(value) => Answer::Returned(value),
         Err(error) => Answer::Failed { when: "run", error },
@@ -344,6 +353,7 @@ fn failure(error: &Diagnostic) -> (Status, String) {
 /// Compares what happened with what was recorded.
 fn judge(case: &Case, form: Form, answer: Answer, args: &[Value], outcome: &mut Outcome) {
     let verdict = match answer {
+        Answer::Compiled => Err("expected the program to be refused, but it compiles".to_string()),
         Answer::Returned(value) => {
             outcome.returns = encode(&value).ok();
             match (&case.returns, &case.raises) {

@@ -367,7 +367,6 @@ impl<'c> Math<'_, 'c> {
         let is_small = self.ir.fcmp(F::OLT, t, self.ir.fconst(x, 0.9))?;
         self.copysign(self.ir.select(is_small, small, large)?, x)
     }
-
 }
 
 /// A constant as the sum of a float and what that misses.

@@ -3,6 +3,7 @@
 
 pub mod activation;
 pub mod arith;
+pub mod attention;
 pub mod binary;
 pub mod choose;
 pub mod compare;
@@ -10,6 +11,7 @@ pub mod contraction;
 pub mod convert;
 pub mod convolution;
 pub mod dict;
+pub mod hash;
 mod number;
 pub mod number_arith;
 pub mod number_convert;
@@ -23,11 +25,16 @@ pub mod einsum;
 pub mod index;
 pub mod join;
 pub mod kernels;
+pub mod label_loss;
 pub mod list;
+pub mod loss;
 pub mod matrix;
+pub mod norm;
 pub mod order;
 pub mod pad;
+pub mod pool;
 pub mod program;
+pub mod recurrent;
 pub mod reduce;
 pub mod scan;
 pub mod scatter;
@@ -39,6 +46,8 @@ pub mod sort;
 pub mod split;
 pub mod stats;
 pub mod text;
+pub mod text_case;
+pub mod text_find;
 pub mod unary;
 pub mod view;
 pub mod world;
@@ -56,10 +65,19 @@ pub static TABLES: &[&[OpDef]] = &[
     activation::OPS,
     contraction::OPS,
     convolution::OPS,
+    norm::OPS,
+    attention::OPS,
+    recurrent::OPS,
+    loss::OPS,
+    label_loss::OPS,
+    pool::OPS,
     einsum::OPS,
     convert::OPS,
     list::OPS,
     text::OPS,
+    text_case::OPS,
+    text_find::OPS,
+    hash::OPS,
     dict::OPS,
     order::OPS,
     program::OPS,

@@ -6,7 +6,6 @@ use crate::dialects::{Args, OpDef, Outputs, host, one};
 use crate::tensor::{DType, Operand, Scalar, Tensor, promote_types, result_type};
 use crate::value::Value;
 use num_complex::Complex64;
-use std::sync::Arc;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -46,13 +45,6 @@ pub static OPS: &[OpDef] = &[
     host("aten::ComplexImplicit(Tensor a) -> complex", |a| one(Value::Complex(implicit(a)?.to_complex()))),
     host("aten::item(Tensor self) -> Scalar", |a| one(a.tensor(0)?.item()?)),
     host("aten::is_nonzero(Tensor self) -> bool", |a| one(truth(a.tensor(0)?)?)),
-    host("aten::device(str a) -> Device", |a| {
-        one(Value::Device(Arc::new(a.str(0)?.parse().map_err(Diagnostic::runtime)?)))
-    }),
-    host("aten::device.with_index(str type, int index) -> Device", |a| {
-        let text = format!("{}:{}", a.str(0)?, a.int(1)?);
-        one(Value::Device(Arc::new(text.parse().map_err(Diagnostic::runtime)?)))
-    }),
     host("aten::__not__(bool self) -> bool", |a| one(!a.bool(0)?)),
     host("aten::chr(int i) -> str", chr),
     host("aten::ord(str string) -> int", ord),

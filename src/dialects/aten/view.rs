@@ -11,7 +11,7 @@ use num_complex::Complex;
 pub static OPS: &[OpDef] = &[
     view("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, sizes_as))
         .grad("self: grad.reshape(self.size())"),
-    view("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", |a| one(bits_as(a)?)),
+    // There is no `view.dtype`: programs cannot tell a dtype from a size, so it is never chosen.
     view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", |a| reshape(a, &a.ints(1)?))
         .grad("self: grad.reshape(self.size())"),
     view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| reshape(a, &a.tensor(1)?.sizes()))

@@ -4,6 +4,7 @@ pub mod compute;
 pub mod conv;
 pub mod fill;
 pub mod gemm;
+pub mod pool;
 pub mod product;
 pub mod range;
 pub mod indexing;

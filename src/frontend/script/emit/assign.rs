@@ -16,7 +16,7 @@ impl Emitter<'_> {
     ) -> Result<()> {
         let annotation = annotation.map(|expr| self.type_of(expr)).transpose()?;
         let Some(value) = value else {
-            return error(span, "Expected an assignment: declarations without a value are not supported");
+            return error(span, "For an assignment, expected an expression on the right-hand side");
         };
         let hint = match (&annotation, targets) {
             (Some(ty), _) => Some(ty.clone()),
@@ -30,7 +30,7 @@ impl Emitter<'_> {
             sugared = Sugared::Value(made);
         }
         for target in targets {
-            self.assign_to(target, sugared.clone(), annotation.clone(), &value.span)?;
+            self.assign_to(target, sugared.clone(), annotation.clone(), &value.span, span)?;
         }
         Ok(())
     }
@@ -42,6 +42,7 @@ impl Emitter<'_> {
         value: Sugared,
         annotation: Option<Type>,
         value_span: &Span,
+        whole: &Span,
     ) -> Result<()> {
         let span = &target.span;
         match &target.kind {
@@ -59,15 +60,15 @@ impl Emitter<'_> {
                 };
                 self.set_variable(name, value, annotation, span)
             }
-            ExprKind::Tuple(items) | ExprKind::List(items) => self.assign_unpacked(items, value, span),
+            ExprKind::Tuple(items) | ExprKind::List(items) => self.assign_unpacked(items, value, value_span),
             ExprKind::Attribute { value: object, name } => {
                 let value = self.as_value(value, value_span)?;
                 let object = self.expr(object, None)?;
-                self.set_attribute(object, &name.name, value, span)
+                self.set_attribute(object, &name.name, value, whole)
             }
             ExprKind::Subscript { value: object, indices, .. } => {
                 let value = self.as_value(value, value_span)?;
-                self.set_item(object, indices, value, span)
+                self.set_item(object, indices, value, whole)
             }
             ExprKind::Starred(_) => error(span, "starred assignment target must be in a list or tuple"),
             _ => error(span, "unexpected expression on left-hand side of assignment"),
@@ -86,7 +87,7 @@ impl Emitter<'_> {
             return error(
                 span,
                 format!(
-                    "need {}{fixed} values to unpack, but only {} were given",
+                    "need {}{fixed} values to unpack but found only {}",
                     if starred.is_some() { "at least " } else { "" },
                     items.len()
                 ),
@@ -100,9 +101,9 @@ impl Emitter<'_> {
         for target in targets {
             if let ExprKind::Starred(inner) = &target.kind {
                 let taken: Vec<Sugared> = items.by_ref().take(extra).collect();
-                self.assign_to(inner, Sugared::Tuple(taken), None, span)?;
+                self.assign_to(inner, Sugared::Tuple(taken), None, span, &inner.span)?;
             } else if let Some(item) = items.next() {
-                self.assign_to(target, item, None, span)?;
+                self.assign_to(target, item, None, span, &target.span)?;
             }
         }
         Ok(())
@@ -211,6 +212,7 @@ impl Emitter<'_> {
     }
 
     fn set_item(&mut self, object: &Expr, indices: &[Expr], value: ValueId, span: &Span) -> Result<()> {
+        let object_end = object.span.end();
         let object = self.expr(object, None)?;
         let ty = self.ty(object).clone();
         match ty.kind() {
@@ -223,15 +225,16 @@ impl Emitter<'_> {
             TypeKind::List(_) | TypeKind::Dict(..) => {
                 let [index] = indices else { return error(span, "only a single index is supported here") };
                 if is_slice(index) {
+                    let brackets = Span::new(index.span.source(), object_end, index.span.end());
                     return error(
-                        span,
+                        &brackets,
                         "Sliced expression not yet supported for subscripted assignment. File a bug if you want this",
                     );
                 }
                 let index = self.expr(index, None)?;
                 self.builtin_op(Symbol::new("aten::_set_item"), &[object, index, value], span).map(|_| ())
             }
-            _ => error(span, format!("'{}' object does not support item assignment", ty.repr())),
+            _ => error(span, format!("{} does not support subscripted assignment", ty.annotation())),
         }
     }
 

@@ -20,18 +20,21 @@ impl Emitter<'_> {
     ) -> Result<Sugared> {
         let target = self.sugared(callee, None)?;
         if let Sugared::Special(special) = target {
-            return self.call_special(special, args, keywords, span, hint);
+            let at = if special.is_builtin() { &callee.span } else { span };
+            return self.call_special(special, args, keywords, at, hint);
+        }
+        if let Sugared::Builtin(kind, Some(tensor)) = target
+            && kind == "prim::tolist"
+        {
+            return self.call_tolist(tensor, hint, span).map(Sugared::Value);
         }
         if let Sugared::Exception(name) = target {
-            let parts = match args {
-                [] => vec![Sugared::Exception(name)],
-                [message] => {
-                    let message = self.exception_message(message)?;
-                    vec![Sugared::Exception(name), Sugared::Value(message)]
-                }
+            let message = match args {
+                [] => self.str("", span),
+                [message] => self.exception_message(message)?,
                 _ => return error(span, "exceptions take at most one argument"),
             };
-            return Ok(if parts.len() == 1 { parts[0].clone() } else { Sugared::Tuple(parts) });
+            return Ok(Sugared::Tuple(vec![Sugared::Exception(name), Sugared::Value(message)]));
         }
         if let Sugared::New(class) = target {
             let object = self.emit_value(Symbol::new("prim::CreateObject"), &[], Type::class(class), span);
@@ -46,8 +49,31 @@ impl Emitter<'_> {
             let value = self.expr(&keyword.value, None)?;
             named.push(Given { name: Some(keyword.name.name.clone()), value });
         }
-        // Errors about arguments point at what is called.
-        self.call(target, &given, &named, span, &callee.span)
+        // A call stands where what is called stands; its arguments have places of their own.
+        self.call(target, &given, &named, &callee.span, &callee.span)
+    }
+
+    /// `t.tolist()`, whose result the annotation around it must tell.
+    fn call_tolist(&mut self, tensor: ValueId, hint: Option<&Type>, span: &Span) -> Result<ValueId> {
+        let Some(ty) = hint else {
+            return error(span, "Expected type hint for result of tolist()");
+        };
+        let (mut element, mut depth) = (ty, 0);
+        while let TypeKind::List(inner) = element.kind() {
+            (element, depth) = (inner, depth + 1);
+        }
+        let kind = match element.kind() {
+            TypeKind::Int => 0,
+            TypeKind::Float => 1,
+            TypeKind::Bool => 2,
+            TypeKind::Complex => 3,
+            _ => {
+                let found = element.repr();
+                return error(span, format!("{found} is not one of the supported element types for tolist: int, float, complex, bool"));
+            }
+        };
+        let (depth, kind) = (self.int(depth, span), self.int(kind, span));
+        Ok(self.emit_value(Symbol::new("prim::tolist"), &[tensor, depth, kind], ty.clone(), span))
     }
 
     /// The message of an exception: anything, as text.
@@ -128,7 +154,7 @@ impl Emitter<'_> {
                 self.call_method_with(value, Symbol::new("forward"), args, named, span, callee)
             }
             TypeKind::Function(name) => self.call_function(*name, args, named, span, callee),
-            _ => error(callee, format!("'{}' object is not callable", ty.repr())),
+            _ => error(callee, format!("cannot call a value of type '{}'", ty.annotation())),
         }
     }
 
@@ -258,7 +284,10 @@ impl Emitter<'_> {
             TypeKind::Class(class) => self.unit.method_schema(*class, method.as_str(), &self.name, callee)?,
             TypeKind::Interface(name) => self.unit.interface_schema(*name, method.as_str(), callee)?,
             _ => {
-                return error(callee, format!("'{}' object has no method '{method}'", self.ty(object).repr()));
+                return error(
+                    callee,
+                    format!("'{}' object has no method '{method}'", self.ty(object).repr()),
+                );
             }
         };
         let mut all = vec![Given::from(object)];
@@ -520,7 +549,7 @@ impl Emitter<'_> {
             _ => return error(span, "getattr expected 2 or 3 arguments"),
         };
         let ExprKind::Str(name) = &name.kind else {
-            return error(&name.span, "getattr's second argument must be a string literal");
+            return error(span, "getattr's second argument must be a string literal");
         };
         let target = self.sugared(object, None)?;
         match (self.attribute(target, name, span), default) {
@@ -558,7 +587,7 @@ impl Emitter<'_> {
                 *holder = e.merged_return.take();
                 return e.end_closure(block, holder.clone(), span);
             }
-            let value = e.call(target, &given, &named, span, &callee.span)?;
+            let value = e.call(target, &given, &named, span, span)?;
             let value = e.as_value(value, span)?;
             e.graph.add_block_result(block, value);
             *holder = Some(e.ty(value).clone());

@@ -115,7 +115,7 @@ impl Emitter<'_> {
                 return error(
                     span,
                     format!(
-                        "Attempting to declare and annotate the type of variable '{name}' that is already defined in an outer block"
+                        "Attempting to declare and annotate the type of variable '{name}' but it is already defined in an outer block"
                     ),
                 );
             }
@@ -177,7 +177,7 @@ impl Emitter<'_> {
     fn mismatch_with_earlier(&self, name: &str, parent: &Type, value: ValueId, span: &Span) -> Result<()> {
         let ty = self.ty(value);
         let mut message = format!(
-            "Variable '{name}' previously had type {} but is now being assigned to a value of type {}",
+            "Variable '{name}' previously had type {} but is now being assigned to a value of type {}\n",
             parent.repr(),
             ty.repr()
         );
@@ -312,4 +312,4 @@ impl Emitter<'_> {
 }
 
 /// What PyTorch adds where two list types meet.
-pub(super) const EMPTY_LIST_HINT: &str = "\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)";
+pub(super) const EMPTY_LIST_HINT: &str = "Empty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)";

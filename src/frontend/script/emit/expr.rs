@@ -1,5 +1,6 @@
 //! Expressions.
 
+use super::iterate::Iterable;
 use super::{Emitter, Sugared, error, magic};
 use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
@@ -64,8 +65,11 @@ impl Emitter<'_> {
                 let attr = if ty == Type::none() { None } else { Some(attr) };
                 Ok(self.constant(ty, attr, span))
             }
-            Sugared::Iterable(iterable) => self.materialize(&iterable, span),
-            Sugared::Function(name) => Ok(self.function_constant(name, span)),
+            Sugared::Iterable(iterable) => match *iterable {
+                Iterable::Range { .. } => error(span, "range cannot be used as a value"),
+                other => self.materialize(&other, span),
+            },
+            Sugared::Function(_) => error(span, "function cannot be used as a value"),
             other => error(span, format!("{} cannot be used as a value", other.kind_name())),
         }
     }
@@ -131,7 +135,7 @@ impl Emitter<'_> {
     /// The elements of a tuple value.
     pub(super) fn unpack(&mut self, value: ValueId, span: &Span) -> Result<Vec<ValueId>> {
         let Some(types) = self.ty(value).tuple_elements().map(<[Type]>::to_vec) else {
-            return error(span, format!("cannot be used as a tuple: {}", self.ty(value).repr()));
+            return error(span, "cannot statically infer the expected size of a list in this context");
         };
         let op = self.emit(Symbol::new("prim::TupleUnpack"), &[value], &types, span);
         Ok(self.graph.results(op).to_vec())

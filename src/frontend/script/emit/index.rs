@@ -123,7 +123,9 @@ impl Emitter<'_> {
         let len = elements.len() as i64;
         let ty = match constant {
             Some(n) if n >= -len && n < len => elements[(if n < 0 { n + len } else { n }) as usize].clone(),
-            Some(_) => return error(span, "Tuple index out of range"),
+            Some(n) => {
+                return error(span, format!("Tuple index out of range. Tuple is length {len} and index is {n}"));
+            }
             None => {
                 let mut types = elements.iter();
                 let Some(first) = types.next() else { return error(span, "Tuple index out of range") };
@@ -131,8 +133,8 @@ impl Emitter<'_> {
                     return error(
                         &index.span,
                         format!(
-                            "Cannot index into a tuple with a non-integer literal because we cannot resolve the output type: the tuple has type {}",
-                            self.ty(object).repr()
+                            "Cannot index into a {} with a non-integer literal because we cannot resolve the output type",
+                            self.ty(object).annotation()
                         ),
                     );
                 }

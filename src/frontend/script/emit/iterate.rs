@@ -150,7 +150,7 @@ impl Emitter<'_> {
             return error(span, "List of iterables is not supported currently");
         };
         let value = self.sugared(iter, None)?;
-        let iterable = self.iterable(value, &iter.span)?;
+        let iterable = self.iterable(value, span)?;
         match iterable.unrolled_len() {
             Some(turns) => self.unrolled_loop(&iterable, turns, targets, body, span),
             None => self.counted_loop(Some((&iterable, targets)), None, span, |e| e.statements(body)),
@@ -175,7 +175,7 @@ impl Emitter<'_> {
             let item = self.item_of(iterable, index, Some(turn), span)?;
             self.assign_targets(targets, item, span)?;
             self.statements(body).map_err(|d| {
-                if d.message().ends_with("statement outside of a loop") {
+                if d.message().ends_with("outside loop") {
                     d.note("loops over tuples are unrolled, where break and continue are not supported")
                 } else {
                     d
@@ -226,7 +226,7 @@ impl Emitter<'_> {
     fn assign_targets(&mut self, targets: &[Expr], item: Sugared, span: &Span) -> Result<()> {
         match targets {
             [] => Ok(()),
-            [only] => self.assign_to(only, item, None, span),
+            [only] => self.assign_to(only, item, None, span, &only.span),
             many => self.assign_unpacked(many, item, span),
         }
     }
@@ -260,7 +260,11 @@ impl Emitter<'_> {
                 if !e.is_subtype(&ty, wanted) {
                     return error(
                         span,
-                        format!("List type annotation `List[{}]` did not match the types of the given list elements", wanted.repr()),
+                        format!(
+                            "List type annotation `List[{}]` did not match the types of the given list elements, which were unified to {}",
+                            wanted.repr(),
+                            ty.repr()
+                        ),
                     );
                 }
             } else {
@@ -291,7 +295,7 @@ impl Emitter<'_> {
         for turn in 0..turns {
             let index = self.int(turn as i64, span);
             let item = self.item_of(iterable, index, Some(turn), span)?;
-            self.assign_to(target, item, None, span)?;
+            self.assign_to(target, item, None, span, &target.span)?;
             items.push(self.expr(element, None)?);
         }
         self.list_of(&items, None, span)

@@ -1,7 +1,7 @@
 //! Literals: numbers, lists, tuples, dictionaries.
 
 use super::{Emitter, error};
-use crate::diag::{Result, Span};
+use crate::diag::{Diagnostic, Result, Span};
 use crate::frontend::script::ast::{Expr, ExprKind, Number};
 use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
 use num_complex::Complex64;
@@ -55,11 +55,13 @@ impl Emitter<'_> {
             Some(element) => {
                 for value in values {
                     if !self.is_subtype(self.ty(*value), &element) {
+                        let found = self.common_type(values, span)?.unwrap_or_else(Type::tensor);
                         return error(
                             span,
                             format!(
-                                "List type annotation `List[{}]` did not match the types of the given list elements",
-                                element.repr()
+                                "List type annotation `List[{}]` did not match the types of the given list elements, which were unified to {}",
+                                element.repr(),
+                                found.repr()
                             ),
                         );
                     }
@@ -125,6 +127,19 @@ impl Emitter<'_> {
         let (mut key_values, mut item_values) = (Vec::new(), Vec::new());
         for (key, value) in keys.iter().zip(values) {
             let (k, v) = (self.expr(key, None)?, self.expr(value, value_hint.as_ref())?);
+            if let Some(first) = key_values.first() {
+                let (wanted, found) = (self.ty(*first).unshaped(), self.ty(k).unshaped());
+                if wanted != found && value_hint.is_none() {
+                    return error(
+                        &key.span,
+                        format!(
+                            "Dict keys must contain only a single type. Expected: {} but found {} instead",
+                            wanted.repr(),
+                            found.repr()
+                        ),
+                    );
+                }
+            }
             entries.extend([k, v]);
             key_values.push(k);
             item_values.push(v);
@@ -154,7 +169,7 @@ impl Emitter<'_> {
         Ok(self.emit_value(Symbol::new("prim::DictConstruct"), &entries, Type::dict(key, value), span))
     }
 
-    pub(super) fn check_key_type(&self, key: &Type, span: &Span) -> Result<()> {
+    pub(super) fn check_key_type(&self, key: &Type, _: &Span) -> Result<()> {
         let is_key = matches!(
             key.kind(),
             TypeKind::Str
@@ -168,13 +183,11 @@ impl Emitter<'_> {
         if is_key {
             return Ok(());
         }
-        error(
-            span,
-            format!(
-                "Cannot create dict for key type '{}', only int, float, complex, Tensor, device and string keys are supported",
-                key
-            ),
-        )
+        // PyTorch says it without a place.
+        Err(Diagnostic::compile(format!(
+            "Cannot create dict for key type '{key}', only int, float, complex, Tensor, device and string keys are \
+             supported"
+        )))
     }
 }
 

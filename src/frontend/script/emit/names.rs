@@ -79,6 +79,12 @@ const EXCEPTIONS: &[&str] = &[
     "UserWarning",
 ];
 
+/// Builtin functions of Python that TorchScript knows and refuses.
+const UNSUPPORTED_BUILTINS: &[&str] = &[
+    "__import__", "ascii", "breakpoint", "callable", "compile", "delattr", "dir", "eval", "exec", "format", "globals",
+    "input", "iter", "locals", "next", "open", "repr", "setattr", "vars",
+];
+
 /// Constants of `math` and `cmath`.
 fn math_constant(name: &str) -> Option<f64> {
     match name {
@@ -120,6 +126,12 @@ impl Emitter<'_> {
         }
         if EXCEPTIONS.contains(&name) {
             return Ok(Some(Sugared::Exception(name.to_string())));
+        }
+        if UNSUPPORTED_BUILTINS.contains(&name) && self.unit.is_source() {
+            return error(
+                span,
+                format!("Python builtin <built-in function {name}> is currently not supported in Torchscript"),
+            );
         }
         Ok(match name {
             "int" | "float" | "bool" | "complex" | "str" => Some(Sugared::Cast(Symbol::new(name))),
@@ -421,7 +433,7 @@ fn tensor_property(name: &str) -> Option<&'static str> {
         "device" => "prim::device",
         "grad" => "prim::grad",
         "data" => "prim::data",
-        "shape" => "prim::shape",
+        "shape" => "aten::size",
         "is_cuda" => "prim::is_cuda",
         "is_cpu" => "prim::is_cpu",
         "is_xla" => "prim::is_xla",

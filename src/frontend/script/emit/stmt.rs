@@ -50,7 +50,7 @@ impl Emitter<'_> {
 
     fn loop_exit(&mut self, kind: Symbol, word: &str, span: &Span) -> Result<()> {
         if self.loops == 0 {
-            return error(span, format!("{word} statement outside of a loop"));
+            return error(span, format!("SyntaxError: '{word}' outside loop"));
         }
         self.emit(kind, &[], &[], span);
         self.exiting.push(self.frame_block());
@@ -108,24 +108,21 @@ impl Emitter<'_> {
     fn raise_statement(&mut self, exception: &Expr, span: &Span) -> Result<()> {
         let raised = self.sugared(exception, None)?;
         let (class, message) = match raised {
-            Sugared::Exception(name) => (name, None),
+            // A class without a call: no message, and the class is not kept either.
+            Sugared::Exception(_) => (self.none(span), self.str("", span)),
             Sugared::Tuple(parts) => match parts.as_slice() {
-                [Sugared::Exception(name), Sugared::Value(message)] => (name.clone(), Some(*message)),
-                _ => return error(&exception.span, "exceptions must derive from BaseException"),
-            },
-            Sugared::Value(value) => {
-                if *self.ty(value) != Type::str() {
-                    return error(&exception.span, "The RHS of a raise statement must be an exception");
+                [Sugared::Exception(name), Sugared::Value(message)] if name == "AssertionError" => {
+                    let prefix = self.str("AssertionError: ", span);
+                    let message = self.builtin(Symbol::new("aten::add"), &[prefix, *message], span)?;
+                    (self.none(span), message)
                 }
-                (String::new(), Some(value))
-            }
-            _ => return error(&exception.span, "exceptions must derive from BaseException"),
+                [Sugared::Exception(name), Sugared::Value(message)] => {
+                    (self.str(&format!("builtins.{name}"), span), *message)
+                }
+                _ => return error(span, "exceptions must derive from BaseException"),
+            },
+            _ => return error(span, "exceptions must derive from BaseException"),
         };
-        let message = match message {
-            Some(message) => message,
-            None => self.str("", span),
-        };
-        let class = if class.is_empty() { self.none(span) } else { self.str(&class, span) };
         self.emit(kinds::raise(), &[message, class], &[], span);
         self.exiting.push(self.frame_block());
         Ok(())
@@ -231,10 +228,7 @@ impl Emitter<'_> {
         let Some(class) = self.ty(object).class_name() else {
             return error(
                 place,
-                format!(
-                    "With item expression must return an object but instead got {}",
-                    self.ty(object).repr()
-                ),
+                "With item expression must return an object",
             );
         };
         for method in ["__enter__", "__exit__"] {

@@ -86,6 +86,22 @@ pub(super) enum Special {
     GetItemConst,
 }
 
+impl Special {
+    /// Whether it is a function to PyTorch, and not a form of the language: its call then stands where its name does.
+    pub(super) fn is_builtin(self) -> bool {
+        matches!(
+            self,
+            Special::Print
+                | Special::Len
+                | Special::Sorted
+                | Special::MinMax(_)
+                | Special::Abs
+                | Special::ToTensor
+                | Special::UnwrapOptional
+        )
+    }
+}
+
 /// Context managers that the compiler knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Context {
