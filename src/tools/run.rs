@@ -52,7 +52,11 @@ pub fn run(options: &Options) -> Result<()> {
         eprintln!("warning: {warning}");
     }
     if options.time {
-        eprintln!("loaded in {:.1} ms, called in {:.3} ms", loaded.as_secs_f64() * 1e3, called.as_secs_f64() * 1e3);
+        eprintln!(
+            "loaded in {:.1} ms, called in {:.3} ms",
+            loaded.as_secs_f64() * 1e3,
+            called.as_secs_f64() * 1e3
+        );
     }
     Ok(())
 }
@@ -78,7 +82,9 @@ pub(super) fn read_arguments(file: &Path) -> Result<Vec<Value>> {
             let items = json.as_array().cloned().unwrap_or_else(|| vec![json.clone()]);
             items.iter().map(|v| decode(v).map_err(|d| named(d.message().to_string()))).collect()
         }
-        Some("npy") => Ok(vec![super::numpy::read_npy(&bytes).map_err(|d| named(d.message().to_string()))?.into()]),
+        Some("npy") => {
+            Ok(vec![super::numpy::read_npy(&bytes).map_err(|d| named(d.message().to_string()))?.into()])
+        }
         Some("npz") => {
             let tensors = super::numpy::read_npz(&bytes).map_err(|d| named(d.message().to_string()))?;
             Ok(tensors.into_iter().map(|(_, t)| Value::Tensor(t)).collect())

@@ -18,9 +18,11 @@ pub static OPS: &[OpDef] = &[
     host("aten::slice.str(str string, int? start=None, int? end=None, int step=1) -> str", slice)
         .doc("every step-th character of a range"),
     container("aten::list(str t) -> str[]", list).doc("the characters"),
-    host("aten::str(t elem) -> str", |a| one(Value::str(a.value(0)?.to_text()))).doc("the value as print shows it"),
+    host("aten::str(t elem) -> str", |a| one(Value::str(a.value(0)?.to_text())))
+        .doc("the value as print shows it"),
     host("aten::format(str self, ...) -> str", format).doc("`{}` replaced by the values in turn"),
-    host("aten::percentFormat(str self, ...) -> str", percent_format).doc("`%s`, `%d`, `%f`, `%e`, `%c` replaced"),
+    host("aten::percentFormat(str self, ...) -> str", percent_format)
+        .doc("`%s`, `%d`, `%f`, `%e`, `%c` replaced"),
     host("aten::join(str self, str[] values) -> str", join).doc("texts with a separator between them"),
 ];
 
@@ -131,7 +133,8 @@ fn write_key(out: &mut String, key: char, value: &Value) -> Result<()> {
             }
             _ => {
                 let x = number(key, value)?.trunc();
-                let whole = if (-2_147_483_648.0..2_147_483_648.0).contains(&x) { x as i32 } else { i32::MIN };
+                let whole =
+                    if (-2_147_483_648.0..2_147_483_648.0).contains(&x) { x as i32 } else { i32::MIN };
                 let _ = write!(out, "{whole}");
             }
         },
