@@ -16,7 +16,8 @@ pub fn trials() -> Vec<Trial> {
     files
         .into_iter()
         .map(|file| {
-            let name = format!("cases::{}", file.trim_start_matches("tests/golden/").trim_end_matches(".jsonl"));
+            let name =
+                format!("cases::{}", file.trim_start_matches("tests/golden/").trim_end_matches(".jsonl"));
             Trial::test(name, move || check(&file))
         })
         .collect()

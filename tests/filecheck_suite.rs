@@ -36,7 +36,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     while let Some(folder) = work.pop() {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         for path in entries.flatten().map(|e| e.path()) {
-            let is_test = path.extension().is_some_and(|e| e == "ir" || e == "py" || e == "test" || e == "rules");
+            let is_test =
+                path.extension().is_some_and(|e| e == "ir" || e == "py" || e == "test" || e == "rules");
             if path.is_dir() && !path.ends_with("Inputs") {
                 work.push(path);
             } else if is_test {

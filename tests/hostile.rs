@@ -53,47 +53,267 @@ const TABLE: &[Bad] = &[
     Bad { name: "empty_file", file: Bytes(Vec::new), words: RUN, status: 1, says: "empty" },
     Bad { name: "blank_file", file: Bytes(|| text(" \n\n")), words: RUN, status: 1, says: "empty" },
     Bad { name: "not_text", file: Bytes(|| vec![0xff, 0xfe, 0, 1]), words: RUN, status: 1, says: "neither" },
-    Bad { name: "truncated_archive", file: Bytes(|| { let mut b = sample_archive(); b.truncate(b.len() / 2); b }), words: RUN, status: 1, says: "archive" },
-    Bad { name: "archive_of_one_byte_less", file: Bytes(|| { let mut b = sample_archive(); b.pop(); b }), words: RUN, status: 1, says: "archive" },
-    Bad { name: "zip_signature_alone", file: Bytes(|| text("PK\x03\x04")), words: RUN, status: 1, says: "archive" },
-    Bad { name: "empty_zip", file: Bytes(|| { let mut b = text("PK\x05\x06"); b.extend([0; 18]); b }), words: RUN, status: 1, says: "" },
-    Bad { name: "flipped_byte", file: Bytes(|| { let mut b = sample_archive(); let n = b.len() / 3; b[n] ^= 0xff; b }), words: RUN, status: 1, says: "" },
-    Bad { name: "no_such_entry", file: Bytes(sample_archive), words: &["run", "FILE", "--entry", "backward"], status: 1, says: "there is no function 'backward'" },
+    Bad {
+        name: "truncated_archive",
+        file: Bytes(|| {
+            let mut b = sample_archive();
+            b.truncate(b.len() / 2);
+            b
+        }),
+        words: RUN,
+        status: 1,
+        says: "archive",
+    },
+    Bad {
+        name: "archive_of_one_byte_less",
+        file: Bytes(|| {
+            let mut b = sample_archive();
+            b.pop();
+            b
+        }),
+        words: RUN,
+        status: 1,
+        says: "archive",
+    },
+    Bad {
+        name: "zip_signature_alone",
+        file: Bytes(|| text("PK\x03\x04")),
+        words: RUN,
+        status: 1,
+        says: "archive",
+    },
+    Bad {
+        name: "empty_zip",
+        file: Bytes(|| {
+            let mut b = text("PK\x05\x06");
+            b.extend([0; 18]);
+            b
+        }),
+        words: RUN,
+        status: 1,
+        says: "",
+    },
+    Bad {
+        name: "flipped_byte",
+        file: Bytes(|| {
+            let mut b = sample_archive();
+            let n = b.len() / 3;
+            b[n] ^= 0xff;
+            b
+        }),
+        words: RUN,
+        status: 1,
+        says: "",
+    },
+    Bad {
+        name: "no_such_entry",
+        file: Bytes(sample_archive),
+        words: &["run", "FILE", "--entry", "backward"],
+        status: 1,
+        says: "there is no function 'backward'",
+    },
     Bad { name: "missing_arguments", file: Bytes(sample_archive), words: RUN, status: 1, says: "missing" },
-    Bad { name: "unknown_op", file: Bytes(|| text("graph(%x : Tensor):\n  %1 : Tensor = aten::sigmoyd(%x)\n  return (%1)\n")), words: RUN, status: 1, says: "" },
-    Bad { name: "graph_undefined_value", file: Bytes(|| text("graph(%x : Tensor):\n  return (%y)\n")), words: OPT, status: 1, says: "y" },
-    Bad { name: "graph_without_return", file: Bytes(|| text("graph(%x : Tensor):\n  %1 : int = prim::Constant[value=1]()\n")), words: OPT, status: 1, says: "return" },
+    Bad {
+        name: "unknown_op",
+        file: Bytes(|| text("graph(%x : Tensor):\n  %1 : Tensor = aten::sigmoyd(%x)\n  return (%1)\n")),
+        words: RUN,
+        status: 1,
+        says: "",
+    },
+    Bad {
+        name: "graph_undefined_value",
+        file: Bytes(|| text("graph(%x : Tensor):\n  return (%y)\n")),
+        words: OPT,
+        status: 1,
+        says: "y",
+    },
+    Bad {
+        name: "graph_without_return",
+        file: Bytes(|| text("graph(%x : Tensor):\n  %1 : int = prim::Constant[value=1]()\n")),
+        words: OPT,
+        status: 1,
+        says: "return",
+    },
     Bad { name: "graph_cut", file: Bytes(|| text("graph(%x : Ten")), words: OPT, status: 1, says: "" },
-    Bad { name: "graph_bad_type", file: Bytes(|| text("graph(%x : Tensr):\n  return (%x)\n")), words: OPT, status: 1, says: "Tensr" },
-    Bad { name: "graph_twice_defined", file: Bytes(|| text("graph(%x : int, %x : int):\n  return (%x)\n")), words: OPT, status: 1, says: "x" },
-    Bad { name: "graph_bad_attribute", file: Bytes(|| text("graph():\n  %1 : int = prim::Constant[value=]()\n  return (%1)\n")), words: OPT, status: 1, says: "" },
-    Bad { name: "graph_text_after", file: Bytes(|| text("graph(%x : int):\n  return (%x)\nand more\n")), words: OPT, status: 1, says: "" },
-    Bad { name: "graph_nested_blocks", file: Bytes(|| { let mut t = String::from("graph(%c : bool):\n"); for n in 0..100_000 { t.push_str(&format!("%{n} : int = prim::If(%c)\nblock0():\n")); } t.into_bytes() }), words: OPT, status: 1, says: "" },
-    Bad { name: "graph_nested_types", file: Bytes(|| format!("graph(%x : {}int{}):\n  return (%x)\n", "Optional(".repeat(100_000), ")".repeat(100_000)).into_bytes()), words: OPT, status: 1, says: "" },
-    Bad { name: "graph_huge_number", file: Bytes(|| text("graph():\n  %1 : int = prim::Constant[value=99999999999999999999]()\n  return (%1)\n")), words: OPT, status: 1, says: "" },
-    Bad { name: "source_undefined_name", file: Bytes(|| text("def f(x):\n    return x + y\n")), words: RUN, status: 1, says: "undefined value y" },
-    Bad { name: "source_bad_indent", file: Bytes(|| text("def f(x):\n  return x\n   y\n")), words: RUN, status: 1, says: "" },
-    Bad { name: "source_unclosed_string", file: Bytes(|| text("def f(x):\n    return 'abc\n")), words: RUN, status: 1, says: "" },
-    Bad { name: "source_unclosed_bracket", file: Bytes(|| text("def f(x):\n    return (x\n")), words: RUN, status: 1, says: "" },
-    Bad { name: "source_nested_parentheses", file: Bytes(|| nested("(", ")")), words: RUN, status: 1, says: "" },
+    Bad {
+        name: "graph_bad_type",
+        file: Bytes(|| text("graph(%x : Tensr):\n  return (%x)\n")),
+        words: OPT,
+        status: 1,
+        says: "Tensr",
+    },
+    Bad {
+        name: "graph_twice_defined",
+        file: Bytes(|| text("graph(%x : int, %x : int):\n  return (%x)\n")),
+        words: OPT,
+        status: 1,
+        says: "x",
+    },
+    Bad {
+        name: "graph_bad_attribute",
+        file: Bytes(|| text("graph():\n  %1 : int = prim::Constant[value=]()\n  return (%1)\n")),
+        words: OPT,
+        status: 1,
+        says: "",
+    },
+    Bad {
+        name: "graph_text_after",
+        file: Bytes(|| text("graph(%x : int):\n  return (%x)\nand more\n")),
+        words: OPT,
+        status: 1,
+        says: "",
+    },
+    Bad {
+        name: "graph_nested_blocks",
+        file: Bytes(|| {
+            let mut t = String::from("graph(%c : bool):\n");
+            for n in 0..100_000 {
+                t.push_str(&format!("%{n} : int = prim::If(%c)\nblock0():\n"));
+            }
+            t.into_bytes()
+        }),
+        words: OPT,
+        status: 1,
+        says: "",
+    },
+    Bad {
+        name: "graph_nested_types",
+        file: Bytes(|| {
+            format!("graph(%x : {}int{}):\n  return (%x)\n", "Optional(".repeat(100_000), ")".repeat(100_000))
+                .into_bytes()
+        }),
+        words: OPT,
+        status: 1,
+        says: "",
+    },
+    Bad {
+        name: "graph_huge_number",
+        file: Bytes(|| {
+            text("graph():\n  %1 : int = prim::Constant[value=99999999999999999999]()\n  return (%1)\n")
+        }),
+        words: OPT,
+        status: 1,
+        says: "",
+    },
+    Bad {
+        name: "source_undefined_name",
+        file: Bytes(|| text("def f(x):\n    return x + y\n")),
+        words: RUN,
+        status: 1,
+        says: "undefined value y",
+    },
+    Bad {
+        name: "source_bad_indent",
+        file: Bytes(|| text("def f(x):\n  return x\n   y\n")),
+        words: RUN,
+        status: 1,
+        says: "",
+    },
+    Bad {
+        name: "source_unclosed_string",
+        file: Bytes(|| text("def f(x):\n    return 'abc\n")),
+        words: RUN,
+        status: 1,
+        says: "",
+    },
+    Bad {
+        name: "source_unclosed_bracket",
+        file: Bytes(|| text("def f(x):\n    return (x\n")),
+        words: RUN,
+        status: 1,
+        says: "",
+    },
+    Bad {
+        name: "source_nested_parentheses",
+        file: Bytes(|| nested("(", ")")),
+        words: RUN,
+        status: 1,
+        says: "",
+    },
     Bad { name: "source_nested_lists", file: Bytes(|| nested("[", "]")), words: RUN, status: 1, says: "" },
-    Bad { name: "source_nested_subscripts", file: Bytes(|| nested("x[", "]")), words: RUN, status: 1, says: "" },
+    Bad {
+        name: "source_nested_subscripts",
+        file: Bytes(|| nested("x[", "]")),
+        words: RUN,
+        status: 1,
+        says: "",
+    },
     Bad { name: "source_many_minus", file: Bytes(|| nested("-", "")), words: RUN, status: 1, says: "" },
     Bad { name: "source_many_not", file: Bytes(|| nested("not ", "")), words: RUN, status: 1, says: "" },
-    Bad { name: "source_unknown_type", file: Bytes(|| text("def f(x: Tensr):\n    return x\n")), words: RUN, status: 1, says: "Tensr" },
-    Bad { name: "source_wrong_argument_count", file: Bytes(|| text("def f(x):\n    return torch.relu(x, x, x)\n")), words: RUN, status: 1, says: "relu" },
-    Bad { name: "source_recursion", file: Bytes(|| text("def f(x: int) -> int:\n    return f(x)\n")), words: RUN, status: 1, says: "recursive" },
+    Bad {
+        name: "source_unknown_type",
+        file: Bytes(|| text("def f(x: Tensr):\n    return x\n")),
+        words: RUN,
+        status: 1,
+        says: "Tensr",
+    },
+    Bad {
+        name: "source_wrong_argument_count",
+        file: Bytes(|| text("def f(x):\n    return torch.relu(x, x, x)\n")),
+        words: RUN,
+        status: 1,
+        says: "relu",
+    },
+    Bad {
+        name: "source_recursion",
+        file: Bytes(|| text("def f(x: int) -> int:\n    return f(x)\n")),
+        words: RUN,
+        status: 1,
+        says: "recursive",
+    },
     Bad { name: "source_no_function", file: Bytes(|| text("x = 1\n")), words: RUN, status: 1, says: "" },
-    Bad { name: "source_is_prose", file: Bytes(|| text("Dear reader,\nthis is no program.\n")), words: RUN, status: 1, says: "" },
-    Bad { name: "raises", file: Bytes(|| text("def f():\n    raise ValueError('no')\n")), words: &["run", "FILE", "--entry", "f"], status: 1, says: "no" },
-    Bad { name: "cases_not_json", file: Bytes(|| text("{]\n")), words: &["check", "FILE"], status: 1, says: "line 1" },
-    Bad { name: "cases_empty", file: Bytes(Vec::new), words: &["check", "FILE"], status: 1, says: "no cases" },
-    Bad { name: "unknown_pass", file: Bytes(|| text("graph():\n  return ()\n")), words: &["opt", "FILE", "--passes", "dcee"], status: 2, says: "did you mean 'dce'?" },
+    Bad {
+        name: "source_is_prose",
+        file: Bytes(|| text("Dear reader,\nthis is no program.\n")),
+        words: RUN,
+        status: 1,
+        says: "",
+    },
+    Bad {
+        name: "raises",
+        file: Bytes(|| text("def f():\n    raise ValueError('no')\n")),
+        words: &["run", "FILE", "--entry", "f"],
+        status: 1,
+        says: "no",
+    },
+    Bad {
+        name: "cases_not_json",
+        file: Bytes(|| text("{]\n")),
+        words: &["check", "FILE"],
+        status: 1,
+        says: "line 1",
+    },
+    Bad {
+        name: "cases_empty",
+        file: Bytes(Vec::new),
+        words: &["check", "FILE"],
+        status: 1,
+        says: "no cases",
+    },
+    Bad {
+        name: "unknown_pass",
+        file: Bytes(|| text("graph():\n  return ()\n")),
+        words: &["opt", "FILE", "--passes", "dcee"],
+        status: 2,
+        says: "did you mean 'dce'?",
+    },
     Bad { name: "unknown_command", file: Missing, words: &["fly"], status: 2, says: "fly" },
     Bad { name: "unknown_flag", file: Missing, words: &["run", "--fast", "FILE"], status: 2, says: "--fast" },
     Bad { name: "no_file", file: Missing, words: &["run"], status: 2, says: "FILE" },
-    Bad { name: "bad_form", file: Missing, words: &["translate", "--to", "wasm", "FILE"], status: 2, says: "wasm" },
-    Bad { name: "no_cuda", file: Bytes(sample_archive), words: &["run", "FILE", "--device", "cuda"], status: 1, says: "CUDA" },
+    Bad {
+        name: "bad_form",
+        file: Missing,
+        words: &["translate", "--to", "wasm", "FILE"],
+        status: 2,
+        says: "wasm",
+    },
+    Bad {
+        name: "no_cuda",
+        file: Bytes(sample_archive),
+        words: &["run", "FILE", "--device", "cuda"],
+        status: 1,
+        says: "CUDA",
+    },
 ];
 
 /// One trial an input.

@@ -8,14 +8,14 @@
 use super::kinds;
 use crate::diag::{Diagnostic, Result};
 use crate::ir::unify::unify_as;
-use crate::ir::{Attr, BlockId, Graph, NoClasses, OpId, Symbol, Type, ValueId};
+use crate::ir::{Attr, BlockId, Graph, Module, OpId, Symbol, Type, ValueId};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 
 /// Runs all steps but the exit transform.
-pub(super) fn convert(graph: &mut Graph) -> Result<()> {
+pub(super) fn convert(graph: &mut Graph, classes: &Module) -> Result<()> {
     let root = graph.root();
-    Threading { graph, scopes: Vec::new() }.block(root)?;
+    Threading { graph, classes, scopes: Vec::new() }.block(root)?;
     Continuations { graph, loops: Vec::new() }.block(root)?;
     inline_conditions(graph);
     Resolving { graph, scopes: Vec::new() }.block(root)
@@ -46,6 +46,7 @@ fn store(graph: &mut Graph, name: Symbol, value: ValueId) -> OpId {
 /// variables assigned in a block to their types, in the order of names.
 struct Threading<'a> {
     graph: &'a mut Graph,
+    classes: &'a Module,
     scopes: Vec<BTreeMap<&'static str, Type>>,
 }
 
@@ -107,7 +108,7 @@ impl Threading<'_> {
             let outer = self.lookup(name);
             let Some(yes_type) = in_yes.get(name).cloned().or_else(|| outer.clone()) else { continue };
             let Some(no_type) = in_no.get(name).cloned().or(outer) else { continue };
-            let Some(unified) = unify_as(&yes_type, &no_type, &NoClasses, true, None) else { continue };
+            let Some(unified) = unify_as(&yes_type, &no_type, self.classes, true, None) else { continue };
             let symbol = Symbol::new(name);
             for (block, ty) in [(yes, &yes_type), (no, &no_type)] {
                 let load = load(self.graph, symbol, ty);

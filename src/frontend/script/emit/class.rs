@@ -37,9 +37,8 @@ fn scratch(unit: &mut Compiler) -> Emitter<'_> {
         name: String::new(),
         declared_return: None,
         merged_return: None,
-        exiting: Vec::new(),
-        names: Default::default(),
-        loops: 0,
+        exiting: Default::default(),
+        loops: Default::default(),
     }
 }
 

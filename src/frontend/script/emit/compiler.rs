@@ -99,7 +99,7 @@ impl Compiler {
         let base = name.as_str().rsplit('.').next().unwrap_or_default().to_string();
         if self.in_progress.contains(&name) || self.in_progress.len() >= MAX_NESTING {
             let message =
-                format!("function '{base}' is called recursively. Recursive calls are not supported");
+                format!(" function '{base}' is called recursively. Recursive calls are not supported");
             return match caller {
                 Some((_, span)) => error(span, message),
                 None => Err(Diagnostic::compile(message)),

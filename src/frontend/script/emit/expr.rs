@@ -40,7 +40,7 @@ impl Emitter<'_> {
             ExprKind::Binary { op, left, right } => self.binary(*op, left, right, span)?,
             ExprKind::Ternary { cond, then, otherwise } => self.ternary(cond, then, otherwise, span, hint)?,
             ExprKind::List(items) => self.list_literal(items, span, hint)?,
-            ExprKind::Tuple(items) => self.tuple_literal(items, span, hint)?,
+            ExprKind::Tuple(items) => self.tuple_literal(items, span)?,
             ExprKind::Dict { keys, values } => self.dict_literal(keys, values, span, hint)?,
             ExprKind::ListComp { element, target, iter } => {
                 self.list_comprehension(element, target, iter, span, hint)?
@@ -64,8 +64,9 @@ impl Emitter<'_> {
                 let attr = if ty == Type::none() { None } else { Some(attr) };
                 Ok(self.constant(ty, attr, span))
             }
-            Sugared::Iterable(iterable) => self.materialize(&iterable, span),
-            Sugared::Function(name) => Ok(self.function_constant(name, span)),
+            other @ (Sugared::Namespace(_) | Sugared::Type(_) | Sugared::Python(_)) => {
+                error(span, other.kind_name())
+            }
             other => error(span, format!("{} cannot be used as a value", other.kind_name())),
         }
     }

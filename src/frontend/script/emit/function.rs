@@ -24,9 +24,8 @@ pub(super) fn compile(
         name: def.name.name.clone(),
         declared_return: None,
         merged_return: None,
-        exiting: Vec::new(),
-        names: Default::default(),
-        loops: 0,
+        exiting: Default::default(),
+        loops: Default::default(),
     };
     let arguments = emitter.parameters(def, self_type)?;
     emitter.declared_return = match &def.decl.returns {
@@ -35,9 +34,9 @@ pub(super) fn compile(
     };
     emitter.statements(&def.body)?;
     let returns = emitter.finish(&def.span)?;
-    let mut graph = emitter.graph;
-    ssa::convert(&mut graph)?;
-    exits::transform(&mut graph)?;
+    let Emitter { mut graph, unit, .. } = emitter;
+    ssa::convert(&mut graph, &unit.module)?;
+    exits::transform(&mut graph, &unit.module)?;
     lift::closures(&mut graph);
     let schema = Schema::new(name, arguments, vec![Argument::new("", returns)]);
     Ok(Function { name, schema, graph, span: Some(def.name.span.clone()) })

@@ -79,6 +79,51 @@ const EXCEPTIONS: &[&str] = &[
     "UserWarning",
 ];
 
+/// Functions of Python that TorchScript does not have.
+const MISSING_FUNCTIONS: &[&str] = &[
+    "__build_class__",
+    "__import__",
+    "aiter",
+    "anext",
+    "ascii",
+    "breakpoint",
+    "callable",
+    "compile",
+    "delattr",
+    "dir",
+    "eval",
+    "exec",
+    "format",
+    "globals",
+    "input",
+    "issubclass",
+    "iter",
+    "locals",
+    "next",
+    "open",
+    "repr",
+    "setattr",
+    "vars",
+];
+
+/// Classes of Python that TorchScript does not have.
+const MISSING_CLASSES: &[&str] = &[
+    "bytearray",
+    "bytes",
+    "classmethod",
+    "filter",
+    "frozenset",
+    "map",
+    "memoryview",
+    "object",
+    "property",
+    "reversed",
+    "set",
+    "staticmethod",
+    "super",
+    "type",
+];
+
 /// Constants of `math` and `cmath`.
 fn math_constant(name: &str) -> Option<f64> {
     match name {
@@ -117,6 +162,17 @@ impl Emitter<'_> {
         }
         if let Some((_, special)) = SPECIALS.iter().find(|(n, _)| *n == name) {
             return Ok(Some(Sugared::Special(*special)));
+        }
+        if MISSING_FUNCTIONS.contains(&name) && self.unit.is_source() {
+            return error(
+                span,
+                format!(
+                    "Python builtin <built-in function {name}> is currently not supported in Torchscript"
+                ),
+            );
+        }
+        if let Some(class) = MISSING_CLASSES.iter().find(|n| **n == name).filter(|_| self.unit.is_source()) {
+            return Ok(Some(Sugared::Python(class)));
         }
         if EXCEPTIONS.contains(&name) {
             return Ok(Some(Sugared::Exception(name.to_string())));
@@ -169,7 +225,7 @@ impl Emitter<'_> {
                 let value = self.as_value(Sugared::Constant(ty, attr), span)?;
                 self.value_attribute(value, name, span)
             }
-            _ => error(span, format!("object has no attribute {name}")),
+            other => error(span, format!("attribute lookup is not defined on {}", self.kind_of(&other))),
         }
     }
 
@@ -361,7 +417,7 @@ impl Emitter<'_> {
                 return self.builtin(Symbol::new(kind), &[value], span).map(Sugared::Value);
             }
             if name == "tolist" {
-                return Ok(Sugared::Builtin(Symbol::new("prim::tolist"), Some(value)));
+                return Ok(Sugared::Special(Special::ToList(value)));
             }
         }
         if let TypeKind::Device = ty.kind()
@@ -442,15 +498,15 @@ fn tensor_property(name: &str) -> Option<&'static str> {
         "layout" => "prim::layout",
         "itemsize" => "prim::itemsize",
         "nbytes" => "prim::nbytes",
-        "ndim" => "aten::dim",
+        "ndim" => "prim::ndim",
         "name" => "prim::name",
         "real" => "aten::real",
         "imag" => "aten::imag",
         "retains_grad" => "aten::retains_grad",
-        "T" => "aten::numpy_T",
-        "H" => "aten::matrix_H",
-        "mT" => "aten::mT",
-        "mH" => "aten::mH",
+        "T" => "prim::T",
+        "H" => "prim::H",
+        "mT" => "prim::mT",
+        "mH" => "prim::mH",
         _ => return None,
     })
 }
