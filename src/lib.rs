@@ -11,6 +11,7 @@ pub mod dialects;
 pub mod eval;
 pub mod analysis;
 pub mod frontend;
+pub mod rewrite;
 pub mod passes;
 pub mod lowering;
 pub mod backends;

@@ -162,7 +162,8 @@ fn reach(layout: &Layout) -> usize {
     if layout.numel() == 0 {
         return 0;
     }
-    let steps = layout.sizes.iter().zip(&layout.strides).map(|(size, stride)| (size - 1).saturating_mul(*stride));
+    let steps =
+        layout.sizes.iter().zip(&layout.strides).map(|(size, stride)| (size - 1).saturating_mul(*stride));
     let last = steps.filter(|s| *s > 0).fold(layout.offset as i64, i64::saturating_add);
     usize::try_from(last).unwrap_or(usize::MAX).saturating_add(1)
 }
@@ -174,9 +175,10 @@ fn signature(input: &Value) -> Result<InputSig> {
         Value::Int(_) => Ok(InputSig::Int),
         Value::Float(_) => Ok(InputSig::Float),
         Value::Bool(_) => Ok(InputSig::Bool),
-        other => {
-            Err(Diagnostic::unsupported(format!("fused kernels take no inputs of type {}", other.kind_name())))
-        }
+        other => Err(Diagnostic::unsupported(format!(
+            "fused kernels take no inputs of type {}",
+            other.kind_name()
+        ))),
     }
 }
 
@@ -190,7 +192,8 @@ fn layouts(inputs: &[Value]) -> Vec<Option<Layout>> {
 
 fn allocate(plan: &Plan) -> Result<SmallVec<[Tensor; 2]>> {
     let one = |(dtype, layout): &(DType, Layout)| {
-        let storage = Storage::zeroed(layout.numel().saturating_mul(dtype.size()))?;
+        // Kernels write every element.
+        let storage = Storage::for_writing(layout.numel().saturating_mul(dtype.size()))?;
         Tensor::from_storage(storage, *dtype, layout.clone())
     };
     plan.outputs.iter().map(one).collect()

@@ -4,8 +4,10 @@
 //! one. [`FusedGroup`] is what the runtime holds for a fusion group: it plans each call, finds or builds the
 //! kernels for it and launches them. Nothing here knows how a program is interpreted.
 
+pub mod accuracy;
 mod group;
 pub mod interp;
+pub mod ptx;
 
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -87,13 +89,17 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Backend>> {
         #[cfg(feature = "llvm")]
         "llvm" => Ok(Arc::new(llvm::Llvm::host()?)),
         #[cfg(not(feature = "llvm"))]
-        "llvm" => Err(Diagnostic::unsupported("this build has no LLVM: it was built without the feature `llvm`")
-            .hint("build with `cargo build --release`, which has it")),
+        "llvm" => {
+            Err(Diagnostic::unsupported("this build has no LLVM: it was built without the feature `llvm`")
+                .hint("build with `cargo build --release`, which has it"))
+        }
         #[cfg(feature = "cuda")]
         "cuda" => Ok(Arc::new(cuda::Cuda::device(0)?)),
         #[cfg(not(feature = "cuda"))]
-        "cuda" => Err(Diagnostic::unsupported("this build has no CUDA: it was built without the feature `cuda`")
-            .hint("build with `cargo build --release --features cuda`")),
+        "cuda" => {
+            Err(Diagnostic::unsupported("this build has no CUDA: it was built without the feature `cuda`")
+                .hint("build with `cargo build --release --features cuda`"))
+        }
         other => Err(Diagnostic::unsupported(format!("there is no backend named {other}"))
             .hint("backends are interp, llvm and cuda")),
     }

@@ -414,3 +414,83 @@ fn common_dtype(operands: impl Iterator<Item = OperandKind>) -> Option<DType> {
     };
     combine(combine(dims, zero), numbers)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::Registry;
+
+    fn run(name: &str, overload: &str, values: &[Value]) -> Result<Tensor> {
+        let registry = Registry::builtin();
+        elementwise(registry.find(name, overload).expect("a row"), values)
+    }
+
+    fn tensor(values: &[f64], dtype: DType, sizes: &[i64]) -> Value {
+        Value::Tensor(Tensor::from_vec(values, sizes).and_then(|t| t.to_dtype(dtype)).expect("valid"))
+    }
+
+    /// dtypes and numbers as PyTorch gives them.
+    #[test]
+    fn promotion_follows_pytorch() {
+        let one = Value::Int(1);
+        let (ints, halves) = (tensor(&[7.0], DType::I32, &[1]), tensor(&[7.0], DType::F16, &[1]));
+        let double = tensor(&[2.0], DType::F64, &[]);
+        let cases: &[(&str, &str, Vec<Value>, DType, f64)] = &[
+            ("aten::add", "Scalar", vec![ints.clone(), Value::Float(0.5), one.clone()], DType::F32, 7.5),
+            ("aten::add", "Tensor", vec![halves.clone(), double.clone(), one.clone()], DType::F16, 9.0),
+            ("aten::add", "Tensor", vec![ints.clone(), double, Value::Int(3)], DType::F64, 13.0),
+            ("aten::div", "Scalar", vec![ints.clone(), Value::Int(2)], DType::F32, 3.5),
+            ("aten::floor_divide", "Scalar", vec![ints.clone(), Value::Int(-2)], DType::I32, -4.0),
+            ("aten::gt", "Scalar", vec![ints.clone(), Value::Float(6.5)], DType::Bool, 1.0),
+            ("aten::exp2", "", vec![ints.clone()], DType::F32, 128.0),
+            ("aten::float_power", "Tensor_Scalar", vec![halves, Value::Int(2)], DType::F64, 49.0),
+            ("aten::clamp", "", vec![ints, Value::None, Value::Float(6.5)], DType::F32, 6.5),
+        ];
+        for (name, overload, values, dtype, expected) in cases {
+            let result = run(name, overload, values).expect(name);
+            assert_eq!(
+                (result.dtype(), result.to_vec_as::<f64>().expect("reads")),
+                (*dtype, vec![*expected]),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn in_place_forms_write_and_refuse() {
+        let ints = tensor(&[1.0, 2.0], DType::I64, &[2]);
+        let result = run("aten::mul_", "Scalar", &[ints.clone(), Value::Int(3)]).expect("writes");
+        assert!(result.same(ints.to_tensor().expect("tensor")));
+        assert_eq!(result.to_vec::<i64>().expect("i64"), [3, 6]);
+        let message = |r: Result<Tensor>| r.map_err(|e| e.message().to_string()).err();
+        assert_eq!(
+            message(run("aten::mul_", "Scalar", &[ints.clone(), Value::Float(0.5)])).as_deref(),
+            Some("result type Float can't be cast to the desired output type Long")
+        );
+        let wide = tensor(&[1.0; 4], DType::I64, &[2, 2]);
+        assert_eq!(
+            message(run("aten::add_", "Tensor", &[ints.clone(), wide, Value::Int(1)])).as_deref(),
+            Some("output with shape [2] doesn't match the broadcast shape [2, 2]")
+        );
+        assert_eq!(
+            message(run("aten::remainder", "Scalar", &[ints, Value::Int(0)])).as_deref(),
+            Some("ZeroDivisionError")
+        );
+    }
+
+    #[test]
+    fn every_elementwise_row_compiles_for_some_dtype() {
+        let registry = Registry::builtin();
+        let kinds = [DType::F32, DType::I64, DType::Bool, DType::C64];
+        for op in registry.iter().filter(|op| op.def().scalar.is_some()) {
+            let schema = op.schema().expect("a schema that parses");
+            let operands =
+                schema.arguments.iter().filter(|a| !is_out(a) && !matches!(role(a), Role::Static)).count();
+            let compiles = kinds.iter().any(|dtype| {
+                let operands = vec![Some(OperandKind::Dims(*dtype)); operands];
+                compile_elementwise(op, &operands, Vec::new()).is_ok()
+            });
+            assert!(compiles, "{}", op.schema_text());
+        }
+    }
+}

@@ -4,6 +4,7 @@
 mod call;
 mod elementwise;
 mod lane;
+mod register;
 mod tile;
 
 pub use call::call;

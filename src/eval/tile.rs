@@ -1,11 +1,11 @@
 //! Runs scalar programs over whole tensors, a tile of elements at a time.
 //!
-//! This is the meaning of every primitive: each instruction is one plain loop over a tile. Floats of 16 bits
-//! are held as float32 and rounded after every instruction of their dtype.
+//! This is the meaning of every primitive, and an engine by itself: operands of any layout are read in the order
+//! of the result's memory, long work is shared among threads, results do not depend on their number.
 
-use super::lane::{self, Int, Real};
+use super::register::{Lane, Tile, mismatch, step};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::scalar::{Binary, Compare, Inst, Program, Sv, Unary};
+use crate::dialects::scalar::{Inst, Program, Sv};
 use crate::tensor::pointwise::{PARALLEL_THRESHOLD, Walk, gather};
 use crate::tensor::{Bool, DType, Element, Layout, Scalar, Storage, Tensor};
 use half::slice::HalfFloatSliceExt;
@@ -156,91 +156,6 @@ fn run_job(program: &Program, outputs: &[Sv], sources: &[Source<'_>], mut job: J
     Ok(())
 }
 
-/// A register: one value for each element of a tile.
-enum Tile {
-    U8(Vec<u8>),
-    I8(Vec<i8>),
-    I16(Vec<i16>),
-    I32(Vec<i32>),
-    I64(Vec<i64>),
-    F32(Vec<f32>),
-    F64(Vec<f64>),
-    C64(Vec<Complex<f32>>),
-    C128(Vec<Complex64>),
-    Bool(Vec<bool>),
-}
-
-/// An element of a register.
-trait Lane: Copy + Send + Sync + 'static {
-    fn of(tile: &Tile) -> Option<&[Self]>;
-    fn of_mut(tile: &mut Tile) -> Option<&mut [Self]>;
-}
-
-macro_rules! lanes {
-    ($($type:ty, $variant:ident);*) => {
-        $(impl Lane for $type {
-            fn of(tile: &Tile) -> Option<&[$type]> {
-                if let Tile::$variant(x) = tile { Some(x) } else { None }
-            }
-            fn of_mut(tile: &mut Tile) -> Option<&mut [$type]> {
-                if let Tile::$variant(x) = tile { Some(x) } else { None }
-            }
-        })*
-    };
-}
-lanes! { u8, U8; i8, I8; i16, I16; i32, I32; i64, I64; f32, F32; f64, F64; Complex<f32>, C64; Complex64, C128; bool, Bool }
-
-impl Tile {
-    fn new(dtype: DType, n: usize) -> Result<Tile> {
-        Ok(match dtype {
-            DType::U8 => Tile::U8(vec![0; n]),
-            DType::I8 => Tile::I8(vec![0; n]),
-            DType::I16 => Tile::I16(vec![0; n]),
-            DType::I32 => Tile::I32(vec![0; n]),
-            DType::I64 => Tile::I64(vec![0; n]),
-            DType::F16 | DType::BF16 | DType::F32 => Tile::F32(vec![0.0; n]),
-            DType::F64 => Tile::F64(vec![0.0; n]),
-            DType::C64 => Tile::C64(vec![Complex::new(0.0, 0.0); n]),
-            DType::C128 => Tile::C128(vec![Complex64::new(0.0, 0.0); n]),
-            DType::Bool => Tile::Bool(vec![false; n]),
-            DType::C32 | DType::QI8 | DType::QU8 | DType::QI32 => {
-                return Err(Diagnostic::unsupported(format!(
-                    "tensors of dtype {} are not supported",
-                    dtype.name()
-                )));
-            }
-        })
-    }
-
-    fn fill(&mut self, x: Scalar, dtype: DType) {
-        match self {
-            Tile::U8(t) => t.fill(Element::from_scalar(x)),
-            Tile::I8(t) => t.fill(Element::from_scalar(x)),
-            Tile::I16(t) => t.fill(Element::from_scalar(x)),
-            Tile::I32(t) => t.fill(Element::from_scalar(x)),
-            Tile::I64(t) => t.fill(Element::from_scalar(x)),
-            Tile::F32(t) => t.fill(round_to(dtype, Element::from_scalar(x))),
-            Tile::F64(t) => t.fill(Element::from_scalar(x)),
-            Tile::C64(t) => t.fill(Element::from_scalar(x)),
-            Tile::C128(t) => t.fill(Element::from_scalar(x)),
-            Tile::Bool(t) => t.fill(x.to_bool()),
-        }
-    }
-}
-
-/// The nearest number of a 16-bit dtype; any other dtype leaves it alone.
-fn round_to(dtype: DType, x: f32) -> f32 {
-    match dtype {
-        DType::F16 => f16::from_f32(x).to_f32(),
-        DType::BF16 => bf16::from_f32(x).to_f32(),
-        _ => x,
-    }
-}
-
-fn mismatch() -> Diagnostic {
-    Diagnostic::internal("an instruction's dtype is not its register's")
-}
-
 fn load(out: &mut Tile, dtype: DType, bytes: &[u8], layout: &Layout, start: usize, n: usize) -> Result<()> {
     fn plain<T: Lane + Element>(
         out: &mut Tile,
@@ -309,328 +224,62 @@ fn store(tile: &Tile, dtype: DType, out: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-/// Computes one instruction for a tile.
-fn step(inst: Inst, dtype: DType, program: &Program, regs: &[Tile], out: &mut Tile) -> Result<()> {
-    let reg = |x: Sv| &regs[x.index()];
-    let done = match inst {
-        Inst::Param(_) | Inst::Const(_) => Some(()),
-        Inst::Unary(op, x) => unary(op, program.dtype(x), reg(x), out),
-        Inst::Binary(op, x, y) => binary(op, reg(x), reg(y), out),
-        Inst::Compare(op, x, y) => compare(op, reg(x), reg(y), out),
-        Inst::Select(c, x, y) => select(reg(c), reg(x), reg(y), out),
-        Inst::Convert(x) => convert(reg(x), out),
-    };
-    if matches!(dtype, DType::F16 | DType::BF16)
-        && let Tile::F32(values) = out
-    {
-        values.iter_mut().for_each(|x| *x = round_to(dtype, *x));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// relu(x) * 2 and whether x is above zero, over a transposed tensor and a broadcast row.
+    #[test]
+    fn runs_over_any_layout_with_several_outputs() {
+        let mut p = Program::new();
+        let (x, y) = (p.param(DType::F32), p.param(DType::F32));
+        let zero = p.constant_like(x, 0.0);
+        let relu = p.max(x, zero);
+        let product = p.mul(relu, y);
+        let positive = p.gt(x, zero);
+        let base = Tensor::from_vec(&[-1f32, 2.0, 3.0, -4.0, 5.0, -6.0], &[3, 2]).expect("valid");
+        let x = base.with_layout(Layout::strided(&[2, 3], &[1, 2], 0).expect("valid")).expect("inside");
+        let row = Tensor::from_vec(&[1f32, 10.0, 100.0], &[3]).expect("valid");
+        let inputs = [Input::Tensor(x), Input::Tensor(row)];
+        let results = run_program(&p, &[product, positive], &inputs, &[2, 3]).expect("runs");
+        assert_eq!(results[0].to_vec::<f32>().expect("f32"), [0.0, 30.0, 500.0, 2.0, 0.0, 0.0]);
+        let truth: Vec<bool> = results[1].to_vec::<Bool>().expect("bool").iter().map(|b| b.get()).collect();
+        assert_eq!(truth, [false, true, true, true, false, false]);
     }
-    done.ok_or_else(|| Diagnostic::unsupported(format!("{inst:?} is not defined for {}", dtype.name())))
-}
 
-#[inline(always)]
-fn map1<A: Lane, R: Lane>(x: &Tile, out: &mut Tile, f: impl Fn(A) -> R) -> Option<()> {
-    let (x, out) = (A::of(x)?, R::of_mut(out)?);
-    out.iter_mut().zip(x).for_each(|(o, x)| *o = f(*x));
-    Some(())
-}
-
-#[inline(always)]
-fn map2<A: Lane, R: Lane>(x: &Tile, y: &Tile, out: &mut Tile, f: impl Fn(A, A) -> R) -> Option<()> {
-    let (x, y, out) = (A::of(x)?, A::of(y)?, R::of_mut(out)?);
-    out.iter_mut().zip(x.iter().zip(y)).for_each(|(o, (x, y))| *o = f(*x, *y));
-    Some(())
-}
-
-/// Runs `$body` with `$T` bound to an integer register's type, and other bodies for the other kinds.
-macro_rules! by_kind {
-    ($tile:expr, int $T:ident => $int:expr, real $F:ident => $real:expr, complex $C:ident => $complex:expr, bool => $bool:expr) => {
-        match $tile {
-            Tile::U8(_) => {
-                type $T = u8;
-                $int
-            }
-            Tile::I8(_) => {
-                type $T = i8;
-                $int
-            }
-            Tile::I16(_) => {
-                type $T = i16;
-                $int
-            }
-            Tile::I32(_) => {
-                type $T = i32;
-                $int
-            }
-            Tile::I64(_) => {
-                type $T = i64;
-                $int
-            }
-            Tile::F32(_) => {
-                type $F = f32;
-                $real
-            }
-            Tile::F64(_) => {
-                type $F = f64;
-                $real
-            }
-            Tile::C64(_) => {
-                type $C = f32;
-                $complex
-            }
-            Tile::C128(_) => {
-                type $C = f64;
-                $complex
-            }
-            Tile::Bool(_) => $bool,
-        }
-    };
-}
-
-fn widen<F: Into<f64>>(z: Complex<F>) -> Complex64 {
-    Complex64::new(z.re.into(), z.im.into())
-}
-
-fn unary(op: Unary, dtype: DType, x: &Tile, out: &mut Tile) -> Option<()> {
-    by_kind!(x,
-        int T => match op {
-            Unary::Neg => map1(x, out, |x: T| x.wrapping_neg()),
-            Unary::Abs => map1(x, out, |x: T| Int::abs(x)),
-            Unary::Not => map1(x, out, |x: T| !x),
-            Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc | Unary::Real | Unary::Conj =>
-                map1(x, out, |x: T| x),
-            Unary::Imag => map1(x, out, |_: T| 0 as T),
-            _ => None,
-        },
-        real F => unary_real::<F>(op, x, out),
-        complex F => match op {
-            Unary::Abs | Unary::Real | Unary::Imag =>
-                map1(x, out, |z: Complex<F>| lane::complex_unary(op, widen(z)).map_or(0.0, |z| z.re as F)),
-            _ => {
-                lane::complex_unary(op, Complex64::new(0.0, 0.0))?;
-                map1(x, out, |z: Complex<F>| {
-                    let z = lane::complex_unary(op, widen(z)).unwrap_or_default();
-                    Complex::new(z.re as F, z.im as F)
-                })
-            }
-        },
-        bool => match op {
-            Unary::Not => map1(x, out, |x: bool| !x),
-            Unary::Abs | Unary::Real | Unary::Conj => map1(x, out, |x: bool| x),
-            Unary::Imag => map1(x, out, |_: bool| false),
-            _ => None,
-        }
-    )
-    .filter(|()| dtype.is_computable())
-}
-
-/// One arm for each primitive, so that each loop is compiled for its own function.
-fn unary_real<F: Real + Lane>(op: Unary, x: &Tile, out: &mut Tile) -> Option<()> {
-    macro_rules! arms {
-        ($($name:ident)*) => {
-            match op {
-                $(Unary::$name => map1(x, out, |x: F| x.unary(Unary::$name).unwrap_or(x)),)*
-                Unary::Not => None,
-            }
-        };
+    #[test]
+    fn large_work_is_the_same_in_parallel() {
+        let n = 3 * PARALLEL_THRESHOLD + 17;
+        let data: Vec<i64> = (0..n as i64).collect();
+        let mut p = Program::new();
+        let x = p.param(DType::I64);
+        let square = p.mul(x, x);
+        let input = Input::Tensor(Tensor::from_vec(&data, &[n as i64]).expect("valid"));
+        let results = run_program(&p, &[square], &[input], &[n as i64]).expect("runs");
+        let expected: Vec<i64> = data.iter().map(|x| x * x).collect();
+        assert!(results[0].to_vec::<i64>().expect("i64") == expected);
     }
-    arms!(Neg Abs Exp Exp2 Expm1 Log Log2 Log10 Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh
-        Sqrt Rsqrt Erf Erfc Lgamma Floor Ceil Round Trunc Real Imag Conj)
-}
 
-fn binary(op: Binary, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
-    by_kind!(x,
-        int T => match op {
-            Binary::Add => map2(x, y, out, |x: T, y| x.wrapping_add(y)),
-            Binary::Sub => map2(x, y, out, |x: T, y| x.wrapping_sub(y)),
-            Binary::Mul => map2(x, y, out, |x: T, y| x.wrapping_mul(y)),
-            Binary::Div => map2(x, y, out, |x: T, y| Int::div(x, y)),
-            Binary::Rem => map2(x, y, out, |x: T, y| Int::rem(x, y)),
-            Binary::Pow => map2(x, y, out, |x: T, y| Int::pow(x, y)),
-            Binary::Min => map2(x, y, out, |x: T, y| x.min(y)),
-            Binary::Max => map2(x, y, out, |x: T, y| x.max(y)),
-            Binary::And => map2(x, y, out, |x: T, y| x & y),
-            Binary::Or => map2(x, y, out, |x: T, y| x | y),
-            Binary::Xor => map2(x, y, out, |x: T, y| x ^ y),
-            Binary::Shl => map2(x, y, out, |x: T, y| Int::shl(x, y)),
-            Binary::Shr => map2(x, y, out, |x: T, y| Int::shr(x, y)),
-            Binary::Atan2 | Binary::CopySign | Binary::Hypot | Binary::NextAfter => None,
-        },
-        real F => match op {
-            Binary::Add => map2(x, y, out, |x: F, y| x + y),
-            Binary::Sub => map2(x, y, out, |x: F, y| x - y),
-            Binary::Mul => map2(x, y, out, |x: F, y| x * y),
-            Binary::Div => map2(x, y, out, |x: F, y| x / y),
-            Binary::Rem => map2(x, y, out, |x: F, y| Real::rem(x, y)),
-            Binary::Pow => map2(x, y, out, |x: F, y| Real::pow(x, y)),
-            Binary::Atan2 => map2(x, y, out, |x: F, y| Real::atan2(x, y)),
-            Binary::Min => map2(x, y, out, |x: F, y| x.min_nan(y)),
-            Binary::Max => map2(x, y, out, |x: F, y| x.max_nan(y)),
-            Binary::CopySign => map2(x, y, out, |x: F, y| Real::copysign(x, y)),
-            Binary::Hypot => map2(x, y, out, |x: F, y| Real::hypot(x, y)),
-            Binary::NextAfter => map2(x, y, out, |x: F, y| Real::nextafter(x, y)),
-            Binary::And | Binary::Or | Binary::Xor | Binary::Shl | Binary::Shr => None,
-        },
-        complex F => {
-            let apply: fn(Complex64, Complex64) -> Complex64 = match op {
-                Binary::Add => |x, y| x + y,
-                Binary::Sub => |x, y| x - y,
-                Binary::Mul => |x, y| x * y,
-                Binary::Div => lane::complex_div,
-                Binary::Pow => lane::complex_pow,
-                _ => return None,
-            };
-            map2(x, y, out, |x: Complex<F>, y: Complex<F>| {
-                let z = apply(widen(x), widen(y));
-                Complex::new(z.re as F, z.im as F)
-            })
-        },
-        bool => match op {
-            Binary::Add | Binary::Or | Binary::Max => map2(x, y, out, |x: bool, y| x | y),
-            Binary::Mul | Binary::And | Binary::Min => map2(x, y, out, |x: bool, y| x & y),
-            Binary::Sub | Binary::Xor => map2(x, y, out, |x: bool, y| x ^ y),
-            Binary::Pow => map2(x, y, out, |x: bool, y: bool| x | !y),
-            _ => None,
-        }
-    )
-}
+    #[test]
+    fn sixteen_bits_round_after_each_instruction() {
+        let mut p = Program::new();
+        let x = p.param(DType::F16);
+        let one = p.constant_like(x, 1.0);
+        let sum = p.add(x, one);
+        let back = p.sub(sum, one);
+        // 2^-12 is lost in the sum.
+        assert_eq!(fold_scalar(&p, back, &[Scalar::Float(1.0 / 4096.0)]).expect("folds"), Scalar::Float(0.0));
+    }
 
-fn compare(op: Compare, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
-    fn ordered<T: Lane + PartialOrd>(op: Compare, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
-        match op {
-            Compare::Eq => map2(x, y, out, |x: T, y| x == y),
-            Compare::Ne => map2(x, y, out, |x: T, y| x != y),
-            Compare::Lt => map2(x, y, out, |x: T, y| x < y),
-            Compare::Le => map2(x, y, out, |x: T, y| x <= y),
-            Compare::Gt => map2(x, y, out, |x: T, y| x > y),
-            Compare::Ge => map2(x, y, out, |x: T, y| x >= y),
+    #[test]
+    fn floats_truncate_to_integers_as_the_machine_does() {
+        let cases = [(DType::U8, -1.5, 255), (DType::I8, 300.0, 44), (DType::I32, 3e9, i64::from(i32::MIN))];
+        for (dtype, x, expected) in cases {
+            let mut p = Program::new();
+            let param = p.param(DType::F32);
+            let converted = p.convert(param, dtype);
+            let folded = fold_scalar(&p, converted, &[Scalar::Float(x)]).expect("folds");
+            assert_eq!(folded, Scalar::Int(expected), "{x} as {dtype:?}");
         }
     }
-    by_kind!(x,
-        int T => ordered::<T>(op, x, y, out),
-        real F => ordered::<F>(op, x, y, out),
-        complex F => match op {
-            Compare::Eq => map2(x, y, out, |x: Complex<F>, y| x == y),
-            Compare::Ne => map2(x, y, out, |x: Complex<F>, y| x != y),
-            _ => None,
-        },
-        bool => ordered::<bool>(op, x, y, out)
-    )
 }
-
-fn select(c: &Tile, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
-    fn choose<T: Lane>(c: &Tile, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
-        let (c, x, y, out) = (bool::of(c)?, T::of(x)?, T::of(y)?, T::of_mut(out)?);
-        for (o, (c, (x, y))) in out.iter_mut().zip(c.iter().zip(x.iter().zip(y))) {
-            *o = if *c { *x } else { *y };
-        }
-        Some(())
-    }
-    by_kind!(x,
-        int T => choose::<T>(c, x, y, out),
-        real F => choose::<F>(c, x, y, out),
-        complex F => choose::<Complex<F>>(c, x, y, out),
-        bool => choose::<bool>(c, x, y, out)
-    )
-}
-
-/// Conversion as PyTorch's on x86-64: floats truncate, what does not fit gives the smallest number of the
-/// conversion instruction's width, narrow integers keep the low bits.
-fn convert(x: &Tile, out: &mut Tile) -> Option<()> {
-    macro_rules! to {
-        ($x:ty, int) => {
-            match out {
-                Tile::U8(_) => map1(x, out, |x: $x| x as u8),
-                Tile::I8(_) => map1(x, out, |x: $x| x as i8),
-                Tile::I16(_) => map1(x, out, |x: $x| x as i16),
-                Tile::I32(_) => map1(x, out, |x: $x| x as i32),
-                Tile::I64(_) => map1(x, out, |x: $x| x as i64),
-                Tile::F32(_) => map1(x, out, |x: $x| x as f32),
-                Tile::F64(_) => map1(x, out, |x: $x| x as f64),
-                Tile::C64(_) => map1(x, out, |x: $x| Complex::new(x as f32, 0.0)),
-                Tile::C128(_) => map1(x, out, |x: $x| Complex::new(x as f64, 0.0)),
-                Tile::Bool(_) => map1(x, out, |x: $x| x != 0),
-            }
-        };
-        ($x:ty, real) => {
-            match out {
-                Tile::U8(_) => map1(x, out, |x: $x| x.to_i32() as u8),
-                Tile::I8(_) => map1(x, out, |x: $x| x.to_i32() as i8),
-                Tile::I16(_) => map1(x, out, |x: $x| x.to_i32() as i16),
-                Tile::I32(_) => map1(x, out, |x: $x| x.to_i32()),
-                Tile::I64(_) => map1(x, out, |x: $x| x.to_i64()),
-                Tile::F32(_) => map1(x, out, |x: $x| x as f32),
-                Tile::F64(_) => map1(x, out, |x: $x| x as f64),
-                Tile::C64(_) => map1(x, out, |x: $x| Complex::new(x as f32, 0.0)),
-                Tile::C128(_) => map1(x, out, |x: $x| Complex::new(x as f64, 0.0)),
-                Tile::Bool(_) => map1(x, out, |x: $x| x != 0.0),
-            }
-        };
-    }
-    macro_rules! complex_to {
-        ($f:ty) => {
-            match out {
-                Tile::U8(_) => map1(x, out, |x: Complex<$f>| x.re.to_i32() as u8),
-                Tile::I8(_) => map1(x, out, |x: Complex<$f>| x.re.to_i32() as i8),
-                Tile::I16(_) => map1(x, out, |x: Complex<$f>| x.re.to_i32() as i16),
-                Tile::I32(_) => map1(x, out, |x: Complex<$f>| x.re.to_i32()),
-                Tile::I64(_) => map1(x, out, |x: Complex<$f>| x.re.to_i64()),
-                Tile::F32(_) => map1(x, out, |x: Complex<$f>| x.re as f32),
-                Tile::F64(_) => map1(x, out, |x: Complex<$f>| x.re as f64),
-                Tile::C64(_) => map1(x, out, |x: Complex<$f>| Complex::new(x.re as f32, x.im as f32)),
-                Tile::C128(_) => map1(x, out, |x: Complex<$f>| Complex::new(x.re as f64, x.im as f64)),
-                Tile::Bool(_) => map1(x, out, |x: Complex<$f>| x.re != 0.0 || x.im != 0.0),
-            }
-        };
-    }
-    match x {
-        Tile::U8(_) => to!(u8, int),
-        Tile::I8(_) => to!(i8, int),
-        Tile::I16(_) => to!(i16, int),
-        Tile::I32(_) => to!(i32, int),
-        Tile::I64(_) => to!(i64, int),
-        Tile::F32(_) => to!(f32, real),
-        Tile::F64(_) => to!(f64, real),
-        Tile::C64(_) => complex_to!(f32),
-        Tile::C128(_) => complex_to!(f64),
-        Tile::Bool(_) => match out {
-            Tile::U8(_) => map1(x, out, |x: bool| u8::from(x)),
-            Tile::I8(_) => map1(x, out, |x: bool| i8::from(x)),
-            Tile::I16(_) => map1(x, out, |x: bool| i16::from(x)),
-            Tile::I32(_) => map1(x, out, |x: bool| i32::from(x)),
-            Tile::I64(_) => map1(x, out, |x: bool| i64::from(x)),
-            Tile::F32(_) => map1(x, out, |x: bool| f32::from(u8::from(x))),
-            Tile::F64(_) => map1(x, out, |x: bool| f64::from(u8::from(x))),
-            Tile::C64(_) => map1(x, out, |x: bool| Complex::new(f32::from(u8::from(x)), 0.0)),
-            Tile::C128(_) => map1(x, out, |x: bool| Complex::new(f64::from(u8::from(x)), 0.0)),
-            Tile::Bool(_) => map1(x, out, |x: bool| x),
-        },
-    }
-}
-
-/// Truncation as the x86-64 conversion instructions do it.
-trait Truncate {
-    fn to_i32(self) -> i32;
-    fn to_i64(self) -> i64;
-}
-
-macro_rules! truncate {
-    ($type:ty) => {
-        impl Truncate for $type {
-            #[inline(always)]
-            fn to_i32(self) -> i32 {
-                if self > -2_147_483_649.0 && self < 2_147_483_648.0 { self as i32 } else { i32::MIN }
-            }
-            #[inline(always)]
-            fn to_i64(self) -> i64 {
-                if self >= -9_223_372_036_854_775_808.0 && self < 9_223_372_036_854_775_808.0 {
-                    self as i64
-                } else {
-                    i64::MIN
-                }
-            }
-        }
-    };
-}
-truncate!(f32);
-truncate!(f64);

@@ -195,10 +195,8 @@ fn read_raw(cursor: &mut Cursor) -> Parsed<Attr> {
             b'[' => open.push(b']'),
             b'{' => open.push(b'}'),
             b')' | b']' | b'}' if open.is_empty() => break,
-            b')' | b']' | b'}' => {
-                if open.pop() != Some(b) {
-                    return Err(cursor.expected("the bracket that closes the value"));
-                }
+            b')' | b']' | b'}' if open.pop() != Some(b) => {
+                return Err(cursor.expected("the bracket that closes the value"));
             }
             b'"' | b'\'' => {
                 cursor.string()?;

@@ -130,15 +130,12 @@ impl Graph {
         }
     }
 
-    /// Gives a new op its results, whose types are interned already; returns the first value, the others follow it.
-    pub(super) fn set_new_results(&mut self, op: OpId, types: &[u32]) -> ValueId {
-        let first = self.values.len() as u32;
-        for (n, ty) in types.iter().enumerate() {
-            self.new_value_of(*ty, op.0, n as u32);
-        }
-        let all: SmallVec<[ValueId; 4]> = (0..types.len() as u32).map(|n| ValueId(first + n)).collect();
-        self.store_results(op, &all);
-        ValueId(first)
+    /// Gives a new op its results, whose types are interned already.
+    pub(super) fn set_new_results(&mut self, op: OpId, types: &[u32]) -> SmallVec<[ValueId; 4]> {
+        let values = types.iter().enumerate().map(|(n, ty)| self.new_value_of(*ty, op.0, n as u32));
+        let values: SmallVec<[ValueId; 4]> = values.collect();
+        self.store_results(op, &values);
+        values
     }
 
     pub(super) fn intern_type(&mut self, ty: Type) -> u32 {

@@ -6,6 +6,7 @@ macro_rules! handle {
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(pub(super) u32);
 
+        #[allow(dead_code, reason = "one macro makes all handles; not each needs all of it")]
         impl $name {
             /// The place of no object.
             pub(super) const NONE: $name = $name(u32::MAX);

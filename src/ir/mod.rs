@@ -17,6 +17,8 @@ mod attr;
 mod attr_text;
 mod edit;
 mod graph;
+#[cfg(test)]
+mod grammar_check;
 mod ids;
 mod lexer;
 mod location;

@@ -73,6 +73,13 @@ impl<'a> Names<'a> {
             entry.value = value.0;
             return true;
         }
+        if self.named.is_empty() {
+            // About one name for so many bytes of an ordinary text; growing step by step would hash all again.
+            const BYTES_A_NAME: usize = 48;
+            let (text, hasher) = (self.text, &self.hasher);
+            let expected = self.text.len().saturating_sub(start) / BYTES_A_NAME;
+            self.named.reserve(expected, |e| hasher.hash_one(key(text, e)));
+        }
         let entry = Entry { start: start as u32, len: name.len() as u32, value: value.0 };
         let (text, hasher) = (self.text, &self.hasher);
         self.named.insert_unique(hash, entry, |e| hasher.hash_one(key(text, e)));

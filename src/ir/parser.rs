@@ -109,6 +109,9 @@ impl std::str::FromStr for Graph {
     }
 }
 
+/// Ops that may stand for a subgraph that follows, with their kinds.
+type Groups<'a> = Vec<(OpId, &'a str)>;
+
 /// What is known of a result before its op is made.
 struct Outcome<'a> {
     start: usize,
@@ -156,7 +159,7 @@ pub(super) struct GraphParser<'a, 'o> {
     /// Blocks that are open, the innermost last.
     blocks: Vec<BlockId>,
     /// Ops that may stand for a subgraph that follows (`prim::FusionGroup_0`).
-    groups: Vec<(OpId, &'a str)>,
+    groups: Groups<'a>,
     operands: SmallVec<[ValueId; 8]>,
     outcomes: SmallVec<[Outcome<'a>; 4]>,
     /// Start of each op's line by op index, where that is asked for.
@@ -230,9 +233,9 @@ impl<'a, 'o> GraphParser<'a, 'o> {
     }
 
     /// The `with` tails of a graph that may have such ops.
-    fn tails(&mut self, graph: &mut Graph, groups: &mut Vec<(OpId, &'a str)>) -> Parsed<()> {
+    fn tails(&mut self, graph: &mut Graph, groups: &mut Groups<'a>) -> Parsed<()> {
         // Tails belong to the innermost graph that has such an op, in the order of printing.
-        let mut outer: Vec<(Graph, Vec<(OpId, &'a str)>, OpId)> = Vec::new();
+        let mut outer: Vec<(Graph, Groups<'a>, OpId)> = Vec::new();
         loop {
             self.skip_trivia();
             let start = self.cursor.pos();
@@ -243,7 +246,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             let kind = self.tail_header()?;
             while !groups.iter().any(|(_, k)| *k == kind) {
                 let Some((above, above_groups, op)) = outer.pop() else {
-                    return Err(TextError::new(
+                    return Err(TextError::meaning(
                         start,
                         self.cursor.pos(),
                         format!("no op `{kind}` stands above"),
@@ -279,7 +282,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         Ok(kind)
     }
 
-    fn one_graph(&mut self) -> Parsed<(&'a str, Graph, Vec<(OpId, &'a str)>)> {
+    fn one_graph(&mut self) -> Parsed<(&'a str, Graph, Groups<'a>)> {
         self.names.clear();
         self.types.clear();
         self.lost.clear();
@@ -709,10 +712,10 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         let types: SmallVec<[u32; 4]> = (outcomes.iter().enumerate())
             .map(|(n, outcome)| if outcome.ty == u32::MAX { self.omitted_type(op, n) } else { outcome.ty })
             .collect();
-        let first = self.graph.set_new_results(op, &types);
+        let values = self.graph.set_new_results(op, &types);
         let keep = self.options.naming != Naming::Torch;
-        for (n, outcome) in outcomes.iter().enumerate() {
-            self.define(outcome, ValueId(first.0 + n as u32), keep);
+        for (outcome, value) in outcomes.iter().zip(values) {
+            self.define(outcome, value, keep);
         }
         self.outcomes = outcomes;
     }

@@ -255,9 +255,14 @@ pub(super) fn filled(x: Scalar, dtype: Option<DType>, sizes: &[i64]) -> Option<T
 pub(super) fn table_end(cursor: &Cursor) -> Option<usize> {
     let text = cursor.rest();
     let bytes = text.as_bytes();
+    let mut in_brackets = false;
     for (i, b) in bytes.iter().enumerate() {
         match b {
-            b'[' if text[i..].starts_with("[ ") => {
+            b'(' if !in_brackets => in_brackets = true,
+            b')' if in_brackets => in_brackets = false,
+            // Commas stand only in the indices `(1,.,.)`; another one ends the value.
+            b',' if !in_brackets => return None,
+            b'[' if !in_brackets && text[i..].starts_with("[ ") => {
                 let end = i + text[i..].find("} ]")? + 3;
                 let kind = text.get(i + 2..end - 3)?;
                 let (name, sizes) = kind.split_once("Type{")?;
@@ -265,7 +270,7 @@ pub(super) fn table_end(cursor: &Cursor) -> Option<usize> {
                 let listed = sizes.bytes().all(|b| b.is_ascii_digit() || b == b',');
                 return (plain && listed).then(|| cursor.pos() + end);
             }
-            b'0'..=b'9' | b' ' | b'.' | b',' | b'-' | b'+' | b'(' | b')' | b'=' | b'*' => {}
+            b'0'..=b'9' | b' ' | b'.' | b',' | b'-' | b'+' | b'=' | b'*' => {}
             // Words of a table: inf, nan, an exponent, "Columns 1 to 7".
             b'i' | b'n' | b'f' | b'a' | b'e' | b'C' | b'o' | b'l' | b'u' | b'm' | b's' | b't' => {}
             _ => return None,

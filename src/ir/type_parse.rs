@@ -78,14 +78,11 @@ pub(super) fn read_type(cursor: &mut Cursor) -> Parsed<Type> {
     // Each suffix wraps the type once more, so that they count as nesting.
     let mut suffixes = 0;
     loop {
-        let blanks = cursor.pos();
-        cursor.skip_blanks();
         if cursor.eat_str("[]") {
             ty = Type::list(ty);
         } else if cursor.eat(b'?') {
             ty = Type::optional(ty);
         } else {
-            cursor.set_pos(blanks);
             break;
         }
         cursor.enter()?;

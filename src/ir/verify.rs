@@ -374,7 +374,8 @@ impl<'g> Walk<'g> {
 /// Law 7, for the values of ops and parameters that exist.
 fn names(graph: &Graph, report: &mut Violations) {
     let hasher = hashbrown::DefaultHashBuilder::default();
-    let mut named: HashTable<ValueId> = HashTable::new();
+    let count = graph.values.iter().filter(|v| v.name_len > 0).count();
+    let mut named: HashTable<ValueId> = HashTable::with_capacity(count);
     let mut numbers: Vec<u64> = vec![0; graph.value_capacity() / 16 + 1];
     let mut large: HashTable<u32> = HashTable::new();
     let mut check = |value: ValueId, report: &mut Violations| {

@@ -31,6 +31,8 @@ pub struct Load {
     pub chunk: Option<(i64, i64, i64)>,
     /// Element type.
     pub dtype: DType,
+    /// Inputs whose broadcast sizes the chunk divides; empty where it divides the input itself.
+    pub domain: SmallVec<[usize; 4]>,
 }
 
 /// Something to store: an output, or its part along a dimension.
@@ -209,7 +211,7 @@ impl<'a> Reader<'a> {
                 let InputSig::Tensor(dtype, has_dims) = self.inputs[input] else {
                     return Err(self.refuse(op, "an operand is not a tensor"));
                 };
-                let tensor = self.load(Load { input, chunk, dtype }, has_dims);
+                let tensor = self.load(Load { input, chunk, dtype, domain: SmallVec::new() }, has_dims);
                 self.known[value.index()] = Some(Known::Tensor(tensor.clone()));
                 Ok(tensor)
             }
@@ -227,21 +229,68 @@ impl<'a> Reader<'a> {
 
     fn chunk(&mut self, op: OpId) -> Result<()> {
         let attr = |name| self.graph.attr(op, name).and_then(Attr::as_int);
-        let (Some(chunks), Some(dim), Some(operand)) = (attr("chunks"), attr("dim"), self.graph.operand(op, 0))
+        let (Some(chunks), Some(dim), Some(operand)) =
+            (attr("chunks"), attr("dim"), self.graph.operand(op, 0))
         else {
             return Err(self.refuse(op, "it needs `chunks` and `dim`"));
-        };
-        let Known::Source(input, None) = self.known(op, operand)? else {
-            return Err(self.refuse(op, "its operand is not an input of the group"));
         };
         let results = self.graph.results(op);
         if results.len() as i64 != chunks {
             return Err(self.refuse(op, "it has not as many results as parts"));
         }
-        for (part, result) in results.into_iter().enumerate() {
-            self.known[result.index()] = Some(Known::Source(input, Some((dim, chunks, part as i64))));
+        match self.known(op, operand)? {
+            Known::Source(input, None) => {
+                for (part, result) in results.into_iter().enumerate() {
+                    self.known[result.index()] = Some(Known::Source(input, Some((dim, chunks, part as i64))));
+                }
+            }
+            Known::Tensor(whole) if whole.leaves.iter().all(|leaf| self.loads[*leaf].chunk.is_none()) => {
+                for (part, result) in results.into_iter().enumerate() {
+                    let tensor = self.part_of(&whole, (dim, chunks, part as i64));
+                    self.known[result.index()] = Some(Known::Tensor(tensor));
+                }
+            }
+            _ => return Err(self.refuse(op, "its operand is a part already, or no tensor")),
         }
         Ok(())
+    }
+
+    /// A part of a tensor that the group computes: the same computation over parts of what it is computed from.
+    fn part_of(&mut self, whole: &Tensor, chunk: (i64, i64, i64)) -> Tensor {
+        let domain: SmallVec<[usize; 4]> = whole.leaves.iter().map(|leaf| self.loads[*leaf].input).collect();
+        let insts = self.program.insts()[..=whole.value.index()].to_vec();
+        let mut needed = vec![false; insts.len()];
+        needed[whole.value.index()] = true;
+        for at in (0..insts.len()).rev().filter(|at| *at <= whole.value.index()) {
+            if needed[at] {
+                let operands = std::cell::RefCell::new(SmallVec::<[usize; 3]>::new());
+                insts[at].0.map_operands(|x| {
+                    operands.borrow_mut().push(x.index());
+                    x
+                });
+                operands.into_inner().into_iter().for_each(|x| needed[x] = true);
+            }
+        }
+        let mut map: Vec<Sv> = Vec::with_capacity(insts.len());
+        let mut leaves = SmallVec::new();
+        for (at, (inst, dtype)) in insts.iter().enumerate() {
+            let value = match inst {
+                // What is not needed maps to something that nobody looks at.
+                _ if !needed[at] => whole.value,
+                Inst::Param(n) if self.params[*n as usize] == Source::Load => {
+                    let load = self.params[..*n as usize].iter().filter(|s| **s == Source::Load).count();
+                    let input = self.loads[load].input;
+                    let load = Load { input, chunk: Some(chunk), dtype: *dtype, domain: domain.clone() };
+                    let tensor = self.load(load, true);
+                    leaves.extend(tensor.leaves);
+                    tensor.value
+                }
+                Inst::Param(_) => self.program.push(*inst, *dtype),
+                inst => self.program.push(inst.map_operands(|x| map[x.index()]), *dtype),
+            };
+            map.push(value);
+        }
+        Tensor { value: map[whole.value.index()], has_dims: whole.has_dims, leaves }
     }
 
     fn concat(&mut self, op: OpId) -> Result<()> {
@@ -390,7 +439,13 @@ impl<'a> Reader<'a> {
         for piece in &mut pieces {
             piece.value = map[piece.value.index()];
         }
-        Ok(GroupProgram { program, loads: std::mem::take(&mut self.loads), scalars: self.scalars, pieces, outputs })
+        Ok(GroupProgram {
+            program,
+            loads: std::mem::take(&mut self.loads),
+            scalars: self.scalars,
+            pieces,
+            outputs,
+        })
     }
 
     /// The program with its parameters sorted: loads first, then scalars.
@@ -493,4 +548,3 @@ fn supported(dtype: DType) -> Result<()> {
     }
     Err(Diagnostic::unsupported(format!("fused kernels do not compute with dtype {}", dtype.name())))
 }
-

@@ -69,7 +69,8 @@ pub fn lower(nest: &Nest, target: Target) -> Result<Graph> {
         let rows: Vec<ValueId> = (0..w.accesses.len()).map(|a| w.offset(a, &indices, None, zero)).collect();
         let size = w.sizes[inner];
         let (i, _) = w.b.begin_loop([zero, size, one], Mark::Vector, Order::Sequential, &[]);
-        let at: Vec<ValueId> = (0..w.accesses.len()).map(|a| w.step(a, inner, i, Some(rows[a]), zero)).collect();
+        let at: Vec<ValueId> =
+            (0..w.accesses.len()).map(|a| w.step(a, inner, i, Some(rows[a]), zero)).collect();
         w.element(nest, &at)?;
         w.b.end_loop(&[]);
     }
@@ -153,7 +154,13 @@ impl Writer {
     }
 
     /// The sum over leading dimensions of index times stride.
-    fn offset(&mut self, access: usize, indices: &[ValueId], from: Option<ValueId>, zero: ValueId) -> ValueId {
+    fn offset(
+        &mut self,
+        access: usize,
+        indices: &[ValueId],
+        from: Option<ValueId>,
+        zero: ValueId,
+    ) -> ValueId {
         let mut sum = from;
         for (dim, index) in indices.iter().enumerate() {
             sum = self.add_step(access, dim, *index, sum);
@@ -162,7 +169,14 @@ impl Writer {
     }
 
     /// `base` plus index times stride of one dimension.
-    fn step(&mut self, access: usize, dim: usize, i: ValueId, base: Option<ValueId>, zero: ValueId) -> ValueId {
+    fn step(
+        &mut self,
+        access: usize,
+        dim: usize,
+        i: ValueId,
+        base: Option<ValueId>,
+        zero: ValueId,
+    ) -> ValueId {
         self.add_step(access, dim, i, base).unwrap_or(zero)
     }
 

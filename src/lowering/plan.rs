@@ -6,7 +6,7 @@ use super::nest::{Nest, Stride, Target};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Inst, Program, Sv};
 use crate::tensor::pointwise::Walk;
-use crate::tensor::{DType, Dims, Layout, wrap_dim};
+use crate::tensor::{broadcast_sizes, DType, Dims, Layout, wrap_dim};
 use smallvec::SmallVec;
 
 /// One buffer of a launch: which tensor, and the layout through which the launch sees it.
@@ -98,13 +98,26 @@ fn load_layout(load: &Load, layouts: &[Option<Layout>]) -> Result<Layout> {
     let layout = layouts.get(load.input).and_then(Option::as_ref);
     let mut layout = layout.cloned().ok_or_else(|| Diagnostic::internal("a group input without a layout"))?;
     if let Some((dim, chunks, part)) = load.chunk {
-        let dim = wrap_dim(dim, layout.rank())?;
-        let size = layout.sizes.get(dim).copied().unwrap_or(1);
+        let mut whole = Dims::new();
+        for input in &load.domain {
+            let other = layouts.get(*input).and_then(Option::as_ref);
+            let other = other.ok_or_else(|| Diagnostic::internal("a group input without a layout"))?;
+            whole = broadcast_sizes(&whole, &other.sizes)?;
+        }
+        if load.domain.is_empty() {
+            whole = layout.sizes.clone();
+        }
+        let from_end = whole.len() - wrap_dim(dim, whole.len())?;
+        let size = whole.get(whole.len().wrapping_sub(from_end)).copied().unwrap_or(1);
         if chunks <= 0 || size % chunks != 0 {
             return Err(Diagnostic::unsupported(format!(
                 "a fused chunk of size {size} into {chunks} parts that are not equal"
             )));
         }
+        // What is broadcast along the dimension is the same in every part.
+        let Some(dim) = layout.rank().checked_sub(from_end).filter(|d| layout.sizes[*d] == size) else {
+            return Ok(layout);
+        };
         let step = size / chunks;
         layout.sizes[dim] = step;
         let offset = layout.offset as i64 + part * step * layout.strides[dim];
@@ -133,7 +146,9 @@ fn join(
         total = total.saturating_add(other[dim]);
         other[dim] = whole[dim];
         if other != whole {
-            return Err(Diagnostic::runtime("Sizes of tensors must match except in the concatenated dimension"));
+            return Err(Diagnostic::runtime(
+                "Sizes of tensors must match except in the concatenated dimension",
+            ));
         }
     }
     whole[dim] = total;
@@ -191,9 +206,10 @@ fn merge(domain: &Dims, accesses: &[(usize, Layout)]) -> (SmallVec<[i64; 4]>, Ve
     for dim in order {
         let size = domain[dim];
         let merges = !sizes.is_empty()
-            && accesses.iter().zip(&strides).all(|((_, layout), outer)| {
-                outer.last().copied() == layout.strides[dim].checked_mul(size)
-            });
+            && accesses
+                .iter()
+                .zip(&strides)
+                .all(|((_, layout), outer)| outer.last().copied() == layout.strides[dim].checked_mul(size));
         if merges {
             if let Some(last) = sizes.last_mut() {
                 *last *= size;

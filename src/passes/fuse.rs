@@ -256,7 +256,7 @@ fn outline(graph: &mut Graph, mut members: Vec<OpId>) {
     let escaping: Vec<ValueId> = members
         .iter()
         .flat_map(|op| graph.results(*op))
-        .filter(|v| graph.uses(*v).any(|u| !inside.contains(&u.op)))
+        .filter(|v| graph.uses(*v).any(|u| !inside.contains(&u.op) && !chunks.contains(&u.op)))
         .collect();
     for value in &escaping {
         if let Some(inner) = map.get(value) {

@@ -1,10 +1,10 @@
 //! Arguments of a call from outside: checked and converted as PyTorch does for callers in Python. Numbers
 //! convert, lists and tuples stand for each other, containers are copied; tensors and objects are shared.
 
+use super::constants::Constants;
 use super::instance::is_instance;
 use super::python_repr::{class_name, repr};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::prim::constant;
 use crate::ir::{Argument, Module, Schema, Symbol, Type, TypeKind};
 use crate::tensor::DType;
 use crate::value::{Dict, List, Object, Tuple, Value};
@@ -23,6 +23,7 @@ pub(super) fn bind(
     receiver: Option<&Object>,
     arguments: Vec<Value>,
     module: &Module,
+    constants: &Constants,
 ) -> Result<Vec<Value>> {
     let mut given: Vec<Value> = receiver.map(|o| Value::Object(o.clone())).into_iter().collect();
     given.extend(arguments);
@@ -35,7 +36,7 @@ pub(super) fn bind(
             (Some(value), _) => convert(&value, &argument.ty, module, 0)
                 .map_err(|details| mismatch(schema, argument, position, &value, &details))?,
             (None, Some(default)) => {
-                constant::value(&[(Symbol::new("value"), default.clone())], Some(&argument.ty))?
+                constants.value(&[(Symbol::new("value"), default.clone())], Some(&argument.ty))?
             }
             (None, None) => {
                 return Err(Diagnostic::runtime(format!(

@@ -2,9 +2,9 @@
 //! conditions and loops become jumps; the last use of a register moves its value out, so that memory is given
 //! back as early as possible. Overloads are chosen here, once.
 
+use super::constants::Constants;
 use crate::backends::{self, FusedGroup};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
-use crate::dialects::prim::constant;
 use crate::dialects::{Node, Op, Registry, fusion, resolve};
 use crate::ir::{Attr, BlockId, Graph, LocationId, OpId, Place, Symbol, Type, ValueId};
 use crate::value::Value;
@@ -115,8 +115,13 @@ pub(super) struct Site {
 
 impl Code {
     /// Compiles a graph; `name` is the qualified name of its function.
-    pub(super) fn compile(graph: &Graph, name: &str, registry: &Registry) -> Result<Code> {
-        compile_graph(graph, name, registry, 0)
+    pub(super) fn compile(
+        graph: &Graph,
+        name: &str,
+        registry: &Registry,
+        constants: &Constants,
+    ) -> Result<Code> {
+        compile_graph(graph, name, registry, constants, 0)
     }
 
     /// Where a step comes from.
@@ -125,10 +130,17 @@ impl Code {
     }
 }
 
-fn compile_graph(graph: &Graph, name: &str, registry: &Registry, depth: usize) -> Result<Code> {
+fn compile_graph(
+    graph: &Graph,
+    name: &str,
+    registry: &Registry,
+    constants: &Constants,
+    depth: usize,
+) -> Result<Code> {
     let mut compiler = Compiler {
         graph,
         registry,
+        constants,
         deaths: deaths(graph),
         places: vec![Holder::Nothing; graph.value_capacity()],
         free: Vec::new(),
@@ -229,6 +241,7 @@ enum Holder {
 struct Compiler<'a> {
     graph: &'a Graph,
     registry: &'a Registry,
+    constants: &'a Constants,
     deaths: HashMap<OpId, Vec<Death>>,
     places: Vec<Holder>,
     /// Registers whose values are gone.
@@ -313,7 +326,7 @@ impl Compiler<'_> {
 
     fn constant(&mut self, op: OpId) -> Result<()> {
         let ty = self.graph.result(op, 0).map(|v| self.graph.ty(v).clone());
-        let value = constant::value(self.graph.attrs(op), ty.as_ref())?;
+        let value = self.constants.value(self.graph.attrs(op), ty.as_ref())?;
         self.hold_constant(op, value)
     }
 
@@ -356,7 +369,7 @@ impl Compiler<'_> {
         if depth >= MAX_DEPTH {
             return Err(Diagnostic::unsupported(format!("graphs nested more than {MAX_DEPTH} deep")));
         }
-        compile_graph(graph, name, self.registry, depth + 1).map(Arc::new)
+        compile_graph(graph, name, self.registry, self.constants, depth + 1).map(Arc::new)
     }
 
     fn condition(&mut self, op: OpId, depth: usize) -> Result<()> {

@@ -5,6 +5,7 @@
 mod arguments;
 mod code;
 mod composites;
+mod constants;
 mod instance;
 mod interpreter;
 mod program;

@@ -2,6 +2,7 @@
 
 use super::code::Code;
 use super::composites::ScriptComposites;
+use super::constants::Constants;
 use super::{arguments, interpreter, tasks::Tasks};
 use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{Env, Methods, Registry};
@@ -21,6 +22,7 @@ pub(super) struct Inner {
     pub(super) registry: Arc<Registry>,
     instance: Option<Object>,
     codes: RwLock<HashMap<Symbol, Arc<Code>>>,
+    pub(super) constants: Constants,
     /// Original places of the code, where it was generated.
     pub(super) origins: Arc<OnceLock<Origins>>,
     weak: Weak<Inner>,
@@ -43,6 +45,7 @@ impl Program {
             registry,
             instance,
             codes: RwLock::default(),
+            constants: Constants::default(),
             origins: Arc::default(),
             weak: weak.clone(),
         }))
@@ -65,6 +68,7 @@ impl Program {
             registry,
             instance,
             codes: RwLock::default(),
+            constants: Constants::default(),
             origins,
             weak: weak.clone(),
         })))
@@ -109,10 +113,16 @@ impl Program {
                 if !schema.arguments.is_empty() {
                     schema.arguments.remove(0);
                 }
-                let bound = arguments::bind(&schema, None, arguments, &self.0.module)?;
+                let bound = arguments::bind(&schema, None, arguments, &self.0.module, &self.0.constants)?;
                 with_receiver(&Value::Object(object.clone()), &bound)
             }
-            _ => arguments::bind(&function.schema, receiver.as_ref(), arguments, &self.0.module)?,
+            _ => arguments::bind(
+                &function.schema,
+                receiver.as_ref(),
+                arguments,
+                &self.0.module,
+                &self.0.constants,
+            )?,
         };
         env.offer_composites(ScriptComposites::builtin);
         let former = env.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
@@ -209,7 +219,7 @@ fn with_receiver(this: &Value, rest: &[Value]) -> Vec<Value> {
 /// Runs a graph that stands alone: nothing is checked or converted, one value a graph input.
 pub fn run_graph(graph: &Graph, arguments: Vec<Value>, env: &Env) -> Result<Vec<Value>> {
     let program = Program::new(Module::default());
-    let code = Code::compile(graph, "graph", &program.0.registry)?;
+    let code = Code::compile(graph, "graph", &program.0.registry, &program.0.constants)?;
     env.offer_composites(ScriptComposites::builtin);
     let result = interpreter::run(&program.0, env, Arc::new(code), arguments);
     program.0.tasks.finish();
@@ -247,7 +257,12 @@ impl Inner {
             .get(&name)
             .or_else(|| self.by_last_component(name.as_str()))
             .ok_or_else(|| Diagnostic::input(format!("function '{name}' is called but not defined")))?;
-        let code = Arc::new(Code::compile(&function.graph, function.name.as_str(), &self.registry)?);
+        let code = Arc::new(Code::compile(
+            &function.graph,
+            function.name.as_str(),
+            &self.registry,
+            &self.constants,
+        )?);
         self.codes.write().insert(name, Arc::clone(&code));
         Ok(code)
     }

@@ -10,6 +10,7 @@ mod elements;
 mod dtype;
 mod layout;
 pub mod pointwise;
+mod pool;
 mod promote;
 mod scalar;
 mod storage;

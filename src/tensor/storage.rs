@@ -29,7 +29,15 @@ enum Memory {
 /// One cache line, so that the allocation is aligned for any vector width.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
-struct Line([u8; 64]);
+pub(super) struct Line([u8; 64]);
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Memory::Host { lines, .. } = &mut self.memory {
+            super::pool::give(std::mem::take(lines.get_mut()));
+        }
+    }
+}
 
 /// Memory of another device; backends implement it, the runtime injects it.
 pub trait DeviceBuffer: Send + Sync {
@@ -59,9 +67,17 @@ impl Storage {
         Ok(Self::host(lines, nbytes))
     }
 
+    /// Host memory that the caller is about to overwrite whole: its content may be that of a freed storage.
+    pub fn for_writing(nbytes: usize) -> Result<Storage> {
+        match super::pool::take(nbytes.div_ceil(64)) {
+            Some(lines) => Ok(Self::host(lines, nbytes)),
+            None => Self::zeroed(nbytes),
+        }
+    }
+
     /// Host memory with given content.
     pub fn from_bytes(bytes: &[u8]) -> Result<Storage> {
-        let storage = Self::zeroed(bytes.len())?;
+        let storage = Self::for_writing(bytes.len())?;
         storage.write()?.copy_from_slice(bytes);
         Ok(storage)
     }

@@ -271,6 +271,8 @@ impl Write for Output {
 
 /// How far a form came.
 enum Answer {
+    /// The program, which should have been refused, compiled.
+    Compiled,
     Returned(Value),
     Failed { when: &'static str, error: Diagnostic },
 }
@@ -321,6 +323,9 @@ fn answer(case: &Case, form: Form, args: &[Value], output: &Output) -> Answer {
         Ok(program) => program,
         Err(error) => return Answer::Failed { when: "compile", error },
     };
+    if case.raises.as_ref().is_some_and(|r| r.when == "compile") {
+        return Answer::Compiled;
+    }
     match program.run(&case.entry, args.to_vec(), &env) {
         Ok(value) => Answer::Returned(value),
         Err(error) => Answer::Failed { when: "run", error },
@@ -344,6 +349,7 @@ fn failure(error: &Diagnostic) -> (Status, String) {
 /// Compares what happened with what was recorded.
 fn judge(case: &Case, form: Form, answer: Answer, args: &[Value], outcome: &mut Outcome) {
     let verdict = match answer {
+        Answer::Compiled => Err("expected the program to be refused, but it compiles".to_string()),
         Answer::Returned(value) => {
             outcome.returns = encode(&value).ok();
             match (&case.returns, &case.raises) {

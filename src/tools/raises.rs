@@ -73,15 +73,19 @@ fn marked(line: &str) -> Option<(usize, usize)> {
 }
 
 /// The message proper: of the interpreter's, what stands behind the last frame; of others, what stands before the
-/// first place; in either case up to the first blank line.
+/// first place; in either case up to the first blank
+/// line. Suggestions are left out.
 fn paragraph(message: &str) -> String {
     let text = match message.strip_prefix(INTERPRETER) {
         Some(rest) => after_frames(rest),
         None => message,
     };
-    let text = text.trim_start_matches('\n');
-    let end = [text.find("\n\n"), text.find("\n  File \"")].into_iter().flatten().min().unwrap_or(text.len());
-    text.get(..end).unwrap_or(text).trim_end().to_string()
+    let lines = text.trim_start_matches('\n').lines();
+    let ends = |line: &str| {
+        line.trim().is_empty() || line.starts_with("  File \"") || line.starts_with("Here are some suggestions")
+    };
+    let lines: Vec<&str> = lines.take_while(|line| !ends(line)).collect();
+    lines.join("\n").trim_end().to_string()
 }
 
 /// From the line `Class: message` on. Lines of source that stand before it are indented or hold more than a name

@@ -211,7 +211,8 @@ impl Value {
         Diagnostic::runtime(format!("Expected a value of type '{expected}' but got {}", self.kind_name()))
     }
 
-    /// Python's `is`: the same object for reference types, the same value for `None`, bools and enum members.
+    /// Python's `is`: the same object for reference types, the same value for `None` and numbers. Each
+    /// constant is an object of its own, members of enum classes too.
     pub fn is_same(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::None, Value::None) => true,
@@ -225,7 +226,7 @@ impl Value {
             (Value::Dict(a), Value::Dict(b)) => a.same(b),
             (Value::Tuple(a), Value::Tuple(b)) => a.same(b),
             (Value::Object(a), Value::Object(b)) => a.same(b),
-            (Value::Enum(a), Value::Enum(b)) => a.class == b.class && a.name == b.name,
+            (Value::Enum(a), Value::Enum(b)) => Arc::ptr_eq(a, b),
             (Value::Device(a), Value::Device(b)) => a == b,
             (Value::Future(a), Value::Future(b)) => a.same(b),
             (Value::Function(a), Value::Function(b)) => a == b,

@@ -119,3 +119,10 @@ pub struct EnumValue {
     /// Its value: int, float or str.
     pub value: Value,
 }
+
+/// Members are equal by class and name.
+impl PartialEq for EnumValue {
+    fn eq(&self, other: &EnumValue) -> bool {
+        self.class == other.class && self.name == other.name
+    }
+}

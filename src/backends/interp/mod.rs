@@ -34,7 +34,12 @@ struct Program {
 impl Executable for Program {
     fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
         let kernel = &self.kernel;
-        let mut run = Run { kernel, regs: vec![Num::I(0); kernel.types.len()], args: vec![None; kernel.types.len()], memory: &mut launch.memory };
+        let mut run = Run {
+            kernel,
+            regs: vec![Num::I(0); kernel.types.len()],
+            args: vec![None; kernel.types.len()],
+            memory: &mut launch.memory,
+        };
         for (param, arg) in super::check_args(kernel, &launch.args)? {
             match (param.ty, arg) {
                 (Ty::Scalar(elem), arg) => run.regs[param.reg.index()] = Num::of_arg(arg, elem),

@@ -245,15 +245,33 @@ fn binary_int(op: Binary, elem: Elem, x: i64, y: i64) -> i64 {
         Binary::Add => x.wrapping_add(y),
         Binary::Sub => x.wrapping_sub(y),
         Binary::Mul => x.wrapping_mul(y),
-        Binary::Div => if y == 0 { 0 } else { x.wrapping_div(y) },
-        Binary::Rem => if y == 0 { 0 } else { x.wrapping_rem(y) },
+        Binary::Div => {
+            if y == 0 {
+                0
+            } else {
+                x.wrapping_div(y)
+            }
+        }
+        Binary::Rem => {
+            if y == 0 {
+                0
+            } else {
+                x.wrapping_rem(y)
+            }
+        }
         Binary::Pow => int_pow(x, y),
         Binary::Min => x.min(y),
         Binary::Max => x.max(y),
         Binary::And => x & y,
         Binary::Or => x | y,
         Binary::Xor => x ^ y,
-        Binary::Shl => if in_width { x << y } else { 0 },
+        Binary::Shl => {
+            if in_width {
+                x << y
+            } else {
+                0
+            }
+        }
         Binary::Shr => x >> if in_width { y } else { width(elem) - 1 },
         // Defined on floats only; decoding has refused them here.
         Binary::Atan2 | Binary::CopySign | Binary::Hypot | Binary::NextAfter => x,
@@ -265,7 +283,13 @@ pub(super) fn int_pow(base: i64, exponent: i64) -> i64 {
     if exponent < 0 {
         return match base {
             1 => 1,
-            -1 => if exponent % 2 == 0 { 1 } else { -1 },
+            -1 => {
+                if exponent % 2 == 0 {
+                    1
+                } else {
+                    -1
+                }
+            }
             _ => 0,
         };
     }
@@ -301,8 +325,20 @@ fn binary_f64(op: Binary, x: f64, y: f64) -> f64 {
         Binary::Rem => x % y,
         Binary::Pow => x.powf(y),
         Binary::Atan2 => x.atan2(y),
-        Binary::Min => if x.is_nan() || x < y { x } else { y },
-        Binary::Max => if x.is_nan() || x > y { x } else { y },
+        Binary::Min => {
+            if x.is_nan() || x < y {
+                x
+            } else {
+                y
+            }
+        }
+        Binary::Max => {
+            if x.is_nan() || x > y {
+                x
+            } else {
+                y
+            }
+        }
         Binary::CopySign => x.copysign(y),
         Binary::Hypot => x.hypot(y),
         Binary::NextAfter => libm::nextafter(x, y),

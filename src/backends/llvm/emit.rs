@@ -46,7 +46,12 @@ struct Lanes<'c> {
 }
 
 /// Emits a kernel as function `name` of a new module.
-pub(super) fn emit<'c>(ctx: &'c Context, kernel: &Kernel, machine: &Machine, name: &str) -> Result<Module<'c>> {
+pub(super) fn emit<'c>(
+    ctx: &'c Context,
+    kernel: &Kernel,
+    machine: &Machine,
+    name: &str,
+) -> Result<Module<'c>> {
     let module = ctx.create_module(name);
     let ir = Ir { ctx: context_ref(&module), module, b: ctx.create_builder() };
     let mut e = Emitter {
@@ -105,7 +110,8 @@ impl<'c> Emitter<'c, '_> {
         let function = ir.module.add_function(name, ty, None);
         self.start(function)?;
         let slots = param(function, 0)?.into_pointer_value();
-        self.range = Some([param(function, 1)?, param(function, 2)?, self.ir.i64().const_int(1, false).into()]);
+        self.range =
+            Some([param(function, 1)?, param(function, 2)?, self.ir.i64().const_int(1, false).into()]);
         for (n, p) in self.kernel.params.iter().enumerate() {
             let index = self.ir.i64().const_int(n as u64, false).into();
             let at = self.ir.element(slots, self.ir.i64().into(), index)?.into_pointer_value();
@@ -298,16 +304,20 @@ impl<'c> Emitter<'c, '_> {
         if let Prim::Const(c) = prim {
             return Ok(Val::Uniform(scalars.constant(*c, elem, self.lane(elem))?));
         }
-        let operands: Vec<Val<'c>> = prim.operands().into_iter().map(|r| self.val(r)).collect::<Result<_>>()?;
+        let operands: Vec<Val<'c>> =
+            prim.operands().into_iter().map(|r| self.val(r)).collect::<Result<_>>()?;
         if let Some(affine) = self.affine(prim, &operands)? {
             return Ok(affine);
         }
         let from = prim.operands().last().map_or(elem, |r| self.kernel.elem(*r));
         let lane = self.lane(elem);
-        let all: Option<Vec<V<'c>>> = operands.iter().map(|v| match v {
-            Val::Uniform(v) => Some(*v),
-            _ => None,
-        }).collect();
+        let all: Option<Vec<V<'c>>> = operands
+            .iter()
+            .map(|v| match v {
+                Val::Uniform(v) => Some(*v),
+                _ => None,
+            })
+            .collect();
         if let Some(values) = all {
             return Ok(Val::Uniform(scalars.primitive(prim, &values, from, elem, lane)?));
         }

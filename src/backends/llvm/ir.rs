@@ -264,7 +264,10 @@ fn is_float(x: V<'_>) -> bool {
     matches!(lane_type(x.get_type()), T::FloatType(_))
 }
 
-#[allow(unsafe_code, reason = "inkwell marks address arithmetic unsafe, though it only builds an instruction")]
+#[allow(
+    unsafe_code,
+    reason = "inkwell marks address arithmetic unsafe, though it only builds an instruction"
+)]
 fn gep<'c>(
     b: &Builder<'c>,
     lane: T<'c>,
@@ -283,4 +286,3 @@ pub(super) fn set_alignment(value: V<'_>, bytes: usize) {
         let _ = instruction.set_alignment(bytes as u32);
     }
 }
-

@@ -109,11 +109,14 @@ impl Machine {
     pub(super) fn attributes(&self) -> Vec<(&'static str, &str)> {
         let mut out = vec![("target-cpu", self.cpu.as_str()), ("target-features", self.features.as_str())];
         if let Kind::Cpu { vector_bits, .. } = self.kind {
-            out.push(("prefer-vector-width", match vector_bits {
-                512 => "512",
-                256 => "256",
-                _ => "128",
-            }));
+            out.push((
+                "prefer-vector-width",
+                match vector_bits {
+                    512 => "512",
+                    256 => "256",
+                    _ => "128",
+                },
+            ));
             out.push(("no-trapping-math", "true"));
         }
         out

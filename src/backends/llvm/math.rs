@@ -38,13 +38,14 @@ const EXPM1: [f64; 6] = [
     1.991_417_270_839_810_6e-4,
 ];
 
-/// (tanh(√u)/√u - 1)/u on u ≤ 0.625².
-const TANH: [f64; 5] = [
-    -3.333_328_392_534_782e-1,
-    1.333_149_128_865_926_9e-1,
-    -5.374_349_821_115_895e-2,
-    2.065_058_769_634_674_9e-2,
-    -5.717_045_477_957_05e-3,
+/// (tanh(√u)/√u - 1)/u on u ≤ 0.8².
+const TANH: [f64; 6] = [
+    -0.3333329959278762,
+    0.13332270203457855,
+    -0.053855852969964466,
+    0.021314007543626275,
+    -0.007425213544604117,
+    0.0015930375000195287,
 ];
 
 /// (ln(1+f) - f + f²/2)/f³ on √½-1 ≤ f ≤ √2-1.
@@ -60,28 +61,27 @@ const LOG: [f64; 9] = [
     6.915_549_450_216_732e-2,
 ];
 
-/// erf(√u)/√u - 1 on u ≤ 1.
+/// erf(√u)/√u - 1 on u ≤ 0.9².
 const ERF: [f64; 7] = [
-    1.283_791_659_137_794e-1,
-    -3.761_262_713_605_204_6e-1,
-    1.128_360_017_733_515_1e-1,
-    -2.685_444_464_365_564e-2,
-    5.189_535_449_202_505e-3,
-    -8.020_842_331_734_358e-4,
-    7.889_123_246_415_524e-5,
+    0.12837916680250433,
+    -0.37612635311297193,
+    0.11283719732076836,
+    -0.02686075312392207,
+    0.005204436472577092,
+    -0.0008181929583122457,
+    8.538839889336253e-05,
 ];
 
-/// ln erfc(x) on 1 ≤ x ≤ 4.
-const LOG_ERFC: [f64; 9] = [
-    2.043_584_759_945_201_9e-4,
-    -1.129_661_149_586_386_2,
-    -6.330_396_294_124_747e-1,
-    -1.086_389_764_249_132_6e-1,
-    2.537_353_914_677_580_6e-2,
-    -4.282_374_522_555_852e-3,
-    4.637_855_986_487_519e-4,
-    -2.531_440_409_050_408_8e-5,
-    2.512_977_115_182_667_7e-7,
+/// ln erfc(x) on 0.9 ≤ x ≤ 4.
+const LOG_ERFC: [f64; 8] = [
+    0.0001705507942300526,
+    -1.1294951527060704,
+    -0.6333866602834497,
+    -0.10823660320291797,
+    0.025091485649986475,
+    -0.004160522489539955,
+    0.0004323020167004201,
+    -2.0909464883590664e-05,
 ];
 
 /// Emits functions of f32, scalar or vector.
@@ -131,6 +131,10 @@ impl<'c> Math<'_, 'c> {
     fn at_least(&self, x: V<'c>, limit: f64) -> Result<V<'c>> {
         let limit = self.ir.fconst(x, limit);
         self.ir.select(self.ir.fcmp(F::OLT, x, limit)?, limit, x)
+    }
+
+    fn at_most_int(&self, n: V<'c>, limit: i64) -> Result<V<'c>> {
+        self.ir.intrinsic("llvm.smin", &[n.get_type()], &[n, self.int(n, limit)])
     }
 
     /// The integer nearest to x * scale: with its bits in the low end of the first value, as a float in the second.
@@ -205,22 +209,31 @@ impl<'c> Math<'_, 'c> {
     pub(super) fn expm1(&self, x: V<'c>) -> Result<V<'c>> {
         let limited = self.at_least(self.at_most(x, 89.0)?, -18.0)?;
         let (_, n) = self.nearest(limited, LOG2E)?;
-        let r = self.ir.fma(n, self.ir.fconst(x, -LN2_HI), limited)?;
-        let r = self.ir.fma(n, self.ir.fconst(x, -LN2_LO), r)?;
+        // The reduced argument in two parts: near x = ln2/2 the result is smaller than its terms.
+        let high = self.ir.fma(n, self.ir.fconst(x, -LN2_HI), limited)?;
+        let r = self.ir.fma(n, self.ir.fconst(x, -LN2_LO), high)?;
+        let r_low = self.ir.fma(n, self.ir.fconst(x, -LN2_LO), self.ir.sub(high, r)?)?;
         let q = self.poly(r, &EXPM1)?;
-        let p = self.ir.fma(self.ir.mul(r, r)?, q, r)?;
-        // 2^n p + (2^n - 1), with 2^(n-1) so that n = 128 does not overflow before the end.
+        let tail = self.ir.fma(self.ir.mul(r, r)?, q, r_low)?;
+        let p = self.ir.add(r, tail)?;
+        // 2^n (r + tail) + (2^n - 1), with 2^(n-1) so that n = 128 does not overflow before the end. Where
+        // 2^n - 1 is about to be rounded, the 1 goes into the tail.
         let n = self.ir.cast(Opcode::FPToSI, n, self.ir.i32())?;
         let half = self.power(x, self.ir.sub(n, self.int(x, 1))?)?;
-        let less = self.ir.sub(half, self.ir.fconst(x, 0.5))?;
-        let y = self.ir.fma(p, half, less)?;
+        let is_large = self.ir.icmp(I::SGT, n, self.int(x, 12))?;
+        let inverse = self.power(x, self.ir.sub(self.int(x, 0), self.at_most_int(n, 126)?)?)?;
+        let tail = self.ir.select(is_large, self.ir.sub(tail, inverse)?, tail)?;
+        let less = self.ir.select(is_large, half, self.ir.sub(half, self.ir.fconst(x, 0.5))?)?;
+        let sum = self.ir.fma(r, half, less)?;
+        let lost = self.ir.fma(r, half, self.ir.sub(less, sum)?)?;
+        let y = self.ir.add(sum, self.ir.fma(tail, half, lost)?)?;
         let y = self.ir.add(y, y)?;
         // Near 0 the polynomial alone keeps the sign of zero.
         let zero = self.ir.icmp(I::EQ, n, self.int(x, 0))?;
         self.ir.select(zero, p, y)
     }
 
-    /// Hyperbolic tangent: an odd polynomial below 0.625, 1 - 2/(e^2x + 1) above.
+    /// Hyperbolic tangent: an odd polynomial below 0.8, 1 - 2/(e^2x + 1) above.
     pub(super) fn tanh(&self, x: V<'c>) -> Result<V<'c>> {
         let one = self.ir.fconst(x, 1.0);
         let t = self.abs(x)?;
@@ -231,20 +244,19 @@ impl<'c> Math<'_, 'c> {
         let (shifted, n) = self.nearest(limited, 2.0 * LOG2E)?;
         // n (ln 2)/2 as one product: its error is far below what 1 - 2/(e+1) can see.
         let r = self.ir.fma(n, self.ir.fconst(x, -0.5 * std::f64::consts::LN_2), limited)?;
-        let e = self.exp_of_half(r, self.power_of_shifted(shifted)?)?;
-        let quotient = self.ir.fdiv(self.ir.fconst(x, 2.0), self.ir.add(e, one)?)?;
+        let sum = self.exp_of_half_plus_one(r, self.power_of_shifted(shifted)?)?;
+        let quotient = self.ir.fdiv(self.ir.fconst(x, 2.0), sum)?;
         let large = self.ir.sub(one, quotient)?;
-        let is_small = self.ir.fcmp(F::OLT, t, self.ir.fconst(x, 0.625))?;
+        let is_small = self.ir.fcmp(F::OLT, t, self.ir.fconst(x, 0.8))?;
         self.copysign(self.ir.select(is_small, small, large)?, x)
     }
 
-    /// 2^n e^2r for |r| ≤ ln2/4, given 2^n.
-    fn exp_of_half(&self, r: V<'c>, power: V<'c>) -> Result<V<'c>> {
-        let doubled: Vec<f64> = EXP.iter().enumerate().map(|(n, c)| c * 4.0 * f64::powi(2.0, n as i32)).collect();
-        let q = self.poly(r, &doubled)?;
-        let two = self.ir.fconst(r, 2.0);
-        let tail = self.ir.mul(self.ir.fma(r, q, two)?, r)?;
-        self.ir.fma(tail, power, power)
+    /// 2^n e^2r + 1 for |r| ≤ ln2/4, given 2^n; rounded once at the end.
+    fn exp_of_half_plus_one(&self, r: V<'c>, power: V<'c>) -> Result<V<'c>> {
+        let scaled = |(n, c): (usize, &f64)| c * 4.0 * f64::powi(2.0, n as i32);
+        let q = self.poly(r, &EXP.iter().enumerate().map(scaled).collect::<Vec<f64>>())?;
+        let tail = self.ir.mul(self.ir.fma(r, q, self.ir.fconst(r, 2.0))?, r)?;
+        self.ir.fma(tail, power, self.ir.add(power, self.ir.fconst(r, 1.0))?)
     }
 
     /// Splits a positive number into an exponent (a float) and f with x = 2^e (1+f), √½ ≤ 1+f < √2.
@@ -339,7 +351,7 @@ impl<'c> Math<'_, 'c> {
         self.ir.select(self.ir.fcmp(F::OEQ, x, self.ir.fconst(x, 0.0))?, x, y)
     }
 
-    /// Error function: an odd polynomial below 1, 1 - e^(polynomial) above.
+    /// Error function: an odd polynomial below 0.9, 1 - e^(polynomial) above.
     pub(super) fn erf(&self, x: V<'c>) -> Result<V<'c>> {
         let one = self.ir.fconst(x, 1.0);
         let t = self.abs(x)?;
@@ -352,11 +364,9 @@ impl<'c> Math<'_, 'c> {
         let r = self.ir.fma(n, self.ir.fconst(x, -LN2_LO), r)?;
         let e = self.ir.mul(self.exp_of_reduced(r)?, self.power_of_shifted(shifted)?)?;
         let large = self.ir.sub(one, e)?;
-        let is_small = self.ir.fcmp(F::OLT, t, one)?;
-        let y = self.ir.select(is_small, small, large)?;
-        self.copysign(y, x)
+        let is_small = self.ir.fcmp(F::OLT, t, self.ir.fconst(x, 0.9))?;
+        self.copysign(self.ir.select(is_small, small, large)?, x)
     }
-
 }
 
 /// A constant as the sum of a float and what that misses.

@@ -28,7 +28,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Cleaning before code generation. The emitter writes vector code itself, so that no loop pass is needed;
 /// measured against `default<O3>` it gives the same code in a fraction of the time.
-const PASSES: &str = "function(early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),simplifycfg,early-cse)";
+const PASSES: &str =
+    "function(early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),simplifycfg,early-cse)";
 
 /// Compiled kernels that are kept.
 const CACHE: usize = 256;
@@ -104,7 +105,8 @@ pub fn assembly(kernel: &Kernel, name: &str) -> Result<String> {
 
 /// The kernel as PTX for an architecture such as `sm_90`. Lower it for [`Target::Gpu`].
 pub fn ptx(kernel: &Kernel, name: &str, arch: &str) -> Result<String> {
-    let known = arch.strip_prefix("sm_").is_some_and(|n| n.chars().next().is_some_and(|c| c.is_ascii_digit()));
+    let known =
+        arch.strip_prefix("sm_").is_some_and(|n| n.chars().next().is_some_and(|c| c.is_ascii_digit()));
     if !known {
         return Err(Diagnostic::unsupported(format!("GPU architecture {arch}")).hint("name one like sm_90"));
     }

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "ORC has a C interface, and machine code is called through a raw address")]
 
 use crate::diag::{Diagnostic, Result};
+use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
 use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
 use inkwell::llvm_sys::orc2::lljit::{
     LLVMOrcCreateLLJIT, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFileWithRT, LLVMOrcLLJITGetGlobalPrefix,
@@ -16,7 +17,6 @@ use inkwell::llvm_sys::orc2::{
     LLVMOrcJITDylibAddGenerator, LLVMOrcJITDylibCreateResourceTracker, LLVMOrcReleaseResourceTracker,
     LLVMOrcResourceTrackerRef, LLVMOrcResourceTrackerRemove,
 };
-use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
 use std::ffi::{CStr, CString};
 use std::ptr;
 use std::sync::Arc;
@@ -78,8 +78,11 @@ impl Jit {
         // SAFETY: the buffer copies `object`, whose pointer and length belong together, and is consumed by the
         // call that adds it; the tracker belongs to this JIT, which `Code` keeps alive.
         unsafe {
-            let buffer =
-                LLVMCreateMemoryBufferWithMemoryRangeCopy(object.as_ptr().cast(), object.len(), name.as_ptr());
+            let buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(
+                object.as_ptr().cast(),
+                object.len(),
+                name.as_ptr(),
+            );
             let tracker = LLVMOrcJITDylibCreateResourceTracker(LLVMOrcLLJITGetMainJITDylib(self.raw));
             let mut code = Code { jit: Arc::clone(self), tracker, entry: never };
             check(LLVMOrcLLJITAddObjectFileWithRT(self.raw, tracker, buffer), "cannot load machine code")?;

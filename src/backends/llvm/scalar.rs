@@ -121,7 +121,11 @@ impl<'c> Scalars<'_, 'c> {
             let z = self.binary(op, x, y, Elem::F32, f32)?;
             return self.ir.cast(Opcode::FPTrunc, z, lane);
         }
-        if elem.is_float() { self.binary_float(op, x, y, elem) } else { self.binary_int(op, x, y, elem, lane) }
+        if elem.is_float() {
+            self.binary_float(op, x, y, elem)
+        } else {
+            self.binary_int(op, x, y, elem, lane)
+        }
     }
 
     fn binary_float(&self, op: Binary, x: V<'c>, y: V<'c>, elem: Elem) -> Result<V<'c>> {
@@ -234,10 +238,34 @@ impl<'c> Scalars<'_, 'c> {
         let how = match op {
             Compare::Eq => I::EQ,
             Compare::Ne => I::NE,
-            Compare::Lt => if signed { I::SLT } else { I::ULT },
-            Compare::Le => if signed { I::SLE } else { I::ULE },
-            Compare::Gt => if signed { I::SGT } else { I::UGT },
-            Compare::Ge => if signed { I::SGE } else { I::UGE },
+            Compare::Lt => {
+                if signed {
+                    I::SLT
+                } else {
+                    I::ULT
+                }
+            }
+            Compare::Le => {
+                if signed {
+                    I::SLE
+                } else {
+                    I::ULE
+                }
+            }
+            Compare::Gt => {
+                if signed {
+                    I::SGT
+                } else {
+                    I::UGT
+                }
+            }
+            Compare::Ge => {
+                if signed {
+                    I::SGE
+                } else {
+                    I::UGE
+                }
+            }
         };
         self.ir.icmp(how, x, y)
     }

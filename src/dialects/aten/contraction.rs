@@ -62,7 +62,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad * tensor\ntensor: grad * self")
         .out("out"),
     contraction("aten::vdot(Tensor self, Tensor other) -> Tensor", |a| {
-        one(dot("vdot", &conjugate(a.tensor(0)?)?, a.tensor(1)?)?)
+        one(dot("dot", &conjugate(a.tensor(0)?)?, a.tensor(1)?)?)
     })
     .out("out"),
     contraction("aten::inner(Tensor self, Tensor other) -> Tensor", inner).out("out"),
@@ -83,7 +83,9 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::kron(Tensor self, Tensor other) -> Tensor",
         "def kron(self: Tensor, other: Tensor) -> Tensor:
-    rank = max(self.dim(), other.dim())
+    rank = self.dim()
+    if other.dim() > rank:
+        rank = other.dim()
     pad_a = rank - self.dim()
     pad_b = rank - other.dim()
     a_sizes: List[int] = []
@@ -261,7 +263,6 @@ fn batched(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 fn expanded(t: &Tensor, sizes: &[i64], beta: Scalar) -> Result<Option<Tensor>> {
     scaled(&t.broadcast_to(sizes)?, beta)
 }
-
 
 /// alpha a b, plus beta times what it is added to. The scale is applied to the product, as PyTorch does.
 fn added(
@@ -656,9 +657,7 @@ fn chain(name: &str, tensors: &[Tensor]) -> Result<Tensor> {
                 )));
             }
             rank => {
-                return Err(Diagnostic::runtime(format!(
-                    "{name}(): tensor {at} must be 2D but got {rank}D"
-                )));
+                return Err(Diagnostic::runtime(format!("{name}(): tensor {at} must be 2D but got {rank}D")));
             }
         }
         if t.dtype() != tensors[0].dtype() {

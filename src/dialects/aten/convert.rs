@@ -1,7 +1,7 @@
 //! Copies and conversions: `to`, `clone`, `contiguous`, `copy_`, `fill_`; views of complex numbers; the dtype tests.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Fact, Args, OpDef, Outputs, composite, one, opaque, view};
+use crate::dialects::{Args, Fact, OpDef, Outputs, composite, one, opaque, view};
 use crate::dispatch_dtype;
 use crate::tensor::pointwise::map1;
 use crate::tensor::{
@@ -85,7 +85,8 @@ pub static OPS: &[OpDef] = &[
         one(a.tensor(0)?.clone())
     }),
     opaque("aten::zero(Tensor self) -> Tensor", |a| filled(a, Scalar::Int(0))).out("out"),
-    view("aten::detach(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())).facts(&[Fact::Detached]),
+    view("aten::detach(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach()))
+        .facts(&[Fact::Detached]),
     opaque("aten::detach_(Tensor(a!) self) -> Tensor(a!)", |a| {
         let tensor = a.tensor(0)?;
         tensor.set_requires_grad(false)?;

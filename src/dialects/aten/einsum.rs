@@ -3,7 +3,7 @@
 use super::kernels::product::{contract, permute, sum_dims};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, contraction, one};
-use crate::tensor::{Tensor, numel, view, wrap_dim};
+use crate::tensor::{DType, Tensor, numel, view, wrap_dim};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -55,7 +55,10 @@ impl Term {
                 }
                 c if c.is_ascii_alphabetic() => term.letters.push(c),
                 c => {
-                    return fail(format!("invalid subscript given at index {} in the equation string, subscripts must be in [a-zA-Z]", text.find(c).unwrap_or(0)));
+                    return fail(format!(
+                        "invalid subscript given at index {} in the equation string, subscripts must be in [a-zA-Z]",
+                        text.find(c).unwrap_or(0)
+                    ));
                 }
             }
         }
@@ -127,7 +130,11 @@ fn output_labels(text: Option<&str>, letters: &[char], rest_count: usize) -> Res
         let mut single: Vec<char> =
             letters.iter().copied().filter(|c| letters.iter().filter(|d| *d == c).count() == 1).collect();
         single.sort_unstable();
-        return Ok((0..rest_count).rev().map(Label::Rest).chain(single.into_iter().map(Label::Letter)).collect());
+        return Ok((0..rest_count)
+            .rev()
+            .map(Label::Rest)
+            .chain(single.into_iter().map(Label::Letter))
+            .collect());
     };
     let term = Term::parse(text, "the output")?;
     for (at, c) in term.letters.iter().enumerate() {
@@ -204,14 +211,17 @@ fn check_sizes(space: &[Label], operands: &[Tensor]) -> Result<()> {
 
 /// Multiplies from left to right; a dimension is summed where its last operand comes in.
 fn contract_all(operands: Vec<Tensor>, kept: usize, rank: usize) -> Result<Tensor> {
-    let last: Vec<usize> = (0..rank)
-        .map(|d| operands.iter().rposition(|t| t.sizes()[d] != 1).unwrap_or(0))
-        .collect();
+    let last: Vec<usize> =
+        (0..rank).map(|d| operands.iter().rposition(|t| t.sizes()[d] != 1).unwrap_or(0)).collect();
     let mut operands = operands.into_iter().enumerate();
     let Some((_, mut result)) = operands.next() else { return fail("must provide at least one operand") };
     let due = |at: usize| -> Vec<usize> { (kept..rank).filter(|d| last[*d] == at).collect() };
     let alone = due(0);
     if alone.iter().any(|d| result.sizes()[*d] != 1) {
+        if operands.len() == 0 && result.dtype().is_integral() {
+            // A sum alone widens integers.
+            result = result.to_dtype(DType::I64)?;
+        }
         result = sum_dims("sum_cpu", &result, &alone)?;
     }
     for (at, operand) in operands {
@@ -253,7 +263,8 @@ fn tensordot(args: &Args<'_>) -> Result<Outputs> {
         in_b.push(e);
     }
     if a.rank() == 0 || b.rank() == 0 {
-        let widen = |t: &Tensor, rank: usize| if t.rank() == 0 { t.reshaped(&vec![1; rank]) } else { Ok(t.clone()) };
+        let widen =
+            |t: &Tensor, rank: usize| if t.rank() == 0 { t.reshaped(&vec![1; rank]) } else { Ok(t.clone()) };
         let z = contract("mul_cpu", &widen(&x, y.rank())?, &widen(&y, x.rank())?, &[])?;
         return one(z);
     }

@@ -47,7 +47,7 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
         "def linalg_vander(x: Tensor, *, N: Optional[int]=None) -> Tensor:\n    \
-         if x.dim() == 0:\n        raise RuntimeError('N must be greater than 1.')\n    \
+         if x.dim() == 0:\n        x = x.unsqueeze(0)\n    \
          n = x.size(-1)\n    \
          if N is not None:\n        n = N\n    \
          if n <= 1:\n        raise RuntimeError('N must be greater than 1.')\n    \

@@ -8,20 +8,28 @@ pub mod choose;
 pub mod compare;
 pub mod contraction;
 pub mod convert;
+pub mod convolution;
 pub mod dict;
+pub mod hash;
 mod number;
 pub mod number_arith;
 pub mod number_convert;
 pub mod number_math;
 pub mod create;
+pub mod calculus;
+pub mod distance;
+pub mod embed;
+pub mod histogram;
 pub mod einsum;
 pub mod index;
 pub mod join;
 pub mod kernels;
 pub mod list;
 pub mod matrix;
+pub mod norm;
 pub mod order;
 pub mod pad;
+pub mod pool;
 pub mod program;
 pub mod reduce;
 pub mod scan;
@@ -34,6 +42,8 @@ pub mod sort;
 pub mod split;
 pub mod stats;
 pub mod text;
+pub mod text_case;
+pub mod text_find;
 pub mod unary;
 pub mod view;
 pub mod world;
@@ -50,10 +60,16 @@ pub static TABLES: &[&[OpDef]] = &[
     choose::OPS,
     activation::OPS,
     contraction::OPS,
+    convolution::OPS,
+    norm::OPS,
+    pool::OPS,
     einsum::OPS,
     convert::OPS,
     list::OPS,
     text::OPS,
+    text_case::OPS,
+    text_find::OPS,
+    hash::OPS,
     dict::OPS,
     order::OPS,
     program::OPS,
@@ -74,6 +90,10 @@ pub static TABLES: &[&[OpDef]] = &[
     scan::OPS,
     softmax::OPS,
     sort::OPS,
+    distance::OPS,
+    calculus::OPS,
+    embed::OPS,
+    histogram::OPS,
     shape::OPS,
     split::OPS,
     world::OPS,

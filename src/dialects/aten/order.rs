@@ -23,7 +23,7 @@ pub static OPS: &[OpDef] = &[
     host("aten::eq.bool_list(bool[] a, bool[] b) -> bool", |a| one(same_items(a)?)),
     host("aten::eq.str_list(str[] a, str[] b) -> bool", |a| one(same_items(a)?)),
     host("aten::eq.device(Device a, Device b) -> bool", |a| one(a.value(0)?.is_same(a.value(1)?))),
-    host("aten::eq.enum(AnyEnumType a, AnyEnumType b) -> bool", |a| one(a.value(0)?.is_same(a.value(1)?))),
+    host("aten::eq.enum(AnyEnumType a, AnyEnumType b) -> bool", |a| one(same_member(a)?)),
     host("aten::eq.str(str a, str b) -> bool", |a| one(a.str(0)? == a.str(1)?)),
     host("aten::ne.int_list(int[] a, int[] b) -> bool", |a| one(!same_items(a)?)),
     host("aten::ne.float_list(float[] a, float[] b) -> bool", |a| one(!same_items(a)?)),
@@ -31,7 +31,7 @@ pub static OPS: &[OpDef] = &[
     host("aten::ne.bool_list(bool[] a, bool[] b) -> bool", |a| one(!same_items(a)?)),
     host("aten::ne.str_list(str[] a, str[] b) -> bool", |a| one(!same_items(a)?)),
     host("aten::ne.device(Device a, Device b) -> bool", |a| one(!a.value(0)?.is_same(a.value(1)?))),
-    host("aten::ne.enum(AnyEnumType a, AnyEnumType b) -> bool", |a| one(!a.value(0)?.is_same(a.value(1)?))),
+    host("aten::ne.enum(AnyEnumType a, AnyEnumType b) -> bool", |a| one(!same_member(a)?)),
     host("aten::ne.str(str a, str b) -> bool", |a| one(a.str(0)? != a.str(1)?)),
     host("aten::lt.str(str a, str b) -> bool", |a| one(a.str(0)? < a.str(1)?)),
     host("aten::le.str(str a, str b) -> bool", |a| one(a.str(0)? <= a.str(1)?)),
@@ -86,6 +86,14 @@ pub static OPS: &[OpDef] = &[
 ];
 
 /// Whether `a == b` holds for two tensors that broadcast to one element; for others its truth is ambiguous.
+/// Whether two members of enum classes are the same one.
+fn same_member(args: &Args<'_>) -> Result<bool> {
+    match (args.value(0)?, args.value(1)?) {
+        (Value::Enum(a), Value::Enum(b)) => Ok(a == b),
+        (a, b) => Ok(a.is_same(b)),
+    }
+}
+
 fn compare_tensors(a: &Tensor, b: &Tensor, test: fn(Ordering) -> bool) -> Result<bool> {
     let numel = crate::tensor::broadcast_sizes(&a.sizes(), &b.sizes())?.iter().product::<i64>();
     match numel {
@@ -131,6 +139,7 @@ fn equal(a: &Value, b: &Value, depth: usize) -> Result<bool> {
             }
             Ok(true)
         }
+        (Value::Enum(x), Value::Enum(y)) => Ok(x == y),
         _ => Ok(a.is_same(b)),
     }
 }

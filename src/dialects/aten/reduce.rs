@@ -4,7 +4,7 @@ use super::kernels::range::not_implemented;
 use super::kernels::rows::{Rows, non_empty_dim, reduced_dims};
 use super::kernels::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque, reduce};
+use crate::dialects::{Args, OpDef, Outputs, one, opaque, reduce};
 use crate::tensor::{DType, Tensor, view};
 use crate::value::Value;
 use std::cmp::Ordering;
@@ -54,14 +54,10 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", |a| {
         aminmax(a.tensor(0)?, Some(a.int(1)?), a.bool(2)?)
     }),
-    composite("aten::max.other(Tensor self, Tensor other) -> Tensor", "def max(self: Tensor, other: Tensor) -> Tensor:\n    return torch.maximum(self, other)\n")
-        .out("out"),
     reduce("aten::max(Tensor self) -> Tensor", |a| extreme_all(a, Side::Max)).out("unary_out"),
     reduce("aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
         extreme_dim(a, Side::Max)
     }),
-    composite("aten::min.other(Tensor self, Tensor other) -> Tensor", "def min(self: Tensor, other: Tensor) -> Tensor:\n    return torch.minimum(self, other)\n")
-        .out("out"),
     reduce("aten::min(Tensor self) -> Tensor", |a| extreme_all(a, Side::Min)).out("unary_out"),
     reduce("aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
         extreme_dim(a, Side::Min)

@@ -89,7 +89,7 @@ fn gather_kernel(a: &Args<'_>) -> Result<Outputs> {
             tensor.sizes().as_slice()
         )));
     }
-    one(tensor.take_positions(&along(&own, dim, index)?, &index.sizes())?)
+    one(tensor.take_positions(&along(&own, dim, index, false)?, &index.sizes())?)
 }
 
 /// The older names of two ways to combine.
@@ -161,7 +161,7 @@ fn scatter_checked(
     if tensor.dtype() == DType::Bool && how == Some(Combine::Mean) {
         return Err(not_implemented("scatter_gather_tensor_cpu_reduce_mean", tensor.dtype()));
     }
-    let places = along(&own, dim, index)?;
+    let places = along(&own, dim, index, false)?;
     let strides: Dims = if source.rank() == 0 { Dims::from_slice(&[1]) } else { source.strides() };
     let used = source.with_layout(Layout::strided(&shape, &strides, source.layout().offset)?)?;
     one(match how {

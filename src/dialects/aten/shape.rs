@@ -23,9 +23,6 @@ pub static OPS: &[OpDef] = &[
     ask("aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool", contiguous_in),
     ask("aten::storage_offset(Tensor self) -> int", |a| one(a.tensor(0)?.layout().offset as i64)),
     ask("aten::element_size(Tensor self) -> int", |a| one(a.tensor(0)?.dtype().size() as i64)),
-    ask("aten::is_floating_point(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_floating())),
-    ask("aten::is_complex(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_complex())),
-    ask("aten::is_signed(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_signed())),
     ask("aten::is_conj(Tensor self) -> bool", |a| a.tensor(0).and_then(|_| one(false))),
     ask("aten::is_neg(Tensor self) -> bool", |a| a.tensor(0).and_then(|_| one(false))),
     ask("aten::is_inference(Tensor self) -> bool", |a| a.tensor(0).and_then(|_| one(false))),
@@ -47,7 +44,6 @@ pub static OPS: &[OpDef] = &[
         one(view::reorder(&layout, &dims).is_contiguous())
     }),
     ask("aten::get_device(Tensor self) -> int", |a| one(a.tensor(0)?.device().index().map_or(-1, i64::from))),
-    ask("aten::is_nonzero(Tensor self) -> bool", |a| one(is_nonzero(a.tensor(0)?)?)),
     ask("aten::_shape_as_tensor(Tensor self) -> Tensor", |a| {
         let sizes = a.tensor(0)?.sizes();
         one(Tensor::from_vec::<i64>(&sizes, &[sizes.len() as i64])?)
@@ -79,13 +75,4 @@ fn contiguous_in(a: &Args<'_>) -> Result<Outputs> {
         }
     };
     one(view::reorder(&layout, order).is_contiguous())
-}
-
-/// The truth value of a tensor of one element.
-pub fn is_nonzero(tensor: &Tensor) -> Result<bool> {
-    match tensor.numel() {
-        0 => Err(Diagnostic::runtime("Boolean value of Tensor with no values is ambiguous")),
-        1 => Ok(tensor.item()?.to_bool()),
-        _ => Err(Diagnostic::runtime("Boolean value of Tensor with more than one value is ambiguous")),
-    }
 }

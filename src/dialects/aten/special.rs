@@ -539,13 +539,11 @@ fn polynomial(args: &Args<'_>, family: Family, shifted: bool) -> Result<Outputs>
 }
 
 fn polygamma(args: &Args<'_>) -> Result<Outputs> {
-    let n = order(args.int(0)?)?;
-    unary(args, 1, move |x| gamma::polygamma(n, x))
+    polygamma_of(args, args.int(0)?, 1)
 }
 
 fn polygamma_(args: &Args<'_>) -> Result<Outputs> {
-    let n = order(args.int(1)?)?;
-    let result = unary(args, 0, move |x| gamma::polygamma(n, x))?;
+    let result = polygamma_of(args, args.int(1)?, 0)?;
     let target = args.tensor(0)?;
     if !target.dtype().is_floating() {
         return Err(Diagnostic::runtime(format!(
@@ -559,11 +557,15 @@ fn polygamma_(args: &Args<'_>) -> Result<Outputs> {
     one(target.clone())
 }
 
-fn order(n: i64) -> Result<i64> {
+/// The n-th polygamma function of an argument.
+fn polygamma_of(args: &Args<'_>, n: i64, argument: usize) -> Result<Outputs> {
     if n < 0 {
         return Err(Diagnostic::runtime("polygamma(n, x) does not support negative n."));
     }
-    Ok(n)
+    if n == 1 && args.tensor(argument)?.dtype() != DType::F64 {
+        return unary(args, argument, |x| gamma::trigamma_single(x as f32).into());
+    }
+    unary(args, argument, move |x| gamma::polygamma(n, x))
 }
 
 /// The normal distribution: (1 + erf(x / √2)) / 2

@@ -3,7 +3,7 @@
 
 use super::kernels::rule::{copied, in_place, look};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Fact, Args, OpDef, Outputs, gather, one, opaque, view};
+use crate::dialects::{Args, Fact, OpDef, Outputs, gather, one, opaque, view};
 use crate::tensor::{DType, Element, Layout, Tensor, view as layout};
 use num_complex::Complex;
 
@@ -11,7 +11,7 @@ use num_complex::Complex;
 pub static OPS: &[OpDef] = &[
     view("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, sizes_as))
         .grad("self: grad.reshape(self.size())"),
-    view("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", |a| one(bits_as(a)?)),
+    // There is no `view.dtype`: programs cannot tell a dtype from a size, so it is never chosen.
     view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", |a| reshape(a, &a.ints(1)?))
         .grad("self: grad.reshape(self.size())"),
     view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| reshape(a, &a.tensor(1)?.sizes()))
@@ -113,17 +113,8 @@ pub static OPS: &[OpDef] = &[
         .grad("self: torch.view_as_complex(grad.contiguous())"),
     view("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", |a| one(view_as_complex(a.tensor(0)?)?))
         .grad("self: torch.view_as_real(grad.contiguous())"),
-    view("aten::real(Tensor(a) self) -> Tensor(a)", |a| one(part(a, 0)?)),
-    view("aten::imag(Tensor(a) self) -> Tensor(a)", |a| one(part(a, 1)?)),
-    view("aten::detach(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())).facts(&[Fact::Detached]),
-    view("aten::alias(Tensor(a) self) -> Tensor(a)", |a| look(a, own)).grad("self: grad"),
-    view("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.clone())).grad("self: grad"),
     view("aten::lift(Tensor self) -> Tensor", |a| one(a.tensor(0)?.clone())).grad("self: grad"),
-    view("aten::data(Tensor self) -> Tensor", |a| one(a.tensor(0)?.detach())),
-    view("aten::conj(Tensor(a) self) -> Tensor(a)", |a| one(conj(a.tensor(0)?)?)).grad("self: grad.conj()"),
-    view("aten::_conj(Tensor(a) self) -> Tensor(a)", |a| one(conj(a.tensor(0)?)?)).grad("self: grad.conj()"),
-    view("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.clone())).grad("self: grad"),
-    view("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.clone())).grad("self: grad"),
+    view("aten::data(Tensor self) -> Tensor", |a| one(a.tensor(0)?.detach())).facts(&[Fact::Detached]),
     // Copying forms.
     gather("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", reshape_copy)
         .out("out")
@@ -174,7 +165,7 @@ pub static OPS: &[OpDef] = &[
         .out("out")
         .grad("self: torch.unfold_backward(grad, self.size(), dimension, size, step)"),
     gather("aten::alias_copy(Tensor self) -> Tensor", |a| copied(a, own)).out("out").grad("self: grad"),
-    gather("aten::detach_copy(Tensor self) -> Tensor", |a| copied(a, own)).out("out"),
+    gather("aten::detach_copy(Tensor self) -> Tensor", |a| copied(a, own)).facts(&[Fact::Detached]).out("out"),
     gather("aten::lift_fresh_copy(Tensor self) -> Tensor", |a| copied(a, own)).out("out").grad("self: grad"),
     gather("aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", |a| copied(a, narrow))
         .out("out"),
@@ -194,11 +185,6 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", |a| in_place(a, squeeze_dims)),
     opaque("aten::squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", |a| in_place(a, squeeze_dims)),
     opaque("aten::unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", |a| in_place(a, unsqueeze)),
-    opaque("aten::detach_(Tensor(a!) self) -> Tensor(a!)", |a| {
-        a.tensor(0)?.set_grad_node(None);
-        a.tensor(0)?.set_requires_grad(false)?;
-        one(a.tensor(0)?.clone())
-    }),
     opaque(
         "aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
         |a| resize(a, &a.ints(1)?),
@@ -483,19 +469,6 @@ fn view_as_complex(tensor: &Tensor) -> Result<Tensor> {
     out.strides.iter_mut().for_each(|s| *s /= 2);
     out.offset /= 2;
     tensor.with_dtype_layout(dtype, out)
-}
-
-/// Real (0) or imaginary (1) part of a complex tensor; the real part of a real tensor is the tensor.
-fn part(a: &Args<'_>, index: i64) -> Result<Tensor> {
-    let tensor = a.tensor(0)?;
-    match (tensor.dtype().is_complex(), index) {
-        (true, _) => view_as_real(tensor)?.look(|l| layout::select(l, -1, index)),
-        (false, 0) => Ok(tensor.clone()),
-        (false, _) => Err(Diagnostic::raised(
-            "TypeError",
-            format!("{} is not implemented for tensors with non-complex dtypes.", bare(a)),
-        )),
-    }
 }
 
 /// Other sizes, dense; elements stay where they are, new ones are zero.

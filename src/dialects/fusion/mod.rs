@@ -5,9 +5,10 @@
 //! [`CONCAT`] on outputs; nothing there has effects. PyTorch's own name of the same thing is accepted.
 //! This dialect does not know how groups are found or compiled.
 
-use super::{Effects, OpDef, control};
+use super::{Args, Effects, OpDef, Outputs, control, view};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Attr, Graph, OpId, Symbol};
+use crate::tensor::wrap_dim;
 use std::sync::Arc;
 
 /// A group: `fusion::Group[Subgraph=<Graph>](inputs...) -> (outputs...)`.

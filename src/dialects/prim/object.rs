@@ -22,6 +22,12 @@ pub static OPS: &[OpDef] = &[
     host("prim::EnumValue.int(AnyEnumType enum) -> int", enum_value).doc("the value of a member"),
     host("prim::EnumValue.float(AnyEnumType enum) -> float", enum_value).doc("the value of a member"),
     host("prim::EnumValue.str(AnyEnumType enum) -> str", enum_value).doc("the value of a member"),
+    host("prim::ModuleContainerIndex.list(Any self, int ind) -> Any", member_at)
+        .effects(Effects::READS_WORLD)
+        .doc("a submodule of a list of modules"),
+    host("prim::ModuleContainerIndex.dict(Any self, str ind) -> Any", member_at)
+        .effects(Effects::READS_WORLD)
+        .doc("a submodule of a dictionary of modules"),
     host("prim::id(AnyClassType? x) -> int", identity)
         .doc("a number that identifies an object while it lives"),
 ];
@@ -73,5 +79,18 @@ fn identity(args: &Args<'_>) -> Result<Outputs> {
     match args.value(0)? {
         Value::Object(object) => one(object.id() as i64),
         _ => one(0),
+    }
+}
+
+/// Submodules of containers are attributes named by their place or key.
+fn member_at(args: &Args<'_>) -> Result<Outputs> {
+    let object = args.value(0)?.to_object()?;
+    let name = match args.value(1)? {
+        Value::Int(n) => n.to_string(),
+        other => other.to_str()?.to_string(),
+    };
+    match object.get(Symbol::new(&name)) {
+        Some(value) => one(value),
+        None => Err(Diagnostic::raised("IndexError", format!("{} has no member {name}", object.class()))),
     }
 }

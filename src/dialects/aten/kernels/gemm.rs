@@ -181,7 +181,8 @@ mod tests {
         assert!(matmul(short, m.t(), &mut out, 3, Onto::Nothing).is_err());
         let i = [1i8, 100, -100, 2];
         let mut wrapped = [0i8; 4];
-        matmul(Matrix::dense(&i, 2, 2), Matrix::dense(&i, 2, 2), &mut wrapped, 2, Onto::Nothing).expect("fits");
+        matmul(Matrix::dense(&i, 2, 2), Matrix::dense(&i, 2, 2), &mut wrapped, 2, Onto::Nothing)
+            .expect("fits");
         assert_eq!(wrapped, [-15, 44, -44, -12]);
     }
 }

@@ -160,8 +160,9 @@ pub fn at_least_1d(sizes: &[i64]) -> Dims {
 }
 
 /// For each element of `index` (sizes no larger than `sizes` except in `dim`): the position in a dense tensor of
-/// `sizes` that has the element's own place in all dimensions and the element's value in `dim`.
-pub fn along(sizes: &[i64], dim: usize, index: &Tensor) -> Result<Vec<usize>> {
+/// `sizes` that has the element's own place in all dimensions and the element's value in `dim`. `wrap`: negative
+/// values count from the back.
+pub fn along(sizes: &[i64], dim: usize, index: &Tensor, wrap: bool) -> Result<Vec<usize>> {
     let sizes = at_least_1d(sizes);
     let shape = at_least_1d(&index.sizes());
     let strides = contiguous_strides(&sizes);
@@ -176,6 +177,7 @@ pub fn along(sizes: &[i64], dim: usize, index: &Tensor) -> Result<Vec<usize>> {
         .into_iter()
         .zip(values)
         .map(|(base, value)| {
+            let value = if wrap && (-size..0).contains(&value) { value + size } else { value };
             if value < 0 || value >= size {
                 return Err(Diagnostic::runtime(format!(
                     "index {value} is out of bounds for dimension {dim} with size {size}"

@@ -1,8 +1,10 @@
 //! Plain functions on tensors that rows of several families share. They know tensors, not schemas.
 
 pub mod compute;
+pub mod conv;
 pub mod fill;
 pub mod gemm;
+pub mod pool;
 pub mod product;
 pub mod range;
 pub mod indexing;
@@ -12,3 +14,9 @@ pub mod rule;
 pub mod special;
 pub mod select;
 pub mod wide;
+
+/// Runs loops compiled for the widest vectors of this machine. What they call must be inlined to profit.
+#[inline(always)]
+pub fn wide_loops<R>(work: impl FnOnce() -> R) -> R {
+    pulp::Arch::new().dispatch(work)
+}

@@ -11,6 +11,9 @@ use rayon::prelude::*;
 pub fn product(name: &str, a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> Result<Tensor> {
     let dtype = a.dtype();
     let wide = compute_dtype(dtype);
+    if dtype == DType::Bool && (a.numel() == 0 || b.numel() == 0) {
+        return product(name, &a.to_dtype(DType::U8)?, &b.to_dtype(DType::U8)?, None)?.to_dtype(dtype);
+    }
     if wide != dtype {
         let onto = onto.map(|t| t.to_dtype(wide)).transpose()?;
         return product(name, &a.to_dtype(wide)?, &b.to_dtype(wide)?, onto.as_ref())?.to_dtype(dtype);

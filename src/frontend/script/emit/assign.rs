@@ -42,9 +42,9 @@ impl Emitter<'_> {
                 let made = self.expr(value, hint.as_ref())?;
                 self.set_attribute_of(object, &name.name, made, span)
             }
-            ExprKind::Subscript { value: object, indices, .. } => {
+            ExprKind::Subscript { value: object, indices, indices_span } => {
                 let made = self.expr(value, None)?;
-                self.set_item(object, indices, made, target, span)
+                self.set_item(object, (indices, indices_span), made, &target.span, span)
             }
             _ => error(&target.span, "unexpected expression on left-hand side of assignment"),
         }
@@ -70,9 +70,9 @@ impl Emitter<'_> {
                 let object = self.sugared(object, None)?;
                 self.set_attribute_of(object, &name.name, value, whole)
             }
-            ExprKind::Subscript { value: object, indices, .. } => {
+            ExprKind::Subscript { value: object, indices, indices_span } => {
                 let value = self.as_value(value, value_span)?;
-                self.set_item(object, indices, value, target, whole)
+                self.set_item(object, (indices, indices_span), value, span, whole)
             }
             _ => error(span, "unexpected expression on left-hand side of assignment"),
         }
@@ -224,25 +224,25 @@ impl Emitter<'_> {
     fn set_item(
         &mut self,
         object: &Expr,
-        indices: &[Expr],
+        (indices, indices_span): (&[Expr], &Span),
         value: ValueId,
-        target: &Expr,
+        target: &Span,
         span: &Span,
     ) -> Result<()> {
         let object = self.expr(object, None)?;
         let ty = self.ty(object).clone();
         match ty.kind() {
-            TypeKind::Tensor(_) => self.set_tensor_item(object, indices, value, &target.span, span),
+            TypeKind::Tensor(_) => self.set_tensor_item(object, indices, value, target, span),
             TypeKind::Class(_) => {
-                let index = self.only_index(indices, &target.span)?;
+                let index = self.only_index(indices, indices_span)?;
                 let index = self.expr(index, None)?;
                 self.call_magic(object, "__setitem__", &[index, value], span).map(|_| ())
             }
             TypeKind::Tuple(..) => {
-                error(&target.span, format!("{} does not support subscripted assignment", ty.repr()))
+                error(target, format!("{} does not support subscripted assignment", ty.repr()))
             }
             _ => {
-                let index = self.only_index(indices, &target.span)?;
+                let index = self.only_index(indices, indices_span)?;
                 let index = self.expr(index, None)?;
                 self.builtin_op(Symbol::new("aten::_set_item"), &[object, index, value], span).map(|_| ())
             }
@@ -252,9 +252,7 @@ impl Emitter<'_> {
     fn only_index<'e>(&self, indices: &'e [Expr], span: &Span) -> Result<&'e Expr> {
         match indices {
             [index] if !is_slice(index) => Ok(index),
-            [index] => error(&index.span, SLICED_STORE),
-            [first, .., last] => error(&first.span.to(&last.span), SLICED_STORE),
-            [] => error(span, SLICED_STORE),
+            _ => error(span, SLICED_STORE),
         }
     }
 

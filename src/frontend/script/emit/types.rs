@@ -43,7 +43,10 @@ impl Emitter<'_> {
                 self.type_of(&inner)
             }
             ExprKind::Tuple(items) if items.is_empty() => Ok(Type::tuple(Vec::new())),
-            _ => error(span, "Expression of type is not supported here: expected the name of a type"),
+            other => {
+                let kind = token_name(other);
+                error(span, format!("Expression of type {kind} cannot be used in a type expression"))
+            }
         }
     }
 
@@ -95,13 +98,20 @@ impl Emitter<'_> {
             [Expr { kind: ExprKind::Tuple(items), .. }] => items.iter().collect(),
             _ => indices.iter().collect(),
         };
+        const KNOWN: &[&str] = &[
+            "List", "list", "Optional", "Future", "Await", "_Await", "RRef", "Final", "Dict", "dict",
+            "Tuple", "tuple", "Union", "Enum",
+        ];
+        if !KNOWN.contains(&name.as_str()) && !name.starts_with("BroadcastingList") {
+            return error(span, format!("Unknown type constructor {name}"));
+        }
         let mut inner = Vec::with_capacity(parts.len());
         for part in &parts {
             inner.push(self.type_of(part)?);
         }
         let one = |inner: &[Type]| match inner {
             [only] => Ok(only.clone()),
-            _ => error(span, format!("{name} type must have exactly one element type")),
+            _ => error(span, format!(" expected exactly 1 element types but found {}", inner.len())),
         };
         match name.as_str() {
             "List" | "list" => Ok(Type::list(one(&inner)?)),
@@ -115,7 +125,7 @@ impl Emitter<'_> {
                     self.check_key_type(key)?;
                     Ok(Type::dict(key.clone(), value.clone()))
                 }
-                _ => error(span, "Dict type must have exactly two element types"),
+                _ => error(span, format!(" expected exactly 2 element types but found {}", inner.len())),
             },
             "Tuple" | "tuple" => {
                 // `Tuple[()]` is the empty tuple.
@@ -170,5 +180,25 @@ pub(super) fn dotted(expr: &Expr) -> Option<String> {
         ExprKind::Name(name) => Some(name.clone()),
         ExprKind::Attribute { value, name } => Some(format!("{}.{}", dotted(value)?, name.name)),
         _ => None,
+    }
+}
+
+/// What PyTorch's compiler calls an expression in messages about types.
+fn token_name(kind: &ExprKind) -> &'static str {
+    match kind {
+        ExprKind::Dots => "dots",
+        ExprKind::Number(_) => "const",
+        ExprKind::Bool(true) => "True",
+        ExprKind::Bool(false) => "False",
+        ExprKind::Call { .. } => "apply",
+        ExprKind::List(_) => "list_literal",
+        ExprKind::Tuple(_) => "tuple_literal",
+        ExprKind::Dict { .. } => "dict_literal",
+        ExprKind::Ternary { .. } => "if-expr",
+        ExprKind::Slice { .. } => "slice_expr",
+        ExprKind::Starred(_) => "starred",
+        ExprKind::Binary { .. } => "binary",
+        ExprKind::Unary { .. } => "unary",
+        _ => "expression",
     }
 }

@@ -98,10 +98,39 @@ fn factorial(n: u32) -> f64 {
     (1..=n).map(f64::from).product()
 }
 
+macro_rules! trigamma {
+    ($name:ident, $type:ident, $pi:expr) => {
+        /// The derivative of digamma by reflection and recurrence, in the operand's own precision: near poles
+        /// float32 is as far off as PyTorch's.
+        pub fn $name(x: $type) -> $type {
+            let (mut x, mut sign, mut sum) = (x, 1.0, 0.0);
+            if x < 0.5 {
+                sign = -1.0;
+                let sine = ($pi * x).sin();
+                sum -= ($pi * $pi) / (sine * sine);
+                x = 1.0 - x;
+            }
+            for _ in 0..6 {
+                sum += 1.0 / (x * x);
+                x += 1.0;
+            }
+            let s = 1.0 / (x * x);
+            let tail = 1.0 + 1.0 / (2.0 * x) + s * (1.0 / 6.0 - s * (1.0 / 30.0 - s * (1.0 / 42.0)));
+            sign * (sum + tail / x)
+        }
+    };
+}
+
+trigamma!(trigamma_single, f32, std::f32::consts::PI);
+trigamma!(trigamma_double, f64, PI);
+
 /// The n-th derivative of digamma, n >= 0.
 pub fn polygamma(n: i64, x: f64) -> f64 {
     if n == 0 {
         return digamma(x);
+    }
+    if n == 1 {
+        return trigamma_double(x);
     }
     let order = n as f64;
     let sign = if n % 2 == 0 { -1.0 } else { 1.0 };

@@ -1,5 +1,5 @@
 //! Orthogonal polynomials by their recurrences, in the precision of the operands, since a recurrence carries its
-//! rounding along. The degree is truncated to an integer; a negative one gives 0.
+//! rounding along; products are fused into sums as in PyTorch's vector code. The degree is truncated to an integer; a negative one gives 0.
 
 /// The families.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ macro_rules! polynomials {
                     return p;
                 }
                 for k in 1..n {
-                    (p, q) = (q, x * q - scale * k as $type * p);
+                    (p, q) = (q, x.mul_add(q, -(scale * k as $type * p)));
                 }
                 q
             }
@@ -69,7 +69,7 @@ macro_rules! polynomials {
                         break;
                     }
                     let k = k as $type;
-                    (p, q) = (q, ((k + k + (1.0 - x)) * q - k * p) / (k + 1.0));
+                    (p, q) = (q, (k + k + (1.0 - x)).mul_add(q, -(k * p)) / (k + 1.0));
                 }
                 q
             }
@@ -87,7 +87,7 @@ macro_rules! polynomials {
                         break;
                     }
                     let k = k as $type;
-                    (p, q) = (q, ((k + k + 1.0) * x * q - k * p) / (k + 1.0));
+                    (p, q) = (q, ((k + k + 1.0) * x).mul_add(q, -(k * p)) / (k + 1.0));
                 }
                 q
             }
@@ -135,7 +135,7 @@ macro_rules! polynomials {
                     if q.is_nan() {
                         break;
                     }
-                    (p, q) = (q, (x + x) * q - p);
+                    (p, q) = (q, (x + x).mul_add(q, -p));
                 }
                 q
             }

@@ -1,0 +1,196 @@
+//! The CUDA driver behind safe calls. All unsafe code of the GPU path stands here and in one launch.
+
+#![allow(unsafe_code, reason = "the driver has a C interface")]
+
+use crate::backends::Arg;
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::loops::Elem;
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, sys};
+use half::{bf16, f16};
+use std::ffi::{CString, c_void};
+use std::sync::Arc;
+
+/// A device with its stream.
+pub(super) struct Context {
+    cuda: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+}
+
+fn failed(what: &str) -> impl Fn(DriverError) -> Diagnostic + '_ {
+    move |error| Diagnostic::runtime(format!("CUDA: {what}: {error}"))
+}
+
+fn no_device(why: &str) -> Diagnostic {
+    Diagnostic::runtime(format!("no CUDA device: {why}")).hint("run with --device cpu")
+}
+
+impl Context {
+    /// Opens a device.
+    pub(super) fn open(ordinal: usize) -> Result<Arc<Context>> {
+        // The library panics if the driver is missing, so this is asked first.
+        // SAFETY: only opens and closes the driver's shared library.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(no_device("the NVIDIA driver (libcuda) is not installed"));
+        }
+        result::init().map_err(|e| no_device(&e.to_string()))?;
+        let count = CudaContext::device_count().map_err(|e| no_device(&e.to_string()))?;
+        if usize::try_from(count).unwrap_or(0) <= ordinal {
+            return Err(no_device(&format!("device {ordinal} was asked for, there are {count}")));
+        }
+        let cuda = CudaContext::new(ordinal).map_err(|e| no_device(&e.to_string()))?;
+        let stream = cuda.default_stream();
+        Ok(Arc::new(Context { cuda, stream }))
+    }
+
+    pub(super) fn name(&self) -> Result<String> {
+        self.cuda.name().map_err(failed("name of the device"))
+    }
+
+    /// `sm_90`
+    pub(super) fn arch(&self) -> Result<String> {
+        let (major, minor) = self.cuda.compute_capability().map_err(failed("compute capability"))?;
+        Ok(format!("sm_{major}{minor}"))
+    }
+
+    /// Copies bytes to the device. Empty memory becomes one byte, so that it has an address.
+    pub(super) fn upload(&self, bytes: &[u8]) -> Result<Buffer> {
+        let slice = match bytes {
+            [] => self.stream.alloc_zeros::<u8>(1),
+            bytes => self.stream.clone_htod(bytes),
+        };
+        Ok(Buffer {
+            slice: slice.map_err(failed("copying to the device"))?,
+            len: bytes.len(),
+            stream: self.stream.clone(),
+        })
+    }
+
+    /// Copies a buffer back; waits for the work before it.
+    pub(super) fn download(&self, buffer: &Buffer, bytes: &mut [u8]) -> Result<()> {
+        if bytes.len() != buffer.len {
+            return Err(Diagnostic::internal("a download of another length than its upload"));
+        }
+        if !bytes.is_empty() {
+            self.stream.memcpy_dtoh(&buffer.slice, bytes).map_err(failed("copying from the device"))?;
+        }
+        self.stream.synchronize().map_err(failed("running a kernel"))
+    }
+
+    /// Loads PTX and finds its function.
+    pub(super) fn load(self: &Arc<Context>, ptx: &str, entry: &str) -> Result<Function> {
+        let text = CString::new(ptx).map_err(|_| Diagnostic::internal("PTX with a zero byte"))?;
+        let name = CString::new(entry).map_err(|_| Diagnostic::internal("a symbol with a zero byte"))?;
+        self.cuda.bind_to_thread().map_err(failed("using the device"))?;
+        // SAFETY: the text ends with a zero byte and is copied by the driver.
+        let module =
+            unsafe { result::module::load_data(text.as_ptr().cast()) }.map_err(failed("loading PTX"))?;
+        // SAFETY: the module was just loaded; its function lives as long as it does.
+        let function = unsafe { result::module::get_function(module, name) };
+        let function = match function {
+            Ok(function) => function,
+            Err(error) => {
+                // SAFETY: nobody else has the module.
+                let _ = unsafe { result::module::unload(module) };
+                return Err(failed("finding the kernel in its PTX")(error));
+            }
+        };
+        Ok(Function { context: Arc::clone(self), module, function })
+    }
+}
+
+/// Memory of the device.
+pub(super) struct Buffer {
+    slice: CudaSlice<u8>,
+    len: usize,
+    stream: Arc<CudaStream>,
+}
+
+impl Buffer {
+    /// Bytes.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+/// One kernel parameter in 8 bytes, of which its type takes the first.
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+pub(super) struct Parameter([u8; 8]);
+
+impl Parameter {
+    /// A number as its type holds it.
+    pub(super) fn of(arg: Arg, elem: Elem) -> Parameter {
+        let bits = match (arg, elem) {
+            (Arg::Float(x), Elem::F32) => u64::from((x as f32).to_bits()),
+            (Arg::Float(x), Elem::F16) => u64::from(f16::from_f64(x).to_bits()),
+            (Arg::Float(x), Elem::BF16) => u64::from(bf16::from_f64(x).to_bits()),
+            (Arg::Float(x), _) => x.to_bits(),
+            (Arg::Int(x), _) => x as u64,
+            (Arg::Bool(x), _) => u64::from(x),
+            (Arg::Buffer(..), _) => 0,
+        };
+        Parameter(bits.to_le_bytes())
+    }
+
+    /// The device address of a byte of a buffer.
+    pub(super) fn address(buffer: &Buffer, start: usize) -> Parameter {
+        let (base, _guard) = buffer.slice.device_ptr(&buffer.stream);
+        Parameter((base + start as u64).to_le_bytes())
+    }
+}
+
+/// A function of a loaded module.
+pub(super) struct Function {
+    context: Arc<Context>,
+    module: sys::CUmodule,
+    function: sys::CUfunction,
+}
+
+// SAFETY: driver handles may be used from any thread that has bound the context, which every call does.
+unsafe impl Send for Function {}
+// SAFETY: as above; loading is done and the function is immutable.
+unsafe impl Sync for Function {}
+
+impl Function {
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// Queues the kernel on the context's stream.
+    ///
+    /// # Safety
+    /// Parameters must be those that the function takes, and the memory at their addresses must live until
+    /// the stream has been waited for.
+    pub(super) unsafe fn launch(
+        &self,
+        groups: u32,
+        threads: u32,
+        parameters: &mut [Parameter],
+    ) -> Result<()> {
+        self.context.cuda.bind_to_thread().map_err(failed("using the device"))?;
+        let mut pointers: Vec<*mut c_void> =
+            parameters.iter_mut().map(|p| std::ptr::from_mut(p).cast::<c_void>()).collect();
+        // SAFETY: the caller's promise; the driver copies the parameters before it returns.
+        unsafe {
+            result::launch_kernel(
+                self.function,
+                (groups, 1, 1),
+                (threads, 1, 1),
+                0,
+                self.context.stream.cu_stream(),
+                &mut pointers,
+            )
+        }
+        .map_err(failed("launching a kernel"))
+    }
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        if self.context.cuda.bind_to_thread().is_ok() {
+            // SAFETY: the module was loaded by `load`; every launch has been waited for.
+            let _ = unsafe { result::module::unload(self.module) };
+        }
+    }
+}

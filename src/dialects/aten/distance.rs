@@ -1,0 +1,296 @@
+//! Distances between vectors, norms held below a bound, reductions over segments.
+
+use super::kernels::range::not_implemented;
+use super::kernels::rows::Rows;
+use super::kernels::wide::{Wide, dispatch_wide, store};
+use super::reduce::sum_row;
+use super::stats::vector_norm;
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::tensor::{
+    DType, Dims, Operand, Scalar, Tensor, broadcast_all, broadcast_sizes, numel, result_type, wrap_dim,
+};
+use rayon::prelude::*;
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    reduce("aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", |a| {
+        let (x, y) = (a.tensor(0)?, a.tensor(1)?);
+        let difference = difference(x, y, 0.0)?;
+        if !(difference.dtype().is_floating() || difference.dtype().is_complex()) {
+            return Err(Diagnostic::raised(
+                "NotImplementedError",
+                format!(
+                    "norm(): input dtype should be either floating point or complex. Got {} instead.",
+                    difference.dtype().type_name()
+                ),
+            ));
+        }
+        one(vector_norm(&difference, a.scalar(2)?.to_f64(), Vec::new(), false, None)?)
+    })
+    .out("out"),
+    reduce(
+        "aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool keepdim=False) -> Tensor",
+        |a| {
+            let difference = difference(a.tensor(0)?, a.tensor(1)?, a.float(3)?)?;
+            one(vector_norm(&difference, a.float(2)?, vec![-1], a.bool(4)?, None)?)
+        },
+    ),
+    reduce("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", cdist),
+    reduce("aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist).out("out"),
+    reduce("aten::pdist(Tensor self, float p=2.) -> Tensor", pdist),
+    reduce("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor", pdist).out("out"),
+    reduce("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm).inplace().out("out"),
+    reduce(
+        "aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
+        segment_reduce,
+    )
+    .out("out"),
+];
+
+/// x - y + eps, broadcast, in the common dtype.
+fn difference(x: &Tensor, y: &Tensor, eps: f64) -> Result<Tensor> {
+    let mut operands = vec![Operand::Tensor(x.clone()), Operand::Tensor(y.clone())];
+    if eps != 0.0 {
+        operands.push(Operand::Number(Scalar::Float(eps)));
+    }
+    let dtype = result_type(&operands).unwrap_or(DType::F32);
+    let sizes = broadcast_all([x, y])?;
+    let (x, y) = (x.to_dtype(dtype)?.broadcast_to(&sizes)?, y.to_dtype(dtype)?.broadcast_to(&sizes)?);
+    dispatch_wide!(dtype, W => {
+        let (xs, ys) = (x.to_vec_as::<W>()?, y.to_vec_as::<W>()?);
+        let eps = super::kernels::wide::wide::<W>(Scalar::Float(eps));
+        let differences: Vec<W> = xs.iter().zip(ys).map(|(x, y)| x.minus(y).plus(eps)).collect();
+        store::<W>(&differences, &sizes, dtype)
+    })
+}
+
+/// The p-norm of x - y.
+fn distance(x: &[f64], y: &[f64], p: f64) -> f64 {
+    let terms = x.iter().zip(y).map(|(x, y)| (x - y).abs());
+    match p {
+        0.0 => terms.filter(|t| *t != 0.0).count() as f64,
+        1.0 => sum_row(&terms.collect::<Vec<f64>>()),
+        2.0 => sum_row(&terms.map(|t| t * t).collect::<Vec<f64>>()).sqrt(),
+        f64::INFINITY => terms.fold(0.0, |m: f64, t| m.most(t)),
+        p => sum_row(&terms.map(|t| t.powf(p)).collect::<Vec<f64>>()).powf(1.0 / p),
+    }
+}
+
+fn cdist(a: &Args<'_>) -> Result<Outputs> {
+    let (x, y, p) = (a.tensor(0)?, a.tensor(1)?, a.float(2)?);
+    for (tensor, name) in [(x, "X1"), (y, "X2")] {
+        if tensor.rank() < 2 {
+            let rank = tensor.rank();
+            return Err(Diagnostic::runtime(format!(
+                "cdist only supports at least 2D tensors, {name} got: {rank}D"
+            )));
+        }
+    }
+    let (xs, ys) = (x.sizes(), y.sizes());
+    let ([x_lead @ .., rows, width], [y_lead @ .., columns, other]) = (&xs[..], &ys[..]) else {
+        return Err(Diagnostic::runtime("cdist only supports at least 2D tensors"));
+    };
+    if width != other {
+        return Err(Diagnostic::runtime(format!(
+            "X1 and X2 must have the same number of columns. X1: {width} X2: {other}"
+        )));
+    }
+    for (tensor, name) in [(x, "X1"), (y, "X2")] {
+        if !tensor.dtype().is_floating() {
+            return Err(Diagnostic::runtime(format!(
+                "cdist only supports floating-point dtypes, {name} got: {}",
+                tensor.dtype().type_name()
+            )));
+        }
+    }
+    if p.is_nan() || p < 0.0 {
+        return Err(Diagnostic::runtime("cdist only supports non-negative p values"));
+    }
+    if x.dtype() != y.dtype() {
+        return Err(Diagnostic::runtime(format!(
+            "expected scalar type {} but found {}",
+            x.dtype().type_name(),
+            y.dtype().type_name()
+        )));
+    }
+    if !matches!(x.dtype(), DType::F32 | DType::F64) && x.numel() > 0 && y.numel() > 0 {
+        return Err(not_implemented("cdist", x.dtype()));
+    }
+    let lead = broadcast_sizes(x_lead, y_lead)?;
+    let with = |tail: [i64; 2]| -> Dims { lead.iter().copied().chain(tail).collect() };
+    let result_sizes = with([*rows, *columns]);
+    Tensor::zeros(x.dtype(), &result_sizes)?;
+    let points_x = x.broadcast_to(&with([*rows, *width]))?.to_vec_as::<f64>()?;
+    let points_y = y.broadcast_to(&with([*columns, *width]))?.to_vec_as::<f64>()?;
+    let (rows, columns, width) = (*rows as usize, *columns as usize, *width as usize);
+    let row = |n: usize| -> Vec<f64> {
+        let (batch, x) = (n / rows.max(1), &points_x[n * width..(n + 1) * width]);
+        (0..columns)
+            .map(|j| {
+                let at = (batch * columns + j) * width;
+                distance(x, &points_y[at..at + width], p)
+            })
+            .collect()
+    };
+    let distances: Vec<f64> = (0..numel(&lead) * rows).into_par_iter().flat_map_iter(row).collect();
+    one(store::<f64>(&distances, &result_sizes, x.dtype())?)
+}
+
+/// Distances of all pairs of rows, each pair once.
+fn pdist(a: &Args<'_>) -> Result<Outputs> {
+    let (tensor, p) = (a.tensor(0)?, a.float(1)?);
+    let [rows, width] = tensor.sizes()[..] else {
+        return Err(Diagnostic::runtime(format!("pdist only supports 2D tensors, got: {}D", tensor.rank())));
+    };
+    if !tensor.dtype().is_floating() {
+        return Err(Diagnostic::runtime("pdist only supports floating-point dtypes"));
+    }
+    if p.is_nan() || p < 0.0 {
+        return Err(Diagnostic::runtime("pdist only supports non-negative p values"));
+    }
+    if !matches!(tensor.dtype(), DType::F32 | DType::F64) && rows > 1 && width > 0 {
+        return Err(not_implemented("pdist", tensor.dtype()));
+    }
+    let points = tensor.to_vec_as::<f64>()?;
+    let (rows, width) = (rows as usize, width as usize);
+    let point = |i: usize| &points[i * width..(i + 1) * width];
+    let pairs = rows.saturating_mul(rows.saturating_sub(1)) / 2;
+    Tensor::zeros(tensor.dtype(), &[pairs as i64])?;
+    let distances: Vec<f64> = (0..rows)
+        .flat_map(|i| (i + 1..rows).map(move |j| (i, j)))
+        .map(|(i, j)| distance(point(i), point(j), p))
+        .collect();
+    one(store::<f64>(&distances, &[pairs as i64], tensor.dtype())?)
+}
+
+/// Slices whose norm exceeds the bound are scaled down to it.
+fn renorm(a: &Args<'_>) -> Result<Outputs> {
+    let (tensor, p, bound) = (a.tensor(0)?, a.scalar(1)?.to_f64(), a.scalar(3)?.to_f64());
+    if p <= 0.0 {
+        return Err(Diagnostic::runtime("renorm: non-positive-norm not supported"));
+    }
+    if bound < 0.0 {
+        return Err(Diagnostic::runtime(format!("renorm: expected maxnorm to be >= 0 but got {bound}")));
+    }
+    let rank = tensor.rank();
+    if rank < 2 {
+        return Err(Diagnostic::runtime(format!(
+            "renorm: input needs at least 2 dimensions, got {rank} dimensions"
+        )));
+    }
+    let dim = wrap_dim(a.int(2)?, rank)?;
+    let others: Vec<i64> = (0..rank).filter(|d| *d != dim).map(|d| d as i64).collect();
+    let norms = vector_norm(tensor, p, others, false, None)?.to_vec_as::<f64>()?;
+    let factors: Vec<f64> = norms.iter().map(|n| if *n > bound { bound / (n + 1e-7) } else { 1.0 }).collect();
+    let block = tensor.sizes()[dim + 1..].iter().fold(1i64, |n, s| n.saturating_mul(*s)).max(1) as usize;
+    let dtype = tensor.dtype();
+    one(dispatch_wide!(dtype, W => {
+        let mut elements = tensor.to_vec_as::<W>()?;
+        for (i, x) in elements.iter_mut().enumerate() {
+            *x = x.times(super::kernels::wide::wide::<W>(Scalar::Float(factors[i / block % factors.len()])));
+        }
+        store::<W>(&elements, &tensor.sizes(), dtype)?
+    }))
+}
+
+/// One number for each run of elements along an axis; runs are given by lengths or by offsets.
+fn segment_reduce(a: &Args<'_>) -> Result<Outputs> {
+    let (data, how) = (a.tensor(0)?, a.str(1)?);
+    let initial = a.opt_scalar(7)?.map(Scalar::to_f64);
+    let fail = |text: &str| Diagnostic::runtime(format!("segment_reduce(): {text}"));
+    if !matches!(&**how, "sum" | "mean" | "max" | "min" | "prod" | "amax" | "amin") {
+        return Err(Diagnostic::runtime(format!(
+            "reduce argument must be either sum, prod, mean, amax or amin, got {how}"
+        )));
+    }
+    if a.opt_tensor(3)?.is_some() {
+        return Err(fail("indices based reduction is not supported yet."));
+    }
+    let axis = wrap_dim(a.int(5)?, data.rank())?;
+    if data.numel() == 0 {
+        return Err(fail("Expected data.numel() > 0"));
+    }
+    let (bounds, offsets) = match (a.opt_tensor(4)?, a.opt_tensor(2)?) {
+        (Some(offsets), _) => (offsets, true),
+        (None, Some(lengths)) => (lengths, false),
+        (None, None) => return Err(fail("Either lengths or offsets must be defined.")),
+    };
+    if bounds.rank() != axis + 1 {
+        let what = if offsets { "offsets" } else { "lengths" };
+        return Err(fail(&format!("Expected axis to be the last dimension of {what} but got {axis}.")));
+    }
+    if !data.dtype().is_floating() {
+        return Err(not_implemented("_segment_reduce_cpu", data.dtype()));
+    }
+    let size = data.sizes()[axis];
+    let segments = bounds.sizes()[axis] - i64::from(offsets);
+    if segments < 0 || bounds.sizes()[..axis] != data.sizes()[..axis] {
+        return Err(fail("Expected the leading sizes of data and of its segments to agree"));
+    }
+    let numbers = bounds.to_vec_as::<i64>()?;
+    let per_row = bounds.sizes()[axis].max(1) as usize;
+    let mut ranges = Vec::new();
+    for row in numbers.chunks(per_row) {
+        let ends: Vec<i64> = if offsets {
+            row.to_vec()
+        } else {
+            if row.iter().any(|n| *n < 0) {
+                return Err(Diagnostic::runtime("lengths contains negative value!"));
+            }
+            let sums = row.iter().scan(0i64, |total, n| {
+                *total = total.saturating_add(*n);
+                Some(*total)
+            });
+            std::iter::once(0).chain(sums).collect()
+        };
+        if !offsets && !a.bool(6)? && ends.last() != Some(&size) {
+            return Err(fail(
+                "Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.",
+            ));
+        }
+        for pair in ends.windows(2) {
+            if pair[0] < 0 || pair[0] > pair[1] || pair[1] > size {
+                return Err(fail("segments must lie one after the other within data"));
+            }
+            ranges.push((pair[0] as usize, pair[1] as usize));
+        }
+    }
+    reduce_segments(data, axis, &ranges, segments, how, initial)
+}
+
+fn reduce_segments(
+    data: &Tensor,
+    axis: usize,
+    ranges: &[(usize, usize)],
+    segments: i64,
+    how: &str,
+    initial: Option<f64>,
+) -> Result<Outputs> {
+    // Rows run along the axis; leading dimensions vary slowest, so that a row's place tells its ranges.
+    let rows = Rows::along(data, axis)?;
+    let inner = numel(&data.sizes()[axis + 1..]).max(1);
+    let elements = rows.dense.to_vec_as::<f64>()?;
+    let count = segments as usize;
+    let mut results = Vec::with_capacity(rows.count.saturating_mul(count));
+    for row in 0..rows.count {
+        let outer = row / inner;
+        for (start, end) in &ranges[outer * count..(outer + 1) * count] {
+            let part = &elements[row * rows.length + start..row * rows.length + end];
+            results.push(reduce_part(part, how, initial));
+        }
+    }
+    one(rows.restore::<f64>(&results, count, data.dtype())?)
+}
+
+fn reduce_part(part: &[f64], how: &str, initial: Option<f64>) -> f64 {
+    let n = part.len() as f64;
+    match how {
+        "max" | "amax" => part.iter().fold(initial.unwrap_or(f64::NEG_INFINITY), |m, x| m.most(*x)),
+        "min" | "amin" => part.iter().fold(initial.unwrap_or(f64::INFINITY), |m, x| m.least(*x)),
+        "prod" => part.iter().fold(initial.unwrap_or(1.0), |p, x| p * x),
+        "mean" if part.is_empty() => initial.unwrap_or(f64::NAN),
+        "mean" => (initial.unwrap_or(0.0) + sum_row(part)) / n,
+        _ => initial.unwrap_or(0.0) + sum_row(part),
+    }
+}

@@ -1,0 +1,220 @@
+//! Tables of vectors looked up by index: embeddings, bags of them, their renormalization and derivative.
+
+use super::index::vector_indices;
+use super::kernels::indexing::{Combine, combine};
+use super::kernels::place::pick;
+use super::kernels::wide::Wide;
+use super::stats::vector_norm;
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
+use crate::tensor::{DType, Tensor, view};
+use crate::value::Value;
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    gather(
+        "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+        embedding,
+    )
+    .grad("weight: torch.embedding_dense_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)")
+    .out("out"),
+    gather(
+        "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
+        embedding_backward,
+    )
+    .out("out"),
+    opaque("aten::embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)", embedding_renorm),
+    opaque(
+        "aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)",
+        |a| bags(a, None),
+    ),
+    opaque(
+        "aten::embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
+        |a| bags(a, a.opt_int(8)?),
+    ),
+    opaque(
+        "aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+        |a| bags(a, Some(a.int(8)?).filter(|i| *i >= 0)),
+    ),
+];
+
+fn out_of_range(_: i64) -> Diagnostic {
+    Diagnostic::raised("IndexError", "index out of range in self")
+}
+
+fn expect_indices(indices: &Tensor, name: &str) -> Result<()> {
+    if matches!(indices.dtype(), DType::I64 | DType::I32) {
+        return Ok(());
+    }
+    Err(Diagnostic::runtime(format!(
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got \
+         torch.{}Tensor instead (while checking arguments for {name})",
+        indices.dtype().type_name()
+    )))
+}
+
+fn embedding(a: &Args<'_>) -> Result<Outputs> {
+    let (weight, indices) = (a.tensor(0)?, a.tensor(1)?);
+    let [rows, width] = weight.sizes()[..] else {
+        return Err(Diagnostic::runtime("'weight' must be 2-D"));
+    };
+    expect_indices(indices, "embedding")?;
+    let places = vector_indices(indices, rows, out_of_range)?;
+    let mut sizes = indices.sizes();
+    sizes.push(width);
+    one(pick(weight, 0, places)?.reshaped(&sizes)?)
+}
+
+/// Adds each gradient row to the row of its index; the padding row gets nothing.
+fn embedding_backward(a: &Args<'_>) -> Result<Outputs> {
+    let (grad, indices, count, padding) = (a.tensor(0)?, a.tensor(1)?, a.int(2)?, a.int(3)?);
+    expect_indices(indices, "embedding_backward")?;
+    let width = grad.sizes().last().copied().unwrap_or(1);
+    let places = vector_indices(indices, count, out_of_range)?;
+    let mut uses = vec![0usize; count.max(0) as usize];
+    places.iter().for_each(|p| uses[*p] += 1);
+    let scale = a.bool(4)?;
+    let zeros = Tensor::zeros(grad.dtype(), &[count, width])?;
+    let kept: Vec<usize> = (0..places.len()).filter(|i| places[*i] as i64 != padding).collect();
+    let rows = grad.reshaped(&[places.len() as i64, width])?;
+    let mut elements = pick(&rows, 0, kept.clone())?.to_vec_as::<f64>()?;
+    if scale {
+        for (row, i) in elements.chunks_mut(width.max(1) as usize).zip(&kept) {
+            row.iter_mut().for_each(|x| *x /= uses[places[*i]] as f64);
+        }
+    }
+    let source = super::kernels::wide::store::<f64>(&elements, &[kept.len() as i64, width], grad.dtype())?;
+    let width = width as usize;
+    let to: Vec<usize> = kept.iter().flat_map(|i| (0..width).map(|c| places[*i] * width + c)).collect();
+    one(combine(&zeros, &to, &source, Combine::Sum, true)?)
+}
+
+/// Scales the rows that are used and whose norm is too large.
+fn embedding_renorm(a: &Args<'_>) -> Result<Outputs> {
+    let (weight, bound, p) = (a.tensor(0)?, a.float(2)?, a.float(3)?);
+    let [rows, _] = weight.sizes()[..] else {
+        return Err(Diagnostic::runtime("'self' must be 2-D"));
+    };
+    let mut used = vector_indices(a.tensor(1)?, rows, out_of_range)?;
+    used.sort_unstable();
+    used.dedup();
+    for row in used {
+        let row = weight.look(|l| view::select(l, 0, row as i64))?;
+        let norm = vector_norm(&row, p, Vec::new(), false, None)?.item()?.to_f64();
+        if norm > bound {
+            let scale = bound / (norm + 1e-7);
+            let scaled: Vec<f64> = row.to_vec_as::<f64>()?.into_iter().map(|x| x * scale).collect();
+            row.copy_from(&Tensor::from_vec(&scaled, &row.sizes())?)?;
+        }
+    }
+    one(weight.clone())
+}
+
+/// Sums (mode 0), means (1) or maxima (2) of the rows of each bag. The other results say what the derivative needs.
+fn bags(a: &Args<'_>, padding: Option<i64>) -> Result<Outputs> {
+    let (weight, indices, offsets, mode) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.int(4)?);
+    let (weights, last_given) = (a.opt_tensor(6)?, a.bool(7)?);
+    let [rows, width] = weight.sizes()[..] else {
+        return Err(Diagnostic::runtime("'weight' must be 2-D"));
+    };
+    expect_indices(indices, "embedding_bag")?;
+    if weights.is_some() && mode != 0 {
+        return Err(Diagnostic::runtime("embedding_bag: per_sample_weights only supported with mode='sum'"));
+    }
+    let total = indices.numel();
+    let mut starts = offsets.to_vec_as::<i64>()?;
+    if let Some(first) = starts.first().filter(|s| **s != 0) {
+        return Err(Diagnostic::runtime(format!(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got \
+             {first}"
+        )));
+    }
+    if let Some(last) = starts.last().filter(|s| **s > total as i64) {
+        return Err(Diagnostic::runtime(format!(
+            "offsets[-1] can not be greater than input's length {total} but got offsets[-1] of {last}"
+        )));
+    }
+    let count = if last_given { starts.len().saturating_sub(1) } else { starts.len() };
+    if !last_given {
+        starts.push(total as i64);
+    }
+    if starts.windows(2).any(|w| w[0] > w[1]) {
+        return Err(Diagnostic::runtime("embedding_bag: offsets must not decrease"));
+    }
+    let places = vector_indices(indices, rows, |_| {
+        Diagnostic::runtime(
+            "Expected i < index_size to be true, but got false.  (Could this error message be improved?  If so, please \
+             report an enhancement request to PyTorch.)",
+        )
+    })?;
+    let padding = padding.map(|p| if p < 0 { p + rows } else { p });
+    let factors = weights.map(Tensor::to_vec_as::<f64>).transpose()?;
+    let table = Table { elements: weight.to_vec_as::<f64>()?, width: width as usize };
+    let mut out = Bags::default();
+    for bag in 0..count {
+        let members: Vec<usize> = (starts[bag] as usize..starts[bag + 1] as usize)
+            .filter(|i| padding != Some(places[*i] as i64))
+            .collect();
+        out.add(&table, mode, &members, &places, factors.as_deref());
+    }
+    let output = super::kernels::wide::store::<f64>(&out.values, &[count as i64, width], weight.dtype())?;
+    let simple = mode == 0 && padding.is_none() && weight.dtype() != DType::F64;
+    let bag_of: Vec<i64> = (0..count)
+        .flat_map(|bag| std::iter::repeat_n(bag as i64, (starts[bag + 1] - starts[bag]) as usize))
+        .collect();
+    let longs = |elements: &[i64]| Tensor::from_vec(elements, &[elements.len() as i64]);
+    let sizes_len = offsets.numel();
+    let bag_sizes = if mode == 0 { vec![0; sizes_len] } else { out.sizes.clone() };
+    let offset2bag = if simple { longs(&[])? } else { longs(&bag_of)? };
+    let sizes = longs(&bag_sizes)?;
+    let last =
+        if mode == 2 { Tensor::from_vec(&out.largest, &[count as i64, width])? } else { sizes.copy()? };
+    Ok([output, offset2bag, sizes, last].into_iter().map(Value::Tensor).collect())
+}
+
+struct Table {
+    elements: Vec<f64>,
+    width: usize,
+}
+
+/// What is known of the bags so far.
+#[derive(Default)]
+struct Bags {
+    values: Vec<f64>,
+    sizes: Vec<i64>,
+    largest: Vec<i64>,
+}
+
+impl Bags {
+    /// Adds a bag of the given members of the index list.
+    fn add(
+        &mut self,
+        table: &Table,
+        mode: i64,
+        members: &[usize],
+        places: &[usize],
+        factors: Option<&[f64]>,
+    ) {
+        let start = self.values.len();
+        self.values.resize(start + table.width, 0.0);
+        self.largest.resize(start + table.width, 0);
+        for (n, member) in members.iter().enumerate() {
+            let row = places[*member] * table.width;
+            let factor = factors.map_or(1.0, |f| f[*member]);
+            for c in 0..table.width {
+                let x = table.elements[row + c] * factor;
+                let slot = &mut self.values[start + c];
+                if mode != 2 {
+                    *slot += x;
+                } else if n == 0 || x.order(*slot) == std::cmp::Ordering::Greater {
+                    *slot = x;
+                    self.largest[start + c] = places[*member] as i64;
+                }
+            }
+        }
+        if mode == 1 && !members.is_empty() {
+            self.values[start..].iter_mut().for_each(|x| *x /= members.len() as f64);
+        }
+        self.sizes.push(members.len() as i64);
+    }
+}

@@ -1,0 +1,274 @@
+//! Convolutions of one to three spatial dimensions over plain slices: windows as columns and a matrix product,
+//! a direct walk where every channel stands alone, and the transposed form. Fewer dimensions are sizes of 1.
+
+use super::gemm::{Gemm, Matrix, Onto, matmul};
+use super::wide_loops;
+use crate::diag::Result;
+use rayon::prelude::*;
+
+/// The numbers of a convolution. Spatial ones are depth, height, width.
+#[derive(Clone, Debug)]
+pub struct Geometry {
+    /// Number of images.
+    pub batch: usize,
+    /// Groups of channels that do not see each other.
+    pub groups: usize,
+    /// Channels of the input, all groups together.
+    pub channels_in: usize,
+    /// Channels of the output, all groups together.
+    pub channels_out: usize,
+    /// Sizes of an input image.
+    pub input: [usize; 3],
+    /// Sizes of an output image.
+    pub output: [usize; 3],
+    /// Sizes of the kernel.
+    pub kernel: [usize; 3],
+    /// Steps between windows.
+    pub stride: [usize; 3],
+    /// Steps within a window.
+    pub dilation: [usize; 3],
+    /// Zeros in front of the input.
+    pub before: [usize; 3],
+}
+
+/// Elements of a block of columns: what fits into a second-level cache.
+const BLOCK: usize = 1 << 18;
+
+impl Geometry {
+    fn area(&self) -> usize {
+        self.kernel.iter().product()
+    }
+
+    fn pixels_in(&self) -> usize {
+        self.input.iter().product()
+    }
+
+    fn pixels_out(&self) -> usize {
+        self.output.iter().product()
+    }
+
+    /// Input coordinate of a window's element; None in the padding.
+    fn source(&self, d: usize, out: usize, k: usize) -> Option<usize> {
+        (out * self.stride[d] + k * self.dilation[d])
+            .checked_sub(self.before[d])
+            .filter(|at| *at < self.input[d])
+    }
+
+    /// The range of output columns whose window element `k` along the width lies inside the input.
+    fn inside(&self, k: usize) -> (usize, usize) {
+        let (shift, step) = (k * self.dilation[2], self.stride[2]);
+        let low = self.before[2].saturating_sub(shift).div_ceil(step);
+        let high = (self.input[2] + self.before[2]).saturating_sub(shift).div_ceil(step);
+        (low.min(self.output[2]), high.min(self.output[2]).max(low.min(self.output[2])))
+    }
+
+    /// Whether the windows are the pixels themselves.
+    fn is_pointwise(&self) -> bool {
+        self.kernel == [1; 3] && self.stride == [1; 3] && self.before == [0; 3] && self.input == self.output
+    }
+}
+
+/// The convolution. `out` holds zeros.
+pub fn forward<T: Gemm>(x: &[T], w: &[T], bias: Option<&[T]>, g: &Geometry, out: &mut [T]) -> Result<()> {
+    let pixels = g.pixels_out();
+    if pixels == 0 || g.batch == 0 {
+        return Ok(());
+    }
+    fill_bias(bias, pixels, out);
+    if g.channels_in == g.groups && g.groups > 1 {
+        let image = g.pixels_in();
+        let per_group = g.channels_out / g.groups;
+        each(out, pixels, g.area() * pixels, |at, plane| {
+            let (n, channel) = (at / g.channels_out, at % g.channels_out);
+            let source = (n * g.channels_in + channel / per_group) * image;
+            depthwise(&x[source..source + image], &w[channel * g.area()..][..g.area()], g, plane);
+            Ok(())
+        })?;
+        return Ok(());
+    }
+    let (channels, outputs) = (g.channels_in / g.groups, g.channels_out / g.groups);
+    let rows = channels * g.area();
+    let image = channels * g.pixels_in();
+    let onto = if bias.is_some() { Onto::Existing } else { Onto::Nothing };
+    each(out, outputs * pixels, outputs * rows * pixels, |at, out| {
+        let weights = Matrix::dense(&w[(at % g.groups) * outputs * rows..], outputs, rows);
+        let image = &x[at * image..(at + 1) * image];
+        if g.is_pointwise() {
+            return matmul(weights, Matrix::dense(image, rows, pixels), out, pixels, onto);
+        }
+        let block = (BLOCK / rows.max(1)).max(64).min(pixels);
+        let mut columns = vec![T::default(); rows * block];
+        let mut from = 0;
+        while from < pixels {
+            let to = (from + block).min(pixels);
+            let columns = &mut columns[..rows * (to - from)];
+            wide_loops(|| gather(image, g, from, to, columns));
+            matmul(weights, Matrix::dense(columns, rows, to - from), &mut out[from..], pixels, onto)?;
+            from = to;
+        }
+        Ok(())
+    })
+}
+
+fn fill_bias<T: Gemm>(bias: Option<&[T]>, pixels: usize, out: &mut [T]) {
+    if let Some(bias) = bias {
+        for (plane, value) in out.chunks_mut(pixels).zip(bias.iter().cycle()) {
+            plane.fill(*value);
+        }
+    }
+}
+
+/// Runs work on equal parts of the output, on several threads where there is much of it.
+fn each<T: Gemm>(
+    out: &mut [T],
+    part: usize,
+    cost: usize,
+    work: impl Fn(usize, &mut [T]) -> Result<()> + Sync,
+) -> Result<()> {
+    let parts = out.len() / part.max(1);
+    if parts > 1 && cost.saturating_mul(parts) > 1 << 20 {
+        out.par_chunks_mut(part.max(1)).enumerate().try_for_each(|(at, out)| work(at, out))
+    } else {
+        out.chunks_mut(part.max(1)).enumerate().try_for_each(|(at, out)| work(at, out))
+    }
+}
+
+/// The windows of output pixels `from..to` as columns: one row for each element of the window.
+#[inline(always)]
+fn gather<T: Gemm>(image: &[T], g: &Geometry, from: usize, to: usize, columns: &mut [T]) {
+    let pixels = g.pixels_in();
+    let count = to - from;
+    let [kd, kh, kw] = g.kernel;
+    let width = g.output[2];
+    for (row, column) in columns.chunks_mut(count).enumerate() {
+        let (c, k) = (row / (kd * kh * kw), row % (kd * kh * kw));
+        let (z, y, x) = (k / (kh * kw), k / kw % kh, k % kw);
+        let plane = &image[c * pixels..(c + 1) * pixels];
+        let (low, high) = g.inside(x);
+        let mut at = from;
+        while at < to {
+            let (line, start) = (at / width, at % width);
+            let stop = width.min(start + (to - at));
+            let target = &mut column[at - from..at - from + stop - start];
+            at += stop - start;
+            let source = g.source(0, line / g.output[1], z).zip(g.source(1, line % g.output[1], y));
+            let Some((sz, sy)) = source else {
+                target.fill(T::default());
+                continue;
+            };
+            let line = &plane[(sz * g.input[1] + sy) * g.input[2]..][..g.input[2]];
+            let (low, high) = (low.clamp(start, stop), high.clamp(start, stop));
+            target[..low - start].fill(T::default());
+            target[high - start..].fill(T::default());
+            if low == high {
+                continue;
+            }
+            let target = &mut target[low - start..high - start];
+            let first = low * g.stride[2] + x * g.dilation[2] - g.before[2];
+            if g.stride[2] == 1 {
+                target.copy_from_slice(&line[first..first + target.len()]);
+            } else {
+                for (t, s) in target.iter_mut().zip(line[first..].iter().step_by(g.stride[2])) {
+                    *t = *s;
+                }
+            }
+        }
+    }
+}
+
+/// One channel with its own kernel.
+fn depthwise<T: Gemm>(image: &[T], kernel: &[T], g: &Geometry, plane: &mut [T]) {
+    wide_loops(|| {
+        let [_, kh, kw] = g.kernel;
+        for (line, out) in plane.chunks_mut(g.output[2]).enumerate() {
+            for (k, weight) in kernel.iter().enumerate() {
+                let (z, y, x) = (k / (kh * kw), k / kw % kh, k % kw);
+                let source = g.source(0, line / g.output[1], z).zip(g.source(1, line % g.output[1], y));
+                let Some((sz, sy)) = source else { continue };
+                let (low, high) = g.inside(x);
+                if low == high {
+                    continue;
+                }
+                let line = &image[(sz * g.input[1] + sy) * g.input[2]..][..g.input[2]];
+                let out = &mut out[low..high];
+                let first = low * g.stride[2] + x * g.dilation[2] - g.before[2];
+                if g.stride[2] == 1 {
+                    for (t, s) in out.iter_mut().zip(&line[first..]) {
+                        *t = t.plus(weight.times(*s));
+                    }
+                } else {
+                    for (t, s) in out.iter_mut().zip(line[first..].iter().step_by(g.stride[2])) {
+                        *t = t.plus(weight.times(*s));
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// The transposed convolution: every input pixel adds a window to the output. Here the geometry is that of the
+/// convolution it transposes: `output` are the sizes of `x`, `input` those of `out`, and `channels_out` belong to `x`.
+/// `out` holds zeros.
+pub fn transposed<T: Gemm>(x: &[T], w: &[T], bias: Option<&[T]>, g: &Geometry, out: &mut [T]) -> Result<()> {
+    let (pixels, image) = (g.pixels_out(), g.pixels_in());
+    if image == 0 || g.batch == 0 {
+        return Ok(());
+    }
+    fill_bias(bias, image, out);
+    let (sources, targets) = (g.channels_out / g.groups, g.channels_in / g.groups);
+    let area = g.area();
+    each(out, targets * image, sources * targets * area * pixels, |at, out| {
+        let x = Matrix::dense(&x[at * sources * pixels..], sources, pixels);
+        let weights = &w[(at % g.groups) * sources * targets * area..];
+        let block = (4 * BLOCK / (area * pixels).max(1)).clamp(1, targets.max(1));
+        let mut columns = vec![T::default(); block * area * pixels];
+        let mut from = 0;
+        while from < targets {
+            let count = block.min(targets - from);
+            let rows = count * area;
+            let part = Matrix {
+                data: weights.get(from * area..).unwrap_or(&[]),
+                rows: sources,
+                cols: rows,
+                row_stride: targets * area,
+                col_stride: 1,
+            };
+            let columns = &mut columns[..rows * pixels];
+            matmul(part.t(), x, columns, pixels, Onto::Nothing)?;
+            let planes = &mut out[from * image..(from + count) * image];
+            wide_loops(|| scatter(columns, g, planes));
+            from += count;
+        }
+        Ok(())
+    })
+}
+
+/// Adds columns (one row for each element of the window) where the windows lie.
+#[inline(always)]
+fn scatter<T: Gemm>(columns: &[T], g: &Geometry, planes: &mut [T]) {
+    let (pixels, image) = (g.pixels_out(), g.pixels_in());
+    if pixels == 0 {
+        return;
+    }
+    let [kd, kh, kw] = g.kernel;
+    let width = g.output[2];
+    for (row, column) in columns.chunks(pixels).enumerate() {
+        let (c, k) = (row / (kd * kh * kw), row % (kd * kh * kw));
+        let (z, y, x) = (k / (kh * kw), k / kw % kh, k % kw);
+        let plane = &mut planes[c * image..(c + 1) * image];
+        let (low, high) = g.inside(x);
+        if low == high {
+            continue;
+        }
+        let first = low * g.stride[2] + x * g.dilation[2] - g.before[2];
+        for (line, values) in column.chunks(width).enumerate() {
+            let target = g.source(0, line / g.output[1], z).zip(g.source(1, line % g.output[1], y));
+            let Some((tz, ty)) = target else { continue };
+            let target = &mut plane[(tz * g.input[1] + ty) * g.input[2]..][..g.input[2]];
+            let places = target[first..].iter_mut().step_by(g.stride[2]);
+            for (t, v) in places.zip(&values[low..high]) {
+                *t = t.plus(*v);
+            }
+        }
+    }
+}

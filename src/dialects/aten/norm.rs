@@ -1,0 +1,569 @@
+//! Normalization: batch, layer, group, instance and root mean square.
+
+use super::kernels::compute::{Dense, Number, Real, build, compute_dtype, dense_opt};
+use super::kernels::pool::each_plane;
+use super::kernels::wide_loops;
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::tensor::{DType, Tensor, numel};
+use smallvec::smallvec;
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    opaque(
+        "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+        |a| one(Batch::new(a, 3, a.bool(5)?, 6)?.run()?.0),
+    )
+    .doc("Subtracts the mean and divides by the deviation of each channel; in training the running ones follow."),
+    opaque(
+        "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        |a| native_batch(Batch::new(a, 3, a.bool(5)?, 6)?),
+    ),
+    opaque(
+        "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        |a| native_batch(Batch::new(a, 3, a.bool(5)?, 6)?),
+    ),
+    opaque(
+        "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        |a| {
+            let mut batch = Batch::without_running(a, a.bool(3)?, a.float(5)?)?;
+            batch.momentum = a.float(4)?;
+            native_batch(batch)
+        },
+    ),
+    opaque(
+        "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+        |a| native_batch(Batch::new(a, 3, false, 5)?),
+    ),
+    opaque(
+        "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
+        |a| with_reserve(Batch::new(a, 3, true, 5)?),
+    ),
+    opaque(
+        "aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
+        |a| with_reserve(Batch::new(a, 3, false, 5)?),
+    ),
+    opaque(
+        "aten::_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)",
+        |a| {
+            let mut results = with_reserve(Batch::new(a, 3, a.bool(5)?, 6)?)?;
+            results.push(0i64.into());
+            Ok(results)
+        },
+    ),
+    opaque(
+        "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+        instance_norm,
+    ),
+    opaque(
+        "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
+        |a| one(layer(a.tensor(0)?, &a.ints(1)?, a.opt_tensor(2)?, a.opt_tensor(3)?, a.float(4)?)?.0),
+    ),
+    opaque(
+        "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+        |a| {
+            let (y, mean, rstd) =
+                layer(a.tensor(0)?, &a.ints(1)?, a.opt_tensor(2)?, a.opt_tensor(3)?, a.float(4)?)?;
+            Ok(smallvec![y.into(), mean.into(), rstd.into()])
+        },
+    ),
+    opaque(
+        "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor",
+        group_norm,
+    ),
+    opaque(
+        "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
+        native_group_norm,
+    ),
+    opaque(
+        "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+        |a| one(root_mean_square(a)?.0),
+    ),
+    opaque(
+        "aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
+        |a| {
+            let (y, rstd) = root_mean_square(a)?;
+            Ok(smallvec![y.into(), rstd.into()])
+        },
+    ),
+];
+
+fn fail<T>(text: impl Into<String>) -> Result<T> {
+    Err(Diagnostic::runtime(text))
+}
+
+/// Mean and variance (divided by the count) of many numbers, in double precision, by pairs of passes.
+#[inline(always)]
+fn moments<R: Real>(parts: impl Iterator<Item = impl AsRef<[R]>> + Clone, count: usize) -> (f64, f64) {
+    let n = count as f64;
+    let sum: f64 = parts.clone().map(|p| sum_wide(p.as_ref(), |x| x)).sum();
+    let mean = sum / n;
+    let squares: f64 = parts.map(|p| sum_wide(p.as_ref(), |x| (x - mean) * (x - mean))).sum();
+    (mean, squares / n)
+}
+
+/// A sum in double precision in eight lanes, so that it can be vectorized.
+#[inline(always)]
+fn sum_wide<R: Real>(values: &[R], f: impl Fn(f64) -> f64) -> f64 {
+    let mut lanes = [0f64; 8];
+    let chunks = values.chunks_exact(8);
+    let rest: f64 = chunks.remainder().iter().map(|x| f(x.wide())).sum();
+    for chunk in chunks {
+        for (lane, x) in lanes.iter_mut().zip(chunk) {
+            *lane += f(x.wide());
+        }
+    }
+    lanes.iter().sum::<f64>() + rest
+}
+
+/// A batch normalization: arguments checked.
+struct Batch {
+    input: Tensor,
+    weight: Option<Tensor>,
+    bias: Option<Tensor>,
+    running: [Option<Tensor>; 2],
+    training: bool,
+    momentum: f64,
+    eps: f64,
+    channels: usize,
+}
+
+impl Batch {
+    fn new(a: &Args<'_>, running: usize, training: bool, momentum: usize) -> Result<Batch> {
+        let mut batch = Batch::without_running(a, training, a.float(momentum + 1)?)?;
+        batch.running = [a.opt_tensor(running)?.cloned(), a.opt_tensor(running + 1)?.cloned()];
+        batch.momentum = a.float(momentum)?;
+        batch.check()?;
+        Ok(batch)
+    }
+
+    fn without_running(a: &Args<'_>, training: bool, eps: f64) -> Result<Batch> {
+        let input = a.tensor(0)?.clone();
+        let channels = input.sizes().get(1).copied().unwrap_or(0) as usize;
+        let batch = Batch {
+            weight: a.opt_tensor(1)?.cloned(),
+            bias: a.opt_tensor(2)?.cloned(),
+            running: [None, None],
+            momentum: 0.1,
+            input,
+            training,
+            eps,
+            channels,
+        };
+        if training {
+            batch.check()?;
+        }
+        Ok(batch)
+    }
+
+    fn check(&self) -> Result<()> {
+        let named = [
+            ("weight", &self.weight),
+            ("bias", &self.bias),
+            ("running_mean", &self.running[0]),
+            ("running_var", &self.running[1]),
+        ];
+        for (name, tensor) in named {
+            match tensor {
+                None if name.starts_with("running") && !self.training => {
+                    return fail(format!("{name} must be defined in evaluation mode"));
+                }
+                Some(t) if t.numel() != self.channels => {
+                    return fail(format!(
+                        "{name} should contain {} elements not {}",
+                        self.channels,
+                        t.numel()
+                    ));
+                }
+                Some(t) => check_mixed(&self.input, t)?,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The result, and mean and reciprocal deviation of the channels in training (else empty).
+    fn run(&self) -> Result<(Tensor, Tensor, Tensor)> {
+        let (sizes, dtype) = (self.input.sizes(), self.input.dtype());
+        crate::dispatch_real!(dtype, "batch_norm", R => {
+            let x = Dense::<R>::new(&self.input)?;
+            let x = x.open()?;
+            let plane = if self.channels == 0 || sizes.len() < 2 { 1 } else { numel(&sizes[2..]) };
+            let images = x.len() / (plane * self.channels).max(1);
+            let (mean, var) = self.statistics::<R>(&x, images, plane)?;
+            let eps = self.eps;
+            let invstd: Vec<f64> = var.iter().map(|v| 1.0 / (v + eps).sqrt()).collect();
+            let (w, b) = (dense_opt::<R>(self.weight.as_ref())?, dense_opt::<R>(self.bias.as_ref())?);
+            let scale: Vec<R> = (0..self.channels)
+                .map(|c| R::of(invstd[c]) * w.as_ref().map_or(R::ONE, |w| w[c]))
+                .collect();
+            let shift: Vec<R> = (0..self.channels)
+                .map(|c| b.as_ref().map_or(R::ZERO, |b| b[c]) - R::of(mean[c]) * scale[c])
+                .collect();
+            let y = build::<R>(&sizes, dtype, |out| {
+                each_plane(out, plane, 1, |at, out| {
+                    let (scale, shift) = (scale[at % self.channels], shift[at % self.channels]);
+                    wide_loops(|| {
+                        for (y, x) in out.iter_mut().zip(&x[at * plane..]) {
+                            *y = *x * scale + shift;
+                        }
+                    });
+                });
+                Ok(())
+            })?;
+            // Statistics of 16-bit inputs are kept in the dtype of the parameters.
+            let kept = self.weight.as_ref().map_or(compute_dtype(dtype), Tensor::dtype);
+            let save = |values: &[f64]| {
+                let values = if self.training { values } else { &[] };
+                Tensor::from_vec(values, &[values.len() as i64])?.to_dtype(kept)
+            };
+            Ok((y, save(&mean)?, save(&invstd)?))
+        })
+    }
+
+    /// Mean and variance of each channel: of the input in training (the running ones follow), else the running ones.
+    fn statistics<R: Real>(&self, x: &[R], images: usize, plane: usize) -> Result<(Vec<f64>, Vec<f64>)> {
+        let [running_mean, running_var] = &self.running;
+        if !self.training {
+            let wide = |t: &Option<Tensor>| t.as_ref().map_or(Ok(Vec::new()), Tensor::to_vec_as::<f64>);
+            return Ok((wide(running_mean)?, wide(running_var)?));
+        }
+        let count = images * plane;
+        let (mut mean, mut var) = (vec![0.0; self.channels], vec![0.0; self.channels]);
+        for c in 0..self.channels {
+            let parts = (0..images).map(|n| &x[(n * self.channels + c) * plane..][..plane]);
+            (mean[c], var[c]) = wide_loops(|| moments(parts, count));
+        }
+        let unbiased: Vec<f64> =
+            var.iter().map(|v| v * count as f64 / (count as f64 - 1.0)).collect();
+        for (running, new) in [(running_mean, &mean), (running_var, &unbiased)] {
+            let Some(running) = running else { continue };
+            let old = running.to_vec_as::<f64>()?;
+            let m = self.momentum;
+            let followed: Vec<f64> = old.iter().zip(new).map(|(o, n)| (1.0 - m) * o + m * n).collect();
+            running.copy_from(&Tensor::from_vec(&followed, &[followed.len() as i64])?)?;
+        }
+        Ok((mean, var))
+    }
+}
+
+/// Parameters have the input's dtype, or are float32 where the input has 16 bits.
+fn check_mixed(input: &Tensor, parameter: &Tensor) -> Result<()> {
+    let (x, p) = (input.dtype(), parameter.dtype());
+    let reduced = matches!(x, DType::F16 | DType::BF16) && p == DType::F32;
+    if x != p && !reduced {
+        return fail("mixed dtype (CPU): all inputs must share same datatype.");
+    }
+    Ok(())
+}
+
+fn native_batch(batch: Batch) -> Result<Outputs> {
+    let (y, mean, invstd) = batch.run()?;
+    Ok(smallvec![y.into(), mean.into(), invstd.into()])
+}
+
+fn with_reserve(batch: Batch) -> Result<Outputs> {
+    let (y, mean, invstd) = batch.run()?;
+    Ok(smallvec![y.into(), mean.into(), invstd.into(), Tensor::zeros(DType::U8, &[0])?.into()])
+}
+
+/// Each channel of each image is a channel of one image; the running ones follow their mean over images.
+fn instance_norm(a: &Args<'_>) -> Result<Outputs> {
+    let input = a.tensor(0)?;
+    let (weight, bias) = (a.opt_tensor(1)?, a.opt_tensor(2)?);
+    let (mean, var, own) = (a.opt_tensor(3)?, a.opt_tensor(4)?, a.bool(5)?);
+    if !own && (mean.is_none() || var.is_none()) {
+        return fail("Expected running_mean and running_var to be defined when use_input_stats is false");
+    }
+    if mean.is_some() != var.is_some() {
+        return Err(Diagnostic::raised(
+            "ValueError",
+            "running_mean and running_var must either both be None or neither be None",
+        ));
+    }
+    let sizes = input.sizes();
+    let [n, c, ..] = sizes[..] else {
+        return fail(format!("instance_norm needs an input of at least two dimensions, got {:?}", sizes.as_slice()));
+    };
+    let joined = n.saturating_mul(c);
+    let mut flat = vec![1, joined];
+    flat.extend(&sizes[2..]);
+    let repeat = |t: Option<&Tensor>| -> Result<Option<Tensor>> {
+        let Some(t) = t else { return Ok(None) };
+        let count = t.numel() as i64;
+        t.reshaped(&[1, count])?.broadcast_to(&[n, count])?.copy()?.reshaped(&[n * count]).map(Some)
+    };
+    let batch = Batch {
+        input: input.reshaped(&flat)?,
+        weight: repeat(weight)?,
+        bias: repeat(bias)?,
+        running: [repeat(mean)?, repeat(var)?],
+        training: own,
+        momentum: a.float(6)?,
+        eps: a.float(7)?,
+        channels: joined as usize,
+    };
+    batch.check()?;
+    let result = batch.run()?.0.reshaped(&sizes)?;
+    for (target, repeated) in [mean, var].into_iter().zip(&batch.running) {
+        let (Some(target), Some(repeated), true) = (target, repeated, own) else { continue };
+        let values = repeated.to_vec_as::<f64>()?;
+        let means: Vec<f64> = (0..c as usize)
+            .map(|at| values.iter().skip(at).step_by(c as usize).sum::<f64>() / n as f64)
+            .collect();
+        target.copy_from(&Tensor::from_vec(&means, &[c])?)?;
+    }
+    one(result)
+}
+
+/// Fails unless the input ends in `shape` and the parameters have it; gives how many rows there are.
+fn check_shape(
+    input: &Tensor,
+    shape: &[i64],
+    parameters: &[(&str, Option<&Tensor>)],
+    star: &str,
+) -> Result<usize> {
+    if shape.is_empty() {
+        return fail(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got \
+             normalized_shape = []",
+        );
+    }
+    for (name, parameter) in parameters {
+        if let Some(p) = parameter.filter(|p| p.sizes().as_slice() != shape) {
+            return fail(format!(
+                "Expected {name} to be of same shape as normalized_shape, but got {name} of shape {:?} and normalized_shape = \
+                 {shape:?}",
+                p.sizes().as_slice()
+            ));
+        }
+    }
+    let sizes = input.sizes();
+    if !sizes.ends_with(shape) {
+        let wanted = shape.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+        return fail(format!(
+            "Given normalized_shape={shape:?}, expected input with shape [*{star}{wanted}], but got input of size{:?}",
+            sizes.as_slice()
+        ));
+    }
+    Ok(numel(&sizes[..sizes.len() - shape.len()]))
+}
+
+/// Sizes of the statistics of rows: ones in place of the normalized dimensions.
+fn row_sizes(input: &Tensor, normalized: usize) -> Vec<i64> {
+    let sizes = input.sizes();
+    let lead = sizes.len() - normalized;
+    sizes[..lead].iter().copied().chain(std::iter::repeat_n(1, normalized)).collect()
+}
+
+/// Normalizes each row; gives the result, means and reciprocal deviations.
+pub fn layer(
+    input: &Tensor,
+    shape: &[i64],
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    eps: f64,
+) -> Result<(Tensor, Tensor, Tensor)> {
+    let rows = check_shape(input, shape, &[("weight", weight), ("bias", bias)], ", ")?;
+    for parameter in [weight, bias].into_iter().flatten() {
+        check_mixed(input, parameter)?;
+    }
+    let (sizes, dtype) = (input.sizes(), input.dtype());
+    crate::dispatch_real!(dtype, "LayerNormKernelImpl", R => {
+        let x = Dense::<R>::new(input)?;
+        let x = x.open()?;
+        let length = x.len() / rows.max(1);
+        let (w, b) = (dense_opt::<R>(weight)?, dense_opt::<R>(bias)?);
+        let stats: Vec<(f64, f64)> = (0..rows)
+            .map(|r| {
+                let row = &x[r * length..(r + 1) * length];
+                let (mean, var) = wide_loops(|| moments(std::iter::once(row), length));
+                (mean, 1.0 / (var + eps).sqrt())
+            })
+            .collect();
+        let y = build::<R>(&sizes, dtype, |out| {
+            each_plane(out, length, 1, |at, out| {
+                let (mean, rstd) = (R::of(stats[at].0), R::of(stats[at].1));
+                let row = &x[at * length..];
+                wide_loops(|| match (&w, &b) {
+                    (Some(w), Some(b)) => {
+                        for (((y, x), w), b) in out.iter_mut().zip(row).zip(w).zip(b) {
+                            *y = (*x - mean) * rstd * *w + *b;
+                        }
+                    }
+                    _ => {
+                        for (i, (y, x)) in out.iter_mut().zip(row).enumerate() {
+                            let w = w.as_ref().map_or(R::ONE, |w| w[i]);
+                            let b = b.as_ref().map_or(R::ZERO, |b| b[i]);
+                            *y = (*x - mean) * rstd * w + b;
+                        }
+                    }
+                });
+            });
+            Ok(())
+        })?;
+        let kept = weight.map_or(compute_dtype(dtype), Tensor::dtype);
+        let kept_sizes = row_sizes(input, shape.len());
+        let save = |pick: fn(&(f64, f64)) -> f64| {
+            Tensor::from_vec(&stats.iter().map(pick).collect::<Vec<_>>(), &kept_sizes)?.to_dtype(kept)
+        };
+        Ok((y, save(|s| s.0)?, save(|s| s.1)?))
+    })
+}
+
+fn group_norm(a: &Args<'_>) -> Result<Outputs> {
+    let (input, groups) = (a.tensor(0)?, a.int(1)?);
+    let (weight, bias, eps) = (a.opt_tensor(2)?, a.opt_tensor(3)?, a.float(4)?);
+    let sizes = input.sizes();
+    if sizes.len() < 2 {
+        crate::tensor::wrap_dim(1, sizes.len())?;
+        return fail("Expected at least 2 dimensions for input tensor");
+    }
+    if groups <= 0 {
+        return fail(format!("Expected num groups to be greater than 0, got {groups}"));
+    }
+    if sizes[1] % groups != 0 {
+        return fail(format!(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape {:?} and num_groups={groups}",
+            sizes.as_slice()
+        ));
+    }
+    for (name, parameter) in [("weight", weight), ("bias", bias)] {
+        if let Some(p) = parameter.filter(|p| p.sizes().as_slice() != [sizes[1]]) {
+            return fail(format!(
+                "Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape {:?} and \
+                 input of shape {:?}",
+                p.sizes().as_slice(),
+                sizes.as_slice()
+            ));
+        }
+    }
+    one(grouped(input, weight, bias, [sizes[0], sizes[1], numel(&sizes[2..]) as i64], groups, eps)?.0)
+}
+
+fn native_group_norm(a: &Args<'_>) -> Result<Outputs> {
+    let (input, counts, groups) = (a.tensor(0)?, [a.int(3)?, a.int(4)?, a.int(5)?], a.int(6)?);
+    let total = counts.iter().try_fold(1i64, |n, c| n.checked_mul(*c));
+    if total != Some(input.numel() as i64) || counts.iter().any(|c| *c < 0) {
+        return fail("Expected N * C * HxW to be the number of elements of the input");
+    }
+    if groups <= 0 || counts[1] % groups != 0 {
+        return fail(format!(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape {:?} and num_groups={groups}",
+            input.sizes().as_slice()
+        ));
+    }
+    let channels = counts[1] as usize;
+    for (name, parameter) in [("weight", a.opt_tensor(1)?), ("bias", a.opt_tensor(2)?)] {
+        if parameter.is_some_and(|p| p.numel() != channels) {
+            return fail(format!("Expected {name} to have one element a channel"));
+        }
+    }
+    let (y, mean, rstd) = grouped(input, a.opt_tensor(1)?, a.opt_tensor(2)?, counts, groups, a.float(7)?)?;
+    Ok(smallvec![y.into(), mean.into(), rstd.into()])
+}
+
+/// Normalizes each group of channels of each image.
+fn grouped(
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    [n, c, area]: [i64; 3],
+    groups: i64,
+    eps: f64,
+) -> Result<(Tensor, Tensor, Tensor)> {
+    for parameter in [weight, bias].into_iter().flatten() {
+        check_mixed(input, parameter)?;
+    }
+    let (sizes, dtype) = (input.sizes(), input.dtype());
+    crate::dispatch_real!(dtype, "GroupNormKernelImpl", R => {
+        let x = Dense::<R>::new(input)?;
+        let x = x.open()?;
+        let (w, b) = (dense_opt::<R>(weight)?, dense_opt::<R>(bias)?);
+        let (area, per_group) = (area as usize, (c / groups) as usize);
+        let part = area * per_group;
+        let stats: Vec<(f64, f64)> = (0..(n * groups) as usize)
+            .map(|g| {
+                let values = &x[g * part..(g + 1) * part];
+                let (mean, var) = wide_loops(|| moments(std::iter::once(values), part));
+                (mean, 1.0 / (var + eps).sqrt())
+            })
+            .collect();
+        let y = build::<R>(&sizes, dtype, |out| {
+            each_plane(out, area, 1, |at, out| {
+                let (mean, rstd) = stats[at / per_group];
+                let channel = at % c as usize;
+                let scale = R::of(rstd) * w.as_ref().map_or(R::ONE, |w| w[channel]);
+                let shift = b.as_ref().map_or(R::ZERO, |b| b[channel]) - R::of(mean) * scale;
+                wide_loops(|| {
+                    for (y, x) in out.iter_mut().zip(&x[at * area..]) {
+                        *y = *x * scale + shift;
+                    }
+                });
+            });
+            Ok(())
+        })?;
+        let kept = weight.map_or(compute_dtype(dtype), Tensor::dtype);
+        let save = |pick: fn(&(f64, f64)) -> f64| {
+            Tensor::from_vec(&stats.iter().map(pick).collect::<Vec<_>>(), &[n, groups])?.to_dtype(kept)
+        };
+        Ok((y, save(|s| s.0)?, save(|s| s.1)?))
+    })
+}
+
+/// Divides each row by its root mean square.
+fn root_mean_square(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
+    let (input, shape, weight) = (a.tensor(0)?, a.ints(1)?, a.opt_tensor(2)?);
+    let dtype = input.dtype();
+    let rows = check_shape(input, &shape, &[("weight", weight)], "")?;
+    let smallest = match dtype {
+        DType::F16 => 0.0009765625,
+        DType::BF16 => 0.0078125,
+        DType::F64 => f64::EPSILON,
+        _ => f64::from(f32::EPSILON),
+    };
+    let eps = a.opt_float(3)?.unwrap_or(smallest);
+    let sizes = input.sizes();
+    crate::dispatch_real!(dtype, "rms_norm", R => {
+        let x = Dense::<R>::new(input)?;
+        let x = x.open()?;
+        let length = x.len() / rows.max(1);
+        let w = dense_opt::<R>(weight)?;
+        let rstd: Vec<f64> = (0..rows)
+            .map(|r| {
+                let row = &x[r * length..(r + 1) * length];
+                1.0 / (wide_loops(|| sum_wide(row, |x| x * x)) / length as f64 + eps).sqrt()
+            })
+            .collect();
+        let y = build::<R>(&sizes, dtype, |out| {
+            each_plane(out, length, 1, |at, out| {
+                let factor = R::of(rstd[at]);
+                for (i, (y, x)) in out.iter_mut().zip(&x[at * length..]).enumerate() {
+                    *y = *x * factor * w.as_ref().map_or(R::ONE, |w| w[i]);
+                }
+            });
+            Ok(())
+        })?;
+        let saved = Tensor::from_vec(&rstd, &row_sizes(input, shape.len()))?;
+        Ok((y, saved.to_dtype(compute_dtype(dtype))?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers from PyTorch.
+    #[test]
+    fn rows_are_normalized() {
+        let x = Tensor::from_vec(&[1f32, 2.0, 4.0, -1.0, 0.0, 1.0], &[2, 3]).expect("valid");
+        let (y, mean, rstd) = layer(&x, &[3], None, None, 1e-5).expect("valid");
+        let close = |t: &Tensor, expected: &[f32]| {
+            let values = t.to_vec::<f32>().expect("f32");
+            values.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-5)
+        };
+        assert!(close(&y, &[-1.069_042, -0.267_260, 1.336_303, -1.224_736, 0.0, 1.224_736]), "{y:?}");
+        assert!(close(&mean, &[2.333_333, 0.0]) && close(&rstd, &[0.801_782, 1.224_736]));
+        assert!(layer(&x, &[2], None, None, 1e-5).is_err());
+    }
+}
