@@ -143,11 +143,11 @@ const TABLE: &[Bad] = &[
         says: "Tensr",
     },
     Bad {
-        name: "graph_twice_defined",
-        file: Bytes(|| text("graph(%x : int, %x : int):\n  return (%x)\n")),
-        words: OPT,
+        name: "graph_operand_count",
+        file: Bytes(|| text("graph(%x : Tensor):\n  %1 : Tensor = aten::tanh(%x, %x)\n  return (%1)\n")),
+        words: RUN,
         status: 1,
-        says: "x",
+        says: "",
     },
     Bad {
         name: "graph_bad_attribute",
@@ -191,7 +191,7 @@ const TABLE: &[Bad] = &[
         file: Bytes(|| {
             text("graph():\n  %1 : int = prim::Constant[value=99999999999999999999]()\n  return (%1)\n")
         }),
-        words: OPT,
+        words: RUN,
         status: 1,
         says: "",
     },

@@ -113,7 +113,7 @@ mod tests {
 
     const RECORDED: &str = "The following operation failed in the TorchScript interpreter.\nTraceback of TorchScript (most \
         recent call last):\n  File \"<string>\", line 9, in f\ndef f(n: int):\n    return g(n)\n           ~ <--- HERE\n  \
-        File \"<string>\", line 3, in g\ndef g(n: int):\n    assert n > 3, \"no\"\n    ~~~~~~~~~~~~~~~~~ <--- HERE\n    \
+        File \"<string>\", line 3, in g\ndef g(n: int):\n    assert n > 3, \"no\"\n    ~~~~~~~~~~~~~~~~~~ <--- HERE\n    \
         return n\nRuntimeError: AssertionError: no\n";
 
     #[test]

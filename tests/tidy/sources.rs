@@ -35,6 +35,10 @@ pub(super) fn architecture_names_existing_paths() -> Result<(), Failed> {
 pub(super) fn an_aten_op_stands_in_one_file() -> Result<(), Failed> {
     let mut rows: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (path, text) in rust_files("src/dialects") {
+        // The registry's own tests name ops as examples.
+        if path.ends_with("/registry.rs") {
+            continue;
+        }
         for line in text.lines().filter(|line| line.contains("(\"aten::") && line.contains(" -> ")) {
             let Some(start) = line.find("\"aten::") else { continue };
             let schema = &line[start + 1..];

@@ -1,7 +1,7 @@
 //! Attention: scaled dot products of queries and keys as weights of values, and the layers made of it.
 
 use super::contraction::linear;
-use super::kernels::compute::{Dense, Number, Real, build, compute_dtype};
+use super::kernels::compute::{Dense, Real, build, compute_dtype};
 use super::kernels::pool::each_plane;
 use super::kernels::product::{c_name, permute, product, times_scalar};
 use crate::diag::{Diagnostic, Result};

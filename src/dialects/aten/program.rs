@@ -3,7 +3,6 @@
 
 use super::list::nothing;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::prim::control::wait;
 use crate::dialects::{Args, Effects, OpDef, Outputs, host, one};
 use crate::tensor::Device;
 use crate::value::Value;
@@ -14,27 +13,12 @@ pub static OPS: &[OpDef] = &[
     host("aten::len.Tensor(Tensor t) -> int", tensor_len).doc("the size of the first dimension"),
     host("aten::_unwrap_optional(t(a)? optional) -> t(a)", unwrap)
         .doc("the same value, which must not be None"),
-    host("aten::is_scripting() -> bool", |_| one(true)).doc("True: this is TorchScript"),
-    host("aten::has_torch_function(...) -> bool", |_| one(false)).doc("False: no subclasses of tensors here"),
     host("aten::_is_tracing() -> bool", |_| one(false)).doc("False: nothing is traced"),
-    host("aten::_get_tracing_state() -> bool", |_| one(false)).doc("False: nothing is traced"),
-    host("aten::is_autocast_enabled() -> bool", |_| one(false)).doc("False: there is no autocasting"),
-    host("aten::is_autocast_cpu_enabled() -> bool", |_| one(false)).doc("False: there is no autocasting"),
-    host("aten::warn(str message, int stacklevel=2) -> ()", warn)
-        .effects(Effects::WRITES_WORLD)
-        .doc("says a warning"),
-    host("aten::is_grad_enabled() -> bool", |a| one(a.env.grad_enabled()))
-        .effects(Effects::READS_WORLD)
-        .doc("whether gradients are recorded"),
-    host("aten::set_grad_enabled(bool val) -> ()", set_grad_enabled)
-        .effects(Effects::WRITES_WORLD)
-        .doc("turns the recording of gradients on or off"),
     host("aten::manual_seed(int seed) -> ()", |a| a.int(0).and_then(|_| nothing()))
         .effects(Effects::WRITES_WORLD)
         .doc("accepted: no op draws random numbers here"),
     host("aten::device(str a) -> Device", device).doc("a device by name"),
     host("aten::device.with_index(str type, int index) -> Device", device).doc("a device by kind and number"),
-    host("aten::wait(Future(t) self) -> t", wait).effects(Effects::ALL).doc("the value that a future gives"),
 ];
 
 fn tensor_len(args: &Args<'_>) -> Result<Outputs> {
@@ -49,16 +33,6 @@ fn unwrap(args: &Args<'_>) -> Result<Outputs> {
         Value::None => Err(Diagnostic::runtime("Unwrapping null optional")),
         value => one(value.clone()),
     }
-}
-
-fn warn(args: &Args<'_>) -> Result<Outputs> {
-    args.env.warn(args.str(0)?.to_string());
-    nothing()
-}
-
-fn set_grad_enabled(args: &Args<'_>) -> Result<Outputs> {
-    args.env.set_grad_enabled(args.bool(0)?);
-    nothing()
 }
 
 fn device(args: &Args<'_>) -> Result<Outputs> {

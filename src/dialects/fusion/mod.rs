@@ -28,7 +28,42 @@ pub static OPS: &[OpDef] = &[
     control("prim::FusionGroup(...) -> ...")
         .effects(Effects::NONE)
         .doc("PyTorch's spelling of fusion::Group."),
+    view("prim::ConstantChunk(...) -> ...", chunk)
+        .doc("Equal parts of a tensor along a dimension, as views."),
 ];
+
+/// `prim::ConstantChunk[chunks=4, dim=1](%x)`, as `chunk` and taking the list apart would give it.
+fn chunk(args: &Args<'_>) -> Result<Outputs> {
+    let x = args.tensor(0)?;
+    let number = |name: &str| {
+        let value = args.attr(name).and_then(Attr::as_int);
+        value.ok_or_else(|| Diagnostic::verify(format!("prim::ConstantChunk needs the attribute `{name}`")))
+    };
+    let (chunks, layout) = (number("chunks")?, x.layout());
+    let dim = wrap_dim(number("dim")?, layout.rank())?;
+    if chunks <= 0 || layout.rank() == 0 {
+        return Err(Diagnostic::runtime("chunk expects a tensor with dimensions and at least one part"));
+    }
+    let size = layout.sizes[dim];
+    let step = (size + chunks - 1) / chunks;
+    let mut outputs = Outputs::new();
+    let mut start = 0;
+    while start < size || outputs.is_empty() {
+        let mut part = layout.clone();
+        part.sizes[dim] = step.min(size - start);
+        part.offset = (layout.offset as i64 + start * layout.strides[dim]) as usize;
+        outputs.push(x.with_layout(part)?.into());
+        start += step.max(1);
+    }
+    let wanted = args.node.result_types.len();
+    if outputs.len() != wanted {
+        return Err(Diagnostic::runtime(format!(
+            "Expected {wanted} elements in a list but found {}",
+            outputs.len()
+        )));
+    }
+    Ok(outputs)
+}
 
 /// All rows, file by file.
 pub static TABLES: &[&[OpDef]] = &[OPS];

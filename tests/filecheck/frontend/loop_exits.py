@@ -1,7 +1,7 @@
 # RUN: flambeau opt %s --no-locations | FileCheck %s
 
 # An early return inside of a loop becomes a carried flag; no exit op is left.
-# CHECK-LABEL: graph(%n
+# CHECK-LABEL: graph @f(%n
 # CHECK-NOT: prim::ReturnStmt
 # CHECK-NOT: prim::LoopContinuation
 # CHECK: prim::Loop

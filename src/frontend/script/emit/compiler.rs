@@ -341,9 +341,4 @@ impl Compiler {
             None => Err(Diagnostic::input(format!("the archive has no code for class {path}"))),
         }
     }
-
-    /// The program as far as it is defined.
-    pub(in crate::frontend::script) fn module(&self) -> &Module {
-        &self.module
-    }
 }
