@@ -53,6 +53,7 @@ impl Emitter<'_> {
                 (None, _) => inferred_tensor(),
             };
             let mut argument = Argument::new(param.name.name.as_str(), ty.clone());
+            argument.fixed_length = param.annotation.as_ref().and_then(broadcast_length);
             argument.keyword_only = param.keyword_only;
             argument.default = self.default(param, &ty)?;
             let value = self.graph.add_input(ty);
@@ -198,5 +199,16 @@ fn fits(value: &Attr, ty: &Type) -> bool {
         (Attr::Enum(_), TypeKind::Enum(..)) => true,
         (Attr::Tensor(_), TypeKind::Tensor(_)) => true,
         _ => false,
+    }
+}
+
+/// The n of `BroadcastingListn[int]`, also inside an `Optional`: one number stands for so many.
+fn broadcast_length(annotation: &Expr) -> Option<usize> {
+    let ExprKind::Subscript { value, indices, .. } = &annotation.kind else { return None };
+    let ExprKind::Name(name) = &value.kind else { return None };
+    match (name.strip_prefix("BroadcastingList"), indices.as_slice()) {
+        (Some(n), _) => n.parse().ok(),
+        (None, [inner]) if name == "Optional" => broadcast_length(inner),
+        _ => None,
     }
 }
