@@ -7,13 +7,13 @@
 use super::kinds;
 use crate::diag::Result;
 use crate::ir::unify::unify_as;
-use crate::ir::{Attr, BlockId, Graph, NoClasses, OpId, Symbol, Type, ValueId};
+use crate::ir::{Attr, BlockId, Graph, Module, OpId, Symbol, Type, ValueId};
 
 /// Removes all exits.
-pub(super) fn transform(graph: &mut Graph) -> Result<()> {
+pub(super) fn transform(graph: &mut Graph, classes: &Module) -> Result<()> {
     let root = graph.root();
     for target in [kinds::loop_continuation(), kinds::return_()] {
-        let mut pass = Exits::new(graph, target);
+        let mut pass = Exits::new(graph, classes, target);
         let end = pass.block(root);
         pass.finish(root, end);
     }
@@ -36,6 +36,7 @@ enum End {
 
 struct Exits<'a> {
     graph: &'a mut Graph,
+    classes: &'a Module,
     target: Symbol,
     /// Where constants and `prim::Uninitialized` are put: the start of the graph.
     home: BlockId,
@@ -45,9 +46,9 @@ struct Exits<'a> {
 }
 
 impl<'a> Exits<'a> {
-    fn new(graph: &'a mut Graph, target: Symbol) -> Self {
+    fn new(graph: &'a mut Graph, classes: &'a Module, target: Symbol) -> Self {
         let home = graph.root();
-        Exits { graph, target, home, yes: None, no: None, unset: Vec::new() }
+        Exits { graph, classes, target, home, yes: None, no: None, unset: Vec::new() }
     }
 
     /// Removes exits of the target kind below a block; the caller deals with the block's own end.
@@ -186,7 +187,7 @@ impl<'a> Exits<'a> {
             .zip(b)
             .map(|(a, b)| {
                 let (a, b) = (self.graph.ty(*a), self.graph.ty(*b));
-                unify_as(a, b, &NoClasses, true, None).unwrap_or_else(|| a.clone())
+                unify_as(a, b, self.classes, true, None).unwrap_or_else(|| a.clone())
             })
             .collect()
     }

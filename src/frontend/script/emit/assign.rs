@@ -14,131 +14,125 @@ impl Emitter<'_> {
         value: Option<&Expr>,
         span: &Span,
     ) -> Result<()> {
-        let annotation = annotation.map(|expr| self.type_of(expr)).transpose()?;
         let Some(value) = value else {
             return error(span, "For an assignment, expected an expression on the right-hand side");
         };
-        let hint = match (&annotation, targets) {
-            (Some(ty), _) => Some(ty.clone()),
-            (None, [Expr { kind: ExprKind::Attribute { .. }, .. }]) => self.attribute_type(&targets[0]),
-            _ => None,
-        };
-        let mut sugared = self.sugared(value, hint.as_ref())?;
-        if targets.len() > 1 {
+        let [target] = targets else {
             // One value for all: it is made once.
-            let made = self.as_value(sugared, &value.span)?;
-            sugared = Sugared::Value(made);
+            let made = self.sugared(value, None)?;
+            for target in targets {
+                self.assign_to(target, made.clone(), &value.span, span)?;
+            }
+            return Ok(());
+        };
+        match &target.kind {
+            ExprKind::Name(name) => {
+                let annotation = annotation.map(|expr| self.type_of(expr)).transpose()?;
+                let value = self.sugared(value, annotation.as_ref())?;
+                self.set_variable(name, value, annotation, &target.span)
+            }
+            ExprKind::Tuple(items) => {
+                check_targets(items, &target.span)?;
+                let made = self.sugared(value, None)?;
+                self.assign_unpacked(items, made, &target.span, &value.span)
+            }
+            ExprKind::Attribute { value: object, name } => {
+                let hint = annotation.map(|expr| self.type_of(expr)).transpose()?;
+                let object = self.sugared(object, None)?;
+                let made = self.expr(value, hint.as_ref())?;
+                self.set_attribute_of(object, &name.name, made, span)
+            }
+            ExprKind::Subscript { value: object, indices, indices_span } => {
+                let made = self.expr(value, None)?;
+                self.set_item(object, (indices, indices_span), made, &target.span, span)
+            }
+            _ => error(&target.span, "unexpected expression on left-hand side of assignment"),
         }
-        for target in targets {
-            self.assign_to(target, sugared.clone(), annotation.clone(), &value.span, span)?;
-        }
-        Ok(())
     }
 
-    /// Assigns to one target.
+    /// Assigns to one of several targets, or to a part of one. Errors about items name the value's place.
     pub(super) fn assign_to(
         &mut self,
         target: &Expr,
         value: Sugared,
-        annotation: Option<Type>,
         value_span: &Span,
         whole: &Span,
     ) -> Result<()> {
         let span = &target.span;
         match &target.kind {
-            ExprKind::Name(name) => {
-                let value = match (value, &annotation) {
-                    (Sugared::Value(v), Some(ty)) => Sugared::Value(self.convert(v, ty, true, value_span)?),
-                    (Sugared::Tuple(items), _) => {
-                        let tuple = self.as_value(Sugared::Tuple(items), value_span)?;
-                        Sugared::Value(tuple)
-                    }
-                    (Sugared::Constant(ty, attr), _) => {
-                        Sugared::Value(self.as_value(Sugared::Constant(ty, attr), value_span)?)
-                    }
-                    (other, _) => other,
-                };
-                self.set_variable(name, value, annotation, span)
-            }
-            ExprKind::Tuple(items) | ExprKind::List(items) => {
-                self.assign_unpacked(items, value, value_span, span)
+            ExprKind::Name(name) => self.set_variable(name, value, None, span),
+            ExprKind::Tuple(items) => {
+                check_targets(items, span)?;
+                self.assign_unpacked(items, value, span, value_span)
             }
             ExprKind::Attribute { value: object, name } => {
                 let value = self.as_value(value, value_span)?;
-                let object = self.expr(object, None)?;
-                self.set_attribute(object, &name.name, value, whole)
+                let object = self.sugared(object, None)?;
+                self.set_attribute_of(object, &name.name, value, whole)
             }
-            ExprKind::Subscript { value: object, indices, .. } => {
+            ExprKind::Subscript { value: object, indices, indices_span } => {
                 let value = self.as_value(value, value_span)?;
-                self.set_item(object, indices, value, whole, span)
+                self.set_item(object, (indices, indices_span), value, span, whole)
             }
-            ExprKind::Starred(_) => error(span, "starred assignment target must be in a list or tuple"),
             _ => error(span, "unexpected expression on left-hand side of assignment"),
         }
     }
 
     /// `a, *b, c = value`
-    /// Unpacks a value that stands at `span` into targets that stand at `place`.
     pub(super) fn assign_unpacked(
         &mut self,
         targets: &[Expr],
         value: Sugared,
         span: &Span,
-        place: &Span,
+        value_span: &Span,
     ) -> Result<()> {
-        let starred = targets.iter().position(|t| matches!(t.kind, ExprKind::Starred(_)));
-        if targets.iter().filter(|t| matches!(t.kind, ExprKind::Starred(_))).count() > 1 {
-            return error(place, "Only one starred expression is allowed on the lhs");
-        }
-        let items = self.unpack_sugared(value, targets.len(), starred.is_some(), span)?;
-        let fixed = targets.len() - usize::from(starred.is_some());
+        let has_star = targets.iter().any(|t| matches!(t.kind, ExprKind::Starred(_)));
+        let fixed = targets.len() - usize::from(has_star);
+        let items = self.unpack_sugared(value, (!has_star).then_some(fixed), value_span)?;
         if items.len() < fixed {
+            let least = if has_star { "at least " } else { "" };
             return error(
-                place,
-                format!(
-                    "need {}{fixed} values to unpack but found only {}",
-                    if starred.is_some() { "at least " } else { "" },
-                    items.len()
-                ),
+                span,
+                format!("need {least}{fixed} values to unpack but found only {}", items.len()),
             );
         }
-        if starred.is_none() && items.len() > fixed {
-            return error(
-                place,
-                format!("too many values to unpack: need {fixed} but found {}", items.len()),
-            );
+        if !has_star && items.len() > fixed {
+            return error(span, format!("too many values to unpack: need {fixed} but found {}", items.len()));
         }
         let extra = items.len() - fixed;
         let mut items = items.into_iter();
         for target in targets {
             if let ExprKind::Starred(inner) = &target.kind {
+                let ExprKind::Name(name) = &inner.kind else {
+                    return error(&inner.span, "Cannot pack a tuple into a non-variable");
+                };
                 let taken: Vec<Sugared> = items.by_ref().take(extra).collect();
-                self.assign_to(inner, Sugared::Tuple(taken), None, span, &inner.span)?;
+                self.set_variable(name, Sugared::Tuple(taken), None, &inner.span)?;
             } else if let Some(item) = items.next() {
-                self.assign_to(target, item, None, span, &target.span)?;
+                self.assign_to(target, item, value_span, value_span)?;
             }
         }
         Ok(())
     }
 
-    fn unpack_sugared(
+    /// The parts of a value; of a list or tensor as many as are wanted.
+    pub(super) fn unpack_sugared(
         &mut self,
         value: Sugared,
-        count: usize,
-        has_star: bool,
+        count: Option<usize>,
         span: &Span,
     ) -> Result<Vec<Sugared>> {
         let value = match value {
             Sugared::Tuple(items) => return Ok(items),
-            other => self.as_value(other, span)?,
+            Sugared::Value(value) => value,
+            Sugared::Iterable(_) => self.as_value(value, span)?,
+            other => return error(span, format!("{} cannot be used as a tuple", other.kind_name())),
         };
         let ty = self.ty(value).clone();
         match ty.kind() {
             TypeKind::Tuple(..) => Ok(self.unpack(value, span)?.into_iter().map(Sugared::Value).collect()),
             TypeKind::List(element) => {
-                if has_star {
-                    return error(span, "starred unpacking of lists is not supported");
-                }
+                let Some(count) = count else { return error(span, UNKNOWN_LIST_SIZE) };
                 let types = vec![element.clone(); count];
                 let op = self.emit(Symbol::new("prim::ListUnpack"), &[value], &types, span);
                 Ok(self.graph.results(op).into_iter().map(Sugared::Value).collect())
@@ -147,11 +141,11 @@ impl Emitter<'_> {
         }
     }
 
-    fn attribute_type(&mut self, target: &Expr) -> Option<Type> {
-        let ExprKind::Attribute { value, name } = &target.kind else { return None };
-        let ExprKind::Name(object) = &value.kind else { return None };
-        let class = self.variable_type(object)?.class_name()?;
-        self.unit.module.class(class)?.attribute(&name.name).map(|a| a.ty.clone())
+    fn set_attribute_of(&mut self, object: Sugared, name: &str, value: ValueId, span: &Span) -> Result<()> {
+        match object {
+            Sugared::Value(object) => self.set_attribute(object, name, value, span),
+            other => error(span, format!("attribute assignment is not defined on {}", other.kind_name())),
+        }
     }
 
     pub(super) fn set_attribute(
@@ -173,7 +167,6 @@ impl Emitter<'_> {
             }
             return self.declare_attribute(object, class, name, value, span);
         };
-        let value = self.convert(value, &declared, true, span)?;
         if !self.is_subtype(self.ty(value), &declared) {
             return error(
                 span,
@@ -210,6 +203,12 @@ impl Emitter<'_> {
                 ),
             );
         }
+        if self.block != self.graph.root() {
+            return error(
+                span,
+                "First assignment cannot be in a control-flow block. Initialize the field at the top level first",
+            );
+        }
         let ty = self.ty(value).unshaped();
         self.unit.add_attribute(class, name, ty);
         self.emit_set_attr(object, name, value, span);
@@ -219,39 +218,35 @@ impl Emitter<'_> {
     fn set_item(
         &mut self,
         object: &Expr,
-        indices: &[Expr],
+        (indices, indices_span): (&[Expr], &Span),
         value: ValueId,
-        span: &Span,
         target: &Span,
+        span: &Span,
     ) -> Result<()> {
-        let object_end = object.span.end();
         let object = self.expr(object, None)?;
         let ty = self.ty(object).clone();
         match ty.kind() {
-            TypeKind::Tensor(_) => self.set_tensor_item(object, indices, value, span),
+            TypeKind::Tensor(_) => self.set_tensor_item(object, indices, value, target, span),
             TypeKind::Class(_) => {
-                let [index] = indices else { return error(span, "only a single index is supported here") };
+                let index = self.only_index(indices, indices_span)?;
                 let index = self.expr(index, None)?;
                 self.call_magic(object, "__setitem__", &[index, value], span).map(|_| ())
             }
-            TypeKind::List(_) | TypeKind::Dict(..) => {
-                let [index] = indices else { return error(span, "only a single index is supported here") };
-                if is_slice(index) {
-                    let brackets = Span::new(index.span.source(), object_end, index.span.end());
-                    return error(
-                        &brackets,
-                        "Sliced expression not yet supported for subscripted assignment. File a bug if you want this",
-                    );
-                }
+            TypeKind::Tuple(..) => {
+                error(target, format!("{} does not support subscripted assignment", ty.repr()))
+            }
+            _ => {
+                let index = self.only_index(indices, indices_span)?;
                 let index = self.expr(index, None)?;
                 self.builtin_op(Symbol::new("aten::_set_item"), &[object, index, value], span).map(|_| ())
             }
-            TypeKind::Str | TypeKind::Int | TypeKind::Float => {
-                let [index] = indices else { return error(span, "only a single index is supported here") };
-                let index = self.expr(index, None)?;
-                self.builtin_op(Symbol::new("aten::_set_item"), &[object, index, value], span).map(|_| ())
-            }
-            _ => error(target, format!("{} does not support subscripted assignment", ty.annotation())),
+        }
+    }
+
+    fn only_index<'e>(&self, indices: &'e [Expr], span: &Span) -> Result<&'e Expr> {
+        match indices {
+            [index] if !is_slice(index) => Ok(index),
+            _ => error(span, SLICED_STORE),
         }
     }
 
@@ -260,18 +255,18 @@ impl Emitter<'_> {
         object: ValueId,
         indices: &[Expr],
         value: ValueId,
+        target: &Span,
         span: &Span,
     ) -> Result<()> {
-        let (view, gathered) = self.tensor_views(object, indices, span)?;
-        let is_tensor = self.ty(value).is_tensor();
-        if gathered.iter().all(Option::is_none) {
-            let kind = Symbol::new(if is_tensor { "aten::copy_" } else { "aten::fill_" });
-            let op = self.builtin_op(kind, &[view, value], span);
-            return op
-                .map(|_| ())
-                .or_else(|_| self.builtin_op(Symbol::new("aten::copy_"), &[view, value], span).map(|_| ()));
+        let (view, gathered) = self.tensor_views(object, indices, target)?;
+        let is_number = matches!(
+            self.ty(value).kind(),
+            TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Complex | TypeKind::Number
+        );
+        let value = if is_number { self.tensor_like(view, value, span)? } else { value };
+        if gathered.is_empty() {
+            return self.builtin_op(Symbol::new("aten::copy_"), &[view, value], span).map(|_| ());
         }
-        let value = if is_tensor { value } else { self.tensor_like(view, value, span)? };
         let list = self.index_list(&gathered, span)?;
         self.builtin_op(Symbol::new("aten::index_put_"), &[view, list, value], span).map(|_| ())
     }
@@ -280,9 +275,12 @@ impl Emitter<'_> {
     fn tensor_like(&mut self, like: ValueId, value: ValueId, span: &Span) -> Result<ValueId> {
         let dtype = self.builtin(Symbol::new("prim::dtype"), &[like], span)?;
         let device = self.builtin(Symbol::new("prim::device"), &[like], span)?;
-        let flag = self.bool(false, span);
-        let ty = Type::tensor();
-        Ok(self.emit_value(Symbol::new("aten::tensor"), &[value, dtype, device, flag], ty, span))
+        self.builtin_named(
+            Symbol::new("aten::tensor"),
+            &[value],
+            &[("dtype", dtype), ("device", device)],
+            span,
+        )
     }
 
     pub(super) fn augmented_assign(
@@ -295,86 +293,144 @@ impl Emitter<'_> {
         match &target.kind {
             ExprKind::Name(name) => {
                 let left = self.expr(target, None)?;
-                let right = self.expr(value, None)?;
-                let result = self.augmented(op, left, right, span)?;
+                let result = self.augmented(op, left, value, span)?;
                 self.set_variable(name, Sugared::Value(result), None, &target.span)
             }
             ExprKind::Attribute { value: object, name } => {
-                let object = self.expr(object, None)?;
-                let left = self.attribute(Sugared::Value(object), &name.name, &target.span)?;
+                let object = self.sugared(object, None)?;
+                let left = self.attribute(object.clone(), &name.name, &target.span)?;
                 let left = self.as_value(left, &target.span)?;
-                let right = self.expr(value, None)?;
-                let result = self.augmented(op, left, right, span)?;
-                self.set_attribute(object, &name.name, result, span)
+                let result = self.augmented(op, left, value, span)?;
+                self.set_attribute_of(object, &name.name, result, span)
             }
-            ExprKind::Subscript { value: object, indices, .. } => {
+            ExprKind::Subscript { value: object, indices, indices_span } => {
                 let object = self.expr(object, None)?;
-                self.augmented_item(object, indices, op, value, span)
+                if self.ty(object).is_tensor() {
+                    self.augmented_tensor_item(object, indices, op, value, target, span)
+                } else {
+                    self.augmented_item(object, (indices, indices_span), op, value, target, span)
+                }
             }
             _ => error(&target.span, "unexpected expression on left-hand side of augmented assignment"),
         }
     }
 
-    fn augmented_item(
+    fn augmented_tensor_item(
         &mut self,
         object: ValueId,
         indices: &[Expr],
         op: BinaryOp,
         value: &Expr,
+        target: &Expr,
         span: &Span,
     ) -> Result<()> {
-        if self.ty(object).is_tensor() {
-            let (view, gathered) = self.tensor_views(object, indices, span)?;
-            let right = self.expr(value, None)?;
-            if gathered.iter().all(Option::is_none) {
-                return self.augmented(op, view, right, span).map(|_| ());
-            }
-            let list = self.index_list(&gathered, span)?;
-            let left = self.builtin(Symbol::new("aten::index"), &[view, list], span)?;
-            let result = self.augmented(op, left, right, span)?;
-            return self.builtin_op(Symbol::new("aten::index_put_"), &[view, list, result], span).map(|_| ());
+        let kind = Symbol::new(magic::inplace_operator(op));
+        let (view, gathered) = self.tensor_views(object, indices, &target.span)?;
+        let right = self.expr(value, None)?;
+        if gathered.is_empty() {
+            return self.builtin_op(kind, &[view, right], span).map(|_| ());
         }
-        let [index] = indices else { return error(span, "only a single index is supported here") };
-        if !matches!(self.ty(object).kind(), TypeKind::List(_) | TypeKind::Dict(..)) {
+        let list = self.index_list(&gathered, span)?;
+        let left = self.builtin(Symbol::new("aten::index"), &[view, list], span)?;
+        let result = self.builtin(kind, &[left, right], span)?;
+        self.builtin_op(Symbol::new("aten::index_put_"), &[view, list, result], span).map(|_| ())
+    }
+
+    fn augmented_item(
+        &mut self,
+        object: ValueId,
+        (indices, indices_span): (&[Expr], &Span),
+        op: BinaryOp,
+        value: &Expr,
+        target: &Expr,
+        span: &Span,
+    ) -> Result<()> {
+        let ty = self.ty(object).clone();
+        let [index] = indices else {
+            let described = ty.repr();
             return error(
-                span,
+                indices_span,
                 format!(
-                    "'{}' object does not support augmented assignment of its items",
-                    self.ty(object).repr()
+                    "Sliced expression not yet supported for {described} augmented assignment. File a bug if you want this"
                 ),
             );
-        }
+        };
+        // PyTorch chooses the operator by the key of a dictionary and the element of a list.
+        let by = match ty.kind() {
+            TypeKind::List(element) => element.clone(),
+            TypeKind::Dict(key, _) => key.clone(),
+            _ => {
+                return error(&target.span, format!("{} does not support augmented assignment.", ty.repr()));
+            }
+        };
         let index = self.expr(index, None)?;
-        let left = self.builtin(Symbol::new("aten::__getitem__"), &[object, index], span)?;
         let right = self.expr(value, None)?;
-        let result = self.augmented(op, left, right, span)?;
+        let left = self.builtin(Symbol::new("aten::__getitem__"), &[object, index], span)?;
+        let result = self.builtin(Symbol::new(operator_for(op, &by)), &[left, right], span)?;
         self.builtin_op(Symbol::new("aten::_set_item"), &[object, index, result], span).map(|_| ())
     }
 
-    /// `left op= right`: in place for tensors and lists, a new value otherwise.
-    fn augmented(&mut self, op: BinaryOp, left: ValueId, right: ValueId, span: &Span) -> Result<ValueId> {
+    /// `left op= value`: in place for tensors and lists, by a method for objects, otherwise a new value.
+    fn augmented(&mut self, op: BinaryOp, left: ValueId, value: &Expr, span: &Span) -> Result<ValueId> {
         let ty = self.ty(left).clone();
-        match ty.kind() {
-            TypeKind::Tensor(_) => {
-                let kind = magic::inplace_operator(op);
-                self.builtin(Symbol::new(kind), &[left, right], span)
-            }
-            TypeKind::List(_) if matches!(op, BinaryOp::Add | BinaryOp::Mul) => {
-                let kind = if op == BinaryOp::Add { "aten::add_" } else { "aten::mul_" };
-                self.builtin(Symbol::new(kind), &[left, right], span)
-            }
-            TypeKind::Class(class) => {
-                let method = magic::inplace_method(op);
-                if self.unit.has_method(*class, method) {
-                    self.call_magic(left, method, &[right], span)
-                } else {
-                    self.binary_values(op, left, right, span)
-                }
-            }
-            _ => {
-                let kind = magic::augmented_operator(op);
-                self.builtin(Symbol::new(kind), &[left, right], span)
-            }
+        let TypeKind::Class(class) = ty.kind() else {
+            let right = self.expr(value, None)?;
+            return self.builtin(Symbol::new(operator_for(op, &ty)), &[left, right], span);
+        };
+        let (method, fallback) = (magic::inplace_method(op), magic::operator(op).1);
+        let right = self.expr(value, None)?;
+        match [method, fallback].into_iter().find(|m| self.unit.has_method(*class, m)) {
+            Some(method) => self.call_magic(left, method, &[right], span),
+            None => error(
+                span,
+                format!(
+                    "Cannot emit inplace op on {} since it does not define an {method} or {fallback} method",
+                    ty.repr()
+                ),
+            ),
         }
     }
 }
+
+/// The op of `left op= right` for the type of the left side.
+fn operator_for(op: BinaryOp, left: &Type) -> &'static str {
+    if left.is_tensor() || matches!(left.kind(), TypeKind::List(_)) {
+        magic::inplace_operator(op)
+    } else {
+        magic::augmented_operator(op)
+    }
+}
+
+/// What may stand on the left of an unpacking assignment.
+pub(super) fn check_targets(targets: &[Expr], span: &Span) -> Result<()> {
+    let (mut plain, mut starred) = (0, 0);
+    for target in targets {
+        match target.kind {
+            ExprKind::Starred(_) => starred += 1,
+            ExprKind::Name(_)
+            | ExprKind::Subscript { .. }
+            | ExprKind::Tuple(_)
+            | ExprKind::Attribute { .. } => plain += 1,
+            _ => {
+                return error(
+                    &target.span,
+                    "lhs of assignment must be a variable, subscript, or starred expression",
+                );
+            }
+        }
+    }
+    if starred > 1 {
+        return error(span, "Only one starred expression is allowed on the lhs");
+    }
+    if starred > 0 && plain == 0 {
+        return error(
+            span,
+            "A Starred expression may only appear on the lhs within the presence of another non-starred expression",
+        );
+    }
+    Ok(())
+}
+
+const SLICED_STORE: &str =
+    "Sliced expression not yet supported for subscripted assignment. File a bug if you want this";
+const UNKNOWN_LIST_SIZE: &str = "cannot statically infer the expected size of a list in this context";

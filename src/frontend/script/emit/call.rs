@@ -2,12 +2,13 @@
 
 use super::matching::Given;
 use super::sugared::{Context, Special};
-use super::{Emitter, Sugared, error};
-use crate::diag::{Result, Span};
+use super::{Emitter, Sugared, derived, error, literal};
+use crate::diag::{Diagnostic, Result, Span};
 use crate::frontend::script::ast::{Expr, ExprKind, Keyword};
 use crate::frontend::script::kinds;
 use crate::ir::schema::Schema;
 use crate::ir::{Attr, BlockId, OpId, Symbol, Type, TypeKind, ValueId};
+use std::sync::Arc;
 
 impl Emitter<'_> {
     pub(super) fn call_expr(
@@ -20,84 +21,52 @@ impl Emitter<'_> {
     ) -> Result<Sugared> {
         let target = self.sugared(callee, None)?;
         if let Sugared::Special(special) = target {
-            let at = if special.is_builtin() { &callee.span } else { span };
-            return self.call_special(special, args, keywords, at, hint);
-        }
-        if let Sugared::Builtin(kind, Some(tensor)) = target
-            && kind == "prim::tolist"
-        {
-            return self.call_tolist(tensor, hint, span).map(Sugared::Value);
-        }
-        if let Sugared::Exception(name) = target {
-            let message = match args {
-                [] => self.str("", span),
-                [message] => self.exception_message(message)?,
-                _ => return error(span, "exceptions take at most one argument"),
-            };
-            return Ok(Sugared::Tuple(vec![Sugared::Exception(name), Sugared::Value(message)]));
+            return self.call_special(special, &Call { callee, args, keywords, span, hint });
         }
         if let Sugared::New(class) = target {
             let object = self.emit_value(Symbol::new("prim::CreateObject"), &[], Type::class(class), span);
             return Ok(Sugared::Value(object));
         }
-        if let Sugared::Context(context) = target {
-            return self.make_context(context, args, span);
-        }
-        let given = self.values(args, None)?.into_iter().map(Given::from).collect::<Vec<_>>();
-        let mut named = Vec::new();
+        let given = self.values(args)?.into_iter().map(Given::from).collect::<Vec<_>>();
+        let named = self.named_values(keywords)?;
+        // The call stands at what is called.
+        self.call(target, &given, &named, &callee.span)
+    }
+
+    fn named_values(&mut self, keywords: &[Keyword]) -> Result<Vec<Given>> {
+        let mut named = Vec::with_capacity(keywords.len());
         for keyword in keywords {
             let value = self.expr(&keyword.value, None)?;
             named.push(Given { name: Some(keyword.name.name.clone()), value });
         }
-        // A call stands where what is called stands; its arguments have places of their own.
-        self.call(target, &given, &named, &callee.span, &callee.span)
+        Ok(named)
     }
 
-    /// `t.tolist()`, whose result the annotation around it must tell.
-    fn call_tolist(&mut self, tensor: ValueId, hint: Option<&Type>, span: &Span) -> Result<ValueId> {
-        let Some(ty) = hint else {
-            return error(span, "Expected type hint for result of tolist()");
-        };
-        let (mut element, mut depth) = (ty, 0);
-        while let TypeKind::List(inner) = element.kind() {
-            (element, depth) = (inner, depth + 1);
+    /// An exception with its message: the builtin `AssertionError` carries its name in the message, classes of
+    /// Python theirs beside it.
+    fn make_exception(&mut self, class: &str, args: &[Given], span: &Span) -> Result<Sugared> {
+        if class == "AssertionError" {
+            let mut message = self.str("AssertionError: ", span);
+            for given in args {
+                let text = if *self.ty(given.value) == Type::str() {
+                    given.value
+                } else {
+                    self.builtin(Symbol::new("aten::str"), &[given.value], span)?
+                };
+                message = self.builtin(Symbol::new("aten::add"), &[message, text], span)?;
+            }
+            return Ok(Sugared::Raised(message, None));
         }
-        let kind = match element.kind() {
-            TypeKind::Int => 0,
-            TypeKind::Float => 1,
-            TypeKind::Bool => 2,
-            TypeKind::Complex => 3,
-            _ => {
-                let found = element.repr();
-                return error(
-                    span,
-                    format!(
-                        "{found} is not one of the supported element types for tolist: int, float, complex, bool"
-                    ),
-                );
+        let message = match args {
+            [] => self.str("", span),
+            [only] => only.value,
+            several => {
+                let values: Vec<ValueId> = several.iter().map(|g| g.value).collect();
+                self.make_tuple(&values, span)
             }
         };
-        let (depth, kind) = (self.int(depth, span), self.int(kind, span));
-        Ok(self.emit_value(Symbol::new("prim::tolist"), &[tensor, depth, kind], ty.clone(), span))
-    }
-
-    /// The message of an exception: anything, as text.
-    fn exception_message(&mut self, message: &Expr) -> Result<ValueId> {
-        let value = self.expr(message, None)?;
-        if *self.ty(value) == Type::str() {
-            return Ok(value);
-        }
-        self.builtin(Symbol::new("aten::str"), &[value], &message.span)
-    }
-
-    fn make_context(&mut self, context: Context, args: &[Expr], span: &Span) -> Result<Sugared> {
-        for arg in args {
-            self.expr(arg, None)?;
-        }
-        if !args.is_empty() && context != Context::RecordFunction {
-            return error(span, "this context manager takes no arguments");
-        }
-        Ok(Sugared::Context(context))
+        let class = self.str(&format!("builtins.{class}"), span);
+        Ok(Sugared::Raised(message, Some(class)))
     }
 
     /// Calls a sugared value.
@@ -107,44 +76,60 @@ impl Emitter<'_> {
         args: &[Given],
         named: &[Given],
         span: &Span,
-        callee: &Span,
     ) -> Result<Sugared> {
         match target {
-            Sugared::Builtin(kind, None) => self.call_builtin(kind, args, named, span, callee),
+            Sugared::Builtin(kind, None) => self.call_builtin(kind, args, named, span),
             Sugared::Builtin(kind, Some(object)) => {
                 let mut all = vec![Given::from(object)];
                 all.extend_from_slice(args);
-                self.call_builtin(kind, &all, named, span, callee)
+                self.call_builtin(kind, &all, named, span)
             }
-            Sugared::Function(name) => self.call_function(name, args, named, span, callee),
-            Sugared::Method(object, method) => {
-                self.call_method_with(object, method, args, named, span, callee)
+            Sugared::Function(name) => self.call_function(name, args, named, span),
+            Sugared::Method(object, method) => self.call_method_with(object, method, args, named, span),
+            Sugared::Class(class) => self.construct(class, args, named, span),
+            Sugared::NamedTuple(ty) => self.construct_tuple(&ty, args, named, span),
+            Sugared::EnumClass(class) => error(span, format!("Enum class '{class}' is not callable")),
+            Sugared::Cast(kind) => self.call_cast(kind, args, named, span),
+            Sugared::Type(ty) if *ty.kind() == TypeKind::Device => {
+                self.call_builtin(Symbol::new("aten::device"), args, named, span)
             }
-            Sugared::Class(class) => self.construct(class, args, named, span, callee),
-            Sugared::NamedTuple(ty) => self.construct_tuple(&ty, args, named, span, callee),
-            Sugared::EnumClass(class) => error(callee, format!("Enum class '{class}' is not callable")),
-            Sugared::Cast(kind) => self.call_cast(kind, args, named, span, callee),
-            Sugared::Type(ty) => match (ty.kind(), args) {
-                (TypeKind::Device, [given]) => self.call_builtin(
-                    Symbol::new("aten::device"),
-                    std::slice::from_ref(given),
-                    named,
-                    span,
-                    callee,
-                ),
-                _ => error(callee, format!("type {} cannot be called", ty.repr())),
-            },
-            Sugared::Value(value) => self.call_value(value, args, named, span, callee),
-            Sugared::TensorCast(tensor, dtype) => {
-                if !args.is_empty() || !named.is_empty() {
-                    return error(callee, "a conversion to a dtype takes no arguments");
+            Sugared::Type(ty) => error(span, format!("type {} cannot be called", ty.repr())),
+            Sugared::Value(value) => self.call_value(value, args, named, span),
+            Sugared::Exception(class) => self.make_exception(&class, args, span),
+            Sugared::Context(context) => {
+                if !args.is_empty() && context != Context::RecordFunction {
+                    return error(span, "this context manager takes no arguments");
                 }
-                let dtype = self.int(dtype.code(), span);
-                let (no, none) = (self.bool(false, span), self.none(span));
-                let operands = [tensor, dtype, no, no, none];
-                Ok(Sugared::Value(self.emit_value(Symbol::new("aten::to"), &operands, Type::tensor(), span)))
+                Ok(Sugared::Context(context))
             }
-            other => error(callee, format!("cannot call a {}", other.kind_name())),
+            Sugared::Python(name) => self.call_python(name, args, span),
+            other => error(span, format!("cannot call a {}", self.kind_of(&other))),
+        }
+    }
+
+    /// Python's classes are functions of tensors to PyTorch's compiler, which only Python could run.
+    fn call_python(&self, name: &str, args: &[Given], span: &Span) -> Result<Sugared> {
+        let formals: Vec<String> = (0..args.len()).map(|n| format!("Tensor {n}")).collect();
+        let schema = format!("{name}({}) -> Tensor 0", formals.join(", "));
+        match args.iter().position(|given| !self.ty(given.value).is_tensor()) {
+            Some(n) => error(
+                span,
+                format!(
+                    "\n{schema}:\nExpected a value of type 'Tensor' for argument '{n}' but instead found type '{}'.\n",
+                    self.ty(args[n].value).repr()
+                ),
+            ),
+            None => {
+                Err(Diagnostic::unsupported(format!("calls of Python's {name} are not supported")).at(span))
+            }
+        }
+    }
+
+    /// How messages call what a name stands for.
+    pub(super) fn kind_of(&self, sugared: &Sugared) -> String {
+        match sugared {
+            Sugared::Value(value) => format!("value of type '{}'", self.ty(*value).annotation()),
+            other => other.kind_name(),
         }
     }
 
@@ -154,105 +139,94 @@ impl Emitter<'_> {
         args: &[Given],
         named: &[Given],
         span: &Span,
-        callee: &Span,
     ) -> Result<Sugared> {
         let ty = self.ty(value).clone();
         match ty.kind() {
             TypeKind::Class(class) if self.unit.has_method(*class, "__call__") => {
-                self.call_method_with(value, Symbol::new("__call__"), args, named, span, callee)
+                self.call_method_with(value, Symbol::new("__call__"), args, named, span)
             }
             TypeKind::Class(class) if self.unit.has_method(*class, "forward") => {
-                self.call_method_with(value, Symbol::new("forward"), args, named, span, callee)
+                self.call_method_with(value, Symbol::new("forward"), args, named, span)
             }
-            TypeKind::Interface(_) => {
-                self.call_method_with(value, Symbol::new("forward"), args, named, span, callee)
-            }
-            TypeKind::Function(name) => self.call_function(*name, args, named, span, callee),
-            _ => error(callee, format!("cannot call a value of type '{}'", ty.annotation())),
+            TypeKind::Interface(_) => self.call_method_with(value, Symbol::new("forward"), args, named, span),
+            TypeKind::Function(name) => self.call_function(*name, args, named, span),
+            _ => error(span, format!("cannot call a {}", self.kind_of(&Sugared::Value(value)))),
         }
     }
 
-    /// Calls an op of the registry and gives its results as one value.
+    /// Calls the overload of an op that takes the arguments and gives its results as one value.
     fn call_builtin(
         &mut self,
         kind: Symbol,
         args: &[Given],
         named: &[Given],
         span: &Span,
-        callee: &Span,
     ) -> Result<Sugared> {
-        let op = self.match_builtin(kind, args, named, span, callee)?;
-        Ok(Sugared::Value(self.pack_results(op, span)))
+        let registry = Arc::clone(&self.unit.registry);
+        let derived = derived::of(kind);
+        let mut schemas = Vec::new();
+        for op in registry.overloads(kind) {
+            schemas.push(op.schema()?);
+        }
+        schemas.extend(derived.iter().map(|d| &d.schema));
+        if schemas.is_empty() {
+            return Err(self.unknown_builtin(kind, span));
+        }
+        let (chosen, plan) = self.fit_any(&schemas, args, named, span)?;
+        let operands = self.emit_plan(&plan, span);
+        if let Some(derived) =
+            (chosen + derived.len()).checked_sub(schemas.len()).and_then(|n| derived.get(n))
+        {
+            return self.expand(derived.expansion, &operands, span).map(Sugared::Value);
+        }
+        let op = self.emit(kind, &operands, &plan.results, span);
+        Ok(Sugared::Value(self.pack_results(op, schemas[chosen], span)))
     }
 
     /// The only result, or the results as a (named) tuple, or None.
-    fn pack_results(&mut self, op: OpId, span: &Span) -> ValueId {
+    fn pack_results(&mut self, op: OpId, schema: &Schema, span: &Span) -> ValueId {
         let results = self.graph.results(op);
         match results.as_slice() {
             [only] => *only,
             [] => self.none(span),
             many => {
-                let names = self.result_names(op);
+                let fields: Vec<Symbol> = schema.returns.iter().map(|r| r.name).collect();
                 let types: Vec<Type> = many.iter().map(|v| self.ty(*v).clone()).collect();
-                let ty = match names {
-                    Some((name, fields)) => Type::named_tuple(name, fields, types),
-                    None => Type::tuple(types),
+                let ty = if fields.iter().any(|f| f.as_str().is_empty()) {
+                    Type::tuple(types)
+                } else {
+                    Type::named_tuple(Symbol::new(schema.name.base()), fields, types)
                 };
                 self.emit_value(Symbol::new("prim::TupleConstruct"), many, ty, span)
             }
         }
     }
 
-    /// Name and fields of the tuple that an op with several named results gives (`values`, `indices`).
-    fn result_names(&self, op: OpId) -> Option<(Symbol, Vec<Symbol>)> {
-        let schema = self.schema_of(op)?;
-        let fields: Vec<Symbol> = schema.returns.iter().map(|r| r.name).collect();
-        if fields.iter().any(|f| f.as_str().is_empty()) {
-            return None;
-        }
-        Some((Symbol::new(schema.name.base()), fields))
-    }
-
-    fn schema_of(&self, op: OpId) -> Option<Schema> {
-        let count = self.graph.result_count(op);
-        let overloads = self.unit.registry.overloads(self.graph.kind(op));
-        let fits =
-            |s: &&Schema| s.returns.len() == count && s.arguments.len() == self.graph.operands(op).len();
-        overloads.iter().filter_map(|o| o.schema().ok()).find(fits).cloned()
-    }
-
-    /// Finds the overload that takes the arguments and emits it.
-    fn match_builtin(
-        &mut self,
-        kind: Symbol,
-        args: &[Given],
-        named: &[Given],
-        span: &Span,
-        callee: &Span,
-    ) -> Result<OpId> {
-        let ops = self.unit.registry.overloads(kind).to_vec();
-        let mut schemas = Vec::with_capacity(ops.len());
-        for op in &ops {
-            schemas.push(op.schema()?);
-        }
-        if schemas.is_empty() {
-            return Err(self.unknown_builtin(kind, callee));
-        }
-        let (_, plan) = self.fit_any(&schemas, args, named, callee)?;
-        let operands = self.emit_plan(&plan, span);
-        Ok(self.emit(kind, &operands, &plan.results, span))
-    }
-
     /// Calls an op on values.
     pub(super) fn builtin(&mut self, kind: Symbol, args: &[ValueId], span: &Span) -> Result<ValueId> {
-        let op = self.builtin_op(kind, args, span)?;
-        Ok(self.pack_results(op, span))
+        self.builtin_named(kind, args, &[], span)
     }
 
-    /// Calls an op that need not have a result.
-    pub(super) fn builtin_op(&mut self, kind: Symbol, args: &[ValueId], span: &Span) -> Result<OpId> {
+    /// Calls an op on values, some of them by name.
+    pub(super) fn builtin_named(
+        &mut self,
+        kind: Symbol,
+        args: &[ValueId],
+        named: &[(&str, ValueId)],
+        span: &Span,
+    ) -> Result<ValueId> {
         let args: Vec<Given> = args.iter().copied().map(Given::from).collect();
-        self.match_builtin(kind, &args, &[], span, span)
+        let named: Vec<Given> = named
+            .iter()
+            .map(|(name, value)| Given { name: Some((*name).to_string()), value: *value })
+            .collect();
+        let result = self.call_builtin(kind, &args, &named, span)?;
+        self.as_value(result, span)
+    }
+
+    /// Calls an op for its effect.
+    pub(super) fn builtin_op(&mut self, kind: Symbol, args: &[ValueId], span: &Span) -> Result<()> {
+        self.builtin(kind, args, span).map(|_| ())
     }
 
     fn call_function(
@@ -261,10 +235,9 @@ impl Emitter<'_> {
         args: &[Given],
         named: &[Given],
         span: &Span,
-        callee: &Span,
     ) -> Result<Sugared> {
-        let schema = self.unit.function_schema(name, &self.name, callee)?;
-        let (_, plan) = self.fit_any(&[&schema], args, named, callee)?;
+        let schema = self.unit.function_schema(name, &self.name, span)?;
+        let (_, plan) = self.fit_any(&[&schema], args, named, span)?;
         let function = self.function_constant(name, span);
         let mut operands = vec![function];
         operands.extend(self.emit_plan(&plan, span));
@@ -281,7 +254,7 @@ impl Emitter<'_> {
         span: &Span,
     ) -> Result<ValueId> {
         let args: Vec<Given> = args.iter().copied().map(Given::from).collect();
-        let result = self.call_method_with(object, method, &args, &[], span, span)?;
+        let result = self.call_method_with(object, method, &args, &[], span)?;
         self.as_value(result, span)
     }
 
@@ -292,21 +265,17 @@ impl Emitter<'_> {
         args: &[Given],
         named: &[Given],
         span: &Span,
-        callee: &Span,
     ) -> Result<Sugared> {
         let schema = match self.ty(object).clone().kind() {
-            TypeKind::Class(class) => self.unit.method_schema(*class, method.as_str(), &self.name, callee)?,
-            TypeKind::Interface(name) => self.unit.interface_schema(*name, method.as_str(), callee)?,
+            TypeKind::Class(class) => self.unit.method_schema(*class, method.as_str(), &self.name, span)?,
+            TypeKind::Interface(name) => self.unit.interface_schema(*name, method.as_str(), span)?,
             _ => {
-                return error(
-                    callee,
-                    format!("'{}' object has no method '{method}'", self.ty(object).repr()),
-                );
+                return error(span, format!("'{}' object has no method '{method}'", self.ty(object).repr()));
             }
         };
         let mut all = vec![Given::from(object)];
         all.extend_from_slice(args);
-        let (_, plan) = self.fit_any(&[&schema], &all, named, callee)?;
+        let (_, plan) = self.fit_any(&[&schema], &all, named, span)?;
         let operands = self.emit_plan(&plan, span);
         let ty = plan.results.first().cloned().unwrap_or_else(Type::none);
         let op = self.emit(Symbol::new("prim::CallMethod"), &operands, &[ty], span);
@@ -314,19 +283,12 @@ impl Emitter<'_> {
         Ok(Sugared::Value(self.only_result(op)))
     }
 
-    fn construct(
-        &mut self,
-        class: Symbol,
-        args: &[Given],
-        named: &[Given],
-        span: &Span,
-        callee: &Span,
-    ) -> Result<Sugared> {
+    fn construct(&mut self, class: Symbol, args: &[Given], named: &[Given], span: &Span) -> Result<Sugared> {
         let object = self.emit_value(Symbol::new("prim::CreateObject"), &[], Type::class(class), span);
         if self.unit.has_method(class, "__init__") {
-            self.call_method_with(object, Symbol::new("__init__"), args, named, span, callee)?;
+            self.call_method_with(object, Symbol::new("__init__"), args, named, span)?;
         } else if !args.is_empty() {
-            return error(callee, format!("{class} takes no arguments"));
+            return error(span, format!("{class} takes no arguments"));
         }
         Ok(Sugared::Value(object))
     }
@@ -337,23 +299,15 @@ impl Emitter<'_> {
         args: &[Given],
         named: &[Given],
         span: &Span,
-        callee: &Span,
     ) -> Result<Sugared> {
         let schema = self.unit.named_tuple_schema(ty);
-        let (_, plan) = self.fit_any(&[&schema], args, named, callee)?;
+        let (_, plan) = self.fit_any(&[&schema], args, named, span)?;
         let operands = self.emit_plan(&plan, span);
         Ok(Sugared::Value(self.emit_value(Symbol::new("prim::TupleConstruct"), &operands, ty.clone(), span)))
     }
 
     /// `int(x)`, `float(x)`, `str(x)`, ...
-    fn call_cast(
-        &mut self,
-        kind: Symbol,
-        args: &[Given],
-        named: &[Given],
-        span: &Span,
-        callee: &Span,
-    ) -> Result<Sugared> {
+    fn call_cast(&mut self, kind: Symbol, args: &[Given], named: &[Given], span: &Span) -> Result<Sugared> {
         let (op, method, ty) = match kind.as_str() {
             "int" => ("aten::Int", "__int__", Type::int()),
             "float" => ("aten::Float", "__float__", Type::float()),
@@ -375,37 +329,23 @@ impl Emitter<'_> {
                 return self.to_bool(value, span).map(Sugared::Value);
             }
         }
-        self.call_builtin(Symbol::new(op), args, named, span, callee)
+        self.call_builtin(Symbol::new(op), args, named, span)
     }
 
-    /// Arguments of a builtin function as values.
-    fn plain_args(&mut self, args: &[Expr], keywords: &[Keyword], span: &Span) -> Result<Vec<ValueId>> {
-        if !keywords.is_empty() {
-            return error(span, "this builtin takes no keyword arguments");
-        }
-        self.values(args, None)
-    }
-
-    fn call_special(
-        &mut self,
-        special: Special,
-        args: &[Expr],
-        keywords: &[Keyword],
-        span: &Span,
-        hint: Option<&Type>,
-    ) -> Result<Sugared> {
+    fn call_special(&mut self, special: Special, call: &Call<'_>) -> Result<Sugared> {
+        let (args, span, callee) = (call.args, call.span, &call.callee.span);
         match special {
             Special::Print => {
-                let values = self.plain_args(args, keywords, span)?;
-                self.emit(Symbol::new("prim::Print"), &values, &[], span);
-                Ok(Sugared::Value(self.none(span)))
+                let values = self.values(args)?;
+                self.emit(Symbol::new("prim::Print"), &values, &[], callee);
+                Ok(Sugared::Nothing)
             }
-            Special::Len => self.call_len(args, keywords, span),
+            Special::Len => self.call_len(call),
             Special::Range => {
-                let values = self.plain_args(args, keywords, span)?;
+                let values = self.values(args)?;
                 self.range(&values, span)
             }
-            Special::Enumerate => self.call_enumerate(args, keywords, span),
+            Special::Enumerate => self.call_enumerate(args, call.keywords, span),
             Special::Zip => {
                 let mut parts = Vec::new();
                 for arg in args {
@@ -415,36 +355,44 @@ impl Emitter<'_> {
                 if parts.is_empty() {
                     return error(span, "zip expected at least 1 arguments, got 0");
                 }
-                Ok(Sugared::Iterable(Box::new(super::iterate::Iterable::Zip(parts))))
+                self.zipped(parts, span)
             }
-            Special::IsInstance => match args {
-                [object, classes] => Ok(Sugared::Value(self.isinstance(object, classes, span)?.value)),
-                _ => error(span, "isinstance takes two arguments"),
-            },
-            Special::Annotate => self.call_annotate(args, span),
+            Special::IsInstance => {
+                let [object, classes] = call.exactly::<2>()?;
+                Ok(Sugared::Value(self.isinstance(object, classes, span)?.value))
+            }
+            Special::HasAttr => {
+                let [object, name] = call.exactly::<2>()?;
+                Ok(Sugared::Value(self.hasattr(object, name, span)?.value))
+            }
+            Special::Annotate => self.call_annotate(call),
             Special::GetAttr => self.call_getattr(args, span),
-            Special::HasAttr | Special::Super | Special::Type => {
-                error(span, "this builtin is not supported here")
-            }
             Special::Uninitialized => {
-                let [ty] = args else { return error(span, "uninitialized takes one type") };
+                let [ty] = call.exactly::<1>()?;
                 let ty = self.type_of(ty)?;
                 Ok(Sugared::Value(self.emit_value(kinds::uninitialized(), &[], ty, span)))
             }
             Special::UncheckedCast => {
-                let [ty, value] = args else { return error(span, "unchecked_cast takes a type and a value") };
+                let [ty, value] = call.exactly::<2>()?;
                 let ty = self.type_of(ty)?;
-                let value = self.expr(value, Some(&ty))?;
+                let value = self.expr(value, None)?;
+                let is_cast = |op| self.graph.kind(op).as_str() == "prim::unchecked_cast";
+                if *self.ty(value) == ty && self.graph.def_op(value).is_some_and(is_cast) {
+                    return Ok(Sugared::Value(value));
+                }
                 Ok(Sugared::Value(self.unchecked_cast(value, ty, span)))
             }
-            Special::Fork | Special::Awaitable => {
-                self.call_fork(special == Special::Awaitable, args, keywords, span)
+            Special::Fork | Special::Awaitable => self.call_fork(special == Special::Awaitable, call),
+            Special::Tuple => {
+                let [arg] = call.exactly::<1>()?;
+                let value = self.sugared(arg, None)?;
+                let items = self.unpack_sugared(value, None, span)?;
+                Ok(Sugared::Value(self.as_value(Sugared::Tuple(items), span)?))
             }
-            Special::Tuple => self.call_tuple(args, span),
-            Special::List | Special::RangeList => self.call_list(args, span, hint),
-            Special::Dict => self.call_dict(args, keywords, span, hint),
+            Special::List => self.call_list(call),
+            Special::Dict => self.call_dict(call),
             Special::Slice => {
-                let values = self.plain_args(args, keywords, span)?;
+                let values = self.values(args)?;
                 let (none, one) = (self.none(span), self.int(1, span));
                 match values.as_slice() {
                     [stop] => Ok(Sugared::Slice(vec![none, *stop, one])),
@@ -453,110 +401,80 @@ impl Emitter<'_> {
                     _ => error(span, "slice takes one to three arguments"),
                 }
             }
-            Special::Sorted => {
-                let given: Vec<Given> = self.values(args, None)?.into_iter().map(Given::from).collect();
-                let mut named = Vec::new();
-                for keyword in keywords {
-                    let value = self.expr(&keyword.value, None)?;
-                    named.push(Given { name: Some(keyword.name.name.clone()), value });
-                }
-                self.call_builtin(Symbol::new("aten::sorted"), &given, &named, span, span)
-            }
-            Special::MinMax(kind) => {
-                let values = self.plain_args(args, keywords, span)?;
-                self.builtin(Symbol::new(kind), &values, span).map(Sugared::Value)
-            }
-            Special::Abs => {
-                let values = self.plain_args(args, keywords, span)?;
-                self.builtin(Symbol::new("prim::abs"), &values, span).map(Sugared::Value)
-            }
-            Special::IsScripting => Ok(Sugared::Value(self.metacompile_bool(true, span))),
-            Special::IsTracing => Ok(Sugared::Value(self.metacompile_bool(false, span))),
-            Special::UnwrapOptional => {
-                let values = self.plain_args(args, keywords, span)?;
-                self.builtin(Symbol::new("aten::_unwrap_optional"), &values, span).map(Sugared::Value)
-            }
-            Special::ToTensor => {
-                let values = self.plain_args(args, keywords, span)?;
-                self.builtin(Symbol::new("aten::_to_tensor"), &values, span).map(Sugared::Value)
-            }
-            Special::Interpolate | Special::GetItemConst => error(span, "this builtin is not supported"),
+            Special::Sorted => self.plain_builtin("aten::sorted", call),
+            Special::RangeList => self.plain_builtin("prim::rangelist", call),
+            Special::UnwrapOptional => self.plain_builtin("aten::_unwrap_optional", call),
+            Special::ToTensor => self.plain_builtin("prim::NumToTensor", call),
+            Special::IsScripting => Ok(Sugared::Value(self.bool(true, callee))),
+            Special::IsTracing => Ok(Sugared::Value(self.bool(false, callee))),
+            Special::ToList(tensor) => self.call_tolist(tensor, call),
         }
     }
 
-    /// A bool that decides while compiling which arm of a condition is compiled.
-    fn metacompile_bool(&mut self, value: bool, span: &Span) -> ValueId {
-        let made = self.bool(value, span);
-        if let Some(op) = self.graph.def_op(made) {
-            self.graph.set_attr(op, "metacompile", Attr::Int(1));
-        }
-        made
+    /// A builtin that takes values in schema order.
+    fn plain_builtin(&mut self, op: &str, call: &Call<'_>) -> Result<Sugared> {
+        let given: Vec<Given> = self.values(call.args)?.into_iter().map(Given::from).collect();
+        let named = self.named_values(call.keywords)?;
+        self.call_builtin(Symbol::new(op), &given, &named, &call.callee.span)
     }
 
-    fn call_len(&mut self, args: &[Expr], keywords: &[Keyword], span: &Span) -> Result<Sugared> {
-        if let [arg] = args
-            && let Sugared::Iterable(iterable) = self.sugared(arg, None)?
+    fn call_len(&mut self, call: &Call<'_>) -> Result<Sugared> {
+        let given: Vec<Given> = self.values(call.args)?.into_iter().map(Given::from).collect();
+        let named = self.named_values(call.keywords)?;
+        let span = &call.callee.span;
+        if let Some(object) = given.first()
+            && self.ty(object.value).class_name().is_some()
         {
-            return self.iterable_len(&iterable, span).map(Sugared::Value);
+            return self.call_magic(object.value, "__len__", &[], span).map(Sugared::Value);
         }
-        let values = self.plain_args(args, keywords, span)?;
-        let [value] = values.as_slice() else {
-            return error(span, format!("len() takes exactly one argument ({} given)", values.len()));
-        };
-        let ty = self.ty(*value).clone();
-        match ty.kind() {
-            TypeKind::Class(class) if self.unit.has_method(*class, "__len__") => {
-                self.call_magic(*value, "__len__", &[], span).map(Sugared::Value)
-            }
-            TypeKind::Tuple(items, _) => Ok(Sugared::Value(self.int(items.len() as i64, span))),
-            _ => self.builtin(Symbol::new("aten::len"), &[*value], span).map(Sugared::Value),
+        if let [only] = given.as_slice()
+            && let Some(items) = self.ty(only.value).tuple_elements()
+        {
+            let len = items.len() as i64;
+            return Ok(Sugared::Value(self.int(len, span)));
         }
+        self.call_builtin(Symbol::new("aten::len"), &given, &named, span)
     }
 
     fn call_enumerate(&mut self, args: &[Expr], keywords: &[Keyword], span: &Span) -> Result<Sugared> {
         let (iter, start) = match (args, keywords) {
+            ([], _) => return error(span, "enumerate expected at least 1 arguments, got 0"),
             ([iter], []) => (iter, None),
             ([iter, start], []) => (iter, Some(start)),
             ([iter], [k]) if k.name.name == "start" => (iter, Some(&k.value)),
-            _ => return error(span, "enumerate expected one or two arguments"),
+            _ => {
+                return error(span, format!("enumerate expected at most 2 arguments, got {}", args.len()));
+            }
         };
-        let value = self.sugared(iter, None)?;
-        let inner = self.iterable(value, &iter.span)?;
         let start = match start {
-            Some(expr) => self.expr(expr, Some(&Type::int()))?,
+            Some(expr) => self.expr(expr, None)?,
             None => self.int(0, span),
         };
+        let value = self.sugared(iter, None)?;
+        let inner = self.iterable(value, span)?;
         Ok(Sugared::Iterable(Box::new(super::iterate::Iterable::Enumerate(start, Box::new(inner)))))
     }
 
-    fn call_annotate(&mut self, args: &[Expr], span: &Span) -> Result<Sugared> {
-        let [ty, value] = args else {
-            return error(span, format!("annotate expected exactly 2 arguments, got {}", args.len()));
-        };
+    fn call_annotate(&mut self, call: &Call<'_>) -> Result<Sugared> {
+        let [ty, value] = call.exactly::<2>()?;
         let ty = self.type_of(ty)?;
+        let span = call.span;
         let value = self.expr(value, Some(&ty))?;
         let value = self.convert(value, &ty, true, span)?;
-        if !self.is_subtype(self.ty(value), &ty) {
+        if let Err(why) = self.why_not(self.ty(value), &ty) {
             return error(
-                span,
-                format!("expected an expression of type {} but found {}", ty.repr(), self.ty(value).repr()),
+                call.args_span(),
+                format!(
+                    "expected an expression of type {} but found {}\n{why}",
+                    ty.repr(),
+                    self.ty(value).repr()
+                ),
             );
         }
-        if *self.ty(value) == Type::none() && ty != Type::none() {
-            // `annotate(Optional[T], None)` is a None that is known to be optional.
-            return Ok(Sugared::Value(self.unchecked_cast(value, ty, span)));
-        }
-        if *self.ty(value) != ty
-            && self.graph.def_op(value).is_some_and(|op| {
-                self.graph.kind(op).as_str() == "prim::ListConstruct"
-                    || self.graph.kind(op).as_str() == "prim::DictConstruct"
-            })
-        {
-            self.graph.set_type(value, ty);
-            return Ok(Sugared::Value(value));
-        }
-        if *self.ty(value) != ty {
-            return Ok(Sugared::Value(self.unchecked_cast(value, ty, span)));
+        let is_none = *self.ty(value) == Type::none();
+        if is_none && matches!(ty.kind(), TypeKind::Optional(_) | TypeKind::Union(_)) {
+            // A None that is known to be optional.
+            return Ok(Sugared::Value(self.constant(ty, None, span)));
         }
         Ok(Sugared::Value(value))
     }
@@ -565,39 +483,73 @@ impl Emitter<'_> {
         let (object, name, default) = match args {
             [object, name] => (object, name, None),
             [object, name, default] => (object, name, Some(default)),
-            _ => return error(span, "getattr expected 2 or 3 arguments"),
+            _ => {
+                return error(
+                    span,
+                    format!(
+                        "getattr expected to have number of arguments between 2 and 3 but found {}",
+                        args.len()
+                    ),
+                );
+            }
         };
         let ExprKind::Str(name) = &name.kind else {
             return error(span, "getattr's second argument must be a string literal");
         };
         let target = self.sugared(object, None)?;
-        match (self.attribute(target, name, span), default) {
-            (Err(_), Some(default)) => self.sugared(default, None),
-            (result, _) => result,
+        match default {
+            Some(default) if !self.has_attribute(&target, name) => self.sugared(default, None),
+            _ => self.attribute(target, name, span),
         }
     }
 
+    /// `tensor.tolist()`: the place says what it gives.
+    fn call_tolist(&mut self, tensor: ValueId, call: &Call<'_>) -> Result<Sugared> {
+        let Some(hint) = call.hint else {
+            return error(call.span, "Expected type hint for result of tolist()");
+        };
+        let mut element = hint;
+        let mut dims = 0;
+        while let TypeKind::List(inner) = element.kind() {
+            element = inner;
+            dims += 1;
+        }
+        let code = match element.kind() {
+            TypeKind::Int => 0,
+            TypeKind::Float => 1,
+            TypeKind::Bool => 2,
+            TypeKind::Complex => 3,
+            _ => {
+                return Err(Diagnostic::compile(format!(
+                    "{} is not one of the supported element types for tolist: int, float, complex, bool",
+                    element.repr()
+                )));
+            }
+        };
+        let (dims, code) = (self.int(dims, call.span), self.int(code, call.span));
+        let kind = Symbol::new("prim::tolist");
+        Ok(Sugared::Value(self.emit_value(kind, &[tensor, dims, code], hint.clone(), call.span)))
+    }
+
     /// `fork(f, args...)`: a block that calls `f`, run beside the program.
-    fn call_fork(
-        &mut self,
-        is_await: bool,
-        args: &[Expr],
-        keywords: &[Keyword],
-        span: &Span,
-    ) -> Result<Sugared> {
-        let Some((callee, rest)) = args.split_first() else {
-            return error(span, "Expected at least one argument to fork()");
+    fn call_fork(&mut self, is_await: bool, call: &Call<'_>) -> Result<Sugared> {
+        let span = call.span;
+        let Some((callee, rest)) = call.args.split_first() else {
+            return error(
+                span,
+                format!(
+                    "Expected at least one argument to {}()",
+                    if is_await { "awaitable" } else { "fork" }
+                ),
+            );
         };
         let target = self.sugared(callee, None)?;
-        let given: Vec<Given> = self.values(rest, None)?.into_iter().map(Given::from).collect();
-        let mut named = Vec::new();
-        for keyword in keywords {
-            let value = self.expr(&keyword.value, None)?;
-            named.push(Given { name: Some(keyword.name.name.clone()), value });
-        }
+        let given: Vec<Given> = self.values(rest)?.into_iter().map(Given::from).collect();
+        let named = self.named_values(call.keywords)?;
         let op = self.emit(if is_await { kinds::awaitable() } else { kinds::fork() }, &[], &[], span);
         let block = self.graph.add_block(op);
         let outer = (self.declared_return.take(), self.merged_return.take());
+        let loops = std::mem::take(&mut self.loops);
         let mut result = None;
         let holder = &mut result;
         self.in_block(block, |e| {
@@ -606,13 +558,14 @@ impl Emitter<'_> {
                 *holder = e.merged_return.take();
                 return e.end_closure(block, holder.clone(), span);
             }
-            let value = e.call(target, &given, &named, span, span)?;
+            let value = e.call(target, &given, &named, span)?;
             let value = e.as_value(value, span)?;
             e.graph.add_block_result(block, value);
             *holder = Some(e.ty(value).clone());
             Ok(())
         })?;
         (self.declared_return, self.merged_return) = outer;
+        self.loops = loops;
         let inner = result.unwrap_or_else(Type::none);
         let ty = if is_await { Type::new(TypeKind::Await(inner)) } else { Type::future(inner) };
         Ok(Sugared::Value(self.graph.add_result(op, ty)))
@@ -633,95 +586,119 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn call_tuple(&mut self, args: &[Expr], span: &Span) -> Result<Sugared> {
-        let [arg] = args else { return error(span, "tuple expected one argument") };
-        let value = self.sugared(arg, None)?;
-        if let Sugared::Value(v) = &value
-            && let TypeKind::List(_) = self.ty(*v).kind()
-        {
-            return error(
-                span,
-                format!(
-                    "cannot be used as a tuple: the number of elements of a {} is not known",
-                    self.ty(*v).repr()
-                ),
-            );
-        }
-        let iterable = self.iterable(value, &arg.span)?;
-        match iterable {
-            super::iterate::Iterable::Unrolled(items) => {
-                let value = self.as_value(Sugared::Tuple(items), span)?;
-                Ok(Sugared::Value(value))
+    fn call_list(&mut self, call: &Call<'_>) -> Result<Sugared> {
+        let span = call.span;
+        if call.args.is_empty() {
+            let ty = call.hint.cloned().unwrap_or_else(|| Type::list(Type::tensor()));
+            if !literal::is_list(&ty) {
+                return error(span, format!("Expected list type annotation for list(), found {}", ty.repr()));
             }
-            _ => error(span, "tuple needs something of known length"),
+            return Ok(Sugared::Value(self.emit_value(Symbol::new("prim::ListConstruct"), &[], ty, span)));
         }
-    }
-
-    fn call_list(&mut self, args: &[Expr], span: &Span, hint: Option<&Type>) -> Result<Sugared> {
-        let [arg] = args else {
-            if args.is_empty() {
-                return self.list_literal(&[], span, hint).map(Sugared::Value);
-            }
-            return error(span, "list expected at most one argument");
-        };
+        let [arg] = call.exactly::<1>()?;
         let value = self.sugared(arg, None)?;
         if let Sugared::Value(v) = &value
             && matches!(self.ty(*v).kind(), TypeKind::List(_) | TypeKind::Str)
         {
             return self.builtin(Symbol::new("aten::list"), &[*v], span).map(Sugared::Value);
         }
-        let iterable = self.iterable(value, &arg.span)?;
-        self.collect_list(&iterable, span).map(Sugared::Value)
+        let iterable = self.iterable(value, span)?;
+        self.collect_list(&iterable, span, call.hint).map(Sugared::Value)
     }
 
-    fn call_dict(
-        &mut self,
-        args: &[Expr],
-        keywords: &[Keyword],
-        span: &Span,
-        hint: Option<&Type>,
-    ) -> Result<Sugared> {
-        let dict = match args {
-            [] => self
-                .dict_literal(&[], &[], span, hint.or(Some(&keyword_dict(keywords))))
-                .or_else(|_| self.dict_literal(&[], &[], span, None))?,
-            [arg] => match &arg.kind {
-                ExprKind::List(items) => {
-                    let mut keys = Vec::new();
-                    let mut values = Vec::new();
-                    for item in items {
-                        let ExprKind::Tuple(pair) = &item.kind else {
-                            return error(&item.span, "dict needs pairs of key and value");
-                        };
-                        let [key, value] = pair.as_slice() else {
-                            return error(&item.span, "dict needs pairs of key and value");
-                        };
-                        keys.push(key.clone());
-                        values.push(value.clone());
-                    }
-                    self.dict_literal(&keys, &values, span, hint)?
-                }
-                _ => {
-                    let value = self.expr(arg, hint)?;
-                    self.builtin(Symbol::new("aten::dict"), &[value], span)?
-                }
-            },
-            _ => return error(span, "dict expected at most one positional argument"),
+    /// `dict()`, `dict(other)`, `dict([(key, value), ...])`, each with keywords.
+    fn call_dict(&mut self, call: &Call<'_>) -> Result<Sugared> {
+        let span = call.span;
+        if call.args.len() > 1 {
+            return error(span, format!("dict expected at most 1 arguments but found {}", call.args.len()));
+        }
+        let named: Vec<(Expr, Expr)> = call
+            .keywords
+            .iter()
+            .map(|k| {
+                let key = Expr::new(ExprKind::Str(k.name.name.clone()), k.name.span.clone())?;
+                Ok((key, k.value.clone()))
+            })
+            .collect::<Result<_>>()?;
+        let (mut keys, mut values): (Vec<Expr>, Vec<Expr>) = Default::default();
+        let mut add = |key: &Expr, value: &Expr| {
+            keys.push(key.clone());
+            values.push(value.clone());
         };
-        for keyword in keywords {
-            let key = self.str(&keyword.name.name, &keyword.name.span);
-            let value = self.expr(&keyword.value, None)?;
-            let ty = Type::dict(Type::str(), self.ty(value).clone());
-            if args.is_empty() && hint.is_none() {
-                self.graph.set_type(dict, ty);
+        let mut made = None;
+        match call.args.first().map(|arg| (&arg.kind, arg)) {
+            None => {
+                if let Some(hint) = call.hint
+                    && !matches!(hint.kind(), TypeKind::Any)
+                    && !hint.alternatives().iter().any(literal::is_dict)
+                {
+                    return Err(Diagnostic::compile(format!(
+                        "Expected a type annotation of Dict for dict constructor dict(), got {}",
+                        hint.repr()
+                    )));
+                }
             }
+            Some((ExprKind::Dict { keys, values }, _)) => {
+                keys.iter().zip(values).for_each(|(key, value)| add(key, value));
+            }
+            Some((ExprKind::List(items) | ExprKind::Tuple(items), _))
+                if items.iter().all(|i| matches!(&i.kind, ExprKind::Tuple(pair) if pair.len() == 2)) =>
+            {
+                for item in items {
+                    if let ExprKind::Tuple(pair) = &item.kind
+                        && let [key, value] = pair.as_slice()
+                    {
+                        add(key, value);
+                    }
+                }
+            }
+            Some((_, arg)) => {
+                let value = self.expr(arg, call.hint)?;
+                made = Some(self.builtin(Symbol::new("aten::dict"), &[value], span)?);
+            }
+        }
+        let Some(dict) = made else {
+            named.iter().for_each(|(key, value)| add(key, value));
+            return self.dict_literal(&keys, &values, span, call.hint).map(Sugared::Value);
+        };
+        for (key, value) in &named {
+            let (key, value) = (self.expr(key, None)?, self.expr(value, None)?);
             self.builtin_op(Symbol::new("aten::_set_item"), &[dict, key, value], span)?;
         }
         Ok(Sugared::Value(dict))
     }
 }
 
-/// The type of a dictionary that keywords fill, before their values are known.
-fn keyword_dict(_: &[Keyword]) -> Type {
-    Type::dict(Type::str(), Type::tensor())
+/// A call as it stands in the text.
+pub(super) struct Call<'a> {
+    callee: &'a Expr,
+    args: &'a [Expr],
+    keywords: &'a [Keyword],
+    span: &'a Span,
+    hint: Option<&'a Type>,
+}
+
+impl<'a> Call<'a> {
+    /// The arguments, of which there must be so many.
+    fn exactly<const N: usize>(&self) -> Result<&'a [Expr; N]> {
+        let name = match &self.callee.kind {
+            ExprKind::Name(name) => name.as_str(),
+            ExprKind::Attribute { name, .. } => name.name.as_str(),
+            _ => "the function",
+        };
+        if !self.keywords.is_empty() {
+            return error(self.span, format!("{name} takes no keyword arguments"));
+        }
+        match self.args.try_into() {
+            Ok(args) => Ok(args),
+            Err(_) => error(
+                self.span,
+                format!("{name} expected exactly {N} arguments but found {}", self.args.len()),
+            ),
+        }
+    }
+
+    fn args_span(&self) -> &Span {
+        self.span
+    }
 }

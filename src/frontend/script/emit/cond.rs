@@ -4,7 +4,7 @@ use super::{Emitter, Sugared, error};
 use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{BinaryOp, Expr, ExprKind, Stmt, UnaryOp};
 use crate::frontend::script::kinds;
-use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
+use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId, subtype};
 
 /// Types that variables are known to have where a condition holds or fails.
 #[derive(Clone, Default)]
@@ -15,22 +15,23 @@ impl Refinements {
         Refinements(vec![(name.to_string(), ty)])
     }
 
-    /// What holds where both hold: the later statement about a name wins.
+    /// What holds where both hold. A name of which they say different things is left out.
     fn and(mut self, other: Refinements) -> Refinements {
         for (name, ty) in other.0 {
-            self.0.retain(|(n, _)| *n != name);
-            self.0.push((name, ty));
+            match self.0.iter().position(|(n, _)| *n == name) {
+                None => self.0.push((name, ty)),
+                Some(at) if self.0[at].1 != ty => {
+                    self.0.remove(at);
+                }
+                Some(_) => {}
+            }
         }
         self
     }
 
-    /// What holds where either holds: names that both speak of, with a common type.
-    fn or(&self, other: &Refinements, emitter: &Emitter<'_>) -> Refinements {
-        let common = self.0.iter().filter_map(|(name, ty)| {
-            let (_, other) = other.0.iter().find(|(n, _)| n == name)?;
-            Some((name.clone(), emitter.unify(ty, other, false)?))
-        });
-        Refinements(common.collect())
+    /// What holds where either holds: what both say.
+    fn or(self, other: &Refinements) -> Refinements {
+        Refinements(self.0.into_iter().filter(|fact| other.0.contains(fact)).collect())
     }
 }
 
@@ -71,21 +72,10 @@ impl Emitter<'_> {
 
     fn plain_condition(&mut self, expr: &Expr) -> Result<Cond> {
         let value = self.expr(expr, None)?;
-        let known =
-            if matches!(expr.kind, ExprKind::Name(_) | ExprKind::Attribute { .. } | ExprKind::Call { .. }) {
-                self.metacompiled(value)
-            } else {
-                None
-            };
         let value = self.to_bool(value, &expr.span)?;
+        // A constant decides while compiling: the other arm is not compiled at all.
+        let known = self.constant_of(value).and_then(Attr::as_int).map(|x| x != 0);
         Ok(Cond { value, holds: Refinements::default(), fails: Refinements::default(), known })
-    }
-
-    /// A constant bool that came from an attribute or `is_scripting()`, not from a literal.
-    fn metacompiled(&self, value: ValueId) -> Option<bool> {
-        let op = self.graph.def_op(value)?;
-        self.graph.attr(op, "metacompile")?;
-        self.constant_of(value).and_then(Attr::as_int).map(|x| x != 0)
     }
 
     /// Python's truth of a value.
@@ -116,13 +106,6 @@ impl Emitter<'_> {
 
     fn short_circuit(&mut self, is_or: bool, left: &Expr, right: &Expr, span: &Span) -> Result<Cond> {
         let first = self.condition(left)?;
-        if let Some(known) = first.known {
-            if known == is_or {
-                return Ok(first);
-            }
-            self.refine(if is_or { &first.fails } else { &first.holds }.clone(), span);
-            return self.condition(right);
-        }
         let mut second = None;
         let holder = &mut second;
         let op = self.emit(kinds::if_(), &[first.value], &[], span);
@@ -134,7 +117,7 @@ impl Emitter<'_> {
         self.graph.add_block_result(short, decided);
         let facts = if is_or { first.fails.clone() } else { first.holds.clone() };
         self.in_block(long, |e| {
-            e.refine(facts, span);
+            e.refine(facts, span)?;
             let cond = e.condition(right)?;
             e.graph.add_block_result(long, cond.value);
             *holder = Some(cond);
@@ -142,13 +125,22 @@ impl Emitter<'_> {
         })?;
         let value = self.graph.add_result(op, Type::bool());
         let Some(second) = second else { return error(span, "a condition has no value") };
-        let (holds, fails) = if is_or {
-            (first.holds.or(&second.holds, self), first.fails.and(second.fails))
-        } else {
-            (first.holds.and(second.holds), first.fails.or(&second.fails, self))
+        let known = match (first.known, second.known) {
+            (Some(k), _) | (_, Some(k)) if k == is_or => Some(is_or),
+            (Some(_), Some(_)) => Some(!is_or),
+            _ => None,
         };
-        let known = second.known.filter(|k| *k == is_or);
+        let (holds, fails) = if is_or {
+            (first.holds.or(&second.holds), first.fails.and(second.fails))
+        } else {
+            (first.holds.and(second.holds), first.fails.or(&second.fails))
+        };
         Ok(Cond { value, holds, fails, known })
+    }
+
+    fn certain(&mut self, known: bool, span: &Span) -> Cond {
+        let value = self.bool(known, span);
+        Cond { value, holds: Refinements::default(), fails: Refinements::default(), known: Some(known) }
     }
 
     /// `a is None`, `a is not None` and `is` between other things.
@@ -158,44 +150,50 @@ impl Emitter<'_> {
         let b = self.expr(right, None)?;
         let kind = Symbol::new(if negated { "aten::__isnot__" } else { "aten::__is__" });
         let none = Type::none();
-        let (tested, test, other) = if *self.ty(b) == none { (a, left, b) } else { (b, right, a) };
-        let is_none_test = *self.ty(other) == none;
-        if !is_none_test {
-            let value = self.builtin(kind, &[a, b], span)?;
-            return Ok(Cond {
-                value,
-                holds: Refinements::default(),
-                fails: Refinements::default(),
-                known: None,
-            });
+        let (always, never) =
+            ((self.must_be_none(a), self.must_be_none(b)), (!self.can_be_none(a), !self.can_be_none(b)));
+        match (always, never) {
+            ((true, true), _) => return Ok(self.certain(!negated, span)),
+            ((true, _), (_, true)) | ((_, true), (true, _)) => return Ok(self.certain(negated, span)),
+            _ => {}
         }
+        let value = self.builtin(kind, &[a, b], span)?;
+        let (tested, test) = match (&left.kind, &right.kind) {
+            (ExprKind::Name(_), ExprKind::None) => (a, left),
+            (ExprKind::None, ExprKind::Name(_)) => (b, right),
+            _ => return Ok(self.uncertain(value)),
+        };
         let ty = self.ty(tested).clone();
-        let can_be_none = self.is_subtype(&none, &ty);
-        let known = if ty == none {
-            Some(!negated)
-        } else if !can_be_none {
-            Some(negated)
-        } else {
-            None
-        };
-        if let Some(known) = known {
-            let value = self.bool(known, span);
-            return Ok(Cond {
-                value,
-                holds: Refinements::default(),
-                fails: Refinements::default(),
-                known: Some(known),
-            });
-        }
-        let value = self.emit_value(kind, &[a, b], Type::bool(), span);
-        let (is_none, is_not_none) = match (&test.kind, ty.kind()) {
-            (ExprKind::Name(name), TypeKind::Optional(_) | TypeKind::Union(_)) => {
-                (Refinements::one(name, none), Refinements::one(name, ty.without_none()))
+        let present = match (&test.kind, ty.kind()) {
+            (ExprKind::Name(name), TypeKind::Optional(_) | TypeKind::Union(_)) if ty != none => {
+                Refinements::one(name, ty.without_none())
             }
-            _ => Default::default(),
+            _ => Refinements::default(),
         };
-        let (holds, fails) = if negated { (is_not_none, is_none) } else { (is_none, is_not_none) };
+        // Where it is None nothing is refined: it keeps the type that it may be given again.
+        let (holds, fails) =
+            if negated { (present, Refinements::default()) } else { (Refinements::default(), present) };
         Ok(Cond { value, holds, fails, known: None })
+    }
+
+    fn uncertain(&self, value: ValueId) -> Cond {
+        Cond { value, holds: Refinements::default(), fails: Refinements::default(), known: None }
+    }
+
+    fn must_be_none(&self, value: ValueId) -> bool {
+        let ty = self.ty(value);
+        let is_bare = |op| self.graph.kind(op) == kinds::constant() && self.graph.attrs(op).is_empty();
+        *ty == Type::none()
+            || (matches!(ty.kind(), TypeKind::Optional(_)) && self.graph.def_op(value).is_some_and(is_bare))
+    }
+
+    fn can_be_none(&self, value: ValueId) -> bool {
+        let ty = self.ty(value);
+        match ty.kind() {
+            TypeKind::None | TypeKind::Optional(_) => true,
+            TypeKind::Union(members) => members.contains(&Type::none()),
+            _ => false,
+        }
     }
 
     /// `isinstance(x, T)` and `hasattr(x, "name")`.
@@ -217,59 +215,57 @@ impl Emitter<'_> {
     pub(super) fn isinstance(&mut self, object: &Expr, classes: &Expr, span: &Span) -> Result<Cond> {
         let value = self.expr(object, None)?;
         let ty = self.ty(value).clone();
-        let classes = self.isinstance_classes(classes)?;
-        let parts = ty.alternatives();
-        let matches: Vec<bool> =
-            parts.iter().map(|part| classes.iter().any(|c| self.instance_of(part, c))).collect();
-        let held: Vec<Type> =
-            parts.iter().zip(&matches).filter(|(_, m)| **m).map(|(t, _)| t.clone()).collect();
-        let rest: Vec<Type> =
-            parts.iter().zip(&matches).filter(|(_, m)| !**m).map(|(t, _)| t.clone()).collect();
-        let open =
-            *ty.kind() == TypeKind::Any || parts.iter().any(|t| matches!(t.kind(), TypeKind::Interface(_)));
-        let known = match (held.is_empty(), rest.is_empty()) {
-            _ if open => None,
-            (false, true) => Some(true),
-            (true, false) => {
-                // A narrower class may still be met.
-                let narrower =
-                    parts.iter().any(|part| classes.iter().any(|c| self.is_subtype(&c.ty(), part)));
-                if narrower { None } else { Some(false) }
+        let classes: Vec<Type> =
+            self.isinstance_classes(classes)?.iter().flat_map(|ty| ty.alternatives()).collect();
+        let (mut held, mut rest) = (Vec::new(), Vec::new());
+        let mut covered = true;
+        for part in ty.alternatives() {
+            if *part.kind() == TypeKind::Any {
+                covered = matches!(classes.as_slice(), [only] if *only == part);
+                held.extend(classes.iter().cloned());
+                rest.push(part);
+                break;
             }
+            // The narrower of the two where one covers the other.
+            let narrowest = classes.iter().find_map(|class| {
+                if self.is_subtype(&part, class) {
+                    Some(part.clone())
+                } else {
+                    self.is_subtype(class, &part).then(|| class.clone())
+                }
+            });
+            match narrowest {
+                Some(found) => {
+                    covered &= found == part;
+                    held.push(found);
+                }
+                None => {
+                    covered = false;
+                    rest.push(part);
+                }
+            }
+        }
+        let of = |types: Vec<Type>| match &object.kind {
+            ExprKind::Name(name) if !types.is_empty() => Refinements::one(name, subtype::union(&types)),
+            _ => Refinements::default(),
+        };
+        let known = match (held.is_empty(), covered) {
+            (true, _) => Some(false),
+            (_, true) => Some(true),
             _ => None,
         };
+        let (holds, fails) = (of(held), of(rest));
         if let Some(known) = known {
-            let value = self.bool(known, span);
-            return Ok(Cond {
-                value,
-                holds: Refinements::default(),
-                fails: Refinements::default(),
-                known: Some(known),
-            });
+            let value = self.bool(known, &object.span);
+            return Ok(Cond { value, holds, fails, known: Some(known) });
         }
-        let types: Vec<Type> = classes.iter().map(InstanceClass::ty).collect();
         let op = self.emit(Symbol::new("prim::isinstance"), &[value], &[Type::bool()], span);
-        self.graph.set_attr(op, "types", Attr::Types(types.clone().into()));
+        self.graph.set_attr(op, "types", Attr::Types(classes.into()));
         let value = self.only_result(op);
-        let ExprKind::Name(name) = &object.kind else {
-            return Ok(Cond {
-                value,
-                holds: Refinements::default(),
-                fails: Refinements::default(),
-                known: None,
-            });
-        };
-        let held = if held.is_empty() { types } else { held };
-        let holds = Refinements::one(name, self.union(held));
-        let fails = if rest.is_empty() || open {
-            Refinements::default()
-        } else {
-            Refinements::one(name, self.union(rest))
-        };
         Ok(Cond { value, holds, fails, known: None })
     }
 
-    fn isinstance_classes(&mut self, expr: &Expr) -> Result<Vec<InstanceClass>> {
+    fn isinstance_classes(&mut self, expr: &Expr) -> Result<Vec<Type>> {
         if let ExprKind::Tuple(items) = &expr.kind {
             let mut out = Vec::new();
             for item in items {
@@ -277,25 +273,10 @@ impl Emitter<'_> {
             }
             return Ok(out);
         }
-        if let ExprKind::Name(name) = &expr.kind {
-            match name.as_str() {
-                "list" => return Ok(vec![InstanceClass::AnyList]),
-                "tuple" => return Ok(vec![InstanceClass::AnyTuple]),
-                _ => {}
-            }
-        }
-        Ok(vec![InstanceClass::Type(self.type_of(expr)?)])
+        Ok(vec![self.type_of(expr)?])
     }
 
-    fn instance_of(&self, part: &Type, class: &InstanceClass) -> bool {
-        match class {
-            InstanceClass::AnyList => matches!(part.kind(), TypeKind::List(_)),
-            InstanceClass::AnyTuple => matches!(part.kind(), TypeKind::Tuple(..)),
-            InstanceClass::Type(ty) => self.is_subtype(part, ty),
-        }
-    }
-
-    fn hasattr(&mut self, object: &Expr, name: &Expr, span: &Span) -> Result<Cond> {
+    pub(super) fn hasattr(&mut self, object: &Expr, name: &Expr, span: &Span) -> Result<Cond> {
         let ExprKind::Str(name) = &name.kind else {
             return error(&name.span, "hasattr's second argument must be a string literal");
         };
@@ -306,16 +287,17 @@ impl Emitter<'_> {
     }
 
     /// Stores the refined variables anew, cast to what is known of them.
-    pub(super) fn refine(&mut self, refinements: Refinements, span: &Span) {
+    pub(super) fn refine(&mut self, refinements: Refinements, span: &Span) -> Result<()> {
         for (name, ty) in refinements.0 {
             let Some(current) = self.variable_type(&name) else { continue };
-            if current == ty {
+            if current.unshaped() == ty.unshaped() {
                 continue;
             }
-            let value = self.load(&name, current, span);
-            let cast = self.unchecked_cast(value, ty.clone(), span);
-            self.store(&name, cast, ty, span);
+            let Sugared::Value(value) = self.name(&name, span)? else { continue };
+            let cast = self.unchecked_cast(value, ty, span);
+            self.set_variable(&name, Sugared::Value(cast), None, span)?;
         }
+        Ok(())
     }
 
     /// Emits both arms of a condition, or the one that is known to be taken.
@@ -328,11 +310,11 @@ impl Emitter<'_> {
     ) -> Result<()> {
         match cond.known {
             Some(true) => {
-                self.refine(cond.holds, span);
+                self.refine(cond.holds, span)?;
                 return yes(self);
             }
             Some(false) => {
-                self.refine(cond.fails, span);
+                self.refine(cond.fails, span)?;
                 return no(self);
             }
             None => {}
@@ -340,17 +322,17 @@ impl Emitter<'_> {
         let op = self.emit(kinds::if_(), &[cond.value], &[], span);
         let (yes_block, no_block) = (self.graph.add_block(op), self.graph.add_block(op));
         let yes_frame = self.in_block(yes_block, |e| {
-            e.refine(cond.holds, span);
+            e.refine(cond.holds, span)?;
             yes(e)
         })?;
         let no_frame = self.in_block(no_block, |e| {
-            e.refine(cond.fails, span);
+            e.refine(cond.fails, span)?;
             no(e)
         })?;
         let exits = (self.exiting.contains(&yes_block), self.exiting.contains(&no_block));
         self.join_arms(&yes_frame, &no_frame, exits, span)?;
         if exits == (true, true) {
-            self.exiting.push(self.frame_block());
+            self.exiting.insert(self.block);
         }
         Ok(())
     }
@@ -377,14 +359,8 @@ impl Emitter<'_> {
     ) -> Result<ValueId> {
         let cond = self.condition(cond)?;
         match cond.known {
-            Some(true) => {
-                self.refine(cond.holds, span);
-                return self.expr(then, hint);
-            }
-            Some(false) => {
-                self.refine(cond.fails, span);
-                return self.expr(otherwise, hint);
-            }
+            Some(true) => return self.expr(then, hint),
+            Some(false) => return self.expr(otherwise, hint),
             None => {}
         }
         let op = self.emit(kinds::if_(), &[cond.value], &[], span);
@@ -394,7 +370,7 @@ impl Emitter<'_> {
             let block = self.graph.add_block(op);
             let holder = &mut types;
             self.in_block(block, |e| {
-                e.refine(facts, span);
+                e.refine(facts, span)?;
                 let value = e.expr(expr, hint)?;
                 holder.push(e.ty(value).clone());
                 e.graph.add_block_result(block, value);
@@ -402,8 +378,7 @@ impl Emitter<'_> {
             })?;
         }
         let [a, b] = types.as_slice() else { return error(span, "a ternary without two values") };
-        let widens = hint.is_some_and(|ty| matches!(ty.kind(), TypeKind::Union(_) | TypeKind::Optional(_)));
-        let Some(ty) = self.unify(a, b, widens) else {
+        let Some(ty) = self.unify(a, b, false) else {
             return error(
                 span,
                 format!(
@@ -417,23 +392,6 @@ impl Emitter<'_> {
     }
 }
 
-/// A class that `isinstance` asks for.
-enum InstanceClass {
-    AnyList,
-    AnyTuple,
-    Type(Type),
-}
-
-impl InstanceClass {
-    fn ty(&self) -> Type {
-        match self {
-            InstanceClass::AnyList => Type::any_list(),
-            InstanceClass::AnyTuple => Type::any_tuple(),
-            InstanceClass::Type(ty) => ty.clone(),
-        }
-    }
-}
-
 fn is_torch_jit(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::Attribute { value, name }
         if name.name == "jit" && matches!(&value.kind, ExprKind::Name(n) if n == "torch"))
@@ -441,7 +399,7 @@ fn is_torch_jit(expr: &Expr) -> bool {
 
 /// Whether a sugared value is a plain one, for `hasattr`.
 impl Emitter<'_> {
-    fn has_attribute(&mut self, object: &Sugared, name: &str) -> bool {
+    pub(super) fn has_attribute(&mut self, object: &Sugared, name: &str) -> bool {
         match object {
             Sugared::Value(value) => match self.ty(*value).clone().kind() {
                 TypeKind::Class(class) => self.unit.has_attribute(*class, name),

@@ -2,6 +2,7 @@
 
 use super::{Emitter, Sugared, error};
 use crate::diag::{Result, Span, torch};
+use crate::frontend::script::ast::{Expr, ExprKind};
 use crate::frontend::script::kinds;
 use crate::ir::{Attr, BlockId, Type, TypeKind, ValueId};
 use indexmap::IndexMap;
@@ -106,6 +107,10 @@ impl Emitter<'_> {
             frame.failures.shift_remove(name);
         }
         let parent = self.find_in_parent(name);
+        let value = match value {
+            Sugared::Constant(..) | Sugared::Tuple(_) => Sugared::Value(self.as_value(value, span)?),
+            other => other,
+        };
         let Sugared::Value(mut simple) = value else {
             return self.set_sugared(name, value, parent, span);
         };
@@ -119,18 +124,27 @@ impl Emitter<'_> {
                     ),
                 );
             }
-            let Variable::Typed(parent) = parent else {
-                return error(
-                    span,
-                    format!(
-                        "Cannot re-assign '{name}' because it has type value and {name} is not a first-class value.  Only reassignments to first-class values are allowed"
-                    ),
-                );
+            let parent = match parent {
+                Variable::Sugared(Sugared::Value(value)) => Ok(self.ty(value).clone()),
+                Variable::Typed(ty) => Ok(ty),
+                Variable::Sugared(_) => Err(self.kind_of(&Sugared::Value(simple))),
+            };
+            let parent = match parent {
+                Ok(ty) => ty,
+                Err(kind) => {
+                    return error(
+                        span,
+                        format!(
+                            "Cannot re-assign '{name}' because it has type {} and {name} is not a first-class value.  Only reassignments to first-class values are allowed",
+                            kind
+                        ),
+                    );
+                }
             };
             let parent = parent.unshaped();
             simple = self.convert(simple, &parent, true, span)?;
-            if !self.is_subtype(self.ty(simple), &parent) {
-                return self.mismatch_with_earlier(name, &parent, simple, span);
+            if let Err(why) = self.why_not(self.ty(simple), &parent) {
+                return self.mismatch_with_earlier(name, &parent, simple, &why, span);
             }
         }
         let mut ty = self.ty(simple).clone();
@@ -151,6 +165,40 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// Gives a name in the innermost scope to a value that nothing assigns again, like the variable of a
+    /// comprehension: a variable of that name further out keeps its value.
+    pub(super) fn bind_local(&mut self, target: &Expr, item: Sugared, span: &Span) -> Result<()> {
+        let name = match &target.kind {
+            ExprKind::Name(name) => name,
+            ExprKind::Tuple(targets) => {
+                let items = self.unpack_sugared(item, Some(targets.len()), span)?;
+                return targets.iter().zip(items).try_for_each(|(t, item)| self.bind_local(t, item, span));
+            }
+            _ => return error(&target.span, "the variable of a comprehension must be a name"),
+        };
+        let mut value = self.as_value(item, span)?;
+        self.suggest_name(value, name);
+        if let Some(Variable::Typed(outer)) = self.find_in_parent(name) {
+            let outer = outer.unshaped();
+            value = self.convert(value, &outer, true, &target.span)?;
+            if let Err(why) = self.why_not(self.ty(value), &outer) {
+                return self.mismatch_with_earlier(name, &outer, value, &why, &target.span);
+            }
+        }
+        if let Some(frame) = self.frames.last_mut() {
+            frame.sugared.insert(name.clone(), Sugared::Value(value));
+        }
+        Ok(())
+    }
+
+    /// Runs `body` with names of its own in the current block.
+    pub(super) fn in_scope<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.frames.push(Frame::new(self.block));
+        let result = body(self);
+        self.frames.pop();
+        result
+    }
+
     fn set_sugared(
         &mut self,
         name: &str,
@@ -163,7 +211,7 @@ impl Emitter<'_> {
                 span,
                 format!(
                     "Cannot re-assign '{name}' to a value of type {} because {name} is not a first-class value.  Only reassignments to first-class values are allowed",
-                    value.kind_name()
+                    self.kind_of(&value)
                 ),
             );
         }
@@ -174,16 +222,25 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn mismatch_with_earlier(&self, name: &str, parent: &Type, value: ValueId, span: &Span) -> Result<()> {
+    fn mismatch_with_earlier(
+        &self,
+        name: &str,
+        parent: &Type,
+        value: ValueId,
+        why: &str,
+        span: &Span,
+    ) -> Result<()> {
         let ty = self.ty(value);
         let mut message = format!(
-            "Variable '{name}' previously had type {} but is now being assigned to a value of type {}\n",
+            "Variable '{name}' previously had type {} but is now being assigned to a value of type {}",
             parent.repr(),
             ty.repr()
         );
         if matches!((parent.kind(), ty.kind()), (TypeKind::List(_), TypeKind::List(_))) {
             message.push_str(EMPTY_LIST_HINT);
         }
+        message.push('\n');
+        message.push_str(why);
         error(span, message)
     }
 
@@ -206,17 +263,9 @@ impl Emitter<'_> {
         {
             let is_load = self.graph.def_op(value).is_some_and(|op| self.graph.kind(op) == kinds::load());
             if !is_load {
-                self.give_name(value, name);
+                self.graph.set_unique_name(value, name);
             }
         }
-    }
-
-    /// Names a value after a variable, with a number where the name is taken: `x.1`, `x.2`.
-    fn give_name(&mut self, value: ValueId, name: &str) {
-        let count = self.names.entry(name.to_string()).or_insert(0);
-        *count += 1;
-        let unique = format!("{name}.{count}");
-        self.graph.set_name(value, &unique);
     }
 
     /// Forgets a variable (`del name`).
@@ -264,8 +313,15 @@ impl Emitter<'_> {
             let in_no = no.types.get(name).cloned().or_else(|| outer.clone());
             let (a, b) = match (in_yes, in_no, exits) {
                 (_, _, (true, true)) => continue,
-                (_, Some(b), (true, _)) => (b.clone(), b),
-                (Some(a), _, (_, true)) => (a.clone(), a),
+                // An arm that leaves early never gives the variable a value.
+                (_, Some(b), (true, false)) => {
+                    self.leave_unset(yes.block, name, &b);
+                    (b.clone(), b)
+                }
+                (Some(a), _, (false, true)) => {
+                    self.leave_unset(no.block, name, &a);
+                    (a.clone(), a)
+                }
                 (Some(a), Some(b), _) => (a, b),
                 (Some(_), None, _) => {
                     self.forbid(name, format!("{name} is not defined in the false branch"), span);
@@ -298,18 +354,21 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Sets the name of a value that has none, for parameters.
-    pub(super) fn bind_parameter(&mut self, name: &str, value: ValueId, span: &Span) {
-        self.give_name(value, name);
-        let ty = self.ty(value).clone();
-        self.store(name, value, ty, span);
+    /// Stores a placeholder at the end of a block that leaves before it.
+    fn leave_unset(&mut self, block: BlockId, name: &str, ty: &Type) {
+        let unset = self.graph.emit(block, kinds::uninitialized(), &[], std::slice::from_ref(ty));
+        let value = self.only_result(unset);
+        let store = self.graph.emit(block, kinds::store(), &[value], &[]);
+        self.graph.set_attr(store, "name", Attr::Str(name.into()));
     }
 
-    /// The block of the innermost frame.
-    pub(super) fn frame_block(&self) -> BlockId {
-        self.frames.last().map_or(self.block, |frame| frame.block)
+    /// Sets the name of a value that has none, for parameters.
+    pub(super) fn bind_parameter(&mut self, name: &str, value: ValueId, span: &Span) {
+        self.graph.set_unique_name(value, name);
+        let ty = self.ty(value).clone();
+        self.store(name, value, ty, span);
     }
 }
 
 /// What PyTorch adds where two list types meet.
-pub(super) const EMPTY_LIST_HINT: &str = "Empty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)";
+pub(super) const EMPTY_LIST_HINT: &str = "\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)";

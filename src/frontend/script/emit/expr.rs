@@ -1,6 +1,5 @@
 //! Expressions.
 
-use super::iterate::Iterable;
 use super::{Emitter, Sugared, error, magic};
 use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
@@ -41,7 +40,7 @@ impl Emitter<'_> {
             ExprKind::Binary { op, left, right } => self.binary(*op, left, right, span)?,
             ExprKind::Ternary { cond, then, otherwise } => self.ternary(cond, then, otherwise, span, hint)?,
             ExprKind::List(items) => self.list_literal(items, span, hint)?,
-            ExprKind::Tuple(items) => self.tuple_literal(items, span, hint)?,
+            ExprKind::Tuple(items) => self.tuple_literal(items, span)?,
             ExprKind::Dict { keys, values } => self.dict_literal(keys, values, span, hint)?,
             ExprKind::ListComp { element, target, iter } => {
                 self.list_comprehension(element, target, iter, span, hint)?
@@ -65,11 +64,9 @@ impl Emitter<'_> {
                 let attr = if ty == Type::none() { None } else { Some(attr) };
                 Ok(self.constant(ty, attr, span))
             }
-            Sugared::Iterable(iterable) => match *iterable {
-                Iterable::Range { .. } => error(span, "range cannot be used as a value"),
-                other => self.materialize(&other, span),
-            },
-            Sugared::Function(_) => error(span, "function cannot be used as a value"),
+            other @ (Sugared::Namespace(_) | Sugared::Type(_) | Sugared::Python(_)) => {
+                error(span, other.kind_name())
+            }
             other => error(span, format!("{} cannot be used as a value", other.kind_name())),
         }
     }
@@ -104,6 +101,10 @@ impl Emitter<'_> {
     fn binary(&mut self, op: BinaryOp, left: &Expr, right: &Expr, span: &Span) -> Result<ValueId> {
         let a = self.expr(left, None)?;
         let b = self.expr(right, None)?;
+        if op == BinaryOp::Mod && *self.ty(a) == Type::str() {
+            let kind = Symbol::new("aten::percentFormat");
+            return Ok(self.emit_value(kind, &[a, b], Type::str(), span));
+        }
         // `a in b` asks b.
         let (a, b) = if op == BinaryOp::In { (b, a) } else { (a, b) };
         self.binary_values(op, a, b, span)
@@ -201,7 +202,7 @@ impl Emitter<'_> {
     /// The elements of a tuple value.
     pub(super) fn unpack(&mut self, value: ValueId, span: &Span) -> Result<Vec<ValueId>> {
         let Some(types) = self.ty(value).tuple_elements().map(<[Type]>::to_vec) else {
-            return error(span, "cannot statically infer the expected size of a list in this context");
+            return error(span, format!("cannot be used as a tuple: {}", self.ty(value).repr()));
         };
         let op = self.emit(Symbol::new("prim::TupleUnpack"), &[value], &types, span);
         Ok(self.graph.results(op).to_vec())

@@ -1,6 +1,6 @@
 //! Loops, comprehensions, and what can be iterated over.
 
-use super::{Emitter, Sugared, error};
+use super::{Emitter, Sugared, error, literal};
 use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{Expr, ExprKind, Stmt};
 use crate::frontend::script::kinds;
@@ -34,6 +34,18 @@ impl Iterable {
 }
 
 impl Emitter<'_> {
+    /// `zip(...)`: loops over tuples are unrolled, so that nothing of unknown length may stand beside them.
+    pub(super) fn zipped(&self, parts: Vec<Iterable>, span: &Span) -> Result<Sugared> {
+        let known = parts.iter().filter(|p| p.unrolled_len().is_some()).count();
+        if known > 0 && known < parts.len() {
+            return error(
+                span,
+                "Can not iterate over a module list or tuple with a value that does not have a statically determinable length\n",
+            );
+        }
+        Ok(Sugared::Iterable(Box::new(Iterable::Zip(parts))))
+    }
+
     /// What iterating over a sugared value means.
     pub(super) fn iterable(&mut self, value: Sugared, span: &Span) -> Result<Iterable> {
         match value {
@@ -51,6 +63,11 @@ impl Emitter<'_> {
                         let items = self.unpack(value, span)?;
                         Ok(Iterable::Unrolled(items.into_iter().map(Sugared::Value).collect()))
                     }
+                    TypeKind::Class(class)
+                        if ["__len__", "__getitem__"].iter().all(|m| self.unit.has_method(*class, m)) =>
+                    {
+                        Ok(Iterable::Indexed(value))
+                    }
                     _ => error(span, format!("'{}' object is not iterable", ty.repr())),
                 }
             }
@@ -61,13 +78,11 @@ impl Emitter<'_> {
         }
     }
 
-    /// `len(range(n))` and the like.
-    pub(super) fn iterable_len(&mut self, iterable: &Iterable, span: &Span) -> Result<ValueId> {
-        self.len_of(iterable, span)
-    }
-
     fn len_of(&mut self, iterable: &Iterable, span: &Span) -> Result<ValueId> {
         match iterable {
+            Iterable::Indexed(value) if self.ty(*value).class_name().is_some() => {
+                self.call_magic(*value, "__len__", &[], span)
+            }
             Iterable::Indexed(value) => self.builtin(Symbol::new("aten::len"), &[*value], span),
             Iterable::Range { start: None, end, .. } => Ok(*end),
             Iterable::Range { start: Some(start), end, step } => {
@@ -102,6 +117,9 @@ impl Emitter<'_> {
             Iterable::Indexed(value) if self.ty(*value).is_tensor() => {
                 let zero = self.int(0, span);
                 self.builtin(Symbol::new("aten::select"), &[*value, zero, index], span)?
+            }
+            Iterable::Indexed(value) if self.ty(*value).class_name().is_some() => {
+                self.call_magic(*value, "__getitem__", &[index], span)?
             }
             Iterable::Indexed(value) => {
                 self.builtin(Symbol::new("aten::__getitem__"), &[*value, index], span)?
@@ -151,8 +169,9 @@ impl Emitter<'_> {
         };
         let value = self.sugared(iter, None)?;
         let iterable = self.iterable(value, span)?;
+        let targets = Targets::Variables(targets);
         match iterable.unrolled_len() {
-            Some(turns) => self.unrolled_loop(&iterable, turns, targets, body, span),
+            Some(turns) => self.unrolled_loop(&iterable, turns, targets, span, |e| e.statements(body)),
             None => self.counted_loop(Some((&iterable, targets)), None, span, |e| e.statements(body)),
         }
     }
@@ -161,35 +180,33 @@ impl Emitter<'_> {
         self.counted_loop(None, Some(cond), span, |e| e.statements(body))
     }
 
+    /// Emits the body once for each turn, in the scope around the loop.
     fn unrolled_loop(
         &mut self,
         iterable: &Iterable,
         turns: usize,
-        targets: &[Expr],
-        body: &[Stmt],
+        targets: Targets<'_>,
         span: &Span,
+        mut body: impl FnMut(&mut Self) -> Result<()>,
     ) -> Result<()> {
-        let loops = std::mem::replace(&mut self.loops, 0);
+        let outer = std::mem::replace(&mut self.loops, Loops::Unrolled);
         let result = (0..turns).try_for_each(|turn| {
+            if self.exiting.contains(&self.block) {
+                return Ok(());
+            }
             let index = self.int(turn as i64, span);
             let item = self.item_of(iterable, index, Some(turn), span)?;
-            self.assign_targets(targets, item, span)?;
-            self.statements(body).map_err(|d| {
-                if d.message().ends_with("outside loop") {
-                    d.note("loops over tuples are unrolled, where break and continue are not supported")
-                } else {
-                    d
-                }
-            })
+            self.bind(targets, item, span)?;
+            body(self)
         });
-        self.loops = loops;
+        self.loops = outer;
         result
     }
 
     /// Emits `prim::Loop` with a body and a condition block.
     fn counted_loop(
         &mut self,
-        iteration: Option<(&Iterable, &[Expr])>,
+        iteration: Option<(&Iterable, Targets<'_>)>,
         cond: Option<&Expr>,
         span: &Span,
         body: impl FnOnce(&mut Self) -> Result<()>,
@@ -203,7 +220,10 @@ impl Emitter<'_> {
         let (body_block, cond_block) = (self.graph.add_block(op), self.graph.add_block(op));
         self.in_block(cond_block, |e| {
             let value = match (cond, always) {
-                (Some(cond), _) => e.condition(cond)?.value,
+                (Some(cond), _) => {
+                    let value = e.expr(cond, None)?;
+                    e.to_bool(value, &cond.span)?
+                }
                 (None, Some(always)) => always,
                 (None, None) => e.bool(true, span),
             };
@@ -211,23 +231,30 @@ impl Emitter<'_> {
             Ok(())
         })?;
         let index = self.graph.add_param(body_block, Type::int());
-        self.loops += 1;
+        let outer = std::mem::replace(&mut self.loops, Loops::Counted);
         let result = self.in_block(body_block, |e| {
             if let Some((iterable, targets)) = iteration {
                 let item = e.item_of(iterable, index, None, span)?;
-                e.assign_targets(targets, item, span)?;
+                let item = e.as_value(item, span)?;
+                e.bind(targets, Sugared::Value(item), span)?;
             }
             body(e)
         });
-        self.loops -= 1;
+        self.loops = outer;
         result.map(|_| ())
     }
 
-    fn assign_targets(&mut self, targets: &[Expr], item: Sugared, span: &Span) -> Result<()> {
+    fn bind(&mut self, targets: Targets<'_>, item: Sugared, span: &Span) -> Result<()> {
         match targets {
-            [] => Ok(()),
-            [only] => self.assign_to(only, item, None, span, &only.span),
-            many => self.assign_unpacked(many, item, span, span),
+            Targets::Local(target) => self.bind_local(target, item, span),
+            Targets::Variables(targets) => {
+                super::assign::check_targets(targets, span)?;
+                match targets {
+                    [] => Ok(()),
+                    [only] => self.assign_to(only, item, span, span),
+                    many => self.assign_unpacked(many, item, span, span),
+                }
+            }
         }
     }
 
@@ -240,99 +267,70 @@ impl Emitter<'_> {
         span: &Span,
         hint: Option<&Type>,
     ) -> Result<ValueId> {
-        let wanted = hint.and_then(|ty| match ty.kind() {
-            TypeKind::List(t) => Some(t.clone()),
-            _ => None,
-        });
+        let wanted = literal::wanted_container(hint, "List", literal::is_list, span)?;
         let value = self.sugared(iter, None)?;
-        let iterable = self.iterable(value, &iter.span)?;
-        if let Some(turns) = iterable.unrolled_len() {
-            return self.unrolled_list(element, target, &iterable, turns, span);
-        }
-        let list = self.emit_value(Symbol::new("prim::ListConstruct"), &[], Type::list(Type::tensor()), span);
-        let hidden = self.hidden_by(target, span)?;
-        let mut met = wanted.clone();
-        let slot = &mut met;
-        // The element's type is known only after the element was emitted, so the list is typed then.
-        self.counted_loop(Some((&iterable, std::slice::from_ref(target))), None, span, |e| {
-            let item = e.expr(element, wanted.as_ref())?;
-            let ty = e.ty(item).unshaped();
-            if let Some(wanted) = slot.as_ref() {
-                if !e.is_subtype(&ty, wanted) {
-                    return error(
-                        span,
-                        format!(
-                            "List type annotation `List[{}]` did not match the types of the given list elements, which were unified to {}",
-                            wanted.repr(),
-                            ty.repr()
-                        ),
-                    );
+        let iterable = self.iterable(value, span)?;
+        self.comprehended(&iterable, Targets::Local(target), span, wanted, |e| e.expr(element, None))
+    }
+
+    /// Appends to a new list in a loop. Its type is known only after the first element was emitted.
+    fn comprehended(
+        &mut self,
+        iterable: &Iterable,
+        targets: Targets<'_>,
+        span: &Span,
+        wanted: literal::Wanted,
+        mut element: impl FnMut(&mut Self) -> Result<ValueId>,
+    ) -> Result<ValueId> {
+        let (mut ty, stated) = match wanted {
+            literal::Wanted::One(ty) => (Some(ty), true),
+            _ => (None, false),
+        };
+        let unknown = Type::list(Type::tensor());
+        let list =
+            self.emit_value(Symbol::new("prim::ListConstruct"), &[], ty.clone().unwrap_or(unknown), span);
+        let slot = &mut ty;
+        self.repeat(iterable, targets, span, |e| {
+            let item = element(e)?;
+            let item_ty = e.ty(item).unshaped();
+            let element = match slot.as_ref().and_then(|ty| ty.element()) {
+                None => item_ty,
+                Some(element) if e.is_subtype(&item_ty, element) => element.clone(),
+                Some(element) => {
+                    let unified = if stated { None } else { e.unify(element, &item_ty, true) };
+                    let Some(unified) = unified else {
+                        return error(
+                            span,
+                            format!(
+                                "List type annotation `{}` did not match the types of the given list elements, which were unified to {}",
+                                Type::list(element.clone()).repr(),
+                                item_ty.repr()
+                            ),
+                        );
+                    };
+                    unified
                 }
-            } else {
-                *slot = Some(ty);
-            }
-            let append = e.graph.create(Symbol::new("aten::append"), &[list, item], &[Type::list(Type::tensor())]);
-            e.graph.set_location(append, span.clone().into());
-            let block = e.block;
-            e.graph.append(block, append);
-            if let (Some(result), Some(ty)) = (e.graph.result(append, 0), slot.as_ref()) {
-                e.graph.set_type(result, Type::list(ty.clone()));
-            }
-            Ok(())
+            };
+            let ty = Type::list(element);
+            e.graph.set_type(list, ty.clone());
+            *slot = Some(ty);
+            e.builtin_op(Symbol::new("aten::append"), &[list, item], span)
         })?;
-        self.restore(hidden, span);
-        self.graph.set_type(list, Type::list(met.unwrap_or_else(Type::tensor)));
         Ok(list)
     }
 
-    /// Variables that a comprehension's own variables hide, with their values.
-    fn hidden_by(&mut self, target: &Expr, span: &Span) -> Result<Vec<(String, ValueId)>> {
-        let names: Vec<&str> = match &target.kind {
-            ExprKind::Name(name) => vec![name],
-            ExprKind::Tuple(items) | ExprKind::List(items) => items
-                .iter()
-                .filter_map(|item| match &item.kind {
-                    ExprKind::Name(name) => Some(name.as_str()),
-                    _ => None,
-                })
-                .collect(),
-            _ => Vec::new(),
-        };
-        let mut hidden = Vec::new();
-        for name in names {
-            if self.variable_type(name).is_some()
-                && let Sugared::Value(value) = self.name(name, span)?
-            {
-                hidden.push((name.to_string(), value));
-            }
-        }
-        Ok(hidden)
-    }
-
-    /// Gives variables the values back that they had before a comprehension.
-    fn restore(&mut self, hidden: Vec<(String, ValueId)>, span: &Span) {
-        for (name, value) in hidden {
-            let ty = self.ty(value).clone();
-            self.store(&name, value, ty, span);
-        }
-    }
-
-    fn unrolled_list(
+    /// A loop over anything, unrolled where it must be.
+    fn repeat(
         &mut self,
-        element: &Expr,
-        target: &Expr,
         iterable: &Iterable,
-        turns: usize,
+        targets: Targets<'_>,
         span: &Span,
-    ) -> Result<ValueId> {
-        let mut items = Vec::new();
-        for turn in 0..turns {
-            let index = self.int(turn as i64, span);
-            let item = self.item_of(iterable, index, Some(turn), span)?;
-            self.assign_to(target, item, None, span, &target.span)?;
-            items.push(self.expr(element, None)?);
+        body: impl FnMut(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        match iterable.unrolled_len() {
+            Some(turns) => self.in_scope(|e| e.unrolled_loop(iterable, turns, targets, span, body)),
+            None => self.counted_loop(Some((iterable, targets)), None, span, body),
         }
-        self.list_of(&items, None, span)
     }
 
     /// `{key: value for target in iter}`
@@ -345,22 +343,42 @@ impl Emitter<'_> {
         span: &Span,
         hint: Option<&Type>,
     ) -> Result<ValueId> {
+        let mut ty = match literal::wanted_container(hint, "Dict", literal::is_dict, span)? {
+            literal::Wanted::One(ty) => Some(ty),
+            _ => None,
+        };
         let over = self.sugared(iter, None)?;
-        let iterable = self.iterable(over, &iter.span)?;
+        let iterable = self.iterable(over, span)?;
         let unknown = Type::dict(Type::str(), Type::tensor());
-        let dict = self.emit_value(Symbol::new("prim::DictConstruct"), &[], unknown.clone(), span);
-        let mut met = hint.filter(|ty| matches!(ty.kind(), TypeKind::Dict(..))).cloned();
-        let slot = &mut met;
-        self.counted_loop(Some((&iterable, std::slice::from_ref(target))), None, span, |e| {
+        let first = ty.clone().unwrap_or(unknown);
+        let dict = self.emit_value(Symbol::new("prim::DictConstruct"), &[], first, span);
+        let slot = &mut ty;
+        self.repeat(&iterable, Targets::Local(target), span, |e| {
             let k = e.expr(key, None)?;
             let v = e.expr(value, None)?;
-            if slot.is_none() {
-                *slot = Some(Type::dict(e.ty(k).unshaped(), e.ty(v).unshaped()));
+            let (kt, vt) = (e.ty(k).unshaped(), e.ty(v).unshaped());
+            if let Some((key, value)) = slot.as_ref().and_then(literal::dict_parts) {
+                let mut wrong = String::new();
+                let stated = Type::dict(key.clone(), value.clone()).repr();
+                for (what, given, wanted) in [("key", &kt, key), ("value", &vt, value)] {
+                    if !e.is_subtype(given, wanted) {
+                        wrong.push_str(&format!(
+                            "Dict type annotation `{stated}` did not match the type of an actual {what} type `{}`\n",
+                            given.repr()
+                        ));
+                    }
+                }
+                if !wrong.is_empty() {
+                    return error(span, wrong);
+                }
+            } else {
+                e.check_key_type(&kt)?;
+                let ty = Type::dict(kt, vt);
+                e.graph.set_type(dict, ty.clone());
+                *slot = Some(ty);
             }
-            e.emit(Symbol::new("aten::_set_item"), &[dict, k, v], &[], span);
-            Ok(())
+            e.builtin_op(Symbol::new("aten::_set_item"), &[dict, k, v], span)
         })?;
-        self.graph.set_type(dict, met.unwrap_or(unknown));
         Ok(dict)
     }
 
@@ -387,60 +405,39 @@ impl Emitter<'_> {
         Ok(Sugared::Iterable(Box::new(range)))
     }
 
-    /// The list that `range(...)` and the like make when used as a value.
-    pub(super) fn materialize(&mut self, iterable: &Iterable, span: &Span) -> Result<ValueId> {
-        match iterable {
-            Iterable::Indexed(value) => Ok(*value),
-            Iterable::Range { start, end, step } => {
-                let start = match start {
-                    Some(start) => *start,
-                    None => self.int(0, span),
-                };
-                let step = match step {
-                    Some(step) => *step,
-                    None => self.int(1, span),
-                };
-                self.builtin(Symbol::new("prim::rangelist"), &[*end], span)
-                    .or_else(|_| self.builtin(Symbol::new("aten::arange"), &[start, *end, step], span))
-            }
-            Iterable::Unrolled(items) => self.as_value(Sugared::Tuple(items.clone()), span),
-            Iterable::Zip(_) | Iterable::Enumerate(..) => {
-                error(span, "zip and enumerate can only be iterated over, not used as values")
-            }
-        }
-    }
-
     /// A list of everything that is iterated over: `list(x)`.
-    pub(super) fn collect_list(&mut self, iterable: &Iterable, span: &Span) -> Result<ValueId> {
-        if let Some(turns) = iterable.unrolled_len() {
-            let mut items = Vec::new();
-            for turn in 0..turns {
-                let index = self.int(turn as i64, span);
-                let item = self.item_of(iterable, index, Some(turn), span)?;
-                items.push(self.as_value(item, span)?);
-            }
-            return self.list_of(&items, None, span);
-        }
-        let list = self.emit_value(Symbol::new("prim::ListConstruct"), &[], Type::list(Type::tensor()), span);
-        let mut met = None;
-        let slot = &mut met;
-        let count = self.len_of(iterable, span)?;
-        let always = self.bool(true, span);
-        let op = self.emit(kinds::loop_(), &[count], &[], span);
-        let (body, cond) = (self.graph.add_block(op), self.graph.add_block(op));
-        self.graph.add_block_result(cond, always);
-        let index = self.graph.add_param(body, Type::int());
-        self.in_block(body, |e| {
-            let item = e.item_of(iterable, index, None, span)?;
-            let item = e.as_value(item, span)?;
-            let ty = Type::list(e.ty(item).unshaped());
-            e.emit_value(Symbol::new("aten::append"), &[list, item], ty.clone(), span);
-            *slot = Some(ty);
-            Ok(())
-        })?;
-        self.graph.set_type(list, met.unwrap_or_else(|| Type::list(Type::tensor())));
-        Ok(list)
+    pub(super) fn collect_list(
+        &mut self,
+        iterable: &Iterable,
+        span: &Span,
+        hint: Option<&Type>,
+    ) -> Result<ValueId> {
+        let wanted = literal::wanted_container(hint, "List", literal::is_list, span)?;
+        // The item is taken in the loop's block, just before the body runs.
+        let name = Expr::new(ExprKind::Name("$elem".to_string()), span.clone())?;
+        self.comprehended(iterable, Targets::Local(&name), span, wanted, |e| e.expr(&name, None))
     }
+}
+
+/// What the items of a loop are given to.
+#[derive(Clone, Copy)]
+pub(super) enum Targets<'a> {
+    /// The variables of a `for` statement.
+    Variables(&'a [Expr]),
+    /// The variable of a comprehension, which nothing outside sees.
+    Local(&'a Expr),
+}
+
+/// What loop a place is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Loops {
+    /// None.
+    #[default]
+    Outside,
+    /// One that runs.
+    Counted,
+    /// One that was unrolled, which can be left only by `return`.
+    Unrolled,
 }
 
 /// Whether an expression is a slice with bounds.

@@ -44,7 +44,7 @@ pub(super) fn inplace_operator(op: BinaryOp) -> &'static str {
         BinaryOp::Div => "aten::div_",
         BinaryOp::Mod => "aten::fmod_",
         BinaryOp::FloorDiv => "aten::floor_divide_",
-        BinaryOp::Pow => "aten::pow_",
+        BinaryOp::Pow => "aten::pow",
         BinaryOp::BitAnd => "aten::bitwise_and",
         BinaryOp::BitOr => "aten::bitwise_or",
         BinaryOp::BitXor => "aten::bitwise_xor",

@@ -9,6 +9,7 @@ mod call;
 mod class;
 mod compiler;
 mod cond;
+mod derived;
 mod env;
 mod expr;
 mod function;
@@ -29,7 +30,8 @@ use super::kinds;
 use crate::diag::{Diagnostic, Result, Span};
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, ValueId};
 use env::Frame;
-use hashbrown::HashMap;
+use hashbrown::HashSet;
+use iterate::Loops;
 use sugared::Sugared;
 
 /// Makes the graph of one function.
@@ -48,11 +50,11 @@ pub(super) struct Emitter<'c> {
     /// Common type of the results met so far.
     merged_return: Option<Type>,
     /// Blocks that leave before their end.
-    exiting: Vec<BlockId>,
-    /// How often each variable's name was given to a value.
-    names: HashMap<String, usize>,
-    /// How many loops enclose the place being emitted.
-    loops: usize,
+    exiting: HashSet<BlockId>,
+    /// Empty list literals without a stated type: as an argument they take the type that is wanted.
+    untyped_lists: HashSet<ValueId>,
+    /// The loop around the place being emitted.
+    loops: Loops,
 }
 
 impl Emitter<'_> {

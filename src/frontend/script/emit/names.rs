@@ -79,9 +79,12 @@ const EXCEPTIONS: &[&str] = &[
     "UserWarning",
 ];
 
-/// Builtin functions of Python that TorchScript knows and refuses.
-const UNSUPPORTED_BUILTINS: &[&str] = &[
+/// Functions of Python that TorchScript does not have.
+const MISSING_FUNCTIONS: &[&str] = &[
+    "__build_class__",
     "__import__",
+    "aiter",
+    "anext",
     "ascii",
     "breakpoint",
     "callable",
@@ -93,6 +96,7 @@ const UNSUPPORTED_BUILTINS: &[&str] = &[
     "format",
     "globals",
     "input",
+    "issubclass",
     "iter",
     "locals",
     "next",
@@ -100,6 +104,24 @@ const UNSUPPORTED_BUILTINS: &[&str] = &[
     "repr",
     "setattr",
     "vars",
+];
+
+/// Classes of Python that TorchScript does not have.
+const MISSING_CLASSES: &[&str] = &[
+    "bytearray",
+    "bytes",
+    "classmethod",
+    "filter",
+    "frozenset",
+    "map",
+    "memoryview",
+    "object",
+    "property",
+    "reversed",
+    "set",
+    "staticmethod",
+    "super",
+    "type",
 ];
 
 /// Constants of `math` and `cmath`.
@@ -121,6 +143,8 @@ fn math_op(name: &str) -> &str {
         "isinf" | "isnan" | "isfinite" => name,
         "fmod" => "fmod",
         "remainder" => "mathremainder",
+        "rect" => "polar",
+        "phase" => "angle",
         other => other,
     }
 }
@@ -141,16 +165,19 @@ impl Emitter<'_> {
         if let Some((_, special)) = SPECIALS.iter().find(|(n, _)| *n == name) {
             return Ok(Some(Sugared::Special(*special)));
         }
-        if EXCEPTIONS.contains(&name) {
-            return Ok(Some(Sugared::Exception(name.to_string())));
-        }
-        if UNSUPPORTED_BUILTINS.contains(&name) && self.unit.is_source() {
+        if MISSING_FUNCTIONS.contains(&name) && self.unit.is_source() {
             return error(
                 span,
                 format!(
                     "Python builtin <built-in function {name}> is currently not supported in Torchscript"
                 ),
             );
+        }
+        if let Some(class) = MISSING_CLASSES.iter().find(|n| **n == name).filter(|_| self.unit.is_source()) {
+            return Ok(Some(Sugared::Python(class)));
+        }
+        if EXCEPTIONS.contains(&name) {
+            return Ok(Some(Sugared::Exception(name.to_string())));
         }
         Ok(match name {
             "int" | "float" | "bool" | "complex" | "str" => Some(Sugared::Cast(Symbol::new(name))),
@@ -184,12 +211,8 @@ impl Emitter<'_> {
             Sugared::Constants => self.unit.archive_constant(name, span),
             Sugared::EnumClass(class) => self.enum_member(class, name, span),
             Sugared::Class(class) if name == "__new__" => Ok(Sugared::New(class)),
-            Sugared::Class(class) => match self.unit.static_method(class, name) {
-                Some(function) => Ok(Sugared::Function(function)),
-                // A hook, which PyTorch writes as a function of the class's name space: `Class.hook(object, ...)`.
-                None if self.unit.has_method(class, name) => {
-                    Ok(Sugared::Function(Symbol::new(&format!("{class}.{name}"))))
-                }
+            Sugared::Class(class) => match self.unit.class_function(class, name, span)? {
+                Some(function) => Ok(function),
                 None => error(
                     span,
                     format!("Tried to access nonexistent attribute or method '{name}' of class '{class}'"),
@@ -204,7 +227,7 @@ impl Emitter<'_> {
                 let value = self.as_value(Sugared::Constant(ty, attr), span)?;
                 self.value_attribute(value, name, span)
             }
-            _ => error(span, format!("object has no attribute {name}")),
+            other => error(span, format!("attribute lookup is not defined on {}", self.kind_of(&other))),
         }
     }
 
@@ -395,11 +418,8 @@ impl Emitter<'_> {
             if let Some(kind) = tensor_property(name) {
                 return self.builtin(Symbol::new(kind), &[value], span).map(Sugared::Value);
             }
-            if let Some(dtype) = cast_method(name) {
-                return Ok(Sugared::TensorCast(value, dtype));
-            }
             if name == "tolist" {
-                return Ok(Sugared::Builtin(Symbol::new("prim::tolist"), Some(value)));
+                return Ok(Sugared::Special(Special::ToList(value)));
             }
         }
         if let TypeKind::Device = ty.kind()
@@ -452,21 +472,6 @@ impl Emitter<'_> {
     }
 }
 
-/// The dtype that a method of tensors converts to: `t.long()`.
-fn cast_method(name: &str) -> Option<DType> {
-    Some(match name {
-        "byte" => DType::U8,
-        "char" => DType::I8,
-        "short" => DType::I16,
-        "int" => DType::I32,
-        "long" => DType::I64,
-        "half" => DType::F16,
-        "float" => DType::F32,
-        "double" => DType::F64,
-        _ => return None,
-    })
-}
-
 /// The op of a tensor's property.
 fn tensor_property(name: &str) -> Option<&'static str> {
     Some(match name {
@@ -474,7 +479,7 @@ fn tensor_property(name: &str) -> Option<&'static str> {
         "device" => "prim::device",
         "grad" => "prim::grad",
         "data" => "prim::data",
-        "shape" => "aten::size",
+        "shape" => "prim::shape",
         "is_cuda" => "prim::is_cuda",
         "is_cpu" => "prim::is_cpu",
         "is_xla" => "prim::is_xla",
@@ -495,15 +500,15 @@ fn tensor_property(name: &str) -> Option<&'static str> {
         "layout" => "prim::layout",
         "itemsize" => "prim::itemsize",
         "nbytes" => "prim::nbytes",
-        "ndim" => "aten::dim",
+        "ndim" => "prim::ndim",
         "name" => "prim::name",
         "real" => "aten::real",
         "imag" => "aten::imag",
         "retains_grad" => "aten::retains_grad",
-        "T" => "aten::numpy_T",
-        "H" => "aten::matrix_H",
-        "mT" => "aten::mT",
-        "mH" => "aten::mH",
+        "T" => "prim::T",
+        "H" => "prim::H",
+        "mT" => "prim::mT",
+        "mH" => "prim::mH",
         _ => return None,
     })
 }

@@ -1,5 +1,6 @@
 //! Statements.
 
+use super::iterate::Loops;
 use super::sugared::Context;
 use super::{Emitter, Sugared, error};
 use crate::diag::{Result, Span};
@@ -12,8 +13,7 @@ impl Emitter<'_> {
     pub(super) fn statements(&mut self, body: &[Stmt]) -> Result<()> {
         for stmt in body {
             self.statement(stmt)?;
-            let block = self.frame_block();
-            if self.exiting.contains(&block) {
+            if self.exiting.contains(&self.block) {
                 return Ok(());
             }
         }
@@ -40,20 +40,26 @@ impl Emitter<'_> {
             StmtKind::Break => self.loop_exit(kinds::break_(), "break", span),
             StmtKind::Continue => self.loop_exit(kinds::continue_(), "continue", span),
             StmtKind::Pass => Ok(()),
-            StmtKind::Def(def) if !self.unit.is_source() => {
+            StmtKind::Def(def) => {
                 let closure = Sugared::Closure(std::rc::Rc::new((**def).clone()));
                 self.set_variable(&def.name.name, closure, None, span)
             }
-            StmtKind::Def(_) => error(span, "function definitions inside of functions are not supported"),
         }
     }
 
     fn loop_exit(&mut self, kind: Symbol, word: &str, span: &Span) -> Result<()> {
-        if self.loops == 0 {
-            return error(span, format!("SyntaxError: '{word}' outside loop"));
+        match self.loops {
+            Loops::Outside => return error(span, format!("SyntaxError: '{word}' outside loop")),
+            Loops::Unrolled => {
+                return error(
+                    span,
+                    "Because we emit iteration over modulelists or tuples as unrolled loops, we do not support break or continue inside the body of these loops",
+                );
+            }
+            Loops::Counted => {}
         }
         self.emit(kind, &[], &[], span);
-        self.exiting.push(self.frame_block());
+        self.exiting.insert(self.block);
         Ok(())
     }
 
@@ -97,7 +103,7 @@ impl Emitter<'_> {
             }
         }
         self.emit(kinds::return_(), &[actual], &[], span);
-        self.exiting.push(self.frame_block());
+        self.exiting.insert(self.block);
         Ok(())
     }
 
@@ -106,25 +112,26 @@ impl Emitter<'_> {
     }
 
     fn raise_statement(&mut self, exception: &Expr, span: &Span) -> Result<()> {
-        let raised = self.sugared(exception, None)?;
-        let (class, message) = match raised {
-            // A class without a call: no message, and the class is not kept either.
-            Sugared::Exception(_) => (self.none(span), self.str("", span)),
-            Sugared::Tuple(parts) => match parts.as_slice() {
-                [Sugared::Exception(name), Sugared::Value(message)] if name == "AssertionError" => {
-                    let prefix = self.str("AssertionError: ", span);
-                    let message = self.builtin(Symbol::new("aten::add"), &[prefix, *message], span)?;
-                    (self.none(span), message)
-                }
-                [Sugared::Exception(name), Sugared::Value(message)] => {
-                    (self.str(&format!("builtins.{name}"), span), *message)
-                }
-                _ => return error(span, "exceptions must derive from BaseException"),
-            },
+        let (message, class) = match self.sugared(exception, None)? {
+            Sugared::Raised(message, class) => (message, class),
+            Sugared::Exception(_) => (self.str("", span), None),
             _ => return error(span, "exceptions must derive from BaseException"),
         };
+        self.emit_raise(message, class, span)
+    }
+
+    fn emit_raise(&mut self, message: ValueId, class: Option<ValueId>, span: &Span) -> Result<()> {
+        let message = if *self.ty(message) == Type::str() {
+            message
+        } else {
+            self.builtin(Symbol::new("aten::str"), &[message], span)?
+        };
+        let class = match class {
+            Some(class) => class,
+            None => self.none(span),
+        };
         self.emit(kinds::raise(), &[message, class], &[], span);
-        self.exiting.push(self.frame_block());
+        self.exiting.insert(self.block);
         Ok(())
     }
 
@@ -133,37 +140,21 @@ impl Emitter<'_> {
         let cond_value = self.condition(cond)?;
         let fail = |e: &mut Self| -> Result<()> {
             let text = match message {
-                Some(message) => e.assertion_message(message)?,
-                None => e.str("AssertionError: ", span),
+                Some(message) => e.expr(message, None)?,
+                None => e.str("", span),
             };
-            let class = e.none(span);
-            e.emit(kinds::raise(), &[text, class], &[], span);
-            let block = e.frame_block();
-            e.exiting.push(block);
-            Ok(())
+            let raised = e.call(
+                Sugared::Exception("AssertionError".to_string()),
+                &[super::matching::Given::from(text)],
+                &[],
+                span,
+            )?;
+            match raised {
+                Sugared::Raised(message, class) => e.emit_raise(message, class, span),
+                _ => Ok(()),
+            }
         };
         self.branches(cond_value, span, |_| Ok(()), fail)
-    }
-
-    fn assertion_message(&mut self, message: &Expr) -> Result<ValueId> {
-        let span = &message.span;
-        let value = self.expr(message, None)?;
-        if *self.ty(value) != Type::str() {
-            return error(
-                span,
-                format!("assert message must be a string, but got {}", self.ty(value).repr()),
-            );
-        }
-        match self.constant_of(value).and_then(|a| a.as_str()) {
-            Some(text) => {
-                let text = format!("AssertionError: {text}");
-                Ok(self.str(&text, span))
-            }
-            None => {
-                let prefix = self.str("AssertionError: ", span);
-                Ok(self.emit_value(Symbol::new("aten::add"), &[prefix, value], Type::str(), span))
-            }
-        }
     }
 
     fn delete_statement(&mut self, target: &Expr) -> Result<()> {
@@ -171,26 +162,26 @@ impl Emitter<'_> {
         match &target.kind {
             ExprKind::Name(name) => self.delete_variable(name, span),
             ExprKind::Subscript { value, indices, .. } => {
-                let [index] = indices.as_slice() else {
-                    return error(
-                        span,
-                        "del statements only support deleting at a single index, slicing is not supported",
-                    );
+                let index = match indices.as_slice() {
+                    [index] if !matches!(index.kind, ExprKind::Slice { .. }) => index,
+                    _ => {
+                        return error(
+                            span,
+                            "del statements only support deletion at a single index, slicing is not supported (see https://github.com/pytorch/pytorch/issues/31430)",
+                        );
+                    }
                 };
-                if matches!(index.kind, ExprKind::Slice { .. }) {
-                    return error(
-                        span,
-                        "del statements only support deleting at a single index, slicing is not supported",
-                    );
-                }
                 let object = self.expr(value, None)?;
                 let index = self.expr(index, None)?;
                 if self.ty(object).class_name().is_some() {
                     return self.call_magic(object, "__delitem__", &[index], span).map(|_| ());
                 }
-                self.builtin(Symbol::new("aten::Delete"), &[object, index], span).map(|_| ())
+                self.builtin_op(Symbol::new("aten::Delete"), &[object, index], span)
             }
-            _ => error(span, "del statements are only supported for deletion of items in lists and dicts"),
+            _ => error(
+                span,
+                "del statements are only supported for deleting list and dict items and variables",
+            ),
         }
     }
 
@@ -198,32 +189,40 @@ impl Emitter<'_> {
         let Some((item, rest)) = items.split_first() else {
             return self.statements(body);
         };
+        let place = &item.context.span;
         let manager = self.sugared(&item.context, None)?;
-        match manager {
-            Sugared::Context(context) => {
-                let former = self.enter_context(context, span)?;
-                self.with_statement(rest, body, span)?;
-                self.leave_context(context, former, span)
+        let leave = match manager {
+            Sugared::Context(context) => self.enter_context(context, span)?,
+            other => {
+                let object = self.as_value(other, place)?;
+                self.enter_object(object, item, span)?;
+                Leave::Object(object)
             }
-            Sugared::Value(object) => self.with_object(object, item, rest, body, span),
-            other => error(
-                &item.context.span,
-                format!(
-                    "With item must be an object that has __enter__ and __exit__, but is a {}",
-                    other.kind_name()
-                ),
-            ),
+        };
+        let with = self.emit(kinds::with(), &[], &[], span);
+        let (inner, after) = (self.graph.add_block(with), self.graph.add_block(with));
+        let outer = std::mem::replace(&mut self.block, inner);
+        let result = self.with_statement(rest, body, span);
+        self.block = after;
+        match leave {
+            Leave::Nothing => {}
+            Leave::GradMode(former) => {
+                self.emit(Symbol::new("aten::set_grad_enabled"), &[former], &[], span);
+            }
+            Leave::Object(object) => {
+                self.emit_value(kinds::exit(), &[object], Type::tensor(), span);
+            }
         }
+        self.block = outer;
+        result?;
+        // The body shares the scope around it; only its end is its own.
+        if self.exiting.contains(&inner) {
+            self.exiting.insert(self.block);
+        }
+        Ok(())
     }
 
-    fn with_object(
-        &mut self,
-        object: ValueId,
-        item: &WithItem,
-        rest: &[WithItem],
-        body: &[Stmt],
-        span: &Span,
-    ) -> Result<()> {
+    fn enter_object(&mut self, object: ValueId, item: &WithItem, span: &Span) -> Result<()> {
         let place = &item.context.span;
         let Some(class) = self.ty(object).class_name() else {
             return error(place, "With item expression must return an object");
@@ -237,54 +236,49 @@ impl Emitter<'_> {
             }
         }
         let enter = self.unit.method_schema(class, "__enter__", &self.name, place)?;
+        if enter.arguments.len() != 1 {
+            return error(place, "__enter__ must have only one argument and one return value");
+        }
         let result = enter.returns.first().map_or_else(Type::none, |r| r.ty.clone());
         let exit = self.unit.method_schema(class, "__exit__", &self.name, place)?;
         if exit.arguments.len() != 4 {
-            return error(
-                place,
-                "__exit__ must have four arguments: self, the exception type, value and traceback",
-            );
+            return error(place, "__exit__ must have four arguments");
         }
-        let entered = self.emit_value(kinds::enter(), &[object], result, span);
-        if let Some(target) = &item.target {
-            self.set_variable(&target.name, Sugared::Value(entered), None, &target.span)?;
-        }
-        let with = self.emit(kinds::with(), &[], &[], span);
-        let (inner, leave) = (self.graph.add_block(with), self.graph.add_block(with));
-        let before = self.exiting.len();
-        let frame = self.in_block(inner, |e| e.with_statement(rest, body, span))?;
-        // The body shares the scope around it: what it assigned stays visible.
-        for (name, ty) in &frame.types {
-            if let Some(outer) = self.frames.last_mut() {
-                outer.types.insert(name.clone(), ty.clone());
+        for (n, argument) in exit.arguments.iter().enumerate().skip(1) {
+            if *argument.ty.kind() != TypeKind::Any {
+                return error(
+                    place,
+                    format!(
+                        "argument {n} of __exit__ must have Any type; TorchScript does not support passing exception type, value, or traceback to the __exit__ function."
+                    ),
+                );
             }
         }
-        let exits = self.exiting[before..].contains(&inner);
-        let outer = std::mem::replace(&mut self.block, leave);
-        self.emit_value(kinds::exit(), &[object], Type::tensor(), span);
-        self.block = outer;
-        if exits {
-            self.exiting.push(self.frame_block());
+        let entered = self.emit_value(kinds::enter(), &[object], result, span);
+        match &item.target {
+            Some(target) => self.set_variable(&target.name, Sugared::Value(entered), None, &target.span),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    fn enter_context(&mut self, context: Context, span: &Span) -> Result<Option<ValueId>> {
+    fn enter_context(&mut self, context: Context, span: &Span) -> Result<Leave> {
         let enabled = match context {
             Context::NoGrad => false,
             Context::EnableGrad => true,
-            Context::RecordFunction | Context::StrictFusion => return Ok(None),
+            Context::RecordFunction | Context::StrictFusion => return Ok(Leave::Nothing),
         };
         let former = self.emit_value(Symbol::new("aten::is_grad_enabled"), &[], Type::bool(), span);
         let flag = self.bool(enabled, span);
         self.emit(Symbol::new("aten::set_grad_enabled"), &[flag], &[], span);
-        Ok(Some(former))
+        Ok(Leave::GradMode(former))
     }
+}
 
-    fn leave_context(&mut self, _: Context, former: Option<ValueId>, span: &Span) -> Result<()> {
-        if let Some(former) = former {
-            self.emit(Symbol::new("aten::set_grad_enabled"), &[former], &[], span);
-        }
-        Ok(())
-    }
+/// What undoes a context manager.
+enum Leave {
+    Nothing,
+    /// Sets the former grad mode.
+    GradMode(ValueId),
+    /// Calls `__exit__`.
+    Object(ValueId),
 }

@@ -3,7 +3,6 @@
 use super::iterate::Iterable;
 use crate::frontend::script::ast::Def;
 use crate::ir::{Attr, Symbol, Type, ValueId};
-use crate::tensor::DType;
 use std::rc::Rc;
 
 /// A value, or something that the compiler alone knows how to use.
@@ -31,10 +30,10 @@ pub(super) enum Sugared {
     Special(Special),
     /// `int`, `float`, `bool`, `complex`, `str`: conversion, and a type for `isinstance`.
     Cast(Symbol),
-    /// An exception class.
+    /// An exception class, by its name without `builtins`.
     Exception(String),
-    /// A method that converts a tensor to a dtype.
-    TensorCast(ValueId, DType),
+    /// An exception with its message and, where Python shows it, the qualified name of its class.
+    Raised(ValueId, Option<ValueId>),
     /// A constant that is materialized where it is used.
     Constant(Type, Attr),
     /// Something to iterate over: `range(n)`, `zip(a, b)`, `enumerate(a)`.
@@ -45,8 +44,10 @@ pub(super) enum Sugared {
     Type(Type),
     /// A context manager that leaves no trace in the graph or one of the grad mode.
     Context(Context),
-    /// `super()` and the like: named in messages only.
-    Unusable(String),
+    /// A class of Python that TorchScript cannot use (`map`, `set`, `type`), by its name.
+    Python(&'static str),
+    /// Nothing at all: what `print` gives.
+    Nothing,
     /// `CONSTANTS` of an archive.
     Constants,
     /// `Class.__new__`: makes an object without running `__init__`.
@@ -76,33 +77,12 @@ pub(super) enum Special {
     Dict,
     Slice,
     Sorted,
-    MinMax(&'static str),
-    Abs,
+    ToList(ValueId),
     IsScripting,
     IsTracing,
-    Super,
     ToTensor,
     UnwrapOptional,
     RangeList,
-    Type,
-    Interpolate,
-    GetItemConst,
-}
-
-impl Special {
-    /// Whether it is a function to PyTorch, and not a form of the language: its call then stands where its name does.
-    pub(super) fn is_builtin(self) -> bool {
-        matches!(
-            self,
-            Special::Print
-                | Special::Len
-                | Special::Sorted
-                | Special::MinMax(_)
-                | Special::Abs
-                | Special::ToTensor
-                | Special::UnwrapOptional
-        )
-    }
 }
 
 /// Context managers that the compiler knows.
@@ -119,28 +99,75 @@ pub(super) enum Context {
 }
 
 impl Sugared {
-    /// How messages call it.
-    pub(super) fn kind_name(&self) -> &'static str {
+    /// How PyTorch's messages call it.
+    pub(super) fn kind_name(&self) -> String {
         match self {
             Sugared::Value(_) => "value",
             Sugared::Tuple(_) => "Tuple",
             Sugared::Function(_) => "function",
             Sugared::Method(..) => "method",
-            Sugared::Class(_) | Sugared::NamedTuple(_) | Sugared::EnumClass(_) => "class",
+            Sugared::Class(_) => "type",
+            Sugared::NamedTuple(_) => "namedtuple_constructor",
+            Sugared::EnumClass(_) => "type",
+            Sugared::Builtin(kind, None) => match kind.as_str() {
+                "aten::hex" => "__hex__",
+                "aten::oct" => "__oct__",
+                "aten::round" => "__round__",
+                _ => "builtin",
+            },
             Sugared::Builtin(..) => "builtin",
-            Sugared::Namespace(_) => "module",
-            Sugared::Special(_) | Sugared::Cast(_) => "builtin",
-            Sugared::Exception(_) => "exception",
+            Sugared::Namespace(_) => return python_kind("module"),
+            Sugared::Special(special) => special.name(),
+            Sugared::Cast(name) => return format!("__{name}__"),
+            Sugared::Exception(_) => "Python exception",
+            Sugared::Raised(..) => "exception message",
             Sugared::Constant(..) => "constant",
-            Sugared::Iterable(_) => "iterable",
-            Sugared::Slice(_) => "slice",
-            Sugared::Type(_) => "type",
+            Sugared::Iterable(iterable) => match **iterable {
+                Iterable::Range { .. } => "range",
+                _ => "iterabletree",
+            },
+            Sugared::Slice(_) => "Python slice value",
+            Sugared::Type(_) | Sugared::Python(_) => return python_kind("type"),
             Sugared::Context(_) => "context manager",
-            Sugared::Unusable(_) => "python value",
+            Sugared::Nothing => "None",
             Sugared::Constants => "constants",
             Sugared::New(_) => "constructor",
-            Sugared::TensorCast(..) => "method",
-            Sugared::Closure(_) => "function",
+            Sugared::Closure(_) => "closure",
+        }
+        .to_string()
+    }
+}
+
+fn python_kind(of: &str) -> String {
+    format!(
+        "python value of type '{of}' cannot be used as a value. Perhaps it is a closed over global variable? If so, please consider passing it in as an argument or use a local variable instead."
+    )
+}
+
+impl Special {
+    fn name(self) -> &'static str {
+        match self {
+            Special::Print => "print",
+            Special::Len => "__len__",
+            Special::Range => "range",
+            Special::Enumerate => "enumerate",
+            Special::Zip => "zip",
+            Special::IsInstance => "isinstance",
+            Special::HasAttr => "HasAttr",
+            Special::GetAttr => "GetAttr",
+            Special::Annotate => "annotate",
+            Special::Uninitialized => "Uninitialized",
+            Special::UncheckedCast => "unchecked_cast",
+            Special::Fork => "fork",
+            Special::Awaitable => "awaitable",
+            Special::Tuple => "TupleConstruct",
+            Special::List => "list",
+            Special::Dict => "dict",
+            Special::Slice => "slice",
+            Special::Sorted | Special::UnwrapOptional | Special::RangeList => "builtin",
+            Special::IsScripting | Special::IsTracing => "builtin",
+            Special::ToTensor => "cast",
+            Special::ToList(_) => "tolist",
         }
     }
 }

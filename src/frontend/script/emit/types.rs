@@ -10,6 +10,11 @@ impl Emitter<'_> {
         subtype::is_subtype_of(a, b, &self.unit.module)
     }
 
+    /// Why a type is no subtype of another, in PyTorch's words: empty if there is no more to say.
+    pub(super) fn why_not(&self, a: &Type, b: &Type) -> std::result::Result<(), String> {
+        subtype::why_not_subtype(a, b, &self.unit.module)
+    }
+
     /// The common type of two, or a union of them where that is asked for.
     pub(super) fn unify(&self, a: &Type, b: &Type, widens: bool) -> Option<Type> {
         unify::unify_as(a, b, &self.unit.module, widens, None)
@@ -117,7 +122,7 @@ impl Emitter<'_> {
             "Final" => one(&inner),
             "Dict" | "dict" => match inner.as_slice() {
                 [key, value] => {
-                    self.check_key_type(key, span)?;
+                    self.check_key_type(key)?;
                     Ok(Type::dict(key.clone(), value.clone()))
                 }
                 _ => error(span, format!(" expected exactly 2 element types but found {}", inner.len())),
