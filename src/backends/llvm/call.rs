@@ -49,7 +49,7 @@ impl Compiled {
         let (mut bytes, mut aligned) = (0usize, true);
         for (n, p) in written {
             bytes = bytes.saturating_add(extent.saturating_mul(self.kernel.elem(p.reg).size()));
-            aligned &= slots[n] as usize % STREAM_ALIGNMENT == 0;
+            aligned &= (slots[n] as usize).is_multiple_of(STREAM_ALIGNMENT);
         }
         flat && aligned && bytes >= STREAM_BYTES
     }

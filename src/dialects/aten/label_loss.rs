@@ -63,13 +63,7 @@ fn pair((a, b): (Tensor, Tensor)) -> Result<Outputs> {
 }
 
 /// None, mean or sum, by PyTorch's number. `weight` is what the mean divides by.
-fn reduce<R: Real>(
-    losses: &[f64],
-    sizes: &[i64],
-    reduction: i64,
-    weight: f64,
-    dtype: DType,
-) -> Result<Tensor> {
+fn reduce(losses: &[f64], sizes: &[i64], reduction: i64, weight: f64, dtype: DType) -> Result<Tensor> {
     let sum = || losses.iter().sum::<f64>();
     match reduction {
         0 => Tensor::from_vec(losses, sizes),
@@ -219,7 +213,7 @@ impl<'a> Labels<'a> {
                 total += weight.wide();
             }
             let total_weight = if self.reduction == 0 && self.input.rank() > 1 { 0.0 } else { total };
-            let result = reduce::<R>(&losses, sizes, self.reduction, total, dtype)?;
+            let result = reduce(&losses, sizes, self.reduction, total, dtype)?;
             Ok((result, Tensor::from_vec(&[total_weight], &[])?.to_dtype(dtype)?))
         })
     }
@@ -282,7 +276,7 @@ fn multi_margin(a: &Args<'_>) -> Result<Outputs> {
             .collect();
         let sizes = target.sizes();
         let sizes = if input.rank() < 2 { &[][..] } else { &sizes[..] };
-        one(reduce::<R>(&losses, sizes, reduction, rows as f64, input.dtype())?)
+        one(reduce(&losses, sizes, reduction, rows as f64, input.dtype())?)
     })
 }
 
@@ -328,7 +322,7 @@ fn multilabel_margin(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
         }
         let sizes = if input.rank() < 2 { vec![] } else { vec![rows as i64] };
         let flags = Tensor::from_vec(&is_target, &target.sizes())?.to_dtype(input.dtype())?;
-        Ok((reduce::<R>(&losses, &sizes, reduction, rows as f64, input.dtype())?, flags))
+        Ok((reduce(&losses, &sizes, reduction, rows as f64, input.dtype())?, flags))
     })
 }
 
@@ -407,14 +401,14 @@ fn ctc_loss(a: &Args<'_>, frames: &[i64], lengths: &[i64]) -> Result<Outputs> {
             losses.iter_mut().zip(lengths).for_each(|(l, n)| *l /= (*n).max(1) as f64);
         }
         let result_sizes = if sizes.len() == 2 { vec![] } else { vec![batch] };
-        one(reduce::<R>(&losses, &result_sizes, reduction, batch as f64, logs.dtype())?)
+        one(reduce(&losses, &result_sizes, reduction, batch as f64, logs.dtype())?)
     })
 }
 
 /// Minus the log of the sum over all alignments, by the forward recursion in log space.
 fn sequence_loss(labels: &[i64], blank: i64, frames: usize, log: impl Fn(usize, i64) -> f64) -> f64 {
     let states = 2 * labels.len() + 1;
-    let symbol = |s: usize| if s % 2 == 0 { blank } else { labels[s / 2] };
+    let symbol = |s: usize| if s.is_multiple_of(2) { blank } else { labels[s / 2] };
     if frames == 0 {
         return if labels.is_empty() { 0.0 } else { f64::INFINITY };
     }

@@ -405,7 +405,7 @@ impl Emitter<'_> {
                 TypeKind::Class(class) => self.unit.has_attribute(*class, name),
                 TypeKind::Tuple(_, Some(names)) => names.fields.iter().any(|f| *f == name),
                 TypeKind::Tensor(_) => {
-                    self.unit.registry.overloads(Symbol::new(&format!("aten::{name}"))).first().is_some()
+                    !self.unit.registry.overloads(Symbol::new(&format!("aten::{name}"))).is_empty()
                 }
                 _ => false,
             },
