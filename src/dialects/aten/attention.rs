@@ -31,7 +31,10 @@ pub static OPS: &[OpDef] = &[
             if a.opt_tensor(6)?.is_some() {
                 return Err(Diagnostic::unsupported("aten::_scaled_dot_product_attention_math with a dropout mask"));
             }
-            let (y, weights, _) = Attention::new(a, 3, 4, 7, Some(8))?.run()?;
+            let mut attention = Attention::new(a, 3, 4, 7, Some(8))?;
+            // Here a mask is added as it is, bools as 0 and 1.
+            attention.mask = attention.mask.map(|m| m.to_dtype(attention.query.dtype())).transpose()?;
+            let (y, weights, _) = attention.run()?;
             Ok(smallvec![y.into(), weights.into()])
         },
     )

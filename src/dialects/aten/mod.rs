@@ -36,6 +36,8 @@ pub mod pool;
 pub mod program;
 pub mod recurrent;
 pub mod reduce;
+pub mod resample;
+pub mod sample;
 pub mod scan;
 pub mod scatter;
 pub mod search;
@@ -66,6 +68,8 @@ pub static TABLES: &[&[OpDef]] = &[
     contraction::OPS,
     convolution::OPS,
     norm::OPS,
+    resample::OPS,
+    sample::OPS,
     attention::OPS,
     recurrent::OPS,
     loss::OPS,

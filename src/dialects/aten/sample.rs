@@ -1,0 +1,307 @@
+//! Images looked up at given places, and grids of such places.
+
+use super::kernels::compute::{Dense, Number, Real, build};
+use super::kernels::pool::each_plane;
+use super::resample::cubic;
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::tensor::Tensor;
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    opaque(
+        "aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+        |a| grid_sample(a, None),
+    ),
+    opaque(
+        "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+        |a| grid_sample(a, Some(2)),
+    )
+    .out("out"),
+    opaque(
+        "aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+        |a| grid_sample(a, Some(3)),
+    )
+    .out("out"),
+    opaque("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", affine_grid).out("out"),
+];
+
+fn fail<T>(text: impl Into<String>) -> Result<T> {
+    Err(Diagnostic::runtime(text))
+}
+
+/// What lies outside of the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outside {
+    Zeros,
+    Border,
+    Reflection,
+}
+
+/// Where the places of a grid lie in an image.
+#[derive(Clone, Copy)]
+struct Rule {
+    outside: Outside,
+    align: bool,
+}
+
+impl Rule {
+    /// From -1..1 to places of elements.
+    fn place<R: Real>(&self, x: R, size: usize) -> R {
+        let n = R::of(size as f64);
+        if self.align {
+            (x + R::ONE) / R::of(2.0) * (n - R::ONE)
+        } else {
+            ((x + R::ONE) * n - R::ONE) / R::of(2.0)
+        }
+    }
+
+    /// A place brought into the image, where the rule says so.
+    fn bring<R: Real>(&self, x: R, size: usize) -> R {
+        let last = R::of(size as f64 - 1.0);
+        let clip = |x: R| if x > R::ZERO { if x < last { x } else { last } } else { R::ZERO };
+        match self.outside {
+            Outside::Zeros => x,
+            Outside::Border => clip(x),
+            Outside::Reflection => clip(self.reflect(x, size)),
+        }
+    }
+
+    fn reflect<R: Real>(&self, x: R, size: usize) -> R {
+        let (low, high) =
+            if self.align { (0.0, 2.0 * (size as f64 - 1.0)) } else { (-1.0, 2.0 * size as f64 - 1.0) };
+        if low == high {
+            return R::ZERO;
+        }
+        let (least, span) = (R::of(low / 2.0), R::of((high - low) / 2.0));
+        let x = (x - least).abs();
+        let flips = (x / span).floor();
+        let extra = x - flips * span;
+        if flips.wide() % 2.0 == 0.0 { extra + least } else { span - extra + least }
+    }
+}
+
+/// An image of one channel with zeros around it.
+struct Image<'a, R> {
+    pixels: &'a [R],
+    sizes: [usize; 3],
+}
+
+impl<R: Real> Image<'_, R> {
+    fn at(&self, places: [f64; 3]) -> R {
+        let mut index = 0;
+        for (place, size) in places.iter().zip(self.sizes) {
+            if !(0.0..size as f64).contains(place) {
+                return R::ZERO;
+            }
+            index = index * size + *place as usize;
+        }
+        self.pixels[index]
+    }
+
+    /// Between the neighbours along every dimension.
+    fn linear(&self, places: [R; 3]) -> R {
+        let floors = places.map(|p| p.floor());
+        let mut sum = R::ZERO;
+        for corner in 0..8usize {
+            let mut weight = R::ONE;
+            let mut at = [0.0; 3];
+            for d in 0..3 {
+                let upper = corner >> (2 - d) & 1 == 1;
+                let rest = places[d] - floors[d];
+                weight *= if upper { rest } else { R::ONE - rest };
+                at[d] = floors[d].wide() + f64::from(u8::from(upper));
+            }
+            // A dimension of one element that is not there has no second neighbour.
+            if self.inside(at) {
+                sum += self.at(at) * weight;
+            }
+        }
+        sum
+    }
+
+    fn inside(&self, at: [f64; 3]) -> bool {
+        at.iter().zip(self.sizes).all(|(p, n)| (0.0..n as f64).contains(p))
+    }
+}
+
+fn check(input: &Tensor, grid: &Tensor, dims: Option<usize>) -> Result<usize> {
+    let (x, g) = (input.sizes(), grid.sizes());
+    let fail = |text: String| fail(format!("grid_sampler(): {text}"));
+    let dims = dims.unwrap_or_else(|| x.len().saturating_sub(2));
+    if x.first() != g.first() {
+        return fail(format!(
+            "expected grid and input to have same batch size, but got input with sizes {:?} and grid with sizes {:?}",
+            x.as_slice(),
+            g.as_slice()
+        ));
+    }
+    if g.last() != Some(&(x.len() as i64 - 2)) {
+        return fail(format!(
+            "expected grid to have size {} in last dimension, but got grid with sizes {:?}",
+            x.len() as i64 - 2,
+            g.as_slice()
+        ));
+    }
+    if let Some(d) = (2..x.len()).find(|d| x[*d] <= 0) {
+        return fail(format!(
+            "expected input to have non-empty spatial dimensions, but input has sizes {:?} with dimension {d} being empty",
+            x.as_slice()
+        ));
+    }
+    if !(dims == 2 || dims == 3) || x.len() != dims + 2 || g.len() != dims + 2 {
+        return fail(format!(
+            "expected 4D or 5D input and grid with same number of dimensions, but got input with sizes {:?} and grid with sizes \
+             {:?}",
+            x.as_slice(),
+            g.as_slice()
+        ));
+    }
+    if input.dtype() != grid.dtype() {
+        return Err(Diagnostic::runtime(format!(
+            "expected scalar type {} but found {}",
+            input.dtype().type_name(),
+            grid.dtype().type_name()
+        )));
+    }
+    Ok(dims)
+}
+
+fn grid_sample(a: &Args<'_>, dims: Option<usize>) -> Result<Outputs> {
+    let (input, grid, mode) = (a.tensor(0)?, a.tensor(1)?, a.int(2)?);
+    let dims = check(input, grid, dims)?;
+    let outside = match a.int(3)? {
+        0 => Outside::Zeros,
+        1 => Outside::Border,
+        2 => Outside::Reflection,
+        other => return Err(Diagnostic::unsupported(format!("grid_sampler with padding mode {other}"))),
+    };
+    if !(0..=2).contains(&mode) || (mode == 2 && dims == 3) {
+        return Err(Diagnostic::unsupported(format!(
+            "grid_sampler of {dims} dimensions with interpolation mode {mode}"
+        )));
+    }
+    let rule = Rule { outside, align: a.bool(4)? };
+    let (x, g) = (input.sizes(), grid.sizes());
+    let channels = x[1] as usize;
+    let mut sizes = vec![x[0], x[1]];
+    sizes.extend(&g[1..=dims]);
+    let image: [usize; 3] =
+        std::array::from_fn(|d| if d + dims < 3 { 1 } else { x[d + dims - 1] as usize });
+    let count: usize = g[1..=dims].iter().product::<i64>() as usize;
+    let name = if dims == 2 { "grid_sampler_2d_cpu" } else { "grid_sampler3d_cpu" };
+    crate::dispatch_real!(input.dtype(), name, R => {
+        let (pixels, places) = (Dense::<R>::new(input)?, Dense::<R>::new(grid)?);
+        let (pixels, places) = (pixels.open()?, places.open()?);
+        let area = image.iter().product::<usize>();
+        one(build::<R>(&sizes, input.dtype(), |out| {
+            each_plane(out, count, 16, |at, out| {
+                let plane = Image { pixels: &pixels[at * area..(at + 1) * area], sizes: image };
+                let batch = at / channels;
+                for (n, y) in out.iter_mut().enumerate() {
+                    // The grid holds width first.
+                    let given = &places[(batch * count + n) * dims..][..dims];
+                    let mut at = [R::ZERO; 3];
+                    for (d, g) in given.iter().enumerate() {
+                        at[2 - d] = rule.place(*g, image[2 - d]);
+                    }
+                    *y = look_up(&plane, at, dims, mode, &rule);
+                }
+            });
+            Ok(())
+        })?)
+    })
+}
+
+fn look_up<R: Real>(plane: &Image<'_, R>, at: [R; 3], dims: usize, mode: i64, rule: &Rule) -> R {
+    let bring = |mut at: [R; 3]| {
+        for d in 3 - dims..3 {
+            at[d] = rule.bring(at[d], plane.sizes[d]);
+        }
+        at
+    };
+    match mode {
+        0 => plane.linear(bring(at)),
+        1 => plane.at(bring(at).map(|p| p.wide().round_ties_even())),
+        _ => {
+            let floors = [at[1].floor(), at[2].floor()];
+            let a = R::of(-0.75);
+            let (wy, wx) = (cubic(at[1] - floors[0], a), cubic(at[2] - floors[1], a));
+            let mut sum = R::ZERO;
+            for (i, wy) in wy.iter().enumerate() {
+                let mut line = R::ZERO;
+                for (j, wx) in wx.iter().enumerate() {
+                    let y = floors[0] + R::of(i as f64 - 1.0);
+                    let x = floors[1] + R::of(j as f64 - 1.0);
+                    let place = bring([R::ZERO, y, x]);
+                    line += plane.at(place.map(|p| p.wide().trunc())) * *wx;
+                }
+                sum += line * *wy;
+            }
+            sum
+        }
+    }
+}
+
+/// The places that an affine map gives to the pixels of an image of `size`.
+fn affine_grid(a: &Args<'_>) -> Result<Outputs> {
+    let (theta, size, align) = (a.tensor(0)?, a.ints(1)?, a.bool(2)?);
+    let dims = size.len().wrapping_sub(2);
+    if dims != 2 && dims != 3 {
+        return fail("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.");
+    }
+    if size.iter().any(|s| *s <= 0) {
+        return fail(format!("Expected non-zero, positive output size. Got {size:?}"));
+    }
+    if theta.sizes().as_slice() != [size[0], dims as i64, dims as i64 + 1] {
+        return fail(format!(
+            "Expected a batch of affine matrices of shape [{}, {dims}, {}] for size {size:?}. Got {:?}.",
+            size[0],
+            dims + 1,
+            theta.sizes().as_slice()
+        ));
+    }
+    let mut sizes = vec![size[0]];
+    sizes.extend(&size[2..]);
+    sizes.push(dims as i64);
+    crate::dispatch_real!(theta.dtype(), "affine_grid", R => {
+        let m = theta.to_vec_as::<R>()?;
+        let coordinate = |at: usize, n: usize| {
+            let x = if n <= 1 { 0.0 } else { 2.0 * at as f64 / (n as f64 - 1.0) - 1.0 };
+            R::of(if align { x } else { x * (n as f64 - 1.0) / n as f64 })
+        };
+        let count: usize = size[2..].iter().product::<i64>() as usize;
+        one(build::<R>(&sizes, theta.dtype(), |out| {
+            for (place, y) in out.chunks_mut(dims).enumerate() {
+                let (batch, mut rest) = (place / count, place % count);
+                let mut from = vec![R::ONE; dims + 1];
+                for d in 0..dims {
+                    let n = size[size.len() - 1 - d] as usize;
+                    from[d] = coordinate(rest % n, n);
+                    rest /= n;
+                }
+                for (row, y) in y.iter_mut().enumerate() {
+                    let m = &m[(batch * dims + row) * (dims + 1)..][..dims + 1];
+                    *y = m.iter().zip(&from).map(|(m, x)| *m * *x).sum();
+                }
+            }
+            Ok(())
+        })?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reflection_folds_places() {
+        let aligned = Rule { outside: Outside::Reflection, align: true };
+        let halves = Rule { outside: Outside::Reflection, align: false };
+        let cases: &[(f64, f64, f64)] = &[(-1.0, 1.0, 0.0), (3.0, 1.0, 2.0), (4.5, 0.5, 0.5), (2.25, 1.75, 2.0)];
+        for (x, with, without) in cases {
+            assert_eq!(aligned.bring(*x, 3), *with, "{x}");
+            assert_eq!(halves.bring(*x, 3), *without, "{x}");
+        }
+    }
+}
