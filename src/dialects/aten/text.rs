@@ -49,7 +49,12 @@ fn get_item(args: &Args<'_>) -> Result<Outputs> {
     let (bytes, index) = (args.str(0)?.as_bytes(), args.int(1)?);
     match place(index, bytes.len()).and_then(|at| bytes.get(at)) {
         Some(byte) => one(text(args, vec![*byte])?),
-        None => Err(Diagnostic::runtime("string index out of range")),
+        // In the words of the C++ library, whose places are unsigned.
+        None => Err(Diagnostic::runtime(format!(
+            "basic_string::at: __n (which is {}) >= this->size() (which is {})",
+            if index < 0 { index.wrapping_add(bytes.len() as i64) as u64 } else { index as u64 },
+            bytes.len()
+        ))),
     }
 }
 
