@@ -59,5 +59,9 @@ pub static TABLE: &[Pass] = &[
         summary: "Removes pairs of making and taking apart a tuple",
         run: lower_all_tuples::run,
     },
-    Pass { name: "simplify", summary: "Applies the built-in rewrite rules, saturated in an e-graph", run: simplify::run },
+    Pass {
+        name: "simplify",
+        summary: "Applies the built-in rewrite rules, saturated in an e-graph",
+        run: simplify::run,
+    },
 ];

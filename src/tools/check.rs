@@ -278,7 +278,10 @@ enum Answer {
     /// The program, which should have been refused, compiled.
     Compiled,
     Returned(Value),
-    Failed { when: &'static str, error: Diagnostic },
+    Failed {
+        when: &'static str,
+        error: Diagnostic,
+    },
 }
 
 fn check_form(case: &Case, form: Form) -> Outcome {

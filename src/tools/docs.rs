@@ -16,7 +16,9 @@ pub fn ops(registry: &Registry) -> String {
         registry.names().count(),
         registry.iter().count()
     );
-    out.push_str("| schema | family | meaning | fuses | grad | forms | effects |\n|---|---|---|---|---|---|---|\n");
+    out.push_str(
+        "| schema | family | meaning | fuses | grad | forms | effects |\n|---|---|---|---|---|---|---|\n",
+    );
     for op in plain {
         let def = op.def();
         let fuses = def.family == Family::Elementwise && def.scalar.is_some() && def.eval.is_none();

@@ -93,7 +93,13 @@ struct Attention {
 
 impl Attention {
     /// `mask`, `dropout` (causality follows) and `scale` say at which positions those arguments stand.
-    fn new(a: &Args<'_>, mask: usize, dropout: usize, scale: usize, grouped: Option<usize>) -> Result<Attention> {
+    fn new(
+        a: &Args<'_>,
+        mask: usize,
+        dropout: usize,
+        scale: usize,
+        grouped: Option<usize>,
+    ) -> Result<Attention> {
         let (query, key, value) = (a.tensor(0)?.clone(), a.tensor(1)?.clone(), a.tensor(2)?.clone());
         let (mask, causal) = (a.opt_tensor(mask)?.cloned(), a.bool(dropout + 1)?);
         let (dq, dk, dv) = (query.dtype(), key.dtype(), value.dtype());
@@ -130,7 +136,10 @@ impl Attention {
             }
         }
         if a.float(dropout)? > 0.0 {
-            return Err(Diagnostic::unsupported(format!("{} with dropout draws random numbers", a.op.name())));
+            return Err(Diagnostic::unsupported(format!(
+                "{} with dropout draws random numbers",
+                a.op.name()
+            )));
         }
         let width = query.sizes()[rq - 1];
         let scale = a.opt_float(scale)?.unwrap_or(1.0 / (width as f64).sqrt());
@@ -282,7 +291,8 @@ fn multi_head(a: &Args<'_>) -> Result<Outputs> {
     let head = features / heads;
     // One projection each, split into heads: (batch, heads, steps, head).
     let project = |n: i64| -> Result<Tensor> {
-        let part = |t: &Tensor| t.look(|l| view::slice(l, 0, Some(n * features), Some((n + 1) * features), 1));
+        let part =
+            |t: &Tensor| t.look(|l| view::slice(l, 0, Some(n * features), Some((n + 1) * features), 1));
         let x = inputs[n as usize];
         let own = x.sizes();
         let length = own.get(1).copied().unwrap_or(0);

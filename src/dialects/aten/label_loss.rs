@@ -116,7 +116,11 @@ impl<'a> Labels<'a> {
             ));
         }
         if x.len() == 2 && t.first() != Some(&x[0]) {
-            return fail(format!("size mismatch (got input: {:?}, target: {:?})", x.as_slice(), t.as_slice()));
+            return fail(format!(
+                "size mismatch (got input: {:?}, target: {:?})",
+                x.as_slice(),
+                t.as_slice()
+            ));
         }
         let rows = if x.len() == 1 { 1 } else { x[0] };
         let result_sizes = if x.len() == 1 { &[][..] } else { &t[..] };
@@ -139,7 +143,11 @@ impl<'a> Labels<'a> {
             ));
         }
         if [x[0], x[2], x[3]] != t[..] {
-            return fail(format!("size mismatch (got input: {:?} , target: {:?}", x.as_slice(), t.as_slice()));
+            return fail(format!(
+                "size mismatch (got input: {:?} , target: {:?}",
+                x.as_slice(),
+                t.as_slice()
+            ));
         }
         self.compute(x[0] as usize, x[1] as usize, (x[2] * x[3]) as usize, &t)
     }
@@ -150,7 +158,9 @@ impl<'a> Labels<'a> {
         match x.len() {
             0 => return value_error("Expected 1 or more dimensions (got 0)".into()),
             1 | 2 => {}
-            _ if t.is_empty() => return fail("target needs as many dimensions as the input has without classes"),
+            _ if t.is_empty() => {
+                return fail("target needs as many dimensions as the input has without classes");
+            }
             _ => {}
         }
         if x.len() > 1 && t.first() != Some(&x[0]) {

@@ -234,8 +234,7 @@ impl Batch {
             let parts = (0..images).map(|n| &x[(n * self.channels + c) * plane..][..plane]);
             (mean[c], var[c]) = wide_loops(|| moments(parts, count));
         }
-        let unbiased: Vec<f64> =
-            var.iter().map(|v| v * count as f64 / (count as f64 - 1.0)).collect();
+        let unbiased: Vec<f64> = var.iter().map(|v| v * count as f64 / (count as f64 - 1.0)).collect();
         for (running, new) in [(running_mean, &mean), (running_var, &unbiased)] {
             let Some(running) = running else { continue };
             let old = running.to_vec_as::<f64>()?;
@@ -283,7 +282,10 @@ fn instance_norm(a: &Args<'_>) -> Result<Outputs> {
     }
     let sizes = input.sizes();
     let [n, c, ..] = sizes[..] else {
-        return fail(format!("instance_norm needs an input of at least two dimensions, got {:?}", sizes.as_slice()));
+        return fail(format!(
+            "instance_norm needs an input of at least two dimensions, got {:?}",
+            sizes.as_slice()
+        ));
     };
     let joined = n.saturating_mul(c);
     let mut flat = vec![1, joined];

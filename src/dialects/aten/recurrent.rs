@@ -329,7 +329,9 @@ impl Network<'_> {
                 }
                 let mut state = State {
                     h: h0[at * sequences * hidden..(at + 1) * sequences * hidden].to_vec(),
-                    c: c0.as_ref().map_or(Vec::new(), |c| c[at * sequences * cell..(at + 1) * sequences * cell].to_vec()),
+                    c: c0.as_ref().map_or(Vec::new(), |c| {
+                        c[at * sequences * cell..(at + 1) * sequences * cell].to_vec()
+                    }),
                 };
                 let place = (hidden * directions, direction * hidden);
                 net.run(&x, &self.batches, direction == 1, &mut state, &mut out, place)?;
@@ -349,10 +351,7 @@ impl Network<'_> {
         let sizes = t.sizes();
         match sizes[..] {
             [l, n, h] if l as usize == count && n as usize == sequences => Ok(h as usize),
-            _ => fail(format!(
-                "Expected {name} size ({count}, {sequences}, *), got {:?}",
-                sizes.as_slice()
-            )),
+            _ => fail(format!("Expected {name} size ({count}, {sequences}, *), got {:?}", sizes.as_slice())),
         }
     }
 }
@@ -407,8 +406,7 @@ fn sequence(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
         return fail(format!("RNN input must have 3 dimensions, got {}", input.rank()));
     }
     check_dtypes(input, &params.iter().chain([&h]).collect::<Vec<_>>())?;
-    let turned =
-        if batch_first { input.look(|l| view::transpose(l, 0, 1))? } else { input.clone() };
+    let turned = if batch_first { input.look(|l| view::transpose(l, 0, 1))? } else { input.clone() };
     let (time, batch) = (turned.sizes()[0], turned.sizes()[1]);
     if time <= 0 {
         return fail("Expected sequence length to be larger than 0 in RNN");
@@ -570,8 +568,7 @@ fn pad(a: &Args<'_>) -> Result<Outputs> {
         positions.extend(start..start + n * part);
     }
     result.put_positions(&positions, data)?;
-    let lengths: Vec<i64> =
-        (0..batch).map(|b| steps.iter().filter(|n| **n > b).count() as i64).collect();
+    let lengths: Vec<i64> = (0..batch).map(|b| steps.iter().filter(|n| **n > b).count() as i64).collect();
     let result = if batch_first { result.look(|l| view::transpose(l, 0, 1))? } else { result };
     Ok(smallvec![result.into(), Tensor::from_vec(&lengths, &[batch as i64])?.into()])
 }

@@ -49,12 +49,13 @@ fn get_item(args: &Args<'_>) -> Result<Outputs> {
     let (bytes, index) = (args.str(0)?.as_bytes(), args.int(1)?);
     match place(index, bytes.len()).and_then(|at| bytes.get(at)) {
         Some(byte) => one(text(args, vec![*byte])?),
-        // In the words of the C++ library, whose places are unsigned.
-        None => Err(Diagnostic::runtime(format!(
-            "basic_string::at: __n (which is {}) >= this->size() (which is {})",
-            if index < 0 { index.wrapping_add(bytes.len() as i64) as u64 } else { index as u64 },
-            bytes.len()
-        ))),
+        None => {
+            let size = bytes.len() as i64;
+            let at = if index < 0 { index.wrapping_add(size) } else { index } as u64;
+            Err(Diagnostic::runtime(format!(
+                "basic_string::at: __n (which is {at}) >= this->size() (which is {size})"
+            )))
+        }
     }
 }
 

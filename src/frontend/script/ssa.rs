@@ -9,13 +9,13 @@ use super::kinds;
 use crate::diag::{Diagnostic, Result};
 use crate::ir::unify::unify_as;
 use crate::ir::{Attr, BlockId, Graph, NoClasses, OpId, Symbol, Type, ValueId};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 
 /// Runs all steps but the exit transform.
 pub(super) fn convert(graph: &mut Graph) -> Result<()> {
     let root = graph.root();
-    Threading { graph, scopes: Vec::new() }.block(root)?;
+    Threading { graph, scopes: Vec::new(), exiting: HashSet::new() }.block(root)?;
     Continuations { graph, loops: Vec::new() }.block(root)?;
     inline_conditions(graph);
     Resolving { graph, scopes: Vec::new() }.block(root)
@@ -47,6 +47,8 @@ fn store(graph: &mut Graph, name: Symbol, value: ValueId) -> OpId {
 struct Threading<'a> {
     graph: &'a mut Graph,
     scopes: Vec<BTreeMap<&'static str, Type>>,
+    /// Blocks whose end is never reached: they return, raise, break or continue.
+    exiting: HashSet<BlockId>,
 }
 
 impl Threading<'_> {
@@ -56,6 +58,9 @@ impl Threading<'_> {
         while let Some(op) = at {
             at = self.graph.next(op);
             let kind = self.graph.kind(op);
+            if kinds::is_exit(kind) {
+                self.exiting.insert(block);
+            }
             if kind == kinds::store() {
                 let name = variable(self.graph, op)?;
                 let ty =
@@ -63,6 +68,9 @@ impl Threading<'_> {
                 self.define(name, ty);
             } else if kind == kinds::if_() {
                 self.branch(op)?;
+                if self.graph.nested_blocks(op).iter().all(|arm| self.exiting.contains(arm)) {
+                    self.exiting.insert(block);
+                }
             } else if kind == kinds::loop_() {
                 self.iterate(op)?;
             } else if kinds::is_closure(kind) {
@@ -73,6 +81,9 @@ impl Threading<'_> {
                 // `prim::With` bodies share the scope of the block around them.
                 for nested in self.graph.nested_blocks(op).to_vec() {
                     let assigned = self.block(nested)?;
+                    if self.exiting.contains(&nested) {
+                        self.exiting.insert(block);
+                    }
                     if let Some(scope) = self.scopes.last_mut() {
                         scope.extend(assigned);
                     }
@@ -92,7 +103,8 @@ impl Threading<'_> {
         self.scopes.iter().rev().find_map(|scope| scope.get(name)).cloned()
     }
 
-    /// A variable becomes an output of the condition if both arms know it after one of them assigned it.
+    /// A variable becomes an output of the condition if both arms know it after one of them assigned it. An arm
+    /// whose end is never reached has no say: the other's variables come out as they are there.
     fn branch(&mut self, op: OpId) -> Result<()> {
         let blocks = self.graph.nested_blocks(op).to_vec();
         let &[yes, no] = blocks.as_slice() else {
@@ -100,17 +112,32 @@ impl Threading<'_> {
         };
         let in_yes = self.block(yes)?;
         let in_no = self.block(no)?;
+        let (yes_exits, no_exits) = (self.exiting.contains(&yes), self.exiting.contains(&no));
+        if yes_exits && no_exits {
+            return Ok(());
+        }
+        // What an arm that breaks assigned is carried by the loop, so it counts as assigned here too.
         let names: std::collections::BTreeSet<&'static str> =
             in_yes.keys().chain(in_no.keys()).copied().collect();
         let mut after = op;
         for name in names {
             let outer = self.lookup(name);
-            let Some(yes_type) = in_yes.get(name).cloned().or_else(|| outer.clone()) else { continue };
-            let Some(no_type) = in_no.get(name).cloned().or(outer) else { continue };
+            let yes_type = in_yes.get(name).cloned().or_else(|| outer.clone());
+            let no_type = in_no.get(name).cloned().or(outer);
+            let (yes_type, no_type) = match (yes_type, no_type) {
+                (_, Some(ty)) if yes_exits => (ty.clone(), ty),
+                (Some(ty), _) if no_exits => (ty.clone(), ty),
+                (Some(yes_type), Some(no_type)) => (yes_type, no_type),
+                _ => continue,
+            };
             let Some(unified) = unify_as(&yes_type, &no_type, &NoClasses, true, None) else { continue };
             let symbol = Symbol::new(name);
-            for (block, ty) in [(yes, &yes_type), (no, &no_type)] {
-                let load = load(self.graph, symbol, ty);
+            for (block, ty, exits) in [(yes, &yes_type, yes_exits), (no, &no_type, no_exits)] {
+                let load = if exits {
+                    self.graph.create(kinds::uninitialized(), &[], std::slice::from_ref(ty))
+                } else {
+                    load(self.graph, symbol, ty)
+                };
                 self.graph.append(block, load);
                 if let Some(value) = self.graph.result(load, 0) {
                     self.graph.add_block_result(block, value);

@@ -60,7 +60,9 @@ impl Emitter<'_> {
                 };
                 self.set_variable(name, value, annotation, span)
             }
-            ExprKind::Tuple(items) | ExprKind::List(items) => self.assign_unpacked(items, value, value_span),
+            ExprKind::Tuple(items) | ExprKind::List(items) => {
+                self.assign_unpacked(items, value, value_span, span)
+            }
             ExprKind::Attribute { value: object, name } => {
                 let value = self.as_value(value, value_span)?;
                 let object = self.expr(object, None)?;
@@ -68,7 +70,7 @@ impl Emitter<'_> {
             }
             ExprKind::Subscript { value: object, indices, .. } => {
                 let value = self.as_value(value, value_span)?;
-                self.set_item(object, indices, value, whole)
+                self.set_item(object, indices, value, whole, span)
             }
             ExprKind::Starred(_) => error(span, "starred assignment target must be in a list or tuple"),
             _ => error(span, "unexpected expression on left-hand side of assignment"),
@@ -76,16 +78,23 @@ impl Emitter<'_> {
     }
 
     /// `a, *b, c = value`
-    pub(super) fn assign_unpacked(&mut self, targets: &[Expr], value: Sugared, span: &Span) -> Result<()> {
+    /// Unpacks a value that stands at `span` into targets that stand at `place`.
+    pub(super) fn assign_unpacked(
+        &mut self,
+        targets: &[Expr],
+        value: Sugared,
+        span: &Span,
+        place: &Span,
+    ) -> Result<()> {
         let starred = targets.iter().position(|t| matches!(t.kind, ExprKind::Starred(_)));
         if targets.iter().filter(|t| matches!(t.kind, ExprKind::Starred(_))).count() > 1 {
-            return error(span, "Only one starred expression is allowed on the lhs");
+            return error(place, "Only one starred expression is allowed on the lhs");
         }
         let items = self.unpack_sugared(value, targets.len(), starred.is_some(), span)?;
         let fixed = targets.len() - usize::from(starred.is_some());
         if items.len() < fixed {
             return error(
-                span,
+                place,
                 format!(
                     "need {}{fixed} values to unpack but found only {}",
                     if starred.is_some() { "at least " } else { "" },
@@ -94,7 +103,10 @@ impl Emitter<'_> {
             );
         }
         if starred.is_none() && items.len() > fixed {
-            return error(span, format!("too many values to unpack: need {fixed} but found {}", items.len()));
+            return error(
+                place,
+                format!("too many values to unpack: need {fixed} but found {}", items.len()),
+            );
         }
         let extra = items.len() - fixed;
         let mut items = items.into_iter();
@@ -129,13 +141,6 @@ impl Emitter<'_> {
                 }
                 let types = vec![element.clone(); count];
                 let op = self.emit(Symbol::new("prim::ListUnpack"), &[value], &types, span);
-                Ok(self.graph.results(op).into_iter().map(Sugared::Value).collect())
-            }
-            TypeKind::Tensor(_) => {
-                let zero = self.int(0, span);
-                let list = self.builtin(Symbol::new("aten::unbind"), &[value, zero], span)?;
-                let types = vec![Type::tensor(); count];
-                let op = self.emit(Symbol::new("prim::ListUnpack"), &[list], &types, span);
                 Ok(self.graph.results(op).into_iter().map(Sugared::Value).collect())
             }
             _ => error(span, format!("{} cannot be used as a tuple", ty.repr())),
@@ -211,7 +216,14 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn set_item(&mut self, object: &Expr, indices: &[Expr], value: ValueId, span: &Span) -> Result<()> {
+    fn set_item(
+        &mut self,
+        object: &Expr,
+        indices: &[Expr],
+        value: ValueId,
+        span: &Span,
+        target: &Span,
+    ) -> Result<()> {
         let object_end = object.span.end();
         let object = self.expr(object, None)?;
         let ty = self.ty(object).clone();
@@ -234,7 +246,12 @@ impl Emitter<'_> {
                 let index = self.expr(index, None)?;
                 self.builtin_op(Symbol::new("aten::_set_item"), &[object, index, value], span).map(|_| ())
             }
-            _ => error(span, format!("{} does not support subscripted assignment", ty.annotation())),
+            TypeKind::Str | TypeKind::Int | TypeKind::Float => {
+                let [index] = indices else { return error(span, "only a single index is supported here") };
+                let index = self.expr(index, None)?;
+                self.builtin_op(Symbol::new("aten::_set_item"), &[object, index, value], span).map(|_| ())
+            }
+            _ => error(target, format!("{} does not support subscripted assignment", ty.annotation())),
         }
     }
 
@@ -264,7 +281,8 @@ impl Emitter<'_> {
         let dtype = self.builtin(Symbol::new("prim::dtype"), &[like], span)?;
         let device = self.builtin(Symbol::new("prim::device"), &[like], span)?;
         let flag = self.bool(false, span);
-        self.builtin(Symbol::new("aten::tensor"), &[value, dtype, device, flag], span)
+        let ty = Type::tensor();
+        Ok(self.emit_value(Symbol::new("aten::tensor"), &[value, dtype, device, flag], ty, span))
     }
 
     pub(super) fn augmented_assign(

@@ -69,7 +69,12 @@ impl Emitter<'_> {
             TypeKind::Complex => 3,
             _ => {
                 let found = element.repr();
-                return error(span, format!("{found} is not one of the supported element types for tolist: int, float, complex, bool"));
+                return error(
+                    span,
+                    format!(
+                        "{found} is not one of the supported element types for tolist: int, float, complex, bool"
+                    ),
+                );
             }
         };
         let (depth, kind) = (self.int(depth, span), self.int(kind, span));
@@ -130,6 +135,15 @@ impl Emitter<'_> {
                 _ => error(callee, format!("type {} cannot be called", ty.repr())),
             },
             Sugared::Value(value) => self.call_value(value, args, named, span, callee),
+            Sugared::TensorCast(tensor, dtype) => {
+                if !args.is_empty() || !named.is_empty() {
+                    return error(callee, "a conversion to a dtype takes no arguments");
+                }
+                let dtype = self.int(dtype.code(), span);
+                let (no, none) = (self.bool(false, span), self.none(span));
+                let operands = [tensor, dtype, no, no, none];
+                Ok(Sugared::Value(self.emit_value(Symbol::new("aten::to"), &operands, Type::tensor(), span)))
+            }
             other => error(callee, format!("cannot call a {}", other.kind_name())),
         }
     }
@@ -440,8 +454,13 @@ impl Emitter<'_> {
                 }
             }
             Special::Sorted => {
-                let values = self.plain_args(args, keywords, span)?;
-                self.builtin(Symbol::new("aten::sorted"), &values, span).map(Sugared::Value)
+                let given: Vec<Given> = self.values(args, None)?.into_iter().map(Given::from).collect();
+                let mut named = Vec::new();
+                for keyword in keywords {
+                    let value = self.expr(&keyword.value, None)?;
+                    named.push(Given { name: Some(keyword.name.name.clone()), value });
+                }
+                self.call_builtin(Symbol::new("aten::sorted"), &given, &named, span, span)
             }
             Special::MinMax(kind) => {
                 let values = self.plain_args(args, keywords, span)?;

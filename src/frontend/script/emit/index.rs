@@ -124,14 +124,17 @@ impl Emitter<'_> {
         let ty = match constant {
             Some(n) if n >= -len && n < len => elements[(if n < 0 { n + len } else { n }) as usize].clone(),
             Some(n) => {
-                return error(span, format!("Tuple index out of range. Tuple is length {len} and index is {n}"));
+                return error(
+                    span,
+                    format!("Tuple index out of range. Tuple is length {len} and index is {n}"),
+                );
             }
             None => {
                 let mut types = elements.iter();
                 let Some(first) = types.next() else { return error(span, "Tuple index out of range") };
                 if types.any(|ty| ty != first) {
                     return error(
-                        &index.span,
+                        span,
                         format!(
                             "Cannot index into a {} with a non-integer literal because we cannot resolve the output type",
                             self.ty(object).annotation()
@@ -224,7 +227,7 @@ impl Emitter<'_> {
             [Expr { kind: ExprKind::Tuple(items), .. }] => items.iter().collect(),
             _ => indices.iter().collect(),
         };
-        let parts = flat.into_iter().map(|index| self.index_part(index)).collect::<Result<Vec<_>>>()?;
+        let parts = flat.into_iter().map(|index| self.index_part(index, span)).collect::<Result<Vec<_>>>()?;
         if parts.iter().filter(|p| matches!(p, Part::Dots)).count() > 1 {
             return error(span, "An index can only have a single ellipsis ('...')");
         }
@@ -300,7 +303,7 @@ impl Emitter<'_> {
             .at(span))
     }
 
-    fn index_part(&mut self, index: &Expr) -> Result<Part> {
+    fn index_part(&mut self, index: &Expr, whole: &Span) -> Result<Part> {
         let span = &index.span;
         match &index.kind {
             ExprKind::Dots => return Ok(Part::Dots),
@@ -334,7 +337,7 @@ impl Emitter<'_> {
             }
             _ => {
                 return error(
-                    span,
+                    whole,
                     format!(
                         "Unsupported operation: indexing tensor with unsupported index type '{}'. Only ints, slices, lists and tensors are supported",
                         ty.repr()

@@ -227,7 +227,7 @@ impl Emitter<'_> {
         match targets {
             [] => Ok(()),
             [only] => self.assign_to(only, item, None, span, &only.span),
-            many => self.assign_unpacked(many, item, span),
+            many => self.assign_unpacked(many, item, span, span),
         }
     }
 
@@ -250,6 +250,7 @@ impl Emitter<'_> {
             return self.unrolled_list(element, target, &iterable, turns, span);
         }
         let list = self.emit_value(Symbol::new("prim::ListConstruct"), &[], Type::list(Type::tensor()), span);
+        let hidden = self.hidden_by(target, span)?;
         let mut met = wanted.clone();
         let slot = &mut met;
         // The element's type is known only after the element was emitted, so the list is typed then.
@@ -279,8 +280,41 @@ impl Emitter<'_> {
             }
             Ok(())
         })?;
+        self.restore(hidden, span);
         self.graph.set_type(list, Type::list(met.unwrap_or_else(Type::tensor)));
         Ok(list)
+    }
+
+    /// Variables that a comprehension's own variables hide, with their values.
+    fn hidden_by(&mut self, target: &Expr, span: &Span) -> Result<Vec<(String, ValueId)>> {
+        let names: Vec<&str> = match &target.kind {
+            ExprKind::Name(name) => vec![name],
+            ExprKind::Tuple(items) | ExprKind::List(items) => items
+                .iter()
+                .filter_map(|item| match &item.kind {
+                    ExprKind::Name(name) => Some(name.as_str()),
+                    _ => None,
+                })
+                .collect(),
+            _ => Vec::new(),
+        };
+        let mut hidden = Vec::new();
+        for name in names {
+            if self.variable_type(name).is_some()
+                && let Sugared::Value(value) = self.name(name, span)?
+            {
+                hidden.push((name.to_string(), value));
+            }
+        }
+        Ok(hidden)
+    }
+
+    /// Gives variables the values back that they had before a comprehension.
+    fn restore(&mut self, hidden: Vec<(String, ValueId)>, span: &Span) {
+        for (name, value) in hidden {
+            let ty = self.ty(value).clone();
+            self.store(&name, value, ty, span);
+        }
     }
 
     fn unrolled_list(

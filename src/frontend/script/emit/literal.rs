@@ -14,7 +14,9 @@ impl Emitter<'_> {
             Number::Imaginary(x) => {
                 self.constant(Type::complex(), Some(Attr::Complex(Complex64::new(0.0, x))), span)
             }
-            Number::OutOfRange => return error(span, "Integer constant out of range"),
+            Number::OutOfRange => {
+                return error(span, "Integral constant out of range (must fit in a signed 64 bit integer)");
+            }
         })
     }
 

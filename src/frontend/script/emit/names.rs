@@ -81,8 +81,25 @@ const EXCEPTIONS: &[&str] = &[
 
 /// Builtin functions of Python that TorchScript knows and refuses.
 const UNSUPPORTED_BUILTINS: &[&str] = &[
-    "__import__", "ascii", "breakpoint", "callable", "compile", "delattr", "dir", "eval", "exec", "format", "globals",
-    "input", "iter", "locals", "next", "open", "repr", "setattr", "vars",
+    "__import__",
+    "ascii",
+    "breakpoint",
+    "callable",
+    "compile",
+    "delattr",
+    "dir",
+    "eval",
+    "exec",
+    "format",
+    "globals",
+    "input",
+    "iter",
+    "locals",
+    "next",
+    "open",
+    "repr",
+    "setattr",
+    "vars",
 ];
 
 /// Constants of `math` and `cmath`.
@@ -130,7 +147,9 @@ impl Emitter<'_> {
         if UNSUPPORTED_BUILTINS.contains(&name) && self.unit.is_source() {
             return error(
                 span,
-                format!("Python builtin <built-in function {name}> is currently not supported in Torchscript"),
+                format!(
+                    "Python builtin <built-in function {name}> is currently not supported in Torchscript"
+                ),
             );
         }
         Ok(match name {
@@ -167,6 +186,10 @@ impl Emitter<'_> {
             Sugared::Class(class) if name == "__new__" => Ok(Sugared::New(class)),
             Sugared::Class(class) => match self.unit.static_method(class, name) {
                 Some(function) => Ok(Sugared::Function(function)),
+                // A hook, which PyTorch writes as a function of the class's name space: `Class.hook(object, ...)`.
+                None if self.unit.has_method(class, name) => {
+                    Ok(Sugared::Function(Symbol::new(&format!("{class}.{name}"))))
+                }
                 None => error(
                     span,
                     format!("Tried to access nonexistent attribute or method '{name}' of class '{class}'"),
@@ -372,6 +395,9 @@ impl Emitter<'_> {
             if let Some(kind) = tensor_property(name) {
                 return self.builtin(Symbol::new(kind), &[value], span).map(Sugared::Value);
             }
+            if let Some(dtype) = cast_method(name) {
+                return Ok(Sugared::TensorCast(value, dtype));
+            }
             if name == "tolist" {
                 return Ok(Sugared::Builtin(Symbol::new("prim::tolist"), Some(value)));
             }
@@ -424,6 +450,21 @@ impl Emitter<'_> {
         }
         error(span, format!("'{}' object has no attribute or method '{name}'.", ty.repr()))
     }
+}
+
+/// The dtype that a method of tensors converts to: `t.long()`.
+fn cast_method(name: &str) -> Option<DType> {
+    Some(match name {
+        "byte" => DType::U8,
+        "char" => DType::I8,
+        "short" => DType::I16,
+        "int" => DType::I32,
+        "long" => DType::I64,
+        "half" => DType::F16,
+        "float" => DType::F32,
+        "double" => DType::F64,
+        _ => return None,
+    })
 }
 
 /// The op of a tensor's property.

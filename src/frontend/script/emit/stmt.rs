@@ -36,7 +36,7 @@ impl Emitter<'_> {
             StmtKind::Raise(exception) => self.raise_statement(exception, span),
             StmtKind::Assert { cond, message } => self.assert_statement(cond, message.as_ref(), span),
             StmtKind::Delete(targets) => targets.iter().try_for_each(|t| self.delete_statement(t)),
-            StmtKind::Global(_) => error(span, "global statements are not supported"),
+            StmtKind::Global(_) => error(span, "Unrecognized statement kind global"),
             StmtKind::Break => self.loop_exit(kinds::break_(), "break", span),
             StmtKind::Continue => self.loop_exit(kinds::continue_(), "continue", span),
             StmtKind::Pass => Ok(()),
@@ -226,10 +226,7 @@ impl Emitter<'_> {
     ) -> Result<()> {
         let place = &item.context.span;
         let Some(class) = self.ty(object).class_name() else {
-            return error(
-                place,
-                "With item expression must return an object",
-            );
+            return error(place, "With item expression must return an object");
         };
         for method in ["__enter__", "__exit__"] {
             if !self.unit.has_method(class, method) {

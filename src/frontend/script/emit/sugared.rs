@@ -3,6 +3,7 @@
 use super::iterate::Iterable;
 use crate::frontend::script::ast::Def;
 use crate::ir::{Attr, Symbol, Type, ValueId};
+use crate::tensor::DType;
 use std::rc::Rc;
 
 /// A value, or something that the compiler alone knows how to use.
@@ -32,6 +33,8 @@ pub(super) enum Sugared {
     Cast(Symbol),
     /// An exception class.
     Exception(String),
+    /// A method that converts a tensor to a dtype.
+    TensorCast(ValueId, DType),
     /// A constant that is materialized where it is used.
     Constant(Type, Attr),
     /// Something to iterate over: `range(n)`, `zip(a, b)`, `enumerate(a)`.
@@ -136,6 +139,7 @@ impl Sugared {
             Sugared::Unusable(_) => "python value",
             Sugared::Constants => "constants",
             Sugared::New(_) => "constructor",
+            Sugared::TensorCast(..) => "method",
             Sugared::Closure(_) => "function",
         }
     }

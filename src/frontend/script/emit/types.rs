@@ -94,8 +94,8 @@ impl Emitter<'_> {
             _ => indices.iter().collect(),
         };
         const KNOWN: &[&str] = &[
-            "List", "list", "Optional", "Future", "Await", "_Await", "RRef", "Final", "Dict", "dict", "Tuple",
-            "tuple", "Union", "Enum",
+            "List", "list", "Optional", "Future", "Await", "_Await", "RRef", "Final", "Dict", "dict",
+            "Tuple", "tuple", "Union", "Enum",
         ];
         if !KNOWN.contains(&name.as_str()) && !name.starts_with("BroadcastingList") {
             return error(span, format!("Unknown type constructor {name}"));
