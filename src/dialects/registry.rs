@@ -201,4 +201,30 @@ mod tests {
             .collect();
         assert!(broken.is_empty(), "{}", broken.join("\n"));
     }
+
+    #[test]
+    fn every_schema_prints_as_it_was_written() {
+        let registry = Registry::builtin();
+        let printed = |op: &Op| op.schema().map_or_else(|d| d.to_string(), |s| s.to_string());
+        let changed: Vec<String> = registry
+            .iter()
+            .filter(|op| printed(op) != op.schema_text())
+            .map(|op| format!("{} prints as {}", op.schema_text(), printed(op)))
+            .collect();
+        assert!(changed.is_empty(), "{}", changed.join("\n"));
+    }
+
+    #[test]
+    fn every_overload_has_one_row() {
+        let registry = Registry::builtin();
+        let mut seen = std::collections::BTreeMap::new();
+        let mut twice = Vec::new();
+        for op in registry.iter() {
+            let overload = op.schema().map_or_else(|d| d.to_string(), |s| s.overload.to_string());
+            if let Some(other) = seen.insert((op.name().as_str(), overload), op.schema_text().to_string()) {
+                twice.push(format!("{} and {other}", op.schema_text()));
+            }
+        }
+        assert!(twice.is_empty(), "{}", twice.join("\n"));
+    }
 }

@@ -1,7 +1,7 @@
 //! Tensors as C++ prints them: rows of numbers in columns of one width, then type and sizes.
 
 use crate::ir::number_text::write_general;
-use crate::tensor::{Scalar, Tensor};
+use crate::tensor::Tensor;
 use std::fmt::Write;
 
 /// Characters in a line.
@@ -33,32 +33,38 @@ pub(super) fn write_tensor(out: &mut String, tensor: &Tensor) {
             return;
         }
     };
-    if tensor.dtype().is_complex() {
-        write_complex(out, &scalars);
-    } else {
-        let numbers: Vec<f64> = scalars.iter().map(|s| s.to_f64()).collect();
-        match &sizes[..] {
-            [] => {
-                if let Some(x) = numbers.first() {
-                    write_general(out, *x, 6);
-                    out.push('\n');
-                }
+    // Of complex numbers the real part is shown, as upstream converts every tensor to double.
+    let numbers: Vec<f64> = scalars.iter().map(|s| s.to_complex().re).collect();
+    match &sizes[..] {
+        [] => {
+            if let Some(x) = numbers.first() {
+                write_shortest(out, *x);
+                out.push('\n');
             }
-            _ if numbers.is_empty() => {}
-            [_] => write_vector(out, &numbers),
-            [rows, columns] => write_matrix(out, &numbers, *rows as usize, *columns as usize, 0),
-            _ => write_slices(out, &numbers, &sizes),
         }
+        _ if numbers.is_empty() => {}
+        [_] => write_vector(out, &numbers),
+        [rows, columns] => write_matrix(out, &numbers, *rows as usize, *columns as usize, 0),
+        _ => write_slices(out, &numbers, &sizes),
     }
     let shape: Vec<String> = sizes.iter().map(i64::to_string).collect();
     let device = tensor.device().kind_name().to_uppercase();
     let _ = write!(out, "[ {device}{}Type{{{}}} ]", tensor.dtype().type_name(), shape.join(","));
 }
 
-fn write_complex(out: &mut String, scalars: &[Scalar]) {
-    for scalar in scalars {
-        super::text::write_complex(out, scalar.to_complex());
-        out.push('\n');
+/// The fewest digits that read back as the same number.
+fn write_shortest(out: &mut String, x: f64) {
+    if !x.is_finite() {
+        return write_general(out, x, 6);
+    }
+    let text = format!("{x:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..16).contains(&exponent) {
+        let _ = write!(out, "{x}");
+    } else {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        let _ = write!(out, "{digits}e{sign}{:02}", exponent.abs());
     }
 }
 
@@ -71,10 +77,7 @@ fn format(numbers: &[f64]) -> Format {
         (low, high) = (first.abs(), first.abs());
         for x in finite {
             low = f64::min(low, x.abs());
-            // Negative numbers do not widen the column, as upstream compares them signed.
-            if *x > high {
-                high = x.abs();
-            }
+            high = f64::max(high, x.abs());
         }
         let exponent = |x: f64| if x == 0.0 { 1.0 } else { x.log10().floor() + 1.0 };
         (low, high) = (exponent(low), exponent(high));
@@ -120,9 +123,8 @@ impl Format {
     }
 
     fn write_scale(&self, out: &mut String) {
-        let mut text = String::new();
-        write_general(&mut text, self.scale, 6);
-        let _ = writeln!(out, "{text} *");
+        write_shortest(out, self.scale);
+        out.push_str(" *\n");
     }
 }
 

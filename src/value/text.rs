@@ -95,12 +95,10 @@ pub fn write_float(out: &mut String, x: f64) {
 }
 
 /// A complex number: `1.+2.j`.
-pub fn write_complex(out: &mut String, z: Complex64) {
+fn write_complex(out: &mut String, z: Complex64) {
     write_float(out, z.re);
-    if !(z.im.is_sign_negative() && z.im != 0.0) {
-        out.push('+');
-    }
-    write_float(out, z.im);
+    out.push(if z.im >= 0.0 { '+' } else { '-' });
+    write_float(out, z.im.abs());
     out.push('j');
 }
 

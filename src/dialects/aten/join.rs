@@ -83,11 +83,11 @@ pub static OPS: &[OpDef] = &[
     }),
 ];
 
-fn cat(a: &Args<'_>) -> Result<Outputs> {
+pub(super) fn cat(a: &Args<'_>) -> Result<Outputs> {
     one(concat(&a.tensors(0)?, a.int(1)?)?)
 }
 
-fn stack(a: &Args<'_>) -> Result<Outputs> {
+pub(super) fn stack(a: &Args<'_>) -> Result<Outputs> {
     let tensors = a.tensors(0)?;
     let Some(first) = tensors.first() else {
         return Err(Diagnostic::runtime("stack expects a non-empty TensorList"));

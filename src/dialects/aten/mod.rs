@@ -42,6 +42,7 @@ pub mod scan;
 pub mod scatter;
 pub mod search;
 pub mod shape;
+pub mod sizes;
 pub mod special;
 pub mod softmax;
 pub mod sort;
@@ -85,6 +86,7 @@ pub static TABLES: &[&[OpDef]] = &[
     dict::OPS,
     order::OPS,
     program::OPS,
+    sizes::OPS,
     number_arith::OPS,
     number_math::OPS,
     number_convert::OPS,

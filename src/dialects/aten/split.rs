@@ -143,7 +143,7 @@ fn split_sizes(a: &Args<'_>) -> Result<Vec<Tensor>> {
     Ok(out)
 }
 
-fn chunk(a: &Args<'_>) -> Result<Vec<Tensor>> {
+pub(super) fn chunk(a: &Args<'_>) -> Result<Vec<Tensor>> {
     let (tensor, chunks, dim) = (a.tensor(0)?, a.int(1)?, a.int(2)?);
     need_dims(tensor, "chunk")?;
     if chunks <= 0 {
