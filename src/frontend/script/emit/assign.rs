@@ -129,22 +129,16 @@ impl Emitter<'_> {
             other => return error(span, format!("{} cannot be used as a tuple", other.kind_name())),
         };
         let ty = self.ty(value).clone();
-        let list = match ty.kind() {
-            TypeKind::Tuple(..) => {
-                return Ok(self.unpack(value, span)?.into_iter().map(Sugared::Value).collect());
+        match ty.kind() {
+            TypeKind::Tuple(..) => Ok(self.unpack(value, span)?.into_iter().map(Sugared::Value).collect()),
+            TypeKind::List(element) => {
+                let Some(count) = count else { return error(span, UNKNOWN_LIST_SIZE) };
+                let types = vec![element.clone(); count];
+                let op = self.emit(Symbol::new("prim::ListUnpack"), &[value], &types, span);
+                Ok(self.graph.results(op).into_iter().map(Sugared::Value).collect())
             }
-            TypeKind::List(_) => value,
-            TypeKind::Tensor(_) => {
-                let zero = self.int(0, span);
-                let Some(_) = count else { return error(span, UNKNOWN_TENSOR_SIZE) };
-                self.builtin(Symbol::new("aten::unbind"), &[value, zero], span)?
-            }
-            _ => return error(span, format!("{} cannot be used as a tuple", ty.repr())),
-        };
-        let Some(count) = count else { return error(span, UNKNOWN_LIST_SIZE) };
-        let element = self.ty(list).element().cloned().unwrap_or_else(Type::tensor);
-        let op = self.emit(Symbol::new("prim::ListUnpack"), &[list], &vec![element; count], span);
-        Ok(self.graph.results(op).into_iter().map(Sugared::Value).collect())
+            _ => error(span, format!("{} cannot be used as a tuple", ty.repr())),
+        }
     }
 
     fn set_attribute_of(&mut self, object: Sugared, name: &str, value: ValueId, span: &Span) -> Result<()> {
@@ -440,4 +434,3 @@ pub(super) fn check_targets(targets: &[Expr], span: &Span) -> Result<()> {
 const SLICED_STORE: &str =
     "Sliced expression not yet supported for subscripted assignment. File a bug if you want this";
 const UNKNOWN_LIST_SIZE: &str = "cannot statically infer the expected size of a list in this context";
-const UNKNOWN_TENSOR_SIZE: &str = "cannot statically infer the expected size of a tensor in this context";

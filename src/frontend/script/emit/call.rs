@@ -23,6 +23,10 @@ impl Emitter<'_> {
         if let Sugared::Special(special) = target {
             return self.call_special(special, &Call { callee, args, keywords, span, hint });
         }
+        if let Sugared::New(class) = target {
+            let object = self.emit_value(Symbol::new("prim::CreateObject"), &[], Type::class(class), span);
+            return Ok(Sugared::Value(object));
+        }
         let given = self.values(args)?.into_iter().map(Given::from).collect::<Vec<_>>();
         let named = self.named_values(keywords)?;
         // The call stands at what is called.
@@ -92,11 +96,6 @@ impl Emitter<'_> {
             Sugared::Type(ty) => error(span, format!("type {} cannot be called", ty.repr())),
             Sugared::Value(value) => self.call_value(value, args, named, span),
             Sugared::Exception(class) => self.make_exception(&class, args, span),
-            Sugared::New(class) => {
-                let object =
-                    self.emit_value(Symbol::new("prim::CreateObject"), &[], Type::class(class), span);
-                Ok(Sugared::Value(object))
-            }
             Sugared::Context(context) => {
                 if !args.is_empty() && context != Context::RecordFunction {
                     return error(span, "this context manager takes no arguments");

@@ -38,6 +38,7 @@ fn scratch(unit: &mut Compiler) -> Emitter<'_> {
         declared_return: None,
         merged_return: None,
         exiting: Default::default(),
+        untyped_lists: Default::default(),
         loops: Default::default(),
     }
 }
@@ -72,6 +73,7 @@ fn define_class(unit: &mut Compiler, name: Symbol, class: &Class, kind: ClassKin
                         parameters = strings(list)
                     }
                     (ExprKind::Name(n), None, Some(list)) if n == "__buffers__" => buffers = strings(list),
+                    (ExprKind::Name(n), None, Some(_)) if n == "__annotations__" => {}
                     (ExprKind::Name(n), None, Some(list)) if n == "__forward_hooks__" => {
                         def.forward_hooks = strings(list).iter().map(|s| Symbol::new(s)).collect();
                     }

@@ -188,6 +188,23 @@ impl Compiler {
         self.module.class(class)?.static_methods.get(&Symbol::new(name)).copied()
     }
 
+    /// `Class.name` as a function: a static method, or in an archive a method or hook with its object as first
+    /// argument.
+    pub(super) fn class_function(
+        &mut self,
+        class: Symbol,
+        name: &str,
+        span: &Span,
+    ) -> Result<Option<Sugared>> {
+        if let Some(function) = self.static_method(class, name) {
+            return Ok(Some(Sugared::Function(function)));
+        }
+        if self.is_source() {
+            return Ok(None);
+        }
+        self.lookup_qualified(&format!("{class}.{name}"), span)
+    }
+
     pub(super) fn property_setter(&self, class: Symbol, name: &str) -> Option<Symbol> {
         self.module.class(class)?.properties.get(&Symbol::new(name))?.setter
     }

@@ -27,6 +27,8 @@ pub(super) enum Expansion {
     Quotient,
     /// The argument itself.
     Identity,
+    /// Whether a text holds another.
+    Contains,
 }
 
 static TABLE: LazyLock<HashMap<Symbol, Vec<Derived>>> = LazyLock::new(|| {
@@ -54,6 +56,7 @@ static TABLE: LazyLock<HashMap<Symbol, Vec<Derived>>> = LazyLock::new(|| {
             add(format!("aten::{name}({element}[{n}] x) -> {element}[]"), Expansion::Identity);
         }
     }
+    add("aten::__contains__(str self, str key) -> bool".to_string(), Expansion::Contains);
     for right in ["Scalar", "Tensor"] {
         add(format!("aten::floordiv(Tensor self, {right} other) -> Tensor"), Expansion::Same("floor_divide"));
     }
@@ -93,6 +96,13 @@ impl Emitter<'_> {
                     Some(only) => Ok(*only),
                     None => super::error(span, "an argument is missing"),
                 };
+            }
+            Expansion::Contains => {
+                let [text, part] = *operands else { return super::error(span, "two arguments are needed") };
+                let (zero, end) = (self.int(0, span), self.builtin(op("len"), &[text], span)?);
+                let found = self.builtin(op("find"), &[text, part, zero, end], span)?;
+                let absent = self.int(-1, span);
+                return self.builtin(op("ne"), &[found, absent], span);
             }
             Expansion::Difference => ("add", "neg"),
             Expansion::Quotient => ("mul", "reciprocal"),

@@ -101,6 +101,10 @@ impl Emitter<'_> {
     fn binary(&mut self, op: BinaryOp, left: &Expr, right: &Expr, span: &Span) -> Result<ValueId> {
         let a = self.expr(left, None)?;
         let b = self.expr(right, None)?;
+        if op == BinaryOp::Mod && *self.ty(a) == Type::str() {
+            let kind = Symbol::new("aten::percentFormat");
+            return Ok(self.emit_value(kind, &[a, b], Type::str(), span));
+        }
         // `a in b` asks b.
         let (a, b) = if op == BinaryOp::In { (b, a) } else { (a, b) };
         self.binary_values(op, a, b, span)

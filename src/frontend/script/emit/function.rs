@@ -25,6 +25,7 @@ pub(super) fn compile(
         declared_return: None,
         merged_return: None,
         exiting: Default::default(),
+        untyped_lists: Default::default(),
         loops: Default::default(),
     };
     let arguments = emitter.parameters(def, self_type)?;
@@ -44,16 +45,20 @@ pub(super) fn compile(
 
 impl Emitter<'_> {
     fn parameters(&mut self, def: &Def, self_type: Option<Type>) -> Result<Vec<Argument>> {
-        let mut arguments = Vec::with_capacity(def.decl.params.len());
+        let mut types = Vec::with_capacity(def.decl.params.len());
         for (n, param) in def.decl.params.iter().enumerate() {
-            let ty = match (&param.annotation, &self_type) {
+            types.push(match (&param.annotation, &self_type) {
                 (_, Some(ty)) if n == 0 => ty.clone(),
                 (Some(annotation), _) => self.type_of(annotation)?,
                 (None, _) => inferred_tensor(),
-            };
+            });
+        }
+        let defaults = self.defaults(def, &types)?;
+        let mut arguments = Vec::with_capacity(def.decl.params.len());
+        for ((param, ty), default) in def.decl.params.iter().zip(types).zip(defaults) {
             let mut argument = Argument::new(param.name.name.as_str(), ty.clone());
             argument.keyword_only = param.keyword_only;
-            argument.default = self.default(param, &ty)?;
+            argument.default = default;
             let value = self.graph.add_input(ty);
             self.bind_parameter(&param.name.name, value, &param.name.span);
             arguments.push(argument);
@@ -61,20 +66,35 @@ impl Emitter<'_> {
         Ok(arguments)
     }
 
-    fn default(&mut self, param: &Param, ty: &Type) -> Result<Option<Attr>> {
-        let Some(expr) = &param.default else { return Ok(None) };
-        let value = self.constant_expr(expr)?;
-        if !fits(&value, ty) {
-            return error(
-                &expr.span,
-                format!(
-                    "Expected a default value of type {} on parameter \"{}\"",
-                    ty.repr(),
-                    param.name.name
-                ),
-            );
+    /// Default values, which PyTorch compiles as a function of their own.
+    fn defaults(&mut self, def: &Def, types: &[Type]) -> Result<Vec<Option<Attr>>> {
+        let mut values = Vec::with_capacity(def.decl.params.len());
+        let (mut wanted, mut found, mut fit) = (Vec::new(), Vec::new(), true);
+        for (param, ty) in def.decl.params.iter().zip(types) {
+            let value = match &param.default {
+                Some(expr) => Some(self.constant_expr(expr)?),
+                None => None,
+            };
+            if let Some(value) = &value {
+                fit &= fits(value, ty);
+                wanted.push(ty.clone());
+                found.push(type_of_constant(value));
+            }
+            values.push(value);
         }
-        Ok(Some(value))
+        if fit {
+            return Ok(values);
+        }
+        let failure: Result<()> = error(
+            &def.decl.span,
+            format!(
+                "Return value was annotated as having type {} but is actually of type {}",
+                Type::tuple(wanted).repr(),
+                Type::tuple(found).repr()
+            ),
+        );
+        failure.map_err(|d| d.frame("defaults", None).frame(self.name.clone(), Some(def.span.clone())))?;
+        Ok(values)
     }
 
     /// The value of an expression of literals.
@@ -171,6 +191,27 @@ impl Emitter<'_> {
 /// The type of a parameter without annotation.
 fn inferred_tensor() -> Type {
     Type::new(TypeKind::Tensor(TensorType { inferred: true, ..TensorType::default() }))
+}
+
+/// The type that a constant has by itself.
+fn type_of_constant(value: &Attr) -> Type {
+    let first = |items: &[Attr]| items.first().map_or_else(Type::tensor, type_of_constant);
+    match value {
+        Attr::Int(_) => Type::int(),
+        Attr::Float(_) => Type::float(),
+        Attr::Complex(_) => Type::complex(),
+        Attr::Bool(_) => Type::bool(),
+        Attr::Str(_) => Type::str(),
+        Attr::None => Type::none(),
+        Attr::Device(_) => Type::device(),
+        Attr::List(items) => Type::list(first(items)),
+        Attr::Tuple(items) => Type::tuple(items.iter().map(type_of_constant).collect::<Vec<_>>()),
+        Attr::Dict(entries) => match entries.first() {
+            Some((key, value)) => Type::dict(type_of_constant(key), type_of_constant(value)),
+            None => Type::dict(Type::str(), Type::tensor()),
+        },
+        _ => Type::tensor(),
+    }
 }
 
 /// Whether a literal may be the default of a parameter of a type.

@@ -26,8 +26,8 @@ impl Emitter<'_> {
         for item in items {
             if let ExprKind::Starred(inner) = &item.kind {
                 let value = self.sugared(inner, None)?;
-                for part in self.unpack_sugared(value, None, &inner.span)? {
-                    out.push(self.as_value(part, &inner.span)?);
+                for part in self.unpack_sugared(value, None, &item.span)? {
+                    out.push(self.as_value(part, &item.span)?);
                 }
             } else {
                 out.push(self.expr(item, None)?);
@@ -43,7 +43,11 @@ impl Emitter<'_> {
         hint: Option<&Type>,
     ) -> Result<ValueId> {
         let values = self.values(items)?;
-        self.list_of(&values, span, hint)
+        let list = self.list_of(&values, span, hint)?;
+        if items.is_empty() && hint.is_none() {
+            self.untyped_lists.insert(list);
+        }
+        Ok(list)
     }
 
     /// A list of values, of the type that the place wants or of their common type.

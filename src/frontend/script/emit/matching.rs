@@ -206,6 +206,12 @@ impl Emitter<'_> {
             };
             return (Operand::TupleAsList(ty.clone(), value, items.to_vec()), ty);
         }
+        if let TypeKind::List(_) = target.kind()
+            && self.untyped_lists.contains(&value)
+            && !target.has_free_vars()
+        {
+            return (Operand::List(target.clone(), Vec::new()), target.clone());
+        }
         if converts && let Some((kind, ty)) = implicit_conversion(&given, target) {
             return (Operand::Convert(kind, ty.clone(), Box::new(Operand::Value(value))), ty);
         }

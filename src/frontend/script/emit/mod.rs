@@ -51,6 +51,8 @@ pub(super) struct Emitter<'c> {
     merged_return: Option<Type>,
     /// Blocks that leave before their end.
     exiting: HashSet<BlockId>,
+    /// Empty list literals without a stated type: as an argument they take the type that is wanted.
+    untyped_lists: HashSet<ValueId>,
     /// The loop around the place being emitted.
     loops: Loops,
 }

@@ -143,6 +143,8 @@ fn math_op(name: &str) -> &str {
         "isinf" | "isnan" | "isfinite" => name,
         "fmod" => "fmod",
         "remainder" => "mathremainder",
+        "rect" => "polar",
+        "phase" => "angle",
         other => other,
     }
 }
@@ -209,8 +211,8 @@ impl Emitter<'_> {
             Sugared::Constants => self.unit.archive_constant(name, span),
             Sugared::EnumClass(class) => self.enum_member(class, name, span),
             Sugared::Class(class) if name == "__new__" => Ok(Sugared::New(class)),
-            Sugared::Class(class) => match self.unit.static_method(class, name) {
-                Some(function) => Ok(Sugared::Function(function)),
+            Sugared::Class(class) => match self.unit.class_function(class, name, span)? {
+                Some(function) => Ok(function),
                 None => error(
                     span,
                     format!("Tried to access nonexistent attribute or method '{name}' of class '{class}'"),
