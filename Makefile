@@ -29,7 +29,8 @@ unit: setup      ## Unit, FileCheck, engine and tidy tests
 	$(CARGO) test --quiet --lib
 	$(CARGO) test --quiet --test root
 
-conformance: build  ## Recorded answers of real PyTorch, where the shared data are at hand
+conformance: setup  ## Recorded answers of real PyTorch, where the shared data are at hand
+	$(CARGO) build --quiet
 	@scripts/conformance.sh $(SHARED)
 
 test: lint unit conformance  ## Everything; what CI runs

@@ -16,7 +16,9 @@ fn group(inputs: usize, body: impl Fn(&mut Program, &[Sv]) -> Sv) -> GroupProgra
     let mut program = Program::new();
     let params: Vec<Sv> = (0..inputs).map(|_| program.param(DType::F32)).collect();
     let value = body(&mut program, &params);
-    let loads = (0..inputs).map(|input| Load { input, chunk: None, dtype: DType::F32 }).collect();
+    let loads = (0..inputs)
+        .map(|input| Load { input, chunk: None, dtype: DType::F32, domain: Default::default() })
+        .collect();
     let piece = Piece { output: 0, value, leaves: (0..inputs).collect() };
     let slot = Slot { dtype: DType::F32, pieces: SmallVec::from_slice(&[0]), concat: None };
     GroupProgram { program, loads, scalars: Vec::new(), pieces: vec![piece], outputs: vec![slot] }

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 data=${1:?usage: conformance.sh FOLDER}/conformance
-flambeau=target/release/flambeau
+flambeau=${FLAMBEAU:-target/debug/flambeau}
 if [ ! -d "$data" ]; then
     echo "conformance: skipped, there is no $data"
     exit 0

@@ -22,7 +22,7 @@ mod tests;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::Kernel;
 use crate::lowering::Target;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Makes kernels runnable.
 pub trait Backend: Send + Sync {
@@ -105,9 +105,12 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Backend>> {
     }
 }
 
-/// The backend that runs fused groups on the CPU: LLVM where it is built in.
+/// The backend that runs fused groups on the CPU: LLVM where it is built in. Made once, so that all groups share
+/// its kernels.
 pub fn default_cpu() -> Result<Arc<dyn Backend>> {
-    by_name(if cfg!(feature = "llvm") { "llvm" } else { "interp" })
+    static SHARED: LazyLock<Result<Arc<dyn Backend>>> =
+        LazyLock::new(|| by_name(if cfg!(feature = "llvm") { "llvm" } else { "interp" }));
+    SHARED.clone()
 }
 
 /// Pairs arguments with parameters after checking that they fit.

@@ -20,7 +20,11 @@ pub(super) fn group(dtypes: &[DType], body: impl Fn(&mut Program, &[Sv]) -> Vec<
     let params: Vec<Sv> = dtypes.iter().map(|d| program.param(*d)).collect();
     let values = body(&mut program, &params);
     let leaves: SmallVec<[usize; 4]> = (0..dtypes.len()).collect();
-    let loads = dtypes.iter().enumerate().map(|(input, d)| Load { input, chunk: None, dtype: *d }).collect();
+    let loads = dtypes
+        .iter()
+        .enumerate()
+        .map(|(input, d)| Load { input, chunk: None, dtype: *d, domain: Default::default() })
+        .collect();
     let pieces =
         values.iter().enumerate().map(|(output, v)| Piece { output, value: *v, leaves: leaves.clone() });
     let slots = values.iter().enumerate().map(|(n, v)| Slot {

@@ -1,8 +1,8 @@
 //! Chooses the op (overload) that a node of a graph means. Graph text has no overload names: as in PyTorch,
 //! the first overload in order of registration whose arguments accept the operands' types is the one.
 
-use crate::diag::{Diagnostic, Result};
 use super::{Op, Registry};
+use crate::diag::{Diagnostic, Result};
 use crate::ir::{Graph, OpId, Schema, Symbol, Type, TypeKind};
 use hashbrown::HashMap;
 

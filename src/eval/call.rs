@@ -14,7 +14,8 @@ pub fn call(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outp
         check_leaves(op, values)?;
     }
     let results = run(op, values, node, env)?;
-    let flows = !matches!(op.def().family, Family::Create | Family::Host | Family::Container | Family::Control);
+    let flows =
+        !matches!(op.def().family, Family::Create | Family::Host | Family::Container | Family::Control);
     if recorded && flows && !op.def().facts.contains(&Fact::Detached) {
         for result in &results {
             mark_recorded(result, values);

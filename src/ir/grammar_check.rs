@@ -104,6 +104,30 @@ fn examples_of_the_documentation_hold() {
     assert!(count >= 6, "{count} examples");
 }
 
+/// Every graph that PyTorch recorded prints back byte for byte, and is sound.
+#[test]
+fn recorded_graphs_print_back() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/conformance");
+    for file in ["seeds", "models", "lang", "errors", "ops", "passes"] {
+        let Ok(text) = std::fs::read_to_string(folder.join(file).with_extension("jsonl")) else {
+            println!("skipped: no {file}.jsonl beside the repository");
+            continue;
+        };
+        for line in text.lines() {
+            let case: serde_json::Value = serde_json::from_str(line).expect("a case is JSON");
+            let after = case["after"].as_object().into_iter().flatten().map(|(_, text)| text);
+            let graphs = [&case["graph"], &case["before"]].into_iter().chain(after);
+            for text in graphs.filter_map(serde_json::Value::as_str) {
+                let parsed = parse_module(&Source::new("t", text), &ParseOptions::default());
+                let module = parsed.unwrap_or_else(|e| panic!("{}: {e:?}", case["name"])).module;
+                assert_eq!(module.to_string(), text, "{}", case["name"]);
+                let violations = super::verify_module(&module, &super::NoLaws, &|_| None);
+                assert!(violations.is_empty(), "{}: {violations:?}", case["name"]);
+            }
+        }
+    }
+}
+
 mod properties {
     use super::*;
     use crate::ir::{Naming, NoLaws, parse_graph, parse_schema, parse_type, verify_module};

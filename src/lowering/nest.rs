@@ -61,16 +61,16 @@ pub fn lower(nest: &Nest, target: Target) -> Result<Graph> {
     let (iv, _) = w.b.begin_loop([zero, extent, one], mark, Order::Sequential, &[]);
     if flat {
         let indices = w.split(iv, nest.rank);
-        let at: Vec<ValueId> = (0..w.accesses.len()).map(|a| w.offset(a, &indices, None, zero)).collect();
+        let at: Vec<ValueId> = (0..w.accesses.len()).map(|a| w.offset(a, &indices).unwrap_or(zero)).collect();
         w.element(nest, &at)?;
     } else {
         let inner = nest.rank - 1;
         let indices = w.split(iv, inner);
-        let rows: Vec<ValueId> = (0..w.accesses.len()).map(|a| w.offset(a, &indices, None, zero)).collect();
+        let rows: Vec<Option<ValueId>> = (0..w.accesses.len()).map(|a| w.offset(a, &indices)).collect();
         let size = w.sizes[inner];
         let (i, _) = w.b.begin_loop([zero, size, one], Mark::Vector, Order::Sequential, &[]);
         let at: Vec<ValueId> =
-            (0..w.accesses.len()).map(|a| w.step(a, inner, i, Some(rows[a]), zero)).collect();
+            (0..w.accesses.len()).map(|a| w.add_step(a, inner, i, rows[a]).unwrap_or(zero)).collect();
         w.element(nest, &at)?;
         w.b.end_loop(&[]);
     }
@@ -153,33 +153,16 @@ impl Writer {
         indices
     }
 
-    /// The sum over leading dimensions of index times stride.
-    fn offset(
-        &mut self,
-        access: usize,
-        indices: &[ValueId],
-        from: Option<ValueId>,
-        zero: ValueId,
-    ) -> ValueId {
-        let mut sum = from;
+    /// The sum over leading dimensions of index times stride; None where that is 0.
+    fn offset(&mut self, access: usize, indices: &[ValueId]) -> Option<ValueId> {
+        let mut sum = None;
         for (dim, index) in indices.iter().enumerate() {
             sum = self.add_step(access, dim, *index, sum);
         }
-        sum.unwrap_or(zero)
+        sum
     }
 
-    /// `base` plus index times stride of one dimension.
-    fn step(
-        &mut self,
-        access: usize,
-        dim: usize,
-        i: ValueId,
-        base: Option<ValueId>,
-        zero: ValueId,
-    ) -> ValueId {
-        self.add_step(access, dim, i, base).unwrap_or(zero)
-    }
-
+    /// `sum` plus index times stride of one dimension.
     fn add_step(&mut self, access: usize, dim: usize, i: ValueId, sum: Option<ValueId>) -> Option<ValueId> {
         let term = match self.accesses[access].1[dim] {
             StrideValue::Zero => return sum,

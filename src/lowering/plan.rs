@@ -6,7 +6,7 @@ use super::nest::{Nest, Stride, Target};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Inst, Program, Sv};
 use crate::tensor::pointwise::Walk;
-use crate::tensor::{broadcast_sizes, DType, Dims, Layout, wrap_dim};
+use crate::tensor::{DType, Dims, Layout, broadcast_sizes, wrap_dim};
 use smallvec::SmallVec;
 
 /// One buffer of a launch: which tensor, and the layout through which the launch sees it.

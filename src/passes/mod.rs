@@ -10,6 +10,7 @@ mod dce;
 mod fuse;
 mod inline;
 mod lower_all_tuples;
+mod simplify;
 
 use crate::diag::Result;
 use crate::dialects::Registry;
@@ -57,5 +58,10 @@ pub static TABLE: &[Pass] = &[
         name: "lower-all-tuples",
         summary: "Removes pairs of making and taking apart a tuple",
         run: lower_all_tuples::run,
+    },
+    Pass {
+        name: "simplify",
+        summary: "Applies the built-in rewrite rules, saturated in an e-graph",
+        run: simplify::run,
     },
 ];

@@ -56,9 +56,9 @@ pub fn compile(registry: &Registry, rule: &Rule) -> Result<Vec<CompiledRule>> {
             continue;
         }
         let wanted = result_type(&left);
-        let right = alternatives(registry, &rule.right, &types)
-            .into_iter()
-            .find(|right| result_type(right).unshaped() == wanted.unshaped() || matches!(right, Term::Variable(..)));
+        let right = alternatives(registry, &rule.right, &types).into_iter().find(|right| {
+            result_type(right).unshaped() == wanted.unshaped() || matches!(right, Term::Variable(..))
+        });
         let Some(right) = right else { continue };
         let keeps_identity = !wanted.is_tensor() || is_fresh(&left) == is_fresh(&right);
         compiled.push(CompiledRule {
@@ -71,7 +71,9 @@ pub fn compile(registry: &Registry, rule: &Rule) -> Result<Vec<CompiledRule>> {
         });
     }
     if compiled.is_empty() {
-        return Err(Diagnostic::compile(format!("no overloads fit both sides of rule {}", rule.name)).at(&rule.span));
+        return Err(
+            Diagnostic::compile(format!("no overloads fit both sides of rule {}", rule.name)).at(&rule.span)
+        );
     }
     Ok(compiled)
 }
@@ -79,7 +81,8 @@ pub fn compile(registry: &Registry, rule: &Rule) -> Result<Vec<CompiledRule>> {
 fn known(registry: &Registry, term: &RuleTerm) -> bool {
     match term {
         RuleTerm::Op { kind, arguments, .. } => {
-            !registry.overloads(Symbol::new(kind)).is_empty() && arguments.iter().all(|(_, t)| known(registry, t))
+            !registry.overloads(Symbol::new(kind)).is_empty()
+                && arguments.iter().all(|(_, t)| known(registry, t))
         }
         RuleTerm::List(items) => items.iter().all(|t| known(registry, t)),
         _ => true,
@@ -106,7 +109,11 @@ fn alternatives(registry: &Registry, term: &RuleTerm, types: &IndexMap<String, T
             for op in registry.overloads(Symbol::new(kind)) {
                 let Ok(schema) = op.schema() else { continue };
                 let wanted = overload.as_deref().is_none_or(|o| schema.overload == o);
-                if wanted && op.variant() == Variant::Plain && !schema.is_mutable() && schema.returns.len() == 1 {
+                if wanted
+                    && op.variant() == Variant::Plain
+                    && !schema.is_mutable()
+                    && schema.returns.len() == 1
+                {
                     found.extend(overload_alternatives(registry, op, arguments, types));
                 }
                 if found.len() > MAX_ALTERNATIVES {
@@ -125,7 +132,8 @@ fn overload_alternatives(
     types: &IndexMap<String, Type>,
 ) -> Vec<Term> {
     let Ok(schema) = op.schema() else { return Vec::new() };
-    let named = |a: &(Option<String>, RuleTerm)| a.0.as_deref().is_none_or(|n| schema.argument_index(n).is_some());
+    let named =
+        |a: &(Option<String>, RuleTerm)| a.0.as_deref().is_none_or(|n| schema.argument_index(n).is_some());
     let positional = arguments.iter().filter(|(name, _)| name.is_none()).count();
     if positional > schema.arguments.len() || !arguments.iter().all(named) {
         return Vec::new();
@@ -180,7 +188,10 @@ fn accept(formal: &Argument, term: Term) -> Option<Term> {
             let ty = result_type(&other);
             let fits = match (wanted.kind(), ty.kind()) {
                 (TypeKind::Tensor(_), TypeKind::Tensor(_)) => true,
-                (TypeKind::Number, TypeKind::Int | TypeKind::Float | TypeKind::Complex | TypeKind::Number) => true,
+                (
+                    TypeKind::Number,
+                    TypeKind::Int | TypeKind::Float | TypeKind::Complex | TypeKind::Number,
+                ) => true,
                 (TypeKind::Optional(_), TypeKind::None) => true,
                 (TypeKind::Optional(inner), _) => *inner == ty,
                 _ => *wanted == ty,

@@ -13,7 +13,12 @@ use hashbrown::HashMap;
 type Costs = HashMap<Id, (u64, Node)>;
 
 /// Replaces ops by cheaper forms; gives how many were replaced.
-pub(super) fn write_back(graph: &mut Graph, region: &Region, classes: &Classes, egraph: &EGraph<Node, Knowledge>) -> usize {
+pub(super) fn write_back(
+    graph: &mut Graph,
+    region: &Region,
+    classes: &Classes,
+    egraph: &EGraph<Node, Knowledge>,
+) -> usize {
     let costs = cheapest(egraph);
     let mut replaced = 0;
     for (op, row) in &region.ops {
@@ -47,7 +52,13 @@ fn is_own(egraph: &EGraph<Node, Knowledge>, node: &Node, row: &crate::dialects::
 }
 
 /// What the op costs as it stands: itself and the cheapest forms of its operands.
-fn own_cost(graph: &Graph, op: OpId, classes: &Classes, egraph: &EGraph<Node, Knowledge>, costs: &Costs) -> u64 {
+fn own_cost(
+    graph: &Graph,
+    op: OpId,
+    classes: &Classes,
+    egraph: &EGraph<Node, Knowledge>,
+    costs: &Costs,
+) -> u64 {
     let operand = |v: &ValueId| {
         let id = classes.of.get(v).map(|id| egraph.find(*id));
         id.and_then(|id| costs.get(&id)).map_or(0, |(cost, _)| *cost)
@@ -121,7 +132,8 @@ impl Writer<'_> {
             Head::Constant(ty, attr) => match self.at_hand(graph, id) {
                 Some(value) => value,
                 None => {
-                    let op = graph.create(crate::ir::Symbol::new("prim::Constant"), &[], std::slice::from_ref(ty));
+                    let op =
+                        graph.create(crate::ir::Symbol::new("prim::Constant"), &[], std::slice::from_ref(ty));
                     if let Some(attr) = attr {
                         graph.set_attr(op, "value", attr.clone());
                     }

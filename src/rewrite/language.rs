@@ -109,7 +109,9 @@ impl Analysis<Node> for Knowledge {
                 let declared = op.schema().ok().and_then(|s| s.returns.first()).map(|r| r.ty.clone());
                 Facts { ty: stated.or(declared).unwrap_or_else(Type::tensor), constant: None }
             }
-            Head::Constant(ty, attr) => Facts { ty: ty.clone(), constant: Some(attr.clone().unwrap_or(Attr::None)) },
+            Head::Constant(ty, attr) => {
+                Facts { ty: ty.clone(), constant: Some(attr.clone().unwrap_or(Attr::None)) }
+            }
             Head::Leaf(_, ty) => Facts { ty: ty.clone(), constant: None },
         }
     }

@@ -253,10 +253,14 @@ fn literal(source: &Arc<Source>, pair: Pair<'_, R>) -> Result<RuleTerm> {
     let text = inner.as_str();
     Ok(match inner.as_rule() {
         R::int => {
-            let value = text.parse().map_err(|_| Diagnostic::syntax("the integer does not fit into 64 bits").at(&span))?;
+            let value = text
+                .parse()
+                .map_err(|_| Diagnostic::syntax("the integer does not fit into 64 bits").at(&span))?;
             RuleTerm::Int(value)
         }
-        R::float => RuleTerm::Float(text.parse().map_err(|_| Diagnostic::syntax("this is no float").at(&span))?),
+        R::float => {
+            RuleTerm::Float(text.parse().map_err(|_| Diagnostic::syntax("this is no float").at(&span))?)
+        }
         R::boolean => RuleTerm::Bool(text.eq_ignore_ascii_case("true")),
         R::none => RuleTerm::None,
         _ => RuleTerm::Str(text.trim_matches('"').to_string()),
@@ -265,7 +269,8 @@ fn literal(source: &Arc<Source>, pair: Pair<'_, R>) -> Result<RuleTerm> {
 
 fn condition(source: &Arc<Source>, pair: Pair<'_, R>) -> Result<Condition> {
     let span = span_of(source, &pair);
-    let inner = pair.into_inner().next().ok_or_else(|| Diagnostic::internal("an empty condition").at(&span))?;
+    let inner =
+        pair.into_inner().next().ok_or_else(|| Diagnostic::internal("an empty condition").at(&span))?;
     let form = inner.as_rule();
     let parts: Vec<Pair<'_, R>> = inner.into_inner().collect();
     let text = |n: usize| parts.get(n).map_or("", |p| p.as_str()).trim_start_matches('?').to_string();
@@ -297,7 +302,9 @@ fn condition(source: &Arc<Source>, pair: Pair<'_, R>) -> Result<Condition> {
 }
 
 fn comparison(parts: &[Pair<'_, R>], span: &Span) -> Result<Condition> {
-    let [left, sign, right] = parts else { return Err(Diagnostic::internal("a comparison of no two sides").at(span)) };
+    let [left, sign, right] = parts else {
+        return Err(Diagnostic::internal("a comparison of no two sides").at(span));
+    };
     let sign = match sign.as_str() {
         "<" => Comparison::Lt,
         "<=" => Comparison::Le,
@@ -333,7 +340,8 @@ mod tests {
 
     #[test]
     fn errors_point_at_the_place() {
-        let error = parse(&Source::new("t.rules", "rule a exact aten::neg(?x => ?x\n")).expect_err("no bracket");
+        let error =
+            parse(&Source::new("t.rules", "rule a exact aten::neg(?x => ?x\n")).expect_err("no bracket");
         assert!(error.report().span.is_some());
         assert!(parse(&Source::new("t.rules", "rule a exact f::g(?x) => ?x if cold(?x)")).is_err());
     }

@@ -123,7 +123,11 @@ impl Region {
         let fresh_users = |value: &ValueId| {
             graph.uses(*value).all(|u| {
                 self.ops.iter().any(|(op, row)| {
-                    *op == u.op && matches!(row.def().family, Family::Elementwise | Family::Reduce | Family::Contraction)
+                    *op == u.op
+                        && matches!(
+                            row.def().family,
+                            Family::Elementwise | Family::Reduce | Family::Contraction
+                        )
                 })
             })
         };
@@ -143,7 +147,9 @@ impl Classes {
         if let Some(id) = self.of.get(&value) {
             return *id;
         }
-        let constant = graph.def_op(value).filter(|op| graph.kind(*op) == "prim::Constant" && !graph.ty(value).is_tensor());
+        let constant = graph
+            .def_op(value)
+            .filter(|op| graph.kind(*op) == "prim::Constant" && !graph.ty(value).is_tensor());
         let head = match constant {
             Some(op) => egraph.analysis.heads.constant(graph.ty(value), graph.attr(op, "value")),
             None => egraph.analysis.heads.leaf(graph, value),

@@ -40,7 +40,12 @@ pub struct Report {
 }
 
 /// Simplifies every region of a graph.
-pub fn simplify(graph: &mut Graph, registry: &Registry, rules: &[CompiledRule], budget: &Budget) -> Result<Report> {
+pub fn simplify(
+    graph: &mut Graph,
+    registry: &Registry,
+    rules: &[CompiledRule],
+    budget: &Budget,
+) -> Result<Report> {
     let mut report = Report::default();
     for region in region::regions(graph, registry) {
         run(graph, &region, rules, budget, &mut report);
@@ -136,7 +141,9 @@ impl<'r> Compiled<'r> {
         let tensor = |name: &str| facts(name).and_then(|f| f.ty.as_tensor());
         let fits = variables_fit(&self.rule.left, &facts);
         fits && self.rule.conditions.iter().all(|condition| match condition {
-            Condition::SameType(a, b) => same(tensor(a), tensor(b), |x, y| same_dtype(x, y) && same_sizes(x, y)),
+            Condition::SameType(a, b) => {
+                same(tensor(a), tensor(b), |x, y| same_dtype(x, y) && same_sizes(x, y))
+            }
             Condition::SameShape(a, b) => same(tensor(a), tensor(b), same_sizes),
             Condition::SameDtype(a, b) => same(tensor(a), tensor(b), same_dtype),
             Condition::IsFloat(a) => facts(a).is_some_and(|f| match f.ty.kind() {
@@ -149,7 +156,9 @@ impl<'r> Compiled<'r> {
                 TypeKind::Tensor(t) => t.dtype.is_some_and(|d| d.is_integral()),
                 _ => false,
             }),
-            Condition::DtypeIn(a, dtypes) => tensor(a).and_then(|t| t.dtype).is_some_and(|d| dtypes.contains(&d)),
+            Condition::DtypeIn(a, dtypes) => {
+                tensor(a).and_then(|t| t.dtype).is_some_and(|d| dtypes.contains(&d))
+            }
             Condition::Rank(a, sign, n) => {
                 tensor(a).and_then(|t| t.sizes.as_ref()).is_some_and(|s| sign.holds(s.len() as i64, *n))
             }
@@ -158,14 +167,19 @@ impl<'r> Compiled<'r> {
                 let id = if a == "result" { Some(root) } else { subst.get(variable(a)).copied() };
                 id.is_some_and(|id| classes.one_use(graph, egraph, id))
             }
-            Condition::Compare(a, sign, n) => {
-                facts(a).and_then(|f| f.constant.as_ref()).and_then(Attr::as_int).is_some_and(|x| sign.holds(x, *n))
-            }
+            Condition::Compare(a, sign, n) => facts(a)
+                .and_then(|f| f.constant.as_ref())
+                .and_then(Attr::as_int)
+                .is_some_and(|x| sign.holds(x, *n)),
         }) && (self.rule.keeps_identity || region.may_change_identity(graph, egraph, classes, root))
     }
 }
 
-fn same(a: Option<&TensorType>, b: Option<&TensorType>, test: impl Fn(&TensorType, &TensorType) -> bool) -> bool {
+fn same(
+    a: Option<&TensorType>,
+    b: Option<&TensorType>,
+    test: impl Fn(&TensorType, &TensorType) -> bool,
+) -> bool {
     matches!((a, b), (Some(a), Some(b)) if test(a, b))
 }
 
@@ -183,7 +197,9 @@ fn variables_fit<'f>(term: &Term, facts: &impl Fn(&str) -> Option<&'f Facts>) ->
     match term {
         Term::Variable(name, wanted) => facts(name).is_some_and(|f| match (wanted.kind(), f.ty.kind()) {
             (TypeKind::Tensor(_), TypeKind::Tensor(_)) | (TypeKind::Any, _) => true,
-            (TypeKind::Number, TypeKind::Int | TypeKind::Float | TypeKind::Complex | TypeKind::Number) => true,
+            (TypeKind::Number, TypeKind::Int | TypeKind::Float | TypeKind::Complex | TypeKind::Number) => {
+                true
+            }
             _ => *wanted == f.ty,
         }),
         Term::Constant(..) => true,

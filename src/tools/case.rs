@@ -93,8 +93,7 @@ impl Case {
         let text = fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
         let mut cases = Vec::new();
         for (n, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-            let json: Json =
-                serde_json::from_str(line).map_err(|e| named(format!("line {}: {e}", n + 1)))?;
+            let json: Json = serde_json::from_str(line).map_err(|e| named(format!("line {}: {e}", n + 1)))?;
             let case =
                 Case::from_json(&json).map_err(|d| named(format!("line {}: {}", n + 1, d.message())))?;
             cases.push(case);
@@ -284,9 +283,8 @@ fn encode_at(value: &Value, depth: usize) -> Result<Json> {
         Value::Dict(dict) => {
             let entries: Vec<(Value, Value)> =
                 dict.entries().iter().map(|(k, v)| (k.to_value(), v.clone())).collect();
-            let entry = |(k, v): &(Value, Value)| {
-                Ok(json!([encode_at(k, depth + 1)?, encode_at(v, depth + 1)?]))
-            };
+            let entry =
+                |(k, v): &(Value, Value)| Ok(json!([encode_at(k, depth + 1)?, encode_at(v, depth + 1)?]));
             json!({"dict": entries.iter().map(entry).collect::<Result<Vec<Json>>>()?})
         }
         Value::Device(device) => json!({"device": device.to_string()}),
@@ -493,6 +491,9 @@ mod tests {
         let mean = numbers.iter().sum::<f64>() / 1e4;
         let variance = numbers.iter().map(|x| x * x).sum::<f64>() / 1e4;
         assert!(mean.abs() < 0.05 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
-        assert_eq!(compare(&encode(&Value::Tensor(t)).expect("encodes"), &decode(&json).expect("again"), None), Ok(()));
+        assert_eq!(
+            compare(&encode(&Value::Tensor(t)).expect("encodes"), &decode(&json).expect("again"), None),
+            Ok(())
+        );
     }
 }

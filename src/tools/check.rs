@@ -242,8 +242,12 @@ fn leans_on(case: &Case, form: Form) -> Option<&'static str> {
                 Some("the graph takes or makes objects of classes that it does not define")
             } else if needs(&["=<Tensor>", "={"]) {
                 Some("the graph's tensor constants are elided")
-            } else if needs(&["prim::CallFunction", "prim::CallMethod", "prim::CreateObject", "Function = prim::"])
-            {
+            } else if needs(&[
+                "prim::CallFunction",
+                "prim::CallMethod",
+                "prim::CreateObject",
+                "Function = prim::",
+            ]) {
                 Some("the graph calls functions that it does not define")
             } else if needs(&["Enum<", "Interface"]) {
                 Some("the graph uses classes that it does not define")
@@ -274,7 +278,10 @@ enum Answer {
     /// The program, which should have been refused, compiled.
     Compiled,
     Returned(Value),
-    Failed { when: &'static str, error: Diagnostic },
+    Failed {
+        when: &'static str,
+        error: Diagnostic,
+    },
 }
 
 fn check_form(case: &Case, form: Form) -> Outcome {

@@ -95,16 +95,17 @@ pub fn load_text(name: &str, text: &str) -> Result<Program> {
     if text.trim().is_empty() {
         return Err(Diagnostic::input(format!("{name} is empty")).hint("give TorchScript source or a graph"));
     }
+    if is_graph(text) { load_graph(name, text, "graph") } else { load_source(name, text) }
+}
+
+/// Whether a text is graph text and not TorchScript source: its first line that is no comment tells.
+pub fn is_graph(text: &str) -> bool {
     let comment = |line: &&str| {
         let line = line.trim_start();
         line.is_empty() || line.starts_with("//") || line.starts_with('#')
     };
     let first = text.lines().find(|line| !comment(line)).unwrap_or("").trim_start();
-    if first.starts_with("graph(") || first.starts_with("graph @") {
-        load_graph(name, text, "graph")
-    } else {
-        load_source(name, text)
-    }
+    ["graph(", "graph @", "class @", "resource"].iter().any(|start| first.starts_with(start))
 }
 
 /// Whether a file is text and no archive. Fails for what cannot be a model at all.

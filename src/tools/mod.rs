@@ -5,6 +5,7 @@ pub mod case;
 pub mod check;
 pub mod cli;
 pub mod demo;
+pub mod docs;
 pub mod dot;
 pub mod filecheck;
 pub mod io;

@@ -2,9 +2,11 @@
 
 use super::io::Io;
 use super::load;
-use crate::diag::{Diagnostic, Result, render};
-use crate::dialects::{Env, Registry};
-use crate::ir::{Function, Graph, Module, NoLaws, PrintOptions, verify_graph};
+use crate::diag::{Diagnostic, Result, Source, render};
+use crate::dialects::{Env, Registry, resolve};
+use crate::ir::{
+    Graph, Module, Naming, NoLaws, OpId, ParseOptions, PrintOptions, Type, parse_module, verify_module,
+};
 use crate::passes::{self, pipeline};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -48,20 +50,17 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
             return Ok(false);
         }
     }
-    io.print(&print_module(&module, options.no_locations));
+    print_module(&module, options.no_locations, io);
     Ok(true)
 }
 
 /// Checks every graph and reports what is wrong.
 fn verify(module: &Module, io: &mut Io<'_>) -> bool {
-    let mut valid = true;
-    for function in module.functions.values() {
-        for violation in verify_graph(&function.graph, &NoLaws, None) {
-            io.message(&render::human(&violation));
-            valid = false;
-        }
+    let violations = verify_module(module, &NoLaws, &|_| None);
+    for violation in &violations {
+        io.message(&render::human(violation));
     }
-    valid
+    violations.is_empty()
 }
 
 /// A module from a file of any form.
@@ -72,28 +71,33 @@ pub fn read_module(file: &Path, io: &mut Io<'_>) -> Result<Module> {
     }
     let text = io.read_text(file)?;
     let name = if file == Path::new("-") { "<stdin>".to_string() } else { file.display().to_string() };
+    if load::is_graph(&text) {
+        return read_graphs(&name, text);
+    }
     Ok(load::load_text(&name, &text)?.module().clone())
 }
 
-/// The text of a module: its one anonymous graph as PyTorch prints it, several by name.
-pub fn print_module(module: &Module, no_locations: bool) -> String {
+/// A module from graph text. Results without a stated type get that of their op's schema; a hand-written graph
+/// is numbered as PyTorch would number it, one that PyTorch printed keeps its names.
+fn read_graphs(name: &str, text: String) -> Result<Module> {
+    let registry = Registry::builtin();
+    let result_type = |graph: &Graph, op: OpId, n: usize| -> Option<Type> {
+        let row = resolve(&registry, graph, op).ok()?;
+        row.schema().ok()?.returns.get(n).map(|r| r.ty.clone())
+    };
+    let options =
+        ParseOptions { result_types: Some(&result_type), naming: Naming::Auto, ..ParseOptions::default() };
+    let parsed = parse_module(&Source::new(name, text), &options);
+    parsed.map(|parsed| parsed.module).map_err(|mut errors| {
+        let rest = errors.split_off(errors.len().min(1));
+        let first = errors.pop().unwrap_or_else(|| Diagnostic::internal("the parser gave no error"));
+        rest.iter().fold(first, |first, other| first.note(other.to_string()))
+    })
+}
+
+/// Writes a module as graph text.
+pub fn print_module(module: &Module, no_locations: bool, io: &mut Io<'_>) {
     let options = if no_locations { PrintOptions::bare() } else { PrintOptions::default() };
-    let functions: Vec<&Function> = module.functions.values().collect();
-    match functions.as_slice() {
-        [only] => only.graph.to_text(&options),
-        many => {
-            let named = |f: &&Function| named_graph(f.name.as_str(), &f.graph, &options);
-            many.iter().map(named).collect::<Vec<_>>().join("\n")
-        }
-    }
-}
-
-/// `graph @name(...)`.
-fn named_graph(name: &str, graph: &Graph, options: &PrintOptions) -> String {
-    graph.to_text(options).replacen("graph(", &format!("graph @{name}("), 1)
-}
-
-/// Fails where a path cannot be used at all, in words for a person.
-pub fn unusable(path: &Path, reason: impl std::fmt::Display) -> Diagnostic {
-    Diagnostic::input(format!("{}: {reason}", path.display()))
+    // A closed pipe is no failure of the command.
+    let _ = module.write_text(io.out, &options);
 }

@@ -82,7 +82,9 @@ fn paragraph(message: &str) -> String {
     };
     let lines = text.trim_start_matches('\n').lines();
     let ends = |line: &str| {
-        line.trim().is_empty() || line.starts_with("  File \"") || line.starts_with("Here are some suggestions")
+        line.trim().is_empty()
+            || line.starts_with("  File \"")
+            || line.starts_with("Here are some suggestions")
     };
     let lines: Vec<&str> = lines.take_while(|line| !ends(line)).collect();
     lines.join("\n").trim_end().to_string()

@@ -4,6 +4,7 @@ use super::case::decode;
 use super::load::load_file;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Env;
+use crate::passes;
 use crate::tensor::{DType, Tensor};
 use crate::value::Value;
 use clap::Args;
@@ -25,6 +26,9 @@ pub struct Options {
     /// Where tensors live: cpu or cuda
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
+    /// Passes to run first
+    #[arg(long, value_name = "PIPELINE", default_value = "default")]
+    passes: String,
     /// Also print how long loading and the call took
     #[arg(long)]
     time: bool,
@@ -38,7 +42,9 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let env = Env::default();
     let start = Instant::now();
+    let pipeline = passes::parse(&options.passes)?;
     let program = load_file(&options.file, &env)?;
+    let program = program.transformed(|module, registry| pipeline.run(module, registry).map(|_| ()))?;
     let loaded = start.elapsed();
     let mut arguments = Vec::new();
     for file in &options.args {
@@ -52,7 +58,11 @@ pub fn run(options: &Options) -> Result<()> {
         eprintln!("warning: {warning}");
     }
     if options.time {
-        eprintln!("loaded in {:.1} ms, called in {:.3} ms", loaded.as_secs_f64() * 1e3, called.as_secs_f64() * 1e3);
+        eprintln!(
+            "loaded in {:.1} ms, called in {:.3} ms",
+            loaded.as_secs_f64() * 1e3,
+            called.as_secs_f64() * 1e3
+        );
     }
     Ok(())
 }
@@ -78,7 +88,9 @@ pub(super) fn read_arguments(file: &Path) -> Result<Vec<Value>> {
             let items = json.as_array().cloned().unwrap_or_else(|| vec![json.clone()]);
             items.iter().map(|v| decode(v).map_err(|d| named(d.message().to_string()))).collect()
         }
-        Some("npy") => Ok(vec![super::numpy::read_npy(&bytes).map_err(|d| named(d.message().to_string()))?.into()]),
+        Some("npy") => {
+            Ok(vec![super::numpy::read_npy(&bytes).map_err(|d| named(d.message().to_string()))?.into()])
+        }
         Some("npz") => {
             let tensors = super::numpy::read_npz(&bytes).map_err(|d| named(d.message().to_string()))?;
             Ok(tensors.into_iter().map(|(_, t)| Value::Tensor(t)).collect())

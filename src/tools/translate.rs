@@ -66,7 +66,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let registry = Registry::builtin();
     passes::parse(&pipeline)?.run(&mut module, &registry)?;
     match options.to {
-        Form::Ir => io.print(&opt::print_module(&module, false)),
+        Form::Ir => opt::print_module(&module, false, io),
         Form::Dot => io.print(&super::dot::module(&module)),
         Form::Python => {
             return Err(Diagnostic::unsupported("printing a module as TorchScript source is not supported"));

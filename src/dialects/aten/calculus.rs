@@ -320,7 +320,7 @@ def cov(self: Tensor, *, correction: int = 1, fweights: Optional[Tensor] = None,
     mean = weighted.sum(1) / total
     norm = total - correction
     if aweights is not None and w is not None and correction != 0:
-        norm = total - correction * (w * aweights).sum() / total
+        norm = total - (w * aweights).sum() * correction / total
     if bool(norm <= 0):
         norm = torch.zeros_like(norm)
     centered = x - mean.unsqueeze(1)

@@ -57,32 +57,61 @@ pub static OPS: &[OpDef] = &[
         |a| like(a, 1, Scalar::Int(0)),
     ),
     create(
+        "aten::zeros_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
+        |a| refill_like(a, 2, Scalar::Int(0)),
+    ),
+    create(
         "aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 1, Scalar::Int(1)),
+    ),
+    create(
+        "aten::ones_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
+        |a| refill_like(a, 2, Scalar::Int(1)),
     ),
     create(
         "aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 1, Scalar::Int(0)),
     ),
     create(
+        "aten::empty_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
+        |a| refill_like(a, 2, Scalar::Int(0)),
+    ),
+    create(
         "aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 2, a.scalar(1)?),
+    ),
+    create(
+        "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
+        |a| refill_like(a, 3, a.scalar(1)?),
     ),
     create(
         "aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 2, Scalar::Int(0)),
     ),
+    create("aten::new_zeros.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
+        refill(a, 1, 2, Scalar::Int(0))
+    }),
     create(
         "aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 2, Scalar::Int(1)),
     ),
+    create("aten::new_ones.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
+        refill(a, 1, 2, Scalar::Int(1))
+    }),
     create(
         "aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 2, Scalar::Int(0)),
     ),
+    create("aten::new_empty.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
+        refill(a, 1, 2, Scalar::Int(0))
+    }),
     create(
         "aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 3, a.scalar(2)?),
+    ),
+    create(
+        "aten::new_full.out(Tensor self, SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)",
+        |a| refill(a, 1, 3, a.scalar(2)?),
     ),
     create(
         "aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -132,6 +161,21 @@ pub static OPS: &[OpDef] = &[
         |a| spaced(a, 3, None),
     ),
     create(
+        "aten::linspace.Tensor_Tensor_out(Tensor start, Tensor end, int steps, *, Tensor(a!) out) -> Tensor(a!)",
+        |a| spaced_out(a, 3, None),
+    ),
+    create(
+        "aten::linspace.Tensor_Scalar_out(Tensor start, Scalar end, int steps, *, Tensor(a!) out) -> Tensor(a!)",
+        |a| spaced_out(a, 3, None),
+    ),
+    create(
+        "aten::linspace.Scalar_Tensor_out(Scalar start, Tensor end, int steps, *, Tensor(a!) out) -> Tensor(a!)",
+        |a| spaced_out(a, 3, None),
+    ),
+    create("aten::linspace.out(Scalar start, Scalar end, int steps, *, Tensor(a!) out) -> Tensor(a!)", |a| {
+        spaced_out(a, 3, None)
+    }),
+    create(
         "aten::logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 4, Some(a.float(3)?)),
     ),
@@ -148,6 +192,22 @@ pub static OPS: &[OpDef] = &[
         |a| spaced(a, 4, Some(a.float(3)?)),
     ),
     create(
+        "aten::logspace.Tensor_Tensor_out(Tensor start, Tensor end, int steps, float base=10., *, Tensor(a!) out) -> Tensor(a!)",
+        |a| spaced_out(a, 4, Some(a.float(3)?)),
+    ),
+    create(
+        "aten::logspace.Tensor_Scalar_out(Tensor start, Scalar end, int steps, float base=10., *, Tensor(a!) out) -> Tensor(a!)",
+        |a| spaced_out(a, 4, Some(a.float(3)?)),
+    ),
+    create(
+        "aten::logspace.Scalar_Tensor_out(Scalar start, Tensor end, int steps, float base=10., *, Tensor(a!) out) -> Tensor(a!)",
+        |a| spaced_out(a, 4, Some(a.float(3)?)),
+    ),
+    create(
+        "aten::logspace.out(Scalar start, Scalar end, int steps, float base=10., *, Tensor(a!) out) -> Tensor(a!)",
+        |a| spaced_out(a, 4, Some(a.float(3)?)),
+    ),
+    create(
         "aten::eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| one(eye(a.int(0)?, a.int(0)?, dtype_or(a, 1, DType::F32)?)?),
     ),
@@ -155,6 +215,12 @@ pub static OPS: &[OpDef] = &[
         "aten::eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| one(eye(a.int(0)?, a.int(1)?, dtype_or(a, 2, DType::F32)?)?),
     ),
+    create("aten::eye.out(SymInt n, *, Tensor(a!) out) -> Tensor(a!)", |a| {
+        eye_out(a, a.int(0)?, a.int(0)?, 1)
+    }),
+    create("aten::eye.m_out(SymInt n, SymInt m, *, Tensor(a!) out) -> Tensor(a!)", |a| {
+        eye_out(a, a.int(0)?, a.int(1)?, 2)
+    }),
     create(
         "aten::tensor.bool(bool t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
         tensor,
@@ -296,10 +362,18 @@ fn filled(a: &Args<'_>, size: usize, options: usize, value: Scalar) -> Result<Ou
 
 /// The `out=` forms: gives `out` the sizes and fills it.
 fn refill(a: &Args<'_>, size: usize, out: usize, value: Scalar) -> Result<Outputs> {
-    let (sizes, out) = (sizes(a, size)?, a.tensor(out)?);
+    refill_sizes(a.tensor(out)?, &sizes(a, size)?, value)
+}
+
+/// The `out=` forms of `*_like`.
+fn refill_like(a: &Args<'_>, out: usize, value: Scalar) -> Result<Outputs> {
+    refill_sizes(a.tensor(out)?, &a.tensor(0)?.sizes(), value)
+}
+
+fn refill_sizes(out: &Tensor, sizes: &[i64], value: Scalar) -> Result<Outputs> {
     check_fill(value, out.dtype())?;
     if out.sizes().as_slice() != sizes {
-        out.set_data(&Tensor::zeros(out.dtype(), &sizes)?);
+        out.set_data(&Tensor::zeros(out.dtype(), sizes)?);
     }
     out.fill(value)?;
     one(out.clone())
@@ -368,27 +442,49 @@ fn new(a: &Args<'_>, options: usize, value: Scalar) -> Result<Outputs> {
 
 fn range_out(a: &Args<'_>, start: Scalar, end: Scalar, step: Scalar, out: usize) -> Result<Outputs> {
     let out = a.tensor(out)?;
-    out.set_data(&range::arange(start, end, step, Some(out.dtype()))?);
-    one(out.clone())
+    replace(out, &range::arange(start, end, step, Some(out.dtype()))?)
 }
 
-/// linspace and (with a base) logspace; ends may be tensors of rank 0.
-fn spaced(a: &Args<'_>, options: usize, base: Option<f64>) -> Result<Outputs> {
-    let name = if base.is_some() { "logspace" } else { "linspace" };
-    let end_of = |n: usize, what: &str| -> Result<(Scalar, Option<DType>)> {
-        match a.value(n)? {
-            Value::Tensor(t) if t.rank() != 0 => Err(Diagnostic::runtime(format!(
-                "{name} only supports 0-dimensional start and end tensors, but got {what} with {} dimension(s).",
-                t.rank()
-            ))),
-            Value::Tensor(t) => Ok((t.item()?, Some(t.dtype()))),
-            _ => Ok((a.scalar(n)?, None)),
-        }
+/// The ends of linspace and logspace, which may be tensors of rank 0.
+fn ends(a: &Args<'_>, name: &str) -> Result<(Scalar, Scalar)> {
+    let end = |n: usize, what: &str| match a.value(n)? {
+        Value::Tensor(t) if t.rank() != 0 => Err(Diagnostic::runtime(format!(
+            "{name} only supports 0-dimensional start and end tensors, but got {what} with {} dimension(s).",
+            t.rank()
+        ))),
+        Value::Tensor(t) => t.item(),
+        _ => a.scalar(n),
     };
-    let ((start, _), (end, _)) = (end_of(0, "start")?, end_of(1, "end")?);
+    Ok((end(0, "start")?, end(1, "end")?))
+}
+
+/// linspace and (with a base) logspace.
+fn spaced(a: &Args<'_>, options: usize, base: Option<f64>) -> Result<Outputs> {
+    let (start, end) = ends(a, if base.is_some() { "logspace" } else { "linspace" })?;
     let complex = matches!(start, Scalar::Complex(_)) || matches!(end, Scalar::Complex(_));
     let dtype = dtype_or(a, options, if complex { DType::C64 } else { DType::F32 })?;
     one(range::spaced(start, end, a.int(2)?, base, dtype)?)
+}
+
+fn spaced_out(a: &Args<'_>, out: usize, base: Option<f64>) -> Result<Outputs> {
+    let (start, end) = ends(a, if base.is_some() { "logspace" } else { "linspace" })?;
+    let out = a.tensor(out)?;
+    replace(out, &range::spaced(start, end, a.int(2)?, base, out.dtype())?)
+}
+
+fn eye_out(a: &Args<'_>, n: i64, m: i64, out: usize) -> Result<Outputs> {
+    let out = a.tensor(out)?;
+    replace(out, &eye(n, m, out.dtype())?)
+}
+
+/// Gives an `out` argument the result's sizes and elements.
+fn replace(out: &Tensor, result: &Tensor) -> Result<Outputs> {
+    if out.sizes() == result.sizes() {
+        out.copy_from(result)?;
+    } else {
+        out.set_data(result);
+    }
+    one(out.clone())
 }
 
 fn eye(n: i64, m: i64, dtype: DType) -> Result<Tensor> {

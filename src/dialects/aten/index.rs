@@ -469,7 +469,7 @@ fn take_along_dim(a: &Args<'_>) -> Result<Outputs> {
     let Some(dim) = a.opt_int(2)? else {
         let (flat, index) =
             (tensor.reshaped(&[tensor.numel() as i64])?, indices.reshaped(&[indices.numel() as i64])?);
-        return one(flat.take_positions(&along(&flat.sizes(), 0, &index, true)?, &index.sizes())?);
+        return one(flat.take_positions(&along(&flat.sizes(), 0, &index, false)?, &index.sizes())?);
     };
     if tensor.rank() != indices.rank() {
         return Err(Diagnostic::runtime(format!(

@@ -13,9 +13,12 @@ const MAX_ITEMS: usize = 1 << 28;
 /// The rows.
 pub static OPS: &[OpDef] = &[
     container("aten::len.t(t[] a) -> int", |a| one(a.list(0)?.len() as i64)).doc("the number of elements"),
-    container("aten::len.any(Any[] a) -> int", |a| one(a.list(0)?.len() as i64)).doc("the number of elements"),
-    container("aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)", append).doc("adds an element at the end"),
-    container("aten::extend.t(t[](a!) self, t[] other) -> ()", extend).doc("adds the elements of another list"),
+    container("aten::len.any(Any[] a) -> int", |a| one(a.list(0)?.len() as i64))
+        .doc("the number of elements"),
+    container("aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)", append)
+        .doc("adds an element at the end"),
+    container("aten::extend.t(t[](a!) self, t[] other) -> ()", extend)
+        .doc("adds the elements of another list"),
     container("aten::insert.t(t[](a!) self, int idx, t(b -> *) el) -> ()", insert)
         .doc("puts an element before another"),
     container("aten::pop.t(t[](a!) self, int idx=-1) -> t(*)", pop).doc("takes an element out"),
@@ -31,7 +34,8 @@ pub static OPS: &[OpDef] = &[
     container("aten::copy.t(t[](a) self) -> t[]", copy).doc("a new list of the same elements"),
     container("aten::list.t(t[] l) -> t[]", copy).doc("a new list of the same elements"),
     container("aten::add.t(t[] a, t[] b) -> t[]", add).doc("a new list of the elements of both"),
-    container("aten::add_.t(t[](a!) self, t[] b) -> t[]", add_in_place).doc("adds the elements of another list"),
+    container("aten::add_.t(t[](a!) self, t[] b) -> t[]", add_in_place)
+        .doc("adds the elements of another list"),
     container("aten::mul.left_t(t[] l, int n) -> t[]", |a| repeated(a, 0, 1))
         .doc("a new list of the elements n times"),
     container("aten::mul.right_(int n, t[] l) -> t[]", |a| repeated(a, 1, 0))

@@ -72,7 +72,7 @@ pub static OPS: &[OpDef] = &[
     ),
     create("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot),
     opaque("aten::complex(Tensor real, Tensor imag) -> Tensor", |a| pair(a, |re, im| (re, im)))
-        .grad("real: torch.real(grad)\nimag: torch.imag(grad)")
+        .grad("real: torch.real(grad).sum_to_size(real.size())\nimag: torch.imag(grad).sum_to_size(imag.size())")
         .out("out"),
     opaque("aten::polar(Tensor abs, Tensor angle) -> Tensor", |a| pair(a, |r, t| (r * t.cos(), r * t.sin()))).out("out"),
     opaque("aten::fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", fill_diagonal),

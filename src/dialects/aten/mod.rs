@@ -3,6 +3,7 @@
 
 pub mod activation;
 pub mod arith;
+pub mod attention;
 pub mod binary;
 pub mod choose;
 pub mod compare;
@@ -24,13 +25,16 @@ pub mod einsum;
 pub mod index;
 pub mod join;
 pub mod kernels;
+pub mod label_loss;
 pub mod list;
+pub mod loss;
 pub mod matrix;
 pub mod norm;
 pub mod order;
 pub mod pad;
 pub mod pool;
 pub mod program;
+pub mod recurrent;
 pub mod reduce;
 pub mod scan;
 pub mod scatter;
@@ -62,6 +66,10 @@ pub static TABLES: &[&[OpDef]] = &[
     contraction::OPS,
     convolution::OPS,
     norm::OPS,
+    attention::OPS,
+    recurrent::OPS,
+    loss::OPS,
+    label_loss::OPS,
     pool::OPS,
     einsum::OPS,
     convert::OPS,

@@ -198,21 +198,21 @@ impl Batch {
                 .map(|c| R::of(invstd[c]) * w.as_ref().map_or(R::ONE, |w| w[c]))
                 .collect();
             let shift: Vec<R> = (0..self.channels)
-                .map(|c| b.as_ref().map_or(R::ZERO, |b| b[c]) - R::of(mean[c]) * scale[c])
+                .map(|c| (-R::of(mean[c])).mul_add(scale[c], b.as_ref().map_or(R::ZERO, |b| b[c])))
                 .collect();
             let y = build::<R>(&sizes, dtype, |out| {
                 each_plane(out, plane, 1, |at, out| {
                     let (scale, shift) = (scale[at % self.channels], shift[at % self.channels]);
                     wide_loops(|| {
                         for (y, x) in out.iter_mut().zip(&x[at * plane..]) {
-                            *y = *x * scale + shift;
+                            *y = x.mul_add(scale, shift);
                         }
                     });
                 });
                 Ok(())
             })?;
             // Statistics of 16-bit inputs are kept in the dtype of the parameters.
-            let kept = self.weight.as_ref().map_or(compute_dtype(dtype), Tensor::dtype);
+            let kept = self.weight.as_ref().map_or(dtype, Tensor::dtype);
             let save = |values: &[f64]| {
                 let values = if self.training { values } else { &[] };
                 Tensor::from_vec(values, &[values.len() as i64])?.to_dtype(kept)
@@ -234,8 +234,7 @@ impl Batch {
             let parts = (0..images).map(|n| &x[(n * self.channels + c) * plane..][..plane]);
             (mean[c], var[c]) = wide_loops(|| moments(parts, count));
         }
-        let unbiased: Vec<f64> =
-            var.iter().map(|v| v * count as f64 / (count as f64 - 1.0)).collect();
+        let unbiased: Vec<f64> = var.iter().map(|v| v * count as f64 / (count as f64 - 1.0)).collect();
         for (running, new) in [(running_mean, &mean), (running_var, &unbiased)] {
             let Some(running) = running else { continue };
             let old = running.to_vec_as::<f64>()?;
@@ -251,7 +250,7 @@ impl Batch {
 fn check_mixed(input: &Tensor, parameter: &Tensor) -> Result<()> {
     let (x, p) = (input.dtype(), parameter.dtype());
     let reduced = matches!(x, DType::F16 | DType::BF16) && p == DType::F32;
-    if x != p && !reduced {
+    if x.is_floating() && x != p && !reduced {
         return fail("mixed dtype (CPU): all inputs must share same datatype.");
     }
     Ok(())
@@ -283,7 +282,10 @@ fn instance_norm(a: &Args<'_>) -> Result<Outputs> {
     }
     let sizes = input.sizes();
     let [n, c, ..] = sizes[..] else {
-        return fail(format!("instance_norm needs an input of at least two dimensions, got {:?}", sizes.as_slice()));
+        return fail(format!(
+            "instance_norm needs an input of at least two dimensions, got {:?}",
+            sizes.as_slice()
+        ));
     };
     let joined = n.saturating_mul(c);
     let mut flat = vec![1, joined];
@@ -402,7 +404,7 @@ pub fn layer(
             });
             Ok(())
         })?;
-        let kept = weight.map_or(compute_dtype(dtype), Tensor::dtype);
+        let kept = weight.map_or(dtype, Tensor::dtype);
         let kept_sizes = row_sizes(input, shape.len());
         let save = |pick: fn(&(f64, f64)) -> f64| {
             Tensor::from_vec(&stats.iter().map(pick).collect::<Vec<_>>(), &kept_sizes)?.to_dtype(kept)
@@ -494,16 +496,16 @@ fn grouped(
                 let (mean, rstd) = stats[at / per_group];
                 let channel = at % c as usize;
                 let scale = R::of(rstd) * w.as_ref().map_or(R::ONE, |w| w[channel]);
-                let shift = b.as_ref().map_or(R::ZERO, |b| b[channel]) - R::of(mean) * scale;
+                let shift = (-R::of(mean)).mul_add(scale, b.as_ref().map_or(R::ZERO, |b| b[channel]));
                 wide_loops(|| {
                     for (y, x) in out.iter_mut().zip(&x[at * area..]) {
-                        *y = *x * scale + shift;
+                        *y = x.mul_add(scale, shift);
                     }
                 });
             });
             Ok(())
         })?;
-        let kept = weight.map_or(compute_dtype(dtype), Tensor::dtype);
+        let kept = weight.map_or(dtype, Tensor::dtype);
         let save = |pick: fn(&(f64, f64)) -> f64| {
             Tensor::from_vec(&stats.iter().map(pick).collect::<Vec<_>>(), &[n, groups])?.to_dtype(kept)
         };

@@ -72,7 +72,9 @@ pub static OPS: &[OpDef] = &[
     container("aten::sorted.str(str[](a) input) -> str[]", sorted),
     container("aten::sorted.any(t[](a) self) -> t[]", sorted_any),
     container("prim::max.int_list(int[] l, int[] r) -> int[]", |a| extreme_list(a, Ordering::Greater)),
-    container("prim::max.float_list(float[] l, float[] r) -> float[]", |a| extreme_list(a, Ordering::Greater)),
+    container("prim::max.float_list(float[] l, float[] r) -> float[]", |a| {
+        extreme_list(a, Ordering::Greater)
+    }),
     container("prim::max.bool_list(bool[] l, bool[] r) -> bool[]", |a| extreme_list(a, Ordering::Greater)),
     host("prim::max.self_int(int[] self) -> int", |a| extreme(a, Ordering::Greater)),
     host("prim::max.self_float(float[] self) -> float", |a| extreme(a, Ordering::Greater)),
@@ -292,9 +294,8 @@ fn merge(
 
 fn sort(args: &Args<'_>) -> Result<Outputs> {
     let (list, reverse) = (args.list(0)?, args.bool(1)?);
-    let sorted = sort_by(list.to_vec(), &mut |a, b| {
-        Ok(!equal(a, b, 0)? && less(a, b, args.env, 0)? != reverse)
-    })?;
+    let sorted =
+        sort_by(list.to_vec(), &mut |a, b| Ok(!equal(a, b, 0)? && less(a, b, args.env, 0)? != reverse))?;
     *list.items_mut() = sorted;
     nothing()
 }

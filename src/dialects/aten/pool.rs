@@ -95,7 +95,12 @@ fn numbers(a: &Args<'_>, n: usize, dims: usize, what: &str) -> Result<Vec<i64>> 
         1 => Ok(vec![ints[0]; dims]),
         n if n == dims => Ok(ints),
         _ => {
-            let name = a.op.name().as_str().trim_start_matches("aten::").trim_end_matches("_with_indices").to_string();
+            let name =
+                a.op.name()
+                    .as_str()
+                    .trim_start_matches("aten::")
+                    .trim_end_matches("_with_indices")
+                    .to_string();
             let words = ["one int", "two ints", "three ints"][dims - 1];
             let omitted = if what == "stride" { "be omitted, a single int" } else { "be a single int" };
             fail(format!("{name}: {what} must either {omitted}, or a tuple of {words}"))
@@ -145,8 +150,7 @@ struct Steps {
 impl Steps {
     fn new(a: &Args<'_>, dims: usize, dilation: Option<usize>, ceil: usize) -> Result<Steps> {
         let kernel = numbers(a, 1, dims, "kernel_size")?;
-        let stride =
-            if a.ints(2)?.is_empty() { kernel.clone() } else { numbers(a, 2, dims, "stride")? };
+        let stride = if a.ints(2)?.is_empty() { kernel.clone() } else { numbers(a, 2, dims, "stride")? };
         Ok(Steps {
             stride,
             padding: numbers(a, 3, dims, "padding")?,
@@ -174,10 +178,7 @@ impl Steps {
                 let names = if self.dilation.len() == 3 { &["T", "H", "W"][..] } else { &["H", "W"] };
                 let shown: Vec<String> =
                     names.iter().zip(&self.dilation).map(|(n, d)| format!("dilation{n}: {d}")).collect();
-                return fail(format!(
-                    "dilation should be greater than zero, but got {}",
-                    shown.join(" ")
-                ));
+                return fail(format!("dilation should be greater than zero, but got {}", shown.join(" ")));
             }
             if *p > ((k - 1).saturating_mul(*d) + 1) / 2 {
                 return fail(format!(
@@ -234,7 +235,11 @@ impl Steps {
 fn expect_images(t: &Tensor, dims: usize) -> Result<()> {
     let sizes = t.sizes();
     if sizes.len() != dims + 1 && sizes.len() != dims + 2 {
-        return fail(format!("non-empty {}D or {}D (batch mode) tensor expected for input", dims + 1, dims + 2));
+        return fail(format!(
+            "non-empty {}D or {}D (batch mode) tensor expected for input",
+            dims + 1,
+            dims + 2
+        ));
     }
     if sizes[sizes.len() - dims - 1..].contains(&0) {
         return fail(format!(
@@ -280,7 +285,10 @@ fn max_prepare(a: &Args<'_>, dims: usize) -> Result<(Steps, Planes)> {
     expect_images(t, dims)?;
     let planes = Planes::new(t, dims);
     if dims == 1 && a.op.name() == "aten::max_pool1d" && steps.output(0, planes.input[0]) < 1 {
-        return fail(format!("max_pool1d() Invalid computed output size: {}", steps.output(0, planes.input[0])));
+        return fail(format!(
+            "max_pool1d() Invalid computed output size: {}",
+            steps.output(0, planes.input[0])
+        ));
     }
     Ok((steps, planes))
 }
@@ -482,7 +490,12 @@ fn fractional(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     let name = format!("fractional_max_pool{dims}d");
     let rank = t.rank();
     if rank != dims + 1 && rank != dims + 2 {
-        return fail(format!("{name}(): Expected {}D or {}D tensor, but got: {:?}", dims + 1, dims + 2, t.sizes().as_slice()));
+        return fail(format!(
+            "{name}(): Expected {}D or {}D tensor, but got: {:?}",
+            dims + 1,
+            dims + 2,
+            t.sizes().as_slice()
+        ));
     }
     let planes = Planes::new(t, dims);
     let words = if dims == 3 { &["time", "height", "width"][..] } else { &["height", "width"] };

@@ -12,7 +12,8 @@ use std::sync::Arc;
 /// The rows.
 pub static OPS: &[OpDef] = &[
     host("aten::len.Tensor(Tensor t) -> int", tensor_len).doc("the size of the first dimension"),
-    host("aten::_unwrap_optional(t(a)? optional) -> t(a)", unwrap).doc("the same value, which must not be None"),
+    host("aten::_unwrap_optional(t(a)? optional) -> t(a)", unwrap)
+        .doc("the same value, which must not be None"),
     host("aten::is_scripting() -> bool", |_| one(true)).doc("True: this is TorchScript"),
     host("aten::has_torch_function(...) -> bool", |_| one(false)).doc("False: no subclasses of tensors here"),
     host("aten::_is_tracing() -> bool", |_| one(false)).doc("False: nothing is traced"),

@@ -2,6 +2,7 @@
 
 use super::kernels::range::not_implemented;
 use super::kernels::rows::{Rows, non_empty_dim, reduced_dims};
+use super::kernels::rule::into;
 use super::kernels::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque, reduce};
@@ -14,25 +15,25 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(sum(a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?)?)
     })
-    .grad("self: grad.reshape(self.sum(dim, True).size()).expand(self.size())")
+    .grad("self: grad.reshape(self.sum(dim, True).size()).expand(self.size()).to(self.dtype)")
     .out("IntList_out"),
     reduce("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(sum(a.tensor(0)?, None, false, a.opt_dtype(1)?)?)
     })
-    .grad("self: grad.expand(self.size())")
+    .grad("self: grad.expand(self.size()).to(self.dtype)")
     .out("out"),
     reduce("aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", nansum)
         .out("out"),
     reduce("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(mean(a.tensor(0)?, None, false, a.opt_dtype(1)?)?)
     })
-    .grad("self: grad.expand(self.size()) / self.numel()")
+    .grad("self: (grad.expand(self.size()) / self.numel()).to(self.dtype)")
     .out("dtype_out"),
     reduce("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(mean(a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?)?)
     })
     .grad(
-        "self: grad.reshape(self.sum(dim, True).size()).expand(self.size()) * (float(grad.numel()) / float(max(self.numel(), 1)))",
+        "self: (grad.reshape(self.sum(dim, True).size()).expand(self.size()) * (float(grad.numel()) / float(max(self.numel(), 1)))).to(self.dtype)",
     )
     .out("out"),
     reduce("aten::nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", nanmean)
@@ -50,6 +51,7 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", |a| {
         aminmax(a.tensor(0)?, a.opt_int(1)?, a.bool(2)?)
     }),
+    reduce("aten::aminmax.out(Tensor self, *, int? dim=None, bool keepdim=False, Tensor(a!) min, Tensor(b!) max) -> (Tensor(a!) min, Tensor(b!) max)", |a| into(a, 3, |a| aminmax(a.tensor(0)?, a.opt_int(1)?, a.bool(2)?))),
     reduce("aten::_aminmax(Tensor self) -> (Tensor, Tensor)", |a| aminmax(a.tensor(0)?, None, false)),
     reduce("aten::_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", |a| {
         aminmax(a.tensor(0)?, Some(a.int(1)?), a.bool(2)?)
@@ -58,10 +60,12 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
         extreme_dim(a, Side::Max)
     }),
+    reduce("aten::max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, |a| extreme_dim(a, Side::Max))),
     reduce("aten::min(Tensor self) -> Tensor", |a| extreme_all(a, Side::Min)).out("unary_out"),
     reduce("aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
         extreme_dim(a, Side::Min)
     }),
+    reduce("aten::min.dim_min(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) min, Tensor(b!) min_indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, |a| extreme_dim(a, Side::Min))),
     reduce("aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", |a| arg_extreme(a, Side::Max)).out("out"),
     reduce("aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", |a| arg_extreme(a, Side::Min)).out("out"),
     reduce("aten::all(Tensor self) -> Tensor", |a| truth(a, Some(Vec::new()), false, true)).out("all_out"),

@@ -2,6 +2,7 @@
 
 use super::kernels::range::not_implemented;
 use super::kernels::rows::Rows;
+use super::kernels::rule::into;
 use super::kernels::wide::{Wide, dispatch_wide};
 use crate::diag::Result;
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
@@ -14,7 +15,7 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", |a| {
         cumulative(a, true)
     })
-    .grad("self: grad.flip([dim]).cumsum(dim).flip([dim])")
+    .grad("self: grad.flip([dim]).cumsum(dim).flip([dim]).to(self.dtype)")
     .inplace()
     .out("out"),
     reduce("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", |a| {
@@ -25,9 +26,17 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", |a| {
         extreme(a, Ordering::Greater)
     }),
+    reduce(
+        "aten::cummax.out(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+        |a| into(a, 2, |a| extreme(a, Ordering::Greater)),
+    ),
     reduce("aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", |a| {
         extreme(a, Ordering::Less)
     }),
+    reduce(
+        "aten::cummin.out(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+        |a| into(a, 2, |a| extreme(a, Ordering::Less)),
+    ),
     reduce("aten::logcumsumexp(Tensor self, int dim) -> Tensor", logcumsumexp).out("out"),
 ];
 

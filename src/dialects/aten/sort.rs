@@ -2,6 +2,7 @@
 
 use super::kernels::range::not_implemented;
 use super::kernels::rows::{Rows, non_empty_dim};
+use super::kernels::rule::into;
 use super::kernels::select::{intro_sort, mode_place, nth_place, top_places};
 use super::kernels::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
@@ -19,6 +20,8 @@ pub static OPS: &[OpDef] = &[
         "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
         |a| sort(a.tensor(0)?, a.int(2)?, a.bool(3)?, a.opt_bool(1)?.unwrap_or(false)),
     ),
+    gather("aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 4, |a| sort(a.tensor(0)?, a.int(2)?, a.bool(3)?, a.opt_bool(1)?.unwrap_or(false)))),
+    gather("aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, |a| sort(a.tensor(0)?, a.int(1)?, a.bool(2)?, false))),
     gather("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", |a| {
         second(sort(a.tensor(0)?, a.int(1)?, a.bool(2)?, false)?)
     }),
@@ -36,16 +39,21 @@ pub static OPS: &[OpDef] = &[
         "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
         topk,
     ),
+    gather("aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 5, topk)),
     gather("aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", kthvalue),
+    gather("aten::kthvalue.values(Tensor self, SymInt k, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 4, kthvalue)),
     gather("aten::median(Tensor self) -> Tensor", |a| median_all(a, false)).out("out"),
     gather("aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
         median_dim(a, false)
     }),
+    gather("aten::median.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, |a| median_dim(a, false))),
     gather("aten::nanmedian(Tensor self) -> Tensor", |a| median_all(a, true)).out("out"),
     gather("aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
         median_dim(a, true)
     }),
+    gather("aten::nanmedian.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, |a| median_dim(a, true))),
     gather("aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", mode),
+    gather("aten::mode.values(Tensor self, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, mode)),
     gather("aten::quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor", |a| {
         quantile(a, false)
     })

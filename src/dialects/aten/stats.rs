@@ -1,6 +1,7 @@
 //! Spread and size of rows: variance, norms, log-sum-exp.
 
 use super::kernels::rows::{Rows, reduced_dims};
+use super::kernels::rule::into;
 use super::kernels::wide::{Wide, store};
 use super::reduce::sum_row;
 use crate::diag::{Diagnostic, Result};
@@ -22,7 +23,7 @@ pub static OPS: &[OpDef] = &[
     })
     .out("correction_out"),
     reduce("aten::std(Tensor self, bool unbiased=True) -> Tensor", |a| spread(a, None, unbiased(a, 1)?, false, &[STD]))
-        .grad("self: grad * (self - self.mean()) / (result * (self.numel() - (1 if unbiased else 0)))"),
+        .grad("self: (grad / result).masked_fill(result == 0, 0) * (self - self.mean()) / (self.numel() - (1 if unbiased else 0))"),
     reduce("aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", |a| {
         spread(a, a.opt_ints(1)?, unbiased(a, 2)?, a.bool(3)?, &[STD])
     })
@@ -41,6 +42,7 @@ pub static OPS: &[OpDef] = &[
         "aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
         |a| spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[VAR, MEAN]),
     ),
+    reduce("aten::var_mean.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))", |a| into(a, 4, |a| spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[VAR, MEAN]))),
     reduce("aten::std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", |a| {
         spread(a, None, unbiased(a, 1)?, false, &[STD, MEAN])
     }),
@@ -51,6 +53,7 @@ pub static OPS: &[OpDef] = &[
         "aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
         |a| spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[STD, MEAN]),
     ),
+    reduce("aten::std_mean.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))", |a| into(a, 4, |a| spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[STD, MEAN]))),
     reduce("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", |a| norm(a, Some(a.scalar(1)?), Vec::new(), false, None))
         .out("Scalar_out"),
     reduce("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", |a| {
@@ -80,7 +83,7 @@ pub static OPS: &[OpDef] = &[
     .out("out"),
     reduce("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp)
         .grad(
-            "self: grad.reshape(torch.logsumexp(self, dim, True).size()) * (self - torch.logsumexp(self, dim, True)).exp()",
+            "self: grad.reshape(torch.logsumexp(self, dim, True).size()) * (self - torch.logsumexp(self, dim, True)).exp().conj()",
         )
         .out("out"),
     reduce("aten::special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp).out("out"),

@@ -18,9 +18,11 @@ pub static OPS: &[OpDef] = &[
     host("aten::slice.str(str string, int? start=None, int? end=None, int step=1) -> str", slice)
         .doc("every step-th character of a range"),
     container("aten::list(str t) -> str[]", list).doc("the characters"),
-    host("aten::str(t elem) -> str", |a| one(Value::str(a.value(0)?.to_text()))).doc("the value as print shows it"),
+    host("aten::str(t elem) -> str", |a| one(Value::str(a.value(0)?.to_text())))
+        .doc("the value as print shows it"),
     host("aten::format(str self, ...) -> str", format).doc("`{}` replaced by the values in turn"),
-    host("aten::percentFormat(str self, ...) -> str", percent_format).doc("`%s`, `%d`, `%f`, `%e`, `%c` replaced"),
+    host("aten::percentFormat(str self, ...) -> str", percent_format)
+        .doc("`%s`, `%d`, `%f`, `%e`, `%c` replaced"),
     host("aten::join(str self, str[] values) -> str", join).doc("texts with a separator between them"),
 ];
 
@@ -47,7 +49,13 @@ fn get_item(args: &Args<'_>) -> Result<Outputs> {
     let (bytes, index) = (args.str(0)?.as_bytes(), args.int(1)?);
     match place(index, bytes.len()).and_then(|at| bytes.get(at)) {
         Some(byte) => one(text(args, vec![*byte])?),
-        None => Err(Diagnostic::runtime("string index out of range")),
+        None => {
+            let size = bytes.len() as i64;
+            let at = if index < 0 { index.wrapping_add(size) } else { index } as u64;
+            Err(Diagnostic::runtime(format!(
+                "basic_string::at: __n (which is {at}) >= this->size() (which is {size})"
+            )))
+        }
     }
 }
 
@@ -131,7 +139,8 @@ fn write_key(out: &mut String, key: char, value: &Value) -> Result<()> {
             }
             _ => {
                 let x = number(key, value)?.trunc();
-                let whole = if (-2_147_483_648.0..2_147_483_648.0).contains(&x) { x as i32 } else { i32::MIN };
+                let whole =
+                    if (-2_147_483_648.0..2_147_483_648.0).contains(&x) { x as i32 } else { i32::MIN };
                 let _ = write!(out, "{whole}");
             }
         },

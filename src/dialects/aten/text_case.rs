@@ -22,10 +22,14 @@ pub static OPS: &[OpDef] = &[
     host("aten::isspace(str self) -> bool", |a| every(a, |b| matches!(b, b' ' | 9..=13))),
     host("aten::isprintable(str self) -> bool", |a| one(a.str(0)?.bytes().all(|b| matches!(b, b' '..=b'~'))))
         .doc("whether no byte is a control character or beyond ASCII"),
-    host("aten::islower(str self) -> bool", |a| cased(a, |b| b.is_ascii_uppercase(), |b| b.is_ascii_lowercase()))
-        .doc("whether there are small letters and no capitals"),
-    host("aten::isupper(str self) -> bool", |a| cased(a, |b| b.is_ascii_lowercase(), |b| b.is_ascii_uppercase()))
-        .doc("whether there are capitals and no small letters"),
+    host("aten::islower(str self) -> bool", |a| {
+        cased(a, |b| b.is_ascii_uppercase(), |b| b.is_ascii_lowercase())
+    })
+    .doc("whether there are small letters and no capitals"),
+    host("aten::isupper(str self) -> bool", |a| {
+        cased(a, |b| b.is_ascii_lowercase(), |b| b.is_ascii_uppercase())
+    })
+    .doc("whether there are capitals and no small letters"),
     host("aten::istitle(str self) -> bool", is_title).doc("whether capitals stand at starts of words only"),
     host("aten::isidentifier(str self) -> bool", is_identifier)
         .doc("whether Python 2 would take it as a name, underscores aside"),

@@ -121,11 +121,7 @@ fn count(args: &Args<'_>) -> Result<Outputs> {
 fn replace(args: &Args<'_>) -> Result<Outputs> {
     let (source, old, new, max) = (args.str(0)?, args.str(1)?, args.str(2)?, args.int(3)?);
     let limit = usize::try_from(max).unwrap_or(usize::MAX);
-    let parts = if old.is_empty() && max >= 0 {
-        limit
-    } else {
-        source.matches(&**old).count().min(limit)
-    };
+    let parts = if old.is_empty() && max >= 0 { limit } else { source.matches(&**old).count().min(limit) };
     if parts.saturating_mul(new.len()).saturating_add(source.len()) > MAX_BYTES {
         return Err(Diagnostic::runtime(format!("a text with {parts} replaced parts is too long")));
     }
@@ -144,7 +140,9 @@ fn strings<'a>(parts: impl IntoIterator<Item = &'a str>) -> Result<Outputs> {
 fn split(args: &Args<'_>) -> Result<Outputs> {
     let source = args.str(0)?;
     match args.opt_str(1)? {
-        None => strings(source.split([' ', '\t', '\n', '\r', '\x0b', '\x0c']).filter(|word| !word.is_empty())),
+        None => {
+            strings(source.split([' ', '\t', '\n', '\r', '\x0b', '\x0c']).filter(|word| !word.is_empty()))
+        }
         Some(separator) if separator.is_empty() => Err(empty_separator()),
         Some(separator) => strings(source.splitn(pieces(args.int(2)?), &**separator)),
     }

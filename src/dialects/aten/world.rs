@@ -3,6 +3,9 @@
 use crate::diag::Result;
 use crate::dialects::prim::control::wait;
 use crate::dialects::{Args, Effects, OpDef, Outputs, host, one};
+use crate::ir::Symbol;
+use crate::tensor::DType;
+use crate::value::{Object, Value};
 use smallvec::SmallVec;
 
 /// The rows.
@@ -21,6 +24,24 @@ pub static OPS: &[OpDef] = &[
         .doc("turns recording of gradients for a tensor on or off"),
     host("aten::is_autocast_enabled() -> bool", |_| one(false)).doc("never: nothing is cast by itself"),
     host("aten::is_autocast_cpu_enabled() -> bool", |_| one(false)).doc("never: nothing is cast by itself"),
+    host("aten::get_autocast_dtype(str device_type) -> ScalarType", |a| {
+        let dtype = if &**a.str(0)? == "cuda" { DType::F16 } else { DType::BF16 };
+        one(dtype.code())
+    })
+    .doc("the dtype that autocasting would use, as its code"),
+    host(
+        "profiler::_record_function_enter_new(str name, str? args=None) -> \
+         __torch__.torch.classes.profiler._RecordFunction",
+        |_| one(Value::Object(Object::new(Symbol::new("__torch__.torch.classes.profiler._RecordFunction")))),
+    )
+    .effects(Effects::WRITES_WORLD)
+    .doc("opens a named range; nobody records it"),
+    host(
+        "profiler::_record_function_exit._RecordFunction(__torch__.torch.classes.profiler._RecordFunction record) -> ()",
+        |_| Ok(SmallVec::new()),
+    )
+    .effects(Effects::WRITES_WORLD)
+    .doc("closes a range"),
     host("aten::is_scripting() -> bool", |_| one(true)).doc("always"),
     host("aten::has_torch_function(...) -> bool", |_| one(false)).doc("never: no value overrides operators"),
     host("aten::_get_tracing_state() -> bool", |_| one(false)).doc("never: nothing is being traced"),

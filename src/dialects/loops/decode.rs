@@ -431,3 +431,57 @@ fn takes_binary(op: Binary, elem: Elem) -> bool {
         Binary::Atan2 | Binary::CopySign | Binary::Hypot | Binary::NextAfter => elem.is_float(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(text: &str) -> Graph {
+        crate::ir::parse_graph(text).expect("parses")
+    }
+
+    const SUM: &str = "graph(%out : loop.buffer<loop.f32>, %a : loop.buffer<loop.f32>, %n : loop.i64):
+  %zero : loop.i64 = loop::const[value=0]()
+  %one : loop.i64 = loop::const[value=1]()
+  %start : loop.f32 = loop::const[value=0.]()
+  %sum : loop.f32 = loop::for[mark=\"serial\"](%zero, %n, %one, %start)
+    block0(%i : loop.i64, %s : loop.f32):
+      %x : loop.f32 = loop::load(%a, %i)
+      %next : loop.f32 = loop::add(%s, %x)
+      -> (%next)
+   = loop::store(%out, %zero, %sum)
+  return ()
+";
+
+    #[test]
+    fn a_reduction_decodes() {
+        let kernel = decode(&graph(SUM)).expect("is well formed");
+        assert_eq!(kernel.params.iter().map(|p| p.written).collect::<Vec<_>>(), [true, false, false]);
+        assert_eq!(kernel.extent, None);
+        let Some(Stmt::For(l)) = kernel.body.iter().find(|s| matches!(s, Stmt::For(_))) else {
+            panic!("no loop in {kernel:?}")
+        };
+        assert_eq!((l.carried.len(), l.mark, l.order), (1, Mark::Serial, Order::Sequential));
+    }
+
+    #[test]
+    fn what_is_ill_formed_is_refused_by_name() {
+        let cases = [
+            ("loop::add(%s, %x)", "loop::add(%s, %i)", "operand 1 must be f32, not i64"),
+            ("loop::add(%s, %x)", "loop::shl(%s, %x)", "not defined for f32"),
+            ("loop::add(%s, %x)", "loop::frob(%s, %x)", "no such op"),
+            ("loop::add(%s, %x)", "aten::add(%s, %x)", "does not belong"),
+            ("loop::load(%a, %i)", "loop::load(%i, %i)", "must be a buffer"),
+            ("mark=\"serial\"", "mark=\"sideways\"", "mark that is not known"),
+            ("mark=\"serial\"", "mark=\"parallel\"", "cannot be parallel"),
+            ("-> (%next)", "-> ()", "as many values"),
+            ("%n : loop.i64)", "%n : Tensor)", "neither a scalar nor a buffer"),
+            ("[value=0.]", "[value=\"0\"]", "needs a number"),
+        ];
+        for (old, new, message) in cases {
+            let text = SUM.replacen(old, new, 1);
+            let error = decode(&graph(&text)).expect_err(new);
+            assert!(error.message().contains(message), "{new}: {error}");
+        }
+    }
+}

@@ -114,10 +114,10 @@ impl Elem {
         Type::new(TypeKind::Dialect(dialect, name, [].into()))
     }
 
-    /// `loop.buffer<f32>`
+    /// `loop.buffer<loop.f32>`
     pub fn buffer(self) -> Type {
         let (dialect, name) = (Symbol::new(NAMESPACE), Symbol::new("buffer"));
-        Type::new(TypeKind::Dialect(dialect, name, [TypeParameter::Str(self.name().into())].into()))
+        Type::new(TypeKind::Dialect(dialect, name, [TypeParameter::Type(self.ty())].into()))
     }
 
     /// The element type of a scalar type of the dialect.
@@ -137,7 +137,7 @@ impl Elem {
         match ty.kind() {
             TypeKind::Dialect(dialect, name, parameters) if *dialect == NAMESPACE && *name == "buffer" => {
                 match &parameters[..] {
-                    [TypeParameter::Str(elem)] => Elem::from_name(elem),
+                    [TypeParameter::Type(elem)] => Elem::of_scalar_type(elem),
                     _ => None,
                 }
             }

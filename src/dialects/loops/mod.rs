@@ -2,9 +2,9 @@
 //! and verifies as any other), and it is closed: [`decode`] turns a graph of it into a [`Kernel`], a typed
 //! enum that every backend matches exhaustively.
 //!
-//! A kernel is a graph whose inputs are buffers (`loop.buffer<f32>`) and scalars (`loop.f32`, `loop.i64`):
+//! A kernel is a graph whose inputs are buffers (`loop.buffer<loop.f32>`) and scalars (`loop.f32`, `loop.i64`):
 //! ```text
-//! graph(%out : loop.buffer<f32>, %a : loop.buffer<f32>, %n : loop.i64):
+//! graph(%out : loop.buffer<loop.f32>, %a : loop.buffer<loop.f32>, %n : loop.i64):
 //!   %zero : loop.i64 = loop::const[value=0]()
 //!   %one : loop.i64 = loop::const[value=1]()
 //!    = loop::for[mark="parallel_vector"](%zero, %n, %one)

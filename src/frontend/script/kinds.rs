@@ -34,3 +34,8 @@ kinds! {
 pub(super) fn is_closure(kind: Symbol) -> bool {
     kind == fork() || kind == awaitable()
 }
+
+/// Whether what follows the op in its block does not run.
+pub(super) fn is_exit(kind: Symbol) -> bool {
+    [return_(), raise(), break_(), continue_()].contains(&kind)
+}

@@ -264,3 +264,36 @@ fn mean<W: Wide>(sum: W, count: usize) -> W {
     let exact = W::DTYPE != DType::I64 || quotient.times(n) == sum;
     if exact || sum.order(W::ZERO) != std::cmp::Ordering::Less { quotient } else { quotient.minus(W::ONE) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn longs(elements: &[i64], sizes: &[i64]) -> Tensor {
+        Tensor::from_vec(elements, sizes).expect("valid")
+    }
+
+    #[test]
+    fn indexed_dimensions_stay_together_or_go_in_front() {
+        let t = Tensor::zeros(DType::F32, &[2, 3, 4]).expect("small");
+        let i = longs(&[0, 1], &[2]);
+        let plan = |indices: &[Option<Tensor>]| advanced(&t, indices, Outside::Raise).expect("inside");
+        assert_eq!(plan(&[None, Some(i.clone()), None]).sizes.as_slice(), [2, 2, 4]);
+        assert_eq!(plan(&[Some(i.clone()), None, Some(i.clone())]).sizes.as_slice(), [2, 3]);
+        assert_eq!(plan(&[Some(i.clone()), Some(longs(&[-1], &[1]))]).positions[..5], [8, 9, 10, 11, 20]);
+        assert!(advanced(&t, &[Some(longs(&[2], &[1]))], Outside::Raise).is_err());
+    }
+
+    #[test]
+    fn what_meets_is_combined() {
+        let t = longs(&[10, 20, 30], &[3]);
+        let source = longs(&[1, 2, 4], &[3]);
+        let with = |how, include| {
+            combine(&t, &[0, 0, 2], &source, how, include).expect("inside").to_vec::<i64>().expect("i64")
+        };
+        assert_eq!(with(Combine::Sum, true), [13, 20, 34]);
+        assert_eq!(with(Combine::Product, false), [2, 20, 4]);
+        assert_eq!(with(Combine::Mean, true), [4, 20, 17]);
+        assert_eq!(with(Combine::Min, false), [1, 20, 4]);
+    }
+}

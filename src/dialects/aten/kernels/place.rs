@@ -127,3 +127,21 @@ pub fn repeat(tensor: &Tensor, repeats: &[i64]) -> Result<Tensor> {
         sizes.iter().zip(&result).map(|(s, n)| (0..*n as usize).map(|i| i % *s as usize).collect()).collect();
     remap(&tensor.reshaped(&sizes)?, &maps)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_vectors_do_not_count_and_dtypes_promote() {
+        let a = Tensor::from_vec(&[1i32, 2], &[1, 2]).expect("valid");
+        let none = Tensor::zeros(DType::F32, &[0]).expect("small");
+        let joined = concat(&[none, a.clone(), a.clone()], 0).expect("fits");
+        assert_eq!((joined.dtype(), joined.sizes().to_vec()), (DType::F32, vec![2, 2]));
+        let other = Tensor::zeros(DType::I32, &[1, 3]).expect("small");
+        let error = concat(&[a, other], 0).expect_err("sizes differ");
+        assert!(
+            error.message().starts_with("Sizes of tensors must match except in dimension 0. Expected size 2")
+        );
+    }
+}

@@ -191,11 +191,7 @@ pub fn share(at: usize, input: usize, output: usize) -> (usize, usize) {
 }
 
 /// The parts of an input plane for each output, in order: `visit(output, start and end along each dimension)`.
-pub fn shares(
-    input: &[usize; 3],
-    output: &[usize; 3],
-    mut visit: impl FnMut(usize, [(usize, usize); 3]),
-) {
+pub fn shares(input: &[usize; 3], output: &[usize; 3], mut visit: impl FnMut(usize, [(usize, usize); 3])) {
     let mut at = 0;
     for z in 0..output[0] {
         for y in 0..output[1] {
@@ -230,11 +226,7 @@ pub fn adaptive_mean<R: Real>(plane: &[R], input: &[usize; 3], output: &[usize; 
 }
 
 /// The largest element of the box `[start, end)` with its place; NaN is larger than all.
-pub fn largest<R: Real>(
-    plane: &[R],
-    input: &[usize; 3],
-    [dz, dy, dx]: [(usize, usize); 3],
-) -> (R, i64) {
+pub fn largest<R: Real>(plane: &[R], input: &[usize; 3], [dz, dy, dx]: [(usize, usize); 3]) -> (R, i64) {
     let mut best = (-R::INFINITY, ((dz.0 * input[1] + dy.0) * input[2] + dx.0) as i64);
     for z in dz.0..dz.1 {
         for y in dy.0..dy.1 {

@@ -22,7 +22,7 @@ const MAX_LENGTH: f64 = 1_099_511_627_776.0;
 
 fn check_ends(start: Scalar, end: Scalar, step: Scalar) -> Result<()> {
     let (s, e, d) = (start.to_f64(), end.to_f64(), step.to_f64());
-    if !(d > 0.0 || d < 0.0) {
+    if d == 0.0 || d.is_nan() {
         return Err(Diagnostic::runtime("step must be nonzero"));
     }
     if !s.is_finite() || !e.is_finite() {
@@ -112,8 +112,11 @@ pub fn spaced(start: Scalar, end: Scalar, steps: i64, base: Option<f64>, dtype: 
         let x = if dtype == DType::U8 { i64::from(s.to_i64() as u8) } else { s.to_i64() };
         Complex64::new(x as f64, 0.0)
     };
-    let (from, to) =
-        if dtype.is_integral() { (whole(start), whole(end)) } else { (start.to_complex(), end.to_complex()) };
+    let (from, to) = if dtype.is_integral() && (base.is_none() || steps > 1) {
+        (whole(start), whole(end))
+    } else {
+        (start.to_complex(), end.to_complex())
+    };
     let step = (to - from) / (steps - 1).max(1) as f64;
     let point = |i: i64| {
         if steps == 1 || i < steps / 2 { from + step * i as f64 } else { to - step * (steps - 1 - i) as f64 }

@@ -1,8 +1,8 @@
 //! From a rule on layouts to the three forms of a view: sharing, copying, in place.
 
-use crate::diag::Result;
-use crate::dialects::{Args, Outputs, one};
-use crate::tensor::Layout;
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, Kernel, Outputs, one};
+use crate::tensor::{Layout, Tensor};
 
 /// Finds the layout of a view from the call's arguments; argument 0 is the tensor.
 pub type Rule = fn(&Args<'_>) -> Result<Layout>;
@@ -22,4 +22,25 @@ pub fn in_place(a: &Args<'_>, rule: Rule) -> Result<Outputs> {
     let layout = rule(a)?;
     a.tensor(0)?.set_layout(layout)?;
     one(a.tensor(0)?.clone())
+}
+
+/// Runs a kernel of several results and writes them to the `out` arguments, which follow the kernel's own from
+/// argument `first` on and are resized to fit.
+pub fn into(a: &Args<'_>, first: usize, kernel: Kernel) -> Result<Outputs> {
+    let results = kernel(a)?;
+    for (n, result) in results.iter().enumerate() {
+        let (target, result) = (a.tensor(first + n)?, result.to_tensor()?);
+        if target.dtype() != result.dtype() {
+            return Err(Diagnostic::runtime(format!(
+                "Expected out tensor to have dtype {}, but got {} instead",
+                result.dtype().name(),
+                target.dtype().name()
+            )));
+        }
+        if target.sizes() != result.sizes() {
+            target.set_data(&Tensor::zeros(target.dtype(), &result.sizes())?);
+        }
+        target.copy_from(result)?;
+    }
+    Ok(a.values.iter().skip(first).take(results.len()).cloned().collect())
 }

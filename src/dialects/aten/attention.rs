@@ -1,0 +1,342 @@
+//! Attention: scaled dot products of queries and keys as weights of values, and the layers made of it.
+
+use super::contraction::linear;
+use super::kernels::compute::{Dense, Number, Real, build, compute_dtype};
+use super::kernels::pool::each_plane;
+use super::kernels::product::{c_name, permute, product, times_scalar};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
+use crate::tensor::{DType, Scalar, Tensor, broadcast_sizes, view};
+use crate::value::Value;
+use smallvec::smallvec;
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    opaque(
+        "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+        |a| one(Attention::new(a, 3, 4, 6, Some(7))?.run()?.0),
+    )
+    .effects(Effects::RANDOM),
+    opaque(
+        "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+        |a| {
+            let (y, _, logs) = Attention::new(a, 5, 3, 6, None)?.run()?;
+            Ok(smallvec![y.into(), logs.into()])
+        },
+    )
+    .effects(Effects::RANDOM),
+    opaque(
+        "aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
+        |a| {
+            if a.opt_tensor(6)?.is_some() {
+                return Err(Diagnostic::unsupported("aten::_scaled_dot_product_attention_math with a dropout mask"));
+            }
+            let (y, weights, _) = Attention::new(a, 3, 4, 7, Some(8))?.run()?;
+            Ok(smallvec![y.into(), weights.into()])
+        },
+    )
+    .effects(Effects::RANDOM),
+    opaque(
+        "aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
+        multi_head,
+    ),
+    composite(
+        "aten::_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)",
+        "def _transform_bias_rescale_qkv(qkv: Tensor, qkv_bias: Tensor, num_heads: int) -> Tuple[Tensor, Tensor, Tensor]:
+    batch = qkv.size(0)
+    steps = qkv.size(1)
+    features = qkv.size(2) // 3
+    width = features // num_heads
+    parts = (qkv + qkv_bias).reshape([batch, steps, 3, num_heads, width]).permute([2, 0, 3, 1, 4]).contiguous()
+    return torch.select(parts, 0, 0) / (float(width) ** 0.5), torch.select(parts, 0, 1), torch.select(parts, 0, 2)
+",
+    ),
+    composite(
+        "aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> Tensor",
+        "def _transformer_encoder_layer_fwd(src: Tensor, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor, norm_weight_2: Tensor, norm_bias_2: Tensor, ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor, ffn_bias_2: Tensor, mask: Optional[Tensor], mask_type: Optional[int]) -> Tensor:
+    x = src
+    if norm_first:
+        x = torch.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
+    x = torch._native_multi_head_attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type)[0]
+    x = x + src
+    if not norm_first:
+        x = torch.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
+    y = x
+    if norm_first:
+        y = torch.layer_norm(y, [embed_dim], norm_weight_2, norm_bias_2, eps)
+    y = torch.linear(y, ffn_weight_1, ffn_bias_1)
+    if use_gelu:
+        y = torch.gelu(y)
+    else:
+        y = torch.relu(y)
+    y = torch.linear(y, ffn_weight_2, ffn_bias_2) + x
+    if not norm_first:
+        y = torch.layer_norm(y, [embed_dim], norm_weight_2, norm_bias_2, eps)
+    return y
+",
+    ),
+];
+
+fn fail<T>(text: impl Into<String>) -> Result<T> {
+    Err(Diagnostic::runtime(text))
+}
+
+/// An attention: arguments checked.
+struct Attention {
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Option<Tensor>,
+    causal: bool,
+    scale: f64,
+}
+
+impl Attention {
+    /// `mask`, `dropout` (causality follows) and `scale` say at which positions those arguments stand.
+    fn new(
+        a: &Args<'_>,
+        mask: usize,
+        dropout: usize,
+        scale: usize,
+        grouped: Option<usize>,
+    ) -> Result<Attention> {
+        let (query, key, value) = (a.tensor(0)?.clone(), a.tensor(1)?.clone(), a.tensor(2)?.clone());
+        let (mask, causal) = (a.opt_tensor(mask)?.cloned(), a.bool(dropout + 1)?);
+        let (dq, dk, dv) = (query.dtype(), key.dtype(), value.dtype());
+        if dq != dk || dk != dv {
+            return fail(format!(
+                "Expected query, key, and value to have the same dtype, but got query.dtype: {} key.dtype: {} and value.dtype: \
+                 {} instead.",
+                c_name(dq),
+                c_name(dk),
+                c_name(dv)
+            ));
+        }
+        let (rq, rk, rv) = (query.rank(), key.rank(), value.rank());
+        if rq < 2 || rk < 2 || rv < 2 {
+            return fail(format!(
+                "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {rq} key.dim: {rk} and \
+                 value.dim: {rv} instead."
+            ));
+        }
+        if let Some(mask) = &mask {
+            if !mask.dtype().is_floating() && mask.dtype() != DType::Bool {
+                let name = |d| if d == DType::I64 { "long int" } else { c_name(d) };
+                return fail(format!(
+                    "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {} and  \
+                     query.dtype: {} instead.",
+                    name(mask.dtype()),
+                    name(dq)
+                ));
+            }
+            if causal {
+                return fail(
+                    "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True",
+                );
+            }
+        }
+        if a.float(dropout)? > 0.0 {
+            return Err(Diagnostic::unsupported(format!(
+                "{} with dropout draws random numbers",
+                a.op.name()
+            )));
+        }
+        let width = query.sizes()[rq - 1];
+        let scale = a.opt_float(scale)?.unwrap_or(1.0 / (width as f64).sqrt());
+        let (key, value) = match grouped {
+            Some(n) if a.bool(n)? => (repeat_heads(&key, &query)?, repeat_heads(&value, &query)?),
+            _ => (key, value),
+        };
+        Ok(Attention { query, key, value, mask, causal, scale })
+    }
+
+    /// The result, the weights and the logarithms of the weights' denominators.
+    fn run(&self) -> Result<(Tensor, Tensor, Tensor)> {
+        let (q, k) = (self.query.sizes(), self.key.sizes());
+        let keys = permute_last(&self.key)?;
+        let count = broadcast_sizes(&q[..q.len() - 2], &k[..k.len() - 2])?.iter().product::<i64>();
+        if q[q.len() - 1] != k[k.len() - 1] {
+            return fail(format!(
+                "Expected size for first two dimensions of batch2 tensor to be: [{count}, {}] but got: [{count}, {}].",
+                q[q.len() - 1],
+                k[k.len() - 1]
+            ));
+        }
+        let v = self.value.sizes();
+        if k[k.len() - 2] != v[v.len() - 2] {
+            return fail(format!(
+                "Expected size for first two dimensions of batch2 tensor to be: [{count}, {}] but got: [{count}, {}].",
+                k[k.len() - 2],
+                v[v.len() - 2]
+            ));
+        }
+        let dtype = self.query.dtype();
+        let wide = compute_dtype(dtype);
+        let scores = product("bmm", &self.query.to_dtype(wide)?, &keys.to_dtype(wide)?, None)?;
+        let sizes = scores.sizes();
+        let mask = self.mask.as_ref().map(|m| additive(m, wide)?.broadcast_to(&sizes)).transpose()?;
+        let rows = sizes[sizes.len() - 2].max(1) as usize;
+        let columns = sizes[sizes.len() - 1].max(1) as usize;
+        let mut logs = vec![0f64; scores.numel() / columns];
+        let weights = crate::dispatch_real!(wide, "softmax_lastdim_kernel_impl", R => {
+            let x = Dense::<R>::new(&scores)?;
+            let x = x.open()?;
+            let m = mask.as_ref().map(Dense::<R>::new).transpose()?;
+            let m = m.as_ref().map(Dense::open).transpose()?;
+            let scale = R::of(self.scale);
+            let weights = build::<R>(&sizes, wide, |out| {
+                each_plane(out, columns, 4, |at, out| {
+                    let seen = if self.causal { (at % rows + 1).min(columns) } else { columns };
+                    for (j, y) in out[..seen].iter_mut().enumerate() {
+                        let place = at * columns + j;
+                        *y = x[place] * scale + m.as_ref().map_or(R::ZERO, |m| m[place]);
+                    }
+                    softmax_row(&mut out[..seen]);
+                });
+                Ok(())
+            });
+            for (at, log) in logs.iter_mut().enumerate() {
+                let seen = if self.causal { (at % rows + 1).min(columns) } else { columns };
+                *log = log_sum(&x[at * columns..][..seen], scale, m.as_ref().map(|m| &m[at * columns..][..seen]));
+            }
+            weights
+        })?;
+        let result = product("bmm", &weights, &self.value.to_dtype(wide)?, None)?.to_dtype(dtype)?;
+        let logs = Tensor::from_vec(&logs, &sizes[..sizes.len() - 1])?.to_dtype(wide)?;
+        Ok((result, weights.to_dtype(dtype)?, logs))
+    }
+}
+
+fn permute_last(t: &Tensor) -> Result<Tensor> {
+    let rank = t.rank() as i64;
+    t.look(|l| view::transpose(l, rank - 2, rank - 1))
+}
+
+/// A mask to add: bools become 0 and minus infinity.
+fn additive(mask: &Tensor, dtype: DType) -> Result<Tensor> {
+    if mask.dtype() != DType::Bool {
+        return mask.to_dtype(dtype);
+    }
+    let values: Vec<f64> = mask
+        .to_vec_as::<u8>()?
+        .into_iter()
+        .map(|seen| if seen != 0 { 0.0 } else { f64::NEG_INFINITY })
+        .collect();
+    Tensor::from_vec(&values, &mask.sizes())?.to_dtype(dtype)
+}
+
+/// Every head of keys or values repeated for the queries' heads that share it.
+fn repeat_heads(t: &Tensor, query: &Tensor) -> Result<Tensor> {
+    let (sizes, wanted) = (t.sizes(), query.sizes());
+    let (rank, query_rank) = (sizes.len(), wanted.len());
+    if rank < 3 || query_rank < 3 {
+        return fail("enable_gqa needs queries, keys and values with heads");
+    }
+    let (heads, queries) = (sizes[rank - 3], wanted[query_rank - 3]);
+    if heads <= 0 || queries % heads != 0 {
+        return fail("Number of heads in key and value must divide the number of heads in query");
+    }
+    let mut repeated = sizes.to_vec();
+    repeated.insert(rank - 2, queries / heads);
+    let mut result = sizes.to_vec();
+    result[rank - 3] = queries;
+    t.look(|l| view::unsqueeze(l, rank as i64 - 2))?.broadcast_to(&repeated)?.reshaped(&result)
+}
+
+/// Exponentials over their sum; zeros where all are minus infinity.
+fn softmax_row<R: Real>(row: &mut [R]) {
+    let most = row.iter().fold(-R::INFINITY, |m, x| m.greater(*x));
+    if most == -R::INFINITY {
+        row.fill(R::ZERO);
+        return;
+    }
+    let mut sum = R::ZERO;
+    for x in row.iter_mut() {
+        *x = (*x - most).exp();
+        sum += *x;
+    }
+    let factor = R::ONE / sum;
+    row.iter_mut().for_each(|x| *x *= factor);
+}
+
+/// The logarithm of the sum of the exponentials that a row of weights divides by.
+fn log_sum<R: Real>(scores: &[R], scale: R, mask: Option<&[R]>) -> f64 {
+    let value = |j: usize| (scores[j] * scale + mask.map_or(R::ZERO, |m| m[j])).wide();
+    let most = (0..scores.len()).map(value).fold(f64::NEG_INFINITY, f64::max);
+    if most == f64::NEG_INFINITY {
+        return most;
+    }
+    most + (0..scores.len()).map(|j| (value(j) - most).exp()).sum::<f64>().ln()
+}
+
+/// Self-attention of several heads with its projections. Without `need_weights` the second result is None.
+fn multi_head(a: &Args<'_>) -> Result<Outputs> {
+    let inputs = [a.tensor(0)?, a.tensor(1)?, a.tensor(2)?];
+    let (features, heads) = (a.int(3)?, a.int(4)?);
+    let (weight, bias) = (a.tensor(5)?, a.tensor(6)?);
+    let (need_weights, average, mask_kind) = (a.bool(10)?, a.bool(11)?, a.opt_int(12)?);
+    let sizes = inputs[0].sizes();
+    let [batch, steps, width] = sizes[..] else {
+        return fail(format!("expected 3-D `query`, got {}-D tensor", sizes.len()));
+    };
+    if width != features || heads <= 0 || features % heads != 0 {
+        return fail(format!("passed-in embed_dim {features} didn't match last dim of query {width}"));
+    }
+    if weight.sizes().as_slice() != [3 * features, features] || bias.sizes().as_slice() != [3 * features] {
+        return fail(format!(
+            "expected `qkv_weight` of sizes [{}, {features}] and `qkv_bias` of as many elements as it has rows",
+            3 * features
+        ));
+    }
+    let head = features / heads;
+    // One projection each, split into heads: (batch, heads, steps, head).
+    let project = |n: i64| -> Result<Tensor> {
+        let part =
+            |t: &Tensor| t.look(|l| view::slice(l, 0, Some(n * features), Some((n + 1) * features), 1));
+        let x = inputs[n as usize];
+        let own = x.sizes();
+        let length = own.get(1).copied().unwrap_or(0);
+        let y = linear(x, &part(weight)?, Some(&part(bias)?))?.reshaped(&[batch, length, heads, head])?;
+        permute(&y, &[0, 2, 1, 3])
+    };
+    let (q, k, v) = (project(0)?, project(1)?, project(2)?);
+    let q = times_scalar(&q, Scalar::Float(1.0 / (head as f64).sqrt()))?;
+    let length = k.sizes()[2];
+    let mask = match a.opt_tensor(9)? {
+        None => None,
+        Some(mask) => {
+            let hidden = mask.to_dtype(DType::Bool)?;
+            let shape: Vec<i64> = match (mask_kind, hidden.rank()) {
+                (Some(1), 2) => vec![batch, 1, 1, length],
+                (_, 2) => vec![1, 1, steps, length],
+                _ => hidden.sizes().to_vec(),
+            };
+            let seen: Vec<u8> = hidden.to_vec_as::<u8>()?.into_iter().map(|h| u8::from(h == 0)).collect();
+            Some(Tensor::from_vec(&seen, &hidden.sizes())?.to_dtype(DType::Bool)?.reshaped(&shape)?)
+        }
+    };
+    let attention = Attention { query: q, key: k, value: v, mask, causal: false, scale: 1.0 };
+    let (y, weights, _) = attention.run()?;
+    let y = permute(&y, &[0, 2, 1, 3])?.reshaped(&[batch, steps, features])?;
+    let y = linear(&y, a.tensor(7)?, Some(a.tensor(8)?))?;
+    if !need_weights {
+        return Ok(smallvec![y.into(), Value::None]);
+    }
+    if !average {
+        return Ok(smallvec![y.into(), weights.into()]);
+    }
+    let dtype = weights.dtype();
+    let mean = crate::dispatch_real!(dtype, "mean", R => {
+        let w = weights.to_vec_as::<R>()?;
+        let plane = (steps * length) as usize;
+        build::<R>(&[batch, steps, length], dtype, |out| {
+            for (at, y) in out.iter_mut().enumerate() {
+                let (n, place) = (at / plane, at % plane);
+                let sum: R = (0..heads as usize).map(|h| w[(n * heads as usize + h) * plane + place]).sum();
+                *y = sum / R::of(heads as f64);
+            }
+            Ok(())
+        })
+    })?;
+    Ok(smallvec![y.into(), mean.into()])
+}

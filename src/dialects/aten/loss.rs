@@ -1,0 +1,223 @@
+//! Losses that are arithmetic of other ops. Those over class labels stand in `label_loss`.
+
+use crate::dialects::{OpDef, composite};
+
+/// The end of a loss: none, mean or sum by `reduction`.
+macro_rules! reduced {
+    ($($text:expr),*) => {
+        concat!($($text),*, "
+    if reduction == 1:
+        return torch.mean(loss)
+    if reduction == 2:
+        return torch.sum(loss)
+    return loss
+")
+    };
+}
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    composite(
+        "aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+        reduced!("def mse_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    difference = self - target
+    if not difference.is_floating_point() and not difference.is_complex():
+        raise NotImplementedError('\"mse_cpu\" not implemented for \\'Long\\'')
+    loss = difference * difference"),
+    )
+    .out("out"),
+    composite(
+        "aten::l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+        reduced!("def l1_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    loss = torch.abs(self - target)"),
+    ),
+    composite(
+        "aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
+        reduced!("def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
+    if beta < 0.0:
+        raise RuntimeError('smooth_l1_loss does not support negative values for beta.')
+    loss = torch.abs(self - target)
+    if not loss.is_floating_point() and beta != 0.0:
+        raise NotImplementedError('\"smooth_l1_cpu\" not implemented for \\'Long\\'')
+    if beta != 0.0:
+        loss = torch.where(loss < beta, loss * 0.5 * loss / beta, loss - 0.5 * beta)"),
+    )
+    .out("out"),
+    composite(
+        "aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
+        reduced!("def huber_loss(self: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
+    if delta <= 0.0:
+        raise RuntimeError('huber_loss does not support non-positive values for delta.')
+    z = torch.abs(self - target)
+    if not z.is_floating_point():
+        raise NotImplementedError('\"huber_cpu\" not implemented for \\'Long\\'')
+    loss = torch.where(z < delta, z * 0.5 * z, (z - 0.5 * delta) * delta)"),
+    )
+    .out("out"),
+    composite(
+        "aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
+        reduced!("def binary_cross_entropy(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int) -> Tensor:
+    if not bool(torch.all((self >= 0.0).logical_and(self <= 1.0))):
+        raise RuntimeError('all elements of input should be between 0 and 1')
+    if not bool(torch.all((target >= 0.0).logical_and(target <= 1.0))):
+        raise RuntimeError('all elements of target should be between 0 and 1')
+    loss = (target - 1.0) * torch.clamp_min(torch.log1p(-self), -100.0) - target * torch.clamp_min(torch.log(self), -100.0)
+    if weight is not None:
+        loss = loss * weight"),
+    )
+    .out("out"),
+    composite(
+        "aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
+        reduced!("def binary_cross_entropy_with_logits(self: Tensor, target: Tensor, weight: Optional[Tensor], pos_weight: Optional[Tensor], reduction: int) -> Tensor:
+    log_weight = torch.log_sigmoid(self)
+    if pos_weight is not None:
+        log_weight = ((pos_weight - 1.0) * target + 1.0) * log_weight
+    loss = torch.rsub(target, 1.0) * self - log_weight
+    if weight is not None:
+        loss = loss * weight"),
+    )
+    .out("out"),
+    composite(
+        "aten::kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+        reduced!("def kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Tensor:
+    if not self.is_floating_point() or not target.is_floating_point():
+        raise RuntimeError('kl_div: Integral inputs not supported.')
+    if log_target:
+        loss = torch.exp(target) * (target - self)
+    else:
+        loss = torch.xlogy(target, target) - target * self"),
+    ),
+    composite(
+        "aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
+        reduced!("def hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
+    zeros = torch.zeros_like(self)
+    far = torch.clamp_min(torch.rsub(self, margin), 0.0)
+    loss = torch.where(target == 1, zeros, far) + torch.where(target == -1, zeros, self)"),
+    ),
+    composite(
+        "aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+        reduced!("def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
+    if target.dim() > 1:
+        raise RuntimeError('0D or 1D target tensor expected, multi-target not supported')
+    if target.dim() == 1 and (input1.dim() != 2 or input2.dim() != 2):
+        raise RuntimeError('1D target tensor expects 2D input tensors, but found inputs with sizes ' + str(input1.size()) + ' and ' + str(input2.size()) + '.')
+    if target.dim() == 0 and (input1.dim() != 1 or input2.dim() != 1):
+        raise RuntimeError('0D target tensor expects 1D input tensors, but found inputs with sizes ' + str(input1.size()) + ' and ' + str(input2.size()) + '.')
+    dim = target.dim()
+    product = torch.sum(input1 * input2, dim)
+    size1 = torch.sum(input1 * input1, dim) + 1e-12
+    size2 = torch.sum(input2 * input2, dim) + 1e-12
+    cosine = product / torch.sqrt(size1 * size2)
+    zeros = torch.zeros_like(cosine)
+    near = torch.where(target == 1, torch.rsub(cosine, 1.0), zeros)
+    loss = near + torch.where(target == -1, torch.clamp_min(cosine - margin, 0.0), zeros)"),
+    ),
+    composite(
+        "aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+        reduced!("def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
+    loss = torch.clamp_min(-target * (input1 - input2) + margin, 0.0)"),
+    ),
+    composite(
+        "aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+        reduced!("def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    loss = torch.log1p(torch.exp(-target * self))"),
+    )
+    .out("out"),
+    composite(
+        "aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+        reduced!("def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
+    if log_input:
+        loss = torch.exp(input) - target * input
+    else:
+        loss = input - target * torch.log(input + eps)
+    if full:
+        stirling = target * torch.log(target) - target + torch.log(target * 6.283185307179586) * 0.5
+        loss = loss + stirling.masked_fill(target <= 1, 0.0)"),
+    ),
+    composite(
+        "aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
+        reduced!("def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool, reduction: int) -> Tensor:
+    if anchor.dim() != positive.dim() or positive.dim() != negative.dim():
+        raise RuntimeError('The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor ' + str(anchor.dim()) + 'D, positive ' + str(positive.dim()) + 'D, and negative ' + str(negative.dim()) + 'D inputs')
+    near = torch.pairwise_distance(anchor, positive, p, eps)
+    far = torch.pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = torch.minimum(far, torch.pairwise_distance(positive, negative, p, eps))
+    loss = torch.clamp_min(near - far + margin, 0.0)"),
+    ),
+    composite(
+        "aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+        "def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
+    a, b = torch.broadcast_tensors([x1, x2])
+    dtype = torch.result_type(x1, x2)
+    a = a.to(dtype)
+    b = b.to(dtype)
+    if not a.is_floating_point() and not a.is_complex():
+        raise RuntimeError('expected common dtype to be floating point, yet common dtype is Long')
+    length_a = torch.clamp_min(torch.linalg_vector_norm(a, 2, [dim], True), eps)
+    length_b = torch.clamp_min(torch.linalg_vector_norm(b, 2, [dim], True), eps)
+    return torch.sum((a / length_a) * (b / length_b), [dim])
+",
+    ),
+    composite(
+        "aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
+        "def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int, ignore_index: int, label_smoothing: float) -> Tensor:
+    dim = 1
+    if self.dim() == 1:
+        dim = 0
+    classes = self.size(dim)
+    if self.size() == target.size():
+        if not target.is_floating_point():
+            raise RuntimeError('Expected floating point type for target with class probabilities, got Long')
+        if ignore_index >= 0:
+            raise RuntimeError('ignore_index is not supported for floating point target')
+        if weight is not None and (weight.dim() != 1 or weight.numel() != classes):
+            raise RuntimeError('cross_entropy: weight tensor should be defined either for all ' + str(classes) + ' classes or no classes but got weight tensor of shape: ' + str(weight.size()))
+        logs = torch.log_softmax(self, dim)
+        if label_smoothing > 0.0:
+            target = target * (1.0 - label_smoothing) + label_smoothing / float(classes)
+        if weight is not None:
+            shape = [1] * self.dim()
+            shape[dim] = classes
+            logs = logs * weight.reshape(shape)
+        loss = -torch.sum(logs * target, [dim])
+        if reduction == 1:
+            if self.dim() == 1:
+                return torch.sum(loss)
+            return torch.sum(loss) / float(loss.numel())
+        if reduction == 2:
+            return torch.sum(loss)
+        return loss
+    if label_smoothing < 0.0 or label_smoothing > 1.0:
+        raise RuntimeError('label_smoothing must be between 0.0 and 1.0. Got: ' + str(label_smoothing))
+    logs = torch.log_softmax(self, dim)
+    sharp = torch.nll_loss_nd(logs, target, weight, reduction, ignore_index)
+    if label_smoothing == 0.0:
+        return sharp
+    if weight is not None:
+        shape = [1] * self.dim()
+        shape[dim] = classes
+        logs = logs * weight.reshape(shape)
+    ignored = target == ignore_index
+    smooth = (-torch.sum(logs, [dim])).masked_fill(ignored, 0.0)
+    if reduction == 1:
+        if weight is not None:
+            kept = torch.masked_select(target, torch.logical_not(ignored))
+            smooth = torch.sum(smooth) / torch.sum(torch.index_select(weight, 0, kept))
+        else:
+            smooth = torch.sum(smooth) / torch.sum(torch.logical_not(ignored))
+    elif reduction == 2:
+        smooth = torch.sum(smooth)
+    return sharp * (1.0 - label_smoothing) + smooth * (label_smoothing / float(classes))
+",
+    ),
+    composite(
+        "aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+        "def mse_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    factor = 2.0
+    if reduction == 1:
+        factor = 2.0 / float(self.numel())
+    return (self - target) * grad_output * factor
+",
+    ),
+];

@@ -1,0 +1,17 @@
+//! Algebraic simplification: the built-in rules, saturated in an e-graph. See `src/rewrite`.
+
+use super::Context;
+use crate::diag::Result;
+use crate::dialects::Registry;
+use crate::ir::Graph;
+use crate::rewrite::{self, Budget, CompiledRule};
+use std::sync::LazyLock;
+
+/// The built-in rules over the built-in ops. They are data of the program, so that a test finds any fault in them.
+static RULES: LazyLock<Result<Vec<CompiledRule>>> = LazyLock::new(|| rewrite::builtin(&Registry::builtin()));
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let rules = RULES.as_ref().map_err(Clone::clone)?;
+    let report = rewrite::simplify(graph, context.registry, rules, &Budget::default())?;
+    Ok(report.replaced > 0)
+}
