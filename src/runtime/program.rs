@@ -7,7 +7,7 @@ use super::{arguments, interpreter, tasks::Tasks};
 use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{Env, Methods, Registry};
 use crate::ir::{Function, Graph, Module, Schema, Symbol};
-use crate::value::{Object, Tuple, Value};
+use crate::value::{Object, Value};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 use std::sync::{Arc, OnceLock, Weak};
@@ -101,11 +101,11 @@ impl Program {
 
     /// Runs a function, or a method of the instance. Arguments are those of a caller outside: checked against
     /// the schema, converted (int to float, lists by element type), defaults filled in; containers are copied,
-    /// tensors and objects shared. The error of a program that raises has the chain of calls.
+    /// tensors and objects shared. Hooks of the instance's
+    /// class do not run: this is `model.forward(x)` and not `model(x)`. The error of a program that raises has the chain of calls.
     pub fn run(&self, name: &str, arguments: Vec<Value>, env: &Env) -> Result<Value> {
         let function = self.function(name).ok_or_else(|| self.no_function(name))?;
         let receiver = self.receiver_of(function);
-        let is_forward = receiver.is_some() && name == "forward";
         let bound = match &receiver {
             Some(object) if self.is_saved_function() => {
                 let mut schema = function.schema.clone();
@@ -126,10 +126,7 @@ impl Program {
         };
         env.offer_composites(ScriptComposites::builtin);
         let former = env.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
-        let result = match (&receiver, is_forward) {
-            (Some(object), true) => self.run_with_hooks(object, function, bound, env),
-            _ => self.0.call_function(function.name, bound, env),
-        };
+        let result = self.0.call_function(function.name, bound, env);
         self.0.tasks.finish();
         env.set_methods(former);
         result
@@ -162,38 +159,6 @@ impl Program {
         let object = self.0.instance.as_ref()?;
         let class = self.0.module.class(object.class())?;
         class.methods.values().any(|m| *m == function.name).then(|| object.clone())
-    }
-
-    /// Runs `forward` between the hooks of its class. `arguments` begin with the instance.
-    fn run_with_hooks(
-        &self,
-        object: &Object,
-        function: &Function,
-        mut arguments: Vec<Value>,
-        env: &Env,
-    ) -> Result<Value> {
-        let Some(class) = self.0.module.class(object.class()) else {
-            return self.0.call_function(function.name, arguments, env);
-        };
-        let this = Value::Object(object.clone());
-        for hook in &class.forward_pre_hooks {
-            let inputs = Value::Tuple(Tuple::new(arguments.iter().skip(1).cloned().collect()));
-            match self.0.call_method(object.class(), *hook, vec![this.clone(), inputs], env)? {
-                Value::None => {}
-                Value::Tuple(new) => arguments = with_receiver(&this, new.items()),
-                new => arguments = with_receiver(&this, &[new]),
-            }
-        }
-        let inputs = Value::Tuple(Tuple::new(arguments.iter().skip(1).cloned().collect()));
-        let mut result = self.0.call_function(function.name, arguments, env)?;
-        for hook in &class.forward_hooks {
-            let operands = vec![this.clone(), inputs.clone(), result.clone()];
-            match self.0.call_method(object.class(), *hook, operands, env)? {
-                Value::None => {}
-                new => result = new,
-            }
-        }
-        Ok(result)
     }
 
     fn no_function(&self, name: &str) -> Diagnostic {

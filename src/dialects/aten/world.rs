@@ -42,6 +42,12 @@ pub static OPS: &[OpDef] = &[
     )
     .effects(Effects::WRITES_WORLD)
     .doc("closes a range"),
+    host(
+        "profiler::_call_end_callbacks_on_jit_fut._RecordFunction(__torch__.torch.classes.profiler._RecordFunction x, \
+         Future(t) y) -> Future(t)",
+        |a| one(a.value(1)?.clone()),
+    )
+    .doc("closes a range when a future is done; nobody records it"),
     host("aten::is_scripting() -> bool", |_| one(true)).doc("always"),
     host("aten::has_torch_function(...) -> bool", |_| one(false)).doc("never: no value overrides operators"),
     host("aten::_get_tracing_state() -> bool", |_| one(false)).doc("never: nothing is being traced"),

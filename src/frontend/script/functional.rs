@@ -49,7 +49,7 @@ const TABLE: &[(&str, &str)] = &[
     ("tanh", "def tanh(input: Tensor) -> Tensor:
     return torch.tanh(input)
 "),
-    ("max_pool2d", "def max_pool2d(input: Tensor, kernel_size: List[int], stride: Optional[List[int]] = None, padding: List[int] = [0, 0], dilation: List[int] = [1, 1], ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
+    ("max_pool2d", "def max_pool2d(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = [0, 0], dilation: BroadcastingList2[int] = [1, 1], ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
     if stride is None:
         return torch.max_pool2d(input, kernel_size, kernel_size, padding, dilation, ceil_mode)
     else:

@@ -57,6 +57,7 @@ impl Emitter<'_> {
         let mut arguments = Vec::with_capacity(def.decl.params.len());
         for ((param, ty), default) in def.decl.params.iter().zip(types).zip(defaults) {
             let mut argument = Argument::new(param.name.name.as_str(), ty.clone());
+            argument.fixed_length = param.annotation.as_ref().and_then(broadcast_length);
             argument.keyword_only = param.keyword_only;
             argument.default = default;
             let value = self.graph.add_input(ty);
@@ -238,5 +239,16 @@ fn fits(value: &Attr, ty: &Type) -> bool {
         (Attr::Enum(_), TypeKind::Enum(..)) => true,
         (Attr::Tensor(_), TypeKind::Tensor(_)) => true,
         _ => false,
+    }
+}
+
+/// The n of `BroadcastingListn[int]`, also inside an `Optional`: one number stands for so many.
+fn broadcast_length(annotation: &Expr) -> Option<usize> {
+    let ExprKind::Subscript { value, indices, .. } = &annotation.kind else { return None };
+    let ExprKind::Name(name) = &value.kind else { return None };
+    match (name.strip_prefix("BroadcastingList"), indices.as_slice()) {
+        (Some(n), _) => n.parse().ok(),
+        (None, [inner]) if name == "Optional" => broadcast_length(inner),
+        _ => None,
     }
 }
