@@ -2,7 +2,7 @@
 
 use super::{Compiler, Emitter, Sugared, error};
 use crate::diag::{Result, Span};
-use crate::frontend::script::ast::{Def, Expr, ExprKind, Number, Param, UnaryOp};
+use crate::frontend::script::ast::{Def, Expr, ExprKind, Number, UnaryOp};
 use crate::frontend::script::{exits, kinds, lift, ssa};
 use crate::ir::schema::{Argument, Schema};
 use crate::ir::{Attr, Function, Graph, Symbol, TensorType, Type, TypeKind};
