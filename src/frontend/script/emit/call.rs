@@ -95,6 +95,15 @@ impl Emitter<'_> {
             }
             Sugared::Type(ty) => error(span, format!("type {} cannot be called", ty.repr())),
             Sugared::Value(value) => self.call_value(value, args, named, span),
+            Sugared::TensorCast(tensor, dtype) => {
+                if !args.is_empty() || !named.is_empty() {
+                    return error(span, "casts take no arguments");
+                }
+                let dtype = self.int(dtype.code(), span);
+                let (no, none) = (self.bool(false, span), self.none(span));
+                let operands = [tensor, dtype, no, no, none];
+                Ok(Sugared::Value(self.emit_value(Symbol::new("aten::to"), &operands, Type::tensor(), span)))
+            }
             Sugared::Exception(class) => self.make_exception(&class, args, span),
             Sugared::Context(context) => {
                 if !args.is_empty() && context != Context::RecordFunction {

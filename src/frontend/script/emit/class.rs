@@ -80,8 +80,6 @@ fn define_class(unit: &mut Compiler, name: Symbol, class: &Class, kind: ClassKin
                     (ExprKind::Name(n), None, Some(list)) if n == "__forward_pre_hooks__" => {
                         def.forward_pre_hooks = strings(list).iter().map(|s| Symbol::new(s)).collect();
                     }
-                    // Opens the annotations of names that are no identifiers, which follow.
-                    (ExprKind::Name(n), None, Some(_)) if n == "__annotations__" => {}
                     (ExprKind::Name(attribute), Some(annotation), None) => {
                         let ty = scratch(unit).type_of(annotation)?;
                         add(&mut def, attribute, ty);

@@ -130,73 +130,7 @@ impl Emitter<'_> {
             items.extend(self.unpack(b, span)?);
             return Ok(self.make_tuple(&items, span));
         }
-        if let Some(result) = self.text_operator(op, a, b, span)? {
-            return Ok(result);
-        }
-        if let Some(result) = self.number_and_tensor(op, a, b, span)? {
-            return Ok(result);
-        }
-        // PyTorch gives `//` this meaning for tensors; for numbers on the left a tensor counts as a number.
-        let kind =
-            if op == BinaryOp::FloorDiv && self.ty(a).is_tensor() { "aten::floor_divide" } else { kind };
         self.builtin(Symbol::new(kind), &[a, b], span)
-    }
-
-    /// `text % values` and `part in text`.
-    fn text_operator(
-        &mut self,
-        op: BinaryOp,
-        a: ValueId,
-        b: ValueId,
-        span: &Span,
-    ) -> Result<Option<ValueId>> {
-        if *self.ty(a) != Type::str() {
-            return Ok(None);
-        }
-        Ok(match op {
-            BinaryOp::Mod => {
-                Some(self.emit_value(Symbol::new("aten::percentFormat"), &[a, b], Type::str(), span))
-            }
-            BinaryOp::In if *self.ty(b) == Type::str() => {
-                let start = self.int(0, span);
-                let end = self.builtin(Symbol::new("aten::len"), &[a], span)?;
-                let found = self.builtin(Symbol::new("aten::find"), &[a, b, start, end], span)?;
-                let missing = self.int(-1, span);
-                Some(self.builtin(Symbol::new("aten::ne"), &[found, missing], span)?)
-            }
-            _ => None,
-        })
-    }
-
-    /// A number on the left of a tensor: the tensor comes first, as PyTorch's own definitions have it.
-    fn number_and_tensor(
-        &mut self,
-        op: BinaryOp,
-        a: ValueId,
-        b: ValueId,
-        span: &Span,
-    ) -> Result<Option<ValueId>> {
-        let is_number = matches!(
-            self.ty(a).kind(),
-            TypeKind::Int | TypeKind::Float | TypeKind::Complex | TypeKind::Number
-        );
-        if !is_number || !self.ty(b).is_tensor() {
-            return Ok(None);
-        }
-        let (kind, b) = match op {
-            BinaryOp::Add => ("aten::add", b),
-            BinaryOp::Mul => ("aten::mul", b),
-            BinaryOp::Sub => ("aten::add", self.builtin(Symbol::new("aten::neg"), &[b], span)?),
-            BinaryOp::Div => ("aten::mul", self.builtin(Symbol::new("aten::reciprocal"), &[b], span)?),
-            BinaryOp::Eq => ("aten::eq", b),
-            BinaryOp::Ne => ("aten::ne", b),
-            BinaryOp::Lt => ("aten::gt", b),
-            BinaryOp::Le => ("aten::ge", b),
-            BinaryOp::Gt => ("aten::lt", b),
-            BinaryOp::Ge => ("aten::le", b),
-            _ => return Ok(None),
-        };
-        self.builtin(Symbol::new(kind), &[b, a], span).map(Some)
     }
 
     /// The elements of a tuple value.

@@ -161,13 +161,6 @@ impl Emitter<'_> {
         } else {
             formal.ty.clone()
         };
-        // An empty list in the call itself is of whatever type is wanted.
-        if let TypeKind::List(element) = strip_optional(&concrete).kind()
-            && !element.has_free_vars()
-            && self.is_empty_list(value)
-        {
-            return Ok(Operand::List(strip_optional(&concrete).clone(), Vec::new()));
-        }
         let (operand, ty) = self.plan_conversion(value, &concrete, converts);
         if self.is_subtype(&ty, &concrete) {
             return Ok(operand);
@@ -191,16 +184,6 @@ impl Emitter<'_> {
             formal.name,
             ty.repr()
         ))
-    }
-
-    fn is_empty_list(&self, value: ValueId) -> bool {
-        let of_tensors = matches!(self.ty(value).kind(), TypeKind::List(t) if t.is_tensor());
-        // What a comprehension fills is no literal: it is used already.
-        of_tensors
-            && !self.graph.has_uses(value)
-            && self.graph.def_op(value).is_some_and(|op| {
-                self.graph.kind(op) == "prim::ListConstruct" && self.graph.operands(op).is_empty()
-            })
     }
 
     /// What a value can be converted to without being asked, and the type that this has.

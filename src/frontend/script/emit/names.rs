@@ -418,6 +418,9 @@ impl Emitter<'_> {
             if let Some(kind) = tensor_property(name) {
                 return self.builtin(Symbol::new(kind), &[value], span).map(Sugared::Value);
             }
+            if let Some(dtype) = cast_method(name) {
+                return Ok(Sugared::TensorCast(value, dtype));
+            }
             if name == "tolist" {
                 return Ok(Sugared::Special(Special::ToList(value)));
             }
@@ -470,6 +473,24 @@ impl Emitter<'_> {
         }
         error(span, format!("'{}' object has no attribute or method '{name}'.", ty.repr()))
     }
+}
+
+/// The dtype that a method of tensors converts to: `t.long()`.
+fn cast_method(name: &str) -> Option<DType> {
+    Some(match name {
+        "byte" => DType::U8,
+        "char" => DType::I8,
+        "short" => DType::I16,
+        "int" => DType::I32,
+        "long" => DType::I64,
+        "half" => DType::F16,
+        "bfloat16" => DType::BF16,
+        "float" => DType::F32,
+        "double" => DType::F64,
+        "cfloat" => DType::C64,
+        "cdouble" => DType::C128,
+        _ => return None,
+    })
 }
 
 /// The op of a tensor's property.

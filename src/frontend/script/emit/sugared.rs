@@ -3,6 +3,7 @@
 use super::iterate::Iterable;
 use crate::frontend::script::ast::Def;
 use crate::ir::{Attr, Symbol, Type, ValueId};
+use crate::tensor::DType;
 use std::rc::Rc;
 
 /// A value, or something that the compiler alone knows how to use.
@@ -34,6 +35,8 @@ pub(super) enum Sugared {
     Exception(String),
     /// An exception with its message and, where Python shows it, the qualified name of its class.
     Raised(ValueId, Option<ValueId>),
+    /// A method that converts a tensor to a dtype.
+    TensorCast(ValueId, DType),
     /// A constant that is materialized where it is used.
     Constant(Type, Attr),
     /// Something to iterate over: `range(n)`, `zip(a, b)`, `enumerate(a)`.
@@ -119,6 +122,7 @@ impl Sugared {
             Sugared::Namespace(_) => return python_kind("module"),
             Sugared::Special(special) => special.name(),
             Sugared::Cast(name) => return format!("__{name}__"),
+            Sugared::TensorCast(..) => "tensor cast",
             Sugared::Exception(_) => "Python exception",
             Sugared::Raised(..) => "exception message",
             Sugared::Constant(..) => "constant",
