@@ -1,6 +1,6 @@
 //! Images at other sizes: interpolation by neighbours, lines, cubics and with antialiasing.
 
-use super::kernels::compute::{Dense, Number, Real, build};
+use super::kernels::compute::{Dense, Real, build};
 use super::kernels::pool::each_plane;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
@@ -163,9 +163,8 @@ fn scaled(a: &Args<'_>, dims: usize, mode: Mode, align: Option<usize>) -> Result
         (Some(output), None) if output.len() == dims => (output, vec![None; dims]),
         (None, Some(factors)) if factors.len() == dims => {
             let sizes = input.sizes();
-            let output = (0..dims).map(|d| {
-                (sizes.get(d + 2).copied().unwrap_or(0) as f64 * factors[d]).floor() as i64
-            });
+            let output = (0..dims)
+                .map(|d| (sizes.get(d + 2).copied().unwrap_or(0) as f64 * factors[d]).floor() as i64);
             (output.collect(), factors.iter().map(|f| Some(*f)).collect())
         }
         (Some(_), Some(_)) | (None, None) => {
@@ -185,7 +184,11 @@ fn resample(
 ) -> Result<Tensor> {
     let (sizes, dims) = (input.sizes(), output.len());
     if sizes.len() != dims + 2 {
-        return fail(format!("It is expected input_size equals to {}, but got size {}", dims + 2, sizes.len()));
+        return fail(format!(
+            "It is expected input_size equals to {}, but got size {}",
+            dims + 2,
+            sizes.len()
+        ));
     }
     let spatial = &sizes[2..];
     if spatial.iter().chain(output).any(|s| *s <= 0) {
@@ -370,15 +373,11 @@ fn smooth<R: Real>(mode: Mode, from: usize, at: usize, step: R) -> Taps<R> {
             _ => 0.0,
         }
     };
-    let weights: Vec<f64> =
-        (low..high).map(|j| filter((j as f64 - center + 0.5) * shrink)).collect();
+    let weights: Vec<f64> = (low..high).map(|j| filter((j as f64 - center + 0.5) * shrink)).collect();
     let total: f64 = weights.iter().sum();
     Taps {
         places: (low..high).map(|j| j as usize).collect(),
-        weights: weights
-            .iter()
-            .map(|w| R::of(if total == 0.0 { *w } else { w / total }))
-            .collect(),
+        weights: weights.iter().map(|w| R::of(if total == 0.0 { *w } else { w / total })).collect(),
     }
 }
 

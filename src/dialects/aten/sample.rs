@@ -186,8 +186,7 @@ fn grid_sample(a: &Args<'_>, dims: Option<usize>) -> Result<Outputs> {
     let channels = x[1] as usize;
     let mut sizes = vec![x[0], x[1]];
     sizes.extend(&g[1..=dims]);
-    let image: [usize; 3] =
-        std::array::from_fn(|d| if d + dims < 3 { 1 } else { x[d + dims - 1] as usize });
+    let image: [usize; 3] = std::array::from_fn(|d| if d + dims < 3 { 1 } else { x[d + dims - 1] as usize });
     let count: usize = g[1..=dims].iter().product::<i64>() as usize;
     let name = if dims == 2 { "grid_sampler_2d_cpu" } else { "grid_sampler3d_cpu" };
     crate::dispatch_real!(input.dtype(), name, R => {
@@ -215,8 +214,8 @@ fn grid_sample(a: &Args<'_>, dims: Option<usize>) -> Result<Outputs> {
 
 fn look_up<R: Real>(plane: &Image<'_, R>, at: [R; 3], dims: usize, mode: i64, rule: &Rule) -> R {
     let bring = |mut at: [R; 3]| {
-        for d in 3 - dims..3 {
-            at[d] = rule.bring(at[d], plane.sizes[d]);
+        for (place, size) in at.iter_mut().zip(&plane.sizes).skip(3 - dims) {
+            *place = rule.bring(*place, *size);
         }
         at
     };
@@ -298,7 +297,8 @@ mod tests {
     fn reflection_folds_places() {
         let aligned = Rule { outside: Outside::Reflection, align: true };
         let halves = Rule { outside: Outside::Reflection, align: false };
-        let cases: &[(f64, f64, f64)] = &[(-1.0, 1.0, 0.0), (3.0, 1.0, 2.0), (4.5, 0.5, 0.5), (2.25, 1.75, 2.0)];
+        let cases: &[(f64, f64, f64)] =
+            &[(-1.0, 1.0, 0.0), (3.0, 1.0, 2.0), (4.5, 0.5, 0.5), (2.25, 1.75, 2.0)];
         for (x, with, without) in cases {
             assert_eq!(aligned.bring(*x, 3), *with, "{x}");
             assert_eq!(halves.bring(*x, 3), *without, "{x}");

@@ -18,11 +18,12 @@ pub static OPS: &[OpDef] = &[
     host("aten::_size_if_not_equal(int[] self_size, int[] other_size) -> int[]?", if_not_equal)
         .doc("the first sizes where they differ, else None"),
     opaque("aten::_list_to_tensor(int[] self) -> Tensor", list_to_tensor).doc("32-bit ints as a tensor"),
-    host("aten::_tensor_to_list(Tensor self) -> int[]", tensor_to_list).doc("the elements of a 32-bit int tensor"),
-    host("aten::get_autocast_dtype(str device_type) -> ScalarType", autocast_dtype)
-        .doc("the dtype that autocasting would use"),
-    opaque("prim::VarConcat(...) -> Tensor", |a| gathered(a, join::cat)).doc("tensors joined along the last operand"),
-    opaque("prim::VarStack(...) -> Tensor", |a| gathered(a, join::stack)).doc("tensors stacked along the last operand"),
+    host("aten::_tensor_to_list(Tensor self) -> int[]", tensor_to_list)
+        .doc("the elements of a 32-bit int tensor"),
+    opaque("prim::VarConcat(...) -> Tensor", |a| gathered(a, join::cat))
+        .doc("tensors joined along the last operand"),
+    opaque("prim::VarStack(...) -> Tensor", |a| gathered(a, join::stack))
+        .doc("tensors stacked along the last operand"),
     opaque("prim::ConstantChunk(...) -> ...", chunk).doc("equal parts, `chunks` of them along `dim`"),
     opaque("prim::FusedConcat(...) -> Tensor", concat).doc("tensors joined along `dim`"),
     opaque("aten::_no_grad_fill_(Tensor(a!) tensor, float val) -> Tensor(a!)", |a| fill(a, a.float(1)?))
@@ -85,13 +86,6 @@ fn tensor_to_list(args: &Args<'_>) -> Result<Outputs> {
     one(Value::ints(tensor.to_vec::<i32>()?.into_iter().map(i64::from)))
 }
 
-fn autocast_dtype(args: &Args<'_>) -> Result<Outputs> {
-    one(match &**args.str(0)? {
-        "cuda" => DType::F16.code(),
-        _ => DType::BF16.code(),
-    })
-}
-
 /// Calls a kernel that takes a list of tensors and a dimension with operands that stand one by one.
 fn gathered(args: &Args<'_>, kernel: fn(&Args<'_>) -> Result<Outputs>) -> Result<Outputs> {
     let Some((dim, tensors)) = args.values.split_last() else {
@@ -118,7 +112,10 @@ fn chunk(args: &Args<'_>) -> Result<Outputs> {
     let values = [args.value(0)?.clone(), Value::Int(chunks), Value::Int(dim)];
     let parts = split::chunk(&Args { op: args.op, values: &values, node: args.node, env: args.env })?;
     if parts.len() as i64 != chunks {
-        return Err(Diagnostic::runtime(format!("Expected {chunks} chunks but the tensor has {}", parts.len())));
+        return Err(Diagnostic::runtime(format!(
+            "Expected {chunks} chunks but the tensor has {}",
+            parts.len()
+        )));
     }
     Ok(parts.into_iter().map(Value::Tensor).collect())
 }

@@ -5,10 +5,9 @@
 //! [`CONCAT`] on outputs; nothing there has effects. PyTorch's own name of the same thing is accepted.
 //! This dialect does not know how groups are found or compiled.
 
-use super::{Args, Effects, OpDef, Outputs, control, view};
+use super::{Effects, OpDef, control};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Attr, Graph, OpId, Symbol};
-use crate::tensor::wrap_dim;
 use std::sync::Arc;
 
 /// A group: `fusion::Group[Subgraph=<Graph>](inputs...) -> (outputs...)`.
@@ -28,42 +27,7 @@ pub static OPS: &[OpDef] = &[
     control("prim::FusionGroup(...) -> ...")
         .effects(Effects::NONE)
         .doc("PyTorch's spelling of fusion::Group."),
-    view("prim::ConstantChunk(...) -> ...", chunk)
-        .doc("Equal parts of a tensor along a dimension, as views."),
 ];
-
-/// `prim::ConstantChunk[chunks=4, dim=1](%x)`, as `chunk` and taking the list apart would give it.
-fn chunk(args: &Args<'_>) -> Result<Outputs> {
-    let x = args.tensor(0)?;
-    let number = |name: &str| {
-        let value = args.attr(name).and_then(Attr::as_int);
-        value.ok_or_else(|| Diagnostic::verify(format!("prim::ConstantChunk needs the attribute `{name}`")))
-    };
-    let (chunks, layout) = (number("chunks")?, x.layout());
-    let dim = wrap_dim(number("dim")?, layout.rank())?;
-    if chunks <= 0 || layout.rank() == 0 {
-        return Err(Diagnostic::runtime("chunk expects a tensor with dimensions and at least one part"));
-    }
-    let size = layout.sizes[dim];
-    let step = (size + chunks - 1) / chunks;
-    let mut outputs = Outputs::new();
-    let mut start = 0;
-    while start < size || outputs.is_empty() {
-        let mut part = layout.clone();
-        part.sizes[dim] = step.min(size - start);
-        part.offset = (layout.offset as i64 + start * layout.strides[dim]) as usize;
-        outputs.push(x.with_layout(part)?.into());
-        start += step.max(1);
-    }
-    let wanted = args.node.result_types.len();
-    if outputs.len() != wanted {
-        return Err(Diagnostic::runtime(format!(
-            "Expected {wanted} elements in a list but found {}",
-            outputs.len()
-        )));
-    }
-    Ok(outputs)
-}
 
 /// All rows, file by file.
 pub static TABLES: &[&[OpDef]] = &[OPS];
