@@ -2,46 +2,242 @@
 //! are operators need no text. Facts: names, parameters and defaults of the documentation.
 
 /// The text of a function, with its helpers; None if it is an operator or does not exist.
-pub(super) fn source(name: &str) -> Option<&'static str> {
-    TABLE.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+pub(super) fn source(name: &str) -> Option<String> {
+    let text = TABLE.iter().find(|(n, _)| *n == name).map(|(_, text)| (*text).to_string());
+    text.or_else(|| activation(name)).or_else(|| loss(name))
 }
 
-const TABLE: &[(&str, &str)] = &[
-    ("relu", "def relu(input: Tensor, inplace: bool = False) -> Tensor:
+/// `name(input, parameters, inplace)`, which calls the op of that name or the one that writes to its input.
+fn activation(name: &str) -> Option<String> {
+    let (_, parameters) = ACTIVATIONS.iter().find(|(n, _)| *n == name)?;
+    let names: Vec<&str> = parameters.split(", ").filter_map(|p| p.split(':').next()).collect();
+    let (formals, actuals) = match *parameters {
+        "" => (String::new(), String::new()),
+        _ => (format!(", {parameters}"), format!(", {}", names.join(", "))),
+    };
+    Some(format!(
+        "def {name}(input: Tensor{formals}, inplace: bool = False) -> Tensor:
     if inplace:
-        return torch.relu_(input)
-    return torch.relu(input)
-"),
-    ("mse_loss", "def mse_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean') -> Tensor:
-    d = input - target
-    s = d * d
+        return torch.{name}_(input{actuals})
+    return torch.{name}(input{actuals})
+"
+    ))
+}
+
+/// A loss `name(input, target, ...)` over an op that gets the reduction as a number.
+fn loss(name: &str) -> Option<String> {
+    let (_, formals, call) = LOSSES.iter().find(|(n, ..)| *n == name)?;
+    Some(format!(
+        "def {name}({formals}) -> Tensor:
+    if size_average is not None or reduce is not None:
+        averaged = True if size_average is None else size_average
+        reduced = True if reduce is None else reduce
+        reduction = ('mean' if averaged else 'sum') if reduced else 'none'
+    kind = 0
+    if reduction == 'mean':
+        kind = 1
+    elif reduction == 'sum':
+        kind = 2
+    elif reduction != 'none':
+        raise ValueError('{{}} is not a valid value for reduction'.format(reduction))
+    return torch.{call}
+"
+    ))
+}
+
+/// Activations that can work in place, with their parameters.
+const ACTIVATIONS: &[(&str, &str)] = &[
+    ("relu", ""),
+    ("silu", ""),
+    ("mish", ""),
+    ("selu", ""),
+    ("relu6", ""),
+    ("hardswish", ""),
+    ("hardsigmoid", ""),
+    ("elu", "alpha: float = 1.0"),
+    ("celu", "alpha: float = 1.0"),
+    ("leaky_relu", "negative_slope: float = 0.01"),
+    ("hardtanh", "min_val: float = -1.0, max_val: float = 1.0"),
+    ("threshold", "threshold: float, value: float"),
+];
+
+/// Losses: parameters and the call.
+const LOSSES: &[(&str, &str, &str)] = &[
+    (
+        "mse_loss",
+        "input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean'",
+        "mse_loss(input, target, kind)",
+    ),
+    (
+        "l1_loss",
+        "input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean'",
+        "l1_loss(input, target, kind)",
+    ),
+    (
+        "soft_margin_loss",
+        "input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean'",
+        "soft_margin_loss(input, target, kind)",
+    ),
+    (
+        "multilabel_margin_loss",
+        "input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean'",
+        "multilabel_margin_loss(input, target, kind)",
+    ),
+    (
+        "binary_cross_entropy",
+        "input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean'",
+        "binary_cross_entropy(input, target, weight, kind)",
+    ),
+    (
+        "binary_cross_entropy_with_logits",
+        "input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean', pos_weight: Optional[Tensor] = None",
+        "binary_cross_entropy_with_logits(input, target, weight, pos_weight, kind)",
+    ),
+    (
+        "smooth_l1_loss",
+        "input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean', beta: float = 1.0",
+        "smooth_l1_loss(input, target, kind, beta)",
+    ),
+    (
+        "hinge_embedding_loss",
+        "input: Tensor, target: Tensor, margin: float = 1.0, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean'",
+        "hinge_embedding_loss(input, target, margin, kind)",
+    ),
+    (
+        "margin_ranking_loss",
+        "input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean'",
+        "margin_ranking_loss(input1, input2, target, margin, kind)",
+    ),
+    (
+        "cosine_embedding_loss",
+        "input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean'",
+        "cosine_embedding_loss(input1, input2, target, margin, kind)",
+    ),
+    (
+        "triplet_margin_loss",
+        "anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean'",
+        "triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, kind)",
+    ),
+    (
+        "poisson_nll_loss",
+        "input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: Optional[bool] = None, eps: float = 1e-8, reduce: Optional[bool] = None, reduction: str = 'mean'",
+        "poisson_nll_loss(input, target, log_input, full, eps, kind)",
+    ),
+    (
+        "nll_loss",
+        "input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None, ignore_index: int = -100, reduce: Optional[bool] = None, reduction: str = 'mean'",
+        "nll_loss_nd(input, target, weight, kind, ignore_index)",
+    ),
+    (
+        "cross_entropy",
+        "input: Tensor, target: Tensor, weight: Optional[Tensor] = None, size_average: Optional[bool] = None, ignore_index: int = -100, reduce: Optional[bool] = None, reduction: str = 'mean', label_smoothing: float = 0.0",
+        "cross_entropy_loss(input, target, weight, kind, ignore_index, label_smoothing)",
+    ),
+];
+
+/// All others.
+const TABLE: &[(&str, &str)] = &[
+    ("huber_loss", "def huber_loss(input: Tensor, target: Tensor, reduction: str = 'mean', delta: float = 1.0, weight: Optional[Tensor] = None) -> Tensor:
+    loss = torch.huber_loss(input, target, 0, delta)
+    if weight is not None:
+        loss = loss * weight
     if reduction == 'none':
-        return s
+        return loss
     if reduction == 'sum':
-        return s.sum()
-    return s.mean()
+        return loss.sum()
+    if weight is not None:
+        return loss.sum() / weight.sum()
+    return loss.mean()
 "),
-    ("l1_loss", "def l1_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean') -> Tensor:
-    s = torch.abs(input - target)
-    if reduction == 'none':
-        return s
-    if reduction == 'sum':
-        return s.sum()
-    return s.mean()
+    ("kl_div", "def kl_div(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean', log_target: bool = False) -> Tensor:
+    kind = 1
+    if reduction == 'batchmean' or reduction == 'sum':
+        kind = 2
+    elif reduction == 'none':
+        kind = 0
+    loss = torch.kl_div(input, target, kind, log_target=log_target)
+    if reduction == 'batchmean' and input.dim() != 0:
+        loss = loss / input.size(0)
+    return loss
 "),
-    ("softmax", "def softmax(input: Tensor, dim: int, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
-    return torch.softmax(input, dim, dtype)
+    ("softmax", "def softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
+    if dim is None:
+        axis = 0 if input.dim() in [0, 1, 3] else 1
+    else:
+        axis = dim
+    return torch.softmax(input, axis, dtype)
 "),
-    ("log_softmax", "def log_softmax(input: Tensor, dim: int, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
-    return torch.log_softmax(input, dim, dtype)
+    ("log_softmax", "def log_softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
+    if dim is None:
+        axis = 0 if input.dim() in [0, 1, 3] else 1
+    else:
+        axis = dim
+    return torch.log_softmax(input, axis, dtype)
+"),
+    ("softmin", "def softmin(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
+    if dim is None:
+        axis = 0 if input.dim() in [0, 1, 3] else 1
+    else:
+        axis = dim
+    return torch.softmax(-input, axis, dtype)
 "),
     ("dropout", "def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    if p < 0.0 or p > 1.0:
+        raise ValueError('dropout probability has to be between 0 and 1, but got {}'.format(p))
     if inplace:
         return torch.dropout_(input, p, training)
     return torch.dropout(input, p, training)
 "),
+    ("alpha_dropout", "def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    if p < 0.0 or p > 1.0:
+        raise ValueError('dropout probability has to be between 0 and 1, but got {}'.format(p))
+    if inplace:
+        return torch.alpha_dropout_(input, p, training)
+    return torch.alpha_dropout(input, p, training)
+"),
+    ("feature_alpha_dropout", "def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    if p < 0.0 or p > 1.0:
+        raise ValueError('dropout probability has to be between 0 and 1, but got {}'.format(p))
+    if inplace:
+        return torch.feature_alpha_dropout_(input, p, training)
+    return torch.feature_alpha_dropout(input, p, training)
+"),
+    ("dropout1d", "def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    if p < 0.0 or p > 1.0:
+        raise ValueError('dropout probability has to be between 0 and 1, but got {}'.format(p))
+    if inplace:
+        return torch.feature_dropout_(input, p, training)
+    return torch.feature_dropout(input, p, training)
+"),
+    ("dropout2d", "def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    if p < 0.0 or p > 1.0:
+        raise ValueError('dropout probability has to be between 0 and 1, but got {}'.format(p))
+    if inplace:
+        return torch.feature_dropout_(input, p, training)
+    return torch.feature_dropout(input, p, training)
+"),
+    ("dropout3d", "def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    if p < 0.0 or p > 1.0:
+        raise ValueError('dropout probability has to be between 0 and 1, but got {}'.format(p))
+    if inplace:
+        return torch.feature_dropout_(input, p, training)
+    return torch.feature_dropout(input, p, training)
+"),
     ("layer_norm", "def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, eps: float = 1e-05) -> Tensor:
     return torch.layer_norm(input, normalized_shape, weight, bias, eps)
+"),
+    ("group_norm", "def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, eps: float = 1e-05) -> Tensor:
+    return torch.group_norm(input, num_groups, weight, bias, eps)
+"),
+    ("batch_norm", "def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optional[Tensor], weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-05) -> Tensor:
+    return torch.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
+"),
+    ("instance_norm", "def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_var: Optional[Tensor] = None, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-05) -> Tensor:
+    return torch.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
+"),
+    ("normalize", "def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Optional[Tensor] = None) -> Tensor:
+    length = input.norm(p, [dim], keepdim=True).clamp_min(eps).expand_as(input)
+    return input / length
 "),
     ("sigmoid", "def sigmoid(input: Tensor) -> Tensor:
     return torch.sigmoid(input)
@@ -49,16 +245,44 @@ const TABLE: &[(&str, &str)] = &[
     ("tanh", "def tanh(input: Tensor) -> Tensor:
     return torch.tanh(input)
 "),
+    ("tanhshrink", "def tanhshrink(input: Tensor) -> Tensor:
+    return input - torch.tanh(input)
+"),
+    ("softsign", "def softsign(input: Tensor) -> Tensor:
+    return input / (torch.abs(input) + 1)
+"),
+    ("glu", "def glu(input: Tensor, dim: int = -1) -> Tensor:
+    return torch.glu(input, dim)
+"),
+    ("max_pool1d", "def max_pool1d(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = [0], dilation: BroadcastingList1[int] = [1], ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
+    if stride is None:
+        return torch.max_pool1d(input, kernel_size, kernel_size, padding, dilation, ceil_mode)
+    else:
+        return torch.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
+"),
     ("max_pool2d", "def max_pool2d(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = [0, 0], dilation: BroadcastingList2[int] = [1, 1], ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
     if stride is None:
         return torch.max_pool2d(input, kernel_size, kernel_size, padding, dilation, ceil_mode)
     else:
         return torch.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
 "),
-    ("embedding", "def embedding(input: Tensor, weight: Tensor) -> Tensor:
-    return torch.embedding(weight, input, -1, False, False)
+    ("max_pool3d", "def max_pool3d(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = [0, 0, 0], dilation: BroadcastingList3[int] = [1, 1, 1], ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
+    if stride is None:
+        return torch.max_pool3d(input, kernel_size, kernel_size, padding, dilation, ceil_mode)
+    else:
+        return torch.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
 "),
-    ("silu", "def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    return torch.silu(input)
+    ("embedding", "def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, max_norm: Optional[float] = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
+    row = -1
+    if padding_idx is not None:
+        if padding_idx > 0:
+            assert padding_idx < weight.size(0), 'Padding_idx must be within num_embeddings'
+            row = padding_idx
+        elif padding_idx < 0:
+            assert padding_idx >= -weight.size(0), 'Padding_idx must be within num_embeddings'
+            row = weight.size(0) + padding_idx
+        else:
+            row = padding_idx
+    return torch.embedding(weight, input, row, scale_grad_by_freq, sparse)
 "),
 ];

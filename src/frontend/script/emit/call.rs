@@ -16,12 +16,12 @@ impl Emitter<'_> {
         callee: &Expr,
         args: &[Expr],
         keywords: &[Keyword],
-        span: &Span,
+        (span, args_span): (&Span, &Span),
         hint: Option<&Type>,
     ) -> Result<Sugared> {
         let target = self.sugared(callee, None)?;
         if let Sugared::Special(special) = target {
-            return self.call_special(special, &Call { callee, args, keywords, span, hint });
+            return self.call_special(special, &Call { callee, args, keywords, span, args_span, hint });
         }
         if let Sugared::New(class) = target {
             let object = self.emit_value(Symbol::new("prim::CreateObject"), &[], Type::class(class), span);
@@ -684,6 +684,7 @@ pub(super) struct Call<'a> {
     args: &'a [Expr],
     keywords: &'a [Keyword],
     span: &'a Span,
+    args_span: &'a Span,
     hint: Option<&'a Type>,
 }
 
@@ -708,6 +709,6 @@ impl<'a> Call<'a> {
     }
 
     fn args_span(&self) -> &Span {
-        self.span
+        self.args_span
     }
 }

@@ -15,8 +15,6 @@ pub(super) struct Frame {
     sugared: IndexMap<String, Sugared>,
     /// Why a name cannot be used: it is set in one arm only, or with two types.
     failures: IndexMap<String, String>,
-    /// Names deleted in this block.
-    deleted: Vec<String>,
 }
 
 impl Frame {
@@ -26,7 +24,6 @@ impl Frame {
             types: IndexMap::new(),
             sugared: IndexMap::new(),
             failures: IndexMap::new(),
-            deleted: Vec::new(),
         }
     }
 }
@@ -40,9 +37,6 @@ pub(super) enum Variable {
 impl Emitter<'_> {
     fn find_in(frames: &[Frame], name: &str) -> Option<Variable> {
         for frame in frames.iter().rev() {
-            if frame.deleted.iter().any(|n| n == name) {
-                return None;
-            }
             if let Some(sugared) = frame.sugared.get(name) {
                 return Some(Variable::Sugared(sugared.clone()));
             }
@@ -103,7 +97,6 @@ impl Emitter<'_> {
         span: &Span,
     ) -> Result<()> {
         if let Some(frame) = self.frames.last_mut() {
-            frame.deleted.retain(|n| n != name);
             frame.failures.shift_remove(name);
         }
         let parent = self.find_in_parent(name);
@@ -141,9 +134,9 @@ impl Emitter<'_> {
                     );
                 }
             };
-            let parent = parent.unshaped();
-            simple = self.convert(simple, &parent, true, span)?;
-            if let Err(why) = self.why_not(self.ty(simple), &parent) {
+            let plain = parent.unshaped();
+            simple = self.convert(simple, &plain, true, span)?;
+            if let Err(why) = self.why_not(self.ty(simple), &plain) {
                 return self.mismatch_with_earlier(name, &parent, simple, &why, span);
             }
         }
@@ -179,9 +172,9 @@ impl Emitter<'_> {
         let mut value = self.as_value(item, span)?;
         self.suggest_name(value, name);
         if let Some(Variable::Typed(outer)) = self.find_in_parent(name) {
-            let outer = outer.unshaped();
-            value = self.convert(value, &outer, true, &target.span)?;
-            if let Err(why) = self.why_not(self.ty(value), &outer) {
+            let plain = outer.unshaped();
+            value = self.convert(value, &plain, true, &target.span)?;
+            if let Err(why) = self.why_not(self.ty(value), &plain) {
                 return self.mismatch_with_earlier(name, &outer, value, &why, &target.span);
             }
         }
@@ -273,10 +266,10 @@ impl Emitter<'_> {
         if self.find_variable(name).is_none() {
             return error(span, format!("undefined value {name}"));
         }
-        if let Some(frame) = self.frames.last_mut() {
+        // It is gone for good, also behind the condition or loop that deletes it.
+        for frame in &mut self.frames {
             frame.types.shift_remove(name);
             frame.sugared.shift_remove(name);
-            frame.deleted.push(name.to_string());
         }
         Ok(())
     }

@@ -21,8 +21,8 @@ impl Emitter<'_> {
                 let object = self.sugared(value, None)?;
                 return self.attribute(object, &name.name, span);
             }
-            ExprKind::Call { callee, args, keywords, .. } => {
-                return self.call_expr(callee, args, keywords, span, hint);
+            ExprKind::Call { callee, args, keywords, args_span } => {
+                return self.call_expr(callee, args, keywords, (span, args_span), hint);
             }
             ExprKind::Subscript { value, indices, .. } => return self.subscript(value, indices, span),
             ExprKind::Number(number) => self.number(*number, span)?,

@@ -136,6 +136,21 @@ fn math_constant(name: &str) -> Option<f64> {
     }
 }
 
+/// Functions of Python's `math`.
+const PYTHON_MATH: &[&str] = &[
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "comb", "copysign", "cos", "cosh",
+    "degrees", "dist", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "factorial", "floor", "fmod", "frexp",
+    "fsum", "gamma", "gcd", "hypot", "isclose", "isfinite", "isinf", "isnan", "isqrt", "lcm", "ldexp", "lgamma",
+    "log", "log10", "log1p", "log2", "modf", "nextafter", "perm", "pow", "prod", "radians", "remainder", "sin",
+    "sinh", "sqrt", "tan", "tanh", "trunc", "ulp",
+];
+
+/// Functions of Python's `cmath`.
+const PYTHON_CMATH: &[&str] = &[
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "isclose", "isfinite", "isinf",
+    "isnan", "log", "log10", "phase", "polar", "rect", "sin", "sinh", "sqrt", "tan", "tanh",
+];
+
 /// Functions of `math` that are ops under another name.
 fn math_op(name: &str) -> &str {
     match name {
@@ -294,28 +309,15 @@ impl Emitter<'_> {
             return Ok(Sugared::Constant(Type::float(), Attr::Float(constant)));
         }
         let kind = Symbol::new(&format!("aten::{}", math_op(name)));
-        let unsupported = matches!(
-            (module, name),
-            (
-                "math",
-                "log2"
-                    | "exp2"
-                    | "cbrt"
-                    | "dist"
-                    | "hypot"
-                    | "prod"
-                    | "comb"
-                    | "perm"
-                    | "isclose"
-                    | "lcm"
-                    | "trunc"
-                    | "fsum"
-                    | "isqrt"
-                    | "nextafter"
-                    | "ulp"
-            ) | ("cmath", "polar" | "isclose" | "asinh" | "acosh" | "atanh")
-        );
-        if unsupported || self.unit.registry.overloads(kind).is_empty() {
+        let (known, refused) = if module == "math" {
+            (PYTHON_MATH, &["log2", "hypot", "pow2"][..])
+        } else {
+            (PYTHON_CMATH, &["polar"][..])
+        };
+        if !known.contains(&name) {
+            return error(span, format!("object has no attribute {name}"));
+        }
+        if refused.contains(&name) || self.unit.registry.overloads(kind).is_empty() {
             return error(
                 span,
                 format!(
