@@ -19,12 +19,7 @@ pub(super) struct Frame {
 
 impl Frame {
     pub(super) fn new(block: BlockId) -> Frame {
-        Frame {
-            block,
-            types: IndexMap::new(),
-            sugared: IndexMap::new(),
-            failures: IndexMap::new(),
-        }
+        Frame { block, types: IndexMap::new(), sugared: IndexMap::new(), failures: IndexMap::new() }
     }
 }
 

@@ -1,0 +1,324 @@
+#--- list_methods
+def f(xs: List[int]):
+    out: List[List[int]] = []
+    xs.append(5)
+    xs.extend([7, 6])
+    xs.insert(1, 9)
+    out.append(xs.copy())
+    xs.reverse()
+    out.append(list(xs))
+    xs.sort()
+    out.append(xs[:])
+    xs.sort(reverse=True)
+    n = xs.pop()
+    m = xs.pop(0)
+    xs.remove(5)
+    k = xs.count(7), xs.index(7)
+    xs.clear()
+    return out, n, m, k, xs
+#> f([3, 1, 2])
+#--- list_arithmetic
+def f(a: List[int], b: List[int]):
+    c = a + b
+    c += [1]
+    d = a * 2
+    e = 2 * b
+    return c, d, e, a == b, a != b, a < b, a <= b, a > b, a >= b, len(c)
+#> f([1, 2], [1, 3])
+#> f([], [])
+#--- list_slices
+def f(xs: List[int]):
+    return xs[1:3], xs[:-1], xs[::2], xs[-2:], xs[5:1], xs[10:], xs[1:100:3], xs[:], xs[-100:2]
+#> f([0, 1, 2, 3, 4, 5])
+#--- list_slice_negative_step
+def f(xs: List[int]):
+    return xs[::-1]
+#> f([0, 1, 2])
+#--- list_index_errors
+def f(xs: List[int], i: int):
+    return xs[i]
+#> f([1, 2], -2)
+#> f([1, 2], 2)
+#> f([1, 2], -3)
+#--- list_in
+def f(xs: List[str], ys: List[float], zs: List[bool]):
+    return "a" in xs, 1.0 in ys, True in [b for b in [1, 0]]
+#--- list_in_ok
+def f(xs: List[str], ys: List[float]):
+    return "a" in xs, "a" not in xs, 1.0 in ys, 2 in [1, 2]
+#> f(["a"], [1.0])
+#> f([], [])
+#--- list_of_lists
+def f(n: int):
+    m: List[List[int]] = []
+    for i in range(n):
+        row: List[int] = []
+        for j in range(i):
+            row.append(i * j)
+        m.append(row)
+    m[0].append(99)
+    alias = m[1]
+    alias.append(98)
+    return m, [len(r) for r in m]
+#> f(3)
+#--- list_augmented
+def f(xs: List[int], ss: List[str]):
+    xs[0] += 5
+    xs[-1] *= 2
+    xs[1] -= 1
+    ss[0] += "x"
+    return xs, ss
+#> f([1, 2, 3], ["a"])
+#--- list_del
+def f(xs: List[int], d: Dict[str, int]):
+    del xs[0]
+    del xs[-1]
+    del d["a"]
+    return xs, d
+#> f([1, 2, 3], {"a": 1, "b": 2})
+#--- sorted_and_friends
+def f(xs: List[int], ys: List[float], zs: List[str]):
+    return sorted(xs), sorted(ys), sorted(zs), min(xs), max(xs), sum(xs), min(ys), max(ys), sum(ys), any(xs), all(xs)
+#> f([3, 1, 2], [2.5, -1.0], ["b", "a"])
+#--- min_max_forms
+def f(a: int, b: float):
+    return min(a, 3), max(a, 3), min(b, 1.5), max(a, b), min([a, 2], [a, 3]), abs(-a), abs(-b)
+#> f(2, 2.5)
+#--- list_from_things
+def f(s: str, t: Tuple[int, int], d: Dict[str, int]):
+    return list(s), list(t), list(d), list(d.keys()), list(range(3)), list([1, 2]), list(enumerate(s)), list(zip(t, t))
+#--- list_from_things_ok
+def f(s: str, d: Dict[str, int]):
+    return list(s), list(d), list(d.keys()), list(d.values()), list(d.items()), list(range(3)), list(enumerate(s)), list(zip([1, 2], ["a", "b"]))
+#> f("abc", {"x": 1, "y": 2})
+#--- comprehensions
+def f(xs: List[int], d: Dict[str, int]):
+    a = [x * 2 for x in xs]
+    b = [[x * y for x in xs] for y in xs]
+    c = [k + "!" for k in d]
+    e = [str(v) for v in d.values()]
+    g = {k: v + 1 for k, v in d.items()}
+    h = {x: x * x for x in xs}
+    i = [float(x) for x in range(3)]
+    return a, b, c, e, g, h, i
+#--- comprehensions_ok
+def f(xs: List[int], d: Dict[str, int]):
+    a = [x * 2 for x in xs]
+    b = [[x * y for x in xs] for y in xs]
+    c = [k + "!" for k in d]
+    e = [str(v) for v in d.values()]
+    h = {x: x * x for x in xs}
+    i = [float(x) for x in range(3)]
+    j = [x if x > 1 else -x for x in xs]
+    return a, b, c, e, h, i, j
+#> f([1, 2], {"a": 1, "b": 2})
+#> f([], {})
+#--- dict_methods
+def f(d: Dict[str, int]):
+    out: List[int] = []
+    d["z"] = 26
+    out.append(d["z"])
+    out.append(d.get("a", -1))
+    out.append(d.get("nope", -1))
+    x = d.get("nope")
+    out.append(-5 if x is None else x)
+    out.append(d.setdefault("b", 7))
+    out.append(d.setdefault("b", 8))
+    out.append(d.pop("z"))
+    out.append(d.pop("q", 3))
+    out.append(len(d))
+    d.update({"u": 1, "a": 100})
+    return out, list(d.keys()), list(d.values()), list(d.items()), "u" in d, "v" not in d, d.copy()
+#> f({"a": 1})
+#> f({})
+#--- dict_keys_of_kinds
+def f():
+    a = {1: "a", 2: "b"}
+    b = {1.5: 1, 2.5: 2}
+    c = {True: 1, False: 0}
+    a[3] = "c"
+    b[1.5] += 10
+    c[True] = 5
+    return a, b, c
+#> f()
+#--- dict_order
+def f():
+    d: Dict[str, int] = {}
+    for k in ["q", "a", "z"]:
+        d[k] = len(d)
+    d.pop("a")
+    d["a"] = 9
+    k, v = d.popitem()
+    return d, k, v, [x for x in d]
+#> f()
+#--- dict_errors
+def f(d: Dict[str, int], k: str):
+    return d[k]
+#> f({"a": 1}, "a")
+#> f({"a": 1}, "b")
+#--- dict_clear_and_alias
+def f(d: Dict[str, List[int]]):
+    e = d
+    e["x"] = [1]
+    d["x"].append(2)
+    n = len(d["x"])
+    d.clear()
+    return n, len(e)
+#> f({})
+#--- dict_constructors
+def f():
+    a = dict()
+    b: Dict[int, str] = dict()
+    b[1] = "x"
+    c = dict(p=1, q=2)
+    e = dict([("p", 1), ("q", 2)])
+    g = dict({"p": 1}, q=5)
+    h = {"p": 1, "p": 2}
+    return len(a), b, c, e, g, h
+#> f()
+#--- dict_nested
+def f(words: List[str]):
+    d: Dict[str, Dict[str, int]] = {}
+    for w in words:
+        k = w[0]
+        if k not in d:
+            d[k] = {}
+        inner = d[k]
+        inner[w] = inner.get(w, 0) + 1
+    return d
+#> f(["apple", "ant", "bee", "ant"])
+#--- tuples
+def f(t: Tuple[int, str, float]):
+    a, b, c = t
+    u = t + (1, "x")
+    return t[0], t[-1], t[1:], t[:2], u, len(t), (a, (b, c)), t[::2], (1,), ()
+#> f((1, "b", 2.5))
+#--- tuple_compare
+def f(a: Tuple[int, int], b: Tuple[int, int]):
+    return a == b, a != b
+#> f((1, 2), (1, 2))
+#> f((1, 2), (1, 3))
+#--- tuple_dynamic_index
+def f(t: Tuple[int, int, int], i: int):
+    return t[i]
+#> f((1, 2, 3), 1)
+#> f((1, 2, 3), -1)
+#> f((1, 2, 3), 3)
+#--- starred
+def f(t: Tuple[int, int, int, int], xs: List[int]):
+    a, *b, c = t
+    *d, e = t
+    g, *h = t
+    x, y = xs
+    return a, b, c, d, e, g, h, x, y
+#> f((1, 2, 3, 4), [5, 6])
+#> f((1, 2, 3, 4), [5, 6, 7])
+#--- starred_call
+def g(a: int, b: int, c: int):
+    return a * 100 + b * 10 + c
+
+def f(t: Tuple[int, int]):
+    return g(1, *t), g(*t, 3), g(*t, c=9)
+#> f((4, 5))
+#--- unpack_errors
+def f(t: Tuple[int, int]):
+    a, b, c = t
+#--- heterogeneous
+def f():
+    xs = [1, "a", None]
+    d = {"a": 1, "b": "c"}
+    n = 0
+    for x in xs:
+        if isinstance(x, int):
+            n += x
+        elif isinstance(x, str):
+            n += 10
+        else:
+            n += 100
+    return xs, d, n
+#> f()
+#--- list_of_dicts
+def f(xs: List[Dict[str, int]]):
+    total = 0
+    for d in xs:
+        for k, v in d.items():
+            if k != "skip":
+                total += v
+    return total
+#> f([{"a": 1, "skip": 5}, {"b": 2}])
+#--- string_list_sort
+def f(xs: List[str]):
+    xs.sort()
+    ys = sorted(xs, reverse=True)
+    return xs
+#--- empty_literals
+def f(x):
+    xs = []
+    xs.append(x)
+    d = {}
+    d["a"] = x
+    return xs, d
+#> f(torch.ones(1))
+#--- empty_list_wrong
+def f():
+    xs = []
+    xs.append(1)
+    return xs
+#--- annotated_empties
+def f():
+    a: List[int] = []
+    b: Dict[str, List[int]] = {}
+    c = torch.jit.annotate(List[str], [])
+    d: List[Optional[int]] = [None, 1]
+    e: Tuple[List[int], Dict[str, int]] = (torch.jit.annotate(List[int], []), torch.jit.annotate(Dict[str, int], {}))
+    a.append(1)
+    b["x"] = a
+    c.append("s")
+    return a, b, c, d, e
+#> f()
+#--- list_equality_nested
+def f(a: List[List[int]], b: List[List[int]]):
+    return a == b
+#--- tensor_lists
+def f(x):
+    xs = [x, x + 1]
+    ys = [x]
+    xs.extend(ys)
+    s = torch.stack(xs)
+    return s.sum(), len(xs), [t + 1 for t in xs]
+#> f(torch.ones(2))
+#--- wrong_element
+def f(xs: List[int]):
+    xs.append("a")
+#--- wrong_dict_value
+def f(d: Dict[str, int]):
+    d["a"] = "b"
+#--- range_value
+def f(n: int):
+    r = range(n)
+    return r
+#--- tuple_of_list
+def f(xs: List[int]):
+    return tuple(xs)
+#--- set_literal
+def f():
+    return {1, 2}
+#--- aliasing
+def f(xs: List[int]):
+    ys = xs
+    zs = xs[:]
+    ys.append(1)
+    zs.append(2)
+    (ps, qs) = (xs, ys)
+    ps.append(3)
+    return xs, ys, zs, qs
+#> f([0])
+#--- function_mutates_argument
+def g(xs: List[int]):
+    xs.append(len(xs))
+
+def f(xs: List[int]):
+    g(xs)
+    g(xs)
+    return xs
+#> f([])

@@ -1,0 +1,198 @@
+#--- indexing
+def f(x):
+    return x[0], x[-1, 1], x[:, 1], x[1:, :2], x[..., 0], x[None, 0], x[0, None], x[::2], x[:, -1:], x[..., None].size(), x[0, ...]
+#> f(torch.arange(12.).reshape(3, 4))
+#--- advanced
+def f(x, i, m):
+    return x[i], x[:, i], x[m], x[i, i], x[[0, 2]], x[0, [1, 2]], x[i, 1], x[:, None, i], x[m] + 1
+#> f(torch.arange(9.).reshape(3, 3), torch.tensor([0, 2]), torch.tensor([[True, False, True], [False, True, False], [True, True, True]]))
+#--- optional_index
+def f(x, i: Optional[Tensor]):
+    return x[i]
+#> f(torch.arange(3.), torch.tensor([0, 2]))
+#--- stores
+def f(x, y):
+    x[0] = 5
+    x[1, 1:] = y
+    x[2] += 1
+    x[:, 0] *= 3
+    x[x > 10] = -1
+    x[..., -1] = 0.5
+    x[torch.tensor([0, 1]), torch.tensor([1, 2])] = 7
+    return x
+#> f(torch.arange(9.).reshape(3, 3), torch.zeros(2))
+#--- store_bool_int
+def f(x):
+    x[0] = True
+    x[1] = 2
+    x[2] = 2.7
+    return x
+#> f(torch.zeros(3))
+#> f(torch.zeros(3, dtype=torch.int64))
+#--- arithmetic_left_numbers
+def f(x):
+    return 1 + x, 2 - x, 3 * x, 4 / x, 2 ** x, 1 == x, 1 < x, 1 <= x, 1 > x, 1 >= x, 1 != x, 1.5 + x, 2.5 - x
+#> f(torch.tensor([1.0, 2.0]))
+#> f(torch.tensor([1, 2]))
+#--- floor_division
+def f(x, y):
+    return x // 2, x // y, x % 2, x // 0.5
+#> f(torch.tensor([5.0, -5.0]), torch.tensor([2.0, 2.0]))
+#> f(torch.tensor([5, -5]), torch.tensor([2, 2]))
+#--- augmented
+def f(x):
+    y = x
+    x += 1
+    x *= 2
+    x -= 0.5
+    x /= 4
+    z = x
+    z = z + 1
+    return x, y, z
+#> f(torch.ones(2))
+#--- augmented_rebinds_power
+def f(x):
+    y = x
+    x **= 2
+    return x, y
+#> f(torch.tensor([3.0]))
+#--- properties
+def f(x):
+    return x.shape, x.ndim, x.dim(), x.size(), x.size(0), x.numel(), x.dtype, x.device, x.requires_grad, x.is_cuda, x.layout, x.T, x.mT, x.nbytes, x.itemsize, x.is_leaf, x.is_sparse
+#> f(torch.ones(2, 3))
+#--- loops
+def f(x):
+    total = 0.0
+    for row in x:
+        for v in row:
+            total += float(v)
+    return total, len(x), [r.sum() for r in x]
+#> f(torch.arange(4.).reshape(2, 2))
+#--- implicit
+def f(x, n: int):
+    a = torch.zeros(2, n)
+    b = torch.full([int(x)], 1.5)
+    c: float = float(x) + 1
+    d = x.item()
+    return a, b, c, d
+#> f(torch.tensor(3), 2)
+#--- conditions
+def f(x, y):
+    if x > 0:
+        return 1
+    if bool((x == y).all()) and not y:
+        return 2
+    return 3
+#> f(torch.tensor(1.0), torch.tensor(0.0))
+#> f(torch.tensor(0.0), torch.tensor(0.0))
+#> f(torch.tensor(-1.0), torch.tensor(0.0))
+#> f(torch.ones(2), torch.ones(2))
+#--- tolist
+def f(x):
+    a: List[List[int]] = x.tolist()
+    b = torch.jit.annotate(List[int], x[0].tolist())
+    c: int = x[0, 0].tolist()
+    return a, b, c
+#> f(torch.arange(4).reshape(2, 2))
+#> f(torch.ones(2, 2))
+#--- out_and_kwargs
+def f(x):
+    a = torch.sum(x, dim=0)
+    b = torch.sum(x, [0, 1], keepdim=True)
+    c = x.sum(1)
+    d, i = torch.max(x, 1)
+    e = torch.max(x)
+    g = x.max(dim=0)
+    return a, b, c, d, i, e, g.values, g.indices
+#> f(torch.tensor([[1.0, 4.0], [3.0, 2.0]]))
+#--- creation
+def f():
+    a = torch.tensor([1, 2])
+    b = torch.tensor([[1.0], [2.0]])
+    c = torch.tensor(3, dtype=torch.float64)
+    d = torch.zeros([2, 2], dtype=torch.int32)
+    e = torch.arange(5)
+    g = torch.arange(1, 2, 0.5)
+    h = torch.ones(2, 3)
+    i = torch.eye(2)
+    j = torch.tensor([True, False])
+    k = torch.linspace(0, 1, 3)
+    return a, b, c, d, e, g, h, i, j, k
+#> f()
+#--- view_alias
+def f(x):
+    y = x.view(-1)
+    y[0] = 9
+    z = x[1]
+    z.add_(1)
+    return x, y
+#> f(torch.zeros(2, 2))
+#--- casts
+def f(x):
+    return x.int(), x.long(), x.float(), x.double(), x.half(), x.byte(), x.to(torch.int64), x.type_as(torch.ones(1, dtype=torch.int32)), x.to(torch.float64).dtype
+#> f(torch.tensor([1.5, 2.0]))
+#--- cat_stack_split
+def f(x):
+    a = torch.cat([x, x], 1)
+    b = torch.stack([x, x + 1])
+    c, d = torch.split(x, 1)
+    e = torch.chunk(x, 2, dim=1)
+    g = x.unbind(0)
+    return a, b, c, d, e[0], g[1], len(e)
+#> f(torch.arange(4.).reshape(2, 2))
+#--- unknown_method
+def f(x):
+    return x.nothing()
+#--- unknown_function
+def f(x):
+    return torch.nothing(x)
+#--- wrong_types
+def f(x, s: str):
+    return x + s
+#--- wrong_index
+def f(x, s: str):
+    return x[s]
+#--- two_ellipses
+def f(x):
+    return x[..., 0, ...]
+#--- unpack_tensor
+def f(x):
+    a, b = x
+    return a
+#--- unpack_shape
+def f(x):
+    a, b = x.shape
+    c, *d = x.size(0), x.size(1)
+    return a * b, d
+#> f(torch.ones(2, 3))
+#> f(torch.ones(2, 3, 1))
+#--- shape_mismatch
+def f(x, y):
+    z = x + y
+    return z
+#> f(torch.ones(2), torch.ones(3))
+#--- matmul
+def f(x, y):
+    return x @ y, torch.mm(x, y), x.matmul(y), x.t() @ y
+#> f(torch.arange(4.).reshape(2, 2), torch.ones(2, 2))
+#--- functional
+def f(x):
+    a = torch.nn.functional.relu(x)
+    b = F.softmax(x, dim=1)
+    c = F.leaky_relu(x, 0.1)
+    d = F.mse_loss(x, a)
+    e = F.cross_entropy(x, torch.tensor([0, 1]))
+    g = F.elu(x)
+    h = F.hardtanh(x, -0.5, 0.5)
+    i = F.dropout(x, 0.5, False)
+    j = F.normalize(x)
+    k = F.smooth_l1_loss(x, a, reduction="sum")
+    return a, b, c, d, e, g, h, i, j, k
+#> f(torch.tensor([[1.0, -2.0], [-0.25, 3.0]]))
+#--- dtype_values
+def f(x):
+    d = x.dtype
+    y = torch.zeros([1], dtype=d)
+    return y.dtype == torch.float32, d == torch.int64, y
+#> f(torch.ones(1))
+#> f(torch.ones(1, dtype=torch.int64))
