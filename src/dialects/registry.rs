@@ -1,5 +1,6 @@
 //! All ops by name, in order of registration. Registration is explicit and in a fixed order.
 
+use super::constraint::Declaration;
 use super::{Family, OpDef, aten, fusion, prim};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
@@ -84,6 +85,8 @@ impl std::fmt::Debug for Op {
 pub struct Registry {
     ops: IndexMap<Symbol, Vec<Op>>,
     dialects: IndexSet<&'static str>,
+    types: IndexMap<Symbol, Declaration>,
+    attributes: IndexMap<Symbol, Declaration>,
 }
 
 static BUILTIN: LazyLock<Arc<Registry>> = LazyLock::new(|| Arc::new(Registry::with_builtins()));
@@ -145,6 +148,38 @@ impl Registry {
     /// All ops in order of registration of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Op> {
         self.ops.values().flatten()
+    }
+
+    /// Adds the types and attributes of a dialect.
+    pub(super) fn declare(&mut self, dialect: &str, types: &[Declaration], attributes: &[Declaration]) {
+        self.dialects.insert(Symbol::new(dialect).as_str());
+        self.types.extend(types.iter().map(|t| (t.name, t.clone())));
+        self.attributes.extend(attributes.iter().map(|a| (a.name, a.clone())));
+    }
+
+    /// A declared type by its name, `dialect.name`.
+    pub fn declared_type(&self, name: Symbol) -> Option<&Declaration> {
+        self.types.get(&name)
+    }
+
+    /// All declared types.
+    pub fn declared_types(&self) -> impl Iterator<Item = &Declaration> {
+        self.types.values()
+    }
+
+    /// A declared attribute by its name, `dialect.name`.
+    pub fn declared_attribute(&self, name: Symbol) -> Option<&Declaration> {
+        self.attributes.get(&name)
+    }
+
+    /// All declared attributes.
+    pub fn declared_attributes(&self) -> impl Iterator<Item = &Declaration> {
+        self.attributes.values()
+    }
+
+    /// Whether text files declared something.
+    pub fn has_declared(&self) -> bool {
+        !self.types.is_empty() || !self.attributes.is_empty() || self.iter().any(|op| op.def().declared)
     }
 
     /// Whether some op of a dialect is registered.

@@ -53,7 +53,7 @@ fn target<'a>(graph: &Graph, context: &Context<'a>, op: OpId) -> Option<(&'a Fun
 }
 
 /// Puts a copy of the callee's graph in place of the call; gives the ops of the copy, nested ones included.
-fn splice(graph: &mut Graph, call: OpId, callee: &Function, arguments: &[ValueId]) -> Vec<OpId> {
+pub(super) fn splice(graph: &mut Graph, call: OpId, callee: &Function, arguments: &[ValueId]) -> Vec<OpId> {
     let body = &callee.graph;
     let mut map: HashMap<ValueId, ValueId> = HashMap::new();
     map.extend(body.inputs().iter().copied().zip(arguments.iter().copied()));

@@ -11,6 +11,7 @@ mod cse;
 mod dce;
 mod fuse;
 mod inline;
+mod inline_meanings;
 mod lower_all_tuples;
 mod simplify;
 
@@ -30,6 +31,13 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("inline", "Replaces calls of functions and methods by their graphs", inline::run)
         .reads_functions()
         .counts_steps(),
+    Pass::graph(
+        "inline-meanings",
+        "Replaces ops that are defined in TorchScript by their meaning",
+        inline_meanings::run,
+    )
+    .options(&[PassOption::bool("all", false, "built-in composites too, not only ops of text files")])
+    .counts_steps(),
     Pass::graph("lower-all-tuples", "Removes pairs of making and taking apart a tuple", lower_all_tuples::run)
         .counts_steps(),
     Pass::graph("simplify", "Applies the built-in rewrite rules, saturated in an e-graph", simplify::run),
@@ -39,7 +47,7 @@ pub static TABLE: &[Pass] = &[
 pub static NAMED: &[(&str, &str)] = &[
     ("cleanup", "cse,dce"),
     ("optimize", "inline,lower-all-tuples,cse,simplify,dce"),
-    ("default", "inline,lower-all-tuples,cse,simplify,dce,fuse"),
+    ("default", "inline,lower-all-tuples,cse,simplify,inline-meanings,dce,fuse"),
 ];
 
 /// Reads a pipeline of built-in passes: `'inline,cse,dce'`.
