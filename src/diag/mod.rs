@@ -4,6 +4,8 @@
 //! what to do about it; it is rendered for people ([`render::human`]), in PyTorch's own form
 //! ([`torch::render`]) or as JSON by the tools. This layer knows nothing of tensors, IR or TorchScript.
 
+pub mod log;
+pub mod panics;
 pub mod render;
 mod source;
 pub mod torch;
@@ -33,6 +35,8 @@ pub enum ErrorKind {
     Usage,
     /// A bug in Flambeau itself.
     Internal,
+    /// A panic that was caught; the message has its text, the first note its place.
+    Panic,
 }
 
 /// How bad it is.

@@ -83,7 +83,7 @@ pub fn passes() -> String {
     let mut out = String::from(
         "# Passes\n\nGenerated; `BLESS=1 cargo test --test root docs` rewrites it. `flambeau opt FILE --passes 'a,b'` runs them.\n\n```\n",
     );
-    out.push_str(&passes::pipeline::help());
+    out.push_str(&passes::PassSet::builtin().help());
     out.push_str("```\n");
     out
 }
