@@ -5,4 +5,8 @@ mod cache;
 mod effects;
 
 pub use cache::{Analysis, AnalysisCache};
+mod alias;
+mod effects;
+
+pub use alias::AliasDb;
 pub use effects::{OpFacts, facts, is_pure};
