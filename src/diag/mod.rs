@@ -29,6 +29,8 @@ pub enum ErrorKind {
     Input,
     /// A law of the IR that does not hold.
     Verify,
+    /// A device that is not there, or that failed.
+    Device,
     /// Command line words that make no sense.
     Usage,
     /// A bug in Flambeau itself.
@@ -133,6 +135,11 @@ impl Diagnostic {
     /// A broken law of the IR.
     pub fn verify(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Verify, message)
+    }
+
+    /// A device (a GPU) that is not there, or that failed at its work.
+    pub fn device(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Device, message)
     }
 
     /// A bug in Flambeau.

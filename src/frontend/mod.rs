@@ -2,4 +2,5 @@
 
 pub mod archive;
 pub mod dialect;
+pub mod python_print;
 pub mod script;
