@@ -16,3 +16,4 @@ pub mod opt;
 pub mod raises;
 pub mod run;
 pub mod translate;
+pub mod view;
