@@ -14,6 +14,7 @@ pub mod load;
 pub mod numpy;
 pub mod opt;
 pub mod raises;
+pub mod rules;
 pub mod run;
 pub mod translate;
 pub mod view;
