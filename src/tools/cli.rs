@@ -54,11 +54,18 @@ struct Rest {
     words: Vec<OsString>,
 }
 
-/// Runs a command of the process and gives the exit status.
+/// Runs a command of the process and gives the exit status. Called by the name `FileCheck` or `lit` (a link to the
+/// program) it is that tool, so that suites written for LLVM's tools run unchanged.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
+    let words: Vec<OsString> = words.into_iter().collect();
     let (mut stdin, mut out, mut err) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let mut io = Io { directory: Path::new(""), stdin: &mut stdin, out: &mut out, err: &mut err };
-    main_in(words, &mut io)
+    let called = words.first().and_then(|name| Path::new(name).file_stem()).unwrap_or_default();
+    match called.to_str() {
+        Some("FileCheck") => filecheck_as(&words, &mut io),
+        Some("lit") => lit_as(&words),
+        _ => main_in(words, &mut io),
+    }
 }
 
 /// Runs a command on the given streams.
@@ -97,13 +104,21 @@ pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i3
 
 fn run_filecheck(words: &[OsString], io: &mut Io<'_>) -> i32 {
     let args: Vec<OsString> = std::iter::once("FileCheck".into()).chain(words.iter().cloned()).collect();
+    filecheck_as(&args, io)
+}
+
+fn filecheck_as(words: &[OsString], io: &mut Io<'_>) -> i32 {
     let options = std::env::var("FILECHECK_OPTS").ok();
-    filecheck::main_in(io.directory, &args, options.as_deref(), io.stdin, io.out, io.err)
+    filecheck::main_in(io.directory, words, options.as_deref(), io.stdin, io.out, io.err)
 }
 
 fn run_lit(words: &[OsString]) -> i32 {
     let args: Vec<OsString> = std::iter::once("lit".into()).chain(words.iter().cloned()).collect();
-    lit::main(&args, lit_config("flambeau"), &mut std::io::stdout(), &mut std::io::stderr())
+    lit_as(&args)
+}
+
+fn lit_as(args: &[OsString]) -> i32 {
+    lit::main(args, lit_config("flambeau"), &mut std::io::stdout(), &mut std::io::stderr())
 }
 
 /// How lit runs the project's own tests: our tools run in this process.

@@ -17,3 +17,4 @@ pub mod raises;
 pub mod rules;
 pub mod run;
 pub mod translate;
+pub mod view;
