@@ -1,7 +1,7 @@
 //! The command line: words in, exit status out. 0 done, 1 bad input or failed work, 2 wrong usage.
 
 use super::io::Io;
-use super::{bench, check, demo, filecheck, lit, opt, rules, run, translate};
+use super::{bench, check, demo, filecheck, inspect, lit, opt, rules, run, save, translate};
 use crate::diag::{Diagnostic, ErrorKind, render};
 use clap::{Parser, Subcommand};
 use std::ffi::{OsStr, OsString};
@@ -35,6 +35,10 @@ enum Command {
     Translate(translate::Options),
     /// Check rewrite rules, written as text, on random instances
     Rules(rules::Options),
+    /// Write a program as an archive that PyTorch loads
+    Save(save::Options),
+    /// List what is in an archive, without building it
+    Inspect(inspect::Options),
     /// Time the programs of case files
     Bench(bench::Options),
     /// Load a model with its recorded answer and show on one screen what becomes of it
@@ -87,6 +91,8 @@ pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i3
         Command::Opt(options) => opt::run(options, io),
         Command::Translate(options) => translate::run(options, io),
         Command::Rules(options) => rules::run(options, io),
+        Command::Save(options) => save::run(options, io),
+        Command::Inspect(options) => inspect::run(options, io),
         Command::Bench(options) => bench::run(options, io),
         Command::Demo(options) => demo::run(options, io),
         Command::FileCheck(rest) => return run_filecheck(&rest.words, io),
