@@ -4,5 +4,5 @@
 mod alias;
 mod effects;
 
-pub use alias::AliasDb;
+pub use alias::{AliasDb, Locations};
 pub use effects::{OpFacts, facts, is_pure};

@@ -1,12 +1,13 @@
 //! Dead code elimination: an op stays if it does something that anybody can tell.
 //!
-//! Live are ops that write the world, ops that write to memory that others hold or that a live op looks at, and
-//! everything that live ops use; results of branches and values around loops that nobody uses go too. What may raise
-//! may go, and so may what draws random numbers, as in PyTorch. The condition that makes it right is the alias
-//! analysis: a write is dead only where no live value may be, or see, what it writes.
+//! Live are ops that write the world, ops that write to memory that others hold or that a later live op looks at,
+//! and all that live ops use. Results of branches, and values carried around loops, that nobody uses go too. What
+//! may raise may go, and so may what draws random numbers, as in PyTorch; a loop stays if a turn computes whether
+//! another follows. The condition that makes it right is the alias analysis: a write is dead only where nothing
+//! that is live after it, or in a later turn of a loop around it, may be what it writes.
 
 use super::Context;
-use crate::analysis::{AliasDb, facts};
+use crate::analysis::{AliasDb, Locations, facts};
 use crate::diag::Result;
 use crate::dialects::Effects;
 use crate::ir::{BlockId, Graph, OpId, ValueId};
@@ -22,153 +23,195 @@ pub(super) fn without_aliases(graph: &mut Graph, context: &Context<'_>) -> bool 
 }
 
 fn eliminate(graph: &mut Graph, context: &Context<'_>, db: Option<&AliasDb>) -> bool {
-    let before = graph.op_count();
-    let marks = Marks::of(graph, context, db);
-    let removed = sweep(graph, &marks);
-    removed || graph.op_count() != before
+    let mut marks = Marks {
+        db,
+        ops: vec![false; graph.op_capacity()],
+        values: vec![false; graph.value_capacity()],
+        memory: Locations::default(),
+        changes: 1,
+        visited: vec![0; graph.block_capacity()],
+        by_itself: vec![false; graph.op_capacity()],
+    };
+    for op in graph.all_ops() {
+        marks.by_itself[op.index()] = marks.has_effects(graph, context, op);
+    }
+    let root = graph.root();
+    graph.outputs().iter().for_each(|value| marks.value(*value));
+    marks.block(graph, root);
+    sweep(graph, &marks.ops)
 }
 
 /// What is live.
 struct Marks<'a> {
     db: Option<&'a AliasDb>,
+    /// By op.
     ops: Vec<bool>,
+    /// By value.
     values: Vec<bool>,
-    /// Objects that are live, each once, by what they may be.
-    objects: Vec<ValueId>,
-    /// Ops that write to memory, which are live once somebody looks.
-    writers: Vec<OpId>,
-    work: Vec<OpId>,
+    /// What live values may be.
+    memory: Locations,
+    /// Counts marks, so that nothing is looked at twice in vain.
+    changes: u64,
+    /// By block: the count of marks when it was last looked at.
+    visited: Vec<u64>,
+    /// By op: live whatever the others do.
+    by_itself: Vec<bool>,
 }
 
-impl<'a> Marks<'a> {
-    fn of(graph: &Graph, context: &Context<'_>, db: Option<&'a AliasDb>) -> Marks<'a> {
-        let mut marks = Marks {
-            db,
-            ops: vec![false; graph.op_capacity()],
-            values: vec![false; graph.value_capacity()],
-            objects: Vec::new(),
-            writers: Vec::new(),
-            work: Vec::new(),
-        };
-        for op in graph.all_ops() {
-            marks.seed(graph, context, op);
-        }
-        graph.outputs().iter().for_each(|value| marks.value(graph, *value));
-        loop {
-            marks.close(graph);
-            let Some(db) = db else { return marks };
-            // Each round looks only at objects that have become live since the last.
-            let new = std::mem::take(&mut marks.objects);
-            if new.is_empty() {
-                return marks;
-            }
-            let (hit, rest): (Vec<OpId>, Vec<OpId>) = std::mem::take(&mut marks.writers)
-                .into_iter()
-                .partition(|op| db.writes_to_any(*op, &new));
-            marks.writers = rest;
-            hit.into_iter().for_each(|op| marks.op(graph, op));
-        }
-    }
-
-    /// Ops that are live by themselves.
-    fn seed(&mut self, graph: &Graph, context: &Context<'_>, op: OpId) {
+impl Marks<'_> {
+    fn has_effects(&self, graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
         if !graph.nested_blocks(op).is_empty() {
-            return;
+            return false;
         }
         let facts = facts(context.registry, graph, op);
-        let tracked = match self.db {
-            Some(db) => facts.op.is_some() && !db.writes_wildcard(op),
-            None => !facts.writes,
+        let world = Effects::WRITES_WORLD | Effects::NEVER_RETURNS;
+        let untracked = match self.db {
+            Some(db) => db.writes_wildcard(op),
+            None => facts.writes,
         };
-        if facts.effects.intersects(Effects::WRITES_WORLD | Effects::NEVER_RETURNS) || !tracked {
-            self.op(graph, op);
-        } else if facts.writes {
-            self.writers.push(op);
-        }
+        facts.op.is_none() || facts.effects.intersects(world) || untracked
     }
 
-    fn op(&mut self, graph: &Graph, op: OpId) {
-        if !std::mem::replace(&mut self.ops[op.index()], true) {
-            self.work.push(op);
-            // What contains a live op runs it.
-            if let Some(outer) = graph.parent(op).and_then(|block| graph.owner(block)) {
-                self.op_around(graph, outer);
+    fn value(&mut self, value: ValueId) {
+        if !std::mem::replace(&mut self.values[value.index()], true) {
+            self.changes += 1;
+            if let Some(db) = self.db {
+                db.add_locations(value, &mut self.memory);
             }
         }
     }
 
-    fn op_around(&mut self, graph: &Graph, op: OpId) {
+    /// Marks an op, the ops around it, and what it uses.
+    fn op(&mut self, graph: &Graph, op: OpId) {
         let mut at = Some(op);
         while let Some(op) = at {
             if std::mem::replace(&mut self.ops[op.index()], true) {
                 return;
             }
-            self.work.push(op);
+            self.changes += 1;
+            graph.operands(op).iter().for_each(|value| self.value(*value));
             at = graph.parent(op).and_then(|block| graph.owner(block));
         }
     }
 
-    fn value(&mut self, graph: &Graph, value: ValueId) {
-        if std::mem::replace(&mut self.values[value.index()], true) {
+    /// Marks what is live in a block: effects first, then from the last op to the first, so that users go before
+    /// what they use.
+    fn block(&mut self, graph: &Graph, block: BlockId) {
+        if std::mem::replace(&mut self.visited[block.index()], self.changes) == self.changes {
             return;
         }
-        if AliasDb::is_mutable_type(graph.ty(value)) {
-            self.objects.push(value);
+        let ops: Vec<OpId> = graph.block_ops(block).collect();
+        for op in &ops {
+            if self.by_itself[op.index()] {
+                self.op(graph, *op);
+            }
         }
-        match graph.def(value) {
-            crate::ir::ValueDef::Result(op, n) => {
+        self.results(graph, block);
+        for op in ops.into_iter().rev() {
+            let nested = graph.nested_blocks(op);
+            if graph.kind(op) == "prim::Loop" {
+                self.turns(graph, nested);
+            } else {
+                nested.iter().for_each(|inner| self.nested(graph, *inner));
+            }
+            let writes = self.db.is_some_and(|db| db.writes_into(op, &self.memory));
+            if writes || graph.results(op).iter().any(|value| self.values[value.index()]) {
                 self.op(graph, op);
-                self.block_results(graph, op, n);
-            }
-            crate::ir::ValueDef::Param(block, n) => {
-                if let (Some(op), Some(n)) = (graph.owner(block), n.checked_sub(1)) {
-                    self.block_results(graph, op, n);
-                    self.op(graph, op);
-                }
             }
         }
     }
 
-    /// The n-th value that the blocks of an op give is live.
-    fn block_results(&mut self, graph: &Graph, op: OpId, n: usize) {
-        for block in graph.nested_blocks(op).to_vec() {
-            let condition = usize::from(is_loop(graph, op));
-            if let Some(value) = graph.block_results(block).get(n + condition).copied()
-                && !self.values[value.index()]
-            {
-                // By way of the list of work, so that depth of nesting does not matter.
-                self.work.push(graph.terminator(block));
-                self.pending(value);
+    fn nested(&mut self, graph: &Graph, block: BlockId) {
+        stacker::maybe_grow(64 << 10, 1 << 20, || self.block(graph, block));
+    }
+
+    /// A turn may see what the one before wrote: the body is looked at until nothing new is live.
+    fn turns(&mut self, graph: &Graph, body: &[BlockId]) {
+        loop {
+            let before = self.changes;
+            body.iter().for_each(|block| self.nested(graph, *block));
+            if self.changes == before {
+                return;
             }
         }
     }
 
-    fn pending(&mut self, value: ValueId) {
-        self.values[value.index()] = false;
-        self.waiting().push(value);
-    }
-
-    fn waiting(&mut self) -> &mut Vec<ValueId> {
-        &mut self.objects
-    }
-
-    fn close(&mut self, graph: &Graph) {
-        while let Some(op) = self.work.pop() {
-            if graph.terminated_block(op).is_some() {
-                continue;
-            }
-            for value in graph.operands(op).to_vec() {
-                self.value(graph, value);
+    /// Marks the results of a block that somebody outside, or the next turn, uses.
+    fn results(&mut self, graph: &Graph, block: BlockId) {
+        let Some(op) = graph.owner(block) else { return };
+        let is_loop = graph.kind(op) == "prim::Loop";
+        let results = graph.block_results(block).to_vec();
+        let carried = if is_loop {
+            results.first().iter().for_each(|condition| self.value(**condition));
+            results.get(1..).unwrap_or(&[])
+        } else {
+            &results
+        };
+        let outer = graph.results(op);
+        for (n, inner) in carried.iter().enumerate() {
+            let used = outer.get(n).is_none_or(|value| self.values[value.index()]);
+            let carried = is_loop && graph.params(block).get(n + 1).is_some_and(|param| graph.has_uses(*param));
+            if used || carried {
+                self.value(*inner);
             }
         }
     }
 }
 
-fn is_loop(graph: &Graph, op: OpId) -> bool {
-    graph.kind(op) == "prim::Loop"
+/// Erases what is not live.
+fn sweep(graph: &mut Graph, live: &[bool]) -> bool {
+    let mut changed = false;
+    let mut blocks = vec![(graph.root(), graph.last_op(graph.root()))];
+    while let Some((block, at)) = blocks.pop() {
+        let Some(op) = at else { continue };
+        // An op is erased after its blocks have been swept, when its users are gone.
+        if live.get(op.index()).copied().unwrap_or(true) {
+            let before = graph.prev(op);
+            changed |= drop_results(graph, op);
+            blocks.push((block, before));
+            let nested: Vec<BlockId> = graph.nested_blocks(op).to_vec();
+            blocks.extend(nested.into_iter().map(|inner| (inner, graph.last_op(inner))));
+            continue;
+        }
+        let before = graph.prev(op);
+        if graph.results(op).iter().any(|value| graph.has_uses(*value)) {
+            blocks.push((block, before));
+            let nested: Vec<BlockId> = graph.nested_blocks(op).to_vec();
+            blocks.extend(nested.into_iter().map(|inner| (inner, graph.last_op(inner))));
+            continue;
+        }
+        graph.erase(op);
+        changed = true;
+        blocks.push((block, before));
+    }
+    changed
 }
 
-fn sweep(_graph: &mut Graph, _marks: &Marks<'_>) -> bool {
-    let _: Option<BlockId> = None;
-    false
+/// Takes away results of branches and values around loops that nobody uses.
+fn drop_results(graph: &mut Graph, op: OpId) -> bool {
+    let is_loop = graph.kind(op) == "prim::Loop";
+    if !is_loop && graph.kind(op) != "prim::If" {
+        return false;
+    }
+    let blocks: Vec<BlockId> = graph.nested_blocks(op).to_vec();
+    let mut changed = false;
+    for n in (0..graph.result_count(op)).rev() {
+        let unused = graph.result(op, n).is_some_and(|value| !graph.has_uses(value));
+        let param = |graph: &Graph| blocks.first().and_then(|body| graph.params(*body).get(n + 1).copied());
+        if !unused || (is_loop && param(graph).is_none_or(|value| graph.has_uses(value))) {
+            continue;
+        }
+        graph.remove_result(op, n);
+        if is_loop {
+            graph.remove_operand(op, n + 2);
+        }
+        for block in &blocks {
+            if is_loop {
+                graph.remove_param(*block, n + 1);
+            }
+            graph.remove_block_result(*block, n + usize::from(is_loop));
+        }
+        changed = true;
+    }
+    changed
 }

@@ -5,12 +5,24 @@
 
 pub mod pipeline;
 
+mod batch_mm;
+mod constant_pooling;
+mod constant_propagation;
 mod cse;
 mod dce;
+mod decompose_ops;
 mod fuse;
+mod fuse_linear;
 mod inline;
+mod loop_unrolling;
 mod lower_all_tuples;
+mod lower_simple_tuples;
+mod remove_mutation;
 mod simplify;
+
+mod constants;
+mod copy;
+mod tuples;
 
 use crate::diag::Result;
 use crate::dialects::Registry;
@@ -41,27 +53,28 @@ pub struct Pass {
 }
 
 /// All passes by name.
+#[rustfmt::skip]
 pub static TABLE: &[Pass] = &[
-    Pass { name: "cse", summary: "Replaces pure ops by an equal op that is in scope", run: cse::run },
-    Pass {
-        name: "dce",
-        summary: "Removes ops whose results nobody uses and that do nothing else",
-        run: dce::run,
-    },
-    Pass { name: "fuse", summary: "Gathers elementwise tensor work in fusion groups", run: fuse::run },
-    Pass {
-        name: "inline",
-        summary: "Replaces calls of functions and methods by their graphs",
-        run: inline::run,
-    },
-    Pass {
-        name: "lower-all-tuples",
-        summary: "Removes pairs of making and taking apart a tuple",
-        run: lower_all_tuples::run,
-    },
-    Pass {
-        name: "simplify",
-        summary: "Applies the built-in rewrite rules, saturated in an e-graph",
-        run: simplify::run,
-    },
+    pass("batch-mm", "Joins sums of matrix products, and products with a common side", batch_mm::run),
+    pass("constant-loop-unrolling", "Unrolls loops over a known number of turns", loop_unrolling::constant_only),
+    pass("constant-pooling", "Keeps one of equal constants, at the top of the graph", constant_pooling::run),
+    pass("constant-propagation", "Computes now what can be computed now", constant_propagation::run),
+    pass("constant-propagation-immutable-types", "The same for numbers and text only", constant_propagation::immutable_types),
+    pass("cse", "Replaces an op by an equal one that is in scope, where nobody can tell", cse::run),
+    pass("dce", "Removes ops whose results nobody uses and that do nothing else", dce::run),
+    pass("decompose-ops", "Takes addmm apart", decompose_ops::run),
+    pass("fuse", "Gathers elementwise tensor work in fusion groups", fuse::run),
+    pass("fuse-linear", "Finds linear in products with a transposed weight", fuse_linear::run),
+    pass("inline", "Replaces calls of functions and methods by their graphs", inline::run),
+    pass("loop-unrolling", "Unrolls counted loops, short ones to the end", loop_unrolling::run),
+    pass("lower-all-tuples", "Removes tuples, at the borders of the graph too", lower_all_tuples::run),
+    pass("lower-simple-tuples", "Removes pairs of making and taking apart a tuple", lower_simple_tuples::run),
+    pass("remove-list-mutation", "Makes lists full that are filled right after they were made", remove_mutation::lists),
+    pass("remove-mutation", "Replaces writes to new objects by ops that give new ones", remove_mutation::run),
+    pass("remove-tensor-mutation", "The same for tensors", remove_mutation::tensors),
+    pass("simplify", "Applies the built-in rewrite rules, saturated in an e-graph", simplify::run),
 ];
+
+const fn pass(name: &'static str, summary: &'static str, run: Run) -> Pass {
+    Pass { name, summary, run }
+}

@@ -13,8 +13,8 @@ pub struct Pipeline {
 /// Pipelines with a name: the stages before fusion, and everything.
 const NAMED: &[(&str, &str)] = &[
     ("cleanup", "cse,dce"),
-    ("optimize", "inline,lower-all-tuples,cse,simplify,dce"),
-    ("default", "inline,lower-all-tuples,cse,simplify,dce,fuse"),
+    ("optimize", "inline,lower-simple-tuples,cse,simplify,dce"),
+    ("default", "inline,lower-simple-tuples,cse,simplify,dce,fuse"),
 ];
 
 /// Reads a pipeline: names of passes or of pipelines, separated by commas. `_` and `-` are the same.

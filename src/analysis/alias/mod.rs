@@ -34,8 +34,6 @@ pub struct AliasDb {
     values: Vec<Known>,
     /// By op that writes, ops with nested blocks included.
     writes: HashMap<OpId, Written>,
-    /// By location: whether anything writes to it.
-    written: Vec<bool>,
     /// By location: whether it is, or holds, a wildcard.
     wild: Vec<bool>,
     /// By location: the ops that write to it, not counting those around them; in program order.
@@ -50,6 +48,16 @@ enum Known {
     Nothing,
     Immutable,
     Element(Element),
+}
+
+/// A set of memory locations that grows.
+#[derive(Clone, Debug, Default)]
+pub struct Locations {
+    members: Vec<bool>,
+    /// A value of which nothing is known is among them.
+    unknown: bool,
+    /// A wildcard is among them.
+    wild: bool,
 }
 
 /// What an op writes.
@@ -69,7 +77,6 @@ impl AliasDb {
             solved: memory.solve(),
             values: elements.iter().map(|e| e.map_or(Known::Nothing, Known::Element)).collect(),
             writes: HashMap::new(),
-            written: Vec::new(),
             wild: Vec::new(),
             writers: Vec::new(),
             writes_everything: Vec::new(),
@@ -133,7 +140,7 @@ impl AliasDb {
 
     fn index(&mut self, own: &[(OpId, Written)], wildcards: &[Element]) {
         let count = self.solved.location_count();
-        (self.written, self.wild, self.writers) = (vec![false; count], vec![false; count], vec![Vec::new(); count]);
+        (self.wild, self.writers) = (vec![false; count], vec![Vec::new(); count]);
         for wildcard in wildcards {
             for location in self.solved.locations(self.solved.own(*wildcard)) {
                 self.wild[*location as usize] = true;
@@ -141,7 +148,6 @@ impl AliasDb {
         }
         for (op, written) in own {
             for location in self.solved.locations(written.to) {
-                self.written[*location as usize] = true;
                 let writers = &mut self.writers[*location as usize];
                 if writers.last() != Some(op) {
                     writers.push(*op);
@@ -149,11 +155,6 @@ impl AliasDb {
             }
             if written.everything && self.writes_everything.last() != Some(op) {
                 self.writes_everything.push(*op);
-            }
-        }
-        if !self.writes_everything.is_empty() {
-            for (written, wild) in self.written.iter_mut().zip(&self.wild) {
-                *written |= *wild;
             }
         }
     }
@@ -213,7 +214,10 @@ impl AliasDb {
     }
 
     fn any_written(&self, set: SetId) -> bool {
-        self.solved.locations(set).iter().any(|location| self.written[*location as usize])
+        let everything = !self.writes_everything.is_empty();
+        self.solved.locations(set).iter().any(|location| {
+            !self.writers[*location as usize].is_empty() || (everything && self.wild[*location as usize])
+        })
     }
 
     /// The ops that may write to what the value is, in program order, not counting ops around them. None where
@@ -247,6 +251,38 @@ impl AliasDb {
         self.writes.contains_key(&op)
     }
 
+    /// Whether the op, or one nested in it, may write to something that others hold: inputs, attributes, elements.
+    pub fn writes_wildcard(&self, op: OpId) -> bool {
+        self.writes.get(&op).is_some_and(|written| {
+            written.everything || self.solved.locations(written.to).iter().any(|l| self.wild[*l as usize])
+        })
+    }
+
+    /// Adds what a value may be to a set.
+    pub fn add_locations(&self, value: ValueId, to: &mut Locations) {
+        match self.known(value) {
+            Known::Immutable => {}
+            Known::Nothing => to.unknown = true,
+            Known::Element(element) => {
+                to.members.resize(self.solved.location_count(), false);
+                for location in self.solved.locations(self.solved.own(element)) {
+                    to.members[*location as usize] = true;
+                    to.wild |= self.wild[*location as usize];
+                }
+            }
+        }
+    }
+
+    /// Whether the op, or one nested in it, may write to one of the locations.
+    pub fn writes_into(&self, op: OpId, locations: &Locations) -> bool {
+        self.writes.get(&op).is_some_and(|written| {
+            let member = |location: &u32| locations.members.get(*location as usize) == Some(&true);
+            locations.unknown
+                || (written.everything && locations.wild)
+                || self.solved.locations(written.to).iter().any(member)
+        })
+    }
+
     fn hits(&self, written: Written, set: SetId) -> bool {
         let wild = |location: &u32| self.wild[*location as usize];
         self.solved.intersect(written.to, set)
@@ -269,22 +305,49 @@ impl AliasDb {
         is_mutable(ty)
     }
 
-    /// Whether `a` may be put in the place of `b`, or a fresh object become one that exists: nothing writes to
-    /// either, and they do not both leave the graph, where somebody else could tell.
+    /// Whether two values may become one object, or one object two: nothing writes to either, and not both are
+    /// known outside of the graph, where somebody could tell.
     pub fn safe_to_change_aliasing(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
-        if self.has_deep_writers(a) || self.has_deep_writers(b) {
-            return false;
+        !self.has_writers(a) && !self.has_writers(b) && !(self.escapes(graph, a) && self.escapes(graph, b))
+    }
+
+    /// Whether something outside of the graph may hold the value: it is, or is reached from, an input, an output,
+    /// an attribute or an element of a container.
+    pub fn escapes(&self, graph: &Graph, value: ValueId) -> bool {
+        match self.known(value) {
+            Known::Immutable => false,
+            Known::Nothing => true,
+            Known::Element(_) => {
+                self.is_wildcard(value)
+                    || graph.outputs().iter().chain(graph.inputs()).any(|v| self.may_contain_alias(*v, value))
+            }
         }
-        let leaves = |value: ValueId| {
-            graph.outputs().iter().any(|output| *output == value || self.may_contain_alias(*output, value))
-        };
-        !(leaves(a) && leaves(b)) && !(self.is_wildcard(a) && leaves(b)) && !(self.is_wildcard(b) && leaves(a))
     }
 
     /// Says that a new value is what a known one is.
     pub fn copy_value(&mut self, from: ValueId, to: ValueId) {
         let known = self.known(from);
         self.set_known(to, known);
+    }
+
+    /// Says that an op that wrote to what `old` is now gives `new` instead, and `old` is an object of its own that
+    /// nothing writes to.
+    pub fn replace_with_new_value(&mut self, old: ValueId, new: ValueId) {
+        self.copy_value(old, new);
+        let element = self.solved.add_location();
+        self.wild.push(false);
+        self.writers.push(Vec::new());
+        self.set_known(old, Known::Element(element));
+    }
+
+    /// Says that an op no longer writes. Ops around it still count as writing what it wrote.
+    pub fn forget_writes(&mut self, op: OpId) {
+        if let Some(written) = self.writes.remove(&op) {
+            for location in self.solved.locations(written.to) {
+                self.writers[*location as usize].retain(|writer| *writer != op);
+            }
+            self.writes_everything.retain(|writer| *writer != op);
+        }
     }
 
     /// Says that a value is new: nothing is known of it.
