@@ -2,7 +2,9 @@
 //! a list of op names of its own.
 
 mod alias;
+mod cache;
 mod effects;
 
 pub use alias::{AliasDb, Locations};
+pub use cache::{Analysis, AnalysisCache};
 pub use effects::{OpFacts, facts, is_pure};

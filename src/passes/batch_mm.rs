@@ -21,7 +21,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     if graph.all_ops().iter().any(|op| facts(context.registry, graph, *op).writes) {
         return Ok(false);
     }
-    let db = AliasDb::new(context.registry, Some(context.module), graph);
+    let db = context.analysis::<AliasDb>(graph);
     let mut changed = false;
     for block in blocks(graph) {
         changed |= reduce_trees(graph, block);
@@ -29,11 +29,13 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     for block in blocks(graph) {
         changed |= batch_sides(graph, context, &db, block);
     }
+    context.changed();
     changed |= dce::run(graph, context)?;
+    context.changed();
     // Transposes that were taken into products may now stand in pairs.
-    match super::TABLE.iter().find(|pass| pass.name == "peephole") {
-        Some(peephole) => Ok((peephole.run)(graph, context)? || changed),
-        None => Ok(changed),
+    match super::TABLE.iter().find(|pass| pass.name == "peephole").map(|pass| pass.run) {
+        Some(super::Run::Graph(peephole)) => Ok(peephole(graph, context)? || changed),
+        _ => Ok(changed),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::ir::{BlockId, Graph, OpId, Symbol, Type};
 use hashbrown::HashMap;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let db = AliasDb::new(context.registry, Some(context.module), graph);
+    let db = context.analysis::<AliasDb>(graph);
     let mut seen: HashMap<(Symbol, Type, u64), Vec<OpId>> = HashMap::new();
     let mut changed = false;
     for op in constants(graph) {

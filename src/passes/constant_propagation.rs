@@ -36,6 +36,7 @@ fn propagate(graph: &mut Graph, context: &Context<'_>, db: Option<AliasDb>) -> R
     pass.block(graph, root);
     let changed = pass.changed;
     if changed {
+        context.changed();
         dce::run(graph, context)?;
     }
     Ok(changed)

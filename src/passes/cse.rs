@@ -11,10 +11,11 @@ use crate::dialects::Effects;
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, ValueId};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let before = graph.op_count();
-    let db = AliasDb::new(context.registry, Some(context.module), graph);
+    let db = context.analysis::<AliasDb>(graph);
     let mut pass = Cse { context, db, scopes: Vec::new() };
     let root = graph.root();
     pass.block(graph, root);
@@ -26,7 +27,7 @@ type Key = (Symbol, SmallVec<[ValueId; 4]>, SmallVec<[Type; 1]>);
 
 struct Cse<'a> {
     context: &'a Context<'a>,
-    db: AliasDb,
+    db: Arc<AliasDb>,
     scopes: Vec<HashMap<Key, Vec<OpId>>>,
 }
 
@@ -62,7 +63,11 @@ impl Cse<'_> {
             return;
         };
         let (old, new) = (graph.results(op), graph.results(earlier));
-        if old.iter().zip(&new).all(|(a, b)| self.db.safe_to_change_aliasing(graph, *a, *b)) {
+        let same = || format!("{} is {}", graph.op_line(op), graph.op_line(earlier));
+        if old.iter().zip(&new).all(|(a, b)| self.db.safe_to_change_aliasing(graph, *a, *b))
+            && self.context.step(same)
+        {
+            self.context.count("ops merged", 1);
             graph.replace_op(op, &new);
         }
     }

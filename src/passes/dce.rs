@@ -13,7 +13,7 @@ use crate::dialects::Effects;
 use crate::ir::{BlockId, Graph, OpId, ValueId};
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let db = AliasDb::new(context.registry, Some(context.module), graph);
+    let db = context.analysis::<AliasDb>(graph);
     Ok(eliminate(graph, context, Some(&db)))
 }
 
@@ -38,7 +38,7 @@ fn eliminate(graph: &mut Graph, context: &Context<'_>, db: Option<&AliasDb>) -> 
     let root = graph.root();
     graph.outputs().iter().for_each(|value| marks.value(*value));
     marks.block(graph, root);
-    sweep(graph, &marks.ops)
+    sweep(graph, context, &marks.ops)
 }
 
 /// What is live.
@@ -159,36 +159,28 @@ impl Marks<'_> {
 }
 
 /// Erases what is not live.
-fn sweep(graph: &mut Graph, live: &[bool]) -> bool {
+fn sweep(graph: &mut Graph, context: &Context<'_>, live: &[bool]) -> bool {
     let mut changed = false;
     let mut blocks = vec![(graph.root(), graph.last_op(graph.root()))];
     while let Some((block, at)) = blocks.pop() {
         let Some(op) = at else { continue };
-        // An op is erased after its blocks have been swept, when its users are gone.
-        if live.get(op.index()).copied().unwrap_or(true) {
-            let before = graph.prev(op);
-            changed |= drop_results(graph, op);
-            blocks.push((block, before));
-            let nested: Vec<BlockId> = graph.nested_blocks(op).to_vec();
-            blocks.extend(nested.into_iter().map(|inner| (inner, graph.last_op(inner))));
+        blocks.push((block, graph.prev(op)));
+        let used = graph.results(op).iter().any(|value| graph.has_uses(*value));
+        let live = live.get(op.index()).copied().unwrap_or(true);
+        if !live && !used && context.step(|| format!("erases {}", graph.op_line(op))) {
+            graph.erase(op);
+            context.count("ops erased", 1);
+            changed = true;
             continue;
         }
-        let before = graph.prev(op);
-        if graph.results(op).iter().any(|value| graph.has_uses(*value)) {
-            blocks.push((block, before));
-            let nested: Vec<BlockId> = graph.nested_blocks(op).to_vec();
-            blocks.extend(nested.into_iter().map(|inner| (inner, graph.last_op(inner))));
-            continue;
-        }
-        graph.erase(op);
-        changed = true;
-        blocks.push((block, before));
+        changed |= drop_results(graph, context, op);
+        blocks.extend(graph.nested_blocks(op).iter().map(|inner| (*inner, graph.last_op(*inner))));
     }
     changed
 }
 
 /// Takes away results of branches and values around loops that nobody uses.
-fn drop_results(graph: &mut Graph, op: OpId) -> bool {
+fn drop_results(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
     let is_loop = graph.kind(op) == "prim::Loop";
     if !is_loop && graph.kind(op) != "prim::If" {
         return false;
@@ -200,6 +192,9 @@ fn drop_results(graph: &mut Graph, op: OpId) -> bool {
         let param = |graph: &Graph| blocks.first().and_then(|body| graph.params(*body).get(n + 1).copied());
         if !unused || (is_loop && param(graph).is_none_or(|value| graph.has_uses(value))) {
             continue;
+        }
+        if !context.step(|| format!("drops result {n} of {}", graph.op_line(op))) {
+            return changed;
         }
         graph.remove_result(op, n);
         if is_loop {

@@ -15,7 +15,9 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         }
     }
     if changed {
+        context.changed();
         constant_propagation::run(graph, context)?;
+        context.changed();
         dce::run(graph, context)?;
     }
     Ok(changed)

@@ -30,6 +30,7 @@ fn unroll_all(graph: &mut Graph, context: &Context<'_>, constant_only: bool) -> 
     let root = graph.root();
     let changed = block(graph, context, root, constant_only);
     if changed {
+        context.changed();
         dce::run(graph, context)?;
     }
     Ok(changed)

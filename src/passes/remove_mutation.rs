@@ -172,7 +172,7 @@ impl<'a> Removal<'a> {
         graph.set_location_id(new, graph.location_id(op));
         graph.insert_before(new, op);
         if special {
-            self.fill_defaults(graph, new);
+            self.fill_defaults(graph, new, operands[0]);
         }
         if resolve(self.registry, graph, new).is_err() {
             graph.erase(new);
@@ -181,8 +181,14 @@ impl<'a> Removal<'a> {
         graph.result(new, 0)
     }
 
-    /// Gives the arguments that a schema has defaults for.
-    fn fill_defaults(&self, graph: &mut Graph, op: OpId) {
+    /// Gives the arguments that a schema has defaults for; a number fills with the dtype of what it filled.
+    fn fill_defaults(&self, graph: &mut Graph, op: OpId, like: ValueId) {
+        if graph.operands(op).len() == 2 {
+            let dtype = graph.create(Symbol::new("prim::dtype"), &[like], &[Type::int()]);
+            graph.insert_before(dtype, op);
+            let dtype = graph.results(dtype)[0];
+            graph.add_operand(op, dtype);
+        }
         let Some(row) = self.registry.overloads(graph.kind(op)).first() else { return };
         let Ok(schema) = row.schema() else { return };
         for _ in schema.arguments.iter().skip(graph.operands(op).len()) {

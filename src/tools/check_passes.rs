@@ -109,7 +109,8 @@ fn run(case: &Case, pass: &str) -> Result<String> {
     let mut graph = parse_graph_source(&source, &ParseOptions::default())
         .map_err(|mut errors| errors.pop().unwrap_or_else(|| Diagnostic::internal("the parser gave no error")))?;
     let module = Module::default();
-    pipeline.run_graph(&mut graph, &Context { registry: &Registry::builtin(), module: &module })?;
+    let registry = Registry::builtin();
+    pipeline.run_graph(&mut graph, &Context::new(&registry, &module))?;
     let violations = crate::ir::verify_graph(&graph, &crate::ir::NoLaws, None);
     match violations.into_iter().next() {
         Some(violation) => Err(violation),

@@ -1,7 +1,7 @@
 //! The command line: words in, exit status out. 0 done, 1 bad input or failed work, 2 wrong usage.
 
 use super::io::Io;
-use super::{bench, check, demo, filecheck, lit, opt, run, translate};
+use super::{bench, check, demo, filecheck, lit, opt, rules, run, translate};
 use crate::diag::{Diagnostic, ErrorKind, render};
 use clap::{Parser, Subcommand};
 use std::ffi::{OsStr, OsString};
@@ -33,6 +33,8 @@ enum Command {
     Opt(opt::Options),
     /// Print a module or its kernels in another form
     Translate(translate::Options),
+    /// Check rewrite rules, written as text, on random instances
+    Rules(rules::Options),
     /// Time the programs of case files
     Bench(bench::Options),
     /// Load a model with its recorded answer and show on one screen what becomes of it
@@ -77,6 +79,7 @@ pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i3
         Command::Check(options) => check::run(options),
         Command::Opt(options) => opt::run(options, io),
         Command::Translate(options) => translate::run(options, io),
+        Command::Rules(options) => rules::run(options, io),
         Command::Bench(options) => bench::run(options, io),
         Command::Demo(options) => demo::run(options, io),
         Command::FileCheck(rest) => return run_filecheck(&rest.words, io),
@@ -110,7 +113,7 @@ pub fn lit_config(name: &str) -> lit::Config {
     if cfg!(feature = "llvm") {
         config.features.insert("llvm".to_string());
     }
-    if cfg!(feature = "cuda") {
+    if crate::backends::by_name("cuda").is_ok() {
         config.features.insert("cuda".to_string());
     }
     let tool: lit::Tool = Arc::new(|call: lit::Call<'_>| {

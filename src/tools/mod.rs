@@ -15,5 +15,6 @@ pub mod load;
 pub mod numpy;
 pub mod opt;
 pub mod raises;
+pub mod rules;
 pub mod run;
 pub mod translate;

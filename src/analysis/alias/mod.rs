@@ -20,6 +20,7 @@ mod moves;
 mod tests;
 mod types;
 
+use crate::analysis::cache::Analysis;
 use crate::dialects::Registry;
 use crate::ir::{Graph, Module, OpId, Type, ValueId};
 use build::{Builder, Write};
@@ -65,6 +66,14 @@ pub struct Locations {
 struct Written {
     to: SetId,
     everything: bool,
+}
+
+impl Analysis for AliasDb {
+    const NAME: &'static str = "alias";
+
+    fn compute(graph: &Graph, registry: &Registry, module: &Module) -> AliasDb {
+        AliasDb::new(registry, Some(module), graph)
+    }
 }
 
 impl AliasDb {
