@@ -18,6 +18,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         let Some(value) = graph.result(op, 0) else { continue };
         let key = (graph.kind(op), graph.ty(value).clone(), digest(graph, op));
         let known = seen.entry(key).or_default();
+        let known = if cse::is_named(graph.ty(value)) { &mut Vec::new() } else { known };
         let equal = known.iter().copied().find(|k| cse::same_attrs(graph.attrs(*k), graph.attrs(op)));
         match equal.and_then(|k| graph.result(k, 0)) {
             Some(other) if db.safe_to_change_aliasing(graph, value, other) => {

@@ -151,7 +151,8 @@ impl Propagation<'_> {
                 graph.operands(op).iter().all(immutable) && graph.results(op).iter().all(immutable)
             }
         };
-        let runs = Effects::MAY_RAISE.contains(facts.effects) && !facts.writes && !unwrap && unchanged;
+        let harmless = Effects::MAY_RAISE | Effects::IDENTITY;
+        let runs = harmless.contains(facts.effects) && !facts.writes && !unwrap && unchanged;
         (runs && (structure || !schema.is_vararg) && graph.result_count(op) > 0).then(|| row.clone())
     }
 }
@@ -221,7 +222,7 @@ fn drop_unchanged_values(graph: &mut Graph, op: OpId) -> bool {
     for n in (0..graph.result_count(op)).rev() {
         let (param, end) = (graph.params(body)[n + 1], graph.block_results(body)[n + 1]);
         let (Some(start), Some(result)) = (graph.operand(op, n + 2), graph.result(op, n)) else { continue };
-        if param != end && start != end {
+        if param != end {
             continue;
         }
         graph.replace_all_uses(result, start);

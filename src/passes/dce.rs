@@ -12,6 +12,12 @@ use crate::diag::Result;
 use crate::dialects::Effects;
 use crate::ir::{BlockId, Graph, OpId, ValueId};
 
+/// Every op that writes to memory stays; memory is not looked at.
+pub(super) fn block(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    Ok(without_aliases(graph, context))
+}
+
+/// Writes to memory that nobody looks at go too.
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let db = context.analysis::<AliasDb>(graph);
     Ok(eliminate(graph, context, Some(&db)))

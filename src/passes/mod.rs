@@ -42,7 +42,8 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("constant-propagation", "Computes now what can be computed now", constant_propagation::run),
     Pass::graph("constant-propagation-immutable-types", "The same for numbers and text only", constant_propagation::immutable_types),
     Pass::graph("cse", "Replaces an op by an equal one that is in scope, where nobody can tell", cse::run).counts_steps(),
-    Pass::graph("dce", "Removes ops whose results nobody uses and that do nothing else", dce::run).counts_steps(),
+    Pass::graph("dce", "Removes ops whose results nobody uses and that do nothing else", dce::block).counts_steps(),
+    Pass::graph("dce-graph", "The same; writes to memory that nobody looks at go too", dce::run).counts_steps(),
     Pass::graph("decompose-ops", "Takes addmm apart", decompose_ops::run),
     Pass::graph("fuse", "Gathers elementwise tensor work in fusion groups", fuse::run),
     Pass::graph("fuse-linear", "Finds linear in products with a transposed weight", fuse_linear::run),
@@ -58,9 +59,9 @@ pub static TABLE: &[Pass] = &[
 
 /// Pipelines with a name: the stages before fusion, and everything.
 pub static NAMED: &[(&str, &str)] = &[
-    ("cleanup", "cse,dce"),
-    ("optimize", "inline,lower-simple-tuples,cse,simplify,dce"),
-    ("default", "inline,lower-simple-tuples,cse,simplify,dce,fuse"),
+    ("cleanup", "cse,dce-graph"),
+    ("optimize", "inline,lower-simple-tuples,cse,simplify,dce-graph"),
+    ("default", "inline,lower-simple-tuples,cse,simplify,dce-graph,fuse"),
 ];
 
 /// Reads a pipeline of built-in passes: `'inline,cse,dce'`.

@@ -64,20 +64,14 @@ impl<'a> Removal<'a> {
         let Some(construct) = graph.def_op(list).filter(|def| graph.kind(*def) == "prim::ListConstruct") else {
             return false;
         };
-        let size = graph.operands(construct).len() as i64;
-        let (place, item) = match (graph.kind(op).as_str(), graph.operands(op)) {
-            ("aten::append", [_, item]) => (size, *item),
-            ("aten::insert", [_, place, item]) => match constants::int_of(graph, *place) {
-                Some(n) if n < 0 => ((n + size).max(0), *item),
-                Some(n) => (n.min(size), *item),
-                None => return false,
-            },
-            _ => return false,
-        };
+        let Some((change, item)) = list_change(graph, construct, op) else { return false };
         if !self.made_for(graph, list, op) {
             return false;
         }
-        graph.insert_operand(construct, place as usize, item);
+        match change {
+            Change::Insert(place) => graph.insert_operand(construct, place, item),
+            Change::Replace(place) => graph.set_operand(construct, place, item),
+        }
         if let Some(result) = graph.result(op, 0) {
             graph.replace_all_uses(result, list);
         }
@@ -196,6 +190,27 @@ impl<'a> Removal<'a> {
             let value = graph.results(none)[0];
             graph.add_operand(op, value);
         }
+    }
+}
+
+/// What an op does to a list that was just made.
+enum Change {
+    Insert(usize),
+    Replace(usize),
+}
+
+/// What the op does to the list, and the item it puts there.
+fn list_change(graph: &Graph, construct: OpId, op: OpId) -> Option<(Change, ValueId)> {
+    let size = graph.operands(construct).len() as i64;
+    let place = |value: ValueId| constants::int_of(graph, value).map(|n| if n < 0 { n + size } else { n });
+    match (graph.kind(op).as_str(), graph.operands(op)) {
+        ("aten::append", [_, item]) => Some((Change::Insert(size as usize), *item)),
+        ("aten::insert", [_, at, item]) => Some((Change::Insert(place(*at)?.clamp(0, size) as usize), *item)),
+        ("aten::_set_item", [_, at, item]) => {
+            let at = place(*at).filter(|n| (0..size).contains(n))?;
+            Some((Change::Replace(at as usize), *item))
+        }
+        _ => None,
     }
 }
 

@@ -24,7 +24,7 @@ use crate::analysis::cache::Analysis;
 use crate::dialects::Registry;
 use crate::ir::{Graph, Module, OpId, Type, ValueId};
 use build::{Builder, Write};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use memory::{Element, SetId, Solved};
 use types::{Classes, is_mutable};
 
@@ -41,6 +41,8 @@ pub struct AliasDb {
     writers: Vec<Vec<OpId>>,
     /// Ops that may write to every wildcard.
     writes_everything: Vec<OpId>,
+    /// Results that their ops made anew.
+    fresh: HashSet<ValueId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,7 +83,7 @@ impl AliasDb {
     pub fn new(registry: &Registry, module: Option<&Module>, graph: &Graph) -> AliasDb {
         let mut builder = Builder::new(registry, Classes(module), graph);
         builder.run();
-        let Builder { memory, elements, wildcards, writes, .. } = builder;
+        let Builder { memory, elements, wildcards, writes, fresh, .. } = builder;
         let mut db = AliasDb {
             solved: memory.solve(),
             values: elements.iter().map(|e| e.map_or(Known::Nothing, Known::Element)).collect(),
@@ -89,6 +91,7 @@ impl AliasDb {
             wild: Vec::new(),
             writers: Vec::new(),
             writes_everything: Vec::new(),
+            fresh,
         };
         db.mark_immutable(graph);
         let own: Vec<(OpId, Written)> = writes.iter().map(|(op, write)| (*op, db.written_by(*write))).collect();
@@ -318,6 +321,17 @@ impl AliasDb {
     /// known outside of the graph, where somebody could tell.
     pub fn safe_to_change_aliasing(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
         !self.has_writers(a) && !self.has_writers(b) && !(self.escapes(graph, a) && self.escapes(graph, b))
+    }
+
+    /// Whether two equal results, the one made before the other, may become one object: nothing writes to either,
+    /// not both leave the graph, and neither was made by its op and then given away (into a container, say).
+    pub fn may_merge(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
+        let leaves = |value: ValueId| {
+            graph.outputs().iter().any(|output| self.may_contain_alias(*output, value))
+        };
+        let given_away = |value: ValueId| self.is_wildcard(value) && self.fresh.contains(&value);
+        let written = self.has_writers(a) || self.has_writers(b);
+        !written && !(leaves(a) && leaves(b)) && !(given_away(a) && given_away(b))
     }
 
     /// Whether something outside of the graph may hold the value: it is, or is reached from, an input, an output,
