@@ -15,6 +15,7 @@ mod expr;
 mod functional;
 mod kinds;
 mod layout;
+mod library;
 mod lift;
 mod literal;
 mod parse;
