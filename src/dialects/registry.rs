@@ -1,9 +1,10 @@
 //! All ops by name, in order of registration. Registration is explicit and in a fixed order.
 
+use super::constraint::Declaration;
 use super::{Family, OpDef, aten, fusion, prim};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 /// A registered op: its row and its parsed schema.
@@ -83,6 +84,9 @@ impl std::fmt::Debug for Op {
 #[derive(Clone, Default)]
 pub struct Registry {
     ops: IndexMap<Symbol, Vec<Op>>,
+    dialects: IndexSet<&'static str>,
+    types: IndexMap<Symbol, Declaration>,
+    attributes: IndexMap<Symbol, Declaration>,
 }
 
 static BUILTIN: LazyLock<Arc<Registry>> = LazyLock::new(|| Arc::new(Registry::with_builtins()));
@@ -96,6 +100,8 @@ impl Registry {
     /// A new table of the built-in ops, to add to.
     pub fn with_builtins() -> Registry {
         let mut registry = Registry::default();
+        // Kernels have no rows: their constructs are a closed set of their own.
+        registry.dialects.insert("loop");
         for table in prim::TABLES.iter().chain(fusion::TABLES).chain(aten::TABLES) {
             for def in *table {
                 registry.add(*def);
@@ -116,8 +122,21 @@ impl Registry {
         }
     }
 
+    /// Puts a row in the place of the overload with its name, whatever row that came from.
+    pub fn replace(&mut self, def: OpDef) {
+        let op = Op::new(def, def.schema.to_string(), Variant::Plain);
+        let of = |text: &str| text.split('(').next().unwrap_or_default().to_string();
+        let wanted = of(op.schema_text());
+        let overloads = self.ops.entry(op.name()).or_default();
+        match overloads.iter_mut().find(|o| of(o.schema_text()) == wanted) {
+            Some(old) => *old = op,
+            None => overloads.push(op),
+        }
+    }
+
     /// Overloads that write to `out` stand behind the tensor overloads that do not, as in PyTorch.
     fn insert(&mut self, op: Op) {
+        self.dialects.insert(op.name().namespace());
         let overloads = self.ops.entry(op.name()).or_default();
         let is_out = |op: &Op| op.variant() == Variant::Out;
         let at = match overloads.iter().position(is_out) {
@@ -141,6 +160,48 @@ impl Registry {
     /// All ops in order of registration of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Op> {
         self.ops.values().flatten()
+    }
+
+    /// Adds the types and attributes of a dialect.
+    pub(super) fn declare(&mut self, dialect: &str, types: &[Declaration], attributes: &[Declaration]) {
+        self.dialects.insert(Symbol::new(dialect).as_str());
+        self.types.extend(types.iter().map(|t| (t.name, t.clone())));
+        self.attributes.extend(attributes.iter().map(|a| (a.name, a.clone())));
+    }
+
+    /// A declared type by its name, `dialect.name`.
+    pub fn declared_type(&self, name: Symbol) -> Option<&Declaration> {
+        self.types.get(&name)
+    }
+
+    /// All declared types.
+    pub fn declared_types(&self) -> impl Iterator<Item = &Declaration> {
+        self.types.values()
+    }
+
+    /// A declared attribute by its name, `dialect.name`.
+    pub fn declared_attribute(&self, name: Symbol) -> Option<&Declaration> {
+        self.attributes.get(&name)
+    }
+
+    /// All declared attributes.
+    pub fn declared_attributes(&self) -> impl Iterator<Item = &Declaration> {
+        self.attributes.values()
+    }
+
+    /// Whether text files declared something.
+    pub fn has_declared(&self) -> bool {
+        !self.types.is_empty() || !self.attributes.is_empty() || self.iter().any(|op| op.def().declared)
+    }
+
+    /// Whether some op of a dialect is registered.
+    pub fn has_dialect(&self, name: &str) -> bool {
+        self.dialects.contains(name)
+    }
+
+    /// All dialects.
+    pub fn dialects(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.dialects.iter().copied()
     }
 
     /// All names.

@@ -21,6 +21,10 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
                 callee.name
             )));
         }
+        if !context.step(|| format!("inlines {} at {}", callee.name, graph.op_line(op))) {
+            break;
+        }
+        context.count("calls inlined", 1);
         let mut inserted = splice(graph, op, callee, &arguments);
         inserted.reverse();
         work.extend(inserted);
@@ -49,7 +53,7 @@ fn target<'a>(graph: &Graph, context: &Context<'a>, op: OpId) -> Option<(&'a Fun
 }
 
 /// Puts a copy of the callee's graph in place of the call; gives the ops of the copy, nested ones included.
-fn splice(graph: &mut Graph, call: OpId, callee: &Function, arguments: &[ValueId]) -> Vec<OpId> {
+pub(super) fn splice(graph: &mut Graph, call: OpId, callee: &Function, arguments: &[ValueId]) -> Vec<OpId> {
     let body = &callee.graph;
     let mut map: HashMap<ValueId, ValueId> = HashMap::new();
     map.extend(body.inputs().iter().copied().zip(arguments.iter().copied()));

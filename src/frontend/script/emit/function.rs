@@ -3,7 +3,7 @@
 use super::{Compiler, Emitter, Sugared, error};
 use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{Def, Expr, ExprKind, Number, UnaryOp};
-use crate::frontend::script::{exits, kinds, lift, ssa};
+use crate::frontend::script::{cleanup, exits, kinds, lift, ssa};
 use crate::ir::schema::{Argument, Schema};
 use crate::ir::{Attr, Function, Graph, Symbol, TensorType, Type, TypeKind};
 
@@ -39,6 +39,7 @@ pub(super) fn compile(
     let Emitter { mut graph, unit, .. } = emitter;
     ssa::convert(&mut graph, &unit.module)?;
     exits::transform(&mut graph, &unit.module)?;
+    cleanup::tidy(&mut graph, &unit.registry);
     lift::closures(&mut graph);
     let schema = Schema::new(name, arguments, vec![Argument::new("", returns)]);
     Ok(Function { name, schema, graph, span: Some(def.name.span.clone()) })
