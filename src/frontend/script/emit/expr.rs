@@ -30,7 +30,7 @@ impl Emitter<'_> {
             ExprKind::Bool(value) => self.bool(*value, span),
             ExprKind::None => self.none(span),
             ExprKind::NoneType => return Ok(Sugared::Type(Type::none())),
-            ExprKind::Dots => return error(span, "... is only allowed in subscripts"),
+            ExprKind::Dots => return error(span, "Cannot emit expr for: (dots)\n"),
             ExprKind::Slice { .. } => return error(span, "slices are only allowed in subscripts"),
             ExprKind::Starred(_) => return error(span, "Unexpected starred expansion. File a bug report"),
             ExprKind::Unary { op, operand } => self.unary(*op, operand, expr)?,
