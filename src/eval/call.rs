@@ -92,7 +92,7 @@ fn plain(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs
     if let Some(text) = def.meaning {
         return env.composites(op)?.run(op, text, values, env);
     }
-    Err(Diagnostic::unsupported(format!("operator {} has no kernel", op.schema_text())))
+    Err(Diagnostic::unsupported(format!("operator {} is not supported", op.schema_text())))
 }
 
 /// `x.op_(…)`: computes, checks that the result fits, writes through `x` and returns it.
