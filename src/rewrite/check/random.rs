@@ -83,6 +83,7 @@ const DTYPES: &[DType] = &[
     DType::C128,
 ];
 
+/// Where ints overflow, and where floats skip.
 const INT_EXTREMES: &[i64] = &[
     i64::MIN,
     i64::MAX,
@@ -99,6 +100,11 @@ const INT_EXTREMES: &[i64] = &[
     -(1 << 31),
     1 << 31,
     3_037_000_500,
+    // Rounded to float64 first, these become other float32 numbers than rounded at once.
+    (1 << 60) + (1 << 36) + 1,
+    -(1 << 60) - (1 << 36) - 1,
+    (1 << 24) + 1,
+    2049,
 ];
 
 impl Random {
