@@ -6,6 +6,7 @@
 mod args;
 mod effects;
 mod env;
+mod laws;
 mod op_def;
 mod registry;
 mod resolve;
@@ -19,6 +20,7 @@ pub mod prim;
 pub use args::{Args, Node, Outputs, one};
 pub use effects::Effects;
 pub use env::{Composites, Env, GroupObserver, Methods};
+pub use laws::{Laws, Strictness};
 pub use op_def::{
     Accepts, Check, Fact, Family, Infer, Kernel, OpDef, Promote, ScalarFn, Tolerance, composite, container,
     contraction, control, create, elementwise, gather, host, opaque, reduce, view,

@@ -3,7 +3,7 @@
 use super::{Family, OpDef, aten, fusion, prim};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 /// A registered op: its row and its parsed schema.
@@ -83,6 +83,7 @@ impl std::fmt::Debug for Op {
 #[derive(Clone, Default)]
 pub struct Registry {
     ops: IndexMap<Symbol, Vec<Op>>,
+    dialects: IndexSet<&'static str>,
 }
 
 static BUILTIN: LazyLock<Arc<Registry>> = LazyLock::new(|| Arc::new(Registry::with_builtins()));
@@ -96,6 +97,8 @@ impl Registry {
     /// A new table of the built-in ops, to add to.
     pub fn with_builtins() -> Registry {
         let mut registry = Registry::default();
+        // Kernels have no rows: their constructs are a closed set of their own.
+        registry.dialects.insert("loop");
         for table in prim::TABLES.iter().chain(fusion::TABLES).chain(aten::TABLES) {
             for def in *table {
                 registry.add(*def);
@@ -118,6 +121,7 @@ impl Registry {
 
     /// Overloads that write to `out` stand behind the tensor overloads that do not, as in PyTorch.
     fn insert(&mut self, op: Op) {
+        self.dialects.insert(op.name().namespace());
         let overloads = self.ops.entry(op.name()).or_default();
         let is_out = |op: &Op| op.variant() == Variant::Out;
         let at = match overloads.iter().position(is_out) {
@@ -141,6 +145,16 @@ impl Registry {
     /// All ops in order of registration of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Op> {
         self.ops.values().flatten()
+    }
+
+    /// Whether some op of a dialect is registered.
+    pub fn has_dialect(&self, name: &str) -> bool {
+        self.dialects.contains(name)
+    }
+
+    /// All dialects.
+    pub fn dialects(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.dialects.iter().copied()
     }
 
     /// All names.

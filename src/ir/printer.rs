@@ -57,6 +57,11 @@ impl Graph {
         printer.ops(&mut out, op, Some(op), 0);
         out
     }
+
+    /// The line of one op alone, for messages.
+    pub fn op_line(&self, op: OpId) -> String {
+        self.op_text(op).lines().next().unwrap_or("").trim().to_string()
+    }
 }
 
 /// Appends `graph(...)`, or `graph @name(...)`, with its subgraphs. From time to time `drain` may take away

@@ -44,6 +44,11 @@ impl Cse<'_> {
             let earlier = self.scopes.iter().rev().filter_map(|scope| scope.get(&key)).flatten();
             match earlier.copied().find(|e| same_attrs(graph.attrs(*e), graph.attrs(op))) {
                 Some(earlier) => {
+                    let what = || format!("{} is {}", graph.op_line(op), graph.op_line(earlier));
+                    if !self.context.step(what) {
+                        continue;
+                    }
+                    self.context.count("ops merged", 1);
                     let results = graph.results(earlier);
                     graph.replace_op(op, &results);
                 }

@@ -29,8 +29,9 @@ fn sweep(graph: &mut Graph, context: &Context<'_>, block: BlockId) {
     let mut at = graph.last_op(block);
     while let Some(op) = at {
         at = graph.prev(op);
-        if is_dead(graph, context, op) {
+        if is_dead(graph, context, op) && context.step(|| format!("erases {}", graph.op_line(op))) {
             graph.erase(op);
+            context.count("ops erased", 1);
         }
     }
 }

@@ -21,6 +21,10 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
                 callee.name
             )));
         }
+        if !context.step(|| format!("inlines {} at {}", callee.name, graph.op_line(op))) {
+            break;
+        }
+        context.count("calls inlined", 1);
         let mut inserted = splice(graph, op, callee, &arguments);
         inserted.reverse();
         work.extend(inserted);

@@ -5,7 +5,7 @@ use super::Context;
 use crate::diag::Result;
 use crate::ir::{Attr, Graph, OpId, ValueId};
 
-pub(super) fn run(graph: &mut Graph, _: &Context<'_>) -> Result<bool> {
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = false;
     for op in graph.all_ops() {
         if !graph.is_live(op) {
@@ -16,7 +16,9 @@ pub(super) fn run(graph: &mut Graph, _: &Context<'_>) -> Result<bool> {
             "prim::TupleIndex" => index(graph, op).map(|value| vec![value]),
             _ => None,
         };
-        if let Some(values) = replacement {
+        if let Some(values) = replacement
+            && context.step(|| format!("takes the parts for {}", graph.op_line(op)))
+        {
             graph.replace_op(op, &values);
             changed = true;
         }

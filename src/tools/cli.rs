@@ -113,7 +113,7 @@ pub fn lit_config(name: &str) -> lit::Config {
     if cfg!(feature = "llvm") {
         config.features.insert("llvm".to_string());
     }
-    if cfg!(feature = "cuda") {
+    if crate::backends::by_name("cuda").is_ok() {
         config.features.insert("cuda".to_string());
     }
     let tool: lit::Tool = Arc::new(|call: lit::Call<'_>| {

@@ -5,6 +5,7 @@ use super::{opt, run as run_tool};
 use crate::backends;
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Env, Registry, fusion, loops};
+use crate::frontend::python_print;
 use crate::ir::{Graph, Module, PrintOptions, Type, TypeKind};
 use crate::lowering::Target;
 use crate::passes;
@@ -68,9 +69,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     match options.to {
         Form::Ir => opt::print_module(&module, false, io),
         Form::Dot => io.print(&super::dot::module(&module)),
-        Form::Python => {
-            return Err(Diagnostic::unsupported("printing a module as TorchScript source is not supported"));
-        }
+        Form::Python => io.print(&python(&registry, &module)?),
         Form::Loops | Form::Llvm | Form::Asm | Form::Ptx => {
             let groups = if options.args.is_empty() { assumed(&module) } else { met(options, &module, io)? };
             if groups.is_empty() {
@@ -82,6 +81,20 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// The module as TorchScript source. Several files stand one behind the other, each under its name.
+fn python(registry: &Registry, module: &Module) -> Result<String> {
+    let roots = python_print::roots(module);
+    let printed = python_print::print(registry, module, &roots, Vec::new(), &|_| None)?;
+    let mut out = String::new();
+    for (package, text) in &printed.files {
+        if printed.files.len() > 1 || !package.is_empty() {
+            out.push_str(&format!("# code/{}.py\n", package.replace('.', "/")));
+        }
+        out.push_str(text.as_str());
+    }
+    Ok(out)
 }
 
 /// A fusion group with inputs to specialize it for.

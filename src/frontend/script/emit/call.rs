@@ -178,8 +178,11 @@ impl Emitter<'_> {
             schemas.push(op.schema()?);
         }
         schemas.extend(derived.iter().map(|d| &d.schema));
-        if schemas.is_empty() {
+        if schemas.is_empty() && self.unit.is_source() {
             return Err(self.unknown_builtin(kind, span));
+        }
+        if schemas.is_empty() {
+            return Ok(Sugared::Value(self.unknown_op(kind, args, named, span)));
         }
         let (chosen, plan) = self.fit_any(&schemas, args, named, span)?;
         let operands = self.emit_plan(&plan, span);
@@ -190,6 +193,18 @@ impl Emitter<'_> {
         }
         let op = self.emit(kind, &operands, &plan.results, span);
         Ok(Sugared::Value(self.pack_results(op, schemas[chosen], span)))
+    }
+
+    /// An op of an archive that is not known here: a program that does not come by it runs. Its results are taken for tensors.
+    fn unknown_op(&mut self, kind: Symbol, args: &[Given], named: &[Given], span: &Span) -> ValueId {
+        let unknown = self.unknown_builtin(kind, span);
+        self.unit.note_unknown(unknown);
+        let operands: Vec<ValueId> = args.iter().chain(named).map(|given| given.value).collect();
+        let ty = match std::mem::take(&mut self.unpacking) {
+            0 => Type::tensor(),
+            n => Type::tuple(vec![Type::tensor(); n]),
+        };
+        self.emit_value(kind, &operands, ty, span)
     }
 
     /// The only result, or the results as a (named) tuple, or None.
@@ -662,7 +677,10 @@ impl Emitter<'_> {
                 }
             }
             Some((_, arg)) => {
-                let value = self.expr(arg, call.hint)?;
+                let value = match self.sugared(arg, call.hint)? {
+                    Sugared::Iterable(pairs) => self.collect_list(&pairs, span, None)?,
+                    other => self.as_value(other, &arg.span)?,
+                };
                 made = Some(self.builtin(Symbol::new("aten::dict"), &[value], span)?);
             }
         }

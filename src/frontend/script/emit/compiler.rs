@@ -30,6 +30,8 @@ pub(in crate::frontend::script) struct Compiler {
     classes: IndexMap<Symbol, Rc<Class>>,
     parsed: Vec<String>,
     in_progress: Vec<Symbol>,
+    /// The first op that is not known here, whose results were guessed.
+    unknown: Option<Diagnostic>,
 }
 
 impl Compiler {
@@ -44,6 +46,7 @@ impl Compiler {
             classes: IndexMap::new(),
             parsed: Vec::new(),
             in_progress: Vec::new(),
+            unknown: None,
         }
     }
 
@@ -61,6 +64,11 @@ impl Compiler {
     /// Whether the program is source text and not the code of an archive.
     pub(super) fn is_source(&self) -> bool {
         self.library.is_none()
+    }
+
+    /// Notes an op that is not known.
+    pub(super) fn note_unknown(&mut self, op: Diagnostic) {
+        self.unknown.get_or_insert(op);
     }
 
     /// Declares the functions of a source text.
@@ -111,6 +119,8 @@ impl Compiler {
         self.in_progress.push(name);
         let result = function::compile(self, name, &def, owner.map(Type::class));
         self.in_progress.pop();
+        // What does not fit behind a guess is the fault of the op that is missing.
+        let result = result.map_err(|d| self.unknown.take().unwrap_or(d));
         let compiled = result.map_err(|d| {
             let d = if d.report().frames.is_empty() { d.frame(base.clone(), None) } else { d };
             match caller {

@@ -24,7 +24,7 @@ impl Emitter<'_> {
             ExprKind::Call { callee, args, keywords, args_span } => {
                 return self.call_expr(callee, args, keywords, (span, args_span), hint);
             }
-            ExprKind::Subscript { value, indices, .. } => return self.subscript(value, indices, span),
+            ExprKind::Subscript { value, indices, .. } => return self.subscript(value, indices, span, hint),
             ExprKind::Number(number) => self.number(*number, span)?,
             ExprKind::Str(text) => self.str(text, span),
             ExprKind::Bool(value) => self.bool(*value, span),

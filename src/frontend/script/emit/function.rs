@@ -26,6 +26,7 @@ pub(super) fn compile(
         merged_return: None,
         exiting: Default::default(),
         untyped_lists: Default::default(),
+        unpacking: 0,
         loops: Default::default(),
     };
     let arguments = emitter.parameters(def, self_type)?;

@@ -67,7 +67,8 @@ impl Emitter<'_> {
                 used += 1;
                 continue;
             }
-            if let Some(k) = keywords.iter().position(|k| k.name.as_deref() == Some(formal.name.as_str())) {
+            let named = |k: &Given| k.name.as_deref().is_some_and(|name| names(schema, formal, name));
+            if let Some(k) = keywords.iter().position(named) {
                 used_keywords[k] = true;
                 operands.push(self.fit_argument(formal, keywords[k].value, &mut variables, converts)?);
                 continue;
@@ -89,7 +90,7 @@ impl Emitter<'_> {
         }
         for (k, given) in keywords.iter().enumerate() {
             let name = given.name.as_deref().unwrap_or_default();
-            if schema.argument_index(name).is_none() {
+            if !schema.arguments.iter().any(|formal| names(schema, formal, name)) {
                 return Err(format!("Keyword argument {name} unknown.\n"));
             }
             if !used_keywords[k] {
@@ -320,6 +321,12 @@ impl Emitter<'_> {
         }
         Diagnostic::compile(message).at(span)
     }
+}
+
+/// Whether a keyword means an argument. What ops call `self` the functions of `torch` call `input`.
+fn names(schema: &Schema, formal: &Argument, keyword: &str) -> bool {
+    formal.name == keyword
+        || (keyword == "input" && formal.name == "self" && schema.name.as_str().starts_with("aten::"))
 }
 
 fn default_operand(formal: &Argument, default: &Attr) -> Operand {

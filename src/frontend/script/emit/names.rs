@@ -536,7 +536,6 @@ fn cast_method(name: &str) -> Option<DType> {
         "int" => DType::I32,
         "long" => DType::I64,
         "half" => DType::F16,
-        "bfloat16" => DType::BF16,
         "float" => DType::F32,
         "double" => DType::F64,
         "cfloat" => DType::C64,

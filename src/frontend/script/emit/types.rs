@@ -40,6 +40,10 @@ impl Emitter<'_> {
             ExprKind::Str(text) => {
                 let source = crate::diag::Source::new(span.source().name(), text.clone());
                 let inner = crate::frontend::script::parse_type(&source)?;
+                // PyTorch has Python look the text up, which makes no type of `a | b`.
+                if matches!(inner.kind, ExprKind::Binary { .. }) && self.unit.is_source() {
+                    return error(span, format!("Unknown type name '{text}'"));
+                }
                 self.type_of(&inner)
             }
             ExprKind::Tuple(items) if items.is_empty() => Ok(Type::tuple(Vec::new())),
