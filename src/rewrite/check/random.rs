@@ -221,6 +221,7 @@ impl Random {
             (Numbers::Moderate, _) | (_, 0..=4) => self.range(if low < 0 { -5 } else { 0 }, 6),
             (_, 5) => low,
             (_, 6) => high,
+            (_, 7) if dtype == DType::I64 => *self.pick(INT_EXTREMES),
             (_, 7) => *self.pick(&[low + 1, high - 1, high / 2 + 1, low / 2]),
             _ => low.wrapping_add((self.bits() as i64 & i64::MAX) % (high.wrapping_sub(low).max(1))).clamp(low, high),
         })
