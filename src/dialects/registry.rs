@@ -2,7 +2,7 @@
 
 use super::constraint::Declaration;
 use super::op_def::declared;
-use super::{Family, OpDef, aten, fusion, prim};
+use super::{Args, Effects, Family, OpDef, Outputs, aten, fusion, prim};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
 use hashbrown::HashSet;
@@ -26,7 +26,12 @@ struct OpInner {
     variant: Variant,
     name: Symbol,
     schema: OnceLock<Result<Schema>>,
+    /// What an op registered at run time does.
+    function: Option<Box<Function>>,
 }
+
+/// What an op registered at run time does: its results from its arguments, as a kernel.
+type Function = dyn Fn(&Args<'_>) -> Result<Outputs> + Send + Sync;
 
 /// Which form of its row an op is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +48,7 @@ impl Op {
     fn new(def: OpDef, text: Cow<'static, str>, variant: Variant) -> Op {
         let end = text.find(['(', '.']).unwrap_or(text.len());
         let name = Symbol::new(&text[..end]);
-        Op(Arc::new(OpInner { def, text, variant, name, schema: OnceLock::new() }))
+        Op(Arc::new(OpInner { def, text, variant, name, schema: OnceLock::new(), function: None }))
     }
 
     /// Its row.
@@ -75,7 +80,12 @@ impl Op {
     pub fn is_built(&self) -> bool {
         let def = &self.0.def;
         let has_meaning = def.eval.is_some() || def.scalar.is_some() || def.meaning.is_some();
-        has_meaning || def.family == Family::Control || def.declared
+        has_meaning || def.family == Family::Control || def.declared || self.0.function.is_some()
+    }
+
+    /// What it does, if it was registered at run time.
+    pub(crate) fn function(&self) -> Option<&Function> {
+        self.0.function.as_deref()
     }
 
     /// `aten::add.Tensor`
@@ -150,6 +160,54 @@ impl Registry {
         if let Some(overload) = def.out {
             self.insert(Op::new(def, out_schema(def.schema, overload).into(), Variant::Out));
         }
+    }
+
+    /// Adds an op of the caller's at run time: a schema and what it does. Source calls it as `torch.ops.mine.op(...)`,
+    /// graphs as `mine::op`, archives as `ops.mine.op`. It must not write to arguments that its schema does not mark
+    /// (`Tensor(a!)`), nor depend on anything but them; for ops that do, say so with [`Registry::register_with`].
+    ///
+    /// The schema's text is kept as long as the process lives. A malformed schema is an error, and so is an overload
+    /// that is there already.
+    ///
+    /// ```
+    /// use flambeau::dialects::{Registry, one};
+    ///
+    /// let mut registry = Registry::with_builtins();
+    /// registry.register("mine::twice(int x) -> int", |args| one(2 * args.int(0)?))?;
+    /// # Ok::<(), flambeau::diag::Diagnostic>(())
+    /// ```
+    pub fn register(
+        &mut self,
+        schema: &str,
+        function: impl Fn(&Args<'_>) -> Result<Outputs> + Send + Sync + 'static,
+    ) -> Result<Op> {
+        self.register_with(schema, Effects::MAY_RAISE, function)
+    }
+
+    /// As [`Registry::register`], with the effects that the op has besides its results and the marks of its schema.
+    pub fn register_with(
+        &mut self,
+        schema: &str,
+        effects: Effects,
+        function: impl Fn(&Args<'_>) -> Result<Outputs> + Send + Sync + 'static,
+    ) -> Result<Op> {
+        let parsed = parse_schema(schema)?;
+        let taken = |op: &Op| op.is_built() && op.full_name() == full_name(schema);
+        if self.overloads(parsed.name).iter().any(taken) {
+            return Err(Diagnostic::input(format!("operator {} is registered already", full_name(schema)))
+                .hint("give the overload a name of its own: mine::op.other(...)"));
+        }
+        let text: &'static str = String::from(schema).leak();
+        let op = Op(Arc::new(OpInner {
+            def: declared(text).effects(effects),
+            text: Cow::Borrowed(text),
+            variant: Variant::Plain,
+            name: parsed.name,
+            schema: OnceLock::from(Ok(parsed)),
+            function: Some(Box::new(function)),
+        }));
+        self.insert(op.clone());
+        Ok(op)
     }
 
     /// Puts a row in the place of the overload with its name, whatever row that came from.
