@@ -31,6 +31,8 @@ pub(super) struct Builder<'a> {
     pub(super) elements: Vec<Option<Element>>,
     /// By type: what is known of nothing but its type.
     pub(super) wildcards: IndexMap<Type, Element>,
+    /// Elements of values that others may hold, each with the wildcard of its type.
+    pub(super) wild: Vec<(Element, Element)>,
     /// Wildcards whose contents are not said yet.
     unfilled: Vec<Type>,
     /// Constants that are one object wherever they stand, by address.
@@ -49,6 +51,7 @@ impl<'a> Builder<'a> {
             memory: Memory::default(),
             elements: vec![None; graph.value_capacity()],
             wildcards: IndexMap::new(),
+            wild: Vec::new(),
             unfilled: Vec::new(),
             constants: HashMap::new(),
             writes: Vec::new(),
@@ -97,7 +100,7 @@ impl<'a> Builder<'a> {
         let Some(element) = self.element(value) else { return };
         for ty in self.classes.bases(self.graph.ty(value)) {
             let wildcard = self.wildcard(&ty);
-            self.memory.may_be(element, wildcard);
+            self.wild.push((element, wildcard));
         }
     }
 
@@ -140,9 +143,7 @@ impl<'a> Builder<'a> {
     /// A value of type `Any` may be anything that is wild.
     fn join_any(&mut self) {
         let Some(any) = self.wildcards.get(&Type::any()).copied() else { return };
-        for wildcard in self.wildcards.values() {
-            self.memory.may_be(any, *wildcard);
-        }
+        self.wild.extend(self.wildcards.values().filter(|w| **w != any).map(|wildcard| (any, *wildcard)));
     }
 
     fn op(&mut self, op: OpId) {
@@ -235,7 +236,8 @@ impl<'a> Builder<'a> {
         let Some(formal) = schema.arguments.get(user.index) else { return false };
         let looks = !matches!(row.def().family, Family::Control) && !row.def().effects.contains(Effects::ALL);
         let is_plain = |ty: &Type| ty.is_tensor() || !types::is_mutable(ty);
-        !is_tuple
+        let is_list_of_tensors = graph.ty(container).element().is_some_and(Type::is_tensor);
+        is_list_of_tensors
             && looks
             && formal.alias.is_none()
             && !formal.ty.has_free_vars()
@@ -295,8 +297,10 @@ impl<'a> Builder<'a> {
                 }
                 continue;
             };
+            // A mark that an argument before has too says where a result comes from, not that this one is written.
+            let bound = alias.before.iter().any(|set| held.iter().any(|(known, _)| known == set));
             held.extend(alias.before.iter().map(|set| (*set, *value)));
-            if let Some(element) = self.element(*value) {
+            if let Some(element) = self.element(*value).filter(|_| !bound) {
                 let inside = alias.contained.iter().flatten().any(|inner| inner.is_write);
                 if inside {
                     self.writes.push((op, Write::Deep(element)));
