@@ -39,6 +39,8 @@ pub struct OpDef {
     pub tolerance: Tolerance,
     /// What it does besides computing.
     pub effects: Effects,
+    /// Alias marks that PyTorch's schema leaves out, where there are any.
+    pub hidden: Option<HiddenMarks>,
     /// Derives `name_(Tensor(a!) self, …) -> Tensor(a!)`.
     pub inplace: bool,
     /// Derives `name.out(…, *, Tensor(a!) out) -> Tensor(a!)` with the given overload name.
@@ -47,6 +49,15 @@ pub struct OpDef {
     pub laws: &'static [Law],
     /// Declared by a text file.
     pub declared: bool,
+}
+
+/// What an op aliases or writes although the schema that it shares with PyTorch does not say so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HiddenMarks {
+    /// The schema with all marks.
+    pub schema: &'static str,
+    /// Nothing is written where this argument is False.
+    pub writes_if: Option<&'static str>,
 }
 
 /// Families of ops.
@@ -217,6 +228,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         facts: &[],
         tolerance: Tolerance::Exact,
         effects: Effects::NONE,
+        hidden: None,
         inplace: false,
         out: None,
         laws: &[],
@@ -342,6 +354,18 @@ impl OpDef {
     /// Sets the effects.
     pub const fn effects(mut self, effects: Effects) -> OpDef {
         self.effects = effects;
+        self
+    }
+
+    /// Gives the schema with the marks that PyTorch's leaves out.
+    pub const fn hidden_marks(mut self, schema: &'static str) -> OpDef {
+        self.hidden = Some(HiddenMarks { schema, writes_if: None });
+        self
+    }
+
+    /// The same; nothing is written where the argument `flag` is False.
+    pub const fn hidden_writes(mut self, flag: &'static str, schema: &'static str) -> OpDef {
+        self.hidden = Some(HiddenMarks { schema, writes_if: Some(flag) });
         self
     }
 

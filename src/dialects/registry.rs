@@ -28,6 +28,8 @@ struct OpInner {
     schema: OnceLock<Result<Schema>>,
     /// What an op registered at run time does.
     function: Option<Box<Function>>,
+    /// With the marks that the schema leaves out.
+    marked: OnceLock<Result<Schema>>,
 }
 
 /// What an op registered at run time does: its results from its arguments, as a kernel.
@@ -48,7 +50,8 @@ impl Op {
     fn new(def: OpDef, text: Cow<'static, str>, variant: Variant) -> Op {
         let end = text.find(['(', '.']).unwrap_or(text.len());
         let name = Symbol::new(&text[..end]);
-        Op(Arc::new(OpInner { def, text, variant, name, schema: OnceLock::new(), function: None }))
+        let (schema, marked) = (OnceLock::new(), OnceLock::new());
+        Op(Arc::new(OpInner { def, text, variant, name, schema, marked, function: None }))
     }
 
     /// Its row.
@@ -91,6 +94,16 @@ impl Op {
     /// `aten::add.Tensor`
     fn full_name(&self) -> &str {
         full_name(&self.0.text)
+    }
+
+    /// The schema with all alias marks, those included that PyTorch leaves out.
+    pub fn marked_schema(&self) -> Result<&Schema> {
+        match self.0.def.hidden {
+            Some(hidden) if self.0.variant == Variant::Plain => {
+                self.0.marked.get_or_init(|| parse_schema(hidden.schema)).as_ref().map_err(Clone::clone)
+            }
+            _ => self.schema(),
+        }
     }
 
     /// An address that identifies the op while it lives.
@@ -353,7 +366,7 @@ mod tests {
         let registry = Registry::builtin();
         let broken: Vec<String> = registry
             .iter()
-            .filter_map(|op| op.schema().err().map(|d| format!("{}: {d}", op.schema_text())))
+            .filter_map(|op| op.schema().and(op.marked_schema()).err().map(|d| format!("{}: {d}", op.schema_text())))
             .collect();
         assert!(broken.is_empty(), "{}", broken.join("\n"));
     }

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod case;
 pub mod check;
+pub mod check_aliases;
 pub mod check_passes;
 pub mod cli;
 pub mod demo;
