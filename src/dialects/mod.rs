@@ -6,6 +6,7 @@
 mod args;
 mod effects;
 mod env;
+pub mod generator;
 mod op_def;
 mod registry;
 mod resolve;
