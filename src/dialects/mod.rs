@@ -9,6 +9,7 @@ pub mod constraint;
 mod env;
 mod foreign;
 mod laws;
+pub mod generator;
 mod op_def;
 mod registry;
 mod resolve;

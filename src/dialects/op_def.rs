@@ -186,6 +186,8 @@ pub enum Fact {
     Idempotent,
     /// f(f(x)) = x
     Involution,
+    /// A constant tensor of rank 0 as second operand counts as a number (the `Scalar` overload).
+    ConstantIsNumber,
     /// Gradients do not flow through it.
     Detached,
 }

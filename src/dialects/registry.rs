@@ -217,6 +217,7 @@ impl Registry {
             variant: Variant::Plain,
             name: parsed.name,
             schema: OnceLock::from(Ok(parsed)),
+            marked: OnceLock::new(),
             function: Some(Box::new(function)),
         }));
         self.insert(op.clone());

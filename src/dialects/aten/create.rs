@@ -426,7 +426,8 @@ fn full(a: &Args<'_>) -> Result<Outputs> {
 }
 
 /// `*_like`: sizes, dtype and, unless told otherwise, the order of dimensions in memory of the first argument.
-fn like(a: &Args<'_>, options: usize, value: Scalar) -> Result<Outputs> {
+/// A tensor of the first argument's sizes and order in memory, filled; `options` is where dtype and layout stand.
+pub fn like(a: &Args<'_>, options: usize, value: Scalar) -> Result<Outputs> {
     let tensor = a.tensor(0)?;
     let dtype = dtype_or(a, options, tensor.dtype())?;
     check_fill(value, dtype)?;
