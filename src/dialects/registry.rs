@@ -1,7 +1,7 @@
 //! All ops by name, in order of registration. Registration is explicit and in a fixed order.
 
 use super::op_def::declared;
-use super::{Family, OpDef, aten, fusion, prim};
+use super::{Family, OpDef, aten, fusion, prim, torchvision};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
 use hashbrown::HashSet;
@@ -116,7 +116,8 @@ impl Registry {
     /// A new table of the built-in ops, to add to.
     pub fn with_builtins() -> Registry {
         let mut registry = Registry::default();
-        for table in prim::TABLES.iter().chain(fusion::TABLES).chain(aten::TABLES) {
+        let tables = prim::TABLES.iter().chain(fusion::TABLES).chain(aten::TABLES).chain(torchvision::TABLES);
+        for table in tables {
             for def in *table {
                 registry.add(*def);
             }
