@@ -5,6 +5,7 @@ mod cases;
 mod filecheck_suite;
 mod hostile;
 mod tidy;
+mod view;
 
 use libtest_mimic::Arguments;
 
@@ -14,5 +15,6 @@ fn main() {
     trials.extend(filecheck_suite::trials());
     trials.extend(cases::trials());
     trials.extend(hostile::trials());
+    trials.extend(view::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -1,11 +1,12 @@
 //! All ops by name, in order of registration. Registration is explicit and in a fixed order.
 
+use super::constraint::Declaration;
 use super::op_def::declared;
 use super::{Family, OpDef, aten, fusion, prim, torchvision};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
 use hashbrown::HashSet;
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -70,11 +71,11 @@ impl Op {
         self.0.schema.get_or_init(|| parse_schema(&self.0.text)).as_ref().map_err(Clone::clone)
     }
 
-    /// Whether it can run; others are only declared, so that code that mentions them can be read.
+    /// Whether it has a row. Others are known by their schema only, so that code that mentions them can be read.
     pub fn is_built(&self) -> bool {
         let def = &self.0.def;
         let has_meaning = def.eval.is_some() || def.scalar.is_some() || def.meaning.is_some();
-        has_meaning || def.family == Family::Control
+        has_meaning || def.family == Family::Control || def.declared
     }
 
     /// `aten::add.Tensor`
@@ -103,6 +104,9 @@ impl std::fmt::Debug for Op {
 #[derive(Clone, Default)]
 pub struct Registry {
     ops: IndexMap<Symbol, Vec<Op>>,
+    dialects: IndexSet<&'static str>,
+    types: IndexMap<Symbol, Declaration>,
+    attributes: IndexMap<Symbol, Declaration>,
 }
 
 static BUILTIN: LazyLock<Arc<Registry>> = LazyLock::new(|| Arc::new(Registry::with_builtins()));
@@ -116,6 +120,8 @@ impl Registry {
     /// A new table of the built-in ops, to add to.
     pub fn with_builtins() -> Registry {
         let mut registry = Registry::default();
+// Kernels have no rows: their constructs are a closed set of their own.
+        registry.dialects.insert("loop");
         let tables = prim::TABLES.iter().chain(fusion::TABLES).chain(aten::TABLES).chain(torchvision::TABLES);
         for table in tables {
             for def in *table {
@@ -147,8 +153,21 @@ impl Registry {
         }
     }
 
+    /// Puts a row in the place of the overload with its name, whatever row that came from.
+    pub fn replace(&mut self, def: OpDef) {
+        let op = Op::new(def, Cow::Borrowed(def.schema), Variant::Plain);
+        let of = |text: &str| text.split('(').next().unwrap_or_default().to_string();
+        let wanted = of(op.schema_text());
+        let overloads = self.ops.entry(op.name()).or_default();
+        match overloads.iter_mut().find(|o| of(o.schema_text()) == wanted) {
+            Some(old) => *old = op,
+            None => overloads.push(op),
+        }
+    }
+
     /// A row takes the place of a mere declaration. Overloads that write to `out` stand behind the tensor overloads that do not, as in PyTorch.
     fn insert(&mut self, op: Op) {
+        self.dialects.insert(op.name().namespace());
         let overloads = self.ops.entry(op.name()).or_default();
         overloads.retain(|other| other.is_built() || other.full_name() != op.full_name());
         let is_out = |op: &Op| op.variant() == Variant::Out;
@@ -173,6 +192,48 @@ impl Registry {
     /// All ops that can run, in order of registration of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Op> {
         self.ops.values().flatten().filter(|op| op.is_built())
+    }
+
+    /// Adds the types and attributes of a dialect.
+    pub(super) fn declare(&mut self, dialect: &str, types: &[Declaration], attributes: &[Declaration]) {
+        self.dialects.insert(Symbol::new(dialect).as_str());
+        self.types.extend(types.iter().map(|t| (t.name, t.clone())));
+        self.attributes.extend(attributes.iter().map(|a| (a.name, a.clone())));
+    }
+
+    /// A declared type by its name, `dialect.name`.
+    pub fn declared_type(&self, name: Symbol) -> Option<&Declaration> {
+        self.types.get(&name)
+    }
+
+    /// All declared types.
+    pub fn declared_types(&self) -> impl Iterator<Item = &Declaration> {
+        self.types.values()
+    }
+
+    /// A declared attribute by its name, `dialect.name`.
+    pub fn declared_attribute(&self, name: Symbol) -> Option<&Declaration> {
+        self.attributes.get(&name)
+    }
+
+    /// All declared attributes.
+    pub fn declared_attributes(&self) -> impl Iterator<Item = &Declaration> {
+        self.attributes.values()
+    }
+
+    /// Whether text files declared something.
+    pub fn has_declared(&self) -> bool {
+        !self.types.is_empty() || !self.attributes.is_empty() || self.iter().any(|op| op.def().declared)
+    }
+
+    /// Whether some op of a dialect is registered.
+    pub fn has_dialect(&self, name: &str) -> bool {
+        self.dialects.contains(name)
+    }
+
+    /// All dialects.
+    pub fn dialects(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.dialects.iter().copied()
     }
 
     /// The names of all ops that can run.

@@ -6,15 +6,18 @@
 //! name and location. This layer decides values by rules and identity by effects; it does not know how
 //! graphs are run.
 
+pub mod check;
 mod compile;
+pub mod condition;
 mod extract;
 mod language;
 mod parse;
 mod region;
 mod saturate;
+pub mod syntax;
 
-pub use compile::{CompiledRule, compile};
-pub use parse::{Condition, Contract, Rule, RuleTerm, parse};
+pub use compile::{CompiledRule, OpNode, Term, compile};
+pub use parse::parse;
 pub use saturate::{Budget, Report, simplify};
 
 use crate::diag::{Result, Source};

@@ -3,11 +3,12 @@
 use super::compile::{CompiledRule, Term, result_type};
 use super::extract;
 use super::language::{Facts, Knowledge, Node};
-use super::parse::Condition;
+use super::condition::{self, Kind, Seen, Subjects};
 use super::region::{self, Region};
 use crate::diag::Result;
 use crate::dialects::Registry;
-use crate::ir::{Attr, Graph, TensorType, TypeKind};
+use crate::dialects::Family;
+use crate::ir::{Graph, TypeKind};
 use egg::{EGraph, ENodeOrVar, Id, Pattern, PatternAst, Searcher, Subst, Symbol as EggSymbol, Var};
 use indexmap::IndexMap;
 use smallvec::SmallVec;
@@ -138,58 +139,56 @@ impl<'r> Compiled<'r> {
             }
             subst.get(variable(name)).map(|id| &egraph[*id].data)
         };
-        let tensor = |name: &str| facts(name).and_then(|f| f.ty.as_tensor());
         let fits = variables_fit(&self.rule.left, &facts);
-        fits && self.rule.conditions.iter().all(|condition| match condition {
-            Condition::SameType(a, b) => {
-                same(tensor(a), tensor(b), |x, y| same_dtype(x, y) && same_sizes(x, y))
-            }
-            Condition::SameShape(a, b) => same(tensor(a), tensor(b), same_sizes),
-            Condition::SameDtype(a, b) => same(tensor(a), tensor(b), same_dtype),
-            Condition::IsFloat(a) => facts(a).is_some_and(|f| match f.ty.kind() {
-                TypeKind::Float => true,
-                TypeKind::Tensor(t) => t.dtype.is_some_and(|d| d.is_floating()),
-                _ => false,
-            }),
-            Condition::IsIntegral(a) => facts(a).is_some_and(|f| match f.ty.kind() {
-                TypeKind::Int => true,
-                TypeKind::Tensor(t) => t.dtype.is_some_and(|d| d.is_integral()),
-                _ => false,
-            }),
-            Condition::DtypeIn(a, dtypes) => {
-                tensor(a).and_then(|t| t.dtype).is_some_and(|d| dtypes.contains(&d))
-            }
-            Condition::Rank(a, sign, n) => {
-                tensor(a).and_then(|t| t.sizes.as_ref()).is_some_and(|s| sign.holds(s.len() as i64, *n))
-            }
-            Condition::IsConst(a) => facts(a).is_some_and(|f| f.constant.is_some()),
-            Condition::OneUse(a) => {
-                let id = if a == "result" { Some(root) } else { subst.get(variable(a)).copied() };
-                id.is_some_and(|id| classes.one_use(graph, egraph, id))
-            }
-            Condition::Compare(a, sign, n) => facts(a)
-                .and_then(|f| f.constant.as_ref())
-                .and_then(Attr::as_int)
-                .is_some_and(|x| sign.holds(x, *n)),
-        }) && (self.rule.keeps_identity || region.may_change_identity(graph, egraph, classes, root))
+        let matched = Matched { graph, classes, egraph, root, subst };
+        fits && self.rule.conditions.iter().all(|c| condition::holds(c, &matched) == Some(true))
+            && (keeps_identity(self.rule) || region.may_change_identity(graph, egraph, classes, root))
     }
 }
 
-fn same(
-    a: Option<&TensorType>,
-    b: Option<&TensorType>,
-    test: impl Fn(&TensorType, &TensorType) -> bool,
-) -> bool {
-    matches!((a, b), (Some(a), Some(b)) if test(a, b))
+/// Whether both sides are fresh values or both are not: else identity can be told.
+fn keeps_identity(rule: &CompiledRule) -> bool {
+    !result_type(&rule.left).is_tensor() || is_fresh(&rule.left) == is_fresh(&rule.right)
 }
 
-fn same_dtype(a: &TensorType, b: &TensorType) -> bool {
-    a.dtype.is_some() && a.dtype == b.dtype
+/// Whether a term makes a tensor of its own, and does not show another's memory.
+fn is_fresh(term: &Term) -> bool {
+    matches!(term, Term::Op(node) if node.op.def().family != Family::View)
 }
 
-fn same_sizes(a: &TensorType, b: &TensorType) -> bool {
-    let known = |t: &TensorType| t.sizes.as_ref().is_some_and(|s| s.iter().all(|d| d.known().is_some()));
-    known(a) && a.sizes == b.sizes
+/// What the e-graph knows of a match.
+struct Matched<'a> {
+    graph: &'a Graph,
+    classes: &'a region::Classes,
+    egraph: &'a EGraph<Node, Knowledge>,
+    root: Id,
+    subst: &'a Subst,
+}
+
+impl Subjects for Matched<'_> {
+    fn seen(&self, name: &str) -> Option<Seen> {
+        let id = if name == "result" { self.root } else { *self.subst.get(variable(name))? };
+        let facts = &self.egraph[id].data;
+        let one_use = self.classes.one_use(self.graph, self.egraph, id);
+        let kind = match facts.ty.kind() {
+            TypeKind::Tensor(_) => Kind::Tensor,
+            TypeKind::Int => Kind::Int,
+            TypeKind::Float => Kind::Float,
+            TypeKind::Complex => Kind::Complex,
+            TypeKind::Bool => Kind::Bool,
+            TypeKind::List(_) => Kind::List,
+            TypeKind::None => Kind::None,
+            _ => Kind::Other,
+        };
+        let mut seen = Seen { kind, one_use, constant: facts.constant.clone(), ..Seen::default() };
+        seen.may_be_none = matches!(facts.ty.kind(), TypeKind::Optional(_) | TypeKind::Any | TypeKind::Union(_));
+        if let TypeKind::Tensor(t) = facts.ty.kind() {
+            seen.dtype = t.dtype;
+            seen.sizes = t.sizes.as_ref().map(|s| s.iter().map(|d| d.known()).collect());
+            seen.strides = t.strides.as_ref().and_then(|s| s.iter().copied().collect());
+        }
+        Some(seen)
+    }
 }
 
 /// Whether each variable's value has the type that its place in the rule wants.
@@ -202,8 +201,8 @@ fn variables_fit<'f>(term: &Term, facts: &impl Fn(&str) -> Option<&'f Facts>) ->
             }
             _ => *wanted == f.ty,
         }),
-        Term::Constant(..) => true,
-        Term::Op(_, operands) => operands.iter().all(|operand| variables_fit(operand, facts)),
+        Term::Op(node) => node.operands.iter().all(|operand| variables_fit(operand, facts)),
+        _ => true,
     }
 }
 
@@ -218,14 +217,15 @@ fn add_pattern(egraph: &mut EGraph<Node, Knowledge>, term: &Term, ast: &mut Patt
             let head = egraph.analysis.heads.constant(ty, attr.as_ref());
             ast.add(ENodeOrVar::ENode(Node { head, children: SmallVec::new() }))
         }
-        Term::Op(op, operands) => {
+        Term::Op(node) if node.blocks.is_empty() && node.result.is_none() && node.attributes.is_empty() => {
             let mut children = SmallVec::new();
-            for operand in operands {
+            for operand in &node.operands {
                 children.push(add_pattern(egraph, operand, ast)?);
             }
-            let head = egraph.analysis.heads.op(op);
+            let head = egraph.analysis.heads.op(&node.op);
             ast.add(ENodeOrVar::ENode(Node { head, children }))
         }
+        _ => return None,
     })
 }
 
@@ -237,14 +237,15 @@ fn build(egraph: &mut EGraph<Node, Knowledge>, term: &Term, subst: &Subst) -> Op
             let head = egraph.analysis.heads.constant(ty, attr.as_ref());
             egraph.add(Node { head, children: SmallVec::new() })
         }
-        Term::Op(op, operands) => {
+        Term::Op(node) if node.blocks.is_empty() && node.result.is_none() && node.attributes.is_empty() => {
             let mut children = SmallVec::new();
-            for operand in operands {
+            for operand in &node.operands {
                 children.push(build(egraph, operand, subst)?);
             }
-            let head = egraph.analysis.heads.op(op);
+            let head = egraph.analysis.heads.op(&node.op);
             egraph.analysis.stated = Some(result_type(term));
             egraph.add(Node { head, children })
         }
+        _ => return None,
     })
 }

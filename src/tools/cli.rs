@@ -1,7 +1,7 @@
 //! The command line: words in, exit status out. 0 done, 1 bad input or failed work, 2 wrong usage.
 
 use super::io::Io;
-use super::{bench, check, demo, filecheck, lit, opt, run, translate};
+use super::{bench, check, demo, filecheck, inspect, lit, opt, rules, run, save, translate};
 use crate::diag::{Diagnostic, ErrorKind, render};
 use clap::{Parser, Subcommand};
 use std::ffi::{OsStr, OsString};
@@ -33,6 +33,12 @@ enum Command {
     Opt(opt::Options),
     /// Print a module or its kernels in another form
     Translate(translate::Options),
+    /// Check rewrite rules, written as text, on random instances
+    Rules(rules::Options),
+    /// Write a program as an archive that PyTorch loads
+    Save(save::Options),
+    /// List what is in an archive, without building it
+    Inspect(inspect::Options),
     /// Time the programs of case files
     Bench(bench::Options),
     /// Load a model with its recorded answer and show on one screen what becomes of it
@@ -52,11 +58,18 @@ struct Rest {
     words: Vec<OsString>,
 }
 
-/// Runs a command of the process and gives the exit status.
+/// Runs a command of the process and gives the exit status. Called by the name `FileCheck` or `lit` (a link to the
+/// program) it is that tool, so that suites written for LLVM's tools run unchanged.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
+    let words: Vec<OsString> = words.into_iter().collect();
     let (mut stdin, mut out, mut err) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let mut io = Io { directory: Path::new(""), stdin: &mut stdin, out: &mut out, err: &mut err };
-    main_in(words, &mut io)
+    let called = words.first().and_then(|name| Path::new(name).file_stem()).unwrap_or_default();
+    match called.to_str() {
+        Some("FileCheck") => filecheck_as(&words, &mut io),
+        Some("lit") => lit_as(&words),
+        _ => main_in(words, &mut io),
+    }
 }
 
 /// Runs a command on the given streams.
@@ -77,6 +90,9 @@ pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i3
         Command::Check(options) => check::run(options),
         Command::Opt(options) => opt::run(options, io),
         Command::Translate(options) => translate::run(options, io),
+        Command::Rules(options) => rules::run(options, io),
+        Command::Save(options) => save::run(options, io),
+        Command::Inspect(options) => inspect::run(options, io),
         Command::Bench(options) => bench::run(options, io),
         Command::Demo(options) => demo::run(options, io),
         Command::FileCheck(rest) => return run_filecheck(&rest.words, io),
@@ -94,13 +110,21 @@ pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i3
 
 fn run_filecheck(words: &[OsString], io: &mut Io<'_>) -> i32 {
     let args: Vec<OsString> = std::iter::once("FileCheck".into()).chain(words.iter().cloned()).collect();
+    filecheck_as(&args, io)
+}
+
+fn filecheck_as(words: &[OsString], io: &mut Io<'_>) -> i32 {
     let options = std::env::var("FILECHECK_OPTS").ok();
-    filecheck::main_in(io.directory, &args, options.as_deref(), io.stdin, io.out, io.err)
+    filecheck::main_in(io.directory, words, options.as_deref(), io.stdin, io.out, io.err)
 }
 
 fn run_lit(words: &[OsString]) -> i32 {
     let args: Vec<OsString> = std::iter::once("lit".into()).chain(words.iter().cloned()).collect();
-    lit::main(&args, lit_config("flambeau"), &mut std::io::stdout(), &mut std::io::stderr())
+    lit_as(&args)
+}
+
+fn lit_as(args: &[OsString]) -> i32 {
+    lit::main(args, lit_config("flambeau"), &mut std::io::stdout(), &mut std::io::stderr())
 }
 
 /// How lit runs the project's own tests: our tools run in this process.
@@ -110,7 +134,7 @@ pub fn lit_config(name: &str) -> lit::Config {
     if cfg!(feature = "llvm") {
         config.features.insert("llvm".to_string());
     }
-    if cfg!(feature = "cuda") {
+    if crate::backends::by_name("cuda").is_ok() {
         config.features.insert("cuda".to_string());
     }
     let tool: lit::Tool = Arc::new(|call: lit::Call<'_>| {

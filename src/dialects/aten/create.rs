@@ -579,7 +579,7 @@ fn leaf_dtype(list: &List) -> Result<DType> {
             TypeKind::Float => return Ok(DType::F32),
             TypeKind::Bool => return Ok(DType::Bool),
             TypeKind::Complex => return Ok(DType::C64),
-            TypeKind::Tensor(_) => return Err(not_a_number("Tensor")),
+            TypeKind::Tensor(_) => return Err(not_a_number(EMPTY_LIST)),
             TypeKind::Str => return Err(not_a_number("str")),
             _ => break,
         };
@@ -587,6 +587,9 @@ fn leaf_dtype(list: &List) -> Result<DType> {
     }
     Err(not_a_number("something else"))
 }
+
+/// A list of tensors is most often an empty list.
+const EMPTY_LIST: &str = "Tensor\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)";
 
 fn not_a_number(what: &str) -> Diagnostic {
     Diagnostic::runtime(format!("Input must be of ints, floats, or bools, got {what}"))

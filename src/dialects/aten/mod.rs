@@ -22,10 +22,13 @@ pub mod distance;
 pub mod embed;
 pub mod histogram;
 pub mod einsum;
+pub mod fourier;
 pub mod index;
 pub mod join;
 pub mod kernels;
 pub mod label_loss;
+pub mod linalg_factor;
+pub mod linalg_spectral;
 pub mod list;
 pub mod loss;
 pub mod matrix;
@@ -94,6 +97,9 @@ pub static TABLES: &[&[OpDef]] = &[
     view::OPS,
     create::OPS,
     matrix::OPS,
+    fourier::OPS,
+    linalg_factor::OPS,
+    linalg_spectral::OPS,
     join::OPS,
     pad::OPS,
     index::OPS,
