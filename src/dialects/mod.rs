@@ -20,6 +20,7 @@ pub mod aten;
 pub mod fusion;
 pub mod loops;
 pub mod prim;
+pub mod torchvision;
 
 pub use args::{Args, Node, Outputs, one};
 pub use effects::Effects;

@@ -2,7 +2,7 @@
 
 use super::constraint::Declaration;
 use super::op_def::declared;
-use super::{Args, Effects, Family, OpDef, Outputs, aten, fusion, prim};
+use super::{Args, Effects, Family, OpDef, Outputs, aten, fusion, prim, torchvision};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
 use hashbrown::HashSet;
@@ -143,9 +143,10 @@ impl Registry {
     /// A new table of the built-in ops, to add to.
     pub fn with_builtins() -> Registry {
         let mut registry = Registry::default();
-        // Kernels have no rows: their constructs are a closed set of their own.
+// Kernels have no rows: their constructs are a closed set of their own.
         registry.dialects.insert("loop");
-        for table in prim::TABLES.iter().chain(fusion::TABLES).chain(aten::TABLES) {
+        let tables = prim::TABLES.iter().chain(fusion::TABLES).chain(aten::TABLES).chain(torchvision::TABLES);
+        for table in tables {
             for def in *table {
                 registry.add(*def);
             }
