@@ -2,5 +2,6 @@
 //! a list of op names of its own.
 
 mod effects;
+pub mod shapes;
 
 pub use effects::{OpFacts, facts, is_pure};

@@ -10,6 +10,7 @@ mod op_def;
 mod registry;
 mod resolve;
 pub mod scalar;
+pub mod shapes;
 
 pub mod aten;
 pub mod fusion;

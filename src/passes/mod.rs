@@ -10,6 +10,7 @@ mod dce;
 mod fuse;
 mod inline;
 mod lower_all_tuples;
+mod propagate_shapes;
 mod simplify;
 
 use crate::diag::Result;
@@ -58,6 +59,11 @@ pub static TABLE: &[Pass] = &[
         name: "lower-all-tuples",
         summary: "Removes pairs of making and taking apart a tuple",
         run: lower_all_tuples::run,
+    },
+    Pass {
+        name: "propagate-shapes",
+        summary: "Writes dtypes, sizes and layouts that follow from the inputs into the types",
+        run: propagate_shapes::run,
     },
     Pass {
         name: "simplify",
