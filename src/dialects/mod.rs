@@ -14,6 +14,7 @@ mod op_def;
 mod registry;
 mod resolve;
 pub mod scalar;
+pub mod shapes;
 pub mod text;
 
 pub mod aten;
