@@ -1,7 +1,7 @@
 //! The command line: words in, exit status out. 0 done, 1 bad input or failed work, 2 wrong usage.
 
 use super::io::Io;
-use super::{bench, check, demo, filecheck, lit, opt, rules, run, translate};
+use super::{bench, check, demo, filecheck, lit, lsp, opt, rules, run, translate};
 use crate::diag::{Diagnostic, ErrorKind, render};
 use clap::{Parser, Subcommand};
 use std::ffi::{OsStr, OsString};
@@ -45,6 +45,8 @@ enum Command {
     /// Run test files by their RUN lines
     #[command(disable_help_flag = true)]
     Lit(Rest),
+    /// Serve editors: errors, types, definitions, completion
+    Lsp(lsp::Options),
 }
 
 /// Words that a tool reads for itself.
@@ -89,6 +91,7 @@ pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i3
         Command::Rules(options) => rules::run(options, io),
         Command::Bench(options) => bench::run(options, io),
         Command::Demo(options) => demo::run(options, io),
+        Command::Lsp(options) => lsp::run(options),
         Command::FileCheck(rest) => return run_filecheck(&rest.words, io),
         Command::Lit(rest) => return run_lit(&rest.words),
     };

@@ -11,6 +11,7 @@ pub mod filecheck;
 pub mod io;
 pub mod lit;
 pub mod load;
+pub mod lsp;
 pub mod numpy;
 pub mod opt;
 pub mod raises;
