@@ -5,12 +5,15 @@
 
 mod args;
 mod effects;
+pub mod constraint;
 mod env;
+mod foreign;
 mod laws;
 mod op_def;
 mod registry;
 mod resolve;
 pub mod scalar;
+pub mod text;
 
 pub mod aten;
 pub mod fusion;
@@ -20,7 +23,8 @@ pub mod prim;
 pub use args::{Args, Node, Outputs, one};
 pub use effects::Effects;
 pub use env::{Composites, Env, GroupObserver, Methods};
-pub use laws::{Laws, Strictness};
+pub use foreign::result_type;
+pub use laws::{Laws, Strictness, check_type};
 pub use op_def::{
     Accepts, Check, Fact, Family, Infer, Kernel, OpDef, Promote, ScalarFn, Tolerance, composite, container,
     contraction, control, create, elementwise, gather, host, opaque, reduce, view,

@@ -1,5 +1,6 @@
 //! The row of an op, and the families that fix what most cells of a row are.
 
+use super::constraint::Law;
 use super::scalar::{Program, Sv};
 use super::{Args, Effects, Outputs};
 use crate::diag::Result;
@@ -42,6 +43,10 @@ pub struct OpDef {
     pub inplace: bool,
     /// Derives `name.out(…, *, Tensor(a!) out) -> Tensor(a!)` with the given overload name.
     pub out: Option<&'static str>,
+    /// What the verifier demands besides operands that fit the schema.
+    pub laws: &'static [Law],
+    /// Declared by a text file.
+    pub declared: bool,
 }
 
 /// Families of ops.
@@ -214,7 +219,14 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         effects: Effects::NONE,
         inplace: false,
         out: None,
+        laws: &[],
+        declared: false,
     }
+}
+
+/// An op of which only the schema is known: it cannot run, and nothing is known of what it does besides.
+pub(super) const fn declared(schema: &'static str) -> OpDef {
+    row(schema, Family::Opaque).effects(Effects::ALL)
 }
 
 /// An elementwise op: give it `.scalar(...)`.
@@ -336,6 +348,12 @@ impl OpDef {
     /// Sets the sentence for the documentation.
     pub const fn doc(mut self, summary: &'static str) -> OpDef {
         self.summary = summary;
+        self
+    }
+
+    /// Sets the demands of the verifier.
+    pub const fn laws(mut self, laws: &'static [Law]) -> OpDef {
+        self.laws = laws;
         self
     }
 

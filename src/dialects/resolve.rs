@@ -44,6 +44,11 @@ pub fn matches(schema: &Schema, types: &[&Type]) -> bool {
     formals.iter().zip(types).all(|(formal, actual)| accepts(&formal.ty, actual, &mut bound))
 }
 
+/// Whether one argument of type `formal` takes an operand of type `actual`.
+pub(super) fn takes(formal: &Type, actual: &Type) -> bool {
+    accepts(formal, actual, &mut Bindings::new())
+}
+
 type Bindings = HashMap<Symbol, Type>;
 
 /// Whether an argument of type `formal` takes an operand of type `actual`; type variables are bound on the way.
@@ -81,6 +86,10 @@ fn accepts(formal: &Type, actual: &Type, bound: &mut Bindings) -> bool {
         }
         (K::AnyList, K::List(_)) | (K::AnyTuple, K::Tuple(..)) | (K::AnyEnum, K::Enum(..)) => true,
         (K::AnyClass, K::Class(_)) => true,
+        // A type of a dialect without parameters stands for any parameters.
+        (K::Dialect(fd, fname, parameters), K::Dialect(ad, aname, _)) => {
+            fd == ad && fname == aname && parameters.is_empty()
+        }
         _ => false,
     }
 }

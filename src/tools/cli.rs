@@ -1,7 +1,7 @@
 //! The command line: words in, exit status out. 0 done, 1 bad input or failed work, 2 wrong usage.
 
 use super::io::Io;
-use super::{bench, check, demo, filecheck, lit, lsp, opt, rules, run, translate};
+use super::{bench, check, demo, filecheck, inspect, lit, lsp, opt, rules, run, save, translate};
 use crate::diag::{Diagnostic, ErrorKind, render};
 use clap::{Parser, Subcommand};
 use std::ffi::{OsStr, OsString};
@@ -35,6 +35,10 @@ enum Command {
     Translate(translate::Options),
     /// Check rewrite rules, written as text, on random instances
     Rules(rules::Options),
+    /// Write a program as an archive that PyTorch loads
+    Save(save::Options),
+    /// List what is in an archive, without building it
+    Inspect(inspect::Options),
     /// Time the programs of case files
     Bench(bench::Options),
     /// Load a model with its recorded answer and show on one screen what becomes of it
@@ -89,6 +93,8 @@ pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i3
         Command::Opt(options) => opt::run(options, io),
         Command::Translate(options) => translate::run(options, io),
         Command::Rules(options) => rules::run(options, io),
+        Command::Save(options) => save::run(options, io),
+        Command::Inspect(options) => inspect::run(options, io),
         Command::Bench(options) => bench::run(options, io),
         Command::Demo(options) => demo::run(options, io),
         Command::Lsp(options) => lsp::run(options),
@@ -121,7 +127,21 @@ fn run_lit(words: &[OsString]) -> i32 {
 }
 
 fn lit_as(args: &[OsString]) -> i32 {
-    lit::main(args, lit_config("flambeau"), &mut std::io::stdout(), &mut std::io::stderr())
+    let Some((name, words)) = args.split_first() else { return 2 };
+    let mut args: Vec<OsString> = vec![name.clone()];
+    for (variable, option) in [
+        ("LIT_FILTER", "--filter"),
+        ("LIT_FILTER_OUT", "--filter-out"),
+        ("LIT_NUM_SHARDS", "--num-shards"),
+        ("LIT_RUN_SHARD", "--run-shard"),
+    ] {
+        let value = std::env::var_os(variable);
+        args.extend(value.into_iter().flat_map(|value| [OsString::from(option), value]));
+    }
+    let more = std::env::var("LIT_OPTS").unwrap_or_default();
+    args.extend(more.split_whitespace().map(OsString::from));
+    args.extend(words.iter().cloned());
+    lit::main(&args, lit_config("flambeau"), &mut std::io::stdout(), &mut std::io::stderr())
 }
 
 /// How lit runs the project's own tests: our tools run in this process.

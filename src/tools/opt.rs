@@ -3,9 +3,9 @@
 use super::io::Io;
 use super::load;
 use crate::diag::{Diagnostic, Result, Source, render};
-use crate::dialects::{Env, Registry, Strictness, resolve};
+use crate::dialects::{Env, Registry, Strictness, result_type};
 use crate::ir::{
-    Graph, Module, Naming, NoLaws, OpId, ParseOptions, PrintOptions, Type, parse_module, verify_module,
+    Graph, Module, Naming, NoLaws, OpId, ParseOptions, PrintOptions, parse_module, verify_module,
 };
 use crate::passes::{self, PassSet};
 use crate::passes::manager::{Runner, Settings};
@@ -44,7 +44,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         return Ok(false);
     }
     let registry = Registry::builtin();
-    let verify = (!options.no_verify_each).then_some(Strictness::Structure);
+    let verify = (!options.no_verify_each).then_some(Strictness::Carry);
     let settings = Settings { verify, ..Settings::default() };
     let mut runner = Runner::new(&registry, settings, io.err);
     if let Err(error) = runner.run(&pipeline, &mut module) {
@@ -86,10 +86,7 @@ pub fn read_module(file: &Path, io: &mut Io<'_>) -> Result<Module> {
 /// is numbered as PyTorch would number it, one that PyTorch printed keeps its names.
 fn read_graphs(name: &str, text: String) -> Result<Module> {
     let registry = Registry::builtin();
-    let result_type = |graph: &Graph, op: OpId, n: usize| -> Option<Type> {
-        let row = resolve(&registry, graph, op).ok()?;
-        row.schema().ok()?.returns.get(n).map(|r| r.ty.clone())
-    };
+    let result_type = |graph: &Graph, op: OpId, n: usize| result_type(&registry, graph, op, n);
     let options =
         ParseOptions { result_types: Some(&result_type), naming: Naming::Auto, ..ParseOptions::default() };
     let parsed = parse_module(&Source::new(name, text), &options);

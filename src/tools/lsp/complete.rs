@@ -1,7 +1,7 @@
 //! What may stand at a place that is being written.
 
 use super::document::{Document, Kind};
-use super::features::attribute_names;
+use super::features::{attribute_names, row_attributes};
 use super::problems::check_runs;
 use super::project::Project;
 use lsp_types as lsp;
@@ -106,7 +106,7 @@ fn graph(list: &mut List<'_>, project: &Project, line: &str) {
     let kind = tail(line, |c| c.is_alphanumeric() || "_:.".contains(c));
     let before_kind = line.get(..line.len() - kind.len()).unwrap_or_default().trim_end();
     if before.trim_end().ends_with(':') && !before.ends_with("::") {
-        list.types(word);
+        list.types(project, word);
     } else if before_kind.ends_with('=') || before_kind.is_empty() {
         list.ops(project, kind);
     }
@@ -169,6 +169,8 @@ impl List<'_> {
     fn attributes(&mut self, project: &Project, kind: &str, word: &str) {
         let known = ATTRIBUTES.iter().filter(|(name, _)| *name == kind).flat_map(|(_, names)| names.iter());
         let mut names: Vec<String> = known.map(|name| name.to_string()).collect();
+        let rows = crate::ir::Symbol::existing(kind).map(|s| project.registry.overloads(s)).unwrap_or_default();
+        names.extend(rows.iter().flat_map(row_attributes).map(|p| p.name.as_str().to_string()));
         names.extend(attribute_names(self.document, &project.registry, kind));
         let mut seen = BTreeSet::new();
         for name in names {
@@ -178,7 +180,13 @@ impl List<'_> {
         }
     }
 
-    fn types(&mut self, word: &str) {
+    fn types(&mut self, project: &Project, word: &str) {
+        for declared in project.registry.declared_types() {
+            let name = declared.name.as_str();
+            if name.starts_with(word) {
+                self.add(word, name, lsp::CompletionItemKind::CLASS, Some(declared.summary.clone()));
+            }
+        }
         for ty in TYPES.iter().filter(|ty| ty.starts_with(word)) {
             self.add(word, ty, lsp::CompletionItemKind::CLASS, None);
         }

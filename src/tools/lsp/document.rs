@@ -57,6 +57,8 @@ pub(super) struct Document {
     pub(super) source: Arc<Source>,
     /// The names in graph text.
     pub(super) index: Index,
+    /// Changed since it was opened or saved.
+    pub(super) changed: bool,
     encoding: Encoding,
 }
 
@@ -69,6 +71,7 @@ impl Document {
             version,
             source: Source::new("", ""),
             index: Index::default(),
+            changed: false,
             encoding,
         };
         document.set(text);
@@ -101,6 +104,7 @@ impl Document {
             self.set(text);
         }
         self.version = version;
+        self.changed = true;
     }
 
     /// The offset in bytes of a place; one behind the end of its line is the end of the line.

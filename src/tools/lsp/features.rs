@@ -4,6 +4,7 @@ use super::document::{Document, Kind};
 use super::index::{Line, Value};
 use super::problems::parsed;
 use super::project::Project;
+use crate::dialects::constraint::{Law, Parameter};
 use crate::dialects::{Effects, Family, Op, Registry, Variant, resolve};
 use crate::ir::{Attr, Symbol};
 use lsp_types as lsp;
@@ -177,6 +178,10 @@ fn row_text(row: &Op) -> String {
     ];
     let own = effects.iter().filter(|(effect, _)| def.effects.contains(*effect));
     parts.extend(own.map(|(_, text)| text.to_string()));
+    let attributes: Vec<String> = row_attributes(row).map(|p| format!("- `{}`", p.to_text())).collect();
+    if !attributes.is_empty() {
+        parts.push(format!("attributes\n{}", attributes.join("\n")));
+    }
     if let Some(grad) = def.grad {
         parts.push(format!("derivative\n```\n{}\n```", grad.trim()));
     }
@@ -184,6 +189,14 @@ fn row_text(row: &Op) -> String {
         parts.push(format!("meaning\n```python\n{}\n```", meaning.trim()));
     }
     parts.join("\n\n")
+}
+
+/// The attributes that a row declares.
+pub(super) fn row_attributes(row: &Op) -> impl Iterator<Item = &'static Parameter> {
+    row.def().laws.iter().filter_map(|law| match law {
+        Law::Attribute(parameter) => Some(parameter),
+        _ => None,
+    })
 }
 
 /// Where a value or a function is given.

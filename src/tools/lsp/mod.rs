@@ -208,8 +208,11 @@ impl Server<'_> {
             "textDocument/didSave" | "workspace/didChangeWatchedFiles" => {
                 if self.project.reload() {
                     self.report_project();
-                    let all = std::mem::take(&mut self.documents);
-                    all.into_values().for_each(|document| self.take(document));
+                }
+                let all = std::mem::take(&mut self.documents);
+                for mut document in all.into_values() {
+                    document.changed = false;
+                    self.take(document);
                 }
             }
             _ => {}

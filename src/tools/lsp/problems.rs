@@ -3,8 +3,8 @@
 use super::document::{Document, Kind};
 use super::project::Project;
 use crate::diag::{Diagnostic, Result, Severity, Source, Span};
-use crate::dialects::{Laws, Registry, Strictness, resolve};
-use crate::frontend::script;
+use crate::dialects::{Laws, Registry, Strictness, resolve, text};
+use crate::frontend::{dialect, script};
 use crate::ir::{Graph, NoLaws, OpId, ParseOptions, ParsedModule, Type, parse_module, verify_module};
 use crate::rewrite;
 use crate::tools::filecheck;
@@ -21,7 +21,7 @@ pub(super) fn problems(document: &Document, project: &Project) -> Vec<lsp::Diagn
     let found = match document.kind {
         Kind::Graph => graph(document, registry),
         Kind::Rules => rules(&document.source, registry),
-        Kind::Dialect => load_dialect(registry, &document.source).err().into_iter().collect(),
+        Kind::Dialect => dialect(document, project).into_iter().collect(),
         Kind::Script => script::compile_source(registry, &document.source).err().into_iter().collect(),
         Kind::Other => Vec::new(),
     };
@@ -65,10 +65,13 @@ fn rules(source: &Arc<Source>, registry: &Registry) -> Vec<Diagnostic> {
     }
 }
 
-/// A registry with the ops of a dialect file.
-pub(super) fn load_dialect(_: &Arc<Registry>, source: &Arc<Source>) -> Result<Arc<Registry>> {
-    let error = Diagnostic::unsupported("dialects as text are not supported");
-    Err(error.at(&Span::new(source, 0, 0)))
+/// What is wrong with a dialect. While it is written only its grammar is asked; once saved, all of it is loaded, since
+/// rows live as long as the process.
+fn dialect(document: &Document, project: &Project) -> Option<Diagnostic> {
+    if document.changed {
+        return text::parse_dialect(&document.source).err();
+    }
+    dialect::load(&project.registry_without(&document.uri), &document.source).err()
 }
 
 /// What is wrong with `CHECK` lines, for each way in which a `RUN` line has FileCheck read this file.

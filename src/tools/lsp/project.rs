@@ -8,6 +8,7 @@ use super::document::{Document, Encoding};
 use super::problems::translated;
 use crate::diag::{Diagnostic, Source};
 use crate::dialects::Registry;
+use crate::frontend::dialect;
 use lsp_types as lsp;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ pub(super) struct Project {
     /// Built-in ops and those of the project's dialects.
     pub(super) registry: Arc<Registry>,
     roots: Vec<PathBuf>,
+    /// Dialects in the order in which they were loaded.
+    loaded: Vec<(PathBuf, Arc<Source>)>,
     /// What is wrong with the project's own files.
     wrong: Vec<(PathBuf, Diagnostic)>,
     /// Files that told of something wrong and must be told when they are well.
@@ -43,6 +46,7 @@ impl Project {
         let mut project = Project {
             registry: Registry::builtin(),
             roots: roots.to_vec(),
+            loaded: Vec::new(),
             wrong: Vec::new(),
             told: Vec::new(),
             seen: Vec::new(),
@@ -61,6 +65,7 @@ impl Project {
 
     fn read(&mut self) {
         self.registry = Registry::builtin();
+        self.loaded.clear();
         for root in self.roots.clone() {
             let file = root.join(NAME);
             // A folder without one is no project of ours, which is well.
@@ -75,6 +80,19 @@ impl Project {
                 Err(error) => self.wrong.push((file, error)),
             }
         }
+    }
+
+    /// The ops that a dialect file may build on: all but its own.
+    pub(super) fn registry_without(&self, uri: &lsp::Uri) -> Arc<Registry> {
+        let path = path_of(uri);
+        if !self.loaded.iter().any(|(known, _)| Some(known) == path.as_ref()) {
+            return Arc::clone(&self.registry);
+        }
+        let others = self.loaded.iter().filter(|(known, _)| Some(known) != path.as_ref());
+        others.fold(Registry::builtin(), |registry, (_, source)| {
+            // One that builds on the missing one is left out, too.
+            dialect::load(&registry, source).unwrap_or(registry)
+        })
     }
 
     fn dialects(&mut self, file: &Path, root: &Path, pattern: &str) {
@@ -93,8 +111,12 @@ impl Project {
                 }
             };
             self.seen.push((path.clone(), text.clone()));
-            match super::problems::load_dialect(&self.registry, &Source::new(path.display().to_string(), text)) {
-                Ok(registry) => self.registry = registry,
+            let source = Source::new(path.display().to_string(), text);
+            match dialect::load(&self.registry, &source) {
+                Ok(registry) => {
+                    self.registry = registry;
+                    self.loaded.push((path, source));
+                }
                 Err(error) => self.wrong.push((path, error)),
             }
         }
