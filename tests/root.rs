@@ -4,6 +4,7 @@
 mod cases;
 mod filecheck_suite;
 mod hostile;
+mod lsp;
 mod tidy;
 mod view;
 
@@ -16,5 +17,6 @@ fn main() {
     trials.extend(cases::trials());
     trials.extend(hostile::trials());
     trials.extend(view::trials());
+    trials.extend(lsp::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -14,6 +14,7 @@ pub mod inspect;
 pub mod io;
 pub mod lit;
 pub mod load;
+pub mod lsp;
 pub mod numpy;
 pub mod opt;
 pub mod raises;
