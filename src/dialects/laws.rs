@@ -81,7 +81,8 @@ impl Laws<'_> {
                 Some(near) => error.hint(format!("did you mean '{near}'?")),
                 None => error,
             };
-            let advice = "--dialect FILE declares a dialect, --allow-unregistered-dialect carries its ops as they are";
+            let advice =
+                "--dialect FILE declares a dialect, --allow-unregistered-dialect carries its ops as they are";
             report.push(graph, op, error.hint(advice));
         }
     }
@@ -241,7 +242,8 @@ fn attribute(registry: &Registry, graph: &Graph, op: OpId, wanted: &Parameter, r
 
 /// `#quant.rounding<"even", 3>` → `"even"`, `3`.
 fn raw_parameters(text: &str) -> Vec<Attr> {
-    let inside = text.split_once('<').and_then(|(_, rest)| rest.rsplit_once('>')).map_or("", |(inner, _)| inner);
+    let inside =
+        text.split_once('<').and_then(|(_, rest)| rest.rsplit_once('>')).map_or("", |(inner, _)| inner);
     let parts = inside.split(',').map(str::trim).filter(|p| !p.is_empty());
     parts
         .map(|part| match (part.strip_prefix('"').and_then(|p| p.strip_suffix('"')), part.parse::<i64>()) {
@@ -270,9 +272,9 @@ fn same_type(graph: &Graph, op: OpId, report: &mut Violations) {
         let sizes = match (&a.sizes, &b.sizes) {
             (Some(a), Some(b)) => {
                 a.len() != b.len()
-                    || a.iter().zip(b.iter()).any(|(x, y)| {
-                        x.known().is_some() && y.known().is_some() && x.known() != y.known()
-                    })
+                    || a.iter()
+                        .zip(b.iter())
+                        .any(|(x, y)| x.known().is_some() && y.known().is_some() && x.known() != y.known())
             }
             _ => false,
         };

@@ -8,8 +8,8 @@ use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, ErrorKind, Result, panics};
 use crate::dialects::{Laws, Registry, Strictness};
 use crate::ir::{Module, Symbol, verify_module};
-use crate::passes::Context;
 use crate::passes::pass::{ModuleRun, Options, Pass, Run};
+use crate::passes::{Context, Extras};
 use hashbrown::HashMap;
 use indexmap::IndexMap;
 use std::io::Write;
@@ -30,6 +30,8 @@ pub struct Settings {
     pub stop: Option<StopAt>,
     /// Remember the last counted change of each pass.
     pub record_steps: bool,
+    /// What passes may ask for by type.
+    pub extras: Extras,
 }
 
 /// A point in the run of a pipeline: everything before pass number `index`, and so many steps of that.
@@ -234,7 +236,8 @@ impl<'a> Runner<'a> {
         }
         let context = Context::for_module(self.registry)
             .for_pass(pass.name, options, &self.settings.log)
-            .with_fuel(fuel.filter(|_| pass.counts_steps), self.settings.record_steps);
+            .with_fuel(fuel.filter(|_| pass.counts_steps), self.settings.record_steps)
+            .with_extras(&self.settings.extras);
         let result = panics::catch(&format!("pass '{}'", pass.name), || run(module, &context));
         let result = result.and_then(|r| r);
         let parts = context.into_parts();
