@@ -4,6 +4,8 @@
 mod cases;
 mod filecheck_suite;
 mod hostile;
+mod pages;
+mod test_passes;
 mod tidy;
 
 use libtest_mimic::Arguments;
@@ -14,5 +16,6 @@ fn main() {
     trials.extend(filecheck_suite::trials());
     trials.extend(cases::trials());
     trials.extend(hostile::trials());
+    trials.extend(pages::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -5,6 +5,8 @@ use super::constraint::{Law, Parameter, parameter_value};
 use super::{Op, Registry, resolve};
 use crate::diag::{Diagnostic, ErrorKind, nearest};
 use crate::ir::{Attr, DialectLaws, Graph, OpId, Symbol, Type, TypeKind, ValueId, Violations};
+use hashbrown::HashSet;
+use std::cell::RefCell;
 
 /// How much the verifier demands of ops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,12 +26,14 @@ pub struct Laws<'a> {
     strictness: Strictness,
     /// Whether some row or type has laws of its own.
     has_declared: bool,
+    /// Kinds that need no look at each op.
+    harmless: RefCell<HashSet<Symbol>>,
 }
 
 impl<'a> Laws<'a> {
     /// The laws of a registry's dialects.
     pub fn new(registry: &'a Registry, strictness: Strictness) -> Laws<'a> {
-        Laws { registry, strictness, has_declared: registry.has_declared() }
+        Laws { registry, strictness, has_declared: registry.has_declared(), harmless: RefCell::default() }
     }
 }
 
@@ -42,12 +46,16 @@ impl DialectLaws for Laws<'_> {
             self.types(graph, op, report);
         }
         let kind = graph.kind(op);
+        if self.harmless.borrow().contains(&kind) {
+            return;
+        }
         let overloads = self.registry.overloads(kind);
         let Some(first) = overloads.first() else {
             self.unknown(graph, op, report);
             return;
         };
         if self.strictness != Strictness::Ops && !first.def().declared {
+            self.harmless.borrow_mut().insert(kind);
             return;
         }
         match resolve(self.registry, graph, op) {

@@ -49,10 +49,11 @@ impl Work<'_> {
                 }
             }
             timing.begin("print");
-            if n > 0 && !self.options.no_output {
+            let prints = !self.options.no_output && !self.options.verify_diagnostics;
+            if n > 0 && prints {
                 self.write(&mut text, io, b"\n# -----\n\n");
             }
-            if let Some(module) = outcome.output.filter(|_| !self.options.no_output) {
+            if let Some(module) = outcome.output.filter(|_| prints) {
                 self.print(&module, &mut text, io)?;
             }
             timing.end();
