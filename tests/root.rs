@@ -7,6 +7,7 @@ mod hostile;
 mod pages;
 mod test_passes;
 mod tidy;
+mod view;
 
 use libtest_mimic::Arguments;
 
@@ -17,5 +18,6 @@ fn main() {
     trials.extend(cases::trials());
     trials.extend(hostile::trials());
     trials.extend(pages::trials());
+    trials.extend(view::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -5,6 +5,6 @@ mod alias;
 mod cache;
 mod effects;
 
-pub use alias::AliasDb;
+pub use alias::{AliasDb, Locations};
 pub use cache::{Analysis, AnalysisCache};
 pub use effects::{OpFacts, facts, is_pure};

@@ -224,6 +224,11 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
     }
 }
 
+/// An op of which only the schema is known: it cannot run, and nothing is known of what it does besides.
+pub(super) const fn declared(schema: &'static str) -> OpDef {
+    row(schema, Family::Opaque).effects(Effects::ALL)
+}
+
 /// An elementwise op: give it `.scalar(...)`.
 pub const fn elementwise(schema: &'static str, promote: Promote) -> OpDef {
     let mut def = row(schema, Family::Elementwise);

@@ -1,11 +1,19 @@
 //! All ops by name, in order of registration. Registration is explicit and in a fixed order.
 
 use super::constraint::Declaration;
+use super::op_def::declared;
 use super::{Family, OpDef, aten, fusion, prim};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
+use hashbrown::HashSet;
 use indexmap::{IndexMap, IndexSet};
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, OnceLock};
+
+/// The schemas of all operators of PyTorch and torchvision, one a line, overloads in the order in which PyTorch tries them
+/// (`scripts/record_schemas.py`). Those without a row can be named and typed but not run: a program that mentions one in
+/// a branch it never takes runs all the same.
+const SCHEMAS: &str = include_str!("schemas.txt");
 
 /// A registered op: its row and its parsed schema.
 #[derive(Clone)]
@@ -14,7 +22,7 @@ pub struct Op(Arc<OpInner>);
 struct OpInner {
     def: OpDef,
     /// The schema text; derived forms have their own.
-    text: String,
+    text: Cow<'static, str>,
     variant: Variant,
     name: Symbol,
     schema: OnceLock<Result<Schema>>,
@@ -32,7 +40,7 @@ pub enum Variant {
 }
 
 impl Op {
-    fn new(def: OpDef, text: String, variant: Variant) -> Op {
+    fn new(def: OpDef, text: Cow<'static, str>, variant: Variant) -> Op {
         let end = text.find(['(', '.']).unwrap_or(text.len());
         let name = Symbol::new(&text[..end]);
         Op(Arc::new(OpInner { def, text, variant, name, schema: OnceLock::new() }))
@@ -61,6 +69,18 @@ impl Op {
     /// The schema. Fails only if its text is wrong, which a test excludes for built-in rows.
     pub fn schema(&self) -> Result<&Schema> {
         self.0.schema.get_or_init(|| parse_schema(&self.0.text)).as_ref().map_err(Clone::clone)
+    }
+
+    /// Whether it has a row. Others are known by their schema only, so that code that mentions them can be read.
+    pub fn is_built(&self) -> bool {
+        let def = &self.0.def;
+        let has_meaning = def.eval.is_some() || def.scalar.is_some() || def.meaning.is_some();
+        has_meaning || def.family == Family::Control || def.declared
+    }
+
+    /// `aten::add.Tensor`
+    fn full_name(&self) -> &str {
+        full_name(&self.0.text)
     }
 
     /// An address that identifies the op while it lives.
@@ -107,25 +127,48 @@ impl Registry {
                 registry.add(*def);
             }
         }
+        registry.declare_all();
         registry
+    }
+
+    /// Adds the schemas that have no row, behind those that have one.
+    fn declare_all(&mut self) {
+        let built: HashSet<String> = self.iter().map(|op| op.full_name().to_string()).collect();
+        for text in SCHEMAS.lines().filter(|text| !built.contains(full_name(text))) {
+            let op = Op::new(declared(text), Cow::Borrowed(text), Variant::Plain);
+            self.ops.entry(op.name()).or_default().push(op);
+        }
     }
 
     /// Adds a row with its derived forms.
     pub fn add(&mut self, def: OpDef) {
-        let plain = Op::new(def, def.schema.to_string(), Variant::Plain);
+        let plain = Op::new(def, Cow::Borrowed(def.schema), Variant::Plain);
         self.insert(plain);
         if def.inplace {
-            self.insert(Op::new(def, inplace_schema(def.schema), Variant::InPlace));
+            self.insert(Op::new(def, inplace_schema(def.schema).into(), Variant::InPlace));
         }
         if let Some(overload) = def.out {
-            self.insert(Op::new(def, out_schema(def.schema, overload), Variant::Out));
+            self.insert(Op::new(def, out_schema(def.schema, overload).into(), Variant::Out));
         }
     }
 
-    /// Overloads that write to `out` stand behind the tensor overloads that do not, as in PyTorch.
+    /// Puts a row in the place of the overload with its name, whatever row that came from.
+    pub fn replace(&mut self, def: OpDef) {
+        let op = Op::new(def, Cow::Borrowed(def.schema), Variant::Plain);
+        let of = |text: &str| text.split('(').next().unwrap_or_default().to_string();
+        let wanted = of(op.schema_text());
+        let overloads = self.ops.entry(op.name()).or_default();
+        match overloads.iter_mut().find(|o| of(o.schema_text()) == wanted) {
+            Some(old) => *old = op,
+            None => overloads.push(op),
+        }
+    }
+
+    /// A row takes the place of a mere declaration. Overloads that write to `out` stand behind the tensor overloads that do not, as in PyTorch.
     fn insert(&mut self, op: Op) {
         self.dialects.insert(op.name().namespace());
         let overloads = self.ops.entry(op.name()).or_default();
+        overloads.retain(|other| other.is_built() || other.full_name() != op.full_name());
         let is_out = |op: &Op| op.variant() == Variant::Out;
         let at = match overloads.iter().position(is_out) {
             Some(at) if !is_out(&op) && !matches!(op.def().family, Family::Host | Family::Container) => at,
@@ -145,9 +188,9 @@ impl Registry {
         overloads.iter().find(|op| op.schema().is_ok_and(|s| s.overload == overload))
     }
 
-    /// All ops in order of registration of their names.
+    /// All ops that can run, in order of registration of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Op> {
-        self.ops.values().flatten()
+        self.ops.values().flatten().filter(|op| op.is_built())
     }
 
     /// Adds the types and attributes of a dialect.
@@ -192,9 +235,10 @@ impl Registry {
         self.dialects.iter().copied()
     }
 
-    /// All names.
+    /// The names of all ops that can run.
     pub fn names(&self) -> impl Iterator<Item = Symbol> + '_ {
-        self.ops.keys().copied()
+        let built = |overloads: &[Op]| overloads.iter().any(Op::is_built);
+        self.ops.iter().filter(move |(_, overloads)| built(overloads)).map(|(name, _)| *name)
     }
 
     /// The error for a name that does not exist, with the nearest one that does.
@@ -205,6 +249,11 @@ impl Registry {
             None => error,
         }
     }
+}
+
+/// The part of a schema before its arguments.
+fn full_name(schema: &str) -> &str {
+    schema.split('(').next().unwrap_or(schema)
 }
 
 /// `aten::tanh(Tensor self) -> Tensor` → `aten::tanh_(Tensor(a!) self) -> Tensor(a!)`
@@ -249,6 +298,30 @@ mod tests {
             .filter_map(|op| op.schema().err().map(|d| format!("{}: {d}", op.schema_text())))
             .collect();
         assert!(broken.is_empty(), "{}", broken.join("\n"));
+    }
+
+    #[test]
+    fn every_schema_of_pytorch_parses_and_prints_back() {
+        let printed = |text: &str| parse_schema(text).map_or_else(|d| d.to_string(), |s| s.to_string());
+        let changed: Vec<String> = SCHEMAS
+            .lines()
+            .filter(|text| printed(text) != *text)
+            .map(|text| format!("{text} prints as {}", printed(text)))
+            .collect();
+        assert!(changed.is_empty(), "{}", changed.join("\n"));
+    }
+
+    #[test]
+    fn an_op_without_a_row_is_known_but_not_counted() {
+        let registry = Registry::builtin();
+        let declared = registry.find("torchvision::qnms", "").expect("declared");
+        assert!(!declared.is_built() && registry.iter().all(|op| op.name() != declared.name()));
+        let mut mine = Registry::with_builtins();
+        mine.add(super::super::composite(
+            "torchvision::qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+            "def qnms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:\n    return dets\n",
+        ));
+        assert!(mine.overloads(declared.name()).iter().all(Op::is_built));
     }
 
     #[test]

@@ -98,7 +98,7 @@ fn plain(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs
         let values = with_attributes(op, values, node)?;
         return env.composites(op)?.run(op, text, &values, env);
     }
-    Err(Diagnostic::unsupported(format!("operator {} has no kernel", op.schema_text())))
+    Err(Diagnostic::unsupported(format!("operator {} is not supported", op.schema_text())))
 }
 
 /// The arguments of a meaning: operands, then the attributes that the row declares.

@@ -7,13 +7,25 @@ mod context;
 pub mod manager;
 mod pass;
 
+mod batch_mm;
+mod constant_pooling;
+mod constant_propagation;
 mod cse;
 mod dce;
+mod decompose_ops;
 mod fuse;
+mod fuse_linear;
 mod inline;
 mod inline_meanings;
+mod loop_unrolling;
 mod lower_all_tuples;
+mod lower_simple_tuples;
+mod remove_mutation;
 mod simplify;
+
+mod constants;
+mod copy;
+mod tuples;
 
 use crate::diag::Result;
 
@@ -23,31 +35,37 @@ pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
 
 /// All passes, one row each, in the order of `--help-passes`.
+#[rustfmt::skip]
 pub static TABLE: &[Pass] = &[
-    Pass::graph("cse", "Replaces pure ops by an equal op that is in scope", cse::run).counts_steps(),
-    Pass::graph("dce", "Removes ops whose results nobody uses and that do nothing else", dce::run)
-        .counts_steps(),
+    Pass::graph("batch-mm", "Joins sums of matrix products, and products with a common side", batch_mm::run),
+    Pass::graph("constant-loop-unrolling", "Unrolls loops over a known number of turns", loop_unrolling::constant_only),
+    Pass::graph("constant-pooling", "Keeps one of equal constants, at the top of the graph", constant_pooling::run),
+    Pass::graph("constant-propagation", "Computes now what can be computed now", constant_propagation::run),
+    Pass::graph("constant-propagation-immutable-types", "The same for numbers and text only", constant_propagation::immutable_types),
+    Pass::graph("cse", "Replaces an op by an equal one that is in scope, where nobody can tell", cse::run).counts_steps(),
+    Pass::graph("dce", "Removes ops whose results nobody uses and that do nothing else", dce::block).counts_steps(),
+    Pass::graph("dce-graph", "The same; writes to memory that nobody looks at go too", dce::run).counts_steps(),
+    Pass::graph("decompose-ops", "Takes addmm apart", decompose_ops::run),
     Pass::graph("fuse", "Gathers elementwise tensor work in fusion groups", fuse::run),
-    Pass::graph("inline", "Replaces calls of functions and methods by their graphs", inline::run)
-        .reads_functions()
+    Pass::graph("fuse-linear", "Finds linear in products with a transposed weight", fuse_linear::run),
+    Pass::graph("inline", "Replaces calls of functions and methods by their graphs", inline::run).reads_functions().counts_steps(),
+    Pass::graph("inline-meanings", "Replaces ops that are defined in TorchScript by their meaning", inline_meanings::run)
+        .options(&[PassOption::bool("all", false, "built-in composites too, not only ops of text files")])
         .counts_steps(),
-    Pass::graph(
-        "inline-meanings",
-        "Replaces ops that are defined in TorchScript by their meaning",
-        inline_meanings::run,
-    )
-    .options(&[PassOption::bool("all", false, "built-in composites too, not only ops of text files")])
-    .counts_steps(),
-    Pass::graph("lower-all-tuples", "Removes pairs of making and taking apart a tuple", lower_all_tuples::run)
-        .counts_steps(),
+    Pass::graph("loop-unrolling", "Unrolls counted loops, short ones to the end", loop_unrolling::run),
+    Pass::graph("lower-all-tuples", "Removes tuples, at the borders of the graph too", lower_all_tuples::run),
+    Pass::graph("lower-simple-tuples", "Removes pairs of making and taking apart a tuple", lower_simple_tuples::run),
+    Pass::graph("remove-list-mutation", "Makes lists full that are filled right after they were made", remove_mutation::lists),
+    Pass::graph("remove-mutation", "Replaces writes to new objects by ops that give new ones", remove_mutation::run),
+    Pass::graph("remove-tensor-mutation", "The same for tensors", remove_mutation::tensors),
     Pass::graph("simplify", "Applies the built-in rewrite rules, saturated in an e-graph", simplify::run),
 ];
 
 /// Pipelines with a name: the stages before fusion, and everything.
 pub static NAMED: &[(&str, &str)] = &[
-    ("cleanup", "cse,dce"),
-    ("optimize", "inline,lower-all-tuples,cse,simplify,dce"),
-    ("default", "inline,lower-all-tuples,cse,simplify,inline-meanings,dce,fuse"),
+    ("cleanup", "cse,dce-graph"),
+    ("optimize", "inline,lower-simple-tuples,cse,simplify,dce-graph"),
+    ("default", "inline,lower-simple-tuples,cse,simplify,inline-meanings,dce-graph,fuse"),
 ];
 
 /// Reads a pipeline of built-in passes: `'inline,cse,dce'`.

@@ -163,6 +163,7 @@ impl Reader<'_> {
             }
             R::op => TermKind::Op(self.operation(inner, None)?),
             R::list => TermKind::List(self.terms(inner.into_inner())?),
+            R::function => TermKind::Compute(self.function(inner, span.clone())?),
             R::compute => match inner.into_inner().next() {
                 Some(expr) => TermKind::Compute(self.expr(expr)?),
                 None => return Err(Diagnostic::internal("an empty expression").at(&span)),
@@ -344,6 +345,12 @@ impl Reader<'_> {
         Err(Diagnostic::internal("an empty factor"))
     }
 
+    fn function(&self, pair: Pair<'_, R>, span: Span) -> Result<Expr> {
+        let mut parts = pair.into_inner();
+        let name = parts.next().map(|p| p.as_str().to_string()).unwrap_or_default();
+        Ok(Expr::Call(name, parts.map(|p| self.expr(p)).collect::<Result<_>>()?, span))
+    }
+
     fn atom(&self, pair: Pair<'_, R>) -> Result<Expr> {
         let span = self.span(&pair);
         let inner =
@@ -359,11 +366,7 @@ impl Reader<'_> {
                     None => Ok(Expr::Name(text.to_string(), span)),
                 }
             }
-            R::function => {
-                let mut parts = inner.into_inner();
-                let name = parts.next().map(|p| p.as_str().to_string()).unwrap_or_default();
-                Ok(Expr::Call(name, parts.map(|p| self.expr(p)).collect::<Result<_>>()?, span))
-            }
+            R::function => self.function(inner, span),
             _ => Ok(Expr::Literal(self.literal(inner)?)),
         }
     }

@@ -6,7 +6,7 @@
 
 use super::case::{Case, Raises, compare, decode, encode};
 use super::load::{load_archive, load_graph, load_source};
-use super::raises;
+use super::{check_passes, raises};
 use crate::diag::{Diagnostic, ErrorKind, Result, torch};
 use crate::dialects::Env;
 use crate::runtime::{Program, traceback};
@@ -91,12 +91,16 @@ pub struct Outcome {
 
 /// Runs the command; gives whether no case failed.
 pub fn run(options: &Options) -> Result<bool> {
-    let mut cases = Vec::new();
+    let (mut cases, mut graphs) = (Vec::new(), Vec::new());
     for file in &options.files {
-        cases.extend(Case::read_all(file)?);
+        match check_passes::read(file)? {
+            Some(found) => graphs.extend(found),
+            None => cases.extend(Case::read_all(file)?),
+        }
     }
     if let Some(text) = &options.filter {
         cases.retain(|case| case.name.contains(text.as_str()));
+        graphs.retain(|case| case.name.contains(text.as_str()));
     }
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(options.jobs.unwrap_or(0))
@@ -107,12 +111,17 @@ pub fn run(options: &Options) -> Result<bool> {
     std::panic::set_hook(Box::new(|_| {}));
     let outcomes: Vec<Vec<Outcome>> =
         pool.install(|| cases.par_iter().map(|case| check_case(case, options.from)).collect());
+    let passes = pool.install(|| check_passes::check(&graphs));
     std::panic::set_hook(hook);
     let mut out = std::io::stdout().lock();
-    let text = if options.json { json_report(&cases, &outcomes) } else { report(&cases, &outcomes, options) };
+    let text = if options.json {
+        json_report(&cases, &outcomes) + &json_passes(&passes)
+    } else {
+        report(&cases, &outcomes, &passes, options)
+    };
     // A closed pipe is the reader's choice.
     let _ = out.write_all(text.as_bytes());
-    Ok(outcomes.iter().all(|forms| !is_failure(verdict(forms))))
+    Ok(outcomes.iter().map(|forms| verdict(forms)).chain(passes.iter().map(|o| o.status)).all(|s| !is_failure(s)))
 }
 
 /// Stack of a worker: cases nest as deep as programs do.
@@ -127,8 +136,22 @@ fn verdict(forms: &[Outcome]) -> Status {
     forms.iter().map(|o| o.status).max().unwrap_or(Status::Skipped)
 }
 
-fn report(cases: &[Case], outcomes: &[Vec<Outcome>], options: &Options) -> String {
+fn report(
+    cases: &[Case],
+    outcomes: &[Vec<Outcome>],
+    passes: &[check_passes::Outcome],
+    options: &Options,
+) -> String {
     let mut text = String::new();
+    for outcome in passes.iter().filter(|o| is_failure(o.status)) {
+        if !options.wrong_only || outcome.status == Status::Wrong {
+            let message = outcome.message.trim().replace('\n', "\n    ");
+            let _ = writeln!(text, "{} {} ({}): {message}", outcome.status.name(), outcome.case, outcome.pass);
+        }
+    }
+    if !passes.is_empty() {
+        text.push_str(&check_passes::table(passes));
+    }
     for (case, forms) in cases.iter().zip(outcomes) {
         for outcome in forms.iter().filter(|o| is_failure(o.status)) {
             if options.wrong_only && outcome.status != Status::Wrong {
@@ -144,7 +167,8 @@ fn report(cases: &[Case], outcomes: &[Vec<Outcome>], options: &Options) -> Strin
             );
         }
     }
-    let verdicts: Vec<Status> = outcomes.iter().map(|forms| verdict(forms)).collect();
+    let verdicts: Vec<Status> =
+        outcomes.iter().map(|forms| verdict(forms)).chain(passes.iter().map(|o| o.status)).collect();
     let count = |status| verdicts.iter().filter(|v| **v == status).count();
     let (wrong, unsupported, errors) =
         (count(Status::Wrong), count(Status::Unsupported), count(Status::Error));
@@ -157,6 +181,13 @@ fn report(cases: &[Case], outcomes: &[Vec<Outcome>], options: &Options) -> Strin
         count(Status::Skipped)
     );
     text
+}
+
+fn json_passes(passes: &[check_passes::Outcome]) -> String {
+    let line = |o: &check_passes::Outcome| {
+        format!("{}\n", json!({"name": o.case, "pass": o.pass, "status": o.status.name(), "message": o.message}))
+    };
+    passes.iter().map(line).collect()
 }
 
 fn json_report(cases: &[Case], outcomes: &[Vec<Outcome>]) -> String {

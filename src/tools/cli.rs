@@ -1,7 +1,7 @@
 //! The command line: words in, exit status out. 0 done, 1 bad input or failed work, 2 wrong usage.
 
 use super::io::Io;
-use super::{bench, check, demo, docs, filecheck, lit, opt, reduce, rules, run, translate};
+use super::{bench, check, demo, docs, filecheck, inspect, lit, opt, reduce, rules, run, save, translate};
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::passes::PassSet;
 use clap::{Parser, Subcommand};
@@ -40,6 +40,10 @@ enum Command {
     Translate(translate::Options),
     /// Check rewrite rules, written as text, on random instances
     Rules(rules::Options),
+    /// Write a program as an archive that PyTorch loads
+    Save(save::Options),
+    /// List what is in an archive, without building it
+    Inspect(inspect::Options),
     /// Time the programs of case files
     Bench(bench::Options),
     /// Load a model with its recorded answer and show on one screen what becomes of it
@@ -76,11 +80,18 @@ struct Rest {
     words: Vec<OsString>,
 }
 
-/// Runs a command of the process and gives the exit status.
+/// Runs a command of the process and gives the exit status. Called by the name `FileCheck` or `lit` (a link to the
+/// program) it is that tool, so that suites written for LLVM's tools run unchanged.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
+    let words: Vec<OsString> = words.into_iter().collect();
     let (mut stdin, mut out, mut err) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let mut io = Io { directory: Path::new(""), stdin: &mut stdin, out: &mut out, err: &mut err };
-    main_in(words, &mut io)
+    let called = words.first().and_then(|name| Path::new(name).file_stem()).unwrap_or_default();
+    match called.to_str() {
+        Some("FileCheck") => filecheck_as(&words, &mut io),
+        Some("lit") => lit_as(&words),
+        _ => main_in(words, &mut io),
+    }
 }
 
 /// Runs a command on the given streams.
@@ -110,6 +121,8 @@ pub fn main_with(words: impl IntoIterator<Item = OsString>, passes: &PassSet, io
         Command::Docs(options) => print_docs(options, io),
         Command::Translate(options) => translate::run(options, io),
         Command::Rules(options) => rules::run(options, io),
+        Command::Save(options) => save::run(options, io),
+        Command::Inspect(options) => inspect::run(options, io),
         Command::Bench(options) => bench::run(options, io),
         Command::Demo(options) => demo::run(options, io),
         Command::FileCheck(rest) => return run_filecheck(&rest.words, io),
@@ -127,13 +140,21 @@ pub fn main_with(words: impl IntoIterator<Item = OsString>, passes: &PassSet, io
 
 fn run_filecheck(words: &[OsString], io: &mut Io<'_>) -> i32 {
     let args: Vec<OsString> = std::iter::once("FileCheck".into()).chain(words.iter().cloned()).collect();
+    filecheck_as(&args, io)
+}
+
+fn filecheck_as(words: &[OsString], io: &mut Io<'_>) -> i32 {
     let options = std::env::var("FILECHECK_OPTS").ok();
-    filecheck::main_in(io.directory, &args, options.as_deref(), io.stdin, io.out, io.err)
+    filecheck::main_in(io.directory, words, options.as_deref(), io.stdin, io.out, io.err)
 }
 
 fn run_lit(words: &[OsString]) -> i32 {
     let args: Vec<OsString> = std::iter::once("lit".into()).chain(words.iter().cloned()).collect();
-    lit::main(&args, lit_config("flambeau"), &mut std::io::stdout(), &mut std::io::stderr())
+    lit_as(&args)
+}
+
+fn lit_as(args: &[OsString]) -> i32 {
+    lit::main(args, lit_config("flambeau"), &mut std::io::stdout(), &mut std::io::stderr())
 }
 
 /// How lit runs the project's own tests: our tools run in this process.

@@ -61,7 +61,7 @@ fn start_archive(archive: archive::Archive, env: &Env) -> Result<Program> {
 }
 
 /// Finds the original place of a place in an archive's code. Tables are decoded when an error first asks.
-fn origins(tables: Vec<(String, Vec<u8>)>) -> Origins {
+pub(super) fn origins(tables: Vec<(String, Vec<u8>)>) -> Origins {
     let tables: IndexMap<String, (Vec<u8>, OnceLock<DebugRanges>)> =
         tables.into_iter().map(|(file, bytes)| (file, (bytes, OnceLock::new()))).collect();
     Box::new(move |span| {

@@ -71,6 +71,8 @@ pub fn judge(rule: &Rule, effort: Effort, env: &Env) -> (bool, String) {
     };
     let mut instances = 0;
     let mut untestable = String::new();
+    // Several readings share the samples.
+    let effort = Effort { samples: (effort.samples / compiled.len()).max(effort.samples.min(150)), ..effort };
     for reading in &compiled {
         match check(reading, effort, env) {
             Verdict::Sound { instances: n } => instances += n,

@@ -1,7 +1,7 @@
 //! `flambeau translate`: a module or its fusion groups in another form.
 
 use super::io::Io;
-use super::{opt, run as run_tool};
+use super::{opt, run as run_tool, view};
 use crate::backends;
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Env, Registry, fusion, loops};
@@ -25,7 +25,7 @@ pub struct Options {
     /// The form to print
     #[arg(long, value_name = "FORM")]
     to: Form,
-    /// Passes to run first [default: none for ir and dot, the default pipeline for the others]
+    /// Passes to run first [default: none for ir, dot, svg, html and json; the default pipeline for the others]
     #[arg(long, value_name = "PIPELINE")]
     passes: Option<String>,
     /// Arguments to specialize kernels for; without them inputs are float32 of the sizes that their types tell
@@ -54,6 +54,12 @@ pub enum Form {
     Ptx,
     /// A picture for Graphviz
     Dot,
+    /// A picture for documents: boxes for ops, lines with the types of values
+    Svg,
+    /// A page for the browser, in one file: search, blocks that open and close, details of each op
+    Html,
+    /// The module as data for other programs
+    Json,
     /// TorchScript source
     Python,
 }
@@ -61,7 +67,8 @@ pub enum Form {
 /// Runs the command.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let mut module = opt::read_module(&options.file, io)?;
-    let plain = matches!(options.to, Form::Ir | Form::Dot | Form::Python);
+    let plain =
+        matches!(options.to, Form::Ir | Form::Dot | Form::Svg | Form::Html | Form::Json | Form::Python);
     let pipeline =
         options.passes.clone().unwrap_or_else(|| if plain { String::new() } else { "default".into() });
     let registry = Registry::builtin();
@@ -69,6 +76,12 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     match options.to {
         Form::Ir => opt::print_module(&module, false, io),
         Form::Dot => io.print(&super::dot::module(&module)),
+        Form::Svg => io.print(&view::svg(&view::model(&module, &registry))),
+        Form::Json => io.print(&view::json(&view::model(&module, &registry))),
+        Form::Html => {
+            let title = options.file.file_name().map_or("graph".into(), |name| name.to_string_lossy());
+            io.print(&view::html(&view::model(&module, &registry), &title));
+        }
         Form::Python => io.print(&python(&registry, &module)?),
         Form::Loops | Form::Llvm | Form::Asm | Form::Ptx => {
             let groups = if options.args.is_empty() { assumed(&module) } else { met(options, &module, io)? };

@@ -6,7 +6,7 @@ use super::types::{self, Classes};
 use crate::analysis::effects::facts;
 use crate::dialects::{Effects, Family, Op, Registry};
 use crate::ir::{AliasInfo, Attr, BlockId, Graph, OpId, Schema, Symbol, Type, TypeKind, ValueId};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use indexmap::IndexMap;
 use smallvec::SmallVec;
 
@@ -36,6 +36,8 @@ pub(super) struct Builder<'a> {
     /// Constants that are one object wherever they stand, by address.
     constants: HashMap<usize, Element>,
     pub(super) writes: Vec<(OpId, Write)>,
+    /// Results that their ops make anew.
+    pub(super) fresh: HashSet<ValueId>,
 }
 
 impl<'a> Builder<'a> {
@@ -50,6 +52,7 @@ impl<'a> Builder<'a> {
             unfilled: Vec::new(),
             constants: HashMap::new(),
             writes: Vec::new(),
+            fresh: HashSet::new(),
         }
     }
 
@@ -128,6 +131,7 @@ impl<'a> Builder<'a> {
     /// A value that nobody else has; what it contains may be shared.
     fn set_fresh(&mut self, value: ValueId) {
         let Some(element) = self.element(value) else { return };
+        self.fresh.insert(value);
         for ty in self.classes.bases(self.graph.ty(value)) {
             self.contain_wildcards(element, &ty);
         }
@@ -206,6 +210,7 @@ impl<'a> Builder<'a> {
         let Some(container) = graph.result(op, 0) else { return };
         let Some(element) = self.element(container) else { return };
         if self.is_only_looked_at(container) {
+            self.fresh.insert(container);
             for value in graph.operands(op) {
                 if let Some(content) = self.element(*value) {
                     self.memory.contains(element, content);

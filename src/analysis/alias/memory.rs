@@ -138,6 +138,17 @@ impl Solved {
         self.sets.merged.len()
     }
 
+    /// An element that is a location of its own, after the end of merging.
+    pub(super) fn add_location(&mut self) -> Element {
+        let location = self.sets.merged.len() as u32;
+        self.sets.merged.push(location);
+        self.sets.canonical.push(Box::from([location]));
+        let set = SetId(self.sets.canonical.len() as u32 - 1);
+        self.own.push(set);
+        self.deep.push(set);
+        Element::new(self.own.len() - 1)
+    }
+
     /// Ends the merging of locations: from here on sets name the locations that stand for those merged with others.
     pub(super) fn finish(&mut self) {
         self.sets.canonicalize();
@@ -219,8 +230,6 @@ impl Sets {
     }
 
     fn canonicalize(&mut self) {
-        let sets = std::mem::take(&mut self.canonical);
-        drop(sets);
         let count = self.sets.len();
         let mut canonical = Vec::with_capacity(count);
         for n in 0..count {

@@ -680,6 +680,9 @@ fn matrix_exp(tensor: &Tensor) -> Result<Tensor> {
     if !dtype.is_floating() && !dtype.is_complex() {
         expect_field("linalg.matrix_exp", tensor, "")?;
     }
+    if matches!(dtype, DType::F16 | DType::BF16) {
+        return Err(Diagnostic::unsupported("linalg_matrix_exp of floats of 16 bits"));
+    }
     with_field!(dtype, F => {
         let batch = Batch::<F>::new(tensor)?;
         let items: Vec<Mat<F>> = batch.items.iter().map(exponential).collect();

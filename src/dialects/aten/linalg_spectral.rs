@@ -489,6 +489,11 @@ fn singular(tensor: &Tensor, full: bool) -> Result<[Tensor; 3]> {
     })
 }
 
+/// Distance from 1 to the next number.
+fn epsilon_of(dtype: DType) -> f64 {
+    if matches!(dtype, DType::F32 | DType::C64) { f64::from(f32::EPSILON) } else { f64::EPSILON }
+}
+
 /// Eigenvalues and eigenvectors of the triangle that the second argument names.
 fn hermitian(a: &Args<'_>) -> Result<[Tensor; 2]> {
     let (tensor, triangle) = (a.tensor(0)?, a.str(1)?);
@@ -507,7 +512,7 @@ fn hermitian(a: &Args<'_>) -> Result<[Tensor; 2]> {
     with_field!(dtype, F => {
         let batch = Batch::<F>::new(tensor)?;
         let (values, vectors): (Vec<Vec<f64>>, Vec<Mat<F>>) =
-            batch.items.iter().map(|m| if upper { eigh(&m.adjoint()) } else { eigh(m) }).unzip();
+            batch.items.iter().map(|m| eigh(m, upper, epsilon_of(dtype))).unzip();
         Ok([
             stack_vectors(&values, &batch.sizes, batch.rows, real_of(dtype))?,
             stack(&vectors, &batch.sizes, batch.rows, batch.rows, dtype)?,
@@ -547,7 +552,7 @@ fn least_squares(a: &Args<'_>) -> Result<Outputs> {
         return Err(Diagnostic::unsupported("linalg_lstsq of batches of different sizes"));
     }
     let dtype = tensor.dtype();
-    let eps = if matches!(dtype, DType::F32 | DType::C64) { f64::from(f32::EPSILON) } else { f64::EPSILON };
+    let eps = epsilon_of(dtype);
     with_field!(dtype, F => {
         let (batch, others) = (Batch::<F>::new(tensor)?, Batch::<F>::new(&right)?);
         let (m, n) = (batch.rows, batch.cols);

@@ -175,6 +175,10 @@ impl Batch {
                         t.numel()
                     ));
                 }
+                Some(t) if t.rank() != 1 => {
+                    let message = format!("TensorAccessor expected 1 dims but tensor has {}", t.rank());
+                    return fail(message);
+                }
                 Some(t) => check_mixed(&self.input, t)?,
                 None => {}
             }

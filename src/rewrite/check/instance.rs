@@ -3,10 +3,11 @@
 //! operands that fit. What worked is remembered, by ranks and as whole instances.
 
 use super::random::{Numbers, Random};
-use super::steps::{Bindings, Step, Trace, Variable, run_step, steps, value_of};
-use crate::dialects::{Env, Family};
+use super::steps::{Bindings, Step, Trace, Variable, deep_copy, run_step, steps, value_of};
+use crate::diag::ErrorKind;
+use crate::dialects::{Effects, Env, Family};
 use crate::ir::schema::Argument;
-use crate::ir::{Attr, Type, TypeKind};
+use crate::ir::{Attr, Symbol, Type, TypeKind};
 use crate::rewrite::compile::{CompiledRule, Term};
 use crate::rewrite::syntax::{Condition, Contract, Expr, Literal};
 use crate::tensor::{DType, Tensor};
@@ -42,6 +43,8 @@ pub struct Generator<'r> {
     texts: Vec<Arc<str>>,
     /// Ops run so far.
     pub evaluations: u64,
+    /// An op that wanted to draw random numbers.
+    pub draws: Option<Symbol>,
 }
 
 /// What one instance has in common.
@@ -69,6 +72,7 @@ impl<'r> Generator<'r> {
             floats: Vec::new(),
             texts: Vec::new(),
             evaluations: 0,
+            draws: None,
         };
         generator.mention(&rule.left);
         generator.mention(&rule.right);
@@ -115,19 +119,22 @@ impl<'r> Generator<'r> {
     pub fn attempt(&mut self) -> Option<Instance> {
         let mut profile = self.profile();
         let mut variables = Bindings::new();
+        // The left side may write to the values it gets.
+        let mut pristine = Bindings::new();
         let mut trace = Trace::default();
         if self.steps.is_empty() {
             // A bare variable on the left side.
             if let Term::Variable(name, ty) = &self.rule.left {
                 let value = self.value(ty, None, None, &profile, None)?;
-                variables.insert(Arc::clone(name), value);
+                variables.insert(Arc::clone(name), value.clone());
+                pristine.insert(Arc::clone(name), value);
             }
         }
         for n in 0..self.steps.len() {
-            self.satisfy(n, &mut profile, &mut variables, &mut trace)?;
+            self.satisfy(n, &mut profile, &mut variables, &mut pristine, &mut trace)?;
         }
         let left = value_of(&self.rule.left, &variables, &trace).ok()?;
-        Some(Instance { variables, trace, left })
+        Some(Instance { variables: pristine, trace, left })
     }
 
     /// Keeps the shape of an instance that was valid under all conditions.
@@ -173,6 +180,7 @@ impl<'r> Generator<'r> {
         n: usize,
         profile: &mut Profile,
         variables: &mut Bindings,
+        pristine: &mut Bindings,
         trace: &mut Trace,
     ) -> Option<()> {
         let fresh = self.steps[n].fresh.len();
@@ -196,15 +204,27 @@ impl<'r> Generator<'r> {
             let drawn = self.draw(n, profile, ranks.as_deref());
             if let Some(values) = drawn {
                 for (variable, value) in self.steps[n].fresh.iter().zip(&values) {
-                    variables.insert(Arc::clone(&variable.name), value.clone());
+                    let own = if self.rule.writes { deep_copy(value).ok()? } else { value.clone() };
+                    variables.insert(Arc::clone(&variable.name), own);
+                    pristine.insert(Arc::clone(&variable.name), value.clone());
                 }
                 self.evaluations += 1;
-                if run_step(self.steps[n].node, variables, trace, self.env).is_ok() {
-                    self.learn(n, &values);
-                    if let Some(value) = trace.value(self.steps[n].node) {
-                        note(value, profile);
+                match run_step(self.steps[n].node, variables, trace, self.env) {
+                    Ok(()) => {
+                        self.learn(n, &values);
+                        if let Some(value) = trace.value(self.steps[n].node) {
+                            note(value, profile);
+                        }
+                        return Some(());
                     }
-                    return Some(());
+                    Err(error) => {
+                        let op = &self.steps[n].node.op;
+                        if error.kind() == ErrorKind::Unsupported
+                            && op.def().effects.contains(Effects::RANDOM)
+                        {
+                            self.draws = Some(op.name());
+                        }
+                    }
                 }
             }
             profile.tensors.truncate(before);

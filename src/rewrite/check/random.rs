@@ -83,6 +83,7 @@ const DTYPES: &[DType] = &[
     DType::C128,
 ];
 
+/// Where ints overflow, and where floats skip.
 const INT_EXTREMES: &[i64] = &[
     i64::MIN,
     i64::MAX,
@@ -99,6 +100,11 @@ const INT_EXTREMES: &[i64] = &[
     -(1 << 31),
     1 << 31,
     3_037_000_500,
+    // Rounded to float64 first, these become other float32 numbers than rounded at once.
+    (1 << 60) + (1 << 36) + 1,
+    -(1 << 60) - (1 << 36) - 1,
+    (1 << 24) + 1,
+    2049,
 ];
 
 impl Random {
@@ -215,6 +221,7 @@ impl Random {
             (Numbers::Moderate, _) | (_, 0..=4) => self.range(if low < 0 { -5 } else { 0 }, 6),
             (_, 5) => low,
             (_, 6) => high,
+            (_, 7) if dtype == DType::I64 => *self.pick(INT_EXTREMES),
             (_, 7) => *self.pick(&[low + 1, high - 1, high / 2 + 1, low / 2]),
             _ => low.wrapping_add((self.bits() as i64 & i64::MAX) % (high.wrapping_sub(low).max(1))).clamp(low, high),
         })

@@ -2,11 +2,11 @@
 
 use super::super::compile::{OpNode, Term, constant_value};
 use super::super::condition::{self, Kind, Seen, Subjects};
-use crate::diag::{Diagnostic, Result};
+use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Env, Node, prim};
 use crate::eval;
 use crate::ir::{Attr, Symbol, Type, TypeKind};
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 use crate::value::Value;
 use hashbrown::HashMap;
 use std::sync::Arc;
@@ -146,6 +146,11 @@ impl Trace {
         self.done.get(&(std::ptr::from_ref(node) as usize))
     }
 
+    /// The least exact floating dtype among the values on the way.
+    pub fn coarsest(&self) -> Option<DType> {
+        self.done.values().filter_map(coarsest).max_by_key(|d| coarseness(*d))
+    }
+
     /// The largest magnitude among the values on the way.
     pub fn magnitude(&self) -> f64 {
         self.done.values().map(magnitude).fold(0.0, f64::max)
@@ -179,6 +184,29 @@ pub fn magnitude(value: &Value) -> f64 {
         Value::List(list) => list.items().iter().map(magnitude).fold(0.0, f64::max),
         Value::Tuple(tuple) => tuple.items().iter().map(magnitude).fold(0.0, f64::max),
         _ => 0.0,
+    }
+}
+
+/// The least exact of the floating dtypes in a value.
+pub fn coarsest(value: &Value) -> Option<DType> {
+    match value {
+        Value::Tensor(t) => {
+            let dtype = t.dtype().to_real();
+            (t.dtype().is_floating() || t.dtype().is_complex()).then_some(dtype)
+        }
+        Value::List(list) => list.items().iter().filter_map(coarsest).max_by_key(|d| coarseness(*d)),
+        Value::Tuple(tuple) => tuple.items().iter().filter_map(coarsest).max_by_key(|d| coarseness(*d)),
+        _ => None,
+    }
+}
+
+/// How coarse a dtype is.
+pub fn coarseness(dtype: DType) -> u8 {
+    match dtype.to_real() {
+        DType::BF16 => 3,
+        DType::F16 => 2,
+        DType::F32 => 1,
+        _ => 0,
     }
 }
 
@@ -272,7 +300,7 @@ pub fn value_of(term: &Term, variables: &Bindings, trace: &Trace) -> Result<Valu
         Term::Compute(expr, ty) => {
             let values = Values { variables, named: &trace.named, result: None };
             let attr = condition::evaluate(expr, &values)
-                .ok_or_else(|| Diagnostic::runtime("the arithmetic of the rule has no result here"))?;
+                .ok_or_else(no_constant)?;
             let own = if matches!(ty.kind(), TypeKind::Number) { attr_type(&attr) } else { ty.clone() };
             constant_value(&own, Some(&attr))
         }
@@ -282,6 +310,11 @@ pub fn value_of(term: &Term, variables: &Bindings, trace: &Trace) -> Result<Valu
             .cloned()
             .ok_or_else(|| Diagnostic::internal("an op of the rule has not run")),
     }
+}
+
+/// The arithmetic of a rule has no result on this instance: there the rule does not apply.
+fn no_constant() -> Diagnostic {
+    Diagnostic::new(ErrorKind::Compile, "the arithmetic of the rule has no result here")
 }
 
 fn attr_type(attr: &Attr) -> Type {
