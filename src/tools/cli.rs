@@ -5,6 +5,7 @@ use super::{bench, check, demo, docs, filecheck, inspect, lit, opt, reduce, rule
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::passes::PassSet;
 use clap::{Parser, Subcommand};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -175,11 +176,25 @@ pub fn lit_config_with(name: &str, passes: PassSet) -> lit::Config {
     let tool: lit::Tool = Arc::new(move |call: lit::Call<'_>| {
         let words =
             std::iter::once(OsStr::new("flambeau").to_os_string()).chain(call.args.iter().skip(1).cloned());
+        let words = with_variables(words.collect(), call.environment);
         let mut io = Io { directory: call.directory, stdin: call.stdin, out: call.out, err: call.err };
         main_with(words, &passes, &mut io)
     });
     config.tools.insert("flambeau".to_string(), tool);
     config
+}
+
+/// Words of `opt` for the variables of a test, which are not those of the process.
+fn with_variables(mut words: Vec<OsString>, variables: &BTreeMap<String, String>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "opt") {
+        for (variable, option) in [("FLAMBEAU_LOG", "--log"), ("FLAMBEAU_OPT_LIMIT", "--opt-limit")] {
+            let given = words.iter().any(|w| w == option);
+            if let Some(value) = variables.get(variable).filter(|_| !given) {
+                words.push(format!("{option}={value}").into());
+            }
+        }
+    }
+    words
 }
 
 /// An error of wrong usage.
