@@ -126,7 +126,7 @@ impl std::fmt::Debug for Op {
 /// The table of ops.
 #[derive(Clone, Default)]
 pub struct Registry {
-    ops: IndexMap<Symbol, Vec<Op>>,
+    ops: IndexMap<Symbol, Vec<Op>, hashbrown::DefaultHashBuilder>,
     dialects: IndexSet<&'static str>,
     types: IndexMap<Symbol, Declaration>,
     attributes: IndexMap<Symbol, Declaration>,

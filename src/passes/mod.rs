@@ -41,7 +41,7 @@ mod tuples;
 
 use crate::diag::Result;
 
-pub use context::Context;
+pub use context::{Context, Extras};
 pub use fuse::fuse;
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
