@@ -12,6 +12,7 @@ mod dce;
 mod fuse;
 mod inline;
 mod lower_all_tuples;
+mod peephole;
 mod simplify;
 
 use crate::diag::Result;
@@ -32,6 +33,7 @@ pub static TABLE: &[Pass] = &[
         .counts_steps(),
     Pass::graph("lower-all-tuples", "Removes pairs of making and taking apart a tuple", lower_all_tuples::run)
         .counts_steps(),
+    Pass::graph("peephole", "Applies PyTorch's peephole rules, saturated in an e-graph", peephole::run),
     Pass::graph("simplify", "Applies the built-in rewrite rules, saturated in an e-graph", simplify::run),
 ];
 
