@@ -189,6 +189,8 @@ pub enum Fact {
     ConstantIsNumber,
     /// Gradients do not flow through it.
     Detached,
+    /// Asks for types, sizes or identity, never for contents: writes to its operands do not change its answer.
+    Metadata,
 }
 
 /// How exact a result is; tests take their bounds from it.

@@ -25,6 +25,7 @@ mod lower_all_tuples;
 mod lower_simple_tuples;
 mod normalize_ops;
 mod peel_loops;
+mod peephole;
 mod propagate_shapes;
 mod refine_tuple_types;
 mod remove_dropout;
@@ -70,6 +71,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("lower-simple-tuples", "Removes pairs of making and taking apart a tuple", lower_simple_tuples::run),
     Pass::graph("normalize-ops", "Gives each op one name", normalize_ops::run),
     Pass::graph("peel-loops", "Puts the first turns of loops before them", peel_loops::run).options(&[PassOption::int("count", 1, 0, "turns")]),
+    Pass::graph("peephole", "Applies PyTorch's peephole rules, saturated in an e-graph", peephole::run),
     Pass::graph("propagate-shapes", "Writes dtypes, sizes and layouts that follow from the inputs into the types", propagate_shapes::run),
     Pass::graph("refine-tuple-types", "Gives tuples the types of what they are made of", refine_tuple_types::run),
     Pass::graph("remove-dropout", "Drops dropout that does nothing", remove_dropout::run),

@@ -113,8 +113,8 @@ pub static OPS: &[OpDef] = &[
     view("aten::_conj(Tensor(a) self) -> Tensor(a)", conj).grad("self: grad.conj()"),
     view("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", same).infer(pointwise::same).grad("self: grad"),
     view("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", same).infer(pointwise::same).grad("self: grad"),
-    opaque("aten::is_floating_point(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_floating())),
-    opaque("aten::is_complex(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_complex())),
+    opaque("aten::is_floating_point(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_floating())).facts(&[crate::dialects::Fact::Metadata]),
+    opaque("aten::is_complex(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_complex())).facts(&[crate::dialects::Fact::Metadata]),
     opaque("aten::is_signed(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_signed())),
     view(
         "aten::_autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled) -> Tensor(a)",

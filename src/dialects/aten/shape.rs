@@ -54,7 +54,7 @@ pub static OPS: &[OpDef] = &[
 
 /// A question: depends on the tensor's look, which in-place forms may change.
 const fn ask(schema: &'static str, eval: crate::dialects::Kernel) -> OpDef {
-    opaque(schema, eval).tolerance(crate::dialects::Tolerance::Exact).effects(Effects::NONE)
+    opaque(schema, eval).tolerance(crate::dialects::Tolerance::Exact).effects(Effects::NONE).facts(&[crate::dialects::Fact::Metadata])
 }
 
 /// One size or stride by dimension.
