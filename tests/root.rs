@@ -4,15 +4,21 @@
 mod cases;
 mod filecheck_suite;
 mod hostile;
+mod hostile_archives;
+mod fuzz_corpus;
 mod tidy;
 
 use libtest_mimic::Arguments;
 
 fn main() {
+    if let Some(status) = hostile::as_child() {
+        std::process::exit(status);
+    }
     let arguments = Arguments::from_args();
     let mut trials = tidy::trials();
     trials.extend(filecheck_suite::trials());
     trials.extend(cases::trials());
     trials.extend(hostile::trials());
+    trials.extend(fuzz_corpus::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
