@@ -317,6 +317,13 @@ const TABLE: &[Bad] = &[
         status: 1,
         says: "CUDA",
     },
+    Bad {
+        name: "unknown_device",
+        file: Bytes(sample_archive),
+        words: &["run", "FILE", "--device", "abacus"],
+        status: 2,
+        says: "abacus",
+    },
 ];
 
 /// No bad input may take more memory than this, the program itself included.
@@ -334,7 +341,12 @@ fn all() -> impl Iterator<Item = Bad> {
 
 /// One trial an input.
 pub fn trials() -> Vec<Trial> {
-    let trial = |bad: Bad| Trial::test(format!("hostile::{}", bad.name), move || run(&bad));
+    // On a machine with a GPU, asking for it is no mistake.
+    let gpu = flambeau::backends::by_name("cuda").is_ok();
+    let trial = |bad: Bad| {
+        let name = format!("hostile::{}", bad.name);
+        Trial::test(name, move || run(&bad)).with_ignored_flag(gpu && bad.name == "no_cuda")
+    };
     let mut trials: Vec<Trial> = all().map(trial).collect();
     trials.push(Trial::test("hostile::the_plain_archive_is_not_refused", || {
         let bad = Bad { name: "plain", file: Bytes(hostile_archives::plain), words: INSPECT, status: 0, says: "" };

@@ -6,7 +6,11 @@ mod filecheck_suite;
 mod hostile;
 mod hostile_archives;
 mod fuzz_corpus;
+mod lsp;
+mod pages;
+mod test_passes;
 mod tidy;
+mod view;
 
 use libtest_mimic::Arguments;
 
@@ -20,5 +24,8 @@ fn main() {
     trials.extend(cases::trials());
     trials.extend(hostile::trials());
     trials.extend(fuzz_corpus::trials());
+    trials.extend(pages::trials());
+    trials.extend(view::trials());
+    trials.extend(lsp::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -7,6 +7,7 @@ use std::fs;
 
 pub(super) fn docs_are_fresh() -> Result<(), Failed> {
     fresh("docs/ops.md", &docs::ops(&Registry::builtin()))?;
+    fresh("docs/math.md", &docs::math())?;
     fresh("docs/passes.md", &docs::passes())
 }
 

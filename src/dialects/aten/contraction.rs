@@ -396,7 +396,13 @@ fn addr(args: &Args<'_>) -> Result<Outputs> {
         return one(added(scaled_onto, unit(alpha), multiply)?.to_dtype(DType::Bool)?);
     }
     let (x, y, onto) = (x.to_dtype(dtype)?, y.to_dtype(dtype)?, scaled(&onto.to_dtype(dtype)?, beta)?);
-    one(added(onto, alpha, |onto| outer_product(&x, &y, onto))?)
+    // As PyTorch's kernel: every step is rounded to the dtype.
+    let x = if alpha.to_complex() == 1.0.into() { x } else { times_scalar(&x, alpha)? };
+    let product = outer_product(&x, &y, None)?;
+    match onto {
+        Some(onto) => one(sum(&product, &onto)?),
+        None => one(product),
+    }
 }
 
 fn outer_product(x: &Tensor, y: &Tensor, onto: Option<&Tensor>) -> Result<Tensor> {
@@ -448,7 +454,7 @@ fn baddbmm(args: &Args<'_>) -> Result<Outputs> {
     one(added(onto, alpha, |onto| bmm("baddbmm", a, b, onto))?)
 }
 
-/// The sum of a batch of products: one product of long rows and columns.
+/// The sum of a batch of products, added one after the other.
 fn addbmm(args: &Args<'_>) -> Result<Outputs> {
     let (t, a, b) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
     for (batch, which) in [(a, 1), (b, 2)] {
@@ -478,11 +484,15 @@ fn addbmm(args: &Args<'_>) -> Result<Outputs> {
     }
     expect_same(a, b)?;
     let (beta, alpha) = real_factors(args, 3, t.dtype())?;
-    let onto = expanded(t, &[sa[1], sb[2]], beta)?;
-    let terms = sa[0].saturating_mul(sa[2]);
-    let long_rows = super::kernels::product::permute(a, &[1, 0, 2])?.reshaped(&[sa[1], terms])?;
-    let long_columns = b.reshaped(&[terms, sb[2]])?;
-    one(added(onto, alpha, |onto| product("addmm_impl_cpu_", &long_rows, &long_columns, onto))?)
+    let mut total = expanded(t, &[sa[1], sb[2]], beta)?;
+    for at in 0..sa[0] {
+        let (x, y) = (a.look(|l| view::select(l, 0, at))?, b.look(|l| view::select(l, 0, at))?);
+        total = Some(added(total, alpha, |onto| product("addmm_impl_cpu_", &x, &y, onto))?);
+    }
+    match total {
+        Some(total) => one(total),
+        None => one(Tensor::zeros(t.dtype(), &[sa[1], sb[2]])?),
+    }
 }
 
 fn dot(name: &str, x: &Tensor, y: &Tensor) -> Result<Tensor> {

@@ -113,8 +113,8 @@ pub static OPS: &[OpDef] = &[
     view("aten::_conj(Tensor(a) self) -> Tensor(a)", conj).grad("self: grad.conj()"),
     view("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", same).infer(pointwise::same).grad("self: grad"),
     view("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", same).infer(pointwise::same).grad("self: grad"),
-    opaque("aten::is_floating_point(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_floating())),
-    opaque("aten::is_complex(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_complex())),
+    opaque("aten::is_floating_point(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_floating())).facts(&[crate::dialects::Fact::Metadata]),
+    opaque("aten::is_complex(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_complex())).facts(&[crate::dialects::Fact::Metadata]),
     opaque("aten::is_signed(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_signed())),
     view(
         "aten::_autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled) -> Tensor(a)",
@@ -128,7 +128,10 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
         "def ldexp(self: Tensor, other: Tensor) -> Tensor:
-    return torch.mul(self, torch.pow(2.0, other))
+    base = self
+    if not self.is_floating_point() and not self.is_complex():
+        base = self.to(torch.float32)
+    return torch.mul(self, torch.pow(torch.full([], 2.0, dtype=base.dtype), other))
 ",
     )
     .out("out"),

@@ -427,7 +427,8 @@ fn full(a: &Args<'_>) -> Result<Outputs> {
 }
 
 /// `*_like`: sizes, dtype and, unless told otherwise, the order of dimensions in memory of the first argument.
-fn like(a: &Args<'_>, options: usize, value: Scalar) -> Result<Outputs> {
+/// A tensor of the first argument's sizes and order in memory, filled; `options` is where dtype and layout stand.
+pub fn like(a: &Args<'_>, options: usize, value: Scalar) -> Result<Outputs> {
     let tensor = a.tensor(0)?;
     let dtype = dtype_or(a, options, tensor.dtype())?;
     check_fill(value, dtype)?;
@@ -580,7 +581,7 @@ fn leaf_dtype(list: &List) -> Result<DType> {
             TypeKind::Float => return Ok(DType::F32),
             TypeKind::Bool => return Ok(DType::Bool),
             TypeKind::Complex => return Ok(DType::C64),
-            TypeKind::Tensor(_) => return Err(not_a_number("Tensor")),
+            TypeKind::Tensor(_) => return Err(not_a_number(EMPTY_LIST)),
             TypeKind::Str => return Err(not_a_number("str")),
             _ => break,
         };
@@ -588,6 +589,9 @@ fn leaf_dtype(list: &List) -> Result<DType> {
     }
     Err(not_a_number("something else"))
 }
+
+/// A list of tensors is most often an empty list.
+const EMPTY_LIST: &str = "Tensor\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)";
 
 fn not_a_number(what: &str) -> Diagnostic {
     Diagnostic::runtime(format!("Input must be of ints, floats, or bools, got {what}"))

@@ -51,18 +51,23 @@ pub static OPS: &[OpDef] = &[
 
 /// x - y + eps, broadcast, in the common dtype.
 fn difference(x: &Tensor, y: &Tensor, eps: f64) -> Result<Tensor> {
-    let mut operands = vec![Operand::Tensor(x.clone()), Operand::Tensor(y.clone())];
-    if eps != 0.0 {
-        operands.push(Operand::Number(Scalar::Float(eps)));
-    }
-    let dtype = result_type(&operands).unwrap_or(DType::F32);
+    // The difference is rounded (or wraps) in the dtype of the operands before the number is added.
+    let own = result_type(&[Operand::Tensor(x.clone()), Operand::Tensor(y.clone())]).unwrap_or(DType::F32);
     let sizes = broadcast_all([x, y])?;
-    let (x, y) = (x.to_dtype(dtype)?.broadcast_to(&sizes)?, y.to_dtype(dtype)?.broadcast_to(&sizes)?);
-    dispatch_wide!(dtype, W => {
+    let (x, y) = (x.to_dtype(own)?.broadcast_to(&sizes)?, y.to_dtype(own)?.broadcast_to(&sizes)?);
+    let difference = dispatch_wide!(own, W => {
         let (xs, ys) = (x.to_vec_as::<W>()?, y.to_vec_as::<W>()?);
+        store::<W>(&xs.iter().zip(ys).map(|(x, y)| x.minus(y)).collect::<Vec<W>>(), &sizes, own)
+    })?;
+    if eps == 0.0 {
+        return Ok(difference);
+    }
+    let operands = [Operand::Tensor(difference.clone()), Operand::Number(Scalar::Float(eps))];
+    let dtype = result_type(&operands).unwrap_or(DType::F32);
+    dispatch_wide!(dtype, W => {
         let eps = super::kernels::wide::wide::<W>(Scalar::Float(eps));
-        let differences: Vec<W> = xs.iter().zip(ys).map(|(x, y)| x.minus(y).plus(eps)).collect();
-        store::<W>(&differences, &sizes, dtype)
+        let moved: Vec<W> = difference.to_vec_as::<W>()?.into_iter().map(|x| x.plus(eps)).collect();
+        store::<W>(&moved, &sizes, dtype)
     })
 }
 

@@ -43,7 +43,8 @@ pub static OPS: &[OpDef] = &[
     view("aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", |a| {
         one(Value::tensors(meshgrid(&a.tensors(0)?, a.str(1)?)?))
     }),
-    gather("aten::cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod),
+    gather("aten::cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod)
+        .hidden_marks("aten::cartesian_prod(Tensor[] tensors) -> Tensor(*)"),
     gather("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", combinations),
     composite(
         "aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",

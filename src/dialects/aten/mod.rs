@@ -22,10 +22,13 @@ pub mod distance;
 pub mod embed;
 pub mod histogram;
 pub mod einsum;
+pub mod fourier;
 pub mod index;
 pub mod join;
 pub mod kernels;
 pub mod label_loss;
+pub mod linalg_factor;
+pub mod linalg_spectral;
 pub mod list;
 pub mod loss;
 pub mod matrix;
@@ -34,6 +37,7 @@ pub mod order;
 pub mod pad;
 pub mod pool;
 pub mod program;
+pub mod random;
 pub mod recurrent;
 pub mod reduce;
 pub mod resample;
@@ -94,11 +98,15 @@ pub static TABLES: &[&[OpDef]] = &[
     view::OPS,
     create::OPS,
     matrix::OPS,
+    fourier::OPS,
+    linalg_factor::OPS,
+    linalg_spectral::OPS,
     join::OPS,
     pad::OPS,
     index::OPS,
     scatter::OPS,
     search::OPS,
+    random::OPS,
     reduce::OPS,
     stats::OPS,
     scan::OPS,

@@ -101,6 +101,7 @@ pub static OPS: &[OpDef] = &[
     }).infer(views::nothing)
     .out("out"),
     reduce("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", |a| sum_to_size(a.tensor(0)?, &a.ints(1)?)).infer(views::nothing)
+        .hidden_marks("aten::sum_to_size(Tensor(a) self, SymInt[] size) -> Tensor(a)")
         .grad("self: grad.expand(self.size())"),
     opaque("aten::equal(Tensor self, Tensor other) -> bool", equal),
 ];

@@ -28,6 +28,7 @@ pub static OPS: &[OpDef] = &[
     ask("aten::is_neg(Tensor self) -> bool", |a| a.tensor(0).and_then(|_| one(false))),
     ask("aten::is_inference(Tensor self) -> bool", |a| a.tensor(0).and_then(|_| one(false))),
     ask("aten::is_leaf(Tensor self) -> bool", |a| one(a.tensor(0)?.grad_node().is_none())),
+    ask("aten::retains_grad(Tensor self) -> bool", |a| a.tensor(0).and_then(|_| one(false))),
     ask("aten::is_pinned(Tensor self, Device? device=None) -> bool", |a| {
         a.tensor(0).and_then(|_| one(false))
     }),
@@ -53,7 +54,7 @@ pub static OPS: &[OpDef] = &[
 
 /// A question: depends on the tensor's look, which in-place forms may change.
 const fn ask(schema: &'static str, eval: crate::dialects::Kernel) -> OpDef {
-    opaque(schema, eval).tolerance(crate::dialects::Tolerance::Exact).effects(Effects::NONE)
+    opaque(schema, eval).tolerance(crate::dialects::Tolerance::Exact).effects(Effects::NONE).facts(&[crate::dialects::Fact::Metadata])
 }
 
 /// One size or stride by dimension.

@@ -17,6 +17,7 @@ mod expr;
 mod functional;
 mod kinds;
 mod layout;
+mod library;
 mod lift;
 mod literal;
 mod outline;

@@ -3,8 +3,10 @@
 pub mod compute;
 pub mod conv;
 pub mod fill;
+pub mod fourier;
 pub mod gemm;
 pub mod pool;
+pub mod linalg;
 pub mod product;
 pub mod range;
 pub mod indexing;

@@ -24,13 +24,13 @@ impl Emitter<'_> {
             ExprKind::Call { callee, args, keywords, args_span } => {
                 return self.call_expr(callee, args, keywords, (span, args_span), hint);
             }
-            ExprKind::Subscript { value, indices, .. } => return self.subscript(value, indices, span),
+            ExprKind::Subscript { value, indices, .. } => return self.subscript(value, indices, span, hint),
             ExprKind::Number(number) => self.number(*number, span)?,
             ExprKind::Str(text) => self.str(text, span),
             ExprKind::Bool(value) => self.bool(*value, span),
             ExprKind::None => self.none(span),
             ExprKind::NoneType => return Ok(Sugared::Type(Type::none())),
-            ExprKind::Dots => return error(span, "... is only allowed in subscripts"),
+            ExprKind::Dots => return error(span, "Cannot emit expr for: (dots)\n"),
             ExprKind::Slice { .. } => return error(span, "slices are only allowed in subscripts"),
             ExprKind::Starred(_) => return error(span, "Unexpected starred expansion. File a bug report"),
             ExprKind::Unary { op, operand } => self.unary(*op, operand, expr)?,

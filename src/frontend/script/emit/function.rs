@@ -26,6 +26,7 @@ pub(super) fn compile(
         merged_return: None,
         exiting: Default::default(),
         untyped_lists: Default::default(),
+        unpacking: 0,
         loops: Default::default(),
     };
     let arguments = emitter.parameters(def, self_type)?;
@@ -51,6 +52,13 @@ impl Emitter<'_> {
             types.push(match (&param.annotation, &self_type) {
                 (_, Some(ty)) if n == 0 => ty.clone(),
                 (Some(annotation), _) => self.type_of(annotation)?,
+                (None, _) if param.default.is_some() && self.unit.is_source() => {
+                    let span = param.default.as_ref().map_or(param.name.span.clone(), |d| param.name.span.to(&d.span));
+                    return error(
+                        &span,
+                        "Keyword arguments with defaults need to be type-hinted (TorchScript C++ frontend)",
+                    );
+                }
                 (None, _) => inferred_tensor(),
             });
         }

@@ -1,0 +1,449 @@
+//! Discrete Fourier transforms: complex, real and Hermitian, over one or several dimensions, and over short windows.
+
+use super::kernels::fourier::{Direction, Grid};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::tensor::{DType, Tensor, view::wrap_dims};
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    opaque("aten::fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
+        single(a, Kind::Fft)
+    })
+    .out("out"),
+    opaque("aten::fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
+        single(a, Kind::Inverse)
+    })
+    .out("out"),
+    opaque("aten::fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
+        single(a, Kind::Real)
+    })
+    .out("out"),
+    opaque("aten::fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
+        single(a, Kind::InverseReal)
+    })
+    .out("out"),
+    opaque("aten::fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
+        single(a, Kind::Hermitian)
+    })
+    .out("out"),
+    opaque("aten::fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
+        single(a, Kind::InverseHermitian)
+    })
+    .out("out"),
+    opaque(
+        "aten::fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |a| many(a, Kind::Fft),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |a| many(a, Kind::Inverse),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |a| many(a, Kind::Real),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |a| many(a, Kind::InverseReal),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |a| many(a, Kind::Hermitian),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |a| many(a, Kind::InverseHermitian),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |a| many(a, Kind::Fft),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |a| many(a, Kind::Inverse),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |a| many(a, Kind::Real),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |a| many(a, Kind::InverseReal),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |a| many(a, Kind::Hermitian),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |a| many(a, Kind::InverseHermitian),
+    )
+    .out("out"),
+    composite("aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", SHIFT),
+    composite("aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", UNSHIFT),
+    composite(
+        "aten::fft_fftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        "def fft_fftfreq(n: int, d: float=1., *, dtype: Optional[int]=None, layout: Optional[int]=None, device: Optional[Device]=None, pin_memory: Optional[bool]=None) -> Tensor:\n    \
+         r = torch.arange(n, dtype=dtype)\n    \
+         if dtype is None:\n        r = r.to(torch.float32)\n    \
+         return torch.where(r < (n + 1) // 2, r, r - n) * (1. / (n * d))\n",
+    ),
+    composite(
+        "aten::fft_rfftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+        "def fft_rfftfreq(n: int, d: float=1., *, dtype: Optional[int]=None, layout: Optional[int]=None, device: Optional[Device]=None, pin_memory: Optional[bool]=None) -> Tensor:\n    \
+         r = torch.arange(n // 2 + 1, dtype=dtype)\n    \
+         if dtype is None:\n        r = r.to(torch.float32)\n    \
+         return r * (1. / (n * d))\n",
+    ),
+    composite(
+        "aten::stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor",
+        STFT,
+    ),
+    composite(
+        "aten::stft.center(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, str pad_mode=\"reflect\", bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor",
+        STFT_CENTER,
+    ),
+    composite(
+        "aten::istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor",
+        ISTFT,
+    ),
+];
+
+const SHIFT: &str = "
+def fft_fftshift(self: Tensor, dim: Optional[List[int]]=None) -> Tensor:
+    dims = [d for d in range(self.dim())]
+    if dim is not None:
+        dims = dim
+    if len(dims) == 0:
+        return self.clone()
+    return self.roll([self.size(d) // 2 for d in dims], dims)
+";
+
+const UNSHIFT: &str = "
+def fft_ifftshift(self: Tensor, dim: Optional[List[int]]=None) -> Tensor:
+    dims = [d for d in range(self.dim())]
+    if dim is not None:
+        dims = dim
+    if len(dims) == 0:
+        return self.clone()
+    return self.roll([(self.size(d) + 1) // 2 for d in dims], dims)
+";
+
+const STFT: &str = "
+def stft(self: Tensor, n_fft: int, hop_length: Optional[int]=None, win_length: Optional[int]=None, window: Optional[Tensor]=None, normalized: bool=False, onesided: Optional[bool]=None, return_complex: Optional[bool]=None, align_to_window: Optional[bool]=None) -> Tensor:
+    hop = n_fft // 4
+    if hop_length is not None:
+        hop = hop_length
+    width = n_fft
+    if win_length is not None:
+        width = win_length
+    is_complex = self.is_complex()
+    if window is not None:
+        is_complex = is_complex or window.is_complex()
+    if return_complex is None:
+        if not is_complex:
+            raise RuntimeError('stft requires the return_complex parameter be given for real inputs, and will further require that return_complex=True in a future PyTorch release.')
+        as_complex = True
+    else:
+        as_complex = return_complex
+    if self.dim() > 2 or self.dim() < 1:
+        raise RuntimeError('stft(): expected a 1D or 2D tensor')
+    x = self
+    if self.dim() == 1:
+        x = self.unsqueeze(0)
+    if n_fft <= 0 or n_fft > x.size(1):
+        raise RuntimeError('stft(): expected 0 < n_fft < {}, but got n_fft={}'.format(x.size(1), n_fft))
+    if hop <= 0:
+        raise RuntimeError('stft(): expected hop_length > 0, but got hop_length={}'.format(hop))
+    if width <= 0 or width > n_fft:
+        raise RuntimeError('stft(): expected 0 < win_length <= n_fft, but got win_length={}'.format(width))
+    frames = x.unfold(1, n_fft, hop)
+    if window is not None or width < n_fft:
+        weights = torch.ones([width], dtype=x.dtype)
+        if window is not None:
+            weights = window
+        left = (n_fft - width) // 2
+        if width < n_fft:
+            weights = torch.constant_pad_nd(weights, [left, n_fft - width - left])
+        frames = frames * weights
+    norm = 'backward'
+    if normalized:
+        norm = 'ortho'
+    half = not is_complex
+    if onesided is not None:
+        half = onesided
+    if half:
+        out = torch.fft_rfft(frames, norm=norm)
+    else:
+        out = torch.fft_fft(frames, norm=norm)
+    out = out.transpose(1, 2)
+    if self.dim() == 1:
+        out = out.squeeze(0)
+    if as_complex:
+        return out
+    return torch.view_as_real(out.contiguous())
+";
+
+const STFT_CENTER: &str = "
+def stft(self: Tensor, n_fft: int, hop_length: Optional[int]=None, win_length: Optional[int]=None, window: Optional[Tensor]=None, center: bool=True, pad_mode: str='reflect', normalized: bool=False, onesided: Optional[bool]=None, return_complex: Optional[bool]=None, align_to_window: Optional[bool]=None) -> Tensor:
+    x = self
+    if center:
+        shape = [1] * (3 - self.dim()) + self.size()
+        x = torch.pad(self.reshape(shape), [n_fft // 2, n_fft // 2], pad_mode)
+        x = x.reshape(self.size()[:-1] + [x.size(-1)])
+    return torch.stft(x, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)
+";
+
+const ISTFT: &str = "
+def istft(self: Tensor, n_fft: int, hop_length: Optional[int]=None, win_length: Optional[int]=None, window: Optional[Tensor]=None, center: bool=True, normalized: bool=False, onesided: Optional[bool]=None, length: Optional[int]=None, return_complex: bool=False) -> Tensor:
+    hop = n_fft // 4
+    if hop_length is not None:
+        hop = hop_length
+    width = n_fft
+    if win_length is not None:
+        width = win_length
+    if not self.is_complex():
+        raise RuntimeError('istft requires a complex-valued input tensor matching the output from stft with return_complex=True.')
+    x = self
+    if self.dim() == 2:
+        x = self.unsqueeze(0)
+    count = x.size(2)
+    half = x.size(1) != n_fft
+    if onesided is not None:
+        half = onesided
+    weights = torch.ones([width], dtype=torch.real(x).dtype)
+    if window is not None:
+        weights = window
+    if width != n_fft:
+        left = (n_fft - width) // 2
+        weights = torch.constant_pad_nd(weights, [left, n_fft - width - left])
+    x = x.transpose(1, 2)
+    norm = 'backward'
+    if normalized:
+        norm = 'ortho'
+    if return_complex:
+        pieces = torch.fft_ifft(x, norm=norm)
+    else:
+        if not half:
+            x = x.slice(2, 0, n_fft // 2 + 1)
+        pieces = torch.fft_irfft(x, n_fft, norm=norm)
+    pieces = pieces * weights
+    total = n_fft + hop * (count - 1)
+    y = torch.zeros([pieces.size(0), total], dtype=pieces.dtype)
+    envelope = torch.zeros([total], dtype=weights.dtype)
+    for t in range(count):
+        y.narrow(1, t * hop, n_fft).add_(pieces.select(1, t))
+        envelope.narrow(0, t * hop, n_fft).add_(weights * weights)
+    start = 0
+    end = total
+    if center:
+        start = n_fft // 2
+        end = total - n_fft // 2
+    if length is not None:
+        end = start + length
+    y = y.slice(1, start, end)
+    envelope = envelope.slice(0, start, end)
+    if bool((envelope.abs().min() < 1e-11).item()):
+        raise RuntimeError('window overlap add min: 1')
+    y = y / envelope
+    if length is not None:
+        missing = length - y.size(1)
+        if missing > 0:
+            y = torch.constant_pad_nd(y, [0, missing])
+    if self.dim() == 2:
+        y = y.squeeze(0)
+    return y
+";
+
+/// Which transform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Fft,
+    Inverse,
+    Real,
+    InverseReal,
+    Hermitian,
+    InverseHermitian,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Fft => "fft",
+            Kind::Inverse => "ifft",
+            Kind::Real => "rfft",
+            Kind::InverseReal => "irfft",
+            Kind::Hermitian => "hfft",
+            Kind::InverseHermitian => "ihfft",
+        }
+    }
+
+    fn direction(self) -> Direction {
+        match self {
+            Kind::Fft | Kind::Real | Kind::Hermitian => Direction::Forward,
+            Kind::Inverse | Kind::InverseReal | Kind::InverseHermitian => Direction::Inverse,
+        }
+    }
+
+    fn takes_real(self) -> bool {
+        matches!(self, Kind::Real | Kind::InverseHermitian)
+    }
+
+    fn gives_real(self) -> bool {
+        matches!(self, Kind::InverseReal | Kind::Hermitian)
+    }
+}
+
+fn fail<T>(text: String) -> Result<T> {
+    Err(Diagnostic::runtime(text))
+}
+
+/// The factor of a transform of `n` elements.
+fn scale(norm: Option<&str>, direction: Direction, n: f64) -> Result<f64> {
+    match (norm.unwrap_or("backward"), direction) {
+        ("backward", Direction::Forward) | ("forward", Direction::Inverse) => Ok(1.0),
+        ("backward", Direction::Inverse) | ("forward", Direction::Forward) => Ok(1.0 / n),
+        ("ortho", _) => Ok(1.0 / n.sqrt()),
+        (other, _) => fail(format!("Invalid normalization mode: \"{other}\"")),
+    }
+}
+
+/// The complex dtype of the results.
+fn complex_dtype(kind: Kind, tensor: &Tensor) -> Result<DType> {
+    let dtype = tensor.dtype();
+    if kind.takes_real() && dtype.is_complex() {
+        return fail(format!("{} expects a real input tensor, but got {}", kind.name(), dtype.type_name()));
+    }
+    match dtype {
+        DType::C64 | DType::F32 => Ok(DType::C64),
+        DType::C128 | DType::F64 => Ok(DType::C128),
+        DType::F16 | DType::BF16 => fail(format!("Unsupported dtype {}", dtype.type_name())),
+        _ => Ok(DType::C64),
+    }
+}
+
+fn finish(grid: Grid, kind: Kind, complex: DType) -> Result<Outputs> {
+    if kind.gives_real() {
+        let real = if complex == DType::C64 { DType::F32 } else { DType::F64 };
+        return one(grid.real_tensor(real)?);
+    }
+    one(grid.tensor(complex)?)
+}
+
+/// One dimension.
+fn single(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
+    let (tensor, n, dim) = (a.tensor(0)?, a.opt_int(1)?, a.int(2)?);
+    let complex = complex_dtype(kind, tensor)?;
+    if tensor.rank() == 0 {
+        return Err(Diagnostic::raised(
+            "IndexError",
+            format!("Dimension specified as {dim} but tensor has no dimensions"),
+        ));
+    }
+    let dims = wrap_dims(&[dim], tensor.rank())?;
+    let size = tensor.sizes()[dims[0]];
+    let length = n.unwrap_or(if kind.gives_real() { 2 * (size - 1) } else { size });
+    if length < 1 {
+        return fail(format!("Invalid number of data points ({length}) specified"));
+    }
+    transform(tensor, kind, complex, &dims, &[length], a.opt_str(3)?.map(|s| s.as_ref()))
+}
+
+/// Several dimensions: all of them, those given, or the last ones that have sizes.
+fn many(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
+    let (tensor, sizes, dims) = (a.tensor(0)?, a.opt_ints(1)?, a.opt_ints(2)?);
+    let complex = complex_dtype(kind, tensor)?;
+    let rank = tensor.rank();
+    let dims: Vec<usize> = match (&dims, &sizes) {
+        (Some(dims), _) => {
+            let wrapped = wrap_dims(dims, rank).map_err(|e| {
+                if e.message().contains("multiple times") {
+                    Diagnostic::runtime("FFT dims must be unique")
+                } else {
+                    e
+                }
+            })?;
+            if rank == 0 { Vec::new() } else { wrapped }
+        }
+        (None, Some(sizes)) => {
+            let Some(first) = rank.checked_sub(sizes.len()) else {
+                return fail(format!(
+                    "Got shape with {} values but input tensor only has {rank} dimensions.",
+                    sizes.len()
+                ));
+            };
+            (first..rank).collect()
+        }
+        (None, None) => (0..rank).collect(),
+    };
+    if let Some(sizes) = &sizes
+        && sizes.len() != dims.len()
+    {
+        return fail("When dim and shape were both given, they must have the same length".to_string());
+    }
+    if dims.is_empty() && kind != Kind::Fft && kind != Kind::Inverse {
+        return fail(format!("{}n must transform at least one axis", kind.name()));
+    }
+    let own = tensor.sizes();
+    let mut lengths: Vec<i64> = dims.iter().map(|d| own[*d]).collect();
+    if kind.gives_real()
+        && let Some(last) = lengths.last_mut()
+    {
+        *last = 2 * (*last - 1);
+    }
+    for (length, asked) in lengths.iter_mut().zip(sizes.iter().flatten()) {
+        if *asked != -1 {
+            *length = *asked;
+        }
+    }
+    if let Some(bad) = lengths.iter().find(|n| **n < 1) {
+        return fail(format!("Invalid number of data points ({bad}) specified"));
+    }
+    transform(tensor, kind, complex, &dims, &lengths, a.opt_str(3)?.map(|s| s.as_ref()))
+}
+
+/// Transforms `dims` to `lengths`; the last of them is the real or Hermitian one.
+fn transform(
+    tensor: &Tensor,
+    kind: Kind,
+    complex: DType,
+    dims: &[usize],
+    lengths: &[i64],
+    norm: Option<&str>,
+) -> Result<Outputs> {
+    let mut grid = Grid::new(tensor)?;
+    let direction = kind.direction();
+    let count: f64 = lengths.iter().map(|n| *n as f64).product();
+    let factor = scale(norm, direction, count)?;
+    let (others, last) = match dims.split_last() {
+        Some((last, others)) => (others, *last),
+        None => return finish(grid, kind, complex),
+    };
+    let length = lengths[others.len()] as usize;
+    if kind.takes_real() {
+        grid = grid.complex_lines(last, length, direction)?;
+        grid = grid.resized(last, length / 2 + 1)?;
+    }
+    for (dim, n) in others.iter().zip(lengths) {
+        grid = grid.complex_lines(*dim, *n as usize, direction)?;
+    }
+    if kind.gives_real() {
+        grid = grid.hermitian_lines(last, length, direction)?;
+    } else if !kind.takes_real() {
+        grid = grid.complex_lines(last, length, direction)?;
+    }
+    grid.scale(factor);
+    finish(grid, kind, complex)
+}

@@ -1,0 +1,129 @@
+//! Singular values by one-sided Jacobi rotations (Hestenes 1958), which finds small ones exactly.
+
+use super::{Field, Mat};
+
+/// A = U diag(s) V^H with descending s; U has `rows` columns and V `cols` if `full`, otherwise as many as s.
+pub struct Svd<F> {
+    /// Left vectors in the columns.
+    pub u: Mat<F>,
+    /// Singular values.
+    pub s: Vec<f64>,
+    /// Right vectors in the columns.
+    pub v: Mat<F>,
+}
+
+/// The decomposition of a matrix of any shape.
+pub fn svd<F: Field>(matrix: &Mat<F>, full: bool) -> Svd<F> {
+    if matrix.rows < matrix.cols {
+        let flipped = svd(&matrix.adjoint(), full);
+        return Svd { u: flipped.v, s: flipped.s, v: flipped.u };
+    }
+    let (m, n) = (matrix.rows, matrix.cols);
+    // Columns as rows, so that a rotation reads memory in order.
+    let mut a = matrix.transpose();
+    let mut v = Mat::<F>::identity(n, n);
+    for _ in 0..60 {
+        if !sweep(&mut a, &mut v) {
+            break;
+        }
+    }
+    let norm = |j: usize| (0..m).fold(0.0f64, |sum, i| sum.hypot(a[(j, i)].modulus()));
+    let norms: Vec<f64> = (0..n).map(norm).collect();
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|x, y| norms[*y].total_cmp(&norms[*x]));
+    let s: Vec<f64> = order.iter().map(|j| norms[*j]).collect();
+    let floor = s.first().copied().unwrap_or(0.0) * f64::EPSILON * m.max(1) as f64;
+    let mut columns: Vec<Option<Vec<F>>> = order
+        .iter()
+        .map(|j| (norms[*j] > floor).then(|| (0..m).map(|i| a[(*j, i)] / F::of(norms[*j])).collect()))
+        .collect();
+    columns.resize(if full { m } else { n }, None);
+    let u = complete(columns, m);
+    let v = Mat::from_fn(n, n, |i, j| v[(order[j], i)]);
+    Svd { u, s, v }
+}
+
+/// Makes each pair of columns orthogonal once; whether any was not.
+fn sweep<F: Field>(a: &mut Mat<F>, v: &mut Mat<F>) -> bool {
+    let (n, m) = (a.rows, a.cols);
+    let mut changed = false;
+    for p in 0..n {
+        for q in p + 1..n {
+            let (mut alpha, mut beta, mut gamma) = (0.0, 0.0, F::ZERO);
+            for i in 0..m {
+                let (x, y) = (a[(p, i)], a[(q, i)]);
+                alpha += (x.conj() * x).re();
+                beta += (y.conj() * y).re();
+                gamma = gamma + x.conj() * y;
+            }
+            let size = gamma.modulus();
+            if !(size > f64::EPSILON * (alpha * beta).sqrt()) || size < f64::MIN_POSITIVE {
+                continue;
+            }
+            changed = true;
+            let zeta = (beta - alpha) / (2.0 * size);
+            let t = 1f64.copysign(zeta) / (zeta.abs() + zeta.hypot(1.0));
+            let c = 1.0 / t.hypot(1.0);
+            let (phase, c, s) = (gamma / F::of(size), F::of(c), F::of(c * t));
+            for matrix in [&mut *a, &mut *v] {
+                for i in 0..matrix.cols {
+                    let (x, y) = (matrix[(p, i)], matrix[(q, i)] * phase.conj());
+                    matrix[(p, i)] = c * x - s * y;
+                    matrix[(q, i)] = s * x + c * y;
+                }
+            }
+        }
+    }
+    changed
+}
+
+/// Fills columns that are missing, so that all are orthonormal.
+fn complete<F: Field>(columns: Vec<Option<Vec<F>>>, m: usize) -> Mat<F> {
+    let mut known: Vec<Vec<F>> = columns.iter().flatten().cloned().collect();
+    let mut out = Vec::with_capacity(columns.len());
+    let mut next_unit = 0;
+    for column in columns {
+        if let Some(column) = column {
+            out.push(column);
+            continue;
+        }
+        let mut found = vec![F::ZERO; m];
+        while next_unit < m {
+            let mut x = vec![F::ZERO; m];
+            x[next_unit] = F::ONE;
+            next_unit += 1;
+            // Twice, since once loses digits where the unit vector is nearly in the span.
+            for _ in 0..2 {
+                for k in &known {
+                    let dot = k.iter().zip(&x).fold(F::ZERO, |sum, (k, x)| sum + k.conj() * *x);
+                    x.iter_mut().zip(k).for_each(|(x, k)| *x = *x - *k * dot);
+                }
+            }
+            let norm = x.iter().fold(0.0f64, |sum, x| sum.hypot(x.modulus()));
+            if norm > 1e-3 / (m as f64).sqrt() {
+                found = x.into_iter().map(|x| x / F::of(norm)).collect();
+                break;
+            }
+        }
+        known.push(found.clone());
+        out.push(found);
+    }
+    Mat::from_fn(m, out.len(), |i, j| out[j][i])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_multiply_back_and_are_orthonormal() {
+        let a = Mat::from_fn(4, 3, |i, j| (i * j) as f64 - i as f64);
+        let f = svd(&a, true);
+        assert!(f.s[2] < 1e-12, "rank two at most");
+        let s = Mat::from_fn(4, 3, |i, j| if i == j { f.s[i] } else { 0.0 });
+        let back = f.u.times(&s).times(&f.v.adjoint());
+        assert!(back.data.iter().zip(&a.data).all(|(x, y)| (x - y).abs() < 1e-12));
+        let one = f.u.adjoint().times(&f.u);
+        assert!(one.data.iter().zip(&Mat::<f64>::identity(4, 4).data).all(|(x, y)| (x - y).abs() < 1e-12));
+    }
+}
