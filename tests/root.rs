@@ -4,6 +4,8 @@
 mod cases;
 mod filecheck_suite;
 mod hostile;
+mod hostile_archives;
+mod fuzz_corpus;
 mod lsp;
 mod pages;
 mod test_passes;
@@ -13,11 +15,15 @@ mod view;
 use libtest_mimic::Arguments;
 
 fn main() {
+    if let Some(status) = hostile::as_child() {
+        std::process::exit(status);
+    }
     let arguments = Arguments::from_args();
     let mut trials = tidy::trials();
     trials.extend(filecheck_suite::trials());
     trials.extend(cases::trials());
     trials.extend(hostile::trials());
+    trials.extend(fuzz_corpus::trials());
     trials.extend(pages::trials());
     trials.extend(view::trials());
     trials.extend(lsp::trials());

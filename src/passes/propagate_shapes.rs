@@ -6,7 +6,7 @@ use crate::analysis::shapes::{merge, propagate};
 use crate::diag::{Result, Source};
 use crate::dialects::Op;
 use crate::dialects::shapes::Known;
-use crate::frontend::script::compile_source;
+use crate::frontend::dialect;
 use crate::ir::{Dim, Graph, TensorType, Type, TypeKind, ValueId};
 use hashbrown::HashMap;
 use std::cell::{Cell, RefCell};
@@ -74,13 +74,8 @@ impl Compiled<'_> {
     fn compile(&self, op: &Op) -> Option<Arc<Graph>> {
         let text = op.def().meaning?;
         let registry = Arc::new(self.context.registry.clone());
-        let module = compile_source(&registry, &Source::new("<meaning>", text)).ok()?;
-        // The last function is the meaning; those before help it, so that only a single one can be looked into.
-        let mut functions = module.functions.into_values();
-        match (functions.next(), functions.next()) {
-            (Some(only), None) => Some(Arc::new(only.graph)),
-            _ => None,
-        }
+        let name = format!("<meaning of {}>", op.name());
+        dialect::meaning(&registry, &Source::new(name, text)).ok().map(|function| Arc::new(function.graph))
     }
 }
 

@@ -106,7 +106,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
 /// The module as TorchScript source. Several files stand one behind the other, each under its name.
 fn python(registry: &Registry, module: &Module) -> Result<String> {
     let roots = python_print::roots(module);
-    let printed = python_print::print(registry, module, &roots, Vec::new(), &|_| None)?;
+    let printed = python_print::print(registry, module, &roots, &[], Vec::new(), &|_| None)?;
     let mut out = String::new();
     for (package, text) in &printed.files {
         if printed.files.len() > 1 || !package.is_empty() {
