@@ -4,6 +4,7 @@
 mod cases;
 mod filecheck_suite;
 mod hostile;
+mod lsp;
 mod pages;
 mod test_passes;
 mod tidy;
@@ -19,5 +20,6 @@ fn main() {
     trials.extend(hostile::trials());
     trials.extend(pages::trials());
     trials.extend(view::trials());
+    trials.extend(lsp::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -1,7 +1,7 @@
 //! The command line: words in, exit status out. 0 done, 1 bad input or failed work, 2 wrong usage.
 
 use super::io::Io;
-use super::{bench, check, demo, docs, filecheck, inspect, lit, opt, reduce, rules, run, save, translate};
+use super::{bench, check, demo, docs, filecheck, inspect, lit, lsp, opt, reduce, rules, run, save, translate};
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::passes::PassSet;
 use clap::{Parser, Subcommand};
@@ -55,6 +55,8 @@ enum Command {
     /// Run test files by their RUN lines
     #[command(disable_help_flag = true)]
     Lit(Rest),
+    /// Serve editors: errors, types, definitions, completion
+    Lsp(lsp::Options),
 }
 
 /// Words of `flambeau docs`.
@@ -126,6 +128,7 @@ pub fn main_with(words: impl IntoIterator<Item = OsString>, passes: &PassSet, io
         Command::Inspect(options) => inspect::run(options, io),
         Command::Bench(options) => bench::run(options, io),
         Command::Demo(options) => demo::run(options, io),
+        Command::Lsp(options) => lsp::run(options),
         Command::FileCheck(rest) => return run_filecheck(&rest.words, io),
         Command::Lit(rest) => return run_lit(&rest.words),
     };
@@ -155,7 +158,21 @@ fn run_lit(words: &[OsString]) -> i32 {
 }
 
 fn lit_as(args: &[OsString]) -> i32 {
-    lit::main(args, lit_config("flambeau"), &mut std::io::stdout(), &mut std::io::stderr())
+    let Some((name, words)) = args.split_first() else { return 2 };
+    let mut args: Vec<OsString> = vec![name.clone()];
+    for (variable, option) in [
+        ("LIT_FILTER", "--filter"),
+        ("LIT_FILTER_OUT", "--filter-out"),
+        ("LIT_NUM_SHARDS", "--num-shards"),
+        ("LIT_RUN_SHARD", "--run-shard"),
+    ] {
+        let value = std::env::var_os(variable);
+        args.extend(value.into_iter().flat_map(|value| [OsString::from(option), value]));
+    }
+    let more = std::env::var("LIT_OPTS").unwrap_or_default();
+    args.extend(more.split_whitespace().map(OsString::from));
+    args.extend(words.iter().cloned());
+    lit::main(&args, lit_config("flambeau"), &mut std::io::stdout(), &mut std::io::stderr())
 }
 
 /// How lit runs the project's own tests: our tools run in this process.

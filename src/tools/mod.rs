@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod case;
 pub mod check;
+pub mod check_aliases;
 pub mod check_passes;
 pub mod cli;
 pub mod demo;
@@ -14,6 +15,7 @@ pub mod io;
 mod judge;
 pub mod lit;
 pub mod load;
+pub mod lsp;
 pub mod numpy;
 pub mod opt;
 pub mod raises;
