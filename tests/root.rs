@@ -4,6 +4,9 @@
 mod cases;
 mod filecheck_suite;
 mod hostile;
+mod lsp;
+mod pages;
+mod test_passes;
 mod tidy;
 mod view;
 
@@ -15,6 +18,8 @@ fn main() {
     trials.extend(filecheck_suite::trials());
     trials.extend(cases::trials());
     trials.extend(hostile::trials());
+    trials.extend(pages::trials());
     trials.extend(view::trials());
+    trials.extend(lsp::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -9,16 +9,19 @@ pub mod constraint;
 mod env;
 mod foreign;
 mod laws;
+pub mod generator;
 mod op_def;
 mod registry;
 mod resolve;
 pub mod scalar;
+pub mod shapes;
 pub mod text;
 
 pub mod aten;
 pub mod fusion;
 pub mod loops;
 pub mod prim;
+pub mod torchvision;
 
 pub use args::{Args, Node, Outputs, one};
 pub use effects::Effects;

@@ -4,7 +4,6 @@ use super::constraint::Law;
 use super::scalar::{Program, Sv};
 use super::{Args, Effects, Outputs};
 use crate::diag::Result;
-use crate::ir::{Attr, Type};
 use crate::tensor::DType;
 use crate::value::Value;
 
@@ -186,8 +185,12 @@ pub enum Fact {
     Idempotent,
     /// f(f(x)) = x
     Involution,
+    /// A constant tensor of rank 0 as second operand counts as a number (the `Scalar` overload).
+    ConstantIsNumber,
     /// Gradients do not flow through it.
     Detached,
+    /// Asks for types, sizes or identity, never for contents: writes to its operands do not change its answer.
+    Metadata,
 }
 
 /// How exact a result is; tests take their bounds from it.
@@ -209,8 +212,8 @@ pub type ScalarFn = fn(&mut Program, &[Sv]) -> Sv;
 /// A reference kernel: slow and plain, the definition of the op.
 pub type Kernel = fn(&Args<'_>) -> Result<Outputs>;
 
-/// Result types from operand types; `constants[i]` is the value of operand i where it is known. None: not known.
-pub type Infer = fn(types: &[&Type], constants: &[Option<&Attr>]) -> Option<Vec<Type>>;
+/// Result types from what is known of the operands; see [`super::shapes`].
+pub type Infer = fn(&super::shapes::Operands<'_>) -> super::shapes::Results;
 
 const fn row(schema: &'static str, family: Family) -> OpDef {
     OpDef {

@@ -25,6 +25,8 @@ mod lower_all_tuples;
 mod lower_simple_tuples;
 mod normalize_ops;
 mod peel_loops;
+mod peephole;
+mod propagate_shapes;
 mod refine_tuple_types;
 mod remove_dropout;
 mod remove_exceptions;
@@ -40,7 +42,7 @@ mod tuples;
 
 use crate::diag::Result;
 
-pub use context::Context;
+pub use context::{Context, Extras};
 pub use fuse::fuse;
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
@@ -69,6 +71,8 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("lower-simple-tuples", "Removes pairs of making and taking apart a tuple", lower_simple_tuples::run),
     Pass::graph("normalize-ops", "Gives each op one name", normalize_ops::run),
     Pass::graph("peel-loops", "Puts the first turns of loops before them", peel_loops::run).options(&[PassOption::int("count", 1, 0, "turns")]),
+    Pass::graph("peephole", "Applies PyTorch's peephole rules, saturated in an e-graph", peephole::run),
+    Pass::graph("propagate-shapes", "Writes dtypes, sizes and layouts that follow from the inputs into the types", propagate_shapes::run),
     Pass::graph("refine-tuple-types", "Gives tuples the types of what they are made of", refine_tuple_types::run),
     Pass::graph("remove-dropout", "Drops dropout that does nothing", remove_dropout::run),
     Pass::graph("remove-exceptions", "Assumes that branches that raise are not taken", remove_exceptions::run),
