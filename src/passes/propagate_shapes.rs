@@ -97,7 +97,7 @@ mod tests {
         let registry = Registry::builtin();
         let module = Module::default();
         let mut graph = parse_graph(text).expect("a graph");
-        run(&mut graph, &Context { registry: &registry, module: &module }).expect("runs");
+        run(&mut graph, &Context::new(&registry, &module)).expect("runs");
         graph.to_text(&crate::ir::PrintOptions::bare())
     }
 
@@ -197,7 +197,7 @@ mod tests {
         })?;
         let forward = class.methods.get(&Symbol::new("forward"))?;
         let mut graph = model.module.functions.get(forward)?.graph.clone();
-        let context = Context { registry: &registry, module: &model.module };
+        let context = Context::new(&registry, &model.module);
         super::super::inline::run(&mut graph, &context).ok()?;
         let mut inputs = vec![Known::Nothing];
         inputs.extend(case["args"].as_array()?.iter().map(argument));
