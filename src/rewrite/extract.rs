@@ -179,7 +179,14 @@ impl Writer<'_, '_> {
         }
         self.graph.replace_all_uses(value, new);
         self.sweep(op);
-        let rules = self.rules_of(id);
+        let mut rules = Vec::new();
+        if let Form::New(plan) = &form {
+            // What the new operands owe to rules comes before what the root does.
+            for (class, _) in plan.iter().filter(|(class, _)| *class != id) {
+                rules.extend(self.rules_of(*class));
+            }
+        }
+        rules.extend(self.rules_of(id));
         Some(Replacement { name, location, before, after, rules, cost: (saved, cost) })
     }
 
