@@ -4,7 +4,8 @@
 mod alias;
 mod cache;
 mod effects;
+pub mod shapes;
 
-pub use alias::AliasDb;
+pub use alias::{AliasDb, Locations};
 pub use cache::{Analysis, AnalysisCache};
 pub use effects::{OpFacts, facts, is_pure};

@@ -118,7 +118,7 @@ impl Program {
                 &self.0.constants,
             )?,
         };
-        env.offer_composites(ScriptComposites::builtin);
+        env.offer_composites(|| ScriptComposites::of(&self.0.registry));
         let former = env.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
         let result = self.0.call_function(function.name, bound, env);
         self.0.tasks.finish();

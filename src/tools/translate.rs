@@ -1,7 +1,7 @@
 //! `flambeau translate`: a module or its fusion groups in another form.
 
 use super::io::Io;
-use super::{opt, run as run_tool};
+use super::{opt, run as run_tool, view};
 use crate::backends;
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Env, Registry, fusion, loops};
@@ -25,9 +25,12 @@ pub struct Options {
     /// The form to print
     #[arg(long, value_name = "FORM")]
     to: Form,
-    /// Passes to run first [default: none for ir and dot, the default pipeline for the others]
+    /// Passes to run first [default: none for ir, dot, svg, html and json; the default pipeline for the others]
     #[arg(long, value_name = "PIPELINE")]
     passes: Option<String>,
+    /// Know the ops of a dialect file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
     /// Arguments to specialize kernels for; without them inputs are float32 of the sizes that their types tell
     #[arg(long, value_name = "FILE", num_args = 1..)]
     args: Vec<PathBuf>,
@@ -54,24 +57,41 @@ pub enum Form {
     Ptx,
     /// A picture for Graphviz
     Dot,
+    /// A picture for documents: boxes for ops, lines with the types of values
+    Svg,
+    /// A page for the browser, in one file: search, blocks that open and close, details of each op
+    Html,
+    /// The module as data for other programs
+    Json,
     /// TorchScript source
     Python,
 }
 
 /// Runs the command.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
-    let mut module = opt::read_module(&options.file, io)?;
-    let plain = matches!(options.to, Form::Ir | Form::Dot | Form::Python);
+    let registry = opt::registry(&options.dialect, io)?;
+    let mut module = opt::read_module_with(&options.file, &registry, io)?;
+    let plain =
+        matches!(options.to, Form::Ir | Form::Dot | Form::Svg | Form::Html | Form::Json | Form::Python);
     let pipeline =
         options.passes.clone().unwrap_or_else(|| if plain { String::new() } else { "default".into() });
-    let registry = Registry::builtin();
     passes::parse(&pipeline)?.run(&mut module, &registry)?;
     match options.to {
         Form::Ir => opt::print_module(&module, false, io),
         Form::Dot => io.print(&super::dot::module(&module)),
+        Form::Svg => io.print(&view::svg(&view::model(&module, &registry))),
+        Form::Json => io.print(&view::json(&view::model(&module, &registry))),
+        Form::Html => {
+            let title = options.file.file_name().map_or("graph".into(), |name| name.to_string_lossy());
+            io.print(&view::html(&view::model(&module, &registry), &title));
+        }
         Form::Python => io.print(&python(&registry, &module)?),
         Form::Loops | Form::Llvm | Form::Asm | Form::Ptx => {
-            let groups = if options.args.is_empty() { assumed(&module) } else { met(options, &module, io)? };
+            let groups = if options.args.is_empty() {
+                assumed(&module)
+            } else {
+                met(options, &module, &registry, io)?
+            };
             if groups.is_empty() {
                 io.message("note: the module has no fusion group\n");
             }
@@ -130,7 +150,7 @@ fn sample(ty: &Type) -> Value {
 }
 
 /// Groups with the inputs that they get when the program runs on the given arguments.
-fn met(options: &Options, module: &Module, io: &Io<'_>) -> Result<Vec<Group>> {
+fn met(options: &Options, module: &Module, registry: &Arc<Registry>, io: &Io<'_>) -> Result<Vec<Group>> {
     let mut arguments = Vec::new();
     for file in &options.args {
         arguments.extend(run_tool::read_arguments(&io.path(file))?);
@@ -145,7 +165,7 @@ fn met(options: &Options, module: &Module, io: &Io<'_>) -> Result<Vec<Group>> {
             seen.push((Arc::clone(graph), inputs.to_vec()));
         }
     }));
-    let program = Program::new(module.clone());
+    let program = Program::with(module.clone(), None, Arc::clone(registry));
     let entry = match module.functions.keys().next() {
         Some(only) if module.functions.len() == 1 => only.as_str(),
         _ => options.entry.as_str(),

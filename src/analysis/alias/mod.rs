@@ -20,10 +20,11 @@ mod moves;
 mod tests;
 mod types;
 
+use crate::analysis::cache::Analysis;
 use crate::dialects::Registry;
 use crate::ir::{Graph, Module, OpId, Type, ValueId};
 use build::{Builder, Write};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use memory::{Element, SetId, Solved};
 use types::{Classes, is_mutable};
 
@@ -34,14 +35,14 @@ pub struct AliasDb {
     values: Vec<Known>,
     /// By op that writes, ops with nested blocks included.
     writes: HashMap<OpId, Written>,
-    /// By location: whether anything writes to it.
-    written: Vec<bool>,
     /// By location: whether it is, or holds, a wildcard.
     wild: Vec<bool>,
     /// By location: the ops that write to it, not counting those around them; in program order.
     writers: Vec<Vec<OpId>>,
     /// Ops that may write to every wildcard.
     writes_everything: Vec<OpId>,
+    /// Results that their ops made anew.
+    fresh: HashSet<ValueId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +53,16 @@ enum Known {
     Element(Element),
 }
 
+/// A set of memory locations that grows.
+#[derive(Clone, Debug, Default)]
+pub struct Locations {
+    members: Vec<bool>,
+    /// A value of which nothing is known is among them.
+    unknown: bool,
+    /// A wildcard is among them.
+    wild: bool,
+}
+
 /// What an op writes.
 #[derive(Clone, Copy, Debug)]
 struct Written {
@@ -59,20 +70,28 @@ struct Written {
     everything: bool,
 }
 
+impl Analysis for AliasDb {
+    const NAME: &'static str = "alias";
+
+    fn compute(graph: &Graph, registry: &Registry, module: &Module) -> AliasDb {
+        AliasDb::new(registry, Some(module), graph)
+    }
+}
+
 impl AliasDb {
     /// Analyses a graph. With the module, contents of its classes are told apart by type.
     pub fn new(registry: &Registry, module: Option<&Module>, graph: &Graph) -> AliasDb {
         let mut builder = Builder::new(registry, Classes(module), graph);
         builder.run();
-        let Builder { memory, elements, wildcards, writes, .. } = builder;
+        let Builder { memory, elements, wildcards, writes, fresh, wild, .. } = builder;
         let mut db = AliasDb {
-            solved: memory.solve(),
+            solved: memory.solve(&wild),
             values: elements.iter().map(|e| e.map_or(Known::Nothing, Known::Element)).collect(),
             writes: HashMap::new(),
-            written: Vec::new(),
             wild: Vec::new(),
             writers: Vec::new(),
             writes_everything: Vec::new(),
+            fresh,
         };
         db.mark_immutable(graph);
         let own: Vec<(OpId, Written)> = writes.iter().map(|(op, write)| (*op, db.written_by(*write))).collect();
@@ -133,7 +152,7 @@ impl AliasDb {
 
     fn index(&mut self, own: &[(OpId, Written)], wildcards: &[Element]) {
         let count = self.solved.location_count();
-        (self.written, self.wild, self.writers) = (vec![false; count], vec![false; count], vec![Vec::new(); count]);
+        (self.wild, self.writers) = (vec![false; count], vec![Vec::new(); count]);
         for wildcard in wildcards {
             for location in self.solved.locations(self.solved.own(*wildcard)) {
                 self.wild[*location as usize] = true;
@@ -141,7 +160,6 @@ impl AliasDb {
         }
         for (op, written) in own {
             for location in self.solved.locations(written.to) {
-                self.written[*location as usize] = true;
                 let writers = &mut self.writers[*location as usize];
                 if writers.last() != Some(op) {
                     writers.push(*op);
@@ -149,11 +167,6 @@ impl AliasDb {
             }
             if written.everything && self.writes_everything.last() != Some(op) {
                 self.writes_everything.push(*op);
-            }
-        }
-        if !self.writes_everything.is_empty() {
-            for (written, wild) in self.written.iter_mut().zip(&self.wild) {
-                *written |= *wild;
             }
         }
     }
@@ -213,7 +226,10 @@ impl AliasDb {
     }
 
     fn any_written(&self, set: SetId) -> bool {
-        self.solved.locations(set).iter().any(|location| self.written[*location as usize])
+        let everything = !self.writes_everything.is_empty();
+        self.solved.locations(set).iter().any(|location| {
+            !self.writers[*location as usize].is_empty() || (everything && self.wild[*location as usize])
+        })
     }
 
     /// The ops that may write to what the value is, in program order, not counting ops around them. None where
@@ -247,6 +263,38 @@ impl AliasDb {
         self.writes.contains_key(&op)
     }
 
+    /// Whether the op, or one nested in it, may write to something that others hold: inputs, attributes, elements.
+    pub fn writes_wildcard(&self, op: OpId) -> bool {
+        self.writes.get(&op).is_some_and(|written| {
+            written.everything || self.solved.locations(written.to).iter().any(|l| self.wild[*l as usize])
+        })
+    }
+
+    /// Adds what a value may be to a set.
+    pub fn add_locations(&self, value: ValueId, to: &mut Locations) {
+        match self.known(value) {
+            Known::Immutable => {}
+            Known::Nothing => to.unknown = true,
+            Known::Element(element) => {
+                to.members.resize(self.solved.location_count(), false);
+                for location in self.solved.locations(self.solved.own(element)) {
+                    to.members[*location as usize] = true;
+                    to.wild |= self.wild[*location as usize];
+                }
+            }
+        }
+    }
+
+    /// Whether the op, or one nested in it, may write to one of the locations.
+    pub fn writes_into(&self, op: OpId, locations: &Locations) -> bool {
+        self.writes.get(&op).is_some_and(|written| {
+            let member = |location: &u32| locations.members.get(*location as usize) == Some(&true);
+            locations.unknown
+                || (written.everything && locations.wild)
+                || self.solved.locations(written.to).iter().any(member)
+        })
+    }
+
     fn hits(&self, written: Written, set: SetId) -> bool {
         let wild = |location: &u32| self.wild[*location as usize];
         self.solved.intersect(written.to, set)
@@ -269,22 +317,60 @@ impl AliasDb {
         is_mutable(ty)
     }
 
-    /// Whether `a` may be put in the place of `b`, or a fresh object become one that exists: nothing writes to
-    /// either, and they do not both leave the graph, where somebody else could tell.
+    /// Whether two values may become one object, or one object two: nothing writes to either, and not both are
+    /// known outside of the graph, where somebody could tell.
     pub fn safe_to_change_aliasing(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
-        if self.has_deep_writers(a) || self.has_deep_writers(b) {
-            return false;
-        }
+        !self.has_writers(a) && !self.has_writers(b) && !(self.escapes(graph, a) && self.escapes(graph, b))
+    }
+
+    /// Whether two equal results, the one made before the other, may become one object: nothing writes to either,
+    /// not both leave the graph, and neither was made by its op and then given away (into a container, say).
+    pub fn may_merge(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
         let leaves = |value: ValueId| {
-            graph.outputs().iter().any(|output| *output == value || self.may_contain_alias(*output, value))
+            graph.outputs().iter().any(|output| self.may_contain_alias(*output, value))
         };
-        !(leaves(a) && leaves(b)) && !(self.is_wildcard(a) && leaves(b)) && !(self.is_wildcard(b) && leaves(a))
+        let given_away = |value: ValueId| self.is_wildcard(value) && self.fresh.contains(&value);
+        let written = self.has_writers(a) || self.has_writers(b);
+        !written && !(leaves(a) && leaves(b)) && !(given_away(a) && given_away(b))
+    }
+
+    /// Whether something outside of the graph may hold the value: it is, or is reached from, an input, an output,
+    /// an attribute or an element of a container.
+    pub fn escapes(&self, graph: &Graph, value: ValueId) -> bool {
+        match self.known(value) {
+            Known::Immutable => false,
+            Known::Nothing => true,
+            Known::Element(_) => {
+                self.is_wildcard(value)
+                    || graph.outputs().iter().chain(graph.inputs()).any(|v| self.may_contain_alias(*v, value))
+            }
+        }
     }
 
     /// Says that a new value is what a known one is.
     pub fn copy_value(&mut self, from: ValueId, to: ValueId) {
         let known = self.known(from);
         self.set_known(to, known);
+    }
+
+    /// Says that an op that wrote to what `old` is now gives `new` instead, and `old` is an object of its own that
+    /// nothing writes to.
+    pub fn replace_with_new_value(&mut self, old: ValueId, new: ValueId) {
+        self.copy_value(old, new);
+        let element = self.solved.add_location();
+        self.wild.push(false);
+        self.writers.push(Vec::new());
+        self.set_known(old, Known::Element(element));
+    }
+
+    /// Says that an op no longer writes. Ops around it still count as writing what it wrote.
+    pub fn forget_writes(&mut self, op: OpId) {
+        if let Some(written) = self.writes.remove(&op) {
+            for location in self.solved.locations(written.to) {
+                self.writers[*location as usize].retain(|writer| *writer != op);
+            }
+            self.writes_everything.retain(|writer| *writer != op);
+        }
     }
 
     /// Says that a value is new: nothing is known of it.

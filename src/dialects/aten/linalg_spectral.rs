@@ -443,7 +443,10 @@ fn ormqr(a: &Args<'_>) -> Result<Outputs> {
             "torch.ormqr: other.shape[{which}] must be equal to input.shape[-2]"
         )));
     }
-    if c.dtype() != dtype || tau.dtype() != dtype || c.sizes()[..c.rank() - 2] != tensor.sizes()[..tensor.rank() - 2] {
+    if c.dtype() != dtype
+        || tau.dtype() != dtype
+        || c.sizes()[..c.rank() - 2] != tensor.sizes()[..tensor.rank() - 2]
+    {
         return Err(Diagnostic::runtime(
             "torch.ormqr: input, tau and other must have the same dtype and the same batch dimensions",
         ));
@@ -489,6 +492,11 @@ fn singular(tensor: &Tensor, full: bool) -> Result<[Tensor; 3]> {
     })
 }
 
+/// Distance from 1 to the next number.
+fn epsilon_of(dtype: DType) -> f64 {
+    if matches!(dtype, DType::F32 | DType::C64) { f64::from(f32::EPSILON) } else { f64::EPSILON }
+}
+
 /// Eigenvalues and eigenvectors of the triangle that the second argument names.
 fn hermitian(a: &Args<'_>) -> Result<[Tensor; 2]> {
     let (tensor, triangle) = (a.tensor(0)?, a.str(1)?);
@@ -497,7 +505,9 @@ fn hermitian(a: &Args<'_>) -> Result<[Tensor; 2]> {
         "L" | "l" => false,
         "U" | "u" => true,
         other => {
-            return Err(Diagnostic::runtime(format!("Expected UPLO argument to be 'L' or 'U', but got {other}")));
+            return Err(Diagnostic::runtime(format!(
+                "Expected UPLO argument to be 'L' or 'U', but got {other}"
+            )));
         }
     };
     let dtype = tensor.dtype();
@@ -507,7 +517,7 @@ fn hermitian(a: &Args<'_>) -> Result<[Tensor; 2]> {
     with_field!(dtype, F => {
         let batch = Batch::<F>::new(tensor)?;
         let (values, vectors): (Vec<Vec<f64>>, Vec<Mat<F>>) =
-            batch.items.iter().map(|m| if upper { eigh(&m.adjoint()) } else { eigh(m) }).unzip();
+            batch.items.iter().map(|m| eigh(m, upper, epsilon_of(dtype))).unzip();
         Ok([
             stack_vectors(&values, &batch.sizes, batch.rows, real_of(dtype))?,
             stack(&vectors, &batch.sizes, batch.rows, batch.rows, dtype)?,
@@ -532,7 +542,9 @@ fn least_squares(a: &Args<'_>) -> Result<Outputs> {
     expect_field(name, tensor, "lstsq_cpu")?;
     let driver = a.opt_str(3)?.map_or("gelsy", |d| d.as_ref());
     if !matches!(driver, "gels" | "gelsy" | "gelsd" | "gelss") {
-        return fail(format!("parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but got {driver}"));
+        return fail(format!(
+            "parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but got {driver}"
+        ));
     }
     let vector = b.rank() + 1 == tensor.rank() && b.sizes()[..] == tensor.sizes()[..tensor.rank() - 1];
     let mut sizes = b.sizes();
@@ -547,7 +559,7 @@ fn least_squares(a: &Args<'_>) -> Result<Outputs> {
         return Err(Diagnostic::unsupported("linalg_lstsq of batches of different sizes"));
     }
     let dtype = tensor.dtype();
-    let eps = if matches!(dtype, DType::F32 | DType::C64) { f64::from(f32::EPSILON) } else { f64::EPSILON };
+    let eps = epsilon_of(dtype);
     with_field!(dtype, F => {
         let (batch, others) = (Batch::<F>::new(tensor)?, Batch::<F>::new(&right)?);
         let (m, n) = (batch.rows, batch.cols);
@@ -582,6 +594,11 @@ fn smallest_solution<F: Field>(a: &Mat<F>, b: &Mat<F>, rcond: f64) -> (Mat<F>, u
     let bound = parts.s.first().copied().unwrap_or(0.0) * rcond;
     let rank = parts.s.iter().filter(|s| **s > bound).count();
     let ub = parts.u.adjoint().times(b);
-    let scaled = Mat::from_fn(parts.s.len(), b.cols, |i, j| if i < rank { ub[(i, j)] / F::of(parts.s[i]) } else { F::ZERO });
+    let scaled =
+        Mat::from_fn(
+            parts.s.len(),
+            b.cols,
+            |i, j| if i < rank { ub[(i, j)] / F::of(parts.s[i]) } else { F::ZERO },
+        );
     (parts.v.times(&scaled), rank, parts.s)
 }

@@ -3,7 +3,7 @@
 //! Values are made bottom-up, so that a value that the archive shares is shared. What a node is meant to be (a
 //! named tuple, a list of what) is known top-down from the declared types of attributes.
 
-use super::Archive;
+use super::{Archive, upgraders};
 use super::pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
@@ -49,7 +49,11 @@ pub fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> {
     }
     let library = Sources(Arc::clone(&archive));
     let code = ArchiveCode { library, constants, classes: classes.into_iter().collect() };
-    let module = compile_archive(registry, code)?;
+    let versioned = upgraders::registry(registry, archive.version());
+    let mut module = compile_archive(&versioned, code)?;
+    if !Arc::ptr_eq(&versioned, registry) {
+        upgraders::apply(&mut module, &versioned, registry)?;
+    }
     let mut builder = Builder::new(&archive, "data", &module);
     let root = builder.build(&data)?;
     let states = builder.states;

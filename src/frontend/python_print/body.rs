@@ -4,7 +4,8 @@ use super::inline::{self, is_unused_placeholder};
 use super::text::Text;
 use super::{Context, File, names};
 use crate::diag::{Diagnostic, Result, Span};
-use crate::ir::{Attr, BlockId, Graph, OpId, ValueId};
+use crate::ir::{Attr, BlockId, Graph, OpId, Type, ValueId};
+use hashbrown::HashMap;
 use indexmap::IndexSet;
 
 /// Expressions of this length (with the indentation) are not put into others.
@@ -21,12 +22,16 @@ pub(super) struct Body<'c, 'f> {
     inlined: Vec<bool>,
     /// What stands for each value: its name, or its expression.
     texts: Vec<Option<Text>>,
+    /// How many arguments of an op have been given names because something long came behind them.
+    split_up_to: HashMap<OpId, usize>,
+    /// Names of constants that are too long to stand in their uses.
+    long_constants: HashMap<String, Text>,
 }
 
 impl<'c, 'f> Body<'c, 'f> {
     pub(super) fn new(cx: &'c Context<'c>, file: &'f mut File, graph: &'c Graph, level: usize) -> Self {
         let texts = vec![None; graph.value_capacity()];
-        Body { cx, file, graph, level, inlined: inline::inlined(graph), texts }
+        Body { cx, file, graph, level, inlined: inline::inlined(graph), texts, split_up_to: HashMap::new(), long_constants: HashMap::new() }
     }
 
     /// Lets a name or expression stand for a value.
@@ -42,8 +47,6 @@ impl<'c, 'f> Body<'c, 'f> {
         }
         let root = self.graph.root();
         self.block(root)?;
-        let end = self.graph.terminator(root);
-        self.split_long(end)?;
         if !self.graph.outputs().is_empty() {
             let mut line = Text::from("return ", None);
             self.list(&mut line, self.graph.outputs(), "", "")?;
@@ -95,13 +98,42 @@ impl<'c, 'f> Body<'c, 'f> {
         Ok(())
     }
 
+    /// Whether the type of what is assigned does not tell that of the variable.
+    fn needs_type(&self, target: ValueId, value: ValueId) -> bool {
+        let (target, value) = (self.graph.ty(target), self.graph.ty(value));
+        target != value && target.unshaped() != value.unshaped()
+    }
+
+    /// `target : T = value`, with the type where it is needed.
+    fn typed_assignment(&mut self, target: ValueId, value: ValueId, place: Option<&Span>) -> Result<()> {
+        let mut line = self.value(target)?.clone();
+        if self.needs_type(target, value) {
+            let colon = if place.is_some() { ": " } else { " : " };
+            line.push(&format!("{colon}{}", self.cx.type_text(self.graph.ty(target))?), place);
+        }
+        line.push(" = ", place);
+        line.push_text(self.value(value)?);
+        self.line(&line);
+        Ok(())
+    }
+
     /// A block inside a statement, and what its results are assigned to.
-    fn nested(&mut self, block: BlockId, targets: &[ValueId], results: &[ValueId]) -> Result<()> {
+    fn nested(
+        &mut self,
+        block: BlockId,
+        targets: &[ValueId],
+        results: &[ValueId],
+        is_branch: bool,
+    ) -> Result<()> {
         self.level += 1;
         let before = self.file.text.len();
         self.block(block)?;
-        self.split_long(self.graph.terminator(block))?;
-        if !targets.is_empty() {
+        let typed = is_branch && targets.iter().zip(results).any(|(t, v)| self.needs_type(*t, *v));
+        if typed {
+            for (target, value) in targets.iter().zip(results) {
+                self.typed_assignment(*target, *value, None)?;
+            }
+        } else if !targets.is_empty() {
             let mut line = Text::default();
             self.list(&mut line, targets, "", " = ")?;
             self.list(&mut line, results, "", "")?;
@@ -120,7 +152,6 @@ impl<'c, 'f> Body<'c, 'f> {
         if kind == inline::constant() || is_unused_placeholder(graph, op) {
             return Ok(());
         }
-        self.split_long(op)?;
         let place = self.place(op);
         let place = place.as_ref();
         match kind.as_str() {
@@ -190,13 +221,38 @@ impl<'c, 'f> Body<'c, 'f> {
     fn expression_statement(&mut self, op: OpId) -> Result<()> {
         let text = self.expression(op)?;
         let is_constant = self.graph.kind(op) == inline::constant();
-        if self.inlined[op.index()] && !(is_constant && self.is_long(&text)) {
-            if let Some(value) = self.graph.result(op, 0) {
-                self.assign(value, text);
-            }
+        let is_long = text.len() + self.level * 2 >= LONG;
+        let value = self.graph.result(op, 0);
+        // `None` alone would forget of what it is none.
+        let typed = value.map(|v| self.graph.ty(v)).filter(|ty| {
+            is_constant && text.as_str() == "None" && **ty != Type::none()
+        });
+        if let (Some(value), Some(ty)) = (value, typed) {
+            let ty = self.cx.type_text(ty)?;
+            self.name_results(&[value]);
+            let mut line = self.value(value)?.clone();
+            line.push(&format!(" : {ty} = None"), None);
+            self.line(&line);
             return Ok(());
         }
-        self.define(op, &text)
+        let Some(value) = value else { return self.define(op, &text) };
+        if is_constant && is_long {
+            // Equal constants have one name.
+            let known = self.long_constants.get(text.as_str()).cloned();
+            if let Some(name) = known {
+                self.assign(value, name);
+                return Ok(());
+            }
+            self.define(op, &text)?;
+            let name = self.value(value)?.clone();
+            self.long_constants.insert(text.as_str().to_string(), name);
+            return Ok(());
+        }
+        if !self.inlined[op.index()] {
+            return self.define(op, &text);
+        }
+        self.assign(value, text);
+        if is_long && !is_constant { self.split(value) } else { Ok(()) }
     }
 
     /// `a, b = text`
@@ -212,31 +268,32 @@ impl<'c, 'f> Body<'c, 'f> {
         Ok(())
     }
 
-    fn is_long(&self, text: &Text) -> bool {
-        text.len() + self.level * 2 >= LONG
-    }
-
-    /// Gives names to long expressions among the operands, and to all expressions before one, so that the order
-    /// of evaluation stays.
-    fn split_long(&mut self, op: OpId) -> Result<()> {
-        let graph = self.graph;
-        let inlined_def = |this: &Self, value: ValueId| {
-            graph.def_op(value).filter(|def| {
-                this.inlined[def.index()] && this.texts[value.index()].is_some()
-            })
-        };
-        let operands = graph.operands(op);
-        let last_long = operands.iter().rposition(|v| {
-            inlined_def(self, *v).is_some() && self.texts[v.index()].as_ref().is_some_and(|t| self.is_long(t))
-        });
-        for value in &operands[..last_long.map_or(0, |n| n + 1)] {
-            let Some(def) = inlined_def(self, *value) else { continue };
-            if graph.kind(def) == inline::constant() {
-                continue;
+    /// Gives names to the expression of a value that became too long and to all that are evaluated before it in the
+    /// same statement, so that the order of evaluation stays.
+    fn split(&mut self, value: ValueId) -> Result<()> {
+        let mut reversed = Vec::new();
+        let mut next = self.graph.uses(value).next().map(|u| (u.op, u.index + 1));
+        // From the user to its own user: there the arguments before it are meant, as it is still being written.
+        while let Some((user, end)) = next.take() {
+            let seen = self.split_up_to.get(&user).copied();
+            let arguments = self.graph.operands(user).get(seen.unwrap_or(0)..end).unwrap_or_default();
+            for argument in arguments.iter().rev() {
+                let def = self.graph.def_op(*argument);
+                let Some(def) = def.filter(|def| self.graph.kind(*def) != inline::constant()) else { continue };
+                if self.inlined[def.index()] {
+                    reversed.push((def, *argument));
+                }
             }
-            if let Some(text) = self.texts[value.index()].clone() {
+            self.split_up_to.insert(user, end);
+            let is_inlined = self.inlined.get(user.index()).copied().unwrap_or(false);
+            if seen.is_none() && is_inlined {
+                let result = self.graph.result(user, 0);
+                next = result.and_then(|v| self.graph.uses(v).next()).map(|u| (u.op, u.index));
+            }
+        }
+        for (def, argument) in reversed.into_iter().rev() {
+            if let Some(text) = self.texts[argument.index()].clone() {
                 self.define(def, &text)?;
-                self.inlined[def.index()] = false;
             }
         }
         Ok(())
@@ -253,9 +310,9 @@ impl<'c, 'f> Body<'c, 'f> {
         line.push_text(self.operand(op, 0)?);
         line.push(":", place.as_ref());
         self.line(&line);
-        self.nested(yes, &results, self.graph.block_results(yes))?;
+        self.nested(yes, &results, self.graph.block_results(yes), true)?;
         self.line(&Text::from("else:", place.as_ref()));
-        self.nested(no, &results, self.graph.block_results(no))
+        self.nested(no, &results, self.graph.block_results(no), false)
     }
 
     fn iterate(&mut self, op: OpId) -> Result<()> {
@@ -283,10 +340,7 @@ impl<'c, 'f> Body<'c, 'f> {
             self.texts[param.index()] = self.texts[result.index()].clone();
         }
         for (result, before) in results.iter().zip(carried) {
-            let mut line = self.value(*result)?.clone();
-            line.push(" = ", place.as_ref());
-            line.push_text(self.value(*before)?);
-            self.line(&line);
+            self.typed_assignment(*result, *before, place.as_ref())?;
         }
         let counter = params[0];
         self.name_results(&[counter]);
@@ -298,7 +352,7 @@ impl<'c, 'f> Body<'c, 'f> {
             line.push_text(self.value(trips)?);
             line.push("):", place.as_ref());
             self.line(&line);
-            return self.nested(body, &params[1..], &gives[1..]);
+            return self.nested(body, &params[1..], &gives[1..], false);
         }
         // The counter is not used; its name serves the condition.
         let mut line = counter_text.clone();
@@ -309,7 +363,7 @@ impl<'c, 'f> Body<'c, 'f> {
         line.push_text(&counter_text);
         line.push(":", place.as_ref());
         self.line(&line);
-        self.nested(body, params, gives)
+        self.nested(body, params, gives, false)
     }
 
     /// A closure is a function inside of the function.

@@ -47,7 +47,7 @@ impl Context<'_> {
                 self.write_items(out, &open, &items, if unclear { "])" } else { "]" })?;
             }
             Value::Tuple(tuple) => {
-                if let Some(names) = tuple.names() {
+                if let Some(names) = tuple.names().filter(|_| self.is_named_tuple(&value.ty())) {
                     self.depend(names.name);
                     out.push_str(names.name.as_str());
                 }

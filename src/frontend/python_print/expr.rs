@@ -49,15 +49,18 @@ impl Body<'_, '_> {
             "aten::sorted" => around("sorted(".into(), ")"),
             "prim::Print" => around("print(".into(), ")"),
             "aten::__getitem__" if operands.len() == 2 => {
-                let mut out = self.operand(op, 0)?.clone();
-                out.push("[", place);
+                let whole = self.operand(op, 0)?;
+                let is_name = is_identifier(whole.as_str());
+                let mut out = Text::from(if is_name { "" } else { "(" }, place);
+                out.push_text(whole);
+                out.push(if is_name { "[" } else { ")[" }, place);
                 out.push_text(self.operand(op, 1)?);
                 out.push("]", place);
                 Ok(out)
             }
             "prim::TupleConstruct" => {
                 let ty = self.result_type(op)?;
-                let named = matches!(ty.kind(), TypeKind::Tuple(_, Some(_)));
+                let named = self.cx.is_named_tuple(&ty);
                 let name = if named { self.cx.type_text(&ty)? } else { String::new() };
                 around(format!("{name}("), if operands.len() == 1 { ",)" } else { ")" })
             }

@@ -51,8 +51,10 @@ fn make_conditional(graph: &mut Graph, op: OpId) {
     let steps = (|| {
         let zero = constant(graph, op, 0)?;
         let limit = constant(graph, op, i64::MAX)?;
-        let first = apply(graph, op, "aten::lt", &[zero, count], Type::bool())?;
-        let first = apply(graph, op, "aten::__and__", &[first, condition], Type::bool())?;
+        let mut first = apply(graph, op, "aten::gt", &[count, zero], Type::bool())?;
+        if constant_int(graph, Some(condition)) != Some(1) {
+            first = apply(graph, op, "aten::__and__", &[first, condition], Type::bool())?;
+        }
         let turn = graph.add_param(body, Type::int());
         let one = append(graph, body, inline::constant(), &[], Type::int())?;
         let made = graph.def_op(one)?;
@@ -64,6 +66,7 @@ fn make_conditional(graph: &mut Graph, op: OpId) {
     })();
     let Some((zero, limit, first, turn, after, more)) = steps else { return };
     graph.replace_all_uses(counter, turn);
+    graph.clear_name(counter);
     let mut operands = graph.operands(op).to_vec();
     operands[0] = limit;
     operands[1] = first;

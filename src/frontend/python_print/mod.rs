@@ -108,8 +108,31 @@ impl Context<'_> {
     fn depend_on_type(&self, ty: &Type) {
         match ty.kind() {
             TypeKind::Class(name) | TypeKind::Interface(name) | TypeKind::Enum(name, _) => self.depend(*name),
-            TypeKind::Tuple(_, Some(names)) => self.depend(names.name),
+            TypeKind::Tuple(_, Some(names)) if self.is_named_tuple(ty) => self.depend(names.name),
             _ => ty.contained().into_iter().for_each(|t| self.depend_on_type(t)),
+        }
+    }
+
+    /// Whether a type is a named tuple that the module defines. What an operator with several results gives has a name
+    /// too, that nobody can write.
+    fn is_named_tuple(&self, ty: &Type) -> bool {
+        let TypeKind::Tuple(_, Some(names)) = ty.kind() else { return false };
+        self.module.named_tuples.contains_key(&names.name)
+    }
+
+    /// The type with such tuples as plain ones.
+    fn writable(&self, ty: &Type) -> Type {
+        let all = |types: &[Type]| types.iter().map(|t| self.writable(t)).collect::<Vec<Type>>();
+        match ty.kind() {
+            TypeKind::Tuple(..) if self.is_named_tuple(ty) => ty.clone(),
+            TypeKind::Tuple(elements, _) => Type::tuple(all(elements)),
+            TypeKind::Union(members) => Type::new(TypeKind::Union(all(members).into())),
+            TypeKind::List(t) => Type::list(self.writable(t)),
+            TypeKind::Optional(t) => Type::new(TypeKind::Optional(self.writable(t))),
+            TypeKind::Future(t) => Type::future(self.writable(t)),
+            TypeKind::Await(t) => Type::new(TypeKind::Await(self.writable(t))),
+            TypeKind::Dict(k, v) => Type::dict(self.writable(k), self.writable(v)),
+            _ => ty.clone(),
         }
     }
 
@@ -119,6 +142,6 @@ impl Context<'_> {
             return Err(Diagnostic::unsupported(format!("the type {ty} as Python")));
         }
         self.depend_on_type(ty);
-        Ok(ty.annotation())
+        Ok(self.writable(ty).annotation())
     }
 }

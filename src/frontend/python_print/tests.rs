@@ -129,7 +129,7 @@ fn archives_give_their_own_code_back() {
     }
     let Counts { archives, files, equal, refused } = counts;
     eprintln!("{archives} archives, {refused} refused, {files} files, {equal} equal");
-    assert!(is_given || (equal == files && refused == 0 && archives >= 8), "{equal} of {files} files are equal");
+    assert!(is_given || (equal == files && refused == 0 && archives >= 7), "{equal} of {files} files are equal");
 }
 
 #[test]

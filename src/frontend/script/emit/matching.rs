@@ -121,7 +121,7 @@ impl Emitter<'_> {
             return Ok(None);
         }
         let Some(element) = wanted.element().cloned() else { return Ok(None) };
-        let item = Argument { ty: element.clone(), fixed_length: None, ..formal.clone() };
+        let item = Argument { name: Symbol::new("<varargs>"), ty: element, fixed_length: None, ..formal.clone() };
         let mut items = Vec::new();
         for given in rest {
             items.push(self.fit_argument(&item, given.value, variables, true)?);
@@ -371,8 +371,7 @@ fn strip_optional(ty: &Type) -> &Type {
 fn takes_rest_as_list(schema: &Schema, n: usize) -> bool {
     let is_last = schema.arguments.get(n + 1).is_none_or(|next| next.keyword_only);
     let formal = &schema.arguments[n];
-    let element = strip_optional(&formal.ty);
-    let is_list = matches!(element.kind(), TypeKind::List(e) if !matches!(e.kind(), TypeKind::Var(_)));
+    let is_list = matches!(formal.ty.kind(), TypeKind::List(e) if !matches!(e.kind(), TypeKind::Var(_)));
     is_last && is_list && formal.fixed_length.is_none()
 }
 

@@ -4,10 +4,21 @@
 
 use super::orthogonal::reflector;
 use super::{Field, Mat};
+use std::cmp::Ordering;
 
-/// Eigenvalues in ascending order and eigenvectors in the columns; the lower triangle is read.
-pub fn eigh<F: Field>(matrix: &Mat<F>) -> (Vec<f64>, Mat<F>) {
-    let (mut tri, q) = tridiagonal(matrix);
+/// Eigenvalues in ascending order and eigenvectors in the columns; the upper or the lower triangle is read.
+/// `epsilon` is the precision of the dtype, which decides how many steps are taken and so which way vectors point.
+pub fn eigh<F: Field>(matrix: &Mat<F>, upper: bool, epsilon: f64) -> (Vec<f64>, Mat<F>) {
+    let n = matrix.rows;
+    let turned = |m: &Mat<F>| Mat::from_fn(n, n, |i, j| m[(n - 1 - i, n - 1 - j)]);
+    // The upper triangle is reduced from its other end.
+    let (mut tri, mut q) = if upper { tridiagonal(&turned(matrix)) } else { tridiagonal(matrix) };
+    tri.epsilon = epsilon / 2.0;
+    if upper {
+        q = turned(&q);
+        tri.d.reverse();
+        tri.e.reverse();
+    }
     tri.diagonalize();
     let vectors = q.times(&Mat { rows: tri.n, cols: tri.n, data: tri.z.iter().map(|x| F::of(*x)).collect() });
     let mut order: Vec<usize> = (0..tri.n).collect();
@@ -31,12 +42,17 @@ struct Tridiagonal {
     d: Vec<f64>,
     e: Vec<f64>,
     z: Vec<f64>,
+    epsilon: f64,
 }
 
 /// Q^H A Q is tridiagonal and real.
 fn tridiagonal<F: Field>(matrix: &Mat<F>) -> (Tridiagonal, Mat<F>) {
     let n = matrix.rows;
-    let mut a = Mat::from_fn(n, n, |i, j| if j <= i { matrix[(i, j)] } else { matrix[(j, i)].conj() });
+    let mut a = Mat::from_fn(n, n, |i, j| match i.cmp(&j) {
+        Ordering::Greater => matrix[(i, j)],
+        Ordering::Equal => F::of(matrix[(i, i)].re()),
+        Ordering::Less => matrix[(j, i)].conj(),
+    });
     let mut q = Mat::<F>::identity(n, n);
     let mut reflections: Vec<(Vec<F>, F)> = Vec::new();
     let mut e = Vec::new();
@@ -62,7 +78,7 @@ fn tridiagonal<F: Field>(matrix: &Mat<F>) -> (Tridiagonal, Mat<F>) {
     }
     let d = (0..n).map(|i| a[(i, i)].re()).collect();
     let z = (0..n * n).map(|i| if i / n == i % n { 1.0 } else { 0.0 }).collect();
-    (Tridiagonal { n, d, e, z }, q)
+    (Tridiagonal { n, d, e, z, epsilon: f64::EPSILON / 2.0 }, q)
 }
 
 /// H^H A H for H = 1 - tau v v^H on the part from `from` on, as a change of rank two.
@@ -89,9 +105,10 @@ fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
     if g == 0.0 {
         (1.0, 0.0, f)
     } else if f == 0.0 {
-        (0.0, 1f64.copysign(g), g.abs())
+        (0.0, 1.0, g)
     } else {
-        let r = f.hypot(g).copysign(f);
+        let r = f.hypot(g);
+        let r = if f.abs() > g.abs() { r.copysign(f) } else { r };
         (f / r, g / r, r)
     }
 }
@@ -135,7 +152,7 @@ impl Tridiagonal {
     }
 
     fn negligible(&self, m: usize) -> bool {
-        let eps2 = (f64::EPSILON / 2.0) * (f64::EPSILON / 2.0);
+        let eps2 = self.epsilon * self.epsilon;
         self.e[m] * self.e[m] <= eps2 * self.d[m].abs() * self.d[m + 1].abs() + f64::MIN_POSITIVE
     }
 
@@ -146,7 +163,7 @@ impl Tridiagonal {
         while start < self.n {
             let mut end = start;
             while end + 1 < self.n {
-                let bound = self.d[end].abs().sqrt() * self.d[end + 1].abs().sqrt() * (f64::EPSILON / 2.0);
+                let bound = self.d[end].abs().sqrt() * self.d[end + 1].abs().sqrt() * self.epsilon;
                 if self.e[end] == 0.0 || self.e[end].abs() <= bound {
                     self.e[end] = 0.0;
                     break;
@@ -268,7 +285,7 @@ mod tests {
     fn vectors_diagonalize() {
         let b = Mat::from_fn(5, 5, |i, j| Complex64::new((i * 3 + j * j) as f64 % 5.0, i as f64 - j as f64));
         let a = b.times(&b.adjoint());
-        let (values, v) = eigh(&a);
+        let (values, v) = eigh(&a, false, f64::EPSILON);
         let back = v.times(&Mat::from_fn(5, 5, |i, j| {
             if i == j { Complex64::new(values[i], 0.0) } else { Complex64::ZERO }
         }));
