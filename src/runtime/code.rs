@@ -338,7 +338,7 @@ impl Compiler<'_> {
         let Some(Operand::Constant(index)) = operands.get(1) else { return };
         let Some(Value::Tensor(tensor)) = self.code.constants.get(*index as usize) else { return };
         let number = if tensor.rank() == 0 { tensor.item().ok() } else { None };
-        let overload = self.registry.find(bound.op.name().as_str(), "Scalar");
+        let overload = self.context.registry.find(bound.op.name().as_str(), "Scalar");
         if let (Some(number), Some(overload)) = (number, overload) {
             bound.op = overload.clone();
             operands[1] = Operand::Constant(self.code.constants.len() as u32);
