@@ -1,6 +1,7 @@
 //! The one integration test binary, so that LLVM is linked once. Each FileCheck file, recorded case file and
 //! tidy rule is a named test.
 
+mod aliasing;
 mod cases;
 mod filecheck_suite;
 mod hostile;
@@ -21,6 +22,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let mut trials = tidy::trials();
     trials.extend(filecheck_suite::trials());
+    trials.extend(aliasing::trials());
     trials.extend(cases::trials());
     trials.extend(hostile::trials());
     trials.extend(fuzz_corpus::trials());

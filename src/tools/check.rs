@@ -75,9 +75,13 @@ impl Treatment {
     /// The program with the passes on.
     fn apply(&self, program: Program) -> Result<Program> {
         let Some(passes) = &self.passes else { return Ok(program) };
+        let mut settings = self.settings.clone();
+        if let Some(instance) = program.instance() {
+            settings.extras.set(Arc::new(instance.clone()));
+        }
         program.transformed(|module, registry| {
             let mut sink = std::io::sink();
-            Runner::new(registry, self.settings.clone(), &mut sink).run(passes, module).map(|_| ())
+            Runner::new(registry, settings, &mut sink).run(passes, module).map(|_| ())
         })
     }
 }

@@ -211,7 +211,9 @@ impl Batch {
                 .collect();
             let y = build_whole::<R>(&sizes, dtype, |out| {
                 each_plane(out, plane, 1, |at, out| {
-                    let (scale, shift) = (scale[at % self.channels], shift[at % self.channels]);
+                    // Without channels there is no element to write.
+                    let Some(channel) = at.checked_rem(self.channels) else { return };
+                    let (scale, shift) = (scale[channel], shift[channel]);
                     wide_loops(#[inline(always)] || {
                         for (y, x) in out.iter_mut().zip(&x[at * plane..]) {
                             *y = x.mul_add(scale, shift);
