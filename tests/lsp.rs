@@ -15,6 +15,7 @@ pub fn trials() -> Vec<Trial> {
         Trial::test("lsp::what_is_wrong_is_told", what_is_wrong_is_told),
         Trial::test("lsp::check_files_and_rules", check_files_and_rules),
         Trial::test("lsp::columns_and_hostile_messages", columns_and_hostile_messages),
+        Trial::test("lsp::dialects_of_the_project_are_known", dialects_of_the_project_are_known),
     ]
 }
 
@@ -339,4 +340,52 @@ fn columns_and_hostile_messages() -> Result<(), Failed> {
         client.stop()?;
     }
     Ok(())
+}
+
+const DIALECT: &str = "\
+dialect quant \"fake quantization\"
+
+op quant::snap(Tensor self, float step) -> Tensor {
+    summary \"round to the nearest multiple of step\"
+    attribute bits: int = 8 where bits >= 1
+    meaning
+        def snap(self: Tensor, step: float, bits: int) -> Tensor:
+            return torch.round(self / step) * step
+}
+";
+
+fn dialects_of_the_project_are_known() -> Result<(), Failed> {
+    let files = [("flambeau.toml", "dialects = [\"*.dialect\"]\n"), ("quant.dialect", DIALECT)];
+    let mut client = Client::start("dialect", &files, json!({}))?;
+    let text = "graph(%x : Tensor, %s : float):\n  %y = quant::snap[bits=4](%x, %s)\n  return (%y)\n";
+    same("its ops are known", &client.open("a.ir", text)?, &json!([]))?;
+    let hover = client.at("textDocument/hover", "a.ir", 1, 10)?;
+    holds("and told", &hover, &["quant::snap(Tensor self, float step) -> Tensor", "round to the nearest multiple", "bits: int = 8", "torch.round"])?;
+    let labels = client.labels("a.ir", 1, 12)?;
+    same("offered", &json!(labels), &json!(["quant::snap"]))?;
+    let labels = client.labels("a.ir", 1, 19)?;
+    same("with attributes", &json!(labels), &json!(["bits="]))?;
+    let wrong = client.open("b.ir", "graph(%x : Tensor):\n  %y = quant::snip(%x)\n  return (%y)\n")?;
+    holds("misspelt", &wrong, &["quant::snip", "quant::snap", "\"severity\":2"])?;
+    // The dialect itself: well as it stands, wrong while it is written, wrong when it is saved.
+    same("well", &client.open("quant.dialect", DIALECT)?, &json!([]))?;
+    let uri = client.uri("quant.dialect");
+    let bad = DIALECT.replace("attribute bits", "atribute bits");
+    let change = json!({ "textDocument": { "uri": uri, "version": 2 }, "contentChanges": [{ "text": bad }] });
+    client.tell("textDocument/didChange", change)?;
+    holds("while written", &client.wrong(&uri)?, &["\"severity\":1", "\"line\":4"])?;
+    let bad = DIALECT.replace("torch.round", "torch.rond");
+    fs::write(client.folder.join("quant.dialect"), &bad)?;
+    let change = json!({ "textDocument": { "uri": uri, "version": 3 }, "contentChanges": [{ "text": bad }] });
+    client.tell("textDocument/didChange", change)?;
+    same("well formed", &client.wrong(&uri)?, &json!([]))?;
+    client.tell("textDocument/didSave", json!({ "textDocument": { "uri": uri } }))?;
+    let mut wrong = client.wrong(&uri)?;
+    if wrong == json!([]) {
+        wrong = client.wrong(&uri)?;
+    }
+    holds("once saved", &wrong, &["the meaning of quant::snap does not compile"])?;
+    let graph = client.uri("a.ir");
+    holds("and its ops are not known", &client.wrong(&graph)?, &["quant"])?;
+    client.stop()
 }

@@ -5,6 +5,7 @@ mod cases;
 mod filecheck_suite;
 mod hostile;
 mod lsp;
+mod names;
 mod tidy;
 mod view;
 
@@ -18,5 +19,6 @@ fn main() {
     trials.extend(hostile::trials());
     trials.extend(view::trials());
     trials.extend(lsp::trials());
+    trials.extend(names::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }

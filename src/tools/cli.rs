@@ -3,14 +3,14 @@
 use super::io::Io;
 use super::{bench, check, demo, filecheck, inspect, lit, lsp, opt, rules, run, save, translate};
 use crate::diag::{Diagnostic, ErrorKind, render};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
 /// Runs saved TorchScript models without libtorch, and takes them apart.
 #[derive(Parser, Debug)]
-#[command(name = "flambeau", version, about, long_about = LONG, arg_required_else_help = true)]
+#[command(name = "flambeau", version, about, long_about = LONG, after_long_help = MORE, arg_required_else_help = true)]
 struct Words {
     #[command(subcommand)]
     command: Command,
@@ -23,6 +23,47 @@ A FILE is a .pt archive of torch.jit.save, TorchScript source, or the text of a 
 flambeau looks inside to tell which. Messages go to standard error; standard output holds what was asked for \
 and nothing else. Exit status: 0 done, 1 bad input or failed work, 2 wrong usage.";
 
+const MORE: &str = "\
+Examples:
+  flambeau run model.pt --args inputs.npz              load a model, call it, print the answer
+  flambeau opt graph.ir --passes inline,cse,dce        run passes over graph text
+  flambeau translate model.pt --to html > model.html   a page to look at the graph in a browser
+  flambeau translate model.pt --to llvm                what is compiled
+  flambeau opt a.ir | flambeau filecheck a.ir          does it print what the CHECK lines of a.ir say?
+  flambeau lit tests/filecheck                         run the tests of a folder
+  flambeau completions bash > /etc/bash_completion.d/flambeau
+
+Environment:
+  FILECHECK_OPTS   words that filecheck reads before its own
+  LIT_OPTS, LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS, LIT_RUN_SHARD   the same for lit
+  FLAMBEAU_LOG, FLAMBEAU_OPT_LIMIT   what passes tell, and how far they go; see docs/passes.md
+
+A link to the program that is called FileCheck or lit is that tool.
+The manual is the folder docs of the source.";
+
+/// What a picture is made for, shown by `translate --help`.
+const TRANSLATE: &str = "\
+The forms:
+  ir      graph text, as PyTorch prints it
+  python  TorchScript source
+  loops   the loops of each fusion group
+  llvm    LLVM IR of each fusion group; asm: this computer's assembly; ptx: that of NVIDIA GPUs
+  html    one page for the browser: search, blocks that open and close, types on edges, details of each op;
+          it fetches nothing and works without a network (docs/view.md)
+  svg     the same picture for documents
+  dot     for Graphviz: flambeau translate g.ir --to dot | dot -Tpdf > g.pdf
+  json    the graph as tables for other programs (docs/view.md)
+
+Examples:
+  flambeau translate model.pt --to html --passes default > fused.html
+  flambeau translate graph.ir --to ptx --arch sm_80";
+
+const LSP: &str = "\
+An editor starts it with the words `flambeau lsp` and speaks the Language Server Protocol over its standard input and \
+output. It serves graph text (.ir), rules (.rules), dialects (.dialect), TorchScript source (.py) and files with \
+CHECK lines. A file flambeau.toml in the project's folder names the dialects that its files use: \
+dialects = [\"dialects/*.dialect\"]. docs/lsp.md shows how editors are set up.";
+
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Run a model: load a file, call a function of it, print the answer
@@ -32,6 +73,7 @@ enum Command {
     /// Run passes over a module and print it
     Opt(opt::Options),
     /// Print a module or its kernels in another form
+    #[command(after_long_help = TRANSLATE)]
     Translate(translate::Options),
     /// Check rewrite rules, written as text, on random instances
     Rules(rules::Options),
@@ -50,7 +92,13 @@ enum Command {
     #[command(disable_help_flag = true)]
     Lit(Rest),
     /// Serve editors: errors, types, definitions, completion
+    #[command(after_help = LSP)]
     Lsp(lsp::Options),
+    /// Write the completion of command lines for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
 }
 
 /// Words that a tool reads for itself.
@@ -98,6 +146,12 @@ pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i3
         Command::Bench(options) => bench::run(options, io),
         Command::Demo(options) => demo::run(options, io),
         Command::Lsp(options) => lsp::run(options),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Words::command(), "flambeau", &mut text);
+            io.print(&String::from_utf8_lossy(&text));
+            Ok(true)
+        }
         Command::FileCheck(rest) => return run_filecheck(&rest.words, io),
         Command::Lit(rest) => return run_lit(&rest.words),
     };
