@@ -30,7 +30,12 @@ fn links() -> Result<(), Failed> {
     let mut wrong = Vec::new();
     for (name, words, status, says) in [
         ("FileCheck", &["a.test", "--input-file", "in"][..], 0, ""),
-        ("FileCheck", &["a.test", "--input-file=in", "-check-prefix=BAD"], 1, "a.test:3:6: error: BAD: expected string"),
+        (
+            "FileCheck",
+            &["a.test", "--input-file=in", "-check-prefix=BAD"],
+            1,
+            "a.test:3:6: error: BAD: expected string",
+        ),
         ("FileCheck", &["nothing", "--input-file=in"], 2, "Could not open check file 'nothing'"),
         ("FileCheck", &["--nonsense"], 1, "Unknown command line argument '--nonsense'"),
         ("lit", &["."], 0, "PASS: flambeau :: a.test (1 of 1)"),
