@@ -332,7 +332,10 @@ impl<'t> Reader<'t> {
                     }
                     false
                 });
-                let end = close.and_then(|c| behind.get(c)).map_or(self.text.len(), |(_, r)| r.start);
+                // One that was not closed ends with its line.
+                let rest = self.text.get(open.end..).unwrap_or_default();
+                let line_end = open.end + rest.find('\n').unwrap_or(rest.len());
+                let end = close.and_then(|c| behind.get(c)).map_or(line_end, |(_, r)| r.start);
                 (Some(open.end..end), behind.get(close.unwrap_or(behind.len())..).unwrap_or_default())
             }
             _ => (None, behind),
