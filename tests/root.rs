@@ -6,6 +6,8 @@ mod filecheck_suite;
 mod hostile;
 mod lsp;
 mod names;
+mod pages;
+mod test_passes;
 mod tidy;
 mod view;
 
@@ -17,6 +19,7 @@ fn main() {
     trials.extend(filecheck_suite::trials());
     trials.extend(cases::trials());
     trials.extend(hostile::trials());
+    trials.extend(pages::trials());
     trials.extend(view::trials());
     trials.extend(lsp::trials());
     trials.extend(names::trials());

@@ -248,8 +248,7 @@ impl Reader<'_> {
             TermKind::Compute(expr) => {
                 let ty = match formal.map(|f| f.ty.kind()) {
                     Some(TypeKind::Float) => Type::float(),
-                    Some(TypeKind::Number) | None => computed_type(expr, types),
-                    _ => Type::int(),
+                    _ => computed_type(expr, types),
                 };
                 same(Term::Compute(expr.clone(), ty))
             }
@@ -488,6 +487,9 @@ fn computed_type(expr: &Expr, types: &Types) -> Type {
         Expr::Literal(Literal::Float(_)) | Expr::Binary(super::syntax::Arithmetic::Div, ..) => Type::float(),
         Expr::Literal(_) => Type::int(),
         Expr::Name(name, _) => types.get(name).cloned().unwrap_or_else(Type::int),
+        Expr::Call(name, ..) if name == "device" => Type::device(),
+        Expr::Call(name, ..) if name == "sizes" => Type::list(Type::int()),
+        Expr::Call(name, ..) if !matches!(name.as_str(), "min" | "max" | "abs") => Type::int(),
         Expr::Call(_, arguments, _) => arguments.iter().map(|a| computed_type(a, types)).fold(Type::int(), wider),
         Expr::Binary(_, a, b) => wider(computed_type(a, types), computed_type(b, types)),
         Expr::Negate(a) => computed_type(a, types),
@@ -507,6 +509,9 @@ fn op_type(op: &Op, operands: &[Term], blocks: &[Vec<Term>], result: Option<usiz
     let schema = op.schema().ok()?;
     if let (true, Some(first)) = (schema.is_varret, blocks.first()) {
         return first.get(result.unwrap_or(0)).map(result_type);
+    }
+    if schema.is_varret {
+        return Some(Type::any());
     }
     if op.name() == "prim::ListConstruct" {
         return Some(Type::list(operands.first().map_or_else(Type::tensor, |t| result_type(t).unshaped())));

@@ -1,11 +1,13 @@
 //! The command line: words in, exit status out. 0 done, 1 bad input or failed work, 2 wrong usage.
 
 use super::io::Io;
-use super::{bench, check, demo, filecheck, inspect, lit, lsp, opt, rules, run, save, translate};
-use crate::diag::{Diagnostic, ErrorKind, render};
+use super::{bench, check, demo, docs, filecheck, inspect, lit, lsp, opt, reduce, rules, run, save, translate};
+use crate::diag::{Diagnostic, ErrorKind, Result, render};
+use crate::passes::PassSet;
 use clap::{CommandFactory, Parser, Subcommand};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Runs saved TorchScript models without libtorch, and takes them apart.
@@ -72,6 +74,10 @@ enum Command {
     Check(check::Options),
     /// Run passes over a module and print it
     Opt(opt::Options),
+    /// Make a failing input small by itself
+    Reduce(reduce::Options),
+    /// Print the documentation of ops, types and attributes, those of dialect files with it
+    Docs(DocsOptions),
     /// Print a module or its kernels in another form
     #[command(after_long_help = TRANSLATE)]
     Translate(translate::Options),
@@ -101,6 +107,23 @@ enum Command {
     },
 }
 
+/// Words of `flambeau docs`.
+#[derive(clap::Args, Debug)]
+struct DocsOptions {
+    /// Know the ops of a dialect file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
+    /// Only the ops of these dialects
+    #[arg(value_name = "DIALECT")]
+    only: Vec<String>,
+}
+
+fn print_docs(options: &DocsOptions, io: &mut Io<'_>) -> Result<bool> {
+    let registry = opt::registry(&options.dialect, io)?;
+    io.print(&docs::dialects(&registry, &options.only)?);
+    Ok(true)
+}
+
 /// Words that a tool reads for itself.
 #[derive(clap::Args, Debug)]
 struct Rest {
@@ -124,6 +147,12 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
 
 /// Runs a command on the given streams.
 pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i32 {
+    main_with(words, &PassSet::builtin(), io)
+}
+
+/// Runs a command that knows other passes than the built-in ones: the way for a program of one's own.
+pub fn main_with(words: impl IntoIterator<Item = OsString>, passes: &PassSet, io: &mut Io<'_>) -> i32 {
+    let words = opt::join_timing(words.into_iter().collect());
     let words = match Words::try_parse_from(words) {
         Ok(words) => words,
         Err(error) if error.use_stderr() => {
@@ -138,7 +167,9 @@ pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i3
     let result = match &words.command {
         Command::Run(options) => run::run(options).map(|()| true),
         Command::Check(options) => check::run(options),
-        Command::Opt(options) => opt::run(options, io),
+        Command::Opt(options) => opt::run(options, passes, io),
+        Command::Reduce(options) => reduce::run(options, passes, io),
+        Command::Docs(options) => print_docs(options, io),
         Command::Translate(options) => translate::run(options, io),
         Command::Rules(options) => rules::run(options, io),
         Command::Save(options) => save::run(options, io),
@@ -200,6 +231,11 @@ fn lit_as(args: &[OsString]) -> i32 {
 
 /// How lit runs the project's own tests: our tools run in this process.
 pub fn lit_config(name: &str) -> lit::Config {
+    lit_config_with(name, PassSet::builtin())
+}
+
+/// The same with other passes than the built-in ones.
+pub fn lit_config_with(name: &str, passes: PassSet) -> lit::Config {
     let mut config = lit::Config { name: name.to_string(), ..lit::Config::default() };
     config.suffixes = [".ir", ".py", ".test", ".rules"].map(String::from).to_vec();
     if cfg!(feature = "llvm") {
@@ -208,14 +244,28 @@ pub fn lit_config(name: &str) -> lit::Config {
     if crate::backends::by_name("cuda").is_ok() {
         config.features.insert("cuda".to_string());
     }
-    let tool: lit::Tool = Arc::new(|call: lit::Call<'_>| {
+    let tool: lit::Tool = Arc::new(move |call: lit::Call<'_>| {
         let words =
             std::iter::once(OsStr::new("flambeau").to_os_string()).chain(call.args.iter().skip(1).cloned());
+        let words = with_variables(words.collect(), call.environment);
         let mut io = Io { directory: call.directory, stdin: call.stdin, out: call.out, err: call.err };
-        main_in(words, &mut io)
+        main_with(words, &passes, &mut io)
     });
     config.tools.insert("flambeau".to_string(), tool);
     config
+}
+
+/// Words of `opt` for the variables of a test, which are not those of the process.
+fn with_variables(mut words: Vec<OsString>, variables: &BTreeMap<String, String>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "opt") {
+        for (variable, option) in [("FLAMBEAU_LOG", "--log"), ("FLAMBEAU_OPT_LIMIT", "--opt-limit")] {
+            let given = words.iter().any(|w| w == option);
+            if let Some(value) = variables.get(variable).filter(|_| !given) {
+                words.push(format!("{option}={value}").into());
+            }
+        }
+    }
+    words
 }
 
 /// An error of wrong usage.

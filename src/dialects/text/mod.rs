@@ -193,4 +193,29 @@ op quant::scale(Tensor self) -> Tensor {
             assert!(error.contains(part), "{text}\n{error}");
         }
     }
+
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn changed_files_are_read_or_refused(
+            edits in prop::collection::vec((any::<prop::sample::Index>(), 0..3usize, any::<char>()), 0..8),
+        ) {
+            let mut text: Vec<char> = QUANT.chars().collect();
+            for (at, kind, c) in edits {
+                let at = at.index(text.len());
+                match kind {
+                    0 => drop(text.remove(at)),
+                    1 => text.insert(at, c),
+                    _ => text[at] = ['(', ')', '{', '}', '<', '\n', ' ', '"', ':'][c as usize % 9],
+                }
+            }
+            let text: String = text.into_iter().collect();
+            if let Ok(dialect) = parse_dialect(&Source::new("d", text)) {
+                let _ = Registry::with_builtins().with_dialect(&dialect);
+            }
+        }
+    }
 }
