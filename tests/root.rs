@@ -8,6 +8,7 @@ mod hostile;
 mod hostile_archives;
 mod fuzz_corpus;
 mod lsp;
+mod names;
 mod pages;
 mod test_passes;
 mod tidy;
@@ -29,5 +30,6 @@ fn main() {
     trials.extend(pages::trials());
     trials.extend(view::trials());
     trials.extend(lsp::trials());
+    trials.extend(names::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
