@@ -335,7 +335,8 @@ const CHILD: &str = "FLAMBEAU_HOSTILE";
 /// Everything: the inputs above, and the archives.
 fn all() -> impl Iterator<Item = Bad> {
     let archives = hostile_archives::TABLE.iter();
-    let archives = archives.map(|a| Bad { name: a.name, file: Bytes(a.make), words: RUN, status: 1, says: a.says });
+    let archives =
+        archives.map(|a| Bad { name: a.name, file: Bytes(a.make), words: RUN, status: 1, says: a.says });
     TABLE.iter().copied().chain(archives)
 }
 
@@ -349,7 +350,8 @@ pub fn trials() -> Vec<Trial> {
     };
     let mut trials: Vec<Trial> = all().map(trial).collect();
     trials.push(Trial::test("hostile::the_plain_archive_is_not_refused", || {
-        let bad = Bad { name: "plain", file: Bytes(hostile_archives::plain), words: INSPECT, status: 0, says: "" };
+        let bad =
+            Bad { name: "plain", file: Bytes(hostile_archives::plain), words: INSPECT, status: 0, says: "" };
         run(&bad)
     }));
     trials

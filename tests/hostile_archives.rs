@@ -105,7 +105,8 @@ fn text(text: &str) -> Vec<u8> {
 
 /// A model whose attribute `a` is the value of some opcodes.
 fn with_value(value: &[u8]) -> Vec<u8> {
-    let data = [b"\x80\x02c__torch__\nM\n)\x81}(", &text("training")[..], b"\x88", &text("a"), value, b"ub."].concat();
+    let data = [b"\x80\x02c__torch__\nM\n)\x81}(", &text("training")[..], b"\x88", &text("a"), value, b"ub."]
+        .concat();
     zip(&with(&[("m/data.pkl", data)]))
 }
 
@@ -168,7 +169,15 @@ fn tensor(numel: &str, offset: &str, sizes: &str, strides: &str) -> Vec<u8> {
         op(strides),
         b"t\x89ccollections\nOrderedDict\n)RtR".to_vec(),
     ];
-    let data = [b"\x80\x02c__torch__\nM\n)\x81}(", &text("training")[..], b"\x88", &text("a"), &value.concat(), b"ub."].concat();
+    let data = [
+        b"\x80\x02c__torch__\nM\n)\x81}(",
+        &text("training")[..],
+        b"\x88",
+        &text("a"),
+        &value.concat(),
+        b"ub.",
+    ]
+    .concat();
     zip(&with(&[("m/data.pkl", data), ("m/data/0", vec![0; 16])]))
 }
 
@@ -194,23 +203,35 @@ pub const TABLE: &[Archive] = &[
     case("name_not_utf8", || plus(Entry { name: b"m/\xff".to_vec(), ..entry("", "x") }), "UTF-8"),
     case("two_roots", || plus(entry("n/x", "x")), "n/x"),
     case("duplicate_entry", || plus(entry("m/version", "4\n")), "version"),
-    case("local_name_differs", || plus(Entry { local_name: Some(b"m/b".to_vec()), ..entry("m/a", "x") }), "m/a"),
+    case(
+        "local_name_differs",
+        || plus(Entry { local_name: Some(b"m/b".to_vec()), ..entry("m/a", "x") }),
+        "m/a",
+    ),
     case("overlapping_entries", || plus(Entry { shares: Some(0), ..entry("m/x", "x") }), "archive"),
     case("encrypted", || plus(Entry { flags: 1, ..entry("m/x", "x") }), "encrypted"),
     case("unknown_method", || plus(Entry { method: 14, ..entry("m/x", "x") }), "compression method 14"),
     case("unknown_flags", || plus(Entry { flags: 0x1000, ..entry("m/x", "x") }), "flags"),
     case("sizes_differ", || plus(Entry { size: 9, ..entry("m/x", "x") }), "sizes differ"),
-    case("wrong_checksum", || {
-        let mut all = with(&[]);
-        all[1].crc ^= 1;
-        zip(&all)
-    }, "checksum"),
+    case(
+        "wrong_checksum",
+        || {
+            let mut all = with(&[]);
+            all[1].crc ^= 1;
+            zip(&all)
+        },
+        "checksum",
+    ),
     case("decompression_bomb", || plus(deflated("m/x", &vec![0; 8 << 20])), "inflate"),
-    case("deflate_is_noise", || {
-        let mut all = with(&[]);
-        all[1] = Entry { data: vec![0xff; 40], ..deflated("m/code/__torch__.py", CODE.as_bytes()) };
-        zip(&all)
-    }, "__torch__.py"),
+    case(
+        "deflate_is_noise",
+        || {
+            let mut all = with(&[]);
+            all[1] = Entry { data: vec![0xff; 40], ..deflated("m/code/__torch__.py", CODE.as_bytes()) };
+            zip(&all)
+        },
+        "__torch__.py",
+    ),
     // The format.
     case("no_version", || without("m/version"), "version"),
     case("version_of_the_future", || zip(&with(&[("m/version", b"99\n".to_vec())])), "99"),
@@ -259,31 +280,61 @@ pub const TABLE: &[Archive] = &[
     case("sizes_and_strides_differ", || tensor("4", "0", "2 2", "1"), ""),
     case("storage_numel_overflows", || tensor("9223372036854775807", "0", "4", "1"), ""),
     case("expanded_to_an_exabyte", || tensor("4", "0", "1152921504606846976", "0"), ""),
-    case("storage_missing", || {
-        let data = tensor("4", "0", "4", "1");
-        // The same pickle, with the storage under another name.
-        let at = data.windows(8).position(|w| w == b"m/data/0").expect("its name");
-        let mut data = data;
-        data[at + 7] = b'1';
-        let last = data.windows(8).rposition(|w| w == b"m/data/0").expect("its name");
-        data[last + 7] = b'1';
-        data
-    }, "data/0"),
+    case(
+        "storage_missing",
+        || {
+            let data = tensor("4", "0", "4", "1");
+            // The same pickle, with the storage under another name.
+            let at = data.windows(8).position(|w| w == b"m/data/0").expect("its name");
+            let mut data = data;
+            data[at + 7] = b'1';
+            let last = data.windows(8).rposition(|w| w == b"m/data/0").expect("its name");
+            data[last + 7] = b'1';
+            data
+        },
+        "data/0",
+    ),
     // The code.
-    case("op_that_reads_files", || body("    return torch.from_file(\"/etc/passwd\", False, 10)\n"), "from_file"),
+    case(
+        "op_that_reads_files",
+        || body("    return torch.from_file(\"/etc/passwd\", False, 10)\n"),
+        "from_file",
+    ),
     case("op_that_writes_files", || body("    ops.aten.save(x, \"/tmp/x\")\n    return x\n"), "save"),
     case("import", || body("    import os\n    return x\n"), ""),
-    case("type_that_would_be_evaluated", || code(&CODE.replace("x: Tensor", "x: __import__('os').system('ls')")), ""),
+    case(
+        "type_that_would_be_evaluated",
+        || code(&CODE.replace("x: Tensor", "x: __import__('os').system('ls')")),
+        "",
+    ),
     case("call_of_an_unknown_function", || body("    return __torch__.gone(x, )\n"), "gone"),
     case("constant_that_does_not_exist", || body("    return CONSTANTS.c99999\n"), "c99999"),
     case("class_without_code", || code("class N(Module):\n  training : bool\n"), "M"),
     case("code_is_not_utf8", || zip(&with(&[("m/code/__torch__.py", vec![0xff; 9])])), "UTF-8"),
     case("code_is_noise", || code("@@@@\n"), "__torch__.py"),
-    case("code_nested_100000_deep", || body(&format!("    return {}x{}\n", "(".repeat(100_000), ")".repeat(100_000))), ""),
-    case("code_with_100000_ifs", || {
-        let ifs: String = (0..100_000).map(|n| format!("{}if True:\n", " ".repeat(4 + n.min(100)))).collect();
-        body(&ifs)
-    }, ""),
+    case(
+        "code_nested_100000_deep",
+        || body(&format!("    return {}x{}\n", "(".repeat(100_000), ")".repeat(100_000))),
+        "",
+    ),
+    case(
+        "code_with_100000_ifs",
+        || {
+            let ifs: String =
+                (0..100_000).map(|n| format!("{}if True:\n", " ".repeat(4 + n.min(100)))).collect();
+            body(&ifs)
+        },
+        "",
+    ),
     case("recursion", || body("    return (self).forward(x, )\n"), ""),
-    case("debug_table_is_noise", || zip(&with(&[("m/code/__torch__.py.debug_pkl", b"\x80\x02(I\n".to_vec()), ("m/code/__torch__.py", b"x\n".to_vec())])), ""),
+    case(
+        "debug_table_is_noise",
+        || {
+            zip(&with(&[
+                ("m/code/__torch__.py.debug_pkl", b"\x80\x02(I\n".to_vec()),
+                ("m/code/__torch__.py", b"x\n".to_vec()),
+            ]))
+        },
+        "",
+    ),
 ];

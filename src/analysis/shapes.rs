@@ -105,7 +105,9 @@ impl State<'_> {
             }
             let known = match (found.get(n), declared) {
                 (Some(Known::Nothing) | None, declared) => declared,
-                (Some(Known::Tensor(found)), Known::Tensor(declared)) => Known::Tensor(merge(found, &declared)),
+                (Some(Known::Tensor(found)), Known::Tensor(declared)) => {
+                    Known::Tensor(merge(found, &declared))
+                }
                 (Some(found), _) => found.clone(),
             };
             self.set(*value, known);
@@ -141,7 +143,10 @@ impl State<'_> {
             }
             "prim::ListConstruct" => {
                 let ints = operands.iter().map(|k| if let Known::Int(d) = k { Some(*d) } else { None });
-                let is_int = graph.result(op, 0).and_then(|v| graph.ty(v).element()).is_some_and(|t| *t == Type::int());
+                let is_int = graph
+                    .result(op, 0)
+                    .and_then(|v| graph.ty(v).element())
+                    .is_some_and(|t| *t == Type::int());
                 Some(vec![match ints.collect::<Option<Vec<Dim>>>().filter(|_| is_int) {
                     Some(ints) => Known::Ints(ints),
                     None => Known::Items(operands),
@@ -173,7 +178,8 @@ impl State<'_> {
                 let meaning = (self.meanings)(&row)?;
                 let known =
                     run(self.registry, &meaning, operands, self.symbols, self.meanings, self.depth + 1);
-                let results: Vec<Known> = meaning.outputs().iter().map(|v| known[v.index()].clone()).collect();
+                let results: Vec<Known> =
+                    meaning.outputs().iter().map(|v| known[v.index()].clone()).collect();
                 match (row.schema().ok()?.returns.len(), results.as_slice()) {
                     (n, [Known::Items(items)]) if n > 1 && items.len() == n => Some(items.clone()),
                     _ => Some(results),
@@ -191,7 +197,8 @@ impl State<'_> {
             self.block(block);
         }
         for (n, value) in graph.results(op).iter().enumerate() {
-            let of = |block| graph.block_results(block).get(n).map(|v| self.of(*v).clone()).unwrap_or_default();
+            let of =
+                |block| graph.block_results(block).get(n).map(|v| self.of(*v).clone()).unwrap_or_default();
             // A way that is never taken says nothing.
             let known = match condition {
                 Some(Known::Bool(true)) => of(yes),
@@ -242,7 +249,15 @@ impl State<'_> {
 pub fn merge(found: &TensorType, declared: &TensorType) -> TensorType {
     let sizes = match (&found.sizes, &declared.sizes) {
         (Some(f), Some(d)) if f.len() == d.len() => {
-            let one = |(f, d): (&Dim, &Dim)| if matches!(f, Dim::Known(_)) { *f } else if matches!(d, Dim::Unknown) { *f } else { *d };
+            let one = |(f, d): (&Dim, &Dim)| {
+                if matches!(f, Dim::Known(_)) {
+                    *f
+                } else if matches!(d, Dim::Unknown) {
+                    *f
+                } else {
+                    *d
+                }
+            };
             Some(f.iter().zip(d.iter()).map(one).collect())
         }
         (Some(f), _) => Some(Arc::clone(f)),

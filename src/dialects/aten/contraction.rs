@@ -2,8 +2,8 @@
 
 use super::kernels::product::{c_name, conjugate, contract, product, scaled, times_scalar};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
 use crate::dialects::shapes::products;
+use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
 use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, result_type, view, wrap_dim};
 
 /// The rows.

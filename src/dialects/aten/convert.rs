@@ -1,8 +1,8 @@
 //! Copies and conversions: `to`, `clone`, `contiguous`, `copy_`, `fill_`; views of complex numbers; the dtype tests.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, Fact, OpDef, Outputs, composite, one, opaque, view};
 use crate::dialects::shapes::{joins, pointwise, views};
+use crate::dialects::{Args, Fact, OpDef, Outputs, composite, one, opaque, view};
 use crate::dispatch_dtype;
 use crate::tensor::pointwise::map1;
 use crate::tensor::{

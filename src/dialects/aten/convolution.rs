@@ -5,8 +5,8 @@ use super::kernels::conv::{Geometry, forward, transposed};
 use super::kernels::product::c_name;
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
 use crate::dialects::shapes::products;
+use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
 use crate::tensor::{DType, Tensor};
 
 /// The rows.

@@ -4,8 +4,8 @@
 use super::kernels::fill::{check_fill, full_checked, strided};
 use super::kernels::range::{self, Shape};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, create, one};
 use crate::dialects::shapes::joins;
+use crate::dialects::{Args, OpDef, Outputs, create, one};
 use crate::ir::TypeKind;
 use crate::tensor::{DType, Scalar, Tensor, view};
 use crate::value::{List, Value};

@@ -6,8 +6,8 @@ use super::kernels::wide::{Wide, dispatch_wide, store};
 use super::reduce::sum_row;
 use super::stats::vector_norm;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, one, reduce};
 use crate::dialects::shapes::views;
+use crate::dialects::{Args, OpDef, Outputs, one, reduce};
 use crate::tensor::{
     DType, Dims, Operand, Scalar, Tensor, broadcast_all, broadcast_sizes, numel, result_type, wrap_dim,
 };

@@ -6,8 +6,8 @@ use super::kernels::place::pick;
 use super::kernels::wide::Wide;
 use super::stats::vector_norm;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
 use crate::dialects::shapes::products;
+use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
 use crate::tensor::{DType, Tensor, view};
 use crate::value::Value;
 

@@ -6,8 +6,8 @@ use super::kernels::indexing::{
 };
 use super::kernels::place::{identity, pick, positions};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
 use crate::dialects::shapes::joins;
+use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
 use crate::tensor::{DType, Dims, Scalar, Storage, Tensor, broadcast_all, view, wrap_dim};
 use crate::value::Value;
 

@@ -7,8 +7,8 @@ use super::kernels::pool::{
 use super::kernels::range::not_implemented;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::dialects::shapes::products;
+use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::tensor::{DType, Element, Tensor};
 use smallvec::smallvec;
 

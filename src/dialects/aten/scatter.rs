@@ -6,8 +6,8 @@ use super::kernels::place::{identity, positions};
 use super::kernels::range::not_implemented;
 use super::kernels::wide::{Wide, dispatch_wide, store, wide};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, gather, one};
 use crate::dialects::shapes::joins;
+use crate::dialects::{Args, OpDef, Outputs, gather, one};
 use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, wrap_dim};
 
 /// The rows.

@@ -1,8 +1,8 @@
 //! What a program can ask of a tensor's look: sizes, strides, kinds. No element is read, save by `is_nonzero`.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, Effects, OpDef, Outputs, one, opaque};
 use crate::dialects::shapes::views;
+use crate::dialects::{Args, Effects, OpDef, Outputs, one, opaque};
 use crate::tensor::{Tensor, view};
 use crate::value::Value;
 
@@ -12,8 +12,10 @@ pub static OPS: &[OpDef] = &[
     ask("aten::size(Tensor self) -> int[]", |a| one(Value::ints(a.tensor(0)?.sizes()))).infer(views::sizes),
     ask("aten::stride.int(Tensor self, int dim) -> int", |a| at(a, &a.tensor(0)?.strides())),
     ask("aten::stride(Tensor self) -> int[]", |a| one(Value::ints(a.tensor(0)?.strides()))),
-    ask("aten::sym_size.int(Tensor self, int dim) -> SymInt", |a| at(a, &a.tensor(0)?.sizes())).infer(views::sizes),
-    ask("aten::sym_size(Tensor self) -> SymInt[]", |a| one(Value::ints(a.tensor(0)?.sizes()))).infer(views::sizes),
+    ask("aten::sym_size.int(Tensor self, int dim) -> SymInt", |a| at(a, &a.tensor(0)?.sizes()))
+        .infer(views::sizes),
+    ask("aten::sym_size(Tensor self) -> SymInt[]", |a| one(Value::ints(a.tensor(0)?.sizes())))
+        .infer(views::sizes),
     ask("aten::sym_stride.int(Tensor self, int dim) -> SymInt", |a| at(a, &a.tensor(0)?.strides())),
     ask("aten::sym_stride(Tensor self) -> SymInt[]", |a| one(Value::ints(a.tensor(0)?.strides()))),
     ask("aten::sym_numel(Tensor self) -> SymInt", |a| one(a.tensor(0)?.numel() as i64)).infer(views::numel),
@@ -54,7 +56,10 @@ pub static OPS: &[OpDef] = &[
 
 /// A question: depends on the tensor's look, which in-place forms may change.
 const fn ask(schema: &'static str, eval: crate::dialects::Kernel) -> OpDef {
-    opaque(schema, eval).tolerance(crate::dialects::Tolerance::Exact).effects(Effects::NONE).facts(&[crate::dialects::Fact::Metadata])
+    opaque(schema, eval)
+        .tolerance(crate::dialects::Tolerance::Exact)
+        .effects(Effects::NONE)
+        .facts(&[crate::dialects::Fact::Metadata])
 }
 
 /// One size or stride by dimension.

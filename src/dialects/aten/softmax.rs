@@ -5,8 +5,8 @@ use super::kernels::rows::Rows;
 use super::reduce::sum_row;
 use super::stats::logsumexp_row;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, one, reduce};
 use crate::dialects::shapes::{reductions, views};
+use crate::dialects::{Args, OpDef, Outputs, one, reduce};
 use crate::tensor::{DType, Tensor, wrap_dim};
 
 /// The rows.

@@ -3,8 +3,8 @@
 
 use super::kernels::rule::{copied, in_place, look};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, Fact, OpDef, Outputs, gather, one, opaque, view};
 use crate::dialects::shapes::{pointwise, views};
+use crate::dialects::{Args, Fact, OpDef, Outputs, gather, one, opaque, view};
 use crate::tensor::{DType, Element, Layout, Tensor, view as layout};
 use num_complex::Complex;
 

@@ -71,7 +71,11 @@ pub fn arange(operands: &Operands<'_>) -> Results {
     let size = match (start.0, end.0, step.0) {
         (Some(a), Some(b), Some(s)) if s != 0 => {
             let (length, step) = (b.checked_sub(a)?, s);
-            let count = if step > 0 { (length + step - 1).div_euclid(step) } else { (-length - step - 1).div_euclid(-step) };
+            let count = if step > 0 {
+                (length + step - 1).div_euclid(step)
+            } else {
+                (-length - step - 1).div_euclid(-step)
+            };
             Dim::Known(count.max(0))
         }
         _ => operands.fresh(),
@@ -155,7 +159,10 @@ pub fn choose(operands: &Operands<'_>) -> Results {
     let (condition, a, b) = (operands.tensor("condition")?, operands.get("self")?, operands.get("other")?);
     let (Known::Tensor(a), Known::Tensor(b)) = (a, b) else { return None };
     let sizes = pointwise::broadcast_all(&[condition, a, b]);
-    one(TensorType { strides: None, ..operands.result(&operands.common(), pointwise::promote(&[a, b], &[]), sizes) })
+    one(TensorType {
+        strides: None,
+        ..operands.result(&operands.common(), pointwise::promote(&[a, b], &[]), sizes)
+    })
 }
 
 /// Copies along each dimension.

@@ -163,7 +163,9 @@ impl<'a> Operands<'a> {
         match self.get(name)? {
             Known::Ints(dims) => Some(dims.clone()),
             Known::Int(dim) => Some(vec![*dim]),
-            Known::Items(items) => items.iter().map(|k| if let Known::Int(d) = k { Some(*d) } else { None }).collect(),
+            Known::Items(items) => {
+                items.iter().map(|k| if let Known::Int(d) = k { Some(*d) } else { None }).collect()
+            }
             _ => None,
         }
     }

@@ -32,7 +32,8 @@ pub fn elementwise(operands: &Operands<'_>) -> Results {
     let like = operands.common();
     let mut result = operands.result(&like, dtype, sizes);
     // The layout follows the operands; only dense ones are followed here.
-    if !tensors.iter().all(|t| t.strides.is_some() && t.sizes.as_deref().and_then(super::dense) == t.strides) {
+    if !tensors.iter().all(|t| t.strides.is_some() && t.sizes.as_deref().and_then(super::dense) == t.strides)
+    {
         result.strides = None;
     }
     one(result)
@@ -117,7 +118,8 @@ pub fn broadcast_all(tensors: &[&TensorType]) -> Option<Vec<Dim>> {
 /// The common sizes of two lists of sizes.
 pub fn broadcast(a: &[Dim], b: &[Dim]) -> Vec<Dim> {
     let rank = a.len().max(b.len());
-    let at = |sizes: &[Dim], n: usize| (n + sizes.len()).checked_sub(rank).map_or(Dim::Known(1), |i| sizes[i]);
+    let at =
+        |sizes: &[Dim], n: usize| (n + sizes.len()).checked_sub(rank).map_or(Dim::Known(1), |i| sizes[i]);
     let both = |n| match (at(a, n), at(b, n)) {
         (Dim::Known(1), other) | (other, Dim::Known(1)) => other,
         (known @ Dim::Known(_), _) | (_, known @ Dim::Known(_)) => known,

@@ -109,7 +109,9 @@ fn convolved(operands: &Operands<'_>, input: &[Dim], weight: &[Dim]) -> Option<V
                 let extra = operands.per_dim("output_padding", spatial)?[n];
                 Dim::Known((size - 1) * stride[n] - 2 * padding[n] + dilation[n] * (kernel - 1) + extra + 1)
             }
-            (Some(size), Some(kernel), Some(padding)) => window(size, kernel, stride[n], padding[n], dilation[n], false)?,
+            (Some(size), Some(kernel), Some(padding)) => {
+                window(size, kernel, stride[n], padding[n], dilation[n], false)?
+            }
             _ => operands.fresh(),
         };
         out.push(size);

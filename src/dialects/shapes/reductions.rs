@@ -119,9 +119,10 @@ fn sizes_left(operands: &Operands<'_>, sizes: &[Dim]) -> Option<Vec<Dim>> {
         None | Some((_, Some(Known::None))) => all(),
         Some((name, Some(_))) => {
             let dims = operands.ints(name)?;
-            let takes_list = schema.argument_index(name).and_then(|n| schema.arguments.get(n)).is_some_and(|a| {
-                matches!(a.ty.without_none().kind(), TypeKind::List(_))
-            });
+            let takes_list = schema
+                .argument_index(name)
+                .and_then(|n| schema.arguments.get(n))
+                .is_some_and(|a| matches!(a.ty.without_none().kind(), TypeKind::List(_)));
             // No dimension at all means every dimension, as PyTorch has it; but not everywhere.
             if dims.is_empty() && takes_list {
                 return None;

@@ -54,9 +54,7 @@ pub fn last_two(operands: &Operands<'_>) -> Results {
 
 /// The dimensions in the order that is asked for.
 pub fn permute(operands: &Operands<'_>) -> Results {
-    with_order(operands, |rank| {
-        operands.ints("dims")?.into_iter().map(|d| wrap(d, rank)).collect()
-    })
+    with_order(operands, |rank| operands.ints("dims")?.into_iter().map(|d| wrap(d, rank)).collect())
 }
 
 /// The sizes that are asked for; one -1 is what remains.
@@ -67,7 +65,8 @@ pub fn reshape(operands: &Operands<'_>) -> Results {
     let sizes = first.sizes.as_deref();
     let rest = remaining(operands, sizes, &wanted);
     let sizes: Vec<Dim> = wanted.iter().map(|d| if *d == Dim::Known(-1) { rest } else { *d }).collect();
-    let is_dense = first.sizes.as_deref().and_then(super::dense).is_some_and(|s| first.strides.as_ref() == Some(&s));
+    let is_dense =
+        first.sizes.as_deref().and_then(super::dense).is_some_and(|s| first.strides.as_ref() == Some(&s));
     let mut result = operands.looking(first, Some(sizes));
     if is_dense {
         result.strides = result.sizes.as_deref().and_then(super::dense);
@@ -84,13 +83,14 @@ fn remaining(operands: &Operands<'_>, sizes: Option<&[Dim]>, wanted: &[Dim]) -> 
     // Equal symbols cancel.
     if let Some(sizes) = sizes {
         let mut left = sizes.to_vec();
-        let all_cancel = given.iter().all(|d| match left.iter().position(|l| l == d && !matches!(d, Dim::Unknown)) {
-            Some(at) => {
-                left.remove(at);
-                true
-            }
-            None => *d == Dim::Known(1),
-        });
+        let all_cancel =
+            given.iter().all(|d| match left.iter().position(|l| l == d && !matches!(d, Dim::Unknown)) {
+                Some(at) => {
+                    left.remove(at);
+                    true
+                }
+                None => *d == Dim::Known(1),
+            });
         left.retain(|d| *d != Dim::Known(1));
         if let (true, [only]) = (all_cancel, left.as_slice()) {
             return *only;

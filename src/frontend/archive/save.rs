@@ -1,7 +1,9 @@
 //! From a program and an object to an archive: the data as a pickle with its storages, the code as Python with the
 //! original places, the constants, the version. What was shared is shared again; the same input gives the same bytes.
 
-use super::pickle::{self, Dict as NodeDict, Enum, List as NodeList, Node, NodeId, Object as NodeObject, Pickle};
+use super::pickle::{
+    self, Dict as NodeDict, Enum, List as NodeList, Node, NodeId, Object as NodeObject, Pickle,
+};
 use super::pickle::{StorageRecord, TensorRecord, storage_type};
 use super::write::Writer;
 use super::{Limits, debug, upgraders};
@@ -196,8 +198,9 @@ impl<'a> Tree<'a> {
 
     fn tensor(&mut self, tensor: &Tensor) -> Result<TensorRecord> {
         let (storage, layout) = (tensor.storage(), tensor.layout());
-        let element = storage_type(tensor.dtype().name())
-            .ok_or_else(|| Diagnostic::unsupported(format!("saving tensors of dtype {}", tensor.dtype().name())))?;
+        let element = storage_type(tensor.dtype().name()).ok_or_else(|| {
+            Diagnostic::unsupported(format!("saving tensors of dtype {}", tensor.dtype().name()))
+        })?;
         let next = self.storages.len();
         let entry = self.storages.entry(storage.id());
         let (_, key) = entry.or_insert_with(|| (storage.clone(), next.to_string().into()));

@@ -65,7 +65,8 @@ pub fn print(
 
 /// The names that a whole module is printed from: its functions that are no methods, and its classes.
 pub fn roots(module: &Module) -> Vec<Symbol> {
-    let methods: IndexSet<Symbol> = module.classes.values().flat_map(|c| c.methods.values()).copied().collect();
+    let methods: IndexSet<Symbol> =
+        module.classes.values().flat_map(|c| c.methods.values()).copied().collect();
     let functions = module.functions.keys().filter(|name| !methods.contains(*name));
     let types = module.classes.keys().chain(module.interfaces.keys());
     let types = types.chain(module.named_tuples.keys()).chain(module.enums.keys());

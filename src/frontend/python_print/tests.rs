@@ -84,16 +84,17 @@ fn compare(bytes: Vec<u8>, name: &str, counts: &mut Counts, show: bool) -> Resul
     let model = load(&registry, Archive::from_bytes(bytes)?)?;
     let Value::Object(root) = &model.root else { return Ok(()) };
     counts.archives += 1;
-    let printed = match print(&registry, &model.module, &[root.class()], &[], model.constants.clone(), &|_| None) {
-        Ok(printed) => printed,
-        Err(error) => {
-            counts.refused += 1;
-            if show {
-                eprintln!("{name}: {error}");
+    let printed =
+        match print(&registry, &model.module, &[root.class()], &[], model.constants.clone(), &|_| None) {
+            Ok(printed) => printed,
+            Err(error) => {
+                counts.refused += 1;
+                if show {
+                    eprintln!("{name}: {error}");
+                }
+                return Ok(());
             }
-            return Ok(());
-        }
-    };
+        };
     for (package, text) in &printed.files {
         let file = format!("code/{}.py", package.replace('.', "/"));
         counts.files += 1;
@@ -129,7 +130,10 @@ fn archives_give_their_own_code_back() {
     }
     let Counts { archives, files, equal, refused } = counts;
     eprintln!("{archives} archives, {refused} refused, {files} files, {equal} equal");
-    assert!(is_given || (equal == files && refused == 0 && archives >= 7), "{equal} of {files} files are equal");
+    assert!(
+        is_given || (equal == files && refused == 0 && archives >= 7),
+        "{equal} of {files} files are equal"
+    );
 }
 
 #[test]

@@ -36,7 +36,8 @@ fn saved(bytes: Vec<u8>) -> Result<(Model, Vec<u8>)> {
 
 fn same_after_saving(bytes: Vec<u8>, name: &str) -> Result<()> {
     let (first, once) = saved(bytes)?;
-    let (second, twice) = saved(once.clone()).map_err(|e| e.note(format!("{name}: what was saved is not read")))?;
+    let (second, twice) =
+        saved(once.clone()).map_err(|e| e.note(format!("{name}: what was saved is not read")))?;
     let text = |model: &Model| model.module.to_text(&PrintOptions::bare());
     assert_eq!(text(&first), text(&second), "{name}: graphs");
     assert!(once == twice, "{name}: saving is no fixed point");
