@@ -2,7 +2,7 @@
 
 use super::constraint::Declaration;
 use super::op_def::declared;
-use super::{Family, OpDef, aten, fusion, prim, torchvision};
+use super::{Args, Effects, Family, OpDef, Outputs, aten, fusion, prim, torchvision};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
 use hashbrown::HashSet;
@@ -26,7 +26,14 @@ struct OpInner {
     variant: Variant,
     name: Symbol,
     schema: OnceLock<Result<Schema>>,
+    /// What an op registered at run time does.
+    function: Option<Box<Function>>,
+    /// With the marks that the schema leaves out.
+    marked: OnceLock<Result<Schema>>,
 }
+
+/// What an op registered at run time does: its results from its arguments, as a kernel.
+type Function = dyn Fn(&Args<'_>) -> Result<Outputs> + Send + Sync;
 
 /// Which form of its row an op is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +50,8 @@ impl Op {
     fn new(def: OpDef, text: Cow<'static, str>, variant: Variant) -> Op {
         let end = text.find(['(', '.']).unwrap_or(text.len());
         let name = Symbol::new(&text[..end]);
-        Op(Arc::new(OpInner { def, text, variant, name, schema: OnceLock::new() }))
+        let (schema, marked) = (OnceLock::new(), OnceLock::new());
+        Op(Arc::new(OpInner { def, text, variant, name, schema, marked, function: None }))
     }
 
     /// Its row.
@@ -75,12 +83,27 @@ impl Op {
     pub fn is_built(&self) -> bool {
         let def = &self.0.def;
         let has_meaning = def.eval.is_some() || def.scalar.is_some() || def.meaning.is_some();
-        has_meaning || def.family == Family::Control || def.declared
+        has_meaning || def.family == Family::Control || def.declared || self.0.function.is_some()
+    }
+
+    /// What it does, if it was registered at run time.
+    pub(crate) fn function(&self) -> Option<&Function> {
+        self.0.function.as_deref()
     }
 
     /// `aten::add.Tensor`
     fn full_name(&self) -> &str {
         full_name(&self.0.text)
+    }
+
+    /// The schema with all alias marks, those included that PyTorch leaves out.
+    pub fn marked_schema(&self) -> Result<&Schema> {
+        match self.0.def.hidden {
+            Some(hidden) if self.0.variant == Variant::Plain => {
+                self.0.marked.get_or_init(|| parse_schema(hidden.schema)).as_ref().map_err(Clone::clone)
+            }
+            _ => self.schema(),
+        }
     }
 
     /// An address that identifies the op while it lives.
@@ -103,7 +126,7 @@ impl std::fmt::Debug for Op {
 /// The table of ops.
 #[derive(Clone, Default)]
 pub struct Registry {
-    ops: IndexMap<Symbol, Vec<Op>>,
+    ops: IndexMap<Symbol, Vec<Op>, hashbrown::DefaultHashBuilder>,
     dialects: IndexSet<&'static str>,
     types: IndexMap<Symbol, Declaration>,
     attributes: IndexMap<Symbol, Declaration>,
@@ -151,6 +174,55 @@ impl Registry {
         if let Some(overload) = def.out {
             self.insert(Op::new(def, out_schema(def.schema, overload).into(), Variant::Out));
         }
+    }
+
+    /// Adds an op of the caller's at run time: a schema and what it does. Source calls it as `torch.ops.mine.op(...)`,
+    /// graphs as `mine::op`, archives as `ops.mine.op`. It must not write to arguments that its schema does not mark
+    /// (`Tensor(a!)`), nor depend on anything but them; for ops that do, say so with [`Registry::register_with`].
+    ///
+    /// The schema's text is kept as long as the process lives. A malformed schema is an error, and so is an overload
+    /// that is there already.
+    ///
+    /// ```
+    /// use flambeau::dialects::{Registry, one};
+    ///
+    /// let mut registry = Registry::with_builtins();
+    /// registry.register("mine::twice(int x) -> int", |args| one(2 * args.int(0)?))?;
+    /// # Ok::<(), flambeau::diag::Diagnostic>(())
+    /// ```
+    pub fn register(
+        &mut self,
+        schema: &str,
+        function: impl Fn(&Args<'_>) -> Result<Outputs> + Send + Sync + 'static,
+    ) -> Result<Op> {
+        self.register_with(schema, Effects::MAY_RAISE, function)
+    }
+
+    /// As [`Registry::register`], with the effects that the op has besides its results and the marks of its schema.
+    pub fn register_with(
+        &mut self,
+        schema: &str,
+        effects: Effects,
+        function: impl Fn(&Args<'_>) -> Result<Outputs> + Send + Sync + 'static,
+    ) -> Result<Op> {
+        let parsed = parse_schema(schema)?;
+        let taken = |op: &Op| op.is_built() && op.full_name() == full_name(schema);
+        if self.overloads(parsed.name).iter().any(taken) {
+            return Err(Diagnostic::input(format!("operator {} is registered already", full_name(schema)))
+                .hint("give the overload a name of its own: mine::op.other(...)"));
+        }
+        let text: &'static str = String::from(schema).leak();
+        let op = Op(Arc::new(OpInner {
+            def: declared(text).effects(effects),
+            text: Cow::Borrowed(text),
+            variant: Variant::Plain,
+            name: parsed.name,
+            schema: OnceLock::from(Ok(parsed)),
+            marked: OnceLock::new(),
+            function: Some(Box::new(function)),
+        }));
+        self.insert(op.clone());
+        Ok(op)
     }
 
     /// Puts a row in the place of the overload with its name, whatever row that came from.
@@ -296,7 +368,7 @@ mod tests {
         let registry = Registry::builtin();
         let broken: Vec<String> = registry
             .iter()
-            .filter_map(|op| op.schema().err().map(|d| format!("{}: {d}", op.schema_text())))
+            .filter_map(|op| op.schema().and(op.marked_schema()).err().map(|d| format!("{}: {d}", op.schema_text())))
             .collect();
         assert!(broken.is_empty(), "{}", broken.join("\n"));
     }

@@ -88,6 +88,9 @@ fn run(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> 
 /// Computes the row's results without writing to any argument (other than what its own kernel writes).
 fn plain(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> {
     let def = op.def();
+    if let Some(function) = op.function() {
+        return function(&Args { op, values, node, env });
+    }
     if let Some(kernel) = def.eval {
         return kernel(&Args { op, values, node, env });
     }

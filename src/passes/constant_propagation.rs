@@ -159,11 +159,13 @@ impl Propagation<'_> {
 
 /// Whether an op on these values is done at once.
 fn is_small(row: &Op, values: &[Value]) -> bool {
-    let makes = matches!(row.def().family, Family::Create | Family::Container | Family::View);
+    let family = row.def().family;
+    let makes = matches!(family, Family::Create | Family::View)
+        || (family == Family::Container && row.name().namespace() != "prim");
     let bound = |total: i64, n: i64| total.saturating_mul(n.saturating_abs().max(1));
     let number = |value: &Value| match value {
         Value::Int(n) if makes => n.saturating_abs(),
-        Value::List(list) => list.items().iter().filter_map(|v| v.to_int().ok()).fold(1, bound),
+        Value::List(list) if makes => list.items().iter().filter_map(|v| v.to_int().ok()).fold(1, bound),
         Value::Tensor(t) => t.numel() as i64,
         _ => 1,
     };

@@ -88,7 +88,7 @@ impl<'a> Removal<'a> {
         if !self.made_for(graph, written, op) && !self.made_by_branches_for(graph, written, op) {
             return false;
         }
-        let Some(new) = self.functional(graph, op) else { return false };
+        let Some(new) = functional(graph, self.registry, op, true) else { return false };
         replace_uses_behind(graph, written, new, op);
         if let Some(result) = graph.result(op, 0) {
             graph.replace_all_uses(result, new);
@@ -150,47 +150,41 @@ impl<'a> Removal<'a> {
             && self.db.move_before_if_valid(graph, self.registry, branch, op)
     }
 
-    /// The op that gives a new object instead of writing, before `op`. None where there is none.
-    fn functional(&self, graph: &mut Graph, op: OpId) -> Option<ValueId> {
-        let kind = graph.kind(op);
-        let operands = graph.operands(op).to_vec();
-        let ty = graph.ty(graph.result(op, 0)?).clone();
-        let (name, count) = match kind.as_str() {
-            "aten::zero_" => ("aten::zeros_like".to_string(), 1),
-            "aten::fill_" if graph.ty(*operands.get(1)?).is_tensor() => return None,
-            "aten::fill_" => ("aten::full_like".to_string(), 2),
-            other => (other.strip_suffix('_')?.to_string(), operands.len()),
-        };
-        let special = name != kind.as_str().trim_end_matches('_');
-        let new = graph.create(Symbol::new(&name), operands.get(..count)?, &[ty]);
-        graph.set_location_id(new, graph.location_id(op));
-        graph.insert_before(new, op);
-        if special {
-            self.fill_defaults(graph, new, operands[0]);
-        }
-        if resolve(self.registry, graph, new).is_err() {
-            graph.erase(new);
-            return None;
-        }
-        graph.result(new, 0)
-    }
+}
 
-    /// Gives the arguments that a schema has defaults for; a number fills with the dtype of what it filled.
-    fn fill_defaults(&self, graph: &mut Graph, op: OpId, like: ValueId) {
-        if graph.operands(op).len() == 2 {
-            let dtype = graph.create(Symbol::new("prim::dtype"), &[like], &[Type::int()]);
+/// Makes the op that gives a new object instead of writing, before `op`. A number fills with the dtype of what it
+/// filled if `keep_dtype` is set. None where there is no such op.
+pub(super) fn functional(graph: &mut Graph, registry: &Registry, op: OpId, keep_dtype: bool) -> Option<ValueId> {
+    let kind = graph.kind(op);
+    let operands = graph.operands(op).to_vec();
+    let ty = graph.ty(graph.result(op, 0)?).clone();
+    let (name, count) = match kind.as_str() {
+        "aten::zero_" => ("aten::zeros_like", 1),
+        "aten::fill_" if graph.ty(*operands.get(1)?).is_tensor() => return None,
+        "aten::fill_" => ("aten::full_like", 2),
+        other => (other.strip_suffix('_')?, operands.len()),
+    };
+    let mut operands = operands.get(..count)?.to_vec();
+    if name.ends_with("_like") && matches!(kind.as_str(), "aten::zero_" | "aten::fill_") {
+        if keep_dtype && count == 2 {
+            let dtype = graph.create(Symbol::new("prim::dtype"), &operands[..1], &[Type::int()]);
             graph.insert_before(dtype, op);
-            let dtype = graph.results(dtype)[0];
-            graph.add_operand(op, dtype);
+            operands.extend(graph.results(dtype));
         }
-        let Some(row) = self.registry.overloads(graph.kind(op)).first() else { return };
-        let Ok(schema) = row.schema() else { return };
-        for _ in schema.arguments.iter().skip(graph.operands(op).len()) {
+        let schema = registry.overloads(Symbol::new(name)).first().and_then(|row| row.schema().ok());
+        for _ in operands.len()..schema.map_or(0, |schema| schema.arguments.len()) {
             let none = constants::insert_none(graph, op, Type::none());
-            let value = graph.results(none)[0];
-            graph.add_operand(op, value);
+            operands.extend(graph.results(none));
         }
     }
+    let new = graph.create(Symbol::new(name), &operands, &[ty]);
+    graph.set_location_id(new, graph.location_id(op));
+    graph.insert_before(new, op);
+    if resolve(registry, graph, new).is_err() {
+        graph.erase(new);
+        return None;
+    }
+    graph.result(new, 0)
 }
 
 /// What an op does to a list that was just made.
@@ -215,7 +209,7 @@ fn list_change(graph: &Graph, construct: OpId, op: OpId) -> Option<(Change, Valu
 }
 
 /// Uses of a value behind an op, in nested blocks too, become uses of another.
-fn replace_uses_behind(graph: &mut Graph, old: ValueId, new: ValueId, op: OpId) {
+pub(super) fn replace_uses_behind(graph: &mut Graph, old: ValueId, new: ValueId, op: OpId) {
     let Some(block) = graph.parent(op) else { return };
     let behind: Vec<crate::ir::Use> = graph
         .uses(old)

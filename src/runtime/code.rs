@@ -6,7 +6,7 @@ use super::arithmetic::Arithmetic;
 use super::constants::Constants;
 use crate::backends::{self, Backend, FusedGroup};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
-use crate::dialects::{Node, Op, Registry, fusion, resolve};
+use crate::dialects::{Fact, Node, Op, Registry, Variant, fusion, resolve};
 use crate::ir::{Attr, BlockId, Graph, LocationId, OpId, Place, Symbol, Type, ValueId};
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
@@ -314,8 +314,11 @@ impl Compiler<'_> {
     }
 
     /// An op without blocks of its own.
-    fn simple(&mut self, op: OpId, action: Action) -> Result<()> {
-        let operands = self.operands(op)?;
+    fn simple(&mut self, op: OpId, mut action: Action) -> Result<()> {
+        let mut operands = self.operands(op)?;
+        if let Action::Op(bound) = &mut action {
+            self.number_for_constant(bound, &mut operands);
+        }
         self.bury(op);
         let mut results = Vec::with_capacity(self.graph.result_count(op));
         for result in self.graph.results(op) {
@@ -332,6 +335,23 @@ impl Compiler<'_> {
             attrs: self.graph.attrs(op).to_vec(),
             result_types,
         })
+    }
+
+    /// A constant tensor of rank 0 as second operand of arithmetic counts as a number: its dtype does not promote.
+    /// Traces record the program's numbers as such tensors, and PyTorch's executor takes them back.
+    fn number_for_constant(&mut self, bound: &mut Bound, operands: &mut [Operand]) {
+        if !bound.op.def().facts.contains(&Fact::ConstantIsNumber) || bound.op.variant() != Variant::Plain {
+            return;
+        }
+        let Some(Operand::Constant(index)) = operands.get(1) else { return };
+        let Some(Value::Tensor(tensor)) = self.code.constants.get(*index as usize) else { return };
+        let number = if tensor.rank() == 0 { tensor.item().ok() } else { None };
+        let overload = self.context.registry.find(bound.op.name().as_str(), "Scalar");
+        if let (Some(number), Some(overload)) = (number, overload) {
+            bound.op = overload.clone();
+            operands[1] = Operand::Constant(self.code.constants.len() as u32);
+            self.code.constants.push(Value::from(number));
+        }
     }
 
     fn constant(&mut self, op: OpId) -> Result<()> {

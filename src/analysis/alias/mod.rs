@@ -83,9 +83,9 @@ impl AliasDb {
     pub fn new(registry: &Registry, module: Option<&Module>, graph: &Graph) -> AliasDb {
         let mut builder = Builder::new(registry, Classes(module), graph);
         builder.run();
-        let Builder { memory, elements, wildcards, writes, fresh, .. } = builder;
+        let Builder { memory, elements, wildcards, writes, fresh, wild, .. } = builder;
         let mut db = AliasDb {
-            solved: memory.solve(),
+            solved: memory.solve(&wild),
             values: elements.iter().map(|e| e.map_or(Known::Nothing, Known::Element)).collect(),
             writes: HashMap::new(),
             wild: Vec::new(),

@@ -158,7 +158,7 @@ impl<'c, 'f> Body<'c, 'f> {
             "prim::If" => self.branch(op),
             "prim::Loop" => self.iterate(op),
             "prim::TupleUnpack" | "prim::ListUnpack" => {
-                let mut line = Text::default();
+                let mut line = Text::from("", place);
                 if graph.result_count(op) > 0 {
                     self.name_results(&graph.results(op));
                     self.list(&mut line, &graph.results(op), "", ", = ")?;
@@ -172,7 +172,8 @@ impl<'c, 'f> Body<'c, 'f> {
                 if !names::is_identifier(&name) {
                     return Err(Diagnostic::unsupported(format!("setting the attribute \"{name}\" in Python")));
                 }
-                let mut line = self.operand(op, 0)?.clone();
+                let mut line = Text::from("", place);
+                line.push_text(self.operand(op, 0)?);
                 line.push(&format!(".{name} = "), place);
                 line.push_text(self.operand(op, 1)?);
                 self.line(&line);

@@ -78,7 +78,7 @@ impl Body<'_, '_> {
             }
             "prim::GetAttr" => {
                 let name = self.text_attr(op, "name")?;
-                let mut out = Text::default();
+                let mut out = Text::from("", place);
                 if is_identifier(&name) {
                     out.push_text(self.operand(op, 0)?);
                     out.push(&format!(".{name}"), place);
@@ -158,7 +158,7 @@ impl Body<'_, '_> {
 
     fn call(&self, op: OpId) -> Result<Text> {
         let place = self.place(op);
-        let mut out = Text::default();
+        let mut out = Text::from("", place.as_ref());
         if self.graph.kind(op) == "prim::CallMethod" {
             out.push("(", place.as_ref());
             out.push_text(self.operand(op, 0)?);

@@ -278,16 +278,15 @@ impl Emitter<'_> {
         Ok(Sugared::Value(self.pack_results(op, schemas[chosen], span)))
     }
 
-    /// An op of an archive that is not known here: a program that does not come by it runs. Its results
-    /// are of the types that PyTorch states, or tensors.
+    /// An op of an archive that is not known here: a program that does not come by it runs. Its results are taken for tensors.
     fn unknown_op(&mut self, kind: Symbol, args: &[Given], named: &[Given], span: &Span) -> ValueId {
         let unknown = self.unknown_builtin(kind, span);
         self.unit.note_unknown(unknown);
         let operands: Vec<ValueId> = args.iter().chain(named).map(|given| given.value).collect();
-        let ty = super::derived::returns_of_unknown(kind).unwrap_or_else(|| match self.unpacking {
+        let ty = match self.unpacking {
             0 => Type::tensor(),
             n => Type::tuple(vec![Type::tensor(); n]),
-        });
+        };
         self.emit_value(kind, &operands, ty, span)
     }
 

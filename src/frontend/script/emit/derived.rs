@@ -4,7 +4,7 @@
 use super::Emitter;
 use crate::diag::{Result, Span};
 use crate::ir::schema::Schema;
-use crate::ir::{Symbol, Type, ValueId};
+use crate::ir::{Symbol, ValueId};
 use hashbrown::HashMap;
 use std::sync::LazyLock;
 
@@ -72,17 +72,6 @@ static TABLE: LazyLock<HashMap<Symbol, Vec<Derived>>> = LazyLock::new(|| {
     }
     table
 });
-
-/// What PyTorch's operators give, by name: those alone that do not give one tensor.
-const UNKNOWN_RETURNS: &str = include_str!("../unknown_returns.txt");
-
-/// The type that an op has in PyTorch that is not built here; None if it gives one tensor, or is not PyTorch's.
-pub(super) fn returns_of_unknown(kind: Symbol) -> Option<Type> {
-    let name = kind.as_str().strip_prefix("aten::")?;
-    let line = UNKNOWN_RETURNS.lines().find_map(|l| l.split_once(' ').filter(|(n, _)| *n == name))?;
-    let types: Vec<Type> = line.1.split(' ').filter_map(|text| text.parse().ok()).collect();
-    Some(if let [only] = types.as_slice() { only.clone() } else { Type::tuple(types) })
-}
 
 /// The overloads of an op.
 pub(super) fn of(kind: Symbol) -> &'static [Derived] {
