@@ -143,7 +143,7 @@ impl Registry {
     /// A new table of the built-in ops, to add to.
     pub fn with_builtins() -> Registry {
         let mut registry = Registry::default();
-// Kernels have no rows: their constructs are a closed set of their own.
+        // Kernels have no rows: their constructs are a closed set of their own.
         registry.dialects.insert("loop");
         let tables = prim::TABLES.iter().chain(fusion::TABLES).chain(aten::TABLES).chain(torchvision::TABLES);
         for table in tables {
@@ -368,7 +368,9 @@ mod tests {
         let registry = Registry::builtin();
         let broken: Vec<String> = registry
             .iter()
-            .filter_map(|op| op.schema().and(op.marked_schema()).err().map(|d| format!("{}: {d}", op.schema_text())))
+            .filter_map(|op| {
+                op.schema().and(op.marked_schema()).err().map(|d| format!("{}: {d}", op.schema_text()))
+            })
             .collect();
         assert!(broken.is_empty(), "{}", broken.join("\n"));
     }

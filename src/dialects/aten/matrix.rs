@@ -3,8 +3,8 @@
 use super::create::asked;
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, composite, create, gather, one, opaque, view};
 use crate::dialects::shapes::joins;
+use crate::dialects::{Args, OpDef, Outputs, composite, create, gather, one, opaque, view};
 use crate::tensor::{DType, Element, Scalar, Tensor, broadcast_all, view as layout, wrap_dim};
 use crate::value::Value;
 use num_complex::Complex;

@@ -4,8 +4,8 @@ use super::kernels::compute::{Dense, Number, Real, build, compute_dtype, dense_o
 use super::kernels::pool::each_plane;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::dialects::shapes::joins;
+use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::tensor::{DType, Tensor, numel};
 use smallvec::smallvec;
 
