@@ -96,7 +96,8 @@ impl Program {
     }
 
     fn step(&mut self, indent: &str) {
-        let (a, b) = (self.random.pick(&self.tensors).to_string(), self.random.pick(&self.tensors).to_string());
+        let (a, b) =
+            (self.random.pick(&self.tensors).to_string(), self.random.pick(&self.tensors).to_string());
         let (l, m) = (self.random.pick(&self.lists).to_string(), self.random.pick(&self.lists).to_string());
         let choices = if indent.len() > 2 { 14 } else { 18 };
         match self.random.below(choices) {
@@ -145,7 +146,11 @@ impl Program {
             let _ = writeln!(self.body, "    {block}():");
             (self.tensors, self.lists) = (tensors.clone(), lists.clone());
             self.step("      ");
-            let inner = if self.random.below(2) == 0 { self.tensors[self.tensors.len() - 1].clone() } else { result.into() };
+            let inner = if self.random.below(2) == 0 {
+                self.tensors[self.tensors.len() - 1].clone()
+            } else {
+                result.into()
+            };
             let _ = writeln!(self.body, "      -> (%{inner})");
         }
         (self.tensors, self.lists) = (tensors, lists);

@@ -36,7 +36,9 @@ struct Fold {
 
 impl Fold {
     fn of(graph: &Graph, op: OpId) -> Option<Fold> {
-        let &[input, scale, shift, mean, variance, training, _, epsilon, ..] = graph.operands(op) else { return None };
+        let &[input, scale, shift, mean, variance, training, _, epsilon, ..] = graph.operands(op) else {
+            return None;
+        };
         let producer = graph.def_op(input).filter(|_| graph.has_one_use(input))?;
         let inner = match graph.kind(producer).as_str() {
             "aten::conv1d" => 2,
@@ -50,8 +52,12 @@ impl Fold {
         let plain = |value: ValueId| constants::constant_op(graph, value).is_some();
         let fixed = constants::bool_of(graph, training) == Some(false) && plain(epsilon) && plain(bias);
         let statistics = [scale, shift, mean, variance];
-        (fixed && is_tensor(weight) && is_tensor(mean) && is_tensor(variance) && statistics.iter().all(|v| plain(*v)))
-            .then_some(Fold { producer, weight, bias, statistics, epsilon, inner })
+        (fixed
+            && is_tensor(weight)
+            && is_tensor(mean)
+            && is_tensor(variance)
+            && statistics.iter().all(|v| plain(*v)))
+        .then_some(Fold { producer, weight, bias, statistics, epsilon, inner })
     }
 
     fn apply(&self, graph: &mut Graph, op: OpId) {

@@ -6,7 +6,9 @@
 //! training only is gone when tensors are looked at. The model must be in evaluation mode, and other methods keep
 //! reading attributes. A caller who changes an attribute later is not seen: that is what freezing means.
 
-use super::{Context, constant_pooling, constant_propagation, constants, dce, fold_frozen, inline, remove_dropout};
+use super::{
+    Context, constant_pooling, constant_propagation, constants, dce, fold_frozen, inline, remove_dropout,
+};
 use crate::analysis::AliasDb;
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Attr, Graph, Module, OpId, Symbol, ValueId};
@@ -19,7 +21,9 @@ pub(super) fn run(module: &mut Module, context: &Context<'_>) -> Result<bool> {
             .hint("give a .pt file; graph text has no values of attributes"));
     };
     if let Some(Value::Bool(true)) = instance.get(Symbol::new("training")) {
-        return Err(Diagnostic::input("a model in training mode cannot be frozen").hint("save it after model.eval()"));
+        return Err(
+            Diagnostic::input("a model in training mode cannot be frozen").hint("save it after model.eval()")
+        );
     }
     let Some(name) = module.method(instance.class(), "forward").map(|function| function.name) else {
         return Err(Diagnostic::input("the model has no method 'forward'"));

@@ -152,8 +152,8 @@ pub fn run(options: &Options) -> Result<bool> {
         .map_err(|e| Diagnostic::internal(format!("cannot start threads: {e}")))?;
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let outcomes: Vec<Vec<Outcome>> =
-        pool.install(|| cases.par_iter().map(|case| check_case_with(case, options.from, &treatment)).collect());
+    let outcomes: Vec<Vec<Outcome>> = pool
+        .install(|| cases.par_iter().map(|case| check_case_with(case, options.from, &treatment)).collect());
     let passes = pool.install(|| check_passes::check(&graphs));
     std::panic::set_hook(hook);
     let mut out = std::io::stdout().lock();
@@ -164,7 +164,11 @@ pub fn run(options: &Options) -> Result<bool> {
     };
     // A closed pipe is the reader's choice.
     let _ = out.write_all(text.as_bytes());
-    Ok(outcomes.iter().map(|forms| verdict(forms)).chain(passes.iter().map(|o| o.status)).all(|s| !is_failure(s)))
+    Ok(outcomes
+        .iter()
+        .map(|forms| verdict(forms))
+        .chain(passes.iter().map(|o| o.status))
+        .all(|s| !is_failure(s)))
 }
 
 /// Stack of a worker: cases nest as deep as programs do.
@@ -189,7 +193,8 @@ fn report(
     for outcome in passes.iter().filter(|o| is_failure(o.status)) {
         if !options.wrong_only || outcome.status == Status::Wrong {
             let message = outcome.message.trim().replace('\n', "\n    ");
-            let _ = writeln!(text, "{} {} ({}): {message}", outcome.status.name(), outcome.case, outcome.pass);
+            let _ =
+                writeln!(text, "{} {} ({}): {message}", outcome.status.name(), outcome.case, outcome.pass);
         }
     }
     if !passes.is_empty() {
@@ -228,7 +233,10 @@ fn report(
 
 fn json_passes(passes: &[check_passes::Outcome]) -> String {
     let line = |o: &check_passes::Outcome| {
-        format!("{}\n", json!({"name": o.case, "pass": o.pass, "status": o.status.name(), "message": o.message}))
+        format!(
+            "{}\n",
+            json!({"name": o.case, "pass": o.pass, "status": o.status.name(), "message": o.message})
+        )
     };
     passes.iter().map(line).collect()
 }
