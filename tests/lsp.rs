@@ -397,11 +397,11 @@ fn dialects_of_the_project_are_known() -> Result<(), Failed> {
         &[
             "quant::snap(Tensor self, float step) -> Tensor",
             "round to the nearest multiple",
-            "bits: int where bits >= 1`, 8 if it is left out",
+            "bits: int = 8 where bits >= 1",
             "torch.round",
         ],
     )?;
-    let labels = client.labels("a.ir", 1, 12)?;
+    let labels = client.labels("a.ir", 1, 14)?;
     same("offered", &json!(labels), &json!(["quant::snap"]))?;
     let labels = client.labels("a.ir", 1, 19)?;
     same("with attributes", &json!(labels), &json!(["bits="]))?;
@@ -424,7 +424,7 @@ fn dialects_of_the_project_are_known() -> Result<(), Failed> {
     if wrong == json!([]) {
         wrong = client.wrong(&uri)?;
     }
-    holds("once saved", &wrong, &["the meaning of quant::snap does not compile"])?;
+    holds("once saved", &wrong, &["the meaning of quant::snap does not compile", "\"line\":7"])?;
     let graph = client.uri("a.ir");
     holds("and its ops are not known", &client.wrong(&graph)?, &["quant"])?;
     client.stop()

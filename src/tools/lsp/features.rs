@@ -4,7 +4,7 @@ use super::document::{Document, Kind};
 use super::index::{Line, Value};
 use super::problems::parsed;
 use super::project::Project;
-use crate::dialects::constraint::{Law, Parameter, value_text as value_text_of};
+use crate::dialects::constraint::{Law, Parameter};
 use crate::dialects::{Effects, Family, Op, Registry, Variant, resolve};
 use crate::ir::{Attr, Symbol};
 use lsp_types as lsp;
@@ -187,12 +187,7 @@ fn row_text(row: &Op) -> String {
     ];
     let own = effects.iter().filter(|(effect, _)| def.effects.contains(*effect));
     parts.extend(own.map(|(_, text)| text.to_string()));
-    let attributes: Vec<String> = row_attributes(row)
-        .map(|p| match &p.default {
-            Some(default) => format!("- `{}`, {} if it is left out", p.to_text(), value_text_of(default)),
-            None => format!("- `{}`", p.to_text()),
-        })
-        .collect();
+    let attributes: Vec<String> = row_attributes(row).map(|p| format!("- `{}`", p.to_text())).collect();
     if !attributes.is_empty() {
         parts.push(format!("attributes\n{}", attributes.join("\n")));
     }

@@ -161,6 +161,14 @@ pub(super) fn translated(document: &Document, error: &Diagnostic) -> lsp::Diagno
         }
         document.range(span.start(), end.min(document.text().len()))
     };
+    // A part of this file that was read by itself, as the meaning of an op, knows its line.
+    let part = || {
+        let span = report.span.as_ref().filter(|span| span.source().first_line() > 1)?;
+        let (line, _) = span.line_column();
+        let start = document.source.line_start(line);
+        let text = document.text().get(start..)?.lines().next().unwrap_or_default();
+        Some(document.range(start + text.len() - text.trim_start().len(), start + text.len()))
+    };
     let mut message = report.message.clone();
     for note in &report.notes {
         message.push_str(&format!("\nnote: {note}"));
@@ -176,7 +184,7 @@ pub(super) fn translated(document: &Document, error: &Diagnostic) -> lsp::Diagno
         })
         .collect();
     lsp::Diagnostic {
-        range: report.span.as_ref().filter(here).map(range).unwrap_or_default(),
+        range: report.span.as_ref().filter(here).map(range).or_else(part).unwrap_or_default(),
         severity: Some(match report.severity {
             Severity::Error => lsp::DiagnosticSeverity::ERROR,
             Severity::Warning => lsp::DiagnosticSeverity::WARNING,
