@@ -1,4 +1,5 @@
-//! Recorded answers of real PyTorch that lie in the repository, replayed from every form they carry.
+//! Recorded answers of real PyTorch that lie in the repository, replayed from every form they carry. On the way every
+//! op's writes and aliases are compared with the marks of its schema.
 
 use flambeau::tools::cli;
 use libtest_mimic::{Failed, Trial};
@@ -24,7 +25,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn check(file: &str) -> Result<(), Failed> {
-    match cli::main(["flambeau".into(), "check".into(), file.into()]) {
+    match cli::main(["flambeau".into(), "check".into(), "--audit".into(), file.into()]) {
         0 => Ok(()),
         status => Err(format!("flambeau check {file} ended with status {status}").into()),
     }

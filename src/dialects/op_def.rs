@@ -172,6 +172,10 @@ pub enum Fact {
     Involution,
     /// A constant tensor of rank 0 as second operand counts as a number (the `Scalar` overload).
     ConstantIsNumber,
+    /// A result may be an operand or a view of it though the schema, which is PyTorch's, has no mark for it.
+    MayGiveOperand,
+    /// In training it writes the running statistics though the schema, which is PyTorch's, has no mark for it.
+    WritesStatistics,
     /// Gradients do not flow through it.
     Detached,
 }

@@ -42,6 +42,9 @@ pub struct Options {
     /// Print failures of kind `wrong` only
     #[arg(long)]
     wrong_only: bool,
+    /// Compare what ops write and alias with the marks of their schemas; a difference is an error
+    #[arg(long)]
+    audit: bool,
 }
 
 /// A form in which a case carries its program.
@@ -106,7 +109,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let outcomes: Vec<Vec<Outcome>> =
-        pool.install(|| cases.par_iter().map(|case| check_case(case, options.from)).collect());
+        pool.install(|| cases.par_iter().map(|case| check_case(case, options.from, options.audit)).collect());
     std::panic::set_hook(hook);
     let mut out = std::io::stdout().lock();
     let text = if options.json { json_report(&cases, &outcomes) } else { report(&cases, &outcomes, options) };
@@ -210,11 +213,11 @@ impl Form {
 }
 
 /// Runs a case from each form it carries, or from one.
-pub fn check_case(case: &Case, from: Option<Form>) -> Vec<Outcome> {
+pub fn check_case(case: &Case, from: Option<Form>, audit: bool) -> Vec<Outcome> {
     [Form::Pt, Form::Source, Form::Graph]
         .into_iter()
         .filter(|form| from.is_none_or(|f| f == *form) && carries(case, *form))
-        .map(|form| check_form(case, form))
+        .map(|form| check_form(case, form, audit))
         .collect()
 }
 
@@ -284,7 +287,7 @@ enum Answer {
     },
 }
 
-fn check_form(case: &Case, form: Form) -> Outcome {
+fn check_form(case: &Case, form: Form, audit: bool) -> Outcome {
     let mut outcome = Outcome {
         form,
         status: Status::Skipped,
@@ -301,7 +304,7 @@ fn check_form(case: &Case, form: Form) -> Outcome {
     let output = Output::default();
     let run = catch_unwind(AssertUnwindSafe(|| {
         let args = case.args.iter().map(decode).collect::<Result<Vec<Value>>>()?;
-        let answer = answer(case, form, &args, &output);
+        let answer = answer(case, form, &args, &output, audit);
         Ok::<_, Diagnostic>((answer, args))
     }));
     outcome.stdout = String::from_utf8_lossy(&output.0.lock()).into_owned();
@@ -324,8 +327,9 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message").to_string()
 }
 
-fn answer(case: &Case, form: Form, args: &[Value], output: &Output) -> Answer {
+fn answer(case: &Case, form: Form, args: &[Value], output: &Output, audit: bool) -> Answer {
     let env = Env::new(Box::new(output.clone()));
+    env.set_audits(audit);
     let program = match load(case, form, &env) {
         Ok(program) => program,
         Err(error) => return Answer::Failed { when: "compile", error },

@@ -192,4 +192,5 @@ def main():
                 print(f"{name}: the process ended with status {status}", file=sys.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()

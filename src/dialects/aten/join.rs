@@ -3,7 +3,7 @@
 use super::kernels::place::{common_dtype, concat, identity, pad_rank, pick, remap, repeat};
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, gather, one, view};
+use crate::dialects::{Args, Fact, OpDef, Outputs, composite, gather, one, view};
 use crate::tensor::{DType, Dims, Tensor, broadcast_all, view as layout, wrap_dim};
 use crate::value::Value;
 
@@ -66,21 +66,61 @@ pub static OPS: &[OpDef] = &[
     gather("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle)
         .grad("self: torch.pixel_shuffle(grad, downscale_factor)")
         .out("out"),
-    view("aten::atleast_1d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 1)?))
+    view("aten::atleast_1d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 1)?)).facts(&[Fact::MayGiveOperand])
         .grad("self: grad.reshape(self.size())"),
-    view("aten::atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 1)),
-    view("aten::atleast_2d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 2)?))
+    view("aten::atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 1)).facts(&[Fact::MayGiveOperand]),
+    view("aten::atleast_2d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 2)?)).facts(&[Fact::MayGiveOperand])
         .grad("self: grad.reshape(self.size())"),
-    view("aten::atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 2)),
-    view("aten::atleast_3d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 3)?))
+    view("aten::atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 2)).facts(&[Fact::MayGiveOperand]),
+    view("aten::atleast_3d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 3)?)).facts(&[Fact::MayGiveOperand])
         .grad("self: grad.reshape(self.size())"),
-    view("aten::atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 3)),
+    view("aten::atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 3)).facts(&[Fact::MayGiveOperand]),
     view("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]", |a| {
         let tensors = a.tensors(0)?;
         let sizes = broadcast_all(&tensors)?;
         let expanded: Result<Vec<Tensor>> = tensors.iter().map(|t| t.broadcast_to(&sizes)).collect();
         one(Value::tensors(expanded?))
-    }),
+    }).facts(&[Fact::MayGiveOperand]),
+    composite(
+        "aten::flatten_dense_tensors(Tensor[] tensors) -> Tensor",
+        "def flatten_dense_tensors(tensors: List[Tensor]) -> Tensor:\n    \
+         return torch.cat([t.reshape([-1]) for t in tensors])\n",
+    ),
+    composite(
+        "aten::unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]",
+        "
+def unflatten_dense_tensors(flat: Tensor, tensors: List[Tensor]) -> List[Tensor]:
+    results: List[Tensor] = []
+    at = 0
+    for t in tensors:
+        results.append(flat.narrow(0, at, t.numel()).view(t.size()))
+        at = at + t.numel()
+    return results
+",
+    ),
+    composite(
+        "aten::pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str padding_side=\"right\") -> Tensor",
+        "
+def pad_sequence(sequences: List[Tensor], batch_first: bool=False, padding_value: float=0., padding_side: str='right') -> Tensor:
+    if len(sequences) == 0:
+        raise RuntimeError('received an empty list of sequences')
+    if padding_side != 'left' and padding_side != 'right':
+        raise RuntimeError(\"Expected padding_side to be one of left or right, but got {}.\".format(padding_side))
+    longest = 0
+    for s in sequences:
+        longest = max(longest, s.size(0))
+    result = torch.full([len(sequences), longest] + sequences[0].size()[1:], padding_value, dtype=sequences[0].dtype)
+    for i in range(len(sequences)):
+        n = sequences[i].size(0)
+        if padding_side == 'left':
+            result.select(0, i).narrow(0, longest - n, n).copy_(sequences[i])
+        else:
+            result.select(0, i).narrow(0, 0, n).copy_(sequences[i])
+    if batch_first:
+        return result
+    return result.transpose(0, 1).contiguous()
+",
+    ),
 ];
 
 pub(super) fn cat(a: &Args<'_>) -> Result<Outputs> {

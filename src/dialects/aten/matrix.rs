@@ -3,7 +3,7 @@
 use super::create::asked;
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, composite, create, gather, one, opaque, view};
+use crate::dialects::{Args, Fact, OpDef, Outputs, composite, create, gather, one, opaque, view};
 use crate::tensor::{DType, Element, Scalar, Tensor, broadcast_all, view as layout, wrap_dim};
 use crate::value::Value;
 use num_complex::Complex;
@@ -38,11 +38,11 @@ pub static OPS: &[OpDef] = &[
         one(diag_embed(&a.tensor(0)?.reshaped(&[a.tensor(0)?.numel() as i64])?, a.int(1)?, 0, 1)?)
     })
     .grad("self: grad.diagonal(offset).reshape(self.size())"),
-    view("aten::meshgrid(Tensor[] tensors) -> Tensor[]", |a| one(Value::tensors(meshgrid(&a.tensors(0)?, "ij")?))),
+    view("aten::meshgrid(Tensor[] tensors) -> Tensor[]", |a| one(Value::tensors(meshgrid(&a.tensors(0)?, "ij")?))).facts(&[Fact::MayGiveOperand]),
     view("aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", |a| {
         one(Value::tensors(meshgrid(&a.tensors(0)?, a.str(1)?)?))
-    }),
-    gather("aten::cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod),
+    }).facts(&[Fact::MayGiveOperand]),
+    gather("aten::cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod).facts(&[Fact::MayGiveOperand]),
     gather("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", combinations),
     composite(
         "aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",

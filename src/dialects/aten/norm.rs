@@ -4,7 +4,7 @@ use super::kernels::compute::{Dense, Number, Real, build, compute_dtype, dense_o
 use super::kernels::pool::each_plane;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::dialects::{Args, Fact, OpDef, Outputs, composite, one, opaque};
 use crate::tensor::{DType, Tensor, numel};
 use smallvec::smallvec;
 
@@ -13,12 +13,12 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
         |a| one(Batch::new(a, 3, a.bool(5)?, 6)?.run()?.0),
-    )
+    ).facts(&[Fact::WritesStatistics])
     .doc("Subtracts the mean and divides by the deviation of each channel; in training the running ones follow."),
     opaque(
         "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         |a| native_batch(Batch::new(a, 3, a.bool(5)?, 6)?),
-    ),
+    ).facts(&[Fact::WritesStatistics]),
     opaque(
         "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         |a| native_batch(Batch::new(a, 3, a.bool(5)?, 6)?),
@@ -54,7 +54,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
         instance_norm,
-    ),
+    ).facts(&[Fact::WritesStatistics]),
     opaque(
         "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
         |a| one(layer(a.tensor(0)?, &a.ints(1)?, a.opt_tensor(2)?, a.opt_tensor(3)?, a.float(4)?)?.0),
@@ -85,6 +85,32 @@ pub static OPS: &[OpDef] = &[
             let (y, rstd) = root_mean_square(a)?;
             Ok(smallvec![y.into(), rstd.into()])
         },
+    ),
+    composite(
+        "aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",
+        "
+def norm_except_dim(v: Tensor, pow: int=2, dim: int=0) -> Tensor:
+    if dim == -1:
+        return v.norm(pow)
+    d = dim
+    if d < 0:
+        d = d + v.dim()
+    others = [i for i in range(v.dim()) if i != d]
+    if len(others) == 0:
+        return v.abs()
+    return v.norm(pow, others, True)
+",
+    )
+    .out("out"),
+    composite(
+        "aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor",
+        "def _weight_norm(v: Tensor, g: Tensor, dim: int=0) -> Tensor:\n    \
+         return v * (g / torch.norm_except_dim(v, 2, dim))\n",
+    ),
+    composite(
+        "aten::_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
+        "def _weight_norm_interface(v: Tensor, g: Tensor, dim: int=0) -> Tuple[Tensor, Tensor]:\n    \
+         norm = torch.norm_except_dim(v, 2, dim)\n    return v * (g / norm), norm\n",
     ),
 ];
 

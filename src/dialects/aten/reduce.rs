@@ -5,7 +5,7 @@ use super::kernels::rows::{Rows, non_empty_dim, reduced_dims};
 use super::kernels::rule::into;
 use super::kernels::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, one, opaque, reduce};
+use crate::dialects::{Args, Fact, OpDef, Outputs, one, opaque, reduce};
 use crate::tensor::{DType, Tensor, view};
 use crate::value::Value;
 use std::cmp::Ordering;
@@ -99,7 +99,7 @@ pub static OPS: &[OpDef] = &[
         one(sum(&tensor.look(|l| view::diagonal(l, 0, 0, 1))?, None, false, None)?)
     })
     .out("out"),
-    reduce("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", |a| sum_to_size(a.tensor(0)?, &a.ints(1)?))
+    reduce("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", |a| sum_to_size(a.tensor(0)?, &a.ints(1)?)).facts(&[Fact::MayGiveOperand])
         .grad("self: grad.expand(self.size())"),
     opaque("aten::equal(Tensor self, Tensor other) -> bool", equal),
 ];

@@ -1,7 +1,7 @@
 //! One tensor into several views of it: split, chunk, unbind and their relatives.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, OpDef, Outputs, gather, one, view};
+use crate::dialects::{Args, Fact, OpDef, Outputs, gather, one, view};
 use crate::tensor::{DType, Tensor, view as layout, wrap_dim};
 use crate::value::Value;
 
@@ -24,11 +24,14 @@ pub static OPS: &[OpDef] = &[
     view("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", |a| many(chunk(a)?)),
     view("aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", |a| {
         many(split(a)?)
-    }),
+    })
+    .facts(&[Fact::MayGiveOperand]),
     view("aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", |a| {
         many(split_sizes(a)?)
-    }),
-    view("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", |a| many(chunk(a)?)),
+    })
+    .facts(&[Fact::MayGiveOperand]),
+    view("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", |a| many(chunk(a)?))
+        .facts(&[Fact::MayGiveOperand]),
     view(
         "aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
         |a| many(tensor_split(a.tensor(0)?, Parts::Sections(a.int(1)?), a.int(2)?)?),
