@@ -314,11 +314,24 @@ const TABLE: &[Bad] = &[
         status: 1,
         says: "CUDA",
     },
+    Bad {
+        name: "unknown_device",
+        file: Bytes(sample_archive),
+        words: &["run", "FILE", "--device", "abacus"],
+        status: 2,
+        says: "abacus",
+    },
 ];
 
 /// One trial an input.
 pub fn trials() -> Vec<Trial> {
-    TABLE.iter().map(|bad| Trial::test(format!("hostile::{}", bad.name), move || run(bad))).collect()
+    // On a machine with a GPU, asking for it is no mistake.
+    let gpu = flambeau::backends::by_name("cuda").is_ok();
+    let trial = |bad: &'static Bad| {
+        let name = format!("hostile::{}", bad.name);
+        Trial::test(name, move || run(bad)).with_ignored_flag(gpu && bad.name == "no_cuda")
+    };
+    TABLE.iter().map(trial).collect()
 }
 
 fn run(bad: &Bad) -> Result<(), Failed> {

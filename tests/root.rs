@@ -4,7 +4,11 @@
 mod cases;
 mod filecheck_suite;
 mod hostile;
+mod lsp;
+mod pages;
+mod test_passes;
 mod tidy;
+mod view;
 
 use libtest_mimic::Arguments;
 
@@ -14,5 +18,8 @@ fn main() {
     trials.extend(filecheck_suite::trials());
     trials.extend(cases::trials());
     trials.extend(hostile::trials());
+    trials.extend(pages::trials());
+    trials.extend(view::trials());
+    trials.extend(lsp::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -1,6 +1,11 @@
 //! What passes may know of a graph without changing it. Facts come from op rows and schemas; no analysis has
 //! a list of op names of its own.
 
+mod alias;
+mod cache;
 mod effects;
+pub mod shapes;
 
+pub use alias::{AliasDb, Locations};
+pub use cache::{Analysis, AnalysisCache};
 pub use effects::{OpFacts, facts, is_pure};

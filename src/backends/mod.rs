@@ -97,8 +97,8 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Backend>> {
         "cuda" => Ok(Arc::new(cuda::Cuda::device(0)?)),
         #[cfg(not(feature = "cuda"))]
         "cuda" => {
-            Err(Diagnostic::unsupported("this build has no CUDA: it was built without the feature `cuda`")
-                .hint("build with `cargo build --release --features cuda`"))
+            Err(Diagnostic::device("no CUDA device: this build was made without the feature `cuda`")
+                .hint("build with `cargo build --release`, which has it"))
         }
         other => Err(Diagnostic::unsupported(format!("there is no backend named {other}"))
             .hint("backends are interp, llvm and cuda")),

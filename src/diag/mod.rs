@@ -4,6 +4,9 @@
 //! what to do about it; it is rendered for people ([`render::human`]), in PyTorch's own form
 //! ([`torch::render`]) or as JSON by the tools. This layer knows nothing of tensors, IR or TorchScript.
 
+pub mod json;
+pub mod log;
+pub mod panics;
 pub mod render;
 mod source;
 pub mod torch;
@@ -27,10 +30,14 @@ pub enum ErrorKind {
     Input,
     /// A law of the IR that does not hold.
     Verify,
+    /// A device that is not there, or that failed.
+    Device,
     /// Command line words that make no sense.
     Usage,
     /// A bug in Flambeau itself.
     Internal,
+    /// A panic that was caught; the message has its text, the first note its place.
+    Panic,
 }
 
 /// How bad it is.
@@ -129,6 +136,11 @@ impl Diagnostic {
     /// A broken law of the IR.
     pub fn verify(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Verify, message)
+    }
+
+    /// A device (a GPU) that is not there, or that failed at its work.
+    pub fn device(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Device, message)
     }
 
     /// A bug in Flambeau.

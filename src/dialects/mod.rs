@@ -5,23 +5,31 @@
 
 mod args;
 mod effects;
+pub mod constraint;
 mod env;
+mod foreign;
+mod laws;
 pub mod generator;
 mod op_def;
 mod registry;
 mod resolve;
 pub mod scalar;
+pub mod shapes;
+pub mod text;
 
 pub mod aten;
 pub mod fusion;
 pub mod loops;
 pub mod prim;
+pub mod torchvision;
 
 pub use args::{Args, Node, Outputs, one};
 pub use effects::Effects;
 pub use env::{Composites, Env, GroupObserver, Methods};
+pub use foreign::result_type;
+pub use laws::{Laws, Strictness, check_type};
 pub use op_def::{
-    Accepts, Check, Fact, Family, Infer, Kernel, OpDef, Promote, ScalarFn, Tolerance, composite, container,
+    Accepts, Check, Fact, Family, HiddenMarks, Infer, Kernel, OpDef, Promote, ScalarFn, Tolerance, composite, container,
     contraction, control, create, elementwise, gather, host, opaque, reduce, view,
 };
 pub use registry::{Op, Registry, Variant};

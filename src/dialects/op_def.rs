@@ -1,9 +1,9 @@
 //! The row of an op, and the families that fix what most cells of a row are.
 
+use super::constraint::Law;
 use super::scalar::{Program, Sv};
 use super::{Args, Effects, Outputs};
 use crate::diag::Result;
-use crate::ir::{Attr, Type};
 use crate::tensor::DType;
 use crate::value::Value;
 
@@ -38,10 +38,25 @@ pub struct OpDef {
     pub tolerance: Tolerance,
     /// What it does besides computing.
     pub effects: Effects,
+    /// Alias marks that PyTorch's schema leaves out, where there are any.
+    pub hidden: Option<HiddenMarks>,
     /// Derives `name_(Tensor(a!) self, …) -> Tensor(a!)`.
     pub inplace: bool,
     /// Derives `name.out(…, *, Tensor(a!) out) -> Tensor(a!)` with the given overload name.
     pub out: Option<&'static str>,
+    /// What the verifier demands besides operands that fit the schema.
+    pub laws: &'static [Law],
+    /// Declared by a text file.
+    pub declared: bool,
+}
+
+/// What an op aliases or writes although the schema that it shares with PyTorch does not say so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HiddenMarks {
+    /// The schema with all marks.
+    pub schema: &'static str,
+    /// Nothing is written where this argument is False.
+    pub writes_if: Option<&'static str>,
 }
 
 /// Families of ops.
@@ -172,12 +187,10 @@ pub enum Fact {
     Involution,
     /// A constant tensor of rank 0 as second operand counts as a number (the `Scalar` overload).
     ConstantIsNumber,
-    /// A result may be an operand or a view of it though the schema, which is PyTorch's, has no mark for it.
-    MayGiveOperand,
-    /// In training it writes the running statistics though the schema, which is PyTorch's, has no mark for it.
-    WritesStatistics,
     /// Gradients do not flow through it.
     Detached,
+    /// Asks for types, sizes or identity, never for contents: writes to its operands do not change its answer.
+    Metadata,
 }
 
 /// How exact a result is; tests take their bounds from it.
@@ -199,8 +212,8 @@ pub type ScalarFn = fn(&mut Program, &[Sv]) -> Sv;
 /// A reference kernel: slow and plain, the definition of the op.
 pub type Kernel = fn(&Args<'_>) -> Result<Outputs>;
 
-/// Result types from operand types; `constants[i]` is the value of operand i where it is known. None: not known.
-pub type Infer = fn(types: &[&Type], constants: &[Option<&Attr>]) -> Option<Vec<Type>>;
+/// Result types from what is known of the operands; see [`super::shapes`].
+pub type Infer = fn(&super::shapes::Operands<'_>) -> super::shapes::Results;
 
 const fn row(schema: &'static str, family: Family) -> OpDef {
     OpDef {
@@ -218,9 +231,17 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         facts: &[],
         tolerance: Tolerance::Exact,
         effects: Effects::NONE,
+        hidden: None,
         inplace: false,
         out: None,
+        laws: &[],
+        declared: false,
     }
+}
+
+/// An op of which only the schema is known: it cannot run, and nothing is known of what it does besides.
+pub(super) const fn declared(schema: &'static str) -> OpDef {
+    row(schema, Family::Opaque).effects(Effects::ALL)
 }
 
 /// An elementwise op: give it `.scalar(...)`.
@@ -339,9 +360,27 @@ impl OpDef {
         self
     }
 
+    /// Gives the schema with the marks that PyTorch's leaves out.
+    pub const fn hidden_marks(mut self, schema: &'static str) -> OpDef {
+        self.hidden = Some(HiddenMarks { schema, writes_if: None });
+        self
+    }
+
+    /// The same; nothing is written where the argument `flag` is False.
+    pub const fn hidden_writes(mut self, flag: &'static str, schema: &'static str) -> OpDef {
+        self.hidden = Some(HiddenMarks { schema, writes_if: Some(flag) });
+        self
+    }
+
     /// Sets the sentence for the documentation.
     pub const fn doc(mut self, summary: &'static str) -> OpDef {
         self.summary = summary;
+        self
+    }
+
+    /// Sets the demands of the verifier.
+    pub const fn laws(mut self, laws: &'static [Law]) -> OpDef {
+        self.laws = laws;
         self
     }
 

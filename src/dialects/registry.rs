@@ -1,10 +1,19 @@
 //! All ops by name, in order of registration. Registration is explicit and in a fixed order.
 
-use super::{Family, OpDef, aten, fusion, prim};
+use super::constraint::Declaration;
+use super::op_def::declared;
+use super::{Args, Effects, Family, OpDef, Outputs, aten, fusion, prim, torchvision};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
-use indexmap::IndexMap;
+use hashbrown::HashSet;
+use indexmap::{IndexMap, IndexSet};
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, OnceLock};
+
+/// The schemas of all operators of PyTorch and torchvision, one a line, overloads in the order in which PyTorch tries them
+/// (`scripts/record_schemas.py`). Those without a row can be named and typed but not run: a program that mentions one in
+/// a branch it never takes runs all the same.
+const SCHEMAS: &str = include_str!("schemas.txt");
 
 /// A registered op: its row and its parsed schema.
 #[derive(Clone)]
@@ -13,11 +22,18 @@ pub struct Op(Arc<OpInner>);
 struct OpInner {
     def: OpDef,
     /// The schema text; derived forms have their own.
-    text: String,
+    text: Cow<'static, str>,
     variant: Variant,
     name: Symbol,
     schema: OnceLock<Result<Schema>>,
+    /// What an op registered at run time does.
+    function: Option<Box<Function>>,
+    /// With the marks that the schema leaves out.
+    marked: OnceLock<Result<Schema>>,
 }
+
+/// What an op registered at run time does: its results from its arguments, as a kernel.
+type Function = dyn Fn(&Args<'_>) -> Result<Outputs> + Send + Sync;
 
 /// Which form of its row an op is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +47,11 @@ pub enum Variant {
 }
 
 impl Op {
-    fn new(def: OpDef, text: String, variant: Variant) -> Op {
+    fn new(def: OpDef, text: Cow<'static, str>, variant: Variant) -> Op {
         let end = text.find(['(', '.']).unwrap_or(text.len());
         let name = Symbol::new(&text[..end]);
-        Op(Arc::new(OpInner { def, text, variant, name, schema: OnceLock::new() }))
+        let (schema, marked) = (OnceLock::new(), OnceLock::new());
+        Op(Arc::new(OpInner { def, text, variant, name, schema, marked, function: None }))
     }
 
     /// Its row.
@@ -62,6 +79,33 @@ impl Op {
         self.0.schema.get_or_init(|| parse_schema(&self.0.text)).as_ref().map_err(Clone::clone)
     }
 
+    /// Whether it has a row. Others are known by their schema only, so that code that mentions them can be read.
+    pub fn is_built(&self) -> bool {
+        let def = &self.0.def;
+        let has_meaning = def.eval.is_some() || def.scalar.is_some() || def.meaning.is_some();
+        has_meaning || def.family == Family::Control || def.declared || self.0.function.is_some()
+    }
+
+    /// What it does, if it was registered at run time.
+    pub(crate) fn function(&self) -> Option<&Function> {
+        self.0.function.as_deref()
+    }
+
+    /// `aten::add.Tensor`
+    fn full_name(&self) -> &str {
+        full_name(&self.0.text)
+    }
+
+    /// The schema with all alias marks, those included that PyTorch leaves out.
+    pub fn marked_schema(&self) -> Result<&Schema> {
+        match self.0.def.hidden {
+            Some(hidden) if self.0.variant == Variant::Plain => {
+                self.0.marked.get_or_init(|| parse_schema(hidden.schema)).as_ref().map_err(Clone::clone)
+            }
+            _ => self.schema(),
+        }
+    }
+
     /// An address that identifies the op while it lives.
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
@@ -82,7 +126,10 @@ impl std::fmt::Debug for Op {
 /// The table of ops.
 #[derive(Clone, Default)]
 pub struct Registry {
-    ops: IndexMap<Symbol, Vec<Op>>,
+    ops: IndexMap<Symbol, Vec<Op>, hashbrown::DefaultHashBuilder>,
+    dialects: IndexSet<&'static str>,
+    types: IndexMap<Symbol, Declaration>,
+    attributes: IndexMap<Symbol, Declaration>,
 }
 
 static BUILTIN: LazyLock<Arc<Registry>> = LazyLock::new(|| Arc::new(Registry::with_builtins()));
@@ -96,29 +143,105 @@ impl Registry {
     /// A new table of the built-in ops, to add to.
     pub fn with_builtins() -> Registry {
         let mut registry = Registry::default();
-        for table in prim::TABLES.iter().chain(fusion::TABLES).chain(aten::TABLES) {
+// Kernels have no rows: their constructs are a closed set of their own.
+        registry.dialects.insert("loop");
+        let tables = prim::TABLES.iter().chain(fusion::TABLES).chain(aten::TABLES).chain(torchvision::TABLES);
+        for table in tables {
             for def in *table {
                 registry.add(*def);
             }
         }
+        registry.declare_all();
         registry
+    }
+
+    /// Adds the schemas that have no row, behind those that have one.
+    fn declare_all(&mut self) {
+        let built: HashSet<String> = self.iter().map(|op| op.full_name().to_string()).collect();
+        for text in SCHEMAS.lines().filter(|text| !built.contains(full_name(text))) {
+            let op = Op::new(declared(text), Cow::Borrowed(text), Variant::Plain);
+            self.ops.entry(op.name()).or_default().push(op);
+        }
     }
 
     /// Adds a row with its derived forms.
     pub fn add(&mut self, def: OpDef) {
-        let plain = Op::new(def, def.schema.to_string(), Variant::Plain);
+        let plain = Op::new(def, Cow::Borrowed(def.schema), Variant::Plain);
         self.insert(plain);
         if def.inplace {
-            self.insert(Op::new(def, inplace_schema(def.schema), Variant::InPlace));
+            self.insert(Op::new(def, inplace_schema(def.schema).into(), Variant::InPlace));
         }
         if let Some(overload) = def.out {
-            self.insert(Op::new(def, out_schema(def.schema, overload), Variant::Out));
+            self.insert(Op::new(def, out_schema(def.schema, overload).into(), Variant::Out));
         }
     }
 
-    /// Overloads that write to `out` stand behind the tensor overloads that do not, as in PyTorch.
-    fn insert(&mut self, op: Op) {
+    /// Adds an op of the caller's at run time: a schema and what it does. Source calls it as `torch.ops.mine.op(...)`,
+    /// graphs as `mine::op`, archives as `ops.mine.op`. It must not write to arguments that its schema does not mark
+    /// (`Tensor(a!)`), nor depend on anything but them; for ops that do, say so with [`Registry::register_with`].
+    ///
+    /// The schema's text is kept as long as the process lives. A malformed schema is an error, and so is an overload
+    /// that is there already.
+    ///
+    /// ```
+    /// use flambeau::dialects::{Registry, one};
+    ///
+    /// let mut registry = Registry::with_builtins();
+    /// registry.register("mine::twice(int x) -> int", |args| one(2 * args.int(0)?))?;
+    /// # Ok::<(), flambeau::diag::Diagnostic>(())
+    /// ```
+    pub fn register(
+        &mut self,
+        schema: &str,
+        function: impl Fn(&Args<'_>) -> Result<Outputs> + Send + Sync + 'static,
+    ) -> Result<Op> {
+        self.register_with(schema, Effects::MAY_RAISE, function)
+    }
+
+    /// As [`Registry::register`], with the effects that the op has besides its results and the marks of its schema.
+    pub fn register_with(
+        &mut self,
+        schema: &str,
+        effects: Effects,
+        function: impl Fn(&Args<'_>) -> Result<Outputs> + Send + Sync + 'static,
+    ) -> Result<Op> {
+        let parsed = parse_schema(schema)?;
+        let taken = |op: &Op| op.is_built() && op.full_name() == full_name(schema);
+        if self.overloads(parsed.name).iter().any(taken) {
+            return Err(Diagnostic::input(format!("operator {} is registered already", full_name(schema)))
+                .hint("give the overload a name of its own: mine::op.other(...)"));
+        }
+        let text: &'static str = String::from(schema).leak();
+        let op = Op(Arc::new(OpInner {
+            def: declared(text).effects(effects),
+            text: Cow::Borrowed(text),
+            variant: Variant::Plain,
+            name: parsed.name,
+            schema: OnceLock::from(Ok(parsed)),
+            marked: OnceLock::new(),
+            function: Some(Box::new(function)),
+        }));
+        self.insert(op.clone());
+        Ok(op)
+    }
+
+    /// Puts a row in the place of the overload with its name, whatever row that came from.
+    pub fn replace(&mut self, def: OpDef) {
+        let op = Op::new(def, Cow::Borrowed(def.schema), Variant::Plain);
+        let of = |text: &str| text.split('(').next().unwrap_or_default().to_string();
+        let wanted = of(op.schema_text());
         let overloads = self.ops.entry(op.name()).or_default();
+        match overloads.iter_mut().find(|o| of(o.schema_text()) == wanted) {
+            Some(old) => *old = op,
+            None => overloads.push(op),
+        }
+    }
+
+    /// A row takes the place of a mere declaration. Overloads that write to `out` stand behind the tensor overloads that do not, as in PyTorch.
+    fn insert(&mut self, op: Op) {
+        self.dialects.insert(op.name().namespace());
+        let overloads = self.ops.entry(op.name()).or_default();
+        overloads.retain(|other| other.is_built() || other.full_name() != op.full_name());
         let is_out = |op: &Op| op.variant() == Variant::Out;
         let at = match overloads.iter().position(is_out) {
             Some(at) if !is_out(&op) && !matches!(op.def().family, Family::Host | Family::Container) => at,
@@ -138,14 +261,57 @@ impl Registry {
         overloads.iter().find(|op| op.schema().is_ok_and(|s| s.overload == overload))
     }
 
-    /// All ops in order of registration of their names.
+    /// All ops that can run, in order of registration of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Op> {
-        self.ops.values().flatten()
+        self.ops.values().flatten().filter(|op| op.is_built())
     }
 
-    /// All names.
+    /// Adds the types and attributes of a dialect.
+    pub(super) fn declare(&mut self, dialect: &str, types: &[Declaration], attributes: &[Declaration]) {
+        self.dialects.insert(Symbol::new(dialect).as_str());
+        self.types.extend(types.iter().map(|t| (t.name, t.clone())));
+        self.attributes.extend(attributes.iter().map(|a| (a.name, a.clone())));
+    }
+
+    /// A declared type by its name, `dialect.name`.
+    pub fn declared_type(&self, name: Symbol) -> Option<&Declaration> {
+        self.types.get(&name)
+    }
+
+    /// All declared types.
+    pub fn declared_types(&self) -> impl Iterator<Item = &Declaration> {
+        self.types.values()
+    }
+
+    /// A declared attribute by its name, `dialect.name`.
+    pub fn declared_attribute(&self, name: Symbol) -> Option<&Declaration> {
+        self.attributes.get(&name)
+    }
+
+    /// All declared attributes.
+    pub fn declared_attributes(&self) -> impl Iterator<Item = &Declaration> {
+        self.attributes.values()
+    }
+
+    /// Whether text files declared something.
+    pub fn has_declared(&self) -> bool {
+        !self.types.is_empty() || !self.attributes.is_empty() || self.iter().any(|op| op.def().declared)
+    }
+
+    /// Whether some op of a dialect is registered.
+    pub fn has_dialect(&self, name: &str) -> bool {
+        self.dialects.contains(name)
+    }
+
+    /// All dialects.
+    pub fn dialects(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.dialects.iter().copied()
+    }
+
+    /// The names of all ops that can run.
     pub fn names(&self) -> impl Iterator<Item = Symbol> + '_ {
-        self.ops.keys().copied()
+        let built = |overloads: &[Op]| overloads.iter().any(Op::is_built);
+        self.ops.iter().filter(move |(_, overloads)| built(overloads)).map(|(name, _)| *name)
     }
 
     /// The error for a name that does not exist, with the nearest one that does.
@@ -156,6 +322,11 @@ impl Registry {
             None => error,
         }
     }
+}
+
+/// The part of a schema before its arguments.
+fn full_name(schema: &str) -> &str {
+    schema.split('(').next().unwrap_or(schema)
 }
 
 /// `aten::tanh(Tensor self) -> Tensor` → `aten::tanh_(Tensor(a!) self) -> Tensor(a!)`
@@ -197,9 +368,33 @@ mod tests {
         let registry = Registry::builtin();
         let broken: Vec<String> = registry
             .iter()
-            .filter_map(|op| op.schema().err().map(|d| format!("{}: {d}", op.schema_text())))
+            .filter_map(|op| op.schema().and(op.marked_schema()).err().map(|d| format!("{}: {d}", op.schema_text())))
             .collect();
         assert!(broken.is_empty(), "{}", broken.join("\n"));
+    }
+
+    #[test]
+    fn every_schema_of_pytorch_parses_and_prints_back() {
+        let printed = |text: &str| parse_schema(text).map_or_else(|d| d.to_string(), |s| s.to_string());
+        let changed: Vec<String> = SCHEMAS
+            .lines()
+            .filter(|text| printed(text) != *text)
+            .map(|text| format!("{text} prints as {}", printed(text)))
+            .collect();
+        assert!(changed.is_empty(), "{}", changed.join("\n"));
+    }
+
+    #[test]
+    fn an_op_without_a_row_is_known_but_not_counted() {
+        let registry = Registry::builtin();
+        let declared = registry.find("torchvision::qnms", "").expect("declared");
+        assert!(!declared.is_built() && registry.iter().all(|op| op.name() != declared.name()));
+        let mut mine = Registry::with_builtins();
+        mine.add(super::super::composite(
+            "torchvision::qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+            "def qnms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:\n    return dets\n",
+        ));
+        assert!(mine.overloads(declared.name()).iter().all(Op::is_built));
     }
 
     #[test]

@@ -5,11 +5,12 @@ use super::{Op, Registry};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Graph, OpId, Schema, Symbol, Type, TypeKind};
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 
 /// The op that a node means. Fails, naming operator and operand types, if there is none.
 pub fn resolve(registry: &Registry, graph: &Graph, op: OpId) -> Result<Op> {
     let kind = graph.kind(op);
-    let types: Vec<&Type> = graph.operands(op).iter().map(|v| graph.ty(*v)).collect();
+    let types: SmallVec<[&Type; 8]> = graph.operands(op).iter().map(|v| graph.ty(*v)).collect();
     let overloads = registry.overloads(kind);
     if overloads.is_empty() {
         return Err(registry.unknown(kind));
@@ -42,6 +43,11 @@ pub fn matches(schema: &Schema, types: &[&Type]) -> bool {
     }
     let mut bound = Bindings::new();
     formals.iter().zip(types).all(|(formal, actual)| accepts(&formal.ty, actual, &mut bound))
+}
+
+/// Whether one argument of type `formal` takes an operand of type `actual`.
+pub(super) fn takes(formal: &Type, actual: &Type) -> bool {
+    accepts(formal, actual, &mut Bindings::new())
 }
 
 type Bindings = HashMap<Symbol, Type>;
@@ -81,6 +87,10 @@ fn accepts(formal: &Type, actual: &Type, bound: &mut Bindings) -> bool {
         }
         (K::AnyList, K::List(_)) | (K::AnyTuple, K::Tuple(..)) | (K::AnyEnum, K::Enum(..)) => true,
         (K::AnyClass, K::Class(_)) => true,
+        // A type of a dialect without parameters stands for any parameters.
+        (K::Dialect(fd, fname, parameters), K::Dialect(ad, aname, _)) => {
+            fd == ad && fname == aname && parameters.is_empty()
+        }
         _ => false,
     }
 }

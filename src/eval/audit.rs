@@ -2,7 +2,7 @@
 //! that is missing is a bug even where every answer is right. Runs only where a world asks for it.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Fact, Family, Op, Outputs};
+use crate::dialects::{Family, Op, Outputs};
 use crate::ir::{AliasInfo, Argument};
 use crate::tensor::{Layout, Tensor};
 use crate::value::Value;
@@ -41,15 +41,13 @@ impl Audit {
         if matches!(op.def().family, Family::Host | Family::Container | Family::Control) {
             return Ok(());
         }
-        let schema = op.schema()?;
+        let schema = op.marked_schema()?;
         let name = |n: usize| schema.arguments.get(n).map_or("", |a| a.name.as_str());
         let mark = |n: usize| schema.arguments.get(n).and_then(alias);
         let written = |n: usize| mark(n).is_some_and(|m| m.is_write);
         for before in &self.0 {
             let shared = self.0.iter().any(|o| written(o.argument) && same_memory(&o.tensor, &before.tensor));
-            let statistics = op.def().facts.contains(&Fact::WritesStatistics)
-                && name(before.argument).starts_with("running_");
-            if shared || statistics || written(before.argument) {
+            if shared || written(before.argument) {
                 continue;
             }
             if before.tensor.layout() != before.layout || contents(&before.tensor) != before.contents {
@@ -58,9 +56,6 @@ impl Audit {
                     format!("writes to '{}', which has no mark !", name(before.argument)),
                 ));
             }
-        }
-        if op.def().facts.contains(&Fact::MayGiveOperand) {
-            return Ok(());
         }
         for (n, result) in results.iter().enumerate() {
             let own = schema.returns.get(n).and_then(alias);

@@ -2,9 +2,11 @@
 
 use super::audit::Audit;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::constraint::{Law, Parameter, ParameterKind};
 use crate::dialects::{Args, Env, Fact, Family, Node, Op, Outputs, Variant, one};
 use crate::tensor::{DType, Layout, Tensor};
-use crate::value::Value;
+use crate::ir::{Attr, Type};
+use crate::value::{List, Value};
 use std::sync::Arc;
 
 /// Runs an op on arguments in schema order, defaults filled in. Plain forms give fresh results (views: other
@@ -91,13 +93,54 @@ fn run(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> 
 /// Computes the row's results without writing to any argument (other than what its own kernel writes).
 fn plain(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> {
     let def = op.def();
+    if let Some(function) = op.function() {
+        return function(&Args { op, values, node, env });
+    }
     if let Some(kernel) = def.eval {
         return kernel(&Args { op, values, node, env });
     }
     if let Some(text) = def.meaning {
-        return env.composites(op)?.run(op, text, values, env);
+        if def.laws.is_empty() {
+            return env.composites(op)?.run(op, text, values, env);
+        }
+        let values = with_attributes(op, values, node)?;
+        return env.composites(op)?.run(op, text, &values, env);
     }
-    Err(Diagnostic::unsupported(format!("operator {} has no kernel", op.schema_text())))
+    Err(Diagnostic::unsupported(format!("operator {} is not supported", op.schema_text())))
+}
+
+/// The arguments of a meaning: operands, then the attributes that the row declares.
+fn with_attributes(op: &Op, values: &[Value], node: Node<'_>) -> Result<Vec<Value>> {
+    let mut all = values.to_vec();
+    for law in op.def().laws {
+        let Law::Attribute(parameter) = law else { continue };
+        let given = node.attrs.iter().find(|(name, _)| *name == parameter.name).map(|(_, a)| a);
+        let attr = given.or(parameter.default.as_ref()).ok_or_else(|| {
+            Diagnostic::runtime(format!("{} needs the attribute '{}'", op.name(), parameter.name))
+        })?;
+        all.push(attribute_value(op, parameter, attr)?);
+    }
+    Ok(all)
+}
+
+fn attribute_value(op: &Op, parameter: &Parameter, attr: &Attr) -> Result<Value> {
+    Ok(match (attr, &parameter.kind) {
+        (Attr::Int(x), ParameterKind::Bool) => Value::Bool(*x != 0),
+        (Attr::Int(x), ParameterKind::Float) => Value::Float(*x as f64),
+        (Attr::Int(x), _) => Value::Int(*x),
+        (Attr::Float(x), _) => Value::Float(*x),
+        (Attr::Bool(x), _) => Value::Bool(*x),
+        (Attr::Str(x), _) => Value::Str(x.clone()),
+        (Attr::Tensor(x), _) => Value::Tensor(x.clone()),
+        (Attr::Ints(x), _) => Value::List(List::new(Type::int(), x.iter().map(|x| Value::Int(*x)).collect())),
+        (Attr::Floats(x), _) => {
+            Value::List(List::new(Type::float(), x.iter().map(|x| Value::Float(*x)).collect()))
+        }
+        _ => {
+            let name = parameter.name;
+            return Err(Diagnostic::unsupported(format!("{}: attribute '{name}' as a value", op.name())));
+        }
+    })
 }
 
 /// `x.op_(…)`: computes, checks that the result fits, writes through `x` and returns it.

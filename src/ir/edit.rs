@@ -241,6 +241,19 @@ impl Graph {
         value
     }
 
+    /// Inserts a result at a place among the others.
+    pub fn insert_result(&mut self, op: OpId, at: usize, ty: Type) -> ValueId {
+        let value = self.add_result(op, ty);
+        let mut all = self.results(op);
+        all.pop();
+        all.insert(at.min(all.len()), value);
+        self.store_results(op, &all);
+        for (n, value) in all.iter().enumerate() {
+            self.values[value.index()].index = n as u32;
+        }
+        value
+    }
+
     /// Removes a result, which must have no uses.
     pub fn remove_result(&mut self, op: OpId, n: usize) {
         let mut all = self.results(op);

@@ -29,7 +29,7 @@ pub struct ParsedModule {
 pub fn parse_module(source: &Arc<Source>, options: &ParseOptions) -> Result<ParsedModule, Vec<Diagnostic>> {
     let parsed = parse_module_once(source, options)?;
     let is_raw = |function: &Function| {
-        function.name == "" && !super::parser::is_printed_form(source.text(), &function.graph)
+        function.name == "" && !super::parser::keeps_names(source.text(), &function.graph)
     };
     if options.naming == Naming::Auto
         && parsed.module.functions.len() == 1

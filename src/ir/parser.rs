@@ -34,8 +34,9 @@ pub enum Naming {
     /// As PyTorch's parser does: inputs and block parameters keep names that are no numbers, everything else is
     /// numbered in order of definition.
     Torch,
-    /// `Keep` for text in the form in which PyTorch prints it (comment lines aside), `Torch` for other text of one
-    /// graph without a name, such as hand-written tests. Texts above 256 KB keep their names.
+    /// `Keep` for the dump of a program, which has locations or scopes, for FileCheck tests (texts with `RUN:` lines) that
+    /// are written as PyTorch prints, for several graphs in one file and for texts above 256 KB; `Torch` for any other
+    /// graph, as PyTorch's own tests have them.
     Auto,
 }
 
@@ -66,18 +67,23 @@ pub fn parse_graph_source(
     options: &ParseOptions,
 ) -> std::result::Result<Graph, Vec<Diagnostic>> {
     let graph = parse_graph_once(source, options)?;
-    if options.naming == Naming::Auto && !is_printed_form(source.text(), &graph) {
+    if options.naming == Naming::Auto && !keeps_names(source.text(), &graph) {
         return parse_graph_once(source, &ParseOptions { naming: Naming::Torch, ..*options });
     }
     Ok(graph)
 }
 
-/// Whether a text is what its graph prints, comment lines and blank lines aside.
-pub(super) fn is_printed_form(text: &str, graph: &Graph) -> bool {
+/// Whether a text keeps its names: the dump of a program, which says where its ops come from, or a FileCheck test that
+/// is written as its graph prints.
+pub(super) fn keeps_names(text: &str, graph: &Graph) -> bool {
     const LARGE: usize = 256 << 10;
-    if text.len() > LARGE {
-        return true;
-    }
+    text.len() > LARGE
+        || !graph.locations.is_empty()
+        || (text.contains("RUN:") && is_printed_form(text, graph))
+}
+
+/// Whether a text is what its graph prints, comment lines and blank lines aside.
+fn is_printed_form(text: &str, graph: &Graph) -> bool {
     let is_content = |line: &&str| {
         let line = line.trim_start();
         !line.is_empty() && !line.starts_with('#') && !line.starts_with("//")

@@ -57,6 +57,22 @@ impl Graph {
         printer.ops(&mut out, op, Some(op), 0);
         out
     }
+
+    /// The attributes of an op, each with its text as the printer writes it; a subgraph reads `<Graph>`.
+    pub fn attr_texts(&self, op: OpId) -> Vec<(&'static str, String)> {
+        let expected = (self.result_count(op) == 1).then(|| self.result(op, 0)).flatten().map(|v| self.ty(v));
+        let text = |(name, attr): &(Symbol, Attr)| {
+            let mut out = String::new();
+            write_attr(&mut out, attr, expected.filter(|_| *name == "value"));
+            (name.as_str(), out)
+        };
+        self.attrs(op).iter().map(text).collect()
+    }
+
+    /// The line of one op alone, for messages.
+    pub fn op_line(&self, op: OpId) -> String {
+        self.op_text(op).lines().next().unwrap_or("").trim().to_string()
+    }
 }
 
 /// Appends `graph(...)`, or `graph @name(...)`, with its subgraphs. From time to time `drain` may take away

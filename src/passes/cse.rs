@@ -1,19 +1,23 @@
-//! Common subexpression elimination: a pure op equal to an earlier one in scope is replaced by that. Ops that
-//! read memory are equal only if nothing was written in between; here any write in the graph forbids it for
-//! ops on tensors and containers.
+//! Common subexpression elimination: an op equal to an earlier one in scope is replaced by that.
+//!
+//! Equal are ops of one kind with the same operands, attributes and result types. The condition that makes it
+//! right: the op does nothing but compute; nothing in the graph writes to what it reads or gives; and two objects
+//! become one only where nobody outside of the graph holds both. Members of enums and functions that look equal in
+//! text may be different and stay.
 
 use super::Context;
-use crate::analysis::facts;
+use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
-use crate::dialects::{Effects, Family};
+use crate::dialects::Effects;
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, ValueId};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let writes = graph.all_ops().iter().any(|op| facts(context.registry, graph, *op).writes);
     let before = graph.op_count();
-    let mut pass = Cse { context, writes, scopes: Vec::new() };
+    let db = context.analysis::<AliasDb>(graph);
+    let mut pass = Cse { context, db, scopes: Vec::new() };
     let root = graph.root();
     pass.block(graph, root);
     Ok(graph.op_count() != before)
@@ -24,7 +28,7 @@ type Key = (Symbol, SmallVec<[ValueId; 4]>, SmallVec<[Type; 1]>);
 
 struct Cse<'a> {
     context: &'a Context<'a>,
-    writes: bool,
+    db: Arc<AliasDb>,
     scopes: Vec<HashMap<Key, Vec<OpId>>>,
 }
 
@@ -34,44 +38,62 @@ impl Cse<'_> {
         let mut at = graph.first_op(block);
         while let Some(op) = at {
             at = graph.next(op);
-            for nested in graph.nested_blocks(op).to_vec() {
-                self.block(graph, nested);
-            }
-            if !self.may_merge(graph, op) {
-                continue;
-            }
-            let key = key(graph, op);
-            let earlier = self.scopes.iter().rev().filter_map(|scope| scope.get(&key)).flatten();
-            match earlier.copied().find(|e| same_attrs(graph.attrs(*e), graph.attrs(op))) {
-                Some(earlier) => {
-                    let results = graph.results(earlier);
-                    graph.replace_op(op, &results);
-                }
-                None => {
-                    if let Some(scope) = self.scopes.last_mut() {
-                        scope.entry(key).or_default().push(op);
-                    }
+            let nested = graph.nested_blocks(op).to_vec();
+            if nested.is_empty() {
+                self.op(graph, op);
+            } else if self.computes(graph, op) {
+                for inner in nested {
+                    stacker::maybe_grow(64 << 10, 1 << 20, || self.block(graph, inner));
                 }
             }
         }
         self.scopes.pop();
     }
 
-    fn may_merge(&self, graph: &Graph, op: OpId) -> bool {
-        if !graph.nested_blocks(op).is_empty() || graph.result_count(op) == 0 {
-            return false;
+    fn op(&mut self, graph: &mut Graph, op: OpId) {
+        if !self.computes(graph, op) || self.db.op_has_writers(graph, op) {
+            return;
+        }
+        let key = key(graph, op);
+        let find = |scope: &HashMap<Key, Vec<OpId>>| {
+            let equal = |e: &&OpId| same_attrs(graph.attrs(**e), graph.attrs(op));
+            scope.get(&key).and_then(|known| known.iter().find(equal).copied())
+        };
+        let Some((depth, earlier)) = self.scopes.iter().rev().enumerate().find_map(|(n, s)| Some((n, find(s)?))) else {
+            if let Some(scope) = self.scopes.last_mut() {
+                scope.entry(key).or_default().push(op);
+            }
+            return;
+        };
+        let (old, new) = (graph.results(op), graph.results(earlier));
+        let same = || format!("{} is {}", graph.op_line(op), graph.op_line(earlier));
+        let safe = |(a, b): (&ValueId, &ValueId)| match depth {
+            0 => self.db.may_merge(graph, *a, *b),
+            _ => self.db.safe_to_change_aliasing(graph, *a, *b),
+        };
+        if old.iter().zip(&new).all(safe) && self.context.step(same) {
+            self.context.count("ops merged", 1);
+            graph.replace_op(op, &new);
+        }
+    }
+
+    /// Whether running the op once is as good as twice.
+    fn computes(&self, graph: &Graph, op: OpId) -> bool {
+        if !graph.nested_blocks(op).is_empty() {
+            return true;
         }
         let facts = facts(self.context.registry, graph, op);
-        let Some(row) = &facts.op else { return false };
-        if facts.writes || !Effects::MAY_RAISE.contains(facts.effects) {
-            return false;
-        }
-        // A fresh tensor or list may be written to or compared by identity: only where nothing writes at all.
-        let fresh = graph.results(op).iter().any(|v| has_identity(graph.ty(*v)));
-        let reads = graph.operands(op).iter().any(|v| has_identity(graph.ty(*v)));
-        let is_container = row.def().family == Family::Container && fresh;
-        !is_container && !((fresh || reads) && self.writes)
+        let harmless = Effects::MAY_RAISE | Effects::CONTROL | Effects::READS_WORLD | Effects::IDENTITY;
+        // What is read of an object changes only with a write to it; the rest of the world changes unseen.
+        let reads_world = facts.effects.contains(Effects::READS_WORLD) && graph.operands(op).is_empty();
+        let named = graph.result(op, 0).is_some_and(|value| is_named(graph.ty(value)));
+        facts.op.is_some() && harmless.contains(facts.effects) && !reads_world && !named
     }
+}
+
+/// Whether constants of the type are names, which look equal where what they name is not.
+pub(super) fn is_named(ty: &Type) -> bool {
+    matches!(ty.kind(), TypeKind::Enum(..) | TypeKind::Function(_))
 }
 
 fn key(graph: &Graph, op: OpId) -> Key {
@@ -79,25 +101,15 @@ fn key(graph: &Graph, op: OpId) -> Key {
     (graph.kind(op), SmallVec::from_slice(graph.operands(op)), types)
 }
 
-fn same_attrs(a: &[(Symbol, Attr)], b: &[(Symbol, Attr)]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x == y)
+/// Whether two ops have equal attributes. Tensors are equal if they have the same elements.
+pub(super) fn same_attrs(a: &[(Symbol, Attr)], b: &[(Symbol, Attr)]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.0 == y.0 && (x.1 == y.1 || same_tensor(&x.1, &y.1)))
 }
 
-/// Whether values of the type are shared objects that can be written to.
-fn has_identity(ty: &Type) -> bool {
-    match ty.kind() {
-        TypeKind::Int
-        | TypeKind::Float
-        | TypeKind::Bool
-        | TypeKind::Complex
-        | TypeKind::Str
-        | TypeKind::None
-        | TypeKind::Number
-        | TypeKind::Device
-        | TypeKind::Enum(..)
-        | TypeKind::Function(_) => false,
-        TypeKind::Tuple(elements, _) => elements.iter().any(has_identity),
-        TypeKind::Optional(inner) => has_identity(inner),
-        _ => true,
-    }
+fn same_tensor(a: &Attr, b: &Attr) -> bool {
+    let (Attr::Tensor(a), Attr::Tensor(b)) = (a, b) else { return false };
+    a.dtype() == b.dtype()
+        && a.sizes() == b.sizes()
+        && a.device() == b.device()
+        && matches!((a.to_scalars(), b.to_scalars()), (Ok(a), Ok(b)) if a == b)
 }

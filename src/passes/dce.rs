@@ -1,45 +1,218 @@
-//! Dead code elimination. An op stays if it does something besides computing, or if somebody uses a result.
-//! What may raise may go, as in PyTorch; what writes the world or a tensor stays.
+//! Dead code elimination: an op stays if it does something that anybody can tell.
+//!
+//! Live are ops that write the world, ops that write to memory that others hold or that a later live op looks at,
+//! and all that live ops use. Results of branches, and values carried around loops, that nobody uses go too. What
+//! may raise may go, and so may what draws random numbers, as in PyTorch; a loop stays if a turn computes whether
+//! another follows. The condition that makes it right is the alias analysis: a write is dead only where nothing
+//! that is live after it, or in a later turn of a loop around it, may be what it writes.
 
 use super::Context;
-use crate::analysis::facts;
+use crate::analysis::{AliasDb, Locations, facts};
 use crate::diag::Result;
 use crate::dialects::Effects;
-use crate::ir::{BlockId, Graph, OpId};
+use crate::ir::{BlockId, Graph, OpId, ValueId};
 
+/// Every op that writes to memory stays; memory is not looked at.
+pub(super) fn block(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    Ok(without_aliases(graph, context))
+}
+
+/// Writes to memory that nobody looks at go too.
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let before = graph.op_count();
-    // Blocks are visited from the outside in, ops from the last to the first, so that users go before makers.
-    let mut blocks = vec![graph.root()];
-    while let Some(block) = blocks.pop() {
-        sweep(graph, context, block);
-        for op in graph.block_ops(block) {
-            blocks.extend_from_slice(graph.nested_blocks(op));
-        }
-    }
-    // Removing an inner op can free an outer one.
-    let changed = graph.op_count() != before;
-    if changed {
-        run(graph, context)?;
-    }
-    Ok(changed)
+    let db = context.analysis::<AliasDb>(graph);
+    Ok(eliminate(graph, context, Some(&db)))
 }
 
-fn sweep(graph: &mut Graph, context: &Context<'_>, block: BlockId) {
-    let mut at = graph.last_op(block);
-    while let Some(op) = at {
-        at = graph.prev(op);
-        if is_dead(graph, context, op) {
+/// The same without looking at memory: every op that writes stays. Other passes end with it.
+pub(super) fn without_aliases(graph: &mut Graph, context: &Context<'_>) -> bool {
+    eliminate(graph, context, None)
+}
+
+fn eliminate(graph: &mut Graph, context: &Context<'_>, db: Option<&AliasDb>) -> bool {
+    let mut marks = Marks {
+        db,
+        ops: vec![false; graph.op_capacity()],
+        values: vec![false; graph.value_capacity()],
+        memory: Locations::default(),
+        changes: 1,
+        visited: vec![0; graph.block_capacity()],
+        by_itself: vec![false; graph.op_capacity()],
+    };
+    for op in graph.all_ops() {
+        marks.by_itself[op.index()] = marks.has_effects(graph, context, op);
+    }
+    let root = graph.root();
+    graph.outputs().iter().for_each(|value| marks.value(*value));
+    marks.block(graph, root);
+    sweep(graph, context, &marks.ops)
+}
+
+/// What is live.
+struct Marks<'a> {
+    db: Option<&'a AliasDb>,
+    /// By op.
+    ops: Vec<bool>,
+    /// By value.
+    values: Vec<bool>,
+    /// What live values may be.
+    memory: Locations,
+    /// Counts marks, so that nothing is looked at twice in vain.
+    changes: u64,
+    /// By block: the count of marks when it was last looked at.
+    visited: Vec<u64>,
+    /// By op: live whatever the others do.
+    by_itself: Vec<bool>,
+}
+
+impl Marks<'_> {
+    fn has_effects(&self, graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
+        if !graph.nested_blocks(op).is_empty() {
+            return false;
+        }
+        let facts = facts(context.registry, graph, op);
+        let world = Effects::WRITES_WORLD | Effects::NEVER_RETURNS;
+        let untracked = match self.db {
+            Some(db) => db.writes_wildcard(op),
+            None => facts.writes,
+        };
+        facts.op.is_none() || facts.effects.intersects(world) || untracked
+    }
+
+    fn value(&mut self, value: ValueId) {
+        if !std::mem::replace(&mut self.values[value.index()], true) {
+            self.changes += 1;
+            if let Some(db) = self.db {
+                db.add_locations(value, &mut self.memory);
+            }
+        }
+    }
+
+    /// Marks an op, the ops around it, and what it uses.
+    fn op(&mut self, graph: &Graph, op: OpId) {
+        let mut at = Some(op);
+        while let Some(op) = at {
+            if std::mem::replace(&mut self.ops[op.index()], true) {
+                return;
+            }
+            self.changes += 1;
+            graph.operands(op).iter().for_each(|value| self.value(*value));
+            at = graph.parent(op).and_then(|block| graph.owner(block));
+        }
+    }
+
+    /// Marks what is live in a block: effects first, then from the last op to the first, so that users go before
+    /// what they use.
+    fn block(&mut self, graph: &Graph, block: BlockId) {
+        if std::mem::replace(&mut self.visited[block.index()], self.changes) == self.changes {
+            return;
+        }
+        let ops: Vec<OpId> = graph.block_ops(block).collect();
+        for op in &ops {
+            if self.by_itself[op.index()] {
+                self.op(graph, *op);
+            }
+        }
+        self.results(graph, block);
+        for op in ops.into_iter().rev() {
+            let nested = graph.nested_blocks(op);
+            if graph.kind(op) == "prim::Loop" {
+                self.turns(graph, nested);
+            } else {
+                nested.iter().for_each(|inner| self.nested(graph, *inner));
+            }
+            let writes = self.db.is_some_and(|db| db.writes_into(op, &self.memory));
+            if writes || graph.results(op).iter().any(|value| self.values[value.index()]) {
+                self.op(graph, op);
+            }
+        }
+    }
+
+    fn nested(&mut self, graph: &Graph, block: BlockId) {
+        stacker::maybe_grow(64 << 10, 1 << 20, || self.block(graph, block));
+    }
+
+    /// A turn may see what the one before wrote: the body is looked at until nothing new is live.
+    fn turns(&mut self, graph: &Graph, body: &[BlockId]) {
+        loop {
+            let before = self.changes;
+            body.iter().for_each(|block| self.nested(graph, *block));
+            if self.changes == before {
+                return;
+            }
+        }
+    }
+
+    /// Marks the results of a block that somebody outside, or the next turn, uses.
+    fn results(&mut self, graph: &Graph, block: BlockId) {
+        let Some(op) = graph.owner(block) else { return };
+        let is_loop = graph.kind(op) == "prim::Loop";
+        let results = graph.block_results(block).to_vec();
+        let carried = if is_loop {
+            results.first().iter().for_each(|condition| self.value(**condition));
+            results.get(1..).unwrap_or(&[])
+        } else {
+            &results
+        };
+        let outer = graph.results(op);
+        for (n, inner) in carried.iter().enumerate() {
+            let used = outer.get(n).is_none_or(|value| self.values[value.index()]);
+            let carried = is_loop && graph.params(block).get(n + 1).is_some_and(|param| graph.has_uses(*param));
+            if used || carried {
+                self.value(*inner);
+            }
+        }
+    }
+}
+
+/// Erases what is not live.
+fn sweep(graph: &mut Graph, context: &Context<'_>, live: &[bool]) -> bool {
+    let mut changed = false;
+    let mut blocks = vec![(graph.root(), graph.last_op(graph.root()))];
+    while let Some((block, at)) = blocks.pop() {
+        let Some(op) = at else { continue };
+        blocks.push((block, graph.prev(op)));
+        let used = graph.results(op).iter().any(|value| graph.has_uses(*value));
+        let live = live.get(op.index()).copied().unwrap_or(true);
+        if !live && !used && context.step(|| format!("erases {}", graph.op_line(op))) {
             graph.erase(op);
+            context.count("ops erased", 1);
+            changed = true;
+            continue;
         }
+        changed |= drop_results(graph, context, op);
+        blocks.extend(graph.nested_blocks(op).iter().map(|inner| (*inner, graph.last_op(*inner))));
     }
+    changed
 }
 
-fn is_dead(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
-    if graph.results(op).iter().any(|value| graph.has_uses(*value)) {
+/// Takes away results of branches and values around loops that nobody uses.
+fn drop_results(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
+    let is_loop = graph.kind(op) == "prim::Loop";
+    if !is_loop && graph.kind(op) != "prim::If" {
         return false;
     }
-    let facts = facts(context.registry, graph, op);
-    let keeps = Effects::WRITES_WORLD | Effects::RANDOM | Effects::NEVER_RETURNS;
-    !facts.writes && !facts.effects.intersects(keeps)
+    let blocks: Vec<BlockId> = graph.nested_blocks(op).to_vec();
+    let mut changed = false;
+    for n in (0..graph.result_count(op)).rev() {
+        let unused = graph.result(op, n).is_some_and(|value| !graph.has_uses(value));
+        let param = |graph: &Graph| blocks.first().and_then(|body| graph.params(*body).get(n + 1).copied());
+        if !unused || (is_loop && param(graph).is_none_or(|value| graph.has_uses(value))) {
+            continue;
+        }
+        if !context.step(|| format!("drops result {n} of {}", graph.op_line(op))) {
+            return changed;
+        }
+        graph.remove_result(op, n);
+        if is_loop {
+            graph.remove_operand(op, n + 2);
+        }
+        for block in &blocks {
+            if is_loop {
+                graph.remove_param(*block, n + 1);
+            }
+            graph.remove_block_result(*block, n + usize::from(is_loop));
+        }
+        changed = true;
+    }
+    changed
 }

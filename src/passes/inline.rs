@@ -1,7 +1,7 @@
 //! Inlining: calls of functions and methods become the graphs that they call. Locations keep the call they were
 //! inlined through. The language has no recursion, so that this ends; a bound on size guards against doubling.
 
-use super::Context;
+use super::{Context, copy};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Attr, Function, Graph, OpId, Symbol, TypeKind, ValueId};
 use hashbrown::HashMap;
@@ -21,6 +21,10 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
                 callee.name
             )));
         }
+        if !context.step(|| format!("inlines {} at {}", callee.name, graph.op_line(op))) {
+            break;
+        }
+        context.count("calls inlined", 1);
         let mut inserted = splice(graph, op, callee, &arguments);
         inserted.reverse();
         work.extend(inserted);
@@ -49,14 +53,14 @@ fn target<'a>(graph: &Graph, context: &Context<'a>, op: OpId) -> Option<(&'a Fun
 }
 
 /// Puts a copy of the callee's graph in place of the call; gives the ops of the copy, nested ones included.
-fn splice(graph: &mut Graph, call: OpId, callee: &Function, arguments: &[ValueId]) -> Vec<OpId> {
+pub(super) fn splice(graph: &mut Graph, call: OpId, callee: &Function, arguments: &[ValueId]) -> Vec<OpId> {
     let body = &callee.graph;
     let mut map: HashMap<ValueId, ValueId> = HashMap::new();
     map.extend(body.inputs().iter().copied().zip(arguments.iter().copied()));
     let outer = graph.location_id(call);
     let mut copies = Vec::new();
     for op in body.block_ops(body.root()) {
-        let copy = graph.copy_op(body, op, &mut map);
+        let copy = copy::copy_op(graph, Some(body), op, &mut map);
         graph.insert_before(copy, call);
         copies.push(copy);
     }

@@ -1,39 +1,230 @@
-//! Removes pairs of making and taking apart a tuple: `TupleUnpack(TupleConstruct(a, b))` is `a, b`, and
-//! `TupleIndex(TupleConstruct(a, b), 0)` is `a`. Tuples at the borders of the graph stay.
+//! Removes tuples: parts take their place, at the borders of the graph, of branches and of loops too.
+//!
+//! Inputs and outputs of the graph that are tuples become several, so that callers must follow: this is for graphs
+//! that run alone. Constants that are tuples are made of constants. A tuple inside of a list or dictionary, or one
+//! that an op other than control flow gives or takes, stays. Pipelines that keep a function's schema use
+//! lower-simple-tuples.
 
-use super::Context;
+use super::{Context, constants, dce, tuples};
 use crate::diag::Result;
-use crate::ir::{Attr, Graph, OpId, ValueId};
+use crate::ir::{BlockId, Graph, OpId, Type, ValueId};
+use crate::value::Value;
 
-pub(super) fn run(graph: &mut Graph, _: &Context<'_>) -> Result<bool> {
-    let mut changed = false;
-    for op in graph.all_ops() {
-        if !graph.is_live(op) {
-            continue;
-        }
-        let replacement = match graph.kind(op).as_str() {
-            "prim::TupleUnpack" => parts(graph, op),
-            "prim::TupleIndex" => index(graph, op).map(|value| vec![value]),
-            _ => None,
-        };
-        if let Some(values) = replacement {
-            graph.replace_op(op, &values);
-            changed = true;
+/// Control flow, and ops that take a tuple as if it were its parts.
+const FORWARDING: &[&str] = &["prim::If", "prim::Loop", "aten::format", "aten::__getitem__"];
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let mut pass = Lowering { changed: false };
+    let root = graph.root();
+    pass.params(graph, root);
+    pass.block(graph, root);
+    pass.outputs(graph);
+    Ok(dce::without_aliases(graph, context) || pass.changed)
+}
+
+struct Lowering {
+    changed: bool,
+}
+
+impl Lowering {
+    fn block(&mut self, graph: &mut Graph, block: BlockId) {
+        let mut at = graph.first_op(block);
+        while let Some(op) = at {
+            at = graph.next(op);
+            stacker::maybe_grow(64 << 10, 1 << 20, || self.op(graph, op));
         }
     }
-    Ok(changed)
+
+    fn op(&mut self, graph: &mut Graph, op: OpId) {
+        match graph.kind(op).as_str() {
+            "prim::Constant" => self.changed |= split_constant(graph, op),
+            "prim::TupleConstruct" => {}
+            "prim::TupleUnpack" | "prim::TupleIndex" | "prim::TupleSlice" => {
+                self.changed |= tuples::take_apart(graph, op);
+            }
+            "prim::If" => {
+                for block in graph.nested_blocks(op).to_vec() {
+                    self.block(graph, block);
+                }
+                self.results(graph, op, 0);
+            }
+            "prim::Loop" => {
+                self.carried(graph, op);
+                for block in graph.nested_blocks(op).to_vec() {
+                    self.block(graph, block);
+                }
+                self.results(graph, op, 1);
+            }
+            kind if FORWARDING.contains(&kind) => self.operands(graph, op),
+            "prim::Uninitialized" => self.uninitialized(graph, op),
+            _ => {}
+        }
+    }
+
+    /// Operands that are tuples become their parts.
+    fn operands(&mut self, graph: &mut Graph, op: OpId) {
+        let mut n = 0;
+        while let Some(value) = graph.operand(op, n) {
+            match tuple_parts(graph, value) {
+                Some(parts) => {
+                    graph.remove_operand(op, n);
+                    for (i, part) in parts.into_iter().enumerate() {
+                        graph.insert_operand(op, n + i, part);
+                    }
+                    self.changed = true;
+                }
+                None => n += 1,
+            }
+        }
+    }
+
+    /// Inputs that are tuples become several, and a tuple of them at the top of the block.
+    fn params(&mut self, graph: &mut Graph, block: BlockId) {
+        let mut n = 0;
+        while let Some(param) = graph.params(block).get(n).copied() {
+            let Some(elements) = graph.ty(param).tuple_elements().map(<[Type]>::to_vec) else {
+                n += 1;
+                continue;
+            };
+            self.split_param(graph, block, n, param, &elements);
+        }
+    }
+
+    fn split_param(&mut self, graph: &mut Graph, block: BlockId, n: usize, param: ValueId, elements: &[Type]) {
+        let parts: Vec<ValueId> = elements
+            .iter()
+            .enumerate()
+            .map(|(i, ty)| graph.insert_param(block, n + 1 + i, ty.clone()))
+            .collect();
+        let ty = graph.ty(param).clone();
+        let anchor = graph.first_op(block).unwrap_or_else(|| graph.terminator(block));
+        let tuple = tuples::construct_before(graph, anchor, &parts, ty);
+        graph.replace_all_uses(param, tuple);
+        graph.remove_param(block, n);
+        self.changed = true;
+    }
+
+    /// Tuples that enter a loop are carried part by part.
+    fn carried(&mut self, graph: &mut Graph, op: OpId) {
+        let Some(body) = graph.nested_blocks(op).first().copied() else { return };
+        let mut n = 0;
+        while let Some(value) = graph.operand(op, n + 2) {
+            let (Some(parts), Some(param)) = (tuple_parts(graph, value), graph.params(body).get(n + 1).copied())
+            else {
+                n += 1;
+                continue;
+            };
+            graph.remove_operand(op, n + 2);
+            for (i, part) in parts.iter().enumerate() {
+                graph.insert_operand(op, n + 2 + i, *part);
+            }
+            let elements: Vec<Type> = parts.iter().map(|part| graph.ty(*part).clone()).collect();
+            self.split_param(graph, body, n + 1, param, &elements);
+        }
+    }
+
+    /// What blocks give as a tuple they give part by part, and so does the op.
+    fn results(&mut self, graph: &mut Graph, op: OpId, skip: usize) {
+        let blocks: Vec<BlockId> = graph.nested_blocks(op).to_vec();
+        let mut n = 0;
+        while let Some(result) = graph.result(op, n) {
+            let elements = graph.ty(result).tuple_elements().map(<[Type]>::to_vec);
+            let parts: Option<Vec<Vec<ValueId>>> = elements.as_ref().and_then(|_| {
+                blocks.iter().map(|block| tuple_parts(graph, graph.block_results(*block)[n + skip])).collect()
+            });
+            let (Some(elements), Some(parts)) = (elements, parts) else {
+                n += 1;
+                continue;
+            };
+            for (block, parts) in blocks.iter().zip(parts) {
+                let mut results = graph.block_results(*block).to_vec();
+                results.splice(n + skip..=n + skip, parts);
+                graph.set_block_results(*block, &results);
+            }
+            let ty = graph.ty(result).clone();
+            let new: Vec<ValueId> = elements
+                .iter()
+                .enumerate()
+                .map(|(i, ty)| graph.insert_result(op, n + 1 + i, ty.clone()))
+                .collect();
+            let anchor = graph.next(op).or_else(|| graph.parent(op).map(|block| graph.terminator(block)));
+            if let Some(anchor) = anchor {
+                let tuple = tuples::construct_before(graph, anchor, &new, ty);
+                graph.replace_all_uses(result, tuple);
+            }
+            graph.remove_result(op, n);
+            self.changed = true;
+        }
+    }
+
+    /// The value of a variable that is never read, if that is a tuple.
+    fn uninitialized(&mut self, graph: &mut Graph, op: OpId) {
+        let Some(result) = graph.result(op, 0) else { return };
+        let Some(elements) = graph.ty(result).tuple_elements().map(<[Type]>::to_vec) else { return };
+        let kind = graph.kind(op);
+        let Some(anchor) = graph.next(op).or_else(|| graph.parent(op).map(|block| graph.terminator(block))) else {
+            return;
+        };
+        let mut parts = Vec::new();
+        for ty in elements {
+            let part = graph.create(kind, &[], &[ty]);
+            graph.insert_before(part, anchor);
+            parts.extend(graph.results(part));
+            self.uninitialized(graph, part);
+        }
+        let ty = graph.ty(result).clone();
+        let tuple = tuples::construct_before(graph, anchor, &parts, ty);
+        graph.replace_all_uses(result, tuple);
+        self.changed = true;
+    }
+
+    fn outputs(&mut self, graph: &mut Graph) {
+        let root = graph.root();
+        let mut outputs = graph.outputs().to_vec();
+        let mut n = 0;
+        while let Some(value) = outputs.get(n).copied() {
+            match tuple_parts(graph, value) {
+                Some(parts) => {
+                    outputs.splice(n..=n, parts);
+                    self.changed = true;
+                }
+                None => n += 1,
+            }
+        }
+        graph.set_block_results(root, &outputs);
+    }
 }
 
-/// What the tuple that the op takes was made of.
-fn parts(graph: &Graph, op: OpId) -> Option<Vec<ValueId>> {
-    let def = graph.def_op(graph.operand(op, 0)?)?;
-    (graph.kind(def) == "prim::TupleConstruct").then(|| graph.operands(def).to_vec())
+/// The parts of a value whose type says that it is a tuple.
+fn tuple_parts(graph: &Graph, value: ValueId) -> Option<Vec<ValueId>> {
+    graph.ty(value).tuple_elements()?;
+    tuples::parts(graph, value)
 }
 
-fn index(graph: &Graph, op: OpId) -> Option<ValueId> {
-    let parts = parts(graph, op)?;
-    let index = graph.def_op(graph.operand(op, 1)?)?;
-    let n = graph.attr(index, "value").and_then(Attr::as_int)?;
-    let n = if n < 0 { n + parts.len() as i64 } else { n };
-    parts.get(usize::try_from(n).ok()?).copied()
+/// A constant tuple becomes a tuple of constants.
+fn split_constant(graph: &mut Graph, op: OpId) -> bool {
+    let Some(result) = graph.result(op, 0) else { return false };
+    if graph.ty(result).tuple_elements().is_none() {
+        return false;
+    }
+    let Some(Value::Tuple(tuple)) = constants::value_of(graph, result) else { return false };
+    let ty = graph.ty(result).clone();
+    let mut parts = Vec::new();
+    let mut made = Vec::new();
+    for (n, item) in tuple.items().iter().enumerate() {
+        let Some(part) = constants::insert_before(graph, op, item) else { return false };
+        if let Some(element) = ty.tuple_elements().and_then(|e| e.get(n))
+            && !matches!(item, Value::Tensor(_))
+        {
+            graph.set_type(part, element.clone());
+        }
+        parts.push(part);
+        made.extend(graph.def_op(part));
+    }
+    let whole = tuples::construct_before(graph, op, &parts, ty);
+    graph.replace_all_uses(result, whole);
+    for part in made {
+        split_constant(graph, part);
+    }
+    true
 }

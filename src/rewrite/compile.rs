@@ -1,250 +1,580 @@
 //! From rules as written to rules over op rows: overloads chosen, defaults filled in. A rule whose overload
 //! depends on a variable's type becomes one compiled rule an overload.
 
-use super::parse::{Condition, Rule, RuleTerm};
-use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Family, Op, Registry, Variant};
+use super::condition;
+use super::syntax::{Condition, Contract, Expr, Literal, OpTerm, Rule, RuleTerm, TermKind};
+use crate::diag::{Diagnostic, Result, Span, nearest};
+use crate::dialects::{Op, Registry, Variant, prim};
 use crate::ir::schema::Argument;
 use crate::ir::{Attr, Symbol, Type, TypeKind, parse_type};
+use crate::value::Value;
 use indexmap::IndexMap;
 use std::sync::Arc;
 
 /// A rule over op rows.
 #[derive(Clone, Debug)]
 pub struct CompiledRule {
-    /// The rule's name.
+    /// The rule's name; a rule that holds both ways gives `name` and `name/back`.
     pub name: Arc<str>,
-    /// What it looks for; its root is an op.
+    /// The group that it stands in.
+    pub group: Option<Arc<str>>,
+    /// What it promises.
+    pub contract: Contract,
+    /// What it looks for.
     pub left: Term,
     /// What that equals.
     pub right: Term,
     /// When.
-    pub conditions: Vec<Condition>,
-    /// Names of matched terms within the left side, with the way to them.
-    pub bound: Vec<(String, Vec<usize>)>,
-    /// Whether both sides are fresh values or both are not: else identity can be told.
-    pub keeps_identity: bool,
+    pub conditions: Arc<[Condition]>,
+    /// Where it stands.
+    pub span: Span,
+    /// Whether an op of it writes: such a rule can be checked and is never applied.
+    pub writes: bool,
 }
 
 /// A term over op rows.
 #[derive(Clone, Debug)]
 pub enum Term {
     /// A variable with the types it may have.
-    Variable(String, Type),
+    Variable(Arc<str>, Type),
+    /// Any number of operands or elements.
+    Rest(Arc<str>, Type),
     /// An op with all its arguments.
-    Op(Op, Vec<Term>),
+    Op(Box<OpNode>),
+    /// A list of elements of a type.
+    List(Type, Vec<Term>),
     /// A constant.
     Constant(Type, Option<Attr>),
+    /// Arithmetic on constants.
+    Compute(Expr, Type),
+}
+
+/// An op with all its arguments.
+#[derive(Clone, Debug)]
+pub struct OpNode {
+    /// The row.
+    pub op: Op,
+    /// Attributes.
+    pub attributes: Vec<(Symbol, Term)>,
+    /// Operands in schema order.
+    pub operands: Vec<Term>,
+    /// Results of nested blocks.
+    pub blocks: Vec<Vec<Term>>,
+    /// Which of several results is meant.
+    pub result: Option<usize>,
+    /// Name of the matched term.
+    pub bound: Option<Arc<str>>,
+    /// The type of the result.
+    pub ty: Type,
 }
 
 /// Alternatives of one term are bounded.
 const MAX_ALTERNATIVES: usize = 64;
 
-/// Resolves a rule. An op that the table lacks gives no rule; a rule that no overload fits is an error.
+/// Types of variables by name.
+type Types = IndexMap<String, Type>;
+
+/// A term read in one way, with what that says of the variables.
+type Reading = (Term, Types);
+
+/// Resolves a rule: one compiled rule for each way to read its left side.
 pub fn compile(registry: &Registry, rule: &Rule) -> Result<Vec<CompiledRule>> {
-    if !known(registry, &rule.left) || !known(registry, &rule.right) {
-        return Ok(Vec::new());
-    }
-    let lefts = alternatives(registry, &rule.left, &IndexMap::new());
-    let mut compiled = Vec::new();
-    for left in lefts {
-        if !matches!(left, Term::Op(..)) {
-            continue;
-        }
-        let mut types = IndexMap::new();
-        if !bind(&left, &mut types) {
-            continue;
-        }
-        let wanted = result_type(&left);
-        let right = alternatives(registry, &rule.right, &types).into_iter().find(|right| {
-            result_type(right).unshaped() == wanted.unshaped() || matches!(right, Term::Variable(..))
-        });
-        let Some(right) = right else { continue };
-        let keeps_identity = !wanted.is_tensor() || is_fresh(&left) == is_fresh(&right);
-        compiled.push(CompiledRule {
-            name: rule.name.as_str().into(),
-            bound: bound_terms(&rule.left),
-            left,
-            right,
-            conditions: rule.conditions.clone(),
-            keeps_identity,
-        });
-    }
-    if compiled.is_empty() {
-        return Err(
-            Diagnostic::compile(format!("no overloads fit both sides of rule {}", rule.name)).at(&rule.span)
-        );
+    check_names(rule)?;
+    let mut compiled = direction(registry, rule, &rule.left, &rule.right, &rule.name)?;
+    if rule.both_ways {
+        compiled.extend(direction(registry, rule, &rule.right, &rule.left, &format!("{}/back", rule.name))?);
     }
     Ok(compiled)
 }
 
-fn known(registry: &Registry, term: &RuleTerm) -> bool {
-    match term {
-        RuleTerm::Op { kind, arguments, .. } => {
-            !registry.overloads(Symbol::new(kind)).is_empty()
-                && arguments.iter().all(|(_, t)| known(registry, t))
-        }
-        RuleTerm::List(items) => items.iter().all(|t| known(registry, t)),
-        _ => true,
-    }
-}
-
-/// All ways to read a term, in the order of overloads.
-fn alternatives(registry: &Registry, term: &RuleTerm, types: &IndexMap<String, Type>) -> Vec<Term> {
-    match term {
-        RuleTerm::Variable(name, stated) => {
-            let stated = stated.as_deref().and_then(|text| parse_type(text).ok());
-            let ty = types.get(name).cloned().or(stated).unwrap_or_else(Type::any);
-            vec![Term::Variable(name.clone(), ty)]
-        }
-        RuleTerm::Int(x) => vec![Term::Constant(Type::int(), Some(Attr::Int(*x)))],
-        RuleTerm::Float(x) => vec![Term::Constant(Type::float(), Some(Attr::Float(*x)))],
-        RuleTerm::Bool(x) => vec![Term::Constant(Type::bool(), Some(Attr::Int(i64::from(*x))))],
-        RuleTerm::None => vec![Term::Constant(Type::none(), None)],
-        RuleTerm::Str(x) => vec![Term::Constant(Type::str(), Some(Attr::Str(x.as_str().into())))],
-        // Lists have an identity of their own and are not in the language yet.
-        RuleTerm::List(_) => Vec::new(),
-        RuleTerm::Op { kind, overload, arguments, .. } => {
-            let mut found = Vec::new();
-            for op in registry.overloads(Symbol::new(kind)) {
-                let Ok(schema) = op.schema() else { continue };
-                let wanted = overload.as_deref().is_none_or(|o| schema.overload == o);
-                if wanted
-                    && op.variant() == Variant::Plain
-                    && !schema.is_mutable()
-                    && schema.returns.len() == 1
-                {
-                    found.extend(overload_alternatives(registry, op, arguments, types));
-                }
-                if found.len() > MAX_ALTERNATIVES {
-                    break;
-                }
-            }
-            found
-        }
-    }
-}
-
-fn overload_alternatives(
+fn direction(
     registry: &Registry,
-    op: &Op,
-    arguments: &[(Option<String>, RuleTerm)],
-    types: &IndexMap<String, Type>,
-) -> Vec<Term> {
-    let Ok(schema) = op.schema() else { return Vec::new() };
-    let named =
-        |a: &(Option<String>, RuleTerm)| a.0.as_deref().is_none_or(|n| schema.argument_index(n).is_some());
-    let positional = arguments.iter().filter(|(name, _)| name.is_none()).count();
-    if positional > schema.arguments.len() || !arguments.iter().all(named) {
-        return Vec::new();
+    rule: &Rule,
+    left: &RuleTerm,
+    right: &RuleTerm,
+    name: &str,
+) -> Result<Vec<CompiledRule>> {
+    for side in [left, right] {
+        known_ops(registry, side)?;
     }
-    let mut partial: Vec<Vec<Term>> = vec![Vec::new()];
-    for (n, formal) in schema.arguments.iter().enumerate() {
-        let given = match arguments.iter().find(|(name, _)| name.as_deref() == Some(formal.name.as_str())) {
-            Some((_, term)) => Some(term),
-            None => arguments.iter().filter(|(name, _)| name.is_none()).nth(n).map(|(_, term)| term),
-        };
-        let choices: Vec<Term> = match given {
-            Some(term) => {
-                let read = alternatives(registry, term, types).into_iter();
-                read.filter_map(|t| accept(formal, t)).collect()
+    let reader = Reader { registry };
+    let mut stated = Types::new();
+    reader.stated_types(left, &mut stated)?;
+    reader.stated_types(right, &mut stated)?;
+    let mut compiled = Vec::new();
+    for (term, types) in reader.read(left, None, &stated) {
+        let wanted = result_type(&term).unshaped();
+        let readings = reader.read(right, None, &types);
+        let same = readings.iter().find(|(right, _)| result_type(right).unshaped() == wanted);
+        // A rule that changes the type is wrong; the check shows it on an instance.
+        let Some((right, right_types)) = same.or(readings.first()) else { continue };
+        if right_types.len() > types.len() {
+            continue;
+        }
+        compiled.push(CompiledRule {
+            name: name.into(),
+            group: rule.group.as_deref().map(Arc::from),
+            contract: rule.contract,
+            writes: writes(&term) || writes(right),
+            left: term,
+            right: right.clone(),
+            conditions: rule.conditions.clone().into(),
+            span: rule.span.clone(),
+        });
+    }
+    if compiled.is_empty() {
+        return Err(Diagnostic::compile(format!("no overloads fit both sides of rule {name}"))
+            .at(&rule.span)
+            .hint("state the types of the variables, or name the overload: aten::add.Scalar(...)"));
+    }
+    Ok(compiled)
+}
+
+/// Every name must be bound on the left side; conditions must exist.
+fn check_names(rule: &Rule) -> Result<()> {
+    let left: Vec<&str> = rule.left.names().iter().map(|(name, _)| *name).collect();
+    let right: Vec<&str> = rule.right.names().iter().map(|(name, _)| *name).collect();
+    let unbound = |name: &str, span: &Span| {
+        let error = Diagnostic::compile(format!("?{name} does not occur on the left side")).at(span);
+        match nearest(name, left.iter().copied()) {
+            Some(near) => error.hint(format!("did you mean ?{near}?")),
+            None => error,
+        }
+    };
+    for (name, span) in rule.right.names() {
+        if !left.contains(&name) {
+            return Err(unbound(name, span));
+        }
+    }
+    if rule.both_ways {
+        for (name, span) in rule.left.names() {
+            if !right.contains(&name) {
+                return Err(Diagnostic::compile(format!(
+                    "?{name} does not occur on the right side of a rule that holds both ways"
+                ))
+                .at(span));
             }
-            None => default_term(formal).into_iter().collect(),
-        };
-        partial = partial
-            .into_iter()
-            .flat_map(|prefix| {
-                choices.iter().map(move |choice| prefix.iter().cloned().chain([choice.clone()]).collect())
-            })
-            .take(MAX_ALTERNATIVES)
-            .collect();
+        }
     }
-    partial.into_iter().map(|operands| Term::Op(op.clone(), operands)).collect()
+    for condition in &rule.conditions {
+        condition::check(condition)?;
+        let mut wrong = None;
+        condition.exprs(&mut |expr| {
+            expr.names(&mut |name, span| {
+                if name != "result" && !left.contains(&name) {
+                    wrong.get_or_insert((name.to_string(), span.clone()));
+                }
+            });
+        });
+        if let Some((name, span)) = wrong {
+            return Err(unbound(&name, &span));
+        }
+    }
+    Ok(())
+}
+
+/// Fails at an op that the table lacks.
+fn known_ops(registry: &Registry, term: &RuleTerm) -> Result<()> {
+    let mut unknown = None;
+    term.walk(&mut |term| {
+        if let TermKind::Op(op) = &term.kind {
+            let name = Symbol::new(&op.kind);
+            let overloads = registry.overloads(name);
+            if overloads.is_empty() {
+                unknown.get_or_insert_with(|| registry.unknown(name).at(&term.span));
+            } else if let Some(overload) = &op.overload
+                && !overloads.iter().any(|o| o.schema().is_ok_and(|s| s.overload == overload.as_str()))
+            {
+                unknown.get_or_insert_with(|| {
+                    Diagnostic::unsupported(format!("{} has no overload {overload}", op.kind)).at(&term.span)
+                });
+            }
+        }
+    });
+    unknown.map_or(Ok(()), Err)
+}
+
+struct Reader<'a> {
+    registry: &'a Registry,
+}
+
+impl Reader<'_> {
+    /// Types that the text states.
+    fn stated_types(&self, term: &RuleTerm, types: &mut Types) -> Result<()> {
+        let mut error = None;
+        term.walk(&mut |term| {
+            if let TermKind::Variable(name, Some(text)) = &term.kind {
+                match read_type(text) {
+                    Some(ty) => {
+                        types.entry(name.clone()).or_insert(ty);
+                    }
+                    None => {
+                        error.get_or_insert_with(|| {
+                            Diagnostic::compile(format!("'{text}' is no type")).at(&term.span)
+                        });
+                    }
+                }
+            }
+        });
+        error.map_or(Ok(()), Err)
+    }
+
+    /// All ways to read a term in a place that wants an argument, in the order of overloads.
+    fn read(&self, term: &RuleTerm, formal: Option<&Argument>, types: &Types) -> Vec<Reading> {
+        let same = |term: Term| vec![(term, types.clone())];
+        match &term.kind {
+            TermKind::Variable(name, _) => {
+                let known = types.get(name).cloned();
+                match (known, formal) {
+                    (Some(ty), Some(formal)) if !fits(&formal.ty, &ty, formal.fixed_length) => Vec::new(),
+                    (Some(ty), _) => same(Term::Variable(name.as_str().into(), ty)),
+                    (None, formal) => {
+                        let ty = formal.map_or_else(Type::tensor, |f| instance_of(&f.ty));
+                        let mut types = types.clone();
+                        types.insert(name.clone(), ty.clone());
+                        vec![(Term::Variable(name.as_str().into(), ty), types)]
+                    }
+                }
+            }
+            TermKind::Rest(name) => {
+                let ty = formal.map_or_else(Type::tensor, |f| instance_of(&f.ty));
+                let mut types = types.clone();
+                types.entry(name.clone()).or_insert_with(|| ty.clone());
+                vec![(Term::Rest(name.as_str().into(), ty), types)]
+            }
+            TermKind::Literal(literal) => {
+                literal_term(literal, formal).map(|t| (t, types.clone())).into_iter().collect()
+            }
+            TermKind::Compute(expr) => {
+                let ty = match formal.map(|f| f.ty.kind()) {
+                    Some(TypeKind::Float) => Type::float(),
+                    _ => computed_type(expr, types),
+                };
+                same(Term::Compute(expr.clone(), ty))
+            }
+            TermKind::List(items) => self.list(items, formal, types),
+            TermKind::Op(op) => self.op(op, formal, types),
+        }
+    }
+
+    fn list(&self, items: &[RuleTerm], formal: Option<&Argument>, types: &Types) -> Vec<Reading> {
+        let wanted = formal.map(|f| without_optional(&f.ty).clone());
+        let element = match wanted.as_ref().map(Type::kind) {
+            Some(TypeKind::List(element)) => Some(without_optional(element).clone()),
+            Some(TypeKind::Any | TypeKind::Var(_)) | None => None,
+            _ => return Vec::new(),
+        };
+        let element_formal = element.clone().map(|ty| Argument::new("", ty));
+        let mut partial: Vec<(Vec<Term>, Types)> = vec![(Vec::new(), types.clone())];
+        for item in items {
+            partial = partial
+                .into_iter()
+                .flat_map(|(prefix, types)| {
+                    self.read(item, element_formal.as_ref(), &types).into_iter().map(move |(term, types)| {
+                        let mut terms = prefix.clone();
+                        terms.push(term);
+                        (terms, types)
+                    })
+                })
+                .take(MAX_ALTERNATIVES)
+                .collect();
+        }
+        partial
+            .into_iter()
+            .map(|(terms, types)| {
+                let ty = match &element {
+                    Some(ty) if !ty.has_free_vars() => ty.clone(),
+                    _ => terms.first().map_or_else(Type::tensor, |t| result_type(t).unshaped()),
+                };
+                (Term::List(ty, terms), types)
+            })
+            .collect()
+    }
+
+    fn op(&self, term: &OpTerm, formal: Option<&Argument>, types: &Types) -> Vec<Reading> {
+        let mut found = Vec::new();
+        for op in self.registry.overloads(Symbol::new(&term.kind)) {
+            let Ok(schema) = op.schema() else { continue };
+            let wanted = term.overload.as_deref().is_none_or(|o| schema.overload == o);
+            if wanted && op.variant() != Variant::Out {
+                found.extend(self.overload(op, term, types).into_iter().filter(|(term, _)| {
+                    formal.is_none_or(|f| fits(&f.ty, &result_type(term), f.fixed_length))
+                }));
+            }
+            if found.len() > MAX_ALTERNATIVES {
+                break;
+            }
+        }
+        found
+    }
+
+    fn overload(&self, op: &Op, term: &OpTerm, types: &Types) -> Vec<Reading> {
+        let Ok(schema) = op.schema() else { return Vec::new() };
+        let formals = &schema.arguments;
+        let arguments = &term.arguments;
+        let named = |name: &str| schema.argument_index(name).is_some();
+        let positional: Vec<&RuleTerm> =
+            arguments.iter().filter(|(name, _)| name.is_none()).map(|(_, term)| term).collect();
+        let too_many = positional.len() > formals.len() && !schema.is_vararg;
+        if too_many || !arguments.iter().all(|(name, _)| name.as_deref().is_none_or(named)) {
+            return Vec::new();
+        }
+        let mut partial: Vec<(Vec<Term>, Types)> = vec![(Vec::new(), types.clone())];
+        for n in 0..formals.len().max(positional.len()) {
+            let formal = formals.get(n);
+            let by_name = formal.and_then(|f| {
+                arguments.iter().find(|(name, _)| name.as_deref() == Some(f.name.as_str())).map(|(_, t)| t)
+            });
+            let given = by_name.or(positional.get(n).copied());
+            partial = partial
+                .into_iter()
+                .flat_map(|(prefix, types)| {
+                    let choices = match given {
+                        Some(term) => self.read(term, formal, &types),
+                        None => {
+                            formal.and_then(default_term).map(|t| (t, types.clone())).into_iter().collect()
+                        }
+                    };
+                    choices.into_iter().map(move |(term, types)| {
+                        let mut terms = prefix.clone();
+                        terms.push(term);
+                        (terms, types)
+                    })
+                })
+                .take(MAX_ALTERNATIVES)
+                .collect();
+        }
+        partial.into_iter().filter_map(|(operands, types)| self.finish(op, term, operands, types)).collect()
+    }
+
+    /// Attributes and blocks have one reading each.
+    fn finish(&self, op: &Op, term: &OpTerm, operands: Vec<Term>, mut types: Types) -> Option<Reading> {
+        let mut attributes = Vec::new();
+        for (name, value) in &term.attributes {
+            let (value, more) = self.read(value, None, &types).into_iter().next()?;
+            types = more;
+            attributes.push((Symbol::new(name), value));
+        }
+        let mut blocks = Vec::new();
+        for block in &term.blocks {
+            let mut results = Vec::new();
+            for result in block {
+                let any = Argument::new("", Type::any());
+                let (result, more) = self.read(result, Some(&any), &types).into_iter().next()?;
+                types = more;
+                results.push(result);
+            }
+            blocks.push(results);
+        }
+        let ty = op_type(op, &operands, &blocks, term.result)?;
+        let bound = term.bound.as_deref().map(Arc::from);
+        let node =
+            OpNode { op: op.clone(), attributes, operands, blocks, result: term.result, bound, ty };
+        Some((Term::Op(Box::new(node)), types))
+    }
+}
+
+/// A type as rules write it; besides TorchScript's own names those of schemas and of Python.
+fn read_type(text: &str) -> Option<Type> {
+    let inside = |prefix: &str| text.strip_prefix(prefix).and_then(|t| t.strip_suffix(']'));
+    if let Some(inner) = inside("Optional[") {
+        return read_type(inner).map(Type::optional);
+    }
+    if let Some(inner) = inside("List[") {
+        return read_type(inner).map(Type::list);
+    }
+    match text {
+        "dtype" | "ScalarType" => Some(Type::scalar_type()),
+        "number" | "Scalar" => Some(Type::number()),
+        "device" | "Device" => Some(Type::device()),
+        _ => parse_type(text).ok(),
+    }
+}
+
+fn without_optional(ty: &Type) -> &Type {
+    match ty.kind() {
+        TypeKind::Optional(inner) => inner,
+        _ => ty,
+    }
+}
+
+/// The type that an unstated variable has in a place: variables of types become int.
+fn instance_of(formal: &Type) -> Type {
+    match formal.kind() {
+        TypeKind::Var(_) => Type::int(),
+        TypeKind::List(element) if element.has_free_vars() => Type::list(instance_of(element)),
+        TypeKind::Optional(inner) if inner.has_free_vars() => Type::optional(instance_of(inner)),
+        TypeKind::Any => Type::tensor(),
+        _ => formal.clone(),
+    }
+}
+
+/// Whether a value of a type may stand where a schema wants another.
+fn fits(formal: &Type, actual: &Type, fixed_length: Option<usize>) -> bool {
+    use TypeKind as K;
+    let is_int = |ty: &Type| {
+        matches!(ty.kind(), K::Int | K::ScalarType | K::Layout | K::MemoryFormat | K::SymInt)
+    };
+    match (formal.kind(), actual.kind()) {
+        (K::Var(_) | K::Any, _) | (K::Optional(_), K::None) => true,
+        (K::Tensor(_), K::Tensor(_)) => true,
+        (K::Number, K::Int | K::Float | K::Complex | K::Number | K::ScalarType) => true,
+        (K::Optional(f), K::Optional(a)) => fits(f, a, fixed_length),
+        (K::Optional(f), _) => fits(f, actual, fixed_length),
+        (K::List(f), K::List(a)) => match (f.kind(), a.kind()) {
+            (K::Optional(f), K::Optional(a)) => fits(f, a, None),
+            (K::Optional(f), _) => f.is_tensor() && a.is_tensor(),
+            (K::Number | K::Any, _) => f == a,
+            _ => fits(f, a, None),
+        },
+        (K::List(f), _) if fixed_length.is_some() => is_int(f) && is_int(actual),
+        _ => formal == actual || is_int(formal) && is_int(actual),
+    }
+}
+
+/// A literal where an argument is wanted: an int stands for a float where nothing but a float may stand.
+fn literal_term(literal: &Literal, formal: Option<&Argument>) -> Option<Term> {
+    let wanted = formal.map(|f| without_optional(&f.ty));
+    let (ty, attr) = match (literal, wanted.map(Type::kind)) {
+        (Literal::None, Some(TypeKind::Optional(_) | TypeKind::None | TypeKind::Any)) => (Type::none(), None),
+        (Literal::None, _) => match formal.map(|f| f.ty.kind()) {
+            None | Some(TypeKind::Optional(_) | TypeKind::Any | TypeKind::Var(_)) => (Type::none(), None),
+            _ => return None,
+        },
+        (Literal::Int(x), Some(TypeKind::Float)) => (Type::float(), Some(Attr::Float(*x as f64))),
+        (Literal::Int(x), _) => (Type::int(), Some(Attr::Int(*x))),
+        (Literal::Float(x), _) => (Type::float(), Some(Attr::Float(*x))),
+        (Literal::Bool(x), _) => (Type::bool(), Some(Attr::Int(i64::from(*x)))),
+        (Literal::Str(x), Some(TypeKind::Device)) => {
+            (Type::device(), Some(Attr::Device(x.parse().ok()?)))
+        }
+        (Literal::Str(x), _) => (Type::str(), Some(Attr::Str(x.as_str().into()))),
+    };
+    let fit = formal.is_none_or(|f| fits(&f.ty, &ty, f.fixed_length));
+    fit.then_some(Term::Constant(ty, attr))
 }
 
 /// The argument's default as a term.
 fn default_term(formal: &Argument) -> Option<Term> {
-    let ty = match formal.default.as_ref()? {
-        Attr::Int(_) => Type::int(),
-        Attr::Float(_) => Type::float(),
-        Attr::Bool(_) => Type::bool(),
-        Attr::Str(_) => Type::str(),
-        Attr::None => return Some(Term::Constant(Type::none(), None)),
-        _ => return None,
-    };
-    let attr = match formal.default.as_ref()? {
-        Attr::Bool(x) => Attr::Int(i64::from(*x)),
-        other => other.clone(),
-    };
-    Some(Term::Constant(ty, Some(attr)))
+    let attr = formal.default.as_ref()?;
+    let wanted = without_optional(&formal.ty).clone();
+    Some(match (attr, wanted.kind()) {
+        (Attr::None, _) => Term::Constant(Type::none(), None),
+        (Attr::Bool(x), _) => Term::Constant(Type::bool(), Some(Attr::Int(i64::from(*x)))),
+        (Attr::Int(x), TypeKind::Float) => Term::Constant(Type::float(), Some(Attr::Float(*x as f64))),
+        (Attr::Int(x), TypeKind::List(_)) => {
+            let items = vec![*x; formal.fixed_length.unwrap_or(1)];
+            let items = items.into_iter().map(|x| Term::Constant(Type::int(), Some(Attr::Int(x))));
+            Term::List(Type::int(), items.collect())
+        }
+        (Attr::Int(_), _) => Term::Constant(Type::int(), Some(attr.clone())),
+        (Attr::Float(_), _) => Term::Constant(Type::float(), Some(attr.clone())),
+        (Attr::Str(_), _) => Term::Constant(Type::str(), Some(attr.clone())),
+        (Attr::Ints(items), _) => {
+            let items = items.iter().map(|x| Term::Constant(Type::int(), Some(Attr::Int(*x))));
+            Term::List(Type::int(), items.collect())
+        }
+        (Attr::List(items), _) if items.is_empty() => match wanted.kind() {
+            TypeKind::List(element) => Term::List(element.clone(), Vec::new()),
+            _ => return None,
+        },
+        _ => Term::Constant(wanted, Some(attr.clone())),
+    })
 }
 
-/// A term as an operand, if its type fits; a variable gets the argument's type.
-fn accept(formal: &Argument, term: Term) -> Option<Term> {
-    let wanted = &formal.ty;
-    match term {
-        Term::Variable(name, ty) if *ty.kind() == TypeKind::Any => Some(Term::Variable(name, wanted.clone())),
-        other => {
-            let ty = result_type(&other);
-            let fits = match (wanted.kind(), ty.kind()) {
-                (TypeKind::Tensor(_), TypeKind::Tensor(_)) => true,
-                (
-                    TypeKind::Number,
-                    TypeKind::Int | TypeKind::Float | TypeKind::Complex | TypeKind::Number,
-                ) => true,
-                (TypeKind::Optional(_), TypeKind::None) => true,
-                (TypeKind::Optional(inner), _) => *inner == ty,
-                _ => *wanted == ty,
-            };
-            fits.then_some(other)
+fn computed_type(expr: &Expr, types: &Types) -> Type {
+    match expr {
+        Expr::Literal(Literal::Float(_)) | Expr::Binary(super::syntax::Arithmetic::Div, ..) => Type::float(),
+        Expr::Literal(_) => Type::int(),
+        Expr::Name(name, _) => types.get(name).cloned().unwrap_or_else(Type::int),
+        Expr::Call(name, ..) if name == "device" => Type::device(),
+        Expr::Call(name, ..) if name == "sizes" => Type::list(Type::int()),
+        Expr::Call(name, ..) if !matches!(name.as_str(), "min" | "max" | "abs") => Type::int(),
+        Expr::Call(_, arguments, _) => arguments.iter().map(|a| computed_type(a, types)).fold(Type::int(), wider),
+        Expr::Binary(_, a, b) => wider(computed_type(a, types), computed_type(b, types)),
+        Expr::Negate(a) => computed_type(a, types),
+    }
+}
+
+fn wider(a: Type, b: Type) -> Type {
+    match (a.kind(), b.kind()) {
+        (TypeKind::Float, _) | (_, TypeKind::Float) => Type::float(),
+        (TypeKind::Number, _) | (_, TypeKind::Number) => Type::number(),
+        _ => Type::int(),
+    }
+}
+
+/// The type of an op's result, variables of types replaced by what the operands say.
+fn op_type(op: &Op, operands: &[Term], blocks: &[Vec<Term>], result: Option<usize>) -> Option<Type> {
+    let schema = op.schema().ok()?;
+    if let (true, Some(first)) = (schema.is_varret, blocks.first()) {
+        return first.get(result.unwrap_or(0)).map(result_type);
+    }
+    if schema.is_varret {
+        return Some(Type::any());
+    }
+    if op.name() == "prim::ListConstruct" {
+        return Some(Type::list(operands.first().map_or_else(Type::tensor, |t| result_type(t).unshaped())));
+    }
+    let ty = match (schema.returns.as_slice(), result) {
+        (returns, Some(n)) => returns.get(n)?.ty.clone(),
+        ([one], None) => one.ty.clone(),
+        (several, None) if !several.is_empty() => Type::tuple(several.iter().map(|r| r.ty.clone()).collect::<Vec<_>>()),
+        _ => return None,
+    };
+    let mut bound = IndexMap::new();
+    for (formal, operand) in schema.arguments.iter().zip(operands) {
+        bind_vars(&formal.ty, &result_type(operand), &mut bound);
+    }
+    Some(substitute(&ty, &bound))
+}
+
+fn bind_vars(formal: &Type, actual: &Type, bound: &mut IndexMap<Symbol, Type>) {
+    match (formal.kind(), actual.kind()) {
+        (TypeKind::Var(name), _) => {
+            bound.entry(*name).or_insert_with(|| actual.clone());
         }
+        (TypeKind::Optional(f), TypeKind::Optional(a)) | (TypeKind::List(f), TypeKind::List(a)) => {
+            bind_vars(f, a, bound);
+        }
+        (TypeKind::Optional(f), _) => bind_vars(f, actual, bound),
+        _ => {}
+    }
+}
+
+fn substitute(ty: &Type, bound: &IndexMap<Symbol, Type>) -> Type {
+    match ty.kind() {
+        TypeKind::Var(name) => bound.get(name).cloned().unwrap_or_else(|| ty.clone()),
+        TypeKind::List(element) => Type::list(substitute(element, bound)),
+        TypeKind::Optional(inner) => Type::optional(substitute(inner, bound)),
+        _ => ty.clone(),
     }
 }
 
 /// The type that a term has.
-pub(super) fn result_type(term: &Term) -> Type {
+pub fn result_type(term: &Term) -> Type {
     match term {
-        Term::Variable(_, ty) => ty.clone(),
-        Term::Constant(ty, _) => ty.clone(),
-        Term::Op(op, _) => {
-            let declared = op.schema().ok().and_then(|s| s.returns.first()).map(|r| r.ty.clone());
-            declared.unwrap_or_else(Type::tensor)
+        Term::Variable(_, ty) | Term::Rest(_, ty) | Term::Constant(ty, _) | Term::Compute(_, ty) => ty.clone(),
+        Term::List(element, _) => Type::list(element.clone()),
+        Term::Op(node) => node.ty.clone(),
+    }
+}
+
+fn writes(term: &Term) -> bool {
+    match term {
+        Term::Op(node) => {
+            node.op.schema().is_ok_and(|s| s.is_mutable())
+                || node.operands.iter().chain(node.blocks.iter().flatten()).any(writes)
         }
+        Term::List(_, items) => items.iter().any(writes),
+        _ => false,
     }
 }
 
-/// Collects the variables' types; false if one is used with two.
-fn bind(term: &Term, types: &mut IndexMap<String, Type>) -> bool {
-    match term {
-        Term::Variable(name, ty) => types.entry(name.clone()).or_insert_with(|| ty.clone()) == ty,
-        Term::Constant(..) => true,
-        Term::Op(_, operands) => operands.iter().all(|operand| bind(operand, types)),
+/// The value of a constant term.
+pub fn constant_value(ty: &Type, attr: Option<&Attr>) -> Result<Value> {
+    match attr {
+        None => Ok(Value::None),
+        Some(attr) => prim::constant::value(&[(Symbol::new("value"), attr.clone())], Some(ty)),
     }
-}
-
-/// Whether a term makes a tensor of its own, and does not show another's memory.
-fn is_fresh(term: &Term) -> bool {
-    match term {
-        Term::Op(op, _) => op.def().family != Family::View,
-        Term::Variable(..) | Term::Constant(..) => false,
-    }
-}
-
-/// Names of matched terms with the way to them.
-fn bound_terms(term: &RuleTerm) -> Vec<(String, Vec<usize>)> {
-    let mut found = Vec::new();
-    let mut work = vec![(term, Vec::new())];
-    while let Some((term, path)) = work.pop() {
-        if let RuleTerm::Op { arguments, bound, .. } = term {
-            if let Some(name) = bound {
-                found.push((name.clone(), path.clone()));
-            }
-            for (n, (_, argument)) in arguments.iter().enumerate() {
-                let mut way = path.clone();
-                way.push(n);
-                work.push((argument, way));
-            }
-        }
-    }
-    found
 }

@@ -6,22 +6,31 @@
 //! name and location. This layer decides values by rules and identity by effects; it does not know how
 //! graphs are run.
 
+pub mod check;
 mod compile;
+pub mod condition;
+pub mod cost;
 mod extract;
 mod language;
+mod load;
+mod matching;
 mod parse;
-mod region;
 mod saturate;
+pub mod syntax;
 
-pub use compile::{CompiledRule, compile};
-pub use parse::{Condition, Contract, Rule, RuleTerm, parse};
-pub use saturate::{Budget, Report, simplify};
+pub use compile::{CompiledRule, OpNode, Term, compile};
+pub use cost::CostModel;
+pub use extract::Replacement;
+pub use parse::parse;
+pub use saturate::{Budget, Report, Settings, simplify};
 
 use crate::diag::{Result, Source};
 use crate::dialects::Registry;
+use crate::ir::Attr;
 
 /// The built-in rule files, by theme.
 pub const BUILTIN: &[(&str, &str)] = &[
+    ("peephole.rules", include_str!("rules/peephole.rules")),
     ("numbers.rules", include_str!("rules/numbers.rules")),
     ("arith.rules", include_str!("rules/arith.rules")),
     ("views.rules", include_str!("rules/views.rules")),
@@ -31,11 +40,28 @@ pub const BUILTIN: &[(&str, &str)] = &[
 pub fn builtin(registry: &Registry) -> Result<Vec<CompiledRule>> {
     let mut rules = Vec::new();
     for (name, text) in BUILTIN {
-        for rule in parse(&Source::new(*name, *text))? {
+        for rule in parse(&Source::new(format!("src/rewrite/rules/{name}"), *text))? {
             rules.extend(compile(registry, &rule)?);
         }
     }
     Ok(rules)
+}
+
+/// The built-in rules of a group.
+pub fn group(registry: &Registry, name: &str) -> Result<Vec<CompiledRule>> {
+    let mut rules = builtin(registry)?;
+    rules.retain(|rule| rule.group.as_deref() == Some(name));
+    Ok(rules)
+}
+
+/// An attribute as text.
+fn attr_text(attr: &Attr) -> String {
+    match attr {
+        Attr::Int(x) => x.to_string(),
+        Attr::Float(x) => format!("{x:?}"),
+        Attr::Str(x) => format!("{x:?}"),
+        other => format!("{other:?}"),
+    }
 }
 
 #[cfg(test)]
@@ -47,7 +73,7 @@ mod tests {
         let registry = Registry::builtin();
         let rules = builtin(&registry).expect("the built-in rules are valid");
         let mut graph: Graph = parse_graph(text).expect("a graph");
-        simplify(&mut graph, &registry, &rules, &Budget::default()).expect("simplifies");
+        simplify(&mut graph, &registry, None, &rules, &Settings::default()).expect("simplifies");
         graph.to_text(&PrintOptions::bare())
     }
 

@@ -1,5 +1,8 @@
 //! From a rule file's text to rules.
 
+use super::syntax::{
+    Arithmetic, Comparison, Condition, Contract, Expr, Literal, OpTerm, Rule, RuleTerm, TermKind,
+};
 use crate::diag::{Diagnostic, Result, Source, Span};
 use crate::tensor::DType;
 use pest::Parser;
@@ -18,120 +21,6 @@ use grammar::Rule as R;
 /// Terms nested deeper are refused.
 const MAX_DEPTH: usize = 64;
 
-/// A rule as it is written.
-#[derive(Clone, Debug)]
-pub struct Rule {
-    /// Its name.
-    pub name: String,
-    /// What it promises.
-    pub contract: Contract,
-    /// What it looks for.
-    pub left: RuleTerm,
-    /// What that equals.
-    pub right: RuleTerm,
-    /// When.
-    pub conditions: Vec<Condition>,
-    /// Where it stands.
-    pub span: Span,
-}
-
-/// What a rule promises about the values of both sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contract {
-    /// Same type, sizes and bits; any NaN equals any NaN.
-    Exact,
-    /// As exact where the left side meets no NaN and no infinity; -0 equals 0.
-    NanRelaxed,
-    /// Within the dtype's tolerance on finite inputs of moderate size.
-    FastMath,
-}
-
-/// A term of a rule.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RuleTerm {
-    /// `?x: Tensor`
-    Variable(String, Option<String>),
-    /// `dialect::op.overload(term, name=term)`, bound to a name where `?m@` stands before it.
-    Op {
-        /// `aten::add`
-        kind: String,
-        /// The overload's name, where stated.
-        overload: Option<String>,
-        /// Arguments, those by name with it.
-        arguments: Vec<(Option<String>, RuleTerm)>,
-        /// Name of the matched term.
-        bound: Option<String>,
-    },
-    /// An integer.
-    Int(i64),
-    /// A float.
-    Float(f64),
-    /// A truth value.
-    Bool(bool),
-    /// `None`
-    None,
-    /// Text.
-    Str(String),
-    /// A list.
-    List(Vec<RuleTerm>),
-}
-
-/// A condition. `result` stands for the matched root.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Condition {
-    /// Dtype and sizes are known and equal.
-    SameType(String, String),
-    /// Sizes are known and equal.
-    SameShape(String, String),
-    /// Dtypes are known and equal.
-    SameDtype(String, String),
-    /// Of floating dtype, or a float; complex left out.
-    IsFloat(String),
-    /// Of integral dtype, or an int; bool left out.
-    IsIntegral(String),
-    /// Of one of these dtypes.
-    DtypeIn(String, Vec<DType>),
-    /// Rank compared with a number.
-    Rank(String, Comparison, i64),
-    /// A constant.
-    IsConst(String),
-    /// Used once.
-    OneUse(String),
-    /// Constants compared.
-    Compare(String, Comparison, i64),
-}
-
-/// How two numbers are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    /// <
-    Lt,
-    /// <=
-    Le,
-    /// =
-    Eq,
-    /// !=
-    Ne,
-    /// >
-    Gt,
-    /// >=
-    Ge,
-}
-
-impl Comparison {
-    /// Whether it holds.
-    pub fn holds(self, a: i64, b: i64) -> bool {
-        match self {
-            Comparison::Lt => a < b,
-            Comparison::Le => a <= b,
-            Comparison::Eq => a == b,
-            Comparison::Ne => a != b,
-            Comparison::Gt => a > b,
-            Comparison::Ge => a >= b,
-        }
-    }
-}
-
 /// Parses a rule file.
 pub fn parse(source: &Arc<Source>) -> Result<Vec<Rule>> {
     // The grammar is read by a recursive parser; brackets bound how deep it goes.
@@ -141,22 +30,45 @@ pub fn parse(source: &Arc<Source>) -> Result<Vec<Rule>> {
     }
     let mut parsed = grammar::RuleParser::parse(R::file, source.text()).map_err(|e| syntax(source, &e))?;
     let file = parsed.next().ok_or_else(|| Diagnostic::internal("the grammar gave nothing"))?;
-    file.into_inner().filter(|p| p.as_rule() == R::rule).map(|pair| rule(source, pair)).collect()
+    let reader = Reader { source };
+    let mut rules: Vec<Rule> = Vec::new();
+    for pair in file.into_inner() {
+        match pair.as_rule() {
+            R::rule => rules.push(reader.rule(pair, None)?),
+            R::group => {
+                let mut parts = pair.into_inner().filter(|p| p.as_rule() != R::kw_group);
+                let name = parts.next().map(|p| p.as_str().to_string());
+                for rule in parts {
+                    rules.push(reader.rule(rule, name.clone())?);
+                }
+            }
+            _ => {}
+        }
+    }
+    for (n, rule) in rules.iter().enumerate() {
+        if let Some(first) = rules[..n].iter().find(|other| other.name == rule.name) {
+            let error = Diagnostic::compile(format!("two rules are called {}", rule.name));
+            return Err(error.at(&rule.span).label(&first.span, "the first stands here"));
+        }
+    }
+    Ok(rules)
 }
 
 fn too_deep(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     for (at, byte) in text.bytes().enumerate() {
         match byte {
-            b'(' | b'[' => depth += 1,
-            b')' | b']' => depth = depth.saturating_sub(1),
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
         }
         if depth > MAX_DEPTH {
             return Some(at);
         }
     }
-    None
+    // Chains of `not` and of minus signs nest as well.
+    let longest = text.split("not").map(|part| part.bytes().filter(|b| *b == b'-').count()).max();
+    (text.matches("not not not not").count() > MAX_DEPTH || longest.is_some_and(|n| n > 100_000)).then_some(0)
 }
 
 fn syntax(source: &Arc<Source>, error: &pest::error::Error<R>) -> Diagnostic {
@@ -170,159 +82,298 @@ fn syntax(source: &Arc<Source>, error: &pest::error::Error<R>) -> Diagnostic {
         .hint("a rule reads: rule NAME exact LEFT => RIGHT if CONDITION")
 }
 
-fn span_of(source: &Arc<Source>, pair: &Pair<'_, R>) -> Span {
-    Span::new(source, pair.as_span().start(), pair.as_span().end())
+/// The comment lines that stand right above a place.
+fn comment_above(text: &str, at: usize) -> String {
+    let before = text.get(..at).unwrap_or("");
+    let mut lines: Vec<&str> = Vec::new();
+    // The last piece is what stands on the rule's own line before it.
+    for line in before.lines().rev().skip(usize::from(!before.ends_with('\n') && !before.is_empty())) {
+        match line.trim().strip_prefix('#') {
+            Some(comment) => lines.push(comment.trim()),
+            None => break,
+        }
+    }
+    lines.reverse();
+    lines.join(" ")
 }
 
-fn rule(source: &Arc<Source>, pair: Pair<'_, R>) -> Result<Rule> {
-    let span = span_of(source, &pair);
-    let (mut name, mut contract) = (String::new(), Contract::Exact);
-    let (mut terms, mut conditions) = (Vec::new(), Vec::new());
-    for part in pair.into_inner() {
-        match part.as_rule() {
-            R::name => name = part.as_str().to_string(),
-            R::contract => {
-                contract = match part.as_str() {
-                    "nan-relaxed" => Contract::NanRelaxed,
-                    "fast-math" => Contract::FastMath,
-                    _ => Contract::Exact,
+struct Reader<'a> {
+    source: &'a Arc<Source>,
+}
+
+impl Reader<'_> {
+    fn span(&self, pair: &Pair<'_, R>) -> Span {
+        // A pair may end with the blanks before what follows it.
+        let text = pair.as_str().trim_end();
+        Span::new(self.source, pair.as_span().start(), pair.as_span().start() + text.len())
+    }
+
+    fn rule(&self, pair: Pair<'_, R>, group: Option<String>) -> Result<Rule> {
+        let span = self.span(&pair);
+        let doc = comment_above(self.source.text(), pair.as_span().start());
+        let (mut name, mut contract, mut both_ways) = (String::new(), Contract::Exact, false);
+        let (mut terms, mut conditions) = (Vec::new(), Vec::new());
+        for part in pair.into_inner() {
+            match part.as_rule() {
+                R::name => name = part.as_str().to_string(),
+                R::arrow => both_ways = part.as_str() == "<=>",
+                R::contract => {
+                    contract = match part.as_str() {
+                        "nan-relaxed" => Contract::NanRelaxed,
+                        "fast-math" => Contract::FastMath,
+                        _ => Contract::Exact,
+                    }
+                }
+                R::term => terms.push(self.term(part)?),
+                R::condition => match self.condition(part)? {
+                    Condition::All(parts) => conditions.extend(parts),
+                    one => conditions.push(one),
+                },
+                _ => {}
+            }
+        }
+        match <[RuleTerm; 2]>::try_from(terms) {
+            Ok([left, right]) => {
+                Ok(Rule { name, group, doc, contract, left, right, both_ways, conditions, span })
+            }
+            Err(_) => Err(Diagnostic::internal("a rule without two sides").at(&span)),
+        }
+    }
+
+    fn terms<'p>(&self, pairs: impl Iterator<Item = Pair<'p, R>>) -> Result<Vec<RuleTerm>> {
+        pairs.map(|pair| self.term(pair)).collect()
+    }
+
+    fn term(&self, pair: Pair<'_, R>) -> Result<RuleTerm> {
+        let span = self.span(&pair);
+        let inner =
+            pair.into_inner().next().ok_or_else(|| Diagnostic::internal("an empty term").at(&span))?;
+        let kind = match inner.as_rule() {
+            R::variable => {
+                let mut parts = inner.into_inner();
+                let name = parts.next().map(variable_name).unwrap_or_default();
+                TermKind::Variable(name, parts.next().map(|p| p.as_str().to_string()))
+            }
+            R::rest => TermKind::Rest(variable_name(inner).trim_end_matches('.').to_string()),
+            R::bound => {
+                let mut parts = inner.into_inner();
+                let name = parts.next().map(variable_name);
+                let op = parts.next().ok_or_else(|| Diagnostic::internal("nothing is bound").at(&span))?;
+                TermKind::Op(self.operation(op, name)?)
+            }
+            R::op => TermKind::Op(self.operation(inner, None)?),
+            R::list => TermKind::List(self.terms(inner.into_inner())?),
+            R::function => TermKind::Compute(self.function(inner, span.clone())?),
+            R::compute => match inner.into_inner().next() {
+                Some(expr) => TermKind::Compute(self.expr(expr)?),
+                None => return Err(Diagnostic::internal("an empty expression").at(&span)),
+            },
+            _ => match inner.into_inner().next() {
+                Some(literal) => TermKind::Literal(self.literal(literal)?),
+                None => return Err(Diagnostic::internal("an empty literal").at(&span)),
+            },
+        };
+        Ok(RuleTerm { kind, span })
+    }
+
+    fn operation(&self, pair: Pair<'_, R>, bound: Option<String>) -> Result<OpTerm> {
+        let mut parts = pair.into_inner();
+        let kind = parts.next().map(|p| p.as_str().to_string()).unwrap_or_default();
+        let (kind, overload) = match kind.split_once('.') {
+            Some((kind, overload)) => (kind.to_string(), Some(overload.to_string())),
+            None => (kind, None),
+        };
+        let mut op = OpTerm {
+            kind,
+            overload,
+            attributes: Vec::new(),
+            arguments: Vec::new(),
+            blocks: Vec::new(),
+            result: None,
+            bound,
+        };
+        for part in parts {
+            match part.as_rule() {
+                R::attributes => {
+                    for attribute in part.into_inner() {
+                        if let (Some(name), value) = self.named(attribute)? {
+                            op.attributes.push((name, value));
+                        }
+                    }
+                }
+                R::argument => op.arguments.push(self.named(part)?),
+                R::block => op.blocks.push(self.terms(part.into_inner())?),
+                R::result_index => op.result = part.as_str()[1..].parse().ok(),
+                _ => {}
+            }
+        }
+        Ok(op)
+    }
+
+    fn named(&self, pair: Pair<'_, R>) -> Result<(Option<String>, RuleTerm)> {
+        let span = self.span(&pair);
+        let (mut name, mut value) = (None, None);
+        for part in pair.into_inner() {
+            match part.as_rule() {
+                R::ident => name = Some(part.as_str().to_string()),
+                _ => value = Some(self.term(part)?),
+            }
+        }
+        Ok((name, value.ok_or_else(|| Diagnostic::internal("an empty argument").at(&span))?))
+    }
+
+    fn literal(&self, pair: Pair<'_, R>) -> Result<Literal> {
+        let text = pair.as_str();
+        let error = |message: String| Diagnostic::syntax(message).at(&self.span(&pair));
+        Ok(match pair.as_rule() {
+            R::int | R::u_int => {
+                Literal::Int(text.parse().map_err(|_| error("the integer does not fit into 64 bits".into()))?)
+            }
+            R::float | R::u_float | R::special => {
+                Literal::Float(text.parse().map_err(|_| error("this is no float".into()))?)
+            }
+            R::boolean => Literal::Bool(text.eq_ignore_ascii_case("true")),
+            R::none => Literal::None,
+            R::dtype_word => match DType::from_name(text.trim_start_matches("torch.")) {
+                Some(dtype) => Literal::Int(dtype.code()),
+                None => return Err(error(format!("'{text}' is no literal, variable or dtype"))),
+            },
+            _ => Literal::Str(text.get(1..text.len().saturating_sub(1)).unwrap_or("").to_string()),
+        })
+    }
+
+    fn condition(&self, pair: Pair<'_, R>) -> Result<Condition> {
+        let mut any = Vec::new();
+        for conjunction in pair.into_inner().filter(|p| p.as_rule() == R::all_of) {
+            let mut all = Vec::new();
+            for one in conjunction.into_inner().filter(|p| p.as_rule() == R::one) {
+                all.push(self.one(one)?);
+            }
+            any.push(match all.len() {
+                1 => all.remove(0),
+                _ => Condition::All(all),
+            });
+        }
+        Ok(match any.len() {
+            1 => any.remove(0),
+            _ => Condition::Any(any),
+        })
+    }
+
+    fn one(&self, pair: Pair<'_, R>) -> Result<Condition> {
+        let span = self.span(&pair);
+        let inner =
+            pair.into_inner().next().ok_or_else(|| Diagnostic::internal("an empty condition").at(&span))?;
+        let form = inner.as_rule();
+        let mut parts = inner.into_inner();
+        let missing = || Diagnostic::internal("a part of the condition is missing").at(&span);
+        match form {
+            R::negated => {
+                let one = parts.find(|p| p.as_rule() == R::one).ok_or_else(missing)?;
+                Ok(Condition::Not(Box::new(self.one(one)?)))
+            }
+            R::nested => self.condition(parts.next().ok_or_else(missing)?),
+            R::member => {
+                let mut exprs = parts
+                    .filter(|p| p.as_rule() == R::expr)
+                    .map(|p| self.expr(p))
+                    .collect::<Result<Vec<Expr>>>()?;
+                let subject = exprs.remove(0);
+                Ok(Condition::Member(subject, exprs))
+            }
+            R::compare => {
+                let (left, sign, right) = (
+                    parts.next().ok_or_else(missing)?,
+                    parts.next().ok_or_else(missing)?,
+                    parts.next().ok_or_else(missing)?,
+                );
+                let sign = match sign.as_str() {
+                    "<" => Comparison::Lt,
+                    "<=" => Comparison::Le,
+                    "==" => Comparison::Eq,
+                    "!=" => Comparison::Ne,
+                    ">" => Comparison::Gt,
+                    _ => Comparison::Ge,
+                };
+                Ok(Condition::Compare(self.expr(left)?, sign, self.expr(right)?))
+            }
+            _ => {
+                let name = parts.next().ok_or_else(missing)?.as_str().to_string();
+                Ok(Condition::Test(name, parts.map(|p| self.expr(p)).collect::<Result<_>>()?, span))
+            }
+        }
+    }
+
+    fn expr(&self, pair: Pair<'_, R>) -> Result<Expr> {
+        let mut parts = pair.into_inner();
+        let first = parts.next().ok_or_else(|| Diagnostic::internal("an empty expression"))?;
+        let mut total = self.product(first)?;
+        while let (Some(sign), Some(next)) = (parts.next(), parts.next()) {
+            let sign = if sign.as_str() == "+" { Arithmetic::Add } else { Arithmetic::Sub };
+            total = Expr::Binary(sign, Box::new(total), Box::new(self.product(next)?));
+        }
+        Ok(total)
+    }
+
+    fn product(&self, pair: Pair<'_, R>) -> Result<Expr> {
+        let mut parts = pair.into_inner();
+        let first = parts.next().ok_or_else(|| Diagnostic::internal("an empty product"))?;
+        let mut total = self.factor(first)?;
+        while let (Some(sign), Some(next)) = (parts.next(), parts.next()) {
+            let sign = match sign.as_str() {
+                "//" => Arithmetic::FloorDiv,
+                "*" => Arithmetic::Mul,
+                "%" => Arithmetic::Mod,
+                _ => Arithmetic::Div,
+            };
+            total = Expr::Binary(sign, Box::new(total), Box::new(self.factor(next)?));
+        }
+        Ok(total)
+    }
+
+    fn factor(&self, pair: Pair<'_, R>) -> Result<Expr> {
+        let mut negative = false;
+        for part in pair.into_inner() {
+            match part.as_rule() {
+                R::minus => negative = true,
+                _ => {
+                    let atom = self.atom(part)?;
+                    return Ok(if negative { Expr::Negate(Box::new(atom)) } else { atom });
                 }
             }
-            R::term => terms.push(term(source, part)?),
-            R::condition => conditions.push(condition(source, part)?),
-            _ => {}
         }
+        Err(Diagnostic::internal("an empty factor"))
     }
-    match <[RuleTerm; 2]>::try_from(terms) {
-        Ok([left, right]) => Ok(Rule { name, contract, left, right, conditions, span }),
-        Err(_) => Err(Diagnostic::internal("a rule without two sides").at(&span)),
-    }
-}
 
-fn term(source: &Arc<Source>, pair: Pair<'_, R>) -> Result<RuleTerm> {
-    let span = span_of(source, &pair);
-    let inner = pair.into_inner().next().ok_or_else(|| Diagnostic::internal("an empty term").at(&span))?;
-    match inner.as_rule() {
-        R::variable => {
-            let mut parts = inner.into_inner();
-            let name = parts.next().map(variable_name).unwrap_or_default();
-            Ok(RuleTerm::Variable(name, parts.next().map(|p| p.as_str().to_string())))
+    fn function(&self, pair: Pair<'_, R>, span: Span) -> Result<Expr> {
+        let mut parts = pair.into_inner();
+        let name = parts.next().map(|p| p.as_str().to_string()).unwrap_or_default();
+        Ok(Expr::Call(name, parts.map(|p| self.expr(p)).collect::<Result<_>>()?, span))
+    }
+
+    fn atom(&self, pair: Pair<'_, R>) -> Result<Expr> {
+        let span = self.span(&pair);
+        let inner =
+            pair.into_inner().next().ok_or_else(|| Diagnostic::internal("an empty operand").at(&span))?;
+        match inner.as_rule() {
+            R::expr => self.expr(inner),
+            R::var => Ok(Expr::Name(variable_name(inner), span)),
+            R::dtype_word => {
+                let text = inner.as_str();
+                match DType::from_name(text.trim_start_matches("torch.")) {
+                    Some(dtype) => Ok(Expr::Literal(Literal::Int(dtype.code()))),
+                    // `result`, or a variable without its mark.
+                    None => Ok(Expr::Name(text.to_string(), span)),
+                }
+            }
+            R::function => self.function(inner, span),
+            _ => Ok(Expr::Literal(self.literal(inner)?)),
         }
-        R::bound => {
-            let mut parts = inner.into_inner();
-            let name = parts.next().map(variable_name);
-            let op = parts.next().ok_or_else(|| Diagnostic::internal("nothing is bound").at(&span))?;
-            operation(source, op, name)
-        }
-        R::op => operation(source, inner, None),
-        R::list => Ok(RuleTerm::List(inner.into_inner().map(|t| term(source, t)).collect::<Result<_>>()?)),
-        _ => literal(source, inner),
     }
 }
 
 fn variable_name(pair: Pair<'_, R>) -> String {
     pair.as_str().trim_start_matches('?').to_string()
-}
-
-fn operation(source: &Arc<Source>, pair: Pair<'_, R>, bound: Option<String>) -> Result<RuleTerm> {
-    let mut parts = pair.into_inner();
-    let kind = parts.next().map(|p| p.as_str().to_string()).unwrap_or_default();
-    let (kind, overload) = match kind.split_once('.') {
-        Some((kind, overload)) => (kind.to_string(), Some(overload.to_string())),
-        None => (kind, None),
-    };
-    let mut arguments = Vec::new();
-    for argument in parts {
-        let (mut name, mut value) = (None, None);
-        for part in argument.into_inner() {
-            match part.as_rule() {
-                R::ident => name = Some(part.as_str().to_string()),
-                _ => value = Some(term(source, part)?),
-            }
-        }
-        if let Some(value) = value {
-            arguments.push((name, value));
-        }
-    }
-    Ok(RuleTerm::Op { kind, overload, arguments, bound })
-}
-
-fn literal(source: &Arc<Source>, pair: Pair<'_, R>) -> Result<RuleTerm> {
-    let span = span_of(source, &pair);
-    let inner = pair.into_inner().next().ok_or_else(|| Diagnostic::internal("an empty literal").at(&span))?;
-    let text = inner.as_str();
-    Ok(match inner.as_rule() {
-        R::int => {
-            let value = text
-                .parse()
-                .map_err(|_| Diagnostic::syntax("the integer does not fit into 64 bits").at(&span))?;
-            RuleTerm::Int(value)
-        }
-        R::float => {
-            RuleTerm::Float(text.parse().map_err(|_| Diagnostic::syntax("this is no float").at(&span))?)
-        }
-        R::boolean => RuleTerm::Bool(text.eq_ignore_ascii_case("true")),
-        R::none => RuleTerm::None,
-        _ => RuleTerm::Str(text.trim_matches('"').to_string()),
-    })
-}
-
-fn condition(source: &Arc<Source>, pair: Pair<'_, R>) -> Result<Condition> {
-    let span = span_of(source, &pair);
-    let inner =
-        pair.into_inner().next().ok_or_else(|| Diagnostic::internal("an empty condition").at(&span))?;
-    let form = inner.as_rule();
-    let parts: Vec<Pair<'_, R>> = inner.into_inner().collect();
-    let text = |n: usize| parts.get(n).map_or("", |p| p.as_str()).trim_start_matches('?').to_string();
-    match form {
-        R::call => match (text(0).as_str(), parts.len()) {
-            ("same_type", 3) => Ok(Condition::SameType(text(1), text(2))),
-            ("same_shape", 3) => Ok(Condition::SameShape(text(1), text(2))),
-            ("same_dtype", 3) => Ok(Condition::SameDtype(text(1), text(2))),
-            ("is_float", 2) => Ok(Condition::IsFloat(text(1))),
-            ("is_integral", 2) => Ok(Condition::IsIntegral(text(1))),
-            ("is_const", 2) => Ok(Condition::IsConst(text(1))),
-            ("one_use", 2) => Ok(Condition::OneUse(text(1))),
-            (other, n) => Err(Diagnostic::compile(format!("there is no condition {other} of {} arguments", n - 1))
-                .at(&span)
-                .hint("conditions are same_type, same_shape, same_dtype, is_float, is_integral, is_const, one_use, dtype(x) in {...}, rank(x) <= n")),
-        },
-        R::dtype_in => {
-            let mut dtypes = Vec::new();
-            for part in parts.iter().skip(1).filter(|p| p.as_rule() == R::ident) {
-                let dtype = DType::from_name(part.as_str());
-                dtypes.push(dtype.ok_or_else(|| {
-                    Diagnostic::compile(format!("there is no dtype {}", part.as_str())).at(&span_of(source, part))
-                })?);
-            }
-            Ok(Condition::DtypeIn(text(0), dtypes))
-        }
-        _ => comparison(&parts, &span),
-    }
-}
-
-fn comparison(parts: &[Pair<'_, R>], span: &Span) -> Result<Condition> {
-    let [left, sign, right] = parts else {
-        return Err(Diagnostic::internal("a comparison of no two sides").at(span));
-    };
-    let sign = match sign.as_str() {
-        "<" => Comparison::Lt,
-        "<=" => Comparison::Le,
-        "==" => Comparison::Eq,
-        "!=" => Comparison::Ne,
-        ">" => Comparison::Gt,
-        _ => Comparison::Ge,
-    };
-    let Ok(number) = right.as_str().parse::<i64>() else {
-        return Err(Diagnostic::compile("the right side of a comparison must be an integer").at(span));
-    };
-    match left.as_rule() {
-        R::rank => {
-            let subject = left.clone().into_inner().next().map(variable_name).unwrap_or_default();
-            Ok(Condition::Rank(subject, sign, number))
-        }
-        _ => Ok(Condition::Compare(left.as_str().trim_start_matches('?').to_string(), sign, number)),
-    }
 }
 
 #[cfg(test)]
@@ -336,6 +387,16 @@ mod tests {
         assert_eq!(rules.len(), 1);
         assert_eq!(rules[0].conditions.len(), 3);
         assert_eq!(rules[0].contract, Contract::FastMath);
+        assert_eq!(rules[0].doc, "law");
+    }
+
+    #[test]
+    fn reads_everything_else() {
+        let text = "group g {\n rule a exact aten::cat([?x: Tensor, ?rest...], 0) <=> aten::f::g.o[n=1](?x, ?l: Dict(str, int)?, -.5e3, (?a * (2 - ?b) // 3)) { ?x, true } .1\n  if not (?a < -1 or rank(?x) in {1, 2}) and dtype(?x) == torch.float32 and (size(?x, 0) > 2)\n}\nrule b exact ?x: int[] => 'it'";
+        let rules = parse(&Source::new("t.rules", text)).expect("valid");
+        assert_eq!(rules.len(), 2);
+        assert!(rules[0].both_ways && rules[0].group.as_deref() == Some("g"));
+        assert_eq!(rules[0].conditions.len(), 3);
     }
 
     #[test]
@@ -343,6 +404,7 @@ mod tests {
         let error =
             parse(&Source::new("t.rules", "rule a exact aten::neg(?x => ?x\n")).expect_err("no bracket");
         assert!(error.report().span.is_some());
-        assert!(parse(&Source::new("t.rules", "rule a exact f::g(?x) => ?x if cold(?x)")).is_err());
+        let twice = "rule a exact f::g(?x) => ?x\nrule a exact f::h(?x) => ?x";
+        assert!(parse(&Source::new("t.rules", twice)).is_err());
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn bind(
     for (position, argument) in schema.arguments.iter().enumerate() {
         let value = if argument.keyword_only { None } else { given.next() };
         bound.push(match (value, &argument.default) {
-            (Some(value), _) => convert(&value, &argument.ty, module, 0)
+            (Some(value), _) => convert(&spread(value.clone(), argument), &argument.ty, module, 0)
                 .map_err(|details| mismatch(schema, argument, position, &value, &details))?,
             (None, Some(default)) => {
                 constants.value(&[(Symbol::new("value"), default.clone())], Some(&argument.ty))?
@@ -49,6 +49,17 @@ pub(super) fn bind(
         });
     }
     Ok(bound)
+}
+
+/// One number stands for all elements of a list of fixed length.
+fn spread(value: Value, argument: &Argument) -> Value {
+    match (&value, argument.fixed_length) {
+        (Value::Int(_) | Value::Float(_), Some(n)) => {
+            let element = argument.ty.element().cloned().unwrap_or_else(|| value.ty());
+            Value::list(element, vec![value; n])
+        }
+        _ => value,
+    }
 }
 
 fn check_count(schema: &Schema, given: usize) -> Result<()> {

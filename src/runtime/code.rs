@@ -3,7 +3,7 @@
 //! back as early as possible. Overloads are chosen here, once.
 
 use super::constants::Constants;
-use crate::backends::{self, FusedGroup};
+use crate::backends::{self, Backend, FusedGroup};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
 use crate::dialects::{Fact, Node, Op, Registry, Variant, fusion, resolve};
 use crate::ir::{Attr, BlockId, Graph, LocationId, OpId, Place, Symbol, Type, ValueId};
@@ -105,6 +105,21 @@ pub(super) struct Code {
     sites: HashMap<LocationId, Site>,
 }
 
+/// What code is made for.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) registry: &'a Registry,
+    pub(super) constants: &'a Constants,
+    /// What runs fusion groups; without one, the CPU does.
+    pub(super) backend: Option<&'a Arc<dyn Backend>>,
+}
+
+impl Context<'_> {
+    fn backend(&self) -> Result<Arc<dyn Backend>> {
+        self.backend.map_or_else(backends::default_cpu, |backend| Ok(Arc::clone(backend)))
+    }
+}
+
 /// A place with the calls it was inlined through, innermost first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Site {
@@ -115,13 +130,8 @@ pub(super) struct Site {
 
 impl Code {
     /// Compiles a graph; `name` is the qualified name of its function.
-    pub(super) fn compile(
-        graph: &Graph,
-        name: &str,
-        registry: &Registry,
-        constants: &Constants,
-    ) -> Result<Code> {
-        compile_graph(graph, name, registry, constants, 0)
+    pub(super) fn compile(context: Context<'_>, graph: &Graph, name: &str) -> Result<Code> {
+        compile_graph(context, graph, name, 0)
     }
 
     /// Where a step comes from.
@@ -130,17 +140,10 @@ impl Code {
     }
 }
 
-fn compile_graph(
-    graph: &Graph,
-    name: &str,
-    registry: &Registry,
-    constants: &Constants,
-    depth: usize,
-) -> Result<Code> {
+fn compile_graph(context: Context<'_>, graph: &Graph, name: &str, depth: usize) -> Result<Code> {
     let mut compiler = Compiler {
+        context,
         graph,
-        registry,
-        constants,
         deaths: deaths(graph),
         places: vec![Holder::Nothing; graph.value_capacity()],
         free: Vec::new(),
@@ -239,9 +242,8 @@ enum Holder {
 }
 
 struct Compiler<'a> {
+    context: Context<'a>,
     graph: &'a Graph,
-    registry: &'a Registry,
-    constants: &'a Constants,
     deaths: HashMap<OpId, Vec<Death>>,
     places: Vec<Holder>,
     /// Registers whose values are gone.
@@ -288,7 +290,7 @@ impl Compiler<'_> {
             _ => match self.graph.attr(op, "Subgraph").and_then(Attr::as_graph) {
                 Some(graph) if fusion::is_group(kind) => {
                     let code = self.nested_code(graph, kind.base(), depth)?;
-                    let group = Arc::new(FusedGroup::new(Arc::clone(graph), backends::default_cpu()?));
+                    let group = Arc::new(FusedGroup::new(Arc::clone(graph), self.context.backend()?));
                     Action::Fused { graph: Arc::clone(graph), group, code }
                 }
                 Some(graph) => Action::Call(self.nested_code(graph, kind.base(), depth)?),
@@ -321,7 +323,7 @@ impl Compiler<'_> {
     fn bind(&self, op: OpId) -> Result<Bound> {
         let result_types = self.graph.results(op).iter().map(|v| self.graph.ty(*v).clone()).collect();
         Ok(Bound {
-            op: resolve(self.registry, self.graph, op)?,
+            op: resolve(self.context.registry, self.graph, op)?,
             attrs: self.graph.attrs(op).to_vec(),
             result_types,
         })
@@ -336,7 +338,7 @@ impl Compiler<'_> {
         let Some(Operand::Constant(index)) = operands.get(1) else { return };
         let Some(Value::Tensor(tensor)) = self.code.constants.get(*index as usize) else { return };
         let number = if tensor.rank() == 0 { tensor.item().ok() } else { None };
-        let overload = self.registry.find(bound.op.name().as_str(), "Scalar");
+        let overload = self.context.registry.find(bound.op.name().as_str(), "Scalar");
         if let (Some(number), Some(overload)) = (number, overload) {
             bound.op = overload.clone();
             operands[1] = Operand::Constant(self.code.constants.len() as u32);
@@ -346,7 +348,7 @@ impl Compiler<'_> {
 
     fn constant(&mut self, op: OpId) -> Result<()> {
         let ty = self.graph.result(op, 0).map(|v| self.graph.ty(v).clone());
-        let value = self.constants.value(self.graph.attrs(op), ty.as_ref())?;
+        let value = self.context.constants.value(self.graph.attrs(op), ty.as_ref())?;
         self.hold_constant(op, value)
     }
 
@@ -389,7 +391,7 @@ impl Compiler<'_> {
         if depth >= MAX_DEPTH {
             return Err(Diagnostic::unsupported(format!("graphs nested more than {MAX_DEPTH} deep")));
         }
-        compile_graph(graph, name, self.registry, self.constants, depth + 1).map(Arc::new)
+        compile_graph(self.context, graph, name, depth + 1).map(Arc::new)
     }
 
     fn condition(&mut self, op: OpId, depth: usize) -> Result<()> {

@@ -26,6 +26,14 @@ impl ScriptComposites {
         Arc::clone(&BUILTIN) as Arc<dyn Composites>
     }
 
+    /// Meanings over the ops of a registry.
+    pub fn of(registry: &Arc<Registry>) -> Arc<dyn Composites> {
+        if Arc::ptr_eq(registry, &BUILTIN.registry) {
+            return ScriptComposites::builtin();
+        }
+        Arc::new(ScriptComposites::new(Arc::clone(registry)))
+    }
+
     /// Meanings over other ops.
     pub fn new(registry: Arc<Registry>) -> ScriptComposites {
         ScriptComposites { registry, compiled: RwLock::default() }

@@ -7,7 +7,7 @@ use super::instance::is_instance;
 use super::program::{Inner, Origins};
 use super::tasks;
 use super::traceback;
-use crate::diag::{Diagnostic, Result, Span};
+use crate::diag::{Diagnostic, ErrorKind, Result, Span};
 use crate::dialects::Env;
 use crate::eval;
 use crate::ir::Symbol;
@@ -111,6 +111,8 @@ impl Machine<'_> {
                 self.env.group_runs(graph, &operands);
                 match group.run(&operands, &self.program.registry) {
                     Ok(outputs) => self.store_all(step, outputs.into_iter().map(Value::Tensor))?,
+                    // A device that fails is not to be hidden.
+                    Err(error) if error.kind() == ErrorKind::Device => return Err(error),
                     // Nothing was computed: op by op gives the answer, or the program's own error.
                     Err(_) => self.push(Arc::clone(code), operands, ResultsTo::Caller)?,
                 }

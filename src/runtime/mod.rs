@@ -11,6 +11,8 @@ mod interpreter;
 mod program;
 mod python_repr;
 mod tasks;
+#[cfg(test)]
+mod tests;
 pub mod traceback;
 
 pub use arguments::dtype_argument;

@@ -1,9 +1,10 @@
 //! A program: a module made runnable. Code is compiled when a function is first called and kept.
 
-use super::code::Code;
+use super::code::{self, Code};
 use super::composites::ScriptComposites;
 use super::constants::Constants;
 use super::{arguments, interpreter, tasks::Tasks};
+use crate::backends::Backend;
 use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{Env, Methods, Registry};
 use crate::ir::{Function, Graph, Module, Schema, Symbol};
@@ -23,6 +24,8 @@ pub(super) struct Inner {
     instance: Option<Object>,
     codes: RwLock<HashMap<Symbol, Arc<Code>>>,
     pub(super) constants: Constants,
+    /// What runs fusion groups; without one, the CPU does.
+    backend: Option<Arc<dyn Backend>>,
     /// Original places of the code, where it was generated.
     pub(super) origins: Arc<OnceLock<Origins>>,
     weak: Weak<Inner>,
@@ -39,16 +42,7 @@ impl Program {
 
     /// A program whose entries are the methods of `instance` (a loaded model), over ops of the caller's choice.
     pub fn with(module: Module, instance: Option<Object>, registry: Arc<Registry>) -> Program {
-        Program(Arc::new_cyclic(|weak| Inner {
-            module,
-            tasks: Tasks::default(),
-            registry,
-            instance,
-            codes: RwLock::default(),
-            constants: Constants::default(),
-            origins: Arc::default(),
-            weak: weak.clone(),
-        }))
+        Program(Inner::new(module, instance, registry, None, Arc::default()))
     }
 
     /// Says where the code comes from, so that errors can show it. Only the first call counts.
@@ -60,18 +54,18 @@ impl Program {
     pub fn transformed(&self, change: impl FnOnce(&mut Module, &Registry) -> Result<()>) -> Result<Program> {
         let mut module = self.0.module.clone();
         change(&mut module, &self.0.registry)?;
-        let origins = Arc::clone(&self.0.origins);
-        let (instance, registry) = (self.0.instance.clone(), Arc::clone(&self.0.registry));
-        Ok(Program(Arc::new_cyclic(|weak| Inner {
-            module,
-            tasks: Tasks::default(),
-            registry,
-            instance,
-            codes: RwLock::default(),
-            constants: Constants::default(),
-            origins,
-            weak: weak.clone(),
-        })))
+        Ok(self.with_module(module, self.0.backend.clone()))
+    }
+
+    /// The same program with its fusion groups run by `backend`; ops outside of groups run on the CPU.
+    pub fn on(&self, backend: Arc<dyn Backend>) -> Program {
+        self.with_module(self.0.module.clone(), Some(backend))
+    }
+
+    fn with_module(&self, module: Module, backend: Option<Arc<dyn Backend>>) -> Program {
+        let inner = &self.0;
+        let registry = Arc::clone(&inner.registry);
+        Program(Inner::new(module, inner.instance.clone(), registry, backend, Arc::clone(&inner.origins)))
     }
 
     /// What it runs.
@@ -124,7 +118,7 @@ impl Program {
                 &self.0.constants,
             )?,
         };
-        env.offer_composites(ScriptComposites::builtin);
+        env.offer_composites(|| ScriptComposites::of(&self.0.registry));
         let former = env.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
         let result = self.0.call_function(function.name, bound, env);
         self.0.tasks.finish();
@@ -184,7 +178,7 @@ fn with_receiver(this: &Value, rest: &[Value]) -> Vec<Value> {
 /// Runs a graph that stands alone: nothing is checked or converted, one value a graph input.
 pub fn run_graph(graph: &Graph, arguments: Vec<Value>, env: &Env) -> Result<Vec<Value>> {
     let program = Program::new(Module::default());
-    let code = Code::compile(graph, "graph", &program.0.registry, &program.0.constants)?;
+    let code = Code::compile(program.0.code_context(), graph, "graph")?;
     env.offer_composites(ScriptComposites::builtin);
     let result = interpreter::run(&program.0, env, Arc::new(code), arguments);
     program.0.tasks.finish();
@@ -211,6 +205,30 @@ pub fn graph_function(name: &str, graph: Graph) -> Function {
 }
 
 impl Inner {
+    fn new(
+        module: Module,
+        instance: Option<Object>,
+        registry: Arc<Registry>,
+        backend: Option<Arc<dyn Backend>>,
+        origins: Arc<OnceLock<Origins>>,
+    ) -> Arc<Inner> {
+        Arc::new_cyclic(|weak| Inner {
+            module,
+            tasks: Tasks::default(),
+            registry,
+            instance,
+            codes: RwLock::default(),
+            constants: Constants::default(),
+            backend,
+            origins,
+            weak: weak.clone(),
+        })
+    }
+
+    fn code_context(&self) -> code::Context<'_> {
+        code::Context { registry: &self.registry, constants: &self.constants, backend: self.backend.as_ref() }
+    }
+
     /// The code of a function by qualified name (graph text knows only the last component).
     pub(super) fn function_code(&self, name: Symbol) -> Result<Arc<Code>> {
         if let Some(code) = self.codes.read().get(&name) {
@@ -222,12 +240,7 @@ impl Inner {
             .get(&name)
             .or_else(|| self.by_last_component(name.as_str()))
             .ok_or_else(|| Diagnostic::input(format!("function '{name}' is called but not defined")))?;
-        let code = Arc::new(Code::compile(
-            &function.graph,
-            function.name.as_str(),
-            &self.registry,
-            &self.constants,
-        )?);
+        let code = Arc::new(Code::compile(self.code_context(), &function.graph, function.name.as_str())?);
         self.codes.write().insert(name, Arc::clone(&code));
         Ok(code)
     }
@@ -274,5 +287,57 @@ impl Methods for Inner {
         let mut all = vec![Value::Object(object.clone())];
         all.extend_from_slice(arguments);
         self.call_method(object.class(), Symbol::new(name), all, env)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::{Executable, by_name};
+    use crate::dialects::loops::Kernel;
+    use crate::lowering::Target;
+    use crate::passes;
+    use crate::tensor::Tensor;
+
+    /// Fails as a GPU does whose driver reports an error.
+    struct Broken;
+
+    impl Backend for Broken {
+        fn name(&self) -> &'static str {
+            "broken"
+        }
+
+        fn target(&self) -> Target {
+            Target::Gpu
+        }
+
+        fn compile(&self, _: &Kernel) -> Result<Arc<dyn Executable>> {
+            Err(Diagnostic::device("out of memory"))
+        }
+    }
+
+    fn fused() -> Program {
+        let source = crate::diag::Source::new(
+            "test.py",
+            "def f(x: Tensor) -> Tensor:\n    return (x + x).mul(x).relu()\n",
+        );
+        let registry = Registry::builtin();
+        let module = crate::frontend::script::compile_source(&registry, &source).expect("compiles");
+        let pipeline = passes::parse("default").expect("is there");
+        Program::new(module).transformed(|m, r| pipeline.run(m, r).map(|_| ())).expect("fuses")
+    }
+
+    #[test]
+    fn groups_run_on_the_backend_that_was_asked_for() {
+        let x = Tensor::from_vec(&[1.0f32, -2.0, 3.0], &[3]).expect("fits");
+        let answer = fused().on(by_name("interp").expect("there")).run("f", vec![x.into()], &Env::default());
+        assert_eq!(answer.expect("runs").to_text(), "  2\n  8\n 18\n[ CPUFloatType{3} ]");
+    }
+
+    #[test]
+    fn a_device_that_fails_is_told() {
+        let x = Tensor::from_vec(&[1.0f32], &[1]).expect("fits");
+        let error = fused().on(Arc::new(Broken)).run("f", vec![x.into()], &Env::default());
+        assert!(error.expect_err("fails").message().contains("out of memory"));
     }
 }

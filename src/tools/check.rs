@@ -6,9 +6,11 @@
 
 use super::case::{Case, Raises, compare, decode, encode};
 use super::load::{load_archive, load_graph, load_source};
-use super::raises;
+use super::{check_aliases, check_passes, raises};
 use crate::diag::{Diagnostic, ErrorKind, Result, torch};
-use crate::dialects::Env;
+use crate::dialects::{Env, Strictness};
+use crate::passes::manager::{Runner, Settings};
+use crate::passes::{self, Pipeline};
 use crate::runtime::{Program, traceback};
 use crate::value::Value;
 use clap::Args;
@@ -42,9 +44,46 @@ pub struct Options {
     /// Print failures of kind `wrong` only
     #[arg(long)]
     wrong_only: bool,
+    /// Run each program with these passes on: 'default'
+    #[arg(long, value_name = "PIPELINE", default_value = "")]
+    passes: String,
+    /// Verify each program after each pass
+    #[arg(long)]
+    verify_each: bool,
+    /// Compare what aliases and is written with what the alias analysis says
+    #[arg(long)]
+    aliases: bool,
     /// Compare what ops write and alias with the marks of their schemas; a difference is an error
     #[arg(long)]
     audit: bool,
+}
+
+/// What is done with a program before it runs, and looked at after.
+#[derive(Default)]
+pub struct Treatment {
+    passes: Option<Pipeline>,
+    settings: Settings,
+    aliases: bool,
+    audit: bool,
+}
+
+impl Treatment {
+    fn of(options: &Options) -> Result<Treatment> {
+        let passes = if options.passes.is_empty() { None } else { Some(passes::parse(&options.passes)?) };
+        let verify = options.verify_each.then(Strictness::default);
+        // Cases run side by side; each takes one thread for its passes.
+        let settings = Settings { threads: 1, verify, ..Settings::default() };
+        Ok(Treatment { passes, settings, aliases: options.aliases, audit: options.audit })
+    }
+
+    /// The program with the passes on.
+    fn apply(&self, program: Program) -> Result<Program> {
+        let Some(passes) = &self.passes else { return Ok(program) };
+        program.transformed(|module, registry| {
+            let mut sink = std::io::sink();
+            Runner::new(registry, self.settings.clone(), &mut sink).run(passes, module).map(|_| ())
+        })
+    }
 }
 
 /// A form in which a case carries its program.
@@ -94,13 +133,18 @@ pub struct Outcome {
 
 /// Runs the command; gives whether no case failed.
 pub fn run(options: &Options) -> Result<bool> {
-    let mut cases = Vec::new();
+    let (mut cases, mut graphs) = (Vec::new(), Vec::new());
     for file in &options.files {
-        cases.extend(Case::read_all(file)?);
+        match check_passes::read(file)? {
+            Some(found) => graphs.extend(found),
+            None => cases.extend(Case::read_all(file)?),
+        }
     }
     if let Some(text) = &options.filter {
         cases.retain(|case| case.name.contains(text.as_str()));
+        graphs.retain(|case| case.name.contains(text.as_str()));
     }
+    let treatment = Treatment::of(options)?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(options.jobs.unwrap_or(0))
         .stack_size(STACK_BYTES)
@@ -109,13 +153,18 @@ pub fn run(options: &Options) -> Result<bool> {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let outcomes: Vec<Vec<Outcome>> =
-        pool.install(|| cases.par_iter().map(|case| check_case(case, options.from, options.audit)).collect());
+        pool.install(|| cases.par_iter().map(|case| check_case_with(case, options.from, &treatment)).collect());
+    let passes = pool.install(|| check_passes::check(&graphs));
     std::panic::set_hook(hook);
     let mut out = std::io::stdout().lock();
-    let text = if options.json { json_report(&cases, &outcomes) } else { report(&cases, &outcomes, options) };
+    let text = if options.json {
+        json_report(&cases, &outcomes) + &json_passes(&passes)
+    } else {
+        report(&cases, &outcomes, &passes, options)
+    };
     // A closed pipe is the reader's choice.
     let _ = out.write_all(text.as_bytes());
-    Ok(outcomes.iter().all(|forms| !is_failure(verdict(forms))))
+    Ok(outcomes.iter().map(|forms| verdict(forms)).chain(passes.iter().map(|o| o.status)).all(|s| !is_failure(s)))
 }
 
 /// Stack of a worker: cases nest as deep as programs do.
@@ -130,8 +179,22 @@ fn verdict(forms: &[Outcome]) -> Status {
     forms.iter().map(|o| o.status).max().unwrap_or(Status::Skipped)
 }
 
-fn report(cases: &[Case], outcomes: &[Vec<Outcome>], options: &Options) -> String {
+fn report(
+    cases: &[Case],
+    outcomes: &[Vec<Outcome>],
+    passes: &[check_passes::Outcome],
+    options: &Options,
+) -> String {
     let mut text = String::new();
+    for outcome in passes.iter().filter(|o| is_failure(o.status)) {
+        if !options.wrong_only || outcome.status == Status::Wrong {
+            let message = outcome.message.trim().replace('\n', "\n    ");
+            let _ = writeln!(text, "{} {} ({}): {message}", outcome.status.name(), outcome.case, outcome.pass);
+        }
+    }
+    if !passes.is_empty() {
+        text.push_str(&check_passes::table(passes));
+    }
     for (case, forms) in cases.iter().zip(outcomes) {
         for outcome in forms.iter().filter(|o| is_failure(o.status)) {
             if options.wrong_only && outcome.status != Status::Wrong {
@@ -147,7 +210,8 @@ fn report(cases: &[Case], outcomes: &[Vec<Outcome>], options: &Options) -> Strin
             );
         }
     }
-    let verdicts: Vec<Status> = outcomes.iter().map(|forms| verdict(forms)).collect();
+    let verdicts: Vec<Status> =
+        outcomes.iter().map(|forms| verdict(forms)).chain(passes.iter().map(|o| o.status)).collect();
     let count = |status| verdicts.iter().filter(|v| **v == status).count();
     let (wrong, unsupported, errors) =
         (count(Status::Wrong), count(Status::Unsupported), count(Status::Error));
@@ -160,6 +224,13 @@ fn report(cases: &[Case], outcomes: &[Vec<Outcome>], options: &Options) -> Strin
         count(Status::Skipped)
     );
     text
+}
+
+fn json_passes(passes: &[check_passes::Outcome]) -> String {
+    let line = |o: &check_passes::Outcome| {
+        format!("{}\n", json!({"name": o.case, "pass": o.pass, "status": o.status.name(), "message": o.message}))
+    };
+    passes.iter().map(line).collect()
 }
 
 fn json_report(cases: &[Case], outcomes: &[Vec<Outcome>]) -> String {
@@ -213,11 +284,16 @@ impl Form {
 }
 
 /// Runs a case from each form it carries, or from one.
-pub fn check_case(case: &Case, from: Option<Form>, audit: bool) -> Vec<Outcome> {
+pub fn check_case(case: &Case, from: Option<Form>) -> Vec<Outcome> {
+    check_case_with(case, from, &Treatment::default())
+}
+
+/// The same with passes on.
+pub fn check_case_with(case: &Case, from: Option<Form>, treatment: &Treatment) -> Vec<Outcome> {
     [Form::Pt, Form::Source, Form::Graph]
         .into_iter()
         .filter(|form| from.is_none_or(|f| f == *form) && carries(case, *form))
-        .map(|form| check_form(case, form, audit))
+        .map(|form| check_form(case, form, treatment))
         .collect()
 }
 
@@ -287,7 +363,7 @@ enum Answer {
     },
 }
 
-fn check_form(case: &Case, form: Form, audit: bool) -> Outcome {
+fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
     let mut outcome = Outcome {
         form,
         status: Status::Skipped,
@@ -304,7 +380,7 @@ fn check_form(case: &Case, form: Form, audit: bool) -> Outcome {
     let output = Output::default();
     let run = catch_unwind(AssertUnwindSafe(|| {
         let args = case.args.iter().map(decode).collect::<Result<Vec<Value>>>()?;
-        let answer = answer(case, form, &args, &output, audit);
+        let answer = answer(case, form, &args, &output, treatment)?;
         Ok::<_, Diagnostic>((answer, args))
     }));
     outcome.stdout = String::from_utf8_lossy(&output.0.lock()).into_owned();
@@ -327,20 +403,27 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message").to_string()
 }
 
-fn answer(case: &Case, form: Form, args: &[Value], output: &Output, audit: bool) -> Answer {
+fn answer(case: &Case, form: Form, args: &[Value], output: &Output, treatment: &Treatment) -> Result<Answer> {
     let env = Env::new(Box::new(output.clone()));
-    env.set_audits(audit);
+    env.set_audits(treatment.audit);
     let program = match load(case, form, &env) {
         Ok(program) => program,
-        Err(error) => return Answer::Failed { when: "compile", error },
+        Err(error) => return Ok(Answer::Failed { when: "compile", error }),
     };
     if case.raises.as_ref().is_some_and(|r| r.when == "compile") {
-        return Answer::Compiled;
+        return Ok(Answer::Compiled);
     }
-    match program.run(&case.entry, args.to_vec(), &env) {
-        Ok(value) => Answer::Returned(value),
+    let program = treatment.apply(program)?;
+    let before = treatment.aliases.then(|| check_aliases::Before::of(args));
+    Ok(match program.run(&case.entry, args.to_vec(), &env) {
+        Ok(value) => {
+            if let Some(before) = before {
+                before.compare(&program, &case.entry, args, &value)?;
+            }
+            Answer::Returned(value)
+        }
         Err(error) => Answer::Failed { when: "run", error },
-    }
+    })
 }
 
 fn load(case: &Case, form: Form, env: &Env) -> Result<Program> {

@@ -1,11 +1,13 @@
 //! The command line: words in, exit status out. 0 done, 1 bad input or failed work, 2 wrong usage.
 
 use super::io::Io;
-use super::{bench, check, demo, filecheck, lit, opt, run, translate};
-use crate::diag::{Diagnostic, ErrorKind, render};
+use super::{bench, check, demo, docs, filecheck, inspect, lit, lsp, opt, reduce, rules, run, save, translate};
+use crate::diag::{Diagnostic, ErrorKind, Result, render};
+use crate::passes::PassSet;
 use clap::{Parser, Subcommand};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Runs saved TorchScript models without libtorch, and takes them apart.
@@ -31,8 +33,18 @@ enum Command {
     Check(check::Options),
     /// Run passes over a module and print it
     Opt(opt::Options),
+    /// Make a failing input small by itself
+    Reduce(reduce::Options),
+    /// Print the documentation of ops, types and attributes, those of dialect files with it
+    Docs(DocsOptions),
     /// Print a module or its kernels in another form
     Translate(translate::Options),
+    /// Check rewrite rules, written as text, on random instances
+    Rules(rules::Options),
+    /// Write a program as an archive that PyTorch loads
+    Save(save::Options),
+    /// List what is in an archive, without building it
+    Inspect(inspect::Options),
     /// Time the programs of case files
     Bench(bench::Options),
     /// Load a model with its recorded answer and show on one screen what becomes of it
@@ -43,6 +55,25 @@ enum Command {
     /// Run test files by their RUN lines
     #[command(disable_help_flag = true)]
     Lit(Rest),
+    /// Serve editors: errors, types, definitions, completion
+    Lsp(lsp::Options),
+}
+
+/// Words of `flambeau docs`.
+#[derive(clap::Args, Debug)]
+struct DocsOptions {
+    /// Know the ops of a dialect file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
+    /// Only the ops of these dialects
+    #[arg(value_name = "DIALECT")]
+    only: Vec<String>,
+}
+
+fn print_docs(options: &DocsOptions, io: &mut Io<'_>) -> Result<bool> {
+    let registry = opt::registry(&options.dialect, io)?;
+    io.print(&docs::dialects(&registry, &options.only)?);
+    Ok(true)
 }
 
 /// Words that a tool reads for itself.
@@ -52,15 +83,28 @@ struct Rest {
     words: Vec<OsString>,
 }
 
-/// Runs a command of the process and gives the exit status.
+/// Runs a command of the process and gives the exit status. Called by the name `FileCheck` or `lit` (a link to the
+/// program) it is that tool, so that suites written for LLVM's tools run unchanged.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
+    let words: Vec<OsString> = words.into_iter().collect();
     let (mut stdin, mut out, mut err) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     let mut io = Io { directory: Path::new(""), stdin: &mut stdin, out: &mut out, err: &mut err };
-    main_in(words, &mut io)
+    let called = words.first().and_then(|name| Path::new(name).file_stem()).unwrap_or_default();
+    match called.to_str() {
+        Some("FileCheck") => filecheck_as(&words, &mut io),
+        Some("lit") => lit_as(&words),
+        _ => main_in(words, &mut io),
+    }
 }
 
 /// Runs a command on the given streams.
 pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i32 {
+    main_with(words, &PassSet::builtin(), io)
+}
+
+/// Runs a command that knows other passes than the built-in ones: the way for a program of one's own.
+pub fn main_with(words: impl IntoIterator<Item = OsString>, passes: &PassSet, io: &mut Io<'_>) -> i32 {
+    let words = opt::join_timing(words.into_iter().collect());
     let words = match Words::try_parse_from(words) {
         Ok(words) => words,
         Err(error) if error.use_stderr() => {
@@ -75,10 +119,16 @@ pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i3
     let result = match &words.command {
         Command::Run(options) => run::run(options).map(|()| true),
         Command::Check(options) => check::run(options),
-        Command::Opt(options) => opt::run(options, io),
+        Command::Opt(options) => opt::run(options, passes, io),
+        Command::Reduce(options) => reduce::run(options, passes, io),
+        Command::Docs(options) => print_docs(options, io),
         Command::Translate(options) => translate::run(options, io),
+        Command::Rules(options) => rules::run(options, io),
+        Command::Save(options) => save::run(options, io),
+        Command::Inspect(options) => inspect::run(options, io),
         Command::Bench(options) => bench::run(options, io),
         Command::Demo(options) => demo::run(options, io),
+        Command::Lsp(options) => lsp::run(options),
         Command::FileCheck(rest) => return run_filecheck(&rest.words, io),
         Command::Lit(rest) => return run_lit(&rest.words),
     };
@@ -94,33 +144,74 @@ pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i3
 
 fn run_filecheck(words: &[OsString], io: &mut Io<'_>) -> i32 {
     let args: Vec<OsString> = std::iter::once("FileCheck".into()).chain(words.iter().cloned()).collect();
+    filecheck_as(&args, io)
+}
+
+fn filecheck_as(words: &[OsString], io: &mut Io<'_>) -> i32 {
     let options = std::env::var("FILECHECK_OPTS").ok();
-    filecheck::main_in(io.directory, &args, options.as_deref(), io.stdin, io.out, io.err)
+    filecheck::main_in(io.directory, words, options.as_deref(), io.stdin, io.out, io.err)
 }
 
 fn run_lit(words: &[OsString]) -> i32 {
     let args: Vec<OsString> = std::iter::once("lit".into()).chain(words.iter().cloned()).collect();
+    lit_as(&args)
+}
+
+fn lit_as(args: &[OsString]) -> i32 {
+    let Some((name, words)) = args.split_first() else { return 2 };
+    let mut args: Vec<OsString> = vec![name.clone()];
+    for (variable, option) in [
+        ("LIT_FILTER", "--filter"),
+        ("LIT_FILTER_OUT", "--filter-out"),
+        ("LIT_NUM_SHARDS", "--num-shards"),
+        ("LIT_RUN_SHARD", "--run-shard"),
+    ] {
+        let value = std::env::var_os(variable);
+        args.extend(value.into_iter().flat_map(|value| [OsString::from(option), value]));
+    }
+    let more = std::env::var("LIT_OPTS").unwrap_or_default();
+    args.extend(more.split_whitespace().map(OsString::from));
+    args.extend(words.iter().cloned());
     lit::main(&args, lit_config("flambeau"), &mut std::io::stdout(), &mut std::io::stderr())
 }
 
 /// How lit runs the project's own tests: our tools run in this process.
 pub fn lit_config(name: &str) -> lit::Config {
+    lit_config_with(name, PassSet::builtin())
+}
+
+/// The same with other passes than the built-in ones.
+pub fn lit_config_with(name: &str, passes: PassSet) -> lit::Config {
     let mut config = lit::Config { name: name.to_string(), ..lit::Config::default() };
     config.suffixes = [".ir", ".py", ".test", ".rules"].map(String::from).to_vec();
     if cfg!(feature = "llvm") {
         config.features.insert("llvm".to_string());
     }
-    if cfg!(feature = "cuda") {
+    if crate::backends::by_name("cuda").is_ok() {
         config.features.insert("cuda".to_string());
     }
-    let tool: lit::Tool = Arc::new(|call: lit::Call<'_>| {
+    let tool: lit::Tool = Arc::new(move |call: lit::Call<'_>| {
         let words =
             std::iter::once(OsStr::new("flambeau").to_os_string()).chain(call.args.iter().skip(1).cloned());
+        let words = with_variables(words.collect(), call.environment);
         let mut io = Io { directory: call.directory, stdin: call.stdin, out: call.out, err: call.err };
-        main_in(words, &mut io)
+        main_with(words, &passes, &mut io)
     });
     config.tools.insert("flambeau".to_string(), tool);
     config
+}
+
+/// Words of `opt` for the variables of a test, which are not those of the process.
+fn with_variables(mut words: Vec<OsString>, variables: &BTreeMap<String, String>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "opt") {
+        for (variable, option) in [("FLAMBEAU_LOG", "--log"), ("FLAMBEAU_OPT_LIMIT", "--opt-limit")] {
+            let given = words.iter().any(|w| w == option);
+            if let Some(value) = variables.get(variable).filter(|_| !given) {
+                words.push(format!("{option}={value}").into());
+            }
+        }
+    }
+    words
 }
 
 /// An error of wrong usage.

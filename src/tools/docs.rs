@@ -1,5 +1,8 @@
 //! Generated documentation: tables made from op rows and the list of passes. A test keeps them fresh.
 
+use crate::backends::accuracy::FUNCTIONS;
+use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
+use crate::dialects::constraint::{Declaration, Law, Parameter};
 use crate::dialects::{Effects, Family, Op, Registry, Variant};
 use crate::passes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,7 +113,133 @@ pub fn passes() -> String {
     let mut out = String::from(
         "# Passes\n\nGenerated; `BLESS=1 cargo test --test root docs` rewrites it. `flambeau opt FILE --passes 'a,b'` runs them.\n\n```\n",
     );
-    out.push_str(&passes::pipeline::help());
+    out.push_str(&passes::PassSet::builtin().help());
     out.push_str("```\n");
     out
+}
+
+/// `docs/math.md`: how good the compiled functions are.
+pub fn math() -> String {
+    let mut out = String::from(MATH);
+    out.push_str("| function | bound, ulp | results below the smallest normal |\n|---|---|---|\n");
+    for function in FUNCTIONS {
+        let small = if function.flushes { "0" } else { "kept" };
+        let _ = writeln!(out, "| {} | {} | {small} |", function.name, function.bound);
+    }
+    out.push_str(MATH_END);
+    out
+}
+
+const MATH: &str = "\
+# Elementary functions
+
+The table is generated; `BLESS=1 cargo test --test root docs` rewrites it.
+
+Compiled kernels have functions of float32 of their own: short polynomials that fuse with their neighbours, take no
+library call, and are the same on the vectors of a CPU and on a GPU. Each has a bound on its error against the true value,
+in units in the last place of the nearest float32. The tests try a sample of all inputs against the bound;
+
+    cargo run --release --example ulp
+
+tries all 2^32, prints the largest error found with its input, and fails if a bound does not hold. NaN stays NaN; infinities,
+signed zeros and overflow come out as in C.
+
+";
+
+const MATH_END: &str = "
+How they work:
+
+- **exp, exp2, expm1**: the argument is split in n ln 2 + r with |r| at most half of ln 2 (ln 2 in two parts, the first short, so
+  that n times it is exact); e^r is a polynomial; the power of two is put in by the exponent bits, in two steps where one
+  would overflow. The integer n comes from adding 1.5 * 2^23, which rounds in the low bits of a float.
+- **log, log2, log10, log1p**: the mantissa is brought between the roots of 1/2 and 2; ln(1 + f) = f - f^2/2 + f^3 P(f); the
+  exponent is added last. log1p corrects for the rounding of 1 + x.
+- **tanh**: an odd polynomial below 0.8 in magnitude, 1 - 2 / (e^2x + 1) above.
+- **erf**: an odd polynomial below 0.9; above, 1 - e^P(x) until it is 1.
+- **sigmoid** is 1 / (1 + e^-x), as its row says, and has the error of that formula.
+
+Coefficients were fitted by Remez exchange in 50 digits. float16 and bfloat16 are computed in float32 and rounded once.
+Functions of float64, and those without a line here, are called from the C library, or, on a GPU, the group stays on
+the CPU.
+";
+
+/// The page of the dialects of a registry: ops with their summaries, demands and meanings, types, attributes. `only` names
+/// dialects; empty means those of text files, or all where there are none.
+pub fn dialects(registry: &Registry, only: &[String]) -> Result<String> {
+    for name in only {
+        if !registry.has_dialect(name) {
+            let error = Diagnostic::new(ErrorKind::Usage, format!("there is no dialect '{name}'"));
+            return Err(match nearest(name, registry.dialects()) {
+                Some(near) => error.hint(format!("did you mean '{near}'?")),
+                None => error,
+            });
+        }
+    }
+    let has_declared = registry.has_declared();
+    let wanted = |dialect: &str, declared: bool| {
+        if only.is_empty() { declared || !has_declared } else { only.iter().any(|o| o == dialect) }
+    };
+    let mut out = String::new();
+    for dialect in registry.dialects() {
+        let ops: Vec<&Op> = registry
+            .iter()
+            .filter(|op| op.name().namespace() == dialect && wanted(dialect, op.def().declared))
+            .collect();
+        let prefix = format!("{dialect}.");
+        let types = registry.declared_types().filter(|t| t.name.as_str().starts_with(&prefix));
+        let types: Vec<&Declaration> = types.filter(|_| wanted(dialect, true)).collect();
+        let attributes = registry.declared_attributes().filter(|a| a.name.as_str().starts_with(&prefix));
+        let attributes: Vec<&Declaration> = attributes.filter(|_| wanted(dialect, true)).collect();
+        if ops.is_empty() && types.is_empty() && attributes.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "# The dialect {dialect}\n");
+        declarations(&mut out, "type", &types);
+        declarations(&mut out, "attribute", &attributes);
+        for op in ops {
+            op_page(&mut out, op);
+        }
+    }
+    Ok(out)
+}
+
+fn declarations(out: &mut String, what: &str, all: &[&Declaration]) {
+    for declaration in all {
+        let parameters: Vec<String> = declaration.parameters.iter().map(Parameter::to_text).collect();
+        let inside =
+            if parameters.is_empty() { String::new() } else { format!("<{}>", parameters.join(", ")) };
+        let _ = writeln!(out, "## {what} `{}{inside}`\n\n{}\n", declaration.name, declaration.summary);
+    }
+}
+
+fn op_page(out: &mut String, op: &Op) {
+    let def = op.def();
+    let _ = writeln!(out, "## `{}`\n", op.schema_text());
+    if !def.summary.is_empty() {
+        let _ = writeln!(out, "{}\n", def.summary);
+    }
+    let mut facts: Vec<String> = def.facts.iter().map(|f| format!("{f:?}").to_lowercase()).collect();
+    let effects = effects(def.effects);
+    if !effects.is_empty() {
+        facts.push(effects);
+    }
+    if !facts.is_empty() {
+        let _ = writeln!(out, "- {}", facts.join(", "));
+    }
+    for law in def.laws {
+        let _ = match law {
+            Law::SameType => writeln!(out, "- operands and results have one type"),
+            Law::Blocks(n) => writeln!(out, "- has {n} blocks"),
+            Law::Attribute(parameter) => writeln!(out, "- attribute `{}`", parameter.to_text()),
+        };
+    }
+    if let Some(grad) = def.grad {
+        for line in grad.lines() {
+            let _ = writeln!(out, "- derivative by `{}`", line.trim());
+        }
+    }
+    if let Some(meaning) = def.meaning {
+        let _ = writeln!(out, "\n```python\n{}```", meaning);
+    }
+    out.push('\n');
 }

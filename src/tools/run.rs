@@ -1,8 +1,9 @@
 //! `flambeau run`: loads a file, calls a function of it, prints the answer.
 
 use super::case::decode;
-use super::load::load_file;
-use crate::diag::{Diagnostic, Result};
+use super::load::{load_file_with, registry};
+use crate::backends;
+use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::Env;
 use crate::passes;
 use crate::tensor::{DType, Tensor};
@@ -23,9 +24,12 @@ pub struct Options {
     /// Arguments: .json (a list of encoded values), .npy, .npz or .safetensors, in order
     #[arg(long, value_name = "FILE", num_args = 1..)]
     args: Vec<PathBuf>,
-    /// Where tensors live: cpu or cuda
+    /// What runs fusion groups: cpu, or cuda (the first GPU); other ops run on the CPU
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
+    /// Know the ops of a dialect file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
     /// Passes to run first
     #[arg(long, value_name = "PIPELINE", default_value = "default")]
     passes: String,
@@ -36,15 +40,24 @@ pub struct Options {
 
 /// Runs the command.
 pub fn run(options: &Options) -> Result<()> {
-    if options.device != "cpu" {
-        return Err(Diagnostic::unsupported(format!("device '{}': no CUDA device", options.device))
-            .hint("run with --device cpu"));
-    }
+    let device = match options.device.as_str() {
+        "cpu" => None,
+        "cuda" => Some(backends::by_name("cuda")?),
+        other => {
+            return Err(Diagnostic::new(ErrorKind::Usage, format!("there is no device '{other}'"))
+                .hint("devices are cpu and cuda"));
+        }
+    };
     let env = Env::default();
     let start = Instant::now();
     let pipeline = passes::parse(&options.passes)?;
-    let program = load_file(&options.file, &env)?;
+    let registry = registry(&options.dialect, Path::new(""))?;
+    let program = load_file_with(&options.file, &env, &registry)?;
     let program = program.transformed(|module, registry| pipeline.run(module, registry).map(|_| ()))?;
+    let program = match device {
+        Some(backend) => program.on(backend),
+        None => program,
+    };
     let loaded = start.elapsed();
     let mut arguments = Vec::new();
     for file in &options.args {

@@ -1,10 +1,11 @@
 //! `flambeau translate`: a module or its fusion groups in another form.
 
 use super::io::Io;
-use super::{opt, run as run_tool};
+use super::{opt, run as run_tool, view};
 use crate::backends;
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Env, Registry, fusion, loops};
+use crate::frontend::python_print;
 use crate::ir::{Graph, Module, PrintOptions, Type, TypeKind};
 use crate::lowering::Target;
 use crate::passes;
@@ -24,9 +25,12 @@ pub struct Options {
     /// The form to print
     #[arg(long, value_name = "FORM")]
     to: Form,
-    /// Passes to run first [default: none for ir and dot, the default pipeline for the others]
+    /// Passes to run first [default: none for ir, dot, svg, html and json; the default pipeline for the others]
     #[arg(long, value_name = "PIPELINE")]
     passes: Option<String>,
+    /// Know the ops of a dialect file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
     /// Arguments to specialize kernels for; without them inputs are float32 of the sizes that their types tell
     #[arg(long, value_name = "FILE", num_args = 1..)]
     args: Vec<PathBuf>,
@@ -53,26 +57,41 @@ pub enum Form {
     Ptx,
     /// A picture for Graphviz
     Dot,
+    /// A picture for documents: boxes for ops, lines with the types of values
+    Svg,
+    /// A page for the browser, in one file: search, blocks that open and close, details of each op
+    Html,
+    /// The module as data for other programs
+    Json,
     /// TorchScript source
     Python,
 }
 
 /// Runs the command.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
-    let mut module = opt::read_module(&options.file, io)?;
-    let plain = matches!(options.to, Form::Ir | Form::Dot | Form::Python);
+    let registry = opt::registry(&options.dialect, io)?;
+    let mut module = opt::read_module_with(&options.file, &registry, io)?;
+    let plain =
+        matches!(options.to, Form::Ir | Form::Dot | Form::Svg | Form::Html | Form::Json | Form::Python);
     let pipeline =
         options.passes.clone().unwrap_or_else(|| if plain { String::new() } else { "default".into() });
-    let registry = Registry::builtin();
     passes::parse(&pipeline)?.run(&mut module, &registry)?;
     match options.to {
         Form::Ir => opt::print_module(&module, false, io),
         Form::Dot => io.print(&super::dot::module(&module)),
-        Form::Python => {
-            return Err(Diagnostic::unsupported("printing a module as TorchScript source is not supported"));
+        Form::Svg => io.print(&view::svg(&view::model(&module, &registry))),
+        Form::Json => io.print(&view::json(&view::model(&module, &registry))),
+        Form::Html => {
+            let title = options.file.file_name().map_or("graph".into(), |name| name.to_string_lossy());
+            io.print(&view::html(&view::model(&module, &registry), &title));
         }
+        Form::Python => io.print(&python(&registry, &module)?),
         Form::Loops | Form::Llvm | Form::Asm | Form::Ptx => {
-            let groups = if options.args.is_empty() { assumed(&module) } else { met(options, &module, io)? };
+            let groups = if options.args.is_empty() {
+                assumed(&module)
+            } else {
+                met(options, &module, &registry, io)?
+            };
             if groups.is_empty() {
                 io.message("note: the module has no fusion group\n");
             }
@@ -82,6 +101,20 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// The module as TorchScript source. Several files stand one behind the other, each under its name.
+fn python(registry: &Registry, module: &Module) -> Result<String> {
+    let roots = python_print::roots(module);
+    let printed = python_print::print(registry, module, &roots, Vec::new(), &|_| None)?;
+    let mut out = String::new();
+    for (package, text) in &printed.files {
+        if printed.files.len() > 1 || !package.is_empty() {
+            out.push_str(&format!("# code/{}.py\n", package.replace('.', "/")));
+        }
+        out.push_str(text.as_str());
+    }
+    Ok(out)
 }
 
 /// A fusion group with inputs to specialize it for.
@@ -117,7 +150,7 @@ fn sample(ty: &Type) -> Value {
 }
 
 /// Groups with the inputs that they get when the program runs on the given arguments.
-fn met(options: &Options, module: &Module, io: &Io<'_>) -> Result<Vec<Group>> {
+fn met(options: &Options, module: &Module, registry: &Arc<Registry>, io: &Io<'_>) -> Result<Vec<Group>> {
     let mut arguments = Vec::new();
     for file in &options.args {
         arguments.extend(run_tool::read_arguments(&io.path(file))?);
@@ -132,7 +165,7 @@ fn met(options: &Options, module: &Module, io: &Io<'_>) -> Result<Vec<Group>> {
             seen.push((Arc::clone(graph), inputs.to_vec()));
         }
     }));
-    let program = Program::new(module.clone());
+    let program = Program::with(module.clone(), None, Arc::clone(registry));
     let entry = match module.functions.keys().next() {
         Some(only) if module.functions.len() == 1 => only.as_str(),
         _ => options.entry.as_str(),

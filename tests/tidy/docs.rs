@@ -8,6 +8,7 @@ use std::fs;
 pub(super) fn docs_are_fresh() -> Result<(), Failed> {
     let cases = fs::read_to_string("tests/golden/ops.jsonl").unwrap_or_default();
     fresh("docs/ops.md", &docs::ops(&Registry::builtin(), &cases))?;
+    fresh("docs/math.md", &docs::math())?;
     fresh("docs/passes.md", &docs::passes())
 }
 

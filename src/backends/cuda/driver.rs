@@ -18,11 +18,11 @@ pub(super) struct Context {
 }
 
 fn failed(what: &str) -> impl Fn(DriverError) -> Diagnostic + '_ {
-    move |error| Diagnostic::runtime(format!("CUDA: {what}: {error}"))
+    move |error| Diagnostic::device(format!("CUDA: {what}: {error}"))
 }
 
 fn no_device(why: &str) -> Diagnostic {
-    Diagnostic::runtime(format!("no CUDA device: {why}")).hint("run with --device cpu")
+    Diagnostic::device(format!("no CUDA device: {why}")).hint("run with --device cpu")
 }
 
 impl Context {

@@ -2,6 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
+use crate::dialects::shapes::joins;
 use crate::dialects::{
     Args, Effects, Fact, OpDef, Outputs, Promote, Tolerance, composite, elementwise, one, opaque,
 };
@@ -177,13 +178,13 @@ pub static OPS: &[OpDef] = &[
 ",
     )
     .out("out"),
-    opaque("aten::dropout(Tensor input, float p, bool train) -> Tensor", dropout).facts(&[Fact::MayGiveOperand]).effects(Effects::RANDOM),
+    opaque("aten::dropout(Tensor input, float p, bool train) -> Tensor", dropout).hidden_marks("aten::dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
-    opaque("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", dropout).facts(&[Fact::MayGiveOperand]).effects(Effects::RANDOM),
+    opaque("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", dropout).hidden_marks("aten::feature_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
-    opaque("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).facts(&[Fact::MayGiveOperand]).effects(Effects::RANDOM),
+    opaque("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).hidden_marks("aten::alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
-    opaque("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).facts(&[Fact::MayGiveOperand]).effects(Effects::RANDOM),
+    opaque("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).hidden_marks("aten::feature_alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
     composite(
         "aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",

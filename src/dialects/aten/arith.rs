@@ -278,7 +278,8 @@ fn add_relu(p: &mut Program, x: &[Sv]) -> Sv {
     p.max(sum, zero)
 }
 
-/// A number as exponent; 0.5 is the square root, which differs from the power at -inf.
+/// A number as exponent. As in PyTorch, small whole powers are products, whose last bit differs from the power's,
+/// and 0.5 is the square root, which differs from it at -inf.
 fn pow_number(p: &mut Program, x: &[Sv]) -> Sv {
     let power = p.pow(x[0], x[1]);
     if !p.dtype(power).is_floating() {
@@ -287,7 +288,18 @@ fn pow_number(p: &mut Program, x: &[Sv]) -> Sv {
     let half = p.constant_like(x[1], 0.5);
     let is_half = p.eq(x[1], half);
     let root = p.sqrt(x[0]);
-    p.select(is_half, root, power)
+    let power = p.select(is_half, root, power);
+    let square = p.mul(x[0], x[0]);
+    let cube = p.mul(square, x[0]);
+    let one = p.constant_like(x[0], 1.0);
+    let inverse = p.div(one, x[0]);
+    let inverse_square = p.div(one, square);
+    let products = [(2.0, square), (3.0, cube), (-1.0, inverse), (-2.0, inverse_square)];
+    products.into_iter().fold(power, |power, (exponent, product)| {
+        let exponent = p.constant_like(x[1], exponent);
+        let is_it = p.eq(x[1], exponent);
+        p.select(is_it, product, power)
+    })
 }
 
 fn div_mode(p: &mut Program, x: &[Sv]) -> Sv {

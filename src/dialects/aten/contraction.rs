@@ -3,33 +3,34 @@
 use super::kernels::product::{c_name, conjugate, contract, product, scaled, times_scalar};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
+use crate::dialects::shapes::products;
 use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, result_type, view, wrap_dim};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    contraction("aten::mm(Tensor self, Tensor mat2) -> Tensor", |a| one(mm("mm", a.tensor(0)?, a.tensor(1)?, None)?))
+    contraction("aten::mm(Tensor self, Tensor mat2) -> Tensor", |a| one(mm("mm", a.tensor(0)?, a.tensor(1)?, None)?)).infer(products::matmul)
         .grad("self: torch.mm(grad, mat2.t())\nmat2: torch.mm(self.t(), grad)")
         .out("out"),
-    contraction("aten::bmm(Tensor self, Tensor mat2) -> Tensor", |a| one(bmm("bmm", a.tensor(0)?, a.tensor(1)?, None)?))
+    contraction("aten::bmm(Tensor self, Tensor mat2) -> Tensor", |a| one(bmm("bmm", a.tensor(0)?, a.tensor(1)?, None)?)).infer(products::matmul)
         .grad("self: torch.bmm(grad, mat2.transpose(1, 2))\nmat2: torch.bmm(self.transpose(1, 2), grad)")
         .out("out"),
-    contraction("aten::matmul(Tensor self, Tensor other) -> Tensor", |a| one(any_rank(a.tensor(0)?, a.tensor(1)?)?))
+    contraction("aten::matmul(Tensor self, Tensor other) -> Tensor", |a| one(any_rank(a.tensor(0)?, a.tensor(1)?)?)).infer(products::matmul)
         .out("out"),
     contraction("aten::linalg_matmul(Tensor self, Tensor other) -> Tensor", |a| {
         one(any_rank(a.tensor(0)?, a.tensor(1)?)?)
-    })
+    }).infer(products::matmul)
     .out("out"),
     contraction(
         "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addmm,
-    )
+    ).infer(products::added)
     .grad("self: (grad * beta).sum_to_size(self.size())\nmat1: torch.mm(grad, mat2.t()) * alpha\nmat2: torch.mm(mat1.t(), grad) * alpha")
     .inplace()
     .out("out"),
     contraction(
         "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         |a| one(addmv(Some(a.tensor(0)?), a.tensor(1)?, a.tensor(2)?, a.scalar(3)?, a.scalar(4)?)?),
-    )
+    ).infer(products::added)
     .grad("self: (grad * beta).sum_to_size(self.size())\nmat: torch.outer(grad, vec) * alpha\nvec: torch.mv(mat.t(), grad) * alpha")
     .inplace()
     .out("out"),
@@ -43,7 +44,7 @@ pub static OPS: &[OpDef] = &[
     contraction(
         "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         baddbmm,
-    )
+    ).infer(products::added)
     .grad("self: (grad * beta).sum_to_size(self.size())\nbatch1: torch.bmm(grad, batch2.transpose(1, 2)) * alpha\nbatch2: torch.bmm(batch1.transpose(1, 2), grad) * alpha")
     .inplace()
     .out("out"),
@@ -55,24 +56,24 @@ pub static OPS: &[OpDef] = &[
     .out("out"),
     contraction("aten::mv(Tensor self, Tensor vec) -> Tensor", |a| {
         one(addmv(None, a.tensor(0)?, a.tensor(1)?, Scalar::Int(0), Scalar::Int(1))?)
-    })
+    }).infer(products::matmul)
     .grad("self: torch.outer(grad, vec)\nvec: torch.mv(self.t(), grad)")
     .out("out"),
-    contraction("aten::dot(Tensor self, Tensor tensor) -> Tensor", |a| one(dot("dot", a.tensor(0)?, a.tensor(1)?)?))
+    contraction("aten::dot(Tensor self, Tensor tensor) -> Tensor", |a| one(dot("dot", a.tensor(0)?, a.tensor(1)?)?)).infer(products::matmul)
         .grad("self: grad * tensor\ntensor: grad * self")
         .out("out"),
     contraction("aten::vdot(Tensor self, Tensor other) -> Tensor", |a| {
         one(dot("dot", &conjugate(a.tensor(0)?)?, a.tensor(1)?)?)
-    })
+    }).infer(products::matmul)
     .out("out"),
     contraction("aten::inner(Tensor self, Tensor other) -> Tensor", inner).out("out"),
-    contraction("aten::outer(Tensor self, Tensor vec2) -> Tensor", outer)
+    contraction("aten::outer(Tensor self, Tensor vec2) -> Tensor", outer).infer(products::outer)
         .grad("self: torch.mv(grad, vec2)\nvec2: torch.mv(grad.t(), self)")
         .out("out"),
-    contraction("aten::ger(Tensor self, Tensor vec2) -> Tensor", outer).out("out"),
+    contraction("aten::ger(Tensor self, Tensor vec2) -> Tensor", outer).infer(products::outer).out("out"),
     contraction("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", |a| {
         one(linear(a.tensor(0)?, a.tensor(1)?, a.opt_tensor(2)?)?)
-    })
+    }).infer(products::linear)
     .out("out"),
     contraction(
         "aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",

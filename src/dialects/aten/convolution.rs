@@ -6,6 +6,7 @@ use super::kernels::product::c_name;
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
+use crate::dialects::shapes::products;
 use crate::tensor::{DType, Tensor};
 
 /// The rows.
@@ -13,57 +14,57 @@ pub static OPS: &[OpDef] = &[
     contraction(
         "aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
         |a| plain(a, 1),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding=\"valid\", SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
         |a| named_padding(a, Some(1)),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
         |a| plain(a, 2),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
         |a| named_padding(a, Some(2)),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
         |a| plain(a, 3),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
         |a| named_padding(a, Some(3)),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] output_padding=[0], SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
         |a| turned(a, 1),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
         |a| turned(a, 2),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor",
         |a| turned(a, 3),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
         general,
-    )
+    ).infer(products::convolution)
     .out("out"),
     contraction(
         "aten::_convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, int[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled) -> Tensor",
         general,
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
         general,
-    )
+    ).infer(products::convolution)
     .out("out"),
     contraction(
         "aten::_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] dilation, SymInt groups) -> Tensor",
         |a| named_padding(a, None),
-    ),
+    ).infer(products::convolution),
     composite(
         "aten::conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
         "def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int) -> Tensor:

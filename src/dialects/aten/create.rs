@@ -5,6 +5,7 @@ use super::kernels::fill::{check_fill, full_checked, strided};
 use super::kernels::range::{self, Shape};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, create, one};
+use crate::dialects::shapes::joins;
 use crate::ir::TypeKind;
 use crate::tensor::{DType, Scalar, Tensor, view};
 use crate::value::{List, Value};
@@ -14,21 +15,21 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| filled(a, 0, 1, Scalar::Int(0)),
-    ),
+    ).infer(joins::create),
     create("aten::zeros.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
         refill(a, 0, 1, Scalar::Int(0))
     }),
     create(
         "aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| filled(a, 0, 1, Scalar::Int(1)),
-    ),
+    ).infer(joins::create),
     create("aten::ones.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
         refill(a, 0, 1, Scalar::Int(1))
     }),
     create(
         "aten::empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         empty,
-    ),
+    ).infer(joins::create),
     create(
         "aten::empty.out(SymInt[] size, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill(a, 0, 2, Scalar::Int(0)),
@@ -44,7 +45,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         full,
-    ),
+    ).infer(joins::full),
     create("aten::full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)", |a| {
         refill(a, 0, 2, a.scalar(1)?)
     }),
@@ -55,7 +56,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 1, Scalar::Int(0)),
-    ),
+    ).infer(joins::like),
     create(
         "aten::zeros_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill_like(a, 2, Scalar::Int(0)),
@@ -63,7 +64,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 1, Scalar::Int(1)),
-    ),
+    ).infer(joins::like),
     create(
         "aten::ones_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill_like(a, 2, Scalar::Int(1)),
@@ -71,7 +72,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 1, Scalar::Int(0)),
-    ),
+    ).infer(joins::like),
     create(
         "aten::empty_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill_like(a, 2, Scalar::Int(0)),
@@ -79,7 +80,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 2, a.scalar(1)?),
-    ),
+    ).infer(joins::like),
     create(
         "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill_like(a, 3, a.scalar(1)?),
@@ -87,28 +88,28 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 2, Scalar::Int(0)),
-    ),
+    ).infer(joins::new),
     create("aten::new_zeros.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
         refill(a, 1, 2, Scalar::Int(0))
     }),
     create(
         "aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 2, Scalar::Int(1)),
-    ),
+    ).infer(joins::new),
     create("aten::new_ones.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
         refill(a, 1, 2, Scalar::Int(1))
     }),
     create(
         "aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 2, Scalar::Int(0)),
-    ),
+    ).infer(joins::new),
     create("aten::new_empty.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
         refill(a, 1, 2, Scalar::Int(0))
     }),
     create(
         "aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 3, a.scalar(2)?),
-    ),
+    ).infer(joins::new),
     create(
         "aten::new_full.out(Tensor self, SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)",
         |a| refill(a, 1, 3, a.scalar(2)?),
@@ -120,15 +121,15 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| one(range::arange(Scalar::Int(0), a.scalar(0)?, Scalar::Int(1), asked(a, 1)?)?),
-    ),
+    ).infer(joins::arange),
     create(
         "aten::arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| one(range::arange(a.scalar(0)?, a.scalar(1)?, Scalar::Int(1), asked(a, 2)?)?),
-    ),
+    ).infer(joins::arange),
     create(
         "aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| one(range::arange(a.scalar(0)?, a.scalar(1)?, a.scalar(2)?, asked(a, 3)?)?),
-    ),
+    ).infer(joins::arange),
     create(
         "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
         |a| range_out(a, a.scalar(0)?, a.scalar(1)?, a.scalar(2)?, 3),
@@ -580,7 +581,7 @@ fn leaf_dtype(list: &List) -> Result<DType> {
             TypeKind::Float => return Ok(DType::F32),
             TypeKind::Bool => return Ok(DType::Bool),
             TypeKind::Complex => return Ok(DType::C64),
-            TypeKind::Tensor(_) => return Err(not_a_number("Tensor")),
+            TypeKind::Tensor(_) => return Err(not_a_number(EMPTY_LIST)),
             TypeKind::Str => return Err(not_a_number("str")),
             _ => break,
         };
@@ -588,6 +589,9 @@ fn leaf_dtype(list: &List) -> Result<DType> {
     }
     Err(not_a_number("something else"))
 }
+
+/// A list of tensors is most often an empty list.
+const EMPTY_LIST: &str = "Tensor\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)";
 
 fn not_a_number(what: &str) -> Diagnostic {
     Diagnostic::runtime(format!("Input must be of ints, floats, or bools, got {what}"))

@@ -7,6 +7,7 @@ use super::reduce::sum_row;
 use super::stats::vector_norm;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::dialects::shapes::views;
 use crate::tensor::{
     DType, Dims, Operand, Scalar, Tensor, broadcast_all, broadcast_sizes, numel, result_type, wrap_dim,
 };
@@ -27,7 +28,7 @@ pub static OPS: &[OpDef] = &[
             ));
         }
         one(vector_norm(&difference, a.scalar(2)?.to_f64(), Vec::new(), false, None)?)
-    })
+    }).infer(views::nothing)
     .out("out"),
     reduce(
         "aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool keepdim=False) -> Tensor",
@@ -35,16 +36,16 @@ pub static OPS: &[OpDef] = &[
             let difference = difference(a.tensor(0)?, a.tensor(1)?, a.float(3)?)?;
             one(vector_norm(&difference, a.float(2)?, vec![-1], a.bool(4)?, None)?)
         },
-    ),
-    reduce("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", cdist),
-    reduce("aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist).out("out"),
-    reduce("aten::pdist(Tensor self, float p=2.) -> Tensor", pdist),
-    reduce("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor", pdist).out("out"),
-    reduce("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm).inplace().out("out"),
+    ).infer(views::nothing),
+    reduce("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", cdist).infer(views::nothing),
+    reduce("aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist).infer(views::nothing).out("out"),
+    reduce("aten::pdist(Tensor self, float p=2.) -> Tensor", pdist).infer(views::nothing),
+    reduce("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor", pdist).infer(views::nothing).out("out"),
+    reduce("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm).infer(views::nothing).inplace().out("out"),
     reduce(
         "aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
         segment_reduce,
-    )
+    ).infer(views::nothing)
     .out("out"),
 ];
 

@@ -3,16 +3,17 @@
 use super::kernels::place::{common_dtype, concat, identity, pad_rank, pick, remap, repeat};
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, Fact, OpDef, Outputs, composite, gather, one, view};
+use crate::dialects::{Args, OpDef, Outputs, composite, gather, one, view};
+use crate::dialects::shapes::joins;
 use crate::tensor::{DType, Dims, Tensor, broadcast_all, view as layout, wrap_dim};
 use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat).out("out"),
-    gather("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", cat).out("out"),
-    gather("aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", cat).out("out"),
-    gather("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", stack).out("out"),
+    gather("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat).infer(joins::cat).out("out"),
+    gather("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", cat).infer(joins::cat).out("out"),
+    gather("aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", cat).infer(joins::cat).out("out"),
+    gather("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", stack).infer(joins::stack).out("out"),
     gather("aten::hstack(Tensor[] tensors) -> Tensor", |a| {
         let tensors = at_least(a, "hstack", 1)?;
         one(concat(&tensors, i64::from(tensors.first().is_some_and(|t| t.rank() != 1)))?)
@@ -33,7 +34,7 @@ pub static OPS: &[OpDef] = &[
     }),
     gather("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", |a| {
         one(repeat(a.tensor(0)?, &a.ints(1)?)?)
-    })
+    }).infer(joins::repeat)
     .out("out"),
     gather("aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", |a| {
         one(repeated_indices(a.tensor(0)?, a.opt_int(1)?)?)
@@ -47,17 +48,17 @@ pub static OPS: &[OpDef] = &[
         "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
         interleave_int,
     ),
-    gather("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", roll)
+    gather("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", roll).infer(joins::same_sizes)
         .grad("self: grad.roll([-i for i in shifts], dims)")
         .out("out"),
     gather("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", rot90)
         .grad("self: grad.rot90(-k, dims)")
         .out("out"),
-    gather("aten::flip(Tensor self, int[] dims) -> Tensor", |a| flip(a.tensor(0)?, &a.ints(1)?))
+    gather("aten::flip(Tensor self, int[] dims) -> Tensor", |a| flip(a.tensor(0)?, &a.ints(1)?)).infer(joins::same_sizes)
         .grad("self: grad.flip(dims)")
         .out("out"),
-    gather("aten::fliplr(Tensor self) -> Tensor", |a| flip_at(a, 1, 2)).grad("self: grad.fliplr()"),
-    gather("aten::flipud(Tensor self) -> Tensor", |a| flip_at(a, 0, 1)).grad("self: grad.flipud()"),
+    gather("aten::fliplr(Tensor self) -> Tensor", |a| flip_at(a, 1, 2)).infer(joins::same_sizes).grad("self: grad.fliplr()"),
+    gather("aten::flipud(Tensor self) -> Tensor", |a| flip_at(a, 0, 1)).infer(joins::same_sizes).grad("self: grad.flipud()"),
     gather("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle).out("out"),
     gather("aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle),
     gather("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle)
@@ -66,21 +67,21 @@ pub static OPS: &[OpDef] = &[
     gather("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle)
         .grad("self: torch.pixel_shuffle(grad, downscale_factor)")
         .out("out"),
-    view("aten::atleast_1d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 1)?)).facts(&[Fact::MayGiveOperand])
+    view("aten::atleast_1d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 1)?))
         .grad("self: grad.reshape(self.size())"),
-    view("aten::atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 1)).facts(&[Fact::MayGiveOperand]),
-    view("aten::atleast_2d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 2)?)).facts(&[Fact::MayGiveOperand])
+    view("aten::atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 1)),
+    view("aten::atleast_2d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 2)?))
         .grad("self: grad.reshape(self.size())"),
-    view("aten::atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 2)).facts(&[Fact::MayGiveOperand]),
-    view("aten::atleast_3d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 3)?)).facts(&[Fact::MayGiveOperand])
+    view("aten::atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 2)),
+    view("aten::atleast_3d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 3)?))
         .grad("self: grad.reshape(self.size())"),
-    view("aten::atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 3)).facts(&[Fact::MayGiveOperand]),
+    view("aten::atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 3)),
     view("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]", |a| {
         let tensors = a.tensors(0)?;
         let sizes = broadcast_all(&tensors)?;
         let expanded: Result<Vec<Tensor>> = tensors.iter().map(|t| t.broadcast_to(&sizes)).collect();
         one(Value::tensors(expanded?))
-    }).facts(&[Fact::MayGiveOperand]),
+    }),
     composite(
         "aten::flatten_dense_tensors(Tensor[] tensors) -> Tensor",
         "def flatten_dense_tensors(tensors: List[Tensor]) -> Tensor:\n    \

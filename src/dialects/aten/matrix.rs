@@ -3,18 +3,19 @@
 use super::create::asked;
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, Fact, OpDef, Outputs, composite, create, gather, one, opaque, view};
+use crate::dialects::{Args, OpDef, Outputs, composite, create, gather, one, opaque, view};
+use crate::dialects::shapes::joins;
 use crate::tensor::{DType, Element, Scalar, Tensor, broadcast_all, view as layout, wrap_dim};
 use crate::value::Value;
 use num_complex::Complex;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row <= k))
+    gather("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row <= k)).infer(joins::same_sizes)
         .grad("self: grad.tril(diagonal)")
         .inplace()
         .out("out"),
-    gather("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row >= k))
+    gather("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row >= k)).infer(joins::same_sizes)
         .grad("self: grad.triu(diagonal)")
         .inplace()
         .out("out"),
@@ -38,11 +39,12 @@ pub static OPS: &[OpDef] = &[
         one(diag_embed(&a.tensor(0)?.reshaped(&[a.tensor(0)?.numel() as i64])?, a.int(1)?, 0, 1)?)
     })
     .grad("self: grad.diagonal(offset).reshape(self.size())"),
-    view("aten::meshgrid(Tensor[] tensors) -> Tensor[]", |a| one(Value::tensors(meshgrid(&a.tensors(0)?, "ij")?))).facts(&[Fact::MayGiveOperand]),
+    view("aten::meshgrid(Tensor[] tensors) -> Tensor[]", |a| one(Value::tensors(meshgrid(&a.tensors(0)?, "ij")?))),
     view("aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", |a| {
         one(Value::tensors(meshgrid(&a.tensors(0)?, a.str(1)?)?))
-    }).facts(&[Fact::MayGiveOperand]),
-    gather("aten::cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod).facts(&[Fact::MayGiveOperand]),
+    }),
+    gather("aten::cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod)
+        .hidden_marks("aten::cartesian_prod(Tensor[] tensors) -> Tensor(*)"),
     gather("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", combinations),
     composite(
         "aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",

@@ -4,7 +4,8 @@ use super::kernels::compute::{Dense, Number, Real, build, compute_dtype, dense_o
 use super::kernels::pool::each_plane;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, Fact, OpDef, Outputs, composite, one, opaque};
+use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::dialects::shapes::joins;
 use crate::tensor::{DType, Tensor, numel};
 use smallvec::smallvec;
 
@@ -13,12 +14,14 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
         |a| one(Batch::new(a, 3, a.bool(5)?, 6)?.run()?.0),
-    ).facts(&[Fact::WritesStatistics])
+    ).infer(joins::same_sizes)
+    .hidden_writes("training", "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor")
     .doc("Subtracts the mean and divides by the deviation of each channel; in training the running ones follow."),
     opaque(
         "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         |a| native_batch(Batch::new(a, 3, a.bool(5)?, 6)?),
-    ).facts(&[Fact::WritesStatistics]),
+    )
+    .hidden_writes("training", "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
     opaque(
         "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         |a| native_batch(Batch::new(a, 3, a.bool(5)?, 6)?),
@@ -50,15 +53,17 @@ pub static OPS: &[OpDef] = &[
             results.push(0i64.into());
             Ok(results)
         },
-    ),
+    )
+    .hidden_writes("training", "aten::_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)"),
     opaque(
         "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
         instance_norm,
-    ).facts(&[Fact::WritesStatistics]),
+    ).infer(joins::same_sizes)
+    .hidden_writes("use_input_stats", "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor"),
     opaque(
         "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
         |a| one(layer(a.tensor(0)?, &a.ints(1)?, a.opt_tensor(2)?, a.opt_tensor(3)?, a.float(4)?)?.0),
-    ),
+    ).infer(joins::same_sizes),
     opaque(
         "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
         |a| {
@@ -70,7 +75,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor",
         group_norm,
-    ),
+    ).infer(joins::same_sizes),
     opaque(
         "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
         native_group_norm,
@@ -200,6 +205,10 @@ impl Batch {
                         self.channels,
                         t.numel()
                     ));
+                }
+                Some(t) if t.rank() != 1 => {
+                    let message = format!("TensorAccessor expected 1 dims but tensor has {}", t.rank());
+                    return fail(message);
                 }
                 Some(t) => check_mixed(&self.input, t)?,
                 None => {}

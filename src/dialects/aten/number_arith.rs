@@ -291,6 +291,7 @@ fn divmod(args: &Args<'_>) -> Result<Outputs> {
             let rest = a.wrapping_sub(quotient.wrapping_mul(b));
             Ok(smallvec::smallvec![Value::Int(quotient), Value::Int(rest)])
         }
+        (Num::Float(_), Num::Int(_)) | (Num::Int(_), Num::Float(_)) => mixed_divmod(operands(args)?),
         (a, b) => {
             let (a, b) = (a.to_f64(), b.to_f64());
             if b == 0.0 {
@@ -304,6 +305,20 @@ fn divmod(args: &Args<'_>) -> Result<Outputs> {
             Ok(smallvec::smallvec![Value::Float(quotient), Value::Float(rest)])
         }
     }
+}
+
+/// An integer and a float: PyTorch takes the float, and the quotient, in single precision.
+fn mixed_divmod((a, b): (Num, Num)) -> Result<Outputs> {
+    let rounded = |x: Num| match x {
+        Num::Float(x) => f64::from(x as f32),
+        other => other.to_f64(),
+    };
+    let (a, b) = (rounded(a), rounded(b));
+    if b == 0.0 {
+        return Err(Diagnostic::runtime("ZeroDivisionError: float divmod()"));
+    }
+    let quotient = f64::from((a as f32 / b as f32).floor());
+    Ok(smallvec::smallvec![Value::Float(quotient), Value::Float(a - quotient * b)])
 }
 
 /// Compares by the function of the kind to which both operands come.

@@ -8,6 +8,7 @@ use super::kernels::range::not_implemented;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::dialects::shapes::products;
 use crate::tensor::{DType, Element, Tensor};
 use smallvec::smallvec;
 
@@ -16,15 +17,15 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
         |a| max_pool(a, 1),
-    ),
+    ).infer(products::pool1d),
     opaque(
         "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
         |a| max_pool(a, 2),
-    ),
+    ).infer(products::pool2d),
     opaque(
         "aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
         |a| max_pool(a, 3),
-    ),
+    ).infer(products::pool3d),
     opaque(
         "aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)",
         |a| max_pool_with_places(a, 1),
@@ -48,23 +49,23 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
         |a| avg_pool(a, 1),
-    )
+    ).infer(products::pool1d)
     .out("out"),
     opaque(
         "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         |a| avg_pool(a, 2),
-    )
+    ).infer(products::pool2d)
     .out("out"),
     opaque(
         "aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         |a| avg_pool(a, 3),
-    )
+    ).infer(products::pool3d)
     .out("out"),
-    opaque("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", |a| adaptive_avg(a, 1)).out("out"),
-    opaque("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).out("out"),
-    opaque("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).out("out"),
-    opaque("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).out("out"),
-    opaque("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).out("out"),
+    opaque("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", |a| adaptive_avg(a, 1)).infer(products::adaptive).out("out"),
+    opaque("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).infer(products::adaptive).out("out"),
+    opaque("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).infer(products::adaptive).out("out"),
+    opaque("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).infer(products::adaptive).out("out"),
+    opaque("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).infer(products::adaptive).out("out"),
     opaque("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 1)),
     opaque("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 2)),
     opaque("aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 3)),

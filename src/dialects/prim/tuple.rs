@@ -40,7 +40,7 @@ fn index(args: &Args<'_>) -> Result<Outputs> {
     let at = if n < 0 { n + items.len() as i64 } else { n };
     match usize::try_from(at).ok().and_then(|at| items.get(at)) {
         Some(item) => one(item.clone()),
-        None => Err(Diagnostic::raised("IndexError", "Tuple index out of range")),
+        None => Err(Diagnostic::runtime("Tuple list index out of range")),
     }
 }
 

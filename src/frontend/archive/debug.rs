@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use indexmap::IndexMap;
 
 use super::limits::Limits;
 use super::pickle::{Node, NodeId, Pickle};
@@ -61,6 +62,75 @@ impl DebugRanges {
         // PyTorch writes them in order; a table in disorder would only give wrong lines.
         entries.sort_by_key(|(start, _)| *start);
         Ok(DebugRanges { entries })
+    }
+}
+
+/// The encoded table of a code file: from which byte on, and the original place where it is known.
+pub(super) fn encode(tags: &[(usize, Option<Span>)]) -> Result<Vec<u8>> {
+    let mut encoder = Encoder::default();
+    encoder.text("");
+    let mut rows = Vec::with_capacity(tags.len());
+    for (offset, place) in tags {
+        let (start, end) = place.as_ref().map_or((0, 0), |p| (p.start(), p.end()));
+        let source = encoder.source(place.as_ref().map(Span::source));
+        let [start, end, tag, offset] = [start, end, 0, *offset].map(|n| encoder.add(Node::Int(n as i64)));
+        let range = encoder.add(Node::Tuple(Box::new([source, start, end])));
+        rows.push(encoder.add(Node::Tuple(Box::new([offset, range, tag]))));
+    }
+    let strings: Vec<String> = std::mem::take(&mut encoder.strings).into_keys().collect();
+    let strings = strings.into_iter().map(|text| encoder.add(Node::Str(text.into()))).collect();
+    let strings = encoder.add(Node::Tuple(strings));
+    let marker = encoder.add(Node::Str(STRING_TABLE.into()));
+    let rows = encoder.add(Node::Tuple(rows.into()));
+    let root = encoder.add(Node::Tuple(Box::new([marker, strings, rows])));
+    Ok(super::pickle::write(&Pickle::from_nodes(encoder.nodes, root, &Limits::default())?))
+}
+
+#[derive(Default)]
+struct Encoder {
+    nodes: Vec<Node>,
+    /// Lines and names, each once.
+    strings: IndexMap<String, ()>,
+    /// Sources by address; spans keep them alive.
+    sources: HashMap<usize, NodeId>,
+}
+
+impl Encoder {
+    fn add(&mut self, node: Node) -> NodeId {
+        self.nodes.push(node);
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
+    fn text(&mut self, text: &str) -> i64 {
+        let next = self.strings.len();
+        match self.strings.get_index_of(text) {
+            Some(known) => known as i64,
+            None => {
+                self.strings.insert(text.to_string(), ());
+                next as i64
+            }
+        }
+    }
+
+    /// `(lines, name, first line)`; without a source one empty line.
+    fn source(&mut self, source: Option<&Arc<Source>>) -> NodeId {
+        let key = source.map_or(0, |s| Arc::as_ptr(s) as usize);
+        if let Some(known) = self.sources.get(&key) {
+            return *known;
+        }
+        let (text, name, line) = source.map_or(("", "", 0), |s| (s.text(), s.name(), s.first_line()));
+        let mut lines: Vec<i64> = text.split_inclusive('\n').map(|line| self.text(line)).collect();
+        if lines.is_empty() {
+            lines.push(0);
+        }
+        let items = lines.into_iter().map(|n| self.add(Node::Int(n))).collect();
+        let list = super::pickle::List { items, type_text: Some("List[int]".into()) };
+        let lines = self.add(Node::List(Box::new(list)));
+        let name = self.text(name);
+        let [name, line] = [name, line as i64].map(|n| self.add(Node::Int(n)));
+        let id = self.add(Node::Tuple(Box::new([lines, name, line])));
+        self.sources.insert(key, id);
+        id
     }
 }
 

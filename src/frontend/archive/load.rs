@@ -3,7 +3,7 @@
 //! Values are made bottom-up, so that a value that the archive shares is shared. What a node is meant to be (a
 //! named tuple, a list of what) is known top-down from the declared types of attributes.
 
-use super::Archive;
+use super::{Archive, upgraders};
 use super::pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
@@ -24,6 +24,8 @@ pub struct Model {
     pub root: Value,
     /// Objects that restore themselves: `__setstate__` of the first is to be called with the second, in order.
     pub states: Vec<(Value, Value)>,
+    /// What the code calls `CONSTANTS.c0` and so on.
+    pub constants: Vec<Value>,
     /// Version of the file format.
     pub version: u64,
     /// Tables of original places by code file, still encoded: see [`Archive::debug_tables`].
@@ -33,7 +35,9 @@ pub struct Model {
 /// Builds the model of an archive. Nothing of it runs.
 pub fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> {
     let archive = Arc::new(archive);
-    let constants = read_constants(&archive)?;
+    let constant_values = read_constants(&archive)?;
+    let constants = constant_values.iter().map(|value| Ok((value.ty(), to_attr(value)?)));
+    let constants = constants.collect::<Result<Vec<_>>>()?;
     let data = archive.data_pickle()?;
     let mut classes: IndexSet<String> = IndexSet::new();
     for (_, node) in data.iter() {
@@ -45,11 +49,15 @@ pub fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> {
     }
     let library = Sources(Arc::clone(&archive));
     let code = ArchiveCode { library, constants, classes: classes.into_iter().collect() };
-    let module = compile_archive(registry, code)?;
+    let versioned = upgraders::registry(registry, archive.version());
+    let mut module = compile_archive(&versioned, code)?;
+    if !Arc::ptr_eq(&versioned, registry) {
+        upgraders::apply(&mut module, &versioned, registry)?;
+    }
     let mut builder = Builder::new(&archive, "data", &module);
     let root = builder.build(&data)?;
     let states = builder.states;
-    Ok(Model { root, states, version: archive.version(), debug_tables: archive.debug_tables()?, module })
+    Ok(Model { root, states, constants: constant_values, version: archive.version(), debug_tables: archive.debug_tables()?, module })
 }
 
 /// The code of an archive by module.
@@ -64,14 +72,14 @@ impl Library for Sources {
 }
 
 /// `CONSTANTS.c0` and so on, with their types.
-fn read_constants(archive: &Archive) -> Result<Vec<(Type, Attr)>> {
+fn read_constants(archive: &Archive) -> Result<Vec<Value>> {
     let pickle = archive.constants_pickle()?;
     let empty = Module::default();
     let mut builder = Builder::new(archive, "constants", &empty);
     let Value::Tuple(items) = builder.build(&pickle)? else {
         return Err(Diagnostic::input("constants.pkl does not hold a tuple"));
     };
-    items.items().iter().map(|value| Ok((value.ty(), to_attr(value)?))).collect()
+    Ok(items.items().to_vec())
 }
 
 /// A constant as an attribute.

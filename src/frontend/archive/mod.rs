@@ -7,8 +7,11 @@
 
 mod debug;
 mod load;
+mod map;
 pub mod limits;
 pub mod pickle;
+pub mod save;
+mod upgraders;
 pub mod write;
 mod zip;
 
@@ -31,11 +34,34 @@ use crate::diag::{Diagnostic, Result, Source, nearest};
 /// An opened archive whose table of contents has been checked. Entry names are relative to its root.
 #[derive(Debug)]
 pub struct Archive {
-    bytes: Vec<u8>,
+    bytes: Bytes,
     directory: zip::Directory,
     limits: Limits,
     version: u64,
     big_endian: bool,
+}
+
+/// The file's content.
+enum Bytes {
+    Owned(Vec<u8>),
+    Mapped(memmap2::Mmap),
+}
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Owned(bytes) => bytes,
+            Bytes::Mapped(map) => map,
+        }
+    }
+}
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.len())
+    }
 }
 
 /// The oldest and the newest file format that can be read.
@@ -59,6 +85,16 @@ impl Archive {
         Self::from_bytes_with(bytes, limits).map_err(named)
     }
 
+    /// Opens a file by mapping it into memory, so that only what is looked at is read. Nobody may change or shorten
+    /// the file while the archive is open: what was checked would no longer hold, and the system would end the
+    /// program.
+    pub fn map(path: impl AsRef<Path>, limits: Limits) -> Result<Archive> {
+        let path = path.as_ref();
+        let named = |error: std::io::Error| Diagnostic::input(format!("{}: {error}", path.display()));
+        let file = open_file(path, &limits).map_err(named)?;
+        Self::from_parts(Bytes::Mapped(map::map(&file).map_err(named)?), limits)
+    }
+
     /// Opens an archive in memory with the default limits.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Archive> {
         Self::from_bytes_with(bytes, Limits::default())
@@ -66,7 +102,10 @@ impl Archive {
 
     /// Opens an archive in memory with limits of the caller's choice.
     pub fn from_bytes_with(bytes: impl Into<Vec<u8>>, limits: Limits) -> Result<Archive> {
-        let bytes = bytes.into();
+        Self::from_parts(Bytes::Owned(bytes.into()), limits)
+    }
+
+    fn from_parts(bytes: Bytes, limits: Limits) -> Result<Archive> {
         let directory = zip::read_directory(&bytes, &limits)?;
         check_format(&directory)?;
         let mut archive = Archive { bytes, directory, limits, version: 0, big_endian: false };
@@ -297,8 +336,8 @@ fn in_entry(mut error: Diagnostic, name: &str) -> Diagnostic {
     error
 }
 
-/// Reads a regular file, which must have the length that the system states.
-fn read_file(path: &Path, limits: &Limits) -> std::io::Result<Vec<u8>> {
+/// Opens a regular file that is not too large.
+fn open_file(path: &Path, limits: &Limits) -> std::io::Result<std::fs::File> {
     let file = std::fs::File::open(path)?;
     let about = file.metadata()?;
     if !about.is_file() {
@@ -308,6 +347,13 @@ fn read_file(path: &Path, limits: &Limits) -> std::io::Result<Vec<u8>> {
         let text = format!("it has {} bytes, and the limit is {}", about.len(), limits.file_bytes);
         return Err(std::io::Error::other(text));
     }
+    Ok(file)
+}
+
+/// Reads a regular file, which must have the length that the system states.
+fn read_file(path: &Path, limits: &Limits) -> std::io::Result<Vec<u8>> {
+    let file = open_file(path, limits)?;
+    let about = file.metadata()?;
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(usize::try_from(about.len()).map_err(std::io::Error::other)?)?;
     file.take(about.len()).read_to_end(&mut bytes)?;

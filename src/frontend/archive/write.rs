@@ -63,6 +63,19 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// Forty digits that tell whether two archives hold the same entries: of their names and of their checksums.
+    pub fn serialization_id(&self) -> String {
+        let mut names = 0xcbf2_9ce4_8422_2325u64;
+        let mut sums = 0u64;
+        for (name, record) in &self.entries {
+            for byte in name.bytes().chain([0]) {
+                names = (names ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+            sums = sums.rotate_left(5).wrapping_mul(31).wrapping_add(u64::from(record.crc));
+        }
+        format!("{names:020}{sums:020}")
+    }
+
     /// Writes the table of contents and gives the output back.
     pub fn finish(mut self) -> Result<W> {
         let start = self.at;

@@ -2,12 +2,14 @@
 //!
 //! `layout` finds lines and blocks, `grammar.pest` the structure, `ast` is what comes out: what PyTorch's own
 //! text parser accepts and refuses, with its messages. `emit` makes graphs with loads and stores of variables,
-//! `ssa` threads them through control flow, `exits` removes early exits, `lift` turns closures into subgraphs.
+//! `ssa` threads them through control flow, `exits` removes early exits, `lift` turns closures into subgraphs,
+//! `cleanup` removes what nobody needs.
 
 pub mod ast;
 #[cfg(test)]
 mod conformance;
 mod dump;
+mod cleanup;
 mod compile;
 mod emit;
 mod exits;
@@ -15,8 +17,10 @@ mod expr;
 mod functional;
 mod kinds;
 mod layout;
+mod library;
 mod lift;
 mod literal;
+mod outline;
 mod parse;
 mod ssa;
 mod stmt;
@@ -25,4 +29,5 @@ mod tests;
 mod token;
 
 pub use compile::{ArchiveCode, Library, compile_archive, compile_source, parse_annotation};
+pub use outline::{ClassOutline, FunctionOutline, Outline, outline};
 pub use parse::{parse_expr, parse_library, parse_module, parse_type};

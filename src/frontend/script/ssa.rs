@@ -59,8 +59,9 @@ impl Threading<'_> {
             let kind = self.graph.kind(op);
             if kind == kinds::store() {
                 let name = variable(self.graph, op)?;
-                let ty =
-                    self.graph.operand(op, 0).map(|v| self.graph.ty(v).clone()).unwrap_or_else(Type::none);
+                let declared = self.graph.attr(op, "type").and_then(Attr::as_type).cloned();
+                let ty = declared.or_else(|| self.graph.operand(op, 0).map(|v| self.graph.ty(v).clone()));
+                let ty = ty.unwrap_or_else(Type::none);
                 self.define(name, ty);
             } else if kind == kinds::if_() {
                 self.branch(op)?;
@@ -93,6 +94,15 @@ impl Threading<'_> {
         self.scopes.iter().rev().find_map(|scope| scope.get(name)).cloned()
     }
 
+    /// What control flow gives or takes prints under its variable's name; names that serialized code made up
+    /// (`_0`) are no names.
+    fn name(&mut self, value: ValueId, name: &str) {
+        let made_up = name.strip_prefix('_').is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
+        if !made_up && !name.starts_with('$') {
+            self.graph.set_unique_name(value, name);
+        }
+    }
+
     /// A variable becomes an output of the condition if both arms know it after one of them assigned it.
     fn branch(&mut self, op: OpId) -> Result<()> {
         let blocks = self.graph.nested_blocks(op).to_vec();
@@ -118,6 +128,7 @@ impl Threading<'_> {
                 }
             }
             let value = self.graph.add_result(op, unified.clone());
+            self.name(value, name);
             let store = store(self.graph, symbol, value);
             self.graph.insert_after(store, after);
             after = store;
@@ -144,6 +155,7 @@ impl Threading<'_> {
                 self.graph.add_operand(op, value);
             }
             let param = self.graph.add_param(body, ty.clone());
+            self.name(param, name);
             let entry = store(self.graph, symbol, param);
             self.graph.prepend(body, entry);
             let last = load(self.graph, symbol, &ty);
@@ -152,6 +164,7 @@ impl Threading<'_> {
                 self.graph.add_block_result(body, value);
             }
             let value = self.graph.add_result(op, ty.clone());
+            self.name(value, name);
             let exit = store(self.graph, symbol, value);
             self.graph.insert_after(exit, after);
             after = exit;

@@ -120,7 +120,7 @@ impl Reader<'_> {
             let line = Some(directive.line);
             let mut pattern = self.parser().parse(kind, literal, text.take(end), &prefix, line)?;
             pattern.count = count.unwrap_or(1);
-            if kind == Kind::Label && pattern.has_variable() {
+            if kind == Kind::Label && pattern.bars_label() {
                 return Err(
                     error(head, format!("found '{prefix}-LABEL:' with variable definition or use")).into()
                 );

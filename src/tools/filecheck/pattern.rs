@@ -108,6 +108,12 @@ impl Pattern {
         !self.substitutions.is_empty() || !self.strings.is_empty() || !self.numbers.is_empty()
     }
 
+    /// Whether a `LABEL` may not have it: it uses a variable, or defines one that holds text. Definitions of numeric
+    /// variables are let through, as in LLVM.
+    pub fn bars_label(&self) -> bool {
+        !self.substitutions.is_empty() || !self.strings.is_empty()
+    }
+
     /// The directive's name with this prefix.
     pub fn description(&self, prefix: &str) -> String {
         let suffix = match self.kind {

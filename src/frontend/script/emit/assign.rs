@@ -33,8 +33,10 @@ impl Emitter<'_> {
             }
             ExprKind::Tuple(items) => {
                 check_targets(items, &target.span)?;
-                let made = self.sugared(value, None)?;
-                self.assign_unpacked(items, made, &target.span, &value.span)
+                self.unpacking = if matches!(value.kind, ExprKind::Call { .. }) { items.len() } else { 0 };
+                let made = self.sugared(value, None);
+                self.unpacking = 0;
+                self.assign_unpacked(items, made?, &target.span, &value.span)
             }
             ExprKind::Attribute { value: object, name } => {
                 let hint = annotation.map(|expr| self.type_of(expr)).transpose()?;

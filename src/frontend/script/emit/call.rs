@@ -27,10 +27,93 @@ impl Emitter<'_> {
             let object = self.emit_value(Symbol::new("prim::CreateObject"), &[], Type::class(class), span);
             return Ok(Sugared::Value(object));
         }
+        let target = self.dispatched(target, args, keywords)?;
         let given = self.values(args)?.into_iter().map(Given::from).collect::<Vec<_>>();
         let named = self.named_values(keywords)?;
         // The call stands at what is called.
         self.call(target, &given, &named, &callee.span)
+    }
+
+    /// Chooses among functions by flags, which must be literals.
+    fn dispatched(&mut self, target: Sugared, args: &[Expr], keywords: &[Keyword]) -> Result<Sugared> {
+        let Sugared::Dispatch(module, dispatch) = target else { return Ok(target) };
+        let mut chosen = 0;
+        for (name, position) in dispatch.flags {
+            let named = keywords.iter().find(|k| k.name.name == *name).map(|k| &k.value);
+            let flag = match named.or_else(|| args.get(*position)) {
+                None => false,
+                Some(Expr { kind: ExprKind::Bool(flag), .. }) => *flag,
+                Some(other) => {
+                    return error(&other.span, "value for boolean_dispatch must be constant".to_string());
+                }
+            };
+            chosen = 2 * chosen + usize::from(flag);
+        }
+        match self.unit.python_function(module, dispatch.functions[chosen])? {
+            Some(function) => Ok(Sugared::Function(function)),
+            None => Ok(Sugared::Builtin(Symbol::new(&format!("aten::{}", dispatch.functions[chosen])), None)),
+        }
+    }
+
+    /// `torch._check(cond, message)`: an assertion.
+    fn call_check(&mut self, call: &Call<'_>) -> Result<Sugared> {
+        let span = call.span;
+        let count = call.args.len() + call.keywords.len();
+        if count == 0 || count > 2 {
+            return error(span, "torch._check() expects 1 or 2 arguments");
+        }
+        let mut parts = [call.args.first(), call.args.get(1)];
+        for keyword in call.keywords {
+            let name = keyword.name.name.as_str();
+            let Some(at) = ["cond", "message"].iter().position(|n| *n == name) else {
+                return error(span, format!("torch._check() got an unexpected keyword argument '{name}'"));
+            };
+            if parts[at].replace(&keyword.value).is_some() {
+                return error(span, format!("torch._check() got multiple values for argument '{name}'"));
+            }
+        }
+        let [Some(cond), message] = parts else {
+            return error(span, "torch._check() missing required argument 'cond'");
+        };
+        self.assert_statement(cond, message, span)?;
+        Ok(Sugared::Nothing)
+    }
+
+    /// `torch.LongTensor(data)` or `torch.LongTensor(sizes...)`.
+    fn call_legacy(&mut self, dtype: crate::tensor::DType, call: &Call<'_>) -> Result<Sugared> {
+        let span = &call.callee.span;
+        if let Some(keyword) = call.keywords.first() {
+            return error(
+                span,
+                format!("Legacy tensor constructor does not take the keyword argument {}", keyword.name.name),
+            );
+        }
+        let values = self.values(call.args)?;
+        let code = self.int(dtype.code(), span);
+        let all_ints = values.iter().all(|v| *self.ty(*v) == Type::int());
+        let (op, what) = match values.as_slice() {
+            [] => {
+                let none = self.emit_value(
+                    Symbol::new("prim::ListConstruct"),
+                    &[],
+                    Type::list(Type::int()),
+                    span,
+                );
+                ("aten::tensor", none)
+            }
+            sizes if all_ints => {
+                let ty = Type::list(Type::int());
+                ("aten::empty", self.emit_value(Symbol::new("prim::ListConstruct"), sizes, ty, span))
+            }
+            [data] => ("aten::tensor", *data),
+            _ => {
+                return error(
+                    span,
+                    "Legacy tensor constructor with multiple positional arguments that were not all integers",
+                );
+            }
+        };
+        self.builtin_named(Symbol::new(op), &[what], &[("dtype", code)], span).map(Sugared::Value)
     }
 
     fn named_values(&mut self, keywords: &[Keyword]) -> Result<Vec<Given>> {
@@ -178,8 +261,11 @@ impl Emitter<'_> {
             schemas.push(op.schema()?);
         }
         schemas.extend(derived.iter().map(|d| &d.schema));
-        if schemas.is_empty() {
+        if schemas.is_empty() && self.unit.is_source() {
             return Err(self.unknown_builtin(kind, span));
+        }
+        if schemas.is_empty() {
+            return Ok(Sugared::Value(self.unknown_op(kind, args, named, span)));
         }
         let (chosen, plan) = self.fit_any(&schemas, args, named, span)?;
         let operands = self.emit_plan(&plan, span);
@@ -190,6 +276,18 @@ impl Emitter<'_> {
         }
         let op = self.emit(kind, &operands, &plan.results, span);
         Ok(Sugared::Value(self.pack_results(op, schemas[chosen], span)))
+    }
+
+    /// An op of an archive that is not known here: a program that does not come by it runs. Its results are taken for tensors.
+    fn unknown_op(&mut self, kind: Symbol, args: &[Given], named: &[Given], span: &Span) -> ValueId {
+        let unknown = self.unknown_builtin(kind, span);
+        self.unit.note_unknown(unknown);
+        let operands: Vec<ValueId> = args.iter().chain(named).map(|given| given.value).collect();
+        let ty = match self.unpacking {
+            0 => Type::tensor(),
+            n => Type::tuple(vec![Type::tensor(); n]),
+        };
+        self.emit_value(kind, &operands, ty, span)
     }
 
     /// The only result, or the results as a (named) tuple, or None.
@@ -414,6 +512,8 @@ impl Emitter<'_> {
             Special::RangeList => self.plain_builtin("prim::rangelist", call),
             Special::UnwrapOptional => self.plain_builtin("aten::_unwrap_optional", call),
             Special::ToTensor => self.plain_builtin("prim::NumToTensor", call),
+            Special::Check => self.call_check(call),
+            Special::LegacyTensor(dtype) => self.call_legacy(dtype, call),
             Special::IsScripting => Ok(Sugared::Value(self.bool(true, callee))),
             Special::IsTracing => Ok(Sugared::Value(self.bool(false, callee))),
             Special::ToList(tensor) => self.call_tolist(tensor, call),
@@ -506,6 +606,9 @@ impl Emitter<'_> {
             return error(span, "getattr's second argument must be a string literal");
         };
         let target = self.sugared(object, None)?;
+        if default.is_some() {
+            self.check_has_attributes(&target, span)?;
+        }
         match default {
             Some(default) if !self.has_attribute(&target, name) => self.sugared(default, None),
             _ => self.attribute(target, name, span),
@@ -662,7 +765,10 @@ impl Emitter<'_> {
                 }
             }
             Some((_, arg)) => {
-                let value = self.expr(arg, call.hint)?;
+                let value = match self.sugared(arg, call.hint)? {
+                    Sugared::Iterable(pairs) => self.collect_list(&pairs, span, None)?,
+                    other => self.as_value(other, &arg.span)?,
+                };
                 made = Some(self.builtin(Symbol::new("aten::dict"), &[value], span)?);
             }
         }

@@ -4,7 +4,7 @@ use super::{Sugared, class, error, function};
 use crate::diag::{Diagnostic, Result, Source, Span};
 use crate::dialects::Registry;
 use crate::frontend::script::ast::{Class, Def, Item};
-use crate::frontend::script::{parse_library, parse_module};
+use crate::frontend::script::{functional, library, parse_library, parse_module};
 use crate::ir::schema::{Argument, Schema};
 use crate::ir::{Attr, ClassAttribute, Module, Symbol, Type, TypeKind};
 use indexmap::IndexMap;
@@ -30,6 +30,8 @@ pub(in crate::frontend::script) struct Compiler {
     classes: IndexMap<Symbol, Rc<Class>>,
     parsed: Vec<String>,
     in_progress: Vec<Symbol>,
+    /// The first op that is not known here, whose results were guessed.
+    unknown: Option<Diagnostic>,
 }
 
 impl Compiler {
@@ -44,6 +46,7 @@ impl Compiler {
             classes: IndexMap::new(),
             parsed: Vec::new(),
             in_progress: Vec::new(),
+            unknown: None,
         }
     }
 
@@ -61,6 +64,11 @@ impl Compiler {
     /// Whether the program is source text and not the code of an archive.
     pub(super) fn is_source(&self) -> bool {
         self.library.is_none()
+    }
+
+    /// Notes an op that is not known.
+    pub(super) fn note_unknown(&mut self, op: Diagnostic) {
+        self.unknown.get_or_insert(op);
     }
 
     /// Declares the functions of a source text.
@@ -111,6 +119,8 @@ impl Compiler {
         self.in_progress.push(name);
         let result = function::compile(self, name, &def, owner.map(Type::class));
         self.in_progress.pop();
+        // What does not fit behind a guess is the fault of the op that is missing.
+        let result = result.map_err(|d| self.unknown.take().unwrap_or(d));
         let compiled = result.map_err(|d| {
             let d = if d.report().frames.is_empty() { d.frame(base.clone(), None) } else { d };
             match caller {
@@ -246,16 +256,17 @@ impl Compiler {
     }
 
     /// A function of `torch.nn.functional` that is written in Python there.
-    pub(super) fn functional(&mut self, name: &str, _: &Span) -> Result<Option<Symbol>> {
-        let qualified = Symbol::new(&format!("torch.nn.functional.{name}"));
+    pub(super) fn python_function(&mut self, module: &str, name: &str) -> Result<Option<Symbol>> {
+        let qualified = Symbol::new(&format!("{module}.{name}"));
         if self.functions.contains_key(&qualified) {
             return Ok(Some(qualified));
         }
-        let Some(text) = super::super::functional::source(name) else { return Ok(None) };
-        let source = Source::new("torch/nn/functional.py", text);
+        let of_functional = if module == "torch.nn.functional" { functional::source(name) } else { None };
+        let Some(text) = of_functional.or_else(|| library::source(module, name)) else { return Ok(None) };
+        let source = Source::new(format!("{}.py", module.replace('.', "/")), text);
         for item in parse_module(&source)?.items {
             if let Item::Def(def) = item {
-                let name = Symbol::new(&format!("torch.nn.functional.{}", def.name.name));
+                let name = Symbol::new(&format!("{module}.{}", def.name.name));
                 self.functions.insert(name, (Rc::new(def), None));
             }
         }
@@ -265,6 +276,14 @@ impl Compiler {
     /// What a plain name means in this program.
     pub(super) fn lookup(&mut self, name: &str, span: &Span) -> Result<Option<Sugared>> {
         if self.is_source() {
+            // Functions of Python's library see the others of their module.
+            let module = self.in_progress.last().and_then(|f| f.as_str().rsplit_once('.'));
+            if let Some((module, _)) = module {
+                let symbol = Symbol::new(&format!("{module}.{name}"));
+                if self.functions.contains_key(&symbol) {
+                    return Ok(Some(Sugared::Function(symbol)));
+                }
+            }
             let symbol = Symbol::new(name);
             return Ok(self.functions.contains_key(&symbol).then_some(Sugared::Function(symbol)));
         }

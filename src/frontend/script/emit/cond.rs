@@ -280,10 +280,34 @@ impl Emitter<'_> {
         let ExprKind::Str(name) = &name.kind else {
             return error(&name.span, "hasattr's second argument must be a string literal");
         };
+        let place = &object.span;
         let object = self.sugared(object, None)?;
+        self.check_has_attributes(&object, place)?;
         let known = self.has_attribute(&object, name);
         let value = self.bool(known, span);
         Ok(Cond { value, holds: Refinements::default(), fails: Refinements::default(), known: Some(known) })
+    }
+
+    /// `hasattr` is for objects and named tuples alone.
+    pub(super) fn check_has_attributes(&self, object: &Sugared, span: &Span) -> Result<()> {
+        let value = match object {
+            Sugared::Value(value) => *value,
+            Sugared::Namespace(_) => {
+                return error(span, "attribute lookup is not defined on python value of type 'module'");
+            }
+            _ => return Ok(()),
+        };
+        let ty = self.ty(value);
+        let (lead, shown) = match ty.kind() {
+            TypeKind::Class(_) | TypeKind::Interface(_) | TypeKind::Tuple(_, Some(_)) => return Ok(()),
+            TypeKind::Tuple(_, None) => ("but got a normal Tuple ", ty.repr()),
+            TypeKind::Tensor(t) if t.inferred => ("got ", "Tensor (inferred)".to_string()),
+            _ => ("got ", ty.repr()),
+        };
+        error(
+            span,
+            format!("hasattr's first argument must be an object or NamedTuple, {lead}{shown} instead"),
+        )
     }
 
     /// Stores the refined variables anew, cast to what is known of them.
@@ -404,9 +428,6 @@ impl Emitter<'_> {
             Sugared::Value(value) => match self.ty(*value).clone().kind() {
                 TypeKind::Class(class) => self.unit.has_attribute(*class, name),
                 TypeKind::Tuple(_, Some(names)) => names.fields.iter().any(|f| *f == name),
-                TypeKind::Tensor(_) => {
-                    !self.unit.registry.overloads(Symbol::new(&format!("aten::{name}"))).is_empty()
-                }
                 _ => false,
             },
             _ => false,

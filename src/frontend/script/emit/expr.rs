@@ -3,7 +3,7 @@
 use super::{Emitter, Sugared, error, magic};
 use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
-use crate::ir::{Symbol, Type, TypeKind, ValueId};
+use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
 
 impl Emitter<'_> {
     /// An expression as a value. The hint is the type that the place wants, for literals and `None`.
@@ -24,13 +24,13 @@ impl Emitter<'_> {
             ExprKind::Call { callee, args, keywords, args_span } => {
                 return self.call_expr(callee, args, keywords, (span, args_span), hint);
             }
-            ExprKind::Subscript { value, indices, .. } => return self.subscript(value, indices, span),
+            ExprKind::Subscript { value, indices, .. } => return self.subscript(value, indices, span, hint),
             ExprKind::Number(number) => self.number(*number, span)?,
             ExprKind::Str(text) => self.str(text, span),
             ExprKind::Bool(value) => self.bool(*value, span),
             ExprKind::None => self.none(span),
             ExprKind::NoneType => return Ok(Sugared::Type(Type::none())),
-            ExprKind::Dots => return error(span, "... is only allowed in subscripts"),
+            ExprKind::Dots => return error(span, "Cannot emit expr for: (dots)\n"),
             ExprKind::Slice { .. } => return error(span, "slices are only allowed in subscripts"),
             ExprKind::Starred(_) => return error(span, "Unexpected starred expansion. File a bug report"),
             ExprKind::Unary { op, operand } => self.unary(*op, operand, expr)?,
@@ -87,6 +87,11 @@ impl Emitter<'_> {
             return Ok(self.condition(expr)?.value);
         }
         let value = self.expr(operand, None)?;
+        if op == UnaryOp::Neg
+            && let Some(&Attr::Float(x)) = self.constant_of(value)
+        {
+            return Ok(self.constant(Type::float(), Some(Attr::Float(-x)), span));
+        }
         let (kind, method) = match op {
             UnaryOp::Neg => ("aten::neg", "__neg__"),
             UnaryOp::BitNot => ("aten::bitwise_not", "__invert__"),
@@ -104,6 +109,14 @@ impl Emitter<'_> {
         if op == BinaryOp::Mod && *self.ty(a) == Type::str() {
             let kind = Symbol::new("aten::percentFormat");
             return Ok(self.emit_value(kind, &[a, b], Type::str(), span));
+        }
+        // A complex number is written as a sum.
+        if let (Some(&Attr::Float(re)), Some(&Attr::Complex(im))) = (self.constant_of(a), self.constant_of(b))
+            && matches!(op, BinaryOp::Add | BinaryOp::Sub)
+        {
+            let im = if op == BinaryOp::Sub { -im.im } else { im.im };
+            let value = Attr::Complex(num_complex::Complex64::new(re, im));
+            return Ok(self.constant(Type::complex(), Some(value), span));
         }
         // `a in b` asks b.
         let (a, b) = if op == BinaryOp::In { (b, a) } else { (a, b) };

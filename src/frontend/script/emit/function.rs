@@ -3,7 +3,7 @@
 use super::{Compiler, Emitter, Sugared, error};
 use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{Def, Expr, ExprKind, Number, UnaryOp};
-use crate::frontend::script::{exits, kinds, lift, ssa};
+use crate::frontend::script::{cleanup, exits, kinds, lift, ssa};
 use crate::ir::schema::{Argument, Schema};
 use crate::ir::{Attr, Function, Graph, Symbol, TensorType, Type, TypeKind};
 
@@ -26,6 +26,7 @@ pub(super) fn compile(
         merged_return: None,
         exiting: Default::default(),
         untyped_lists: Default::default(),
+        unpacking: 0,
         loops: Default::default(),
     };
     let arguments = emitter.parameters(def, self_type)?;
@@ -38,6 +39,7 @@ pub(super) fn compile(
     let Emitter { mut graph, unit, .. } = emitter;
     ssa::convert(&mut graph, &unit.module)?;
     exits::transform(&mut graph, &unit.module)?;
+    cleanup::tidy(&mut graph, &unit.registry);
     lift::closures(&mut graph);
     let schema = Schema::new(name, arguments, vec![Argument::new("", returns)]);
     Ok(Function { name, schema, graph, span: Some(def.name.span.clone()) })
@@ -50,6 +52,13 @@ impl Emitter<'_> {
             types.push(match (&param.annotation, &self_type) {
                 (_, Some(ty)) if n == 0 => ty.clone(),
                 (Some(annotation), _) => self.type_of(annotation)?,
+                (None, _) if param.default.is_some() && self.unit.is_source() => {
+                    let span = param.default.as_ref().map_or(param.name.span.clone(), |d| param.name.span.to(&d.span));
+                    return error(
+                        &span,
+                        "Keyword arguments with defaults need to be type-hinted (TorchScript C++ frontend)",
+                    );
+                }
                 (None, _) => inferred_tensor(),
             });
         }

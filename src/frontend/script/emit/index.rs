@@ -8,10 +8,32 @@ use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
 use crate::tensor::DType;
 
 impl Emitter<'_> {
-    pub(super) fn subscript(&mut self, value: &Expr, indices: &[Expr], span: &Span) -> Result<Sugared> {
+    pub(super) fn subscript(
+        &mut self,
+        value: &Expr,
+        indices: &[Expr],
+        span: &Span,
+        hint: Option<&Type>,
+    ) -> Result<Sugared> {
         let object = self.sugared(value, None)?;
         let object = self.as_value(object, span)?;
+        if let ([index], Some(hint)) = (indices, hint)
+            && self.is_container_of(object, hint)
+        {
+            let index = self.expr(index, None)?;
+            let kind = Symbol::new("prim::ModuleContainerIndex");
+            return Ok(Sugared::Value(self.emit_value(kind, &[object, index], hint.clone(), span)));
+        }
         self.item(object, indices, span).map(Sugared::Value)
+    }
+
+    /// Whether a value is a module whose submodules are chosen while the program runs: they are of an interface.
+    fn is_container_of(&self, object: ValueId, wanted: &Type) -> bool {
+        matches!(wanted.kind(), TypeKind::Interface(_))
+            && self.ty(object).class_name().is_some_and(|class| {
+                let is_module = |c: &crate::ir::ClassDef| c.kind == crate::ir::ClassKind::Module;
+                self.unit.module.class(class).is_some_and(is_module) && !self.unit.has_method(class, "__getitem__")
+            })
     }
 
     /// `object[indices]`

@@ -67,7 +67,8 @@ impl Emitter<'_> {
                 used += 1;
                 continue;
             }
-            if let Some(k) = keywords.iter().position(|k| k.name.as_deref() == Some(formal.name.as_str())) {
+            let named = |k: &Given| k.name.as_deref().is_some_and(|name| names(schema, formal, name));
+            if let Some(k) = keywords.iter().position(named) {
                 used_keywords[k] = true;
                 operands.push(self.fit_argument(formal, keywords[k].value, &mut variables, converts)?);
                 continue;
@@ -89,7 +90,7 @@ impl Emitter<'_> {
         }
         for (k, given) in keywords.iter().enumerate() {
             let name = given.name.as_deref().unwrap_or_default();
-            if schema.argument_index(name).is_none() {
+            if !schema.arguments.iter().any(|formal| names(schema, formal, name)) {
                 return Err(format!("Keyword argument {name} unknown.\n"));
             }
             if !used_keywords[k] {
@@ -120,7 +121,7 @@ impl Emitter<'_> {
             return Ok(None);
         }
         let Some(element) = wanted.element().cloned() else { return Ok(None) };
-        let item = Argument { ty: element.clone(), fixed_length: None, ..formal.clone() };
+        let item = Argument { name: Symbol::new("<varargs>"), ty: element, fixed_length: None, ..formal.clone() };
         let mut items = Vec::new();
         for given in rest {
             items.push(self.fit_argument(&item, given.value, variables, true)?);
@@ -322,6 +323,12 @@ impl Emitter<'_> {
     }
 }
 
+/// Whether a keyword means an argument. What ops call `self` the functions of `torch` call `input`.
+fn names(schema: &Schema, formal: &Argument, keyword: &str) -> bool {
+    formal.name == keyword
+        || (keyword == "input" && formal.name == "self" && schema.name.as_str().starts_with("aten::"))
+}
+
 fn default_operand(formal: &Argument, default: &Attr) -> Operand {
     let ty = match default {
         Attr::None => return Operand::Constant(Type::none(), None),
@@ -364,8 +371,7 @@ fn strip_optional(ty: &Type) -> &Type {
 fn takes_rest_as_list(schema: &Schema, n: usize) -> bool {
     let is_last = schema.arguments.get(n + 1).is_none_or(|next| next.keyword_only);
     let formal = &schema.arguments[n];
-    let element = strip_optional(&formal.ty);
-    let is_list = matches!(element.kind(), TypeKind::List(e) if !matches!(e.kind(), TypeKind::Var(_)));
+    let is_list = matches!(formal.ty.kind(), TypeKind::List(e) if !matches!(e.kind(), TypeKind::Var(_)));
     is_last && is_list && formal.fixed_length.is_none()
 }
 

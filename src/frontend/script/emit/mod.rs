@@ -53,6 +53,8 @@ pub(super) struct Emitter<'c> {
     exiting: HashSet<BlockId>,
     /// Empty list literals without a stated type: as an argument they take the type that is wanted.
     untyped_lists: HashSet<ValueId>,
+    /// How many values the statement takes its value apart into, for ops whose schema is not known.
+    unpacking: usize,
     /// The loop around the place being emitted.
     loops: Loops,
 }

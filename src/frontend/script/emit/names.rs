@@ -3,6 +3,7 @@
 use super::sugared::{Context, Special};
 use super::{Emitter, Sugared, error};
 use crate::diag::{Result, Span};
+use crate::frontend::script::library;
 use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
 use crate::tensor::DType;
 
@@ -48,6 +49,9 @@ const SPECIALS: &[(&str, Special)] = &[
     ("awaitable", Special::Awaitable),
     ("rangelist", Special::RangeList),
 ];
+
+/// The version whose language this is.
+const PYTORCH_VERSION: &str = "2.15.0";
 
 /// Python's exception classes that programs may raise.
 const EXCEPTIONS: &[&str] = &[
@@ -313,14 +317,32 @@ impl Emitter<'_> {
                 if let Some(dtype) = DType::from_name(name) {
                     return Ok(Sugared::Constant(Type::int(), Attr::Int(dtype.code())));
                 }
+                if self.unit.is_source() {
+                    if let Some(dispatch) = library::dispatch(module, name) {
+                        return Ok(Sugared::Dispatch("torch", dispatch));
+                    }
+                    if let Some(function) = self.unit.python_function(module, name)? {
+                        return Ok(Sugared::Function(function));
+                    }
+                    if let Some(dtype) = legacy_constructor(name) {
+                        return Ok(Sugared::Special(Special::LegacyTensor(dtype)));
+                    }
+                }
                 self.op_or("aten", name, missing)
             }
             "math" | "cmath" => self.math_attribute(module, name, span),
             "ops" | "torch.ops" => Ok(Sugared::Namespace(format!("ops.{name}"))),
-            "torch.nn.functional" | "torch._C._nn" => match self.unit.functional(name, span)? {
-                Some(function) => Ok(Sugared::Function(function)),
-                None => self.op_or("aten", name, missing),
-            },
+            "torch.nn.functional" | "torch.nn.init" => {
+                if let Some(dispatch) = library::dispatch(module, name) {
+                    return Ok(Sugared::Dispatch("torch.nn.functional", dispatch));
+                }
+                match self.unit.python_function(module, name)? {
+                    Some(function) => Ok(Sugared::Function(function)),
+                    None if module == "torch.nn.init" => missing(),
+                    None => self.op_or("aten", name, missing),
+                }
+            }
+            "torch._C._nn" => self.op_or("aten", name, missing),
             "torch.jit"
             | "torch.nn"
             | "torch.autograd"
@@ -527,6 +549,22 @@ impl Emitter<'_> {
     }
 }
 
+/// The dtype of the tensors that `torch.LongTensor` and its kin make.
+fn legacy_constructor(name: &str) -> Option<DType> {
+    Some(match name.strip_suffix("Tensor")? {
+        "Byte" => DType::U8,
+        "Char" => DType::I8,
+        "Short" => DType::I16,
+        "Int" => DType::I32,
+        "Long" => DType::I64,
+        "Half" => DType::F16,
+        "Float" => DType::F32,
+        "Double" => DType::F64,
+        "Bool" => DType::Bool,
+        _ => return None,
+    })
+}
+
 /// The dtype that a method of tensors converts to: `t.long()`.
 fn cast_method(name: &str) -> Option<DType> {
     Some(match name {
@@ -536,7 +574,6 @@ fn cast_method(name: &str) -> Option<DType> {
         "int" => DType::I32,
         "long" => DType::I64,
         "half" => DType::F16,
-        "bfloat16" => DType::BF16,
         "float" => DType::F32,
         "double" => DType::F64,
         "cfloat" => DType::C64,
@@ -592,6 +629,7 @@ fn torch_special(path: &str) -> Option<Sugared> {
         "torch.jit"
         | "torch.nn"
         | "torch.nn.functional"
+        | "torch.nn.init"
         | "torch.linalg"
         | "torch.fft"
         | "torch.special"
@@ -636,6 +674,16 @@ fn torch_special(path: &str) -> Option<Sugared> {
         "torch.inf" => Sugared::Constant(Type::float(), Attr::Float(f64::INFINITY)),
         "torch.nan" => Sugared::Constant(Type::float(), Attr::Float(f64::NAN)),
         "torch.pi" => Sugared::Constant(Type::float(), Attr::Float(std::f64::consts::PI)),
+        "torch.e" => Sugared::Constant(Type::float(), Attr::Float(std::f64::consts::E)),
+        "torch.uint16" => Sugared::Constant(Type::int(), Attr::Int(27)),
+        "torch.uint32" => Sugared::Constant(Type::int(), Attr::Int(28)),
+        "torch.uint64" => Sugared::Constant(Type::int(), Attr::Int(29)),
+        "torch.qint8" => Sugared::Constant(Type::int(), Attr::Int(12)),
+        "torch.quint8" => Sugared::Constant(Type::int(), Attr::Int(13)),
+        "torch.qint32" => Sugared::Constant(Type::int(), Attr::Int(14)),
+        "torch.newaxis" => Sugared::Constant(Type::none(), Attr::None),
+        "torch.__version__" => Sugared::Constant(Type::str(), Attr::Str(PYTORCH_VERSION.into())),
+        "torch._check" => Sugared::Special(Special::Check),
         "torch.manual_seed" => Sugared::Builtin(Symbol::new("aten::manual_seed"), None),
         "warnings.warn" => Sugared::Builtin(Symbol::new("aten::warn"), None),
         "collections.OrderedDict" => Sugared::Special(Special::Dict),

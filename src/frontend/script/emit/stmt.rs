@@ -58,8 +58,8 @@ impl Emitter<'_> {
             }
             Loops::Counted => {}
         }
+        // What follows is compiled all the same, and the arm of a condition that ends so joins like any other.
         self.emit(kind, &[], &[], span);
-        self.exiting.insert(self.block);
         Ok(())
     }
 
@@ -136,7 +136,7 @@ impl Emitter<'_> {
     }
 
     /// `assert c, m` is `if c: pass else: raise AssertionError(m)`, and refines like that.
-    fn assert_statement(&mut self, cond: &Expr, message: Option<&Expr>, span: &Span) -> Result<()> {
+    pub(super) fn assert_statement(&mut self, cond: &Expr, message: Option<&Expr>, span: &Span) -> Result<()> {
         let cond_value = self.condition(cond)?;
         let fail = |e: &mut Self| -> Result<()> {
             let text = match message {

@@ -2,6 +2,7 @@
 
 use super::iterate::Iterable;
 use crate::frontend::script::ast::Def;
+use crate::frontend::script::library::Dispatch;
 use crate::ir::{Attr, Symbol, Type, ValueId};
 use crate::tensor::DType;
 use std::rc::Rc;
@@ -15,6 +16,8 @@ pub(super) enum Sugared {
     Tuple(Vec<Sugared>),
     /// A function of the program.
     Function(Symbol),
+    /// Functions of Python's library, one of which literal flags choose; with the module that they lie in.
+    Dispatch(&'static str, &'static Dispatch),
     /// A method with its object.
     Method(ValueId, Symbol),
     /// A class to construct, and whose static methods can be called.
@@ -86,6 +89,10 @@ pub(super) enum Special {
     ToTensor,
     UnwrapOptional,
     RangeList,
+    /// `torch._check(cond, message)`
+    Check,
+    /// `torch.LongTensor` and its kin.
+    LegacyTensor(DType),
 }
 
 /// Context managers that the compiler knows.
@@ -107,7 +114,7 @@ impl Sugared {
         match self {
             Sugared::Value(_) => "value",
             Sugared::Tuple(_) => "Tuple",
-            Sugared::Function(_) => "function",
+            Sugared::Function(_) | Sugared::Dispatch(..) => "function",
             Sugared::Method(..) => "method",
             Sugared::Class(_) => "type",
             Sugared::NamedTuple(_) => "namedtuple_constructor",
@@ -171,6 +178,8 @@ impl Special {
             Special::Sorted | Special::UnwrapOptional | Special::RangeList => "builtin",
             Special::IsScripting | Special::IsTracing => "builtin",
             Special::ToTensor => "cast",
+            Special::Check => "torch_check",
+            Special::LegacyTensor(_) => "tensor constructor",
             Special::ToList(_) => "tolist",
         }
     }

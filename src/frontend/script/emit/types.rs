@@ -1,7 +1,7 @@
 //! Type expressions, and questions about types.
 
 use super::{Emitter, Sugared, error};
-use crate::diag::Result;
+use crate::diag::{Diagnostic, Result};
 use crate::frontend::script::ast::{BinaryOp, Expr, ExprKind};
 use crate::ir::{Type, TypeKind, subtype, unify};
 
@@ -40,6 +40,10 @@ impl Emitter<'_> {
             ExprKind::Str(text) => {
                 let source = crate::diag::Source::new(span.source().name(), text.clone());
                 let inner = crate::frontend::script::parse_type(&source)?;
+                // PyTorch has Python look the text up, which makes no type of `a | b`.
+                if matches!(inner.kind, ExprKind::Binary { .. }) && self.unit.is_source() {
+                    return error(span, format!("Unknown type name '{text}'"));
+                }
                 self.type_of(&inner)
             }
             ExprKind::Tuple(items) if items.is_empty() => Ok(Type::tuple(Vec::new())),
@@ -56,7 +60,10 @@ impl Emitter<'_> {
         }
         match self.unit.lookup(name, &expr.span)? {
             Some(found) => self.type_named_by(found, name, expr),
-            None => error(&expr.span, format!("Unknown type name '{name}'")),
+            None => match bare_container(name) {
+                Some(message) if self.unit.is_source() => Err(Diagnostic::compile(message)),
+                _ => error(&expr.span, format!("Unknown type name '{name}'")),
+            },
         }
     }
 
@@ -111,7 +118,7 @@ impl Emitter<'_> {
         }
         let one = |inner: &[Type]| match inner {
             [only] => Ok(only.clone()),
-            _ => error(span, format!(" expected exactly 1 element types but found {}", inner.len())),
+            _ => error(span, format!(" expected exactly one element type but found {}", inner.len())),
         };
         match name.as_str() {
             "List" | "list" => Ok(Type::list(one(&inner)?)),
@@ -174,6 +181,19 @@ fn simple_type(name: &str) -> Option<Type> {
     })
 }
 
+/// What PyTorch says of a container type without its elements.
+fn bare_container(name: &str) -> Option<String> {
+    match name {
+        "List" | "Tuple" | "Optional" | "Union" => Some(format!(
+            "Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
+        )),
+        "Dict" => Some(
+            "Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]".into(),
+        ),
+        _ => None,
+    }
+}
+
 /// `a.b.c` as text.
 pub(super) fn dotted(expr: &Expr) -> Option<String> {
     match &expr.kind {
@@ -191,9 +211,9 @@ fn token_name(kind: &ExprKind) -> &'static str {
         ExprKind::Bool(true) => "True",
         ExprKind::Bool(false) => "False",
         ExprKind::Call { .. } => "apply",
-        ExprKind::List(_) => "list_literal",
-        ExprKind::Tuple(_) => "tuple_literal",
-        ExprKind::Dict { .. } => "dict_literal",
+        ExprKind::List(_) => "list-literal",
+        ExprKind::Tuple(_) => "tuple-literal",
+        ExprKind::Dict { .. } => "dict-literal",
         ExprKind::Ternary { .. } => "if-expr",
         ExprKind::Slice { .. } => "slice_expr",
         ExprKind::Starred(_) => "starred",

@@ -1,0 +1,144 @@
+//! What each fuzzer does with one input. The same functions replay the corpora in the test suite. No input may
+//! panic, hang or take more memory than its size justifies; what is read must survive printing and reading.
+
+use flambeau::diag::{Result, Source};
+use flambeau::dialects::Registry;
+use flambeau::frontend::archive::{Archive, DebugRanges, Limits, pickle, write};
+use flambeau::frontend::script;
+use flambeau::ir::{NoLaws, ParseOptions, PrintOptions, parse_module, parse_schema, parse_type, verify_module};
+use flambeau::rewrite;
+use std::sync::{Arc, LazyLock};
+
+static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(Registry::builtin);
+
+/// A target by name.
+pub type Target = fn(&[u8]);
+
+/// All targets, with the names of their corpora.
+pub const ALL: &[(&str, Target)] = &[
+    ("source", source),
+    ("schema", schema),
+    ("type", type_text),
+    ("graph", graph),
+    ("rules", rules),
+    ("pickle", pickle_machine),
+    ("archive", archive),
+];
+
+/// TorchScript source, through parser and compiler.
+pub fn source(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let source = Source::new("<fuzz>", text);
+    let Ok(module) = script::compile_source(&REGISTRY, &source) else { return };
+    let violations = verify_module(&module, &NoLaws, &|_| None);
+    assert!(violations.is_empty(), "the compiler made an invalid graph: {violations:?}");
+}
+
+/// Operator schemas.
+pub fn schema(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(schema) = parse_schema(text) else { return };
+    let printed = schema.to_string();
+    let again = parse_schema(&printed).unwrap_or_else(|e| panic!("{printed}: {e}"));
+    assert_eq!(again.to_string(), printed, "printing is a fixed point");
+}
+
+/// Types, in all their spellings.
+pub fn type_text(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(ty) = parse_type(text) else { return };
+    let printed = ty.to_string();
+    let again = parse_type(&printed).unwrap_or_else(|e| panic!("{printed}: {e}"));
+    assert_eq!(again.to_string(), printed, "printing is a fixed point");
+}
+
+/// Graph text with its declarations.
+pub fn graph(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let read = |text: &str| parse_module(&Source::new("<fuzz>", text), &ParseOptions::default());
+    let Ok(parsed) = read(text) else { return };
+    let printed = parsed.module.to_text(&PrintOptions::default());
+    let again = read(&printed).unwrap_or_else(|e| panic!("{printed}\n{e:?}"));
+    assert_eq!(again.module.to_text(&PrintOptions::default()), printed, "printing is a fixed point");
+    let _ = verify_module(&parsed.module, &NoLaws, &|_| None);
+}
+
+/// Rewrite rules.
+pub fn rules(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(rules) = rewrite::parse(&Source::new("<fuzz>", text)) else { return };
+    for rule in &rules {
+        let _ = rewrite::compile(&REGISTRY, rule);
+    }
+}
+
+/// The pickle machine alone.
+pub fn pickle_machine(data: &[u8]) {
+    let limits = Limits::default();
+    let Ok(tree) = pickle::parse(data, &limits) else { return };
+    for (id, node) in tree.iter() {
+        node.children(|child| assert!(child < id, "a child stands behind its parent"));
+    }
+    if let Ok(ranges) = DebugRanges::decode(&tree, &limits) {
+        for (start, place) in ranges.iter() {
+            assert!(place.is_none_or(|place| place.text().len() <= place.source().text().len()));
+            ranges.lookup(start as usize);
+        }
+    }
+    let written = pickle::write(&tree);
+    let again = pickle::parse(&written, &limits).expect("what was written is read");
+    assert_eq!(pickle::write(&again), written, "writing is a fixed point");
+}
+
+/// Whole archives. An input that starts with an even byte is a file as it is; one that starts with an odd
+/// byte is a recipe, whose pieces become the entries of a valid zip, so that checksums do not stop the
+/// fuzzer at the door.
+pub fn archive(data: &[u8]) {
+    let Some((mode, rest)) = data.split_first() else { return };
+    let bytes = if mode % 2 == 0 { rest.to_vec() } else { assemble(rest) };
+    // A budget below the fuzzer's memory limit.
+    let limits = Limits { budget_base: 16 << 20, ..Limits::default() };
+    if let Ok(archive) = Archive::from_bytes_with(bytes, limits) {
+        let _ = exercise(archive);
+    }
+}
+
+/// A model whose entries are runs of the input, each after its length in two bytes.
+fn assemble(mut rest: &[u8]) -> Vec<u8> {
+    let mut next = || {
+        let (length, tail) = rest.split_first_chunk::<2>().unwrap_or((&[0; 2], rest));
+        let (piece, tail) = tail.split_at(usize::from(u16::from_le_bytes(*length)).min(tail.len()));
+        rest = tail;
+        piece
+    };
+    let mut writer = write::Writer::new(Vec::new(), "m").expect("a fine name");
+    let names = ["data.pkl", "constants.pkl", "code/__torch__.py", "code/__torch__.py.debug_pkl", "data/0"];
+    for name in names {
+        writer.add(name, next()).expect("a fine entry");
+    }
+    writer.add("version", b"3\n").expect("a fine entry");
+    writer.finish().expect("memory takes all")
+}
+
+/// Reads all that there is, writes it again, which must succeed if reading did, and builds the model.
+fn exercise(archive: Archive) -> Result<()> {
+    let mut writer = write::Writer::new(Vec::new(), archive.root_prefix()).expect("the name was read");
+    for name in archive.names().filter(|name| !name.ends_with('/')) {
+        writer.add(name, &archive.read(name)?).expect("the entry was read");
+    }
+    for name in archive.code_files() {
+        archive.source(name)?;
+        archive.debug_ranges(name)?;
+    }
+    for stem in ["data", "constants"] {
+        let tree = archive.pickle(stem)?;
+        for storage in tree.storages().take(100) {
+            let bytes = archive.storage_bytes(stem, storage)?;
+            assert!(bytes.len() as u64 >= storage.bytes());
+        }
+        pickle::parse(&pickle::write(&tree), archive.limits()).expect("what was written is read");
+    }
+    let written = writer.finish().expect("memory takes all");
+    Archive::from_bytes(written).expect("what was written is read");
+    flambeau::frontend::archive::load(&REGISTRY, archive).map(|_| ())
+}

@@ -1,0 +1,391 @@
+//! Fills the points-to graph from a graph: schemas say what aliases and what is written, `prim` structure ops say
+//! what flows where. One walk in program order; the edges stand for all orders of execution.
+
+use super::memory::{Element, Memory};
+use super::types::{self, Classes};
+use crate::analysis::effects::{facts, is_read_only};
+use crate::dialects::{Effects, Family, Op, Registry};
+use crate::ir::{AliasInfo, Attr, BlockId, Graph, OpId, Schema, Symbol, Type, TypeKind, ValueId};
+use hashbrown::{HashMap, HashSet};
+use indexmap::IndexMap;
+use smallvec::SmallVec;
+
+/// What an op may write.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Write {
+    /// What the element may be.
+    To(Element),
+    /// That and all that it may contain.
+    Deep(Element),
+    /// Every wildcard: code that is not seen here runs.
+    Everything,
+}
+
+/// The points-to graph of a graph, not solved yet.
+pub(super) struct Builder<'a> {
+    registry: &'a Registry,
+    graph: &'a Graph,
+    classes: Classes<'a>,
+    pub(super) memory: Memory,
+    /// By value.
+    pub(super) elements: Vec<Option<Element>>,
+    /// By type: what is known of nothing but its type.
+    pub(super) wildcards: IndexMap<Type, Element>,
+    /// Elements of values that others may hold, each with the wildcard of its type.
+    pub(super) wild: Vec<(Element, Element)>,
+    /// Wildcards whose contents are not said yet.
+    unfilled: Vec<Type>,
+    /// Constants that are one object wherever they stand, by address.
+    constants: HashMap<usize, Element>,
+    pub(super) writes: Vec<(OpId, Write)>,
+    /// Results that their ops make anew.
+    pub(super) fresh: HashSet<ValueId>,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(registry: &'a Registry, classes: Classes<'a>, graph: &'a Graph) -> Builder<'a> {
+        Builder {
+            registry,
+            graph,
+            classes,
+            memory: Memory::default(),
+            elements: vec![None; graph.value_capacity()],
+            wildcards: IndexMap::new(),
+            wild: Vec::new(),
+            unfilled: Vec::new(),
+            constants: HashMap::new(),
+            writes: Vec::new(),
+            fresh: HashSet::new(),
+        }
+    }
+
+    /// Walks the graph.
+    pub(super) fn run(&mut self) {
+        for input in self.graph.inputs() {
+            self.set_wild(*input);
+        }
+        let mut blocks: Vec<BlockId> = vec![self.graph.root()];
+        while let Some(block) = blocks.pop() {
+            for op in self.graph.block_ops(block) {
+                self.op(op);
+                blocks.extend_from_slice(self.graph.nested_blocks(op));
+            }
+        }
+        self.fill_wildcards();
+        self.join_any();
+    }
+
+    /// The element of a value; None where values of its type are never objects that can be written.
+    fn element(&mut self, value: ValueId) -> Option<Element> {
+        if let Some(known) = self.elements[value.index()] {
+            return Some(known);
+        }
+        if !types::is_mutable(self.graph.ty(value)) {
+            return None;
+        }
+        let element = self.memory.element();
+        self.elements[value.index()] = Some(element);
+        Some(element)
+    }
+
+    /// `value` may be what `other` is.
+    fn point(&mut self, value: ValueId, other: ValueId) {
+        if let (Some(a), Some(b)) = (self.element(value), self.element(other)) {
+            self.memory.may_be(a, b);
+        }
+    }
+
+    /// Nothing but the type of the value is known.
+    fn set_wild(&mut self, value: ValueId) {
+        let Some(element) = self.element(value) else { return };
+        for ty in self.classes.bases(self.graph.ty(value)) {
+            let wildcard = self.wildcard(&ty);
+            self.wild.push((element, wildcard));
+        }
+    }
+
+    /// The element of everything of a base type that somebody else may hold.
+    fn wildcard(&mut self, ty: &Type) -> Element {
+        if let Some(known) = self.wildcards.get(ty) {
+            return *known;
+        }
+        let element = self.memory.element();
+        self.wildcards.insert(ty.clone(), element);
+        self.unfilled.push(ty.clone());
+        element
+    }
+
+    /// Says what wildcards contain, and those, and so on.
+    fn fill_wildcards(&mut self) {
+        while let Some(ty) = self.unfilled.pop() {
+            let element = self.wildcard(&ty);
+            self.contain_wildcards(element, &ty);
+        }
+    }
+
+    /// Anything of its content types may be in a container.
+    fn contain_wildcards(&mut self, container: Element, ty: &Type) {
+        for content in self.classes.contents(ty) {
+            let wildcard = self.wildcard(&content);
+            self.memory.contains(container, wildcard);
+        }
+    }
+
+    /// A value that nobody else has; what it contains may be shared.
+    fn set_fresh(&mut self, value: ValueId) {
+        let Some(element) = self.element(value) else { return };
+        self.fresh.insert(value);
+        for ty in self.classes.bases(self.graph.ty(value)) {
+            self.contain_wildcards(element, &ty);
+        }
+    }
+
+    /// A value of type `Any` may be anything that is wild.
+    fn join_any(&mut self) {
+        let Some(any) = self.wildcards.get(&Type::any()).copied() else { return };
+        self.wild.extend(self.wildcards.values().filter(|w| **w != any).map(|wildcard| (any, *wildcard)));
+    }
+
+    fn op(&mut self, op: OpId) {
+        let graph = self.graph;
+        match graph.kind(op).as_str() {
+            "prim::If" => self.branches(op),
+            "prim::Loop" => self.turns(op),
+            "prim::Constant" => self.constant(op),
+            "prim::TupleConstruct" | "prim::ListConstruct" | "prim::DictConstruct" => self.construct(op),
+            "prim::GetAttr" | "prim::TupleUnpack" | "prim::TupleIndex" | "prim::TupleSlice" | "prim::ListUnpack" => {
+                graph.results(op).iter().for_each(|value| self.set_wild(*value));
+            }
+            "prim::SetAttr" => self.set_attribute(op),
+            "prim::unchecked_cast" => {
+                if let (Some(result), Some(operand)) = (graph.result(op, 0), graph.operand(op, 0)) {
+                    self.point(result, operand);
+                }
+            }
+            "prim::CreateObject" | "prim::Uninitialized" => {
+                graph.results(op).iter().for_each(|value| self.set_fresh(*value));
+            }
+            _ => self.by_schema(op),
+        }
+    }
+
+    fn branches(&mut self, op: OpId) {
+        let graph = self.graph;
+        for block in graph.nested_blocks(op) {
+            for (result, value) in graph.results(op).iter().zip(graph.block_results(*block)) {
+                self.point(*result, *value);
+            }
+        }
+    }
+
+    /// What a turn carries may come from outside or from the turn before; so may what the loop gives.
+    fn turns(&mut self, op: OpId) {
+        let graph = self.graph;
+        let Some(body) = graph.nested_blocks(op).first().copied() else { return };
+        let start: SmallVec<[ValueId; 4]> = graph.operands(op).iter().skip(2).copied().collect();
+        let end: SmallVec<[ValueId; 4]> = graph.block_results(body).iter().skip(1).copied().collect();
+        let carried = graph.params(body).iter().skip(1).chain(&graph.results(op)).copied().collect::<Vec<_>>();
+        let count = start.len().max(1);
+        for (n, value) in carried.into_iter().enumerate() {
+            for source in [start.get(n % count), end.get(n % count)].into_iter().flatten() {
+                self.point(value, *source);
+            }
+        }
+    }
+
+    /// A constant is one object in all runs, and wherever the same data stands.
+    fn constant(&mut self, op: OpId) {
+        let Some(value) = self.graph.result(op, 0) else { return };
+        self.set_fresh(value);
+        let Some(address) = self.graph.attr(op, "value").and_then(address) else { return };
+        let Some(element) = self.element(value) else { return };
+        let memory = &mut self.memory;
+        let object = *self.constants.entry(address).or_insert_with(|| memory.element());
+        self.memory.may_be(element, object);
+    }
+
+    /// A container of known elements. Where it is only looked at, at once and by one op, its elements stay apart;
+    /// otherwise anybody may take them out later.
+    fn construct(&mut self, op: OpId) {
+        let graph = self.graph;
+        let Some(container) = graph.result(op, 0) else { return };
+        let Some(element) = self.element(container) else { return };
+        if self.is_only_looked_at(container) {
+            self.fresh.insert(container);
+            for value in graph.operands(op) {
+                if let Some(content) = self.element(*value) {
+                    self.memory.contains(element, content);
+                }
+            }
+            return;
+        }
+        graph.operands(op).iter().for_each(|value| self.set_wild(*value));
+        self.set_fresh(container);
+    }
+
+    fn is_only_looked_at(&self, container: ValueId) -> bool {
+        let graph = self.graph;
+        let mut uses = graph.uses(container);
+        let (Some(user), None) = (uses.next(), uses.next()) else { return false };
+        let is_tuple = matches!(graph.ty(container).kind(), TypeKind::Tuple(..));
+        if graph.terminated_block(user.op) == Some(graph.root()) {
+            return is_tuple;
+        }
+        let Some(row) = facts(self.registry, graph, user.op).op else { return false };
+        let Ok(schema) = row.marked_schema() else { return false };
+        let Some(formal) = schema.arguments.get(user.index) else { return false };
+        let looks = !matches!(row.def().family, Family::Control) && !row.def().effects.contains(Effects::ALL);
+        let is_plain = |ty: &Type| ty.is_tensor() || !types::is_mutable(ty);
+        let is_list_of_tensors = graph.ty(container).element().is_some_and(Type::is_tensor);
+        is_list_of_tensors
+            && looks
+            && formal.alias.is_none()
+            && !formal.ty.has_free_vars()
+            && !schema.is_varret
+            && schema.returns.iter().all(|r| is_plain(&r.ty) && !is_wild(r.alias.as_ref()))
+    }
+
+    fn set_attribute(&mut self, op: OpId) {
+        if let Some(element) = self.graph.operand(op, 0).and_then(|object| self.element(object)) {
+            self.writes.push((op, Write::To(element)));
+        }
+        if let Some(value) = self.graph.operand(op, 1) {
+            self.set_wild(value);
+        }
+    }
+
+    /// What the schema's marks say. An op that nobody knows, or that runs code that is not seen here, may do all.
+    fn by_schema(&mut self, op: OpId) {
+        let facts = facts(self.registry, self.graph, op);
+        let has_body = self.graph.attr(op, "Subgraph").is_some();
+        match &facts.op {
+            Some(row) if !facts.effects.contains(Effects::ALL) && !has_body => match row.marked_schema() {
+                Ok(schema) => self.marks(op, row, schema),
+                Err(_) => self.conservative(op),
+            },
+            _ => {
+                self.conservative(op);
+                if has_body && !facts.writes && !facts.effects.contains(Effects::ALL) {
+                    self.writes.retain(|(writer, _)| *writer != op);
+                }
+            }
+        }
+    }
+
+    fn conservative(&mut self, op: OpId) {
+        let graph = self.graph;
+        for value in graph.operands(op) {
+            self.set_wild(*value);
+            if let Some(element) = self.element(*value) {
+                self.writes.push((op, Write::Deep(element)));
+            }
+        }
+        graph.results(op).iter().for_each(|value| self.set_wild(*value));
+        self.writes.push((op, Write::Everything));
+    }
+
+    fn marks(&mut self, op: OpId, row: &Op, schema: &Schema) {
+        let graph = self.graph;
+        let mut held: SmallVec<[(Symbol, ValueId); 4]> = SmallVec::new();
+        let writes = !is_read_only(graph, op, row);
+        let gives_any = schema.is_varret || schema.returns.iter().any(|r| is_open(&r.ty));
+        for (n, value) in graph.operands(op).iter().enumerate() {
+            let formal = schema.arguments.get(n);
+            let Some(alias) = formal.and_then(|f| f.alias.as_ref()) else {
+                // What a result of any type may be is not marked: a default of a dictionary's `get`, for instance.
+                if gives_any && formal.is_none_or(|f| is_open(&f.ty)) {
+                    self.set_wild(*value);
+                }
+                continue;
+            };
+            // A mark that an argument before has too says where a result comes from, not that this one is written.
+            let bound = alias.before.iter().any(|set| held.iter().any(|(known, _)| known == set));
+            held.extend(alias.before.iter().map(|set| (*set, *value)));
+            if let Some(element) = self.element(*value).filter(|_| writes && !bound) {
+                let inside = alias.contained.iter().flatten().any(|inner| inner.is_write);
+                if inside {
+                    self.writes.push((op, Write::Deep(element)));
+                } else if alias.is_write {
+                    self.writes.push((op, Write::To(element)));
+                }
+            }
+            if alias.wildcard_after || alias.wildcard_before {
+                self.set_wild(*value);
+            }
+        }
+        let results = graph.results(op);
+        for (n, value) in results.iter().enumerate() {
+            let formal = schema.returns.get(n).or(schema.returns.last().filter(|_| results.len() > 1));
+            match formal {
+                None => self.unmarked(op, row, *value, true),
+                Some(formal) => match formal.alias.as_ref().filter(|a| is_wild(Some(a)) || !a.before.is_empty() || !a.after.is_empty()) {
+                    None => self.unmarked(op, row, *value, is_open(&formal.ty)),
+                    Some(alias) if is_wild(Some(alias)) => self.set_wild(*value),
+                    Some(alias) => self.marked(*value, alias, &held),
+                },
+            }
+        }
+    }
+
+    /// A result without a mark is fresh, unless its type is open: then it may be anything. A view looks at its
+    /// operands, whatever its marks say.
+    fn unmarked(&mut self, op: OpId, row: &Op, value: ValueId, open: bool) {
+        if row.def().family == Family::View && self.graph.ty(value).is_tensor() {
+            for operand in self.graph.operands(op).to_vec() {
+                if self.graph.ty(operand).is_tensor() {
+                    self.point(value, operand);
+                }
+            }
+            return;
+        }
+        let computes = !matches!(row.def().family, Family::Host | Family::Container | Family::Control);
+        if open && !(computes && self.graph.ty(value).is_tensor()) {
+            self.set_wild(value);
+        } else {
+            self.set_fresh(value);
+        }
+    }
+
+    fn marked(&mut self, value: ValueId, alias: &AliasInfo, held: &[(Symbol, ValueId)]) {
+        let sets = if alias.after.is_empty() { &alias.before } else { &alias.after };
+        let mut found = false;
+        for (_, source) in held.iter().filter(|(set, _)| sets.contains(set)) {
+            self.point(value, *source);
+            found = true;
+        }
+        if !found {
+            self.set_fresh(value);
+        }
+    }
+}
+
+/// Whether a mark says that anything may be aliased.
+fn is_wild(alias: Option<&AliasInfo>) -> bool {
+    alias.is_some_and(|a| {
+        a.wildcard_before || a.wildcard_after || a.contained.iter().flatten().any(|inner| is_wild(Some(inner)))
+    })
+}
+
+/// Whether a type of a schema stands for any type.
+fn is_open(ty: &Type) -> bool {
+    match ty.kind() {
+        TypeKind::Var(_) | TypeKind::Any | TypeKind::AnyClass | TypeKind::AnyList | TypeKind::AnyTuple => true,
+        TypeKind::Optional(inner) | TypeKind::Future(inner) | TypeKind::Await(inner) => is_open(inner),
+        _ => false,
+    }
+}
+
+/// Identifies the object that a constant makes.
+fn address(attr: &Attr) -> Option<usize> {
+    Some(match attr {
+        Attr::Tensor(x) => x.storage().id(),
+        Attr::Ints(x) => x.as_ptr().addr(),
+        Attr::Floats(x) => x.as_ptr().addr(),
+        Attr::Complexes(x) => x.as_ptr().addr(),
+        Attr::Strs(x) => x.as_ptr().addr(),
+        Attr::Tensors(x) => x.as_ptr().addr(),
+        Attr::List(x) => x.as_ptr().addr(),
+        Attr::Dict(x) => x.as_ptr().addr(),
+        _ => return None,
+    })
+}

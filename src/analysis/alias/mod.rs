@@ -1,0 +1,387 @@
+//! Which values may be the same object, and who writes to it.
+//!
+//! [`AliasDb`] is made once for a graph. Alias marks of schemas and the structure of blocks become a points-to
+//! graph (`build.rs`), which is solved to sets of memory locations (`memory.rs`); queries then compare small sorted
+//! sets. Everything answers on the safe side: "no" is a proof, "yes" a possibility.
+//!
+//! - Inputs of the graph, attributes of objects, elements taken out of containers and results of code that is not
+//!   seen are *wildcards*: two of them may be the same if their types may be.
+//! - What is put into a container becomes a wildcard too, unless the container is only looked at, by one op.
+//! - Around a loop, values may be what entered or what the turn before left.
+//! - An op without a row may do everything.
+//!
+//! The database describes the graph as it was. Ops may be erased and moved freely; a new value is told to it with
+//! [`AliasDb::copy_value`], else it counts as anything.
+
+mod build;
+mod memory;
+mod moves;
+#[cfg(test)]
+mod tests;
+mod types;
+
+use crate::analysis::cache::Analysis;
+use crate::dialects::Registry;
+use crate::ir::{Graph, Module, OpId, Type, ValueId};
+use build::{Builder, Write};
+use hashbrown::{HashMap, HashSet};
+use memory::{Element, SetId, Solved};
+use types::{Classes, is_mutable};
+
+/// What may alias what in a graph, and what is written.
+pub struct AliasDb {
+    solved: Solved,
+    /// By value; [`Known::Immutable`] for values that are no objects.
+    values: Vec<Known>,
+    /// By op that writes, ops with nested blocks included.
+    writes: HashMap<OpId, Written>,
+    /// By location: whether it is, or holds, a wildcard.
+    wild: Vec<bool>,
+    /// By location: the ops that write to it, not counting those around them; in program order.
+    writers: Vec<Vec<OpId>>,
+    /// Ops that may write to every wildcard.
+    writes_everything: Vec<OpId>,
+    /// Results that their ops made anew.
+    fresh: HashSet<ValueId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Known {
+    /// Made after the database: nothing is known.
+    Nothing,
+    Immutable,
+    Element(Element),
+}
+
+/// A set of memory locations that grows.
+#[derive(Clone, Debug, Default)]
+pub struct Locations {
+    members: Vec<bool>,
+    /// A value of which nothing is known is among them.
+    unknown: bool,
+    /// A wildcard is among them.
+    wild: bool,
+}
+
+/// What an op writes.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    to: SetId,
+    everything: bool,
+}
+
+impl Analysis for AliasDb {
+    const NAME: &'static str = "alias";
+
+    fn compute(graph: &Graph, registry: &Registry, module: &Module) -> AliasDb {
+        AliasDb::new(registry, Some(module), graph)
+    }
+}
+
+impl AliasDb {
+    /// Analyses a graph. With the module, contents of its classes are told apart by type.
+    pub fn new(registry: &Registry, module: Option<&Module>, graph: &Graph) -> AliasDb {
+        let mut builder = Builder::new(registry, Classes(module), graph);
+        builder.run();
+        let Builder { memory, elements, wildcards, writes, fresh, wild, .. } = builder;
+        let mut db = AliasDb {
+            solved: memory.solve(&wild),
+            values: elements.iter().map(|e| e.map_or(Known::Nothing, Known::Element)).collect(),
+            writes: HashMap::new(),
+            wild: Vec::new(),
+            writers: Vec::new(),
+            writes_everything: Vec::new(),
+            fresh,
+        };
+        db.mark_immutable(graph);
+        let own: Vec<(OpId, Written)> = writes.iter().map(|(op, write)| (*op, db.written_by(*write))).collect();
+        db.gather_writes(graph, &own);
+        db.solved.finish();
+        db.index(&own, &wildcards.values().copied().collect::<Vec<_>>());
+        db
+    }
+
+    fn mark_immutable(&mut self, graph: &Graph) {
+        let mut mark = |value: &ValueId| {
+            if self.values[value.index()] == Known::Nothing && !is_mutable(graph.ty(*value)) {
+                self.values[value.index()] = Known::Immutable;
+            }
+        };
+        graph.inputs().iter().for_each(&mut mark);
+        for op in graph.all_ops() {
+            graph.results(op).iter().for_each(&mut mark);
+            for block in graph.nested_blocks(op) {
+                graph.params(*block).iter().for_each(&mut mark);
+            }
+        }
+    }
+
+    fn written_by(&self, write: Write) -> Written {
+        match write {
+            Write::To(element) => Written { to: self.solved.own(element), everything: false },
+            Write::Deep(element) => Written { to: self.solved.deep(element), everything: false },
+            Write::Everything => Written { to: SetId::EMPTY, everything: true },
+        }
+    }
+
+    /// Ops have the writes of the blocks nested in them.
+    fn gather_writes(&mut self, graph: &Graph, own: &[(OpId, Written)]) {
+        let mut parts: HashMap<OpId, (Vec<SetId>, bool)> = HashMap::new();
+        let mut order = Vec::new();
+        for (op, written) in own {
+            let mut at = Some(*op);
+            while let Some(op) = at {
+                let entry = parts.entry(op).or_insert_with(|| {
+                    order.push(op);
+                    Default::default()
+                });
+                if entry.0.last() != Some(&written.to) {
+                    entry.0.push(written.to);
+                }
+                entry.1 |= written.everything;
+                at = graph.parent(op).and_then(|block| graph.owner(block));
+            }
+        }
+        for op in order {
+            if let Some((mut sets, everything)) = parts.remove(&op) {
+                let to = self.solved.union(&mut sets);
+                self.writes.insert(op, Written { to, everything });
+            }
+        }
+    }
+
+    fn index(&mut self, own: &[(OpId, Written)], wildcards: &[Element]) {
+        let count = self.solved.location_count();
+        (self.wild, self.writers) = (vec![false; count], vec![Vec::new(); count]);
+        for wildcard in wildcards {
+            for location in self.solved.locations(self.solved.own(*wildcard)) {
+                self.wild[*location as usize] = true;
+            }
+        }
+        for (op, written) in own {
+            for location in self.solved.locations(written.to) {
+                let writers = &mut self.writers[*location as usize];
+                if writers.last() != Some(op) {
+                    writers.push(*op);
+                }
+            }
+            if written.everything && self.writes_everything.last() != Some(op) {
+                self.writes_everything.push(*op);
+            }
+        }
+    }
+
+    fn known(&self, value: ValueId) -> Known {
+        self.values.get(value.index()).copied().unwrap_or(Known::Nothing)
+    }
+
+    /// Whether two values may be the same object, or views of the same memory.
+    pub fn may_alias(&self, a: ValueId, b: ValueId) -> bool {
+        match (self.known(a), self.known(b)) {
+            (Known::Immutable, _) | (_, Known::Immutable) => false,
+            (Known::Element(a), Known::Element(b)) => {
+                self.solved.intersect(self.solved.own(a), self.solved.own(b))
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether an object may be reached from both values: they alias, or one contains what the other is or contains.
+    pub fn may_contain_alias(&self, a: ValueId, b: ValueId) -> bool {
+        match (self.known(a), self.known(b)) {
+            (Known::Immutable, _) | (_, Known::Immutable) => false,
+            (Known::Element(a), Known::Element(b)) => {
+                self.solved.intersect(self.solved.deep(a), self.solved.deep(b))
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether [`AliasDb::may_contain_alias`] holds for some value of the one and some of the other list.
+    pub fn any_may_contain_alias(&self, a: &[ValueId], b: &[ValueId]) -> bool {
+        a.iter().any(|a| b.iter().any(|b| self.may_contain_alias(*a, *b)))
+    }
+
+    /// Whether anything in the graph may write to what the value is. What it contains does not count.
+    pub fn has_writers(&self, value: ValueId) -> bool {
+        match self.known(value) {
+            Known::Immutable => false,
+            Known::Nothing => true,
+            Known::Element(element) => self.any_written(self.solved.own(element)),
+        }
+    }
+
+    /// Whether anything in the graph may write to what the value is or contains, however deep.
+    pub fn has_deep_writers(&self, value: ValueId) -> bool {
+        match self.known(value) {
+            Known::Immutable => false,
+            Known::Nothing => true,
+            Known::Element(element) => self.any_written(self.solved.deep(element)),
+        }
+    }
+
+    /// Whether an operand or result of the op has writers.
+    pub fn op_has_writers(&self, graph: &Graph, op: OpId) -> bool {
+        graph.operands(op).iter().chain(&graph.results(op)).any(|value| self.has_writers(*value))
+    }
+
+    fn any_written(&self, set: SetId) -> bool {
+        let everything = !self.writes_everything.is_empty();
+        self.solved.locations(set).iter().any(|location| {
+            !self.writers[*location as usize].is_empty() || (everything && self.wild[*location as usize])
+        })
+    }
+
+    /// The ops that may write to what the value is, in program order, not counting ops around them. None where
+    /// nothing is known of the value.
+    pub fn writers(&self, value: ValueId) -> Option<Vec<OpId>> {
+        let Known::Element(element) = self.known(value) else {
+            return (self.known(value) == Known::Immutable).then(Vec::new);
+        };
+        let locations = self.solved.locations(self.solved.own(element));
+        let mut found: Vec<OpId> =
+            locations.iter().flat_map(|location| self.writers[*location as usize].iter().copied()).collect();
+        if locations.iter().any(|location| self.wild[*location as usize]) {
+            found.extend(&self.writes_everything);
+        }
+        found.sort();
+        found.dedup();
+        Some(found)
+    }
+
+    /// Whether the op, or one nested in it, may write to what the value is.
+    pub fn writes_to(&self, op: OpId, value: ValueId) -> bool {
+        match (self.writes.get(&op), self.known(value)) {
+            (None, _) | (_, Known::Immutable) => false,
+            (Some(_), Known::Nothing) => true,
+            (Some(written), Known::Element(element)) => self.hits(*written, self.solved.own(element)),
+        }
+    }
+
+    /// Whether the op, or one nested in it, may write to anything.
+    pub fn writes(&self, op: OpId) -> bool {
+        self.writes.contains_key(&op)
+    }
+
+    /// Whether the op, or one nested in it, may write to something that others hold: inputs, attributes, elements.
+    pub fn writes_wildcard(&self, op: OpId) -> bool {
+        self.writes.get(&op).is_some_and(|written| {
+            written.everything || self.solved.locations(written.to).iter().any(|l| self.wild[*l as usize])
+        })
+    }
+
+    /// Adds what a value may be to a set.
+    pub fn add_locations(&self, value: ValueId, to: &mut Locations) {
+        match self.known(value) {
+            Known::Immutable => {}
+            Known::Nothing => to.unknown = true,
+            Known::Element(element) => {
+                to.members.resize(self.solved.location_count(), false);
+                for location in self.solved.locations(self.solved.own(element)) {
+                    to.members[*location as usize] = true;
+                    to.wild |= self.wild[*location as usize];
+                }
+            }
+        }
+    }
+
+    /// Whether the op, or one nested in it, may write to one of the locations.
+    pub fn writes_into(&self, op: OpId, locations: &Locations) -> bool {
+        self.writes.get(&op).is_some_and(|written| {
+            let member = |location: &u32| locations.members.get(*location as usize) == Some(&true);
+            locations.unknown
+                || (written.everything && locations.wild)
+                || self.solved.locations(written.to).iter().any(member)
+        })
+    }
+
+    fn hits(&self, written: Written, set: SetId) -> bool {
+        let wild = |location: &u32| self.wild[*location as usize];
+        self.solved.intersect(written.to, set)
+            || (written.everything && self.solved.locations(set).iter().any(wild))
+    }
+
+    /// Whether the value may be something that others hold: an input, an attribute, an element of a container.
+    pub fn is_wildcard(&self, value: ValueId) -> bool {
+        match self.known(value) {
+            Known::Immutable => false,
+            Known::Nothing => true,
+            Known::Element(element) => {
+                self.solved.locations(self.solved.own(element)).iter().any(|l| self.wild[*l as usize])
+            }
+        }
+    }
+
+    /// Whether values of a type are, or hold, objects that can be written.
+    pub fn is_mutable_type(ty: &Type) -> bool {
+        is_mutable(ty)
+    }
+
+    /// Whether two values may become one object, or one object two: nothing writes to either, and not both are
+    /// known outside of the graph, where somebody could tell.
+    pub fn safe_to_change_aliasing(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
+        !self.has_writers(a) && !self.has_writers(b) && !(self.escapes(graph, a) && self.escapes(graph, b))
+    }
+
+    /// Whether two equal results, the one made before the other, may become one object: nothing writes to either,
+    /// not both leave the graph, and neither was made by its op and then given away (into a container, say).
+    pub fn may_merge(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
+        let leaves = |value: ValueId| {
+            graph.outputs().iter().any(|output| self.may_contain_alias(*output, value))
+        };
+        let given_away = |value: ValueId| self.is_wildcard(value) && self.fresh.contains(&value);
+        let written = self.has_writers(a) || self.has_writers(b);
+        !written && !(leaves(a) && leaves(b)) && !(given_away(a) && given_away(b))
+    }
+
+    /// Whether something outside of the graph may hold the value: it is, or is reached from, an input, an output,
+    /// an attribute or an element of a container.
+    pub fn escapes(&self, graph: &Graph, value: ValueId) -> bool {
+        match self.known(value) {
+            Known::Immutable => false,
+            Known::Nothing => true,
+            Known::Element(_) => {
+                self.is_wildcard(value)
+                    || graph.outputs().iter().chain(graph.inputs()).any(|v| self.may_contain_alias(*v, value))
+            }
+        }
+    }
+
+    /// Says that a new value is what a known one is.
+    pub fn copy_value(&mut self, from: ValueId, to: ValueId) {
+        let known = self.known(from);
+        self.set_known(to, known);
+    }
+
+    /// Says that an op that wrote to what `old` is now gives `new` instead, and `old` is an object of its own that
+    /// nothing writes to.
+    pub fn replace_with_new_value(&mut self, old: ValueId, new: ValueId) {
+        self.copy_value(old, new);
+        let element = self.solved.add_location();
+        self.wild.push(false);
+        self.writers.push(Vec::new());
+        self.set_known(old, Known::Element(element));
+    }
+
+    /// Says that an op no longer writes. Ops around it still count as writing what it wrote.
+    pub fn forget_writes(&mut self, op: OpId) {
+        if let Some(written) = self.writes.remove(&op) {
+            for location in self.solved.locations(written.to) {
+                self.writers[*location as usize].retain(|writer| *writer != op);
+            }
+            self.writes_everything.retain(|writer| *writer != op);
+        }
+    }
+
+    /// Says that a value is new: nothing is known of it.
+    pub fn forget(&mut self, value: ValueId) {
+        self.set_known(value, Known::Nothing);
+    }
+
+    fn set_known(&mut self, value: ValueId, known: Known) {
+        if self.values.len() <= value.index() {
+            self.values.resize(value.index() + 1, Known::Nothing);
+        }
+        self.values[value.index()] = known;
+    }
+}

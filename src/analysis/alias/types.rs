@@ -1,0 +1,70 @@
+//! Which types are of objects that can be written, and what such objects contain.
+
+use crate::ir::unify::without_refinements;
+use crate::ir::{Module, Type, TypeKind};
+use smallvec::{SmallVec, smallvec};
+
+/// Whether a value of the type may be an object that can be written, or hold one.
+pub(super) fn is_mutable(ty: &Type) -> bool {
+    use TypeKind as K;
+    match ty.kind() {
+        K::Number | K::Int | K::Float | K::Complex | K::Bool | K::Str | K::None | K::Device => false,
+        K::ScalarType | K::Layout | K::MemoryFormat | K::QScheme | K::SymInt | K::SymFloat | K::SymBool => false,
+        K::Enum(..) | K::AnyEnum | K::Function(_) | K::Generator | K::Stream => false,
+        K::Optional(inner) => is_mutable(inner),
+        K::Tuple(elements, _) => elements.iter().any(is_mutable),
+        K::Union(members) => members.iter().any(is_mutable),
+        _ => true,
+    }
+}
+
+/// The classes of the program, where they are known.
+#[derive(Clone, Copy)]
+pub(super) struct Classes<'a>(pub(super) Option<&'a Module>);
+
+impl Classes<'_> {
+    /// The types that objects of a type may have, refinements left out: `Tensor?` gives `Tensor`.
+    pub(super) fn bases(&self, ty: &Type) -> SmallVec<[Type; 1]> {
+        use TypeKind as K;
+        if !is_mutable(ty) {
+            return smallvec![];
+        }
+        match ty.kind() {
+            K::Tensor(_) => smallvec![Type::tensor()],
+            K::List(_) | K::Dict(..) => smallvec![without_refinements(ty)],
+            // Names of tuples do not matter: a named tuple is a tuple.
+            K::Tuple(elements, _) => {
+                let plain: Vec<Type> = elements.iter().map(without_refinements).collect();
+                smallvec![Type::tuple(plain)]
+            }
+            K::Optional(inner) => self.bases(inner),
+            K::Union(members) => members.iter().flat_map(|member| self.bases(member)).collect(),
+            // Classes that nobody knows are not told apart.
+            K::Class(name) if self.0.and_then(|module| module.class(*name)).is_none() => {
+                smallvec![Type::any_class()]
+            }
+            K::Class(_) | K::Future(_) | K::Await(_) => smallvec![without_refinements(ty)],
+            K::Storage | K::Capsule | K::PyObject => smallvec![ty.clone()],
+            _ => smallvec![Type::any()],
+        }
+    }
+
+    /// The base types of what an object of a base type contains. An object of a class that is not known may
+    /// contain anything.
+    pub(super) fn contents(&self, ty: &Type) -> SmallVec<[Type; 2]> {
+        use TypeKind as K;
+        match ty.kind() {
+            K::Tensor(_) | K::Storage => smallvec![],
+            K::List(element) | K::Future(element) | K::Await(element) => {
+                self.bases(element).into_iter().collect()
+            }
+            K::Dict(key, value) => self.bases(key).into_iter().chain(self.bases(value)).collect(),
+            K::Tuple(elements, _) => elements.iter().flat_map(|element| self.bases(element)).collect(),
+            K::Class(name) => match self.0.and_then(|module| module.class(*name)) {
+                Some(class) => class.attributes.iter().flat_map(|a| self.bases(&a.ty)).collect(),
+                None => smallvec![Type::any()],
+            },
+            _ => smallvec![Type::any()],
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Python in PyTorch's serialized form: the text of `code/` in an archive, and of `.code` in Python.
+//!
+//! A module's classes and functions become source files by the package part of their qualified names. What a graph
+//! computes, in which order, is what the text computes; reading it back gives the same graph. Names, line breaks
+//! and the order of definitions are those that PyTorch chooses, so that an archive that is read and written
+//! again has the same code. This module knows ops only as far as Python has words for them.
+
+mod body;
+mod class;
+mod constant;
+mod expr;
+mod inline;
+mod loops;
+mod names;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use text::Text;
+
+use crate::diag::{Diagnostic, Result, Span};
+use crate::dialects::Registry;
+use crate::ir::{Module, Symbol, Type, TypeKind};
+use crate::value::Value;
+use indexmap::{IndexMap, IndexSet};
+use std::cell::RefCell;
+
+/// A module as Python.
+#[derive(Debug, Default)]
+pub struct Printed {
+    /// Source files by package (`__torch__.torch.nn.modules.linear`), in order of first need.
+    pub files: IndexMap<String, Text>,
+    /// What the code calls `CONSTANTS.c0` and so on.
+    pub constants: Vec<Value>,
+}
+
+/// Finds the place that a place was generated from: of code in an archive, the author's.
+pub type Origin<'a> = &'a dyn Fn(&Span) -> Option<Span>;
+
+/// Prints the definitions named by `roots`, in that order, and everything that they need. Constants that have a
+/// number in `constants` keep it.
+pub fn print(
+    registry: &Registry,
+    module: &Module,
+    roots: &[Symbol],
+    constants: Vec<Value>,
+    origin: Origin<'_>,
+) -> Result<Printed> {
+    let needed = RefCell::new(roots.iter().copied().collect());
+    let cx = Context { registry, module, needed, constants: RefCell::new(constants), origin };
+    let mut files: IndexMap<String, File> = IndexMap::new();
+    let mut next = 0;
+    while let Some(name) = cx.next_needed(next) {
+        next += 1;
+        let package = name.as_str().rsplit_once('.').map_or("", |(package, _)| package);
+        let file = files.entry(package.to_string()).or_default();
+        file.item(&cx, name)?;
+    }
+    let files = files.into_iter().map(|(package, file)| (package, file.text)).collect();
+    Ok(Printed { files, constants: cx.constants.into_inner() })
+}
+
+/// The names that a whole module is printed from: its functions that are no methods, and its classes.
+pub fn roots(module: &Module) -> Vec<Symbol> {
+    let methods: IndexSet<Symbol> = module.classes.values().flat_map(|c| c.methods.values()).copied().collect();
+    let functions = module.functions.keys().filter(|name| !methods.contains(*name));
+    let types = module.classes.keys().chain(module.interfaces.keys());
+    let types = types.chain(module.named_tuples.keys()).chain(module.enums.keys());
+    types.chain(functions).copied().collect()
+}
+
+/// What all files of a module share.
+struct Context<'a> {
+    registry: &'a Registry,
+    module: &'a Module,
+    /// Definitions in the order in which they are needed.
+    needed: RefCell<IndexSet<Symbol>>,
+    constants: RefCell<Vec<Value>>,
+    origin: Origin<'a>,
+}
+
+/// A source file.
+#[derive(Debug, Default)]
+struct File {
+    text: Text,
+    names: names::Names,
+}
+
+impl File {
+    fn indent(&mut self, level: usize) {
+        for _ in 0..level {
+            self.text.push("  ", None);
+        }
+    }
+}
+
+impl Context<'_> {
+    fn next_needed(&self, n: usize) -> Option<Symbol> {
+        self.needed.borrow().get_index(n).copied()
+    }
+
+    /// Notes that the code needs a definition.
+    fn depend(&self, name: Symbol) {
+        self.needed.borrow_mut().insert(name);
+    }
+
+    /// Notes every definition that a type speaks of.
+    fn depend_on_type(&self, ty: &Type) {
+        match ty.kind() {
+            TypeKind::Class(name) | TypeKind::Interface(name) | TypeKind::Enum(name, _) => self.depend(*name),
+            TypeKind::Tuple(_, Some(names)) if self.is_named_tuple(ty) => self.depend(names.name),
+            _ => ty.contained().into_iter().for_each(|t| self.depend_on_type(t)),
+        }
+    }
+
+    /// Whether a type is a named tuple that the module defines. What an operator with several results gives has a name
+    /// too, that nobody can write.
+    fn is_named_tuple(&self, ty: &Type) -> bool {
+        let TypeKind::Tuple(_, Some(names)) = ty.kind() else { return false };
+        self.module.named_tuples.contains_key(&names.name)
+    }
+
+    /// The type with such tuples as plain ones.
+    fn writable(&self, ty: &Type) -> Type {
+        let all = |types: &[Type]| types.iter().map(|t| self.writable(t)).collect::<Vec<Type>>();
+        match ty.kind() {
+            TypeKind::Tuple(..) if self.is_named_tuple(ty) => ty.clone(),
+            TypeKind::Tuple(elements, _) => Type::tuple(all(elements)),
+            TypeKind::Union(members) => Type::new(TypeKind::Union(all(members).into())),
+            TypeKind::List(t) => Type::list(self.writable(t)),
+            TypeKind::Optional(t) => Type::new(TypeKind::Optional(self.writable(t))),
+            TypeKind::Future(t) => Type::future(self.writable(t)),
+            TypeKind::Await(t) => Type::new(TypeKind::Await(self.writable(t))),
+            TypeKind::Dict(k, v) => Type::dict(self.writable(k), self.writable(v)),
+            _ => ty.clone(),
+        }
+    }
+
+    /// A type as an annotation.
+    fn type_text(&self, ty: &Type) -> Result<String> {
+        if let TypeKind::Dialect(..) = ty.kind() {
+            return Err(Diagnostic::unsupported(format!("the type {ty} as Python")));
+        }
+        self.depend_on_type(ty);
+        Ok(self.writable(ty).annotation())
+    }
+}

@@ -1,0 +1,239 @@
+//! Constant propagation: what can be computed now is computed now, by the reference evaluator.
+//!
+//! An op runs at compile time if all its operands are constants, it does nothing but compute, and nothing in the
+//! graph writes to what it reads or gives. A branch on a constant becomes the block that it takes, a loop that makes
+//! no turn goes, and results that are the same on all ways are taken from outside. An op that raises stays, and
+//! raises when it runs. Dead code is removed where anything changed.
+//!
+//! With objects (lists, tensors) among the results, a run of the function gives the same object as the one before,
+//! as in PyTorch; [`immutable_types`] leaves objects alone and changes nothing that anybody can tell.
+
+use super::{Context, constants, cse, dce};
+use crate::analysis::{AliasDb, facts};
+use crate::diag::Result;
+use crate::dialects::{Effects, Env, Family, Node, Op};
+use crate::eval;
+use crate::ir::{BlockId, Graph, OpId, Type, ValueId};
+use crate::value::Value;
+
+/// Larger results are not made at compile time.
+const MAX_ELEMENTS: i64 = 1 << 20;
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let db = AliasDb::new(context.registry, Some(context.module), graph);
+    propagate(graph, context, Some(db))
+}
+
+/// Only numbers, text and tuples of them are made constants.
+pub(super) fn immutable_types(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    propagate(graph, context, None)
+}
+
+fn propagate(graph: &mut Graph, context: &Context<'_>, db: Option<AliasDb>) -> Result<bool> {
+    let env = Env::new(Box::new(std::io::sink()));
+    let mut pass = Propagation { context, db, env, changed: false };
+    let root = graph.root();
+    pass.block(graph, root);
+    let changed = pass.changed;
+    if changed {
+        context.changed();
+        dce::run(graph, context)?;
+    }
+    Ok(changed)
+}
+
+struct Propagation<'a> {
+    context: &'a Context<'a>,
+    /// None: objects are left alone.
+    db: Option<AliasDb>,
+    env: Env,
+    changed: bool,
+}
+
+impl Propagation<'_> {
+    fn block(&mut self, graph: &mut Graph, block: BlockId) {
+        let mut at = graph.first_op(block);
+        while let Some(op) = at {
+            at = graph.next(op);
+            stacker::maybe_grow(64 << 10, 1 << 20, || self.op(graph, op));
+        }
+    }
+
+    fn op(&mut self, graph: &mut Graph, op: OpId) {
+        match graph.kind(op).as_str() {
+            "prim::If" => self.branch(graph, op),
+            "prim::Loop" => self.turns(graph, op),
+            "prim::Constant" => {}
+            _ if graph.nested_blocks(op).is_empty() => self.compute(graph, op),
+            _ => self.nested(graph, op),
+        }
+    }
+
+    fn nested(&mut self, graph: &mut Graph, op: OpId) {
+        for block in graph.nested_blocks(op).to_vec() {
+            self.block(graph, block);
+        }
+    }
+
+    fn branch(&mut self, graph: &mut Graph, op: OpId) {
+        let condition = graph.operand(op, 0).and_then(|value| constants::bool_of(graph, value));
+        let Some(condition) = condition else {
+            self.nested(graph, op);
+            self.changed |= drop_equal_results(graph, op);
+            return;
+        };
+        let Some(block) = graph.nested_blocks(op).get(usize::from(!condition)).copied() else { return };
+        self.block(graph, block);
+        inline_block(graph, op, block);
+        self.changed = true;
+    }
+
+    fn turns(&mut self, graph: &mut Graph, op: OpId) {
+        let most = graph.operand(op, 0).and_then(|value| constants::int_of(graph, value));
+        let start = graph.operand(op, 1).and_then(|value| constants::bool_of(graph, value));
+        if most.unwrap_or(1) > 0 && start.unwrap_or(true) {
+            self.nested(graph, op);
+            self.changed |= drop_unchanged_values(graph, op);
+            return;
+        }
+        let values: Vec<ValueId> = graph.operands(op).iter().skip(2).copied().collect();
+        graph.replace_op(op, &values);
+        self.changed = true;
+    }
+
+    fn compute(&mut self, graph: &mut Graph, op: OpId) {
+        let Some(results) = self.results(graph, op) else { return };
+        self.changed = true;
+        for (old, value) in graph.results(op).into_iter().zip(results) {
+            if let Some(new) = constants::insert_before(graph, op, &value) {
+                if value.is_none() {
+                    let ty = graph.ty(old).clone();
+                    graph.set_type(new, ty);
+                }
+                if let Some(db) = &mut self.db {
+                    db.copy_value(old, new);
+                }
+                graph.replace_all_uses(old, new);
+            }
+        }
+    }
+
+    /// What an op gives, if it can be known now.
+    fn results(&self, graph: &Graph, op: OpId) -> Option<Vec<Value>> {
+        if graph.operands(op).iter().any(|value| constants::constant_op(graph, *value).is_none()) {
+            return None;
+        }
+        let row = self.computes(graph, op)?;
+        let values: Vec<Value> =
+            graph.operands(op).iter().map(|value| constants::value_of(graph, *value)).collect::<Option<_>>()?;
+        if !is_small(&row, &values) {
+            return None;
+        }
+        let types: Vec<Type> = graph.results(op).iter().map(|value| graph.ty(*value).clone()).collect();
+        let node = Node { attrs: graph.attrs(op), result_types: &types };
+        let results = eval::call(&row, &values, node, &self.env).ok()?;
+        let fits = results.len() == types.len();
+        let plain = |value: &Value| !matches!(value, Value::Tensor(t) if t.requires_grad());
+        (fits && results.iter().all(plain)).then(|| results.into_iter().collect())
+    }
+
+    /// The row of an op that may run at compile time.
+    fn computes(&self, graph: &Graph, op: OpId) -> Option<Op> {
+        let facts = facts(self.context.registry, graph, op);
+        let row = facts.op?;
+        let schema = row.schema().ok()?;
+        let structure = row.def().family == Family::Container && row.name().namespace() == "prim";
+        let unwrap = graph.kind(op) == "prim::unchecked_unwrap_optional" || graph.kind(op) == "prim::Uninitialized";
+        let unchanged = match &self.db {
+            Some(db) => !db.op_has_writers(graph, op),
+            None => {
+                let immutable = |value: &ValueId| !AliasDb::is_mutable_type(graph.ty(*value));
+                graph.operands(op).iter().all(immutable) && graph.results(op).iter().all(immutable)
+            }
+        };
+        let harmless = Effects::MAY_RAISE | Effects::IDENTITY;
+        let runs = harmless.contains(facts.effects) && !facts.writes && !unwrap && unchanged;
+        (runs && (structure || !schema.is_vararg) && graph.result_count(op) > 0).then(|| row.clone())
+    }
+}
+
+/// Whether an op on these values is done at once.
+fn is_small(row: &Op, values: &[Value]) -> bool {
+    let family = row.def().family;
+    let makes = matches!(family, Family::Create | Family::View)
+        || (family == Family::Container && row.name().namespace() != "prim");
+    let bound = |total: i64, n: i64| total.saturating_mul(n.saturating_abs().max(1));
+    let number = |value: &Value| match value {
+        Value::Int(n) if makes => n.saturating_abs(),
+        Value::List(list) if makes => list.items().iter().filter_map(|v| v.to_int().ok()).fold(1, bound),
+        Value::Tensor(t) => t.numel() as i64,
+        _ => 1,
+    };
+    values.iter().all(|value| number(value) <= MAX_ELEMENTS)
+}
+
+/// Puts the ops of a block in the place of the op that it is nested in.
+pub(super) fn inline_block(graph: &mut Graph, op: OpId, block: BlockId) {
+    graph.splice_before(block, op);
+    let results = graph.block_results(block).to_vec();
+    graph.replace_op(op, &results);
+}
+
+/// Results that both branches take from outside, or that are equal constants, need no branch.
+fn drop_equal_results(graph: &mut Graph, op: OpId) -> bool {
+    let &[yes, no] = graph.nested_blocks(op) else { return false };
+    let mut changed = false;
+    let mut n = 0;
+    while n < graph.result_count(op) {
+        let (a, b) = (graph.block_results(yes)[n], graph.block_results(no)[n]);
+        let replacement = if a == b { Some(a) } else { equal_constant(graph, op, a, b) };
+        let (Some(value), Some(result)) = (replacement, graph.result(op, n)) else {
+            n += 1;
+            continue;
+        };
+        graph.replace_all_uses(result, value);
+        graph.remove_result(op, n);
+        graph.remove_block_result(yes, n);
+        graph.remove_block_result(no, n);
+        changed = true;
+    }
+    changed
+}
+
+/// The constant that both values are, made visible outside of the branch.
+fn equal_constant(graph: &mut Graph, op: OpId, a: ValueId, b: ValueId) -> Option<ValueId> {
+    let (first, second) = (constants::constant_op(graph, a)?, constants::constant_op(graph, b)?);
+    let equal = graph.ty(a) == graph.ty(b) && cse::same_attrs(graph.attrs(first), graph.attrs(second));
+    if !equal || AliasDb::is_mutable_type(graph.ty(a)) {
+        return None;
+    }
+    if graph.is_visible(a, op) {
+        return Some(a);
+    }
+    if graph.is_visible(b, op) {
+        return Some(b);
+    }
+    graph.move_before(first, op);
+    Some(a)
+}
+
+/// A value that a loop carries around unchanged is the one that entered.
+fn drop_unchanged_values(graph: &mut Graph, op: OpId) -> bool {
+    let Some(body) = graph.nested_blocks(op).first().copied() else { return false };
+    let mut changed = false;
+    for n in (0..graph.result_count(op)).rev() {
+        let (param, end) = (graph.params(body)[n + 1], graph.block_results(body)[n + 1]);
+        let (Some(start), Some(result)) = (graph.operand(op, n + 2), graph.result(op, n)) else { continue };
+        if param != end {
+            continue;
+        }
+        graph.replace_all_uses(result, start);
+        graph.replace_all_uses(param, start);
+        graph.remove_result(op, n);
+        graph.remove_operand(op, n + 2);
+        graph.remove_param(body, n + 1);
+        graph.remove_block_result(body, n + 1);
+        changed = true;
+    }
+    changed
+}

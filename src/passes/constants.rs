@@ -1,0 +1,79 @@
+//! Constants in graphs: reading them as values, making them. Shared by passes; no pass itself.
+
+use crate::dialects::prim::constant;
+use crate::ir::{Attr, Graph, OpId, Symbol, TensorType, Type, TypeKind, ValueId};
+use crate::tensor::Tensor;
+use crate::value::Value;
+use std::sync::Arc;
+
+/// The op that makes a value, if it is a constant.
+pub(super) fn constant_op(graph: &Graph, value: ValueId) -> Option<OpId> {
+    graph.def_op(value).filter(|op| graph.kind(*op) == "prim::Constant")
+}
+
+/// The value that a constant gives, a new object each time. None for what text does not show.
+pub(super) fn value_of(graph: &Graph, value: ValueId) -> Option<Value> {
+    let op = constant_op(graph, value)?;
+    constant::value(graph.attrs(op), Some(graph.ty(value))).ok()
+}
+
+/// The int that a constant gives.
+pub(super) fn int_of(graph: &Graph, value: ValueId) -> Option<i64> {
+    match value_of(graph, value)? {
+        Value::Int(n) => Some(n),
+        _ => None,
+    }
+}
+
+/// The bool that a constant gives.
+pub(super) fn bool_of(graph: &Graph, value: ValueId) -> Option<bool> {
+    match value_of(graph, value)? {
+        Value::Bool(b) => Some(b),
+        _ => None,
+    }
+}
+
+/// Makes a constant before `anchor`. None for what cannot be a constant: objects, futures, functions.
+pub(super) fn insert_before(graph: &mut Graph, anchor: OpId, value: &Value) -> Option<ValueId> {
+    let attr = constant::attr(value)?;
+    let ty = match value {
+        Value::Tensor(tensor) => complete_type(tensor),
+        _ => value.ty(),
+    };
+    let op = graph.create(Symbol::new("prim::Constant"), &[], &[ty]);
+    if !matches!(attr, Attr::None) {
+        graph.set_attr(op, "value", attr);
+    }
+    graph.insert_before(op, anchor);
+    graph.result(op, 0)
+}
+
+/// The constant None of a type before `anchor`.
+pub(super) fn insert_none(graph: &mut Graph, anchor: OpId, ty: Type) -> OpId {
+    let op = graph.create(Symbol::new("prim::Constant"), &[], &[ty]);
+    graph.insert_before(op, anchor);
+    op
+}
+
+/// An int before `anchor`.
+pub(super) fn insert_int(graph: &mut Graph, anchor: OpId, n: i64) -> ValueId {
+    let op = graph.create(Symbol::new("prim::Constant"), &[], &[Type::int()]);
+    graph.set_attr(op, "value", Attr::Int(n));
+    graph.insert_before(op, anchor);
+    // An op made with one result type has one result.
+    graph.results(op)[0]
+}
+
+/// All that can be known of a tensor's type.
+pub(super) fn complete_type(tensor: &Tensor) -> Type {
+    let sizes: Vec<crate::ir::Dim> = tensor.sizes().iter().map(|n| crate::ir::Dim::Known(*n)).collect();
+    let strides: Vec<Option<i64>> = tensor.strides().iter().map(|n| Some(*n)).collect();
+    Type::new(TypeKind::Tensor(TensorType {
+        dtype: Some(tensor.dtype()),
+        device: Some(tensor.device()),
+        sizes: Some(Arc::from(sizes)),
+        strides: Some(Arc::from(strides)),
+        requires_grad: Some(tensor.requires_grad()),
+        ..TensorType::default()
+    }))
+}

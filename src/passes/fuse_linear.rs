@@ -1,0 +1,203 @@
+//! Finds `linear`: a product with a transposed weight, with or without a bias.
+//!
+//! `addmm(b, x, w)` and `matmul(x, w)` become `linear(x, t(w), b)`, by definition of linear; `t(t(w))` is `w`, so that
+//! a weight that was transposed for the product is used as it is. A product whose sum with the bias is written in
+//! place is taken only if nobody else looks at the product.
+
+use super::{Context, constants};
+use crate::diag::Result;
+use crate::ir::{BlockId, Graph, OpId, Symbol, Type, ValueDef, ValueId};
+use crate::value::Value;
+
+pub(super) fn run(graph: &mut Graph, _: &Context<'_>) -> Result<bool> {
+    let mut changed = false;
+    for step in [addmm, matmul_add, matmul, transposed_twice, called] {
+        for op in graph.all_ops() {
+            if graph.is_live(op) {
+                changed |= step(graph, op);
+            }
+        }
+    }
+    Ok(changed)
+}
+
+fn is_one(graph: &Graph, value: ValueId) -> bool {
+    matches!(constants::value_of(graph, value), Some(Value::Int(1)))
+}
+
+fn addmm(graph: &mut Graph, op: OpId) -> bool {
+    let &[bias, input, weight, beta, alpha] = graph.operands(op) else { return false };
+    if graph.kind(op) != "aten::addmm" || !is_one(graph, beta) || !is_one(graph, alpha) {
+        return false;
+    }
+    linear(graph, op, input, weight, Some(bias), &[beta, alpha]);
+    graph.erase(op);
+    true
+}
+
+fn matmul_add(graph: &mut Graph, op: OpId) -> bool {
+    let &[product, bias, alpha] = graph.operands(op) else { return false };
+    if graph.kind(op) != "aten::add_" || !is_one(graph, alpha) || !graph.has_one_use(product) {
+        return false;
+    }
+    let Some(matmul) = graph.def_op(product).filter(|def| graph.kind(*def) == "aten::matmul") else { return false };
+    let &[input, weight] = graph.operands(matmul) else { return false };
+    if graph.parent(matmul) != graph.parent(op) || !graph.ty(bias).is_tensor() {
+        return false;
+    }
+    linear(graph, op, input, weight, Some(bias), &[alpha]);
+    graph.erase(op);
+    graph.erase(matmul);
+    true
+}
+
+fn matmul(graph: &mut Graph, op: OpId) -> bool {
+    let &[input, weight] = graph.operands(op) else { return false };
+    if graph.kind(op) != "aten::matmul" {
+        return false;
+    }
+    linear(graph, op, input, weight, None, &[]);
+    graph.erase(op);
+    true
+}
+
+fn transposed_twice(graph: &mut Graph, op: OpId) -> bool {
+    let &[input, weight, bias] = graph.operands(op) else { return false };
+    let transpose = |value: ValueId| {
+        let def = graph.def_op(value).filter(|def| graph.kind(*def) == "aten::t")?;
+        let same_block = graph.parent(def) == graph.parent(op);
+        (same_block && graph.has_one_use(value)).then_some((def, graph.operand(def, 0)?))
+    };
+    let Some((outer, middle)) = transpose(weight) else { return false };
+    let Some((inner, original)) = transpose(middle) else { return false };
+    if graph.kind(op) != "aten::linear" {
+        return false;
+    }
+    let after = last(graph, &[input, original, bias]);
+    if !replace(graph, op, after, &[input, original, bias]) {
+        return false;
+    }
+    for old in [op, outer, inner] {
+        graph.erase(old);
+    }
+    true
+}
+
+/// `torch.nn.functional.linear`, called as a function.
+fn called(graph: &mut Graph, op: OpId) -> bool {
+    let &[function, input, weight, bias] = graph.operands(op) else { return false };
+    let name = constants::constant_op(graph, function)
+        .and_then(|def| graph.attr(def, "name"))
+        .and_then(|name| name.as_str().map(|name| name == "linear"));
+    if graph.kind(op) != "prim::CallFunction" || name != Some(true) {
+        return false;
+    }
+    let after = last(graph, &[function, input, weight, bias]);
+    if replace(graph, op, after, &[input, weight, bias]) {
+        graph.erase(op);
+        return true;
+    }
+    false
+}
+
+/// Puts `linear(input, t(weight), bias)` behind the last of its operands and lets it take the op's place.
+fn linear(
+    graph: &mut Graph,
+    op: OpId,
+    input: ValueId,
+    weight: ValueId,
+    bias: Option<ValueId>,
+    others: &[ValueId],
+) -> bool {
+    let mut operands = vec![input, weight];
+    operands.extend(bias);
+    operands.extend_from_slice(others);
+    let after = last(graph, &operands);
+    let location = graph.location_id(op);
+    let transpose = graph.create(Symbol::new("aten::t"), &[weight], &[Type::tensor()]);
+    graph.set_location_id(transpose, location);
+    let none = match bias {
+        Some(bias) => bias,
+        None => {
+            let anchor = anchor(graph, after);
+            let none = constants::insert_none(graph, anchor, Type::optional(Type::tensor()));
+            graph.results(none)[0]
+        }
+    };
+    let anchor = match graph.def_op(none).filter(|_| bias.is_none()) {
+        Some(none) => graph.next(none).unwrap_or_else(|| end_of(graph, none)),
+        None => anchor(graph, after),
+    };
+    graph.insert_before(transpose, anchor);
+    let types: Vec<Type> = graph.results(op).iter().map(|value| graph.ty(*value).clone()).collect();
+    let new = graph.create(Symbol::new("aten::linear"), &[input, graph.results(transpose)[0], none], &types);
+    graph.set_location_id(new, location);
+    graph.insert_before(new, anchor);
+    for (old, value) in graph.results(op).into_iter().zip(graph.results(new)) {
+        graph.replace_all_uses(old, value);
+    }
+    true
+}
+
+/// Puts a linear behind `after` in the place of an op.
+fn replace(graph: &mut Graph, op: OpId, after: Place, operands: &[ValueId]) -> bool {
+    let types: Vec<Type> = graph.results(op).iter().map(|value| graph.ty(*value).clone()).collect();
+    let new = graph.create(Symbol::new("aten::linear"), operands, &types);
+    graph.set_location_id(new, graph.location_id(op));
+    let anchor = anchor(graph, after);
+    graph.insert_before(new, anchor);
+    for (old, value) in graph.results(op).into_iter().zip(graph.results(new)) {
+        graph.replace_all_uses(old, value);
+    }
+    true
+}
+
+/// Behind an op, or at the start of a block.
+#[derive(Clone, Copy)]
+enum Place {
+    Behind(OpId),
+    Start(BlockId),
+}
+
+/// Where the last of the values is defined. All are visible in one place, so that they are ordered.
+fn last(graph: &Graph, values: &[ValueId]) -> Place {
+    let mut found = Place::Start(graph.root());
+    for value in values {
+        let here = match graph.def(*value) {
+            ValueDef::Result(op, _) => Place::Behind(op),
+            ValueDef::Param(block, _) => Place::Start(block),
+        };
+        if is_later(graph, here, found) {
+            found = here;
+        }
+    }
+    found
+}
+
+fn is_later(graph: &Graph, a: Place, b: Place) -> bool {
+    let block = |place: Place| match place {
+        Place::Behind(op) => graph.parent(op),
+        Place::Start(block) => Some(block),
+    };
+    let (Some(block_a), Some(block_b)) = (block(a), block(b)) else { return false };
+    if block_a != block_b {
+        return graph.is_within(block_a, block_b);
+    }
+    match (a, b) {
+        (Place::Behind(a), Place::Behind(b)) => graph.is_before(b, a),
+        (Place::Behind(_), Place::Start(_)) => true,
+        (Place::Start(_), _) => false,
+    }
+}
+
+/// The op before which something behind a place stands.
+fn anchor(graph: &Graph, place: Place) -> OpId {
+    match place {
+        Place::Behind(op) => graph.next(op).unwrap_or_else(|| end_of(graph, op)),
+        Place::Start(block) => graph.first_op(block).unwrap_or_else(|| graph.terminator(block)),
+    }
+}
+
+fn end_of(graph: &Graph, op: OpId) -> OpId {
+    graph.parent(op).map_or(op, |block| graph.terminator(block))
+}

@@ -1,0 +1,82 @@
+//! Replaces ops that are defined in TorchScript by their meaning, so that fusion and lowering, which know primitives
+//! only, take them too. Ops of text files by default; with `all`, built-in composites as well.
+
+use super::Context;
+use super::inline::splice;
+use crate::diag::{Result, Source};
+use crate::dialects::constraint::{Law, ParameterKind};
+use crate::dialects::{Op, Variant, resolve};
+use crate::frontend::dialect;
+use crate::ir::{Attr, Function, Graph, OpId, Symbol, Type, ValueId};
+use hashbrown::HashMap;
+use std::sync::Arc;
+
+/// Meanings inside of meanings are followed so far.
+const MAX_DEPTH: usize = 32;
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let all = context.flag("all")?;
+    if !all && !context.registry.has_declared() {
+        return Ok(false);
+    }
+    let registry = Arc::new(context.registry.clone());
+    let mut compiled: HashMap<usize, Function> = HashMap::new();
+    let mut changed = false;
+    let mut work: Vec<(OpId, usize)> = graph.all_ops().into_iter().map(|op| (op, 0)).collect();
+    work.reverse();
+    while let Some((op, depth)) = work.pop() {
+        let Ok(row) = resolve(&registry, graph, op) else { continue };
+        let def = row.def();
+        let Some(text) = def.meaning.filter(|_| row.variant() == Variant::Plain) else { continue };
+        if !(all || def.declared) || depth >= MAX_DEPTH {
+            continue;
+        }
+        if !compiled.contains_key(&row.id()) {
+            let source = Source::new(format!("<meaning of {}>", row.name()), text);
+            compiled.insert(row.id(), dialect::meaning(&registry, &source)?);
+        }
+        let Some(function) = compiled.get(&row.id()) else { continue };
+        if !context.step(|| format!("inlines the meaning of {}", graph.op_line(op))) {
+            break;
+        }
+        let Some(arguments) = arguments(graph, op, &row) else { continue };
+        context.count("meanings inlined", 1);
+        let inserted = splice(graph, op, function, &arguments);
+        work.extend(inserted.into_iter().rev().map(|op| (op, depth + 1)));
+        changed = true;
+    }
+    Ok(changed)
+}
+
+/// The op's operands, then its attributes as constants before it; None for an attribute that is no value.
+fn arguments(graph: &mut Graph, op: OpId, row: &Op) -> Option<Vec<ValueId>> {
+    let mut arguments = graph.operands(op).to_vec();
+    for law in row.def().laws {
+        let Law::Attribute(parameter) = law else { continue };
+        let attr = graph.attr(op, parameter.name.as_str()).or(parameter.default.as_ref())?.clone();
+        let (ty, attr) = match (&parameter.kind, attr) {
+            (ParameterKind::Bool, Attr::Int(x)) => (Type::bool(), Attr::Bool(x != 0)),
+            (ParameterKind::Float, Attr::Int(x)) => (Type::float(), Attr::Float(x as f64)),
+            (_, attr) => (type_of(&attr)?, attr),
+        };
+        let constant = graph.create(Symbol::new("prim::Constant"), &[], &[ty]);
+        graph.set_attr(constant, "value", attr);
+        graph.insert_before(constant, op);
+        arguments.push(graph.result(constant, 0)?);
+    }
+    Some(arguments)
+}
+
+fn type_of(attr: &Attr) -> Option<Type> {
+    Some(match attr {
+        Attr::Int(_) => Type::int(),
+        Attr::Float(_) => Type::float(),
+        Attr::Bool(_) => Type::bool(),
+        Attr::Str(_) => Type::str(),
+        Attr::Ints(_) => Type::list(Type::int()),
+        Attr::Floats(_) => Type::list(Type::float()),
+        Attr::Strs(_) => Type::list(Type::str()),
+        Attr::Tensor(_) => Type::tensor(),
+        _ => return None,
+    })
+}

@@ -1,0 +1,184 @@
+//! Loop unrolling: a short loop over a known number of turns becomes its body, over and over; any other counted
+//! loop becomes one of eight bodies a turn and a second one for the rest.
+//!
+//! Counted is a loop whose condition is the constant True at its start and after each turn, so that nothing but the
+//! number of turns ends it. Turns happen in the same order on the same values, so that nobody can tell. Bodies of
+//! more than 32 ops stay, as do loops around loops that have grown so.
+
+use super::{Context, constants, copy, dce};
+use crate::diag::Result;
+use crate::ir::{BlockId, Graph, OpId, Symbol, Type, ValueId};
+use hashbrown::HashMap;
+
+/// Bodies larger than this stay.
+const MAX_BODY: usize = 32;
+/// Known numbers of turns from this on are not unrolled to the end.
+const MAX_TURNS: i64 = 64;
+/// Bodies in a turn of an unrolled loop.
+const FACTOR: i64 = 8;
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    unroll_all(graph, context, false)
+}
+
+/// Only loops over a known number of turns.
+pub(super) fn constant_only(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    unroll_all(graph, context, true)
+}
+
+fn unroll_all(graph: &mut Graph, context: &Context<'_>, constant_only: bool) -> Result<bool> {
+    let root = graph.root();
+    let changed = block(graph, context, root, constant_only);
+    if changed {
+        context.changed();
+        dce::run(graph, context)?;
+    }
+    Ok(changed)
+}
+
+/// Inner loops first.
+fn block(graph: &mut Graph, context: &Context<'_>, at: BlockId, constant_only: bool) -> bool {
+    let mut changed = false;
+    let mut next = graph.first_op(at);
+    while let Some(op) = next {
+        next = graph.next(op);
+        for inner in graph.nested_blocks(op).to_vec() {
+            changed |= stacker::maybe_grow(64 << 10, 1 << 20, || block(graph, context, inner, constant_only));
+        }
+        let known = graph.operand(op, 0).is_some_and(|turns| constants::constant_op(graph, turns).is_some());
+        if is_counted(graph, op) && (known || !constant_only) {
+            changed |= unroll(graph, op);
+        }
+    }
+    changed
+}
+
+/// Whether only the number of turns ends the loop.
+fn is_counted(graph: &Graph, op: OpId) -> bool {
+    let is_true = |value: ValueId| constants::bool_of(graph, value) == Some(true);
+    graph.kind(op) == "prim::Loop"
+        && graph.operand(op, 1).is_some_and(is_true)
+        && graph.nested_blocks(op).first().and_then(|body| graph.block_results(*body).first()).is_some_and(|v| is_true(*v))
+}
+
+fn unroll(graph: &mut Graph, op: OpId) -> bool {
+    let Some(body) = graph.nested_blocks(op).first().copied() else { return false };
+    if size(graph, body) > MAX_BODY {
+        return false;
+    }
+    if graph.has_uses(graph.params(body)[0]) {
+        carry_counter(graph, op, body);
+    }
+    let Some(turns) = graph.operand(op, 0) else { return false };
+    if let Some(count) = constants::int_of(graph, turns).filter(|count| *count < MAX_TURNS) {
+        repeat(graph, op, body, count.max(0) as usize);
+        inline(graph, op);
+        return true;
+    }
+    let rest = copy::copy_op(graph, None, op, &mut HashMap::new());
+    graph.insert_after(rest, op);
+    for (n, result) in graph.results(op).into_iter().enumerate() {
+        if let Some(last) = graph.result(rest, n) {
+            graph.replace_all_uses(result, last);
+        }
+        graph.set_operand(rest, n + 2, result);
+    }
+    repeat(graph, op, body, FACTOR as usize);
+    split_turns(graph, op, rest, turns);
+    true
+}
+
+/// `turns / 8` turns for the one loop, what is left for the other.
+fn split_turns(graph: &mut Graph, op: OpId, rest: OpId, turns: ValueId) {
+    let emit = |graph: &mut Graph, kind: &str, a: ValueId, b: Option<ValueId>| {
+        let b = b.unwrap_or_else(|| constants::insert_int(graph, op, FACTOR));
+        let new = graph.create(Symbol::new(kind), &[a, b], &[Type::int()]);
+        graph.insert_before(new, op);
+        graph.results(new)[0]
+    };
+    let whole = emit(graph, "aten::__round_to_zero_floordiv", turns, None);
+    graph.set_operand(op, 0, whole);
+    let done = emit(graph, "aten::mul", whole, None);
+    let left = emit(graph, "aten::sub", turns, Some(done));
+    graph.set_operand(rest, 0, left);
+}
+
+/// Ops of a block, nested ones included, constants left out; counts no further than needed.
+fn size(graph: &Graph, body: BlockId) -> usize {
+    let mut count = 0;
+    let mut blocks = vec![body];
+    while let Some(block) = blocks.pop() {
+        for op in graph.block_ops(block) {
+            blocks.extend_from_slice(graph.nested_blocks(op));
+            count += usize::from(graph.kind(op) != "prim::Constant");
+            if count > MAX_BODY {
+                return count;
+            }
+        }
+    }
+    count
+}
+
+/// The number of the turn becomes a value that the loop carries, so that both loops can count on.
+fn carry_counter(graph: &mut Graph, op: OpId, body: BlockId) {
+    let start = constants::insert_int(graph, op, 0);
+    graph.insert_operand(op, 2, start);
+    graph.insert_result(op, 0, Type::int());
+    let counter = graph.insert_param(body, 1, Type::int());
+    let old = graph.params(body)[0];
+    graph.replace_all_uses(old, counter);
+    let end = graph.terminator(body);
+    let one = constants::insert_int(graph, end, 1);
+    let add = graph.create(Symbol::new("aten::add"), &[counter, one], &[Type::int()]);
+    graph.insert_before(add, end);
+    let mut results = graph.block_results(body).to_vec();
+    results.insert(1, graph.results(add)[0]);
+    graph.set_block_results(body, &results);
+}
+
+/// Replaces the body by so many copies of it, one after the other.
+fn repeat(graph: &mut Graph, op: OpId, body: BlockId, times: usize) {
+    let all = graph.add_block(op);
+    let mut values: Vec<ValueId> = Vec::new();
+    for param in graph.params(body).to_vec() {
+        let ty = graph.ty(param).clone();
+        values.push(graph.add_param(all, ty));
+        if let Some(name) = graph.name(param).map(str::to_string) {
+            graph.set_unique_name(values[values.len() - 1], &name);
+        }
+    }
+    // Where there is no turn, the condition for the next is the one at the start.
+    if let Some(start) = graph.operand(op, 1) {
+        values[0] = start;
+    }
+    for _ in 0..times {
+        values = copy::copy_block(graph, body, &values, all);
+    }
+    graph.set_block_results(all, &values);
+    copy::remove_block(graph, op, 0);
+    drop_unused(graph, all);
+}
+
+/// Constants of the body that nobody uses any more.
+fn drop_unused(graph: &mut Graph, block: BlockId) {
+    let mut at = graph.last_op(block);
+    while let Some(op) = at {
+        at = graph.prev(op);
+        let unused = graph.results(op).iter().all(|value| !graph.has_uses(*value));
+        if unused && graph.kind(op) == "prim::Constant" {
+            graph.erase(op);
+        }
+    }
+}
+
+/// Puts the ops of a loop's body in the place of the loop.
+fn inline(graph: &mut Graph, op: OpId) {
+    let Some(body) = graph.nested_blocks(op).first().copied() else { return };
+    let entering: Vec<ValueId> = graph.operands(op).iter().skip(1).copied().collect();
+    for (param, value) in graph.params(body).to_vec().into_iter().zip(entering) {
+        graph.replace_all_uses(param, value);
+    }
+    graph.splice_before(body, op);
+    let results: Vec<ValueId> = graph.block_results(body).iter().skip(1).copied().collect();
+    graph.replace_op(op, &results);
+}

@@ -1,0 +1,14 @@
+//! Removes pairs of making and taking apart a tuple: `TupleUnpack(TupleConstruct(a, b))` is `a, b`. Other tuples stay.
+//! A tuple cannot be changed, so that its parts are always what it was made of.
+
+use super::{Context, dce, tuples};
+use crate::diag::Result;
+use crate::ir::Graph;
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let mut changed = false;
+    for op in graph.all_ops() {
+        changed |= tuples::take_apart(graph, op);
+    }
+    Ok(dce::without_aliases(graph, context) || changed)
+}

@@ -1,0 +1,246 @@
+//! One pass over the functions of a module, several at a time. Graphs are taken out of the module, changed, and put
+//! back in their order; messages come out in that order too.
+
+use super::{Report, Settings};
+use crate::analysis::AnalysisCache;
+use crate::diag::{Result, panics};
+use crate::dialects::Registry;
+use crate::ir::{Attr, Graph, Module, OpId, Symbol};
+use crate::passes::Context;
+use crate::passes::context::Parts;
+use crate::passes::pass::{GraphRun, Options, Pass};
+use hashbrown::HashMap;
+use rayon::prelude::*;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Which graphs a pass is shown.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scope {
+    /// Functions of these names; `*` stands for anything.
+    pub(super) function: Option<String>,
+    /// The graphs inside of ops instead of the functions' own.
+    pub(super) subgraphs: bool,
+}
+
+/// A pass with everything that it is run with.
+pub(super) struct Job<'a> {
+    pub(super) registry: &'a Registry,
+    pub(super) settings: &'a Settings,
+    pub(super) pass: &'a Pass,
+    pub(super) run: GraphRun,
+    pub(super) options: &'a Options,
+    pub(super) scope: &'a Scope,
+    /// How many changes it may make.
+    pub(super) fuel: Option<u64>,
+}
+
+/// What came of it.
+pub(super) struct Outcome {
+    pub(super) report: Report,
+    pub(super) log: String,
+    pub(super) result: Result<bool>,
+}
+
+struct Work {
+    name: Symbol,
+    graph: Graph,
+    analyses: AnalysisCache,
+}
+
+struct Done {
+    work: Work,
+    result: Result<bool>,
+    parts: Parts,
+    time: Duration,
+}
+
+/// Runs a pass over the functions of a module.
+pub(super) fn run(
+    job: &Job<'_>,
+    module: &mut Module,
+    caches: &mut HashMap<Symbol, AnalysisCache>,
+) -> Outcome {
+    let work = take(job, module, caches);
+    let shared: &Module = module;
+    let done: Vec<Done> = match job.fuel {
+        // A limit counts over all functions, in their order.
+        Some(fuel) => limited(job, shared, work, fuel),
+        None if job.settings.threads == 1 || work.len() < 2 => {
+            work.into_iter().map(|w| one(job, shared, w, None)).collect()
+        }
+        None => side_by_side(job, shared, work),
+    };
+    collect(job, module, caches, done)
+}
+
+fn take(job: &Job<'_>, module: &mut Module, caches: &mut HashMap<Symbol, AnalysisCache>) -> Vec<Work> {
+    let wanted = |name: Symbol| job.scope.function.as_ref().is_none_or(|glob| matches(glob, name.as_str()));
+    let mut work = Vec::new();
+    for (name, function) in module.functions.iter_mut().filter(|(name, _)| wanted(**name)) {
+        let graph = if job.pass.reads_functions {
+            function.graph.clone()
+        } else {
+            std::mem::take(&mut function.graph)
+        };
+        work.push(Work { name: *name, graph, analyses: caches.remove(name).unwrap_or_default() });
+    }
+    work
+}
+
+fn limited(job: &Job<'_>, module: &Module, work: Vec<Work>, fuel: u64) -> Vec<Done> {
+    let mut left = fuel;
+    let step = |w: Work| {
+        let done = one(job, module, w, Some(left));
+        left = left.saturating_sub(done.parts.steps);
+        done
+    };
+    work.into_iter().map(step).collect()
+}
+
+fn side_by_side(job: &Job<'_>, module: &Module, work: Vec<Work>) -> Vec<Done> {
+    let all = || work.into_par_iter().map(|w| one(job, module, w, None)).collect();
+    match job.settings.threads {
+        0 => all(),
+        n => match rayon::ThreadPoolBuilder::new().num_threads(n).build() {
+            Ok(pool) => pool.install(all),
+            // Without threads of its own the work is done by those that there are.
+            Err(_) => all(),
+        },
+    }
+}
+
+fn one(job: &Job<'_>, module: &Module, mut work: Work, fuel: Option<u64>) -> Done {
+    let pass = job.pass;
+    let start = Instant::now();
+    let inner_fuel = fuel.filter(|_| pass.counts_steps);
+    let context = Context::new(job.registry, module)
+        .for_pass(pass.name, job.options, &job.settings.log)
+        .with_analyses(std::mem::take(&mut work.analyses))
+        .with_fuel(inner_fuel, job.settings.record_steps)
+        .with_extras(&job.settings.extras);
+    let result = if fuel == Some(0) {
+        Ok(false)
+    } else {
+        let what = format!("pass '{}'", pass.name);
+        panics::catch(&what, || {
+            if job.scope.subgraphs {
+                subgraphs(&mut work.graph, &context, job.run)
+            } else {
+                (job.run)(&mut work.graph, &context)
+            }
+        })
+        .and_then(|result| result)
+    };
+    let mut parts = context.into_parts();
+    work.analyses = std::mem::take(&mut parts.analyses);
+    match &result {
+        Ok(false) => {}
+        Ok(true) => work.analyses.keep_only(pass.preserves),
+        Err(_) => work.analyses.clear(),
+    }
+    if !pass.counts_steps {
+        parts.steps = u64::from(matches!(result, Ok(true)));
+    }
+    Done { work, result, parts, time: start.elapsed() }
+}
+
+/// Runs a pass over the graphs inside of a graph's ops, the innermost first.
+fn subgraphs(graph: &mut Graph, context: &Context<'_>, run: GraphRun) -> Result<bool> {
+    let mut changed = false;
+    for op in graph.all_ops() {
+        for (name, inner) in graphs_of(graph, op) {
+            let mut inner: Graph = Arc::unwrap_or_clone(inner);
+            let mut inner_changed = subgraphs(&mut inner, context, run)?;
+            context.changed();
+            inner_changed |= run(&mut inner, context)?;
+            context.changed();
+            if inner_changed {
+                graph.set_attr(op, name, Attr::Graph(Arc::new(inner)));
+                changed = true;
+            }
+        }
+    }
+    Ok(changed)
+}
+
+fn graphs_of(graph: &Graph, op: OpId) -> Vec<(Symbol, Arc<Graph>)> {
+    let attrs = graph.attrs(op).iter();
+    attrs.filter_map(|(name, attr)| attr.as_graph().map(|g| (*name, Arc::clone(g)))).collect()
+}
+
+fn collect(
+    job: &Job<'_>,
+    module: &mut Module,
+    caches: &mut HashMap<Symbol, AnalysisCache>,
+    done: Vec<Done>,
+) -> Outcome {
+    let mut report = Report::default();
+    let mut log = String::new();
+    let mut result = Ok(false);
+    for Done { work, result: one, parts, time } in done {
+        let Work { name, graph, analyses } = work;
+        if let Some(function) = module.functions.get_mut(&name) {
+            function.graph = graph;
+        }
+        caches.insert(name, analyses);
+        log.push_str(&parts.log);
+        report.steps += parts.steps;
+        report.last_step = parts.last_step.or(report.last_step);
+        report.function_times.push((name, time));
+        for (what, n) in parts.statistics {
+            *report.statistics.entry(what).or_default() += n;
+        }
+        match one {
+            Ok(true) => {
+                report.functions.push(name);
+                report.changed = true;
+            }
+            Ok(false) => {}
+            // The first function in order tells, whichever thread was first.
+            Err(error) if result.is_ok() => {
+                let error = if module.functions.len() > 1 {
+                    error.note(format!("in function `{name}`"))
+                } else {
+                    error
+                };
+                result = Err(error);
+            }
+            Err(_) => {}
+        }
+    }
+    if !job.pass.counts_steps && report.changed {
+        report.last_step = Some(format!("the pass as a whole ({} functions)", report.functions.len()));
+    }
+    let result = result.map(|_: bool| report.changed);
+    Outcome { report, log, result }
+}
+
+/// Whether a name matches a pattern in which `*` stands for anything.
+pub(super) fn matches(glob: &str, name: &str) -> bool {
+    let mut parts = glob.split('*');
+    let Some(rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let mut rest = rest;
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.len() >= last.len() && rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn globs() {
+        assert!(
+            matches("*", "f") && matches("f*", "forward") && matches("a.*.c", "a.b.c") && matches("f", "f")
+        );
+        assert!(!matches("f", "ff") && !matches("a*b", "ac") && !matches("ab*ba", "aba"));
+    }
+}

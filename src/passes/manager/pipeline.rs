@@ -1,0 +1,140 @@
+//! A pipeline: passes with their options, and nests of passes.
+
+use super::run::{Runner, Settings};
+use super::{PassSet, text};
+use crate::diag::Result;
+use crate::dialects::Registry;
+use crate::ir::{Graph, Module};
+use crate::passes::Context;
+use crate::passes::pass::{Options, Pass, Run};
+
+/// Passes in order.
+#[derive(Clone, Debug, Default)]
+pub struct Pipeline {
+    /// What is done, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One step of a pipeline.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A pass.
+    Pass(Pass, Options),
+    /// Passes that run together in some way.
+    Nest(Nest, Vec<Step>),
+}
+
+/// How nested passes run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Nest {
+    /// Again until nothing changes, at most so many times.
+    Repeat(usize),
+    /// Over the functions whose names match; `*` stands for anything.
+    Function(String),
+    /// Over the graphs inside of ops.
+    Subgraphs,
+}
+
+impl Nest {
+    /// `repeat{max=8}`
+    pub fn to_text(&self) -> String {
+        match self {
+            Nest::Repeat(max) => format!("repeat{{max={max}}}"),
+            Nest::Function(name) => format!("function{{name={name}}}"),
+            Nest::Subgraphs => "subgraphs".to_string(),
+        }
+    }
+}
+
+impl Pipeline {
+    /// Reads a pipeline of the given passes: see `docs/tools.md` for the language.
+    pub fn parse(text: &str, set: &PassSet) -> Result<Pipeline> {
+        text::parse(text, set)
+    }
+
+    /// Runs the passes over a module, nothing verified or printed.
+    pub fn run(&self, module: &mut Module, registry: &Registry) -> Result<bool> {
+        let mut sink = std::io::sink();
+        Runner::new(registry, Settings::default(), &mut sink).run(self, module)
+    }
+
+    /// Runs the passes over one graph that stands alone. Passes over modules are left out.
+    pub fn run_graph(&self, graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+        let mut changed = false;
+        for step in &self.steps {
+            match step {
+                Step::Pass(Pass { run: Run::Graph(run), name, .. }, options) => {
+                    let own = Context::new(context.registry, context.module);
+                    changed |= run(graph, &own.for_pass(name, options, &Default::default()))?;
+                }
+                Step::Pass(..) => {}
+                Step::Nest(Nest::Repeat(max), steps) => {
+                    let inner = Pipeline { steps: steps.clone() };
+                    for _ in 0..*max {
+                        if !inner.run_graph(graph, context)? {
+                            break;
+                        }
+                        changed = true;
+                    }
+                }
+                Step::Nest(_, steps) => {
+                    changed |= Pipeline { steps: steps.clone() }.run_graph(graph, context)?;
+                }
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The names of the passes in order, those of nests too.
+    pub fn names(&self) -> Vec<&'static str> {
+        fn collect(steps: &[Step], out: &mut Vec<&'static str>) {
+            for step in steps {
+                match step {
+                    Step::Pass(pass, _) => out.push(pass.name),
+                    Step::Nest(_, steps) => collect(steps, out),
+                }
+            }
+        }
+        let mut out = Vec::new();
+        collect(&self.steps, &mut out);
+        out
+    }
+
+    /// The n-th pass in the order of writing, inside of its nests; repetitions count as one.
+    pub fn nth(&self, n: usize) -> Option<Pipeline> {
+        fn find(steps: &[Step], n: &mut usize) -> Option<Step> {
+            for step in steps {
+                match step {
+                    Step::Pass(..) if *n == 0 => return Some(step.clone()),
+                    Step::Pass(..) => *n -= 1,
+                    Step::Nest(Nest::Repeat(_), inner) => {
+                        if let Some(found) = find(inner, n) {
+                            return Some(found);
+                        }
+                    }
+                    Step::Nest(nest, inner) => {
+                        if let Some(found) = find(inner, n) {
+                            return Some(Step::Nest(nest.clone(), vec![found]));
+                        }
+                    }
+                }
+            }
+            None
+        }
+        let mut n = n;
+        find(&self.steps, &mut n).map(|step| Pipeline { steps: vec![step] })
+    }
+
+    /// The pipeline as text with every option; reading it gives the same pipeline.
+    pub fn to_text(&self) -> String {
+        steps_text(&self.steps)
+    }
+}
+
+fn steps_text(steps: &[Step]) -> String {
+    let one = |step: &Step| match step {
+        Step::Pass(pass, options) => format!("{}{}", pass.name, options.to_text()),
+        Step::Nest(nest, steps) => format!("{}({})", nest.to_text(), steps_text(steps)),
+    };
+    steps.iter().map(one).collect::<Vec<_>>().join(",")
+}

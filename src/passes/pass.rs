@@ -1,0 +1,270 @@
+//! What a pass is: a name, a sentence, options, and a plain function. One row of `passes::TABLE` each.
+
+use super::Context;
+use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
+use crate::ir::{Graph, Module};
+use std::any::TypeId;
+use std::fmt::Write;
+
+/// A pass over one graph. It says whether it changed anything.
+pub type GraphRun = fn(&mut Graph, &Context<'_>) -> Result<bool>;
+/// A pass over a whole module. It says whether it changed anything.
+pub type ModuleRun = fn(&mut Module, &Context<'_>) -> Result<bool>;
+
+/// What a pass does.
+#[derive(Clone, Copy, Debug)]
+pub enum Run {
+    /// Function by function, several at a time.
+    Graph(GraphRun),
+    /// The module at once.
+    Module(ModuleRun),
+}
+
+/// A pass and its line in `--help-passes`.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// `dce`; `_` and `-` are the same in names.
+    pub name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// What `name{...}` may say.
+    pub options: &'static [PassOption],
+    /// What it does.
+    pub run: Run,
+    /// Looks at the graphs of other functions through [`Context::module`]. It sees them as they were before the pass.
+    pub reads_functions: bool,
+    /// Asks [`Context::step`] before each change, so that limits and bisection can stop it half way.
+    pub counts_steps: bool,
+    /// Analyses that stay true although the pass changed the graph.
+    pub preserves: &'static [TypeId],
+}
+
+impl Pass {
+    /// A pass over single graphs.
+    pub const fn graph(name: &'static str, summary: &'static str, run: GraphRun) -> Pass {
+        Pass::new(name, summary, Run::Graph(run))
+    }
+
+    /// A pass over whole modules. Its context's module is empty: what it may read is what it may change.
+    pub const fn module(name: &'static str, summary: &'static str, run: ModuleRun) -> Pass {
+        Pass::new(name, summary, Run::Module(run))
+    }
+
+    const fn new(name: &'static str, summary: &'static str, run: Run) -> Pass {
+        Pass { name, summary, options: &[], run, reads_functions: false, counts_steps: false, preserves: &[] }
+    }
+
+    /// Declares options.
+    pub const fn options(mut self, options: &'static [PassOption]) -> Pass {
+        self.options = options;
+        self
+    }
+
+    /// See [`Pass::reads_functions`].
+    pub const fn reads_functions(mut self) -> Pass {
+        self.reads_functions = true;
+        self
+    }
+
+    /// See [`Pass::counts_steps`].
+    pub const fn counts_steps(mut self) -> Pass {
+        self.counts_steps = true;
+        self
+    }
+
+    /// See [`Pass::preserves`].
+    pub const fn preserves(mut self, analyses: &'static [TypeId]) -> Pass {
+        self.preserves = analyses;
+        self
+    }
+}
+
+/// An option of a pass.
+#[derive(Clone, Copy, Debug)]
+pub struct PassOption {
+    /// `nodes`
+    pub name: &'static str,
+    /// What it takes, and its default.
+    pub kind: OptionKind,
+    /// A few words.
+    pub summary: &'static str,
+}
+
+/// What an option takes, with its default.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OptionKind {
+    /// A number; not below the second one.
+    Int(i64, i64),
+    /// `true` or `false`; the name alone means true.
+    Bool(bool),
+    /// Any text.
+    Text(&'static str),
+    /// One of these words; the first is the default.
+    Choice(&'static [&'static str]),
+}
+
+impl PassOption {
+    /// A number that is at least `least`.
+    pub const fn int(name: &'static str, default: i64, least: i64, summary: &'static str) -> PassOption {
+        PassOption { name, kind: OptionKind::Int(default, least), summary }
+    }
+
+    /// A switch.
+    pub const fn bool(name: &'static str, default: bool, summary: &'static str) -> PassOption {
+        PassOption { name, kind: OptionKind::Bool(default), summary }
+    }
+
+    /// A text.
+    pub const fn text(name: &'static str, default: &'static str, summary: &'static str) -> PassOption {
+        PassOption { name, kind: OptionKind::Text(default), summary }
+    }
+
+    /// A word out of a few.
+    pub const fn choice(
+        name: &'static str,
+        words: &'static [&'static str],
+        summary: &'static str,
+    ) -> PassOption {
+        PassOption { name, kind: OptionKind::Choice(words), summary }
+    }
+
+    fn default(&self) -> OptionValue {
+        match self.kind {
+            OptionKind::Int(value, _) => OptionValue::Int(value),
+            OptionKind::Bool(value) => OptionValue::Bool(value),
+            OptionKind::Text(text) => OptionValue::Text(text.to_string()),
+            OptionKind::Choice(words) => OptionValue::Text(words.first().unwrap_or(&"").to_string()),
+        }
+    }
+
+    fn read(&self, text: Option<&str>) -> Result<OptionValue, String> {
+        let name = self.name;
+        match (self.kind, text) {
+            (OptionKind::Bool(_), None | Some("true" | "1")) => Ok(OptionValue::Bool(true)),
+            (OptionKind::Bool(_), Some("false" | "0")) => Ok(OptionValue::Bool(false)),
+            (OptionKind::Bool(_), Some(other)) => Err(format!("{name} is true or false, not '{other}'")),
+            (_, None) => Err(format!("{name} needs a value")),
+            (OptionKind::Int(_, least), Some(text)) => match text.parse() {
+                Ok(value) if value >= least => Ok(OptionValue::Int(value)),
+                Ok(value) => Err(format!("{name} must be at least {least}, not {value}")),
+                Err(_) => Err(format!("{name} is a number, not '{text}'")),
+            },
+            (OptionKind::Text(_), Some(text)) => Ok(OptionValue::Text(text.to_string())),
+            (OptionKind::Choice(words), Some(text)) if words.contains(&text) => {
+                Ok(OptionValue::Text(text.to_string()))
+            }
+            (OptionKind::Choice(words), Some(text)) => {
+                Err(format!("{name} is one of {}, not '{text}'", words.join(", ")))
+            }
+        }
+    }
+}
+
+/// The value of an option.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OptionValue {
+    /// A number.
+    Int(i64),
+    /// A switch.
+    Bool(bool),
+    /// A text or word.
+    Text(String),
+}
+
+/// The values of a pass's options in the order of their declaration.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    values: Vec<(&'static str, OptionValue)>,
+}
+
+impl Options {
+    /// The defaults, with what `given` says instead.
+    pub fn read(
+        owner: &str,
+        declared: &'static [PassOption],
+        given: &[(String, Option<String>)],
+    ) -> Result<Options> {
+        let mut values: Vec<_> = declared.iter().map(|o| (o.name, o.default())).collect();
+        for (name, text) in given {
+            let Some(at) = declared.iter().position(|o| o.name == name || o.name == name.replace('_', "-"))
+            else {
+                return Err(unknown_option(owner, declared, name));
+            };
+            values[at].1 = declared[at]
+                .read(text.as_deref())
+                .map_err(|why| Diagnostic::new(ErrorKind::Usage, format!("'{owner}': {why}")))?;
+        }
+        Ok(Options { values })
+    }
+
+    /// The value of a declared option.
+    pub fn get(&self, name: &str) -> Option<&OptionValue> {
+        self.values.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
+    }
+
+    /// A number. Fails only for a name that the pass does not declare as a number.
+    pub fn int(&self, name: &str) -> Result<i64> {
+        match self.get(name) {
+            Some(OptionValue::Int(value)) => Ok(*value),
+            _ => Err(Diagnostic::internal(format!("the pass declares no number '{name}'"))),
+        }
+    }
+
+    /// A number that counts something.
+    pub fn count(&self, name: &str) -> Result<usize> {
+        Ok(usize::try_from(self.int(name)?).unwrap_or(0))
+    }
+
+    /// A switch. Fails only for a name that the pass does not declare as a switch.
+    pub fn bool(&self, name: &str) -> Result<bool> {
+        match self.get(name) {
+            Some(OptionValue::Bool(value)) => Ok(*value),
+            _ => Err(Diagnostic::internal(format!("the pass declares no switch '{name}'"))),
+        }
+    }
+
+    /// A text or word. Fails only for a name that the pass does not declare as one.
+    pub fn text(&self, name: &str) -> Result<&str> {
+        match self.get(name) {
+            Some(OptionValue::Text(text)) => Ok(text),
+            _ => Err(Diagnostic::internal(format!("the pass declares no text '{name}'"))),
+        }
+    }
+
+    /// `{nodes=20000 check=true}` with all options, defaults too; empty without options.
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        for (name, value) in &self.values {
+            out.push(if out.is_empty() { '{' } else { ' ' });
+            let _ = match value {
+                OptionValue::Int(v) => write!(out, "{name}={v}"),
+                OptionValue::Bool(v) => write!(out, "{name}={v}"),
+                OptionValue::Text(v) if is_bare(v) => write!(out, "{name}={v}"),
+                OptionValue::Text(v) => {
+                    write!(out, "{name}=\"{}\"", v.replace('\\', "\\\\").replace('"', "\\\""))
+                }
+            };
+        }
+        if !out.is_empty() {
+            out.push('}');
+        }
+        out
+    }
+}
+
+/// Whether a value needs no quotes in a pipeline.
+fn is_bare(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "._-+:/@*".contains(c))
+}
+
+fn unknown_option(owner: &str, declared: &[PassOption], name: &str) -> Diagnostic {
+    let error = Diagnostic::new(ErrorKind::Usage, format!("'{owner}' has no option '{name}'"));
+    match nearest(name, declared.iter().map(|o| o.name)) {
+        Some(near) => error.hint(format!("did you mean '{near}'?")),
+        None if declared.is_empty() => error.note(format!("'{owner}' has no options")),
+        None => {
+            let names: Vec<&str> = declared.iter().map(|o| o.name).collect();
+            error.note(format!("its options are {}", names.join(", ")))
+        }
+    }
+}

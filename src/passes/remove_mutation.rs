@@ -1,0 +1,224 @@
+//! Mutation removal: a list that is filled right after it was made is made full; an in-place op on a tensor that
+//! nobody else has becomes the op that gives a new tensor.
+//!
+//! The condition that makes it right: what is written was made in the graph by an op whose result aliases nothing,
+//! and making and writing can be brought next to each other, so that nobody can look in between.
+
+use super::{Context, constants};
+use crate::analysis::{AliasDb, facts};
+use crate::diag::Result;
+use crate::dialects::{Effects, Registry, resolve};
+use crate::ir::{BlockId, Graph, OpId, Symbol, Type, ValueDef, ValueId};
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let lists = lists(graph, context)?;
+    let tensors = tensors(graph, context)?;
+    Ok(lists || tensors)
+}
+
+/// Only lists.
+pub(super) fn lists(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let mut pass = Removal::new(graph, context);
+    let changed = pass.walk(graph, Removal::fill_list);
+    Ok(changed)
+}
+
+/// Only tensors (and lists that are written as a whole).
+pub(super) fn tensors(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let mut pass = Removal::new(graph, context);
+    let changed = pass.walk(graph, Removal::make_functional);
+    Ok(changed)
+}
+
+struct Removal<'a> {
+    registry: &'a Registry,
+    db: AliasDb,
+}
+
+impl<'a> Removal<'a> {
+    fn new(graph: &Graph, context: &Context<'a>) -> Removal<'a> {
+        Removal { registry: context.registry, db: AliasDb::new(context.registry, Some(context.module), graph) }
+    }
+
+    /// Applies a step to every op, inner ones first.
+    fn walk(&mut self, graph: &mut Graph, step: fn(&mut Self, &mut Graph, OpId) -> bool) -> bool {
+        let root = graph.root();
+        self.block(graph, root, step)
+    }
+
+    fn block(&mut self, graph: &mut Graph, block: BlockId, step: fn(&mut Self, &mut Graph, OpId) -> bool) -> bool {
+        let mut changed = false;
+        let mut at = graph.first_op(block);
+        while let Some(op) = at {
+            for inner in graph.nested_blocks(op).to_vec() {
+                changed |= stacker::maybe_grow(64 << 10, 1 << 20, || self.block(graph, inner, step));
+            }
+            at = graph.next(op);
+            changed |= step(self, graph, op);
+        }
+        changed
+    }
+
+    fn fill_list(&mut self, graph: &mut Graph, op: OpId) -> bool {
+        let Some(list) = graph.operand(op, 0) else { return false };
+        let Some(construct) = graph.def_op(list).filter(|def| graph.kind(*def) == "prim::ListConstruct") else {
+            return false;
+        };
+        let Some((change, item)) = list_change(graph, construct, op) else { return false };
+        if !self.made_for(graph, list, op) {
+            return false;
+        }
+        match change {
+            Change::Insert(place) => graph.insert_operand(construct, place, item),
+            Change::Replace(place) => graph.set_operand(construct, place, item),
+        }
+        if let Some(result) = graph.result(op, 0) {
+            graph.replace_all_uses(result, list);
+        }
+        self.db.forget_writes(op);
+        graph.erase(op);
+        true
+    }
+
+    fn make_functional(&mut self, graph: &mut Graph, op: OpId) -> bool {
+        let Some(written) = graph.operand(op, 0) else { return false };
+        if !self.is_in_place(graph, op) {
+            return false;
+        }
+        if !self.made_for(graph, written, op) && !self.made_by_branches_for(graph, written, op) {
+            return false;
+        }
+        let Some(new) = functional(graph, self.registry, op, true) else { return false };
+        replace_uses_behind(graph, written, new, op);
+        if let Some(result) = graph.result(op, 0) {
+            graph.replace_all_uses(result, new);
+        }
+        self.db.replace_with_new_value(written, new);
+        self.db.forget_writes(op);
+        graph.erase(op);
+        true
+    }
+
+    /// Whether the op writes its first operand, only that, and gives it.
+    fn is_in_place(&self, graph: &Graph, op: OpId) -> bool {
+        let kind = graph.kind(op);
+        let Ok(row) = resolve(self.registry, graph, op) else { return false };
+        let Ok(schema) = row.schema() else { return false };
+        let writes: Vec<usize> = schema
+            .arguments
+            .iter()
+            .enumerate()
+            .filter(|(_, a)| a.alias.as_ref().is_some_and(|m| m.is_write))
+            .map(|(n, _)| n)
+            .collect();
+        kind.namespace() == "aten"
+            && kind.base().ends_with('_')
+            && !kind.base().ends_with("__")
+            && writes == [0]
+            && graph.result_count(op) == 1
+    }
+
+    /// Whether the value is an object of its own that can be made right before the op that writes it.
+    fn made_for(&self, graph: &mut Graph, value: ValueId, op: OpId) -> bool {
+        let Some(maker) = graph.def_op(value) else { return false };
+        self.is_new_object(graph, value) && self.db.move_before_if_valid(graph, self.registry, maker, op)
+    }
+
+    fn is_new_object(&self, graph: &Graph, value: ValueId) -> bool {
+        let Some(maker) = graph.def_op(value) else { return false };
+        let facts = facts(self.registry, graph, maker);
+        let kind = graph.kind(maker);
+        let acts = Effects::WRITES_WORLD | Effects::NEVER_RETURNS;
+        let plain = graph.nested_blocks(maker).is_empty()
+            && graph.attr(maker, "Subgraph").is_none()
+            && facts.op.is_some()
+            && !facts.effects.intersects(acts);
+        let alone = kind == "prim::ListConstruct"
+            || graph.operands(maker).iter().all(|operand| !self.db.may_contain_alias(*operand, value));
+        plain && alone && kind != "prim::Constant"
+    }
+
+    /// Both branches make an object that only the op behind them sees.
+    fn made_by_branches_for(&self, graph: &mut Graph, value: ValueId, op: OpId) -> bool {
+        let ValueDef::Result(branch, n) = graph.def(value) else { return false };
+        if graph.kind(branch) != "prim::If" {
+            return false;
+        }
+        let made: Vec<ValueId> =
+            graph.nested_blocks(branch).iter().filter_map(|b| graph.block_results(*b).get(n).copied()).collect();
+        made.iter().all(|v| graph.has_one_use(*v) && self.is_new_object(graph, *v))
+            && self.db.move_before_if_valid(graph, self.registry, branch, op)
+    }
+
+}
+
+/// Makes the op that gives a new object instead of writing, before `op`. A number fills with the dtype of what it
+/// filled if `keep_dtype` is set. None where there is no such op.
+pub(super) fn functional(graph: &mut Graph, registry: &Registry, op: OpId, keep_dtype: bool) -> Option<ValueId> {
+    let kind = graph.kind(op);
+    let operands = graph.operands(op).to_vec();
+    let ty = graph.ty(graph.result(op, 0)?).clone();
+    let (name, count) = match kind.as_str() {
+        "aten::zero_" => ("aten::zeros_like", 1),
+        "aten::fill_" if graph.ty(*operands.get(1)?).is_tensor() => return None,
+        "aten::fill_" => ("aten::full_like", 2),
+        other => (other.strip_suffix('_')?, operands.len()),
+    };
+    let mut operands = operands.get(..count)?.to_vec();
+    if name.ends_with("_like") && matches!(kind.as_str(), "aten::zero_" | "aten::fill_") {
+        if keep_dtype && count == 2 {
+            let dtype = graph.create(Symbol::new("prim::dtype"), &operands[..1], &[Type::int()]);
+            graph.insert_before(dtype, op);
+            operands.extend(graph.results(dtype));
+        }
+        let schema = registry.overloads(Symbol::new(name)).first().and_then(|row| row.schema().ok());
+        for _ in operands.len()..schema.map_or(0, |schema| schema.arguments.len()) {
+            let none = constants::insert_none(graph, op, Type::none());
+            operands.extend(graph.results(none));
+        }
+    }
+    let new = graph.create(Symbol::new(name), &operands, &[ty]);
+    graph.set_location_id(new, graph.location_id(op));
+    graph.insert_before(new, op);
+    if resolve(registry, graph, new).is_err() {
+        graph.erase(new);
+        return None;
+    }
+    graph.result(new, 0)
+}
+
+/// What an op does to a list that was just made.
+enum Change {
+    Insert(usize),
+    Replace(usize),
+}
+
+/// What the op does to the list, and the item it puts there.
+fn list_change(graph: &Graph, construct: OpId, op: OpId) -> Option<(Change, ValueId)> {
+    let size = graph.operands(construct).len() as i64;
+    let place = |value: ValueId| constants::int_of(graph, value).map(|n| if n < 0 { n + size } else { n });
+    match (graph.kind(op).as_str(), graph.operands(op)) {
+        ("aten::append", [_, item]) => Some((Change::Insert(size as usize), *item)),
+        ("aten::insert", [_, at, item]) => Some((Change::Insert(place(*at)?.clamp(0, size) as usize), *item)),
+        ("aten::_set_item", [_, at, item]) => {
+            let at = place(*at).filter(|n| (0..size).contains(n))?;
+            Some((Change::Replace(at as usize), *item))
+        }
+        _ => None,
+    }
+}
+
+/// Uses of a value behind an op, in nested blocks too, become uses of another.
+pub(super) fn replace_uses_behind(graph: &mut Graph, old: ValueId, new: ValueId, op: OpId) {
+    let Some(block) = graph.parent(op) else { return };
+    let behind: Vec<crate::ir::Use> = graph
+        .uses(old)
+        .filter(|u| match graph.ancestor_in(u.op, block) {
+            Some(at) => graph.terminated_block(at).is_some() || (at != op && graph.is_before(op, at)),
+            None => false,
+        })
+        .collect();
+    for u in behind {
+        graph.set_operand(u.op, u.index, new);
+    }
+}

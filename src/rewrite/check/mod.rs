@@ -1,0 +1,362 @@
+//! Checks a rule: both sides are run by the reference evaluator on random instances, and scalar rules over small
+//! numbers on all of them. A rule that lies is refused with the smallest counterexample that was found.
+//!
+//! An instance on which the left side raises does not count; one on which only the right side raises is a
+//! counterexample; a rule without valid instance is untestable. Budgets are counted.
+
+mod compare;
+mod instance;
+mod random;
+mod shrink;
+mod steps;
+
+use super::compile::{CompiledRule, Term, result_type};
+use super::condition;
+use super::syntax::Contract;
+use crate::dialects::Env;
+use crate::diag::{Diagnostic, ErrorKind};
+use crate::ir::{Symbol, TypeKind};
+use crate::tensor::DType;
+use crate::value::Value;
+use compare::Scale;
+use instance::Generator;
+use std::sync::Arc;
+use steps::{Bindings, Values};
+
+/// How thoroughly a rule is checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Valid instances.
+    pub samples: usize,
+    /// Scalar rules: how many instances of the exhaustive search over 8 bits at most.
+    pub exhaustive: usize,
+    /// Ops run, at most, in search of valid instances.
+    pub evaluations: u64,
+}
+
+impl Effort {
+    /// So many valid instances, and the search that goes with them.
+    pub fn samples(samples: usize) -> Effort {
+        Effort { samples, exhaustive: 70_000, evaluations: 40_000 + 400 * samples as u64 }
+    }
+}
+
+/// What the check found.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// No lie in so many valid instances.
+    Sound {
+        /// Valid instances.
+        instances: usize,
+    },
+    /// An instance on which the sides differ.
+    Refuted(Box<Counterexample>),
+    /// No instance on which the left side has a value and the conditions hold.
+    Untestable {
+        /// Why, as far as it is known.
+        reason: String,
+    },
+}
+
+/// An instance on which a rule lies.
+#[derive(Clone, Debug)]
+pub struct Counterexample {
+    /// Values of the variables, in the order of the rule's text.
+    pub variables: Vec<(Arc<str>, Value)>,
+    /// The left side's value.
+    pub left: Value,
+    /// The right side's, or what it raises.
+    pub right: Result<Value, Diagnostic>,
+    /// Variables that the sides leave with different values, after both sides: where a side writes.
+    pub after: Vec<(Arc<str>, Value, Value)>,
+}
+
+impl Counterexample {
+    /// How little it says: a right side that raises says less than one with another value, and tensors without
+    /// elements or with other strides are seldom what is wrong.
+    fn oddness(&self) -> u32 {
+        let values = || self.variables.iter().map(|(_, v)| v).chain([&self.left]);
+        let empty = values().any(|v| matches!(v, Value::Tensor(t) if t.numel() == 0));
+        let strided = values().any(|v| matches!(v, Value::Tensor(t) if !t.is_contiguous()));
+        u32::from(self.right.is_err()) * 2 + u32::from(empty) * 4 + u32::from(strided)
+    }
+}
+
+/// Checks one rule.
+pub fn check(rule: &CompiledRule, effort: Effort, env: &Env) -> Verdict {
+    let mut checker = Checker { rule, env, instances: 0, reason: String::new(), draws: None };
+    if let Some(found) = checker.exhaust(effort) {
+        return Verdict::Refuted(found);
+    }
+    if let Some(found) = checker.sample(effort) {
+        return Verdict::Refuted(found);
+    }
+    if let Some(op) = checker.draws {
+        return Verdict::Untestable { reason: format!("{op} draws random numbers") };
+    }
+    match checker.instances {
+        0 => Verdict::Untestable { reason: checker.reason },
+        instances => Verdict::Sound { instances },
+    }
+}
+
+struct Checker<'r> {
+    rule: &'r CompiledRule,
+    env: &'r Env,
+    instances: usize,
+    reason: String,
+    draws: Option<Symbol>,
+}
+
+/// How one instance came out.
+enum Outcome {
+    /// It does not count.
+    Invalid,
+    /// Both sides agree.
+    Agrees,
+    /// They do not.
+    Differs(Box<Counterexample>),
+}
+
+impl Checker<'_> {
+    /// Random instances.
+    fn sample(&mut self, effort: Effort) -> Option<Box<Counterexample>> {
+        let seed = self.rule.name.bytes().fold(0x5eed, |s: u64, b| s.wrapping_mul(31).wrapping_add(b.into()));
+        let mut generator = Generator::new(self.rule, seed, self.env);
+        let mut valid = 0;
+        let mut attempts = 0u64;
+        let (mut best, mut looked): (Option<Box<Counterexample>>, usize) = (None, 0);
+        while valid < effort.samples && generator.evaluations < effort.evaluations && attempts < effort.evaluations {
+            attempts += 1;
+            let Some(instance) = generator.attempt() else {
+                if self.reason.is_empty() {
+                    self.reason = "the left side raised on every instance".to_string();
+                }
+                continue;
+            };
+            match self.judge(&instance.variables, Some((&instance.left, &instance.trace))) {
+                Outcome::Invalid => {}
+                Outcome::Agrees => {
+                    valid += 1;
+                    generator.remember(&instance);
+                }
+                Outcome::Differs(found) => {
+                    let better = best.as_ref().is_none_or(|b| found.oddness() < b.oddness());
+                    if better {
+                        best = Some(found);
+                    }
+                    // A plain counterexample says more than one without elements: look a little longer.
+                    looked += 1;
+                    if looked > 40 || best.as_ref().is_some_and(|b| b.oddness() == 0) {
+                        break;
+                    }
+                }
+            }
+            if best.is_some() && valid + looked >= effort.samples.min(200) {
+                break;
+            }
+        }
+        self.draws = generator.draws;
+        self.instances += valid;
+        best.map(|found| self.shrink(found))
+    }
+
+    /// All instances over 8 bits of a rule over ints and truth values.
+    fn exhaust(&mut self, effort: Effort) -> Option<Box<Counterexample>> {
+        let variables = variables(&self.rule.left);
+        let mut domains: Vec<(Arc<str>, Vec<Value>)> = Vec::new();
+        for (name, ty) in &variables {
+            let domain = match ty.kind() {
+                TypeKind::Int => (-128..128).map(Value::Int).collect(),
+                TypeKind::Bool => vec![Value::Bool(false), Value::Bool(true)],
+                _ => return None,
+            };
+            domains.push((Arc::clone(name), domain));
+        }
+        if domains.is_empty() || !scalar_ops(&self.rule.left) {
+            return None;
+        }
+        // Three ints are too many for all of them: those near 0 stand for the rest.
+        let total: usize = domains.iter().map(|(_, d)| d.len()).product();
+        if total > effort.exhaustive {
+            let each = (effort.exhaustive as f64).powf(1.0 / domains.len() as f64) as usize;
+            for (_, domain) in domains.iter_mut().filter(|(_, d)| d.len() > each) {
+                let start = (domain.len() - each.max(2)) / 2;
+                *domain = domain[start..start + each.max(2)].to_vec();
+            }
+        }
+        let mut at = vec![0usize; domains.len()];
+        loop {
+            let bindings: Bindings =
+                domains.iter().zip(&at).map(|((name, d), n)| (Arc::clone(name), d[*n].clone())).collect();
+            match self.judge(&bindings, None) {
+                Outcome::Invalid => {}
+                Outcome::Agrees => self.instances += 1,
+                Outcome::Differs(found) => return Some(self.shrink(found)),
+            }
+            let mut place = 0;
+            loop {
+                let Some((_, domain)) = domains.get(place) else { return None };
+                at[place] += 1;
+                if at[place] < domain.len() {
+                    break;
+                }
+                at[place] = 0;
+                place += 1;
+            }
+        }
+    }
+
+    /// Runs both sides on an instance, the left one only if that was not done yet.
+    fn judge(&mut self, variables: &Bindings, done: Option<(&Value, &steps::Trace)>) -> Outcome {
+        let rule = self.rule;
+        // A side that writes must not be seen by the other.
+        let own = |variables: &Bindings| -> Option<Bindings> {
+            if !rule.writes {
+                return Some(variables.clone());
+            }
+            variables.iter().map(|(k, v)| Some((Arc::clone(k), steps::deep_copy(v).ok()?))).collect()
+        };
+        let run;
+        let left_variables;
+        let (left, trace) = match done {
+            Some((left, trace)) if !rule.writes => {
+                left_variables = variables.clone();
+                (left, trace)
+            }
+            _ => {
+                let Some(copy) = own(variables) else { return Outcome::Invalid };
+                left_variables = copy;
+                match steps::run(&rule.left, &left_variables, self.env) {
+                    Ok(found) => run = found,
+                    Err(_) => return Outcome::Invalid,
+                }
+                (&run.0, &run.1)
+            }
+        };
+        let finite = || variables.values().all(steps::is_finite) && trace.is_finite_but_for(&rule.left);
+        if rule.contract == Contract::NanRelaxed && !finite()
+            || rule.contract == Contract::FastMath && !variables.values().all(steps::is_finite)
+        {
+            return Outcome::Invalid;
+        }
+        let subjects = Values { variables, named: &trace.named, result: Some(left) };
+        if !rule.conditions.iter().all(|c| condition::holds(c, &subjects) == Some(true)) {
+            self.reason = "no instance meets the conditions".to_string();
+            return Outcome::Invalid;
+        }
+        let Some(right_variables) = own(variables) else { return Outcome::Invalid };
+        let mut scale = Scale::EXACT;
+        let right = match self.right(&right_variables, &trace.named) {
+            Ok((right, other)) => {
+                if rule.contract == Contract::FastMath {
+                    scale = own_scale(variables, [trace, &other]);
+                }
+                Ok(right)
+            }
+            Err(error) if error.kind() == ErrorKind::Compile => return Outcome::Invalid,
+            Err(error) => Err(error),
+        };
+        let after = self.written(&left_variables, &right_variables);
+        let agrees = right.as_ref().is_ok_and(|right| compare::agree(rule.contract, left, right, scale));
+        if agrees && after.is_empty() {
+            return Outcome::Agrees;
+        }
+        // Ops check the dtypes of tensors without elements less strictly than others; that says nothing of a rule.
+        let tensors = || variables.values().filter_map(|v| v.to_tensor().ok());
+        let common = [DType::F32, DType::F64, DType::I64];
+        if tensors().any(|t| t.numel() == 0) && tensors().any(|t| !common.contains(&t.dtype())) {
+            return Outcome::Invalid;
+        }
+        let order = self::variables(&rule.left);
+        let named = |(name, _): &(Arc<str>, _)| Some((Arc::clone(name), variables.get(name)?.clone()));
+        Outcome::Differs(Box::new(Counterexample {
+            variables: order.iter().filter_map(named).collect(),
+            left: left.clone(),
+            right,
+            after,
+        }))
+    }
+
+    fn right(&self, variables: &Bindings, named: &Bindings) -> Result<(Value, steps::Trace), Diagnostic> {
+        // Named terms of the left side may stand on the right.
+        let mut all = variables.clone();
+        all.extend(named.iter().map(|(k, v)| (Arc::clone(k), v.clone())));
+        let (value, trace) = steps::run(&self.rule.right, &all, self.env)?;
+        let ty = result_type(&self.rule.right);
+        let value = match (&value, ty.kind()) {
+            (Value::Int(x), TypeKind::Float) => Value::Float(*x as f64),
+            _ => value,
+        };
+        Ok((value, trace))
+    }
+
+    /// Variables that the sides leave with different values.
+    fn written(&self, left: &Bindings, right: &Bindings) -> Vec<(Arc<str>, Value, Value)> {
+        if !self.rule.writes {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        for (name, _) in variables(&self.rule.left) {
+            if let (Some(a), Some(b)) = (left.get(&name), right.get(&name))
+                && !compare::agree(Contract::Exact, a, b, Scale::EXACT)
+            {
+                found.push((name, a.clone(), b.clone()));
+            }
+        }
+        found
+    }
+
+    fn shrink(&mut self, found: Box<Counterexample>) -> Box<Counterexample> {
+        let oddness = found.oddness();
+        shrink::shrink(found, &mut |variables| match self.judge(variables, None) {
+            Outcome::Differs(found) if found.oddness() <= oddness => Some(found),
+            _ => None,
+        })
+    }
+}
+
+/// How large and how coarse the numbers of an instance are.
+fn own_scale(variables: &Bindings, traces: [&steps::Trace; 2]) -> Scale {
+    let magnitude = variables.values().map(steps::magnitude).fold(0.0, f64::max);
+    let magnitude = traces.iter().map(|t| t.magnitude()).fold(magnitude, f64::max);
+    let inputs = variables.values().filter_map(steps::coarsest);
+    let dtype = inputs.chain(traces.iter().filter_map(|t| t.coarsest())).max_by_key(|d| steps::coarseness(*d));
+    Scale { magnitude, dtype }
+}
+
+/// The variables of a term with their types, in the order of the text.
+fn variables(term: &Term) -> Vec<(Arc<str>, crate::ir::Type)> {
+    let mut found: Vec<(Arc<str>, crate::ir::Type)> = Vec::new();
+    collect(term, &mut found);
+    found
+}
+
+fn collect(term: &Term, found: &mut Vec<(Arc<str>, crate::ir::Type)>) {
+    match term {
+        Term::Variable(name, ty) | Term::Rest(name, ty) => {
+            if !found.iter().any(|(other, _)| other == name) {
+                found.push((Arc::clone(name), ty.clone()));
+            }
+        }
+        Term::Op(node) => {
+            let attributes = node.attributes.iter().map(|(_, t)| t);
+            let all = node.operands.iter().chain(attributes).chain(node.blocks.iter().flatten());
+            all.for_each(|t| collect(t, found));
+        }
+        Term::List(_, items) => items.iter().for_each(|t| collect(t, found)),
+        Term::Constant(..) | Term::Compute(..) => {}
+    }
+}
+
+/// Whether a term has only ops over numbers.
+fn scalar_ops(term: &Term) -> bool {
+    match term {
+        Term::Op(node) => {
+            matches!(node.ty.kind(), TypeKind::Int | TypeKind::Bool | TypeKind::Float | TypeKind::Number)
+                && node.operands.iter().all(scalar_ops)
+        }
+        Term::List(..) => false,
+        _ => true,
+    }
+}

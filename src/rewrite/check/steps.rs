@@ -1,0 +1,362 @@
+//! A side of a rule as straight code over values, run by the reference evaluator.
+
+use super::super::compile::{OpNode, Term, constant_value};
+use super::super::condition::{self, Kind, Seen, Subjects};
+use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::dialects::{Env, Node, prim};
+use crate::eval;
+use crate::ir::{Attr, Symbol, Type, TypeKind};
+use crate::tensor::{DType, Tensor};
+use crate::value::Value;
+use hashbrown::HashMap;
+use std::sync::Arc;
+
+/// Values of variables by name.
+pub type Bindings = HashMap<Arc<str>, Value>;
+
+/// Values of variables and of matched terms, as conditions ask for them.
+pub struct Values<'a> {
+    /// Variables.
+    pub variables: &'a Bindings,
+    /// Terms with a name.
+    pub named: &'a Bindings,
+    /// The left side's value.
+    pub result: Option<&'a Value>,
+}
+
+impl Subjects for Values<'_> {
+    fn seen(&self, name: &str) -> Option<Seen> {
+        if name == "result" {
+            return self.result.map(seen);
+        }
+        self.variables.get(name).or_else(|| self.named.get(name)).map(seen)
+    }
+
+    fn are_values(&self) -> bool {
+        true
+    }
+}
+
+/// What conditions may know of a value.
+fn seen(value: &Value) -> Seen {
+    let kind = match value {
+        Value::Tensor(_) => Kind::Tensor,
+        Value::Int(_) => Kind::Int,
+        Value::Float(_) => Kind::Float,
+        Value::Complex(_) => Kind::Complex,
+        Value::Bool(_) => Kind::Bool,
+        Value::List(_) => Kind::List,
+        Value::None => Kind::None,
+        _ => Kind::Other,
+    };
+    let mut seen = Seen { kind, one_use: true, ..Seen::default() };
+    match value {
+        Value::Tensor(t) => {
+            seen.dtype = Some(t.dtype());
+            seen.sizes = Some(t.sizes().iter().map(|s| Some(*s)).collect());
+            seen.strides = Some(t.strides());
+            seen.device = Some(t.device());
+            // Any tensor may be a constant.
+            seen.constant = Some(Attr::Tensor(t.clone()));
+        }
+        Value::List(list) => {
+            seen.len = Some(list.len());
+            seen.constant = prim::constant::attr(value);
+        }
+        _ => seen.constant = prim::constant::attr(value),
+    }
+    seen
+}
+
+/// One op of a side, after those whose results it takes.
+pub struct Step<'r> {
+    /// The op.
+    pub node: &'r OpNode,
+    /// Variables that it is the first to take, with the places where it takes them.
+    pub fresh: Vec<Variable<'r>>,
+}
+
+/// A variable where it first stands.
+pub struct Variable<'r> {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its type.
+    pub ty: &'r Type,
+    /// Which operand of the op it is, or is in.
+    pub operand: usize,
+    /// Any number of list elements or operands.
+    pub is_rest: bool,
+}
+
+/// The ops of a term in the order in which they run.
+pub fn steps(term: &Term) -> Vec<Step<'_>> {
+    let mut steps = Vec::new();
+    let mut known: Vec<Arc<str>> = Vec::new();
+    collect(term, &mut steps, &mut known);
+    steps
+}
+
+fn collect<'r>(term: &'r Term, steps: &mut Vec<Step<'r>>, known: &mut Vec<Arc<str>>) {
+    let Term::Op(node) = term else {
+        if let Term::List(_, items) = term {
+            items.iter().for_each(|item| collect(item, steps, known));
+        }
+        return;
+    };
+    let inner = node.operands.iter().chain(node.blocks.iter().flatten());
+    inner.clone().for_each(|operand| collect(operand, steps, known));
+    let mut fresh = Vec::new();
+    for (n, operand) in inner.enumerate() {
+        first_uses(operand, n, known, &mut fresh);
+    }
+    for (_, attribute) in &node.attributes {
+        first_uses(attribute, usize::MAX, known, &mut fresh);
+    }
+    steps.push(Step { node, fresh });
+}
+
+fn first_uses<'r>(term: &'r Term, operand: usize, known: &mut Vec<Arc<str>>, found: &mut Vec<Variable<'r>>) {
+    match term {
+        Term::Variable(name, ty) | Term::Rest(name, ty) if !known.contains(name) => {
+            known.push(Arc::clone(name));
+            let is_rest = matches!(term, Term::Rest(..));
+            found.push(Variable { name: Arc::clone(name), ty, operand, is_rest });
+        }
+        Term::List(_, items) => items.iter().for_each(|item| first_uses(item, operand, known, found)),
+        _ => {}
+    }
+}
+
+/// What evaluating a side left behind.
+#[derive(Default)]
+pub struct Trace {
+    /// Values of ops by the address of their node in the rule.
+    done: HashMap<usize, Value>,
+    /// Terms with a name.
+    pub named: Bindings,
+}
+
+impl Trace {
+    /// Whether some value on the way to the result is NaN or infinite.
+    pub fn is_finite_but_for(&self, root: &Term) -> bool {
+        let root = match root {
+            Term::Op(node) => std::ptr::from_ref::<OpNode>(node) as usize,
+            _ => 0,
+        };
+        self.done.iter().filter(|(at, _)| **at != root).all(|(_, value)| is_finite(value))
+    }
+
+    /// The value of an op that has run.
+    pub fn value(&self, node: &OpNode) -> Option<&Value> {
+        self.done.get(&(std::ptr::from_ref(node) as usize))
+    }
+
+    /// The least exact floating dtype among the values on the way.
+    pub fn coarsest(&self) -> Option<DType> {
+        self.done.values().filter_map(coarsest).max_by_key(|d| coarseness(*d))
+    }
+
+    /// The largest magnitude among the values on the way.
+    pub fn magnitude(&self) -> f64 {
+        self.done.values().map(magnitude).fold(0.0, f64::max)
+    }
+}
+
+/// Whether a value holds neither NaN nor infinity.
+pub fn is_finite(value: &Value) -> bool {
+    match value {
+        Value::Float(x) => x.is_finite(),
+        Value::Complex(z) => z.re.is_finite() && z.im.is_finite(),
+        Value::Tensor(t) if t.dtype().is_floating() || t.dtype().is_complex() => t
+            .to_scalars()
+            .is_ok_and(|all| all.iter().all(|s| s.to_complex().re.is_finite() && s.to_complex().im.is_finite())),
+        Value::List(list) => list.items().iter().all(is_finite),
+        Value::Tuple(tuple) => tuple.items().iter().all(is_finite),
+        _ => true,
+    }
+}
+
+/// The largest finite magnitude in a value.
+pub fn magnitude(value: &Value) -> f64 {
+    let finite = |x: f64| if x.is_finite() { x.abs() } else { 0.0 };
+    match value {
+        Value::Float(x) => finite(*x),
+        Value::Int(x) => (*x as f64).abs(),
+        Value::Complex(z) => finite(z.norm()),
+        Value::Tensor(t) => {
+            t.to_scalars().map_or(0.0, |all| all.iter().map(|s| finite(s.to_complex().norm())).fold(0.0, f64::max))
+        }
+        Value::List(list) => list.items().iter().map(magnitude).fold(0.0, f64::max),
+        Value::Tuple(tuple) => tuple.items().iter().map(magnitude).fold(0.0, f64::max),
+        _ => 0.0,
+    }
+}
+
+/// The least exact of the floating dtypes in a value.
+pub fn coarsest(value: &Value) -> Option<DType> {
+    match value {
+        Value::Tensor(t) => {
+            let dtype = t.dtype().to_real();
+            (t.dtype().is_floating() || t.dtype().is_complex()).then_some(dtype)
+        }
+        Value::List(list) => list.items().iter().filter_map(coarsest).max_by_key(|d| coarseness(*d)),
+        Value::Tuple(tuple) => tuple.items().iter().filter_map(coarsest).max_by_key(|d| coarseness(*d)),
+        _ => None,
+    }
+}
+
+/// How coarse a dtype is.
+pub fn coarseness(dtype: DType) -> u8 {
+    match dtype.to_real() {
+        DType::BF16 => 3,
+        DType::F16 => 2,
+        DType::F32 => 1,
+        _ => 0,
+    }
+}
+
+/// Runs one op whose operands are known and keeps its value.
+pub fn run_step(node: &OpNode, variables: &Bindings, trace: &mut Trace, env: &Env) -> Result<()> {
+    let value = run_node(node, variables, trace, env)?;
+    if let Some(name) = &node.bound {
+        trace.named.insert(Arc::clone(name), value.clone());
+    }
+    trace.done.insert(std::ptr::from_ref::<OpNode>(node) as usize, value);
+    Ok(())
+}
+
+fn run_node(node: &OpNode, variables: &Bindings, trace: &Trace, env: &Env) -> Result<Value> {
+    if node.op.name() == "prim::If" {
+        return run_if(node, variables, trace);
+    }
+    let formals = &node.op.schema()?.arguments;
+    let mut operands = Vec::with_capacity(node.operands.len());
+    for (n, operand) in node.operands.iter().enumerate() {
+        match operand {
+            Term::Rest(name, _) => match variables.get(name) {
+                Some(Value::List(list)) => operands.extend(list.to_vec()),
+                _ => return Err(unbound(name)),
+            },
+            _ => {
+                let value = value_of(operand, variables, trace)?;
+                let formal = formals.get(n);
+                operands.push(match (formal.map(|f| f.ty.kind()), value) {
+                    // What graphs hold is a float where a schema wants one.
+                    (Some(TypeKind::Float), Value::Int(x)) => Value::Float(x as f64),
+                    (_, value) => value,
+                });
+            }
+        }
+    }
+    let mut attributes: Vec<(Symbol, Attr)> = Vec::new();
+    for (name, term) in &node.attributes {
+        let value = value_of(term, variables, trace)?;
+        let attr = prim::constant::attr(&value)
+            .ok_or_else(|| Diagnostic::unsupported(format!("attribute {name} of this value")))?;
+        attributes.push((*name, attr));
+    }
+    // What takes a list apart gives as many results as the list has elements.
+    let count = match operands.first() {
+        Some(Value::List(list)) if node.op.schema()?.is_varret => list.len(),
+        Some(Value::Tuple(tuple)) if node.op.schema()?.is_varret => tuple.items().len(),
+        _ => 1,
+    };
+    let types = vec![node.ty.clone(); count];
+    let outputs = eval::call(&node.op, &operands, Node { attrs: &attributes, result_types: &types }, env)?;
+    let several = node.op.schema()?.returns.len() != 1;
+    match node.result {
+        Some(n) => outputs.get(n).cloned().ok_or_else(|| {
+            Diagnostic::compile(format!("{} has no result {n}", node.op.schema_text()))
+        }),
+        None if several => Ok(Value::tuple(outputs.to_vec())),
+        None => outputs.first().cloned().ok_or_else(|| Diagnostic::internal("an op gave no result")),
+    }
+}
+
+/// Blocks of a rule are terms over values from outside, so that both may be computed.
+fn run_if(node: &OpNode, variables: &Bindings, trace: &Trace) -> Result<Value> {
+    let condition = match node.operands.first() {
+        Some(term) => value_of(term, variables, trace)?.to_bool()?,
+        None => return Err(Diagnostic::compile("prim::If needs a condition")),
+    };
+    let block = node.blocks.get(usize::from(!condition));
+    let term = block.and_then(|b| b.get(node.result.unwrap_or(0)));
+    value_of(term.ok_or_else(|| Diagnostic::compile("prim::If needs two blocks"))?, variables, trace)
+}
+
+fn unbound(name: &str) -> Diagnostic {
+    Diagnostic::internal(format!("?{name} has no value"))
+}
+
+/// The value of a term whose ops have run.
+pub fn value_of(term: &Term, variables: &Bindings, trace: &Trace) -> Result<Value> {
+    match term {
+        Term::Variable(name, _) | Term::Rest(name, _) => {
+            variables.get(name).cloned().ok_or_else(|| unbound(name))
+        }
+        Term::Constant(ty, attr) => constant_value(ty, attr.as_ref()),
+        Term::List(element, items) => {
+            let mut values = Vec::with_capacity(items.len());
+            for item in items {
+                match item {
+                    Term::Rest(name, _) => match variables.get(name) {
+                        Some(Value::List(list)) => values.extend(list.to_vec()),
+                        _ => return Err(unbound(name)),
+                    },
+                    _ => values.push(value_of(item, variables, trace)?),
+                }
+            }
+            Ok(Value::list(element.clone(), values))
+        }
+        Term::Compute(expr, ty) => {
+            let values = Values { variables, named: &trace.named, result: None };
+            let attr = condition::evaluate(expr, &values)
+                .ok_or_else(no_constant)?;
+            let own = if matches!(ty.kind(), TypeKind::Number) { attr_type(&attr) } else { ty.clone() };
+            constant_value(&own, Some(&attr))
+        }
+        Term::Op(node) => trace
+            .done
+            .get(&(std::ptr::from_ref::<OpNode>(node) as usize))
+            .cloned()
+            .ok_or_else(|| Diagnostic::internal("an op of the rule has not run")),
+    }
+}
+
+/// The arithmetic of a rule has no result on this instance: there the rule does not apply.
+fn no_constant() -> Diagnostic {
+    Diagnostic::new(ErrorKind::Compile, "the arithmetic of the rule has no result here")
+}
+
+fn attr_type(attr: &Attr) -> Type {
+    match attr {
+        Attr::Float(_) => Type::float(),
+        Attr::Bool(_) => Type::bool(),
+        _ => Type::int(),
+    }
+}
+
+/// Runs a whole side.
+pub fn run(term: &Term, variables: &Bindings, env: &Env) -> Result<(Value, Trace)> {
+    let mut trace = Trace::default();
+    for step in steps(term) {
+        run_step(step.node, variables, &mut trace, env)?;
+    }
+    let value = value_of(term, variables, &trace)?;
+    Ok((value, trace))
+}
+
+/// A copy that shares no memory with the value but keeps layouts.
+pub fn deep_copy(value: &Value) -> Result<Value> {
+    Ok(match value {
+        Value::Tensor(t) => {
+            let storage = crate::tensor::Storage::from_bytes(&t.storage().read()?)?;
+            Value::Tensor(Tensor::from_storage(storage, t.dtype(), t.layout())?)
+        }
+        Value::List(list) => {
+            let items = list.to_vec().iter().map(deep_copy).collect::<Result<Vec<_>>>()?;
+            Value::list(list.element_type().clone(), items)
+        }
+        other => other.clone(),
+    })
+}

@@ -1,0 +1,240 @@
+//! A rule as it is written: terms, conditions and arithmetic, with their places in the text. Nothing here knows
+//! which ops exist.
+
+use crate::diag::Span;
+
+/// A rule as it is written.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Its name.
+    pub name: String,
+    /// The group that it stands in.
+    pub group: Option<String>,
+    /// The comment above it: the law.
+    pub doc: String,
+    /// What it promises.
+    pub contract: Contract,
+    /// What it looks for.
+    pub left: RuleTerm,
+    /// What that equals.
+    pub right: RuleTerm,
+    /// Written `<=>`: it holds from right to left as well.
+    pub both_ways: bool,
+    /// When; all of them.
+    pub conditions: Vec<Condition>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// What a rule promises about the values of both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contract {
+    /// Same type, sizes and bits; any NaN equals any NaN.
+    Exact,
+    /// As exact where the left side meets no NaN and no infinity; -0 equals 0.
+    NanRelaxed,
+    /// Within the dtype's tolerance on finite inputs of moderate size.
+    FastMath,
+}
+
+impl Contract {
+    /// As rules write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Contract::Exact => "exact",
+            Contract::NanRelaxed => "nan-relaxed",
+            Contract::FastMath => "fast-math",
+        }
+    }
+}
+
+/// A term of a rule, with its place.
+#[derive(Clone, Debug)]
+pub struct RuleTerm {
+    /// What it is.
+    pub kind: TermKind,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// What a term is.
+#[derive(Clone, Debug)]
+pub enum TermKind {
+    /// `?x: Tensor`
+    Variable(String, Option<String>),
+    /// `?xs...`: any number of operands or list elements.
+    Rest(String),
+    /// `dialect::op.overload[attr=term](term, name=term) { term } .0`
+    Op(OpTerm),
+    /// A literal.
+    Literal(Literal),
+    /// `[term, ...]`
+    List(Vec<RuleTerm>),
+    /// `(?a + 1)`: arithmetic on constants.
+    Compute(Expr),
+}
+
+/// An op of a term.
+#[derive(Clone, Debug)]
+pub struct OpTerm {
+    /// `aten::add`
+    pub kind: String,
+    /// The overload's name, where stated.
+    pub overload: Option<String>,
+    /// Attributes.
+    pub attributes: Vec<(String, RuleTerm)>,
+    /// Arguments, those by name with it.
+    pub arguments: Vec<(Option<String>, RuleTerm)>,
+    /// Results of nested blocks.
+    pub blocks: Vec<Vec<RuleTerm>>,
+    /// Which of several results is meant.
+    pub result: Option<usize>,
+    /// Name of the matched term.
+    pub bound: Option<String>,
+}
+
+/// A literal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Literal {
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A truth value.
+    Bool(bool),
+    /// `None`
+    None,
+    /// Text.
+    Str(String),
+}
+
+/// Arithmetic on constants and on what is known of terms.
+#[derive(Clone, Debug)]
+pub enum Expr {
+    /// A number, text, a truth value.
+    Literal(Literal),
+    /// The constant that a variable stands for; `result` and names of matched terms in conditions.
+    Name(String, Span),
+    /// `rank(?x)`, `size(?x, 0)`, `numel(?x)`, `len(?l)`, `dtype(?x)`, `min`, `max`, `abs`.
+    Call(String, Vec<Expr>, Span),
+    /// Two operands.
+    Binary(Arithmetic, Box<Expr>, Box<Expr>),
+    /// The negative.
+    Negate(Box<Expr>),
+}
+
+/// Signs of arithmetic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// +
+    Add,
+    /// -
+    Sub,
+    /// *
+    Mul,
+    /// / of floats
+    Div,
+    /// // rounds down
+    FloorDiv,
+    /// % with the sign of the divisor
+    Mod,
+}
+
+/// A condition.
+#[derive(Clone, Debug)]
+pub enum Condition {
+    /// A test by name: `same_type(?a, ?b)`.
+    Test(String, Vec<Expr>, Span),
+    /// `dtype(?x) in {float32, float64}`
+    Member(Expr, Vec<Expr>),
+    /// `rank(?x) <= 2`
+    Compare(Expr, Comparison, Expr),
+    /// `not ...`
+    Not(Box<Condition>),
+    /// `... or ...`
+    Any(Vec<Condition>),
+    /// `... and ...`
+    All(Vec<Condition>),
+}
+
+/// How two numbers are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// <
+    Lt,
+    /// <=
+    Le,
+    /// ==
+    Eq,
+    /// !=
+    Ne,
+    /// >
+    Gt,
+    /// >=
+    Ge,
+}
+
+impl RuleTerm {
+    /// Every term in it, itself first.
+    pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a RuleTerm)) {
+        visit(self);
+        match &self.kind {
+            TermKind::Op(op) => {
+                let operands = op.arguments.iter().map(|(_, t)| t);
+                let attributes = op.attributes.iter().map(|(_, t)| t);
+                for term in operands.chain(attributes).chain(op.blocks.iter().flatten()) {
+                    term.walk(visit);
+                }
+            }
+            TermKind::List(items) => items.iter().for_each(|t| t.walk(visit)),
+            _ => {}
+        }
+    }
+
+    /// Names of variables and of matched terms, with their places, in the order of the text.
+    pub fn names(&self) -> Vec<(&str, &Span)> {
+        let mut found = Vec::new();
+        self.walk(&mut |term| match &term.kind {
+            TermKind::Variable(name, _) | TermKind::Rest(name) => found.push((name.as_str(), &term.span)),
+            TermKind::Op(op) => found.extend(op.bound.as_deref().map(|name| (name, &term.span))),
+            TermKind::Compute(expr) => expr.names(&mut |name, span| found.push((name, span))),
+            TermKind::Literal(_) | TermKind::List(_) => {}
+        });
+        found
+    }
+}
+
+impl Expr {
+    /// The names in it.
+    pub fn names<'a>(&'a self, visit: &mut dyn FnMut(&'a str, &'a Span)) {
+        match self {
+            Expr::Literal(_) => {}
+            Expr::Name(name, span) => visit(name, span),
+            Expr::Call(_, arguments, _) => arguments.iter().for_each(|a| a.names(visit)),
+            Expr::Binary(_, a, b) => {
+                a.names(visit);
+                b.names(visit);
+            }
+            Expr::Negate(a) => a.names(visit),
+        }
+    }
+}
+
+impl Condition {
+    /// The expressions in it.
+    pub fn exprs<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
+        match self {
+            Condition::Test(_, arguments, _) => arguments.iter().for_each(visit),
+            Condition::Member(subject, members) => {
+                visit(subject);
+                members.iter().for_each(visit);
+            }
+            Condition::Compare(a, _, b) => {
+                visit(a);
+                visit(b);
+            }
+            Condition::Not(inner) => inner.exprs(visit),
+            Condition::Any(parts) | Condition::All(parts) => parts.iter().for_each(|p| p.exprs(visit)),
+        }
+    }
+}

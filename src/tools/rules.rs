@@ -1,0 +1,133 @@
+//! `flambeau rules`: checks a file of rewrite rules by running both sides of each on random instances.
+
+use super::case::encode;
+use super::io::Io;
+use crate::diag::{Diagnostic, Result, Source, render};
+use crate::dialects::{Env, Registry};
+use crate::rewrite::check::{Counterexample, Effort, Verdict, check};
+use crate::rewrite::syntax::Rule;
+use crate::rewrite::{self, compile};
+use crate::runtime::ScriptComposites;
+use crate::value::Value;
+use clap::{Args, Subcommand};
+use serde_json::{Value as Json, json};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Words of `flambeau rules`.
+#[derive(Args, Debug)]
+pub struct Options {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand, Debug)]
+enum Action {
+    /// Run both sides of each rule on random instances; refuse those that lie, with a counterexample
+    Check {
+        /// The rules; `-` is standard input
+        file: PathBuf,
+        /// Valid instances of each rule
+        #[arg(long, default_value_t = 1000)]
+        samples: usize,
+    },
+}
+
+/// Runs the command; gives whether no rule was refused.
+pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
+    match &options.action {
+        Action::Check { file, samples } => {
+            let text = io.read_text(file)?;
+            let rules = rewrite::parse(&Source::new(file.display().to_string(), text))?;
+            let env = environment();
+            let (mut accepted, mut refused) = (0, 0);
+            for rule in &rules {
+                let (ok, line) = judge(rule, Effort::samples(*samples), &env);
+                if ok {
+                    accepted += 1;
+                } else {
+                    refused += 1;
+                }
+                io.print(&line);
+            }
+            io.print(&format!("{accepted} accepted, {refused} refused\n"));
+            Ok(refused == 0)
+        }
+    }
+}
+
+/// A world without output, in which ops that are defined by text run.
+pub fn environment() -> Env {
+    let env = Env::new(Box::new(std::io::sink())).with_composites(ScriptComposites::builtin());
+    env.set_grad_enabled(false);
+    env
+}
+
+/// Checks a rule in all its readings; whether it may be applied, and the line that says so.
+pub fn judge(rule: &Rule, effort: Effort, env: &Env) -> (bool, String) {
+    let compiled = match compile(&Registry::builtin(), rule) {
+        Ok(compiled) => compiled,
+        Err(error) => return (false, format!("REFUSED {}: {}\n", rule.name, one_line(&error))),
+    };
+    let mut instances = 0;
+    let mut untestable = String::new();
+    // Several readings share the samples.
+    let effort = Effort { samples: (effort.samples / compiled.len()).max(effort.samples.min(150)), ..effort };
+    for reading in &compiled {
+        match check(reading, effort, env) {
+            Verdict::Sound { instances: n } => instances += n,
+            Verdict::Refuted(found) => return (false, refused(&rule.name, &found)),
+            Verdict::Untestable { reason } => untestable = reason,
+        }
+    }
+    if instances == 0 {
+        return (false, format!("REFUSED {}: untestable: {untestable}\n", rule.name));
+    }
+    (true, format!("ok {} ({}, {instances} instances)\n", rule.name, rule.contract.name()))
+}
+
+fn one_line(error: &Diagnostic) -> String {
+    let place = error.report().span.as_ref().map(|span| {
+        let (line, column) = span.line_column();
+        format!("{line}:{column}: ")
+    });
+    let hint = error.report().hints.first().map_or(String::new(), |hint| format!(" ({hint})"));
+    // The whole picture goes with the message; the line stays one.
+    let _ = render::human(error);
+    format!("{}{}{hint}", place.unwrap_or_default(), error.message().replace('\n', " "))
+}
+
+/// `REFUSED name: x=… left=… right=…`, each value as cases encode it.
+fn refused(name: &str, found: &Counterexample) -> String {
+    let mut line = format!("REFUSED {name}:");
+    for (variable, value) in &found.variables {
+        let _ = write!(line, " {variable}={}", shown(value));
+    }
+    let _ = write!(line, " left={}", shown(&found.left));
+    let right = match &found.right {
+        Ok(value) => shown(value),
+        Err(error) => raises(error),
+    };
+    let _ = write!(line, " right={right}");
+    for (variable, left, right) in &found.after {
+        let _ = write!(line, " {variable}.after.left={} {variable}.after.right={}", shown(left), shown(right));
+    }
+    line.push('\n');
+    line
+}
+
+fn raises(error: &Diagnostic) -> String {
+    let class = error.report().class.clone().unwrap_or_else(|| "RuntimeError".to_string());
+    json!({"raises": {"when": "run", "class": class, "message": error.message()}}).to_string()
+}
+
+/// A value as cases encode it; a tensor that is not dense says its strides besides.
+fn shown(value: &Value) -> String {
+    let mut json = encode(value).unwrap_or_else(|error| json!({"unsupported": error.message()}));
+    if let (Value::Tensor(t), Some(object)) = (value, json.get_mut("tensor").and_then(Json::as_object_mut))
+        && !t.is_contiguous()
+    {
+        object.insert("strides".to_string(), json!(t.strides().as_slice()));
+    }
+    json.to_string()
+}

@@ -1,0 +1,161 @@
+//! `flambeau save`: writes a program as an archive that `torch.jit.load` reads.
+
+use super::io::Io;
+use super::{load, opt};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::Registry;
+use crate::frontend::archive::{self, Archive, save as writer};
+use crate::ir::{
+    Argument, Attr, ClassAttribute, ClassDef, ClassKind, Function, Graph, Module, Symbol, Type, TypeKind,
+};
+use crate::value::{Object, Value};
+use clap::Args;
+use hashbrown::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Words of `flambeau save`.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// A .pt archive, TorchScript source or graph text
+    file: PathBuf,
+    /// The archive to write
+    output: PathBuf,
+    /// The function to save, where a source has several
+    #[arg(long, value_name = "NAME")]
+    entry: Option<String>,
+    /// Adds a file to the archive: NAME=FILE
+    #[arg(long, value_name = "NAME=FILE")]
+    extra: Vec<String>,
+}
+
+/// Runs the command. The output is replaced only when it has been written whole.
+pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
+    let path = io.path(&options.file);
+    let extra = options.extra.iter().map(|word| read_extra(word, io)).collect::<Result<Vec<_>>>()?;
+    let bytes = if load::is_text(&path)? {
+        save_program(&opt::read_module(&options.file, io)?, options.entry.as_deref(), &extra)?
+    } else {
+        save_archive(&path, extra)?
+    };
+    let output = io.path(&options.output);
+    let failed = |e: std::io::Error| Diagnostic::input(format!("{}: {e}", output.display()));
+    let mut part = output.clone().into_os_string();
+    part.push(".part");
+    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, &output)).map_err(failed)?;
+    Ok(true)
+}
+
+fn read_extra(word: &str, io: &Io<'_>) -> Result<(String, Vec<u8>)> {
+    let Some((name, file)) = word.split_once('=') else {
+        return Err(super::cli::usage(format!("--extra takes NAME=FILE, not '{word}'")));
+    };
+    let bytes = std::fs::read(io.path(Path::new(file)));
+    Ok((name.to_string(), bytes.map_err(|e| Diagnostic::input(format!("{file}: {e}")))?))
+}
+
+/// Reads an archive and writes it again, with its extra files.
+fn save_archive(path: &Path, mut extra: Vec<(String, Vec<u8>)>) -> Result<Vec<u8>> {
+    let archive = Archive::open(path)?;
+    let root = archive.root_prefix().to_string();
+    let kept = archive.extra_files().filter(|name| !extra.iter().any(|(n, _)| n == name));
+    let kept = kept.map(|name| Ok((name.to_string(), archive.read(&format!("extra/{name}"))?.into_owned())));
+    let kept = kept.collect::<Result<Vec<_>>>()?;
+    extra.splice(0..0, kept);
+    let inputs = "traced_inputs.pkl";
+    let traced_inputs = archive.entry(inputs).map(|_| archive.read(inputs)).transpose()?.map(|b| b.into_owned());
+    let registry = Registry::builtin();
+    let model = archive::load(&registry, archive)?;
+    let origins = load::origins(model.debug_tables);
+    let contents = writer::Contents {
+        module: &model.module,
+        root: &model.root,
+        constants: model.constants,
+        states: &model.states,
+        extra: &extra,
+        traced_inputs,
+        origin: &|span| origins(span),
+    };
+    writer::save(&registry, contents, &root, Vec::new())
+}
+
+/// Saves a function of a program as PyTorch does: as the `forward` of a module that only holds it.
+fn save_program(module: &Module, entry: Option<&str>, extra: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
+    let mut functions = module.functions.values();
+    let function = match (entry, functions.next(), functions.next()) {
+        (Some(name), ..) => module.function(name),
+        (None, Some(only), None) => Some(only),
+        (None, ..) => {
+            return Err(super::cli::usage("the program has several functions; say which one with --entry NAME"));
+        }
+    };
+    let function = function.ok_or_else(|| {
+        Diagnostic::input(format!("there is no function '{}'", entry.unwrap_or_default()))
+    })?;
+    let (module, root) = placeholder(module, function);
+    let contents = writer::Contents {
+        module: &module,
+        root: &root,
+        constants: Vec::new(),
+        states: &[],
+        extra,
+        traced_inputs: None,
+        origin: &|_| None,
+    };
+    writer::save(&Registry::builtin(), contents, "archive", Vec::new())
+}
+
+const PLACEHOLDER: &str = "__torch__.PlaceholderModule";
+
+/// The program with its functions under `__torch__`, and an instance of the class that holds the function.
+fn placeholder(module: &Module, function: &Function) -> (Module, Value) {
+    let renamed: HashMap<Symbol, Symbol> = module
+        .functions
+        .keys()
+        .filter(|name| !name.as_str().contains('.'))
+        .map(|name| (*name, Symbol::new(&format!("__torch__.{name}"))))
+        .collect();
+    let mut out = module.clone();
+    out.functions.clear();
+    for old in module.functions.values() {
+        let mut new = old.clone();
+        new.name = renamed.get(&old.name).copied().unwrap_or(old.name);
+        rename_calls(&mut new.graph, &renamed);
+        out.functions.insert(new.name, new);
+    }
+    let class = Symbol::new(PLACEHOLDER);
+    let name = Symbol::new(&format!("{PLACEHOLDER}.forward"));
+    let mut forward = function.clone();
+    forward.name = name;
+    forward.schema.arguments.insert(0, Argument::new("self", Type::class(class)));
+    let root = forward.graph.root();
+    let receiver = forward.graph.insert_param(root, 0, Type::class(class));
+    forward.graph.set_unique_name(receiver, "self");
+    rename_calls(&mut forward.graph, &renamed);
+    out.functions.insert(name, forward);
+    let mut def = ClassDef::new(class, ClassKind::Module);
+    let training = Symbol::new("training");
+    let plain = ClassAttribute { name: training, ty: Type::bool(), is_parameter: false, is_buffer: false };
+    def.attributes.push(plain);
+    def.methods.insert(Symbol::new("forward"), name);
+    out.classes.insert(class, def);
+    let object = Object::new(class);
+    object.set(training, Value::Bool(true));
+    (out, Value::Object(object))
+}
+
+/// Lets constants that are functions name them anew.
+fn rename_calls(graph: &mut Graph, renamed: &HashMap<Symbol, Symbol>) {
+    for op in graph.all_ops() {
+        if let Some(Attr::Graph(inner)) = graph.attr(op, "Subgraph") {
+            let mut inner = Graph::clone(inner);
+            rename_calls(&mut inner, renamed);
+            graph.set_attr(op, "Subgraph", Attr::Graph(inner.into()));
+        }
+        for value in graph.results(op) {
+            let TypeKind::Function(old) = graph.ty(value).kind() else { continue };
+            let Some(new) = renamed.get(old).copied() else { continue };
+            graph.set_type(value, Type::new(TypeKind::Function(new)));
+            graph.set_attr(op, "name", Attr::Str(new.as_str().into()));
+        }
+    }
+}
