@@ -1,4 +1,5 @@
-//! Recorded answers of real PyTorch that lie in the repository, replayed from every form they carry.
+//! Recorded answers of real PyTorch that lie in the repository, replayed from every form they carry. On the way every
+//! op's writes and aliases are compared with the marks of its schema.
 
 use flambeau::tools::cli;
 use libtest_mimic::{Failed, Trial};
@@ -20,7 +21,7 @@ pub fn trials() -> Vec<Trial> {
             // The same answers with all passes on, the program verified after each.
             let optimized = file.clone();
             [
-                Trial::test(format!("cases::{name}"), move || check(&file, &["--aliases"])),
+                Trial::test(format!("cases::{name}"), move || check(&file, &["--aliases", "--audit"])),
                 Trial::test(format!("cases::{name}::default"), move || {
                     check(&optimized, &["--passes", "default", "--verify-each"])
                 }),

@@ -1,6 +1,7 @@
 //! The reference evaluator: what ops mean, in plain Rust. Constant folding, rule checking, tests and the
 //! interpreter use it. It knows op rows and values; it does not know graphs that are rewritten or compiled.
 
+mod audit;
 mod call;
 mod elementwise;
 mod lane;

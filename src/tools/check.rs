@@ -53,6 +53,9 @@ pub struct Options {
     /// Compare what aliases and is written with what the alias analysis says
     #[arg(long)]
     aliases: bool,
+    /// Compare what ops write and alias with the marks of their schemas; a difference is an error
+    #[arg(long)]
+    audit: bool,
 }
 
 /// What is done with a program before it runs, and looked at after.
@@ -61,6 +64,7 @@ pub struct Treatment {
     passes: Option<Pipeline>,
     settings: Settings,
     aliases: bool,
+    audit: bool,
 }
 
 impl Treatment {
@@ -69,7 +73,7 @@ impl Treatment {
         let verify = options.verify_each.then(Strictness::default);
         // Cases run side by side; each takes one thread for its passes.
         let settings = Settings { threads: 1, verify, ..Settings::default() };
-        Ok(Treatment { passes, settings, aliases: options.aliases })
+        Ok(Treatment { passes, settings, aliases: options.aliases, audit: options.audit })
     }
 
     /// The program with the passes on.
@@ -413,6 +417,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 
 fn answer(case: &Case, form: Form, args: &[Value], output: &Output, treatment: &Treatment) -> Result<Answer> {
     let env = Env::new(Box::new(output.clone()));
+    env.set_audits(treatment.audit);
     let program = match load(case, form, &env) {
         Ok(program) => program,
         Err(error) => return Ok(Answer::Failed { when: "compile", error }),

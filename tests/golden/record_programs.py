@@ -194,4 +194,5 @@ def main():
                 print(f"{name}: the process ended with status {status}", file=sys.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -5,7 +5,7 @@ use super::kernels::pool::each_plane;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::joins;
-use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
 use crate::tensor::{DType, Tensor, numel};
 use smallvec::smallvec;
 
@@ -90,6 +90,32 @@ pub static OPS: &[OpDef] = &[
             let (y, rstd) = root_mean_square(a)?;
             Ok(smallvec![y.into(), rstd.into()])
         },
+    ),
+    composite(
+        "aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",
+        "
+def norm_except_dim(v: Tensor, pow: int=2, dim: int=0) -> Tensor:
+    if dim == -1:
+        return v.norm(pow)
+    d = dim
+    if d < 0:
+        d = d + v.dim()
+    others = [i for i in range(v.dim()) if i != d]
+    if len(others) == 0:
+        return v.abs()
+    return v.norm(pow, others, True)
+",
+    )
+    .out("out"),
+    composite(
+        "aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor",
+        "def _weight_norm(v: Tensor, g: Tensor, dim: int=0) -> Tensor:\n    \
+         return v * (g / torch.norm_except_dim(v, 2, dim))\n",
+    ),
+    composite(
+        "aten::_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
+        "def _weight_norm_interface(v: Tensor, g: Tensor, dim: int=0) -> Tuple[Tensor, Tensor]:\n    \
+         norm = torch.norm_except_dim(v, 2, dim)\n    return v * (g / norm), norm\n",
     ),
 ];
 
