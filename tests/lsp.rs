@@ -15,6 +15,7 @@ pub fn trials() -> Vec<Trial> {
         Trial::test("lsp::what_is_wrong_is_told", what_is_wrong_is_told),
         Trial::test("lsp::check_files_and_rules", check_files_and_rules),
         Trial::test("lsp::columns_and_hostile_messages", columns_and_hostile_messages),
+        Trial::test("lsp::dialects_of_the_project_are_known", dialects_of_the_project_are_known),
     ]
 }
 
@@ -209,18 +210,32 @@ fn graph_text() -> Result<(), Failed> {
     same("problems", &wrong, &json!([]))?;
     // Hover: a value with its type, as written or as the schema gives it; an op with its row.
     let hover = client.at("textDocument/hover", file, 5, 21)?;
-    holds("hover on a use", &hover, &["%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)", "3 uses"])?;
+    holds(
+        "hover on a use",
+        &hover,
+        &["%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)", "3 uses"],
+    )?;
     same("its range", &hover["range"], &range(5, 21, 23))?;
     let hover = client.at("textDocument/hover", file, 6, 11)?;
     holds("hover on a value without a type", &hover, &["%a : Tensor", "aten::add(%x, %x, %1)"])?;
     let hover = client.at("textDocument/hover", file, 5, 14)?;
-    holds("hover on an op", &hover, &["aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", "elementwise", "other overloads", "derivative"])?;
+    holds(
+        "hover on an op",
+        &hover,
+        &[
+            "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+            "elementwise",
+            "other overloads",
+            "derivative",
+        ],
+    )?;
     same("hover on nothing", &client.at("textDocument/hover", file, 11, 0)?, &Value::Null)?;
     // Definition and uses. The two graphs have a %x each.
     let definition = client.at("textDocument/definition", file, 5, 21)?;
     same("definition", &definition["range"], &range(0, 9, 11))?;
     let uses = client.at("textDocument/references", file, 0, 10)?;
-    let lines: Vec<&Value> = uses.as_array().map(|l| l.iter().map(|u| &u["range"]["start"]["line"]).collect()).unwrap_or_default();
+    let lines: Vec<&Value> =
+        uses.as_array().map(|l| l.iter().map(|u| &u["range"]["start"]["line"]).collect()).unwrap_or_default();
     same("uses", &json!(lines), &json!([0, 5, 5, 8]))?;
     let function = client.at("textDocument/definition", file, 13, 41)?;
     same("definition of a function", &function["range"], &range(0, 6, 8))?;
@@ -249,7 +264,7 @@ fn graph_text() -> Result<(), Failed> {
     let labels = client.labels(file, 9, 26)?;
     same("ops", &json!(labels.contains(&"aten::sigmoid".to_string())), &json!(true))?;
     same("only those", &json!(labels.iter().all(|l| l.starts_with("aten::sigm"))), &json!(true))?;
-    let labels = client.labels(file, 10, 20)?;
+    let labels = client.labels(file, 10, 19)?;
     same("values by their beginning", &json!(labels), &json!(["flag"]))?;
     let labels = client.labels(file, 11, 29)?;
     same("attributes", &json!(labels), &json!(["value="]))?;
@@ -258,7 +273,10 @@ fn graph_text() -> Result<(), Failed> {
     // Formatting sets indentation and keeps comments.
     client.tell("textDocument/didChange", change(3, json!([{ "text": "# RUN: x\ngraph(%x : Tensor,\n  %c : bool):\n # note\n %y : Tensor = prim::If(%c)  \n   block0():\n    -> (%x)\n  block1():\n  %b : Tensor = aten::relu(%x)\n -> (%b)\n return (%y)\n" }])))?;
     let edits = client.at("textDocument/formatting", file, 0, 0)?;
-    let formatted = apply("# RUN: x\ngraph(%x : Tensor,\n  %c : bool):\n # note\n %y : Tensor = prim::If(%c)  \n   block0():\n    -> (%x)\n  block1():\n  %b : Tensor = aten::relu(%x)\n -> (%b)\n return (%y)\n", &edits);
+    let formatted = apply(
+        "# RUN: x\ngraph(%x : Tensor,\n  %c : bool):\n # note\n %y : Tensor = prim::If(%c)  \n   block0():\n    -> (%x)\n  block1():\n  %b : Tensor = aten::relu(%x)\n -> (%b)\n return (%y)\n",
+        &edits,
+    );
     let wanted = "# RUN: x\ngraph(%x : Tensor,\n      %c : bool):\n  # note\n  %y : Tensor = prim::If(%c)\n    block0():\n      -> (%x)\n    block1():\n      %b : Tensor = aten::relu(%x)\n      -> (%b)\n  return (%y)\n";
     same("formatted", &json!(formatted), &json!(wanted))?;
     client.stop()
@@ -279,19 +297,25 @@ fn apply(text: &str, edits: &Value) -> String {
 
 fn what_is_wrong_is_told() -> Result<(), Failed> {
     let mut client = Client::start("wrong", &[], json!({}))?;
-    let wrong = client.open("syntax.ir", "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x\n  return (%y)\n")?;
+    let wrong =
+        client.open("syntax.ir", "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x\n  return (%y)\n")?;
     holds("syntax", &wrong, &["\"code\":\"syntax\"", "\"source\":\"flambeau\""])?;
-    let wrong = client.open("undefined.ir", "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%z)\n  return (%y)\n")?;
+    let wrong = client
+        .open("undefined.ir", "graph(%x : Tensor):\n  %y : Tensor = aten::relu(%z)\n  return (%y)\n")?;
     holds("an undefined value", &wrong, &["%z", "\"severity\":1"])?;
     same("its place", &wrong[0]["range"]["start"]["line"], &json!(1))?;
-    let wrong = client.open("op.ir", "graph(%x : Tensor):\n  %y : Tensor = aten::sigmod(%x)\n  return (%y)\n")?;
+    let wrong =
+        client.open("op.ir", "graph(%x : Tensor):\n  %y : Tensor = aten::sigmod(%x)\n  return (%y)\n")?;
     holds("a misspelt op", &wrong, &["aten::sigmod", "aten::sigmoid", "\"severity\":2"])?;
     let wrong = client.open("bad.py", "def f(x: Tensor) -> Tensor:\n    return y\n")?;
     holds("source", &wrong, &["undefined value y", "\"line\":1"])?;
     // What was wrong is taken back when it is well.
     let uri = client.uri("bad.py");
     let change = json!([{ "text": "def f(x: Tensor) -> Tensor:\n    return x\n" }]);
-    client.tell("textDocument/didChange", json!({ "textDocument": { "uri": uri, "version": 2 }, "contentChanges": change }))?;
+    client.tell(
+        "textDocument/didChange",
+        json!({ "textDocument": { "uri": uri, "version": 2 }, "contentChanges": change }),
+    )?;
     same("well again", &client.wrong(&uri)?, &json!([]))?;
     client.tell("textDocument/didClose", json!({ "textDocument": { "uri": uri } }))?;
     same("closed", &client.wrong(&uri)?, &json!([]))?;
@@ -304,10 +328,18 @@ fn check_files_and_rules() -> Result<(), Failed> {
     let wrong = client.open("a.test", text)?;
     holds("a bad pattern", &wrong, &["\"source\":\"FileCheck\"", "\"line\":2"])?;
     let labels = client.labels("a.test", 4, 8)?;
-    same("kinds of checks", &json!(labels.contains(&"CHECK-NEXT:".to_string()) && labels.contains(&"CHECK-DAG:".to_string())), &json!(true))?;
-    let wrong = client.open("b.ir", "# RUN: flambeau opt %s | FileCheck %s --check-prefix=NONE\ngraph():\n  return ()\n")?;
+    same(
+        "kinds of checks",
+        &json!(labels.contains(&"CHECK-NEXT:".to_string()) && labels.contains(&"CHECK-DAG:".to_string())),
+        &json!(true),
+    )?;
+    let wrong = client
+        .open("b.ir", "# RUN: flambeau opt %s | FileCheck %s --check-prefix=NONE\ngraph():\n  return ()\n")?;
     holds("no checks", &wrong, &["no check strings found with prefix NONE", "\"line\":0"])?;
-    let wrong = client.open("a.rules", "rule one exact aten::neg(aten::neg(?x: Tensor)) => ?x\nrule two exact aten::neg(?x) =>\n")?;
+    let wrong = client.open(
+        "a.rules",
+        "rule one exact aten::neg(aten::neg(?x: Tensor)) => ?x\nrule two exact aten::neg(?x =>\n",
+    )?;
     holds("a bad rule", &wrong, &["\"line\":1", "\"severity\":1"])?;
     let hover = client.at("textDocument/hover", "a.rules", 0, 18)?;
     holds("an op in a rule", &hover, &["aten::neg(Tensor self) -> Tensor"])?;
@@ -339,4 +371,61 @@ fn columns_and_hostile_messages() -> Result<(), Failed> {
         client.stop()?;
     }
     Ok(())
+}
+
+const DIALECT: &str = "\
+dialect quant \"fake quantization\"
+
+op quant::snap(Tensor self, float step) -> Tensor {
+    summary \"round to the nearest multiple of step\"
+    attribute bits: int = 8 where bits >= 1
+    meaning
+        def snap(self: Tensor, step: float, bits: int) -> Tensor:
+            return torch.round(self / step) * step
+}
+";
+
+fn dialects_of_the_project_are_known() -> Result<(), Failed> {
+    let files = [("flambeau.toml", "dialects = [\"*.dialect\"]\n"), ("quant.dialect", DIALECT)];
+    let mut client = Client::start("dialect", &files, json!({}))?;
+    let text = "graph(%x : Tensor, %s : float):\n  %y = quant::snap[bits=4](%x, %s)\n  return (%y)\n";
+    same("its ops are known", &client.open("a.ir", text)?, &json!([]))?;
+    let hover = client.at("textDocument/hover", "a.ir", 1, 10)?;
+    holds(
+        "and told",
+        &hover,
+        &[
+            "quant::snap(Tensor self, float step) -> Tensor",
+            "round to the nearest multiple",
+            "bits: int = 8 where bits >= 1",
+            "torch.round",
+        ],
+    )?;
+    let labels = client.labels("a.ir", 1, 14)?;
+    same("offered", &json!(labels), &json!(["quant::snap"]))?;
+    let labels = client.labels("a.ir", 1, 19)?;
+    same("with attributes", &json!(labels), &json!(["bits="]))?;
+    let wrong = client.open("b.ir", "graph(%x : Tensor):\n  %y = quant::snip(%x)\n  return (%y)\n")?;
+    holds("misspelt", &wrong, &["quant::snip", "quant::snap", "\"severity\":2"])?;
+    // The dialect itself: well as it stands, wrong while it is written, wrong when it is saved.
+    same("well", &client.open("quant.dialect", DIALECT)?, &json!([]))?;
+    let uri = client.uri("quant.dialect");
+    let bad = DIALECT.replace("attribute bits", "atribute bits");
+    let change = json!({ "textDocument": { "uri": uri, "version": 2 }, "contentChanges": [{ "text": bad }] });
+    client.tell("textDocument/didChange", change)?;
+    holds("while written", &client.wrong(&uri)?, &["\"severity\":1", "\"line\":4"])?;
+    let bad = DIALECT.replace("torch.round", "torch.rond");
+    fs::write(client.folder.join("quant.dialect"), &bad)?;
+    let change = json!({ "textDocument": { "uri": uri, "version": 3 }, "contentChanges": [{ "text": bad }] });
+    client.tell("textDocument/didChange", change)?;
+    same("well formed", &client.wrong(&uri)?, &json!([]))?;
+    client.tell("textDocument/didSave", json!({ "textDocument": { "uri": uri } }))?;
+    let mut wrong = client.wrong(&uri)?;
+    if wrong == json!([]) {
+        wrong = client.wrong(&uri)?;
+    }
+    holds("once saved", &wrong, &["the meaning of quant::snap does not compile", "\"line\":7"])?;
+    let graph = client.uri("a.ir");
+    holds("and its ops are not known", &client.wrong(&graph)?, &["quant"])?;
+    client.stop()
 }

@@ -55,7 +55,8 @@ fn own_facts(registry: &Registry, graph: &Graph, op: OpId) -> OpFacts {
         // A call: what the callee does is not looked at here.
         effects = Effects::ALL;
     }
-    let writes = row.marked_schema().map_or(true, |schema| schema.is_mutable()) && !is_read_only(graph, op, &row);
+    let writes =
+        row.marked_schema().map_or(true, |schema| schema.is_mutable()) && !is_read_only(graph, op, &row);
     OpFacts { op: Some(row), effects, writes }
 }
 

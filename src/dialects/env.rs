@@ -40,6 +40,7 @@ struct Inner {
     methods: Mutex<Option<Arc<dyn Methods>>>,
     observer: Mutex<Option<GroupObserver>>,
     generator: Mutex<Option<Generator>>,
+    audits: AtomicBool,
 }
 
 /// Sees each fusion group that runs, with its inputs.
@@ -62,6 +63,7 @@ impl Env {
             methods: Mutex::default(),
             observer: Mutex::default(),
             generator: Mutex::default(),
+            audits: AtomicBool::new(false),
         }))
     }
 
@@ -111,6 +113,16 @@ impl Env {
             .lock()
             .clone()
             .ok_or_else(|| Diagnostic::unsupported("calling methods of objects here"))
+    }
+
+    /// Asks for every op's writes and aliases to be compared with the marks of its schema.
+    pub fn set_audits(&self, on: bool) {
+        self.0.audits.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether they are compared.
+    pub fn audits(&self) -> bool {
+        self.0.audits.load(Ordering::Relaxed)
     }
 
     /// Seeds the random generator.

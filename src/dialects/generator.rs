@@ -94,6 +94,44 @@ impl Generator {
         -(-self.uniform()).ln_1p()
     }
 
+    /// Poisson distributed: by products of uniform numbers below a rate of 10, above by transformed rejection (Hörmann,
+    /// The transformed rejection method for generating Poisson random variables, 1993).
+    pub fn poisson(&mut self, rate: f64) -> f64 {
+        if rate == 0.0 || !rate.is_finite() {
+            return rate;
+        }
+        if rate < 10.0 {
+            let (floor, mut product, mut count) = ((-rate).exp(), 1.0, 0.0);
+            loop {
+                product *= self.uniform();
+                if product <= floor {
+                    return count;
+                }
+                count += 1.0;
+            }
+        }
+        let b = 0.931 + 2.53 * rate.sqrt();
+        let a = -0.059 + 0.02483 * b;
+        let inverse = 1.1239 + 1.1328 / (b - 3.4);
+        let quick = 0.9277 - 3.6224 / (b - 2.0);
+        loop {
+            let u = self.uniform() - 0.5;
+            let v = self.uniform();
+            let us = 0.5 - u.abs();
+            let k = ((2.0 * a / us + b) * u + rate + 0.43).floor();
+            if us >= 0.07 && v <= quick {
+                return k;
+            }
+            if k < 0.0 || (us < 0.013 && v > us) {
+                continue;
+            }
+            let height = v.ln() + inverse.ln() - (a / (us * us) + b).ln();
+            if height <= -rate + k * rate.ln() - libm::lgamma(k + 1.0) {
+                return k;
+            }
+        }
+    }
+
     /// From 0 below `range`; ranges from 2^28 on take 64 bits.
     pub fn below(&mut self, range: u64) -> u64 {
         if range >= 1 << 28 { self.bits64() % range } else { u64::from(self.bits32()) % range.max(1) }

@@ -1,5 +1,6 @@
 //! Runs one op on values: by its kernel, its scalar program or its meaning, in whatever form of its row.
 
+use super::audit::Audit;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::constraint::{Law, Parameter, ParameterKind};
 use crate::dialects::{Args, Env, Fact, Family, Node, Op, Outputs, Variant, one};
@@ -15,7 +16,11 @@ pub fn call(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outp
     if recorded {
         check_leaves(op, values)?;
     }
+    let audit = env.audits().then(|| Audit::begin(values));
     let results = run(op, values, node, env)?;
+    if let Some(audit) = audit {
+        audit.end(op, &results)?;
+    }
     let flows =
         !matches!(op.def().family, Family::Create | Family::Host | Family::Container | Family::Control);
     if recorded && flows && !op.def().facts.contains(&Fact::Detached) {

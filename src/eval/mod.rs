@@ -1,6 +1,7 @@
 //! The reference evaluator: what ops mean, in plain Rust. Constant folding, rule checking, tests and the
 //! interpreter use it. It knows op rows and values; it does not know graphs that are rewritten or compiled.
 
+mod audit;
 mod call;
 mod elementwise;
 mod lane;
@@ -11,4 +12,4 @@ pub use call::call;
 pub use elementwise::{
     Compiled, OperandKind, compile_elementwise, elementwise, emit_elementwise, write_back,
 };
-pub use tile::{Input, fold_scalar, run_program, run_walk};
+pub use tile::{Input, fold_scalar, run_in_place, run_program, run_walk};

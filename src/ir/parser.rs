@@ -34,9 +34,9 @@ pub enum Naming {
     /// As PyTorch's parser does: inputs and block parameters keep names that are no numbers, everything else is
     /// numbered in order of definition.
     Torch,
-    /// `Keep` for the dump of a program, which has locations or scopes, for FileCheck tests (texts with `RUN:` lines) that
-    /// are written as PyTorch prints, for several graphs in one file and for texts above 256 KB; `Torch` for any other
-    /// graph, as PyTorch's own tests have them.
+    /// `Keep` for text in printed form that is the dump of a program, which has locations or scopes, or a FileCheck test
+    /// (with a `RUN:` line), for several graphs in one file and for texts above 256 KB. Any other graph is read as
+    /// PyTorch's parser reads it: `Torch`, and comments behind ops are only comments.
     Auto,
 }
 
@@ -68,18 +68,22 @@ pub fn parse_graph_source(
 ) -> std::result::Result<Graph, Vec<Diagnostic>> {
     let graph = parse_graph_once(source, options)?;
     if options.naming == Naming::Auto && !keeps_names(source.text(), &graph) {
-        return parse_graph_once(source, &ParseOptions { naming: Naming::Torch, ..*options });
+        return parse_graph_once(source, &as_torch(options));
     }
     Ok(graph)
+}
+
+/// As PyTorch's parser reads: results are numbered, comments behind ops are only comments.
+pub(super) fn as_torch<'o>(options: &ParseOptions<'o>) -> ParseOptions<'o> {
+    ParseOptions { naming: Naming::Torch, drop_locations: true, ..*options }
 }
 
 /// Whether a text keeps its names: the dump of a program, which says where its ops come from, or a FileCheck test that
 /// is written as its graph prints.
 pub(super) fn keeps_names(text: &str, graph: &Graph) -> bool {
     const LARGE: usize = 256 << 10;
-    text.len() > LARGE
-        || !graph.locations.is_empty()
-        || (text.contains("RUN:") && is_printed_form(text, graph))
+    let may_keep = || !graph.locations.is_empty() || text.contains("RUN:");
+    text.len() > LARGE || (may_keep() && is_printed_form(text, graph))
 }
 
 /// Whether a text is what its graph prints, comment lines and blank lines aside.

@@ -47,7 +47,9 @@ fn number_operand(graph: &mut Graph, op: OpId) -> bool {
 
 fn chunk(graph: &mut Graph, unpack: OpId) -> bool {
     let Some(list) = graph.operand(unpack, 0).filter(|list| graph.has_one_use(*list)) else { return false };
-    let Some(chunk) = graph.def_op(list).filter(|def| graph.kind(*def) == "aten::chunk") else { return false };
+    let Some(chunk) = graph.def_op(list).filter(|def| graph.kind(*def) == "aten::chunk") else {
+        return false;
+    };
     let &[input, count, dim] = graph.operands(chunk) else { return false };
     let (Some(count), Some(dim)) = (constants::int_of(graph, count), constants::int_of(graph, dim)) else {
         return false;

@@ -13,7 +13,11 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
             let written = argument.alias.as_ref().is_some_and(|alias| alias.is_write);
             let python = graph.def_op(*value).filter(|def| graph.kind(*def).as_str().starts_with('^'));
             if let Some(maker) = python.filter(|_| written) {
-                let error = Diagnostic::verify(format!("{} writes to a result of {}", graph.op_line(op), graph.op_line(maker)));
+                let error = Diagnostic::verify(format!(
+                    "{} writes to a result of {}",
+                    graph.op_line(op),
+                    graph.op_line(maker)
+                ));
                 return Err(error.hint("write to a copy: call clone() first"));
             }
         }

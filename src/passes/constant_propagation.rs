@@ -124,8 +124,11 @@ impl Propagation<'_> {
             return None;
         }
         let row = self.computes(graph, op)?;
-        let values: Vec<Value> =
-            graph.operands(op).iter().map(|value| constants::value_of(graph, *value)).collect::<Option<_>>()?;
+        let values: Vec<Value> = graph
+            .operands(op)
+            .iter()
+            .map(|value| constants::value_of(graph, *value))
+            .collect::<Option<_>>()?;
         if !is_small(&row, &values) {
             return None;
         }
@@ -143,7 +146,8 @@ impl Propagation<'_> {
         let row = facts.op?;
         let schema = row.schema().ok()?;
         let structure = row.def().family == Family::Container && row.name().namespace() == "prim";
-        let unwrap = graph.kind(op) == "prim::unchecked_unwrap_optional" || graph.kind(op) == "prim::Uninitialized";
+        let unwrap =
+            graph.kind(op) == "prim::unchecked_unwrap_optional" || graph.kind(op) == "prim::Uninitialized";
         let unchanged = match &self.db {
             Some(db) => !db.op_has_writers(graph, op),
             None => {

@@ -16,6 +16,8 @@ mod constant_propagation;
 mod cse;
 mod dce;
 mod decompose_ops;
+mod fold_frozen;
+mod freeze;
 mod fuse;
 mod fuse_linear;
 mod inline;
@@ -62,6 +64,8 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("dce", "Removes ops whose results nobody uses and that do nothing else", dce::block).counts_steps(),
     Pass::graph("dce-graph", "The same; writes to memory that nobody looks at go too", dce::run).counts_steps(),
     Pass::graph("decompose-ops", "Takes addmm apart", decompose_ops::run),
+    Pass::graph("fold-frozen", "Folds batch norm into constant weights before it", fold_frozen::run),
+    Pass::module("freeze", "Makes constants of a loaded model's attributes, in forward", freeze::run),
     Pass::graph("fuse", "Gathers elementwise tensor work in fusion groups", fuse::run),
     Pass::graph("fuse-linear", "Finds linear in products with a transposed weight", fuse_linear::run),
     Pass::graph("inline", "Replaces calls of functions and methods by their graphs", inline::run).reads_functions().counts_steps(),

@@ -11,11 +11,15 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let db = context.analysis::<AliasDb>(graph);
     let mut changed = false;
     for op in graph.all_ops() {
-        let is_dropout = matches!(graph.kind(op).base(), "dropout" | "dropout_" | "feature_dropout" | "feature_dropout_");
+        let is_dropout =
+            matches!(graph.kind(op).base(), "dropout" | "dropout_" | "feature_dropout" | "feature_dropout_");
         let train = graph.operand(op, 2).and_then(|value| constants::bool_of(graph, value));
         let (Some(input), Some(result)) = (graph.operand(op, 0), graph.result(op, 0)) else { continue };
         let in_place = graph.kind(op).base().ends_with('_');
-        if is_dropout && train == Some(false) && (in_place || db.safe_to_change_aliasing(graph, input, result)) {
+        if is_dropout
+            && train == Some(false)
+            && (in_place || db.safe_to_change_aliasing(graph, input, result))
+        {
             graph.replace_op(op, &[input]);
             changed = true;
         }

@@ -2,8 +2,8 @@
 //! vanish. What is assumed cannot be known; this is for models whose inputs are known to be good.
 
 use super::{Context, constant_pooling, constant_propagation, constants};
-use crate::diag::Result;
 use crate::analysis::facts;
+use crate::diag::Result;
 use crate::dialects::Effects;
 use crate::ir::{BlockId, Graph};
 use crate::value::Value;

@@ -12,10 +12,13 @@ use crate::ir::{Graph, OpId};
 const OPS: &[&str] = &["aten::add_", "aten::sub_", "aten::mul_", "aten::div_", "aten::zero_", "aten::fill_"];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let ops: Vec<OpId> = graph.all_ops().into_iter().filter(|op| OPS.contains(&graph.kind(*op).as_str())).collect();
+    let ops: Vec<OpId> =
+        graph.all_ops().into_iter().filter(|op| OPS.contains(&graph.kind(*op).as_str())).collect();
     let mut changed = false;
     for op in ops {
-        let Some(written) = graph.operand(op, 0).filter(|value| graph.ty(*value).is_tensor()) else { continue };
+        let Some(written) = graph.operand(op, 0).filter(|value| graph.ty(*value).is_tensor()) else {
+            continue;
+        };
         let Some(new) = remove_mutation::functional(graph, context.registry, op, false) else { continue };
         remove_mutation::replace_uses_behind(graph, written, new, op);
         graph.replace_op(op, &[new]);

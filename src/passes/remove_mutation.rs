@@ -37,7 +37,10 @@ struct Removal<'a> {
 
 impl<'a> Removal<'a> {
     fn new(graph: &Graph, context: &Context<'a>) -> Removal<'a> {
-        Removal { registry: context.registry, db: AliasDb::new(context.registry, Some(context.module), graph) }
+        Removal {
+            registry: context.registry,
+            db: AliasDb::new(context.registry, Some(context.module), graph),
+        }
     }
 
     /// Applies a step to every op, inner ones first.
@@ -46,7 +49,12 @@ impl<'a> Removal<'a> {
         self.block(graph, root, step)
     }
 
-    fn block(&mut self, graph: &mut Graph, block: BlockId, step: fn(&mut Self, &mut Graph, OpId) -> bool) -> bool {
+    fn block(
+        &mut self,
+        graph: &mut Graph,
+        block: BlockId,
+        step: fn(&mut Self, &mut Graph, OpId) -> bool,
+    ) -> bool {
         let mut changed = false;
         let mut at = graph.first_op(block);
         while let Some(op) = at {
@@ -61,7 +69,8 @@ impl<'a> Removal<'a> {
 
     fn fill_list(&mut self, graph: &mut Graph, op: OpId) -> bool {
         let Some(list) = graph.operand(op, 0) else { return false };
-        let Some(construct) = graph.def_op(list).filter(|def| graph.kind(*def) == "prim::ListConstruct") else {
+        let Some(construct) = graph.def_op(list).filter(|def| graph.kind(*def) == "prim::ListConstruct")
+        else {
             return false;
         };
         let Some((change, item)) = list_change(graph, construct, op) else { return false };
@@ -144,17 +153,24 @@ impl<'a> Removal<'a> {
         if graph.kind(branch) != "prim::If" {
             return false;
         }
-        let made: Vec<ValueId> =
-            graph.nested_blocks(branch).iter().filter_map(|b| graph.block_results(*b).get(n).copied()).collect();
+        let made: Vec<ValueId> = graph
+            .nested_blocks(branch)
+            .iter()
+            .filter_map(|b| graph.block_results(*b).get(n).copied())
+            .collect();
         made.iter().all(|v| graph.has_one_use(*v) && self.is_new_object(graph, *v))
             && self.db.move_before_if_valid(graph, self.registry, branch, op)
     }
-
 }
 
 /// Makes the op that gives a new object instead of writing, before `op`. A number fills with the dtype of what it
 /// filled if `keep_dtype` is set. None where there is no such op.
-pub(super) fn functional(graph: &mut Graph, registry: &Registry, op: OpId, keep_dtype: bool) -> Option<ValueId> {
+pub(super) fn functional(
+    graph: &mut Graph,
+    registry: &Registry,
+    op: OpId,
+    keep_dtype: bool,
+) -> Option<ValueId> {
     let kind = graph.kind(op);
     let operands = graph.operands(op).to_vec();
     let ty = graph.ty(graph.result(op, 0)?).clone();

@@ -127,6 +127,11 @@ const TESTS: &[Test] = &[
         // Of values only their kinds are known.
         _ => Some(true),
     }),
+    Test("maybe_not_bool", 1, "not known to be of dtype bool", |s| Some(s[0].dtype != Some(DType::Bool))),
+    Test("maybe_rank", 2, "not known to be of another rank than the number", |s| {
+        let wanted = s[1].constant.as_ref()?.as_int()?;
+        Some(s[0].sizes.as_ref().is_none_or(|sizes| sizes.len() as i64 == wanted))
+    }),
     Test("never_same", 2, "one is None and the other never", |s| {
         let never = |s: &Seen| s.kind != Kind::None && !s.may_be_none;
         Some(s[0].kind == Kind::None && never(&s[1]) || s[1].kind == Kind::None && never(&s[0]))

@@ -179,7 +179,14 @@ impl Writer<'_, '_> {
         }
         self.graph.replace_all_uses(value, new);
         self.sweep(op);
-        let rules = self.rules_of(id);
+        let mut rules = Vec::new();
+        if let Form::New(plan) = &form {
+            // What the new operands owe to rules comes before what the root does.
+            for (class, _) in plan.iter().filter(|(class, _)| *class != id) {
+                rules.extend(self.rules_of(*class));
+            }
+        }
+        rules.extend(self.rules_of(id));
         Some(Replacement { name, location, before, after, rules, cost: (saved, cost) })
     }
 
@@ -220,7 +227,11 @@ impl Writer<'_, '_> {
         let data = &egraph[id].data;
         let mut forms = Vec::new();
         let mut values: Vec<ValueId> = data.values.iter().copied().filter(|v| self.at_hand(*v, value, anchor)).collect();
-        values.sort_by_key(|v| self.graph.def_op(*v).and_then(|op| self.loaded().order.get(&op)).map_or(0, |n| n + 1));
+        // Of equal values the one that the op has among its operands' operands is meant, else the last before it.
+        let near = self.near(anchor);
+        let place = |v: &ValueId| self.graph.def_op(*v).and_then(|op| self.loaded().order.get(&op)).map_or(0, |n| n + 1);
+        values.sort_by_key(|v| (!near.contains(v), std::cmp::Reverse(place(v))));
+        values.truncate(8);
         let constant = data.constant.is_some() && self.is_new_constant(id);
         if !constant {
             forms.extend(values.into_iter().map(|v| (0, Form::Value(v))));
@@ -240,6 +251,21 @@ impl Writer<'_, '_> {
             }
         }
         forms
+    }
+
+    /// Operands of an op, and of the ops that make them, two steps deep.
+    fn near(&self, op: OpId) -> Vec<ValueId> {
+        let mut found: Vec<ValueId> = Vec::new();
+        let mut layer = vec![op];
+        for _ in 0..3 {
+            let operands: Vec<ValueId> = layer.iter().flat_map(|op| self.graph.operands(*op)).copied().collect();
+            layer = operands.iter().filter_map(|v| self.graph.def_op(*v)).collect();
+            found.extend(operands);
+            if found.len() > 64 {
+                break;
+            }
+        }
+        found
     }
 
     /// Whether a value may be used at a place instead of another.
@@ -421,6 +447,7 @@ impl Writer<'_, '_> {
         }
         let same = self.run.same_object.contains(&value);
         match form {
+            Form::Value(other) if !AliasDb::is_mutable_type(self.graph.ty(*other)) => true,
             Form::Value(other) => {
                 same && self.aliases.may_alias(value, *other) || self.may_be_one(value, *other)
             }

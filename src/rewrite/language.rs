@@ -47,7 +47,7 @@ pub(super) enum Head {
     /// A constant of a type; None is the constant `None`.
     Constant(Type, Option<Attr>),
     /// A value that something outside of the language makes.
-    Leaf(ValueId, Type),
+    Leaf(Type),
     /// One of several results of the op that is the child.
     Result(usize),
 }
@@ -111,7 +111,7 @@ impl Heads {
         if let Some(n) = self.leaves.get(&value) {
             return *n;
         }
-        let n = self.push(Head::Leaf(value, ty.clone()));
+        let n = self.push(Head::Leaf(ty.clone()));
         self.leaves.insert(value, n);
         n
     }
@@ -183,7 +183,7 @@ impl Analysis<Node> for Knowledge {
         let (ty, constant) = match egraph.analysis.heads.get(node.head) {
             Head::Op(head) => (head.ty.clone(), None),
             Head::Constant(ty, attr) => (ty.clone(), Some((ty.clone(), attr.clone().unwrap_or(Attr::None)))),
-            Head::Leaf(_, ty) => (ty.clone(), None),
+            Head::Leaf(ty) => (ty.clone(), None),
             Head::Result(_) => (Type::any(), None),
         };
         Facts {

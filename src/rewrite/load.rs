@@ -76,7 +76,9 @@ pub(super) fn load(graph: &Graph, registry: &Registry, aliases: &AliasDb) -> Loa
 /// at none.
 fn reads_what_is_written(graph: &Graph, aliases: &AliasDb, op: OpId, row: &Op) -> bool {
     let def = row.def();
-    if def.family == Family::View || def.facts.contains(&Fact::Metadata) {
+    // What makes a list holds objects and does not read them.
+    let holds = def.effects.contains(Effects::IDENTITY);
+    if def.family == Family::View || def.facts.contains(&Fact::Metadata) || holds {
         return false;
     }
     graph.operands(op).iter().any(|value| match def.family {

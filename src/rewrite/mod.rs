@@ -33,25 +33,47 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("peephole.rules", include_str!("rules/peephole.rules")),
     ("numbers.rules", include_str!("rules/numbers.rules")),
     ("arith.rules", include_str!("rules/arith.rules")),
+    ("functions.rules", include_str!("rules/functions.rules")),
+    ("compare.rules", include_str!("rules/compare.rules")),
     ("views.rules", include_str!("rules/views.rules")),
+    ("joins.rules", include_str!("rules/joins.rules")),
+    ("contraction.rules", include_str!("rules/contraction.rules")),
+    ("folding.rules", include_str!("rules/folding.rules")),
+    ("convert.rules", include_str!("rules/convert.rules")),
+    ("reductions.rules", include_str!("rules/reductions.rules")),
 ];
 
-/// The built-in rules, resolved against a table of ops. A rule over an op that the table lacks is left out.
-pub fn builtin(registry: &Registry) -> Result<Vec<CompiledRule>> {
+/// PyTorch's peephole optimizations.
+const PEEPHOLE: &str = "torchscript-peephole";
+/// Those of them that trust what is not known.
+const TRUSTING: &str = "torchscript-peephole-trusting";
+
+/// The built-in rules as they are written.
+pub fn builtin_rules() -> Result<Vec<syntax::Rule>> {
     let mut rules = Vec::new();
     for (name, text) in BUILTIN {
-        for rule in parse(&Source::new(format!("src/rewrite/rules/{name}"), *text))? {
-            rules.extend(compile(registry, &rule)?);
-        }
+        rules.extend(parse(&Source::new(format!("src/rewrite/rules/{name}"), *text))?);
     }
     Ok(rules)
 }
 
-/// The built-in rules of a group.
-pub fn group(registry: &Registry, name: &str) -> Result<Vec<CompiledRule>> {
-    let mut rules = builtin(registry)?;
-    rules.retain(|rule| rule.group.as_deref() == Some(name));
+/// Built-in rules, those of a group if `wanted` says so, resolved against a table of ops.
+fn compiled(registry: &Registry, wanted: impl Fn(Option<&str>) -> bool) -> Result<Vec<CompiledRule>> {
+    let mut rules = Vec::new();
+    for rule in builtin_rules()?.iter().filter(|rule| wanted(rule.group.as_deref())) {
+        rules.extend(compile(registry, rule)?);
+    }
     Ok(rules)
+}
+
+/// The built-in rules that hold for every program, resolved against a table of ops.
+pub fn builtin(registry: &Registry) -> Result<Vec<CompiledRule>> {
+    compiled(registry, |group| group != Some(TRUSTING))
+}
+
+/// The rules of PyTorch's peephole pass, with those that trust what is not known.
+pub fn peephole(registry: &Registry) -> Result<Vec<CompiledRule>> {
+    compiled(registry, |group| group == Some(PEEPHOLE) || group == Some(TRUSTING))
 }
 
 /// An attribute as text.

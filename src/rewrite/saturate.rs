@@ -49,10 +49,6 @@ pub struct Firing {
     pub rule: usize,
     /// The class of the match, as it was.
     pub root: Id,
-    /// The class of the right side, as it was.
-    pub right: Id,
-    /// In which round.
-    pub round: usize,
 }
 
 /// What happened.
@@ -107,7 +103,7 @@ pub(super) struct Saturation<'r> {
 }
 
 impl<'r> Saturation<'r> {
-    fn new(loaded: Loaded, rules: &'r [CompiledRule], budget: Budget) -> Saturation<'r> {
+    pub(super) fn new(loaded: Loaded, rules: &'r [CompiledRule], budget: Budget) -> Saturation<'r> {
         let own = loaded.egraph.total_number_of_nodes();
         let budget = Budget {
             nodes: own + budget.nodes.max(own),
@@ -126,13 +122,13 @@ impl<'r> Saturation<'r> {
         }
     }
 
-    fn saturate(&mut self, graph: &Graph) {
+    pub(super) fn saturate(&mut self, graph: &Graph) {
         let usable: Vec<bool> = self.rules.iter().map(|rule| !rule.writes).collect();
         for round in 0..self.budget.rounds {
             self.report.rounds = round + 1;
             let before = self.firings.len();
             for n in (0..self.rules.len()).filter(|n| usable[*n]) {
-                self.apply(graph, n, round);
+                self.apply(graph, n);
                 if self.is_full() {
                     self.report.stopped_by = Some("nodes");
                     break;
@@ -155,7 +151,7 @@ impl<'r> Saturation<'r> {
         self.loaded.egraph.total_number_of_nodes() >= self.budget.nodes
     }
 
-    fn apply(&mut self, graph: &Graph, n: usize, round: usize) {
+    fn apply(&mut self, graph: &Graph, n: usize) {
         let rule = &self.rules[n];
         let mut left = self.budget.matches;
         let before = self.firings.len();
@@ -166,7 +162,7 @@ impl<'r> Saturation<'r> {
                     break;
                 };
                 left = rest;
-                self.fire(graph, n, id, &subst, round);
+                self.fire(graph, n, id, &subst);
                 if self.is_full() {
                     break;
                 }
@@ -178,7 +174,7 @@ impl<'r> Saturation<'r> {
     }
 
     /// Makes the two sides of a match equal, if the rule's conditions hold and nobody can tell.
-    fn fire(&mut self, graph: &Graph, n: usize, id: Id, subst: &Subst, round: usize) {
+    fn fire(&mut self, graph: &Graph, n: usize, id: Id, subst: &Subst) {
         let rule = &self.rules[n];
         let root = self.loaded.egraph.find(id);
         let names = Names { loaded: &self.loaded, graph: Some(graph), subst, root };
@@ -208,7 +204,7 @@ impl<'r> Saturation<'r> {
         }
         self.loaded.egraph[root].data.touched = true;
         self.loaded.egraph.union(root, right);
-        self.firings.push(Firing { rule: n, root, right, round });
+        self.firings.push(Firing { rule: n, root });
     }
 
     /// A right side must not look at contents that change: it may run at another time than what it replaces.

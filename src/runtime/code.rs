@@ -2,6 +2,7 @@
 //! conditions and loops become jumps; the last use of a register moves its value out, so that memory is given
 //! back as early as possible. Overloads are chosen here, once.
 
+use super::arithmetic::Arithmetic;
 use super::constants::Constants;
 use crate::backends::{self, Backend, FusedGroup};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
@@ -47,10 +48,14 @@ pub(super) struct Step {
 pub(super) enum Action {
     /// Calls an op by its row.
     Op(Box<Bound>),
+    /// Does arithmetic on numbers in registers; what is not plain there goes to the row.
+    Number(Arithmetic, Box<Bound>),
     /// Fails: there is no such op.
     Missing(Box<Diagnostic>),
     /// Copies operands to results, all at once.
     Move,
+    /// Copies operands to results one after the other: no result is the register of a later operand.
+    MoveEach,
     /// Goes to another step.
     Jump(usize),
     /// Goes to another step if the operand is false.
@@ -295,7 +300,10 @@ impl Compiler<'_> {
                 }
                 Some(graph) => Action::Call(self.nested_code(graph, kind.base(), depth)?),
                 None => match self.bind(op) {
-                    Ok(bound) => Action::Op(Box::new(bound)),
+                    Ok(bound) => match Arithmetic::of(bound.op.schema_text()) {
+                        Some(number) => Action::Number(number, Box::new(bound)),
+                        None => Action::Op(Box::new(bound)),
+                    },
                     // What is never reached need not exist.
                     Err(error) if error.kind() == ErrorKind::Unsupported => Action::Missing(Box::new(error)),
                     Err(error) => return Err(error),
@@ -589,8 +597,14 @@ impl Compiler<'_> {
     }
 
     fn push_move(&mut self, operands: Vec<Operand>, results: Vec<Register>) {
+        let overwritten = |n: usize, operand: &Operand| match operand {
+            Operand::Keep(register) | Operand::Take(register) => results[..n].contains(register),
+            Operand::Constant(_) => false,
+        };
+        let each = !operands.iter().enumerate().any(|(n, operand)| overwritten(n, operand));
         if !operands.is_empty() {
-            self.push(Action::Move, operands, results, LocationId::UNKNOWN);
+            let action = if each { Action::MoveEach } else { Action::Move };
+            self.push(action, operands, results, LocationId::UNKNOWN);
         }
     }
 

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 fn registry() -> (Arc<Registry>, Arc<AtomicI64>) {
     let mut registry = Registry::with_builtins();
-    registry.register("mine::scaled(int x, int by=3) -> int", |args| one(args.int(0)? * args.int(1)?)).unwrap();
+    registry
+        .register("mine::scaled(int x, int by=3) -> int", |args| one(args.int(0)? * args.int(1)?))
+        .unwrap();
     registry
         .register("mine::scaled.text(str x, int by=3) -> str", |args| {
             let times = usize::try_from(args.int(1)?).unwrap_or(0);
@@ -64,9 +66,11 @@ fn graphs_call_ops_of_the_caller() {
 #[test]
 fn errors_of_such_ops_have_a_traceback() {
     let (registry, _) = registry();
-    let error = run("def f(x: int):\n    return torch.ops.mine.fails(x)\n", &registry, vec![Value::Int(2)]).unwrap_err();
+    let error = run("def f(x: int):\n    return torch.ops.mine.fails(x)\n", &registry, vec![Value::Int(2)])
+        .unwrap_err();
     assert!(error.message().contains("2 is no good"), "{}", error.message());
-    let wrong = run("def f(x: int):\n    return torch.ops.mine.scaled([x])\n", &registry, vec![]).unwrap_err();
+    let wrong =
+        run("def f(x: int):\n    return torch.ops.mine.scaled([x])\n", &registry, vec![]).unwrap_err();
     let shown = crate::diag::torch::render(&wrong);
     assert!(shown.contains("mine::scaled.text(str x, int by=3) -> str"), "{shown}");
 }

@@ -53,6 +53,9 @@ pub struct Options {
     /// Compare what aliases and is written with what the alias analysis says
     #[arg(long)]
     aliases: bool,
+    /// Compare what ops write and alias with the marks of their schemas; a difference is an error
+    #[arg(long)]
+    audit: bool,
 }
 
 /// What is done with a program before it runs, and looked at after.
@@ -61,6 +64,7 @@ pub struct Treatment {
     passes: Option<Pipeline>,
     settings: Settings,
     aliases: bool,
+    audit: bool,
 }
 
 impl Treatment {
@@ -69,15 +73,19 @@ impl Treatment {
         let verify = options.verify_each.then(Strictness::default);
         // Cases run side by side; each takes one thread for its passes.
         let settings = Settings { threads: 1, verify, ..Settings::default() };
-        Ok(Treatment { passes, settings, aliases: options.aliases })
+        Ok(Treatment { passes, settings, aliases: options.aliases, audit: options.audit })
     }
 
     /// The program with the passes on.
     fn apply(&self, program: Program) -> Result<Program> {
         let Some(passes) = &self.passes else { return Ok(program) };
+        let mut settings = self.settings.clone();
+        if let Some(instance) = program.instance() {
+            settings.extras.set(Arc::new(instance.clone()));
+        }
         program.transformed(|module, registry| {
             let mut sink = std::io::sink();
-            Runner::new(registry, self.settings.clone(), &mut sink).run(passes, module).map(|_| ())
+            Runner::new(registry, settings, &mut sink).run(passes, module).map(|_| ())
         })
     }
 }
@@ -148,8 +156,8 @@ pub fn run(options: &Options) -> Result<bool> {
         .map_err(|e| Diagnostic::internal(format!("cannot start threads: {e}")))?;
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let outcomes: Vec<Vec<Outcome>> =
-        pool.install(|| cases.par_iter().map(|case| check_case_with(case, options.from, &treatment)).collect());
+    let outcomes: Vec<Vec<Outcome>> = pool
+        .install(|| cases.par_iter().map(|case| check_case_with(case, options.from, &treatment)).collect());
     let passes = pool.install(|| check_passes::check(&graphs));
     std::panic::set_hook(hook);
     let mut out = std::io::stdout().lock();
@@ -160,7 +168,11 @@ pub fn run(options: &Options) -> Result<bool> {
     };
     // A closed pipe is the reader's choice.
     let _ = out.write_all(text.as_bytes());
-    Ok(outcomes.iter().map(|forms| verdict(forms)).chain(passes.iter().map(|o| o.status)).all(|s| !is_failure(s)))
+    Ok(outcomes
+        .iter()
+        .map(|forms| verdict(forms))
+        .chain(passes.iter().map(|o| o.status))
+        .all(|s| !is_failure(s)))
 }
 
 /// Stack of a worker: cases nest as deep as programs do.
@@ -185,7 +197,8 @@ fn report(
     for outcome in passes.iter().filter(|o| is_failure(o.status)) {
         if !options.wrong_only || outcome.status == Status::Wrong {
             let message = outcome.message.trim().replace('\n', "\n    ");
-            let _ = writeln!(text, "{} {} ({}): {message}", outcome.status.name(), outcome.case, outcome.pass);
+            let _ =
+                writeln!(text, "{} {} ({}): {message}", outcome.status.name(), outcome.case, outcome.pass);
         }
     }
     if !passes.is_empty() {
@@ -224,7 +237,10 @@ fn report(
 
 fn json_passes(passes: &[check_passes::Outcome]) -> String {
     let line = |o: &check_passes::Outcome| {
-        format!("{}\n", json!({"name": o.case, "pass": o.pass, "status": o.status.name(), "message": o.message}))
+        format!(
+            "{}\n",
+            json!({"name": o.case, "pass": o.pass, "status": o.status.name(), "message": o.message})
+        )
     };
     passes.iter().map(line).collect()
 }
@@ -401,6 +417,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 
 fn answer(case: &Case, form: Form, args: &[Value], output: &Output, treatment: &Treatment) -> Result<Answer> {
     let env = Env::new(Box::new(output.clone()));
+    env.set_audits(treatment.audit);
     let program = match load(case, form, &env) {
         Ok(program) => program,
         Err(error) => return Ok(Answer::Failed { when: "compile", error }),

@@ -91,7 +91,9 @@ fn collect_versions(value: &Value, found: &mut Vec<(usize, u64)>, depth: usize) 
     match value {
         Value::Tensor(t) => found.push((t.storage().id(), t.version())),
         Value::List(list) => list.items().iter().for_each(|item| collect_versions(item, found, depth + 1)),
-        Value::Dict(dict) => dict.entries().values().for_each(|item| collect_versions(item, found, depth + 1)),
+        Value::Dict(dict) => {
+            dict.entries().values().for_each(|item| collect_versions(item, found, depth + 1))
+        }
         Value::Tuple(tuple) => tuple.items().iter().for_each(|item| collect_versions(item, found, depth + 1)),
         _ => {}
     }

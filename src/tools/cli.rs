@@ -4,7 +4,7 @@ use super::io::Io;
 use super::{bench, check, demo, docs, filecheck, inspect, lit, lsp, opt, reduce, rules, run, save, translate};
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::passes::PassSet;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Runs saved TorchScript models without libtorch, and takes them apart.
 #[derive(Parser, Debug)]
-#[command(name = "flambeau", version, about, long_about = LONG, arg_required_else_help = true)]
+#[command(name = "flambeau", version, about, long_about = LONG, after_long_help = MORE, arg_required_else_help = true)]
 struct Words {
     #[command(subcommand)]
     command: Command,
@@ -24,6 +24,47 @@ Runs saved TorchScript models without libtorch, and takes them apart.
 A FILE is a .pt archive of torch.jit.save, TorchScript source, or the text of a graph as PyTorch prints it; \
 flambeau looks inside to tell which. Messages go to standard error; standard output holds what was asked for \
 and nothing else. Exit status: 0 done, 1 bad input or failed work, 2 wrong usage.";
+
+const MORE: &str = "\
+Examples:
+  flambeau run model.pt --args inputs.npz              load a model, call it, print the answer
+  flambeau opt graph.ir --passes inline,cse,dce        run passes over graph text
+  flambeau translate model.pt --to html > model.html   a page to look at the graph in a browser
+  flambeau translate model.pt --to llvm                what is compiled
+  flambeau opt a.ir | flambeau filecheck a.ir          does it print what the CHECK lines of a.ir say?
+  flambeau lit tests/filecheck                         run the tests of a folder
+  flambeau completions bash > /etc/bash_completion.d/flambeau
+
+Environment:
+  FILECHECK_OPTS   words that filecheck reads before its own
+  LIT_OPTS, LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS, LIT_RUN_SHARD   the same for lit
+  FLAMBEAU_LOG, FLAMBEAU_OPT_LIMIT   what passes tell, and how far they go; see docs/passes.md
+
+A link to the program that is called FileCheck or lit is that tool.
+The manual is the folder docs of the source.";
+
+/// What a picture is made for, shown by `translate --help`.
+const TRANSLATE: &str = "\
+The forms:
+  ir      graph text, as PyTorch prints it
+  python  TorchScript source
+  loops   the loops of each fusion group
+  llvm    LLVM IR of each fusion group; asm: this computer's assembly; ptx: that of NVIDIA GPUs
+  html    one page for the browser: search, blocks that open and close, types on edges, details of each op;
+          it fetches nothing and works without a network (docs/view.md)
+  svg     the same picture for documents
+  dot     for Graphviz: flambeau translate g.ir --to dot | dot -Tpdf > g.pdf
+  json    the graph as tables for other programs (docs/view.md)
+
+Examples:
+  flambeau translate model.pt --to html --passes default > fused.html
+  flambeau translate graph.ir --to ptx --arch sm_80";
+
+const LSP: &str = "\
+An editor starts it with the words `flambeau lsp` and speaks the Language Server Protocol over its standard input and \
+output. It serves graph text (.ir), rules (.rules), dialects (.dialect), TorchScript source (.py) and files with \
+CHECK lines. A file flambeau.toml in the project's folder names the dialects that its files use: \
+dialects = [\"dialects/*.dialect\"]. docs/lsp.md shows how editors are set up.";
 
 #[derive(Subcommand, Debug)]
 enum Command {
@@ -38,6 +79,7 @@ enum Command {
     /// Print the documentation of ops, types and attributes, those of dialect files with it
     Docs(DocsOptions),
     /// Print a module or its kernels in another form
+    #[command(after_long_help = TRANSLATE)]
     Translate(translate::Options),
     /// Check rewrite rules, written as text, on random instances
     Rules(rules::Options),
@@ -56,7 +98,13 @@ enum Command {
     #[command(disable_help_flag = true)]
     Lit(Rest),
     /// Serve editors: errors, types, definitions, completion
+    #[command(after_help = LSP)]
     Lsp(lsp::Options),
+    /// Write the completion of command lines for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
 }
 
 /// Words of `flambeau docs`.
@@ -129,6 +177,12 @@ pub fn main_with(words: impl IntoIterator<Item = OsString>, passes: &PassSet, io
         Command::Bench(options) => bench::run(options, io),
         Command::Demo(options) => demo::run(options, io),
         Command::Lsp(options) => lsp::run(options),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Words::command(), "flambeau", &mut text);
+            io.print(&String::from_utf8_lossy(&text));
+            Ok(true)
+        }
         Command::FileCheck(rest) => return run_filecheck(&rest.words, io),
         Command::Lit(rest) => return run_lit(&rest.words),
     };

@@ -8,6 +8,7 @@ pub mod check_passes;
 pub mod cli;
 pub mod demo;
 pub mod docs;
+pub mod language;
 pub mod dot;
 pub mod filecheck;
 pub mod inspect;

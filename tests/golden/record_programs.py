@@ -2,7 +2,7 @@
 
 Run with a Python that has torch (2.15.0 was used):
 
-    python tests/golden/record_programs.py [--archives OUT.jsonl] [FILE...] > tests/golden/programs.jsonl
+    python tests/golden/record_programs.py [--archives tests/golden/modules.jsonl] [FILE...] > tests/golden/programs.jsonl
 
 A file holds programs separated by lines `#--- name`. A line `#> f(1, [2])` behind a program asks for that call;
 a program without one is only compiled. A program that says `#! module` is ordinary Python, whose object
@@ -124,12 +124,15 @@ def record_source(name, text):
         yield case
 
 
-def record_module(name, text, folder):
+def record_module(case_name, text, folder):
+    name = case_name.replace(".", "_")
     calls, source = parts(text)
-    path = os.path.join(folder, f"{name}.py")
+    # A relative name: it is shown in recorded errors.
+    os.chdir(folder)
+    path = f"{name}.py"
     pathlib.Path(path).write_text(source)
     linecache.checkcache()
-    base = {"name": name, "source": source, "how": "script"}
+    base = {"name": case_name, "source": source, "how": "script"}
     space = {"__name__": name, "__file__": path}
     module = type(sys)(name)
     module.__dict__.update(space)
@@ -149,7 +152,7 @@ def record_module(name, text, folder):
         print(f"{name} cannot be saved: {str(error)[:300]}", file=sys.stderr)
         return
     for n, (entry, args) in enumerate(calls):
-        case = {**base, "name": f"{name}.{n}" if len(calls) > 1 else name, "entry": entry}
+        case = {**base, "name": f"{case_name}.{n}" if len(calls) > 1 else case_name, "entry": entry}
         buffer.seek(0)
         loaded = torch.jit.load(buffer)
         call(case, getattr(loaded, entry), arguments(args))
@@ -175,8 +178,7 @@ def main():
                 os.close(read)
                 with os.fdopen(write, "w") as out, tempfile.TemporaryDirectory() as folder:
                     is_module = re.search(r"^#! *module", text, flags=re.M)
-                    safe = name.replace(".", "_")
-                    cases = record_module(safe, text, folder) if is_module else record_source(name, text)
+                    cases = record_module(name, text, folder) if is_module else record_source(name, text)
                     for case in cases:
                         print(json.dumps(case), file=out)
                     out.flush()
@@ -192,4 +194,5 @@ def main():
                 print(f"{name}: the process ended with status {status}", file=sys.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -167,10 +167,8 @@ def f(t: Tuple[int, str, float]):
     out: List[str] = []
     for x in t:
         out.append(str(x))
-    for i, x in enumerate(t):
-        out.append(str(i) + ":" + str(x))
-    for a, b in ((1, "p"), (2, "q")):
-        out.append(b + str(a))
+    for pair in ((1, "p"), (2, "q")):
+        out.append(pair[1] + str(pair[0]))
     return out
 #> f((1, "s", 2.5))
 #--- return_in_unrolled_loop

@@ -150,9 +150,6 @@ def f(x: int):
         return x
     except:
         return 0
-#--- yield_refused
-def f(x: int):
-    yield x
 #--- import_refused
 def f(x: int):
     import math

@@ -119,12 +119,6 @@ def f(xs: List[int]):
 #--- python_type
 def f(xs: List[int]):
     return type(xs)
-#--- python_super
-def f(xs: List[int]):
-    return super().x
-#--- call_module
-def f(x: int):
-    return math(x)
 #--- attribute_of_function
 def g(x: int):
     return x

@@ -153,7 +153,8 @@ impl<'a> Builder<'a> {
             "prim::Loop" => self.turns(op),
             "prim::Constant" => self.constant(op),
             "prim::TupleConstruct" | "prim::ListConstruct" | "prim::DictConstruct" => self.construct(op),
-            "prim::GetAttr" | "prim::TupleUnpack" | "prim::TupleIndex" | "prim::TupleSlice" | "prim::ListUnpack" => {
+            "prim::GetAttr" | "prim::TupleUnpack" | "prim::TupleIndex" | "prim::TupleSlice"
+            | "prim::ListUnpack" => {
                 graph.results(op).iter().for_each(|value| self.set_wild(*value));
             }
             "prim::SetAttr" => self.set_attribute(op),
@@ -184,7 +185,8 @@ impl<'a> Builder<'a> {
         let Some(body) = graph.nested_blocks(op).first().copied() else { return };
         let start: SmallVec<[ValueId; 4]> = graph.operands(op).iter().skip(2).copied().collect();
         let end: SmallVec<[ValueId; 4]> = graph.block_results(body).iter().skip(1).copied().collect();
-        let carried = graph.params(body).iter().skip(1).chain(&graph.results(op)).copied().collect::<Vec<_>>();
+        let carried =
+            graph.params(body).iter().skip(1).chain(&graph.results(op)).copied().collect::<Vec<_>>();
         let count = start.len().max(1);
         for (n, value) in carried.into_iter().enumerate() {
             for source in [start.get(n % count), end.get(n % count)].into_iter().flatten() {
@@ -318,7 +320,11 @@ impl<'a> Builder<'a> {
             let formal = schema.returns.get(n).or(schema.returns.last().filter(|_| results.len() > 1));
             match formal {
                 None => self.unmarked(op, row, *value, true),
-                Some(formal) => match formal.alias.as_ref().filter(|a| is_wild(Some(a)) || !a.before.is_empty() || !a.after.is_empty()) {
+                Some(formal) => match formal
+                    .alias
+                    .as_ref()
+                    .filter(|a| is_wild(Some(a)) || !a.before.is_empty() || !a.after.is_empty())
+                {
                     None => self.unmarked(op, row, *value, is_open(&formal.ty)),
                     Some(alias) if is_wild(Some(alias)) => self.set_wild(*value),
                     Some(alias) => self.marked(*value, alias, &held),
@@ -362,14 +368,18 @@ impl<'a> Builder<'a> {
 /// Whether a mark says that anything may be aliased.
 fn is_wild(alias: Option<&AliasInfo>) -> bool {
     alias.is_some_and(|a| {
-        a.wildcard_before || a.wildcard_after || a.contained.iter().flatten().any(|inner| is_wild(Some(inner)))
+        a.wildcard_before
+            || a.wildcard_after
+            || a.contained.iter().flatten().any(|inner| is_wild(Some(inner)))
     })
 }
 
 /// Whether a type of a schema stands for any type.
 fn is_open(ty: &Type) -> bool {
     match ty.kind() {
-        TypeKind::Var(_) | TypeKind::Any | TypeKind::AnyClass | TypeKind::AnyList | TypeKind::AnyTuple => true,
+        TypeKind::Var(_) | TypeKind::Any | TypeKind::AnyClass | TypeKind::AnyList | TypeKind::AnyTuple => {
+            true
+        }
         TypeKind::Optional(inner) | TypeKind::Future(inner) | TypeKind::Await(inner) => is_open(inner),
         _ => false,
     }

@@ -240,7 +240,8 @@ impl Sets {
         }
         let mut all: Vec<u32> = Vec::new();
         for set in of.iter() {
-            let members: Vec<u32> = self.sets.get_index(set.0 as usize).map(|s| s.to_vec()).unwrap_or_default();
+            let members: Vec<u32> =
+                self.sets.get_index(set.0 as usize).map(|s| s.to_vec()).unwrap_or_default();
             all.extend(members.into_iter().map(|location| self.find(location)));
             // Merging as we go bounds the work where many sets meet.
             if all.len() > 4 * MAX_SET {
@@ -321,7 +322,8 @@ mod tests {
     #[test]
     fn what_a_wild_value_may_be_is_wild() {
         let mut memory = Memory::default();
-        let (x, view, wildcard, other) = (memory.element(), memory.element(), memory.element(), memory.element());
+        let (x, view, wildcard, other) =
+            (memory.element(), memory.element(), memory.element(), memory.element());
         memory.may_be(view, x);
         let mut s = memory.solve(&[(view, wildcard)]);
         s.finish();

@@ -178,13 +178,13 @@ pub static OPS: &[OpDef] = &[
 ",
     )
     .out("out"),
-    opaque("aten::dropout(Tensor input, float p, bool train) -> Tensor", dropout).infer(joins::same_sizes).effects(Effects::RANDOM),
+    opaque("aten::dropout(Tensor input, float p, bool train) -> Tensor", dropout).hidden_marks("aten::dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
-    opaque("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", dropout).infer(joins::same_sizes).effects(Effects::RANDOM),
+    opaque("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", dropout).hidden_marks("aten::feature_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
-    opaque("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).infer(joins::same_sizes).effects(Effects::RANDOM),
+    opaque("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).hidden_marks("aten::alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
-    opaque("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).infer(joins::same_sizes).effects(Effects::RANDOM),
+    opaque("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).hidden_marks("aten::feature_alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
     composite(
         "aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",

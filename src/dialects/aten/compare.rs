@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Fact, OpDef, Promote, elementwise};
+use crate::dialects::{Fact, OpDef, Promote, composite, elementwise};
 use crate::tensor::DType;
 use crate::value::Value;
 
@@ -121,6 +121,11 @@ pub static OPS: &[OpDef] = &[
     )
         .scalar(isclose)
         .check(check_isclose),
+    composite(
+        "aten::allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> bool",
+        "def allclose(self: Tensor, other: Tensor, rtol: float=1e-05, atol: float=1e-08, equal_nan: bool=False) -> bool:\n    \
+         return bool(torch.isclose(self, other, rtol, atol, equal_nan).all().item())\n",
+    ),
 ];
 
 /// |x - y| <= atol + |rtol * y|, or equal; integers are compared as float32.

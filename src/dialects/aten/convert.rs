@@ -141,6 +141,38 @@ pub static OPS: &[OpDef] = &[
     return self.mul_(torch.pow(2.0, other))
 ",
     ),
+    composite(
+        "aten::_cast_Byte(Tensor self, bool non_blocking=False) -> Tensor",
+        "def _cast_Byte(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.uint8)\n",
+    ),
+    composite(
+        "aten::_cast_Char(Tensor self, bool non_blocking=False) -> Tensor",
+        "def _cast_Char(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.int8)\n",
+    ),
+    composite(
+        "aten::_cast_Short(Tensor self, bool non_blocking=False) -> Tensor",
+        "def _cast_Short(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.int16)\n",
+    ),
+    composite(
+        "aten::_cast_Int(Tensor self, bool non_blocking=False) -> Tensor",
+        "def _cast_Int(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.int32)\n",
+    ),
+    composite(
+        "aten::_cast_Long(Tensor self, bool non_blocking=False) -> Tensor",
+        "def _cast_Long(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.int64)\n",
+    ),
+    composite(
+        "aten::_cast_Half(Tensor self, bool non_blocking=False) -> Tensor",
+        "def _cast_Half(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.float16)\n",
+    ),
+    composite(
+        "aten::_cast_Float(Tensor self, bool non_blocking=False) -> Tensor",
+        "def _cast_Float(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.float32)\n",
+    ),
+    composite(
+        "aten::_cast_Double(Tensor self, bool non_blocking=False) -> Tensor",
+        "def _cast_Double(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.float64)\n",
+    ),
 ];
 
 /// PyTorch's codes of memory formats.

@@ -587,7 +587,10 @@ fn leaf_dtype(list: &List) -> Result<DType> {
         };
         ty = inner;
     }
-    Err(not_a_number("something else"))
+    Err(Diagnostic::runtime(format!(
+        "Add new condition, expected Float, Complex, Int, or Bool but got{}",
+        ty.annotation()
+    )))
 }
 
 /// A list of tensors is most often an empty list.

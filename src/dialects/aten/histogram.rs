@@ -119,6 +119,8 @@ fn edges(tensor: &Tensor, bins: Bins, range: Option<Vec<f64>>) -> Result<Grid> {
             for (d, edge) in edges.iter().enumerate() {
                 check_edges(tensor, d, edge)?;
             }
+            // Copies: the edges are results.
+            let edges = edges.iter().map(Tensor::copy).collect::<Result<Vec<Tensor>>>()?;
             return Ok(Grid { edges, uniform: false });
         }
         Bins::Counts(counts) => counts,

@@ -4,7 +4,7 @@ use super::kernels::place::{common_dtype, concat, identity, pad_rank, pick, rema
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::joins;
-use crate::dialects::{Args, OpDef, Outputs, gather, one, view};
+use crate::dialects::{Args, OpDef, Outputs, composite, gather, one, view};
 use crate::tensor::{DType, Dims, Tensor, broadcast_all, view as layout, wrap_dim};
 use crate::value::Value;
 
@@ -89,6 +89,46 @@ pub static OPS: &[OpDef] = &[
         let expanded: Result<Vec<Tensor>> = tensors.iter().map(|t| t.broadcast_to(&sizes)).collect();
         one(Value::tensors(expanded?))
     }),
+    composite(
+        "aten::flatten_dense_tensors(Tensor[] tensors) -> Tensor",
+        "def flatten_dense_tensors(tensors: List[Tensor]) -> Tensor:\n    \
+         return torch.cat([t.reshape([-1]) for t in tensors])\n",
+    ),
+    composite(
+        "aten::unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]",
+        "
+def unflatten_dense_tensors(flat: Tensor, tensors: List[Tensor]) -> List[Tensor]:
+    results: List[Tensor] = []
+    at = 0
+    for t in tensors:
+        results.append(flat.narrow(0, at, t.numel()).view(t.size()))
+        at = at + t.numel()
+    return results
+",
+    ),
+    composite(
+        "aten::pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str padding_side=\"right\") -> Tensor",
+        "
+def pad_sequence(sequences: List[Tensor], batch_first: bool=False, padding_value: float=0., padding_side: str='right') -> Tensor:
+    if len(sequences) == 0:
+        raise RuntimeError('received an empty list of sequences')
+    if padding_side != 'left' and padding_side != 'right':
+        raise RuntimeError(\"Expected padding_side to be one of left or right, but got {}.\".format(padding_side))
+    longest = 0
+    for s in sequences:
+        longest = max(longest, s.size(0))
+    result = torch.full([len(sequences), longest] + sequences[0].size()[1:], padding_value, dtype=sequences[0].dtype)
+    for i in range(len(sequences)):
+        n = sequences[i].size(0)
+        if padding_side == 'left':
+            result.select(0, i).narrow(0, longest - n, n).copy_(sequences[i])
+        else:
+            result.select(0, i).narrow(0, 0, n).copy_(sequences[i])
+    if batch_first:
+        return result
+    return result.transpose(0, 1).contiguous()
+",
+    ),
 ];
 
 pub(super) fn cat(a: &Args<'_>) -> Result<Outputs> {

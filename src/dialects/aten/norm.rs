@@ -1,11 +1,11 @@
 //! Normalization: batch, layer, group, instance and root mean square.
 
-use super::kernels::compute::{Dense, Number, Real, build, compute_dtype, dense_opt};
+use super::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt};
 use super::kernels::pool::each_plane;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::joins;
-use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
 use crate::tensor::{DType, Tensor, numel};
 use smallvec::smallvec;
 
@@ -90,6 +90,32 @@ pub static OPS: &[OpDef] = &[
             let (y, rstd) = root_mean_square(a)?;
             Ok(smallvec![y.into(), rstd.into()])
         },
+    ),
+    composite(
+        "aten::norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",
+        "
+def norm_except_dim(v: Tensor, pow: int=2, dim: int=0) -> Tensor:
+    if dim == -1:
+        return v.norm(pow)
+    d = dim
+    if d < 0:
+        d = d + v.dim()
+    others = [i for i in range(v.dim()) if i != d]
+    if len(others) == 0:
+        return v.abs()
+    return v.norm(pow, others, True)
+",
+    )
+    .out("out"),
+    composite(
+        "aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor",
+        "def _weight_norm(v: Tensor, g: Tensor, dim: int=0) -> Tensor:\n    \
+         return v * (g / torch.norm_except_dim(v, 2, dim))\n",
+    ),
+    composite(
+        "aten::_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)",
+        "def _weight_norm_interface(v: Tensor, g: Tensor, dim: int=0) -> Tuple[Tensor, Tensor]:\n    \
+         norm = torch.norm_except_dim(v, 2, dim)\n    return v * (g / norm), norm\n",
     ),
 ];
 
@@ -209,10 +235,12 @@ impl Batch {
             let shift: Vec<R> = (0..self.channels)
                 .map(|c| (-R::of(mean[c])).mul_add(scale[c], b.as_ref().map_or(R::ZERO, |b| b[c])))
                 .collect();
-            let y = build::<R>(&sizes, dtype, |out| {
+            let y = build_whole::<R>(&sizes, dtype, |out| {
                 each_plane(out, plane, 1, |at, out| {
-                    let (scale, shift) = (scale[at % self.channels], shift[at % self.channels]);
-                    wide_loops(|| {
+                    // Without channels there is no element to write.
+                    let Some(channel) = at.checked_rem(self.channels) else { return };
+                    let (scale, shift) = (scale[channel], shift[channel]);
+                    wide_loops(#[inline(always)] || {
                         for (y, x) in out.iter_mut().zip(&x[at * plane..]) {
                             *y = x.mul_add(scale, shift);
                         }
@@ -241,7 +269,7 @@ impl Batch {
         let (mut mean, mut var) = (vec![0.0; self.channels], vec![0.0; self.channels]);
         for c in 0..self.channels {
             let parts = (0..images).map(|n| &x[(n * self.channels + c) * plane..][..plane]);
-            (mean[c], var[c]) = wide_loops(|| moments(parts, count));
+            (mean[c], var[c]) = wide_loops(#[inline(always)] || moments(parts, count));
         }
         let unbiased: Vec<f64> = var.iter().map(|v| v * count as f64 / (count as f64 - 1.0)).collect();
         for (running, new) in [(running_mean, &mean), (running_var, &unbiased)] {
@@ -388,7 +416,7 @@ pub fn layer(
         let stats: Vec<(f64, f64)> = (0..rows)
             .map(|r| {
                 let row = &x[r * length..(r + 1) * length];
-                let (mean, var) = wide_loops(|| moments(std::iter::once(row), length));
+                let (mean, var) = wide_loops(#[inline(always)] || moments(std::iter::once(row), length));
                 (mean, 1.0 / (var + eps).sqrt())
             })
             .collect();
@@ -396,7 +424,7 @@ pub fn layer(
             each_plane(out, length, 1, |at, out| {
                 let (mean, rstd) = (R::of(stats[at].0), R::of(stats[at].1));
                 let row = &x[at * length..];
-                wide_loops(|| match (&w, &b) {
+                wide_loops(#[inline(always)] || match (&w, &b) {
                     (Some(w), Some(b)) => {
                         for (((y, x), w), b) in out.iter_mut().zip(row).zip(w).zip(b) {
                             *y = (*x - mean) * rstd * *w + *b;
@@ -496,7 +524,7 @@ fn grouped(
         let stats: Vec<(f64, f64)> = (0..(n * groups) as usize)
             .map(|g| {
                 let values = &x[g * part..(g + 1) * part];
-                let (mean, var) = wide_loops(|| moments(std::iter::once(values), part));
+                let (mean, var) = wide_loops(#[inline(always)] || moments(std::iter::once(values), part));
                 (mean, 1.0 / (var + eps).sqrt())
             })
             .collect();
@@ -506,7 +534,7 @@ fn grouped(
                 let channel = at % c as usize;
                 let scale = R::of(rstd) * w.as_ref().map_or(R::ONE, |w| w[channel]);
                 let shift = (-R::of(mean)).mul_add(scale, b.as_ref().map_or(R::ZERO, |b| b[channel]));
-                wide_loops(|| {
+                wide_loops(#[inline(always)] || {
                     for (y, x) in out.iter_mut().zip(&x[at * area..]) {
                         *y = x.mul_add(scale, shift);
                     }
@@ -543,7 +571,7 @@ fn root_mean_square(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
         let rstd: Vec<f64> = (0..rows)
             .map(|r| {
                 let row = &x[r * length..(r + 1) * length];
-                1.0 / (wide_loops(|| sum_wide(row, |x| x * x)) / length as f64 + eps).sqrt()
+                1.0 / (wide_loops(#[inline(always)] || sum_wide(row, |x| x * x)) / length as f64 + eps).sqrt()
             })
             .collect();
         let y = build::<R>(&sizes, dtype, |out| {

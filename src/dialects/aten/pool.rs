@@ -1,6 +1,6 @@
 //! Pooling: the largest element or the mean of windows, at fixed steps or in as many parts as asked for.
 
-use super::kernels::compute::{Dense, Number, Real, build};
+use super::kernels::compute::{Dense, Number, Real, build, build_whole};
 use super::kernels::pool::{
     Axis, Divisor, adaptive_mean, each_plane, largest, max, max_with_places, mean, shares,
 };
@@ -309,9 +309,9 @@ fn max_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         let x = x.open()?;
         let size: usize = axes.iter().map(|a| a.input).product();
         let cost = axes.iter().map(|a| a.kernel).product();
-        build::<T>(sizes, dtype, |out| {
+        build_whole::<T>(sizes, dtype, |out| {
             each_plane(out, axes.iter().map(|a| a.output).product(), cost, |at, out| {
-                wide_loops(|| max(&x[at * size..(at + 1) * size], axes, lowest, out));
+                wide_loops(#[inline(always)] || max(&x[at * size..(at + 1) * size], axes, lowest, out));
             });
             Ok(())
         })

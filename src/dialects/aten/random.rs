@@ -157,6 +157,18 @@ pub static OPS: &[OpDef] = &[
     .effects(Effects::RANDOM),
     opaque("aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", multinomial)
         .effects(Effects::RANDOM),
+    opaque("aten::poisson(Tensor self, Generator? generator=None) -> Tensor", |a| {
+        let rates = a.tensor(0)?;
+        if !rates.dtype().is_floating() {
+            return Err(super::kernels::range::not_implemented("poisson_cpu", rates.dtype()));
+        }
+        let values = rates.to_vec_as::<f64>()?;
+        if values.iter().any(|x| *x < 0.0) {
+            return fail("invalid Poisson rate, expected rate to be non-negative".to_string());
+        }
+        one(make(a, 1, &rates.sizes(), rates.dtype(), |g, _, _| Ok(values.iter().map(|x| g.poisson(*x)).collect()))?)
+    })
+    .effects(Effects::RANDOM),
 ];
 
 fn fail<T>(text: String) -> Result<T> {

@@ -116,7 +116,7 @@ fn to_list(args: &Args<'_>) -> Result<Outputs> {
     if !fits {
         return Err(Diagnostic::runtime(format!(
             "Output annotation element type and runtime tensor element type must match for tolist(): {} vs {}",
-            expected.type_name(),
+            if kind == 1 { DType::F32 } else { expected }.type_name(),
             found.type_name()
         )));
     }

@@ -14,8 +14,10 @@ pub static OPS: &[OpDef] = &[
         .doc("the sum of matrix products: left sides first, then right sides"),
     contraction("prim::MMBatchSide(...) -> ...", batch_side)
         .doc("products with a common side, which comes first; `side` 0: it is on the left"),
-    gather("prim::VarConcat(...) -> Tensor", var_concat).doc("tensors joined along a dimension, which comes last"),
-    gather("prim::VarStack(...) -> Tensor", var_stack).doc("tensors stacked along a new dimension, which comes last"),
+    gather("prim::VarConcat(...) -> Tensor", var_concat)
+        .doc("tensors joined along a dimension, which comes last"),
+    gather("prim::VarStack(...) -> Tensor", var_stack)
+        .doc("tensors stacked along a new dimension, which comes last"),
 ];
 
 fn tensors(values: &[Value]) -> Result<Vec<Tensor>> {
@@ -67,6 +69,9 @@ fn var_stack(args: &Args<'_>) -> Result<Outputs> {
         return Err(Diagnostic::runtime("stack expects each tensor to be equal size"));
     }
     let dim = wrap_dim(dim, rank + 1)?;
-    let wide: Vec<Tensor> = tensors.iter().map(|t| t.with_layout(view::unsqueeze(&t.layout(), dim as i64)?)).collect::<Result<_>>()?;
+    let wide: Vec<Tensor> = tensors
+        .iter()
+        .map(|t| t.with_layout(view::unsqueeze(&t.layout(), dim as i64)?))
+        .collect::<Result<_>>()?;
     one(concat(&wide, dim as i64)?)
 }

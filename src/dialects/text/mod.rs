@@ -161,7 +161,7 @@ op quant::scale(Tensor self) -> Tensor {
             text,
             "def snap(self: Tensor, step: float) -> Tensor:\n\n    return torch.round(self / step) * step\n"
         );
-        assert_eq!(span.line_column().0, 10);
+        assert_eq!(span.line_column().0, 11);
         assert_eq!(snap.grad, ["self: grad"]);
         assert!(snap.inplace && snap.facts == [Fact::Idempotent] && snap.laws == [Law::SameType]);
         assert_eq!(dialect.ops[1].effects, Effects::WRITES_WORLD);
@@ -179,7 +179,7 @@ op quant::scale(Tensor self) -> Tensor {
             ("dialect q\nop f() -> ()", "expected a schema"),
             ("dialect q\nop r::f() -> ()", "op r::f is not of the dialect 'q'"),
             ("dialect q\nop q::f() -> () {\n  sumary \"x\"\n}", "(d:3:"),
-            ("dialect q\nop q::f() -> () {\n  facts odder\n}", "did you mean 'odd'?"),
+            ("dialect q\nop q::f() -> () {\n  facts oddd\n}", "did you mean 'odd'?"),
             ("dialect q\nop q::f() -> () {\n  effects writes_wold\n}", "did you mean 'writes_world'?"),
             ("dialect q\ntype t<x: into>", "there is no kind of parameter 'into'"),
             ("dialect q\ntype t<x: int where y > 1>", "the condition speaks of 'y'"),

@@ -196,18 +196,27 @@ const TORCH: &[(&str, &str)] = &[
 ];
 
 const INIT: &[(&str, &str)] = &[
-    ("zeros_", "def zeros_(tensor: Tensor) -> Tensor:
+    (
+        "zeros_",
+        "def zeros_(tensor: Tensor) -> Tensor:
     with torch.no_grad():
         return tensor.zero_()
-"),
-    ("ones_", "def ones_(tensor: Tensor) -> Tensor:
+",
+    ),
+    (
+        "ones_",
+        "def ones_(tensor: Tensor) -> Tensor:
     with torch.no_grad():
         return tensor.fill_(1.0)
-"),
-    ("constant_", "def constant_(tensor: Tensor, val: float) -> Tensor:
+",
+    ),
+    (
+        "constant_",
+        "def constant_(tensor: Tensor, val: float) -> Tensor:
     with torch.no_grad():
         return tensor.fill_(val)
-"),
+",
+    ),
 ];
 
 const FUNCTIONAL: &[(&str, &str)] = &[

@@ -146,7 +146,8 @@ fn start(args: &[OsString], config: &mut Config, out: &mut (dyn Write + Send)) -
             number += 1;
             (number - 1) % words.shards + 1 == words.shard
         });
-        writeln!(out, "-- Shard {}/{}: {} of {found} tests --", words.shard, words.shards, tests.len()).map_err(told)?;
+        writeln!(out, "-- Shard {}/{}: {} of {found} tests --", words.shard, words.shards, tests.len())
+            .map_err(told)?;
     }
     if words.max_tests > 0 {
         tests.truncate(words.max_tests);
@@ -191,9 +192,13 @@ fn run_one(test: &Test, words: &Words) -> Outcome {
         return Outcome { status: Status::Pass, output: String::new(), elapsed: Duration::ZERO };
     }
     let mut outcome = run_file(&test.path, &test.config);
-    let named = |list: &[String]| list.iter().any(|name| *name == test.name || test.name.ends_with(&format!("/{name}")));
+    let named = |list: &[String]| {
+        list.iter().any(|name| *name == test.name || test.name.ends_with(&format!("/{name}")))
+    };
     outcome.status = match outcome.status {
-        Status::Fail | Status::TimedOut if named(&words.xfail) && !named(&words.xfail_not) => Status::ExpectedFail,
+        Status::Fail | Status::TimedOut if named(&words.xfail) && !named(&words.xfail_not) => {
+            Status::ExpectedFail
+        }
         Status::Pass if named(&words.xfail) && !named(&words.xfail_not) => Status::UnexpectedPass,
         Status::ExpectedFail if named(&words.xfail_not) => Status::Fail,
         Status::UnexpectedPass if named(&words.xfail_not) => Status::Pass,
@@ -250,8 +255,12 @@ fn run(tests: &[Test], words: &Words, config: &Config, out: &mut (dyn Write + Se
         teller.out.write_all(report::times(&config.name, &tests_run, &outcomes).as_bytes())?;
     }
     let reported = |outcome: &Outcome| !words.failures_only || outcome.status.is_failure();
-    let (told_tests, told_outcomes): (Vec<Test>, Vec<Outcome>) =
-        tests_run.iter().cloned().zip(outcomes.iter().cloned()).filter(|(_, outcome)| reported(outcome)).unzip();
+    let (told_tests, told_outcomes): (Vec<Test>, Vec<Outcome>) = tests_run
+        .iter()
+        .cloned()
+        .zip(outcomes.iter().cloned())
+        .filter(|(_, outcome)| reported(outcome))
+        .unzip();
     if let Some(path) = &words.xml {
         std::fs::write(path, report::xml(&config.name, &told_tests, &told_outcomes, elapsed))?;
     }

@@ -46,7 +46,8 @@ pub(super) fn of(folder: &Path, above: &Arc<Config>) -> Result<Arc<Config>, Stri
     let file = folder.join(NAME);
     let Ok(text) = std::fs::read_to_string(&file) else { return Ok(Arc::clone(above)) };
     let local: Local = toml::from_str(&text).map_err(|error| {
-        let line = error.span().map_or(1, |s| 1 + text.get(..s.start).unwrap_or_default().matches('\n').count());
+        let line =
+            error.span().map_or(1, |s| 1 + text.get(..s.start).unwrap_or_default().matches('\n').count());
         format!("{}:{line}: {}", file.display(), error.message().trim())
     })?;
     let mut config = Config::clone(above);

@@ -258,7 +258,8 @@ pub fn run_file(path: &Path, config: &Config) -> Outcome {
 
 /// The names of features in `REQUIRES:`, `UNSUPPORTED:` and `XFAIL:` lines of a file.
 fn used_features(path: &Path) -> BTreeSet<String> {
-    let text = std::fs::read(path).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
+    let text =
+        std::fs::read(path).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
     let script = script::parse(&text).unwrap_or_default();
     let items = script.requires.iter().chain(&script.unsupported).chain(&script.xfail);
     items.flat_map(|(_, text)| feature::names(text)).collect()

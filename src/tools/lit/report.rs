@@ -101,7 +101,8 @@ pub(super) fn json(suite: &str, tests: &[Test], outcomes: &[Outcome], elapsed: D
             })
         })
         .collect();
-    let all = serde_json::json!({ "__version__": [22, 0, 0], "elapsed": elapsed.as_secs_f64(), "tests": list });
+    let all =
+        serde_json::json!({ "__version__": [22, 0, 0], "elapsed": elapsed.as_secs_f64(), "tests": list });
     format!("{all:#}\n")
 }
 

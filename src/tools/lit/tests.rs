@@ -313,13 +313,22 @@ fn folders_say_what_is_special_to_them() {
     let folder = Folder::new(
         "local",
         &[
-            ("lit.toml", "suffixes = [\".txt\"]\nfeatures = [\"warm\"]\n[substitutions]\n\"%say\" = \"echo %{root}\"\n[environment]\nWHO = \"me\"\n"),
-            ("a.txt", "REQUIRES: warm, foo\nRUN: %say | FileCheck %s\nRUN: sh -c 'echo $WHO' | FileCheck %s --check-prefix=WHO\nCHECK: local\nWHO: me\n"),
+            (
+                "lit.toml",
+                "suffixes = [\".txt\"]\nfeatures = [\"warm\"]\n[substitutions]\n\"%say\" = \"echo %{root}\"\n[environment]\nWHO = \"me\"\n",
+            ),
+            (
+                "a.txt",
+                "REQUIRES: warm, foo\nRUN: %say | FileCheck %s\nRUN: sh -c 'echo $WHO' | FileCheck %s --check-prefix=WHO\nCHECK: local\nWHO: me\n",
+            ),
             ("a.test", "RUN: false\n"),
             ("not/lit.toml", "unsupported = true\n"),
             ("not/b.txt", "RUN: false\n"),
             ("also/lit.toml", "[environment]\nWHO = \"you\"\n"),
-            ("also/c.txt", "RUN: %say | FileCheck %s\nRUN: sh -c 'echo $WHO' | FileCheck %s --check-prefix=WHO\nCHECK-NOT: also\nWHO: you\n"),
+            (
+                "also/c.txt",
+                "RUN: %say | FileCheck %s\nRUN: sh -c 'echo $WHO' | FileCheck %s --check-prefix=WHO\nCHECK-NOT: also\nWHO: you\n",
+            ),
         ],
     );
     let (status, out, err) = folder.main(&[]);
@@ -334,7 +343,8 @@ fn folders_say_what_is_special_to_them() {
 #[test]
 fn shards_and_lists_part_the_tests() {
     let text = "REQUIRES: foo || bar\nRUN: true\n";
-    let folder = Folder::new("shard", &[("a.test", text), ("b.test", text), ("c.test", "XFAIL: *\nRUN: false\n")]);
+    let folder =
+        Folder::new("shard", &[("a.test", text), ("b.test", text), ("c.test", "XFAIL: *\nRUN: false\n")]);
     let (_, out, _) = folder.main(&["--num-shards=2", "--run-shard", "1", "--show-tests"]);
     assert_eq!(out, "-- Shard 1/2: 2 of 3 tests --\nsuite :: a.test\nsuite :: c.test\n");
     assert_eq!(folder.main(&["--num-shards=2"]).0, 2);
@@ -343,7 +353,10 @@ fn shards_and_lists_part_the_tests() {
     assert_eq!(folder.main(&["--show-used-features"]).1, "bar\nfoo\n");
     assert!(folder.main(&["--show-suites"]).1.contains("suite - 3 tests\n    Available Features: foo\n"));
     let (status, out, _) = folder.main(&["--xfail=a.test", "--xfail-not=c.test"]);
-    assert!(status == 1 && out.contains("XPASS: suite :: a.test") && out.contains("FAIL: suite :: c.test"), "{out}");
+    assert!(
+        status == 1 && out.contains("XPASS: suite :: a.test") && out.contains("FAIL: suite :: c.test"),
+        "{out}"
+    );
     let (status, out, _) = folder.main(&["--no-execute", "--time-tests"]);
     assert!(status == 0 && out.contains("Slowest Tests:"), "{out}");
 }
@@ -351,9 +364,11 @@ fn shards_and_lists_part_the_tests() {
 #[test]
 fn values_of_the_command_line_reach_tests_and_results_reach_files() {
     let text = "REQUIRES: mode=fast\nRUN: echo %{mode} | FileCheck %s\nCHECK: fast\n";
-    let folder = Folder::new("param", &[("a.test", text), ("b.test", "RUN: %ProtectFileCheckOutput false\n")]);
+    let folder =
+        Folder::new("param", &[("a.test", text), ("b.test", "RUN: %ProtectFileCheckOutput false\n")]);
     let file = folder.0.join("out.json");
-    let (status, out, _) = folder.main(&["-Dmode=fast", "-o", file.to_str().unwrap(), "--report-failures-only"]);
+    let (status, out, _) =
+        folder.main(&["-Dmode=fast", "-o", file.to_str().unwrap(), "--report-failures-only"]);
     assert!(status == 1 && out.contains("PASS: suite :: a.test"), "{out}");
     let data: serde_json::Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     assert_eq!(data["tests"].as_array().map(Vec::len), Some(1));

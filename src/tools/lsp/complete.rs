@@ -23,8 +23,26 @@ const ATTRIBUTES: &[(&str, &[&str])] = &[
 
 /// Types of graph text.
 const TYPES: &[&str] = &[
-    "Tensor", "int", "float", "bool", "str", "complex", "Scalar", "NoneType", "Device", "Any", "Tensor[]", "int[]",
-    "float[]", "Tensor?", "int?", "Dict(str, Tensor)", "Future(Tensor)", "Float(*, *)", "Long(*)", "Generator",
+    "Tensor",
+    "int",
+    "float",
+    "bool",
+    "str",
+    "complex",
+    "Scalar",
+    "NoneType",
+    "Device",
+    "Any",
+    "Tensor[]",
+    "int[]",
+    "float[]",
+    "Tensor?",
+    "int?",
+    "Dict(str, Tensor)",
+    "Future(Tensor)",
+    "Float(*, *)",
+    "Long(*)",
+    "Generator",
 ];
 
 /// The suffixes of a check, and what they ask.
@@ -93,9 +111,10 @@ fn graph(list: &mut List<'_>, project: &Project, line: &str) {
         return;
     }
     // Behind the kind of an op, inside of square brackets.
-    let inside = list.document.index.op_around(list.offset).filter(|op| {
-        op.attributes.as_ref().is_some_and(|a| a.start <= list.offset && list.offset <= a.end)
-    });
+    let inside =
+        list.document.index.op_around(list.offset).filter(|op| {
+            op.attributes.as_ref().is_some_and(|a| a.start <= list.offset && list.offset <= a.end)
+        });
     if let Some(op) = inside {
         if before.ends_with(['[', ',', ' ']) {
             let kind = list.document.text().get(op.kind.clone()).unwrap_or_default();
@@ -169,7 +188,8 @@ impl List<'_> {
     fn attributes(&mut self, project: &Project, kind: &str, word: &str) {
         let known = ATTRIBUTES.iter().filter(|(name, _)| *name == kind).flat_map(|(_, names)| names.iter());
         let mut names: Vec<String> = known.map(|name| name.to_string()).collect();
-        let rows = crate::ir::Symbol::existing(kind).map(|s| project.registry.overloads(s)).unwrap_or_default();
+        let rows =
+            crate::ir::Symbol::existing(kind).map(|s| project.registry.overloads(s)).unwrap_or_default();
         names.extend(rows.iter().flat_map(row_attributes).map(|p| p.name.as_str().to_string()));
         names.extend(attribute_names(self.document, &project.registry, kind));
         let mut seen = BTreeSet::new();

@@ -63,7 +63,13 @@ pub(super) struct Document {
 }
 
 impl Document {
-    pub(super) fn new(uri: lsp::Uri, language: &str, text: String, version: i32, encoding: Encoding) -> Document {
+    pub(super) fn new(
+        uri: lsp::Uri,
+        language: &str,
+        text: String,
+        version: i32,
+        encoding: Encoding,
+    ) -> Document {
         let kind = kind_of(uri.path().as_str(), language, &text);
         let mut document = Document {
             uri,

@@ -37,7 +37,10 @@ fn holds(range: &Range<usize>, offset: usize) -> bool {
 
 fn shown(document: &Document, place: &Range<usize>, text: String) -> lsp::Hover {
     lsp::Hover {
-        contents: lsp::HoverContents::Markup(lsp::MarkupContent { kind: lsp::MarkupKind::Markdown, value: text }),
+        contents: lsp::HoverContents::Markup(lsp::MarkupContent {
+            kind: lsp::MarkupKind::Markdown,
+            value: text,
+        }),
         range: Some(document.range(place.start, place.end)),
     }
 }
@@ -45,7 +48,13 @@ fn shown(document: &Document, place: &Range<usize>, text: String) -> lsp::Hover 
 /// The name of an op around an offset, as rules and dialects write it.
 pub(super) fn word_at(text: &str, offset: usize) -> Option<Range<usize>> {
     let part = |c: char| c.is_alphanumeric() || "_:.".contains(c);
-    let start = text.get(..offset)?.char_indices().rev().take_while(|(_, c)| part(*c)).last().map_or(offset, |(i, _)| i);
+    let start = text
+        .get(..offset)?
+        .char_indices()
+        .rev()
+        .take_while(|(_, c)| part(*c))
+        .last()
+        .map_or(offset, |(i, _)| i);
     let rest = text.get(start..)?;
     let word = rest.get(..rest.find(|c| !part(c)).unwrap_or(rest.len()))?.trim_end_matches([':', '.']);
     word.contains("::").then_some(start..start + word.len())
@@ -214,11 +223,18 @@ pub(super) fn definition(document: &Document, at: lsp::Position) -> Option<lsp::
 fn function_at(document: &Document, offset: usize) -> Option<Range<usize>> {
     let text = document.text();
     let part = |c: char| c.is_alphanumeric() || "_.:".contains(c);
-    let start = text.get(..offset)?.char_indices().rev().take_while(|(_, c)| part(*c)).last().map_or(offset, |(i, _)| i);
+    let start = text
+        .get(..offset)?
+        .char_indices()
+        .rev()
+        .take_while(|(_, c)| part(*c))
+        .last()
+        .map_or(offset, |(i, _)| i);
     let rest = text.get(start..)?;
     let word = rest.get(..rest.find(|c| !part(c)).unwrap_or(rest.len()))?;
     let function = document.index.functions.iter().find(|function| {
-        text.get(function.name.clone()).is_some_and(|name| !word.is_empty() && name.trim_start_matches('@') == word)
+        text.get(function.name.clone())
+            .is_some_and(|name| !word.is_empty() && name.trim_start_matches('@') == word)
     })?;
     Some(function.name.clone())
 }
@@ -228,23 +244,35 @@ fn places(document: &Document, at: lsp::Position) -> Option<&Value> {
     document.index.value_at(document.offset(at))
 }
 
-pub(super) fn references(document: &Document, at: lsp::Position, with_definition: bool) -> Option<Vec<lsp::Location>> {
+pub(super) fn references(
+    document: &Document,
+    at: lsp::Position,
+    with_definition: bool,
+) -> Option<Vec<lsp::Location>> {
     let value = places(document, at)?;
     let definition = with_definition.then_some(&value.place);
     let all = definition.into_iter().chain(&value.uses);
-    let location = |r: &Range<usize>| lsp::Location { uri: document.uri.clone(), range: document.range(r.start, r.end) };
+    let location =
+        |r: &Range<usize>| lsp::Location { uri: document.uri.clone(), range: document.range(r.start, r.end) };
     Some(all.map(location).collect())
 }
 
 pub(super) fn highlights(document: &Document, at: lsp::Position) -> Option<Vec<lsp::DocumentHighlight>> {
     let value = places(document, at)?;
-    let of = |r: &Range<usize>, kind| lsp::DocumentHighlight { range: document.range(r.start, r.end), kind: Some(kind) };
+    let of = |r: &Range<usize>, kind| lsp::DocumentHighlight {
+        range: document.range(r.start, r.end),
+        kind: Some(kind),
+    };
     let uses = value.uses.iter().map(|r| of(r, lsp::DocumentHighlightKind::READ));
     Some(std::iter::once(of(&value.place, lsp::DocumentHighlightKind::WRITE)).chain(uses).collect())
 }
 
 /// Gives a value another name. A name that the same graph gives already is refused.
-pub(super) fn rename(document: &Document, at: lsp::Position, name: &str) -> Result<lsp::WorkspaceEdit, String> {
+pub(super) fn rename(
+    document: &Document,
+    at: lsp::Position,
+    name: &str,
+) -> Result<lsp::WorkspaceEdit, String> {
     let value = places(document, at).ok_or("there is no value here")?;
     let name = name.trim_start_matches('%');
     let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
@@ -255,14 +283,20 @@ pub(super) fn rename(document: &Document, at: lsp::Position, name: &str) -> Resu
     let taken = document.index.values.iter().any(|other| {
         other != value
             && function.is_none_or(|f| holds(&f.whole, other.place.start))
-            && document.text().get(other.place.clone()).is_some_and(|text| text.trim_start_matches('%') == name)
+            && document
+                .text()
+                .get(other.place.clone())
+                .is_some_and(|text| text.trim_start_matches('%') == name)
     });
     if taken {
         return Err(format!("%{name} is given already in this graph"));
     }
     let mut all: Vec<&Range<usize>> = std::iter::once(&value.place).chain(&value.uses).collect();
     all.sort_by_key(|r| r.start);
-    let edit = |r: &Range<usize>| lsp::TextEdit { range: document.range(r.start, r.end), new_text: format!("%{name}") };
+    let edit = |r: &Range<usize>| lsp::TextEdit {
+        range: document.range(r.start, r.end),
+        new_text: format!("%{name}"),
+    };
     // The protocol's own type has an address as key.
     #[allow(clippy::mutable_key_type, reason = "the address is not changed")]
     let changes = [(document.uri.clone(), all.into_iter().map(edit).collect())].into();
@@ -303,7 +337,9 @@ pub(super) fn symbols(document: &Document) -> lsp::DocumentSymbolResponse {
         all.push(own);
     }
     if document.kind == Kind::Rules {
-        all.extend(rule_names(document.text()).map(|r| symbol(text(&r), None, lsp::SymbolKind::FUNCTION, &r, &r)));
+        all.extend(
+            rule_names(document.text()).map(|r| symbol(text(&r), None, lsp::SymbolKind::FUNCTION, &r, &r)),
+        );
     }
     debug_assert!(document.index.lines.iter().all(|(_, line, depth)| *line != Line::Graph || *depth == 0));
     lsp::DocumentSymbolResponse::Nested(all)

@@ -120,6 +120,10 @@ fn lines(text: &str) -> Vec<Vec<Word>> {
         match byte {
             b'\n' => {
                 at += 1;
+                // A bracket that was never closed shall not swallow the lines behind it.
+                if depth > 0 && begins(text.get(at..).unwrap_or_default()) {
+                    depth = 0;
+                }
                 if depth == 0 && !line.is_empty() {
                     all.push(std::mem::take(&mut line));
                 }
@@ -172,6 +176,15 @@ fn lines(text: &str) -> Vec<Vec<Word>> {
     all
 }
 
+/// Whether a line looks like the beginning of something, and not like the rest of what stands before it.
+fn begins(rest: &str) -> bool {
+    let line = rest.split('\n').next().unwrap_or_default().trim_start();
+    let word = line.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let number = word.strip_prefix("block").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+    let is_op = line.starts_with(['%', '=']) && line.contains("= ") && line.contains("::");
+    matches!(word, "return" | "graph") || number || is_op || line.starts_with("->")
+}
+
 struct Reader<'t> {
     text: &'t str,
     index: Index,
@@ -195,7 +208,9 @@ impl<'t> Reader<'t> {
                 self.header(words);
                 (Line::Graph, 0)
             }
-            Token::Name if word.starts_with("block") && matches!(words.get(1), Some((Token::Mark(b'('), _))) => {
+            Token::Name
+                if word.starts_with("block") && matches!(words.get(1), Some((Token::Mark(b'('), _))) =>
+            {
                 self.scopes.push(HashMap::new());
                 self.give(words.get(1..).unwrap_or_default(), None);
                 (Line::Block, depth)
@@ -317,7 +332,10 @@ impl<'t> Reader<'t> {
                     }
                     false
                 });
-                let end = close.and_then(|c| behind.get(c)).map_or(self.text.len(), |(_, r)| r.start);
+                // One that was not closed ends with its line.
+                let rest = self.text.get(open.end..).unwrap_or_default();
+                let line_end = open.end + rest.find('\n').unwrap_or(rest.len());
+                let end = close.and_then(|c| behind.get(c)).map_or(line_end, |(_, r)| r.start);
                 (Some(open.end..end), behind.get(close.unwrap_or(behind.len())..).unwrap_or_default())
             }
             _ => (None, behind),

@@ -51,11 +51,11 @@ pub fn serve(connection: &Connection) -> Result<()> {
     let params: lsp::InitializeParams = serde_json::from_value(params).unwrap_or_default();
     let encoding = Encoding::agreed(&params);
     let info = lsp::ServerInfo { name: "flambeau".into(), version: Some(env!("CARGO_PKG_VERSION").into()) };
-    let result =
-        lsp::InitializeResult { capabilities: capabilities(encoding), server_info: Some(info) };
+    let result = lsp::InitializeResult { capabilities: capabilities(encoding), server_info: Some(info) };
     let result = serde_json::to_value(result).map_err(|e| Diagnostic::internal(e.to_string()))?;
     connection.initialize_finish(id, result).map_err(protocol)?;
-    let mut server = Server { connection, encoding, project: Project::find(&roots(&params)), documents: BTreeMap::new() };
+    let mut server =
+        Server { connection, encoding, project: Project::find(&roots(&params)), documents: BTreeMap::new() };
     server.report_project();
     for message in &connection.receiver {
         match message {

@@ -111,7 +111,9 @@ pub(super) fn check_runs(text: &str) -> Vec<((usize, usize), filecheck::Options)
         let Some((_, commands)) = line.split_once("RUN:") else { continue };
         for command in commands.split('|') {
             let words: Vec<&str> = command.split_whitespace().collect();
-            let Some(at) = words.iter().position(|w| *w == "FileCheck" || *w == "filecheck") else { continue };
+            let Some(at) = words.iter().position(|w| *w == "FileCheck" || *w == "filecheck") else {
+                continue;
+            };
             let words = words.get(at + 1..).unwrap_or_default();
             if words.contains(&"%s") {
                 runs.push((place, check_options(words)));
@@ -130,7 +132,8 @@ fn check_options(words: &[&str]) -> filecheck::Options {
             options.defines.push(define.to_string());
             continue;
         }
-        let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        let (name, value) =
+            option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
         let list = match name {
             "check-prefix" | "check-prefixes" => &mut options.check_prefixes,
             "comment-prefixes" => &mut options.comment_prefixes,
@@ -153,9 +156,18 @@ pub(super) fn translated(document: &Document, error: &Diagnostic) -> lsp::Diagno
         let mut end = span.end();
         if end == span.start() {
             let rest = document.text().get(end..).unwrap_or_default();
-            end += rest.find(|c: char| !c.is_alphanumeric() && !"_:.%".contains(c)).unwrap_or(rest.len()).max(1);
+            end +=
+                rest.find(|c: char| !c.is_alphanumeric() && !"_:.%".contains(c)).unwrap_or(rest.len()).max(1);
         }
         document.range(span.start(), end.min(document.text().len()))
+    };
+    // A part of this file that was read by itself, as the meaning of an op, knows its line.
+    let part = || {
+        let span = report.span.as_ref().filter(|span| span.source().first_line() > 1)?;
+        let (line, _) = span.line_column();
+        let start = document.source.line_start(line);
+        let text = document.text().get(start..)?.lines().next().unwrap_or_default();
+        Some(document.range(start + text.len() - text.trim_start().len(), start + text.len()))
     };
     let mut message = report.message.clone();
     for note in &report.notes {
@@ -172,7 +184,7 @@ pub(super) fn translated(document: &Document, error: &Diagnostic) -> lsp::Diagno
         })
         .collect();
     lsp::Diagnostic {
-        range: report.span.as_ref().filter(here).map(range).unwrap_or_default(),
+        range: report.span.as_ref().filter(here).map(range).or_else(part).unwrap_or_default(),
         severity: Some(match report.severity {
             Severity::Error => lsp::DiagnosticSeverity::ERROR,
             Severity::Warning => lsp::DiagnosticSeverity::WARNING,

@@ -124,7 +124,8 @@ impl Project {
 
     /// What is wrong with the project's own files, and an empty list for those that are well again.
     pub(super) fn problems(&self, encoding: Encoding) -> Vec<(lsp::Uri, Vec<lsp::Diagnostic>)> {
-        let mut files: Vec<&PathBuf> = self.told.iter().chain(self.wrong.iter().map(|(path, _)| path)).collect();
+        let mut files: Vec<&PathBuf> =
+            self.told.iter().chain(self.wrong.iter().map(|(path, _)| path)).collect();
         files.sort();
         files.dedup();
         let known = files.into_iter().filter_map(|path| Some((path, uri_of(path)?)));
@@ -162,7 +163,8 @@ fn matching(root: &Path, pattern: &str) -> Vec<PathBuf> {
         name.len() >= before.len() + behind.len() && name.starts_with(before) && name.ends_with(behind)
     };
     let entries = whole.parent().and_then(|folder| std::fs::read_dir(folder).ok());
-    let mut paths: Vec<PathBuf> = entries.into_iter().flatten().flatten().map(|e| e.path()).filter(fits).collect();
+    let mut paths: Vec<PathBuf> =
+        entries.into_iter().flatten().flatten().map(|e| e.path()).filter(fits).collect();
     paths.sort();
     paths
 }

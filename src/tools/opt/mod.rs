@@ -14,6 +14,7 @@ use crate::dialects::{Env, Registry, result_type};
 use crate::frontend::dialect;
 use crate::ir::{Graph, Module, Naming, OpId, ParseOptions, ParsedModule, PrintOptions, parse_module};
 use crate::passes::{PassSet, Pipeline};
+use crate::value::Object;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -99,6 +100,14 @@ fn archive(input: &Input) -> Result<Module> {
     match &input.file {
         Some(file) => Ok(load::load_file(file, &Env::default())?.module().clone()),
         None => Err(Diagnostic::internal("an input without a file")),
+    }
+}
+
+/// The model itself, whose attributes some passes make constants of.
+fn instance(input: &Input) -> Result<Option<Object>> {
+    match &input.file {
+        Some(file) => Ok(load::load_file(file, &Env::default())?.instance().cloned()),
+        None => Ok(None),
     }
 }
 

@@ -80,15 +80,6 @@ pub fn read(text: &str) -> Result<Case> {
             case.text = lines.collect();
             return Ok(case);
         }
-        let Some((word, value)) = line.trim_start_matches("# ").split_once(':') else {
-            if let Some(code) = line.strip_prefix("# |")
-                && let Some((_, text)) = case.dialects.last_mut()
-            {
-                text.push_str(code.strip_prefix(' ').unwrap_or(code));
-                text.push('\n');
-            }
-            continue;
-        };
         if let Some(code) = line.strip_prefix("# |") {
             if let Some((_, text)) = case.dialects.last_mut() {
                 text.push_str(code.strip_prefix(' ').unwrap_or(code));
@@ -96,6 +87,7 @@ pub fn read(text: &str) -> Result<Case> {
             }
             continue;
         }
+        let Some((word, value)) = line.trim_start_matches("# ").split_once(':') else { continue };
         let value = value.trim();
         match word {
             "from" => case.name = value.to_string(),

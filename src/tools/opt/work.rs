@@ -100,7 +100,13 @@ impl Work<'_> {
         diagnostics.extend(self.unknown_ops(&parsed));
         let mut module = parsed.module;
         timing.begin("passes");
-        let result = self.passes(&mut module, self.options.settings()?, Some(timing), statistics, io);
+        let mut settings = self.options.settings()?;
+        if source.is_none()
+            && let Some(instance) = super::instance(input)?
+        {
+            settings.extras.set(Arc::new(instance));
+        }
+        let result = self.passes(&mut module, settings, Some(timing), statistics, io);
         timing.end();
         match result {
             Ok(()) => Ok(Outcome { diagnostics, output: Some(module) }),

@@ -6,8 +6,9 @@ mod shrink;
 use super::io::Io;
 use super::judge::{Fault, Judge};
 use super::opt::{self, pass_error_signature, reproducer};
-use crate::diag::{Diagnostic, ErrorKind, Result};
-use crate::dialects::Strictness;
+use crate::diag::{Diagnostic, ErrorKind, Result, Source};
+use crate::dialects::{Registry, Strictness};
+use crate::frontend::dialect;
 use crate::ir::{Module, NoLaws, PrintOptions, verify_module};
 use crate::passes::manager::Settings;
 use crate::passes::{PassSet, Pipeline};
@@ -51,8 +52,7 @@ pub struct Options {
 
 /// Runs the command with the given passes.
 pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
-    let registry = opt::registry(&options.dialect, io)?;
-    let (module, passes) = read(options, &registry, io)?;
+    let Start { module, passes, registry, dialects } = read(options, io)?;
     let pipeline = Pipeline::parse(&passes, set)?;
     let strictness = if options.strict { Strictness::Ops } else { Strictness::Carry };
     let mut judge =
@@ -73,6 +73,7 @@ pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
         max_tests: options.max_tests,
         output: &output,
         what: &what,
+        dialects,
         quiet: options.quiet,
         said: usize::MAX,
         io,
@@ -92,23 +93,37 @@ pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// The module and the passes; a reproducer brings its own.
-fn read(
-    options: &Options,
-    registry: &Arc<crate::dialects::Registry>,
-    io: &mut Io<'_>,
-) -> Result<(Module, String)> {
-    let is_text = super::load::is_text(&io.path(&options.file))?;
-    if is_text {
-        let text = io.read_text(&options.file)?;
-        if let Ok(case) = reproducer::read(&text) {
-            let source = crate::diag::Source::new(case.name, case.text);
-            let module = opt::read_source(&source, registry)?;
-            let passes = if options.passes.is_empty() { case.pipeline } else { options.passes.clone() };
-            return Ok((module, passes));
-        }
+/// What is reduced.
+struct Start {
+    module: Module,
+    passes: String,
+    registry: Arc<Registry>,
+    dialects: Vec<(String, String)>,
+}
+
+/// The module, the passes and the dialects; a reproducer brings its own.
+fn read(options: &Options, io: &mut Io<'_>) -> Result<Start> {
+    let mut dialects = Vec::new();
+    for file in &options.dialect {
+        dialects.push((file.display().to_string(), io.read_text(file)?));
     }
-    Ok((opt::read_module_with(&options.file, registry, io)?, options.passes.clone()))
+    let mut case = None;
+    if super::load::is_text(&io.path(&options.file))?
+        && let Ok(found) = reproducer::read(&io.read_text(&options.file)?)
+    {
+        dialects.extend(found.dialects.iter().cloned());
+        case = Some(found);
+    }
+    let mut registry = Registry::builtin();
+    for (name, text) in &dialects {
+        registry = dialect::load(&registry, &Source::new(name.as_str(), text.as_str()))?;
+    }
+    let (module, own) = match case {
+        Some(case) => (opt::read_source(&Source::new(case.name, case.text), &registry)?, case.pipeline),
+        None => (opt::read_module_with(&options.file, &registry, io)?, String::new()),
+    };
+    let passes = if options.passes.is_empty() { own } else { options.passes.clone() };
+    Ok(Start { module, passes, registry, dialects })
 }
 
 /// Decides what the fault is and makes sure that the input shows it.
@@ -163,6 +178,8 @@ struct Best<'a, 'io> {
     max_tests: usize,
     output: &'a Path,
     what: &'a str,
+    /// Names and texts of dialect files.
+    dialects: Vec<(String, String)>,
     quiet: bool,
     said: usize,
     io: &'a mut Io<'io>,
@@ -209,6 +226,7 @@ impl Best<'_, '_> {
             error: self.what.to_string(),
             carries: self.judge.strictness == Strictness::Carry,
             strict: self.judge.strictness == Strictness::Ops,
+            dialects: self.dialects.clone(),
             ..reproducer::Case::default()
         })
     }

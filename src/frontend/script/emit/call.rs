@@ -27,93 +27,11 @@ impl Emitter<'_> {
             let object = self.emit_value(Symbol::new("prim::CreateObject"), &[], Type::class(class), span);
             return Ok(Sugared::Value(object));
         }
-        let target = self.dispatched(target, args, keywords)?;
+        let target = self.dispatched(target, args, keywords, &callee.span)?;
         let given = self.values(args)?.into_iter().map(Given::from).collect::<Vec<_>>();
         let named = self.named_values(keywords)?;
         // The call stands at what is called.
         self.call(target, &given, &named, &callee.span)
-    }
-
-    /// Chooses among functions by flags, which must be literals.
-    fn dispatched(&mut self, target: Sugared, args: &[Expr], keywords: &[Keyword]) -> Result<Sugared> {
-        let Sugared::Dispatch(module, dispatch) = target else { return Ok(target) };
-        let mut chosen = 0;
-        for (name, position) in dispatch.flags {
-            let named = keywords.iter().find(|k| k.name.name == *name).map(|k| &k.value);
-            let flag = match named.or_else(|| args.get(*position)) {
-                None => false,
-                Some(Expr { kind: ExprKind::Bool(flag), .. }) => *flag,
-                Some(other) => {
-                    return error(&other.span, "value for boolean_dispatch must be constant".to_string());
-                }
-            };
-            chosen = 2 * chosen + usize::from(flag);
-        }
-        match self.unit.python_function(module, dispatch.functions[chosen])? {
-            Some(function) => Ok(Sugared::Function(function)),
-            None => Ok(Sugared::Builtin(Symbol::new(&format!("aten::{}", dispatch.functions[chosen])), None)),
-        }
-    }
-
-    /// `torch._check(cond, message)`: an assertion.
-    fn call_check(&mut self, call: &Call<'_>) -> Result<Sugared> {
-        let span = call.span;
-        let count = call.args.len() + call.keywords.len();
-        if count == 0 || count > 2 {
-            return error(span, "torch._check() expects 1 or 2 arguments");
-        }
-        let mut parts = [call.args.first(), call.args.get(1)];
-        for keyword in call.keywords {
-            let name = keyword.name.name.as_str();
-            let Some(at) = ["cond", "message"].iter().position(|n| *n == name) else {
-                return error(span, format!("torch._check() got an unexpected keyword argument '{name}'"));
-            };
-            if parts[at].replace(&keyword.value).is_some() {
-                return error(span, format!("torch._check() got multiple values for argument '{name}'"));
-            }
-        }
-        let [Some(cond), message] = parts else {
-            return error(span, "torch._check() missing required argument 'cond'");
-        };
-        self.assert_statement(cond, message, span)?;
-        Ok(Sugared::Nothing)
-    }
-
-    /// `torch.LongTensor(data)` or `torch.LongTensor(sizes...)`.
-    fn call_legacy(&mut self, dtype: crate::tensor::DType, call: &Call<'_>) -> Result<Sugared> {
-        let span = &call.callee.span;
-        if let Some(keyword) = call.keywords.first() {
-            return error(
-                span,
-                format!("Legacy tensor constructor does not take the keyword argument {}", keyword.name.name),
-            );
-        }
-        let values = self.values(call.args)?;
-        let code = self.int(dtype.code(), span);
-        let all_ints = values.iter().all(|v| *self.ty(*v) == Type::int());
-        let (op, what) = match values.as_slice() {
-            [] => {
-                let none = self.emit_value(
-                    Symbol::new("prim::ListConstruct"),
-                    &[],
-                    Type::list(Type::int()),
-                    span,
-                );
-                ("aten::tensor", none)
-            }
-            sizes if all_ints => {
-                let ty = Type::list(Type::int());
-                ("aten::empty", self.emit_value(Symbol::new("prim::ListConstruct"), sizes, ty, span))
-            }
-            [data] => ("aten::tensor", *data),
-            _ => {
-                return error(
-                    span,
-                    "Legacy tensor constructor with multiple positional arguments that were not all integers",
-                );
-            }
-        };
-        self.builtin_named(Symbol::new(op), &[what], &[("dtype", code)], span).map(Sugared::Value)
     }
 
     fn named_values(&mut self, keywords: &[Keyword]) -> Result<Vec<Given>> {
@@ -786,10 +704,10 @@ impl Emitter<'_> {
 
 /// A call as it stands in the text.
 pub(super) struct Call<'a> {
-    callee: &'a Expr,
-    args: &'a [Expr],
-    keywords: &'a [Keyword],
-    span: &'a Span,
+    pub(super) callee: &'a Expr,
+    pub(super) args: &'a [Expr],
+    pub(super) keywords: &'a [Keyword],
+    pub(super) span: &'a Span,
     args_span: &'a Span,
     hint: Option<&'a Type>,
 }

@@ -14,6 +14,21 @@ use std::sync::Arc;
 /// How many functions may be in compilation inside each other.
 const MAX_NESTING: usize = 200;
 
+/// One error among others: the first line of what it says, and its place.
+fn brief(error: &Diagnostic) -> String {
+    let line = error.message().lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or_default();
+    match &error.report().span {
+        Some(span) => {
+            let (row, column) = span.line_column();
+            format!("another error: {line} ({}:{row}:{})", span.source().name(), column + 1)
+        }
+        None => format!("another error: {line}"),
+    }
+}
+
+/// How many more errors are told of besides the first.
+const MAX_ERRORS: usize = 20;
+
 /// Where the code of an archive comes from.
 pub trait Library {
     /// The source of a module by its dotted name (`__torch__.torch.nn.modules.linear`).
@@ -87,16 +102,33 @@ impl Compiler {
         Ok(names)
     }
 
-    /// Compiles everything that was declared, and gives the program.
+    /// Compiles everything that was declared, and gives the program. The error is the first one; notes tell of those
+    /// in other functions.
     pub(in crate::frontend::script) fn finish(mut self) -> Result<Module> {
         let mut at = 0;
+        let mut errors: Vec<Diagnostic> = Vec::new();
         // Compiling may declare more.
         while let Some((name, _)) = self.functions.get_index(at) {
             let name = *name;
-            self.ensure(name, None)?;
+            if let Err(error) = self.ensure(name, None) {
+                // A caller fails for the same reason as what it calls.
+                let is_same = |other: &Diagnostic| {
+                    other.message() == error.message() && other.report().span == error.report().span
+                };
+                if !errors.iter().any(is_same) {
+                    errors.push(error);
+                }
+                if errors.len() > MAX_ERRORS {
+                    break;
+                }
+            }
             at += 1;
         }
-        Ok(self.module)
+        let mut errors = errors.into_iter();
+        match errors.next() {
+            None => Ok(self.module),
+            Some(first) => Err(errors.fold(first, |first, other| first.note(brief(&other)))),
+        }
     }
 
     /// Compiles a function unless that is done; `caller` is who asks, and where.
@@ -255,7 +287,7 @@ impl Compiler {
         }
     }
 
-    /// A function of `torch.nn.functional` that is written in Python there.
+    /// A function of a module of PyTorch that is written in Python there; None if there is no such function.
     pub(super) fn python_function(&mut self, module: &str, name: &str) -> Result<Option<Symbol>> {
         let qualified = Symbol::new(&format!("{module}.{name}"));
         if self.functions.contains_key(&qualified) {

@@ -53,7 +53,10 @@ impl Emitter<'_> {
                 (_, Some(ty)) if n == 0 => ty.clone(),
                 (Some(annotation), _) => self.type_of(annotation)?,
                 (None, _) if param.default.is_some() && self.unit.is_source() => {
-                    let span = param.default.as_ref().map_or(param.name.span.clone(), |d| param.name.span.to(&d.span));
+                    let span = param
+                        .default
+                        .as_ref()
+                        .map_or(param.name.span.clone(), |d| param.name.span.to(&d.span));
                     return error(
                         &span,
                         "Keyword arguments with defaults need to be type-hinted (TorchScript C++ frontend)",

@@ -32,7 +32,8 @@ impl Emitter<'_> {
         matches!(wanted.kind(), TypeKind::Interface(_))
             && self.ty(object).class_name().is_some_and(|class| {
                 let is_module = |c: &crate::ir::ClassDef| c.kind == crate::ir::ClassKind::Module;
-                self.unit.module.class(class).is_some_and(is_module) && !self.unit.has_method(class, "__getitem__")
+                self.unit.module.class(class).is_some_and(is_module)
+                    && !self.unit.has_method(class, "__getitem__")
             })
     }
 

@@ -121,7 +121,8 @@ impl Emitter<'_> {
             return Ok(None);
         }
         let Some(element) = wanted.element().cloned() else { return Ok(None) };
-        let item = Argument { name: Symbol::new("<varargs>"), ty: element, fixed_length: None, ..formal.clone() };
+        let item =
+            Argument { name: Symbol::new("<varargs>"), ty: element, fixed_length: None, ..formal.clone() };
         let mut items = Vec::new();
         for given in rest {
             items.push(self.fit_argument(&item, given.value, variables, true)?);
@@ -181,7 +182,7 @@ impl Emitter<'_> {
         };
         Err(format!(
             "Expected a value of type '{}' for argument '{}' but instead found type '{}'.\n{message}{hint}",
-            concrete.repr(),
+            formal.ty.repr(),
             formal.name,
             ty.repr()
         ))
@@ -270,16 +271,16 @@ impl Emitter<'_> {
                 Err(reason) => error(span, format!("\n{only}:\n{reason}")),
             };
         }
+        let candidates = || schemas.iter().enumerate().filter(|(_, schema)| !is_out_of_reach(schema));
         for converts in [false, true] {
-            for (n, schema) in schemas.iter().enumerate() {
+            for (n, schema) in candidates() {
                 if let Ok(plan) = self.fit(schema, args, keywords, converts) {
                     return Ok((n, plan));
                 }
             }
         }
-        let reasons: String = schemas
-            .iter()
-            .map(|schema| {
+        let reasons: String = candidates()
+            .map(|(_, schema)| {
                 let reason = self.fit(schema, args, keywords, true).err().unwrap_or_default();
                 format!("\n{schema}:\n{reason}")
             })
@@ -321,6 +322,12 @@ impl Emitter<'_> {
         }
         Diagnostic::compile(message).at(span)
     }
+}
+
+/// Overloads that no call of a program means: dtypes are ints to programs, so that `x.view(1)` would fit `view.dtype`.
+fn is_out_of_reach(schema: &Schema) -> bool {
+    matches!((schema.name.base(), schema.overload.as_str()), ("view", "dtype") | ("max" | "min", "others"))
+        && schema.name.as_str().starts_with("aten::")
 }
 
 /// Whether a keyword means an argument. What ops call `self` the functions of `torch` call `input`.

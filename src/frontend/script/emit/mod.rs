@@ -19,6 +19,7 @@ mod literal;
 mod magic;
 mod matching;
 mod names;
+mod python;
 mod stmt;
 mod sugared;
 mod types;

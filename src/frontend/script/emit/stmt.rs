@@ -136,7 +136,12 @@ impl Emitter<'_> {
     }
 
     /// `assert c, m` is `if c: pass else: raise AssertionError(m)`, and refines like that.
-    pub(super) fn assert_statement(&mut self, cond: &Expr, message: Option<&Expr>, span: &Span) -> Result<()> {
+    pub(super) fn assert_statement(
+        &mut self,
+        cond: &Expr,
+        message: Option<&Expr>,
+        span: &Span,
+    ) -> Result<()> {
         let cond_value = self.condition(cond)?;
         let fail = |e: &mut Self| -> Result<()> {
             let text = match message {

@@ -188,7 +188,8 @@ fn bare_container(name: &str) -> Option<String> {
             "Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
         )),
         "Dict" => Some(
-            "Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]".into(),
+            "Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]"
+                .into(),
         ),
         _ => None,
     }

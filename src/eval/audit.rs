@@ -1,0 +1,156 @@
+//! Compares what an op really aliases and writes with the alias marks of its schema. Passes trust the marks, so a mark
+//! that is missing is a bug even where every answer is right. Runs only where a world asks for it.
+
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Family, Op, Outputs};
+use crate::ir::{AliasInfo, Argument};
+use crate::tensor::{Layout, Tensor};
+use crate::value::Value;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// A tensor among the arguments as it was before the call.
+struct Before {
+    argument: usize,
+    tensor: Tensor,
+    layout: Layout,
+    contents: Option<u64>,
+}
+
+/// The arguments of a call before it runs.
+pub(super) struct Audit(Vec<Before>);
+
+impl Audit {
+    /// Remembers the tensors among the arguments.
+    pub(super) fn begin(values: &[Value]) -> Audit {
+        let mut seen = Vec::new();
+        for (argument, value) in values.iter().enumerate() {
+            each_tensor(value, &mut |tensor| {
+                seen.push(Before {
+                    argument,
+                    tensor: tensor.clone(),
+                    layout: tensor.layout(),
+                    contents: contents(tensor),
+                });
+            });
+        }
+        Audit(seen)
+    }
+
+    /// Fails, naming op and argument, if the call wrote or aliased what the schema does not mark.
+    pub(super) fn end(self, op: &Op, results: &Outputs) -> Result<()> {
+        if matches!(op.def().family, Family::Host | Family::Container | Family::Control) {
+            return Ok(());
+        }
+        let schema = op.marked_schema()?;
+        let name = |n: usize| schema.arguments.get(n).map_or("", |a| a.name.as_str());
+        let mark = |n: usize| schema.arguments.get(n).and_then(alias);
+        let written = |n: usize| mark(n).is_some_and(|m| m.is_write);
+        for before in &self.0 {
+            let shared = self.0.iter().any(|o| written(o.argument) && same_memory(&o.tensor, &before.tensor));
+            if shared || written(before.argument) {
+                continue;
+            }
+            if before.tensor.layout() != before.layout || contents(&before.tensor) != before.contents {
+                return Err(violation(
+                    op,
+                    format!("writes to '{}', which has no mark !", name(before.argument)),
+                ));
+            }
+        }
+        for (n, result) in results.iter().enumerate() {
+            let own = schema.returns.get(n).and_then(alias);
+            let mut found = None;
+            each_tensor(result, &mut |tensor| {
+                for before in self.0.iter().filter(|b| same_memory(&b.tensor, tensor)) {
+                    let allowed = meets(own, mark(before.argument))
+                        || self
+                            .0
+                            .iter()
+                            .any(|o| same_memory(&o.tensor, tensor) && meets(own, mark(o.argument)));
+                    if !allowed {
+                        found = Some(before.argument);
+                    }
+                }
+            });
+            if let Some(argument) = found {
+                let text = format!("result {n} shares memory with '{}', which no mark says", name(argument));
+                return Err(violation(op, text));
+            }
+            if own.is_some_and(|m| m.is_write) {
+                let mut given = false;
+                each_tensor(result, &mut |t| given |= self.0.iter().any(|b| b.tensor.same(t)));
+                if !given && matches!(result, Value::Tensor(_)) {
+                    return Err(violation(op, format!("result {n} is not the tensor it wrote")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn violation(op: &Op, what: String) -> Diagnostic {
+    Diagnostic::internal(format!("{} {what}", op.schema_text()))
+}
+
+/// The mark of an argument or of its elements.
+fn alias(argument: &Argument) -> Option<&AliasInfo> {
+    let own = argument.alias.as_ref()?;
+    own.contained
+        .iter()
+        .flatten()
+        .next()
+        .filter(|_| own.before.is_empty() && !own.wildcard_after)
+        .or(Some(own))
+}
+
+/// Whether a result may be (part of) an argument.
+fn meets(result: Option<&AliasInfo>, argument: Option<&AliasInfo>) -> bool {
+    let (Some(result), Some(argument)) = (result, argument) else { return false };
+    result.wildcard_after
+        || argument.wildcard_after
+        || result
+            .after
+            .iter()
+            .chain(&result.before)
+            .any(|s| argument.after.contains(s) || argument.before.contains(s))
+}
+
+fn each_tensor(value: &Value, visit: &mut dyn FnMut(&Tensor)) {
+    match value {
+        Value::Tensor(t) => visit(t),
+        Value::List(list) => list.items().iter().for_each(|item| each_tensor(item, visit)),
+        _ => {}
+    }
+}
+
+fn same_memory(a: &Tensor, b: &Tensor) -> bool {
+    a.storage().same(&b.storage()) && a.numel() > 0 && b.numel() > 0
+}
+
+fn contents(tensor: &Tensor) -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    tensor.to_bytes().ok()?.hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::{Registry, one};
+    use crate::tensor::DType;
+
+    #[test]
+    fn writes_and_aliases_without_marks_are_found() {
+        let registry = Registry::builtin();
+        let add = registry.find("aten::add", "Tensor").expect("a row");
+        let t = Tensor::zeros(DType::F32, &[2]).expect("small");
+        let values = [Value::Tensor(t.clone()), Value::Tensor(t.copy().expect("small")), Value::Int(1)];
+        let aliased = one(t.clone()).expect("one");
+        assert!(Audit::begin(&values).end(add, &aliased).is_err());
+        let fresh = one(t.copy().expect("small")).expect("one");
+        assert!(Audit::begin(&values).end(add, &fresh).is_ok());
+        let audit = Audit::begin(&values);
+        t.fill(crate::tensor::Scalar::Int(1)).expect("writes");
+        assert!(audit.end(add, &fresh).is_err());
+    }
+}

@@ -1,0 +1,104 @@
+//! Calls of what PyTorch's library writes in Python: functions that flags choose, assertions, the constructors of old.
+
+use super::call::Call;
+use super::{Emitter, Sugared, error};
+use crate::diag::{Result, Span};
+use crate::frontend::script::ast::{Expr, ExprKind, Keyword};
+use crate::ir::{Symbol, Type};
+use crate::tensor::DType;
+
+impl Emitter<'_> {
+    /// Chooses among functions by flags, which must be literals.
+    pub(super) fn dispatched(
+        &mut self,
+        target: Sugared,
+        args: &[Expr],
+        keywords: &[Keyword],
+        span: &Span,
+    ) -> Result<Sugared> {
+        let Sugared::Dispatch(module, dispatch) = target else { return Ok(target) };
+        let mut chosen = 0;
+        for (name, position) in dispatch.flags {
+            let named = keywords.iter().find(|k| k.name.name == *name).map(|k| &k.value);
+            let flag = match named.or_else(|| args.get(*position)) {
+                None => false,
+                Some(Expr { kind: ExprKind::Bool(flag), .. }) => *flag,
+                Some(_) => {
+                    let message = match named {
+                        Some(_) => {
+                            format!(
+                                "Keyword argument '{name}' for boolean dispatch at position was not constant"
+                            )
+                        }
+                        None => {
+                            format!("Argument for boolean dispatch at position {position} was not constant")
+                        }
+                    };
+                    return error(span, message);
+                }
+            };
+            chosen = 2 * chosen + usize::from(flag);
+        }
+        match self.unit.python_function(module, dispatch.functions[chosen])? {
+            Some(function) => Ok(Sugared::Function(function)),
+            None => Ok(Sugared::Builtin(Symbol::new(&format!("aten::{}", dispatch.functions[chosen])), None)),
+        }
+    }
+
+    /// `torch._check(cond, message)`: an assertion.
+    pub(super) fn call_check(&mut self, call: &Call<'_>) -> Result<Sugared> {
+        let span = &call.callee.span;
+        let count = call.args.len() + call.keywords.len();
+        if count == 0 || count > 2 {
+            return error(span, format!("torch._check() expects 1 or 2 arguments, got {count}"));
+        }
+        let mut parts = [call.args.first(), call.args.get(1)];
+        for keyword in call.keywords {
+            let name = keyword.name.name.as_str();
+            let Some(at) = ["cond", "message"].iter().position(|n| *n == name) else {
+                return error(span, format!("torch._check() got unexpected keyword argument '{name}'"));
+            };
+            if parts[at].replace(&keyword.value).is_some() {
+                return error(span, format!("torch._check() got multiple values for argument '{name}'"));
+            }
+        }
+        let [Some(cond), message] = parts else {
+            return error(span, "torch._check() missing required argument 'cond'");
+        };
+        self.assert_statement(cond, message, call.span)?;
+        Ok(Sugared::Nothing)
+    }
+
+    /// `torch.LongTensor(data)` or `torch.LongTensor(sizes...)`.
+    pub(super) fn call_legacy(&mut self, dtype: DType, call: &Call<'_>) -> Result<Sugared> {
+        let span = &call.callee.span;
+        if let Some(keyword) = call.keywords.first() {
+            return error(
+                span,
+                format!("Legacy tensor constructor does not take the keyword argument {}", keyword.name.name),
+            );
+        }
+        let values = self.values(call.args)?;
+        let code = self.int(dtype.code(), span);
+        let all_ints = values.iter().all(|v| *self.ty(*v) == Type::int());
+        let (op, what) = match values.as_slice() {
+            [] => {
+                let none =
+                    self.emit_value(Symbol::new("prim::ListConstruct"), &[], Type::list(Type::int()), span);
+                ("aten::tensor", none)
+            }
+            sizes if all_ints => {
+                let ty = Type::list(Type::int());
+                ("aten::empty", self.emit_value(Symbol::new("prim::ListConstruct"), sizes, ty, span))
+            }
+            [data] => ("aten::tensor", *data),
+            _ => {
+                return error(
+                    span,
+                    "Legacy tensor constructor with multiple positional arguments that were not all integers",
+                );
+            }
+        };
+        self.builtin_named(Symbol::new(op), &[what], &[("dtype", code)], span).map(Sugared::Value)
+    }
+}

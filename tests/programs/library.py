@@ -1,0 +1,108 @@
+#--- input_for_self
+def f(x):
+    return torch.add(input=x, other=x), torch.sum(input=x, dim=0), x.add(other=x)
+#> f(torch.ones(2))
+#--- divmod_mixed
+def f(a: int, b: float):
+    return divmod(a, b), divmod(b, a), divmod(a, 2)
+#> f(-7, 2.6)
+#> f(3, 0.1)
+#> f(16777217, 2.0)
+#--- dict_of_zip
+def f():
+    return dict(zip(["q", "w"], [1, 2])), dict(enumerate(["a", "b"]))
+#> f()
+#--- hasattr_refused
+def f(x: Tuple[int, int]):
+    return hasattr(x, "a")
+#--- getattr_default_refused
+def f(x: int):
+    return getattr(x, "a", 1)
+#--- check_fails
+def f(x):
+    torch._check(x.numel() > 0)
+    torch._check(message="small", cond=x.numel() > 1)
+    return x
+#> f(torch.ones(2))
+#--- check_arguments
+def f(x):
+    torch._check(True, "a", cond=True)
+    return x
+#--- check_twice
+def f(x):
+    torch._check(True, cond=False)
+    return x
+#--- legacy_tensors
+def f():
+    return torch.LongTensor([1, 2]), torch.DoubleTensor(), torch.IntTensor([[3]]), torch.BoolTensor([True]), torch.FloatTensor(2, 3).size()
+#> f()
+#--- unique
+def f(x):
+    a = torch.unique(x)
+    b, inverse = torch.unique(x, return_inverse=True)
+    c, counts = torch.unique_consecutive(x, return_counts=True)
+    d, e, g = torch.unique(x, True, True, True)
+    return a, b, inverse, c, counts, d, e, g
+#> f(torch.tensor([2, 1, 1, 2]))
+#--- norms
+def f(x):
+    return torch.norm(x), torch.norm(x, 1), torch.norm(x, p=2, dim=0), torch.norm(x, dim=1, keepdim=True), torch.tensordot(x, x, 1)
+#> f(torch.tensor([[3., 4.], [0., 1.]]))
+#--- interpolate
+def f(x):
+    return F.interpolate(x, scale_factor=2.0), F.interpolate(x, size=3), F.interpolate(x[None], size=(3, 2), mode="bilinear", align_corners=True), F.interpolate(x, size=[1], mode="area")
+#> f(torch.tensor([[[1., 2.]]]))
+#--- pool_indices
+def f(x):
+    y, where = F.max_pool2d(x, 2, return_indices=True)
+    return y, where, F.max_unpool2d(y, where, 2), F.max_pool2d(x, [2, 1])
+#> f(torch.arange(4.).view(1, 1, 2, 2))
+#--- more_functional
+def f(x):
+    return F.logsigmoid(x), F.local_response_norm(x[None], 2), F.lp_pool1d(x[None], 2.0, 2), F.unfold(x[None, None], [1, 2]), F.grid_sample(x[None, None], torch.zeros(1, 1, 1, 2), align_corners=True)
+#> f(torch.tensor([[0.5, -0.5]]))
+#--- init
+def f(x):
+    y = torch.nn.init.constant_(torch.empty_like(x), 3.0)
+    return y, torch.nn.init.zeros_(torch.ones_like(x)), torch.nn.init.ones_(torch.zeros_like(x))
+#> f(torch.ones(2))
+#--- bfloat16_method
+def f(x):
+    return x.bfloat16()
+#--- view_with_numbers
+def f(x):
+    return x.view(2, -1), x.view([4]), x.view((1, 4)), x.view(4)
+#> f(torch.arange(4))
+#--- view_of_text
+def f(x):
+    return x.view("a")
+#--- continue_does_not_refine
+def f(xs: List[Optional[int]]):
+    total = 0
+    for x in xs:
+        if x is None:
+            continue
+        else:
+            total += x
+    return total
+#> f([1, None, 2])
+#--- after_break
+def f(n: int):
+    for i in range(n):
+        break
+        undefined_name
+    return n
+#--- dispatch_needs_literals
+def f(x, flag: bool):
+    return torch.unique(x, return_inverse=flag)
+#--- indented
+
+    def f(x: int):
+        # indented as a whole
+        return x + 1
+#> f(1)
+#--- tolist_kinds
+def f(x) -> List[float]:
+    return x.tolist()
+#> f(torch.tensor([1.5]))
+#> f(torch.tensor([1]))
