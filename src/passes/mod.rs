@@ -85,7 +85,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("remove-list-mutation", "Makes lists full that are filled right after they were made", remove_mutation::lists),
     Pass::graph("remove-mutation", "Replaces writes to new objects by ops that give new ones", remove_mutation::run),
     Pass::graph("remove-tensor-mutation", "The same for tensors", remove_mutation::tensors),
-    Pass::graph("simplify", "Applies the built-in rewrite rules, saturated in an e-graph", simplify::run),
+    Pass::graph("simplify", "Applies the built-in rewrite rules, saturated in an e-graph", simplify::run).options(simplify::OPTIONS),
     Pass::graph("use-variadic-cat", "Joins tensors without a list", variadic::cat),
     Pass::graph("use-variadic-stack", "Stacks tensors without a list", variadic::stack),
 ];

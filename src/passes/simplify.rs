@@ -1,7 +1,7 @@
 //! Algebraic simplification: all built-in rules, saturated in an e-graph. See `src/rewrite`.
 
-use super::Context;
-use crate::diag::Result;
+use super::{Context, PassOption};
+use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
 use crate::ir::Graph;
 use crate::rewrite::{self, CompiledRule, Settings};
@@ -10,10 +10,33 @@ use std::sync::LazyLock;
 /// The built-in rules over the built-in ops. They are data of the program, so that a test finds any fault in them.
 static RULES: LazyLock<Result<Vec<CompiledRule>>> = LazyLock::new(|| rewrite::builtin(&Registry::builtin()));
 
+/// `simplify{rules=FILE}`: rules of a file besides the built-in ones. Whoever names the file has checked it.
+pub(super) const OPTIONS: &[PassOption] =
+    &[PassOption::text("rules", "", "a file of rules besides the built-in ones")];
+
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let rules = RULES.as_ref().map_err(Clone::clone)?;
+    let builtin = RULES.as_ref().map_err(Clone::clone)?;
+    // A caller that is no pipeline gives no options.
+    let file = context.text("rules").unwrap_or("");
+    let own = if file.is_empty() { Vec::new() } else { read(file, context.registry)? };
+    let all: Vec<CompiledRule>;
+    let rules = if own.is_empty() {
+        builtin
+    } else {
+        all = own.into_iter().chain(builtin.iter().cloned()).collect();
+        &all
+    };
     let report =
         rewrite::simplify(graph, context.registry, Some(context.module), rules, &Settings::default())?;
     context.count("ops replaced", report.replaced as u64);
     Ok(report.replaced > 0)
+}
+
+fn read(file: &str, registry: &Registry) -> Result<Vec<CompiledRule>> {
+    let text = std::fs::read_to_string(file).map_err(|e| Diagnostic::input(format!("{file}: {e}")))?;
+    let mut rules = Vec::new();
+    for rule in rewrite::parse(&Source::new(file, text))? {
+        rules.extend(rewrite::compile(registry, &rule)?);
+    }
+    Ok(rules)
 }

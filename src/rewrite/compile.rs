@@ -461,7 +461,7 @@ fn literal_term(literal: &Literal, formal: Option<&Argument>, lenient: bool) -> 
         (Literal::Int(x), Some(TypeKind::Float)) if lenient => (Type::float(), Some(Attr::Float(*x as f64))),
         (Literal::Int(x), _) => (Type::int(), Some(Attr::Int(*x))),
         (Literal::Float(x), _) => (Type::float(), Some(Attr::Float(*x))),
-        (Literal::Bool(x), _) => (Type::bool(), Some(Attr::Int(i64::from(*x)))),
+        (Literal::Bool(x), _) => (Type::bool(), Some(Attr::Bool(*x))),
         (Literal::Str(x), Some(TypeKind::Device)) => {
             (Type::device(), Some(Attr::Device(x.parse().ok()?)))
         }
@@ -477,7 +477,7 @@ fn default_term(formal: &Argument) -> Option<Term> {
     let wanted = without_optional(&formal.ty).clone();
     Some(match (attr, wanted.kind()) {
         (Attr::None, _) => Term::Constant(Type::none(), None),
-        (Attr::Bool(x), _) => Term::Constant(Type::bool(), Some(Attr::Int(i64::from(*x)))),
+        (Attr::Bool(_), _) => Term::Constant(Type::bool(), Some(attr.clone())),
         (Attr::Int(x), TypeKind::Float) => Term::Constant(Type::float(), Some(Attr::Float(*x as f64))),
         (Attr::Int(x), TypeKind::List(_)) => {
             let items = vec![*x; formal.fixed_length.unwrap_or(1)];

@@ -61,10 +61,11 @@ pub(super) fn write_back(
     }
     let produced: HashSet<Node> = run.produced.iter().map(canonical).collect();
     let mut writer =
-        Writer { graph, registry, aliases, run, model, own, produced, leaving: HashSet::new(), cost: HashMap::new(), firings };
+        Writer { graph, registry, aliases, run, model, own, produced, leaving: HashSet::new(), cost: HashMap::new(), firings, gone: Vec::new(), is_gone: HashSet::new() };
     report.cost.0 = writer.total();
     for op in writer.graph.all_ops() {
-        if !writer.graph.is_live(op) {
+        // A constant is what it is.
+        if writer.is_gone.contains(&op) || writer.graph.kind(op) == "prim::Constant" {
             continue;
         }
         for value in writer.graph.results(op) {
@@ -72,10 +73,13 @@ pub(super) fn write_back(
                 report.replaced += 1;
                 report.steps.push(step);
             }
-            if !writer.graph.is_live(op) {
+            if writer.is_gone.contains(&op) {
                 break;
             }
         }
+    }
+    for op in std::mem::take(&mut writer.gone) {
+        writer.graph.erase(op);
     }
     report.cost.1 = writer.total();
 }
@@ -96,6 +100,10 @@ struct Writer<'a, 'r> {
     cost: HashMap<OpId, (u64, bool)>,
     /// Firings by the class that they changed.
     firings: HashMap<Id, Vec<usize>>,
+    /// Ops that nobody needs any more. They lose their operands at once and go at the end: a handle that is given
+    /// out again would be taken for what it was.
+    gone: Vec<OpId>,
+    is_gone: HashSet<OpId>,
 }
 
 /// A form that a value may take.
@@ -114,6 +122,7 @@ impl Writer<'_, '_> {
 
     /// What the whole function costs.
     fn total(&mut self) -> u64 {
+        self.cost.clear();
         let ops = self.graph.all_ops();
         ops.into_iter().map(|op| self.op_cost(op).0).sum()
     }
@@ -226,7 +235,13 @@ impl Writer<'_, '_> {
         let egraph = &self.loaded().egraph;
         let data = &egraph[id].data;
         let mut forms = Vec::new();
-        let mut values: Vec<ValueId> = data.values.iter().copied().filter(|v| self.at_hand(*v, value, anchor)).collect();
+        // What an equal op computes is no news to this one.
+        let news = |v: &ValueId| match (self.graph.def_op(*v).and_then(|op| self.own.get(&op)), self.own.get(&anchor)) {
+            (Some(a), Some(b)) => a != b,
+            _ => true,
+        };
+        let mut values: Vec<ValueId> =
+            data.values.iter().copied().filter(|v| self.at_hand(*v, value, anchor) && news(v)).collect();
         // Of equal values the one that the op has among its operands' operands is meant, else the last before it.
         let near = self.near(anchor);
         let place = |v: &ValueId| self.graph.def_op(*v).and_then(|op| self.loaded().order.get(&op)).map_or(0, |n| n + 1);
@@ -271,7 +286,7 @@ impl Writer<'_, '_> {
     /// Whether a value may be used at a place instead of another.
     fn at_hand(&self, candidate: ValueId, value: ValueId, anchor: OpId) -> bool {
         candidate != value
-            && self.graph.def_op(candidate).is_none_or(|op| self.graph.is_live(op) && op != anchor)
+            && self.graph.def_op(candidate).is_none_or(|op| !self.is_gone.contains(&op) && op != anchor)
             && self.graph.is_visible(candidate, anchor)
             && is_subtype_of(&self.graph.ty(candidate).unshaped(), &self.graph.ty(value).unshaped(), &NoClasses)
     }
@@ -344,7 +359,7 @@ impl Writer<'_, '_> {
         let data = &self.loaded().egraph[self.loaded().egraph.find(id)].data;
         let ok = |v: &ValueId| {
             *v != value
-                && self.graph.def_op(*v).is_none_or(|op| self.graph.is_live(op) && op != anchor)
+                && self.graph.def_op(*v).is_none_or(|op| !self.is_gone.contains(&op) && op != anchor)
                 && self.graph.is_visible(*v, anchor)
         };
         // The operands that the op has already stay what they are.
@@ -403,7 +418,7 @@ impl Writer<'_, '_> {
     fn sweep(&mut self, op: OpId) {
         let mut work = vec![op];
         while let Some(op) = work.pop() {
-            if !self.graph.is_live(op)
+            if self.is_gone.contains(&op)
                 || self.graph.results(op).iter().any(|v| self.graph.has_uses(*v))
                 || !self.graph.nested_blocks(op).is_empty()
                 || !self.op_cost(op).1
@@ -412,8 +427,9 @@ impl Writer<'_, '_> {
                 continue;
             }
             let operands = self.graph.operands(op).to_vec();
-            self.graph.erase(op);
-            self.cost.remove(&op);
+            self.graph.set_operands(op, &[]);
+            self.gone.push(op);
+            self.is_gone.insert(op);
             work.extend(operands.iter().filter_map(|v| self.graph.def_op(*v)));
         }
     }

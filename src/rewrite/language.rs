@@ -128,8 +128,15 @@ impl Heads {
     /// Constants are equal if kind, type and bits are: the int 1, the bool true and the float 1.0 differ.
     pub(super) fn constant(&mut self, ty: &Type, attr: Option<&Attr>) -> u32 {
         let ty = if attr.is_none() { Type::none() } else { ty.clone() };
+        // Truth values may be written as 0 and 1.
+        let truth = match (ty.kind(), attr) {
+            (TypeKind::Bool, Some(Attr::Int(x))) => Some(Attr::Bool(*x != 0)),
+            _ => None,
+        };
+        let attr = truth.as_ref().or(attr);
         let bits = match attr {
             Some(Attr::Int(x)) => *x as u64,
+            Some(Attr::Bool(x)) => u64::from(*x),
             Some(Attr::Float(x)) => x.to_bits(),
             _ => 0,
         };

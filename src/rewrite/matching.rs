@@ -279,7 +279,6 @@ pub(super) fn build(loaded: &mut Loaded, term: &Term, subst: &Subst, root: Id) -
             let attr = condition::evaluate(expr, &names)?;
             let attr = match (ty.kind(), attr) {
                 (TypeKind::Float, Attr::Int(x)) => Attr::Float(x as f64),
-                (_, Attr::Bool(x)) => Attr::Int(i64::from(x)),
                 (_, attr) => attr,
             };
             let ty = match (&attr, ty.kind()) {

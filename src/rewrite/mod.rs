@@ -107,6 +107,30 @@ mod tests {
     }
 
     #[test]
+    fn the_built_in_rules_compile_and_are_many() {
+        let registry = Registry::builtin();
+        let rules = builtin_rules().expect("the files are valid");
+        assert!(rules.len() >= 250, "{}", rules.len());
+        for rule in &rules {
+            assert!(compile(&registry, rule).is_ok(), "{}", rule.name);
+        }
+    }
+
+    #[test]
+    fn what_is_written_keeps_its_place() {
+        let t = "Float(3, strides=[1], requires_grad=0, device=cpu)";
+        let text = format!("graph(%x : {t}):\n  %1 : int = prim::Constant[value=1]()\n  %a : {t} = aten::neg(%x)\n  %b : {t} = aten::neg(%a)\n  %c : {t} = aten::add_(%x, %1, %1)\n  return (%b)\n");
+        assert_eq!(simplified(&text), text);
+    }
+
+    #[test]
+    fn handles_that_are_given_out_again_are_not_taken_for_what_they_were() {
+        let text = "graph(%n : int):\n  %1 : int = prim::Constant[value=1]()\n  %7 : int = prim::Constant[value=7]()\n  %2 : int = prim::Constant[value=2]()\n  %xs : int[] = prim::ListConstruct(%n, %n, %7)\n  %a : int = aten::len(%xs)\n  %ys : int[] = prim::ListConstruct(%n, %2)\n  %b : int = aten::__getitem__(%ys, %1)\n  %r : (int, int, int) = prim::TupleConstruct(%a, %b, %7)\n  return (%r)\n";
+        let out = simplified(text);
+        assert!(out.contains("%2, %7)"), "{out}");
+    }
+
+    #[test]
     fn a_graph_that_no_rule_touches_prints_unchanged() {
         let text = "graph(%x : int,\n      %y : int):\n  %a : int = aten::sub(%x, %y)\n  %b : int = aten::mul(%a, %y)\n  return (%b)\n";
         assert_eq!(simplified(text), text);

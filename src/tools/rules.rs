@@ -56,6 +56,45 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     }
 }
 
+/// Checks a file of rules before it is used; fails at the first rule that is refused. Verdicts are kept beside the
+/// user's other caches by content, so that the same file is checked once.
+pub fn check_file(file: &std::path::Path) -> Result<()> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Diagnostic::input(format!("{}: {e}", file.display())))?;
+    let rules = rewrite::parse(&Source::new(file.display().to_string(), text.as_str()))?;
+    let known = verdict_file(&text);
+    if known.as_ref().is_some_and(|path| path.exists()) {
+        return Ok(());
+    }
+    let env = environment();
+    for rule in &rules {
+        let (ok, line) = judge(rule, Effort::samples(200), &env);
+        if !ok {
+            return Err(Diagnostic::compile(line.trim().to_string())
+                .at(&rule.span)
+                .hint("`flambeau rules check FILE` checks all rules of a file"));
+        }
+    }
+    if let Some(path) = known
+        && let Some(folder) = path.parent()
+        && std::fs::create_dir_all(folder).is_ok()
+    {
+        // A cache that cannot be written costs a second check and nothing else.
+        let _ = std::fs::write(&path, "sound\n");
+    }
+    Ok(())
+}
+
+/// Where the verdict on a text is kept: by two checksums and the length of the text, and by our version.
+fn verdict_file(text: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
+    let fnv = text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    let name = format!("{}-{fnv:016x}-{:08x}-{}", env!("CARGO_PKG_VERSION"), crc32fast::hash(text.as_bytes()), text.len());
+    Some(root.join("flambeau").join("rules").join(name))
+}
+
 /// A world without output, in which ops that are defined by text run.
 pub fn environment() -> Env {
     let env = Env::new(Box::new(std::io::sink())).with_composites(ScriptComposites::builtin());
@@ -130,4 +169,45 @@ fn shown(value: &Value) -> String {
         object.insert("strides".to_string(), json!(t.strides().as_slice()));
     }
     json.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rayon::prelude::*;
+
+    /// Fewer instances than the command takes, so that all rules are done in seconds.
+    const EFFORT: Effort = Effort { samples: 15, exhaustive: 600, evaluations: 12_000 };
+
+    #[test]
+    fn no_built_in_rule_lies() {
+        let rules = rewrite::builtin_rules().expect("the files are valid");
+        let refused: Vec<String> = rules
+            .par_iter()
+            .filter_map(|rule| {
+                let (ok, line) = judge(rule, EFFORT, &environment());
+                (!ok).then_some(line)
+            })
+            .collect();
+        assert!(refused.is_empty(), "{}", refused.concat());
+    }
+
+    #[test]
+    fn liars_are_refused() {
+        let liars = [
+            "rule a exact aten::div(?x: Tensor, ?x) => aten::ones_like(?x) if is_float(?x)",
+            "rule b exact aten::log(aten::exp(?x: Tensor)) => ?x if is_float(?x)",
+            "rule c exact aten::mul(?x: Tensor, 0) => aten::zeros_like(?x) if is_float(?x)",
+            "rule d exact aten::mul(?x: Tensor, aten::ones_like(?y: Tensor)) => ?x",
+            "rule e exact aten::gt(aten::add(?x: int, 1), ?x) => true",
+            "rule f exact aten::relu_(?x: Tensor) => aten::relu(?x)",
+            "rule g exact aten::mul(aten::floordiv(?x: int, ?y: int), ?y) => ?x",
+            "rule h exact aten::mm(?a: Tensor, ?b: Tensor) => aten::mm(?b, ?a)",
+        ];
+        for text in liars {
+            let rules = rewrite::parse(&Source::new("t.rules", text)).expect("a rule");
+            let (ok, line) = judge(&rules[0], Effort::samples(200), &environment());
+            assert!(!ok && line.contains(" left=") && line.contains(" right="), "{text}: {line}");
+        }
+    }
 }

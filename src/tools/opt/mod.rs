@@ -42,7 +42,14 @@ pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
             registry = dialect::load(&registry, &Source::new(name.as_str(), text.as_str()))?;
         }
     }
-    let pipeline = Pipeline::parse(&options.passes, set)?;
+    let mut pipeline = Pipeline::parse(&options.passes, set)?;
+    if let Some(file) = &options.rules {
+        let file = io.path(file);
+        super::rules::check_file(&file)?;
+        let option = format!("simplify{{rules={:?}}}", file.display().to_string());
+        let text = pipeline.to_text().replace("simplify{rules=\"\"}", &option);
+        pipeline = Pipeline::parse(&text, set)?;
+    }
     options.check_names(&pipeline, set)?;
     if options.dump_pipeline {
         io.message(&format!("{}\n", pipeline.to_text()));

@@ -20,6 +20,9 @@ pub struct Options {
     /// Passes in order, with options, nests and named pipelines: 'inline,simplify{nodes=20000},repeat(cse,dce)'
     #[arg(long, value_name = "PIPELINE", default_value = "")]
     pub(super) passes: String,
+    /// Rules besides the built-in ones for every `simplify` of the pipeline; each is checked first
+    #[arg(long, value_name = "FILE")]
+    pub(super) rules: Option<PathBuf>,
     /// List the passes, their options, nests and named pipelines
     #[arg(long)]
     pub(super) help_passes: bool,
