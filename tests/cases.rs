@@ -15,17 +15,24 @@ pub fn trials() -> Vec<Trial> {
     files.sort();
     files
         .into_iter()
-        .map(|file| {
-            let name =
-                format!("cases::{}", file.trim_start_matches("tests/golden/").trim_end_matches(".jsonl"));
-            Trial::test(name, move || check(&file))
+        .flat_map(|file| {
+            let name = file.trim_start_matches("tests/golden/").trim_end_matches(".jsonl").to_string();
+            // The same answers with all passes on, the program verified after each.
+            let optimized = file.clone();
+            [
+                Trial::test(format!("cases::{name}"), move || check(&file, &["--aliases"])),
+                Trial::test(format!("cases::{name}::default"), move || {
+                    check(&optimized, &["--passes", "default", "--verify-each"])
+                }),
+            ]
         })
         .collect()
 }
 
-fn check(file: &str) -> Result<(), Failed> {
-    match cli::main(["flambeau".into(), "check".into(), file.into()]) {
+fn check(file: &str, options: &[&str]) -> Result<(), Failed> {
+    let words = ["flambeau", "check", file].into_iter().chain(options.iter().copied());
+    match cli::main(words.map(Into::into)) {
         0 => Ok(()),
-        status => Err(format!("flambeau check {file} ended with status {status}").into()),
+        status => Err(format!("flambeau check {file} {options:?} ended with status {status}").into()),
     }
 }

@@ -1,22 +1,24 @@
 //! Bad input: each gets one clear error on the error stream and exit status 1 (2 for wrong usage), without a
 //! panic or a hang.
 
+use crate::hostile_archives;
 use flambeau::tools::{cli, io::Io};
 use libtest_mimic::{Failed, Trial};
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
 
 /// What a bad input is: its file (if any), the words, the exit status, and a part of the message.
+#[derive(Clone, Copy)]
 struct Bad {
     name: &'static str,
     file: Content,
     words: &'static [&'static str],
-    status: i32,
+    status: u64,
     says: &'static str,
 }
 
 /// What stands in the file.
+#[derive(Clone, Copy)]
 enum Content {
     /// No file is made.
     Missing,
@@ -43,6 +45,7 @@ fn nested(open: &str, close: &str) -> Vec<u8> {
 
 const RUN: &[&str] = &["run", "FILE"];
 const OPT: &[&str] = &["opt", "FILE"];
+const INSPECT: &[&str] = &["inspect", "FILE"];
 
 /// At least 40 inputs that nobody should have to think about.
 const TABLE: &[Bad] = &[
@@ -323,17 +326,57 @@ const TABLE: &[Bad] = &[
     },
 ];
 
+/// No bad input may take more memory than this, the program itself included.
+const MAX_PEAK_KB: u64 = 256 << 10;
+
+/// Set in the process that is to read one bad input, to its name.
+const CHILD: &str = "FLAMBEAU_HOSTILE";
+
+/// Everything: the inputs above, and the archives.
+fn all() -> impl Iterator<Item = Bad> {
+    let archives = hostile_archives::TABLE.iter();
+    let archives =
+        archives.map(|a| Bad { name: a.name, file: Bytes(a.make), words: RUN, status: 1, says: a.says });
+    TABLE.iter().copied().chain(archives)
+}
+
 /// One trial an input.
 pub fn trials() -> Vec<Trial> {
     // On a machine with a GPU, asking for it is no mistake.
     let gpu = flambeau::backends::by_name("cuda").is_ok();
-    let trial = |bad: &'static Bad| {
+    let trial = |bad: Bad| {
         let name = format!("hostile::{}", bad.name);
-        Trial::test(name, move || run(bad)).with_ignored_flag(gpu && bad.name == "no_cuda")
+        Trial::test(name, move || run(&bad)).with_ignored_flag(gpu && bad.name == "no_cuda")
     };
-    TABLE.iter().map(trial).collect()
+    let mut trials: Vec<Trial> = all().map(trial).collect();
+    trials.push(Trial::test("hostile::the_plain_archive_is_not_refused", || {
+        let bad =
+            Bad { name: "plain", file: Bytes(hostile_archives::plain), words: INSPECT, status: 0, says: "" };
+        run(&bad)
+    }));
+    trials
 }
 
+/// In the process that reads one bad input: reads it and tells the status, the peak of memory and the message.
+pub fn as_child() -> Option<i32> {
+    let words = std::env::var(CHILD).ok()?;
+    let words: Vec<OsString> = words.split('\n').map(OsString::from).collect();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut io = Io { directory: "".as_ref(), stdin: &mut std::io::empty(), out: &mut out, err: &mut err };
+    let status = cli::main_in(words, &mut io);
+    println!("{status} {}", peak_kb().unwrap_or(0));
+    print!("{}", String::from_utf8_lossy(&err));
+    Some(0)
+}
+
+/// The most memory that this process had, where the system tells.
+fn peak_kb() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// A process of its own for each input, so that one that crashes is seen and the memory is its own.
 fn run(bad: &Bad) -> Result<(), Failed> {
     let folder = std::env::temp_dir().join(format!("flambeau-hostile-{}", std::process::id())).join(bad.name);
     fs::create_dir_all(&folder)?;
@@ -343,22 +386,27 @@ fn run(bad: &Bad) -> Result<(), Failed> {
         Folder => fs::create_dir_all(&file)?,
         Bytes(make) => fs::write(&file, make())?,
     }
-    let (status, err) = call(bad, &file);
+    let file = file.display().to_string();
+    let words: Vec<&str> = bad.words.iter().map(|w| if *w == "FILE" { file.as_str() } else { w }).collect();
+    let mut child = std::process::Command::new(std::env::current_exe()?);
+    let output = child.env(CHILD, format!("flambeau\n{}", words.join("\n"))).output()?;
     fs::remove_dir_all(&folder)?;
-    if status != bad.status {
-        return Err(format!("exit status {status}, not {}; the message is: {err}", bad.status).into());
+    if !output.status.success() {
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(format!("the process ended with {}: {err}", output.status).into());
     }
-    if err.trim().is_empty() || !err.contains(bad.says) {
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (first, err) = told.split_once('\n').unwrap_or((&told, ""));
+    let mut numbers = first.split(' ').filter_map(|n| n.parse::<u64>().ok());
+    let (status, peak) = (numbers.next(), numbers.next().unwrap_or(0));
+    if status != Some(bad.status) {
+        return Err(format!("exit status {status:?}, not {}; the message is: {err}", bad.status).into());
+    }
+    if bad.status != 0 && (err.trim().is_empty() || !err.contains(bad.says)) {
         return Err(format!("the message should say '{}', but is: {err}", bad.says).into());
     }
+    if peak > MAX_PEAK_KB {
+        return Err(format!("it took {peak} KB of memory").into());
+    }
     Ok(())
-}
-
-fn call(bad: &Bad, file: &PathBuf) -> (i32, String) {
-    let words = bad.words.iter().map(|w| if *w == "FILE" { file.into() } else { OsString::from(w) });
-    let words: Vec<OsString> = std::iter::once("flambeau".into()).chain(words).collect();
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut io = Io { directory: "".as_ref(), stdin: &mut std::io::empty(), out: &mut out, err: &mut err };
-    let status = cli::main_in(words, &mut io);
-    (status, String::from_utf8_lossy(&err).into_owned())
 }

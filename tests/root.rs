@@ -1,20 +1,35 @@
 //! The one integration test binary, so that LLVM is linked once. Each FileCheck file, recorded case file and
 //! tidy rule is a named test.
 
+mod aliasing;
 mod cases;
 mod filecheck_suite;
 mod hostile;
+mod hostile_archives;
+mod fuzz_corpus;
+mod lsp;
+mod names;
+mod pages;
+mod test_passes;
 mod tidy;
 mod view;
 
 use libtest_mimic::Arguments;
 
 fn main() {
+    if let Some(status) = hostile::as_child() {
+        std::process::exit(status);
+    }
     let arguments = Arguments::from_args();
     let mut trials = tidy::trials();
     trials.extend(filecheck_suite::trials());
+    trials.extend(aliasing::trials());
     trials.extend(cases::trials());
     trials.extend(hostile::trials());
+    trials.extend(fuzz_corpus::trials());
+    trials.extend(pages::trials());
     trials.extend(view::trials());
+    trials.extend(lsp::trials());
+    trials.extend(names::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }

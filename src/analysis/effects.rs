@@ -55,6 +55,18 @@ fn own_facts(registry: &Registry, graph: &Graph, op: OpId) -> OpFacts {
         // A call: what the callee does is not looked at here.
         effects = Effects::ALL;
     }
-    let writes = row.schema().map_or(true, |schema| schema.is_mutable());
+    let writes =
+        row.marked_schema().map_or(true, |schema| schema.is_mutable()) && !is_read_only(graph, op, &row);
     OpFacts { op: Some(row), effects, writes }
+}
+
+/// Whether the argument that says whether an op writes is the constant False.
+pub fn is_read_only(graph: &Graph, op: OpId, row: &Op) -> bool {
+    let flag = row.def().hidden.and_then(|hidden| hidden.writes_if);
+    let index = flag.and_then(|name| row.schema().ok()?.argument_index(name));
+    let constant = index
+        .and_then(|n| graph.operand(op, n))
+        .and_then(|value| graph.def_op(value))
+        .filter(|def| graph.kind(*def) == "prim::Constant");
+    constant.and_then(|def| graph.attr(def, "value")).and_then(Attr::as_int) == Some(0)
 }

@@ -4,6 +4,7 @@
 mod alias;
 mod cache;
 mod effects;
+pub mod shapes;
 
 pub use alias::{AliasDb, Locations};
 pub use cache::{Analysis, AnalysisCache};

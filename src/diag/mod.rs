@@ -4,6 +4,7 @@
 //! what to do about it; it is rendered for people ([`render::human`]), in PyTorch's own form
 //! ([`torch::render`]) or as JSON by the tools. This layer knows nothing of tensors, IR or TorchScript.
 
+pub mod json;
 pub mod log;
 pub mod panics;
 pub mod render;

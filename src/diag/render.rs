@@ -3,6 +3,27 @@
 use super::{Diagnostic, Severity, Span};
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
+/// How diagnostics are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// For people: marked source lines, notes, hints.
+    #[default]
+    Text,
+    /// As PyTorch words it.
+    Torch,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Renders a diagnostic in a form; ends with a newline.
+pub fn in_form(diagnostic: &Diagnostic, form: Form) -> String {
+    match form {
+        Form::Text => human(diagnostic),
+        Form::Torch => format!("{}\n", super::torch::render(diagnostic).trim_end()),
+        Form::Json => super::json::render(diagnostic),
+    }
+}
+
 /// Renders a diagnostic as several lines of text, without colour, ending in a newline.
 pub fn human(diagnostic: &Diagnostic) -> String {
     render(diagnostic, &Renderer::plain())

@@ -1,5 +1,6 @@
 //! The world that ops may read and write: standard output, warnings, grad mode.
 
+use super::generator::Generator;
 use super::{Op, Outputs};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::Graph;
@@ -38,6 +39,7 @@ struct Inner {
     composites: Mutex<Option<Arc<dyn Composites>>>,
     methods: Mutex<Option<Arc<dyn Methods>>>,
     observer: Mutex<Option<GroupObserver>>,
+    generator: Mutex<Option<Generator>>,
 }
 
 /// Sees each fusion group that runs, with its inputs.
@@ -59,6 +61,7 @@ impl Env {
             composites: Mutex::default(),
             methods: Mutex::default(),
             observer: Mutex::default(),
+            generator: Mutex::default(),
         }))
     }
 
@@ -108,6 +111,16 @@ impl Env {
             .lock()
             .clone()
             .ok_or_else(|| Diagnostic::unsupported("calling methods of objects here"))
+    }
+
+    /// Seeds the random generator.
+    pub fn seed(&self, seed: u64) {
+        *self.0.generator.lock() = Some(Generator::new(seed));
+    }
+
+    /// Runs work with the random generator; None if nobody has seeded it.
+    pub fn with_generator<T>(&self, work: impl FnOnce(&mut Generator) -> T) -> Option<T> {
+        self.0.generator.lock().as_mut().map(work)
     }
 
     /// Prints text as `print` does. A closed pipe is not the program's fault and is ignored.

@@ -31,8 +31,9 @@ pub fn result_type(registry: &Registry, graph: &Graph, op: OpId, n: usize) -> Op
         }
         schema.returns.get(n)?.ty.clone()
     };
-    // A row that gives anything says nothing.
-    (!matches!(ty.kind(), TypeKind::Any)).then_some(ty)
+    // A row that gives anything says nothing, but for the two ops whose schemas say so in PyTorch too.
+    let is_any = matches!(ty.kind(), TypeKind::Any);
+    (!is_any || kind == "prim::Uninitialized" || kind == "prim::AutogradAdd").then_some(ty)
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use super::constraint::{Law, Parameter, parameter_value};
 use super::{Op, Registry, resolve};
 use crate::diag::{Diagnostic, ErrorKind, nearest};
 use crate::ir::{Attr, DialectLaws, Graph, OpId, Symbol, Type, TypeKind, ValueId, Violations};
+use hashbrown::HashSet;
+use std::cell::RefCell;
 
 /// How much the verifier demands of ops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,12 +26,14 @@ pub struct Laws<'a> {
     strictness: Strictness,
     /// Whether some row or type has laws of its own.
     has_declared: bool,
+    /// Kinds that need no look at each op.
+    harmless: RefCell<HashSet<Symbol>>,
 }
 
 impl<'a> Laws<'a> {
     /// The laws of a registry's dialects.
     pub fn new(registry: &'a Registry, strictness: Strictness) -> Laws<'a> {
-        Laws { registry, strictness, has_declared: registry.has_declared() }
+        Laws { registry, strictness, has_declared: registry.has_declared(), harmless: RefCell::default() }
     }
 }
 
@@ -42,12 +46,16 @@ impl DialectLaws for Laws<'_> {
             self.types(graph, op, report);
         }
         let kind = graph.kind(op);
+        if self.harmless.borrow().contains(&kind) {
+            return;
+        }
         let overloads = self.registry.overloads(kind);
         let Some(first) = overloads.first() else {
             self.unknown(graph, op, report);
             return;
         };
         if self.strictness != Strictness::Ops && !first.def().declared {
+            self.harmless.borrow_mut().insert(kind);
             return;
         }
         match resolve(self.registry, graph, op) {
@@ -81,7 +89,8 @@ impl Laws<'_> {
                 Some(near) => error.hint(format!("did you mean '{near}'?")),
                 None => error,
             };
-            let advice = "--dialect FILE declares a dialect, --allow-unregistered-dialect carries its ops as they are";
+            let advice =
+                "--dialect FILE declares a dialect, --allow-unregistered-dialect carries its ops as they are";
             report.push(graph, op, error.hint(advice));
         }
     }
@@ -241,7 +250,8 @@ fn attribute(registry: &Registry, graph: &Graph, op: OpId, wanted: &Parameter, r
 
 /// `#quant.rounding<"even", 3>` → `"even"`, `3`.
 fn raw_parameters(text: &str) -> Vec<Attr> {
-    let inside = text.split_once('<').and_then(|(_, rest)| rest.rsplit_once('>')).map_or("", |(inner, _)| inner);
+    let inside =
+        text.split_once('<').and_then(|(_, rest)| rest.rsplit_once('>')).map_or("", |(inner, _)| inner);
     let parts = inside.split(',').map(str::trim).filter(|p| !p.is_empty());
     parts
         .map(|part| match (part.strip_prefix('"').and_then(|p| p.strip_suffix('"')), part.parse::<i64>()) {
@@ -270,9 +280,9 @@ fn same_type(graph: &Graph, op: OpId, report: &mut Violations) {
         let sizes = match (&a.sizes, &b.sizes) {
             (Some(a), Some(b)) => {
                 a.len() != b.len()
-                    || a.iter().zip(b.iter()).any(|(x, y)| {
-                        x.known().is_some() && y.known().is_some() && x.known() != y.known()
-                    })
+                    || a.iter()
+                        .zip(b.iter())
+                        .any(|(x, y)| x.known().is_some() && y.known().is_some() && x.known() != y.known())
             }
             _ => false,
         };

@@ -9,16 +9,19 @@ pub mod constraint;
 mod env;
 mod foreign;
 mod laws;
+pub mod generator;
 mod op_def;
 mod registry;
 mod resolve;
 pub mod scalar;
+pub mod shapes;
 pub mod text;
 
 pub mod aten;
 pub mod fusion;
 pub mod loops;
 pub mod prim;
+pub mod torchvision;
 
 pub use args::{Args, Node, Outputs, one};
 pub use effects::Effects;
@@ -26,8 +29,8 @@ pub use env::{Composites, Env, GroupObserver, Methods};
 pub use foreign::result_type;
 pub use laws::{Laws, Strictness, check_type};
 pub use op_def::{
-    Accepts, Check, Fact, Family, Infer, Kernel, OpDef, Promote, ScalarFn, Tolerance, composite, container,
-    contraction, control, create, elementwise, gather, host, opaque, reduce, view,
+    Accepts, Check, Fact, Family, HiddenMarks, Infer, Kernel, OpDef, Promote, ScalarFn, Tolerance, composite,
+    container, contraction, control, create, elementwise, gather, host, opaque, reduce, view,
 };
 pub use registry::{Op, Registry, Variant};
 pub use resolve::{matches, resolve};

@@ -4,7 +4,6 @@ use super::constraint::Law;
 use super::scalar::{Program, Sv};
 use super::{Args, Effects, Outputs};
 use crate::diag::Result;
-use crate::ir::{Attr, Type};
 use crate::tensor::DType;
 use crate::value::Value;
 
@@ -39,6 +38,8 @@ pub struct OpDef {
     pub tolerance: Tolerance,
     /// What it does besides computing.
     pub effects: Effects,
+    /// Alias marks that PyTorch's schema leaves out, where there are any.
+    pub hidden: Option<HiddenMarks>,
     /// Derives `name_(Tensor(a!) self, …) -> Tensor(a!)`.
     pub inplace: bool,
     /// Derives `name.out(…, *, Tensor(a!) out) -> Tensor(a!)` with the given overload name.
@@ -47,6 +48,15 @@ pub struct OpDef {
     pub laws: &'static [Law],
     /// Declared by a text file.
     pub declared: bool,
+}
+
+/// What an op aliases or writes although the schema that it shares with PyTorch does not say so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HiddenMarks {
+    /// The schema with all marks.
+    pub schema: &'static str,
+    /// Nothing is written where this argument is False.
+    pub writes_if: Option<&'static str>,
 }
 
 /// Families of ops.
@@ -175,8 +185,12 @@ pub enum Fact {
     Idempotent,
     /// f(f(x)) = x
     Involution,
+    /// A constant tensor of rank 0 as second operand counts as a number (the `Scalar` overload).
+    ConstantIsNumber,
     /// Gradients do not flow through it.
     Detached,
+    /// Asks for types, sizes or identity, never for contents: writes to its operands do not change its answer.
+    Metadata,
 }
 
 /// How exact a result is; tests take their bounds from it.
@@ -198,8 +212,8 @@ pub type ScalarFn = fn(&mut Program, &[Sv]) -> Sv;
 /// A reference kernel: slow and plain, the definition of the op.
 pub type Kernel = fn(&Args<'_>) -> Result<Outputs>;
 
-/// Result types from operand types; `constants[i]` is the value of operand i where it is known. None: not known.
-pub type Infer = fn(types: &[&Type], constants: &[Option<&Attr>]) -> Option<Vec<Type>>;
+/// Result types from what is known of the operands; see [`super::shapes`].
+pub type Infer = fn(&super::shapes::Operands<'_>) -> super::shapes::Results;
 
 const fn row(schema: &'static str, family: Family) -> OpDef {
     OpDef {
@@ -217,6 +231,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         facts: &[],
         tolerance: Tolerance::Exact,
         effects: Effects::NONE,
+        hidden: None,
         inplace: false,
         out: None,
         laws: &[],
@@ -342,6 +357,18 @@ impl OpDef {
     /// Sets the effects.
     pub const fn effects(mut self, effects: Effects) -> OpDef {
         self.effects = effects;
+        self
+    }
+
+    /// Gives the schema with the marks that PyTorch's leaves out.
+    pub const fn hidden_marks(mut self, schema: &'static str) -> OpDef {
+        self.hidden = Some(HiddenMarks { schema, writes_if: None });
+        self
+    }
+
+    /// The same; nothing is written where the argument `flag` is False.
+    pub const fn hidden_writes(mut self, flag: &'static str, schema: &'static str) -> OpDef {
+        self.hidden = Some(HiddenMarks { schema, writes_if: Some(flag) });
         self
     }
 

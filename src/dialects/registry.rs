@@ -2,7 +2,7 @@
 
 use super::constraint::Declaration;
 use super::op_def::declared;
-use super::{Args, Effects, Family, OpDef, Outputs, aten, fusion, prim};
+use super::{Args, Effects, Family, OpDef, Outputs, aten, fusion, prim, torchvision};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
 use hashbrown::HashSet;
@@ -28,6 +28,8 @@ struct OpInner {
     schema: OnceLock<Result<Schema>>,
     /// What an op registered at run time does.
     function: Option<Box<Function>>,
+    /// With the marks that the schema leaves out.
+    marked: OnceLock<Result<Schema>>,
 }
 
 /// What an op registered at run time does: its results from its arguments, as a kernel.
@@ -48,7 +50,8 @@ impl Op {
     fn new(def: OpDef, text: Cow<'static, str>, variant: Variant) -> Op {
         let end = text.find(['(', '.']).unwrap_or(text.len());
         let name = Symbol::new(&text[..end]);
-        Op(Arc::new(OpInner { def, text, variant, name, schema: OnceLock::new(), function: None }))
+        let (schema, marked) = (OnceLock::new(), OnceLock::new());
+        Op(Arc::new(OpInner { def, text, variant, name, schema, marked, function: None }))
     }
 
     /// Its row.
@@ -93,6 +96,16 @@ impl Op {
         full_name(&self.0.text)
     }
 
+    /// The schema with all alias marks, those included that PyTorch leaves out.
+    pub fn marked_schema(&self) -> Result<&Schema> {
+        match self.0.def.hidden {
+            Some(hidden) if self.0.variant == Variant::Plain => {
+                self.0.marked.get_or_init(|| parse_schema(hidden.schema)).as_ref().map_err(Clone::clone)
+            }
+            _ => self.schema(),
+        }
+    }
+
     /// An address that identifies the op while it lives.
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
@@ -113,7 +126,7 @@ impl std::fmt::Debug for Op {
 /// The table of ops.
 #[derive(Clone, Default)]
 pub struct Registry {
-    ops: IndexMap<Symbol, Vec<Op>>,
+    ops: IndexMap<Symbol, Vec<Op>, hashbrown::DefaultHashBuilder>,
     dialects: IndexSet<&'static str>,
     types: IndexMap<Symbol, Declaration>,
     attributes: IndexMap<Symbol, Declaration>,
@@ -132,7 +145,8 @@ impl Registry {
         let mut registry = Registry::default();
         // Kernels have no rows: their constructs are a closed set of their own.
         registry.dialects.insert("loop");
-        for table in prim::TABLES.iter().chain(fusion::TABLES).chain(aten::TABLES) {
+        let tables = prim::TABLES.iter().chain(fusion::TABLES).chain(aten::TABLES).chain(torchvision::TABLES);
+        for table in tables {
             for def in *table {
                 registry.add(*def);
             }
@@ -204,6 +218,7 @@ impl Registry {
             variant: Variant::Plain,
             name: parsed.name,
             schema: OnceLock::from(Ok(parsed)),
+            marked: OnceLock::new(),
             function: Some(Box::new(function)),
         }));
         self.insert(op.clone());
@@ -353,7 +368,9 @@ mod tests {
         let registry = Registry::builtin();
         let broken: Vec<String> = registry
             .iter()
-            .filter_map(|op| op.schema().err().map(|d| format!("{}: {d}", op.schema_text())))
+            .filter_map(|op| {
+                op.schema().and(op.marked_schema()).err().map(|d| format!("{}: {d}", op.schema_text()))
+            })
             .collect();
         assert!(broken.is_empty(), "{}", broken.join("\n"));
     }

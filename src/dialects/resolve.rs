@@ -5,11 +5,12 @@ use super::{Op, Registry};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Graph, OpId, Schema, Symbol, Type, TypeKind};
 use hashbrown::HashMap;
+use smallvec::SmallVec;
 
 /// The op that a node means. Fails, naming operator and operand types, if there is none.
 pub fn resolve(registry: &Registry, graph: &Graph, op: OpId) -> Result<Op> {
     let kind = graph.kind(op);
-    let types: Vec<&Type> = graph.operands(op).iter().map(|v| graph.ty(*v)).collect();
+    let types: SmallVec<[&Type; 8]> = graph.operands(op).iter().map(|v| graph.ty(*v)).collect();
     let overloads = registry.overloads(kind);
     if overloads.is_empty() {
         return Err(registry.unknown(kind));

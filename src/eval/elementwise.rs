@@ -3,7 +3,7 @@
 //! The program for a combination of dtypes is built once and kept. In-place and `out` forms, explicit or
 //! derived, are told by the alias marks of the schema.
 
-use super::tile::{Input, run_walk};
+use super::tile::{Input, run_in_place, run_walk};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Static, Sv};
 use crate::dialects::{Op, OpDef, Promote};
@@ -34,6 +34,11 @@ pub fn elementwise(op: &Op, values: &[Value]) -> Result<Tensor> {
             target.sizes().as_slice(),
             walk.result.sizes.as_slice()
         )));
+    }
+    if let Target::InPlace(target) = call.target
+        && run_in_place(&compiled.program, compiled.output, &call.inputs, &walk, target)?
+    {
+        return Ok(target.clone());
     }
     let results = run_walk(&compiled.program, &[compiled.output], &call.inputs, &walk)?;
     let result =

@@ -11,4 +11,4 @@ pub use call::call;
 pub use elementwise::{
     Compiled, OperandKind, compile_elementwise, elementwise, emit_elementwise, write_back,
 };
-pub use tile::{Input, fold_scalar, run_program, run_walk};
+pub use tile::{Input, fold_scalar, run_in_place, run_program, run_walk};

@@ -103,6 +103,67 @@ pub fn run_walk(program: &Program, outputs: &[Sv], inputs: &[Input], walk: &Walk
     Ok(results)
 }
 
+/// Runs a program over a walk and writes its result to `target`, without a tensor between. False, with nothing done,
+/// where that cannot be: `target` must have the result's dtype and layout, and an input in its storage must be `target`
+/// itself.
+pub fn run_in_place(
+    program: &Program,
+    output: Sv,
+    inputs: &[Input],
+    walk: &Walk,
+    target: &Tensor,
+) -> Result<bool> {
+    let (layout, storage, dtype) = (target.layout(), target.storage(), target.dtype());
+    let fits = dtype == program.dtype(output)
+        && layout.sizes == walk.result.sizes
+        && layout.strides == walk.result.strides;
+    let own = |t: &Tensor| t.storage().same(&storage);
+    let apart = |input: &Input| match input {
+        Input::Tensor(t) => !own(t) || (t.layout() == layout && t.dtype() == dtype),
+        Input::Number(_) => true,
+    };
+    if !fits || walk.numel == 0 || !inputs.iter().all(apart) {
+        return Ok(false);
+    }
+    let storages: Vec<Option<Storage>> = inputs
+        .iter()
+        .filter_map(|input| match input {
+            Input::Tensor(t) => Some((!own(t)).then(|| t.storage())),
+            Input::Number(_) => None,
+        })
+        .collect();
+    let guards = storages.iter().map(|s| s.as_ref().map(Storage::read).transpose());
+    let guards = guards.collect::<Result<Vec<_>>>()?;
+    let mut views = guards.iter().zip(&walk.operands);
+    let sources: Vec<Source<'_>> = inputs
+        .iter()
+        .map(|input| match input {
+            Input::Number(x) => Ok(Source::Number(*x)),
+            Input::Tensor(t) => match views.next() {
+                Some((Some(bytes), layout)) => Ok(Source::Tensor { dtype: t.dtype(), bytes, layout }),
+                Some((None, _)) => Ok(Source::Target),
+                None => Err(Diagnostic::internal("a walk lacks operands")),
+            },
+        })
+        .collect::<Result<_>>()?;
+    let size = dtype.size();
+    let start = layout.offset * size;
+    let mut bytes = storage.write()?;
+    let Some(bytes) = bytes.get_mut(start..start + walk.numel * size) else {
+        return Err(Diagnostic::internal("a tensor that reaches beyond its storage"));
+    };
+    let run = |(at, out): (usize, &mut [u8])| {
+        let len = out.len() / size;
+        run_job(program, &[output], &sources, Job { start: at * CHUNK, len, out: vec![out] })
+    };
+    if walk.numel >= PARALLEL_THRESHOLD {
+        bytes.par_chunks_mut(CHUNK * size).enumerate().try_for_each(run)?;
+    } else {
+        bytes.chunks_mut(CHUNK * size).enumerate().try_for_each(run)?;
+    }
+    Ok(true)
+}
+
 /// Runs a program on one element: constant folding.
 pub fn fold_scalar(program: &Program, output: Sv, inputs: &[Scalar]) -> Result<Scalar> {
     let inputs: Vec<Input> = inputs.iter().map(|x| Input::Number(*x)).collect();
@@ -112,8 +173,14 @@ pub fn fold_scalar(program: &Program, output: Sv, inputs: &[Scalar]) -> Result<S
 }
 
 enum Source<'a> {
-    Tensor { dtype: DType, bytes: &'a [u8], layout: &'a Layout },
+    Tensor {
+        dtype: DType,
+        bytes: &'a [u8],
+        layout: &'a Layout,
+    },
     Number(Scalar),
+    /// What the result is written over.
+    Target,
 }
 
 struct Job<'a> {
@@ -136,6 +203,11 @@ fn run_job(program: &Program, outputs: &[Sv], sources: &[Source<'_>], mut job: J
                 Inst::Param(p) => match sources.get(*p as usize) {
                     Some(Source::Tensor { dtype, bytes, layout }) => {
                         load(&mut out, *dtype, bytes, layout, job.start + done, n)?;
+                    }
+                    Some(Source::Target) => {
+                        let size = dtype.size();
+                        let old = job.out.first().map_or(&[][..], |out| &out[done * size..(done + n) * size]);
+                        load(&mut out, *dtype, old, &Layout::contiguous(&[n as i64])?, 0, n)?;
                     }
                     Some(Source::Number(x)) if first => out.fill(*x, *dtype),
                     Some(Source::Number(_)) => {}

@@ -55,7 +55,8 @@ fn check_meaning(registry: &Arc<Registry>, op: &OpText) -> Result<()> {
             wanted.join(", "),
             got.join(", ")
         );
-        let first = Span::new(span.source(), span.start(), span.start() + span.text().find('\n').unwrap_or(0));
+        let first =
+            Span::new(span.source(), span.start(), span.start() + span.text().find('\n').unwrap_or(0));
         let error = Diagnostic::syntax(message).at(&first);
         return Err(error.hint("its parameters are the schema's arguments, then the attributes, in order"));
     }
@@ -83,12 +84,15 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        load(&Registry::builtin(), &Source::new("q.dialect", text)).err().map_or(String::new(), |e| e.to_string())
+        load(&Registry::builtin(), &Source::new("q.dialect", text))
+            .err()
+            .map_or(String::new(), |e| e.to_string())
     }
 
     #[test]
     fn a_meaning_must_compile_and_take_the_arguments() {
-        let op = |body: &str| format!("dialect q\nop q::f(Tensor x, int n) -> Tensor {{\n  meaning\n{body}\n}}\n");
+        let op =
+            |body: &str| format!("dialect q\nop q::f(Tensor x, int n) -> Tensor {{\n  meaning\n{body}\n}}\n");
         assert_eq!(error(&op("    def f(x: Tensor, n: int):\n        return x * n")), "");
         let text = error(&op("    def f(x: Tensor, n: int):\n        return y * n"));
         assert!(text.contains("undefined value y") && text.contains("q.dialect:5:"), "{text}");

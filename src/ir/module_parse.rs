@@ -29,13 +29,13 @@ pub struct ParsedModule {
 pub fn parse_module(source: &Arc<Source>, options: &ParseOptions) -> Result<ParsedModule, Vec<Diagnostic>> {
     let parsed = parse_module_once(source, options)?;
     let is_raw = |function: &Function| {
-        function.name == "" && !super::parser::is_dump(source.text(), &function.graph)
+        function.name == "" && !super::parser::keeps_names(source.text(), &function.graph)
     };
     if options.naming == Naming::Auto
         && parsed.module.functions.len() == 1
         && parsed.module.functions.values().all(is_raw)
     {
-        return parse_module_once(source, &ParseOptions { naming: Naming::Torch, ..*options });
+        return parse_module_once(source, &super::parser::as_torch(options));
     }
     Ok(parsed)
 }

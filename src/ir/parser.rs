@@ -34,8 +34,9 @@ pub enum Naming {
     /// As PyTorch's parser does: inputs and block parameters keep names that are no numbers, everything else is
     /// numbered in order of definition.
     Torch,
-    /// `Keep` for the dump of a program, which has locations or scopes, for several graphs in one file and for texts
-    /// above 256 KB; `Torch` for one graph that somebody wrote, such as a test.
+    /// `Keep` for text in printed form that is the dump of a program, which has locations or scopes, or a FileCheck test
+    /// (with a `RUN:` line), for several graphs in one file and for texts above 256 KB. Any other graph is read as
+    /// PyTorch's parser reads it: `Torch`, and comments behind ops are only comments.
     Auto,
 }
 
@@ -66,16 +67,33 @@ pub fn parse_graph_source(
     options: &ParseOptions,
 ) -> std::result::Result<Graph, Vec<Diagnostic>> {
     let graph = parse_graph_once(source, options)?;
-    if options.naming == Naming::Auto && !is_dump(source.text(), &graph) {
-        return parse_graph_once(source, &ParseOptions { naming: Naming::Torch, ..*options });
+    if options.naming == Naming::Auto && !keeps_names(source.text(), &graph) {
+        return parse_graph_once(source, &as_torch(options));
     }
     Ok(graph)
 }
 
-/// Whether a text is the dump of a program, which says where its ops come from.
-pub(super) fn is_dump(text: &str, graph: &Graph) -> bool {
+/// As PyTorch's parser reads: results are numbered, comments behind ops are only comments.
+pub(super) fn as_torch<'o>(options: &ParseOptions<'o>) -> ParseOptions<'o> {
+    ParseOptions { naming: Naming::Torch, drop_locations: true, ..*options }
+}
+
+/// Whether a text keeps its names: the dump of a program, which says where its ops come from, or a FileCheck test that
+/// is written as its graph prints.
+pub(super) fn keeps_names(text: &str, graph: &Graph) -> bool {
     const LARGE: usize = 256 << 10;
-    text.len() > LARGE || !graph.locations.is_empty()
+    let may_keep = || !graph.locations.is_empty() || text.contains("RUN:");
+    text.len() > LARGE || (may_keep() && is_printed_form(text, graph))
+}
+
+/// Whether a text is what its graph prints, comment lines and blank lines aside.
+fn is_printed_form(text: &str, graph: &Graph) -> bool {
+    let is_content = |line: &&str| {
+        let line = line.trim_start();
+        !line.is_empty() && !line.starts_with('#') && !line.starts_with("//")
+    };
+    let printed = graph.to_string();
+    text.lines().filter(is_content).eq(printed.lines())
 }
 
 fn parse_graph_once(

@@ -243,6 +243,10 @@ fn read_marked_tuple(cursor: &mut Cursor, alias: &mut Option<AliasInfo>) -> Pars
 fn read_alias(cursor: &mut Cursor) -> Parsed<AliasInfo> {
     let mut alias = AliasInfo::default();
     cursor.expect(b'(')?;
+    // A set that nobody named (`Tensor!`), as it prints.
+    if cursor.eat_str("$0! -> )") {
+        return Ok(AliasInfo { before: vec![Symbol::new("$0")], is_write: true, ..AliasInfo::default() });
+    }
     alias.wildcard_before = read_alias_sets(cursor, &mut alias.before)?;
     cursor.skip_space();
     alias.is_write = cursor.eat(b'!');

@@ -63,7 +63,8 @@ fn reduce_trees(graph: &mut Graph, block: BlockId) -> bool {
         if is(graph, *op, "aten::mm") {
             trees.insert(*op, Tree { size: 1, is_root: true });
         } else if is(graph, *op, "aten::t") {
-            let inner = graph.operand(*op, 0).and_then(|v| graph.def_op(v)).and_then(|def| trees.get_mut(&def));
+            let inner =
+                graph.operand(*op, 0).and_then(|v| graph.def_op(v)).and_then(|def| trees.get_mut(&def));
             if let Some(inner) = inner {
                 inner.is_root = false;
                 let size = inner.size;

@@ -124,8 +124,11 @@ impl Propagation<'_> {
             return None;
         }
         let row = self.computes(graph, op)?;
-        let values: Vec<Value> =
-            graph.operands(op).iter().map(|value| constants::value_of(graph, *value)).collect::<Option<_>>()?;
+        let values: Vec<Value> = graph
+            .operands(op)
+            .iter()
+            .map(|value| constants::value_of(graph, *value))
+            .collect::<Option<_>>()?;
         if !is_small(&row, &values) {
             return None;
         }
@@ -143,7 +146,8 @@ impl Propagation<'_> {
         let row = facts.op?;
         let schema = row.schema().ok()?;
         let structure = row.def().family == Family::Container && row.name().namespace() == "prim";
-        let unwrap = graph.kind(op) == "prim::unchecked_unwrap_optional" || graph.kind(op) == "prim::Uninitialized";
+        let unwrap =
+            graph.kind(op) == "prim::unchecked_unwrap_optional" || graph.kind(op) == "prim::Uninitialized";
         let unchanged = match &self.db {
             Some(db) => !db.op_has_writers(graph, op),
             None => {
@@ -159,11 +163,13 @@ impl Propagation<'_> {
 
 /// Whether an op on these values is done at once.
 fn is_small(row: &Op, values: &[Value]) -> bool {
-    let makes = matches!(row.def().family, Family::Create | Family::Container | Family::View);
+    let family = row.def().family;
+    let makes = matches!(family, Family::Create | Family::View)
+        || (family == Family::Container && row.name().namespace() != "prim");
     let bound = |total: i64, n: i64| total.saturating_mul(n.saturating_abs().max(1));
     let number = |value: &Value| match value {
         Value::Int(n) if makes => n.saturating_abs(),
-        Value::List(list) => list.items().iter().filter_map(|v| v.to_int().ok()).fold(1, bound),
+        Value::List(list) if makes => list.items().iter().filter_map(|v| v.to_int().ok()).fold(1, bound),
         Value::Tensor(t) => t.numel() as i64,
         _ => 1,
     };

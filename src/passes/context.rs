@@ -8,6 +8,7 @@ use crate::diag::log::{Level, Log, LogSpec};
 use crate::dialects::Registry;
 use crate::ir::{Graph, Module};
 use indexmap::IndexMap;
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, LazyLock};
 
@@ -33,6 +34,32 @@ pub struct Context<'a> {
     steps: Cell<u64>,
     last_step: RefCell<Option<String>>,
     records_steps: bool,
+    extras: Extras,
+}
+
+/// Values that a tool hands to its passes, one of each type: rules of a user, a place for explanations.
+#[derive(Clone, Default)]
+pub struct Extras {
+    values: Vec<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Extras {
+    /// Adds a value, or replaces the one of its type.
+    pub fn set<T: Any + Send + Sync>(&mut self, value: Arc<T>) {
+        self.values.retain(|v| !v.is::<T>());
+        self.values.push(value);
+    }
+
+    /// The value of a type.
+    pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.values.iter().find_map(|v| v.downcast_ref::<T>())
+    }
+}
+
+impl std::fmt::Debug for Extras {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} values", self.values.len())
+    }
 }
 
 impl<'a> Context<'a> {
@@ -50,6 +77,7 @@ impl<'a> Context<'a> {
             steps: Cell::new(0),
             last_step: RefCell::default(),
             records_steps: false,
+            extras: Extras::default(),
         }
     }
 
@@ -76,6 +104,16 @@ impl<'a> Context<'a> {
         self.fuel = Cell::new(fuel);
         self.records_steps = record;
         self
+    }
+
+    pub(super) fn with_extras(mut self, extras: &Extras) -> Context<'a> {
+        self.extras = extras.clone();
+        self
+    }
+
+    /// What the tool handed to its passes, by type.
+    pub fn extra<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.extras.get()
     }
 
     // --- options ---

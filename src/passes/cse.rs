@@ -59,7 +59,9 @@ impl Cse<'_> {
             let equal = |e: &&OpId| same_attrs(graph.attrs(**e), graph.attrs(op));
             scope.get(&key).and_then(|known| known.iter().find(equal).copied())
         };
-        let Some((depth, earlier)) = self.scopes.iter().rev().enumerate().find_map(|(n, s)| Some((n, find(s)?))) else {
+        let Some((depth, earlier)) =
+            self.scopes.iter().rev().enumerate().find_map(|(n, s)| Some((n, find(s)?)))
+        else {
             if let Some(scope) = self.scopes.last_mut() {
                 scope.entry(key).or_default().push(op);
             }

@@ -156,7 +156,8 @@ impl Marks<'_> {
         let outer = graph.results(op);
         for (n, inner) in carried.iter().enumerate() {
             let used = outer.get(n).is_none_or(|value| self.values[value.index()]);
-            let carried = is_loop && graph.params(block).get(n + 1).is_some_and(|param| graph.has_uses(*param));
+            let carried =
+                is_loop && graph.params(block).get(n + 1).is_some_and(|param| graph.has_uses(*param));
             if used || carried {
                 self.value(*inner);
             }

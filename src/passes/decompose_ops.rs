@@ -34,7 +34,8 @@ fn factors_are_one(graph: &Graph, op: OpId) -> bool {
 
 fn decompose(graph: &mut Graph, op: OpId) {
     let &[bias, a, b, ..] = graph.operands(op) else { return };
-    let (location, types) = (graph.location_id(op), graph.results(op).iter().map(|v| graph.ty(*v).clone()).collect::<Vec<_>>());
+    let (location, types) =
+        (graph.location_id(op), graph.results(op).iter().map(|v| graph.ty(*v).clone()).collect::<Vec<_>>());
     let one = constants::insert_int(graph, op, 1);
     let product = graph.create(Symbol::new("aten::mm"), &[a, b], &[Type::tensor()]);
     graph.set_location_id(product, location);

@@ -40,7 +40,9 @@ fn matmul_add(graph: &mut Graph, op: OpId) -> bool {
     if graph.kind(op) != "aten::add_" || !is_one(graph, alpha) || !graph.has_one_use(product) {
         return false;
     }
-    let Some(matmul) = graph.def_op(product).filter(|def| graph.kind(*def) == "aten::matmul") else { return false };
+    let Some(matmul) = graph.def_op(product).filter(|def| graph.kind(*def) == "aten::matmul") else {
+        return false;
+    };
     let &[input, weight] = graph.operands(matmul) else { return false };
     if graph.parent(matmul) != graph.parent(op) || !graph.ty(bias).is_tensor() {
         return false;

@@ -58,7 +58,11 @@ fn is_counted(graph: &Graph, op: OpId) -> bool {
     let is_true = |value: ValueId| constants::bool_of(graph, value) == Some(true);
     graph.kind(op) == "prim::Loop"
         && graph.operand(op, 1).is_some_and(is_true)
-        && graph.nested_blocks(op).first().and_then(|body| graph.block_results(*body).first()).is_some_and(|v| is_true(*v))
+        && graph
+            .nested_blocks(op)
+            .first()
+            .and_then(|body| graph.block_results(*body).first())
+            .is_some_and(|v| is_true(*v))
 }
 
 fn unroll(graph: &mut Graph, op: OpId) -> bool {

@@ -90,7 +90,14 @@ impl Lowering {
         }
     }
 
-    fn split_param(&mut self, graph: &mut Graph, block: BlockId, n: usize, param: ValueId, elements: &[Type]) {
+    fn split_param(
+        &mut self,
+        graph: &mut Graph,
+        block: BlockId,
+        n: usize,
+        param: ValueId,
+        elements: &[Type],
+    ) {
         let parts: Vec<ValueId> = elements
             .iter()
             .enumerate()
@@ -109,7 +116,8 @@ impl Lowering {
         let Some(body) = graph.nested_blocks(op).first().copied() else { return };
         let mut n = 0;
         while let Some(value) = graph.operand(op, n + 2) {
-            let (Some(parts), Some(param)) = (tuple_parts(graph, value), graph.params(body).get(n + 1).copied())
+            let (Some(parts), Some(param)) =
+                (tuple_parts(graph, value), graph.params(body).get(n + 1).copied())
             else {
                 n += 1;
                 continue;
@@ -162,7 +170,8 @@ impl Lowering {
         let Some(result) = graph.result(op, 0) else { return };
         let Some(elements) = graph.ty(result).tuple_elements().map(<[Type]>::to_vec) else { return };
         let kind = graph.kind(op);
-        let Some(anchor) = graph.next(op).or_else(|| graph.parent(op).map(|block| graph.terminator(block))) else {
+        let Some(anchor) = graph.next(op).or_else(|| graph.parent(op).map(|block| graph.terminator(block)))
+        else {
             return;
         };
         let mut parts = Vec::new();

@@ -8,11 +8,16 @@ pub mod manager;
 mod pass;
 
 mod batch_mm;
+mod canonicalize;
+mod canonicalize_ops;
+mod check_inplace;
 mod constant_pooling;
 mod constant_propagation;
 mod cse;
 mod dce;
 mod decompose_ops;
+mod fold_frozen;
+mod freeze;
 mod fuse;
 mod fuse_linear;
 mod inline;
@@ -20,8 +25,18 @@ mod inline_meanings;
 mod loop_unrolling;
 mod lower_all_tuples;
 mod lower_simple_tuples;
+mod normalize_ops;
+mod peel_loops;
+mod peephole;
+mod propagate_shapes;
+mod refine_tuple_types;
+mod remove_dropout;
+mod remove_exceptions;
+mod remove_expands;
+mod remove_inplace_ops;
 mod remove_mutation;
 mod simplify;
+mod variadic;
 
 mod constants;
 mod copy;
@@ -29,7 +44,7 @@ mod tuples;
 
 use crate::diag::Result;
 
-pub use context::Context;
+pub use context::{Context, Extras};
 pub use fuse::fuse;
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
@@ -38,6 +53,9 @@ pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, Pass
 #[rustfmt::skip]
 pub static TABLE: &[Pass] = &[
     Pass::graph("batch-mm", "Joins sums of matrix products, and products with a common side", batch_mm::run),
+    Pass::graph("canonicalize", "Numbers values in order of appearance", canonicalize::run),
+    Pass::graph("canonicalize-ops", "Brings arithmetic and chunk to the form that fusion knows", canonicalize_ops::run),
+    Pass::graph("check-inplace", "Refuses writes to results of Python functions", check_inplace::run),
     Pass::graph("constant-loop-unrolling", "Unrolls loops over a known number of turns", loop_unrolling::constant_only),
     Pass::graph("constant-pooling", "Keeps one of equal constants, at the top of the graph", constant_pooling::run),
     Pass::graph("constant-propagation", "Computes now what can be computed now", constant_propagation::run),
@@ -46,26 +64,43 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("dce", "Removes ops whose results nobody uses and that do nothing else", dce::block).counts_steps(),
     Pass::graph("dce-graph", "The same; writes to memory that nobody looks at go too", dce::run).counts_steps(),
     Pass::graph("decompose-ops", "Takes addmm apart", decompose_ops::run),
+    Pass::graph("fold-frozen", "Folds batch norm into constant weights before it", fold_frozen::run),
+    Pass::module("freeze", "Makes constants of a loaded model's attributes, in forward", freeze::run),
     Pass::graph("fuse", "Gathers elementwise tensor work in fusion groups", fuse::run),
     Pass::graph("fuse-linear", "Finds linear in products with a transposed weight", fuse_linear::run),
     Pass::graph("inline", "Replaces calls of functions and methods by their graphs", inline::run).reads_functions().counts_steps(),
-    Pass::graph("inline-meanings", "Replaces ops that are defined in TorchScript by their meaning", inline_meanings::run)
-        .options(&[PassOption::bool("all", false, "built-in composites too, not only ops of text files")])
-        .counts_steps(),
+    Pass::graph("inline-meanings", "Replaces ops that are defined in TorchScript by their meaning", inline_meanings::run).options(&[PassOption::bool("all", false, "built-in composites too, not only ops of text files")]).counts_steps(),
     Pass::graph("loop-unrolling", "Unrolls counted loops, short ones to the end", loop_unrolling::run),
     Pass::graph("lower-all-tuples", "Removes tuples, at the borders of the graph too", lower_all_tuples::run),
     Pass::graph("lower-simple-tuples", "Removes pairs of making and taking apart a tuple", lower_simple_tuples::run),
+    Pass::graph("normalize-ops", "Gives each op one name", normalize_ops::run),
+    Pass::graph("peel-loops", "Puts the first turns of loops before them", peel_loops::run).options(&[PassOption::int("count", 1, 0, "turns")]),
+    Pass::graph("peephole", "Applies PyTorch's peephole rules, saturated in an e-graph", peephole::run),
+    Pass::graph("propagate-shapes", "Writes dtypes, sizes and layouts that follow from the inputs into the types", propagate_shapes::run),
+    Pass::graph("refine-tuple-types", "Gives tuples the types of what they are made of", refine_tuple_types::run),
+    Pass::graph("remove-dropout", "Drops dropout that does nothing", remove_dropout::run),
+    Pass::graph("remove-exceptions", "Assumes that branches that raise are not taken", remove_exceptions::run),
+    Pass::graph("remove-expands", "Drops expands that broadcasting does anyway", remove_expands::run),
+    Pass::graph("remove-inplace-ops", "Replaces in-place arithmetic for backends that know no writes; nothing is checked", remove_inplace_ops::run),
     Pass::graph("remove-list-mutation", "Makes lists full that are filled right after they were made", remove_mutation::lists),
     Pass::graph("remove-mutation", "Replaces writes to new objects by ops that give new ones", remove_mutation::run),
     Pass::graph("remove-tensor-mutation", "The same for tensors", remove_mutation::tensors),
     Pass::graph("simplify", "Applies the built-in rewrite rules, saturated in an e-graph", simplify::run),
+    Pass::graph("use-variadic-cat", "Joins tensors without a list", variadic::cat),
+    Pass::graph("use-variadic-stack", "Stacks tensors without a list", variadic::stack),
 ];
 
-/// Pipelines with a name: the stages before fusion, and everything.
+/// Pipelines with a name: what every run does, stages of PyTorch's executor under their names, and everything. A
+/// function's schema, and what a caller can tell of identity, stay the same under each of them but `optimization`,
+/// which makes constants of objects as PyTorch does.
+#[rustfmt::skip]
 pub static NAMED: &[(&str, &str)] = &[
     ("cleanup", "cse,dce-graph"),
-    ("optimize", "inline,lower-simple-tuples,cse,simplify,dce-graph"),
-    ("default", "inline,lower-simple-tuples,cse,simplify,inline-meanings,dce-graph,fuse"),
+    ("required-passes", "remove-expands,canonicalize-ops,dce"),
+    ("optimization", "dce-graph,cse,simplify,constant-propagation,constant-pooling,loop-unrolling,remove-list-mutation,simplify,constant-propagation,cse,check-inplace"),
+    ("nondiff-optimization", "decompose-ops,lower-simple-tuples,batch-mm,fuse"),
+    ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,remove-mutation,cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
+    ("default", "optimize,inline-meanings,dce-graph,fuse"),
 ];
 
 /// Reads a pipeline of built-in passes: `'inline,cse,dce'`.

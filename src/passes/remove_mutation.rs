@@ -37,7 +37,10 @@ struct Removal<'a> {
 
 impl<'a> Removal<'a> {
     fn new(graph: &Graph, context: &Context<'a>) -> Removal<'a> {
-        Removal { registry: context.registry, db: AliasDb::new(context.registry, Some(context.module), graph) }
+        Removal {
+            registry: context.registry,
+            db: AliasDb::new(context.registry, Some(context.module), graph),
+        }
     }
 
     /// Applies a step to every op, inner ones first.
@@ -46,7 +49,12 @@ impl<'a> Removal<'a> {
         self.block(graph, root, step)
     }
 
-    fn block(&mut self, graph: &mut Graph, block: BlockId, step: fn(&mut Self, &mut Graph, OpId) -> bool) -> bool {
+    fn block(
+        &mut self,
+        graph: &mut Graph,
+        block: BlockId,
+        step: fn(&mut Self, &mut Graph, OpId) -> bool,
+    ) -> bool {
         let mut changed = false;
         let mut at = graph.first_op(block);
         while let Some(op) = at {
@@ -61,7 +69,8 @@ impl<'a> Removal<'a> {
 
     fn fill_list(&mut self, graph: &mut Graph, op: OpId) -> bool {
         let Some(list) = graph.operand(op, 0) else { return false };
-        let Some(construct) = graph.def_op(list).filter(|def| graph.kind(*def) == "prim::ListConstruct") else {
+        let Some(construct) = graph.def_op(list).filter(|def| graph.kind(*def) == "prim::ListConstruct")
+        else {
             return false;
         };
         let Some((change, item)) = list_change(graph, construct, op) else { return false };
@@ -88,7 +97,7 @@ impl<'a> Removal<'a> {
         if !self.made_for(graph, written, op) && !self.made_by_branches_for(graph, written, op) {
             return false;
         }
-        let Some(new) = self.functional(graph, op) else { return false };
+        let Some(new) = functional(graph, self.registry, op, true) else { return false };
         replace_uses_behind(graph, written, new, op);
         if let Some(result) = graph.result(op, 0) {
             graph.replace_all_uses(result, new);
@@ -144,53 +153,54 @@ impl<'a> Removal<'a> {
         if graph.kind(branch) != "prim::If" {
             return false;
         }
-        let made: Vec<ValueId> =
-            graph.nested_blocks(branch).iter().filter_map(|b| graph.block_results(*b).get(n).copied()).collect();
+        let made: Vec<ValueId> = graph
+            .nested_blocks(branch)
+            .iter()
+            .filter_map(|b| graph.block_results(*b).get(n).copied())
+            .collect();
         made.iter().all(|v| graph.has_one_use(*v) && self.is_new_object(graph, *v))
             && self.db.move_before_if_valid(graph, self.registry, branch, op)
     }
+}
 
-    /// The op that gives a new object instead of writing, before `op`. None where there is none.
-    fn functional(&self, graph: &mut Graph, op: OpId) -> Option<ValueId> {
-        let kind = graph.kind(op);
-        let operands = graph.operands(op).to_vec();
-        let ty = graph.ty(graph.result(op, 0)?).clone();
-        let (name, count) = match kind.as_str() {
-            "aten::zero_" => ("aten::zeros_like".to_string(), 1),
-            "aten::fill_" if graph.ty(*operands.get(1)?).is_tensor() => return None,
-            "aten::fill_" => ("aten::full_like".to_string(), 2),
-            other => (other.strip_suffix('_')?.to_string(), operands.len()),
-        };
-        let special = name != kind.as_str().trim_end_matches('_');
-        let new = graph.create(Symbol::new(&name), operands.get(..count)?, &[ty]);
-        graph.set_location_id(new, graph.location_id(op));
-        graph.insert_before(new, op);
-        if special {
-            self.fill_defaults(graph, new, operands[0]);
-        }
-        if resolve(self.registry, graph, new).is_err() {
-            graph.erase(new);
-            return None;
-        }
-        graph.result(new, 0)
-    }
-
-    /// Gives the arguments that a schema has defaults for; a number fills with the dtype of what it filled.
-    fn fill_defaults(&self, graph: &mut Graph, op: OpId, like: ValueId) {
-        if graph.operands(op).len() == 2 {
-            let dtype = graph.create(Symbol::new("prim::dtype"), &[like], &[Type::int()]);
+/// Makes the op that gives a new object instead of writing, before `op`. A number fills with the dtype of what it
+/// filled if `keep_dtype` is set. None where there is no such op.
+pub(super) fn functional(
+    graph: &mut Graph,
+    registry: &Registry,
+    op: OpId,
+    keep_dtype: bool,
+) -> Option<ValueId> {
+    let kind = graph.kind(op);
+    let operands = graph.operands(op).to_vec();
+    let ty = graph.ty(graph.result(op, 0)?).clone();
+    let (name, count) = match kind.as_str() {
+        "aten::zero_" => ("aten::zeros_like", 1),
+        "aten::fill_" if graph.ty(*operands.get(1)?).is_tensor() => return None,
+        "aten::fill_" => ("aten::full_like", 2),
+        other => (other.strip_suffix('_')?, operands.len()),
+    };
+    let mut operands = operands.get(..count)?.to_vec();
+    if name.ends_with("_like") && matches!(kind.as_str(), "aten::zero_" | "aten::fill_") {
+        if keep_dtype && count == 2 {
+            let dtype = graph.create(Symbol::new("prim::dtype"), &operands[..1], &[Type::int()]);
             graph.insert_before(dtype, op);
-            let dtype = graph.results(dtype)[0];
-            graph.add_operand(op, dtype);
+            operands.extend(graph.results(dtype));
         }
-        let Some(row) = self.registry.overloads(graph.kind(op)).first() else { return };
-        let Ok(schema) = row.schema() else { return };
-        for _ in schema.arguments.iter().skip(graph.operands(op).len()) {
+        let schema = registry.overloads(Symbol::new(name)).first().and_then(|row| row.schema().ok());
+        for _ in operands.len()..schema.map_or(0, |schema| schema.arguments.len()) {
             let none = constants::insert_none(graph, op, Type::none());
-            let value = graph.results(none)[0];
-            graph.add_operand(op, value);
+            operands.extend(graph.results(none));
         }
     }
+    let new = graph.create(Symbol::new(name), &operands, &[ty]);
+    graph.set_location_id(new, graph.location_id(op));
+    graph.insert_before(new, op);
+    if resolve(registry, graph, new).is_err() {
+        graph.erase(new);
+        return None;
+    }
+    graph.result(new, 0)
 }
 
 /// What an op does to a list that was just made.
@@ -215,7 +225,7 @@ fn list_change(graph: &Graph, construct: OpId, op: OpId) -> Option<(Change, Valu
 }
 
 /// Uses of a value behind an op, in nested blocks too, become uses of another.
-fn replace_uses_behind(graph: &mut Graph, old: ValueId, new: ValueId, op: OpId) {
+pub(super) fn replace_uses_behind(graph: &mut Graph, old: ValueId, new: ValueId, op: OpId) {
     let Some(block) = graph.parent(op) else { return };
     let behind: Vec<crate::ir::Use> = graph
         .uses(old)

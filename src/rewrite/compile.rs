@@ -97,14 +97,19 @@ fn direction(
     for side in [left, right] {
         known_ops(registry, side)?;
     }
-    let reader = Reader { registry };
+    let reader = Reader { registry, lenient: false };
+    let lenient = Reader { registry, lenient: true };
+    let read = |term: &RuleTerm, types: &Types| {
+        let readings = reader.read(term, None, types);
+        if readings.is_empty() { lenient.read(term, None, types) } else { readings }
+    };
     let mut stated = Types::new();
     reader.stated_types(left, &mut stated)?;
     reader.stated_types(right, &mut stated)?;
     let mut compiled = Vec::new();
-    for (term, types) in reader.read(left, None, &stated) {
+    for (term, types) in read(left, &stated) {
         let wanted = result_type(&term).unshaped();
-        let readings = reader.read(right, None, &types);
+        let readings = read(right, &types);
         let same = readings.iter().find(|(right, _)| result_type(right).unshaped() == wanted);
         // A rule that changes the type is wrong; the check shows it on an instance.
         let Some((right, right_types)) = same.or(readings.first()) else { continue };
@@ -196,6 +201,8 @@ fn known_ops(registry: &Registry, term: &RuleTerm) -> Result<()> {
 
 struct Reader<'a> {
     registry: &'a Registry,
+    /// An int stands for a float where only a float may stand: tried where nothing else fits.
+    lenient: bool,
 }
 
 impl Reader<'_> {
@@ -243,15 +250,17 @@ impl Reader<'_> {
                 vec![(Term::Rest(name.as_str().into(), ty), types)]
             }
             TermKind::Literal(literal) => {
-                literal_term(literal, formal).map(|t| (t, types.clone())).into_iter().collect()
+                literal_term(literal, formal, self.lenient).map(|t| (t, types.clone())).into_iter().collect()
             }
             TermKind::Compute(expr) => {
                 let ty = match formal.map(|f| f.ty.kind()) {
                     Some(TypeKind::Float) => Type::float(),
-                    Some(TypeKind::Number) | None => computed_type(expr, types),
-                    _ => Type::int(),
+                    _ => computed_type(expr, types),
                 };
-                same(Term::Compute(expr.clone(), ty))
+                match formal {
+                    Some(formal) if !fits(&formal.ty, &ty, formal.fixed_length) => Vec::new(),
+                    _ => same(Term::Compute(expr.clone(), ty)),
+                }
             }
             TermKind::List(items) => self.list(items, formal, types),
             TermKind::Op(op) => self.op(op, formal, types),
@@ -298,9 +307,15 @@ impl Reader<'_> {
             let Ok(schema) = op.schema() else { continue };
             let wanted = term.overload.as_deref().is_none_or(|o| schema.overload == o);
             if wanted && op.variant() != Variant::Out {
-                found.extend(self.overload(op, term, types).into_iter().filter(|(term, _)| {
+                let readings = self.overload(op, term, types);
+                // Where all types are known, the first overload that takes them is what a graph means.
+                let is_it = readings.iter().any(|(_, more)| more.len() == types.len());
+                found.extend(readings.into_iter().filter(|(term, _)| {
                     formal.is_none_or(|f| fits(&f.ty, &result_type(term), f.fixed_length))
                 }));
+                if is_it {
+                    break;
+                }
             }
             if found.len() > MAX_ALTERNATIVES {
                 break;
@@ -428,13 +443,14 @@ fn fits(formal: &Type, actual: &Type, fixed_length: Option<usize>) -> bool {
             (K::Number | K::Any, _) => f == a,
             _ => fits(f, a, None),
         },
+        (K::Dict(fk, fv), K::Dict(ak, av)) => fits(fk, ak, None) && fits(fv, av, None),
         (K::List(f), _) if fixed_length.is_some() => is_int(f) && is_int(actual),
         _ => formal == actual || is_int(formal) && is_int(actual),
     }
 }
 
-/// A literal where an argument is wanted: an int stands for a float where nothing but a float may stand.
-fn literal_term(literal: &Literal, formal: Option<&Argument>) -> Option<Term> {
+/// A literal where an argument is wanted.
+fn literal_term(literal: &Literal, formal: Option<&Argument>, lenient: bool) -> Option<Term> {
     let wanted = formal.map(|f| without_optional(&f.ty));
     let (ty, attr) = match (literal, wanted.map(Type::kind)) {
         (Literal::None, Some(TypeKind::Optional(_) | TypeKind::None | TypeKind::Any)) => (Type::none(), None),
@@ -442,7 +458,7 @@ fn literal_term(literal: &Literal, formal: Option<&Argument>) -> Option<Term> {
             None | Some(TypeKind::Optional(_) | TypeKind::Any | TypeKind::Var(_)) => (Type::none(), None),
             _ => return None,
         },
-        (Literal::Int(x), Some(TypeKind::Float)) => (Type::float(), Some(Attr::Float(*x as f64))),
+        (Literal::Int(x), Some(TypeKind::Float)) if lenient => (Type::float(), Some(Attr::Float(*x as f64))),
         (Literal::Int(x), _) => (Type::int(), Some(Attr::Int(*x))),
         (Literal::Float(x), _) => (Type::float(), Some(Attr::Float(*x))),
         (Literal::Bool(x), _) => (Type::bool(), Some(Attr::Int(i64::from(*x)))),
@@ -488,6 +504,9 @@ fn computed_type(expr: &Expr, types: &Types) -> Type {
         Expr::Literal(Literal::Float(_)) | Expr::Binary(super::syntax::Arithmetic::Div, ..) => Type::float(),
         Expr::Literal(_) => Type::int(),
         Expr::Name(name, _) => types.get(name).cloned().unwrap_or_else(Type::int),
+        Expr::Call(name, ..) if name == "device" => Type::device(),
+        Expr::Call(name, ..) if name == "sizes" => Type::list(Type::int()),
+        Expr::Call(name, ..) if !matches!(name.as_str(), "min" | "max" | "abs") => Type::int(),
         Expr::Call(_, arguments, _) => arguments.iter().map(|a| computed_type(a, types)).fold(Type::int(), wider),
         Expr::Binary(_, a, b) => wider(computed_type(a, types), computed_type(b, types)),
         Expr::Negate(a) => computed_type(a, types),
@@ -507,6 +526,12 @@ fn op_type(op: &Op, operands: &[Term], blocks: &[Vec<Term>], result: Option<usiz
     let schema = op.schema().ok()?;
     if let (true, Some(first)) = (schema.is_varret, blocks.first()) {
         return first.get(result.unwrap_or(0)).map(result_type);
+    }
+    if let ("prim::DictConstruct", [key, value, ..]) = (op.name().as_str(), operands) {
+        return Some(Type::dict(result_type(key), result_type(value)));
+    }
+    if schema.is_varret {
+        return Some(Type::any());
     }
     if op.name() == "prim::ListConstruct" {
         return Some(Type::list(operands.first().map_or_else(Type::tensor, |t| result_type(t).unshaped())));
@@ -531,6 +556,10 @@ fn bind_vars(formal: &Type, actual: &Type, bound: &mut IndexMap<Symbol, Type>) {
         }
         (TypeKind::Optional(f), TypeKind::Optional(a)) | (TypeKind::List(f), TypeKind::List(a)) => {
             bind_vars(f, a, bound);
+        }
+        (TypeKind::Dict(fk, fv), TypeKind::Dict(ak, av)) => {
+            bind_vars(fk, ak, bound);
+            bind_vars(fv, av, bound);
         }
         (TypeKind::Optional(f), _) => bind_vars(f, actual, bound),
         _ => {}

@@ -3,8 +3,8 @@
 
 use super::syntax::{Arithmetic, Comparison, Condition, Expr, Literal};
 use crate::diag::{Diagnostic, Result, nearest};
-use crate::ir::Attr;
-use crate::tensor::{DType, Dims};
+use crate::ir::{Attr, NoClasses, Type, is_subtype_of};
+use crate::tensor::{DType, Device, Dims};
 use smallvec::SmallVec;
 
 /// What is known of a term.
@@ -26,6 +26,10 @@ pub struct Seen {
     pub one_use: bool,
     /// Whether it may be None.
     pub may_be_none: bool,
+    /// The type, where it is known besides the value.
+    pub ty: Option<Type>,
+    /// The device of a tensor.
+    pub device: Option<Device>,
 }
 
 /// Kinds of values that conditions tell apart.
@@ -54,6 +58,11 @@ pub enum Kind {
 pub trait Subjects {
     /// What is known of a variable, a named term, or `result`.
     fn seen(&self, name: &str) -> Option<Seen>;
+
+    /// Whether the terms are values, of which any may be a constant or not, used once or often.
+    fn are_values(&self) -> bool {
+        false
+    }
 }
 
 /// A registered test: name, number of arguments, what it says, and what it asks.
@@ -110,6 +119,23 @@ const TESTS: &[Test] = &[
     Test("not_empty", 1, "with elements", |s| {
         Some(!s[0].sizes.as_ref()?.iter().copied().collect::<Option<Vec<i64>>>()?.contains(&0))
     }),
+    Test("same_device", 2, "devices are known and equal", |s| {
+        Some(s[0].device.as_ref()? == s[1].device.as_ref()?)
+    }),
+    Test("subtype", 2, "the first's type is the second's or one below it", |s| match (&s[0].ty, &s[1].ty) {
+        (Some(a), Some(b)) => Some(is_subtype_of(&a.unshaped(), &b.unshaped(), &NoClasses)),
+        // Of values only their kinds are known.
+        _ => Some(true),
+    }),
+    Test("maybe_not_bool", 1, "not known to be of dtype bool", |s| Some(s[0].dtype != Some(DType::Bool))),
+    Test("maybe_rank", 2, "not known to be of another rank than the number", |s| {
+        let wanted = s[1].constant.as_ref()?.as_int()?;
+        Some(s[0].sizes.as_ref().is_none_or(|sizes| sizes.len() as i64 == wanted))
+    }),
+    Test("never_same", 2, "one is None and the other never", |s| {
+        let never = |s: &Seen| s.kind != Kind::None && !s.may_be_none;
+        Some(s[0].kind == Kind::None && never(&s[1]) || s[1].kind == Kind::None && never(&s[0]))
+    }),
     Test("is_contiguous", 1, "the elements lie densely", |s| {
         let sizes: Vec<i64> = s[0].sizes.as_ref()?.iter().copied().collect::<Option<_>>()?;
         let layout =
@@ -142,7 +168,7 @@ pub fn tests() -> impl Iterator<Item = (&'static str, usize, &'static str)> {
 
 /// Functions of expressions: name and number of arguments.
 const FUNCTIONS: &[(&str, usize)] =
-    &[("rank", 1), ("dim", 1), ("numel", 1), ("len", 1), ("dtype", 1), ("size", 2), ("min", 2), ("max", 2), ("abs", 1)];
+    &[("rank", 1), ("dim", 1), ("numel", 1), ("len", 1), ("dtype", 1), ("device", 1), ("sizes", 1), ("size", 2), ("min", 2), ("max", 2), ("abs", 1)];
 
 /// Fails at a test or function that does not exist.
 pub fn check(condition: &Condition) -> Result<()> {
@@ -183,7 +209,7 @@ fn check_expr(expr: &Expr) -> Result<()> {
             if !FUNCTIONS.contains(&(name.as_str(), arguments.len())) {
                 return Err(Diagnostic::compile(format!("there is no function {name} of {} arguments", arguments.len()))
                     .at(span)
-                    .hint("functions are rank(x), size(x, d), numel(x), len(l), dtype(x), min(a, b), max(a, b), abs(a)"));
+                    .hint("functions are rank(x), size(x, d), sizes(x), numel(x), len(l), dtype(x), device(x), min(a, b), max(a, b), abs(a)"));
             }
             arguments.iter().try_for_each(check_expr)
         }
@@ -215,6 +241,7 @@ pub fn holds(condition: &Condition, subjects: &dyn Subjects) -> Option<bool> {
             Some(found)
         }
         Condition::Compare(a, sign, b) => compare(&evaluate(a, subjects)?, *sign, &evaluate(b, subjects)?),
+        Condition::Not(inner) if subjects.are_values() && is_about_program(inner) => Some(true),
         Condition::Not(inner) => holds(inner, subjects).map(|x| !x),
         Condition::Any(parts) => {
             let mut known = Some(false);
@@ -239,6 +266,11 @@ pub fn holds(condition: &Condition, subjects: &dyn Subjects) -> Option<bool> {
             known
         }
     }
+}
+
+/// Whether a condition asks how a program is written, and not about values.
+fn is_about_program(condition: &Condition) -> bool {
+    matches!(condition, Condition::Test(name, ..) if matches!(name.as_str(), "is_const" | "const" | "one_use" | "subtype"))
 }
 
 fn compare(a: &Attr, sign: Comparison, b: &Attr) -> Option<bool> {
@@ -318,6 +350,8 @@ fn function(name: &str, arguments: &[Expr], subjects: &dyn Subjects) -> Option<A
             match name {
                 "rank" | "dim" => Some(Attr::Int(seen.sizes.as_ref()?.len() as i64)),
                 "dtype" => Some(Attr::Int(seen.dtype?.code())),
+                "device" => seen.device.clone().map(Attr::Device),
+                "sizes" => all().map(|sizes| Attr::Ints(sizes.into())),
                 "len" => Some(Attr::Int(seen.len? as i64)),
                 "numel" => Some(Attr::Int(all()?.iter().product())),
                 "size" => {

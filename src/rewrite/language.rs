@@ -1,10 +1,14 @@
 //! The e-graph's language: a node is a head and children. Heads are interned for one saturation; a head is an op
-//! by its overload, a constant, or a value from outside. Which ops there are is open.
+//! by its overload, attributes and result type, a constant, or a value from outside. Which ops there are is open.
 
 use crate::dialects::Op;
-use crate::ir::{Attr, Graph, Type, TypeKind, ValueId};
+use crate::ir::{Attr, OpId, Symbol, Type, TypeKind, ValueId};
 use egg::{Analysis, DidMerge, EGraph, Id, Language};
+use hashbrown::HashMap;
 use smallvec::SmallVec;
+
+/// The e-graph of one function.
+pub(super) type Graphs = EGraph<Node, Knowledge>;
 
 /// A node of the e-graph.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,56 +43,128 @@ impl Language for Node {
 #[derive(Clone, Debug)]
 pub(super) enum Head {
     /// An op.
-    Op(Op),
+    Op(OpHead),
     /// A constant of a type; None is the constant `None`.
     Constant(Type, Option<Attr>),
-    /// A value that the region takes from outside, or that a node outside of the language makes.
-    Leaf(ValueId, Type),
+    /// A value that something outside of the language makes.
+    Leaf(Type),
+    /// One of several results of the op that is the child.
+    Result(usize),
 }
+
+/// An op as a head.
+#[derive(Clone, Debug)]
+pub(super) struct OpHead {
+    /// The row.
+    pub(super) op: Op,
+    /// Attributes.
+    pub(super) attributes: SmallVec<[(Symbol, Attr); 1]>,
+    /// The result's type, without sizes.
+    pub(super) ty: Type,
+    /// The one op of the graph that it is, where that can be told apart from an equal one; with several results
+    /// of nested blocks, which.
+    pub(super) pin: Option<(OpId, usize)>,
+}
+
+type OpKey = (usize, Option<(OpId, usize)>, Type);
 
 /// All heads of one saturation.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Heads(Vec<Head>);
+pub(super) struct Heads {
+    all: Vec<Head>,
+    ops: HashMap<OpKey, SmallVec<[u32; 1]>>,
+    constants: HashMap<(Type, u64), SmallVec<[u32; 1]>>,
+    leaves: HashMap<ValueId, u32>,
+    results: HashMap<usize, u32>,
+    /// Heads of a row.
+    by_row: HashMap<usize, Vec<u32>>,
+}
 
 impl Heads {
     pub(super) fn get(&self, n: u32) -> &Head {
-        &self.0[n as usize]
+        &self.all[n as usize]
     }
 
-    pub(super) fn op(&mut self, op: &Op) -> u32 {
-        self.find(|h| matches!(h, Head::Op(other) if other.same(op)), || Head::Op(op.clone()))
+    /// The heads that are an op of a row.
+    pub(super) fn of_row(&self, op: &Op) -> &[u32] {
+        self.by_row.get(&op.id()).map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn leaf(&mut self, graph: &Graph, value: ValueId) -> u32 {
-        let same = |h: &Head| matches!(h, Head::Leaf(other, _) if *other == value);
-        self.find(same, || Head::Leaf(value, graph.ty(value).clone()))
+    pub(super) fn op(&mut self, head: OpHead) -> u32 {
+        let key = (head.op.id(), head.pin, head.ty.clone());
+        let known = self.ops.get(&key).into_iter().flatten().copied();
+        for n in known {
+            if let Head::Op(other) = &self.all[n as usize]
+                && other.attributes == head.attributes
+            {
+                return n;
+            }
+        }
+        let row = head.op.id();
+        let n = self.push(Head::Op(head));
+        self.ops.entry(key).or_default().push(n);
+        self.by_row.entry(row).or_default().push(n);
+        n
+    }
+
+    pub(super) fn leaf(&mut self, value: ValueId, ty: &Type) -> u32 {
+        if let Some(n) = self.leaves.get(&value) {
+            return *n;
+        }
+        let n = self.push(Head::Leaf(ty.clone()));
+        self.leaves.insert(value, n);
+        n
+    }
+
+    pub(super) fn result(&mut self, which: usize) -> u32 {
+        if let Some(n) = self.results.get(&which) {
+            return *n;
+        }
+        let n = self.push(Head::Result(which));
+        self.results.insert(which, n);
+        n
     }
 
     /// Constants are equal if kind, type and bits are: the int 1, the bool true and the float 1.0 differ.
     pub(super) fn constant(&mut self, ty: &Type, attr: Option<&Attr>) -> u32 {
-        let same = |h: &Head| match h {
-            Head::Constant(t, a) => t == ty && a.as_ref() == attr,
-            _ => false,
+        let ty = if attr.is_none() { Type::none() } else { ty.clone() };
+        let bits = match attr {
+            Some(Attr::Int(x)) => *x as u64,
+            Some(Attr::Float(x)) => x.to_bits(),
+            _ => 0,
         };
-        self.find(same, || Head::Constant(ty.clone(), attr.cloned()))
+        let key = (ty.clone(), bits);
+        for n in self.constants.get(&key).into_iter().flatten() {
+            if let Head::Constant(_, other) = &self.all[*n as usize]
+                && other.as_ref() == attr
+            {
+                return *n;
+            }
+        }
+        let n = self.push(Head::Constant(ty, attr.cloned()));
+        self.constants.entry(key).or_default().push(n);
+        n
     }
 
-    fn find(&mut self, same: impl Fn(&Head) -> bool, make: impl FnOnce() -> Head) -> u32 {
-        if let Some(at) = self.0.iter().position(same) {
-            return at as u32;
-        }
-        self.0.push(make());
-        self.0.len() as u32 - 1
+    fn push(&mut self, head: Head) -> u32 {
+        self.all.push(head);
+        self.all.len() as u32 - 1
     }
 }
 
 /// What is known of a class.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Facts {
     /// Its type, the most exact that is known.
     pub(super) ty: Type,
-    /// Its value, where it is constant.
-    pub(super) constant: Option<Attr>,
+    /// Its value, where it is constant; with the type of the constant.
+    pub(super) constant: Option<(Type, Attr)>,
+    /// Values of the graph that are in it, in program order.
+    pub(super) values: SmallVec<[ValueId; 2]>,
+    /// Whether something writes to it: then all values in it are one object.
+    pub(super) written: bool,
+    /// Whether a rule made something equal to it.
+    pub(super) touched: bool,
 }
 
 /// Keeps [`Facts`] with every class.
@@ -102,17 +178,20 @@ pub(super) struct Knowledge {
 impl Analysis<Node> for Knowledge {
     type Data = Facts;
 
-    fn make(egraph: &mut EGraph<Node, Self>, node: &Node, _: Id) -> Facts {
+    fn make(egraph: &mut Graphs, node: &Node, _: Id) -> Facts {
         let stated = egraph.analysis.stated.take();
-        match egraph.analysis.heads.get(node.head) {
-            Head::Op(op) => {
-                let declared = op.schema().ok().and_then(|s| s.returns.first()).map(|r| r.ty.clone());
-                Facts { ty: stated.or(declared).unwrap_or_else(Type::tensor), constant: None }
-            }
-            Head::Constant(ty, attr) => {
-                Facts { ty: ty.clone(), constant: Some(attr.clone().unwrap_or(Attr::None)) }
-            }
-            Head::Leaf(_, ty) => Facts { ty: ty.clone(), constant: None },
+        let (ty, constant) = match egraph.analysis.heads.get(node.head) {
+            Head::Op(head) => (head.ty.clone(), None),
+            Head::Constant(ty, attr) => (ty.clone(), Some((ty.clone(), attr.clone().unwrap_or(Attr::None)))),
+            Head::Leaf(ty) => (ty.clone(), None),
+            Head::Result(_) => (Type::any(), None),
+        };
+        Facts {
+            ty: stated.unwrap_or(ty),
+            constant,
+            values: SmallVec::new(),
+            written: false,
+            touched: false,
         }
     }
 
@@ -130,6 +209,16 @@ impl Analysis<Node> for Knowledge {
         } else if a.constant.is_some() && b.constant.is_none() {
             did.1 = true;
         }
+        for value in b.values {
+            if !a.values.contains(&value) {
+                a.values.push(value);
+                did.0 = true;
+            }
+        }
+        did.0 |= b.written && !a.written || b.touched && !a.touched;
+        a.written |= b.written;
+        a.touched |= b.touched;
+        did.1 = true;
         did
     }
 }
@@ -138,8 +227,12 @@ impl Analysis<Node> for Knowledge {
 fn exactness(ty: &Type) -> usize {
     match ty.kind() {
         TypeKind::Tensor(t) => {
-            usize::from(t.dtype.is_some()) + usize::from(t.sizes.is_some()) + usize::from(t.strides.is_some())
+            2 + usize::from(t.dtype.is_some())
+                + usize::from(t.sizes.is_some())
+                + usize::from(t.strides.is_some())
         }
-        _ => 4,
+        TypeKind::Any => 0,
+        TypeKind::Optional(_) | TypeKind::Union(_) => 1,
+        _ => 6,
     }
 }

@@ -9,36 +9,81 @@
 pub mod check;
 mod compile;
 pub mod condition;
+pub mod cost;
 mod extract;
 mod language;
+mod load;
+mod matching;
 mod parse;
-mod region;
 mod saturate;
 pub mod syntax;
 
 pub use compile::{CompiledRule, OpNode, Term, compile};
+pub use cost::CostModel;
+pub use extract::Replacement;
 pub use parse::parse;
-pub use saturate::{Budget, Report, simplify};
+pub use saturate::{Budget, Report, Settings, simplify};
 
 use crate::diag::{Result, Source};
 use crate::dialects::Registry;
+use crate::ir::Attr;
 
 /// The built-in rule files, by theme.
 pub const BUILTIN: &[(&str, &str)] = &[
+    ("peephole.rules", include_str!("rules/peephole.rules")),
     ("numbers.rules", include_str!("rules/numbers.rules")),
     ("arith.rules", include_str!("rules/arith.rules")),
+    ("functions.rules", include_str!("rules/functions.rules")),
+    ("compare.rules", include_str!("rules/compare.rules")),
     ("views.rules", include_str!("rules/views.rules")),
+    ("joins.rules", include_str!("rules/joins.rules")),
+    ("contraction.rules", include_str!("rules/contraction.rules")),
+    ("folding.rules", include_str!("rules/folding.rules")),
+    ("convert.rules", include_str!("rules/convert.rules")),
+    ("reductions.rules", include_str!("rules/reductions.rules")),
 ];
 
-/// The built-in rules, resolved against a table of ops. A rule over an op that the table lacks is left out.
-pub fn builtin(registry: &Registry) -> Result<Vec<CompiledRule>> {
+/// PyTorch's peephole optimizations.
+const PEEPHOLE: &str = "torchscript-peephole";
+/// Those of them that trust what is not known.
+const TRUSTING: &str = "torchscript-peephole-trusting";
+
+/// The built-in rules as they are written.
+pub fn builtin_rules() -> Result<Vec<syntax::Rule>> {
     let mut rules = Vec::new();
     for (name, text) in BUILTIN {
-        for rule in parse(&Source::new(*name, *text))? {
-            rules.extend(compile(registry, &rule)?);
-        }
+        rules.extend(parse(&Source::new(format!("src/rewrite/rules/{name}"), *text))?);
     }
     Ok(rules)
+}
+
+/// Built-in rules, those of a group if `wanted` says so, resolved against a table of ops.
+fn compiled(registry: &Registry, wanted: impl Fn(Option<&str>) -> bool) -> Result<Vec<CompiledRule>> {
+    let mut rules = Vec::new();
+    for rule in builtin_rules()?.iter().filter(|rule| wanted(rule.group.as_deref())) {
+        rules.extend(compile(registry, rule)?);
+    }
+    Ok(rules)
+}
+
+/// The built-in rules that hold for every program, resolved against a table of ops.
+pub fn builtin(registry: &Registry) -> Result<Vec<CompiledRule>> {
+    compiled(registry, |group| group != Some(TRUSTING))
+}
+
+/// The rules of PyTorch's peephole pass, with those that trust what is not known.
+pub fn peephole(registry: &Registry) -> Result<Vec<CompiledRule>> {
+    compiled(registry, |group| group == Some(PEEPHOLE) || group == Some(TRUSTING))
+}
+
+/// An attribute as text.
+fn attr_text(attr: &Attr) -> String {
+    match attr {
+        Attr::Int(x) => x.to_string(),
+        Attr::Float(x) => format!("{x:?}"),
+        Attr::Str(x) => format!("{x:?}"),
+        other => format!("{other:?}"),
+    }
 }
 
 #[cfg(test)]
@@ -50,7 +95,7 @@ mod tests {
         let registry = Registry::builtin();
         let rules = builtin(&registry).expect("the built-in rules are valid");
         let mut graph: Graph = parse_graph(text).expect("a graph");
-        simplify(&mut graph, &registry, &rules, &Budget::default()).expect("simplifies");
+        simplify(&mut graph, &registry, None, &rules, &Settings::default()).expect("simplifies");
         graph.to_text(&PrintOptions::bare())
     }
 

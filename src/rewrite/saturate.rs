@@ -1,34 +1,54 @@
-//! Saturation: rules are applied to an e-graph until nothing is new or a counted budget is spent.
+//! Saturation: rules are applied to an e-graph until nothing is new or a counted budget is spent. Nothing here
+//! looks at a clock.
 
-use super::compile::{CompiledRule, Term, result_type};
+use super::compile::{CompiledRule, Term};
+use super::cost::CostModel;
 use super::extract;
-use super::language::{Facts, Knowledge, Node};
-use super::condition::{self, Kind, Seen, Subjects};
-use super::region::{self, Region};
+use super::language::{Head, Node};
+use super::load::{Loaded, load};
+use super::matching::{Bound, Names, Subst, build, candidates, holds, matches};
+use crate::analysis::AliasDb;
 use crate::diag::Result;
-use crate::dialects::Registry;
-use crate::dialects::Family;
-use crate::ir::{Graph, TypeKind};
-use egg::{EGraph, ENodeOrVar, Id, Pattern, PatternAst, Searcher, Subst, Symbol as EggSymbol, Var};
+use crate::dialects::{Effects, Fact, Family, Op, Registry};
+use crate::ir::{Graph, Module, Symbol, ValueId};
+use egg::Id;
+use hashbrown::HashSet;
 use indexmap::IndexMap;
-use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Counted limits: never time, so that the same input gives the same output.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Nodes of one region's e-graph.
+    /// Nodes that rules may add to the e-graph; at least as many as the graph has itself.
     pub nodes: usize,
     /// Rounds over all rules.
     pub rounds: usize,
-    /// Matches of one rule in one round.
+    /// Matches of one rule in one round; at least as many as the graph has ops.
     pub matches: usize,
 }
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget { nodes: 20_000, rounds: 8, matches: 2_000 }
+        Budget { nodes: 20_000, rounds: 12, matches: 5_000 }
     }
+}
+
+/// How to simplify.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// How far.
+    pub budget: Budget,
+    /// By what measure.
+    pub cost: CostModel,
+}
+
+/// A rule that made two things equal.
+#[derive(Clone, Debug)]
+pub struct Firing {
+    /// Which of the rules.
+    pub rule: usize,
+    /// The class of the match, as it was.
+    pub root: Id,
 }
 
 /// What happened.
@@ -38,214 +58,239 @@ pub struct Report {
     pub fired: IndexMap<Arc<str>, usize>,
     /// Ops that were replaced.
     pub replaced: usize,
+    /// Nodes of the e-graph before the first round and after the last.
+    pub nodes: (usize, usize),
+    /// Rounds that were run.
+    pub rounds: usize,
+    /// The limit that stopped it, if one did.
+    pub stopped_by: Option<&'static str>,
+    /// What each op that was replaced became, in program order.
+    pub steps: Vec<extract::Replacement>,
+    /// Cost before and after, under the model in use.
+    pub cost: (u64, u64),
 }
 
-/// Simplifies every region of a graph.
+/// Simplifies a graph.
 pub fn simplify(
     graph: &mut Graph,
     registry: &Registry,
+    module: Option<&Module>,
     rules: &[CompiledRule],
-    budget: &Budget,
+    settings: &Settings,
 ) -> Result<Report> {
-    let mut report = Report::default();
-    for region in region::regions(graph, registry) {
-        run(graph, &region, rules, budget, &mut report);
+    let aliases = AliasDb::new(registry, module, graph);
+    let loaded = load(graph, registry, &aliases);
+    let mut run = Saturation::new(loaded, rules, settings.budget);
+    run.saturate(graph);
+    let mut report = std::mem::take(&mut run.report);
+    if !run.firings.is_empty() {
+        extract::write_back(graph, registry, &aliases, &run, settings.cost, &mut report);
     }
     Ok(report)
 }
 
-fn run(graph: &mut Graph, region: &Region, rules: &[CompiledRule], budget: &Budget, report: &mut Report) {
-    let mut egraph: EGraph<Node, Knowledge> = EGraph::new(Knowledge::default());
-    let classes = region.load(graph, &mut egraph);
-    egraph.rebuild();
-    let patterns: Vec<Compiled> = rules.iter().filter_map(|rule| Compiled::new(&mut egraph, rule)).collect();
-    let mut changed = false;
-    for _ in 0..budget.rounds {
-        let mut new = false;
-        for compiled in &patterns {
-            new |= compiled.apply(graph, region, &classes, &mut egraph, budget, report);
-            if egraph.total_number_of_nodes() > budget.nodes {
-                break;
-            }
-        }
-        changed |= new;
-        if !new || egraph.total_number_of_nodes() > budget.nodes {
-            break;
-        }
-    }
-    if changed {
-        report.replaced += extract::write_back(graph, region, &classes, &egraph);
-    }
+/// An e-graph under rules.
+pub(super) struct Saturation<'r> {
+    pub(super) loaded: Loaded,
+    pub(super) rules: &'r [CompiledRule],
+    pub(super) firings: Vec<Firing>,
+    /// Values that a rule made equal to what is the same object anyway.
+    pub(super) same_object: HashSet<ValueId>,
+    /// Nodes that are some rule's right side: they are no worse than others of the same cost.
+    pub(super) produced: HashSet<Node>,
+    budget: Budget,
+    report: Report,
 }
 
-/// A rule whose left side is a pattern of this e-graph.
-struct Compiled<'r> {
-    rule: &'r CompiledRule,
-    pattern: Pattern<Node>,
-}
-
-impl<'r> Compiled<'r> {
-    fn new(egraph: &mut EGraph<Node, Knowledge>, rule: &'r CompiledRule) -> Option<Compiled<'r>> {
-        let mut ast: PatternAst<Node> = PatternAst::default();
-        add_pattern(egraph, &rule.left, &mut ast)?;
-        Some(Compiled { rule, pattern: Pattern::new(ast) })
+impl<'r> Saturation<'r> {
+    pub(super) fn new(loaded: Loaded, rules: &'r [CompiledRule], budget: Budget) -> Saturation<'r> {
+        let own = loaded.egraph.total_number_of_nodes();
+        let budget = Budget {
+            nodes: own + budget.nodes.max(own),
+            rounds: budget.rounds,
+            matches: budget.matches.max(own),
+        };
+        let report = Report { nodes: (own, own), ..Report::default() };
+        Saturation {
+            loaded,
+            rules,
+            firings: Vec::new(),
+            same_object: HashSet::new(),
+            produced: HashSet::new(),
+            budget,
+            report,
+        }
     }
 
-    fn apply(
-        &self,
-        graph: &Graph,
-        region: &Region,
-        classes: &region::Classes,
-        egraph: &mut EGraph<Node, Knowledge>,
-        budget: &Budget,
-        report: &mut Report,
-    ) -> bool {
-        let found = self.pattern.search_with_limit(egraph, budget.matches);
-        let mut new = false;
-        for matched in found {
-            for subst in &matched.substs {
-                let root = egraph.find(matched.eclass);
-                if !self.holds(graph, region, classes, egraph, root, subst) {
-                    continue;
-                }
-                let Some(right) = build(egraph, &self.rule.right, subst) else { continue };
-                if egraph.find(right) != root {
-                    egraph.union(root, right);
-                    new = true;
-                    *report.fired.entry(Arc::clone(&self.rule.name)).or_insert(0) += 1;
+    pub(super) fn saturate(&mut self, graph: &Graph) {
+        let usable: Vec<bool> = self.rules.iter().map(|rule| !rule.writes).collect();
+        for round in 0..self.budget.rounds {
+            self.report.rounds = round + 1;
+            let before = self.firings.len();
+            for n in (0..self.rules.len()).filter(|n| usable[*n]) {
+                self.apply(graph, n);
+                if self.is_full() {
+                    self.report.stopped_by = Some("nodes");
+                    break;
                 }
             }
-            if egraph.total_number_of_nodes() > budget.nodes {
+            if self.firings.len() == before || self.is_full() {
                 break;
             }
-        }
-        egraph.rebuild();
-        new
-    }
-
-    /// Whether types fit, the rule's conditions hold, and nobody can tell the two sides apart by identity.
-    fn holds(
-        &self,
-        graph: &Graph,
-        region: &Region,
-        classes: &region::Classes,
-        egraph: &EGraph<Node, Knowledge>,
-        root: Id,
-        subst: &Subst,
-    ) -> bool {
-        let facts = |name: &str| -> Option<&Facts> {
-            if name == "result" {
-                return Some(&egraph[root].data);
+            if round + 1 == self.budget.rounds {
+                self.report.stopped_by = Some("rounds");
             }
-            subst.get(variable(name)).map(|id| &egraph[*id].data)
-        };
-        let fits = variables_fit(&self.rule.left, &facts);
-        let matched = Matched { graph, classes, egraph, root, subst };
-        fits && self.rule.conditions.iter().all(|c| condition::holds(c, &matched) == Some(true))
-            && (keeps_identity(self.rule) || region.may_change_identity(graph, egraph, classes, root))
-    }
-}
-
-/// Whether both sides are fresh values or both are not: else identity can be told.
-fn keeps_identity(rule: &CompiledRule) -> bool {
-    !result_type(&rule.left).is_tensor() || is_fresh(&rule.left) == is_fresh(&rule.right)
-}
-
-/// Whether a term makes a tensor of its own, and does not show another's memory.
-fn is_fresh(term: &Term) -> bool {
-    matches!(term, Term::Op(node) if node.op.def().family != Family::View)
-}
-
-/// What the e-graph knows of a match.
-struct Matched<'a> {
-    graph: &'a Graph,
-    classes: &'a region::Classes,
-    egraph: &'a EGraph<Node, Knowledge>,
-    root: Id,
-    subst: &'a Subst,
-}
-
-impl Subjects for Matched<'_> {
-    fn seen(&self, name: &str) -> Option<Seen> {
-        let id = if name == "result" { self.root } else { *self.subst.get(variable(name))? };
-        let facts = &self.egraph[id].data;
-        let one_use = self.classes.one_use(self.graph, self.egraph, id);
-        let kind = match facts.ty.kind() {
-            TypeKind::Tensor(_) => Kind::Tensor,
-            TypeKind::Int => Kind::Int,
-            TypeKind::Float => Kind::Float,
-            TypeKind::Complex => Kind::Complex,
-            TypeKind::Bool => Kind::Bool,
-            TypeKind::List(_) => Kind::List,
-            TypeKind::None => Kind::None,
-            _ => Kind::Other,
-        };
-        let mut seen = Seen { kind, one_use, constant: facts.constant.clone(), ..Seen::default() };
-        seen.may_be_none = matches!(facts.ty.kind(), TypeKind::Optional(_) | TypeKind::Any | TypeKind::Union(_));
-        if let TypeKind::Tensor(t) = facts.ty.kind() {
-            seen.dtype = t.dtype;
-            seen.sizes = t.sizes.as_ref().map(|s| s.iter().map(|d| d.known()).collect());
-            seen.strides = t.strides.as_ref().and_then(|s| s.iter().copied().collect());
         }
-        Some(seen)
+        self.report.nodes.1 = self.loaded.egraph.total_number_of_nodes();
+        for firing in &self.firings {
+            *self.report.fired.entry(Arc::clone(&self.rules[firing.rule].name)).or_insert(0) += 1;
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.loaded.egraph.total_number_of_nodes() >= self.budget.nodes
+    }
+
+    fn apply(&mut self, graph: &Graph, n: usize) {
+        let rule = &self.rules[n];
+        let mut left = self.budget.matches;
+        let before = self.firings.len();
+        for id in candidates(&self.loaded, &rule.left) {
+            for subst in matches(&self.loaded, &rule.left, id, &Subst::default()) {
+                let Some(rest) = left.checked_sub(1) else {
+                    self.report.stopped_by = Some("matches");
+                    break;
+                };
+                left = rest;
+                self.fire(graph, n, id, &subst);
+                if self.is_full() {
+                    break;
+                }
+            }
+        }
+        if self.firings.len() > before {
+            self.loaded.egraph.rebuild();
+        }
+    }
+
+    /// Makes the two sides of a match equal, if the rule's conditions hold and nobody can tell.
+    fn fire(&mut self, graph: &Graph, n: usize, id: Id, subst: &Subst) {
+        let rule = &self.rules[n];
+        let root = self.loaded.egraph.find(id);
+        let names = Names { loaded: &self.loaded, graph: Some(graph), subst, root };
+        if holds(rule, &names).is_some() || self.reads_what_is_written(rule, subst) {
+            return;
+        }
+        self.loaded.last_built = None;
+        let Some(right) = build(&mut self.loaded, &rule.right, subst, root) else { return };
+        if let Some(node) = self.loaded.last_built.take() {
+            self.produced.insert(node);
+        }
+        let (root, right) = (self.loaded.egraph.find(root), self.loaded.egraph.find(right));
+        if root == right {
+            return;
+        }
+        let (a, b) = (&self.loaded.egraph[root].data, &self.loaded.egraph[right].data);
+        let same = is_same_object(rule);
+        let mutable = AliasDb::is_mutable_type(&a.ty) || AliasDb::is_mutable_type(&b.ty);
+        if mutable && !same && (a.written || b.written) {
+            return;
+        }
+        if same {
+            let kind = root_kind(&rule.left);
+            let own = |v: &ValueId| graph.def_op(*v).is_some_and(|op| Some(graph.kind(op)) == kind);
+            let values: Vec<ValueId> = a.values.iter().copied().filter(own).collect();
+            self.same_object.extend(values);
+        }
+        self.loaded.egraph[root].data.touched = true;
+        self.loaded.egraph.union(root, right);
+        self.firings.push(Firing { rule: n, root });
+    }
+
+    /// A right side must not look at contents that change: it may run at another time than what it replaces.
+    fn reads_what_is_written(&self, rule: &CompiledRule, subst: &Subst) -> bool {
+        if only_views(&rule.right) {
+            return false;
+        }
+        let egraph = &self.loaded.egraph;
+        let written = |id: &Id| egraph[egraph.find(*id)].data.written;
+        subst.0.iter().any(|(name, bound)| {
+            mentions(&rule.right, name)
+                && match bound {
+                    Bound::One(id) => written(id),
+                    Bound::Many(ids) => ids.iter().any(written),
+                }
+        })
     }
 }
 
-/// Whether each variable's value has the type that its place in the rule wants.
-fn variables_fit<'f>(term: &Term, facts: &impl Fn(&str) -> Option<&'f Facts>) -> bool {
+fn mentions(term: &Term, name: &str) -> bool {
     match term {
-        Term::Variable(name, wanted) => facts(name).is_some_and(|f| match (wanted.kind(), f.ty.kind()) {
-            (TypeKind::Tensor(_), TypeKind::Tensor(_)) | (TypeKind::Any, _) => true,
-            (TypeKind::Number, TypeKind::Int | TypeKind::Float | TypeKind::Complex | TypeKind::Number) => {
-                true
-            }
-            _ => *wanted == f.ty,
-        }),
-        Term::Op(node) => node.operands.iter().all(|operand| variables_fit(operand, facts)),
+        Term::Variable(n, _) | Term::Rest(n, _) => **n == *name,
+        Term::Op(node) => node.operands.iter().any(|t| mentions(t, name)),
+        Term::List(_, items) => items.iter().any(|t| mentions(t, name)),
+        _ => false,
+    }
+}
+
+/// The op at the root of a left side.
+fn root_kind(term: &Term) -> Option<Symbol> {
+    match term {
+        Term::Op(node) => Some(node.op.name()),
+        _ => None,
+    }
+}
+
+/// Whether a term only looks at memory that is there.
+fn only_views(term: &Term) -> bool {
+    match term {
+        Term::Op(node) => passes_on(&node.op) && node.operands.iter().all(only_views),
+        // A list holds objects; it does not read them.
+        Term::List(_, items) => items.iter().all(only_views),
         _ => true,
     }
 }
 
-pub(super) fn variable(name: &str) -> Var {
-    Var::from(EggSymbol::from(format!("?{name}")))
+/// Whether an op gives an object or memory on, or asks about it, without looking at contents.
+fn passes_on(op: &Op) -> bool {
+    let def = op.def();
+    matches!(def.family, Family::View) || def.facts.contains(&Fact::Metadata) || def.effects.contains(Effects::IDENTITY)
 }
 
-fn add_pattern(egraph: &mut EGraph<Node, Knowledge>, term: &Term, ast: &mut PatternAst<Node>) -> Option<Id> {
-    Some(match term {
-        Term::Variable(name, _) => ast.add(ENodeOrVar::Var(variable(name))),
-        Term::Constant(ty, attr) => {
-            let head = egraph.analysis.heads.constant(ty, attr.as_ref());
-            ast.add(ENodeOrVar::ENode(Node { head, children: SmallVec::new() }))
-        }
-        Term::Op(node) if node.blocks.is_empty() && node.result.is_none() && node.attributes.is_empty() => {
-            let mut children = SmallVec::new();
-            for operand in &node.operands {
-                children.push(add_pattern(egraph, operand, ast)?);
-            }
-            let head = egraph.analysis.heads.op(&node.op);
-            ast.add(ENodeOrVar::ENode(Node { head, children }))
-        }
-        _ => return None,
-    })
+/// Whether both sides of a rule are the same object, or views of the same memory, whatever is written.
+pub(super) fn is_same_object(rule: &CompiledRule) -> bool {
+    let Some(name) = object_of(&rule.right) else { return false };
+    way_to(&rule.left, &name)
 }
 
-/// Adds the right side of a match to the e-graph.
-fn build(egraph: &mut EGraph<Node, Knowledge>, term: &Term, subst: &Subst) -> Option<Id> {
-    Some(match term {
-        Term::Variable(name, _) => *subst.get(variable(name))?,
-        Term::Constant(ty, attr) => {
-            let head = egraph.analysis.heads.constant(ty, attr.as_ref());
-            egraph.add(Node { head, children: SmallVec::new() })
+/// The variable whose memory a term of views shows.
+fn object_of(term: &Term) -> Option<Arc<str>> {
+    match term {
+        Term::Variable(name, _) => Some(Arc::clone(name)),
+        Term::Op(node) if node.op.def().family == Family::View => object_of(node.operands.first()?),
+        _ => None,
+    }
+}
+
+/// Whether every op from the root down to the variable gives objects on.
+fn way_to(term: &Term, name: &str) -> bool {
+    match term {
+        Term::Variable(n, _) => **n == *name,
+        Term::List(_, items) => items.iter().any(|t| way_to(t, name)),
+        Term::Op(node) => {
+            let def = node.op.def();
+            let passes = matches!(def.family, Family::View | Family::Container | Family::Control)
+                || def.facts.contains(&Fact::Metadata);
+            passes && node.operands.iter().chain(node.blocks.iter().flatten()).any(|t| way_to(t, name))
         }
-        Term::Op(node) if node.blocks.is_empty() && node.result.is_none() && node.attributes.is_empty() => {
-            let mut children = SmallVec::new();
-            for operand in &node.operands {
-                children.push(build(egraph, operand, subst)?);
-            }
-            let head = egraph.analysis.heads.op(&node.op);
-            egraph.analysis.stated = Some(result_type(term));
-            egraph.add(Node { head, children })
-        }
-        _ => return None,
-    })
+        _ => false,
+    }
+}
+
+/// The head of a node as an op.
+pub(super) fn op_of<'a>(loaded: &'a Loaded, node: &Node) -> Option<&'a super::language::OpHead> {
+    match loaded.head(node) {
+        Head::Op(head) => Some(head),
+        _ => None,
+    }
 }

@@ -2,10 +2,11 @@
 //! conditions and loops become jumps; the last use of a register moves its value out, so that memory is given
 //! back as early as possible. Overloads are chosen here, once.
 
+use super::arithmetic::Arithmetic;
 use super::constants::Constants;
 use crate::backends::{self, Backend, FusedGroup};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
-use crate::dialects::{Node, Op, Registry, fusion, resolve};
+use crate::dialects::{Fact, Node, Op, Registry, Variant, fusion, resolve};
 use crate::ir::{Attr, BlockId, Graph, LocationId, OpId, Place, Symbol, Type, ValueId};
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
@@ -47,10 +48,14 @@ pub(super) struct Step {
 pub(super) enum Action {
     /// Calls an op by its row.
     Op(Box<Bound>),
+    /// Does arithmetic on numbers in registers; what is not plain there goes to the row.
+    Number(Arithmetic, Box<Bound>),
     /// Fails: there is no such op.
     Missing(Box<Diagnostic>),
     /// Copies operands to results, all at once.
     Move,
+    /// Copies operands to results one after the other: no result is the register of a later operand.
+    MoveEach,
     /// Goes to another step.
     Jump(usize),
     /// Goes to another step if the operand is false.
@@ -295,7 +300,10 @@ impl Compiler<'_> {
                 }
                 Some(graph) => Action::Call(self.nested_code(graph, kind.base(), depth)?),
                 None => match self.bind(op) {
-                    Ok(bound) => Action::Op(Box::new(bound)),
+                    Ok(bound) => match Arithmetic::of(bound.op.schema_text()) {
+                        Some(number) => Action::Number(number, Box::new(bound)),
+                        None => Action::Op(Box::new(bound)),
+                    },
                     // What is never reached need not exist.
                     Err(error) if error.kind() == ErrorKind::Unsupported => Action::Missing(Box::new(error)),
                     Err(error) => return Err(error),
@@ -306,8 +314,11 @@ impl Compiler<'_> {
     }
 
     /// An op without blocks of its own.
-    fn simple(&mut self, op: OpId, action: Action) -> Result<()> {
-        let operands = self.operands(op)?;
+    fn simple(&mut self, op: OpId, mut action: Action) -> Result<()> {
+        let mut operands = self.operands(op)?;
+        if let Action::Op(bound) = &mut action {
+            self.number_for_constant(bound, &mut operands);
+        }
         self.bury(op);
         let mut results = Vec::with_capacity(self.graph.result_count(op));
         for result in self.graph.results(op) {
@@ -324,6 +335,23 @@ impl Compiler<'_> {
             attrs: self.graph.attrs(op).to_vec(),
             result_types,
         })
+    }
+
+    /// A constant tensor of rank 0 as second operand of arithmetic counts as a number: its dtype does not promote.
+    /// Traces record the program's numbers as such tensors, and PyTorch's executor takes them back.
+    fn number_for_constant(&mut self, bound: &mut Bound, operands: &mut [Operand]) {
+        if !bound.op.def().facts.contains(&Fact::ConstantIsNumber) || bound.op.variant() != Variant::Plain {
+            return;
+        }
+        let Some(Operand::Constant(index)) = operands.get(1) else { return };
+        let Some(Value::Tensor(tensor)) = self.code.constants.get(*index as usize) else { return };
+        let number = if tensor.rank() == 0 { tensor.item().ok() } else { None };
+        let overload = self.context.registry.find(bound.op.name().as_str(), "Scalar");
+        if let (Some(number), Some(overload)) = (number, overload) {
+            bound.op = overload.clone();
+            operands[1] = Operand::Constant(self.code.constants.len() as u32);
+            self.code.constants.push(Value::from(number));
+        }
     }
 
     fn constant(&mut self, op: OpId) -> Result<()> {
@@ -569,8 +597,14 @@ impl Compiler<'_> {
     }
 
     fn push_move(&mut self, operands: Vec<Operand>, results: Vec<Register>) {
+        let overwritten = |n: usize, operand: &Operand| match operand {
+            Operand::Keep(register) | Operand::Take(register) => results[..n].contains(register),
+            Operand::Constant(_) => false,
+        };
+        let each = !operands.iter().enumerate().any(|(n, operand)| overwritten(n, operand));
         if !operands.is_empty() {
-            self.push(Action::Move, operands, results, LocationId::UNKNOWN);
+            let action = if each { Action::MoveEach } else { Action::Move };
+            self.push(action, operands, results, LocationId::UNKNOWN);
         }
     }
 

@@ -2,6 +2,7 @@
 //! not the machine's; what raises unwinds that stack, leaves every `with` that was entered, and becomes a
 //! diagnostic with the chain of calls.
 
+use super::arithmetic::Arithmetic;
 use super::code::{Action, Bound, Code, NOWHERE, Operand, Register, Step};
 use super::instance::is_instance;
 use super::program::{Inner, Origins};
@@ -14,6 +15,99 @@ use crate::ir::Symbol;
 use crate::value::{Future, Object, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// Runs steps that need nothing but the registers of their frame, from step `at` on; gives the first step that needs more.
+fn quick(code: &Code, registers: &mut [Value], mut at: usize) -> usize {
+    let constants = code.constants.as_slice();
+    while let Some(step) = code.steps.get(at) {
+        let done = match &step.action {
+            Action::Number(op, _) => number(*op, step, registers, constants),
+            Action::Jump(to) => {
+                at = *to;
+                continue;
+            }
+            Action::JumpUnless(to) => match step.operands.first().and_then(|o| look(o, registers, constants))
+            {
+                Some(Value::Bool(true)) => Some(()),
+                Some(Value::Bool(false)) => {
+                    at = *to;
+                    continue;
+                }
+                _ => None,
+            },
+            Action::MoveEach => move_each(step, registers, constants),
+            Action::Turn { counter, exit } => match begin_turn(step, *counter, registers, constants) {
+                Some(false) => {
+                    at = *exit;
+                    continue;
+                }
+                turns => turns.map(|_| ()),
+            },
+            _ => None,
+        };
+        if done.is_none() {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
+
+/// The value of an operand where it is.
+#[inline(always)]
+fn look<'a>(operand: &Operand, registers: &'a [Value], constants: &'a [Value]) -> Option<&'a Value> {
+    match operand {
+        Operand::Keep(register) | Operand::Take(register) => registers.get(*register as usize),
+        Operand::Constant(index) => constants.get(*index as usize),
+    }
+}
+
+/// Arithmetic in registers; None, with nothing done, where the row is to be asked.
+#[inline(always)]
+fn number(op: Arithmetic, step: &Step, registers: &mut [Value], constants: &[Value]) -> Option<()> {
+    let first = look(step.operands.first()?, registers, constants)?;
+    let second = match step.operands.get(1) {
+        Some(operand) => look(operand, registers, constants)?,
+        None => first,
+    };
+    let value = op.apply(first, second)?;
+    if let Some(slot) = registers.get_mut(*step.results.first()? as usize) {
+        *slot = value;
+    }
+    Some(())
+}
+
+fn move_each(step: &Step, registers: &mut [Value], constants: &[Value]) -> Option<()> {
+    for (operand, result) in step.operands.iter().zip(&step.results) {
+        let value = match operand {
+            Operand::Take(register) => std::mem::take(registers.get_mut(*register as usize)?),
+            operand => look(operand, registers, constants)?.clone(),
+        };
+        if let Some(slot) = registers.get_mut(*result as usize) {
+            *slot = value;
+        }
+    }
+    Some(())
+}
+
+/// Begins a turn of a loop (true) or finds that there is none (false); None where the condition is no plain truth value.
+#[inline(always)]
+fn begin_turn(step: &Step, counter: Register, registers: &mut [Value], constants: &[Value]) -> Option<bool> {
+    let most = look(step.operands.first()?, registers, constants)?;
+    let goes_on = look(step.operands.get(1)?, registers, constants)?;
+    let (Value::Int(most), Value::Bool(goes_on)) = (most, goes_on) else { return None };
+    let (most, goes_on) = (*most, *goes_on);
+    let Some(Value::Int(turn)) = registers.get_mut(counter as usize) else { return None };
+    let now = *turn;
+    if !goes_on || now >= most {
+        return Some(false);
+    }
+    *turn = now + 1;
+    if let Some(slot) = registers.get_mut(*step.results.first()? as usize) {
+        *slot = Value::Int(now);
+    }
+    Some(true)
+}
 
 /// Calls nested deeper than this raise.
 const MAX_FRAMES: usize = 4_000;
@@ -71,12 +165,19 @@ impl Machine<'_> {
                 return Err(Diagnostic::internal("the interpreter ran out of frames"));
             };
             let code = Arc::clone(&frame.code);
-            let Some(step) = code.steps.get(frame.at) else {
-                return Err(Diagnostic::internal("the interpreter ran past the end of the code"));
-            };
-            frame.at += 1;
-            if let Some(results) = self.step(step)? {
-                return Ok(results);
+            let (base, mut at) = (frame.base, frame.at);
+            let depth = self.frames.len();
+            // Until a step calls or returns, the code stays the same.
+            while self.frames.len() == depth {
+                at = quick(&code, self.registers.get_mut(base..).unwrap_or_default(), at);
+                let Some(step) = code.steps.get(at) else {
+                    return Err(Diagnostic::internal("the interpreter ran past the end of the code"));
+                };
+                self.jump(at + 1);
+                if let Some(results) = self.step(step)? {
+                    return Ok(results);
+                }
+                at = self.frames.last().map_or(0, |frame| frame.at);
             }
         }
     }
@@ -84,14 +185,14 @@ impl Machine<'_> {
     /// Runs one step; gives results when the outermost function returns.
     fn step(&mut self, step: &Step) -> Result<Option<Vec<Value>>> {
         match &step.action {
-            Action::Op(bound) => {
+            Action::Op(bound) | Action::Number(_, bound) => {
                 let operands = self.operands(step);
                 let results = self.call_op(bound, &operands)?;
                 drop(operands);
                 self.store_all(step, results)?;
             }
             Action::Missing(error) => return Err((**error).clone()),
-            Action::Move => {
+            Action::Move | Action::MoveEach => {
                 let values = self.operands(step);
                 self.store_all(step, values)?;
             }

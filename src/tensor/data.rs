@@ -205,6 +205,9 @@ impl Tensor {
                 source.sizes().as_slice()
             ))
         })?;
+        if self.numel() == 0 {
+            return Ok(());
+        }
         let dense = self.is_contiguous() && layout.is_contiguous();
         if dense && self.dtype() == source.dtype() && !self.storage().same(&source.storage()) {
             return self.copy_bytes(source);
@@ -248,6 +251,13 @@ impl From<bool> for Bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_element_copied_to_none_is_nothing() {
+        let empty = Tensor::from_vec::<f32>(&[], &[0, 3]).expect("valid");
+        let one = Tensor::from_vec(&[1f32], &[1]).expect("valid");
+        empty.copy_from(&one).expect("broadcasts");
+    }
 
     #[test]
     fn writes_go_through_views() {

@@ -75,6 +75,13 @@ impl Tensor {
         Ok(Self::assemble(storage, dtype, layout))
     }
 
+    /// A contiguous tensor that the caller is about to overwrite whole: its content may be that of a freed one.
+    pub fn for_writing(dtype: DType, sizes: &[i64]) -> Result<Tensor> {
+        let layout = Layout::contiguous(sizes)?;
+        let storage = Storage::for_writing(layout::byte_size(sizes, dtype)?)?;
+        Ok(Self::assemble(storage, dtype, layout))
+    }
+
     /// A contiguous tensor with given elements in logical order; their number must match the sizes.
     pub fn from_vec<T: Element>(elements: &[T], sizes: &[i64]) -> Result<Tensor> {
         let layout = Layout::contiguous(sizes)?;

@@ -46,9 +46,9 @@ impl Walk {
         Ok(Walk { result, operands, numel })
     }
 
-    /// A new, zeroed tensor with the result's layout.
+    /// A new tensor with the result's layout, which the caller is about to overwrite whole.
     pub fn allocate(&self, dtype: DType) -> Result<Tensor> {
-        let storage = Storage::zeroed(self.numel.saturating_mul(dtype.size()))?;
+        let storage = Storage::for_writing(self.numel.saturating_mul(dtype.size()))?;
         Tensor::from_storage(storage, dtype, self.result.clone())
     }
 }

@@ -6,9 +6,11 @@
 
 use super::case::{Case, Raises, compare, decode, encode};
 use super::load::{load_archive, load_graph, load_source};
-use super::{check_passes, raises};
+use super::{check_aliases, check_passes, raises};
 use crate::diag::{Diagnostic, ErrorKind, Result, torch};
-use crate::dialects::Env;
+use crate::dialects::{Env, Strictness};
+use crate::passes::manager::{Runner, Settings};
+use crate::passes::{self, Pipeline};
 use crate::runtime::{Program, traceback};
 use crate::value::Value;
 use clap::Args;
@@ -42,6 +44,46 @@ pub struct Options {
     /// Print failures of kind `wrong` only
     #[arg(long)]
     wrong_only: bool,
+    /// Run each program with these passes on: 'default'
+    #[arg(long, value_name = "PIPELINE", default_value = "")]
+    passes: String,
+    /// Verify each program after each pass
+    #[arg(long)]
+    verify_each: bool,
+    /// Compare what aliases and is written with what the alias analysis says
+    #[arg(long)]
+    aliases: bool,
+}
+
+/// What is done with a program before it runs, and looked at after.
+#[derive(Default)]
+pub struct Treatment {
+    passes: Option<Pipeline>,
+    settings: Settings,
+    aliases: bool,
+}
+
+impl Treatment {
+    fn of(options: &Options) -> Result<Treatment> {
+        let passes = if options.passes.is_empty() { None } else { Some(passes::parse(&options.passes)?) };
+        let verify = options.verify_each.then(Strictness::default);
+        // Cases run side by side; each takes one thread for its passes.
+        let settings = Settings { threads: 1, verify, ..Settings::default() };
+        Ok(Treatment { passes, settings, aliases: options.aliases })
+    }
+
+    /// The program with the passes on.
+    fn apply(&self, program: Program) -> Result<Program> {
+        let Some(passes) = &self.passes else { return Ok(program) };
+        let mut settings = self.settings.clone();
+        if let Some(instance) = program.instance() {
+            settings.extras.set(Arc::new(instance.clone()));
+        }
+        program.transformed(|module, registry| {
+            let mut sink = std::io::sink();
+            Runner::new(registry, settings, &mut sink).run(passes, module).map(|_| ())
+        })
+    }
 }
 
 /// A form in which a case carries its program.
@@ -102,6 +144,7 @@ pub fn run(options: &Options) -> Result<bool> {
         cases.retain(|case| case.name.contains(text.as_str()));
         graphs.retain(|case| case.name.contains(text.as_str()));
     }
+    let treatment = Treatment::of(options)?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(options.jobs.unwrap_or(0))
         .stack_size(STACK_BYTES)
@@ -109,8 +152,8 @@ pub fn run(options: &Options) -> Result<bool> {
         .map_err(|e| Diagnostic::internal(format!("cannot start threads: {e}")))?;
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let outcomes: Vec<Vec<Outcome>> =
-        pool.install(|| cases.par_iter().map(|case| check_case(case, options.from)).collect());
+    let outcomes: Vec<Vec<Outcome>> = pool
+        .install(|| cases.par_iter().map(|case| check_case_with(case, options.from, &treatment)).collect());
     let passes = pool.install(|| check_passes::check(&graphs));
     std::panic::set_hook(hook);
     let mut out = std::io::stdout().lock();
@@ -121,7 +164,11 @@ pub fn run(options: &Options) -> Result<bool> {
     };
     // A closed pipe is the reader's choice.
     let _ = out.write_all(text.as_bytes());
-    Ok(outcomes.iter().map(|forms| verdict(forms)).chain(passes.iter().map(|o| o.status)).all(|s| !is_failure(s)))
+    Ok(outcomes
+        .iter()
+        .map(|forms| verdict(forms))
+        .chain(passes.iter().map(|o| o.status))
+        .all(|s| !is_failure(s)))
 }
 
 /// Stack of a worker: cases nest as deep as programs do.
@@ -146,7 +193,8 @@ fn report(
     for outcome in passes.iter().filter(|o| is_failure(o.status)) {
         if !options.wrong_only || outcome.status == Status::Wrong {
             let message = outcome.message.trim().replace('\n', "\n    ");
-            let _ = writeln!(text, "{} {} ({}): {message}", outcome.status.name(), outcome.case, outcome.pass);
+            let _ =
+                writeln!(text, "{} {} ({}): {message}", outcome.status.name(), outcome.case, outcome.pass);
         }
     }
     if !passes.is_empty() {
@@ -185,7 +233,10 @@ fn report(
 
 fn json_passes(passes: &[check_passes::Outcome]) -> String {
     let line = |o: &check_passes::Outcome| {
-        format!("{}\n", json!({"name": o.case, "pass": o.pass, "status": o.status.name(), "message": o.message}))
+        format!(
+            "{}\n",
+            json!({"name": o.case, "pass": o.pass, "status": o.status.name(), "message": o.message})
+        )
     };
     passes.iter().map(line).collect()
 }
@@ -242,10 +293,15 @@ impl Form {
 
 /// Runs a case from each form it carries, or from one.
 pub fn check_case(case: &Case, from: Option<Form>) -> Vec<Outcome> {
+    check_case_with(case, from, &Treatment::default())
+}
+
+/// The same with passes on.
+pub fn check_case_with(case: &Case, from: Option<Form>, treatment: &Treatment) -> Vec<Outcome> {
     [Form::Pt, Form::Source, Form::Graph]
         .into_iter()
         .filter(|form| from.is_none_or(|f| f == *form) && carries(case, *form))
-        .map(|form| check_form(case, form))
+        .map(|form| check_form(case, form, treatment))
         .collect()
 }
 
@@ -315,7 +371,7 @@ enum Answer {
     },
 }
 
-fn check_form(case: &Case, form: Form) -> Outcome {
+fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
     let mut outcome = Outcome {
         form,
         status: Status::Skipped,
@@ -332,7 +388,7 @@ fn check_form(case: &Case, form: Form) -> Outcome {
     let output = Output::default();
     let run = catch_unwind(AssertUnwindSafe(|| {
         let args = case.args.iter().map(decode).collect::<Result<Vec<Value>>>()?;
-        let answer = answer(case, form, &args, &output);
+        let answer = answer(case, form, &args, &output, treatment)?;
         Ok::<_, Diagnostic>((answer, args))
     }));
     outcome.stdout = String::from_utf8_lossy(&output.0.lock()).into_owned();
@@ -355,19 +411,26 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message").to_string()
 }
 
-fn answer(case: &Case, form: Form, args: &[Value], output: &Output) -> Answer {
+fn answer(case: &Case, form: Form, args: &[Value], output: &Output, treatment: &Treatment) -> Result<Answer> {
     let env = Env::new(Box::new(output.clone()));
     let program = match load(case, form, &env) {
         Ok(program) => program,
-        Err(error) => return Answer::Failed { when: "compile", error },
+        Err(error) => return Ok(Answer::Failed { when: "compile", error }),
     };
     if case.raises.as_ref().is_some_and(|r| r.when == "compile") {
-        return Answer::Compiled;
+        return Ok(Answer::Compiled);
     }
-    match program.run(&case.entry, args.to_vec(), &env) {
-        Ok(value) => Answer::Returned(value),
+    let program = treatment.apply(program)?;
+    let before = treatment.aliases.then(|| check_aliases::Before::of(args));
+    Ok(match program.run(&case.entry, args.to_vec(), &env) {
+        Ok(value) => {
+            if let Some(before) = before {
+                before.compare(&program, &case.entry, args, &value)?;
+            }
+            Answer::Returned(value)
+        }
         Err(error) => Answer::Failed { when: "run", error },
-    }
+    })
 }
 
 fn load(case: &Case, form: Form, env: &Env) -> Result<Program> {

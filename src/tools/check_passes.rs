@@ -90,7 +90,9 @@ fn check_one(case: &Case, pass: &str, expected: &str) -> (Status, String) {
         return (Status::Skipped, "the graph calls functions that it does not define".to_string());
     }
     match run(case, pass) {
-        Err(error) if error.kind() == crate::diag::ErrorKind::Usage => (Status::Unsupported, error.to_string()),
+        Err(error) if error.kind() == crate::diag::ErrorKind::Usage => {
+            (Status::Unsupported, error.to_string())
+        }
         Err(error) => (Status::Error, error.to_string()),
         Ok(actual) => {
             let (expected, actual) = (normal_form(expected), normal_form(&actual));
@@ -106,8 +108,9 @@ fn check_one(case: &Case, pass: &str, expected: &str) -> (Status, String) {
 fn run(case: &Case, pass: &str) -> Result<String> {
     let pipeline = passes::parse(pass)?;
     let source = crate::diag::Source::new(case.name.as_str(), case.before.clone());
-    let mut graph = parse_graph_source(&source, &ParseOptions::default())
-        .map_err(|mut errors| errors.pop().unwrap_or_else(|| Diagnostic::internal("the parser gave no error")))?;
+    let mut graph = parse_graph_source(&source, &ParseOptions::default()).map_err(|mut errors| {
+        errors.pop().unwrap_or_else(|| Diagnostic::internal("the parser gave no error"))
+    })?;
     let module = Module::default();
     let registry = Registry::builtin();
     pipeline.run_graph(&mut graph, &Context::new(&registry, &module))?;

@@ -1,16 +1,18 @@
 //! The command line: words in, exit status out. 0 done, 1 bad input or failed work, 2 wrong usage.
 
 use super::io::Io;
-use super::{bench, check, demo, filecheck, inspect, lit, opt, rules, run, save, translate};
-use crate::diag::{Diagnostic, ErrorKind, render};
-use clap::{Parser, Subcommand};
+use super::{bench, check, demo, docs, filecheck, inspect, lit, lsp, opt, reduce, rules, run, save, translate};
+use crate::diag::{Diagnostic, ErrorKind, Result, render};
+use crate::passes::PassSet;
+use clap::{CommandFactory, Parser, Subcommand};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Runs saved TorchScript models without libtorch, and takes them apart.
 #[derive(Parser, Debug)]
-#[command(name = "flambeau", version, about, long_about = LONG, arg_required_else_help = true)]
+#[command(name = "flambeau", version, about, long_about = LONG, after_long_help = MORE, arg_required_else_help = true)]
 struct Words {
     #[command(subcommand)]
     command: Command,
@@ -23,6 +25,47 @@ A FILE is a .pt archive of torch.jit.save, TorchScript source, or the text of a 
 flambeau looks inside to tell which. Messages go to standard error; standard output holds what was asked for \
 and nothing else. Exit status: 0 done, 1 bad input or failed work, 2 wrong usage.";
 
+const MORE: &str = "\
+Examples:
+  flambeau run model.pt --args inputs.npz              load a model, call it, print the answer
+  flambeau opt graph.ir --passes inline,cse,dce        run passes over graph text
+  flambeau translate model.pt --to html > model.html   a page to look at the graph in a browser
+  flambeau translate model.pt --to llvm                what is compiled
+  flambeau opt a.ir | flambeau filecheck a.ir          does it print what the CHECK lines of a.ir say?
+  flambeau lit tests/filecheck                         run the tests of a folder
+  flambeau completions bash > /etc/bash_completion.d/flambeau
+
+Environment:
+  FILECHECK_OPTS   words that filecheck reads before its own
+  LIT_OPTS, LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS, LIT_RUN_SHARD   the same for lit
+  FLAMBEAU_LOG, FLAMBEAU_OPT_LIMIT   what passes tell, and how far they go; see docs/passes.md
+
+A link to the program that is called FileCheck or lit is that tool.
+The manual is the folder docs of the source.";
+
+/// What a picture is made for, shown by `translate --help`.
+const TRANSLATE: &str = "\
+The forms:
+  ir      graph text, as PyTorch prints it
+  python  TorchScript source
+  loops   the loops of each fusion group
+  llvm    LLVM IR of each fusion group; asm: this computer's assembly; ptx: that of NVIDIA GPUs
+  html    one page for the browser: search, blocks that open and close, types on edges, details of each op;
+          it fetches nothing and works without a network (docs/view.md)
+  svg     the same picture for documents
+  dot     for Graphviz: flambeau translate g.ir --to dot | dot -Tpdf > g.pdf
+  json    the graph as tables for other programs (docs/view.md)
+
+Examples:
+  flambeau translate model.pt --to html --passes default > fused.html
+  flambeau translate graph.ir --to ptx --arch sm_80";
+
+const LSP: &str = "\
+An editor starts it with the words `flambeau lsp` and speaks the Language Server Protocol over its standard input and \
+output. It serves graph text (.ir), rules (.rules), dialects (.dialect), TorchScript source (.py) and files with \
+CHECK lines. A file flambeau.toml in the project's folder names the dialects that its files use: \
+dialects = [\"dialects/*.dialect\"]. docs/lsp.md shows how editors are set up.";
+
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Run a model: load a file, call a function of it, print the answer
@@ -31,7 +74,12 @@ enum Command {
     Check(check::Options),
     /// Run passes over a module and print it
     Opt(opt::Options),
+    /// Make a failing input small by itself
+    Reduce(reduce::Options),
+    /// Print the documentation of ops, types and attributes, those of dialect files with it
+    Docs(DocsOptions),
     /// Print a module or its kernels in another form
+    #[command(after_long_help = TRANSLATE)]
     Translate(translate::Options),
     /// Check rewrite rules, written as text, on random instances
     Rules(rules::Options),
@@ -49,6 +97,31 @@ enum Command {
     /// Run test files by their RUN lines
     #[command(disable_help_flag = true)]
     Lit(Rest),
+    /// Serve editors: errors, types, definitions, completion
+    #[command(after_help = LSP)]
+    Lsp(lsp::Options),
+    /// Write the completion of command lines for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Words of `flambeau docs`.
+#[derive(clap::Args, Debug)]
+struct DocsOptions {
+    /// Know the ops of a dialect file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
+    /// Only the ops of these dialects
+    #[arg(value_name = "DIALECT")]
+    only: Vec<String>,
+}
+
+fn print_docs(options: &DocsOptions, io: &mut Io<'_>) -> Result<bool> {
+    let registry = opt::registry(&options.dialect, io)?;
+    io.print(&docs::dialects(&registry, &options.only)?);
+    Ok(true)
 }
 
 /// Words that a tool reads for itself.
@@ -74,6 +147,12 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
 
 /// Runs a command on the given streams.
 pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i32 {
+    main_with(words, &PassSet::builtin(), io)
+}
+
+/// Runs a command that knows other passes than the built-in ones: the way for a program of one's own.
+pub fn main_with(words: impl IntoIterator<Item = OsString>, passes: &PassSet, io: &mut Io<'_>) -> i32 {
+    let words = opt::join_timing(words.into_iter().collect());
     let words = match Words::try_parse_from(words) {
         Ok(words) => words,
         Err(error) if error.use_stderr() => {
@@ -88,13 +167,22 @@ pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i3
     let result = match &words.command {
         Command::Run(options) => run::run(options).map(|()| true),
         Command::Check(options) => check::run(options),
-        Command::Opt(options) => opt::run(options, io),
+        Command::Opt(options) => opt::run(options, passes, io),
+        Command::Reduce(options) => reduce::run(options, passes, io),
+        Command::Docs(options) => print_docs(options, io),
         Command::Translate(options) => translate::run(options, io),
         Command::Rules(options) => rules::run(options, io),
         Command::Save(options) => save::run(options, io),
         Command::Inspect(options) => inspect::run(options, io),
         Command::Bench(options) => bench::run(options, io),
         Command::Demo(options) => demo::run(options, io),
+        Command::Lsp(options) => lsp::run(options),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Words::command(), "flambeau", &mut text);
+            io.print(&String::from_utf8_lossy(&text));
+            Ok(true)
+        }
         Command::FileCheck(rest) => return run_filecheck(&rest.words, io),
         Command::Lit(rest) => return run_lit(&rest.words),
     };
@@ -124,11 +212,30 @@ fn run_lit(words: &[OsString]) -> i32 {
 }
 
 fn lit_as(args: &[OsString]) -> i32 {
-    lit::main(args, lit_config("flambeau"), &mut std::io::stdout(), &mut std::io::stderr())
+    let Some((name, words)) = args.split_first() else { return 2 };
+    let mut args: Vec<OsString> = vec![name.clone()];
+    for (variable, option) in [
+        ("LIT_FILTER", "--filter"),
+        ("LIT_FILTER_OUT", "--filter-out"),
+        ("LIT_NUM_SHARDS", "--num-shards"),
+        ("LIT_RUN_SHARD", "--run-shard"),
+    ] {
+        let value = std::env::var_os(variable);
+        args.extend(value.into_iter().flat_map(|value| [OsString::from(option), value]));
+    }
+    let more = std::env::var("LIT_OPTS").unwrap_or_default();
+    args.extend(more.split_whitespace().map(OsString::from));
+    args.extend(words.iter().cloned());
+    lit::main(&args, lit_config("flambeau"), &mut std::io::stdout(), &mut std::io::stderr())
 }
 
 /// How lit runs the project's own tests: our tools run in this process.
 pub fn lit_config(name: &str) -> lit::Config {
+    lit_config_with(name, PassSet::builtin())
+}
+
+/// The same with other passes than the built-in ones.
+pub fn lit_config_with(name: &str, passes: PassSet) -> lit::Config {
     let mut config = lit::Config { name: name.to_string(), ..lit::Config::default() };
     config.suffixes = [".ir", ".py", ".test", ".rules"].map(String::from).to_vec();
     if cfg!(feature = "llvm") {
@@ -137,14 +244,28 @@ pub fn lit_config(name: &str) -> lit::Config {
     if crate::backends::by_name("cuda").is_ok() {
         config.features.insert("cuda".to_string());
     }
-    let tool: lit::Tool = Arc::new(|call: lit::Call<'_>| {
+    let tool: lit::Tool = Arc::new(move |call: lit::Call<'_>| {
         let words =
             std::iter::once(OsStr::new("flambeau").to_os_string()).chain(call.args.iter().skip(1).cloned());
+        let words = with_variables(words.collect(), call.environment);
         let mut io = Io { directory: call.directory, stdin: call.stdin, out: call.out, err: call.err };
-        main_in(words, &mut io)
+        main_with(words, &passes, &mut io)
     });
     config.tools.insert("flambeau".to_string(), tool);
     config
+}
+
+/// Words of `opt` for the variables of a test, which are not those of the process.
+fn with_variables(mut words: Vec<OsString>, variables: &BTreeMap<String, String>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "opt") {
+        for (variable, option) in [("FLAMBEAU_LOG", "--log"), ("FLAMBEAU_OPT_LIMIT", "--opt-limit")] {
+            let given = words.iter().any(|w| w == option);
+            if let Some(value) = variables.get(variable).filter(|_| !given) {
+                words.push(format!("{option}={value}").into());
+            }
+        }
+    }
+    words
 }
 
 /// An error of wrong usage.

@@ -28,8 +28,7 @@ pub struct Options {
 /// Runs the command.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let path = io.path(&options.file);
-    let archive =
-        if options.mmap { Archive::map(&path, Limits::default())? } else { Archive::open(&path)? };
+    let archive = if options.mmap { Archive::map(&path, Limits::default())? } else { Archive::open(&path)? };
     let about = describe(&archive)?;
     if options.json {
         io.print(&format!("{about:#}\n"));
@@ -41,7 +40,8 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
 
 /// Everything, as JSON.
 fn describe(archive: &Archive) -> Result<Json> {
-    let entries: Vec<Json> = archive.names().filter_map(|name| Some((name, archive.entry(name)?))).map(entry).collect();
+    let entries: Vec<Json> =
+        archive.names().filter_map(|name| Some((name, archive.entry(name)?))).map(entry).collect();
     let data = archive.data_pickle()?;
     let constants = archive.constants_pickle()?;
     let root = match data.node(data.root()) {
@@ -69,7 +69,9 @@ fn describe(archive: &Archive) -> Result<Json> {
             }));
         }
         for function in outline.functions {
-            functions.push(json!({ "name": format!("{package}.{}", function.name), "signature": function.signature }));
+            functions.push(
+                json!({ "name": format!("{package}.{}", function.name), "signature": function.signature }),
+            );
         }
     }
     let extra: Vec<Json> = archive
@@ -215,12 +217,28 @@ fn text(about: &Json, with_entries: bool) -> String {
     };
     let tensor = |t: &Json| {
         let shape = word(&t["shape"]).replace(',', ", ");
-        format!("{:<40} {:<9} {:<8} {:<20} {} bytes", word(&t["name"]), word(&t["kind"]), word(&t["dtype"]), shape, t["bytes"])
+        format!(
+            "{:<40} {:<9} {:<8} {:<20} {} bytes",
+            word(&t["name"]),
+            word(&t["kind"]),
+            word(&t["dtype"]),
+            shape,
+            t["bytes"]
+        )
     };
     section("tensors", rows("tensors").iter().map(tensor).collect());
     section(
         "constants",
-        rows("constants").iter().map(|c| if c["dtype"].is_null() { format!("{} {}", word(&c["name"]), word(&c["kind"])) } else { tensor(c) }).collect(),
+        rows("constants")
+            .iter()
+            .map(|c| {
+                if c["dtype"].is_null() {
+                    format!("{} {}", word(&c["name"]), word(&c["kind"]))
+                } else {
+                    tensor(c)
+                }
+            })
+            .collect(),
     );
     let mut lines = Vec::new();
     for class in rows("classes") {
@@ -240,7 +258,15 @@ fn text(about: &Json, with_entries: bool) -> String {
         rows("extra").iter().map(|e| format!("{:<40} {} bytes", word(&e["name"]), e["bytes"])).collect(),
     );
     if with_entries {
-        let line = |e: &Json| format!("{:<60} {:>12} bytes {:>12} {}", word(&e["name"]), e["bytes"], e["stored"], word(&e["method"]));
+        let line = |e: &Json| {
+            format!(
+                "{:<60} {:>12} bytes {:>12} {}",
+                word(&e["name"]),
+                e["bytes"],
+                e["stored"],
+                word(&e["method"])
+            )
+        };
         section("entries", rows("entries").iter().map(line).collect());
     }
     out

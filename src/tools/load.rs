@@ -1,21 +1,36 @@
 //! From files and texts to programs that run.
 
 use crate::diag::{Diagnostic, Result, Source};
-use crate::dialects::{Env, Registry};
+use crate::dialects::{Env, Registry, result_type};
 use crate::frontend::archive::DebugRanges;
-use crate::frontend::{archive, script};
-use crate::ir::{Module, ParseOptions, parse_graph_source};
+use crate::frontend::{archive, dialect, script};
+use crate::ir::{Graph, Module, OpId, ParseOptions, parse_graph_source};
 use crate::runtime::{Origins, Program, graph_function};
 use crate::value::Value;
 use indexmap::IndexMap;
-use std::path::Path;
-use std::sync::OnceLock;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// The built-in ops and those of dialect files, whose paths start from `directory`.
+pub fn registry(files: &[PathBuf], directory: &Path) -> Result<Arc<Registry>> {
+    let mut registry = Registry::builtin();
+    for file in files {
+        let shown = file.display().to_string();
+        let text = std::fs::read_to_string(directory.join(file))
+            .map_err(|e| Diagnostic::input(format!("{shown}: {e}")))?;
+        registry = dialect::load(&registry, &Source::new(shown, text))?;
+    }
+    Ok(registry)
+}
 
 /// Compiles TorchScript source; `name` is what errors call it.
 pub fn load_source(name: &str, text: &str) -> Result<Program> {
-    let registry = Registry::builtin();
-    let module = script::compile_source(&registry, &Source::new(name, text))?;
-    Ok(Program::with(module, None, registry))
+    load_source_with(name, text, &Registry::builtin())
+}
+
+fn load_source_with(name: &str, text: &str, registry: &Arc<Registry>) -> Result<Program> {
+    let module = script::compile_source(registry, &Source::new(name, text))?;
+    Ok(Program::with(module, None, Arc::clone(registry)))
 }
 
 /// Loads a saved archive. Objects that restore themselves (`__setstate__`) do so here.
@@ -59,18 +74,29 @@ pub(super) fn origins(tables: Vec<(String, Vec<u8>)>) -> Origins {
 
 /// A graph text as a program of one function with a name. `origin` is what errors call the text.
 pub fn load_graph(origin: &str, text: &str, name: &str) -> Result<Program> {
+    load_graph_with(origin, text, name, &Registry::builtin())
+}
+
+fn load_graph_with(origin: &str, text: &str, name: &str, registry: &Arc<Registry>) -> Result<Program> {
     let source = Source::new(origin, text);
-    let graph = parse_graph_source(&source, &ParseOptions::default()).map_err(|mut errors| {
+    let types = |graph: &Graph, op: OpId, n: usize| result_type(registry, graph, op, n);
+    let options = ParseOptions { result_types: Some(&types), ..ParseOptions::default() };
+    let graph = parse_graph_source(&source, &options).map_err(|mut errors| {
         if errors.is_empty() { Diagnostic::internal("the parser gave no error") } else { errors.remove(0) }
     })?;
     let function = graph_function(name, graph);
     let mut module = Module::default();
     module.functions.insert(function.name, function);
-    Ok(Program::new(module))
+    Ok(Program::with(module, None, Arc::clone(registry)))
 }
 
 /// Loads a file by what is in it: an archive, TorchScript source, or graph text.
 pub fn load_file(path: &Path, env: &Env) -> Result<Program> {
+    load_file_with(path, env, &Registry::builtin())
+}
+
+/// Loads a file whose text may use other ops than the built-in ones. Archives know built-in ops only.
+pub fn load_file_with(path: &Path, env: &Env, registry: &Arc<Registry>) -> Result<Program> {
     let shown = path.display().to_string();
     let named = |mut error: Diagnostic| {
         if error.report().span.is_none() && !error.message().starts_with(&shown) {
@@ -87,15 +113,23 @@ pub fn load_file(path: &Path, env: &Env) -> Result<Program> {
         Diagnostic::input(format!("{shown} is neither an archive nor text"))
             .hint("give a .pt archive of torch.jit.save, a file of TorchScript source or a graph")
     })?;
-    load_text(&shown, &text)
+    load_text_with(&shown, &text, registry)
 }
 
 /// Loads graph text or TorchScript source, whichever it is.
 pub fn load_text(name: &str, text: &str) -> Result<Program> {
+    load_text_with(name, text, &Registry::builtin())
+}
+
+fn load_text_with(name: &str, text: &str, registry: &Arc<Registry>) -> Result<Program> {
     if text.trim().is_empty() {
         return Err(Diagnostic::input(format!("{name} is empty")).hint("give TorchScript source or a graph"));
     }
-    if is_graph(text) { load_graph(name, text, "graph") } else { load_source(name, text) }
+    if is_graph(text) {
+        load_graph_with(name, text, "graph", registry)
+    } else {
+        load_source_with(name, text, registry)
+    }
 }
 
 /// Whether a text is graph text and not TorchScript source: its first line that is no comment tells.
@@ -105,7 +139,10 @@ pub fn is_graph(text: &str) -> bool {
         line.is_empty() || line.starts_with("//") || line.starts_with('#')
     };
     let first = text.lines().find(|line| !comment(line)).unwrap_or("").trim_start();
-    ["graph(", "graph @", "class @", "resource"].iter().any(|start| first.starts_with(start))
+    // A class of Python has no dots in its name.
+    let starts = ["graph(", "graph (", "graph @", "schema ", "class __torch__.", "interface __torch__."];
+    let starts = starts.iter().chain(&["enum __torch__.", "named_tuple __torch__.", "resource "]);
+    starts.into_iter().any(|start| first.starts_with(start))
 }
 
 /// Whether a file is text and no archive. Fails for what cannot be a model at all.

@@ -1,7 +1,7 @@
 //! `flambeau run`: loads a file, calls a function of it, prints the answer.
 
 use super::case::decode;
-use super::load::load_file;
+use super::load::{load_file_with, registry};
 use crate::backends;
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::Env;
@@ -27,6 +27,9 @@ pub struct Options {
     /// What runs fusion groups: cpu, or cuda (the first GPU); other ops run on the CPU
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
+    /// Know the ops of a dialect file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
     /// Passes to run first
     #[arg(long, value_name = "PIPELINE", default_value = "default")]
     passes: String,
@@ -48,7 +51,8 @@ pub fn run(options: &Options) -> Result<()> {
     let env = Env::default();
     let start = Instant::now();
     let pipeline = passes::parse(&options.passes)?;
-    let program = load_file(&options.file, &env)?;
+    let registry = registry(&options.dialect, Path::new(""))?;
+    let program = load_file_with(&options.file, &env, &registry)?;
     let program = program.transformed(|module, registry| pipeline.run(module, registry).map(|_| ()))?;
     let program = match device {
         Some(backend) => program.on(backend),

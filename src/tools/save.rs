@@ -62,7 +62,8 @@ fn save_archive(path: &Path, mut extra: Vec<(String, Vec<u8>)>) -> Result<Vec<u8
     let kept = kept.collect::<Result<Vec<_>>>()?;
     extra.splice(0..0, kept);
     let inputs = "traced_inputs.pkl";
-    let traced_inputs = archive.entry(inputs).map(|_| archive.read(inputs)).transpose()?.map(|b| b.into_owned());
+    let traced_inputs =
+        archive.entry(inputs).map(|_| archive.read(inputs)).transpose()?.map(|b| b.into_owned());
     let registry = Registry::builtin();
     let model = archive::load(&registry, archive)?;
     let origins = load::origins(model.debug_tables);
@@ -85,12 +86,13 @@ fn save_program(module: &Module, entry: Option<&str>, extra: &[(String, Vec<u8>)
         (Some(name), ..) => module.function(name),
         (None, Some(only), None) => Some(only),
         (None, ..) => {
-            return Err(super::cli::usage("the program has several functions; say which one with --entry NAME"));
+            return Err(super::cli::usage(
+                "the program has several functions; say which one with --entry NAME",
+            ));
         }
     };
-    let function = function.ok_or_else(|| {
-        Diagnostic::input(format!("there is no function '{}'", entry.unwrap_or_default()))
-    })?;
+    let function = function
+        .ok_or_else(|| Diagnostic::input(format!("there is no function '{}'", entry.unwrap_or_default())))?;
     let (module, root) = placeholder(module, function);
     let contents = writer::Contents {
         module: &module,

@@ -28,6 +28,9 @@ pub struct Options {
     /// Passes to run first [default: none for ir, dot, svg, html and json; the default pipeline for the others]
     #[arg(long, value_name = "PIPELINE")]
     passes: Option<String>,
+    /// Know the ops of a dialect file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
     /// Arguments to specialize kernels for; without them inputs are float32 of the sizes that their types tell
     #[arg(long, value_name = "FILE", num_args = 1..)]
     args: Vec<PathBuf>,
@@ -66,12 +69,12 @@ pub enum Form {
 
 /// Runs the command.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
-    let mut module = opt::read_module(&options.file, io)?;
+    let registry = opt::registry(&options.dialect, io)?;
+    let mut module = opt::read_module_with(&options.file, &registry, io)?;
     let plain =
         matches!(options.to, Form::Ir | Form::Dot | Form::Svg | Form::Html | Form::Json | Form::Python);
     let pipeline =
         options.passes.clone().unwrap_or_else(|| if plain { String::new() } else { "default".into() });
-    let registry = Registry::builtin();
     passes::parse(&pipeline)?.run(&mut module, &registry)?;
     match options.to {
         Form::Ir => opt::print_module(&module, false, io),
@@ -84,7 +87,11 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         }
         Form::Python => io.print(&python(&registry, &module)?),
         Form::Loops | Form::Llvm | Form::Asm | Form::Ptx => {
-            let groups = if options.args.is_empty() { assumed(&module) } else { met(options, &module, io)? };
+            let groups = if options.args.is_empty() {
+                assumed(&module)
+            } else {
+                met(options, &module, &registry, io)?
+            };
             if groups.is_empty() {
                 io.message("note: the module has no fusion group\n");
             }
@@ -99,7 +106,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
 /// The module as TorchScript source. Several files stand one behind the other, each under its name.
 fn python(registry: &Registry, module: &Module) -> Result<String> {
     let roots = python_print::roots(module);
-    let printed = python_print::print(registry, module, &roots, Vec::new(), &|_| None)?;
+    let printed = python_print::print(registry, module, &roots, &[], Vec::new(), &|_| None)?;
     let mut out = String::new();
     for (package, text) in &printed.files {
         if printed.files.len() > 1 || !package.is_empty() {
@@ -143,7 +150,7 @@ fn sample(ty: &Type) -> Value {
 }
 
 /// Groups with the inputs that they get when the program runs on the given arguments.
-fn met(options: &Options, module: &Module, io: &Io<'_>) -> Result<Vec<Group>> {
+fn met(options: &Options, module: &Module, registry: &Arc<Registry>, io: &Io<'_>) -> Result<Vec<Group>> {
     let mut arguments = Vec::new();
     for file in &options.args {
         arguments.extend(run_tool::read_arguments(&io.path(file))?);
@@ -158,7 +165,7 @@ fn met(options: &Options, module: &Module, io: &Io<'_>) -> Result<Vec<Group>> {
             seen.push((Arc::clone(graph), inputs.to_vec()));
         }
     }));
-    let program = Program::new(module.clone());
+    let program = Program::with(module.clone(), None, Arc::clone(registry));
     let entry = match module.functions.keys().next() {
         Some(only) if module.functions.len() == 1 => only.as_str(),
         _ => options.entry.as_str(),

@@ -3,7 +3,7 @@
 
 use super::memory::{Element, Memory};
 use super::types::{self, Classes};
-use crate::analysis::effects::facts;
+use crate::analysis::effects::{facts, is_read_only};
 use crate::dialects::{Effects, Family, Op, Registry};
 use crate::ir::{AliasInfo, Attr, BlockId, Graph, OpId, Schema, Symbol, Type, TypeKind, ValueId};
 use hashbrown::{HashMap, HashSet};
@@ -31,6 +31,8 @@ pub(super) struct Builder<'a> {
     pub(super) elements: Vec<Option<Element>>,
     /// By type: what is known of nothing but its type.
     pub(super) wildcards: IndexMap<Type, Element>,
+    /// Elements of values that others may hold, each with the wildcard of its type.
+    pub(super) wild: Vec<(Element, Element)>,
     /// Wildcards whose contents are not said yet.
     unfilled: Vec<Type>,
     /// Constants that are one object wherever they stand, by address.
@@ -49,6 +51,7 @@ impl<'a> Builder<'a> {
             memory: Memory::default(),
             elements: vec![None; graph.value_capacity()],
             wildcards: IndexMap::new(),
+            wild: Vec::new(),
             unfilled: Vec::new(),
             constants: HashMap::new(),
             writes: Vec::new(),
@@ -97,7 +100,7 @@ impl<'a> Builder<'a> {
         let Some(element) = self.element(value) else { return };
         for ty in self.classes.bases(self.graph.ty(value)) {
             let wildcard = self.wildcard(&ty);
-            self.memory.may_be(element, wildcard);
+            self.wild.push((element, wildcard));
         }
     }
 
@@ -140,9 +143,7 @@ impl<'a> Builder<'a> {
     /// A value of type `Any` may be anything that is wild.
     fn join_any(&mut self) {
         let Some(any) = self.wildcards.get(&Type::any()).copied() else { return };
-        for wildcard in self.wildcards.values() {
-            self.memory.may_be(any, *wildcard);
-        }
+        self.wild.extend(self.wildcards.values().filter(|w| **w != any).map(|wildcard| (any, *wildcard)));
     }
 
     fn op(&mut self, op: OpId) {
@@ -152,7 +153,8 @@ impl<'a> Builder<'a> {
             "prim::Loop" => self.turns(op),
             "prim::Constant" => self.constant(op),
             "prim::TupleConstruct" | "prim::ListConstruct" | "prim::DictConstruct" => self.construct(op),
-            "prim::GetAttr" | "prim::TupleUnpack" | "prim::TupleIndex" | "prim::TupleSlice" | "prim::ListUnpack" => {
+            "prim::GetAttr" | "prim::TupleUnpack" | "prim::TupleIndex" | "prim::TupleSlice"
+            | "prim::ListUnpack" => {
                 graph.results(op).iter().for_each(|value| self.set_wild(*value));
             }
             "prim::SetAttr" => self.set_attribute(op),
@@ -183,7 +185,8 @@ impl<'a> Builder<'a> {
         let Some(body) = graph.nested_blocks(op).first().copied() else { return };
         let start: SmallVec<[ValueId; 4]> = graph.operands(op).iter().skip(2).copied().collect();
         let end: SmallVec<[ValueId; 4]> = graph.block_results(body).iter().skip(1).copied().collect();
-        let carried = graph.params(body).iter().skip(1).chain(&graph.results(op)).copied().collect::<Vec<_>>();
+        let carried =
+            graph.params(body).iter().skip(1).chain(&graph.results(op)).copied().collect::<Vec<_>>();
         let count = start.len().max(1);
         for (n, value) in carried.into_iter().enumerate() {
             for source in [start.get(n % count), end.get(n % count)].into_iter().flatten() {
@@ -231,11 +234,12 @@ impl<'a> Builder<'a> {
             return is_tuple;
         }
         let Some(row) = facts(self.registry, graph, user.op).op else { return false };
-        let Ok(schema) = row.schema() else { return false };
+        let Ok(schema) = row.marked_schema() else { return false };
         let Some(formal) = schema.arguments.get(user.index) else { return false };
         let looks = !matches!(row.def().family, Family::Control) && !row.def().effects.contains(Effects::ALL);
         let is_plain = |ty: &Type| ty.is_tensor() || !types::is_mutable(ty);
-        !is_tuple
+        let is_list_of_tensors = graph.ty(container).element().is_some_and(Type::is_tensor);
+        is_list_of_tensors
             && looks
             && formal.alias.is_none()
             && !formal.ty.has_free_vars()
@@ -257,7 +261,7 @@ impl<'a> Builder<'a> {
         let facts = facts(self.registry, self.graph, op);
         let has_body = self.graph.attr(op, "Subgraph").is_some();
         match &facts.op {
-            Some(row) if !facts.effects.contains(Effects::ALL) && !has_body => match row.schema() {
+            Some(row) if !facts.effects.contains(Effects::ALL) && !has_body => match row.marked_schema() {
                 Ok(schema) => self.marks(op, row, schema),
                 Err(_) => self.conservative(op),
             },
@@ -285,6 +289,7 @@ impl<'a> Builder<'a> {
     fn marks(&mut self, op: OpId, row: &Op, schema: &Schema) {
         let graph = self.graph;
         let mut held: SmallVec<[(Symbol, ValueId); 4]> = SmallVec::new();
+        let writes = !is_read_only(graph, op, row);
         let gives_any = schema.is_varret || schema.returns.iter().any(|r| is_open(&r.ty));
         for (n, value) in graph.operands(op).iter().enumerate() {
             let formal = schema.arguments.get(n);
@@ -295,8 +300,10 @@ impl<'a> Builder<'a> {
                 }
                 continue;
             };
+            // A mark that an argument before has too says where a result comes from, not that this one is written.
+            let bound = alias.before.iter().any(|set| held.iter().any(|(known, _)| known == set));
             held.extend(alias.before.iter().map(|set| (*set, *value)));
-            if let Some(element) = self.element(*value) {
+            if let Some(element) = self.element(*value).filter(|_| writes && !bound) {
                 let inside = alias.contained.iter().flatten().any(|inner| inner.is_write);
                 if inside {
                     self.writes.push((op, Write::Deep(element)));
@@ -312,9 +319,13 @@ impl<'a> Builder<'a> {
         for (n, value) in results.iter().enumerate() {
             let formal = schema.returns.get(n).or(schema.returns.last().filter(|_| results.len() > 1));
             match formal {
-                None => self.unmarked(row, *value, true),
-                Some(formal) => match formal.alias.as_ref().filter(|a| is_wild(Some(a)) || !a.before.is_empty() || !a.after.is_empty()) {
-                    None => self.unmarked(row, *value, is_open(&formal.ty)),
+                None => self.unmarked(op, row, *value, true),
+                Some(formal) => match formal
+                    .alias
+                    .as_ref()
+                    .filter(|a| is_wild(Some(a)) || !a.before.is_empty() || !a.after.is_empty())
+                {
+                    None => self.unmarked(op, row, *value, is_open(&formal.ty)),
                     Some(alias) if is_wild(Some(alias)) => self.set_wild(*value),
                     Some(alias) => self.marked(*value, alias, &held),
                 },
@@ -322,8 +333,17 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A result without a mark is fresh, unless its type is open: then it may be anything.
-    fn unmarked(&mut self, row: &Op, value: ValueId, open: bool) {
+    /// A result without a mark is fresh, unless its type is open: then it may be anything. A view looks at its
+    /// operands, whatever its marks say.
+    fn unmarked(&mut self, op: OpId, row: &Op, value: ValueId, open: bool) {
+        if row.def().family == Family::View && self.graph.ty(value).is_tensor() {
+            for operand in self.graph.operands(op).to_vec() {
+                if self.graph.ty(operand).is_tensor() {
+                    self.point(value, operand);
+                }
+            }
+            return;
+        }
         let computes = !matches!(row.def().family, Family::Host | Family::Container | Family::Control);
         if open && !(computes && self.graph.ty(value).is_tensor()) {
             self.set_wild(value);
@@ -348,14 +368,18 @@ impl<'a> Builder<'a> {
 /// Whether a mark says that anything may be aliased.
 fn is_wild(alias: Option<&AliasInfo>) -> bool {
     alias.is_some_and(|a| {
-        a.wildcard_before || a.wildcard_after || a.contained.iter().flatten().any(|inner| is_wild(Some(inner)))
+        a.wildcard_before
+            || a.wildcard_after
+            || a.contained.iter().flatten().any(|inner| is_wild(Some(inner)))
     })
 }
 
 /// Whether a type of a schema stands for any type.
 fn is_open(ty: &Type) -> bool {
     match ty.kind() {
-        TypeKind::Var(_) | TypeKind::Any | TypeKind::AnyClass | TypeKind::AnyList | TypeKind::AnyTuple => true,
+        TypeKind::Var(_) | TypeKind::Any | TypeKind::AnyClass | TypeKind::AnyList | TypeKind::AnyTuple => {
+            true
+        }
         TypeKind::Optional(inner) | TypeKind::Future(inner) | TypeKind::Await(inner) => is_open(inner),
         _ => false,
     }

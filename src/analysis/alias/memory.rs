@@ -5,7 +5,8 @@
 //! stand for the same. Sets are interned, and a set that would grow beyond [`MAX_SET`] becomes one location: its
 //! members are no longer told apart, which is safe, and keeps the work linear. This file knows no op and no type.
 
-use indexmap::IndexSet;
+use hashbrown::HashSet;
+use indexmap::{IndexMap, IndexSet};
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeFiltered;
@@ -67,8 +68,43 @@ impl Memory {
         self.graph.add_edge(container, element, Edge::Contains);
     }
 
-    /// Finds the locations of every element.
-    pub(super) fn solve(self) -> Solved {
+    /// Whatever a wild value may be is wild too: gives every location that is reached from one an edge to the
+    /// wildcard, so that who gets hold of the wildcard may have the location.
+    fn spread(&mut self, wild: &[(Element, Element)]) {
+        let wildcards: HashSet<Element> = wild.iter().map(|(_, wildcard)| *wildcard).collect();
+        let mut by_wildcard: IndexMap<Element, Vec<Element>> = IndexMap::new();
+        for (value, wildcard) in wild {
+            by_wildcard.entry(*wildcard).or_default().push(*value);
+        }
+        let mut edges = Vec::new();
+        for (wildcard, mut work) in by_wildcard {
+            let mut seen: HashSet<Element> = work.iter().copied().collect();
+            while let Some(at) = work.pop() {
+                let mut is_location = !wildcards.contains(&at);
+                for edge in self.graph.edges(at).filter(|e| *e.weight() == Edge::MayBe) {
+                    let target = petgraph::visit::EdgeRef::target(&edge);
+                    is_location = false;
+                    if seen.insert(target) {
+                        work.push(target);
+                    }
+                }
+                if is_location {
+                    edges.push((at, wildcard));
+                }
+            }
+        }
+        for (location, wildcard) in edges {
+            self.may_be(location, wildcard);
+        }
+        for (value, wildcard) in wild {
+            self.may_be(*value, *wildcard);
+        }
+    }
+
+    /// Finds the locations of every element. `wild` are the elements of values that others may hold, each with the
+    /// wildcard of its type.
+    pub(super) fn solve(mut self, wild: &[(Element, Element)]) -> Solved {
+        self.spread(wild);
         let mut sets = Sets::default();
         let count = self.graph.node_count();
         let mut own = vec![SetId::EMPTY; count];
@@ -204,7 +240,8 @@ impl Sets {
         }
         let mut all: Vec<u32> = Vec::new();
         for set in of.iter() {
-            let members: Vec<u32> = self.sets.get_index(set.0 as usize).map(|s| s.to_vec()).unwrap_or_default();
+            let members: Vec<u32> =
+                self.sets.get_index(set.0 as usize).map(|s| s.to_vec()).unwrap_or_default();
             all.extend(members.into_iter().map(|location| self.find(location)));
             // Merging as we go bounds the work where many sets meet.
             if all.len() > 4 * MAX_SET {
@@ -264,7 +301,7 @@ mod tests {
     use super::*;
 
     fn solved(memory: Memory) -> Solved {
-        let mut solved = memory.solve();
+        let mut solved = memory.solve(&[]);
         solved.finish();
         solved
     }
@@ -280,6 +317,17 @@ mod tests {
         let s = solved(memory);
         assert!(s.intersect(s.own(result), s.own(a)));
         assert!(!s.intersect(s.own(result), s.own(b)));
+    }
+
+    #[test]
+    fn what_a_wild_value_may_be_is_wild() {
+        let mut memory = Memory::default();
+        let (x, view, wildcard, other) =
+            (memory.element(), memory.element(), memory.element(), memory.element());
+        memory.may_be(view, x);
+        let mut s = memory.solve(&[(view, wildcard)]);
+        s.finish();
+        assert!(s.intersect(s.own(x), s.own(wildcard)) && !s.intersect(s.own(other), s.own(wildcard)));
     }
 
     #[test]

@@ -83,9 +83,9 @@ impl AliasDb {
     pub fn new(registry: &Registry, module: Option<&Module>, graph: &Graph) -> AliasDb {
         let mut builder = Builder::new(registry, Classes(module), graph);
         builder.run();
-        let Builder { memory, elements, wildcards, writes, fresh, .. } = builder;
+        let Builder { memory, elements, wildcards, writes, fresh, wild, .. } = builder;
         let mut db = AliasDb {
-            solved: memory.solve(),
+            solved: memory.solve(&wild),
             values: elements.iter().map(|e| e.map_or(Known::Nothing, Known::Element)).collect(),
             writes: HashMap::new(),
             wild: Vec::new(),
@@ -94,7 +94,8 @@ impl AliasDb {
             fresh,
         };
         db.mark_immutable(graph);
-        let own: Vec<(OpId, Written)> = writes.iter().map(|(op, write)| (*op, db.written_by(*write))).collect();
+        let own: Vec<(OpId, Written)> =
+            writes.iter().map(|(op, write)| (*op, db.written_by(*write))).collect();
         db.gather_writes(graph, &own);
         db.solved.finish();
         db.index(&own, &wildcards.values().copied().collect::<Vec<_>>());
@@ -326,9 +327,8 @@ impl AliasDb {
     /// Whether two equal results, the one made before the other, may become one object: nothing writes to either,
     /// not both leave the graph, and neither was made by its op and then given away (into a container, say).
     pub fn may_merge(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
-        let leaves = |value: ValueId| {
-            graph.outputs().iter().any(|output| self.may_contain_alias(*output, value))
-        };
+        let leaves =
+            |value: ValueId| graph.outputs().iter().any(|output| self.may_contain_alias(*output, value));
         let given_away = |value: ValueId| self.is_wildcard(value) && self.fresh.contains(&value);
         let written = self.has_writers(a) || self.has_writers(b);
         !written && !(leaves(a) && leaves(b)) && !(given_away(a) && given_away(b))

@@ -21,12 +21,24 @@ struct Footprint {
 impl AliasDb {
     /// Moves an op directly before `anchor`, ops that it depends on along with it where they must; false, and
     /// nothing changed, where somebody could tell. Both stand in one block.
-    pub fn move_before_if_valid(&self, graph: &mut Graph, registry: &Registry, op: OpId, anchor: OpId) -> bool {
+    pub fn move_before_if_valid(
+        &self,
+        graph: &mut Graph,
+        registry: &Registry,
+        op: OpId,
+        anchor: OpId,
+    ) -> bool {
         self.try_move(graph, registry, op, anchor, Side::Before, false)
     }
 
     /// Moves an op directly after `anchor`; see [`AliasDb::move_before_if_valid`].
-    pub fn move_after_if_valid(&self, graph: &mut Graph, registry: &Registry, op: OpId, anchor: OpId) -> bool {
+    pub fn move_after_if_valid(
+        &self,
+        graph: &mut Graph,
+        registry: &Registry,
+        op: OpId,
+        anchor: OpId,
+    ) -> bool {
         self.try_move(graph, registry, op, anchor, Side::After, false)
     }
 
@@ -125,7 +137,9 @@ impl AliasDb {
             Known::Element(element) => self.hits(written, self.solved.deep(element)),
         };
         let both = b.written.is_some_and(|other| {
-            self.hits(written, other.to) || self.hits(other, written.to) || (written.everything && other.everything)
+            self.hits(written, other.to)
+                || self.hits(other, written.to)
+                || (written.everything && other.everything)
         });
         both || b.uses.iter().any(touched) || b.makes.iter().any(touched)
     }

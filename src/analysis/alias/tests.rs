@@ -79,6 +79,22 @@ fn containers_make_wildcards_unless_they_are_only_looked_at() {
 }
 
 #[test]
+fn what_a_view_in_a_container_looks_at_is_shared() {
+    let mut k = known(
+        "graph(%x : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %a : Tensor = aten::neg(%x)
+  %b : Tensor = aten::neg(%x)
+  %v : Tensor = aten::t(%a)
+  %kept : Tensor[] = prim::ListConstruct(%v)
+  %taken : Tensor = aten::__getitem__(%kept, %zero)
+  %w : Tensor = aten::relu_(%taken)
+  return (%kept, %b)",
+    );
+    assert!(k.alias("a", "taken") && k.written("a") && !k.written("b"));
+}
+
+#[test]
 fn loops_and_branches_join() {
     let mut k = known(
         "graph(%x : Tensor, %n : int, %p : bool):

@@ -9,7 +9,9 @@ pub(super) fn is_mutable(ty: &Type) -> bool {
     use TypeKind as K;
     match ty.kind() {
         K::Number | K::Int | K::Float | K::Complex | K::Bool | K::Str | K::None | K::Device => false,
-        K::ScalarType | K::Layout | K::MemoryFormat | K::QScheme | K::SymInt | K::SymFloat | K::SymBool => false,
+        K::ScalarType | K::Layout | K::MemoryFormat | K::QScheme | K::SymInt | K::SymFloat | K::SymBool => {
+            false
+        }
         K::Enum(..) | K::AnyEnum | K::Function(_) | K::Generator | K::Stream => false,
         K::Optional(inner) => is_mutable(inner),
         K::Tuple(elements, _) => elements.iter().any(is_mutable),

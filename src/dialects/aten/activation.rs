@@ -2,6 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
+use crate::dialects::shapes::joins;
 use crate::dialects::{
     Args, Effects, Fact, OpDef, Outputs, Promote, Tolerance, composite, elementwise, one, opaque,
 };
@@ -177,14 +178,20 @@ pub static OPS: &[OpDef] = &[
 ",
     )
     .out("out"),
-    opaque("aten::dropout(Tensor input, float p, bool train) -> Tensor", dropout).effects(Effects::RANDOM),
+    opaque("aten::dropout(Tensor input, float p, bool train) -> Tensor", dropout).infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
-    opaque("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", dropout).effects(Effects::RANDOM),
+    opaque("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", dropout).infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
-    opaque("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).effects(Effects::RANDOM),
+    opaque("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
-    opaque("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).effects(Effects::RANDOM),
+    opaque("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
+    composite(
+        "aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
+        "def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:\n    \
+         return grad_output * (mask.to(grad_output.dtype) * scale)\n",
+    )
+    .out("out"),
     opaque("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", native_dropout)
         .effects(Effects::RANDOM),
 ];
@@ -425,7 +432,19 @@ fn dropout(args: &Args<'_>) -> Result<Outputs> {
     if !train || p == 0.0 || input.numel() == 0 {
         return one(input.clone());
     }
-    Err(Diagnostic::unsupported(format!("{} with train=True draws random numbers", args.op.name())))
+    let name = args.op.name();
+    let dropped = super::random::drop_out(
+        args,
+        input,
+        p,
+        name.as_str().contains("feature"),
+        name.as_str().contains("alpha"),
+    )?;
+    if name.as_str().ends_with('_') {
+        input.copy_from(&dropped)?;
+        return one(input.clone());
+    }
+    one(dropped)
 }
 
 fn native_dropout(args: &Args<'_>) -> Result<Outputs> {
@@ -434,5 +453,5 @@ fn native_dropout(args: &Args<'_>) -> Result<Outputs> {
         let mask = Tensor::full(DType::Bool, &input.sizes(), Scalar::Bool(true))?;
         return Ok(smallvec![input.copy()?.into(), mask.into()]);
     }
-    Err(Diagnostic::unsupported("aten::native_dropout with train=True draws random numbers"))
+    super::random::native_dropout(args, input, p)
 }

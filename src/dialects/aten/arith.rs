@@ -12,7 +12,7 @@ pub static OPS: &[OpDef] = &[
         .scalar(add_scaled)
         .check(check_alpha)
         .grad("self: grad\nother: grad * alpha")
-        .facts(&[Fact::Commutative, Fact::Identity(0.0)])
+        .facts(&[Fact::ConstantIsNumber, Fact::Commutative, Fact::Identity(0.0)])
         .inplace()
         .out("out"),
     elementwise("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
@@ -26,7 +26,7 @@ pub static OPS: &[OpDef] = &[
         .scalar(sub_scaled)
         .check(check_sub)
         .grad("self: grad\nother: -grad * alpha")
-        .facts(&[Fact::Identity(0.0)])
+        .facts(&[Fact::ConstantIsNumber, Fact::Identity(0.0)])
         .inplace()
         .out("out"),
     elementwise("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
@@ -72,7 +72,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.mul(x[0], x[1]))
         .grad("self: grad * other.conj()\nother: grad * self.conj()")
-        .facts(&[Fact::Commutative, Fact::Identity(1.0)])
+        .facts(&[Fact::ConstantIsNumber, Fact::Commutative, Fact::Identity(1.0)])
         .inplace()
         .out("out"),
     elementwise("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
@@ -95,7 +95,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
         .scalar(|p, x| p.div(x[0], x[1]))
         .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
-        .facts(&[Fact::Identity(1.0)])
+        .facts(&[Fact::ConstantIsNumber, Fact::Identity(1.0)])
         .inplace()
         .out("out"),
     elementwise("aten::div.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)

@@ -174,7 +174,9 @@ impl Attention {
             ));
         }
         let dtype = self.query.dtype();
-        let wide = compute_dtype(dtype);
+        // Where it costs nothing, what happens to large scores is computed without rounding errors.
+        let work = self.query.numel().saturating_mul(k[k.len() - 2].max(1) as usize);
+        let wide = if work <= 1 << 14 && dtype.is_floating() { DType::F64 } else { compute_dtype(dtype) };
         let scores = product("bmm", &self.query.to_dtype(wide)?, &keys.to_dtype(wide)?, None)?;
         let sizes = scores.sizes();
         let mask = self.mask.as_ref().map(|m| additive(m, wide)?.broadcast_to(&sizes)).transpose()?;
@@ -205,7 +207,7 @@ impl Attention {
             weights
         })?;
         let result = product("bmm", &weights, &self.value.to_dtype(wide)?, None)?.to_dtype(dtype)?;
-        let logs = Tensor::from_vec(&logs, &sizes[..sizes.len() - 1])?.to_dtype(wide)?;
+        let logs = Tensor::from_vec(&logs, &sizes[..sizes.len() - 1])?.to_dtype(compute_dtype(dtype))?;
         Ok((result, weights.to_dtype(dtype)?, logs))
     }
 }

@@ -2,34 +2,35 @@
 
 use super::kernels::product::{c_name, conjugate, contract, product, scaled, times_scalar};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::products;
 use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
 use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, result_type, view, wrap_dim};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    contraction("aten::mm(Tensor self, Tensor mat2) -> Tensor", |a| one(mm("mm", a.tensor(0)?, a.tensor(1)?, None)?))
+    contraction("aten::mm(Tensor self, Tensor mat2) -> Tensor", |a| one(mm("mm", a.tensor(0)?, a.tensor(1)?, None)?)).infer(products::matmul)
         .grad("self: torch.mm(grad, mat2.t())\nmat2: torch.mm(self.t(), grad)")
         .out("out"),
-    contraction("aten::bmm(Tensor self, Tensor mat2) -> Tensor", |a| one(bmm("bmm", a.tensor(0)?, a.tensor(1)?, None)?))
+    contraction("aten::bmm(Tensor self, Tensor mat2) -> Tensor", |a| one(bmm("bmm", a.tensor(0)?, a.tensor(1)?, None)?)).infer(products::matmul)
         .grad("self: torch.bmm(grad, mat2.transpose(1, 2))\nmat2: torch.bmm(self.transpose(1, 2), grad)")
         .out("out"),
-    contraction("aten::matmul(Tensor self, Tensor other) -> Tensor", |a| one(any_rank(a.tensor(0)?, a.tensor(1)?)?))
+    contraction("aten::matmul(Tensor self, Tensor other) -> Tensor", |a| one(any_rank(a.tensor(0)?, a.tensor(1)?)?)).infer(products::matmul)
         .out("out"),
     contraction("aten::linalg_matmul(Tensor self, Tensor other) -> Tensor", |a| {
         one(any_rank(a.tensor(0)?, a.tensor(1)?)?)
-    })
+    }).infer(products::matmul)
     .out("out"),
     contraction(
         "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addmm,
-    )
+    ).infer(products::added)
     .grad("self: (grad * beta).sum_to_size(self.size())\nmat1: torch.mm(grad, mat2.t()) * alpha\nmat2: torch.mm(mat1.t(), grad) * alpha")
     .inplace()
     .out("out"),
     contraction(
         "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         |a| one(addmv(Some(a.tensor(0)?), a.tensor(1)?, a.tensor(2)?, a.scalar(3)?, a.scalar(4)?)?),
-    )
+    ).infer(products::added)
     .grad("self: (grad * beta).sum_to_size(self.size())\nmat: torch.outer(grad, vec) * alpha\nvec: torch.mv(mat.t(), grad) * alpha")
     .inplace()
     .out("out"),
@@ -43,7 +44,7 @@ pub static OPS: &[OpDef] = &[
     contraction(
         "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         baddbmm,
-    )
+    ).infer(products::added)
     .grad("self: (grad * beta).sum_to_size(self.size())\nbatch1: torch.bmm(grad, batch2.transpose(1, 2)) * alpha\nbatch2: torch.bmm(batch1.transpose(1, 2), grad) * alpha")
     .inplace()
     .out("out"),
@@ -55,24 +56,24 @@ pub static OPS: &[OpDef] = &[
     .out("out"),
     contraction("aten::mv(Tensor self, Tensor vec) -> Tensor", |a| {
         one(addmv(None, a.tensor(0)?, a.tensor(1)?, Scalar::Int(0), Scalar::Int(1))?)
-    })
+    }).infer(products::matmul)
     .grad("self: torch.outer(grad, vec)\nvec: torch.mv(self.t(), grad)")
     .out("out"),
-    contraction("aten::dot(Tensor self, Tensor tensor) -> Tensor", |a| one(dot("dot", a.tensor(0)?, a.tensor(1)?)?))
+    contraction("aten::dot(Tensor self, Tensor tensor) -> Tensor", |a| one(dot("dot", a.tensor(0)?, a.tensor(1)?)?)).infer(products::matmul)
         .grad("self: grad * tensor\ntensor: grad * self")
         .out("out"),
     contraction("aten::vdot(Tensor self, Tensor other) -> Tensor", |a| {
         one(dot("dot", &conjugate(a.tensor(0)?)?, a.tensor(1)?)?)
-    })
+    }).infer(products::matmul)
     .out("out"),
     contraction("aten::inner(Tensor self, Tensor other) -> Tensor", inner).out("out"),
-    contraction("aten::outer(Tensor self, Tensor vec2) -> Tensor", outer)
+    contraction("aten::outer(Tensor self, Tensor vec2) -> Tensor", outer).infer(products::outer)
         .grad("self: torch.mv(grad, vec2)\nvec2: torch.mv(grad.t(), self)")
         .out("out"),
-    contraction("aten::ger(Tensor self, Tensor vec2) -> Tensor", outer).out("out"),
+    contraction("aten::ger(Tensor self, Tensor vec2) -> Tensor", outer).infer(products::outer).out("out"),
     contraction("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", |a| {
         one(linear(a.tensor(0)?, a.tensor(1)?, a.opt_tensor(2)?)?)
-    })
+    }).infer(products::linear)
     .out("out"),
     contraction(
         "aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
@@ -395,7 +396,13 @@ fn addr(args: &Args<'_>) -> Result<Outputs> {
         return one(added(scaled_onto, unit(alpha), multiply)?.to_dtype(DType::Bool)?);
     }
     let (x, y, onto) = (x.to_dtype(dtype)?, y.to_dtype(dtype)?, scaled(&onto.to_dtype(dtype)?, beta)?);
-    one(added(onto, alpha, |onto| outer_product(&x, &y, onto))?)
+    // As PyTorch's kernel: every step is rounded to the dtype.
+    let x = if alpha.to_complex() == 1.0.into() { x } else { times_scalar(&x, alpha)? };
+    let product = outer_product(&x, &y, None)?;
+    match onto {
+        Some(onto) => one(sum(&product, &onto)?),
+        None => one(product),
+    }
 }
 
 fn outer_product(x: &Tensor, y: &Tensor, onto: Option<&Tensor>) -> Result<Tensor> {
@@ -447,7 +454,7 @@ fn baddbmm(args: &Args<'_>) -> Result<Outputs> {
     one(added(onto, alpha, |onto| bmm("baddbmm", a, b, onto))?)
 }
 
-/// The sum of a batch of products: one product of long rows and columns.
+/// The sum of a batch of products, added one after the other.
 fn addbmm(args: &Args<'_>) -> Result<Outputs> {
     let (t, a, b) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
     for (batch, which) in [(a, 1), (b, 2)] {
@@ -477,11 +484,15 @@ fn addbmm(args: &Args<'_>) -> Result<Outputs> {
     }
     expect_same(a, b)?;
     let (beta, alpha) = real_factors(args, 3, t.dtype())?;
-    let onto = expanded(t, &[sa[1], sb[2]], beta)?;
-    let terms = sa[0].saturating_mul(sa[2]);
-    let long_rows = super::kernels::product::permute(a, &[1, 0, 2])?.reshaped(&[sa[1], terms])?;
-    let long_columns = b.reshaped(&[terms, sb[2]])?;
-    one(added(onto, alpha, |onto| product("addmm_impl_cpu_", &long_rows, &long_columns, onto))?)
+    let mut total = expanded(t, &[sa[1], sb[2]], beta)?;
+    for at in 0..sa[0] {
+        let (x, y) = (a.look(|l| view::select(l, 0, at))?, b.look(|l| view::select(l, 0, at))?);
+        total = Some(added(total, alpha, |onto| product("addmm_impl_cpu_", &x, &y, onto))?);
+    }
+    match total {
+        Some(total) => one(total),
+        None => one(Tensor::zeros(t.dtype(), &[sa[1], sb[2]])?),
+    }
 }
 
 fn dot(name: &str, x: &Tensor, y: &Tensor) -> Result<Tensor> {

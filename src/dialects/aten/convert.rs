@@ -1,6 +1,7 @@
 //! Copies and conversions: `to`, `clone`, `contiguous`, `copy_`, `fill_`; views of complex numbers; the dtype tests.
 
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::{joins, pointwise, views};
 use crate::dialects::{Args, Fact, OpDef, Outputs, composite, one, opaque, view};
 use crate::dispatch_dtype;
 use crate::tensor::pointwise::map1;
@@ -14,51 +15,51 @@ pub static OPS: &[OpDef] = &[
         "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, \
          MemoryFormat? memory_format=None) -> Tensor(a)",
         |a| to(a, a.opt_device(1)?, a.opt_dtype(2)?, a.bool(4)?, a.opt_int(5)?),
-    ),
+    ).infer(views::to),
     view(
         "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? \
          memory_format=None) -> Tensor(a)",
         |a| to(a, None, a.opt_dtype(1)?, a.bool(3)?, a.opt_int(4)?),
-    ),
+    ).infer(views::to),
     view(
         "aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? \
          memory_format=None) -> Tensor(a)",
         |a| to(a, Some(a.tensor(1)?.device()), Some(a.tensor(1)?.dtype()), a.bool(3)?, a.opt_int(4)?),
-    ),
+    ).infer(views::to_other),
     view(
         "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, \
          bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
         |a| to(a, a.opt_device(3)?, a.opt_dtype(1)?, a.bool(6)?, a.opt_int(7)?),
-    ),
+    ).infer(views::to),
     view(
         "aten::to.prim_Device(Tensor(a) self, Device? device, int? dtype=None, bool non_blocking=False, bool copy=False) \
          -> Tensor(b|a)",
         |a| to(a, a.opt_device(1)?, a.opt_dtype(2)?, a.bool(4)?, None),
-    ),
+    ).infer(views::to),
     view(
         "aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
         |a| to(a, None, a.opt_dtype(1)?, a.bool(3)?, None),
-    ),
+    ).infer(views::to),
     view(
         "aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)",
         |a| to(a, None, None, a.bool(2)?, None),
-    ),
+    ).infer(views::to_other),
     opaque("aten::type_as(Tensor self, Tensor other) -> Tensor", |a| {
         to(a, Some(a.tensor(1)?.device()), Some(a.tensor(1)?.dtype()), false, None)
-    }),
+    }).infer(views::to_other),
     opaque(
         "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? \
          pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
         |a| to(a, a.opt_device(3)?, a.opt_dtype(1)?, true, a.opt_int(6)?),
-    ),
+    ).infer(views::to),
     view("aten::cpu(Tensor(a) self) -> Tensor(b|a)", |a| to(a, Some(Device::CPU), None, false, None)),
     view("aten::cuda(Tensor(a) self) -> Tensor(b|a)", |a| to(a, Some(Device::cuda(0)), None, false, None)),
     opaque("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", |a| {
         one(copy_as(a.tensor(0)?, None, a.opt_int(1)?)?)
-    })
+    }).infer(pointwise::like_first)
     .grad("self: grad")
     .out("out"),
-    view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous)
+    view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous).infer(pointwise::same)
         .grad("self: grad"),
     opaque("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", copy_),
     opaque("aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", copy_),
@@ -76,27 +77,27 @@ pub static OPS: &[OpDef] = &[
         a.tensor(0)?.fill(value)?;
         one(a.tensor(0)?.clone())
     }),
-    opaque("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", |a| filled(a, a.scalar(1)?))
+    opaque("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", |a| filled(a, a.scalar(1)?)).infer(joins::same_sizes)
         .out("Scalar_out"),
-    opaque("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", |a| filled(a, fill_value(a)?))
+    opaque("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", |a| filled(a, fill_value(a)?)).infer(joins::same_sizes)
         .out("Tensor_out"),
     opaque("aten::zero_(Tensor(a!) self) -> Tensor(a!)", |a| {
         a.tensor(0)?.fill(Scalar::Int(0))?;
         one(a.tensor(0)?.clone())
     }),
     opaque("aten::zero(Tensor self) -> Tensor", |a| filled(a, Scalar::Int(0))).out("out"),
-    view("aten::detach(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach()))
+    view("aten::detach(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())).infer(pointwise::same)
         .facts(&[Fact::Detached]),
     opaque("aten::detach_(Tensor(a!) self) -> Tensor(a!)", |a| {
         let tensor = a.tensor(0)?;
         tensor.set_requires_grad(false)?;
         tensor.set_grad_node(None);
         one(tensor.clone())
-    })
+    }).infer(views::nothing)
     .facts(&[Fact::Detached]),
-    view("aten::alias(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())).grad("self: grad"),
-    view("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", same),
-    view("aten::positive(Tensor(a) self) -> Tensor(a)", positive).grad("self: grad"),
+    view("aten::alias(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())).infer(pointwise::same).grad("self: grad"),
+    view("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", same).infer(pointwise::same),
+    view("aten::positive(Tensor(a) self) -> Tensor(a)", positive).infer(pointwise::same).grad("self: grad"),
     view("aten::real(Tensor(a) self) -> Tensor(a)", |a| {
         if a.tensor(0)?.dtype().is_complex() { component(a.tensor(0)?, 0) } else { same(a) }
     }),
@@ -110,10 +111,10 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad.conj()")
         .doc("The conjugate; of complex tensors a copy, where PyTorch marks a view"),
     view("aten::_conj(Tensor(a) self) -> Tensor(a)", conj).grad("self: grad.conj()"),
-    view("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", same).grad("self: grad"),
-    view("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", same).grad("self: grad"),
-    opaque("aten::is_floating_point(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_floating())),
-    opaque("aten::is_complex(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_complex())),
+    view("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", same).infer(pointwise::same).grad("self: grad"),
+    view("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", same).infer(pointwise::same).grad("self: grad"),
+    opaque("aten::is_floating_point(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_floating())).facts(&[crate::dialects::Fact::Metadata]),
+    opaque("aten::is_complex(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_complex())).facts(&[crate::dialects::Fact::Metadata]),
     opaque("aten::is_signed(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_signed())),
     view(
         "aten::_autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled) -> Tensor(a)",
@@ -127,7 +128,10 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
         "def ldexp(self: Tensor, other: Tensor) -> Tensor:
-    return torch.mul(self, torch.pow(2.0, other))
+    base = self
+    if not self.is_floating_point() and not self.is_complex():
+        base = self.to(torch.float32)
+    return torch.mul(self, torch.pow(torch.full([], 2.0, dtype=base.dtype), other))
 ",
     )
     .out("out"),

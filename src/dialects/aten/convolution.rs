@@ -1,10 +1,11 @@
 //! Convolutions, plain and transposed, with all their names.
 
-use super::kernels::compute::{Dense, build, compute_dtype};
+use super::kernels::compute::{Dense, build, build_whole, compute_dtype};
 use super::kernels::conv::{Geometry, forward, transposed};
 use super::kernels::product::c_name;
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::products;
 use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
 use crate::tensor::{DType, Tensor};
 
@@ -13,57 +14,57 @@ pub static OPS: &[OpDef] = &[
     contraction(
         "aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
         |a| plain(a, 1),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding=\"valid\", SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
         |a| named_padding(a, Some(1)),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
         |a| plain(a, 2),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
         |a| named_padding(a, Some(2)),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
         |a| plain(a, 3),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
         |a| named_padding(a, Some(3)),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] output_padding=[0], SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
         |a| turned(a, 1),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
         |a| turned(a, 2),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor",
         |a| turned(a, 3),
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
         general,
-    )
+    ).infer(products::convolution)
     .out("out"),
     contraction(
         "aten::_convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, int[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled) -> Tensor",
         general,
-    ),
+    ).infer(products::convolution),
     contraction(
         "aten::_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
         general,
-    )
+    ).infer(products::convolution)
     .out("out"),
     contraction(
         "aten::_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] dilation, SymInt groups) -> Tensor",
         |a| named_padding(a, None),
-    ),
+    ).infer(products::convolution),
     composite(
         "aten::conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
         "def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int) -> Tensor:
@@ -223,8 +224,11 @@ fn convolve(mut call: Call<'_>) -> Result<Tensor> {
         let (x, w) = (Dense::<T>::new(call.input)?, Dense::<T>::new(call.weight)?);
         let bias = call.bias.map(Dense::<T>::new).transpose()?;
         let (x, w, bias) = (x.open()?, w.open()?, bias.as_ref().map(Dense::open).transpose()?);
-        let run = if is_transposed { transposed::<T> } else { forward::<T> };
-        build::<T>(&output, dtype, |out| run(&x, &w, bias.as_deref(), &geometry, out))
+        if is_transposed {
+            build::<T>(&output, dtype, |out| transposed::<T>(&x, &w, bias.as_deref(), &geometry, out))
+        } else {
+            build_whole::<T>(&output, dtype, |out| forward::<T>(&x, &w, bias.as_deref(), &geometry, out))
+        }
     })
 }
 
@@ -410,6 +414,51 @@ fn check_transposed(call: &Call<'_>, input: &[i64], output: &[i64]) -> Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every window element at its place, channels that stand alone: strides, dilation, padding, more outputs than inputs.
+    #[test]
+    fn channels_that_stand_alone_agree_with_the_definition() {
+        for (stride, pad, dilation, [h, w], kernel) in [
+            (1, 1, 1, [9, 70], [3, 3]),
+            (2, 1, 1, [8, 7], [3, 3]),
+            (2, 3, 2, [11, 13], [2, 5]),
+            (3, 0, 1, [10, 10], [1, 2]),
+            (1, 2, 1, [5, 5], [5, 5]),
+        ] {
+            let x: Vec<f64> = (0..2 * 3 * h * w).map(|i| (i * 7 % 11) as f64).collect();
+            let weights: Vec<f64> =
+                (0..6 * kernel[0] * kernel[1]).map(|i| (i * 5 % 7) as f64 - 3.0).collect();
+            let (sh, sw, kh, kw) = (h as i64, w as i64, kernel[0] as i64, kernel[1] as i64);
+            let input = Tensor::from_vec(&x, &[2, 3, sh, sw]).expect("valid");
+            let weight = Tensor::from_vec(&weights, &[6, 1, kh, kw]).expect("valid");
+            let bias = Tensor::from_vec(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0f64], &[6]).expect("valid");
+            let call = Call {
+                input: &input,
+                weight: &weight,
+                bias: Some(&bias),
+                stride: vec![stride; 2],
+                padding: (vec![pad; 2], vec![pad; 2]),
+                dilation: vec![dilation; 2],
+                output_padding: None,
+                groups: 3,
+            };
+            let result = convolve(call).expect("valid");
+            let (oh, ow) = (result.sizes()[2], result.sizes()[3]);
+            for (at, got) in result.to_vec::<f64>().expect("f64").iter().enumerate() {
+                let at = at as i64;
+                let (n, o, y, z) = (at / (6 * oh * ow), at / (oh * ow) % 6, at / ow % oh, at % ow);
+                let mut sum = (o + 1) as f64;
+                for (ky, kx) in (0..kh).flat_map(|i| (0..kw).map(move |j| (i, j))) {
+                    let (iy, ix) = (y * stride + ky * dilation - pad, z * stride + kx * dilation - pad);
+                    if (0..sh).contains(&iy) && (0..sw).contains(&ix) {
+                        let pixel = x[(((n * 3 + o / 2) * sh + iy) * sw + ix) as usize];
+                        sum += pixel * weights[((o * kh + ky) * kw + kx) as usize];
+                    }
+                }
+                assert_eq!(*got, sum, "at {at} with stride {stride}, kernel {kernel:?}");
+            }
+        }
+    }
 
     /// Compares with sums taken straight from the definition.
     #[test]

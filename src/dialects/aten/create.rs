@@ -4,6 +4,7 @@
 use super::kernels::fill::{check_fill, full_checked, strided};
 use super::kernels::range::{self, Shape};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::joins;
 use crate::dialects::{Args, OpDef, Outputs, create, one};
 use crate::ir::TypeKind;
 use crate::tensor::{DType, Scalar, Tensor, view};
@@ -14,21 +15,21 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| filled(a, 0, 1, Scalar::Int(0)),
-    ),
+    ).infer(joins::create),
     create("aten::zeros.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
         refill(a, 0, 1, Scalar::Int(0))
     }),
     create(
         "aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| filled(a, 0, 1, Scalar::Int(1)),
-    ),
+    ).infer(joins::create),
     create("aten::ones.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
         refill(a, 0, 1, Scalar::Int(1))
     }),
     create(
         "aten::empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         empty,
-    ),
+    ).infer(joins::create),
     create(
         "aten::empty.out(SymInt[] size, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill(a, 0, 2, Scalar::Int(0)),
@@ -44,7 +45,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         full,
-    ),
+    ).infer(joins::full),
     create("aten::full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)", |a| {
         refill(a, 0, 2, a.scalar(1)?)
     }),
@@ -55,7 +56,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 1, Scalar::Int(0)),
-    ),
+    ).infer(joins::like),
     create(
         "aten::zeros_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill_like(a, 2, Scalar::Int(0)),
@@ -63,7 +64,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 1, Scalar::Int(1)),
-    ),
+    ).infer(joins::like),
     create(
         "aten::ones_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill_like(a, 2, Scalar::Int(1)),
@@ -71,7 +72,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 1, Scalar::Int(0)),
-    ),
+    ).infer(joins::like),
     create(
         "aten::empty_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill_like(a, 2, Scalar::Int(0)),
@@ -79,7 +80,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 2, a.scalar(1)?),
-    ),
+    ).infer(joins::like),
     create(
         "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill_like(a, 3, a.scalar(1)?),
@@ -87,28 +88,28 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 2, Scalar::Int(0)),
-    ),
+    ).infer(joins::new),
     create("aten::new_zeros.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
         refill(a, 1, 2, Scalar::Int(0))
     }),
     create(
         "aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 2, Scalar::Int(1)),
-    ),
+    ).infer(joins::new),
     create("aten::new_ones.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
         refill(a, 1, 2, Scalar::Int(1))
     }),
     create(
         "aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 2, Scalar::Int(0)),
-    ),
+    ).infer(joins::new),
     create("aten::new_empty.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", |a| {
         refill(a, 1, 2, Scalar::Int(0))
     }),
     create(
         "aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| new(a, 3, a.scalar(2)?),
-    ),
+    ).infer(joins::new),
     create(
         "aten::new_full.out(Tensor self, SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)",
         |a| refill(a, 1, 3, a.scalar(2)?),
@@ -120,15 +121,15 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| one(range::arange(Scalar::Int(0), a.scalar(0)?, Scalar::Int(1), asked(a, 1)?)?),
-    ),
+    ).infer(joins::arange),
     create(
         "aten::arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| one(range::arange(a.scalar(0)?, a.scalar(1)?, Scalar::Int(1), asked(a, 2)?)?),
-    ),
+    ).infer(joins::arange),
     create(
         "aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| one(range::arange(a.scalar(0)?, a.scalar(1)?, a.scalar(2)?, asked(a, 3)?)?),
-    ),
+    ).infer(joins::arange),
     create(
         "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
         |a| range_out(a, a.scalar(0)?, a.scalar(1)?, a.scalar(2)?, 3),
@@ -426,7 +427,8 @@ fn full(a: &Args<'_>) -> Result<Outputs> {
 }
 
 /// `*_like`: sizes, dtype and, unless told otherwise, the order of dimensions in memory of the first argument.
-fn like(a: &Args<'_>, options: usize, value: Scalar) -> Result<Outputs> {
+/// A tensor of the first argument's sizes and order in memory, filled; `options` is where dtype and layout stand.
+pub fn like(a: &Args<'_>, options: usize, value: Scalar) -> Result<Outputs> {
     let tensor = a.tensor(0)?;
     let dtype = dtype_or(a, options, tensor.dtype())?;
     check_fill(value, dtype)?;

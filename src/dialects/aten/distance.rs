@@ -6,6 +6,7 @@ use super::kernels::wide::{Wide, dispatch_wide, store};
 use super::reduce::sum_row;
 use super::stats::vector_norm;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::views;
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
 use crate::tensor::{
     DType, Dims, Operand, Scalar, Tensor, broadcast_all, broadcast_sizes, numel, result_type, wrap_dim,
@@ -27,7 +28,7 @@ pub static OPS: &[OpDef] = &[
             ));
         }
         one(vector_norm(&difference, a.scalar(2)?.to_f64(), Vec::new(), false, None)?)
-    })
+    }).infer(views::nothing)
     .out("out"),
     reduce(
         "aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool keepdim=False) -> Tensor",
@@ -35,33 +36,38 @@ pub static OPS: &[OpDef] = &[
             let difference = difference(a.tensor(0)?, a.tensor(1)?, a.float(3)?)?;
             one(vector_norm(&difference, a.float(2)?, vec![-1], a.bool(4)?, None)?)
         },
-    ),
-    reduce("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", cdist),
-    reduce("aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist).out("out"),
-    reduce("aten::pdist(Tensor self, float p=2.) -> Tensor", pdist),
-    reduce("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor", pdist).out("out"),
-    reduce("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm).inplace().out("out"),
+    ).infer(views::nothing),
+    reduce("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", cdist).infer(views::nothing),
+    reduce("aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist).infer(views::nothing).out("out"),
+    reduce("aten::pdist(Tensor self, float p=2.) -> Tensor", pdist).infer(views::nothing),
+    reduce("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor", pdist).infer(views::nothing).out("out"),
+    reduce("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm).infer(views::nothing).inplace().out("out"),
     reduce(
         "aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
         segment_reduce,
-    )
+    ).infer(views::nothing)
     .out("out"),
 ];
 
 /// x - y + eps, broadcast, in the common dtype.
 fn difference(x: &Tensor, y: &Tensor, eps: f64) -> Result<Tensor> {
-    let mut operands = vec![Operand::Tensor(x.clone()), Operand::Tensor(y.clone())];
-    if eps != 0.0 {
-        operands.push(Operand::Number(Scalar::Float(eps)));
-    }
-    let dtype = result_type(&operands).unwrap_or(DType::F32);
+    // The difference is rounded (or wraps) in the dtype of the operands before the number is added.
+    let own = result_type(&[Operand::Tensor(x.clone()), Operand::Tensor(y.clone())]).unwrap_or(DType::F32);
     let sizes = broadcast_all([x, y])?;
-    let (x, y) = (x.to_dtype(dtype)?.broadcast_to(&sizes)?, y.to_dtype(dtype)?.broadcast_to(&sizes)?);
-    dispatch_wide!(dtype, W => {
+    let (x, y) = (x.to_dtype(own)?.broadcast_to(&sizes)?, y.to_dtype(own)?.broadcast_to(&sizes)?);
+    let difference = dispatch_wide!(own, W => {
         let (xs, ys) = (x.to_vec_as::<W>()?, y.to_vec_as::<W>()?);
+        store::<W>(&xs.iter().zip(ys).map(|(x, y)| x.minus(y)).collect::<Vec<W>>(), &sizes, own)
+    })?;
+    if eps == 0.0 {
+        return Ok(difference);
+    }
+    let operands = [Operand::Tensor(difference.clone()), Operand::Number(Scalar::Float(eps))];
+    let dtype = result_type(&operands).unwrap_or(DType::F32);
+    dispatch_wide!(dtype, W => {
         let eps = super::kernels::wide::wide::<W>(Scalar::Float(eps));
-        let differences: Vec<W> = xs.iter().zip(ys).map(|(x, y)| x.minus(y).plus(eps)).collect();
-        store::<W>(&differences, &sizes, dtype)
+        let moved: Vec<W> = difference.to_vec_as::<W>()?.into_iter().map(|x| x.plus(eps)).collect();
+        store::<W>(&moved, &sizes, dtype)
     })
 }
 

@@ -6,6 +6,7 @@ use super::kernels::place::pick;
 use super::kernels::wide::Wide;
 use super::stats::vector_norm;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::products;
 use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
 use crate::tensor::{DType, Tensor, view};
 use crate::value::Value;
@@ -15,7 +16,7 @@ pub static OPS: &[OpDef] = &[
     gather(
         "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
         embedding,
-    )
+    ).infer(products::embedding)
     .grad("weight: torch.embedding_dense_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)")
     .out("out"),
     gather(

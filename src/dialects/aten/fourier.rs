@@ -7,52 +7,89 @@ use crate::tensor::{DType, Tensor, view::wrap_dims};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    opaque("aten::fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| single(a, Kind::Fft)).out("out"),
-    opaque("aten::fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| single(a, Kind::Inverse)).out("out"),
-    opaque("aten::fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| single(a, Kind::Real)).out("out"),
-    opaque("aten::fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| single(a, Kind::InverseReal))
-        .out("out"),
-    opaque("aten::fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| single(a, Kind::Hermitian))
-        .out("out"),
+    opaque("aten::fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
+        single(a, Kind::Fft)
+    })
+    .out("out"),
+    opaque("aten::fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
+        single(a, Kind::Inverse)
+    })
+    .out("out"),
+    opaque("aten::fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
+        single(a, Kind::Real)
+    })
+    .out("out"),
+    opaque("aten::fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
+        single(a, Kind::InverseReal)
+    })
+    .out("out"),
+    opaque("aten::fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
+        single(a, Kind::Hermitian)
+    })
+    .out("out"),
     opaque("aten::fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::InverseHermitian)
     })
     .out("out"),
-    opaque("aten::fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", |a| many(a, Kind::Fft))
-        .out("out"),
-    opaque("aten::fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", |a| {
-        many(a, Kind::Inverse)
-    })
+    opaque(
+        "aten::fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |a| many(a, Kind::Fft),
+    )
     .out("out"),
-    opaque("aten::fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", |a| many(a, Kind::Real))
-        .out("out"),
-    opaque("aten::fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", |a| {
-        many(a, Kind::InverseReal)
-    })
+    opaque(
+        "aten::fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |a| many(a, Kind::Inverse),
+    )
     .out("out"),
-    opaque("aten::fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", |a| {
-        many(a, Kind::Hermitian)
-    })
+    opaque(
+        "aten::fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |a| many(a, Kind::Real),
+    )
     .out("out"),
-    opaque("aten::fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor", |a| {
-        many(a, Kind::InverseHermitian)
-    })
+    opaque(
+        "aten::fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |a| many(a, Kind::InverseReal),
+    )
     .out("out"),
-    opaque("aten::fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |a| many(a, Kind::Fft))
-        .out("out"),
-    opaque("aten::fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |a| many(a, Kind::Inverse))
-        .out("out"),
-    opaque("aten::fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |a| many(a, Kind::Real))
-        .out("out"),
-    opaque("aten::fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |a| {
-        many(a, Kind::InverseReal)
-    })
+    opaque(
+        "aten::fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |a| many(a, Kind::Hermitian),
+    )
     .out("out"),
-    opaque("aten::fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |a| many(a, Kind::Hermitian))
-        .out("out"),
-    opaque("aten::fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", |a| {
-        many(a, Kind::InverseHermitian)
-    })
+    opaque(
+        "aten::fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
+        |a| many(a, Kind::InverseHermitian),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |a| many(a, Kind::Fft),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |a| many(a, Kind::Inverse),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |a| many(a, Kind::Real),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |a| many(a, Kind::InverseReal),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |a| many(a, Kind::Hermitian),
+    )
+    .out("out"),
+    opaque(
+        "aten::fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        |a| many(a, Kind::InverseHermitian),
+    )
     .out("out"),
     composite("aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", SHIFT),
     composite("aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", UNSHIFT),
@@ -332,7 +369,11 @@ fn many(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
     let dims: Vec<usize> = match (&dims, &sizes) {
         (Some(dims), _) => {
             let wrapped = wrap_dims(dims, rank).map_err(|e| {
-                if e.message().contains("multiple times") { Diagnostic::runtime("FFT dims must be unique") } else { e }
+                if e.message().contains("multiple times") {
+                    Diagnostic::runtime("FFT dims must be unique")
+                } else {
+                    e
+                }
             })?;
             if rank == 0 { Vec::new() } else { wrapped }
         }

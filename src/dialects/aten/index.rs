@@ -6,6 +6,7 @@ use super::kernels::indexing::{
 };
 use super::kernels::place::{identity, pick, positions};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::joins;
 use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
 use crate::tensor::{DType, Dims, Scalar, Storage, Tensor, broadcast_all, view, wrap_dim};
 use crate::value::Value;
@@ -21,13 +22,13 @@ pub static OPS: &[OpDef] = &[
     gather(
         "aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,
-    )
+    ).infer(joins::same_sizes)
     .inplace()
     .out("out"),
     gather(
         "aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,
-    )
+    ).infer(joins::same_sizes)
     .inplace(),
     opaque(
         "aten::_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor(a!)",
@@ -53,55 +54,55 @@ pub static OPS: &[OpDef] = &[
         "aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
         masked_index_put,
     ),
-    gather("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select)
+    gather("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select).infer(joins::index_select)
         .grad("self: grad.new_zeros(self.size()).index_add(dim, index, grad)")
         .out("out"),
     gather(
         "aten::index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor",
         index_select_backward,
     ),
-    gather("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", index_fill)
+    gather("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", index_fill).infer(joins::same_sizes)
         .inplace()
         .out("int_Tensor_out"),
-    gather("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", index_fill)
+    gather("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", index_fill).infer(joins::same_sizes)
         .grad("self: grad.index_fill(dim, index, 0)")
         .inplace()
         .out("int_Scalar_out"),
-    gather("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy)
+    gather("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy).infer(joins::same_sizes)
         .inplace()
         .out("out"),
     gather("aten::take(Tensor self, Tensor index) -> Tensor", take)
         .grad("self: grad.new_zeros(self.size()).put(index, grad, True)")
         .out("out"),
     gather("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", take_along_dim).out("out"),
-    gather("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put)
+    gather("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put).infer(joins::same_sizes)
         .inplace()
         .out("out"),
     gather("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select).out("out"),
-    gather("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", masked_scatter)
+    gather("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", masked_scatter).infer(joins::same_sizes)
         .inplace()
         .out("out"),
     gather("aten::nonzero(Tensor self) -> Tensor", |a| one(rows_of(a.tensor(0)?)?)).out("out"),
     gather("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", nonzero_static).out("out"),
     gather("aten::nonzero_numpy(Tensor self) -> Tensor[]", |a| one(columns_of(a.tensor(0)?)?)),
     gather("aten::argwhere(Tensor self) -> Tensor", |a| one(rows_of(a.tensor(0)?)?)),
-    gather("aten::where(Tensor condition) -> Tensor[]", |a| one(columns_of(a.tensor(0)?)?)),
+    gather("aten::where(Tensor condition) -> Tensor[]", |a| one(columns_of(a.tensor(0)?)?)).infer(joins::choose),
     gather("aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", |a| {
         into_view(a, |l| view::select(l, a.int(2)?, a.int(3)?))
-    })
+    }).infer(joins::same_sizes)
     .grad("self: grad.select_scatter(torch.zeros_like(src), dim, index)\nsrc: grad.select(dim, index)")
     .out("out"),
     gather(
         "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
         |a| into_view(a, |l| view::slice(l, a.int(2)?, a.opt_int(3)?, a.opt_int(4)?, a.int(5)?)),
-    )
+    ).infer(joins::same_sizes)
     .grad(
         "self: grad.slice_scatter(torch.zeros_like(src), dim, start, end, step)\nsrc: torch.slice_copy(grad, dim, start, end, step)",
     )
     .out("out"),
     gather("aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", |a| {
         into_view(a, |l| view::diagonal(l, a.int(2)?, a.int(3)?, a.int(4)?))
-    })
+    }).infer(joins::same_sizes)
     .grad(
         "self: grad.diagonal_scatter(torch.zeros_like(src), offset, dim1, dim2)\nsrc: grad.diagonal(offset, dim1, dim2)",
     )
@@ -109,7 +110,7 @@ pub static OPS: &[OpDef] = &[
     gather(
         "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
         as_strided_scatter,
-    )
+    ).infer(joins::same_sizes)
     .out("out"),
     gather("aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor", unfold_backward)
         .out("out"),

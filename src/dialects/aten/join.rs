@@ -3,16 +3,17 @@
 use super::kernels::place::{common_dtype, concat, identity, pad_rank, pick, remap, repeat};
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::joins;
 use crate::dialects::{Args, OpDef, Outputs, gather, one, view};
 use crate::tensor::{DType, Dims, Tensor, broadcast_all, view as layout, wrap_dim};
 use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat).out("out"),
-    gather("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", cat).out("out"),
-    gather("aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", cat).out("out"),
-    gather("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", stack).out("out"),
+    gather("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat).infer(joins::cat).out("out"),
+    gather("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", cat).infer(joins::cat).out("out"),
+    gather("aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", cat).infer(joins::cat).out("out"),
+    gather("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", stack).infer(joins::stack).out("out"),
     gather("aten::hstack(Tensor[] tensors) -> Tensor", |a| {
         let tensors = at_least(a, "hstack", 1)?;
         one(concat(&tensors, i64::from(tensors.first().is_some_and(|t| t.rank() != 1)))?)
@@ -34,6 +35,7 @@ pub static OPS: &[OpDef] = &[
     gather("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", |a| {
         one(repeat(a.tensor(0)?, &a.ints(1)?)?)
     })
+    .infer(joins::repeat)
     .out("out"),
     gather("aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", |a| {
         one(repeated_indices(a.tensor(0)?, a.opt_int(1)?)?)
@@ -48,16 +50,22 @@ pub static OPS: &[OpDef] = &[
         interleave_int,
     ),
     gather("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", roll)
+        .infer(joins::same_sizes)
         .grad("self: grad.roll([-i for i in shifts], dims)")
         .out("out"),
     gather("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", rot90)
         .grad("self: grad.rot90(-k, dims)")
         .out("out"),
     gather("aten::flip(Tensor self, int[] dims) -> Tensor", |a| flip(a.tensor(0)?, &a.ints(1)?))
+        .infer(joins::same_sizes)
         .grad("self: grad.flip(dims)")
         .out("out"),
-    gather("aten::fliplr(Tensor self) -> Tensor", |a| flip_at(a, 1, 2)).grad("self: grad.fliplr()"),
-    gather("aten::flipud(Tensor self) -> Tensor", |a| flip_at(a, 0, 1)).grad("self: grad.flipud()"),
+    gather("aten::fliplr(Tensor self) -> Tensor", |a| flip_at(a, 1, 2))
+        .infer(joins::same_sizes)
+        .grad("self: grad.fliplr()"),
+    gather("aten::flipud(Tensor self) -> Tensor", |a| flip_at(a, 0, 1))
+        .infer(joins::same_sizes)
+        .grad("self: grad.flipud()"),
     gather("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle).out("out"),
     gather("aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle),
     gather("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle)

@@ -274,9 +274,7 @@ fn multi_margin(a: &Args<'_>) -> Result<Outputs> {
                 sum / classes as f64
             })
             .collect();
-        let sizes = target.sizes();
-        let sizes = if input.rank() < 2 { &[][..] } else { &sizes[..] };
-        one(reduce(&losses, sizes, reduction, rows as f64, input.dtype())?)
+        one(reduce(&losses, &target.sizes(), reduction, rows as f64, input.dtype())?)
     })
 }
 

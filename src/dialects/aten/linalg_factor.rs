@@ -338,7 +338,9 @@ fn check_inverse(info: &Tensor) -> Result<()> {
 }
 
 fn check_solve(info: &Tensor) -> Result<()> {
-    check(info, "torch.linalg.solve", |_| "The solver failed because the input matrix is singular.".to_string())
+    check(info, "torch.linalg.solve", |_| {
+        "The solver failed because the input matrix is singular.".to_string()
+    })
 }
 
 fn check_cholesky(info: &Tensor) -> Result<()> {
@@ -636,9 +638,10 @@ fn ldl_factor(a: &Args<'_>) -> Result<[Tensor; 3]> {
     expect_square(name, tensor, "A")?;
     expect_field(name, tensor, "ldl_factor_kernel_cpu")?;
     let dtype = tensor.dtype();
+    let single = matches!(dtype, DType::F32 | DType::C64);
     with_field!(dtype, F => {
         let batch = Batch::<F>::new(tensor)?;
-        let factors: Vec<_> = batch.items.iter().map(|m| ldl(m, hermitian)).collect();
+        let factors: Vec<_> = batch.items.iter().map(|m| ldl(m, hermitian, single)).collect();
         let packed: Vec<Mat<F>> = factors.iter().map(|f| f.packed.clone()).collect();
         let pivots: Vec<Vec<i64>> = factors.iter().map(|f| f.pivots.clone()).collect();
         let infos: Vec<i64> = factors.iter().map(|f| f.info).collect();

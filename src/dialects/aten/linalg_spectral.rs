@@ -443,7 +443,10 @@ fn ormqr(a: &Args<'_>) -> Result<Outputs> {
             "torch.ormqr: other.shape[{which}] must be equal to input.shape[-2]"
         )));
     }
-    if c.dtype() != dtype || tau.dtype() != dtype || c.sizes()[..c.rank() - 2] != tensor.sizes()[..tensor.rank() - 2] {
+    if c.dtype() != dtype
+        || tau.dtype() != dtype
+        || c.sizes()[..c.rank() - 2] != tensor.sizes()[..tensor.rank() - 2]
+    {
         return Err(Diagnostic::runtime(
             "torch.ormqr: input, tau and other must have the same dtype and the same batch dimensions",
         ));
@@ -502,7 +505,9 @@ fn hermitian(a: &Args<'_>) -> Result<[Tensor; 2]> {
         "L" | "l" => false,
         "U" | "u" => true,
         other => {
-            return Err(Diagnostic::runtime(format!("Expected UPLO argument to be 'L' or 'U', but got {other}")));
+            return Err(Diagnostic::runtime(format!(
+                "Expected UPLO argument to be 'L' or 'U', but got {other}"
+            )));
         }
     };
     let dtype = tensor.dtype();
@@ -537,7 +542,9 @@ fn least_squares(a: &Args<'_>) -> Result<Outputs> {
     expect_field(name, tensor, "lstsq_cpu")?;
     let driver = a.opt_str(3)?.map_or("gelsy", |d| d.as_ref());
     if !matches!(driver, "gels" | "gelsy" | "gelsd" | "gelss") {
-        return fail(format!("parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but got {driver}"));
+        return fail(format!(
+            "parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but got {driver}"
+        ));
     }
     let vector = b.rank() + 1 == tensor.rank() && b.sizes()[..] == tensor.sizes()[..tensor.rank() - 1];
     let mut sizes = b.sizes();
@@ -587,6 +594,11 @@ fn smallest_solution<F: Field>(a: &Mat<F>, b: &Mat<F>, rcond: f64) -> (Mat<F>, u
     let bound = parts.s.first().copied().unwrap_or(0.0) * rcond;
     let rank = parts.s.iter().filter(|s| **s > bound).count();
     let ub = parts.u.adjoint().times(b);
-    let scaled = Mat::from_fn(parts.s.len(), b.cols, |i, j| if i < rank { ub[(i, j)] / F::of(parts.s[i]) } else { F::ZERO });
+    let scaled =
+        Mat::from_fn(
+            parts.s.len(),
+            b.cols,
+            |i, j| if i < rank { ub[(i, j)] / F::of(parts.s[i]) } else { F::ZERO },
+        );
     (parts.v.times(&scaled), rank, parts.s)
 }

@@ -3,6 +3,7 @@
 use super::create::asked;
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::joins;
 use crate::dialects::{Args, OpDef, Outputs, composite, create, gather, one, opaque, view};
 use crate::tensor::{DType, Element, Scalar, Tensor, broadcast_all, view as layout, wrap_dim};
 use crate::value::Value;
@@ -10,11 +11,11 @@ use num_complex::Complex;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row <= k))
+    gather("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row <= k)).infer(joins::same_sizes)
         .grad("self: grad.tril(diagonal)")
         .inplace()
         .out("out"),
-    gather("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row >= k))
+    gather("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row >= k)).infer(joins::same_sizes)
         .grad("self: grad.triu(diagonal)")
         .inplace()
         .out("out"),
@@ -42,7 +43,8 @@ pub static OPS: &[OpDef] = &[
     view("aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", |a| {
         one(Value::tensors(meshgrid(&a.tensors(0)?, a.str(1)?)?))
     }),
-    gather("aten::cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod),
+    gather("aten::cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod)
+        .hidden_marks("aten::cartesian_prod(Tensor[] tensors) -> Tensor(*)"),
     gather("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", combinations),
     composite(
         "aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",

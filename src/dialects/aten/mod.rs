@@ -37,6 +37,7 @@ pub mod order;
 pub mod pad;
 pub mod pool;
 pub mod program;
+pub mod random;
 pub mod recurrent;
 pub mod reduce;
 pub mod resample;
@@ -105,6 +106,7 @@ pub static TABLES: &[&[OpDef]] = &[
     index::OPS,
     scatter::OPS,
     search::OPS,
+    random::OPS,
     reduce::OPS,
     stats::OPS,
     scan::OPS,

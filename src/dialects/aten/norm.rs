@@ -1,9 +1,10 @@
 //! Normalization: batch, layer, group, instance and root mean square.
 
-use super::kernels::compute::{Dense, Number, Real, build, compute_dtype, dense_opt};
+use super::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt};
 use super::kernels::pool::each_plane;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::joins;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::tensor::{DType, Tensor, numel};
 use smallvec::smallvec;
@@ -13,12 +14,14 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
         |a| one(Batch::new(a, 3, a.bool(5)?, 6)?.run()?.0),
-    )
+    ).infer(joins::same_sizes)
+    .hidden_writes("training", "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor")
     .doc("Subtracts the mean and divides by the deviation of each channel; in training the running ones follow."),
     opaque(
         "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         |a| native_batch(Batch::new(a, 3, a.bool(5)?, 6)?),
-    ),
+    )
+    .hidden_writes("training", "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
     opaque(
         "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         |a| native_batch(Batch::new(a, 3, a.bool(5)?, 6)?),
@@ -50,15 +53,17 @@ pub static OPS: &[OpDef] = &[
             results.push(0i64.into());
             Ok(results)
         },
-    ),
+    )
+    .hidden_writes("training", "aten::_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)"),
     opaque(
         "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
         instance_norm,
-    ),
+    ).infer(joins::same_sizes)
+    .hidden_writes("use_input_stats", "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor"),
     opaque(
         "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
         |a| one(layer(a.tensor(0)?, &a.ints(1)?, a.opt_tensor(2)?, a.opt_tensor(3)?, a.float(4)?)?.0),
-    ),
+    ).infer(joins::same_sizes),
     opaque(
         "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
         |a| {
@@ -70,7 +75,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor",
         group_norm,
-    ),
+    ).infer(joins::same_sizes),
     opaque(
         "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
         native_group_norm,
@@ -204,10 +209,12 @@ impl Batch {
             let shift: Vec<R> = (0..self.channels)
                 .map(|c| (-R::of(mean[c])).mul_add(scale[c], b.as_ref().map_or(R::ZERO, |b| b[c])))
                 .collect();
-            let y = build::<R>(&sizes, dtype, |out| {
+            let y = build_whole::<R>(&sizes, dtype, |out| {
                 each_plane(out, plane, 1, |at, out| {
-                    let (scale, shift) = (scale[at % self.channels], shift[at % self.channels]);
-                    wide_loops(|| {
+                    // Without channels there is no element to write.
+                    let Some(channel) = at.checked_rem(self.channels) else { return };
+                    let (scale, shift) = (scale[channel], shift[channel]);
+                    wide_loops(#[inline(always)] || {
                         for (y, x) in out.iter_mut().zip(&x[at * plane..]) {
                             *y = x.mul_add(scale, shift);
                         }
@@ -236,7 +243,7 @@ impl Batch {
         let (mut mean, mut var) = (vec![0.0; self.channels], vec![0.0; self.channels]);
         for c in 0..self.channels {
             let parts = (0..images).map(|n| &x[(n * self.channels + c) * plane..][..plane]);
-            (mean[c], var[c]) = wide_loops(|| moments(parts, count));
+            (mean[c], var[c]) = wide_loops(#[inline(always)] || moments(parts, count));
         }
         let unbiased: Vec<f64> = var.iter().map(|v| v * count as f64 / (count as f64 - 1.0)).collect();
         for (running, new) in [(running_mean, &mean), (running_var, &unbiased)] {
@@ -383,7 +390,7 @@ pub fn layer(
         let stats: Vec<(f64, f64)> = (0..rows)
             .map(|r| {
                 let row = &x[r * length..(r + 1) * length];
-                let (mean, var) = wide_loops(|| moments(std::iter::once(row), length));
+                let (mean, var) = wide_loops(#[inline(always)] || moments(std::iter::once(row), length));
                 (mean, 1.0 / (var + eps).sqrt())
             })
             .collect();
@@ -391,7 +398,7 @@ pub fn layer(
             each_plane(out, length, 1, |at, out| {
                 let (mean, rstd) = (R::of(stats[at].0), R::of(stats[at].1));
                 let row = &x[at * length..];
-                wide_loops(|| match (&w, &b) {
+                wide_loops(#[inline(always)] || match (&w, &b) {
                     (Some(w), Some(b)) => {
                         for (((y, x), w), b) in out.iter_mut().zip(row).zip(w).zip(b) {
                             *y = (*x - mean) * rstd * *w + *b;
@@ -491,7 +498,7 @@ fn grouped(
         let stats: Vec<(f64, f64)> = (0..(n * groups) as usize)
             .map(|g| {
                 let values = &x[g * part..(g + 1) * part];
-                let (mean, var) = wide_loops(|| moments(std::iter::once(values), part));
+                let (mean, var) = wide_loops(#[inline(always)] || moments(std::iter::once(values), part));
                 (mean, 1.0 / (var + eps).sqrt())
             })
             .collect();
@@ -501,7 +508,7 @@ fn grouped(
                 let channel = at % c as usize;
                 let scale = R::of(rstd) * w.as_ref().map_or(R::ONE, |w| w[channel]);
                 let shift = (-R::of(mean)).mul_add(scale, b.as_ref().map_or(R::ZERO, |b| b[channel]));
-                wide_loops(|| {
+                wide_loops(#[inline(always)] || {
                     for (y, x) in out.iter_mut().zip(&x[at * area..]) {
                         *y = x.mul_add(scale, shift);
                     }
@@ -538,7 +545,7 @@ fn root_mean_square(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
         let rstd: Vec<f64> = (0..rows)
             .map(|r| {
                 let row = &x[r * length..(r + 1) * length];
-                1.0 / (wide_loops(|| sum_wide(row, |x| x * x)) / length as f64 + eps).sqrt()
+                1.0 / (wide_loops(#[inline(always)] || sum_wide(row, |x| x * x)) / length as f64 + eps).sqrt()
             })
             .collect();
         let y = build::<R>(&sizes, dtype, |out| {

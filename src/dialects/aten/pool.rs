@@ -1,12 +1,13 @@
 //! Pooling: the largest element or the mean of windows, at fixed steps or in as many parts as asked for.
 
-use super::kernels::compute::{Dense, Number, Real, build};
+use super::kernels::compute::{Dense, Number, Real, build, build_whole};
 use super::kernels::pool::{
     Axis, Divisor, adaptive_mean, each_plane, largest, max, max_with_places, mean, shares,
 };
 use super::kernels::range::not_implemented;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::products;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::tensor::{DType, Element, Tensor};
 use smallvec::smallvec;
@@ -16,15 +17,15 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
         |a| max_pool(a, 1),
-    ),
+    ).infer(products::pool1d),
     opaque(
         "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
         |a| max_pool(a, 2),
-    ),
+    ).infer(products::pool2d),
     opaque(
         "aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
         |a| max_pool(a, 3),
-    ),
+    ).infer(products::pool3d),
     opaque(
         "aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)",
         |a| max_pool_with_places(a, 1),
@@ -48,23 +49,23 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
         |a| avg_pool(a, 1),
-    )
+    ).infer(products::pool1d)
     .out("out"),
     opaque(
         "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         |a| avg_pool(a, 2),
-    )
+    ).infer(products::pool2d)
     .out("out"),
     opaque(
         "aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         |a| avg_pool(a, 3),
-    )
+    ).infer(products::pool3d)
     .out("out"),
-    opaque("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", |a| adaptive_avg(a, 1)).out("out"),
-    opaque("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).out("out"),
-    opaque("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).out("out"),
-    opaque("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).out("out"),
-    opaque("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).out("out"),
+    opaque("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", |a| adaptive_avg(a, 1)).infer(products::adaptive).out("out"),
+    opaque("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).infer(products::adaptive).out("out"),
+    opaque("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).infer(products::adaptive).out("out"),
+    opaque("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).infer(products::adaptive).out("out"),
+    opaque("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).infer(products::adaptive).out("out"),
     opaque("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 1)),
     opaque("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 2)),
     opaque("aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 3)),
@@ -308,9 +309,9 @@ fn max_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         let x = x.open()?;
         let size: usize = axes.iter().map(|a| a.input).product();
         let cost = axes.iter().map(|a| a.kernel).product();
-        build::<T>(sizes, dtype, |out| {
+        build_whole::<T>(sizes, dtype, |out| {
             each_plane(out, axes.iter().map(|a| a.output).product(), cost, |at, out| {
-                wide_loops(|| max(&x[at * size..(at + 1) * size], axes, lowest, out));
+                wide_loops(#[inline(always)] || max(&x[at * size..(at + 1) * size], axes, lowest, out));
             });
             Ok(())
         })

@@ -1,9 +1,8 @@
 //! What a program asks of its world and says about its values: warnings, the grad mode, devices, futures,
 //! optional values, the length of a tensor.
 
-use super::list::nothing;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, Effects, OpDef, Outputs, host, one};
+use crate::dialects::{Args, OpDef, Outputs, host, one};
 use crate::tensor::Device;
 use crate::value::Value;
 use std::sync::Arc;
@@ -11,12 +10,9 @@ use std::sync::Arc;
 /// The rows.
 pub static OPS: &[OpDef] = &[
     host("aten::len.Tensor(Tensor t) -> int", tensor_len).doc("the size of the first dimension"),
-    host("aten::_unwrap_optional(t(a)? optional) -> t(a)", unwrap)
+    host("aten::_unwrap_optional(t(a)? optional) -> t(a)", unwrap).facts(&[crate::dialects::Fact::Metadata])
         .doc("the same value, which must not be None"),
     host("aten::_is_tracing() -> bool", |_| one(false)).doc("False: nothing is traced"),
-    host("aten::manual_seed(int seed) -> ()", |a| a.int(0).and_then(|_| nothing()))
-        .effects(Effects::WRITES_WORLD)
-        .doc("accepted: no op draws random numbers here"),
     host("aten::device(str a) -> Device", device).doc("a device by name"),
     host("aten::device.with_index(str type, int index) -> Device", device).doc("a device by kind and number"),
 ];

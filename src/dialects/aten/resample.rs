@@ -277,7 +277,7 @@ struct Taps<R> {
 fn along<R: Real>(source: &[R], from: usize, inner: usize, taps: &[Taps<R>], out: &mut [R]) {
     each_plane(out, taps.len() * inner, taps.first().map_or(1, |t| t.places.len()), |at, out| {
         let plane = &source[at * from * inner..(at + 1) * from * inner];
-        wide_loops(|| {
+        wide_loops(#[inline(always)] || {
             if inner == 1 {
                 for (y, taps) in out.iter_mut().zip(taps) {
                     let mut sum = R::ZERO;

@@ -5,6 +5,7 @@ use super::kernels::rows::Rows;
 use super::kernels::rule::into;
 use super::kernels::wide::{Wide, dispatch_wide};
 use crate::diag::Result;
+use crate::dialects::shapes::reductions;
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
 use crate::tensor::{DType, Tensor, wrap_dim};
 use crate::value::Value;
@@ -15,29 +16,35 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", |a| {
         cumulative(a, true)
     })
+    .infer(reductions::scan)
     .grad("self: grad.flip([dim]).cumsum(dim).flip([dim]).to(self.dtype)")
     .inplace()
     .out("out"),
     reduce("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", |a| {
         cumulative(a, false)
     })
+    .infer(reductions::scan)
     .inplace()
     .out("out"),
     reduce("aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", |a| {
         extreme(a, Ordering::Greater)
-    }),
+    })
+    .infer(reductions::scan_with_index),
     reduce(
         "aten::cummax.out(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
         |a| into(a, 2, |a| extreme(a, Ordering::Greater)),
     ),
     reduce("aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", |a| {
         extreme(a, Ordering::Less)
-    }),
+    })
+    .infer(reductions::scan_with_index),
     reduce(
         "aten::cummin.out(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
         |a| into(a, 2, |a| extreme(a, Ordering::Less)),
     ),
-    reduce("aten::logcumsumexp(Tensor self, int dim) -> Tensor", logcumsumexp).out("out"),
+    reduce("aten::logcumsumexp(Tensor self, int dim) -> Tensor", logcumsumexp)
+        .infer(reductions::normalized)
+        .out("out"),
 ];
 
 /// Replaces each row by what `step` makes of it, running from its first element.

@@ -1,24 +1,27 @@
 //! What a program can ask of a tensor's look: sizes, strides, kinds. No element is read, save by `is_nonzero`.
 
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::views;
 use crate::dialects::{Args, Effects, OpDef, Outputs, one, opaque};
 use crate::tensor::{Tensor, view};
 use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    ask("aten::size.int(Tensor self, int dim) -> int", |a| at(a, &a.tensor(0)?.sizes())),
-    ask("aten::size(Tensor self) -> int[]", |a| one(Value::ints(a.tensor(0)?.sizes()))),
+    ask("aten::size.int(Tensor self, int dim) -> int", |a| at(a, &a.tensor(0)?.sizes())).infer(views::sizes),
+    ask("aten::size(Tensor self) -> int[]", |a| one(Value::ints(a.tensor(0)?.sizes()))).infer(views::sizes),
     ask("aten::stride.int(Tensor self, int dim) -> int", |a| at(a, &a.tensor(0)?.strides())),
     ask("aten::stride(Tensor self) -> int[]", |a| one(Value::ints(a.tensor(0)?.strides()))),
-    ask("aten::sym_size.int(Tensor self, int dim) -> SymInt", |a| at(a, &a.tensor(0)?.sizes())),
-    ask("aten::sym_size(Tensor self) -> SymInt[]", |a| one(Value::ints(a.tensor(0)?.sizes()))),
+    ask("aten::sym_size.int(Tensor self, int dim) -> SymInt", |a| at(a, &a.tensor(0)?.sizes()))
+        .infer(views::sizes),
+    ask("aten::sym_size(Tensor self) -> SymInt[]", |a| one(Value::ints(a.tensor(0)?.sizes())))
+        .infer(views::sizes),
     ask("aten::sym_stride.int(Tensor self, int dim) -> SymInt", |a| at(a, &a.tensor(0)?.strides())),
     ask("aten::sym_stride(Tensor self) -> SymInt[]", |a| one(Value::ints(a.tensor(0)?.strides()))),
-    ask("aten::sym_numel(Tensor self) -> SymInt", |a| one(a.tensor(0)?.numel() as i64)),
+    ask("aten::sym_numel(Tensor self) -> SymInt", |a| one(a.tensor(0)?.numel() as i64)).infer(views::numel),
     ask("aten::sym_storage_offset(Tensor self) -> SymInt", |a| one(a.tensor(0)?.layout().offset as i64)),
-    ask("aten::dim(Tensor self) -> int", |a| one(a.tensor(0)?.rank() as i64)),
-    ask("aten::numel(Tensor self) -> int", |a| one(a.tensor(0)?.numel() as i64)),
+    ask("aten::dim(Tensor self) -> int", |a| one(a.tensor(0)?.rank() as i64)).infer(views::rank),
+    ask("aten::numel(Tensor self) -> int", |a| one(a.tensor(0)?.numel() as i64)).infer(views::numel),
     ask("aten::is_contiguous(Tensor self) -> bool", |a| one(a.tensor(0)?.is_contiguous())),
     ask("aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool", contiguous_in),
     ask("aten::storage_offset(Tensor self) -> int", |a| one(a.tensor(0)?.layout().offset as i64)),
@@ -53,7 +56,10 @@ pub static OPS: &[OpDef] = &[
 
 /// A question: depends on the tensor's look, which in-place forms may change.
 const fn ask(schema: &'static str, eval: crate::dialects::Kernel) -> OpDef {
-    opaque(schema, eval).tolerance(crate::dialects::Tolerance::Exact).effects(Effects::NONE)
+    opaque(schema, eval)
+        .tolerance(crate::dialects::Tolerance::Exact)
+        .effects(Effects::NONE)
+        .facts(&[crate::dialects::Fact::Metadata])
 }
 
 /// One size or stride by dimension.

@@ -5,6 +5,7 @@ use super::kernels::rows::Rows;
 use super::reduce::sum_row;
 use super::stats::logsumexp_row;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
 use crate::tensor::{DType, Tensor, wrap_dim};
 
@@ -12,20 +13,20 @@ use crate::tensor::{DType, Tensor, wrap_dim};
 pub static OPS: &[OpDef] = &[
     reduce("aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
         converted(a, softmax)
-    })
+    }).infer(reductions::normalized)
     .grad("self: torch._softmax_backward_data(grad, result, dim, self.dtype)")
     .out("int_out"),
     reduce("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
         converted(a, log_softmax)
-    })
+    }).infer(reductions::normalized)
     .grad("self: torch._log_softmax_backward_data(grad, result, dim, self.dtype)")
     .out("int_out"),
-    reduce("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", |a| plain(a, softmax))
+    reduce("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", |a| plain(a, softmax)).infer(reductions::normalized)
         .grad("self: torch._softmax_backward_data(grad, result, dim, self.dtype)")
         .out("out"),
     reduce("aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", |a| {
         plain(a, log_softmax)
-    })
+    }).infer(reductions::normalized)
     .grad("self: torch._log_softmax_backward_data(grad, result, dim, self.dtype)")
     .out("out"),
     reduce("aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
@@ -33,21 +34,21 @@ pub static OPS: &[OpDef] = &[
             true => vec![0.0; row.len()],
             false => softmax(row),
         })
-    }),
+    }).infer(reductions::normalized),
     reduce("aten::special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
         converted(a, softmax)
-    }),
+    }).infer(reductions::normalized),
     reduce("aten::special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", |a| {
         converted(a, log_softmax)
-    }),
+    }).infer(reductions::normalized),
     reduce(
         "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
         |a| backward(a, |grad, out, total| out * (grad - total), |grad, out| grad * out),
-    ),
+    ).infer(views::nothing),
     reduce(
         "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
         |a| backward(a, |grad, out, total| grad - out.exp() * total, |grad, _| grad),
-    ),
+    ).infer(views::nothing),
 ];
 
 fn softmax(row: &[f64]) -> Vec<f64> {

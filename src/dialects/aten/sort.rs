@@ -6,6 +6,7 @@ use super::kernels::rule::into;
 use super::kernels::select::{intro_sort, mode_place, nth_place, top_places};
 use super::kernels::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::reductions;
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
 use crate::tensor::{DType, Dims, Scalar, Tensor, wrap_dim};
 use crate::value::Value;
@@ -15,19 +16,19 @@ use std::cmp::Ordering;
 pub static OPS: &[OpDef] = &[
     gather("aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", |a| {
         sort(a.tensor(0)?, a.int(1)?, a.bool(2)?, false)
-    }),
+    }).infer(reductions::scan_with_index),
     gather(
         "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
         |a| sort(a.tensor(0)?, a.int(2)?, a.bool(3)?, a.opt_bool(1)?.unwrap_or(false)),
-    ),
+    ).infer(reductions::scan_with_index),
     gather("aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 4, |a| sort(a.tensor(0)?, a.int(2)?, a.bool(3)?, a.opt_bool(1)?.unwrap_or(false)))),
     gather("aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, |a| sort(a.tensor(0)?, a.int(1)?, a.bool(2)?, false))),
     gather("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", |a| {
         second(sort(a.tensor(0)?, a.int(1)?, a.bool(2)?, false)?)
-    }),
+    }).infer(reductions::order),
     gather("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", |a| {
         second(sort(a.tensor(0)?, a.int(2)?, a.bool(3)?, a.opt_bool(1)?.unwrap_or(false))?)
-    })
+    }).infer(reductions::order)
     .out("stable_out"),
     gather("aten::msort(Tensor self) -> Tensor", |a| {
         let mut out = sort(a.tensor(0)?, 0, false, false)?;
@@ -38,21 +39,21 @@ pub static OPS: &[OpDef] = &[
     gather(
         "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
         topk,
-    ),
+    ).infer(reductions::topk),
     gather("aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 5, topk)),
-    gather("aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", kthvalue),
+    gather("aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", kthvalue).infer(reductions::with_index),
     gather("aten::kthvalue.values(Tensor self, SymInt k, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 4, kthvalue)),
-    gather("aten::median(Tensor self) -> Tensor", |a| median_all(a, false)).out("out"),
+    gather("aten::median(Tensor self) -> Tensor", |a| median_all(a, false)).infer(reductions::reduce).out("out"),
     gather("aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
         median_dim(a, false)
-    }),
+    }).infer(reductions::with_index),
     gather("aten::median.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, |a| median_dim(a, false))),
-    gather("aten::nanmedian(Tensor self) -> Tensor", |a| median_all(a, true)).out("out"),
+    gather("aten::nanmedian(Tensor self) -> Tensor", |a| median_all(a, true)).infer(reductions::reduce).out("out"),
     gather("aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
         median_dim(a, true)
-    }),
+    }).infer(reductions::with_index),
     gather("aten::nanmedian.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, |a| median_dim(a, true))),
-    gather("aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", mode),
+    gather("aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", mode).infer(reductions::with_index),
     gather("aten::mode.values(Tensor self, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, mode)),
     gather("aten::quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor", |a| {
         quantile(a, false)

@@ -1,34 +1,44 @@
 //! One tensor into several views of it: split, chunk, unbind and their relatives.
 
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::views;
 use crate::dialects::{Args, OpDef, Outputs, gather, one, view};
 use crate::tensor::{DType, Tensor, view as layout, wrap_dim};
 use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    view("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", |a| many(unbind(a)?)),
+    view("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", |a| many(unbind(a)?))
+        .infer(views::unbind),
     view("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", |a| {
         many(split(a)?)
-    }),
+    })
+    .infer(views::split),
     view("aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", |a| {
         many(split_sizes(a)?)
-    }),
+    })
+    .infer(views::split_with_sizes),
     view("aten::split(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]", |a| {
         many(split_sizes(a)?)
-    }),
+    })
+    .infer(views::split_with_sizes),
     view(
         "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
         |a| many(split_sizes(a)?),
-    ),
-    view("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", |a| many(chunk(a)?)),
+    )
+    .infer(views::split_with_sizes),
+    view("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", |a| many(chunk(a)?))
+        .infer(views::chunk),
     view("aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", |a| {
         many(split(a)?)
-    }),
+    })
+    .infer(views::split),
     view("aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", |a| {
         many(split_sizes(a)?)
-    }),
-    view("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", |a| many(chunk(a)?)),
+    })
+    .infer(views::split_with_sizes),
+    view("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", |a| many(chunk(a)?))
+        .infer(views::chunk),
     view(
         "aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
         |a| many(tensor_split(a.tensor(0)?, Parts::Sections(a.int(1)?), a.int(2)?)?),
@@ -59,13 +69,16 @@ pub static OPS: &[OpDef] = &[
     view("aten::dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", |a| {
         many(along(a, "dsplit", 3)?)
     }),
-    gather("aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]", |a| copies(unbind(a)?)),
+    gather("aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]", |a| copies(unbind(a)?))
+        .infer(views::unbind),
     gather("aten::split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", |a| {
         copies(split(a)?)
-    }),
+    })
+    .infer(views::split),
     gather("aten::split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", |a| {
         copies(split_sizes(a)?)
-    }),
+    })
+    .infer(views::split_with_sizes),
 ];
 
 fn many(tensors: Vec<Tensor>) -> Result<Outputs> {

@@ -5,6 +5,7 @@ use super::kernels::rule::into;
 use super::kernels::wide::{Wide, store};
 use super::reduce::sum_row;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
 use crate::tensor::{DType, Scalar, Tensor};
 use crate::value::Value;
@@ -12,66 +13,66 @@ use num_complex::Complex64;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    reduce("aten::var(Tensor self, bool unbiased=True) -> Tensor", |a| spread(a, None, unbiased(a, 1)?, false, &[VAR]))
+    reduce("aten::var(Tensor self, bool unbiased=True) -> Tensor", |a| spread(a, None, unbiased(a, 1)?, false, &[VAR])).infer(reductions::magnitude)
         .grad("self: grad * (self - self.mean()) * (2.0 / (self.numel() - (1 if unbiased else 0)))"),
     reduce("aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", |a| {
         spread(a, a.opt_ints(1)?, unbiased(a, 2)?, a.bool(3)?, &[VAR])
-    })
+    }).infer(reductions::magnitude)
     .out("out"),
     reduce("aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", |a| {
         spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[VAR])
-    })
+    }).infer(reductions::magnitude)
     .out("correction_out"),
-    reduce("aten::std(Tensor self, bool unbiased=True) -> Tensor", |a| spread(a, None, unbiased(a, 1)?, false, &[STD]))
+    reduce("aten::std(Tensor self, bool unbiased=True) -> Tensor", |a| spread(a, None, unbiased(a, 1)?, false, &[STD])).infer(reductions::magnitude)
         .grad("self: (grad / result).masked_fill(result == 0, 0) * (self - self.mean()) / (self.numel() - (1 if unbiased else 0))"),
     reduce("aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", |a| {
         spread(a, a.opt_ints(1)?, unbiased(a, 2)?, a.bool(3)?, &[STD])
-    })
+    }).infer(reductions::magnitude)
     .out("out"),
     reduce("aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", |a| {
         spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[STD])
-    })
+    }).infer(reductions::magnitude)
     .out("correction_out"),
     reduce("aten::var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", |a| {
         spread(a, None, unbiased(a, 1)?, false, &[VAR, MEAN])
-    }),
+    }).infer(reductions::pair),
     reduce("aten::var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", |a| {
         spread(a, a.opt_ints(1)?, unbiased(a, 2)?, a.bool(3)?, &[VAR, MEAN])
-    }),
+    }).infer(reductions::pair),
     reduce(
         "aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
         |a| spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[VAR, MEAN]),
-    ),
+    ).infer(reductions::pair),
     reduce("aten::var_mean.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))", |a| into(a, 4, |a| spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[VAR, MEAN]))),
     reduce("aten::std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", |a| {
         spread(a, None, unbiased(a, 1)?, false, &[STD, MEAN])
-    }),
+    }).infer(reductions::pair),
     reduce("aten::std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", |a| {
         spread(a, a.opt_ints(1)?, unbiased(a, 2)?, a.bool(3)?, &[STD, MEAN])
-    }),
+    }).infer(reductions::pair),
     reduce(
         "aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)",
         |a| spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[STD, MEAN]),
-    ),
+    ).infer(reductions::pair),
     reduce("aten::std_mean.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))", |a| into(a, 4, |a| spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[STD, MEAN]))),
-    reduce("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", |a| norm(a, Some(a.scalar(1)?), Vec::new(), false, None))
+    reduce("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", |a| norm(a, Some(a.scalar(1)?), Vec::new(), false, None)).infer(reductions::magnitude)
         .out("Scalar_out"),
     reduce("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", |a| {
         norm(a, a.opt_scalar(1)?, a.ints(2)?, a.bool(3)?, None)
-    })
+    }).infer(reductions::magnitude)
     .out("out"),
     reduce("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor", |a| {
         norm(a, a.opt_scalar(1)?, a.ints(2)?, a.bool(3)?, a.opt_dtype(4)?)
-    })
+    }).infer(reductions::magnitude)
     .out("dtype_out"),
     reduce("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", |a| {
         norm(a, a.opt_scalar(1)?, Vec::new(), false, a.opt_dtype(2)?)
-    })
+    }).infer(reductions::magnitude)
     .out("ScalarOpt_dtype_out"),
-    reduce("aten::native_norm(Tensor self, Scalar p=2) -> Tensor", |a| norm(a, Some(a.scalar(1)?), Vec::new(), false, None)),
+    reduce("aten::native_norm(Tensor self, Scalar p=2) -> Tensor", |a| norm(a, Some(a.scalar(1)?), Vec::new(), false, None)).infer(reductions::magnitude),
     reduce("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", |a| {
         norm(a, None, a.ints(1)?, a.bool(2)?, None)
-    })
+    }).infer(reductions::magnitude)
     .out("out"),
     reduce(
         "aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
@@ -79,14 +80,14 @@ pub static OPS: &[OpDef] = &[
             let dims = a.opt_ints(2)?.unwrap_or_default();
             one(vector_norm(a.tensor(0)?, a.scalar(1)?.to_f64(), dims, a.bool(3)?, a.opt_dtype(4)?)?)
         },
-    )
+    ).infer(reductions::magnitude)
     .out("out"),
-    reduce("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp)
+    reduce("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp).infer(views::nothing)
         .grad(
             "self: grad.reshape(torch.logsumexp(self, dim, True).size()) * (self - torch.logsumexp(self, dim, True)).exp().conj()",
         )
         .out("out"),
-    reduce("aten::special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp).out("out"),
+    reduce("aten::special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp).infer(views::nothing).out("out"),
 ];
 
 const VAR: u8 = 0;

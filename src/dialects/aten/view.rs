@@ -3,51 +3,52 @@
 
 use super::kernels::rule::{copied, in_place, look};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::{pointwise, views};
 use crate::dialects::{Args, Fact, OpDef, Outputs, gather, one, opaque, view};
 use crate::tensor::{DType, Element, Layout, Tensor, view as layout};
 use num_complex::Complex;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    view("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, sizes_as))
+    view("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, sizes_as)).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
     // There is no `view.dtype`: programs cannot tell a dtype from a size, so it is never chosen.
-    view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", |a| reshape(a, &a.ints(1)?))
+    view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", |a| reshape(a, &a.ints(1)?)).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
-    view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| reshape(a, &a.tensor(1)?.sizes()))
+    view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| reshape(a, &a.tensor(1)?.sizes())).infer(views::as_other)
         .grad("self: grad.reshape(self.size())"),
     view("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| {
         look(a, |a| layout::view(&own(a)?, &a.tensor(1)?.sizes()))
-    })
+    }).infer(views::as_other)
     .grad("self: grad.reshape(self.size())"),
-    view("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", |a| look(a, sizes_as)),
-    view("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", |a| look(a, sizes_as))
+    view("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", |a| look(a, sizes_as)).infer(views::reshape),
+    view("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", |a| look(a, sizes_as)).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
-    view("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", |a| look(a, expand))
+    view("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", |a| look(a, expand)).infer(views::expand)
         .grad("self: grad.sum_to_size(self.size())"),
     view("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| {
         one(a.tensor(0)?.broadcast_to(&a.tensor(1)?.sizes())?)
-    })
+    }).infer(views::as_other)
     .grad("self: grad.sum_to_size(self.size())"),
-    view("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, expand))
+    view("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, expand)).infer(views::expand)
         .grad("self: grad.sum_to_size(self.size())"),
-    view("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", |a| look(a, transpose))
+    view("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", |a| look(a, transpose)).infer(views::transpose)
         .grad("self: grad.transpose(dim0, dim1)"),
-    view("aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", |a| look(a, transpose))
+    view("aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", |a| look(a, transpose)).infer(views::transpose)
         .grad("self: grad.transpose(axis0, axis1)"),
-    view("aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", |a| look(a, transpose))
+    view("aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", |a| look(a, transpose)).infer(views::transpose)
         .grad("self: grad.transpose(dim0, dim1)"),
-    view("aten::t(Tensor(a) self) -> Tensor(a)", |a| look(a, t)).grad("self: grad.t()"),
-    view("aten::mT(Tensor(a) self) -> Tensor(a)", |a| look(a, matrix_t)).grad("self: grad.transpose(-2, -1)"),
-    view("aten::mT.a(Tensor(a) self) -> Tensor(a)", |a| look(a, matrix_t)).grad("self: grad.transpose(-2, -1)"),
-    view("aten::mH(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "mH")?)),
-    view("aten::mH.a(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "mH")?)),
-    view("aten::matrix_H(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "H")?)),
-    view("aten::matrix_H.a(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "H")?)),
-    view("aten::adjoint(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "adjoint()")?)),
-    view("aten::numpy_T(Tensor(a) self) -> Tensor(a)", |a| look(a, reverse)),
-    view("aten::numpy_T.a(Tensor(a) self) -> Tensor(a)", |a| look(a, reverse)),
-    view("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", |a| look(a, permute))
+    view("aten::t(Tensor(a) self) -> Tensor(a)", |a| look(a, t)).infer(views::t).grad("self: grad.t()"),
+    view("aten::mT(Tensor(a) self) -> Tensor(a)", |a| look(a, matrix_t)).infer(views::last_two).grad("self: grad.transpose(-2, -1)"),
+    view("aten::mT.a(Tensor(a) self) -> Tensor(a)", |a| look(a, matrix_t)).infer(views::last_two).grad("self: grad.transpose(-2, -1)"),
+    view("aten::mH(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "mH")?)).infer(views::last_two),
+    view("aten::mH.a(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "mH")?)).infer(views::last_two),
+    view("aten::matrix_H(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "H")?)).infer(views::last_two),
+    view("aten::matrix_H.a(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "H")?)).infer(views::last_two),
+    view("aten::adjoint(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "adjoint()")?)).infer(views::last_two),
+    view("aten::numpy_T(Tensor(a) self) -> Tensor(a)", |a| look(a, reverse)).infer(views::t),
+    view("aten::numpy_T.a(Tensor(a) self) -> Tensor(a)", |a| look(a, reverse)).infer(views::t),
+    view("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", |a| look(a, permute)).infer(views::permute)
         .grad("self: grad.movedim([i for i in range(len(dims))], dims)"),
     view("aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", |a| look(a, movedim))
         .grad("self: grad.movedim(destination, source)"),
@@ -59,20 +60,20 @@ pub static OPS: &[OpDef] = &[
     .grad("self: grad.movedim(destination, source)"),
     view("aten::moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)", |a| look(a, movedim))
         .grad("self: grad.movedim(destination, source)"),
-    view("aten::squeeze(Tensor(a) self) -> Tensor(a)", |a| look(a, squeeze)).grad("self: grad.reshape(self.size())"),
-    view("aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", |a| look(a, squeeze_dims))
+    view("aten::squeeze(Tensor(a) self) -> Tensor(a)", |a| look(a, squeeze)).infer(views::squeeze).grad("self: grad.reshape(self.size())"),
+    view("aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", |a| look(a, squeeze_dims)).infer(views::squeeze)
         .grad("self: grad.reshape(self.size())"),
-    view("aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", |a| look(a, squeeze_dims))
+    view("aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", |a| look(a, squeeze_dims)).infer(views::squeeze)
         .grad("self: grad.reshape(self.size())"),
-    view("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", |a| look(a, unsqueeze)).grad("self: grad.squeeze(dim)"),
-    view("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", |a| look(a, select))
+    view("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", |a| look(a, unsqueeze)).infer(views::unsqueeze).grad("self: grad.squeeze(dim)"),
+    view("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", |a| look(a, select)).infer(views::select)
         .grad("self: grad.new_zeros(self.size()).select_scatter(grad, dim, index)"),
     view(
         "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
         |a| look(a, slice),
-    )
+    ).infer(views::slice)
     .grad("self: grad.new_zeros(self.size()).slice_scatter(grad, dim, start, end, step)"),
-    view("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", |a| look(a, narrow)).grad(
+    view("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", |a| look(a, narrow)).infer(views::narrow).grad(
         "self: grad.new_zeros(self.size()).slice_scatter(grad, dim, start if start >= 0 else start + self.size(dim), \
          (start if start >= 0 else start + self.size(dim)) + length)",
     ),
@@ -82,7 +83,7 @@ pub static OPS: &[OpDef] = &[
     view(
         "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
         |a| look(a, as_strided),
-    ),
+    ).infer(views::as_strided),
     view("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", |a| look(a, diagonal))
         .grad("self: grad.new_zeros(self.size()).diagonal_scatter(grad, offset, dim1, dim2)"),
     view("aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", |a| {
@@ -93,7 +94,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: torch.unfold_backward(grad, self.size(), dimension, size, step)"),
     view("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", |a| {
         reshape(a, &layout::flatten_sizes(&a.tensor(0)?.sizes(), a.int(1)?, a.int(2)?)?)
-    })
+    }).infer(views::flatten)
     .grad("self: grad.reshape(self.size())"),
     view("aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", |a| {
         look(a, |a| {
@@ -107,7 +108,7 @@ pub static OPS: &[OpDef] = &[
             Some(value) => one(value.to_tensor()?.contiguous()?),
             None => Ok(out),
         })
-    })
+    }).infer(views::ravel)
     .grad("self: grad.reshape(self.size())"),
     view("aten::view_as_real(Tensor(a) self) -> Tensor(a)", |a| one(view_as_real(a.tensor(0)?)?))
         .grad("self: torch.view_as_complex(grad.contiguous())"),
@@ -116,47 +117,47 @@ pub static OPS: &[OpDef] = &[
     view("aten::lift(Tensor self) -> Tensor", |a| one(a.tensor(0)?.clone())).grad("self: grad"),
     view("aten::data(Tensor self) -> Tensor", |a| one(a.tensor(0)?.detach())).facts(&[Fact::Detached]),
     // Copying forms.
-    gather("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", reshape_copy)
+    gather("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", reshape_copy).infer(views::reshape)
         .out("out")
         .grad("self: grad.reshape(self.size())"),
     gather("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", |a| one(bits_as(a)?.copy()?)).out("dtype_out"),
-    gather("aten::_reshape_copy(Tensor self, SymInt[] size) -> Tensor", reshape_copy)
+    gather("aten::_reshape_copy(Tensor self, SymInt[] size) -> Tensor", reshape_copy).infer(views::reshape)
     .grad("self: grad.reshape(self.size())"),
-    gather("aten::expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor", |a| copied(a, expand))
+    gather("aten::expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor", |a| copied(a, expand)).infer(views::expand)
         .out("out")
         .grad("self: grad.sum_to_size(self.size())"),
-    gather("aten::transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor", |a| copied(a, transpose))
+    gather("aten::transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor", |a| copied(a, transpose)).infer(views::transpose)
         .out("int_out")
         .grad("self: grad.transpose(dim0, dim1)"),
-    gather("aten::t_copy(Tensor self) -> Tensor", |a| copied(a, t)).out("out").grad("self: grad.t()"),
-    gather("aten::permute_copy(Tensor self, int[] dims) -> Tensor", |a| copied(a, permute))
+    gather("aten::t_copy(Tensor self) -> Tensor", |a| copied(a, t)).infer(views::t).out("out").grad("self: grad.t()"),
+    gather("aten::permute_copy(Tensor self, int[] dims) -> Tensor", |a| copied(a, permute)).infer(views::permute)
         .out("out")
         .grad("self: grad.movedim([i for i in range(len(dims))], dims)"),
-    gather("aten::squeeze_copy(Tensor self) -> Tensor", |a| copied(a, squeeze))
+    gather("aten::squeeze_copy(Tensor self) -> Tensor", |a| copied(a, squeeze)).infer(views::squeeze)
         .out("out")
         .grad("self: grad.reshape(self.size())"),
-    gather("aten::squeeze_copy.dim(Tensor self, int dim) -> Tensor", |a| copied(a, squeeze_dims))
+    gather("aten::squeeze_copy.dim(Tensor self, int dim) -> Tensor", |a| copied(a, squeeze_dims)).infer(views::squeeze)
         .out("dim_out")
         .grad("self: grad.reshape(self.size())"),
-    gather("aten::squeeze_copy.dims(Tensor self, int[] dim) -> Tensor", |a| copied(a, squeeze_dims))
+    gather("aten::squeeze_copy.dims(Tensor self, int[] dim) -> Tensor", |a| copied(a, squeeze_dims)).infer(views::squeeze)
         .out("dims_out")
         .grad("self: grad.reshape(self.size())"),
-    gather("aten::unsqueeze_copy(Tensor self, int dim) -> Tensor", |a| copied(a, unsqueeze))
+    gather("aten::unsqueeze_copy(Tensor self, int dim) -> Tensor", |a| copied(a, unsqueeze)).infer(views::unsqueeze)
         .out("out")
         .grad("self: grad.squeeze(dim)"),
-    gather("aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor", |a| copied(a, select))
+    gather("aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor", |a| copied(a, select)).infer(views::select)
         .out("int_out")
         .grad("self: grad.new_zeros(self.size()).select_scatter(grad, dim, index)"),
     gather(
         "aten::slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
         |a| copied(a, slice),
-    )
+    ).infer(views::slice)
     .out("Tensor_out")
     .grad("self: grad.new_zeros(self.size()).slice_scatter(grad, dim, start, end, step)"),
     gather(
         "aten::as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
         |a| copied(a, as_strided),
-    )
+    ).infer(views::as_strided)
     .out("out"),
     gather("aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", |a| copied(a, diagonal))
         .out("out")
@@ -164,10 +165,10 @@ pub static OPS: &[OpDef] = &[
     gather("aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", |a| copied(a, unfold))
         .out("out")
         .grad("self: torch.unfold_backward(grad, self.size(), dimension, size, step)"),
-    gather("aten::alias_copy(Tensor self) -> Tensor", |a| copied(a, own)).out("out").grad("self: grad"),
-    gather("aten::detach_copy(Tensor self) -> Tensor", |a| copied(a, own)).facts(&[Fact::Detached]).out("out"),
-    gather("aten::lift_fresh_copy(Tensor self) -> Tensor", |a| copied(a, own)).out("out").grad("self: grad"),
-    gather("aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", |a| copied(a, narrow))
+    gather("aten::alias_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).out("out").grad("self: grad"),
+    gather("aten::detach_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).facts(&[Fact::Detached]).out("out"),
+    gather("aten::lift_fresh_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).out("out").grad("self: grad"),
+    gather("aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", |a| copied(a, narrow)).infer(views::narrow)
         .out("out"),
     gather("aten::view_as_real_copy(Tensor self) -> Tensor", |a| one(view_as_real(a.tensor(0)?)?.copy()?)).out("out"),
     gather("aten::view_as_complex_copy(Tensor self) -> Tensor", |a| one(view_as_complex(a.tensor(0)?)?.copy()?))
@@ -176,35 +177,35 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
         |a| in_place(a, as_strided),
-    ),
-    opaque("aten::t_(Tensor(a!) self) -> Tensor(a!)", |a| in_place(a, t)),
-    opaque("aten::transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", |a| in_place(a, transpose)),
-    opaque("aten::swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", |a| in_place(a, transpose)),
-    opaque("aten::swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", |a| in_place(a, transpose)),
-    opaque("aten::squeeze_(Tensor(a!) self) -> Tensor(a!)", |a| in_place(a, squeeze)),
-    opaque("aten::squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", |a| in_place(a, squeeze_dims)),
-    opaque("aten::squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", |a| in_place(a, squeeze_dims)),
-    opaque("aten::unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", |a| in_place(a, unsqueeze)),
+    ).infer(views::as_strided),
+    opaque("aten::t_(Tensor(a!) self) -> Tensor(a!)", |a| in_place(a, t)).infer(views::t),
+    opaque("aten::transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", |a| in_place(a, transpose)).infer(views::transpose),
+    opaque("aten::swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", |a| in_place(a, transpose)).infer(views::transpose),
+    opaque("aten::swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", |a| in_place(a, transpose)).infer(views::transpose),
+    opaque("aten::squeeze_(Tensor(a!) self) -> Tensor(a!)", |a| in_place(a, squeeze)).infer(views::squeeze),
+    opaque("aten::squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", |a| in_place(a, squeeze_dims)).infer(views::squeeze),
+    opaque("aten::squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", |a| in_place(a, squeeze_dims)).infer(views::squeeze),
+    opaque("aten::unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", |a| in_place(a, unsqueeze)).infer(views::unsqueeze),
     opaque(
         "aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
         |a| resize(a, &a.ints(1)?),
-    ),
+    ).infer(views::nothing),
     opaque(
         "aten::resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
         |a| resize(a, &a.tensor(1)?.sizes()),
-    ),
+    ).infer(views::nothing),
     opaque("aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", |a| {
         a.tensor(0)?.set_data(a.tensor(1)?);
         one(a.tensor(0)?.clone())
-    }),
+    }).infer(views::nothing),
     opaque("aten::set_(Tensor(a!) self) -> Tensor(a!)", |a| {
         a.tensor(0)?.set_data(&Tensor::zeros(a.tensor(0)?.dtype(), &[0])?);
         one(a.tensor(0)?.clone())
-    }),
+    }).infer(views::nothing),
     opaque(
         "aten::set_.source_Tensor_storage_offset(Tensor(a!) self, Tensor source, SymInt storage_offset, SymInt[] size, SymInt[] stride=[]) -> Tensor(a!)",
         set_strided,
-    ),
+    ).infer(views::nothing),
 ];
 
 /// The tensor's own layout.

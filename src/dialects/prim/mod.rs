@@ -1,6 +1,7 @@
 //! The `prim` dialect: constants, control flow, containers, attributes, calls.
 
 pub mod accessors;
+pub mod batch;
 pub mod constant;
 pub mod control;
 pub mod list;
@@ -11,4 +12,4 @@ use super::OpDef;
 
 /// All rows, file by file, in the order of registration.
 pub static TABLES: &[&[OpDef]] =
-    &[constant::OPS, control::OPS, tuple::OPS, list::OPS, object::OPS, accessors::OPS];
+    &[constant::OPS, control::OPS, tuple::OPS, list::OPS, object::OPS, accessors::OPS, batch::OPS];

@@ -161,7 +161,7 @@ op quant::scale(Tensor self) -> Tensor {
             text,
             "def snap(self: Tensor, step: float) -> Tensor:\n\n    return torch.round(self / step) * step\n"
         );
-        assert_eq!(span.line_column().0, 10);
+        assert_eq!(span.line_column().0, 11);
         assert_eq!(snap.grad, ["self: grad"]);
         assert!(snap.inplace && snap.facts == [Fact::Idempotent] && snap.laws == [Law::SameType]);
         assert_eq!(dialect.ops[1].effects, Effects::WRITES_WORLD);
@@ -179,7 +179,7 @@ op quant::scale(Tensor self) -> Tensor {
             ("dialect q\nop f() -> ()", "expected a schema"),
             ("dialect q\nop r::f() -> ()", "op r::f is not of the dialect 'q'"),
             ("dialect q\nop q::f() -> () {\n  sumary \"x\"\n}", "(d:3:"),
-            ("dialect q\nop q::f() -> () {\n  facts odder\n}", "did you mean 'odd'?"),
+            ("dialect q\nop q::f() -> () {\n  facts oddd\n}", "did you mean 'odd'?"),
             ("dialect q\nop q::f() -> () {\n  effects writes_wold\n}", "did you mean 'writes_world'?"),
             ("dialect q\ntype t<x: into>", "there is no kind of parameter 'into'"),
             ("dialect q\ntype t<x: int where y > 1>", "the condition speaks of 'y'"),
@@ -191,6 +191,31 @@ op quant::scale(Tensor self) -> Tensor {
             });
             let error = result.expect_err(text);
             assert!(error.contains(part), "{text}\n{error}");
+        }
+    }
+
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn changed_files_are_read_or_refused(
+            edits in prop::collection::vec((any::<prop::sample::Index>(), 0..3usize, any::<char>()), 0..8),
+        ) {
+            let mut text: Vec<char> = QUANT.chars().collect();
+            for (at, kind, c) in edits {
+                let at = at.index(text.len());
+                match kind {
+                    0 => drop(text.remove(at)),
+                    1 => text.insert(at, c),
+                    _ => text[at] = ['(', ')', '{', '}', '<', '\n', ' ', '"', ':'][c as usize % 9],
+                }
+            }
+            let text: String = text.into_iter().collect();
+            if let Ok(dialect) = parse_dialect(&Source::new("d", text)) {
+                let _ = Registry::with_builtins().with_dialect(&dialect);
+            }
         }
     }
 }

@@ -94,7 +94,9 @@ fn syntax(source: &Arc<Source>, error: &pest::error::Error<R>) -> Diagnostic {
         pest::error::InputLocation::Span(span) => span,
     };
     let mut names: Vec<&str> = match &error.variant {
-        pest::error::ErrorVariant::ParsingError { positives, .. } => positives.iter().map(rule_name).collect(),
+        pest::error::ErrorVariant::ParsingError { positives, .. } => {
+            positives.iter().map(rule_name).collect()
+        }
         pest::error::ErrorVariant::CustomError { .. } => Vec::new(),
     };
     names.sort_unstable();
@@ -105,10 +107,22 @@ fn syntax(source: &Arc<Source>, error: &pest::error::Error<R>) -> Diagnostic {
         Some((last, [])) => format!("expected {last}"),
         Some((last, rest)) => format!("expected {} or {last}", rest.join(", ")),
     };
-    let word = source.text().get(start..).unwrap_or("").split(|c: char| !c.is_alphanumeric() && c != '_').next();
+    let word =
+        source.text().get(start..).unwrap_or("").split(|c: char| !c.is_alphanumeric() && c != '_').next();
     let error = Diagnostic::syntax(expected).at(&Span::new(source, start, end));
-    let keywords =
-        ["dialect", "op", "type", "attribute", "summary", "meaning", "grad", "facts", "traits", "effects", "tolerance"];
+    let keywords = [
+        "dialect",
+        "op",
+        "type",
+        "attribute",
+        "summary",
+        "meaning",
+        "grad",
+        "facts",
+        "traits",
+        "effects",
+        "tolerance",
+    ];
     match word.filter(|w| !w.is_empty() && !keywords.contains(w)).and_then(|w| nearest(w, keywords)) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint("docs/add-a-dialect.md shows a whole file"),
@@ -191,7 +205,9 @@ impl Reader<'_> {
         let owner = op.name().split("::").next().unwrap_or("");
         if owner != self.dialect {
             let message = format!("op {} is not of the dialect '{}'", op.name(), self.dialect);
-            return Err(self.error(&schema, message).hint("ops of other dialects stand in files of their own"));
+            return Err(self
+                .error(&schema, message)
+                .hint("ops of other dialects stand in files of their own"));
         }
         // Parsed alone, so that its error stands at the schema.
         let parsed = crate::ir::parse_schema(&op.schema);
@@ -239,7 +255,14 @@ impl Reader<'_> {
                         "exact" => Tolerance::Exact,
                         "rounding" => Tolerance::Rounding,
                         "accumulation" => Tolerance::Accumulation,
-                        other => return Err(self.unknown(&word, "tolerance", other, &["exact", "rounding", "accumulation"])),
+                        other => {
+                            return Err(self.unknown(
+                                &word,
+                                "tolerance",
+                                other,
+                                &["exact", "rounding", "accumulation"],
+                            ));
+                        }
                     };
                 }
             }
@@ -280,7 +303,14 @@ impl Reader<'_> {
             ("identity", None) => Err(self.error(pair, "the fact 'identity' needs its number: identity(0)")),
             _ => {
                 let known = [
-                    "commutative", "associative", "identity", "odd", "even", "idempotent", "involution", "detached",
+                    "commutative",
+                    "associative",
+                    "identity",
+                    "odd",
+                    "even",
+                    "idempotent",
+                    "involution",
+                    "detached",
                 ];
                 Err(self.unknown(pair, "fact", word, &known))
             }

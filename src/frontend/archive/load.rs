@@ -3,8 +3,8 @@
 //! Values are made bottom-up, so that a value that the archive shares is shared. What a node is meant to be (a
 //! named tuple, a list of what) is known top-down from the declared types of attributes.
 
-use super::{Archive, upgraders};
 use super::pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
+use super::{Archive, upgraders};
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
 use crate::frontend::script::{ArchiveCode, Library, compile_archive};
@@ -57,7 +57,14 @@ pub fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> {
     let mut builder = Builder::new(&archive, "data", &module);
     let root = builder.build(&data)?;
     let states = builder.states;
-    Ok(Model { root, states, constants: constant_values, version: archive.version(), debug_tables: archive.debug_tables()?, module })
+    Ok(Model {
+        root,
+        states,
+        constants: constant_values,
+        version: archive.version(),
+        debug_tables: archive.debug_tables()?,
+        module,
+    })
 }
 
 /// The code of an archive by module.

@@ -1,7 +1,9 @@
 //! From a program and an object to an archive: the data as a pickle with its storages, the code as Python with the
 //! original places, the constants, the version. What was shared is shared again; the same input gives the same bytes.
 
-use super::pickle::{self, Dict as NodeDict, Enum, List as NodeList, Node, NodeId, Object as NodeObject, Pickle};
+use super::pickle::{
+    self, Dict as NodeDict, Enum, List as NodeList, Node, NodeId, Object as NodeObject, Pickle,
+};
 use super::pickle::{StorageRecord, TensorRecord, storage_type};
 use super::write::Writer;
 use super::{Limits, debug, upgraders};
@@ -46,7 +48,7 @@ pub fn save<W: Write>(registry: &Registry, contents: Contents<'_>, name: &str, o
     let mut data = Tree::new(module, contents.states);
     let data_root = data.node(contents.root, 0)?;
     roots.extend(data.classes.keys().copied());
-    let printed = python_print::print(registry, module, &roots, constants, origin)?;
+    let printed = python_print::print(registry, module, &roots, &data.enums, constants, origin)?;
 
     let mut writer = Writer::new(out, name)?;
     for (file, bytes) in contents.extra {
@@ -80,7 +82,9 @@ struct Tree<'a> {
     /// Nodes of values with an identity; None while the value is being written.
     seen: HashMap<(u8, usize), Option<NodeId>>,
     storages: IndexMap<usize, (Storage, Arc<str>)>,
+    /// Classes of objects, and of members of enums, in the order in which they are met.
     classes: IndexMap<Symbol, ()>,
+    enums: Vec<Symbol>,
 }
 
 impl<'a> Tree<'a> {
@@ -92,6 +96,7 @@ impl<'a> Tree<'a> {
             seen: HashMap::new(),
             storages: IndexMap::new(),
             classes: IndexMap::new(),
+            enums: Vec::new(),
         }
     }
 
@@ -154,7 +159,9 @@ impl<'a> Tree<'a> {
                 Node::Tuple(x.items().iter().map(|v| self.node(v, depth)).collect::<Result<_>>()?)
             }
             Value::Enum(x) => {
-                self.classes.insert(x.class, ());
+                if !self.enums.contains(&x.class) {
+                    self.enums.push(x.class);
+                }
                 let value = self.node(&x.value, depth)?;
                 Node::Enum(Box::new(Enum { class: x.class.as_str().into(), value }))
             }
@@ -191,8 +198,9 @@ impl<'a> Tree<'a> {
 
     fn tensor(&mut self, tensor: &Tensor) -> Result<TensorRecord> {
         let (storage, layout) = (tensor.storage(), tensor.layout());
-        let element = storage_type(tensor.dtype().name())
-            .ok_or_else(|| Diagnostic::unsupported(format!("saving tensors of dtype {}", tensor.dtype().name())))?;
+        let element = storage_type(tensor.dtype().name()).ok_or_else(|| {
+            Diagnostic::unsupported(format!("saving tensors of dtype {}", tensor.dtype().name()))
+        })?;
         let next = self.storages.len();
         let entry = self.storages.entry(storage.id());
         let (_, key) = entry.or_insert_with(|| (storage.clone(), next.to_string().into()));

@@ -185,7 +185,9 @@ impl Meanings<'_> {
             }
             let Ok(row) = resolve(self.versioned, graph, op) else { continue };
             let schema = row.def().schema;
-            let Some(upgrade) = UPGRADES.iter().find(|u| u.schema == schema && !u.meaning.is_empty()) else { continue };
+            let Some(upgrade) = UPGRADES.iter().find(|u| u.schema == schema && !u.meaning.is_empty()) else {
+                continue;
+            };
             if Some(upgrade.meaning) == row.def().meaning {
                 splice(graph, op, self.meaning(upgrade)?);
             }

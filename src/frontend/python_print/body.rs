@@ -31,7 +31,16 @@ pub(super) struct Body<'c, 'f> {
 impl<'c, 'f> Body<'c, 'f> {
     pub(super) fn new(cx: &'c Context<'c>, file: &'f mut File, graph: &'c Graph, level: usize) -> Self {
         let texts = vec![None; graph.value_capacity()];
-        Body { cx, file, graph, level, inlined: inline::inlined(graph), texts, split_up_to: HashMap::new(), long_constants: HashMap::new() }
+        Body {
+            cx,
+            file,
+            graph,
+            level,
+            inlined: inline::inlined(graph),
+            texts,
+            split_up_to: HashMap::new(),
+            long_constants: HashMap::new(),
+        }
     }
 
     /// Lets a name or expression stand for a value.
@@ -86,7 +95,9 @@ impl<'c, 'f> Body<'c, 'f> {
 
     fn block(&mut self, block: BlockId) -> Result<()> {
         if self.level > MAX_LEVEL {
-            return Err(Diagnostic::unsupported(format!("blocks nested more than {MAX_LEVEL} deep as Python")));
+            return Err(Diagnostic::unsupported(format!(
+                "blocks nested more than {MAX_LEVEL} deep as Python"
+            )));
         }
         let level = self.level;
         for op in self.graph.block_ops(block).collect::<Vec<_>>() {
@@ -158,7 +169,7 @@ impl<'c, 'f> Body<'c, 'f> {
             "prim::If" => self.branch(op),
             "prim::Loop" => self.iterate(op),
             "prim::TupleUnpack" | "prim::ListUnpack" => {
-                let mut line = Text::default();
+                let mut line = Text::from("", place);
                 if graph.result_count(op) > 0 {
                     self.name_results(&graph.results(op));
                     self.list(&mut line, &graph.results(op), "", ", = ")?;
@@ -170,9 +181,12 @@ impl<'c, 'f> Body<'c, 'f> {
             "prim::SetAttr" => {
                 let name = self.text_attr(op, "name")?;
                 if !names::is_identifier(&name) {
-                    return Err(Diagnostic::unsupported(format!("setting the attribute \"{name}\" in Python")));
+                    return Err(Diagnostic::unsupported(format!(
+                        "setting the attribute \"{name}\" in Python"
+                    )));
                 }
-                let mut line = self.operand(op, 0)?.clone();
+                let mut line = Text::from("", place);
+                line.push_text(self.operand(op, 0)?);
                 line.push(&format!(".{name} = "), place);
                 line.push_text(self.operand(op, 1)?);
                 self.line(&line);
@@ -224,9 +238,9 @@ impl<'c, 'f> Body<'c, 'f> {
         let is_long = text.len() + self.level * 2 >= LONG;
         let value = self.graph.result(op, 0);
         // `None` alone would forget of what it is none.
-        let typed = value.map(|v| self.graph.ty(v)).filter(|ty| {
-            is_constant && text.as_str() == "None" && **ty != Type::none()
-        });
+        let typed = value
+            .map(|v| self.graph.ty(v))
+            .filter(|ty| is_constant && text.as_str() == "None" && **ty != Type::none());
         if let (Some(value), Some(ty)) = (value, typed) {
             let ty = self.cx.type_text(ty)?;
             self.name_results(&[value]);
@@ -279,7 +293,9 @@ impl<'c, 'f> Body<'c, 'f> {
             let arguments = self.graph.operands(user).get(seen.unwrap_or(0)..end).unwrap_or_default();
             for argument in arguments.iter().rev() {
                 let def = self.graph.def_op(*argument);
-                let Some(def) = def.filter(|def| self.graph.kind(*def) != inline::constant()) else { continue };
+                let Some(def) = def.filter(|def| self.graph.kind(*def) != inline::constant()) else {
+                    continue;
+                };
                 if self.inlined[def.index()] {
                     reversed.push((def, *argument));
                 }
@@ -324,7 +340,8 @@ impl<'c, 'f> Body<'c, 'f> {
             return Err(Diagnostic::verify("a prim::Loop without a body, a count and a condition"));
         };
         let (params, gives) = (graph.params(body), graph.block_results(body));
-        if params.len() != results.len() + 1 || carried.len() != results.len() || gives.len() != params.len() {
+        if params.len() != results.len() + 1 || carried.len() != results.len() || gives.len() != params.len()
+        {
             return Err(Diagnostic::verify("a prim::Loop whose carried values do not match"));
         }
         let is_true = |value: Option<&ValueId>| value.and_then(|v| self.constant_int(*v)) == Some(1);
@@ -374,8 +391,9 @@ impl<'c, 'f> Body<'c, 'f> {
         let name = self.file.names.fresh(name);
         let place = self.place(op);
         self.line(&Text::from(format!("def {name}():"), place.as_ref()));
-        let captured: Vec<Text> =
-            (0..self.graph.operands(op).len()).map(|n| self.operand(op, n).cloned()).collect::<Result<_>>()?;
+        let captured: Vec<Text> = (0..self.graph.operands(op).len())
+            .map(|n| self.operand(op, n).cloned())
+            .collect::<Result<_>>()?;
         let mut body = Body::new(self.cx, self.file, inner, self.level + 1);
         if inner.inputs().len() != captured.len() {
             return Err(Diagnostic::verify("a closure that captures another number of values than it takes"));
@@ -415,7 +433,8 @@ impl<'c, 'f> Body<'c, 'f> {
     /// What stands for an operand.
     pub(super) fn operand(&self, op: OpId, n: usize) -> Result<&Text> {
         let value = self.graph.operand(op, n);
-        let value = value.ok_or_else(|| Diagnostic::verify(format!("{} lacks an operand", self.graph.kind(op))))?;
+        let value =
+            value.ok_or_else(|| Diagnostic::verify(format!("{} lacks an operand", self.graph.kind(op))))?;
         self.value(value)
     }
 
@@ -433,7 +452,9 @@ impl<'c, 'f> Body<'c, 'f> {
     /// An attribute that is text.
     pub(super) fn text_attr(&self, op: OpId, name: &str) -> Result<String> {
         let text = self.graph.attr(op, name).and_then(Attr::as_str).map(str::to_string);
-        text.ok_or_else(|| Diagnostic::verify(format!("{} without an attribute '{name}'", self.graph.kind(op))))
+        text.ok_or_else(|| {
+            Diagnostic::verify(format!("{} without an attribute '{name}'", self.graph.kind(op)))
+        })
     }
 
     /// Where an op comes from.

@@ -7,7 +7,10 @@ use super::{Context, File};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::prim::constant;
 use crate::ir::number_text::write_quoted;
-use crate::ir::{Argument, Attr, ClassDef, ClassKind, EnumDef, Function, InterfaceDef, NamedTupleDef, Symbol, Type, TypeKind};
+use crate::ir::{
+    Argument, Attr, ClassDef, ClassKind, EnumDef, Function, InterfaceDef, NamedTupleDef, Symbol, Type,
+    TypeKind,
+};
 
 impl File {
     /// Prints what a qualified name stands for.
@@ -33,9 +36,8 @@ impl File {
         self.line(0, &format!("class {}{}:", last(class.name), if is_module { "(Module)" } else { "" }));
         let start = self.text.len();
         if is_module {
-            let list = |names: Vec<Symbol>| -> String {
-                names.iter().map(|name| format!("\"{name}\", ")).collect()
-            };
+            let list =
+                |names: Vec<Symbol>| -> String { names.iter().map(|name| format!("\"{name}\", ")).collect() };
             let named = |keep: fn(&crate::ir::ClassAttribute) -> bool| {
                 list(class.attributes.iter().filter(|a| keep(a)).map(|a| a.name).collect())
             };
@@ -77,7 +79,8 @@ impl File {
         }
         for (_, function) in methods {
             let function = cx.module.functions.get(&function);
-            let function = function.ok_or_else(|| Diagnostic::internal("a class has a method without a body"))?;
+            let function =
+                function.ok_or_else(|| Diagnostic::internal("a class has a method without a body"))?;
             self.function(cx, function, 1, true)?;
         }
         if self.text.len() == start {
@@ -128,7 +131,13 @@ impl File {
     }
 
     /// `def f(a: int,\n    b: int=1) -> int:` and the body.
-    fn function(&mut self, cx: &Context<'_>, function: &Function, level: usize, typed_self: bool) -> Result<()> {
+    fn function(
+        &mut self,
+        cx: &Context<'_>,
+        function: &Function,
+        level: usize,
+        typed_self: bool,
+    ) -> Result<()> {
         self.names.start_function();
         let inputs = function.graph.inputs();
         if inputs.len() != function.schema.arguments.len() {

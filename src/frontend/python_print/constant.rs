@@ -43,7 +43,11 @@ impl Context<'_> {
             Value::List(list) => {
                 let items = list.to_vec();
                 let unclear = items.is_empty() || !tells_its_type(list.element_type());
-                let open = if unclear { format!("annotate({}, [", self.type_text(&value.ty())?) } else { "[".into() };
+                let open = if unclear {
+                    format!("annotate({}, [", self.type_text(&value.ty())?)
+                } else {
+                    "[".into()
+                };
                 self.write_items(out, &open, &items, if unclear { "])" } else { "]" })?;
             }
             Value::Tuple(tuple) => {

@@ -36,10 +36,13 @@ impl Body<'_, '_> {
         };
         match kind {
             "prim::Constant" => whole(self.constant_text(op)?),
-            "prim::Uninitialized" => whole(format!("uninitialized({})", self.cx.type_text(&self.result_type(op)?)?)),
-            "aten::ScalarImplicit" | "aten::FloatImplicit" | "aten::IntImplicit" | "aten::ComplexImplicit" => {
-                annotated("annotate", ")")
+            "prim::Uninitialized" => {
+                whole(format!("uninitialized({})", self.cx.type_text(&self.result_type(op)?)?))
             }
+            "aten::ScalarImplicit"
+            | "aten::FloatImplicit"
+            | "aten::IntImplicit"
+            | "aten::ComplexImplicit" => annotated("annotate", ")"),
             "prim::tolist" => annotated("annotate", ".tolist())"),
             "prim::unchecked_cast" | "prim::unchecked_unwrap_optional" => annotated("unchecked_cast", ")"),
             "aten::Int" => around("int(".into(), ")"),
@@ -68,7 +71,8 @@ impl Body<'_, '_> {
             "prim::ListConstruct" => {
                 let ty = self.result_type(op)?;
                 let clear = !operands.is_empty() && ty.element().is_some_and(tells_its_type);
-                let open = if clear { "[".into() } else { format!("annotate({}, [", self.cx.type_text(&ty)?) };
+                let open =
+                    if clear { "[".into() } else { format!("annotate({}, [", self.cx.type_text(&ty)?) };
                 around(open, if clear { "]" } else { "])" })
             }
             "prim::DictConstruct" => self.dict(op),
@@ -78,7 +82,7 @@ impl Body<'_, '_> {
             }
             "prim::GetAttr" => {
                 let name = self.text_attr(op, "name")?;
-                let mut out = Text::default();
+                let mut out = Text::from("", place);
                 if is_identifier(&name) {
                     out.push_text(self.operand(op, 0)?);
                     out.push(&format!(".{name}"), place);
@@ -105,7 +109,8 @@ impl Body<'_, '_> {
 
     fn result_type(&self, op: OpId) -> Result<Type> {
         let value = self.graph.result(op, 0);
-        let value = value.ok_or_else(|| Diagnostic::verify(format!("{} has no result", self.graph.kind(op))))?;
+        let value =
+            value.ok_or_else(|| Diagnostic::verify(format!("{} has no result", self.graph.kind(op))))?;
         Ok(self.graph.ty(value).clone())
     }
 
@@ -140,7 +145,9 @@ impl Body<'_, '_> {
         let place = self.place(op);
         let operands = self.graph.operands(op);
         let clear = match ty.kind() {
-            TypeKind::Dict(key, value) => !operands.is_empty() && tells_its_type(key) && tells_its_type(value),
+            TypeKind::Dict(key, value) => {
+                !operands.is_empty() && tells_its_type(key) && tells_its_type(value)
+            }
             _ => false,
         };
         let open = if clear { "{".into() } else { format!("annotate({}, {{", self.cx.type_text(&ty)?) };
@@ -158,7 +165,7 @@ impl Body<'_, '_> {
 
     fn call(&self, op: OpId) -> Result<Text> {
         let place = self.place(op);
-        let mut out = Text::default();
+        let mut out = Text::from("", place.as_ref());
         if self.graph.kind(op) == "prim::CallMethod" {
             out.push("(", place.as_ref());
             out.push_text(self.operand(op, 0)?);
@@ -278,7 +285,8 @@ fn same_constant(default: &Attr, value: &Value) -> bool {
         (Attr::Float(a), Value::Float(b)) => a == b,
         (Attr::Str(a), Value::Str(b)) => a == b,
         (Attr::Ints(a), Value::List(b)) => {
-            b.len() == a.len() && b.items().iter().zip(a.iter()).all(|(x, y)| matches!(x, Value::Int(x) if x == y))
+            b.len() == a.len()
+                && b.items().iter().zip(a.iter()).all(|(x, y)| matches!(x, Value::Int(x) if x == y))
         }
         _ => false,
     }

@@ -126,7 +126,10 @@ impl Scan<'_> {
 /// Ops that are written as statements of their own kind.
 fn is_statement(graph: &Graph, op: OpId) -> bool {
     let kind = graph.kind(op);
-    kind == enter() || kind == exit() || kind == fork() || kind == awaitable()
+    kind == enter()
+        || kind == exit()
+        || kind == fork()
+        || kind == awaitable()
         || matches!(kind.as_str(), "prim::ModuleContainerIndex" | "prim::TupleUnpack" | "prim::ListUnpack")
 }
 

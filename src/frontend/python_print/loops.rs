@@ -33,7 +33,8 @@ fn is_mixed(graph: &Graph, op: OpId) -> bool {
 fn make_conditional(graph: &mut Graph, op: OpId) {
     let (Some(count), Some(condition)) = (graph.operand(op, 0), graph.operand(op, 1)) else { return };
     let Some(&body) = graph.nested_blocks(op).first() else { return };
-    let (Some(&counter), Some(&next)) = (graph.params(body).first(), graph.block_results(body).first()) else {
+    let (Some(&counter), Some(&next)) = (graph.params(body).first(), graph.block_results(body).first())
+    else {
         return;
     };
     let constant = |graph: &mut Graph, before: OpId, x: i64| {
@@ -81,7 +82,13 @@ fn make_conditional(graph: &mut Graph, op: OpId) {
     graph.set_block_results(body, &results);
 }
 
-fn append(graph: &mut Graph, body: crate::ir::BlockId, kind: Symbol, operands: &[ValueId], ty: Type) -> Option<ValueId> {
+fn append(
+    graph: &mut Graph,
+    body: crate::ir::BlockId,
+    kind: Symbol,
+    operands: &[ValueId],
+    ty: Type,
+) -> Option<ValueId> {
     let made = graph.emit(body, kind, operands, &[ty]);
     graph.result(made, 0)
 }

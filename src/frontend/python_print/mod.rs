@@ -37,20 +37,23 @@ pub struct Printed {
 /// Finds the place that a place was generated from: of code in an archive, the author's.
 pub type Origin<'a> = &'a dyn Fn(&Span) -> Option<Span>;
 
-/// Prints the definitions named by `roots`, in that order, and everything that they need. Constants that have a
-/// number in `constants` keep it.
+/// Prints the definitions named by `roots`, in that order, everything that they need, and then what is still missing of
+/// `others`. Constants that have a number in `constants` keep it.
 pub fn print(
     registry: &Registry,
     module: &Module,
     roots: &[Symbol],
+    others: &[Symbol],
     constants: Vec<Value>,
     origin: Origin<'_>,
 ) -> Result<Printed> {
     let needed = RefCell::new(roots.iter().copied().collect());
     let cx = Context { registry, module, needed, constants: RefCell::new(constants), origin };
     let mut files: IndexMap<String, File> = IndexMap::new();
+    let mut others = others.iter();
     let mut next = 0;
-    while let Some(name) = cx.next_needed(next) {
+    while let Some(name) = cx.next_needed(next).or_else(|| others.find(|o| !cx.is_needed(**o)).copied()) {
+        cx.depend(name);
         next += 1;
         let package = name.as_str().rsplit_once('.').map_or("", |(package, _)| package);
         let file = files.entry(package.to_string()).or_default();
@@ -62,7 +65,8 @@ pub fn print(
 
 /// The names that a whole module is printed from: its functions that are no methods, and its classes.
 pub fn roots(module: &Module) -> Vec<Symbol> {
-    let methods: IndexSet<Symbol> = module.classes.values().flat_map(|c| c.methods.values()).copied().collect();
+    let methods: IndexSet<Symbol> =
+        module.classes.values().flat_map(|c| c.methods.values()).copied().collect();
     let functions = module.functions.keys().filter(|name| !methods.contains(*name));
     let types = module.classes.keys().chain(module.interfaces.keys());
     let types = types.chain(module.named_tuples.keys()).chain(module.enums.keys());
@@ -88,6 +92,7 @@ struct File {
 
 impl File {
     fn indent(&mut self, level: usize) {
+        self.text.forget_place();
         for _ in 0..level {
             self.text.push("  ", None);
         }
@@ -97,6 +102,10 @@ impl File {
 impl Context<'_> {
     fn next_needed(&self, n: usize) -> Option<Symbol> {
         self.needed.borrow().get_index(n).copied()
+    }
+
+    fn is_needed(&self, name: Symbol) -> bool {
+        self.needed.borrow().contains(&name)
     }
 
     /// Notes that the code needs a definition.

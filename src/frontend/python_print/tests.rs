@@ -16,7 +16,7 @@ fn round_trip(text: &str) -> String {
         compile_source(&registry, &Source::new("<test>", text)).unwrap_or_else(|e| panic!("{e}\n{text}"))
     };
     let python = |module: &Module| -> String {
-        let printed = print(&registry, module, &roots(module), Vec::new(), &|_| None);
+        let printed = print(&registry, module, &roots(module), &[], Vec::new(), &|_| None);
         let printed = printed.unwrap_or_else(|e| panic!("{e}"));
         printed.files.values().map(|text| text.as_str().to_string()).collect()
     };
@@ -84,16 +84,17 @@ fn compare(bytes: Vec<u8>, name: &str, counts: &mut Counts, show: bool) -> Resul
     let model = load(&registry, Archive::from_bytes(bytes)?)?;
     let Value::Object(root) = &model.root else { return Ok(()) };
     counts.archives += 1;
-    let printed = match print(&registry, &model.module, &[root.class()], model.constants.clone(), &|_| None) {
-        Ok(printed) => printed,
-        Err(error) => {
-            counts.refused += 1;
-            if show {
-                eprintln!("{name}: {error}");
+    let printed =
+        match print(&registry, &model.module, &[root.class()], &[], model.constants.clone(), &|_| None) {
+            Ok(printed) => printed,
+            Err(error) => {
+                counts.refused += 1;
+                if show {
+                    eprintln!("{name}: {error}");
+                }
+                return Ok(());
             }
-            return Ok(());
-        }
-    };
+        };
     for (package, text) in &printed.files {
         let file = format!("code/{}.py", package.replace('.', "/"));
         counts.files += 1;
@@ -129,14 +130,17 @@ fn archives_give_their_own_code_back() {
     }
     let Counts { archives, files, equal, refused } = counts;
     eprintln!("{archives} archives, {refused} refused, {files} files, {equal} equal");
-    assert!(is_given || (equal == files && refused == 0 && archives >= 7), "{equal} of {files} files are equal");
+    assert!(
+        is_given || (equal == files && refused == 0 && archives >= 7),
+        "{equal} of {files} files are equal"
+    );
 }
 
 #[test]
 fn unknown_names_and_internal_ops_are_refused() {
     let registry = Registry::builtin();
     let module = Module::default();
-    let error = print(&registry, &module, &[Symbol::new("__torch__.Gone")], Vec::new(), &|_| None);
+    let error = print(&registry, &module, &[Symbol::new("__torch__.Gone")], &[], Vec::new(), &|_| None);
     assert!(error.expect_err("refused").to_string().contains("__torch__.Gone"));
     let graph = crate::ir::parse_graph(
         "graph(%x : Tensor):\n  %1 : Tensor = prim::FusionGroup_0(%x)\n  return (%1)\nwith prim::FusionGroup_0 = graph(%x : Tensor):\n  %1 : Tensor = aten::relu(%x)\n  return (%1)\n",
@@ -147,6 +151,6 @@ fn unknown_names_and_internal_ops_are_refused() {
     let mut module = Module::default();
     let name = Symbol::new("f");
     module.functions.insert(name, crate::ir::Function { name, schema, graph, span: None });
-    let error = print(&registry, &module, &[name], Vec::new(), &|_| None).expect_err(&text);
+    let error = print(&registry, &module, &[name], &[], Vec::new(), &|_| None).expect_err(&text);
     assert!(error.to_string().contains("prim::FusionGroup"), "{error}");
 }

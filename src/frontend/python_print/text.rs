@@ -18,12 +18,11 @@ impl Text {
         out
     }
 
-    /// Appends text that comes from a place.
+    /// Appends text that comes from a place; without one it comes from where the text before it does.
     pub(super) fn push(&mut self, text: &str, place: Option<&Span>) {
-        if text.is_empty() {
-            return;
+        if let Some(place) = place {
+            self.tag(self.text.len(), Some(place));
         }
-        self.tag(self.text.len(), place);
         self.text.push_str(text);
     }
 
@@ -36,7 +35,15 @@ impl Text {
         self.text.push_str(&other.text);
     }
 
+    /// What follows comes from nowhere known until a place is given.
+    pub(super) fn forget_place(&mut self) {
+        self.tag(self.text.len(), None);
+    }
+
     fn tag(&mut self, at: usize, place: Option<&Span>) {
+        while self.tags.last().is_some_and(|(start, _)| *start >= at) {
+            self.tags.pop();
+        }
         if self.tags.last().is_none_or(|(_, last)| last.as_ref() != place) {
             self.tags.push((at, place.cloned()));
         }

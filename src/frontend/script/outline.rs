@@ -77,7 +77,9 @@ fn member(out: &mut ClassOutline, stmt: &Stmt) {
     };
     let Some(target) = targets.first() else { return };
     match (&target.kind, annotation, value) {
-        (ExprKind::Name(name), None, Some(list)) if name == "__parameters__" => out.parameters = strings(list),
+        (ExprKind::Name(name), None, Some(list)) if name == "__parameters__" => {
+            out.parameters = strings(list)
+        }
         (ExprKind::Name(name), None, Some(list)) if name == "__buffers__" => out.buffers = strings(list),
         (ExprKind::Name(name), Some(ty), _) => out.attributes.push((name.clone(), to_line_end(&ty.span))),
         (ExprKind::Subscript { indices, .. }, None, Some(ty)) => {

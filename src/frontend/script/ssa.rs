@@ -59,8 +59,9 @@ impl Threading<'_> {
             let kind = self.graph.kind(op);
             if kind == kinds::store() {
                 let name = variable(self.graph, op)?;
-                let ty =
-                    self.graph.operand(op, 0).map(|v| self.graph.ty(v).clone()).unwrap_or_else(Type::none);
+                let declared = self.graph.attr(op, "type").and_then(Attr::as_type).cloned();
+                let ty = declared.or_else(|| self.graph.operand(op, 0).map(|v| self.graph.ty(v).clone()));
+                let ty = ty.unwrap_or_else(Type::none);
                 self.define(name, ty);
             } else if kind == kinds::if_() {
                 self.branch(op)?;

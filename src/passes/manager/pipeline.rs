@@ -100,6 +100,31 @@ impl Pipeline {
         out
     }
 
+    /// The n-th pass in the order of writing, inside of its nests; repetitions count as one.
+    pub fn nth(&self, n: usize) -> Option<Pipeline> {
+        fn find(steps: &[Step], n: &mut usize) -> Option<Step> {
+            for step in steps {
+                match step {
+                    Step::Pass(..) if *n == 0 => return Some(step.clone()),
+                    Step::Pass(..) => *n -= 1,
+                    Step::Nest(Nest::Repeat(_), inner) => {
+                        if let Some(found) = find(inner, n) {
+                            return Some(found);
+                        }
+                    }
+                    Step::Nest(nest, inner) => {
+                        if let Some(found) = find(inner, n) {
+                            return Some(Step::Nest(nest.clone(), vec![found]));
+                        }
+                    }
+                }
+            }
+            None
+        }
+        let mut n = n;
+        find(&self.steps, &mut n).map(|step| Pipeline { steps: vec![step] })
+    }
+
     /// The pipeline as text with every option; reading it gives the same pipeline.
     pub fn to_text(&self) -> String {
         steps_text(&self.steps)

@@ -21,7 +21,8 @@ pub struct PrintIr {
     pub diff: bool,
     /// Leave out source locations.
     pub bare: bool,
-    last: String,
+    /// The text before the pass that runs.
+    pub last: String,
 }
 
 impl PrintIr {

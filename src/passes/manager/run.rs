@@ -8,8 +8,8 @@ use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, ErrorKind, Result, panics};
 use crate::dialects::{Laws, Registry, Strictness};
 use crate::ir::{Module, Symbol, verify_module};
-use crate::passes::Context;
 use crate::passes::pass::{ModuleRun, Options, Pass, Run};
+use crate::passes::{Context, Extras};
 use hashbrown::HashMap;
 use indexmap::IndexMap;
 use std::io::Write;
@@ -30,6 +30,8 @@ pub struct Settings {
     pub stop: Option<StopAt>,
     /// Remember the last counted change of each pass.
     pub record_steps: bool,
+    /// What passes may ask for by type.
+    pub extras: Extras,
 }
 
 /// A point in the run of a pipeline: everything before pass number `index`, and so many steps of that.
@@ -234,7 +236,8 @@ impl<'a> Runner<'a> {
         }
         let context = Context::for_module(self.registry)
             .for_pass(pass.name, options, &self.settings.log)
-            .with_fuel(fuel.filter(|_| pass.counts_steps), self.settings.record_steps);
+            .with_fuel(fuel.filter(|_| pass.counts_steps), self.settings.record_steps)
+            .with_extras(&self.settings.extras);
         let result = panics::catch(&format!("pass '{}'", pass.name), || run(module, &context));
         let result = result.and_then(|r| r);
         let parts = context.into_parts();
@@ -261,5 +264,111 @@ impl<'a> Runner<'a> {
     fn print(&mut self, text: &str) {
         // A closed pipe is no failure of the work.
         let _ = self.out.write_all(text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Analysis;
+    use crate::ir::{Function, Graph, Schema, parse_graph};
+    use crate::passes::PassSet;
+    use std::any::TypeId;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    static COMPUTED: AtomicUsize = AtomicUsize::new(0);
+
+    /// How many ops there are.
+    struct Ops(usize);
+
+    impl Analysis for Ops {
+        const NAME: &'static str = "ops";
+
+        fn compute(graph: &Graph, _: &Registry, _: &Module) -> Ops {
+            COMPUTED.fetch_add(1, Ordering::Relaxed);
+            Ops(graph.op_count())
+        }
+    }
+
+    fn ask(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+        assert_eq!(context.analysis::<Ops>(graph).0, graph.op_count());
+        Ok(false)
+    }
+
+    fn rename(graph: &mut Graph, _: &Context<'_>) -> Result<bool> {
+        for op in graph.all_ops() {
+            graph.set_kind(op, Symbol::new("aten::tanh"));
+        }
+        Ok(true)
+    }
+
+    fn module(functions: usize) -> Module {
+        let mut module = Module::default();
+        for n in 0..functions {
+            let name = Symbol::new(&format!("f{n}"));
+            let text = "graph(%x : Tensor):\n  %1 : Tensor = aten::relu(%x)\n  %2 : Tensor = aten::neg(%x)\n  return (%x)\n";
+            let graph = parse_graph(text).expect("it is well formed");
+            let schema = Schema::new(name, Vec::new(), Vec::new());
+            module.functions.insert(name, Function { name, schema, graph, span: None });
+        }
+        module
+    }
+
+    fn set() -> PassSet {
+        let mut set = PassSet::builtin();
+        set.add(Pass::graph("ask", "", ask));
+        set.add(Pass::graph("rename", "", rename));
+        set.add(Pass::graph("rename-kindly", "", rename).preserves(const { &[TypeId::of::<Ops>()] }));
+        set
+    }
+
+    #[test]
+    fn analyses_are_computed_once_until_a_pass_changes_something() {
+        let registry = Registry::builtin();
+        for (passes, wanted) in
+            [("ask,ask", 1), ("ask,rename,ask", 2), ("ask,rename-kindly,ask", 1), ("ask,dce,ask", 2)]
+        {
+            COMPUTED.store(0, Ordering::Relaxed);
+            let pipeline = Pipeline::parse(passes, &set()).expect("it is well formed");
+            pipeline.run(&mut module(1), &registry).expect("nothing fails");
+            assert_eq!(COMPUTED.load(Ordering::Relaxed), wanted, "{passes}");
+        }
+    }
+
+    #[test]
+    fn functions_side_by_side_give_what_one_thread_gives() {
+        let registry = Registry::builtin();
+        let pipeline = Pipeline::parse("rename,dce", &set()).expect("it is well formed");
+        let run = |threads: usize| {
+            let mut out = Vec::new();
+            let settings = Settings {
+                threads,
+                log: LogSpec::parse("*").expect("it is well formed"),
+                ..Settings::default()
+            };
+            let mut module = module(40);
+            Runner::new(&registry, settings, &mut out).run(&pipeline, &mut module).expect("nothing fails");
+            (module.to_string(), String::from_utf8(out).expect("text"))
+        };
+        let one = run(1);
+        assert_eq!(one.1.lines().count(), 80);
+        assert!(run(2) == one && run(7) == one && run(0) == one);
+    }
+
+    #[test]
+    fn a_stop_runs_part_of_the_pipeline() {
+        let registry = Registry::builtin();
+        let pipeline = Pipeline::parse("rename,dce", &set()).expect("it is well formed");
+        let ops = |index, steps| {
+            let mut module = module(1);
+            let mut sink = std::io::sink();
+            let settings = Settings { stop: Some(StopAt { index, steps }), ..Settings::default() };
+            Runner::new(&registry, settings, &mut sink).run(&pipeline, &mut module).expect("nothing fails");
+            (module.to_string().contains("relu"), module.functions[0].graph.op_count())
+        };
+        assert_eq!(ops(0, 0), (true, 2));
+        assert_eq!(ops(1, 0), (false, 2));
+        assert_eq!(ops(1, 1), (false, 1));
+        assert_eq!(ops(2, 0), (false, 0));
     }
 }

@@ -354,6 +354,14 @@ impl<'r> Generator<'r> {
             TypeKind::None | TypeKind::Generator => Value::None,
             TypeKind::Optional(_) if self.random.percent(30) => Value::None,
             TypeKind::Optional(inner) => self.value(inner, formal, family, profile, rank)?,
+            TypeKind::Any => match self.random.below(6) {
+                0 => Value::None,
+                1 => Value::Bool(self.random.percent(50)),
+                2 => Value::Float(self.float(numbers)),
+                3 => self.text(),
+                4 => Value::Tensor(self.tensor(profile, rank)?),
+                _ => Value::Int(self.int(None, None, profile)),
+            },
             TypeKind::List(element) => self.list(element, formal, family, profile, rank)?,
             TypeKind::Tuple(items, _) => {
                 let items = items.iter().map(|t| self.value(t, None, family, profile, rank));

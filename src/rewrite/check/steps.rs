@@ -31,6 +31,10 @@ impl Subjects for Values<'_> {
         }
         self.variables.get(name).or_else(|| self.named.get(name)).map(seen)
     }
+
+    fn are_values(&self) -> bool {
+        true
+    }
 }
 
 /// What conditions may know of a value.
@@ -51,6 +55,7 @@ fn seen(value: &Value) -> Seen {
             seen.dtype = Some(t.dtype());
             seen.sizes = Some(t.sizes().iter().map(|s| Some(*s)).collect());
             seen.strides = Some(t.strides());
+            seen.device = Some(t.device());
             // Any tensor may be a constant.
             seen.constant = Some(Attr::Tensor(t.clone()));
         }
@@ -250,8 +255,14 @@ fn run_node(node: &OpNode, variables: &Bindings, trace: &Trace, env: &Env) -> Re
             .ok_or_else(|| Diagnostic::unsupported(format!("attribute {name} of this value")))?;
         attributes.push((*name, attr));
     }
-    let types = std::slice::from_ref(&node.ty);
-    let outputs = eval::call(&node.op, &operands, Node { attrs: &attributes, result_types: types }, env)?;
+    // What takes a list apart gives as many results as the list has elements.
+    let count = match operands.first() {
+        Some(Value::List(list)) if node.op.schema()?.is_varret => list.len(),
+        Some(Value::Tuple(tuple)) if node.op.schema()?.is_varret => tuple.items().len(),
+        _ => 1,
+    };
+    let types = vec![node.ty.clone(); count];
+    let outputs = eval::call(&node.op, &operands, Node { attrs: &attributes, result_types: &types }, env)?;
     let several = node.op.schema()?.returns.len() != 1;
     match node.result {
         Some(n) => outputs.get(n).cloned().ok_or_else(|| {

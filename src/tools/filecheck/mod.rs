@@ -27,7 +27,7 @@ mod variables;
 mod tests;
 
 pub use cli::{main, main_in};
-pub use run::check;
+pub use run::{Problem, check, problems};
 
 /// When the annotated input is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -27,6 +27,42 @@ pub fn check(check_text: &str, input: &str, options: &Options) -> Result<(), Str
     }
 }
 
+/// What is wrong with a check file as such.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// First byte of the place in the text.
+    pub start: usize,
+    /// Byte behind it.
+    pub end: usize,
+    /// The message, as FileCheck writes it.
+    pub message: String,
+}
+
+/// Reads the directives of a text and tells what is wrong with them, without an input. That there are none is a
+/// problem too, at the start. Places are those of the text as it stands.
+pub fn problems(check_text: &str, options: &Options) -> Vec<Problem> {
+    let mut sources = Sources::default();
+    // Blanks stay as they are here, so that places do.
+    let file = sources.add("", check_text.into());
+    let mut variables = Variables::default();
+    let (text, places) = checkfile::definitions_text(&options.defines);
+    let whole = sources.add("", text.into_bytes());
+    let places: Vec<Span> = places.into_iter().map(|(start, end)| whole.part(start, end)).collect();
+    // What is wrong with definitions of the command line stands on no line of the file.
+    let _ = checkfile::define(&sources, &places, &mut variables);
+    let complaints = match checkfile::read(&sources, file, &[], options, &mut variables) {
+        Ok(_) => return Vec::new(),
+        Err(Unusable::Stop(Stop::Plain(one) | Stop::Bracket(one))) => vec![one],
+        Err(Unusable::Stop(Stop::Nested(all))) => all,
+        Err(Unusable::NoChecks(prefixes)) => {
+            let message = format!("no check strings found with prefix {}", prefixes.join(", "));
+            return vec![Problem { start: 0, end: 0, message }];
+        }
+    };
+    let here = complaints.into_iter().filter(|c| c.span.buffer == file.buffer);
+    here.map(|c| Problem { start: c.span.start, end: c.span.end, message: c.message }).collect()
+}
+
 /// The state of a run.
 pub(super) struct Run<'a> {
     pub(super) options: &'a Options,

@@ -5,37 +5,61 @@ use super::report::{self, Detail};
 use super::{Config, Outcome, Status, run_file};
 use rayon::prelude::*;
 use regex::Regex;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const HELP: &str = "\
 USAGE: lit [options] TEST_PATH...
 
-Runs the tests in files and folders by the RUN: lines in them.
+Runs the tests in files and folders by the RUN: lines in them. A file lit.toml in a folder says what is special
+there. Exit status: 0 all well, 1 a test failed, 2 no tests or bad words.
 
-  -v, --verbose                show the output of tests that fail
-  -a, --show-all               show the output of all tests
-  -q, --quiet                  tell of failures only
+What is shown:
+  -v, --verbose                the output of tests that fail
+  -a, --show-all               the output of all tests
+  -q, --quiet                  failures only
   -s, --succinct               the same, with a progress bar
   --progress-bar, --no-progress-bar
+  --show-pass, --show-flakypass, --show-unsupported, --show-xfail, --show-xpass
+                               list such tests at the end
+  --time-tests                 list the slowest tests
+  -o FILE, --output FILE       write the results to FILE as JSON
+  --xunit-xml-output FILE      write the results to FILE as JUnit's XML
+  --report-failures-only       leave all but failures out of these files
+
+How tests run:
   -j N, --threads N, --workers N
                                tests that run side by side
   --timeout SECONDS            time that one test may take
-  --filter REGEX               run the tests whose name fits, in either case
-  --filter-out REGEX           leave out the tests whose name fits
+  --max-retries-per-test N     run a failing test again, where it does not say ALLOW_RETRIES: itself
   --max-failures N             stop after N failures
-  -D FEATURE                   add a feature that tests may require
+  --no-execute                 take every test for passed, without running it
   --update, --update-tests     rewrite the checks of tests that fail
-  --xunit-xml-output FILE      write the results to FILE
-  --show-pass, --show-unsupported, --show-xfail
-                               list such tests at the end
-  --show-tests                 list the tests and run none
-  --allow-empty-runs           be content with no tests
+  --path FOLDER                look for programs there first
+  -D FEATURE                   add a feature that tests may require
+  -D NAME=VALUE, --param NAME=VALUE
+                               give %{NAME} a value, and add the feature NAME=VALUE
   --ignore-fail                give exit status 0 though tests fail
+  --allow-empty-runs           be content with no tests
+
+Which tests run:
+  --filter REGEX               those whose name fits, in either case
+  --filter-out REGEX           all but those whose name fits
+  --max-tests N                the first N
+  --num-shards M --run-shard N every Mth, from the Nth on
+  --xfail LIST                 names, parted by ';', of tests that fail as things are
+  --xfail-not LIST             names of tests that do not, whatever they say
   --suffix .EXT                also files with this end are tests
+  --show-tests                 list the tests and run none
+  --show-suites                list the suite with its features, and run none
+  --show-used-features         list the features that tests ask for, and run none
+
+The words of LIT_OPTS come before those of the command line; LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS and
+LIT_RUN_SHARD hold defaults.
 ";
 
 struct Words {
@@ -46,11 +70,29 @@ struct Words {
     filter_out: Option<Regex>,
     max_failures: usize,
     xml: Option<PathBuf>,
+    json: Option<PathBuf>,
+    failures_only: bool,
+    times: bool,
+    no_execute: bool,
+    max_tests: usize,
+    shards: usize,
+    shard: usize,
+    xfail: Vec<String>,
+    xfail_not: Vec<String>,
     show: Vec<Status>,
-    list: bool,
+    list: Option<Listing>,
     allow_empty: bool,
     ignore_fail: bool,
     help: bool,
+    version: bool,
+}
+
+/// What is listed instead of running tests.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listing {
+    Tests,
+    Suites,
+    Features,
 }
 
 /// The command. `args[0]` is the name it was called by. Gives 0 if all tests end well, 1 if one does not, 2 for
@@ -74,9 +116,14 @@ fn start(args: &[OsString], config: &mut Config, out: &mut (dyn Write + Send)) -
         out.write_all(HELP.as_bytes()).map_err(told)?;
         return Ok(0);
     }
+    if words.version {
+        writeln!(out, "lit {} of Flambeau", env!("CARGO_PKG_VERSION")).map_err(told)?;
+        return Ok(0);
+    }
     let mut tests = Vec::new();
+    let shared = Arc::new(config.clone());
     for path in &words.paths {
-        tests.extend(discover(path, config)?);
+        tests.extend(discover(path, &shared)?);
     }
     let found = tests.len();
     if found == 0 && !words.allow_empty {
@@ -93,13 +140,71 @@ fn start(args: &[OsString], config: &mut Config, out: &mut (dyn Write + Send)) -
             "filter did not match any tests (of {found} discovered).  Use '--allow-empty-runs' to suppress this error."
         ));
     }
-    if words.list {
-        for test in &tests {
-            writeln!(out, "{} :: {}", config.name, test.name).map_err(told)?;
-        }
+    if words.shards > 0 {
+        let mut number = 0;
+        tests.retain(|_| {
+            number += 1;
+            (number - 1) % words.shards + 1 == words.shard
+        });
+        writeln!(out, "-- Shard {}/{}: {} of {found} tests --", words.shard, words.shards, tests.len())
+            .map_err(told)?;
+    }
+    if words.max_tests > 0 {
+        tests.truncate(words.max_tests);
+    }
+    if let Some(listing) = words.list {
+        out.write_all(listed(listing, &tests, config).as_bytes()).map_err(told)?;
         return Ok(0);
     }
     run(&tests, &words, config, out).map_err(told)
+}
+
+/// The text of a listing.
+fn listed(listing: Listing, tests: &[Test], config: &Config) -> String {
+    let mut text = String::new();
+    match listing {
+        Listing::Tests => {
+            tests.iter().for_each(|test| text.push_str(&format!("{} :: {}\n", config.name, test.name)));
+        }
+        Listing::Suites => {
+            let features: Vec<&str> = config.features.iter().map(String::as_str).collect();
+            text = format!(
+                "-- Test Suites --\n  {} - {} tests\n    Available Features: {}\n",
+                config.name,
+                tests.len(),
+                features.join(" ")
+            );
+        }
+        Listing::Features => {
+            let mut used = BTreeSet::new();
+            for test in tests {
+                used.extend(super::used_features(&test.path));
+            }
+            used.into_iter().for_each(|feature| text.push_str(&format!("{feature}\n")));
+        }
+    }
+    text
+}
+
+/// Runs one test as its folder and the command line want it.
+fn run_one(test: &Test, words: &Words) -> Outcome {
+    if words.no_execute {
+        return Outcome { status: Status::Pass, output: String::new(), elapsed: Duration::ZERO };
+    }
+    let mut outcome = run_file(&test.path, &test.config);
+    let named = |list: &[String]| {
+        list.iter().any(|name| *name == test.name || test.name.ends_with(&format!("/{name}")))
+    };
+    outcome.status = match outcome.status {
+        Status::Fail | Status::TimedOut if named(&words.xfail) && !named(&words.xfail_not) => {
+            Status::ExpectedFail
+        }
+        Status::Pass if named(&words.xfail) && !named(&words.xfail_not) => Status::UnexpectedPass,
+        Status::ExpectedFail if named(&words.xfail_not) => Status::Fail,
+        Status::UnexpectedPass if named(&words.xfail_not) => Status::Pass,
+        status => status,
+    };
+    outcome
 }
 
 /// Runs all tests and tells how they end, in their order.
@@ -125,7 +230,7 @@ fn run(tests: &[Test], words: &Words, config: &Config, out: &mut (dyn Write + Se
                 words.max_failures > 0 && teller.failures >= words.max_failures
             };
             if let (false, Some(test)) = (enough, tests.get(index)) {
-                let outcome = run_file(&test.path, config);
+                let outcome = run_one(test, words);
                 teller.lock().unwrap_or_else(PoisonError::into_inner).take(index, outcome);
             }
         });
@@ -146,8 +251,21 @@ fn run(tests: &[Test], words: &Words, config: &Config, out: &mut (dyn Write + Se
     let (tests_run, outcomes) = ran;
     let text = report::summary(&config.name, &tests_run, &outcomes, &words.show, elapsed, words.detail);
     teller.out.write_all(text.as_bytes())?;
+    if words.times {
+        teller.out.write_all(report::times(&config.name, &tests_run, &outcomes).as_bytes())?;
+    }
+    let reported = |outcome: &Outcome| !words.failures_only || outcome.status.is_failure();
+    let (told_tests, told_outcomes): (Vec<Test>, Vec<Outcome>) = tests_run
+        .iter()
+        .cloned()
+        .zip(outcomes.iter().cloned())
+        .filter(|(_, outcome)| reported(outcome))
+        .unzip();
     if let Some(path) = &words.xml {
-        std::fs::write(path, report::xml(&config.name, &tests_run, &outcomes, elapsed))?;
+        std::fs::write(path, report::xml(&config.name, &told_tests, &told_outcomes, elapsed))?;
+    }
+    if let Some(path) = &words.json {
+        std::fs::write(path, report::json(&config.name, &told_tests, &told_outcomes, elapsed))?;
     }
     let failed = outcomes.iter().any(|outcome| outcome.status.is_failure());
     if !failed {
@@ -232,11 +350,21 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
         filter_out: None,
         max_failures: 0,
         xml: None,
+        json: None,
+        failures_only: false,
+        times: false,
+        no_execute: false,
+        max_tests: 0,
+        shards: 0,
+        shard: 0,
+        xfail: Vec::new(),
+        xfail_not: Vec::new(),
         show: Vec::new(),
-        list: false,
+        list: None,
         allow_empty: false,
         ignore_fail: false,
         help: false,
+        version: false,
     };
     let mut rest = args.iter();
     while let Some(word) = rest.next() {
@@ -264,18 +392,38 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
             "--filter" => words.filter = Some(expression(name, &value()?)?),
             "--filter-out" => words.filter_out = Some(expression(name, &value()?)?),
             "--max-failures" => words.max_failures = number(name, &value()?)?,
-            "-D" => {
-                config.features.insert(value()?);
+            "-D" | "--param" => define(config, value()?),
+            "-o" | "--output" => words.json = Some(value()?.into()),
+            "--report-failures-only" => words.failures_only = true,
+            "--time-tests" => words.times = true,
+            "--no-execute" => words.no_execute = true,
+            "--max-retries-per-test" => config.retries = number(name, &value()?)?,
+            "--max-tests" => words.max_tests = number(name, &value()?)?,
+            "--num-shards" => words.shards = number(name, &value()?)?,
+            "--run-shard" => words.shard = number(name, &value()?)?,
+            "--xfail" => words.xfail.extend(names(&value()?)),
+            "--xfail-not" => words.xfail_not.extend(names(&value()?)),
+            "--path" => {
+                let known = config.environment.get("PATH").cloned().unwrap_or_default();
+                config.environment.insert("PATH".into(), format!("{}:{known}", value()?));
             }
+            "--show-flakypass" => words.show.push(Status::FlakyPass),
+            "--show-xpass" => words.show.push(Status::UnexpectedPass),
+            "--show-suites" => words.list = Some(Listing::Suites),
+            "--show-used-features" => words.list = Some(Listing::Features),
+            "--version" => words.version = true,
             "--update" | "--update-tests" => config.update = true,
             "--xunit-xml-output" => words.xml = Some(value()?.into()),
             "--show-pass" => words.show.push(Status::Pass),
             "--show-unsupported" => words.show.push(Status::Unsupported),
             "--show-xfail" => words.show.push(Status::ExpectedFail),
-            "--show-tests" => words.list = true,
+            "--show-tests" => words.list = Some(Listing::Tests),
             "--allow-empty-runs" => words.allow_empty = true,
             "--ignore-fail" => words.ignore_fail = true,
             "--suffix" => config.suffixes.push(value()?),
+            _ if name.starts_with("-D") && word.len() > 2 => {
+                define(config, word.get(2..).unwrap_or_default().to_string());
+            }
             _ if name.starts_with("-j") && name.len() > 2 => {
                 words.threads = number("-j", name.get(2..).unwrap_or_default())?;
             }
@@ -285,10 +433,32 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
             _ => words.paths.push(word.into()),
         }
     }
-    if words.paths.is_empty() && !words.help {
+    if words.paths.is_empty() && !words.help && !words.version {
         return Err("the following arguments are required: TEST_PATH".into());
     }
+    match (words.shards, words.shard) {
+        (0, 0) => {}
+        (0, _) | (_, 0) => return Err("--num-shards and --run-shard must be used together".into()),
+        (shards, shard) if shard > shards => {
+            return Err("--run-shard must be between 1 and --num-shards (inclusive)".into());
+        }
+        _ => {}
+    }
     Ok(words)
+}
+
+/// `NAME=VALUE` is a substitution and a feature, another word a feature.
+fn define(config: &mut Config, word: String) {
+    if let Some((name, value)) = word.split_once('=') {
+        let key = format!("%{{{name}}}");
+        config.substitutions.retain(|(known, _)| *known != key);
+        config.substitutions.push((key, value.to_string()));
+    }
+    config.features.insert(word);
+}
+
+fn names(list: &str) -> Vec<String> {
+    list.split(';').filter(|name| !name.is_empty()).map(String::from).collect()
 }
 
 fn number(name: &str, value: &str) -> Result<usize, String> {

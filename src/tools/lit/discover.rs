@@ -1,38 +1,49 @@
 //! Finds test files.
 
-use super::Config;
+use super::{Config, local};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Deepest nesting of folders.
 const MAX_DEPTH: usize = 64;
 
 /// A test: its file and the name it has in reports.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub(super) struct Test {
     /// The file.
     pub(super) path: PathBuf,
     /// The path as the user began it.
     pub(super) name: String,
+    /// The configuration of its folder.
+    pub(super) config: Arc<Config>,
 }
 
 /// The tests in a folder, in order of name, or the one file.
-pub(super) fn discover(path: &Path, config: &Config) -> Result<Vec<Test>, String> {
+pub(super) fn discover(path: &Path, config: &Arc<Config>) -> Result<Vec<Test>, String> {
     let data = std::fs::metadata(path).map_err(|error| {
         let reason = error.to_string();
         format!("{}: {}", path.display(), reason.split(" (os error").next().unwrap_or_default())
     })?;
     let mut tests = Vec::new();
+    let config = local::above(path, config)?;
     if data.is_dir() {
-        search(path, path, config, 0, &mut tests);
+        search(path, path, &config, 0, &mut tests)?;
     } else {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        tests.push(Test { path: path.to_path_buf(), name: name.unwrap_or_default() });
+        tests.push(Test { path: path.to_path_buf(), name: name.unwrap_or_default(), config });
     }
     Ok(tests)
 }
 
-fn search(root: &Path, folder: &Path, config: &Config, depth: usize, tests: &mut Vec<Test>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+fn search(
+    root: &Path,
+    folder: &Path,
+    config: &Arc<Config>,
+    depth: usize,
+    tests: &mut Vec<Test>,
+) -> Result<(), String> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
+    let config = &local::of(folder, config)?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     for path in paths {
@@ -42,11 +53,12 @@ fn search(root: &Path, folder: &Path, config: &Config, depth: usize, tests: &mut
         }
         if path.is_dir() {
             if depth < MAX_DEPTH {
-                search(root, &path, config, depth + 1, tests);
+                search(root, &path, config, depth + 1, tests)?;
             }
         } else if config.suffixes.iter().any(|suffix| file_name.ends_with(suffix)) {
             let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-            tests.push(Test { path, name });
+            tests.push(Test { path, name, config: Arc::clone(config) });
         }
     }
+    Ok(())
 }

@@ -23,6 +23,13 @@ pub(super) fn holds(text: &str, features: &BTreeSet<String>) -> Result<bool, Str
     })
 }
 
+/// The names in an expression.
+pub(super) fn names(text: &str) -> Vec<String> {
+    let mut names = tokens(text).unwrap_or_default();
+    names.retain(|token| !matches!(token.as_str(), "&&" | "||" | "!" | "(" | ")" | "true" | "false" | "*"));
+    names
+}
+
 fn tokens(mut text: &str) -> Result<Vec<String>, String> {
     let mut tokens = Vec::new();
     loop {

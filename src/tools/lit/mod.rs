@@ -9,6 +9,7 @@ mod cli;
 mod discover;
 mod exec;
 mod feature;
+mod local;
 mod report;
 mod script;
 mod substitute;
@@ -78,6 +79,10 @@ pub struct Config {
     pub temp: PathBuf,
     /// Time that one test may take.
     pub time_limit: Option<Duration>,
+    /// How often a failing test is run again, where it does not say so itself.
+    pub retries: usize,
+    /// Tests that run in no way: a local configuration says that the folder is not for this place.
+    pub unsupported: bool,
     /// Rewrite the checks of tests that fail.
     pub update: bool,
     /// Draw a progress bar; for terminals.
@@ -100,6 +105,8 @@ impl Default for Config {
             environment: inherited(),
             temp: std::env::temp_dir().join(format!("flambeau-lit-{}", std::process::id())),
             time_limit: None,
+            retries: 0,
+            unsupported: false,
             update: false,
             progress: false,
         }
@@ -122,6 +129,8 @@ pub enum Status {
     Unsupported,
     /// As wanted.
     Pass,
+    /// As wanted, though not at once.
+    FlakyPass,
     /// It failed, and says it would.
     ExpectedFail,
     /// It is no good test.
@@ -136,9 +145,10 @@ pub enum Status {
 
 impl Status {
     /// All, in the order of reports.
-    pub const ALL: [Status; 7] = [
+    pub const ALL: [Status; 8] = [
         Status::Unsupported,
         Status::Pass,
+        Status::FlakyPass,
         Status::ExpectedFail,
         Status::Unresolved,
         Status::TimedOut,
@@ -151,6 +161,7 @@ impl Status {
         match self {
             Status::Unsupported => "UNSUPPORTED",
             Status::Pass => "PASS",
+            Status::FlakyPass => "FLAKYPASS",
             Status::ExpectedFail => "XFAIL",
             Status::Unresolved => "UNRESOLVED",
             Status::TimedOut => "TIMEOUT",
@@ -164,6 +175,7 @@ impl Status {
         match self {
             Status::Unsupported => "Unsupported",
             Status::Pass => "Passed",
+            Status::FlakyPass => "Passed With Retry",
             Status::ExpectedFail => "Expectedly Failed",
             Status::Unresolved => "Unresolved",
             Status::TimedOut => "Timed Out",
@@ -174,7 +186,7 @@ impl Status {
 
     /// Whether it makes the whole run fail.
     pub fn is_failure(self) -> bool {
-        !matches!(self, Status::Unsupported | Status::Pass | Status::ExpectedFail)
+        !matches!(self, Status::Unsupported | Status::Pass | Status::FlakyPass | Status::ExpectedFail)
     }
 }
 
@@ -194,6 +206,9 @@ pub fn run_file(path: &Path, config: &Config) -> Outcome {
     let start = Instant::now();
     let finish = |status, output| Outcome { status, output, elapsed: start.elapsed() };
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    if config.unsupported {
+        return finish(Status::Unsupported, "Test is unsupported in this folder".into());
+    }
     let text = match std::fs::read(&path) {
         Ok(text) => String::from_utf8_lossy(&text).into_owned(),
         Err(error) => return finish(Status::Unresolved, format!("{}: {error}", path.display())),
@@ -210,6 +225,16 @@ pub fn run_file(path: &Path, config: &Config) -> Outcome {
                 return finish(Status::Unresolved, "Test has no 'RUN:' line".into());
             }
             let (mut status, mut output) = run_script(&path, &script, config);
+            let mut left = if fails { 0 } else { script.retries.unwrap_or(config.retries) };
+            while status == Status::Fail && left > 0 {
+                left -= 1;
+                let before = output;
+                (status, output) = run_script(&path, &script, config);
+                output = format!("{before}# run again:\n{output}");
+                if status == Status::Pass {
+                    status = Status::FlakyPass;
+                }
+            }
             if status == Status::Fail && config.update && !fails {
                 match update::update(&path, &text, &script, config) {
                     Ok(true) => {
@@ -229,6 +254,15 @@ pub fn run_file(path: &Path, config: &Config) -> Outcome {
             finish(status, output)
         }
     }
+}
+
+/// The names of features in `REQUIRES:`, `UNSUPPORTED:` and `XFAIL:` lines of a file.
+fn used_features(path: &Path) -> BTreeSet<String> {
+    let text =
+        std::fs::read(path).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
+    let script = script::parse(&text).unwrap_or_default();
+    let items = script.requires.iter().chain(&script.unsupported).chain(&script.xfail);
+    items.flat_map(|(_, text)| feature::names(text)).collect()
 }
 
 /// Whether a test runs here.
@@ -282,6 +316,8 @@ fn substitutions(path: &Path, config: &Config) -> Substitutions {
     let temp = config.temp.join(folder.strip_prefix("/").unwrap_or(folder));
     let base = temp.join(format!("{file_name}.tmp"));
     let mut all = Substitutions::default();
+    // LLVM's own name for this, so that tests of FileCheck itself run unchanged.
+    all.set("%ProtectFileCheckOutput", "env -u FILECHECK_OPTS");
     for (key, value) in &config.substitutions {
         all.set(key, value);
     }

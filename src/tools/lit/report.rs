@@ -87,6 +87,37 @@ pub(super) fn summary(
     text
 }
 
+/// The results as data: lit's own form of `--output`.
+pub(super) fn json(suite: &str, tests: &[Test], outcomes: &[Outcome], elapsed: Duration) -> String {
+    let list: Vec<serde_json::Value> = tests
+        .iter()
+        .zip(outcomes)
+        .map(|(test, outcome)| {
+            serde_json::json!({
+                "name": format!("{suite} :: {}", test.name),
+                "code": outcome.status.code(),
+                "output": outcome.output,
+                "elapsed": outcome.elapsed.as_secs_f64(),
+            })
+        })
+        .collect();
+    let all =
+        serde_json::json!({ "__version__": [22, 0, 0], "elapsed": elapsed.as_secs_f64(), "tests": list });
+    format!("{all:#}\n")
+}
+
+/// How long the slowest tests took.
+pub(super) fn times(suite: &str, tests: &[Test], outcomes: &[Outcome]) -> String {
+    let mut all: Vec<(Duration, &str)> =
+        tests.iter().zip(outcomes).map(|(test, outcome)| (outcome.elapsed, test.name.as_str())).collect();
+    all.sort_by_key(|(elapsed, name)| (std::cmp::Reverse(*elapsed), *name));
+    let mut text = format!("\nSlowest Tests:\n{}\n", "-".repeat(74));
+    for (elapsed, name) in all.iter().take(20) {
+        text.push_str(&format!("{:.2}s: {suite} :: {name}\n", elapsed.as_secs_f64()));
+    }
+    text
+}
+
 /// The results in the form that continuous integration reads.
 pub(super) fn xml(suite: &str, tests: &[Test], outcomes: &[Outcome], elapsed: Duration) -> String {
     let count = |wanted: fn(Status) -> bool| outcomes.iter().filter(|o| wanted(o.status)).count();

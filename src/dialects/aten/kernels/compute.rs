@@ -15,7 +15,13 @@ pub trait Number: Element + Default {
     fn plus(self, other: Self) -> Self;
     /// Product.
     fn times(self, other: Self) -> Self;
+    /// `self * factor + term`, rounded once where the machine does so at no cost.
+    #[inline(always)]
+    fn fused(self, factor: Self, term: Self) -> Self {
+        self.times(factor).plus(term)
+    }
     /// Complex conjugate; a real number itself.
+    #[inline(always)]
     fn conjugate(self) -> Self {
         self
     }
@@ -25,9 +31,11 @@ macro_rules! integers {
     ($($T:ty),*) => {
         $(impl Number for $T {
             const ONE: Self = 1;
+            #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self.wrapping_add(other)
             }
+            #[inline(always)]
             fn times(self, other: Self) -> Self {
                 self.wrapping_mul(other)
             }
@@ -41,22 +49,31 @@ macro_rules! floats {
     ($($T:ident),*) => {
         $(impl Number for $T {
             const ONE: Self = 1.0;
+            #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self + other
             }
+            #[inline(always)]
             fn times(self, other: Self) -> Self {
                 self * other
+            }
+            #[inline(always)]
+            fn fused(self, factor: Self, term: Self) -> Self {
+                self.mul_add(factor, term)
             }
         }
 
         impl Number for Complex<$T> {
             const ONE: Self = Complex { re: 1.0, im: 0.0 };
+            #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self + other
             }
+            #[inline(always)]
             fn times(self, other: Self) -> Self {
                 self * other
             }
+            #[inline(always)]
             fn conjugate(self) -> Self {
                 self.conj()
             }
@@ -66,36 +83,47 @@ macro_rules! floats {
             const ZERO: Self = 0.0;
             const INFINITY: Self = $T::INFINITY;
             const EPSILON: Self = $T::EPSILON;
+            #[inline(always)]
             fn of(x: f64) -> Self {
                 x as $T
             }
+            #[inline(always)]
             fn wide(self) -> f64 {
                 f64::from(self)
             }
+            #[inline(always)]
             fn exp(self) -> Self {
                 self.exp()
             }
+            #[inline(always)]
             fn ln(self) -> Self {
                 self.ln()
             }
+            #[inline(always)]
             fn sqrt(self) -> Self {
                 self.sqrt()
             }
+            #[inline(always)]
             fn tanh(self) -> Self {
                 self.tanh()
             }
+            #[inline(always)]
             fn abs(self) -> Self {
                 self.abs()
             }
+            #[inline(always)]
             fn powf(self, exponent: Self) -> Self {
                 self.powf(exponent)
             }
+            #[inline(always)]
             fn floor(self) -> Self {
                 self.floor()
             }
+            #[inline(always)]
             fn mul_add(self, factor: Self, term: Self) -> Self {
                 self.mul_add(factor, term)
             }
+            #[inline(always)]
             fn is_nan(self) -> bool {
                 self.is_nan()
             }
@@ -137,11 +165,13 @@ pub trait Real:
     fn is_nan(self) -> bool;
 
     /// The logistic function.
+    #[inline(always)]
     fn sigmoid(self) -> Self {
         Self::ONE / (Self::ONE + (-self).exp())
     }
 
     /// The larger; NaN if either is.
+    #[inline(always)]
     fn greater(self, other: Self) -> Self {
         if self > other || self.is_nan() { self } else { other }
     }
@@ -264,6 +294,17 @@ pub fn build<T: Element>(
     fill: impl FnOnce(&mut [T]) -> Result<()>,
 ) -> Result<Tensor> {
     let result = Tensor::zeros(T::DTYPE, sizes)?;
+    result.write::<T, _>(|out, _| fill(out))??;
+    result.to_dtype(dtype)
+}
+
+/// As [`build`], for a `fill` that writes every element: what it finds may be the content of a freed tensor.
+pub fn build_whole<T: Element>(
+    sizes: &[i64],
+    dtype: DType,
+    fill: impl FnOnce(&mut [T]) -> Result<()>,
+) -> Result<Tensor> {
+    let result = Tensor::for_writing(T::DTYPE, sizes)?;
     result.write::<T, _>(|out, _| fill(out))??;
     result.to_dtype(dtype)
 }

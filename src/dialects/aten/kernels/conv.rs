@@ -1,6 +1,7 @@
 //! Convolutions of one to three spatial dimensions over plain slices: windows as columns and a matrix product,
 //! a direct walk where every channel stands alone, and the transposed form. Fewer dimensions are sizes of 1.
 
+use super::depthwise::Grid;
 use super::gemm::{Gemm, Matrix, Onto, matmul};
 use super::wide_loops;
 use crate::diag::Result;
@@ -68,24 +69,32 @@ impl Geometry {
     }
 }
 
-/// The convolution. `out` holds zeros.
+/// The convolution. Writes all of `out`.
 pub fn forward<T: Gemm>(x: &[T], w: &[T], bias: Option<&[T]>, g: &Geometry, out: &mut [T]) -> Result<()> {
     let pixels = g.pixels_out();
     if pixels == 0 || g.batch == 0 {
         return Ok(());
     }
-    fill_bias(bias, pixels, out);
     if g.channels_in == g.groups && g.groups > 1 {
         let image = g.pixels_in();
         let per_group = g.channels_out / g.groups;
-        each(out, pixels, g.area() * pixels, |at, plane| {
+        let grid = Grid::new(g);
+        return each(out, pixels, g.area() * pixels, |at, plane| {
             let (n, channel) = (at / g.channels_out, at % g.channels_out);
             let source = (n * g.channels_in + channel / per_group) * image;
-            depthwise(&x[source..source + image], &w[channel * g.area()..][..g.area()], g, plane);
+            let (image, kernel) = (&x[source..source + image], &w[channel * g.area()..][..g.area()]);
+            let bias = bias.map_or(T::default(), |b| b[channel]);
+            match &grid {
+                Some(grid) if !kernel.is_empty() => grid.run(image, kernel, bias, g, plane),
+                _ => {
+                    plane.fill(bias);
+                    depthwise(image, kernel, g, plane);
+                }
+            }
             Ok(())
-        })?;
-        return Ok(());
+        });
     }
+    fill_bias(bias, pixels, out);
     let (channels, outputs) = (g.channels_in / g.groups, g.channels_out / g.groups);
     let rows = channels * g.area();
     let image = channels * g.pixels_in();
@@ -102,7 +111,10 @@ pub fn forward<T: Gemm>(x: &[T], w: &[T], bias: Option<&[T]>, g: &Geometry, out:
         while from < pixels {
             let to = (from + block).min(pixels);
             let columns = &mut columns[..rows * (to - from)];
-            wide_loops(|| gather(image, g, from, to, columns));
+            wide_loops(
+                #[inline(always)]
+                || gather(image, g, from, to, columns),
+            );
             matmul(weights, Matrix::dense(columns, rows, to - from), &mut out[from..], pixels, onto)?;
             from = to;
         }
@@ -176,34 +188,37 @@ fn gather<T: Gemm>(image: &[T], g: &Geometry, from: usize, to: usize, columns: &
     }
 }
 
-/// One channel with its own kernel.
+/// One channel with its own kernel, line by line: for windows of any number of dimensions.
 fn depthwise<T: Gemm>(image: &[T], kernel: &[T], g: &Geometry, plane: &mut [T]) {
-    wide_loops(|| {
-        let [_, kh, kw] = g.kernel;
-        for (line, out) in plane.chunks_mut(g.output[2]).enumerate() {
-            for (k, weight) in kernel.iter().enumerate() {
-                let (z, y, x) = (k / (kh * kw), k / kw % kh, k % kw);
-                let source = g.source(0, line / g.output[1], z).zip(g.source(1, line % g.output[1], y));
-                let Some((sz, sy)) = source else { continue };
-                let (low, high) = g.inside(x);
-                if low == high {
-                    continue;
-                }
-                let line = &image[(sz * g.input[1] + sy) * g.input[2]..][..g.input[2]];
-                let out = &mut out[low..high];
-                let first = low * g.stride[2] + x * g.dilation[2] - g.before[2];
-                if g.stride[2] == 1 {
-                    for (t, s) in out.iter_mut().zip(&line[first..]) {
-                        *t = t.plus(weight.times(*s));
+    wide_loops(
+        #[inline(always)]
+        || {
+            let [_, kh, kw] = g.kernel;
+            for (line, out) in plane.chunks_mut(g.output[2]).enumerate() {
+                for (k, weight) in kernel.iter().enumerate() {
+                    let (z, y, x) = (k / (kh * kw), k / kw % kh, k % kw);
+                    let source = g.source(0, line / g.output[1], z).zip(g.source(1, line % g.output[1], y));
+                    let Some((sz, sy)) = source else { continue };
+                    let (low, high) = g.inside(x);
+                    if low == high {
+                        continue;
                     }
-                } else {
-                    for (t, s) in out.iter_mut().zip(line[first..].iter().step_by(g.stride[2])) {
-                        *t = t.plus(weight.times(*s));
+                    let line = &image[(sz * g.input[1] + sy) * g.input[2]..][..g.input[2]];
+                    let out = &mut out[low..high];
+                    let first = low * g.stride[2] + x * g.dilation[2] - g.before[2];
+                    if g.stride[2] == 1 {
+                        for (t, s) in out.iter_mut().zip(&line[first..]) {
+                            *t = t.plus(weight.times(*s));
+                        }
+                    } else {
+                        for (t, s) in out.iter_mut().zip(line[first..].iter().step_by(g.stride[2])) {
+                            *t = t.plus(weight.times(*s));
+                        }
                     }
                 }
             }
-        }
-    });
+        },
+    );
 }
 
 /// The transposed convolution: every input pixel adds a window to the output. Here the geometry is that of the
@@ -236,7 +251,10 @@ pub fn transposed<T: Gemm>(x: &[T], w: &[T], bias: Option<&[T]>, g: &Geometry, o
             let columns = &mut columns[..rows * pixels];
             matmul(part.t(), x, columns, pixels, Onto::Nothing)?;
             let planes = &mut out[from * image..(from + count) * image];
-            wide_loops(|| scatter(columns, g, planes));
+            wide_loops(
+                #[inline(always)]
+                || scatter(columns, g, planes),
+            );
             from += count;
         }
         Ok(())

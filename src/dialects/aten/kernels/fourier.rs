@@ -128,7 +128,8 @@ mod tests {
     #[test]
     fn hermitian_lines_undo_real_transforms() {
         let t = Tensor::from_vec(&[1.0f64, 2.0, 4.0, -3.0, 0.5], &[5]).expect("small");
-        let spectrum = Grid::new(&t).expect("reads").complex_lines(0, 5, Direction::Forward).expect("transforms");
+        let spectrum =
+            Grid::new(&t).expect("reads").complex_lines(0, 5, Direction::Forward).expect("transforms");
         let half = spectrum.resized(0, 3).expect("crops");
         let mut back = half.hermitian_lines(0, 5, Direction::Inverse).expect("transforms");
         back.scale(0.2);

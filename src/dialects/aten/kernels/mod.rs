@@ -2,6 +2,7 @@
 
 pub mod compute;
 pub mod conv;
+mod depthwise;
 pub mod fill;
 pub mod fourier;
 pub mod gemm;
@@ -17,7 +18,8 @@ pub mod special;
 pub mod select;
 pub mod wide;
 
-/// Runs loops compiled for the widest vectors of this machine. What they call must be inlined to profit.
+/// Runs loops compiled for the widest vectors of this machine. What they call must be inlined to profit, and the closure
+/// itself too: write `wide_loops(#[inline(always)] || ...)`, as what is not inlined is compiled for the oldest machine.
 #[inline(always)]
 pub fn wide_loops<R>(work: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(work)

@@ -112,12 +112,10 @@ pub fn max<T: Number + PartialOrd>(plane: &[T], axes: &[Axis; 3], lowest: T, out
                         continue;
                     }
                     let first = low * c.stride + shift - c.padding;
+                    // A NaN is taken, as it differs from itself, and kept, as nothing is above it.
+                    #[allow(clippy::eq_op, reason = "the test for NaN that becomes a vector comparison")]
                     let take = |best: &mut T, value: T| {
-                        let known = (*best).partial_cmp(best).is_some();
-                        // A NaN is taken and kept: nothing compares with it.
-                        if !(value <= *best) {
-                            *best = if known { value } else { *best };
-                        }
+                        *best = if value > *best || value != value { value } else { *best };
                     };
                     if c.stride == 1 {
                         out[low..high].iter_mut().zip(&source[first..]).for_each(|(o, v)| take(o, *v));

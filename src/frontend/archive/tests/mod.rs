@@ -7,3 +7,4 @@ mod hostile_pickle;
 mod hostile_zip;
 mod real;
 mod rewrite;
+mod save;

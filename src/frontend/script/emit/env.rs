@@ -236,6 +236,10 @@ impl Emitter<'_> {
     pub(super) fn store(&mut self, name: &str, value: ValueId, ty: Type, span: &Span) {
         let op = self.emit(kinds::store(), &[value], &[], span);
         self.graph.set_attr(op, "name", Attr::Str(name.into()));
+        if *self.graph.ty(value) != ty {
+            // Control flow carries the variable under its declared type.
+            self.graph.set_attr(op, "type", Attr::Type(ty.clone()));
+        }
         if let Some(frame) = self.frames.last_mut() {
             frame.sugared.shift_remove(name);
             frame.types.insert(name.to_string(), ty);

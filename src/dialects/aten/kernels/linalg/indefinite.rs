@@ -17,8 +17,10 @@ fn flip<F: Field>(x: F, hermitian: bool) -> F {
     if hermitian { x.conj() } else { x }
 }
 
-/// Factors the lower triangle.
-pub fn ldl<F: Field>(matrix: &Mat<F>, hermitian: bool) -> Ldl<F> {
+/// Factors the lower triangle. `single` rounds every step to float32, since nearly dependent columns make small
+/// pivots that show the rounding errors before them.
+pub fn ldl<F: Field>(matrix: &Mat<F>, hermitian: bool, single: bool) -> Ldl<F> {
+    let round: fn(F) -> F = if single { F::single } else { |x| x };
     let n = matrix.rows;
     let mut a = Mat::from_fn(n, n, |i, j| if j <= i { matrix[(i, j)] } else { F::ZERO });
     let (mut pivots, mut info) = (vec![0; n], 0);
@@ -33,10 +35,10 @@ pub fn ldl<F: Field>(matrix: &Mat<F>, hermitian: bool) -> Ldl<F> {
         };
         exchange(&mut a, k, k + width - 1, pivot, hermitian);
         if width == 1 {
-            eliminate_one(&mut a, k, hermitian);
+            eliminate_one(&mut a, k, hermitian, round);
             pivots[k] = pivot as i64 + 1;
         } else {
-            eliminate_two(&mut a, k, hermitian);
+            eliminate_two(&mut a, k, hermitian, round);
             pivots[k] = -(pivot as i64 + 1);
             pivots[k + 1] = pivots[k];
         }
@@ -108,32 +110,35 @@ fn exchange<F: Field>(a: &mut Mat<F>, k: usize, kk: usize, kp: usize, hermitian:
     }
 }
 
-fn eliminate_one<F: Field>(a: &mut Mat<F>, k: usize, hermitian: bool) {
+fn eliminate_one<F: Field>(a: &mut Mat<F>, k: usize, hermitian: bool, round: fn(F) -> F) {
     let n = a.rows;
-    let scale = F::ONE / a[(k, k)];
+    let scale = round(F::ONE / a[(k, k)]);
     for j in k + 1..n {
-        let factor = scale * flip(a[(j, k)], hermitian);
+        let factor = round(scale * flip(a[(j, k)], hermitian));
         for i in j..n {
-            a[(i, j)] = a[(i, j)] - a[(i, k)] * factor;
+            a[(i, j)] = round(a[(i, j)] - a[(i, k)] * factor);
         }
     }
     for i in k + 1..n {
-        a[(i, k)] = a[(i, k)] * scale;
+        a[(i, k)] = round(a[(i, k)] * scale);
     }
 }
 
-fn eliminate_two<F: Field>(a: &mut Mat<F>, k: usize, hermitian: bool) {
+/// As [`eliminate_one`] for a block of two; divided by the element off its diagonal first, which is the largest.
+fn eliminate_two<F: Field>(a: &mut Mat<F>, k: usize, hermitian: bool, round: fn(F) -> F) {
     let n = a.rows;
-    let (d11, d21, d22) = (a[(k, k)], a[(k + 1, k)], a[(k + 1, k + 1)]);
-    let determinant = d11 * d22 - d21 * flip(d21, hermitian);
+    let corner = a[(k + 1, k)];
+    let other = flip(corner, hermitian);
+    let (d11, d22) = (round(a[(k + 1, k + 1)] / corner), round(a[(k, k)] / other));
+    let t = round(F::ONE / round(d11 * d22 - F::ONE));
+    let (first_scale, second_scale) = (round(t / other), round(t / corner));
     for j in k + 2..n {
         let (x, y) = (a[(j, k)], a[(j, k + 1)]);
-        // The row (x y) times the inverse of the block.
-        let first = (x * d22 - y * d21) / determinant;
-        let second = (y * d11 - x * flip(d21, hermitian)) / determinant;
+        let first = round(first_scale * round(d11 * x - y));
+        let second = round(second_scale * round(d22 * y - x));
         for i in j..n {
-            a[(i, j)] =
-                a[(i, j)] - a[(i, k)] * flip(first, hermitian) - a[(i, k + 1)] * flip(second, hermitian);
+            let once = round(a[(i, j)] - a[(i, k)] * flip(first, hermitian));
+            a[(i, j)] = round(once - a[(i, k + 1)] * flip(second, hermitian));
         }
         a[(j, k)] = first;
         a[(j, k + 1)] = second;
@@ -191,7 +196,7 @@ mod tests {
     #[test]
     fn blocks_of_two_solve() {
         let a = Mat { rows: 3, cols: 3, data: vec![0.0, 1.0, 2.0, 1.0, 0.0, 3.0, 2.0, 3.0, 0.0] };
-        let f = ldl(&a, false);
+        let f = ldl(&a, false, false);
         assert!(f.pivots.iter().any(|p| *p < 0) && f.info == 0);
         let b = Mat { rows: 3, cols: 1, data: vec![1.0, 2.0, 3.0] };
         let back = a.times(&solve(&f.packed, &f.pivots, &b, false));

@@ -17,12 +17,7 @@ use std::ops::{Add, Div, Index, IndexMut, Mul, Neg, Sub};
 
 /// The two kinds of numbers in which matrices are computed.
 pub trait Field:
-    Wide
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + Neg<Output = Self>
+    Wide + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
     /// Complex conjugate.
     fn conj(self) -> Self;
@@ -36,6 +31,8 @@ pub trait Field:
     fn of(x: f64) -> Self;
     /// As a complex number.
     fn complex(self) -> Complex64;
+    /// Rounded to float32. Sums and products so rounded are those of float32 arithmetic.
+    fn single(self) -> Self;
 }
 
 impl Field for f64 {
@@ -57,6 +54,9 @@ impl Field for f64 {
     fn complex(self) -> Complex64 {
         Complex64::new(self, 0.0)
     }
+    fn single(self) -> f64 {
+        f64::from(self as f32)
+    }
 }
 
 impl Field for Complex64 {
@@ -77,6 +77,9 @@ impl Field for Complex64 {
     }
     fn complex(self) -> Complex64 {
         self
+    }
+    fn single(self) -> Complex64 {
+        Complex64::new(self.re.single(), self.im.single())
     }
 }
 
@@ -215,7 +218,13 @@ impl<F: Field> Batch<F> {
 }
 
 /// A tensor of matrices of the same size, rounded to a dtype.
-pub fn stack<F: Field>(items: &[Mat<F>], batch: &[i64], rows: usize, cols: usize, dtype: DType) -> Result<Tensor> {
+pub fn stack<F: Field>(
+    items: &[Mat<F>],
+    batch: &[i64],
+    rows: usize,
+    cols: usize,
+    dtype: DType,
+) -> Result<Tensor> {
     let mut sizes = Dims::from_slice(batch);
     sizes.extend([rows as i64, cols as i64]);
     let elements: Vec<F> = items.iter().flat_map(|m| m.data.iter().copied()).collect();
@@ -223,7 +232,12 @@ pub fn stack<F: Field>(items: &[Mat<F>], batch: &[i64], rows: usize, cols: usize
 }
 
 /// A tensor of vectors of the same length.
-pub fn stack_vectors<W: Wide>(items: &[Vec<W>], batch: &[i64], length: usize, dtype: DType) -> Result<Tensor> {
+pub fn stack_vectors<W: Wide>(
+    items: &[Vec<W>],
+    batch: &[i64],
+    length: usize,
+    dtype: DType,
+) -> Result<Tensor> {
     let mut sizes = Dims::from_slice(batch);
     sizes.push(length as i64);
     store::<W>(&items.concat(), &sizes, dtype)

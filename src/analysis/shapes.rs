@@ -1,0 +1,337 @@
+//! Types and sizes of all values of a graph, from the types of its inputs: each op by its row, control flow by joining
+//! what its ways say. Sizes may be symbols; equal symbols are equal sizes. Nothing is run.
+
+use crate::dialects::prim::constant;
+use crate::dialects::shapes::{Known, Operands, infer};
+use crate::dialects::{Effects, Family, Op, Registry, resolve};
+use crate::ir::{BlockId, Dim, Graph, OpId, TensorType, Type, TypeKind, ValueId};
+use crate::tensor::Tensor;
+use crate::value::Value;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// A loop's carried values are joined so often before everything that still changes counts as unknown.
+const MAX_TURNS: usize = 4;
+/// Meanings of ops nest no deeper.
+const MAX_MEANINGS: usize = 8;
+/// Blocks nest no deeper; what lies below stays unknown.
+const MAX_BLOCKS: usize = 400;
+
+/// Finds the graph of a composite op's meaning.
+pub type Meanings<'a> = &'a dyn Fn(&Op) -> Option<Arc<Graph>>;
+
+/// Works out what is known of every value, by value. `inputs` has one item an input of the graph; symbols handed out
+/// count down from below `symbols`.
+pub fn propagate(
+    registry: &Registry,
+    graph: &Graph,
+    inputs: &[Known],
+    symbols: &Cell<i64>,
+    meanings: Meanings<'_>,
+) -> Vec<Known> {
+    run(registry, graph, inputs, symbols, meanings, 0)
+}
+
+fn run(
+    registry: &Registry,
+    graph: &Graph,
+    inputs: &[Known],
+    symbols: &Cell<i64>,
+    meanings: Meanings<'_>,
+    depth: usize,
+) -> Vec<Known> {
+    let mut state = State {
+        registry,
+        graph,
+        symbols,
+        meanings,
+        depth,
+        blocks: 0,
+        known: vec![Known::Nothing; graph.value_capacity()],
+    };
+    for (n, value) in graph.inputs().iter().enumerate() {
+        state.known[value.index()] = inputs.get(n).cloned().unwrap_or_default();
+    }
+    state.block(graph.root());
+    state.known
+}
+
+struct State<'a> {
+    registry: &'a Registry,
+    graph: &'a Graph,
+    symbols: &'a Cell<i64>,
+    meanings: Meanings<'a>,
+    /// How many meanings are being looked into.
+    depth: usize,
+    blocks: usize,
+    known: Vec<Known>,
+}
+
+impl State<'_> {
+    fn of(&self, value: ValueId) -> &Known {
+        &self.known[value.index()]
+    }
+
+    fn set(&mut self, value: ValueId, known: Known) {
+        self.known[value.index()] = known;
+    }
+
+    fn block(&mut self, block: BlockId) {
+        if self.blocks > MAX_BLOCKS {
+            return;
+        }
+        self.blocks += 1;
+        for op in self.graph.block_ops(block) {
+            self.op(op);
+        }
+        self.blocks -= 1;
+    }
+
+    fn op(&mut self, op: OpId) {
+        let graph = self.graph;
+        let kind = graph.kind(op).as_str();
+        match kind {
+            "prim::If" => return self.branch(op),
+            "prim::Loop" => return self.iterate(op),
+            _ => {}
+        }
+        let results = graph.results(op);
+        let found = self.results(op, kind).unwrap_or_default();
+        for (n, value) in results.iter().enumerate() {
+            let declared = Known::of_type(graph.ty(*value));
+            if matches!(graph.ty(*value).kind(), TypeKind::List(_)) && !self.stays(*value) {
+                self.set(*value, Known::Nothing);
+                continue;
+            }
+            let known = match (found.get(n), declared) {
+                (Some(Known::Nothing) | None, declared) => declared,
+                (Some(Known::Tensor(found)), Known::Tensor(declared)) => {
+                    Known::Tensor(merge(found, &declared))
+                }
+                (Some(found), _) => found.clone(),
+            };
+            self.set(*value, known);
+        }
+    }
+
+    /// Whether nobody writes to a list: it is only read, by ops whose schemas say so, and never carried elsewhere.
+    fn stays(&self, list: ValueId) -> bool {
+        self.graph.uses(list).all(|u| {
+            if let Some(block) = self.graph.terminated_block(u.op) {
+                return block == self.graph.root();
+            }
+            let kind = self.graph.kind(u.op).as_str();
+            if matches!(kind, "prim::ListUnpack" | "prim::TupleConstruct") {
+                return true;
+            }
+            let Ok(row) = resolve(self.registry, self.graph, u.op) else { return false };
+            let reads = |s: &crate::ir::Schema| {
+                let argument = s.arguments.get(u.index);
+                argument.is_some_and(|a| a.alias.as_ref().is_none_or(|alias| !alias.is_write))
+            };
+            row.schema().is_ok_and(reads)
+        })
+    }
+
+    fn results(&mut self, op: OpId, kind: &str) -> Option<Vec<Known>> {
+        let graph = self.graph;
+        let operands: Vec<Known> = graph.operands(op).iter().map(|v| self.of(*v).clone()).collect();
+        match kind {
+            "prim::Constant" => {
+                let ty = graph.result(op, 0).map(|v| graph.ty(v));
+                constant::value(graph.attrs(op), ty).ok().map(|value| vec![of_value(&value)])
+            }
+            "prim::ListConstruct" => {
+                let ints = operands.iter().map(|k| if let Known::Int(d) = k { Some(*d) } else { None });
+                let is_int = graph
+                    .result(op, 0)
+                    .and_then(|v| graph.ty(v).element())
+                    .is_some_and(|t| *t == Type::int());
+                Some(vec![match ints.collect::<Option<Vec<Dim>>>().filter(|_| is_int) {
+                    Some(ints) => Known::Ints(ints),
+                    None => Known::Items(operands),
+                }])
+            }
+            "prim::TupleConstruct" => Some(vec![Known::Items(operands)]),
+            "prim::TupleUnpack" | "prim::ListUnpack" => match operands.first()? {
+                Known::Items(items) if items.len() == graph.result_count(op) => Some(items.clone()),
+                Known::Ints(dims) if dims.len() == graph.result_count(op) => {
+                    Some(dims.iter().map(|d| Known::Int(*d)).collect())
+                }
+                _ => None,
+            },
+            "prim::TupleIndex" | "aten::__getitem__" => item(&operands).map(|k| vec![k]),
+            "prim::unchecked_cast" | "prim::unchecked_unwrap_optional" => Some(operands),
+            _ => self.by_row(op, &operands),
+        }
+    }
+
+    fn by_row(&mut self, op: OpId, operands: &[Known]) -> Option<Vec<Known>> {
+        let row = resolve(self.registry, self.graph, op).ok()?;
+        let call = Operands { op: &row, values: operands, symbols: self.symbols };
+        if let Some(results) = infer(&call) {
+            return Some(results);
+        }
+        match row.def().family {
+            Family::Host => arithmetic(&row, operands),
+            Family::Composite if self.depth < MAX_MEANINGS => {
+                let meaning = (self.meanings)(&row)?;
+                let known =
+                    run(self.registry, &meaning, operands, self.symbols, self.meanings, self.depth + 1);
+                let results: Vec<Known> =
+                    meaning.outputs().iter().map(|v| known[v.index()].clone()).collect();
+                match (row.schema().ok()?.returns.len(), results.as_slice()) {
+                    (n, [Known::Items(items)]) if n > 1 && items.len() == n => Some(items.clone()),
+                    _ => Some(results),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn branch(&mut self, op: OpId) {
+        let graph = self.graph;
+        let &[yes, no] = graph.nested_blocks(op) else { return };
+        let condition = graph.operand(op, 0).map(|v| self.of(v).clone());
+        for block in [yes, no] {
+            self.block(block);
+        }
+        for (n, value) in graph.results(op).iter().enumerate() {
+            let of =
+                |block| graph.block_results(block).get(n).map(|v| self.of(*v).clone()).unwrap_or_default();
+            // A way that is never taken says nothing.
+            let known = match condition {
+                Some(Known::Bool(true)) => of(yes),
+                Some(Known::Bool(false)) => of(no),
+                _ => of(yes).join(&of(no)),
+            };
+            self.set(*value, known);
+        }
+    }
+
+    fn iterate(&mut self, op: OpId) {
+        let graph = self.graph;
+        let Some(&body) = graph.nested_blocks(op).first() else { return };
+        let params = graph.params(body).to_vec();
+        let before: Vec<Known> = graph.operands(op).iter().skip(2).map(|v| self.of(*v).clone()).collect();
+        if let Some(counter) = params.first() {
+            self.set(*counter, Known::Int(Dim::Unknown));
+        }
+        let mut carried = before;
+        for turn in 0..=MAX_TURNS {
+            for (param, known) in params.iter().skip(1).zip(&carried) {
+                self.set(*param, known.clone());
+            }
+            self.block(body);
+            let after: Vec<Known> =
+                graph.block_results(body).iter().skip(1).map(|v| self.of(*v).clone()).collect();
+            let joined: Vec<Known> = carried.iter().zip(&after).map(|(a, b)| a.join(b)).collect();
+            if joined == carried {
+                break;
+            }
+            carried = joined;
+            if turn + 1 >= MAX_TURNS {
+                // What still changes is not known; once more, so that the body agrees.
+                for (known, after) in carried.iter_mut().zip(&after) {
+                    if known != after {
+                        *known = Known::Nothing;
+                    }
+                }
+            }
+        }
+        for (value, known) in graph.results(op).iter().zip(carried) {
+            self.set(*value, known);
+        }
+    }
+}
+
+/// Both say something of the same tensor; what was found goes before what was declared.
+pub fn merge(found: &TensorType, declared: &TensorType) -> TensorType {
+    let sizes = match (&found.sizes, &declared.sizes) {
+        (Some(f), Some(d)) if f.len() == d.len() => {
+            let one = |(f, d): (&Dim, &Dim)| {
+                if matches!(f, Dim::Known(_)) {
+                    *f
+                } else if matches!(d, Dim::Unknown) {
+                    *f
+                } else {
+                    *d
+                }
+            };
+            Some(f.iter().zip(d.iter()).map(one).collect())
+        }
+        (Some(f), _) => Some(Arc::clone(f)),
+        (None, d) => d.clone(),
+    };
+    TensorType {
+        dtype: found.dtype.or(declared.dtype),
+        device: found.device.clone().or_else(|| declared.device.clone()),
+        sizes,
+        strides: found.strides.clone().or_else(|| declared.strides.clone()),
+        requires_grad: found.requires_grad.or(declared.requires_grad),
+        ..TensorType::default()
+    }
+}
+
+/// An item of a list or tuple by a constant index.
+fn item(operands: &[Known]) -> Option<Known> {
+    let [whole, Known::Int(Dim::Known(n))] = operands else { return None };
+    let at = |len: usize| usize::try_from(if *n < 0 { n + len as i64 } else { *n }).ok();
+    match whole {
+        Known::Items(items) => items.get(at(items.len())?).cloned(),
+        Known::Ints(dims) => dims.get(at(dims.len())?).map(|d| Known::Int(*d)),
+        _ => None,
+    }
+}
+
+/// Arithmetic of ints whose operands are all numbers, by the row's own kernel.
+fn arithmetic(row: &Op, operands: &[Known]) -> Option<Vec<Known>> {
+    let value = |known: &Known| match known {
+        Known::Int(Dim::Known(n)) => Some(Value::Int(*n)),
+        Known::Bool(x) => Some(Value::Bool(*x)),
+        Known::None => Some(Value::None),
+        Known::Ints(dims) => dims.iter().map(|d| d.known()).collect::<Option<Vec<i64>>>().map(Value::ints),
+        _ => None,
+    };
+    let values = operands.iter().map(value).collect::<Option<Vec<Value>>>()?;
+    if values.is_empty() || row.def().effects != Effects::NONE {
+        return None;
+    }
+    let env = crate::dialects::Env::new(Box::new(std::io::sink()));
+    let results = crate::eval::call(row, &values, Default::default(), &env).ok()?;
+    Some(results.iter().map(of_value).collect())
+}
+
+/// Everything about a value that is at hand.
+pub fn of_value(value: &Value) -> Known {
+    match value {
+        Value::None => Known::None,
+        Value::Bool(x) => Known::Bool(*x),
+        Value::Int(x) => Known::Int(Dim::Known(*x)),
+        Value::Float(_) => Known::Number(crate::tensor::DType::F64),
+        Value::Complex(_) => Known::Number(crate::tensor::DType::C128),
+        Value::Str(x) => Known::Str(x.to_string()),
+        Value::Device(x) => Known::Device((**x).clone()),
+        Value::Tensor(x) => Known::Tensor(of_tensor(x)),
+        Value::Tuple(x) => Known::Items(x.items().iter().map(of_value).collect()),
+        Value::List(x) => match x.element_type().kind() {
+            TypeKind::Int => {
+                Known::Ints(x.items().iter().map(|v| v.to_int().map_or(Dim::Unknown, Dim::Known)).collect())
+            }
+            _ => Known::Items(x.items().iter().map(of_value).collect()),
+        },
+        _ => Known::Nothing,
+    }
+}
+
+/// The complete type of a tensor.
+pub fn of_tensor(tensor: &Tensor) -> TensorType {
+    TensorType {
+        dtype: Some(tensor.dtype()),
+        device: Some(tensor.device()),
+        sizes: Some(tensor.sizes().iter().map(|n| Dim::Known(*n)).collect()),
+        strides: Some(tensor.strides().iter().map(|n| Some(*n)).collect()),
+        requires_grad: Some(tensor.requires_grad()),
+        ..TensorType::default()
+    }
+}

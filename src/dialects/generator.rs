@@ -1,0 +1,135 @@
+//! The random generator of a world: PyTorch's on the CPU. A Mersenne twister (Matsumoto and Nishimura, MT19937, 1998)
+//! gives 32 bits at a time; distributions take from them what PyTorch's kernels take, so that seeded programs draw the
+//! same numbers. Knows no op.
+
+/// Words of the twister's state.
+const WORDS: usize = 624;
+
+/// A seeded generator.
+pub struct Generator {
+    state: Box<[u32; WORDS]>,
+    next: usize,
+    /// Normal numbers are made in pairs; the second of a pair waits here.
+    normal: Option<f64>,
+}
+
+impl Generator {
+    /// The generator after `torch.manual_seed(seed)`; the low 32 bits count.
+    pub fn new(seed: u64) -> Generator {
+        let mut state = Box::new([seed as u32; WORDS]);
+        for i in 1..WORDS {
+            let last = state[i - 1];
+            state[i] = 1_812_433_253u32.wrapping_mul(last ^ (last >> 30)).wrapping_add(i as u32);
+        }
+        Generator { state, next: WORDS, normal: None }
+    }
+
+    fn twist(&mut self) {
+        for i in 0..WORDS {
+            let joined = (self.state[i] & 0x8000_0000) | (self.state[(i + 1) % WORDS] & 0x7fff_ffff);
+            let odd = if joined & 1 == 1 { 0x9908_b0df } else { 0 };
+            self.state[i] = self.state[(i + 397) % WORDS] ^ (joined >> 1) ^ odd;
+        }
+        self.next = 0;
+    }
+
+    /// 32 random bits.
+    pub fn bits32(&mut self) -> u32 {
+        if self.next == WORDS {
+            self.twist();
+        }
+        let mut x = self.state[self.next];
+        self.next += 1;
+        x ^= x >> 11;
+        x ^= (x << 7) & 0x9d2c_5680;
+        x ^= (x << 15) & 0xefc6_0000;
+        x ^ (x >> 18)
+    }
+
+    /// 64 random bits, the high half first.
+    pub fn bits64(&mut self) -> u64 {
+        let high = u64::from(self.bits32());
+        high << 32 | u64::from(self.bits32())
+    }
+
+    /// In [0, 1), a multiple of 2^-24.
+    pub fn uniform_single(&mut self) -> f64 {
+        f64::from(self.bits32() & 0x00ff_ffff) / 16_777_216.0
+    }
+
+    /// In [0, 1), a multiple of 2^-53.
+    pub fn uniform(&mut self) -> f64 {
+        (self.bits64() & ((1 << 53) - 1)) as f64 / 9_007_199_254_740_992.0
+    }
+
+    /// Normally distributed (Box and Muller, 1958), one at a time.
+    pub fn normal(&mut self) -> f64 {
+        if let Some(waiting) = self.normal.take() {
+            return waiting;
+        }
+        let angle = std::f64::consts::TAU * self.uniform();
+        let radius = (-2.0 * (-self.uniform()).ln_1p()).sqrt();
+        self.normal = Some(radius * angle.sin());
+        radius * angle.cos()
+    }
+
+    /// Many normally distributed numbers; from 16 on they are made sixteen at a time from numbers that `uniform` draws.
+    pub fn normals(&mut self, count: usize, uniform: fn(&mut Generator) -> f64) -> Vec<f64> {
+        if count < 16 {
+            return (0..count).map(|_| self.normal()).collect();
+        }
+        let mut out: Vec<f64> = (0..count).map(|_| uniform(self)).collect();
+        out.chunks_exact_mut(16).for_each(sixteen);
+        if !count.is_multiple_of(16) {
+            // The last sixteen are drawn anew, as a block that overlaps the one before.
+            let last = &mut out[count - 16..];
+            last.iter_mut().for_each(|x| *x = uniform(self));
+            sixteen(last);
+        }
+        out
+    }
+
+    /// Exponentially distributed with rate 1.
+    pub fn exponential(&mut self) -> f64 {
+        -(-self.uniform()).ln_1p()
+    }
+
+    /// From 0 below `range`; ranges from 2^28 on take 64 bits.
+    pub fn below(&mut self, range: u64) -> u64 {
+        if range >= 1 << 28 { self.bits64() % range } else { u64::from(self.bits32()) % range.max(1) }
+    }
+}
+
+/// Sixteen uniform numbers become normal ones: the first eight give radii, the last eight angles.
+fn sixteen(block: &mut [f64]) {
+    let (radii, angles) = block.split_at_mut(8);
+    for (x, y) in radii.iter_mut().zip(angles) {
+        let radius = (-2.0 * (1.0 - *x).ln()).sqrt();
+        let angle = std::f64::consts::TAU * *y;
+        *x = radius * angle.cos();
+        *y = radius * angle.sin();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_the_mersenne_twister() {
+        // The published test: the 10,000th number from the seed 5489.
+        let mut g = Generator::new(5489);
+        let last = (0..10_000).map(|_| g.bits32()).last();
+        assert_eq!(last, Some(4_123_659_995));
+    }
+
+    #[test]
+    fn numbers_are_those_of_torch_manual_seed_0() {
+        let mut g = Generator::new(0);
+        let close = |x: f64, y: f64| (x - y).abs() < 5e-5;
+        assert!(close(g.uniform_single(), 0.4963) && close(g.uniform_single(), 0.7682));
+        assert!(close(g.uniform_single(), 0.0885));
+        assert!(close(g.uniform(), 0.0562) && close(g.uniform(), 0.0726) && close(g.uniform(), 0.1716));
+        assert!(close(g.normal(), 0.6472) && close(g.normal(), 0.2490) && close(g.normal(), -0.3354));
+    }
+}

@@ -1,0 +1,77 @@
+//! What batching and variadic passes make: products that are joined, and `cat` and `stack` without a list.
+
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::aten::contraction::any_rank;
+use crate::dialects::aten::kernels::place::concat;
+use crate::dialects::{Args, OpDef, Outputs, contraction, gather, one};
+use crate::ir::Attr;
+use crate::tensor::{Tensor, view, wrap_dim};
+use crate::value::Value;
+
+/// The rows.
+pub static OPS: &[OpDef] = &[
+    contraction("prim::MMTreeReduce(...) -> Tensor", tree_reduce)
+        .doc("the sum of matrix products: left sides first, then right sides"),
+    contraction("prim::MMBatchSide(...) -> ...", batch_side)
+        .doc("products with a common side, which comes first; `side` 0: it is on the left"),
+    gather("prim::VarConcat(...) -> Tensor", var_concat)
+        .doc("tensors joined along a dimension, which comes last"),
+    gather("prim::VarStack(...) -> Tensor", var_stack)
+        .doc("tensors stacked along a new dimension, which comes last"),
+];
+
+fn tensors(values: &[Value]) -> Result<Vec<Tensor>> {
+    values.iter().map(|value| value.to_tensor().cloned()).collect()
+}
+
+/// `a b + c d` is `[a c] [b; d]`.
+fn tree_reduce(args: &Args<'_>) -> Result<Outputs> {
+    let all = tensors(args.values)?;
+    let (left, right) = all.split_at(all.len() / 2);
+    if left.len() != right.len() || left.is_empty() {
+        return Err(Diagnostic::verify("prim::MMTreeReduce needs as many left sides as right sides"));
+    }
+    one(any_rank(&concat(left, 1)?, &concat(right, 0)?)?)
+}
+
+fn batch_side(args: &Args<'_>) -> Result<Outputs> {
+    let all = tensors(args.values)?;
+    let Some((common, others)) = all.split_first() else {
+        return Err(Diagnostic::verify("prim::MMBatchSide needs a common side"));
+    };
+    let on_the_left = args.attr("side").and_then(Attr::as_int).unwrap_or(0) == 0;
+    others
+        .iter()
+        .map(|other| {
+            let (a, b) = if on_the_left { (common, other) } else { (other, common) };
+            Ok(Value::Tensor(any_rank(a, b)?))
+        })
+        .collect()
+}
+
+/// The tensors and the dimension of a variadic op.
+fn split(args: &Args<'_>) -> Result<(Vec<Tensor>, i64)> {
+    match args.values.split_last() {
+        Some((dim, rest)) if !rest.is_empty() => Ok((tensors(rest)?, dim.to_int()?)),
+        _ => Err(Diagnostic::runtime("expected a non-empty list of Tensors")),
+    }
+}
+
+fn var_concat(args: &Args<'_>) -> Result<Outputs> {
+    let (tensors, dim) = split(args)?;
+    one(concat(&tensors, dim)?)
+}
+
+fn var_stack(args: &Args<'_>) -> Result<Outputs> {
+    let (tensors, dim) = split(args)?;
+    let rank = tensors.first().map_or(0, Tensor::rank);
+    if tensors.iter().any(|t| t.sizes() != tensors[0].sizes()) {
+        return Err(Diagnostic::runtime("stack expects each tensor to be equal size"));
+    }
+    let dim = wrap_dim(dim, rank + 1)?;
+    let wide: Vec<Tensor> = tensors
+        .iter()
+        .map(|t| t.with_layout(view::unsqueeze(&t.layout(), dim as i64)?))
+        .collect::<Result<_>>()?;
+    one(concat(&wide, dim as i64)?)
+}

@@ -1,0 +1,182 @@
+//! Making tensors and putting them together.
+
+use super::{Known, Operands, Results, one, pointwise, wrap};
+use crate::ir::{Dim, TensorType};
+use crate::tensor::{DType, Device};
+
+/// A tensor of the sizes and dtype that are asked for; float32 where none is.
+pub fn create(operands: &Operands<'_>) -> Results {
+    one(made(operands, Some(DType::F32), operands.dims("size"))?)
+}
+
+/// A tensor filled with a number, whose kind decides the dtype where none is asked for.
+pub fn full(operands: &Operands<'_>) -> Results {
+    let of_value = match operands.get("fill_value") {
+        Some(Known::Number(DType::C128)) => Some(DType::C64),
+        Some(Known::Number(_)) => Some(DType::F32),
+        Some(Known::Int(_)) => Some(DType::I64),
+        Some(Known::Bool(_)) => Some(DType::Bool),
+        _ => None,
+    };
+    one(made(operands, of_value, operands.dims("size"))?)
+}
+
+/// A tensor like the first argument, with another dtype or device where one is asked for.
+pub fn like(operands: &Operands<'_>) -> Results {
+    let first = operands.first()?;
+    one(made(operands, first.dtype, first.sizes.as_ref().map(|s| s.to_vec()))?)
+}
+
+/// A tensor of other sizes on the device of the first argument.
+pub fn new(operands: &Operands<'_>) -> Results {
+    one(made(operands, operands.first()?.dtype, operands.dims("size"))?)
+}
+
+fn made(operands: &Operands<'_>, default: Option<DType>, sizes: Option<Vec<Dim>>) -> Option<TensorType> {
+    let dtype = match operands.dtype("dtype") {
+        Ok(asked) => asked.or(default),
+        Err(_) => None,
+    };
+    let like = operands.at(0);
+    let inherited = match like {
+        Some(Known::Tensor(t)) => t.device.clone(),
+        _ => Some(Device::CPU),
+    };
+    let device = match operands.get("device") {
+        Some(Known::Device(device)) => Some(device.clone()),
+        Some(Known::None) | None => inherited,
+        Some(_) => None,
+    };
+    let mut result = operands.result(&TensorType { device, ..TensorType::default() }, dtype, sizes);
+    result.requires_grad = Some(false);
+    // A tensor like one that is not dense may be laid out like it.
+    if let Some(Known::Tensor(t)) = like
+        && t.strides.as_ref() != result.strides.as_ref()
+    {
+        result.strides = None;
+    }
+    Some(result)
+}
+
+/// A range of numbers.
+pub fn arange(operands: &Operands<'_>) -> Results {
+    let number = |name: &str, default: Option<i64>| match operands.get(name) {
+        None => default.map(|n| (Some(n), DType::I64)),
+        Some(Known::Int(dim)) => Some((dim.known(), DType::I64)),
+        Some(Known::Number(_)) => Some((None, DType::F32)),
+        _ => None,
+    };
+    let (start, end, step) = (number("start", Some(0))?, number("end", None)?, number("step", Some(1))?);
+    let all_ints = [start.1, end.1, step.1].iter().all(|d| *d == DType::I64);
+    let size = match (start.0, end.0, step.0) {
+        (Some(a), Some(b), Some(s)) if s != 0 => {
+            let (length, step) = (b.checked_sub(a)?, s);
+            let count = if step > 0 {
+                (length + step - 1).div_euclid(step)
+            } else {
+                (-length - step - 1).div_euclid(-step)
+            };
+            Dim::Known(count.max(0))
+        }
+        _ => operands.fresh(),
+    };
+    let default = if all_ints { DType::I64 } else { DType::F32 };
+    one(made(operands, Some(default), Some(vec![size]))?)
+}
+
+/// Tensors one behind the other.
+pub fn cat(operands: &Operands<'_>) -> Results {
+    let tensors = operands.tensors("tensors")?;
+    let dtype = pointwise::promote(&tensors, &[]);
+    let sizes = joined(operands, &tensors);
+    one(operands.result(&operands.common(), dtype, sizes))
+}
+
+fn joined(operands: &Operands<'_>, tensors: &[&TensorType]) -> Option<Vec<Dim>> {
+    let all = tensors.iter().map(|t| t.sizes.as_deref()).collect::<Option<Vec<&[Dim]>>>()?;
+    // A tensor of sizes [0] joins anything.
+    let real: Vec<&[Dim]> = all.into_iter().filter(|s| *s != [Dim::Known(0)]).collect();
+    let mut out = real.first()?.to_vec();
+    let dim = wrap(operands.int("dim")?, out.len())?;
+    if real.iter().any(|s| s.len() != out.len()) {
+        return None;
+    }
+    let total = real.iter().try_fold(0i64, |sum, s| Some(sum + s.get(dim)?.known()?));
+    for (n, size) in out.iter_mut().enumerate() {
+        let known = real.iter().find_map(|s| s[n].known());
+        *size = match n == dim {
+            true => total.map_or_else(|| operands.fresh(), Dim::Known),
+            false => known.map_or(*size, Dim::Known),
+        };
+    }
+    Some(out)
+}
+
+/// Tensors along a new dimension.
+pub fn stack(operands: &Operands<'_>) -> Results {
+    let tensors = operands.tensors("tensors")?;
+    let sizes = tensors.first()?.sizes.as_deref().and_then(|sizes| {
+        let mut sizes = sizes.to_vec();
+        sizes.insert(wrap(operands.int("dim")?, sizes.len() + 1)?, Dim::Known(tensors.len() as i64));
+        Some(sizes)
+    });
+    one(operands.result(&operands.common(), pointwise::promote(&tensors, &[]), sizes))
+}
+
+/// The sizes and dtype of the first argument.
+pub fn same_sizes(operands: &Operands<'_>) -> Results {
+    let first = operands.first()?;
+    one(operands.result(&operands.common(), first.dtype, first.sizes.as_ref().map(|s| s.to_vec())))
+}
+
+/// The dtype of the first argument and the sizes of the index.
+pub fn gather(operands: &Operands<'_>) -> Results {
+    let (first, index) = (operands.first()?, operands.tensor("index")?);
+    one(operands.result(&operands.common(), first.dtype, index.sizes.as_ref().map(|s| s.to_vec())))
+}
+
+/// One dimension becomes as long as the index.
+pub fn index_select(operands: &Operands<'_>) -> Results {
+    let (first, index) = (operands.first()?, operands.tensor("index")?);
+    let sizes = first.sizes.as_deref().zip(index.sizes.as_deref()).and_then(|(sizes, index)| {
+        let mut sizes = sizes.to_vec();
+        let length = match index {
+            [] => Dim::Known(1),
+            [only] => *only,
+            _ => return None,
+        };
+        if !sizes.is_empty() {
+            let at = wrap(operands.int("dim")?, sizes.len())?;
+            *sizes.get_mut(at)? = length;
+        }
+        Some(sizes)
+    });
+    one(operands.result(&operands.common(), first.dtype, sizes))
+}
+
+/// One of two by a condition.
+pub fn choose(operands: &Operands<'_>) -> Results {
+    let (condition, a, b) = (operands.tensor("condition")?, operands.get("self")?, operands.get("other")?);
+    let (Known::Tensor(a), Known::Tensor(b)) = (a, b) else { return None };
+    let sizes = pointwise::broadcast_all(&[condition, a, b]);
+    one(TensorType {
+        strides: None,
+        ..operands.result(&operands.common(), pointwise::promote(&[a, b], &[]), sizes)
+    })
+}
+
+/// Copies along each dimension.
+pub fn repeat(operands: &Operands<'_>) -> Results {
+    let first = operands.first()?;
+    let times = operands.ints("repeats");
+    let sizes = first.sizes.as_deref().zip(times).and_then(|(sizes, times)| {
+        let skip = times.len().checked_sub(sizes.len())?;
+        let one = |(n, times): (usize, &i64)| match n.checked_sub(skip).map(|at| sizes[at]) {
+            None => Dim::Known(*times),
+            Some(dim) if *times == 1 => dim,
+            Some(dim) => dim.known().map_or_else(|| operands.fresh(), |size| Dim::Known(size * times)),
+        };
+        Some(times.iter().enumerate().map(one).collect())
+    });
+    one(operands.result(first, first.dtype, sizes))
+}

@@ -1,0 +1,327 @@
+//! Result types from operand types: what the `infer` cells of rows are made of. A rule is written once over sizes that
+//! are numbers, symbols or unknown; what it cannot say it leaves open, and it never says what is false. Rules find
+//! arguments by the names that schemas give them. No kernel runs here.
+
+pub mod joins;
+pub mod pointwise;
+pub mod products;
+pub mod reductions;
+pub mod views;
+
+use super::{Family, Op, Variant};
+use crate::ir::{Dim, TensorType, Type, TypeKind};
+use crate::tensor::{DType, Device};
+use std::cell::Cell;
+
+/// What is known of a value before the program runs.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum Known {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// It is `None`.
+    None,
+    /// A truth value.
+    Bool(bool),
+    /// An int: a number, or the size that a symbol stands for.
+    Int(Dim),
+    /// Some float, complex number or number of the given kind.
+    Number(DType),
+    /// Ints of a list of known length.
+    Ints(Vec<Dim>),
+    /// A text.
+    Str(String),
+    /// A device.
+    Device(Device),
+    /// A tensor.
+    Tensor(TensorType),
+    /// Values of a list or tuple of known length.
+    Items(Vec<Known>),
+}
+
+impl Known {
+    /// What a type alone tells.
+    pub fn of_type(ty: &Type) -> Known {
+        match ty.kind() {
+            TypeKind::Tensor(t) => Known::Tensor(t.clone()),
+            TypeKind::None => Known::None,
+            TypeKind::Int => Known::Int(Dim::Unknown),
+            TypeKind::Float => Known::Number(DType::F64),
+            TypeKind::Complex => Known::Number(DType::C128),
+            TypeKind::Tuple(elements, _) => Known::Items(elements.iter().map(Known::of_type).collect()),
+            _ => Known::Nothing,
+        }
+    }
+
+    /// What both say.
+    pub fn join(&self, other: &Known) -> Known {
+        match (self, other) {
+            (a, b) if a == b => a.clone(),
+            (Known::Tensor(a), Known::Tensor(b)) => Known::Tensor(join(a, b)),
+            (Known::Int(_), Known::Int(_)) => Known::Int(Dim::Unknown),
+            (Known::Number(a), Known::Number(b)) if a == b => Known::Number(*a),
+            (Known::Ints(a), Known::Ints(b)) if a.len() == b.len() => {
+                Known::Ints(a.iter().zip(b).map(|(a, b)| same_dim(*a, *b)).collect())
+            }
+            (Known::Items(a), Known::Items(b)) if a.len() == b.len() => {
+                Known::Items(a.iter().zip(b).map(|(a, b)| a.join(b)).collect())
+            }
+            _ => Known::Nothing,
+        }
+    }
+}
+
+fn same_dim(a: Dim, b: Dim) -> Dim {
+    if a == b { a } else { Dim::Unknown }
+}
+
+/// What two tensor types have in common.
+pub fn join(a: &TensorType, b: &TensorType) -> TensorType {
+    let sizes = match (&a.sizes, &b.sizes) {
+        (Some(a), Some(b)) if a.len() == b.len() => {
+            Some(a.iter().zip(b.iter()).map(|(a, b)| same_dim(*a, *b)).collect())
+        }
+        _ => None,
+    };
+    TensorType {
+        dtype: a.dtype.filter(|d| Some(*d) == b.dtype),
+        device: a.device.clone().filter(|d| Some(d) == b.device.as_ref()),
+        strides: a.strides.clone().filter(|s| sizes.is_some() && Some(s) == b.strides.as_ref()),
+        sizes,
+        requires_grad: a.requires_grad.filter(|r| Some(*r) == b.requires_grad),
+        ..TensorType::default()
+    }
+}
+
+/// The operands of one op, as far as they are known.
+pub struct Operands<'a> {
+    /// The op.
+    pub op: &'a Op,
+    /// One value an argument of the schema.
+    pub values: &'a [Known],
+    /// The last symbol that was handed out; fresh ones count down.
+    pub symbols: &'a Cell<i64>,
+}
+
+/// What a rule says of the results; None where it says nothing.
+pub type Results = Option<Vec<Known>>;
+
+impl<'a> Operands<'a> {
+    /// An argument by its name in the schema.
+    pub fn get(&self, name: &str) -> Option<&'a Known> {
+        let n = self.op.schema().ok()?.argument_index(name)?;
+        self.values.get(n)
+    }
+
+    /// The n-th argument.
+    pub fn at(&self, n: usize) -> Option<&'a Known> {
+        self.values.get(n)
+    }
+
+    /// A tensor by name.
+    pub fn tensor(&self, name: &str) -> Option<&'a TensorType> {
+        as_tensor(self.get(name)?)
+    }
+
+    /// The first argument, which is a tensor in most schemas.
+    pub fn first(&self) -> Option<&'a TensorType> {
+        as_tensor(self.at(0)?)
+    }
+
+    /// The sizes of a tensor of known rank.
+    pub fn sizes(&self, name: &str) -> Option<&'a [Dim]> {
+        self.tensor(name)?.sizes.as_deref()
+    }
+
+    /// A constant int.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        match self.get(name)? {
+            Known::Int(dim) => dim.known(),
+            _ => None,
+        }
+    }
+
+    /// An int that may be a symbol; Unknown where nothing is known of it.
+    pub fn dim(&self, name: &str) -> Dim {
+        match self.get(name) {
+            Some(Known::Int(dim)) => *dim,
+            _ => Dim::Unknown,
+        }
+    }
+
+    /// A constant truth value.
+    pub fn bool(&self, name: &str) -> Option<bool> {
+        match self.get(name)? {
+            Known::Bool(x) => Some(*x),
+            Known::Int(Dim::Known(x)) => Some(*x != 0),
+            _ => None,
+        }
+    }
+
+    /// A list of ints of known length, or one int as a list of one.
+    pub fn dims(&self, name: &str) -> Option<Vec<Dim>> {
+        match self.get(name)? {
+            Known::Ints(dims) => Some(dims.clone()),
+            Known::Int(dim) => Some(vec![*dim]),
+            Known::Items(items) => {
+                items.iter().map(|k| if let Known::Int(d) = k { Some(*d) } else { None }).collect()
+            }
+            _ => None,
+        }
+    }
+
+    /// A list of constant ints.
+    pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
+        self.dims(name)?.into_iter().map(Dim::known).collect()
+    }
+
+    /// Constant ints for `n` dimensions: one int stands for all.
+    pub fn per_dim(&self, name: &str, n: usize) -> Option<Vec<i64>> {
+        let ints = self.ints(name)?;
+        match ints.len() {
+            len if len == n => Some(ints),
+            1 => Some(vec![ints[0]; n]),
+            _ => None,
+        }
+    }
+
+    /// Whether an argument is `None`, if that is known.
+    pub fn is_none(&self, name: &str) -> Option<bool> {
+        match self.get(name) {
+            Some(Known::None) | None => Some(true),
+            Some(Known::Nothing) => None,
+            Some(_) => Some(false),
+        }
+    }
+
+    /// The dtype that an argument asks for: `Ok(None)` where it is `None`, `Err` where nobody knows.
+    pub fn dtype(&self, name: &str) -> Result<Option<DType>, Unknown> {
+        match self.get(name) {
+            Some(Known::None) | None => Ok(None),
+            Some(Known::Int(Dim::Known(code))) => DType::from_code(*code).map(Some).ok_or(Unknown),
+            Some(_) => Err(Unknown),
+        }
+    }
+
+    /// The tensors of a list.
+    pub fn tensors(&self, name: &str) -> Option<Vec<&'a TensorType>> {
+        match self.get(name)? {
+            Known::Items(items) => items.iter().map(as_tensor).collect(),
+            _ => None,
+        }
+    }
+
+    /// A symbol that nobody has seen.
+    pub fn fresh(&self) -> Dim {
+        self.symbols.set(self.symbols.get() - 1);
+        Dim::Symbol(self.symbols.get())
+    }
+
+    /// A result like `like` with other sizes, laid out densely where the sizes are numbers.
+    pub fn result(&self, like: &TensorType, dtype: Option<DType>, sizes: Option<Vec<Dim>>) -> TensorType {
+        let grad = dtype.is_some_and(|d| !d.is_floating() && !d.is_complex());
+        TensorType {
+            dtype,
+            device: like.device.clone(),
+            strides: sizes.as_deref().and_then(dense),
+            sizes: sizes.map(Into::into),
+            requires_grad: if grad || like.requires_grad == Some(false) { Some(false) } else { None },
+            ..TensorType::default()
+        }
+    }
+
+    /// A result like `like` whose layout is not known.
+    pub fn looking(&self, like: &TensorType, sizes: Option<Vec<Dim>>) -> TensorType {
+        TensorType { strides: None, ..self.result(like, like.dtype, sizes) }
+    }
+
+    /// What all tensors among the operands have in common besides dtype and sizes.
+    pub fn common(&self) -> TensorType {
+        let mut tensors = Vec::new();
+        let mut work: Vec<&Known> = self.values.iter().collect();
+        while let Some(known) = work.pop() {
+            match known {
+                Known::Tensor(t) => tensors.push(t),
+                Known::Items(items) => work.extend(items),
+                _ => {}
+            }
+        }
+        let device = tensors.first().and_then(|t| t.device.clone());
+        let device = device.filter(|d| tensors.iter().all(|t| t.device.as_ref() == Some(d)));
+        let no_grad = !tensors.is_empty() && tensors.iter().all(|t| t.requires_grad == Some(false));
+        TensorType { device, requires_grad: no_grad.then_some(false), ..TensorType::default() }
+    }
+}
+
+/// That a value is not known.
+#[derive(Clone, Copy, Debug)]
+pub struct Unknown;
+
+fn as_tensor(known: &Known) -> Option<&TensorType> {
+    match known {
+        Known::Tensor(t) => Some(t),
+        _ => None,
+    }
+}
+
+/// Strides of a dense tensor, where all sizes are numbers.
+pub fn dense(sizes: &[Dim]) -> Option<std::sync::Arc<[Option<i64>]>> {
+    let mut strides = vec![None; sizes.len()];
+    let mut step = 1i64;
+    for (stride, size) in strides.iter_mut().zip(sizes).rev() {
+        *stride = Some(step);
+        step = step.checked_mul(size.known()?.max(1))?;
+    }
+    Some(strides.into())
+}
+
+/// One result that is a tensor.
+pub fn one(tensor: TensorType) -> Results {
+    Some(vec![Known::Tensor(tensor)])
+}
+
+/// A dimension counted from either end as an index; `rank` of 0 counts as 1.
+pub fn wrap(dim: i64, rank: usize) -> Option<usize> {
+    let rank = rank.max(1) as i64;
+    let dim = if dim < 0 { dim + rank } else { dim };
+    (0..rank).contains(&dim).then_some(dim as usize)
+}
+
+/// The product of sizes, where all are numbers.
+pub fn product(sizes: &[Dim]) -> Option<i64> {
+    sizes.iter().try_fold(1i64, |n, d| n.checked_mul(d.known()?))
+}
+
+/// What the op's row says of its results: by its own rule, or by that of its family.
+pub fn infer(operands: &Operands<'_>) -> Results {
+    let op = operands.op;
+    let schema = op.schema().ok()?;
+    // What is written to keeps its dtype; an in-place form keeps its sizes too.
+    if op.variant() == Variant::InPlace || (op.def().infer.is_none() && writes_first(schema)) {
+        return operands.first().map(|t| vec![Known::Tensor(t.clone())]);
+    }
+    let plain = match (op.def().infer, op.def().family) {
+        (Some(rule), _) => rule(operands),
+        (None, Family::Elementwise) => pointwise::elementwise(operands),
+        (None, Family::Reduce) => reductions::reduce(operands),
+        _ => None,
+    };
+    let out = operands.get("out").and_then(as_tensor);
+    match (plain, out) {
+        (Some(mut results), Some(out)) if results.len() == 1 => {
+            if let Some(Known::Tensor(t)) = results.first_mut() {
+                // The sizes are those of the result; the layout is that of the tensor that was given.
+                (t.dtype, t.strides, t.requires_grad) = (out.dtype, None, out.requires_grad);
+            }
+            Some(results)
+        }
+        (_, Some(_)) => None,
+        (plain, None) => plain,
+    }
+}
+
+/// Whether the only result is the first argument, written to. Rows that change its look have a rule of their own.
+fn writes_first(schema: &crate::ir::Schema) -> bool {
+    let written = schema.arguments.first().and_then(|a| a.alias.as_ref()).is_some_and(|a| a.is_write);
+    written && schema.returns.len() == 1
+}

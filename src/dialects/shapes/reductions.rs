@@ -1,0 +1,141 @@
+//! Reductions: dimensions go, or stay with size 1.
+
+use super::{Known, Operands, Results, one, wrap};
+use crate::ir::{Dim, TensorType, TypeKind};
+use crate::tensor::DType;
+
+/// The rule of the reduction family, from the arguments `dim`, `keepdim` and `dtype`. It speaks of ops with one
+/// result, whose dtype is that of the operand.
+pub fn reduce(operands: &Operands<'_>) -> Results {
+    one(reduced(operands, |d| d)?)
+}
+
+/// A reduction that adds up: integers become int64.
+pub fn sum(operands: &Operands<'_>) -> Results {
+    one(reduced(operands, |d| if d.is_integral() || d == DType::Bool { DType::I64 } else { d })?)
+}
+
+/// A reduction whose result is bool.
+pub fn truth(operands: &Operands<'_>) -> Results {
+    one(reduced(operands, |d| if d == DType::U8 { DType::U8 } else { DType::Bool })?)
+}
+
+/// A reduction whose result is an index or a count.
+pub fn index(operands: &Operands<'_>) -> Results {
+    one(reduced(operands, |_| DType::I64)?)
+}
+
+/// A reduction that gives a magnitude: complex becomes real.
+pub fn magnitude(operands: &Operands<'_>) -> Results {
+    one(reduced(operands, DType::to_real)?)
+}
+
+/// Values and their indices.
+pub fn with_index(operands: &Operands<'_>) -> Results {
+    let values = reduced(operands, |d| d)?;
+    let indices = TensorType { dtype: Some(DType::I64), requires_grad: Some(false), ..values.clone() };
+    Some(vec![Known::Tensor(values), Known::Tensor(indices)])
+}
+
+/// Two results of the operand's dtype; complex becomes real in the first.
+pub fn pair(operands: &Operands<'_>) -> Results {
+    let mean = reduced(operands, |d| d)?;
+    let spread = reduced(operands, DType::to_real)?;
+    Some(vec![Known::Tensor(spread), Known::Tensor(mean)])
+}
+
+/// The least and the greatest.
+pub fn twice(operands: &Operands<'_>) -> Results {
+    let one = reduced(operands, |d| d)?;
+    Some(vec![Known::Tensor(one.clone()), Known::Tensor(one)])
+}
+
+/// A scan keeps the sizes; `grows` says that integers become int64.
+fn scanned(operands: &Operands<'_>, change: fn(DType) -> DType) -> Option<TensorType> {
+    let first = operands.first()?;
+    let dtype = match operands.dtype("dtype") {
+        Ok(asked) => asked.or(first.dtype.map(change)),
+        Err(_) => None,
+    };
+    Some(operands.result(first, dtype, first.sizes.as_ref().map(|s| s.to_vec())))
+}
+
+/// A running sum or product.
+pub fn scan(operands: &Operands<'_>) -> Results {
+    one(scanned(operands, |d| if d.is_integral() || d == DType::Bool { DType::I64 } else { d })?)
+}
+
+/// A running extreme with its index, a sorted tensor with its order.
+pub fn scan_with_index(operands: &Operands<'_>) -> Results {
+    let values = scanned(operands, |d| d)?;
+    let indices = TensorType { dtype: Some(DType::I64), requires_grad: Some(false), ..values.clone() };
+    Some(vec![Known::Tensor(values), Known::Tensor(indices)])
+}
+
+/// The order of the elements.
+pub fn order(operands: &Operands<'_>) -> Results {
+    one(scanned(operands, |_| DType::I64)?)
+}
+
+/// The sizes stay, the dtype becomes float.
+pub fn normalized(operands: &Operands<'_>) -> Results {
+    one(scanned(operands, |d| if d.is_integral() || d == DType::Bool { DType::F32 } else { d })?)
+}
+
+/// The k greatest with their indices.
+pub fn topk(operands: &Operands<'_>) -> Results {
+    let first = operands.first()?;
+    let sizes = first.sizes.as_deref().and_then(|sizes| {
+        let dim = wrap(operands.int("dim")?, sizes.len())?;
+        let mut sizes = sizes.to_vec();
+        *sizes.get_mut(dim)? = operands.dim("k");
+        Some(sizes)
+    });
+    let values = operands.result(first, first.dtype, sizes);
+    let indices = TensorType { dtype: Some(DType::I64), requires_grad: Some(false), ..values.clone() };
+    Some(vec![Known::Tensor(values), Known::Tensor(indices)])
+}
+
+fn reduced(operands: &Operands<'_>, change: fn(DType) -> DType) -> Option<TensorType> {
+    let first = operands.first()?;
+    let dtype = match operands.dtype("dtype") {
+        Ok(asked) => asked.or(first.dtype.map(change)),
+        Err(_) => None,
+    };
+    let sizes = first.sizes.as_deref().and_then(|sizes| sizes_left(operands, sizes));
+    Some(operands.result(first, dtype, sizes))
+}
+
+/// The sizes that a reduction leaves.
+fn sizes_left(operands: &Operands<'_>, sizes: &[Dim]) -> Option<Vec<Dim>> {
+    let schema = operands.op.schema().ok()?;
+    let dim = ["dim", "dims"].into_iter().find(|name| schema.argument_index(name).is_some());
+    let keeps = match schema.argument_index("keepdim") {
+        Some(_) => operands.bool("keepdim")?,
+        None => false,
+    };
+    let all = || (0..sizes.len()).collect::<Vec<usize>>();
+    let gone = match dim.map(|name| (name, operands.get(name))) {
+        None | Some((_, Some(Known::None))) => all(),
+        Some((name, Some(_))) => {
+            let dims = operands.ints(name)?;
+            let takes_list = schema
+                .argument_index(name)
+                .and_then(|n| schema.arguments.get(n))
+                .is_some_and(|a| matches!(a.ty.without_none().kind(), TypeKind::List(_)));
+            // No dimension at all means every dimension, as PyTorch has it; but not everywhere.
+            if dims.is_empty() && takes_list {
+                return None;
+            }
+            dims.into_iter().map(|d| wrap(d, sizes.len())).collect::<Option<Vec<usize>>>()?
+        }
+        Some((_, None)) => return None,
+    };
+    let kept = sizes.iter().enumerate();
+    let kept = kept.filter_map(|(n, size)| match (gone.contains(&n), keeps) {
+        (false, _) => Some(*size),
+        (true, true) => Some(Dim::Known(1)),
+        (true, false) => None,
+    });
+    Some(kept.collect())
+}

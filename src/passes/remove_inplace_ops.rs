@@ -1,0 +1,28 @@
+//! In-place arithmetic becomes arithmetic, for backends that know no writes.
+//!
+//! `y = add_(x, z)` becomes `y = add(x, z)`, and later uses of `x` become uses of `y`. That is right only where nobody
+//! else holds the memory of `x`: not for inputs that the caller looks at afterwards, nor for views. Nothing of it is
+//! checked, as in PyTorch; remove-mutation is the pass that does only what nobody can tell.
+
+use super::{Context, remove_mutation};
+use crate::diag::Result;
+use crate::ir::{Graph, OpId};
+
+/// What backends without writes ask for.
+const OPS: &[&str] = &["aten::add_", "aten::sub_", "aten::mul_", "aten::div_", "aten::zero_", "aten::fill_"];
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let ops: Vec<OpId> =
+        graph.all_ops().into_iter().filter(|op| OPS.contains(&graph.kind(*op).as_str())).collect();
+    let mut changed = false;
+    for op in ops {
+        let Some(written) = graph.operand(op, 0).filter(|value| graph.ty(*value).is_tensor()) else {
+            continue;
+        };
+        let Some(new) = remove_mutation::functional(graph, context.registry, op, false) else { continue };
+        remove_mutation::replace_uses_behind(graph, written, new, op);
+        graph.replace_op(op, &[new]);
+        changed = true;
+    }
+    Ok(changed)
+}

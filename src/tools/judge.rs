@@ -1,0 +1,158 @@
+//! Whether a module under a pipeline shows a certain fault: it fails as before, it gives another answer than without passes, or a
+//! user's command says so. Bisection and reduction ask this again and again.
+
+use super::case::{compare, encode};
+use super::opt::pass_error_signature;
+use super::{io::Io, run as run_tool};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Env, Registry, Strictness};
+use crate::ir::{Module, PrintOptions, Symbol};
+use crate::passes::Pipeline;
+use crate::passes::manager::{Runner, Settings, StopAt};
+use crate::runtime::{Program, graph_function};
+use crate::value::Value;
+use serde_json::Value as Json;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+/// What counts as the fault.
+pub enum Fault {
+    /// The passes or the verifier fail with this signature; empty: with any error.
+    Fails(String),
+    /// A function gives another answer after the passes than before them.
+    Answer {
+        /// The function.
+        entry: String,
+        /// Its arguments, encoded, so that no call can change them for the next.
+        arguments: Vec<Json>,
+    },
+    /// A command says so by its status. For bisection a failing command means bad, for reduction a command that succeeds.
+    Command {
+        /// The command; `%s` stands for a file with the IR, which is standard input too.
+        text: String,
+        /// Whether status 0 means that the fault is there.
+        success_is_bad: bool,
+    },
+}
+
+/// Asks whether the fault is there.
+pub struct Judge {
+    /// The ops.
+    pub registry: Arc<Registry>,
+    /// What the verifier demands.
+    pub strictness: Strictness,
+    /// The fault.
+    pub fault: Fault,
+    /// Settings of the passes.
+    pub settings: Settings,
+}
+
+impl Judge {
+    /// Reads the arguments for a comparison of answers.
+    pub fn answer(entry: &str, files: &[PathBuf], io: &Io<'_>) -> Result<Fault> {
+        let mut arguments = Vec::new();
+        for file in files {
+            for value in run_tool::read_arguments(&io.path(file))? {
+                arguments.push(encode(&value)?);
+            }
+        }
+        Ok(Fault::Answer { entry: entry.to_string(), arguments })
+    }
+
+    /// Runs the passes over a copy. The module, how many passes ran, and the error.
+    pub fn transform(
+        &self,
+        module: &Module,
+        pipeline: &Pipeline,
+        stop: Option<StopAt>,
+    ) -> (Module, usize, Result<()>) {
+        let mut copy = module.clone();
+        let mut sink = std::io::sink();
+        let settings = Settings { stop, verify: Some(self.strictness), ..self.settings.clone() };
+        let mut runner = Runner::new(&self.registry, settings, &mut sink);
+        let result = runner.run(pipeline, &mut copy).map(|_| ());
+        let executed = runner.executed();
+        (copy, executed, result)
+    }
+
+    /// Whether the fault shows.
+    pub fn is_bad(&self, module: &Module, pipeline: &Pipeline, stop: Option<StopAt>) -> Result<bool> {
+        let (after, _, result) = self.transform(module, pipeline, stop);
+        match &self.fault {
+            Fault::Fails(wanted) => {
+                Ok(result.err().is_some_and(|e| wanted.is_empty() || pass_error_signature(&e) == *wanted))
+            }
+            // Passes that fail give no answer: that is another fault.
+            Fault::Answer { entry, arguments } => {
+                if result.is_err() {
+                    return Ok(false);
+                }
+                let before = self.call(module, entry, arguments);
+                let after = self.call(&after, entry, arguments);
+                Ok(differ(&before, &after))
+            }
+            Fault::Command { text, success_is_bad } => {
+                if result.is_err() && !success_is_bad {
+                    return Ok(true);
+                }
+                let shown = if *success_is_bad && pipeline.steps.is_empty() { module } else { &after };
+                Ok(run_command(text, shown)? == *success_is_bad)
+            }
+        }
+    }
+
+    fn call(&self, module: &Module, entry: &str, arguments: &[Json]) -> Result<Value> {
+        let values = arguments.iter().map(super::case::decode).collect::<Result<Vec<_>>>()?;
+        let module = runnable(module);
+        let only = module.functions.keys().next().filter(|_| module.functions.len() == 1).copied();
+        let program = Program::with(module, None, Arc::clone(&self.registry));
+        let env = Env::new(Box::new(std::io::sink()));
+        let entry = only.map_or(entry, |name| name.as_str());
+        crate::diag::panics::catch("the program", || program.run(entry, values, &env)).and_then(|r| r)
+    }
+}
+
+/// A graph without a name gets one, with a schema from its types.
+fn runnable(module: &Module) -> Module {
+    let mut module = module.clone();
+    if let Some(function) = module.functions.shift_remove(&Symbol::new("")) {
+        let function = graph_function("graph", function.graph);
+        module.functions.insert(function.name, function);
+    }
+    module
+}
+
+/// Answers differ in value, in class of exception, or in that only one is an exception.
+fn differ(before: &Result<Value>, after: &Result<Value>) -> bool {
+    match (before, after) {
+        (Ok(a), Ok(b)) => match encode(a) {
+            Ok(expected) => compare(&expected, b, None).is_err(),
+            Err(_) => a.to_text() != b.to_text(),
+        },
+        (Err(a), Err(b)) => a.report().class != b.report().class,
+        _ => true,
+    }
+}
+
+/// Runs a shell command on IR; whether it succeeds.
+fn run_command(text: &str, module: &Module) -> Result<bool> {
+    let file = std::env::temp_dir().join(format!("flambeau-judge-{}.ir", std::process::id()));
+    let mut ir = Vec::new();
+    // Writing to memory does not fail.
+    let _ = module.write_text(&mut ir, &PrintOptions::default());
+    let failed = |e: std::io::Error| Diagnostic::input(format!("{}: {e}", file.display()));
+    std::fs::write(&file, &ir).map_err(failed)?;
+    let stdin = std::fs::File::open(&file).map_err(failed)?;
+    let command = text.replace("%s", &file.display().to_string());
+    let status = Command::new("sh")
+        .args(["-c", &command])
+        .stdin(stdin)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .map_err(|e| Diagnostic::input(format!("'{text}' cannot be started: {e}")))?;
+    // A file that is left behind does no harm.
+    let _ = std::fs::remove_file(&file);
+    Ok(status.success())
+}

@@ -1,0 +1,152 @@
+//! `flambeau opt`: parses a module, runs passes over it, prints it. `words.rs` has the words, `work.rs` what is done
+//! with one module; docs/tools.md explains both.
+
+mod bisect;
+mod expected;
+pub mod reproducer;
+mod words;
+mod work;
+
+use super::io::Io;
+use super::load;
+use crate::diag::{Diagnostic, Result, Source};
+use crate::dialects::{Env, Registry, result_type};
+use crate::frontend::dialect;
+use crate::ir::{Graph, Module, Naming, OpId, ParseOptions, ParsedModule, PrintOptions, parse_module};
+use crate::passes::{PassSet, Pipeline};
+use crate::value::Object;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use words::{DiagnosticForm, Options, join_timing};
+pub(super) use work::pass_error_signature;
+
+/// Runs the command with the given passes.
+pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
+    if options.help_passes {
+        io.print(&set.help());
+        return Ok(true);
+    }
+    let replayed;
+    let (options, text) = match &options.run_reproducer {
+        Some(file) => {
+            let case = reproducer::read(&io.read_text(file)?)?;
+            replayed = options.replaying(&case);
+            (&replayed, Some(case))
+        }
+        None => (options, None),
+    };
+    let mut registry = registry(&options.dialect, io)?;
+    if let Some(case) = &text {
+        for (name, text) in &case.dialects {
+            registry = dialect::load(&registry, &Source::new(name.as_str(), text.as_str()))?;
+        }
+    }
+    let pipeline = Pipeline::parse(&options.passes, set)?;
+    options.check_names(&pipeline, set)?;
+    if options.dump_pipeline {
+        io.message(&format!("{}\n", pipeline.to_text()));
+    }
+    let input = match text {
+        Some(case) => Input { name: case.name, text: Some(case.text), file: None },
+        None => input(&options.file, io)?,
+    };
+    let work = work::Work { options, registry: &registry, pipeline: &pipeline };
+    if options.bisect.is_some() {
+        return bisect::run(&work, &input, io);
+    }
+    work.all(&input, io)
+}
+
+/// What is worked on: text, or a file that is no text.
+pub(super) struct Input {
+    pub(super) name: String,
+    pub(super) text: Option<String>,
+    pub(super) file: Option<PathBuf>,
+}
+
+fn input(file: &Path, io: &mut Io<'_>) -> Result<Input> {
+    if file != Path::new("-") && !load::is_text(&io.path(file))? {
+        return Ok(Input { name: file.display().to_string(), text: None, file: Some(io.path(file)) });
+    }
+    let name = if file == Path::new("-") { "<stdin>".to_string() } else { file.display().to_string() };
+    Ok(Input { name, text: Some(io.read_text(file)?), file: None })
+}
+
+/// The built-in ops and those of dialect files.
+pub fn registry(files: &[PathBuf], io: &mut Io<'_>) -> Result<Arc<Registry>> {
+    load::registry(files, io.directory)
+}
+
+/// A module from a file of any form, of built-in ops.
+pub fn read_module(file: &Path, io: &mut Io<'_>) -> Result<Module> {
+    read_module_with(file, &Registry::builtin(), io)
+}
+
+/// A module from a file of any form.
+pub fn read_module_with(file: &Path, registry: &Arc<Registry>, io: &mut Io<'_>) -> Result<Module> {
+    let input = input(file, io)?;
+    let Some(text) = &input.text else { return archive(&input) };
+    let parsed = read_text(&Source::new(input.name.as_str(), text.as_str()), registry, false);
+    parsed.map(|p| p.module).map_err(fold)
+}
+
+/// A module from a text.
+pub(super) fn read_source(source: &Arc<Source>, registry: &Arc<Registry>) -> Result<Module> {
+    read_text(source, registry, false).map(|p| p.module).map_err(fold)
+}
+
+fn archive(input: &Input) -> Result<Module> {
+    match &input.file {
+        Some(file) => Ok(load::load_file(file, &Env::default())?.module().clone()),
+        None => Err(Diagnostic::internal("an input without a file")),
+    }
+}
+
+/// The model itself, whose attributes some passes make constants of.
+fn instance(input: &Input) -> Result<Option<Object>> {
+    match &input.file {
+        Some(file) => Ok(load::load_file(file, &Env::default())?.instance().cloned()),
+        None => Ok(None),
+    }
+}
+
+/// Several errors as one, the others as its notes.
+pub(super) fn fold(mut errors: Vec<Diagnostic>) -> Diagnostic {
+    let rest = errors.split_off(errors.len().min(1));
+    let first = errors.pop().unwrap_or_else(|| Diagnostic::internal("the parser gave no error"));
+    rest.iter().fold(first, |first, other| first.note(other.to_string()))
+}
+
+/// A module from graph text or TorchScript source. Results without a stated type get that of their op's schema; a graph that
+/// somebody wrote is numbered as PyTorch would number it, a dump keeps its names.
+pub(super) fn read_text(
+    source: &Arc<Source>,
+    registry: &Arc<Registry>,
+    drop_locations: bool,
+) -> std::result::Result<ParsedModule, Vec<Diagnostic>> {
+    if !load::is_graph(source.text()) {
+        let text = source.text();
+        if text.trim().is_empty() {
+            let error = Diagnostic::input(format!("{} is empty", source.name()));
+            return Err(vec![error.hint("give TorchScript source or a graph")]);
+        }
+        let module = crate::frontend::script::compile_source(registry, source).map_err(|e| vec![e])?;
+        return Ok(ParsedModule { module, ..ParsedModule::default() });
+    }
+    let result_type = |graph: &Graph, op: OpId, n: usize| result_type(registry, graph, op, n);
+    let options = ParseOptions {
+        result_types: Some(&result_type),
+        naming: Naming::Auto,
+        drop_locations,
+        record_places: true,
+    };
+    parse_module(source, &options)
+}
+
+/// Writes a module as graph text.
+pub fn print_module(module: &Module, no_locations: bool, io: &mut Io<'_>) {
+    let options = if no_locations { PrintOptions::bare() } else { PrintOptions::default() };
+    // A closed pipe is no failure of the command.
+    let _ = module.write_text(io.out, &options);
+}

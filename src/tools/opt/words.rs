@@ -1,0 +1,246 @@
+//! The words of `flambeau opt`.
+
+use super::reproducer::Case;
+use crate::diag::log::LogSpec;
+use crate::diag::render::Form;
+use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
+use crate::dialects::Strictness;
+use crate::passes::manager::print_ir::PrintIr;
+use crate::passes::manager::{Limits, Settings};
+use crate::passes::{PassSet, Pipeline};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Words of `flambeau opt`.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Graph text, TorchScript source or a .pt archive; `-` is standard input
+    #[arg(default_value = "-")]
+    pub(super) file: PathBuf,
+    /// Passes in order, with options, nests and named pipelines: 'inline,simplify{nodes=20000},repeat(cse,dce)'
+    #[arg(long, value_name = "PIPELINE", default_value = "")]
+    pub(super) passes: String,
+    /// List the passes, their options, nests and named pipelines
+    #[arg(long)]
+    pub(super) help_passes: bool,
+    /// Print the pipeline with every option to standard error
+    #[arg(long)]
+    pub(super) dump_pipeline: bool,
+    /// Know the ops, types and attributes of a dialect file
+    #[arg(long, value_name = "FILE")]
+    pub(super) dialect: Vec<PathBuf>,
+    /// Carry ops that nobody declared as they are
+    #[arg(long)]
+    pub(super) allow_unregistered_dialect: bool,
+    /// Refuse ops that do not exist or do not take their operands, built-in ones too
+    #[arg(long)]
+    pub(super) strict: bool,
+    /// Leave out source locations
+    #[arg(long)]
+    pub(super) no_locations: bool,
+    /// Verify after each pass that changed something (the default)
+    #[arg(long, overrides_with = "no_verify_each")]
+    pub(super) verify_each: bool,
+    /// Do not verify between passes
+    #[arg(long)]
+    pub(super) no_verify_each: bool,
+    /// Print nothing but diagnostics
+    #[arg(long)]
+    pub(super) no_output: bool,
+    /// Replay a reproducer: its module, passes and options
+    #[arg(long, value_name = "FILE")]
+    pub(super) run_reproducer: Option<PathBuf>,
+    /// Where the result goes
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(super) output: PathBuf,
+    /// Threads for the functions of a module; 0 is one for each core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) threads: usize,
+    #[command(flatten)]
+    pub(super) look: Look,
+    #[command(flatten)]
+    pub(super) trouble: Trouble,
+    /// Find the first bad pass and step: 'verify' (a failing pass or verifier), 'answer' (another answer than without passes, with
+    /// --args), or a command that fails for bad IR (%s stands for a file with it, else it is standard input)
+    #[arg(long, value_name = "CHECK", num_args = 0..=1, default_missing_value = "verify", require_equals = true)]
+    pub(super) bisect: Option<String>,
+    /// Arguments for --bisect=answer: .json, .npy, .npz or .safetensors
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "bisect")]
+    pub(super) args: Vec<PathBuf>,
+    /// The function to call for --bisect=answer
+    #[arg(long, value_name = "NAME", default_value = "forward")]
+    pub(super) entry: String,
+    /// Work on the parts between lines `// -----` or `# -----` one by one
+    #[arg(long)]
+    pub(super) split_input_file: bool,
+    /// Compare diagnostics with the comments `expected-error@+1 {{text}}` of the input
+    #[arg(long)]
+    pub(super) verify_diagnostics: bool,
+    /// How diagnostics are shown
+    #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
+    pub(super) diagnostics: DiagnosticForm,
+}
+
+/// What is shown of the passes at work.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Look {
+    /// Print the IR before a pass (several: repeat, or separate by commas)
+    #[arg(long, value_name = "PASS", value_delimiter = ',')]
+    print_ir_before: Vec<String>,
+    /// Print the IR after a pass
+    #[arg(long, value_name = "PASS", value_delimiter = ',')]
+    print_ir_after: Vec<String>,
+    /// Print the IR before every pass
+    #[arg(long)]
+    print_ir_before_all: bool,
+    /// Print the IR after every pass
+    #[arg(long)]
+    print_ir_after_all: bool,
+    /// Print the IR after passes that changed it
+    #[arg(long)]
+    print_ir_after_change: bool,
+    /// Print the IR after a pass that failed
+    #[arg(long)]
+    print_ir_after_failure: bool,
+    /// Print what each pass changed
+    #[arg(long)]
+    print_ir_diff: bool,
+    /// Show where the time went: `tree`, or `chrome:FILE` for a trace (`--timing=chrome FILE` does as well)
+    #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "tree", require_equals = true)]
+    pub(super) timing: Option<String>,
+    /// Show what the passes counted
+    #[arg(long)]
+    pub(super) pass_statistics: bool,
+    /// Log passes and analyses: 'dce:>alias' [default: FLAMBEAU_LOG]
+    #[arg(long, value_name = "SPEC")]
+    log: Option<String>,
+    /// Let passes make so many changes: 'simplify=17:dce=3' [default: FLAMBEAU_OPT_LIMIT]
+    #[arg(long, value_name = "SPEC")]
+    opt_limit: Option<String>,
+}
+
+/// What happens when something breaks.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Trouble {
+    /// Where a reproducer goes when a pass or the verifier fails [default: a new file in the temporary folder]
+    #[arg(long, value_name = "FILE")]
+    pub(super) reproducer: Option<PathBuf>,
+    /// Write no reproducer
+    #[arg(long)]
+    pub(super) no_reproducer: bool,
+}
+
+/// How diagnostics are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DiagnosticForm {
+    /// For people
+    #[default]
+    Text,
+    /// As PyTorch words them
+    Torch,
+    /// One JSON object a line
+    Json,
+}
+
+impl DiagnosticForm {
+    /// The renderer's form.
+    pub fn form(self) -> Form {
+        match self {
+            DiagnosticForm::Text => Form::Text,
+            DiagnosticForm::Torch => Form::Torch,
+            DiagnosticForm::Json => Form::Json,
+        }
+    }
+}
+
+impl Options {
+    /// How much the verifier demands.
+    pub(super) fn strictness(&self) -> Strictness {
+        match (self.strict, self.allow_unregistered_dialect) {
+            (true, _) => Strictness::Ops,
+            (_, true) => Strictness::Carry,
+            _ => Strictness::Dialects,
+        }
+    }
+
+    /// How the passes are run.
+    pub(super) fn settings(&self) -> Result<Settings> {
+        let variable = |name: &str| std::env::var(name).unwrap_or_default();
+        let log = self.look.log.clone().unwrap_or_else(|| variable("FLAMBEAU_LOG"));
+        let limits = self.look.opt_limit.clone().unwrap_or_else(|| variable("FLAMBEAU_OPT_LIMIT"));
+        Ok(Settings {
+            threads: self.threads,
+            log: LogSpec::parse(&log)?,
+            limits: Limits::parse(&limits)?,
+            verify: (!self.no_verify_each).then(|| self.strictness()),
+            ..Settings::default()
+        })
+    }
+
+    /// What is printed around passes.
+    pub(super) fn print_ir(&self) -> PrintIr {
+        let names = |all: bool, names: &[String]| if all { vec!["*".to_string()] } else { names.to_vec() };
+        PrintIr {
+            before: names(self.look.print_ir_before_all, &self.look.print_ir_before),
+            after: names(self.look.print_ir_after_all, &self.look.print_ir_after),
+            after_change: self.look.print_ir_after_change,
+            after_failure: self.look.print_ir_after_failure,
+            diff: self.look.print_ir_diff,
+            bare: self.no_locations,
+            ..PrintIr::default()
+        }
+    }
+
+    /// Names of passes outside of the pipeline must exist, or the words do nothing without a sign.
+    pub(super) fn check_names(&self, pipeline: &Pipeline, set: &PassSet) -> Result<()> {
+        let print = self.print_ir();
+        let settings = self.settings()?;
+        let known = |name: &str| {
+            let name = name.replace('_', "-");
+            name == "*" || pipeline.names().contains(&name.as_str()) || set.pass(&name).is_some()
+        };
+        for name in print.names().chain(settings.limits.names()) {
+            if !known(name) {
+                let error = Diagnostic::new(ErrorKind::Usage, format!("there is no pass '{name}'"));
+                return Err(match nearest(name, set.passes().iter().map(|p| p.name)) {
+                    Some(near) => error.hint(format!("did you mean '{near}'?")),
+                    None => error.hint("`flambeau opt --help-passes` lists them"),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The same words with the passes and options of a reproducer.
+    pub(super) fn replaying(&self, case: &Case) -> Options {
+        let mut options = self.clone();
+        options.passes.clone_from(&case.pipeline);
+        options.allow_unregistered_dialect |= case.carries;
+        options.strict |= case.strict;
+        options.no_verify_each |= case.unverified;
+        options.look.opt_limit = options.look.opt_limit.or_else(|| case.limits.clone());
+        options.trouble.no_reproducer = true;
+        options.split_input_file = false;
+        options
+    }
+
+    /// The limits in words, for a reproducer.
+    pub(super) fn limits_text(&self) -> Option<String> {
+        self.look.opt_limit.clone().or_else(|| std::env::var("FLAMBEAU_OPT_LIMIT").ok())
+    }
+}
+
+/// `--timing=chrome FILE` as one word, which is what the words' reader takes.
+pub fn join_timing(words: Vec<std::ffi::OsString>) -> Vec<std::ffi::OsString> {
+    let mut out: Vec<std::ffi::OsString> = Vec::with_capacity(words.len());
+    for word in words {
+        match out.last_mut() {
+            Some(last) if last == "--timing=chrome" => {
+                last.push(":");
+                last.push(word);
+            }
+            _ => out.push(word),
+        }
+    }
+    out
+}

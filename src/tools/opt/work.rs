@@ -1,0 +1,344 @@
+//! What `opt` does with one module: parse, verify, run passes, print; and what it says when something breaks.
+
+use super::{Input, Options, expected, reproducer};
+use crate::diag::{Diagnostic, ErrorKind, Result, Source, render};
+use crate::dialects::{Laws, Registry};
+use crate::ir::{Module, ParsedModule, PrintOptions, Symbol, verify_module};
+use crate::passes::Pipeline;
+use crate::passes::manager::statistics::Statistics;
+use crate::passes::manager::timing::Timing;
+use crate::passes::manager::{Runner, Settings, StopAt};
+use crate::tools::io::Io;
+use hashbrown::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Everything that the words ask for.
+pub(super) struct Work<'a> {
+    pub(super) options: &'a Options,
+    pub(super) registry: &'a Arc<Registry>,
+    pub(super) pipeline: &'a Pipeline,
+}
+
+/// What came of one module.
+struct Outcome {
+    diagnostics: Vec<Diagnostic>,
+    output: Option<Module>,
+}
+
+impl Work<'_> {
+    /// Works on the whole input, or on its parts.
+    pub(super) fn all(&self, input: &Input, io: &mut Io<'_>) -> Result<bool> {
+        let mut timing = Timing::default();
+        let mut statistics = Statistics::default();
+        let parts = self.parts(input);
+        let mut all_well = true;
+        let mut text = Vec::new();
+        for (n, part) in parts.iter().enumerate() {
+            let outcome = self.one(input, part.as_ref(), &mut timing, &mut statistics, io)?;
+            let failed = outcome.diagnostics.iter().any(|d| !is_warning(d));
+            match part {
+                Some(source) if self.options.verify_diagnostics => {
+                    let wrong = expected::compare(source, &outcome.diagnostics);
+                    wrong.iter().for_each(|d| self.show(d, io));
+                    all_well &= wrong.is_empty();
+                }
+                _ => {
+                    outcome.diagnostics.iter().for_each(|d| self.show(d, io));
+                    all_well &= !failed;
+                }
+            }
+            timing.begin("print");
+            let prints = !self.options.no_output && !self.options.verify_diagnostics;
+            if n > 0 && prints {
+                self.write(&mut text, io, b"\n# -----\n\n");
+            }
+            if let Some(module) = outcome.output.filter(|_| prints) {
+                self.print(&module, &mut text, io)?;
+            }
+            timing.end();
+        }
+        if self.options.output != Path::new("-") {
+            let path = io.path(&self.options.output);
+            std::fs::write(&path, &text)
+                .map_err(|e| Diagnostic::input(format!("{}: {e}", self.options.output.display())))?;
+        }
+        self.tell_times(&timing, &statistics, io)?;
+        Ok(all_well)
+    }
+
+    /// The parts of the input that are worked on one by one; None for an archive.
+    fn parts(&self, input: &Input) -> Vec<Option<Arc<Source>>> {
+        let Some(text) = &input.text else { return vec![None] };
+        if !self.options.split_input_file {
+            return vec![Some(Source::new(input.name.as_str(), text.as_str()))];
+        }
+        expected::split(&input.name, text).into_iter().map(Some).collect()
+    }
+
+    fn one(
+        &self,
+        input: &Input,
+        source: Option<&Arc<Source>>,
+        timing: &mut Timing,
+        statistics: &mut Statistics,
+        io: &mut Io<'_>,
+    ) -> Result<Outcome> {
+        timing.begin("parse");
+        let parsed = self.read(input, source)?;
+        timing.end();
+        let parsed = match parsed {
+            Ok(parsed) => parsed,
+            Err(diagnostics) => return Ok(Outcome { diagnostics, output: None }),
+        };
+        timing.begin("verify");
+        let mut diagnostics = self.verify(&parsed);
+        timing.end();
+        if !diagnostics.is_empty() {
+            return Ok(Outcome { diagnostics, output: None });
+        }
+        diagnostics.extend(self.unknown_ops(&parsed));
+        let mut module = parsed.module;
+        timing.begin("passes");
+        let mut settings = self.options.settings()?;
+        if source.is_none()
+            && let Some(instance) = super::instance(input)?
+        {
+            settings.extras.set(Arc::new(instance));
+        }
+        let result = self.passes(&mut module, settings, Some(timing), statistics, io);
+        timing.end();
+        match result {
+            Ok(()) => Ok(Outcome { diagnostics, output: Some(module) }),
+            Err((index, errors)) => {
+                let mut errors = errors;
+                if let Some(file) = self.reproduce(input, source, index, &errors, io)
+                    && let Some(first) = errors.first_mut()
+                {
+                    let hint = format!("`flambeau opt --run-reproducer {}` replays it", file.display());
+                    *first = first.clone().hint(hint);
+                }
+                diagnostics.extend(errors);
+                Ok(Outcome { diagnostics, output: None })
+            }
+        }
+    }
+
+    /// Reads the input or one of its parts.
+    pub(super) fn read(
+        &self,
+        input: &Input,
+        source: Option<&Arc<Source>>,
+    ) -> Result<std::result::Result<ParsedModule, Vec<Diagnostic>>> {
+        match source {
+            Some(source) => Ok(super::read_text(source, self.registry, self.options.no_locations)),
+            None => Ok(Ok(ParsedModule { module: super::archive(input)?, ..ParsedModule::default() })),
+        }
+    }
+
+    /// The laws of the structure and of dialects.
+    fn verify(&self, parsed: &ParsedModule) -> Vec<Diagnostic> {
+        let laws = Laws::new(self.registry, self.options.strictness());
+        verify_module(&parsed.module, &laws, &|name| parsed.places.get(&name).cloned())
+    }
+
+    /// Warnings about ops that are carried although their dialect is known.
+    fn unknown_ops(&self, parsed: &ParsedModule) -> Vec<Diagnostic> {
+        if self.options.allow_unregistered_dialect {
+            return Vec::new();
+        }
+        let mut met: HashSet<Symbol> = HashSet::new();
+        let mut warnings = Vec::new();
+        for (name, function) in &parsed.module.functions {
+            let graph = &function.graph;
+            for op in graph.all_ops() {
+                let kind = graph.kind(op);
+                if !met.insert(kind)
+                    || !self.registry.overloads(kind).is_empty()
+                    || kind.namespace() == "loop"
+                {
+                    continue;
+                }
+                let span = parsed.places.get(name).and_then(|p| p.span(op));
+                let warning = self.registry.unknown(kind).warning().at_opt(span.as_ref());
+                warnings.push(warning.note("it is carried as it is and taken to do anything"));
+            }
+        }
+        warnings
+    }
+
+    /// Runs the passes; the error says how many went well before.
+    fn passes(
+        &self,
+        module: &mut Module,
+        settings: Settings,
+        timing: Option<&mut Timing>,
+        statistics: &mut Statistics,
+        io: &mut Io<'_>,
+    ) -> std::result::Result<(), (usize, Vec<Diagnostic>)> {
+        let mut print = self.options.print_ir();
+        let idle = print.is_idle();
+        let mut runner = Runner::new(self.registry, settings, io.err);
+        if !idle {
+            runner.observe(&mut print);
+        }
+        if self.options.pass_statistics() {
+            runner.observe(statistics);
+        }
+        if let Some(timing) = timing {
+            runner.observe(timing);
+        }
+        match runner.run(self.pipeline, module) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let index = runner.executed().saturating_sub(1);
+                let mut errors = runner.violations().to_vec();
+                errors.insert(0, error);
+                Err((index, errors))
+            }
+        }
+    }
+
+    /// Runs a pipeline over a copy, nothing printed: what it comes to and the error, if there is one.
+    pub(super) fn attempt(
+        &self,
+        module: &Module,
+        pipeline: &Pipeline,
+        stop: Option<StopAt>,
+    ) -> Result<(Module, usize, std::result::Result<(), Diagnostic>)> {
+        let mut module = module.clone();
+        let mut sink = std::io::sink();
+        let settings = Settings { stop, log: Default::default(), ..self.options.settings()? };
+        let mut runner = Runner::new(self.registry, settings, &mut sink);
+        let result = runner.run(pipeline, &mut module).map(|_| ());
+        let executed = runner.executed();
+        Ok((module, executed, result))
+    }
+
+    /// Writes a reproducer of a failing pass: the pass alone on its input if that fails in the same way, else everything.
+    fn reproduce(
+        &self,
+        input: &Input,
+        source: Option<&Arc<Source>>,
+        index: usize,
+        errors: &[Diagnostic],
+        io: &mut Io<'_>,
+    ) -> Option<PathBuf> {
+        let error = errors.first()?;
+        if self.options.trouble.no_reproducer || self.options.verify_diagnostics {
+            return None;
+        }
+        let module = self.read(input, source).ok()?.ok()?.module;
+        let case = self.smallest_case(&module, index, error)?;
+        let file = match &self.options.trouble.reproducer {
+            Some(file) => file.clone(),
+            None => std::env::temp_dir().join(format!("flambeau-reproducer-{}.ir", std::process::id())),
+        };
+        let dialects: Vec<(String, String)> = self
+            .options
+            .dialect
+            .iter()
+            .filter_map(|f| Some((f.display().to_string(), io.read_text(f).ok()?)))
+            .collect();
+        let case = reproducer::Case {
+            name: input.name.clone(),
+            error: error.message().to_string(),
+            carries: self.options.allow_unregistered_dialect,
+            strict: self.options.strict,
+            unverified: self.options.no_verify_each,
+            limits: self.options.limits_text(),
+            dialects,
+            ..case
+        };
+        std::fs::write(io.path(&file), reproducer::write(&case)).ok()?;
+        Some(file)
+    }
+
+    fn smallest_case(&self, module: &Module, index: usize, error: &Diagnostic) -> Option<reproducer::Case> {
+        let stop = StopAt { index, steps: 0 };
+        if let Ok((before, _, Ok(()))) = self.attempt(module, self.pipeline, Some(stop))
+            && let Some(step) = self.pipeline.nth(index)
+        {
+            let again = self.attempt(&before, &step, None);
+            let same = matches!(&again, Ok((_, _, Err(e))) if pass_error_signature(e) == pass_error_signature(error));
+            if same {
+                return Some(reproducer::Case::new(&before, step.to_text()));
+            }
+        }
+        Some(reproducer::Case::new(module, self.pipeline.to_text()))
+    }
+
+    fn show(&self, diagnostic: &Diagnostic, io: &mut Io<'_>) {
+        io.message(&render::in_form(diagnostic, self.options.diagnostics.form()));
+    }
+
+    fn print(&self, module: &Module, text: &mut Vec<u8>, io: &mut Io<'_>) -> Result<()> {
+        let options = if self.options.no_locations { PrintOptions::bare() } else { PrintOptions::default() };
+        // A closed pipe is no failure of the command, and writing to memory does not fail.
+        let _ = if self.options.output == Path::new("-") {
+            module.write_text(io.out, &options)
+        } else {
+            module.write_text(text, &options)
+        };
+        Ok(())
+    }
+
+    fn write(&self, text: &mut Vec<u8>, io: &mut Io<'_>, bytes: &[u8]) {
+        if self.options.output == Path::new("-") {
+            let _ = io.out.write_all(bytes);
+        } else {
+            text.extend_from_slice(bytes);
+        }
+    }
+
+    fn tell_times(&self, timing: &Timing, statistics: &Statistics, io: &mut Io<'_>) -> Result<()> {
+        if self.options.pass_statistics() {
+            io.message(&statistics.to_text());
+        }
+        match self.options.look.timing.as_deref() {
+            None => {}
+            Some("tree") => io.message(&timing.to_tree()),
+            Some(form) => {
+                let Some(file) = form.strip_prefix("chrome:") else {
+                    let error =
+                        Diagnostic::new(ErrorKind::Usage, format!("there is no form of timing '{form}'"));
+                    return Err(error.hint("write --timing, or --timing=chrome:FILE"));
+                };
+                std::fs::write(io.path(Path::new(file)), timing.to_chrome())
+                    .map_err(|e| Diagnostic::input(format!("{file}: {e}")))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Options {
+    fn pass_statistics(&self) -> bool {
+        self.look.pass_statistics
+    }
+}
+
+fn is_warning(diagnostic: &Diagnostic) -> bool {
+    diagnostic.report().severity == crate::diag::Severity::Warning
+}
+
+/// What makes two failures the same: the message without numbers and names of values, and the place of a panic.
+pub(in crate::tools) fn pass_error_signature(error: &Diagnostic) -> String {
+    let mut text = String::new();
+    let place = error.report().notes.iter().find(|n| n.starts_with("the panic was raised at"));
+    let first_note = if error.kind() == ErrorKind::Verify { error.report().notes.first() } else { None };
+    for part in std::iter::once(&error.report().message).chain(first_note) {
+        let mut last = ' ';
+        for c in part.chars() {
+            // `%x.1` and `17` may differ from one input to a smaller one.
+            if c.is_ascii_digit() && (last.is_ascii_digit() || last == '#') {
+                continue;
+            }
+            last = if c.is_ascii_digit() { '#' } else { c };
+            text.push(last);
+        }
+    }
+    let words: Vec<&str> =
+        text.split_whitespace().map(|w| if w.starts_with('%') { "%" } else { w }).collect();
+    format!("{:?} {} {}", error.kind(), words.join(" "), place.map_or("", String::as_str))
+}

@@ -1,0 +1,34 @@
+//! Replays what the fuzzers have found worth keeping: nothing there may panic or hang, and what is read must survive
+//! printing and reading.
+
+#[path = "../fuzz/targets.rs"]
+mod targets;
+
+use libtest_mimic::{Failed, Trial};
+use std::time::{Duration, Instant};
+
+/// One trial a target.
+pub fn trials() -> Vec<Trial> {
+    let trial = |(name, target): &(&'static str, targets::Target)| {
+        let (name, target) = (*name, *target);
+        Trial::test(format!("fuzz::{name}"), move || replay(name, target))
+    };
+    targets::ALL.iter().map(trial).collect()
+}
+
+fn replay(name: &str, target: targets::Target) -> Result<(), Failed> {
+    let folder = format!("fuzz/corpus/{name}");
+    let mut files: Vec<_> = std::fs::read_dir(&folder)?.collect::<Result<Vec<_>, _>>()?;
+    files.sort_by_key(|f| f.file_name());
+    if files.is_empty() {
+        return Err(format!("{folder} is empty").into());
+    }
+    for file in files {
+        let start = Instant::now();
+        target(&std::fs::read(file.path())?);
+        if start.elapsed() > Duration::from_secs(10) {
+            return Err(format!("{:?} took {:?}", file.path(), start.elapsed()).into());
+        }
+    }
+    Ok(())
+}

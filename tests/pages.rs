@@ -1,0 +1,96 @@
+//! Pages whose commands are run: what a page says that a command prints is what it prints.
+
+use flambeau::diag::Source;
+use flambeau::dialects::Registry;
+use flambeau::frontend::dialect;
+use flambeau::tools::cli;
+use flambeau::tools::io::Io;
+use libtest_mimic::{Failed, Trial};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One trial a page.
+pub fn trials() -> Vec<Trial> {
+    let pages = ["docs/add-a-dialect.md", "docs/tools.md"];
+    pages.into_iter().map(|page| Trial::test(format!("pages::{page}"), move || check(page))).collect()
+}
+
+fn check(page: &str) -> Result<(), Failed> {
+    let text = fs::read_to_string(page)?;
+    let folder = folder(page)?;
+    let mut commands = 0;
+    for (mark, block) in blocks(&text) {
+        match mark {
+            "dialect" => {
+                dialect::load(&Registry::builtin(), &Source::new(page, block)).map_err(|e| e.to_string())?;
+            }
+            "console" => {
+                commands += 1;
+                console(block, &folder)?;
+            }
+            _ => {}
+        }
+    }
+    if page.ends_with("add-a-dialect.md") {
+        for (mark, file) in [("dialect", "examples/quant.dialect"), ("quant-ir", "examples/quant.ir")] {
+            let shown = blocks(&text).into_iter().find(|(m, _)| *m == mark).map(|(_, block)| block);
+            if shown != Some(fs::read_to_string(file)?.as_str()) {
+                return Err(format!("{file} is not what {page} shows").into());
+            }
+        }
+    }
+    if commands == 0 {
+        return Err("the page has no command".into());
+    }
+    Ok(())
+}
+
+/// A folder with the examples, in which the commands run.
+fn folder(page: &str) -> Result<PathBuf, Failed> {
+    let name = page.replace(['/', '.'], "-");
+    let folder = std::env::temp_dir().join(format!("flambeau-pages-{}-{name}", std::process::id()));
+    fs::create_dir_all(folder.join("examples"))?;
+    for file in ["quant.dialect", "quant.ir"] {
+        fs::copy(Path::new("examples").join(file), folder.join("examples").join(file))?;
+    }
+    let bad = "graph(%x : Tensor):\n  %1 : int = prim::Constant[value=2]()\n  %2 : Tensor = quant::snap(%x, %1)\n  return (%2)\n";
+    fs::write(folder.join("bad.ir"), bad)?;
+    let sum = "graph(%x : int):\n  %2 : int = aten::add(%x, %x)\n  %3 : int = aten::add(%x, %x)\n  %4 : int = aten::neg(%x)\n  return (%2, %3)\n";
+    fs::write(folder.join("sum.ir"), sum)?;
+    Ok(folder)
+}
+
+fn blocks(text: &str) -> Vec<(&str, &str)> {
+    let parts = text.split("```").skip(1).step_by(2);
+    parts.filter_map(|part| part.split_once('\n')).collect()
+}
+
+/// A block of `$ command` lines, each with what it prints.
+fn console(block: &str, folder: &Path) -> Result<(), Failed> {
+    for part in block.split("$ ").skip(1) {
+        let (command, wanted) = part.split_once('\n').unwrap_or((part, ""));
+        let words = words(command);
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut stdin: &[u8] = b"";
+        let mut io = Io { directory: folder, stdin: &mut stdin, out: &mut out, err: &mut err };
+        cli::main_in(words.into_iter().map(Into::into), &mut io);
+        let got = format!("{}{}", String::from_utf8_lossy(&out), String::from_utf8_lossy(&err));
+        if got.trim_end() != wanted.trim_end() {
+            return Err(format!("{command}\nprints\n{got}\nnot\n{wanted}").into());
+        }
+    }
+    Ok(())
+}
+
+/// The words of a command; single quotes keep blanks.
+fn words(command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (n, part) in command.split('\'').enumerate() {
+        if n % 2 == 1 {
+            words.push(part.to_string());
+        } else {
+            words.extend(part.split_whitespace().map(String::from));
+        }
+    }
+    words
+}
