@@ -12,7 +12,7 @@ def third(x):
 def fourth(x: Optional[int]):
     return missing
 
-# CHECK: Unknown builtin op: aten::reluu
+# CHECK: error: object has no attribute reluu
 # CHECK: another error: Arguments for call are not valid.{{.*}}:7:12
 # CHECK-NEXT: another error: undefined value missing{{.*}}:13:12
 # CHECK-NOT: another error
