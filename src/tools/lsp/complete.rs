@@ -172,7 +172,7 @@ impl List<'_> {
     fn values(&mut self, word: &str) {
         let document = self.document;
         let here = self.offset;
-        let start = document.index.functions.iter().filter(|f| f.whole.start <= here).next_back();
+        let start = document.index.functions.iter().rfind(|f| f.whole.start <= here);
         let start = start.map_or(0, |f| f.whole.start);
         let mut seen = BTreeSet::new();
         let near = document.index.values.iter().rev();

@@ -3,7 +3,7 @@
 //! Reads words, not grammar, so that it finds its way in text that is being written. Scopes follow the lines that
 //! open and close blocks; a name that is given twice means the later value from there on.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::ops::Range;
 
 /// A value where it is given.

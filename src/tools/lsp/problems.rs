@@ -81,7 +81,7 @@ fn checks(document: &Document) -> Vec<lsp::Diagnostic> {
     for (line, options) in check_runs(document.text()) {
         for problem in filecheck::problems(document.text(), &options) {
             let (start, end) = if problem.message.starts_with("no check strings") {
-                line.clone()
+                line
             } else {
                 let rest = document.text().get(problem.start..).unwrap_or_default();
                 let word = rest.find(|c: char| c.is_whitespace()).unwrap_or(rest.len()).max(1);
