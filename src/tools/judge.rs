@@ -15,6 +15,7 @@ use serde_json::Value as Json;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What counts as the fault.
 pub enum Fault {
@@ -137,7 +138,10 @@ fn differ(before: &Result<Value>, after: &Result<Value>) -> bool {
 
 /// Runs a shell command on IR; whether it succeeds.
 fn run_command(text: &str, module: &Module) -> Result<bool> {
-    let file = std::env::temp_dir().join(format!("flambeau-judge-{}.ir", std::process::id()));
+    // Several judges may be at work in one process.
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let n = NEXT.fetch_add(1, Ordering::Relaxed);
+    let file = std::env::temp_dir().join(format!("flambeau-judge-{}-{n}.ir", std::process::id()));
     let mut ir = Vec::new();
     // Writing to memory does not fail.
     let _ = module.write_text(&mut ir, &PrintOptions::default());
