@@ -307,6 +307,14 @@ fn gate(script: &Script, config: &Config) -> Result<Gate, String> {
     Ok(Gate::Open { fails })
 }
 
+/// What the system says of errors that tests expect, by the names that LLVM's tests know them by.
+const ERRORS: [(&str, &str); 4] = [
+    ("EACCES", "Permission denied"),
+    ("EINVAL", "Invalid argument"),
+    ("EISDIR", "Is a directory"),
+    ("ENOENT", "No such file or directory"),
+];
+
 /// The substitutions that every test has.
 fn substitutions(path: &Path, config: &Config) -> Substitutions {
     let show = |path: &Path| path.display().to_string();
@@ -318,6 +326,10 @@ fn substitutions(path: &Path, config: &Config) -> Substitutions {
     let mut all = Substitutions::default();
     // LLVM's own name for this, so that tests of FileCheck itself run unchanged.
     all.set("%ProtectFileCheckOutput", "env -u FILECHECK_OPTS");
+    all.set("%python", "python3");
+    for (name, words) in ERRORS {
+        all.set(format!("%errc_{name}"), format!("'{words}'"));
+    }
     for (key, value) in &config.substitutions {
         all.set(key, value);
     }

@@ -155,6 +155,19 @@ second
 }
 
 #[test]
+fn names_of_llvms_tests_are_known() {
+    let text = "\
+RUN: echo %python | FileCheck %s
+RUN: not FileCheck %s --input-file %t/none 2>&1 | FileCheck %s -DREASON=%errc_ENOENT --check-prefix=NONE
+RUN: not FileCheck %s --input-file %S 2>&1 | FileCheck %s -DREASON=%errc_EISDIR --check-prefix=FOLDER
+CHECK: {{^}}python3{{$}}
+NONE: Could not open input file '{{.*}}none': [[REASON]]{{$}}
+FOLDER: Could not open input file '{{.*}}': [[REASON]]{{$}}
+";
+    check("names", text, Status::Pass);
+}
+
+#[test]
 fn features_decide() {
     for (text, expected) in [
         ("REQUIRES: foo\nRUN: true\n", Status::Pass),
