@@ -186,13 +186,19 @@ mod tests {
     /// Fewer instances than the command takes, so that all rules are done in seconds.
     const EFFORT: Effort = Effort { samples: 15, exhaustive: 600, evaluations: 12_000 };
 
+    /// For rules whose left sides seldom fit together: convolutions with all their operands.
+    const PATIENT: Effort = Effort { samples: 2, exhaustive: 600, evaluations: 400_000 };
+
     #[test]
     fn no_built_in_rule_lies() {
         let rules = rewrite::builtin_rules().expect("the files are valid");
         let refused: Vec<String> = rules
             .par_iter()
             .filter_map(|rule| {
-                let (ok, line) = judge(rule, EFFORT, &environment());
+                let (mut ok, mut line) = judge(rule, EFFORT, &environment());
+                if line.contains("untestable") {
+                    (ok, line) = judge(rule, PATIENT, &environment());
+                }
                 (!ok).then_some(line)
             })
             .collect();
