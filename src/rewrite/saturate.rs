@@ -254,7 +254,9 @@ fn only_views(term: &Term) -> bool {
 /// Whether an op gives an object or memory on, or asks about it, without looking at contents.
 fn passes_on(op: &Op) -> bool {
     let def = op.def();
-    matches!(def.family, Family::View) || def.facts.contains(&Fact::Metadata) || def.effects.contains(Effects::IDENTITY)
+    matches!(def.family, Family::View)
+        || def.facts.contains(&Fact::Metadata)
+        || def.effects.contains(Effects::IDENTITY)
 }
 
 /// Whether both sides of a rule are the same object, or views of the same memory, whatever is written.
