@@ -189,6 +189,8 @@ pub enum Fact {
     ConstantIsNumber,
     /// Gradients do not flow through it.
     Detached,
+    /// Gives its operand on, or a copy of it, as the layout asks.
+    MayCopy,
     /// Asks for types, sizes or identity, never for contents: writes to its operands do not change its answer.
     Metadata,
 }

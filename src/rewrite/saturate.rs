@@ -269,9 +269,14 @@ pub(super) fn is_same_object(rule: &CompiledRule) -> bool {
 fn object_of(term: &Term) -> Option<Arc<str>> {
     match term {
         Term::Variable(name, _) => Some(Arc::clone(name)),
-        Term::Op(node) if node.op.def().family == Family::View => object_of(node.operands.first()?),
+        Term::Op(node) if is_view(&node.op) => object_of(node.operands.first()?),
         _ => None,
     }
+}
+
+/// Whether the result always shows the operand's memory.
+fn is_view(op: &Op) -> bool {
+    op.def().family == Family::View && !op.def().facts.contains(&Fact::MayCopy)
 }
 
 /// Whether every op from the root down to the variable gives objects on.
@@ -283,7 +288,9 @@ fn way_to(term: &Term, name: &str) -> bool {
             let def = node.op.def();
             let passes = matches!(def.family, Family::View | Family::Container | Family::Control)
                 || def.facts.contains(&Fact::Metadata);
-            passes && node.operands.iter().chain(node.blocks.iter().flatten()).any(|t| way_to(t, name))
+            passes
+                && !def.facts.contains(&Fact::MayCopy)
+                && node.operands.iter().chain(node.blocks.iter().flatten()).any(|t| way_to(t, name))
         }
         _ => false,
     }

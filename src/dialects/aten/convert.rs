@@ -59,7 +59,7 @@ pub static OPS: &[OpDef] = &[
     }).infer(pointwise::like_first)
     .grad("self: grad")
     .out("out"),
-    view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous).infer(pointwise::same)
+    view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous).facts(&[Fact::MayCopy]).infer(pointwise::same)
         .grad("self: grad"),
     opaque("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", copy_),
     opaque("aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", copy_),

@@ -13,9 +13,9 @@ pub static OPS: &[OpDef] = &[
     view("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, sizes_as)).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
     // There is no `view.dtype`: programs cannot tell a dtype from a size, so it is never chosen.
-    view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", |a| reshape(a, &a.ints(1)?)).infer(views::reshape)
+    view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", |a| reshape(a, &a.ints(1)?)).facts(&[Fact::MayCopy]).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
-    view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| reshape(a, &a.tensor(1)?.sizes())).infer(views::as_other)
+    view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| reshape(a, &a.tensor(1)?.sizes())).facts(&[Fact::MayCopy]).infer(views::as_other)
         .grad("self: grad.reshape(self.size())"),
     view("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| {
         look(a, |a| layout::view(&own(a)?, &a.tensor(1)?.sizes()))
@@ -94,7 +94,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: torch.unfold_backward(grad, self.size(), dimension, size, step)"),
     view("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", |a| {
         reshape(a, &layout::flatten_sizes(&a.tensor(0)?.sizes(), a.int(1)?, a.int(2)?)?)
-    }).infer(views::flatten)
+    }).facts(&[Fact::MayCopy]).infer(views::flatten)
     .grad("self: grad.reshape(self.size())"),
     view("aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", |a| {
         look(a, |a| {
@@ -108,7 +108,7 @@ pub static OPS: &[OpDef] = &[
             Some(value) => one(value.to_tensor()?.contiguous()?),
             None => Ok(out),
         })
-    }).infer(views::ravel)
+    }).facts(&[Fact::MayCopy]).infer(views::ravel)
     .grad("self: grad.reshape(self.size())"),
     view("aten::view_as_real(Tensor(a) self) -> Tensor(a)", |a| one(view_as_real(a.tensor(0)?)?))
         .grad("self: torch.view_as_complex(grad.contiguous())"),
