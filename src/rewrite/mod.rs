@@ -85,6 +85,7 @@ pub fn peephole(registry: &Registry) -> Result<Vec<CompiledRule>> {
 fn attr_text(attr: &Attr) -> String {
     match attr {
         Attr::Int(x) => x.to_string(),
+        Attr::Bool(x) => x.to_string(),
         Attr::Float(x) => format!("{x:?}"),
         Attr::Str(x) => format!("{x:?}"),
         other => format!("{other:?}"),
