@@ -5,7 +5,9 @@ use flambeau::diag::{Result, Source};
 use flambeau::dialects::Registry;
 use flambeau::frontend::archive::{Archive, DebugRanges, Limits, pickle, write};
 use flambeau::frontend::script;
-use flambeau::ir::{NoLaws, ParseOptions, PrintOptions, parse_module, parse_schema, parse_type, verify_module};
+use flambeau::ir::{
+    NoLaws, ParseOptions, PrintOptions, parse_module, parse_schema, parse_type, verify_module,
+};
 use flambeau::rewrite;
 use std::sync::{Arc, LazyLock};
 

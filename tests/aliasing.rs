@@ -66,7 +66,7 @@ impl Program {
             lists: vec!["l".into()],
             copies: Vec::new(),
             next: 0,
-            same_argument: seed % 3 == 0,
+            same_argument: seed.is_multiple_of(3),
         };
         for _ in 0..STEPS {
             program.step("  ");

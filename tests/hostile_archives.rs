@@ -148,6 +148,12 @@ fn body(lines: &str) -> Vec<u8> {
     code(&CODE.replace("    return torch.relu(x)\n", lines))
 }
 
+/// The same for a method without arguments, so that a call reaches its lines.
+fn called(lines: &str) -> Vec<u8> {
+    let without = CODE.replace("self: __torch__.M,\n    x: Tensor)", "self: __torch__.M)");
+    code(&without.replace("    return torch.relu(x)\n", lines))
+}
+
 /// A tensor as a view of a storage of `numel` floats; the archive has four of them.
 fn tensor(numel: &str, offset: &str, sizes: &str, strides: &str) -> Vec<u8> {
     let op = |ints: &str| -> Vec<u8> {
@@ -244,7 +250,7 @@ pub const TABLE: &[Archive] = &[
     case("package", || plus(entry("m/.data/ts_code/0/x", "")), "torch.package"),
     // The pickle machine: what would run, reach out of bounds or grow.
     case("os_system", || with_value(b"cos\nsystem\n(X\x02\0\0\0ls\x85R"), "os"),
-    case("builtins_eval", || with_value(b"cbuiltins\neval\nX\x01\0\0\01\x85R"), "eval"),
+    case("builtins_eval", || with_value(b"cbuiltins\neval\nX\x01\x00\x00\x001\x85R"), "eval"),
     case("nt_popen", || with_value(b"cnt\npopen\n)R"), "nt"),
     case("pickle_inside_pickle", || with_value(b"c_pickle\nloads\n)R"), "_pickle"),
     case("inst_opcode", || with_value(b"(ios\nsystem\n"), "opcode"),
@@ -297,10 +303,15 @@ pub const TABLE: &[Archive] = &[
     // The code.
     case(
         "op_that_reads_files",
-        || body("    return torch.from_file(\"/etc/passwd\", False, 10)\n"),
+        // Known by its schema, so that it is refused only where it would run.
+        || called("    return torch.from_file(\"/etc/passwd\", False, 10)\n"),
         "from_file",
     ),
-    case("op_that_writes_files", || body("    ops.aten.save(x, \"/tmp/x\")\n    return x\n"), "save"),
+    case(
+        "op_that_writes_files",
+        || called("    x = torch.zeros([1])\n    ops.aten.save(x, \"/tmp/x\")\n    return x\n"),
+        "save",
+    ),
     case("import", || body("    import os\n    return x\n"), ""),
     case(
         "type_that_would_be_evaluated",

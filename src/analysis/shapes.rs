@@ -250,13 +250,8 @@ pub fn merge(found: &TensorType, declared: &TensorType) -> TensorType {
     let sizes = match (&found.sizes, &declared.sizes) {
         (Some(f), Some(d)) if f.len() == d.len() => {
             let one = |(f, d): (&Dim, &Dim)| {
-                if matches!(f, Dim::Known(_)) {
-                    *f
-                } else if matches!(d, Dim::Unknown) {
-                    *f
-                } else {
-                    *d
-                }
+                let keeps = matches!(f, Dim::Known(_)) || matches!(d, Dim::Unknown);
+                if keeps { *f } else { *d }
             };
             Some(f.iter().zip(d.iter()).map(one).collect())
         }

@@ -96,10 +96,8 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Backend>> {
         #[cfg(feature = "cuda")]
         "cuda" => Ok(Arc::new(cuda::Cuda::device(0)?)),
         #[cfg(not(feature = "cuda"))]
-        "cuda" => {
-            Err(Diagnostic::device("no CUDA device: this build was made without the feature `cuda`")
-                .hint("build with `cargo build --release`, which has it"))
-        }
+        "cuda" => Err(Diagnostic::device("no CUDA device: this build was made without the feature `cuda`")
+            .hint("build with `cargo build --release`, which has it")),
         other => Err(Diagnostic::unsupported(format!("there is no backend named {other}"))
             .hint("backends are interp, llvm and cuda")),
     }

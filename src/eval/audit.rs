@@ -105,7 +105,9 @@ fn alias(argument: &Argument) -> Option<&AliasInfo> {
 
 /// Whether a result may be (part of) an argument.
 fn meets(result: Option<&AliasInfo>, argument: Option<&AliasInfo>) -> bool {
-    let (Some(result), Some(argument)) = (result, argument) else { return false };
+    let Some(result) = result else { return false };
+    // A result that may be anything may be an argument without a mark.
+    let Some(argument) = argument else { return result.wildcard_after };
     result.wildcard_after
         || argument.wildcard_after
         || result

@@ -4,8 +4,8 @@ use super::audit::Audit;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::constraint::{Law, Parameter, ParameterKind};
 use crate::dialects::{Args, Env, Fact, Family, Node, Op, Outputs, Variant, one};
-use crate::tensor::{DType, Layout, Tensor};
 use crate::ir::{Attr, Type};
+use crate::tensor::{DType, Layout, Tensor};
 use crate::value::{List, Value};
 use std::sync::Arc;
 

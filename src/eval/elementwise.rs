@@ -285,9 +285,10 @@ pub fn emit_elementwise(
     };
     let arguments = &op.schema()?.arguments;
     let roles = arguments.iter().filter(|a| !is_out(a) && !matches!(role(a), Role::Static));
+    let has_others = arguments.iter().skip(1).any(|a| matches!(role(a), Role::Tensor));
     let promoting: SmallVec<[OperandKind; 4]> = roles
         .zip(operands)
-        .filter(|(a, _)| promotes(a))
+        .filter(|(a, _)| promotes(a) && !(has_others && a.name == "condition"))
         .filter_map(|(_, operand)| operand.map(|(_, kind)| kind))
         .collect();
     let promote = match (def.promote, statics.first()) {
@@ -361,7 +362,7 @@ fn compute_dtype(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
 }
 
-/// Factors like `alpha` and `value` do not take part in promotion.
+/// Factors like `alpha` and `value` do not take part in promotion (nor does the condition of `where`).
 fn promotes(argument: &Argument) -> bool {
     matches!(role(argument), Role::Tensor) || !argument.keyword_only && argument.name != "alpha"
 }

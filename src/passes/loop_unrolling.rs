@@ -28,7 +28,7 @@ pub(super) fn constant_only(graph: &mut Graph, context: &Context<'_>) -> Result<
 
 fn unroll_all(graph: &mut Graph, context: &Context<'_>, constant_only: bool) -> Result<bool> {
     let root = graph.root();
-    let changed = block(graph, context, root, constant_only);
+    let changed = block(graph, root, constant_only);
     if changed {
         context.changed();
         dce::run(graph, context)?;
@@ -37,13 +37,13 @@ fn unroll_all(graph: &mut Graph, context: &Context<'_>, constant_only: bool) -> 
 }
 
 /// Inner loops first.
-fn block(graph: &mut Graph, context: &Context<'_>, at: BlockId, constant_only: bool) -> bool {
+fn block(graph: &mut Graph, at: BlockId, constant_only: bool) -> bool {
     let mut changed = false;
     let mut next = graph.first_op(at);
     while let Some(op) = next {
         next = graph.next(op);
         for inner in graph.nested_blocks(op).to_vec() {
-            changed |= stacker::maybe_grow(64 << 10, 1 << 20, || block(graph, context, inner, constant_only));
+            changed |= stacker::maybe_grow(64 << 10, 1 << 20, || block(graph, inner, constant_only));
         }
         let known = graph.operand(op, 0).is_some_and(|turns| constants::constant_op(graph, turns).is_some());
         if is_counted(graph, op) && (known || !constant_only) {

@@ -9,8 +9,7 @@ use crate::ir::Graph;
 use crate::rewrite::{self, CompiledRule};
 use std::sync::LazyLock;
 
-static RULES: LazyLock<Result<Vec<CompiledRule>>> =
-    LazyLock::new(|| rewrite::peephole(&Registry::builtin()));
+static RULES: LazyLock<Result<Vec<CompiledRule>>> = LazyLock::new(|| rewrite::peephole(&Registry::builtin()));
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let rules = RULES.as_ref().map_err(Clone::clone)?;

@@ -384,8 +384,7 @@ impl Reader<'_> {
         }
         let ty = op_type(op, &operands, &blocks, term.result)?;
         let bound = term.bound.as_deref().map(Arc::from);
-        let node =
-            OpNode { op: op.clone(), attributes, operands, blocks, result: term.result, bound, ty };
+        let node = OpNode { op: op.clone(), attributes, operands, blocks, result: term.result, bound, ty };
         Some((Term::Op(Box::new(node)), types))
     }
 }
@@ -428,9 +427,8 @@ fn instance_of(formal: &Type) -> Type {
 /// Whether a value of a type may stand where a schema wants another.
 fn fits(formal: &Type, actual: &Type, fixed_length: Option<usize>) -> bool {
     use TypeKind as K;
-    let is_int = |ty: &Type| {
-        matches!(ty.kind(), K::Int | K::ScalarType | K::Layout | K::MemoryFormat | K::SymInt)
-    };
+    let is_int =
+        |ty: &Type| matches!(ty.kind(), K::Int | K::ScalarType | K::Layout | K::MemoryFormat | K::SymInt);
     match (formal.kind(), actual.kind()) {
         (K::Var(_) | K::Any, _) | (K::Optional(_), K::None) => true,
         (K::Tensor(_), K::Tensor(_)) => true,
@@ -462,9 +460,7 @@ fn literal_term(literal: &Literal, formal: Option<&Argument>, lenient: bool) -> 
         (Literal::Int(x), _) => (Type::int(), Some(Attr::Int(*x))),
         (Literal::Float(x), _) => (Type::float(), Some(Attr::Float(*x))),
         (Literal::Bool(x), _) => (Type::bool(), Some(Attr::Bool(*x))),
-        (Literal::Str(x), Some(TypeKind::Device)) => {
-            (Type::device(), Some(Attr::Device(x.parse().ok()?)))
-        }
+        (Literal::Str(x), Some(TypeKind::Device)) => (Type::device(), Some(Attr::Device(x.parse().ok()?))),
         (Literal::Str(x), _) => (Type::str(), Some(Attr::Str(x.as_str().into()))),
     };
     let fit = formal.is_none_or(|f| fits(&f.ty, &ty, f.fixed_length));
@@ -507,7 +503,9 @@ fn computed_type(expr: &Expr, types: &Types) -> Type {
         Expr::Call(name, ..) if name == "device" => Type::device(),
         Expr::Call(name, ..) if name == "sizes" => Type::list(Type::int()),
         Expr::Call(name, ..) if !matches!(name.as_str(), "min" | "max" | "abs") => Type::int(),
-        Expr::Call(_, arguments, _) => arguments.iter().map(|a| computed_type(a, types)).fold(Type::int(), wider),
+        Expr::Call(_, arguments, _) => {
+            arguments.iter().map(|a| computed_type(a, types)).fold(Type::int(), wider)
+        }
         Expr::Binary(_, a, b) => wider(computed_type(a, types), computed_type(b, types)),
         Expr::Negate(a) => computed_type(a, types),
     }
@@ -539,7 +537,9 @@ fn op_type(op: &Op, operands: &[Term], blocks: &[Vec<Term>], result: Option<usiz
     let ty = match (schema.returns.as_slice(), result) {
         (returns, Some(n)) => returns.get(n)?.ty.clone(),
         ([one], None) => one.ty.clone(),
-        (several, None) if !several.is_empty() => Type::tuple(several.iter().map(|r| r.ty.clone()).collect::<Vec<_>>()),
+        (several, None) if !several.is_empty() => {
+            Type::tuple(several.iter().map(|r| r.ty.clone()).collect::<Vec<_>>())
+        }
         _ => return None,
     };
     let mut bound = IndexMap::new();
@@ -578,7 +578,9 @@ fn substitute(ty: &Type, bound: &IndexMap<Symbol, Type>) -> Type {
 /// The type that a term has.
 pub fn result_type(term: &Term) -> Type {
     match term {
-        Term::Variable(_, ty) | Term::Rest(_, ty) | Term::Constant(ty, _) | Term::Compute(_, ty) => ty.clone(),
+        Term::Variable(_, ty) | Term::Rest(_, ty) | Term::Constant(ty, _) | Term::Compute(_, ty) => {
+            ty.clone()
+        }
         Term::List(element, _) => Type::list(element.clone()),
         Term::Op(node) => node.ty.clone(),
     }

@@ -138,8 +138,7 @@ const TESTS: &[Test] = &[
     }),
     Test("is_contiguous", 1, "the elements lie densely", |s| {
         let sizes: Vec<i64> = s[0].sizes.as_ref()?.iter().copied().collect::<Option<_>>()?;
-        let layout =
-            crate::tensor::Layout::strided(&sizes, s[0].strides.as_ref()?, 0).ok()?;
+        let layout = crate::tensor::Layout::strided(&sizes, s[0].strides.as_ref()?, 0).ok()?;
         Some(layout.is_contiguous())
     }),
 ];
@@ -167,8 +166,19 @@ pub fn tests() -> impl Iterator<Item = (&'static str, usize, &'static str)> {
 }
 
 /// Functions of expressions: name and number of arguments.
-const FUNCTIONS: &[(&str, usize)] =
-    &[("rank", 1), ("dim", 1), ("numel", 1), ("len", 1), ("dtype", 1), ("device", 1), ("sizes", 1), ("size", 2), ("min", 2), ("max", 2), ("abs", 1)];
+const FUNCTIONS: &[(&str, usize)] = &[
+    ("rank", 1),
+    ("dim", 1),
+    ("numel", 1),
+    ("len", 1),
+    ("dtype", 1),
+    ("device", 1),
+    ("sizes", 1),
+    ("size", 2),
+    ("min", 2),
+    ("max", 2),
+    ("abs", 1),
+];
 
 /// Fails at a test or function that does not exist.
 pub fn check(condition: &Condition) -> Result<()> {

@@ -65,8 +65,22 @@ pub(super) fn write_back(
     let proofs = run.trace.as_ref().map(|trace| Proofs::new(run, trace, &own));
     // Values lose their names with their ops.
     let before = run.trace.is_some().then(|| graph.clone());
-    let mut writer =
-        Writer { graph, registry, aliases, run, model, own, produced, leaving: HashSet::new(), cost: HashMap::new(), firings, gone: Vec::new(), is_gone: HashSet::new(), proofs, decisions: IndexMap::new() };
+    let mut writer = Writer {
+        graph,
+        registry,
+        aliases,
+        run,
+        model,
+        own,
+        produced,
+        leaving: HashSet::new(),
+        cost: HashMap::new(),
+        firings,
+        gone: Vec::new(),
+        is_gone: HashSet::new(),
+        proofs,
+        decisions: IndexMap::new(),
+    };
     report.cost.0 = writer.total();
     for op in writer.graph.all_ops() {
         // A constant is what it is.
@@ -158,7 +172,8 @@ impl Writer<'_, '_> {
             _ if self.graph.kind(op) == "prim::Constant" => 0,
             None => 1,
             Some(row) => {
-                let operands: Vec<&Type> = self.graph.operands(op).iter().map(|v| self.graph.ty(*v)).collect();
+                let operands: Vec<&Type> =
+                    self.graph.operands(op).iter().map(|v| self.graph.ty(*v)).collect();
                 let results = self.graph.results(op);
                 let none = Type::none();
                 let result = results.first().map_or(&none, |v| self.graph.ty(*v));
@@ -185,7 +200,10 @@ impl Writer<'_, '_> {
             let cost = self.form_cost(&form);
             let saved = self.saved(op, value, &form);
             let gain = saved as i64 - cost as i64;
-            if best.as_ref().is_none_or(|(g, r, ..)| (gain, std::cmp::Reverse(rank)) > (*g, std::cmp::Reverse(*r))) {
+            if best
+                .as_ref()
+                .is_none_or(|(g, r, ..)| (gain, std::cmp::Reverse(rank)) > (*g, std::cmp::Reverse(*r)))
+            {
                 best = Some((gain, rank, saved, cost, form));
             }
         }
@@ -193,7 +211,9 @@ impl Writer<'_, '_> {
             self.stays(value, || format!("not cheaper: it would save {saved} and cost {cost}"));
         }
         if told_apart {
-            self.stays(value, || "identity: a fresh object would become an alias, or the reverse".to_string());
+            self.stays(value, || {
+                "identity: a fresh object would become an alias, or the reverse".to_string()
+            });
         }
         let (gain, rank, saved, cost, form) = best?;
         let own_is_produced = self.own.get(&op).is_some_and(|node| self.produced.contains(node));
@@ -297,7 +317,10 @@ impl Writer<'_, '_> {
         let data = &egraph[id].data;
         let mut forms = Vec::new();
         // What an equal op computes is no news to this one.
-        let news = |v: &ValueId| match (self.graph.def_op(*v).and_then(|op| self.own.get(&op)), self.own.get(&anchor)) {
+        let news = |v: &ValueId| match (
+            self.graph.def_op(*v).and_then(|op| self.own.get(&op)),
+            self.own.get(&anchor),
+        ) {
             (Some(a), Some(b)) => a != b,
             _ => true,
         };
@@ -305,7 +328,9 @@ impl Writer<'_, '_> {
             data.values.iter().copied().filter(|v| self.at_hand(*v, value, anchor) && news(v)).collect();
         // Of equal values the one that the op has among its operands' operands is meant, else the last before it.
         let near = self.near(anchor);
-        let place = |v: &ValueId| self.graph.def_op(*v).and_then(|op| self.loaded().order.get(&op)).map_or(0, |n| n + 1);
+        let place = |v: &ValueId| {
+            self.graph.def_op(*v).and_then(|op| self.loaded().order.get(&op)).map_or(0, |n| n + 1)
+        };
         values.sort_by_key(|v| (!near.contains(v), std::cmp::Reverse(place(v))));
         values.truncate(8);
         let constant = data.constant.is_some() && self.is_new_constant(id);
@@ -334,7 +359,8 @@ impl Writer<'_, '_> {
         let mut found: Vec<ValueId> = Vec::new();
         let mut layer = vec![op];
         for _ in 0..3 {
-            let operands: Vec<ValueId> = layer.iter().flat_map(|op| self.graph.operands(*op)).copied().collect();
+            let operands: Vec<ValueId> =
+                layer.iter().flat_map(|op| self.graph.operands(*op)).copied().collect();
             layer = operands.iter().filter_map(|v| self.graph.def_op(*v)).collect();
             found.extend(operands);
             if found.len() > 64 {
@@ -349,7 +375,11 @@ impl Writer<'_, '_> {
         candidate != value
             && self.graph.def_op(candidate).is_none_or(|op| !self.is_gone.contains(&op) && op != anchor)
             && self.graph.is_visible(candidate, anchor)
-            && is_subtype_of(&self.graph.ty(candidate).unshaped(), &self.graph.ty(value).unshaped(), &NoClasses)
+            && is_subtype_of(
+                &self.graph.ty(candidate).unshaped(),
+                &self.graph.ty(value).unshaped(),
+                &NoClasses,
+            )
     }
 
     /// Plans a node over visible values; false if it cannot be built.
@@ -509,12 +539,15 @@ impl Writer<'_, '_> {
     /// Whether nobody can tell that two objects are one.
     fn may_be_one(&self, a: ValueId, b: ValueId) -> bool {
         let written = |v| self.aliases.has_deep_writers(v);
-        !written(a) && !written(b) && {
-            let (a_leaves, b_leaves) = (self.leaves(a), self.leaves(b));
-            !(a_leaves && b_leaves)
-                && !(self.aliases.is_wildcard(a) && b_leaves)
-                && !(self.aliases.is_wildcard(b) && a_leaves)
+        if written(a) || written(b) {
+            return false;
         }
+        // What leaves the graph and what may be known outside meet there.
+        let (a_leaves, b_leaves) = (self.leaves(a), self.leaves(b));
+        let a_is_known = a_leaves || self.aliases.is_wildcard(a);
+        let b_is_known = b_leaves || self.aliases.is_wildcard(b);
+        let meet = (a_leaves && b_is_known) || (b_leaves && a_is_known);
+        !meet
     }
 
     /// Whether a value may take a form without anybody telling by identity.

@@ -198,13 +198,7 @@ impl Analysis<Node> for Knowledge {
             Head::Leaf(ty) => (ty.clone(), None),
             Head::Result(_) => (Type::any(), None),
         };
-        Facts {
-            ty: stated.unwrap_or(ty),
-            constant,
-            values: SmallVec::new(),
-            written: false,
-            touched: false,
-        }
+        Facts { ty: stated.unwrap_or(ty), constant, values: SmallVec::new(), written: false, touched: false }
     }
 
     fn merge(&mut self, a: &mut Facts, b: Facts) -> DidMerge {

@@ -141,7 +141,7 @@ impl Loaded {
         let written = |v: &ValueId| mutable(v) && aliases.has_writers(*v);
         // Lists and what is written later can be told apart from equal ones.
         let container = row.def().effects.contains(Effects::IDENTITY);
-        let makes = results.iter().any(|v| written(v)) && row.def().family != Family::View;
+        let makes = results.iter().any(&written) && row.def().family != Family::View;
         let pin = (container || makes).then_some((op, 0));
         let ty = match results.as_slice() {
             [one] => graph.ty(*one).unshaped(),
@@ -199,7 +199,11 @@ impl Loaded {
 
     /// Values that something outside of the language makes, as nodes.
     pub(super) fn leaves(&self) -> impl Iterator<Item = (ValueId, Node)> {
-        self.egraph.analysis.heads.leaves().map(|(value, head)| (value, Node { head, children: SmallVec::new() }))
+        self.egraph
+            .analysis
+            .heads
+            .leaves()
+            .map(|(value, head)| (value, Node { head, children: SmallVec::new() }))
     }
 
     /// What a head means.

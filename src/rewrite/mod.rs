@@ -125,7 +125,9 @@ mod tests {
     #[test]
     fn what_is_written_keeps_its_place() {
         let t = "Float(3, strides=[1], requires_grad=0, device=cpu)";
-        let text = format!("graph(%x : {t}):\n  %1 : int = prim::Constant[value=1]()\n  %a : {t} = aten::neg(%x)\n  %b : {t} = aten::neg(%a)\n  %c : {t} = aten::add_(%x, %1, %1)\n  return (%b)\n");
+        let text = format!(
+            "graph(%x : {t}):\n  %1 : int = prim::Constant[value=1]()\n  %a : {t} = aten::neg(%x)\n  %b : {t} = aten::neg(%a)\n  %c : {t} = aten::add_(%x, %1, %1)\n  return (%b)\n"
+        );
         assert_eq!(simplified(&text), text);
     }
 

@@ -123,7 +123,6 @@ pub(super) struct Saturation<'r> {
     report: Report,
 }
 
-
 impl<'r> Saturation<'r> {
     pub(super) fn new(loaded: Loaded, rules: &'r [CompiledRule], budget: Budget) -> Saturation<'r> {
         let own = loaded.egraph.total_number_of_nodes();
@@ -207,7 +206,8 @@ impl<'r> Saturation<'r> {
             return self.refuse(graph, n, id, subst, reason);
         }
         if self.reads_what_is_written(rule, subst) {
-            return self.refuse(graph, n, id, subst, || "the right side reads what is written to".to_string());
+            return self
+                .refuse(graph, n, id, subst, || "the right side reads what is written to".to_string());
         }
         self.loaded.last_built = None;
         let Some(right) = build(&mut self.loaded, &rule.right, subst, root) else {
@@ -224,11 +224,14 @@ impl<'r> Saturation<'r> {
         let same = is_same_object(rule);
         let mutable = AliasDb::is_mutable_type(&a.ty) || AliasDb::is_mutable_type(&b.ty);
         if mutable && !same && (a.written || b.written) {
-            return self.refuse(graph, n, id, subst, || "identity: what is written to would be another object".to_string());
+            return self.refuse(graph, n, id, subst, || {
+                "identity: what is written to would be another object".to_string()
+            });
         }
         if let Some(trace) = &mut self.trace {
             let about = (&self.produced, trace.cost);
-            let Some(recorded) = trace::record(&mut self.loaded, graph, rule, subst, (root, right), about) else {
+            let Some(recorded) = trace::record(&mut self.loaded, graph, rule, subst, (root, right), about)
+            else {
                 return;
             };
             trace.firings.push(recorded);
@@ -306,7 +309,9 @@ fn only_views(term: &Term) -> bool {
 /// Whether an op gives an object or memory on, or asks about it, without looking at contents.
 fn passes_on(op: &Op) -> bool {
     let def = op.def();
-    matches!(def.family, Family::View) || def.facts.contains(&Fact::Metadata) || def.effects.contains(Effects::IDENTITY)
+    matches!(def.family, Family::View)
+        || def.facts.contains(&Fact::Metadata)
+        || def.effects.contains(Effects::IDENTITY)
 }
 
 /// Whether both sides of a rule are the same object, or views of the same memory, whatever is written.

@@ -1,7 +1,9 @@
 //! The command line: words in, exit status out. 0 done, 1 bad input or failed work, 2 wrong usage.
 
 use super::io::Io;
-use super::{bench, check, demo, docs, filecheck, inspect, lit, lsp, opt, reduce, rules, run, save, translate};
+use super::{
+    bench, check, demo, docs, filecheck, inspect, lit, lsp, opt, reduce, rules, run, save, translate,
+};
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::passes::PassSet;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -73,7 +75,7 @@ enum Command {
     /// Replay recorded cases and compare the answers
     Check(check::Options),
     /// Run passes over a module and print it
-    Opt(opt::Options),
+    Opt(Box<opt::Options>),
     /// Make a failing input small by itself
     Reduce(reduce::Options),
     /// Print the documentation of ops, types and attributes, those of dialect files with it

@@ -59,8 +59,8 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
 /// Checks a file of rules before it is used; fails at the first rule that is refused. Verdicts are kept beside the
 /// user's other caches by content, so that the same file is checked once.
 pub fn check_file(file: &std::path::Path) -> Result<()> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|e| Diagnostic::input(format!("{}: {e}", file.display())))?;
+    let text =
+        std::fs::read_to_string(file).map_err(|e| Diagnostic::input(format!("{}: {e}", file.display())))?;
     let rules = rewrite::parse(&Source::new(file.display().to_string(), text.as_str()))?;
     let known = verdict_file(&text);
     if known.as_ref().is_some_and(|path| path.exists()) {
@@ -90,8 +90,14 @@ fn verdict_file(text: &str) -> Option<PathBuf> {
     let root = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
-    let fnv = text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-    let name = format!("{}-{fnv:016x}-{:08x}-{}", env!("CARGO_PKG_VERSION"), crc32fast::hash(text.as_bytes()), text.len());
+    let fnv =
+        text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    let name = format!(
+        "{}-{fnv:016x}-{:08x}-{}",
+        env!("CARGO_PKG_VERSION"),
+        crc32fast::hash(text.as_bytes()),
+        text.len()
+    );
     Some(root.join("flambeau").join("rules").join(name))
 }
 
@@ -149,7 +155,8 @@ fn refused(name: &str, found: &Counterexample) -> String {
     };
     let _ = write!(line, " right={right}");
     for (variable, left, right) in &found.after {
-        let _ = write!(line, " {variable}.after.left={} {variable}.after.right={}", shown(left), shown(right));
+        let _ =
+            write!(line, " {variable}.after.left={} {variable}.after.right={}", shown(left), shown(right));
     }
     line.push('\n');
     line
@@ -179,13 +186,19 @@ mod tests {
     /// Fewer instances than the command takes, so that all rules are done in seconds.
     const EFFORT: Effort = Effort { samples: 15, exhaustive: 600, evaluations: 12_000 };
 
+    /// For rules whose left sides seldom fit together: convolutions with all their operands.
+    const PATIENT: Effort = Effort { samples: 2, exhaustive: 600, evaluations: 400_000 };
+
     #[test]
     fn no_built_in_rule_lies() {
         let rules = rewrite::builtin_rules().expect("the files are valid");
         let refused: Vec<String> = rules
             .par_iter()
             .filter_map(|rule| {
-                let (ok, line) = judge(rule, EFFORT, &environment());
+                let (mut ok, mut line) = judge(rule, EFFORT, &environment());
+                if line.contains("untestable") {
+                    (ok, line) = judge(rule, PATIENT, &environment());
+                }
                 (!ok).then_some(line)
             })
             .collect();

@@ -321,7 +321,9 @@ impl AliasDb {
     /// Whether two values may become one object, or one object two: nothing writes to either, and not both are
     /// known outside of the graph, where somebody could tell.
     pub fn safe_to_change_aliasing(&self, graph: &Graph, a: ValueId, b: ValueId) -> bool {
-        !self.has_writers(a) && !self.has_writers(b) && !(self.escapes(graph, a) && self.escapes(graph, b))
+        let written = self.has_writers(a) || self.has_writers(b);
+        let both_escape = self.escapes(graph, a) && self.escapes(graph, b);
+        !written && !both_escape
     }
 
     /// Whether two equal results, the one made before the other, may become one object: nothing writes to either,
@@ -331,7 +333,9 @@ impl AliasDb {
             |value: ValueId| graph.outputs().iter().any(|output| self.may_contain_alias(*output, value));
         let given_away = |value: ValueId| self.is_wildcard(value) && self.fresh.contains(&value);
         let written = self.has_writers(a) || self.has_writers(b);
-        !written && !(leaves(a) && leaves(b)) && !(given_away(a) && given_away(b))
+        let both_leave = leaves(a) && leaves(b);
+        let both_given_away = given_away(a) && given_away(b);
+        !written && !both_leave && !both_given_away
     }
 
     /// Whether something outside of the graph may hold the value: it is, or is reached from, an input, an output,

@@ -197,11 +197,6 @@ fn check_condition(values: &[Value]) -> Result<()> {
             dtype.type_name()
         )));
     }
-    // Conditions of uint8 are deprecated; their dtype must not decide that of the result.
-    let is_small = |v: &Value| matches!(v, Value::Tensor(t) if matches!(t.dtype(), DType::Bool | DType::I8));
-    if dtype == DType::U8 && values.iter().skip(1).any(is_small) {
-        return Err(Diagnostic::unsupported("a condition of dtype uint8 among tensors of small dtypes"));
-    }
     Ok(())
 }
 

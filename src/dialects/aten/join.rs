@@ -75,20 +75,27 @@ pub static OPS: &[OpDef] = &[
         .grad("self: torch.pixel_shuffle(grad, downscale_factor)")
         .out("out"),
     view("aten::atleast_1d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 1)?))
+        .hidden_marks("aten::atleast_1d(Tensor(a) self) -> Tensor(a)")
         .grad("self: grad.reshape(self.size())"),
-    view("aten::atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 1)),
+    view("aten::atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 1))
+        .hidden_marks("aten::atleast_1d.Sequence(Tensor[] tensors) -> Tensor(*)[]"),
     view("aten::atleast_2d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 2)?))
+        .hidden_marks("aten::atleast_2d(Tensor(a) self) -> Tensor(a)")
         .grad("self: grad.reshape(self.size())"),
-    view("aten::atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 2)),
+    view("aten::atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 2))
+        .hidden_marks("aten::atleast_2d.Sequence(Tensor[] tensors) -> Tensor(*)[]"),
     view("aten::atleast_3d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 3)?))
+        .hidden_marks("aten::atleast_3d(Tensor(a) self) -> Tensor(a)")
         .grad("self: grad.reshape(self.size())"),
-    view("aten::atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 3)),
+    view("aten::atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", |a| ranks(a, 3))
+        .hidden_marks("aten::atleast_3d.Sequence(Tensor[] tensors) -> Tensor(*)[]"),
     view("aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]", |a| {
         let tensors = a.tensors(0)?;
         let sizes = broadcast_all(&tensors)?;
         let expanded: Result<Vec<Tensor>> = tensors.iter().map(|t| t.broadcast_to(&sizes)).collect();
         one(Value::tensors(expanded?))
-    }),
+    })
+    .hidden_marks("aten::broadcast_tensors(Tensor[] tensors) -> Tensor(*)[]"),
     composite(
         "aten::flatten_dense_tensors(Tensor[] tensors) -> Tensor",
         "def flatten_dense_tensors(tensors: List[Tensor]) -> Tensor:\n    \

@@ -39,10 +39,12 @@ pub static OPS: &[OpDef] = &[
         one(diag_embed(&a.tensor(0)?.reshaped(&[a.tensor(0)?.numel() as i64])?, a.int(1)?, 0, 1)?)
     })
     .grad("self: grad.diagonal(offset).reshape(self.size())"),
-    view("aten::meshgrid(Tensor[] tensors) -> Tensor[]", |a| one(Value::tensors(meshgrid(&a.tensors(0)?, "ij")?))),
+    view("aten::meshgrid(Tensor[] tensors) -> Tensor[]", |a| one(Value::tensors(meshgrid(&a.tensors(0)?, "ij")?)))
+        .hidden_marks("aten::meshgrid(Tensor[] tensors) -> Tensor(*)[]"),
     view("aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", |a| {
         one(Value::tensors(meshgrid(&a.tensors(0)?, a.str(1)?)?))
-    }),
+    })
+    .hidden_marks("aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor(*)[]"),
     gather("aten::cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod)
         .hidden_marks("aten::cartesian_prod(Tensor[] tensors) -> Tensor(*)"),
     gather("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", combinations),

@@ -269,7 +269,10 @@ impl Batch {
         let (mut mean, mut var) = (vec![0.0; self.channels], vec![0.0; self.channels]);
         for c in 0..self.channels {
             let parts = (0..images).map(|n| &x[(n * self.channels + c) * plane..][..plane]);
-            (mean[c], var[c]) = wide_loops(#[inline(always)] || moments(parts, count));
+            (mean[c], var[c]) = wide_loops(
+                #[inline(always)]
+                || moments(parts, count),
+            );
         }
         let unbiased: Vec<f64> = var.iter().map(|v| v * count as f64 / (count as f64 - 1.0)).collect();
         for (running, new) in [(running_mean, &mean), (running_var, &unbiased)] {

@@ -311,7 +311,10 @@ fn max_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         let cost = axes.iter().map(|a| a.kernel).product();
         build_whole::<T>(sizes, dtype, |out| {
             each_plane(out, axes.iter().map(|a| a.output).product(), cost, |at, out| {
-                wide_loops(#[inline(always)] || max(&x[at * size..(at + 1) * size], axes, lowest, out));
+                wide_loops(
+                    #[inline(always)]
+                    || max(&x[at * size..(at + 1) * size], axes, lowest, out),
+                );
             });
             Ok(())
         })

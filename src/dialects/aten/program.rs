@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// The rows.
 pub static OPS: &[OpDef] = &[
     host("aten::len.Tensor(Tensor t) -> int", tensor_len).doc("the size of the first dimension"),
-    host("aten::_unwrap_optional(t(a)? optional) -> t(a)", unwrap).facts(&[crate::dialects::Fact::Metadata])
+    host("aten::_unwrap_optional(t(a)? optional) -> t(a)", unwrap)
+        .facts(&[crate::dialects::Fact::Metadata])
         .doc("the same value, which must not be None"),
     host("aten::_is_tracing() -> bool", |_| one(false)).doc("False: nothing is traced"),
     host("aten::device(str a) -> Device", device).doc("a device by name"),

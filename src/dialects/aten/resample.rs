@@ -277,28 +277,31 @@ struct Taps<R> {
 fn along<R: Real>(source: &[R], from: usize, inner: usize, taps: &[Taps<R>], out: &mut [R]) {
     each_plane(out, taps.len() * inner, taps.first().map_or(1, |t| t.places.len()), |at, out| {
         let plane = &source[at * from * inner..(at + 1) * from * inner];
-        wide_loops(#[inline(always)] || {
-            if inner == 1 {
-                for (y, taps) in out.iter_mut().zip(taps) {
-                    let mut sum = R::ZERO;
-                    for (place, weight) in taps.places.iter().zip(&taps.weights) {
-                        sum += plane[*place] * *weight;
+        wide_loops(
+            #[inline(always)]
+            || {
+                if inner == 1 {
+                    for (y, taps) in out.iter_mut().zip(taps) {
+                        let mut sum = R::ZERO;
+                        for (place, weight) in taps.places.iter().zip(&taps.weights) {
+                            sum += plane[*place] * *weight;
+                        }
+                        *y = sum;
                     }
-                    *y = sum;
+                    return;
                 }
-                return;
-            }
-            for (line, taps) in out.chunks_mut(inner).zip(taps) {
-                for (n, (place, weight)) in taps.places.iter().zip(&taps.weights).enumerate() {
-                    let source = &plane[place * inner..(place + 1) * inner];
-                    if n == 0 {
-                        line.iter_mut().zip(source).for_each(|(y, x)| *y = *x * *weight);
-                    } else {
-                        line.iter_mut().zip(source).for_each(|(y, x)| *y += *x * *weight);
+                for (line, taps) in out.chunks_mut(inner).zip(taps) {
+                    for (n, (place, weight)) in taps.places.iter().zip(&taps.weights).enumerate() {
+                        let source = &plane[place * inner..(place + 1) * inner];
+                        if n == 0 {
+                            line.iter_mut().zip(source).for_each(|(y, x)| *y = *x * *weight);
+                        } else {
+                            line.iter_mut().zip(source).for_each(|(y, x)| *y += *x * *weight);
+                        }
                     }
                 }
-            }
-        });
+            },
+        );
     });
 }
 

@@ -20,10 +20,6 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::_list_to_tensor(int[] self) -> Tensor", list_to_tensor).doc("32-bit ints as a tensor"),
     host("aten::_tensor_to_list(Tensor self) -> int[]", tensor_to_list)
         .doc("the elements of a 32-bit int tensor"),
-    opaque("prim::VarConcat(...) -> Tensor", |a| gathered(a, join::cat))
-        .doc("tensors joined along the last operand"),
-    opaque("prim::VarStack(...) -> Tensor", |a| gathered(a, join::stack))
-        .doc("tensors stacked along the last operand"),
     opaque("prim::ConstantChunk(...) -> ...", chunk).doc("equal parts, `chunks` of them along `dim`"),
     opaque("prim::FusedConcat(...) -> Tensor", concat).doc("tensors joined along `dim`"),
     opaque("aten::_no_grad_fill_(Tensor(a!) tensor, float val) -> Tensor(a!)", |a| fill(a, a.float(1)?))
@@ -84,16 +80,6 @@ fn tensor_to_list(args: &Args<'_>) -> Result<Outputs> {
         )));
     }
     one(Value::ints(tensor.to_vec::<i32>()?.into_iter().map(i64::from)))
-}
-
-/// Calls a kernel that takes a list of tensors and a dimension with operands that stand one by one.
-fn gathered(args: &Args<'_>, kernel: fn(&Args<'_>) -> Result<Outputs>) -> Result<Outputs> {
-    let Some((dim, tensors)) = args.values.split_last() else {
-        return Err(Diagnostic::verify(format!("{} needs a dimension", args.op.name())));
-    };
-    let tensors: Vec<Tensor> = tensors.iter().map(|v| v.to_tensor().cloned()).collect::<Result<_>>()?;
-    let values = [Value::tensors(tensors), dim.clone()];
-    kernel(&Args { op: args.op, values: &values, node: args.node, env: args.env })
 }
 
 fn concat(args: &Args<'_>) -> Result<Outputs> {

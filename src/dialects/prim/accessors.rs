@@ -15,8 +15,11 @@ const MAX_LIST_DEPTH: i64 = 64;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    host("prim::dtype(Tensor a) -> int", |a| one(a.tensor(0)?.dtype().code())).facts(&[crate::dialects::Fact::Metadata]).doc("the dtype, as its code"),
-    host("prim::device(Tensor a) -> Device", |a| one(device_value(a.tensor(0)?.device()))).facts(&[crate::dialects::Fact::Metadata])
+    host("prim::dtype(Tensor a) -> int", |a| one(a.tensor(0)?.dtype().code()))
+        .facts(&[crate::dialects::Fact::Metadata])
+        .doc("the dtype, as its code"),
+    host("prim::device(Tensor a) -> Device", |a| one(device_value(a.tensor(0)?.device())))
+        .facts(&[crate::dialects::Fact::Metadata])
         .doc("where the tensor lives"),
     host("prim::layout(Tensor a) -> Layout", |a| a.tensor(0).and_then(|_| one(STRIDED)))
         .doc("the layout, as its code: all tensors are strided"),
@@ -35,7 +38,9 @@ pub static OPS: &[OpDef] = &[
     host("prim::name(Tensor a) -> str?", |a| a.tensor(0).and_then(|_| one(Value::None)))
         .doc("a name, which no tensor has here"),
     host("prim::is_cpu(Tensor a) -> bool", |a| on(a, "cpu")).doc("whether it lives on the host"),
-    host("prim::is_cuda(Tensor a) -> bool", |a| on(a, "cuda")).facts(&[crate::dialects::Fact::Metadata]).doc("whether it lives on a CUDA device"),
+    host("prim::is_cuda(Tensor a) -> bool", |a| on(a, "cuda"))
+        .facts(&[crate::dialects::Fact::Metadata])
+        .doc("whether it lives on a CUDA device"),
     host("prim::is_meta(Tensor a) -> bool", |a| on(a, "meta")).doc("whether it has no memory"),
     host("prim::is_xpu(Tensor a) -> bool", |a| on(a, "xpu")),
     host("prim::is_ipu(Tensor a) -> bool", |a| on(a, "ipu")),

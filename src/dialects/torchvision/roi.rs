@@ -118,7 +118,7 @@ fn shape(name: &str, input: &Tensor, rois: &Tensor, rows: i64, cols: i64, kind: 
     let channels = x[1] as usize;
     let cells = rows.saturating_mul(cols);
     let out_channels = match kind.splits() {
-        true if cells == 0 || channels % cells != 0 => {
+        true if cells == 0 || !channels.is_multiple_of(cells) => {
             return fail("input channels must be a multiple of pooling height * pooling width");
         }
         true => channels / cells,

@@ -44,7 +44,8 @@ pub fn agree(contract: Contract, left: &Value, right: &Value, scale: Scale) -> b
             let (a, b) = (a.entries(), b.entries());
             a.len() == b.len()
                 && a.iter().zip(b.iter()).all(|((k, v), (l, w))| {
-                    agree(contract, &k.to_value(), &l.to_value(), Scale::EXACT) && agree(contract, v, w, scale)
+                    agree(contract, &k.to_value(), &l.to_value(), Scale::EXACT)
+                        && agree(contract, v, w, scale)
                 })
         }
         _ => left.is_same(right),

@@ -87,7 +87,9 @@ impl<'r> Generator<'r> {
             Term::Constant(_, Some(Attr::Int(x))) => self.ints.push(*x),
             Term::Constant(_, Some(Attr::Float(x))) => self.floats.push(*x),
             Term::Constant(_, Some(Attr::Str(x))) => self.texts.push(Arc::clone(x)),
-            Term::Op(node) => node.operands.iter().chain(node.blocks.iter().flatten()).for_each(|t| self.mention(t)),
+            Term::Op(node) => {
+                node.operands.iter().chain(node.blocks.iter().flatten()).for_each(|t| self.mention(t))
+            }
             Term::List(_, items) => items.iter().for_each(|t| self.mention(t)),
             Term::Compute(expr, _) => self.mention_expr(expr),
             _ => {}
@@ -311,7 +313,8 @@ impl<'r> Generator<'r> {
                 let mut items = Vec::new();
                 for item in list.to_vec() {
                     let t = item.to_tensor().ok()?;
-                    let t = self.random.tensor(dtype.unwrap_or(t.dtype()), &t.sizes(), profile.numbers).ok()?;
+                    let t =
+                        self.random.tensor(dtype.unwrap_or(t.dtype()), &t.sizes(), profile.numbers).ok()?;
                     items.push(Value::Tensor(t));
                 }
                 Some(Value::list(list.element_type().clone(), items))
@@ -372,7 +375,8 @@ impl<'r> Generator<'r> {
     }
 
     fn text(&mut self) -> Value {
-        const TEXTS: &[&str] = &["", "a", "ab", "b", "A b", "none", "mean", "sum", "floor", "trunc", "tanh", " x "];
+        const TEXTS: &[&str] =
+            &["", "a", "ab", "b", "A b", "none", "mean", "sum", "floor", "trunc", "tanh", " x "];
         if !self.texts.is_empty() && self.random.percent(50) {
             return Value::Str(self.random.pick(&self.texts).clone());
         }

@@ -13,8 +13,8 @@ mod steps;
 use super::compile::{CompiledRule, Term, result_type};
 use super::condition;
 use super::syntax::Contract;
-use crate::dialects::Env;
 use crate::diag::{Diagnostic, ErrorKind};
+use crate::dialects::Env;
 use crate::ir::{Symbol, TypeKind};
 use crate::tensor::DType;
 use crate::value::Value;
@@ -126,7 +126,10 @@ impl Checker<'_> {
         let mut valid = 0;
         let mut attempts = 0u64;
         let (mut best, mut looked): (Option<Box<Counterexample>>, usize) = (None, 0);
-        while valid < effort.samples && generator.evaluations < effort.evaluations && attempts < effort.evaluations {
+        while valid < effort.samples
+            && generator.evaluations < effort.evaluations
+            && attempts < effort.evaluations
+        {
             attempts += 1;
             let Some(instance) = generator.attempt() else {
                 if self.reason.is_empty() {
@@ -162,12 +165,19 @@ impl Checker<'_> {
     }
 
     /// All instances over 8 bits of a rule over ints and truth values.
+    /// Scalar rules over all small numbers, and over all mixes of extremes.
     fn exhaust(&mut self, effort: Effort) -> Option<Box<Counterexample>> {
+        let small: Vec<i64> = (-128..128).collect();
+        let extreme: Vec<i64> = random::INT_EXTREMES.iter().copied().chain(-2..3).collect();
+        self.exhaust_over(&small, effort).or_else(|| self.exhaust_over(&extreme, effort))
+    }
+
+    fn exhaust_over(&mut self, ints: &[i64], effort: Effort) -> Option<Box<Counterexample>> {
         let variables = variables(&self.rule.left);
         let mut domains: Vec<(Arc<str>, Vec<Value>)> = Vec::new();
         for (name, ty) in &variables {
             let domain = match ty.kind() {
-                TypeKind::Int => (-128..128).map(Value::Int).collect(),
+                TypeKind::Int => ints.iter().copied().map(Value::Int).collect(),
                 TypeKind::Bool => vec![Value::Bool(false), Value::Bool(true)],
                 _ => return None,
             };
@@ -196,7 +206,7 @@ impl Checker<'_> {
             }
             let mut place = 0;
             loop {
-                let Some((_, domain)) = domains.get(place) else { return None };
+                let (_, domain) = domains.get(place)?;
                 at[place] += 1;
                 if at[place] < domain.len() {
                     break;
@@ -321,7 +331,8 @@ fn own_scale(variables: &Bindings, traces: [&steps::Trace; 2]) -> Scale {
     let magnitude = variables.values().map(steps::magnitude).fold(0.0, f64::max);
     let magnitude = traces.iter().map(|t| t.magnitude()).fold(magnitude, f64::max);
     let inputs = variables.values().filter_map(steps::coarsest);
-    let dtype = inputs.chain(traces.iter().filter_map(|t| t.coarsest())).max_by_key(|d| steps::coarseness(*d));
+    let dtype =
+        inputs.chain(traces.iter().filter_map(|t| t.coarsest())).max_by_key(|d| steps::coarseness(*d));
     Scale { magnitude, dtype }
 }
 

@@ -84,7 +84,7 @@ const DTYPES: &[DType] = &[
 ];
 
 /// Where ints overflow, and where floats skip.
-const INT_EXTREMES: &[i64] = &[
+pub(super) const INT_EXTREMES: &[i64] = &[
     i64::MIN,
     i64::MAX,
     i64::MIN + 1,
@@ -170,8 +170,12 @@ impl Random {
     fn edge(&mut self, dtype: DType) -> f64 {
         let (tiny, denormal, large, whole) = match dtype.to_real() {
             DType::F16 => (6.103_515_625e-5, 5.960_464_477_539_063e-8, 65504.0, 2049.0),
-            DType::BF16 => (1.175_494_350_822_287_5e-38, 9.183_549_615_799_121e-41, 3.389_531_389_251_535_5e38, 257.0),
-            DType::F32 => (f64::from(f32::MIN_POSITIVE), 1.401_298_464_324_817e-45, f64::from(f32::MAX), 16_777_217.0),
+            DType::BF16 => {
+                (1.175_494_350_822_287_5e-38, 9.183_549_615_799_121e-41, 3.389_531_389_251_535_5e38, 257.0)
+            }
+            DType::F32 => {
+                (f64::from(f32::MIN_POSITIVE), 1.401_298_464_324_817e-45, f64::from(f32::MAX), 16_777_217.0)
+            }
             _ => (f64::MIN_POSITIVE, 5e-324, f64::MAX, 9_007_199_254_740_993.0),
         };
         let magnitude = *self.pick(&[tiny, denormal, denormal * 3.0, large, large / 2.0, whole, whole / 2.0]);
@@ -206,7 +210,10 @@ impl Random {
             return Scalar::Bool(self.percent(50));
         }
         if dtype.is_complex() {
-            return Scalar::Complex(Complex64::new(self.float_of(numbers, dtype), self.float_of(numbers, dtype)));
+            return Scalar::Complex(Complex64::new(
+                self.float_of(numbers, dtype),
+                self.float_of(numbers, dtype),
+            ));
         }
         if dtype.is_floating() {
             return Scalar::Float(self.float_of(numbers, dtype));
@@ -223,7 +230,9 @@ impl Random {
             (_, 6) => high,
             (_, 7) if dtype == DType::I64 => *self.pick(INT_EXTREMES),
             (_, 7) => *self.pick(&[low + 1, high - 1, high / 2 + 1, low / 2]),
-            _ => low.wrapping_add((self.bits() as i64 & i64::MAX) % (high.wrapping_sub(low).max(1))).clamp(low, high),
+            _ => low
+                .wrapping_add((self.bits() as i64 & i64::MAX) % (high.wrapping_sub(low).max(1)))
+                .clamp(low, high),
         })
     }
 

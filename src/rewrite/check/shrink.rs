@@ -41,7 +41,14 @@ fn candidates(best: &Counterexample) -> Vec<Bindings> {
         next
     };
     // The same change on all tensors, for ops that want sizes to agree.
-    for change in [Change::DropFirst, Change::DropLast, Change::Halve(0), Change::Halve(1), Change::Halve(2), Change::Halve(3)] {
+    for change in [
+        Change::DropFirst,
+        Change::DropLast,
+        Change::Halve(0),
+        Change::Halve(1),
+        Change::Halve(2),
+        Change::Halve(3),
+    ] {
         let changed: Vec<(Arc<str>, Value)> =
             best.variables.iter().filter_map(|(n, v)| Some((Arc::clone(n), change.of(v)?))).collect();
         if changed.len() > 1 {
@@ -100,7 +107,9 @@ fn simpler(value: &Value) -> Vec<Value> {
         Value::Int(x) => {
             let mut all: Vec<i64> = vec![0, 1, -1, 2];
             all.extend([x / 2, x - x.signum()]);
-            all.retain(|y| y.unsigned_abs() < x.unsigned_abs() || (y.unsigned_abs() == x.unsigned_abs() && y > x));
+            all.retain(|y| {
+                y.unsigned_abs() < x.unsigned_abs() || (y.unsigned_abs() == x.unsigned_abs() && y > x)
+            });
             all.into_iter().map(Value::Int).collect()
         }
         Value::Float(x) => plainer(*x).into_iter().map(Value::Float).collect(),
@@ -189,10 +198,14 @@ fn plainer_element(x: Scalar, dtype: DType) -> Vec<Scalar> {
         Scalar::Bool(false) => Vec::new(),
         Scalar::Complex(z) => {
             let zero = num_complex::Complex64::new(0.0, 0.0);
-            if z == zero { Vec::new() } else { vec![Scalar::Complex(zero), Scalar::Complex(num_complex::Complex64::new(z.re, 0.0))] }
-                .into_iter()
-                .filter(|s| *s != Scalar::Complex(z))
-                .collect()
+            if z == zero {
+                Vec::new()
+            } else {
+                vec![Scalar::Complex(zero), Scalar::Complex(num_complex::Complex64::new(z.re, 0.0))]
+            }
+            .into_iter()
+            .filter(|s| *s != Scalar::Complex(z))
+            .collect()
         }
     }
 }

@@ -167,9 +167,11 @@ pub fn is_finite(value: &Value) -> bool {
     match value {
         Value::Float(x) => x.is_finite(),
         Value::Complex(z) => z.re.is_finite() && z.im.is_finite(),
-        Value::Tensor(t) if t.dtype().is_floating() || t.dtype().is_complex() => t
-            .to_scalars()
-            .is_ok_and(|all| all.iter().all(|s| s.to_complex().re.is_finite() && s.to_complex().im.is_finite())),
+        Value::Tensor(t) if t.dtype().is_floating() || t.dtype().is_complex() => {
+            t.to_scalars().is_ok_and(|all| {
+                all.iter().all(|s| s.to_complex().re.is_finite() && s.to_complex().im.is_finite())
+            })
+        }
         Value::List(list) => list.items().iter().all(is_finite),
         Value::Tuple(tuple) => tuple.items().iter().all(is_finite),
         _ => true,
@@ -183,9 +185,9 @@ pub fn magnitude(value: &Value) -> f64 {
         Value::Float(x) => finite(*x),
         Value::Int(x) => (*x as f64).abs(),
         Value::Complex(z) => finite(z.norm()),
-        Value::Tensor(t) => {
-            t.to_scalars().map_or(0.0, |all| all.iter().map(|s| finite(s.to_complex().norm())).fold(0.0, f64::max))
-        }
+        Value::Tensor(t) => t
+            .to_scalars()
+            .map_or(0.0, |all| all.iter().map(|s| finite(s.to_complex().norm())).fold(0.0, f64::max)),
         Value::List(list) => list.items().iter().map(magnitude).fold(0.0, f64::max),
         Value::Tuple(tuple) => tuple.items().iter().map(magnitude).fold(0.0, f64::max),
         _ => 0.0,
@@ -265,9 +267,10 @@ fn run_node(node: &OpNode, variables: &Bindings, trace: &Trace, env: &Env) -> Re
     let outputs = eval::call(&node.op, &operands, Node { attrs: &attributes, result_types: &types }, env)?;
     let several = node.op.schema()?.returns.len() != 1;
     match node.result {
-        Some(n) => outputs.get(n).cloned().ok_or_else(|| {
-            Diagnostic::compile(format!("{} has no result {n}", node.op.schema_text()))
-        }),
+        Some(n) => outputs
+            .get(n)
+            .cloned()
+            .ok_or_else(|| Diagnostic::compile(format!("{} has no result {n}", node.op.schema_text()))),
         None if several => Ok(Value::tuple(outputs.to_vec())),
         None => outputs.first().cloned().ok_or_else(|| Diagnostic::internal("an op gave no result")),
     }
@@ -310,8 +313,7 @@ pub fn value_of(term: &Term, variables: &Bindings, trace: &Trace) -> Result<Valu
         }
         Term::Compute(expr, ty) => {
             let values = Values { variables, named: &trace.named, result: None };
-            let attr = condition::evaluate(expr, &values)
-                .ok_or_else(no_constant)?;
+            let attr = condition::evaluate(expr, &values).ok_or_else(no_constant)?;
             let own = if matches!(ty.kind(), TypeKind::Number) { attr_type(&attr) } else { ty.clone() };
             constant_value(&own, Some(&attr))
         }

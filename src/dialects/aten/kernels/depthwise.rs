@@ -26,6 +26,9 @@ impl Grid {
         if g.kernel[0] != 1 || g.input[0] != 1 || g.output[0] != 1 || g.before[0] != 0 {
             return None;
         }
+        if g.kernel.contains(&0) || g.input.contains(&0) {
+            return None;
+        }
         let extra = |d: usize| (g.kernel[d] - 1) * g.dilation[d] / g.stride[d];
         let (lines, line) = (g.output[1] + extra(1), g.output[2] + extra(2));
         let plane = lines.checked_mul(line)?;

@@ -99,8 +99,8 @@ impl Grid {
         for o in 0..outer {
             for i in 0..inner {
                 let mut line = vec![Complex64::ZERO; taken];
-                for k in 0..taken.min(size) {
-                    line[k] = self.data[(o * size + k) * inner + i];
+                for (k, place) in line.iter_mut().take(size).enumerate() {
+                    *place = self.data[(o * size + k) * inner + i];
                 }
                 for (k, x) in f(line).into_iter().enumerate() {
                     data.get_mut((o * given + k) * inner + i)
