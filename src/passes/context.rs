@@ -6,7 +6,7 @@ use crate::analysis::{Analysis, AnalysisCache};
 use crate::diag::Result;
 use crate::diag::log::{Level, Log, LogSpec};
 use crate::dialects::Registry;
-use crate::ir::{Graph, Module};
+use crate::ir::{Graph, Module, Symbol};
 use indexmap::IndexMap;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -25,6 +25,8 @@ pub struct Context<'a> {
     pub options: Options,
     /// The pass's name, the topic of its log.
     pub name: &'static str,
+    /// The function that the graph belongs to; none for passes over modules.
+    pub function: Option<Symbol>,
     /// What the log keeps.
     pub log: Log,
     analyses: AnalysisCache,
@@ -70,6 +72,7 @@ impl<'a> Context<'a> {
             module,
             options: Options::default(),
             name: "",
+            function: None,
             log: Log::default(),
             analyses: AnalysisCache::default(),
             statistics: RefCell::default(),
@@ -103,6 +106,11 @@ impl<'a> Context<'a> {
     pub(super) fn with_fuel(mut self, fuel: Option<u64>, record: bool) -> Context<'a> {
         self.fuel = Cell::new(fuel);
         self.records_steps = record;
+        self
+    }
+
+    pub(super) fn in_function(mut self, function: Symbol) -> Context<'a> {
+        self.function = Some(function);
         self
     }
 

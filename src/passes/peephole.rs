@@ -2,23 +2,21 @@
 //! removal of what they left without use.
 
 use super::Context;
-use super::dce;
+use super::{dce, simplify};
 use crate::diag::Result;
 use crate::dialects::Registry;
 use crate::ir::Graph;
-use crate::rewrite::{self, CompiledRule, Settings};
+use crate::rewrite::{self, CompiledRule};
 use std::sync::LazyLock;
 
 static RULES: LazyLock<Result<Vec<CompiledRule>>> = LazyLock::new(|| rewrite::peephole(&Registry::builtin()));
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let rules = RULES.as_ref().map_err(Clone::clone)?;
-    let report =
-        rewrite::simplify(graph, context.registry, Some(context.module), rules, &Settings::default())?;
-    context.count("ops replaced", report.replaced as u64);
-    if report.replaced > 0 {
+    let replaced = simplify::apply(graph, context, rules)?;
+    if replaced > 0 {
         context.changed();
         dce::run(graph, context)?;
     }
-    Ok(report.replaced > 0)
+    Ok(replaced > 0)
 }

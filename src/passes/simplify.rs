@@ -4,7 +4,7 @@ use super::{Context, PassOption};
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
 use crate::ir::Graph;
-use crate::rewrite::{self, CompiledRule, Settings};
+use crate::rewrite::{self, CompiledRule, Explanations, Report, Settings};
 use std::sync::LazyLock;
 
 /// The built-in rules over the built-in ops. They are data of the program, so that a test finds any fault in them.
@@ -26,10 +26,23 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         all = own.into_iter().chain(builtin.iter().cloned()).collect();
         &all
     };
-    let report =
-        rewrite::simplify(graph, context.registry, Some(context.module), rules, &Settings::default())?;
-    context.count("ops replaced", report.replaced as u64);
-    Ok(report.replaced > 0)
+    Ok(apply(graph, context, rules)? > 0)
+}
+
+/// Applies rules, and tells whoever wants explanations; gives how many ops were replaced.
+pub(super) fn apply(graph: &mut Graph, context: &Context<'_>, rules: &[CompiledRule]) -> Result<usize> {
+    let wanted = context.extra::<Explanations>();
+    let questions = wanted.map(|w| w.questions.clone()).unwrap_or_default();
+    let (registry, module) = (context.registry, Some(context.module));
+    let report: Report =
+        rewrite::simplify_explained(graph, registry, module, rules, &Settings::default(), &questions)?;
+    let replaced = report.replaced;
+    context.count("ops replaced", replaced as u64);
+    if let Some(wanted) = wanted {
+        let function = context.function.map(|name| name.to_string()).unwrap_or_default();
+        wanted.add(context.name, &function, report);
+    }
+    Ok(replaced)
 }
 
 fn read(file: &str, registry: &Registry) -> Result<Vec<CompiledRule>> {

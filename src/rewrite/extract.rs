@@ -8,14 +8,18 @@
 
 use super::compile::Term;
 use super::cost::CostModel;
+use super::explain::Link;
 use super::language::{Head, Node, OpHead};
 use super::load::Loaded;
+use super::proof::Proofs;
 use super::saturate::{Report, Saturation, op_of};
+use super::why_not::{self, Decision};
 use crate::analysis::{AliasDb, facts};
 use crate::dialects::{Effects, Family, Op, Registry};
 use crate::ir::{Graph, NoClasses, OpId, Symbol, Type, TypeKind, ValueId, is_subtype_of};
 use egg::Id;
 use hashbrown::{HashMap, HashSet};
+use indexmap::IndexMap;
 
 /// Right sides nested deeper are not built.
 const MAX_DEPTH: usize = 10;
@@ -35,6 +39,8 @@ pub struct Replacement {
     pub rules: Vec<std::sync::Arc<str>>,
     /// Cost of what went and of what came.
     pub cost: (u64, u64),
+    /// The firings that led there, in order; only where explanations are asked for.
+    pub chain: Vec<Link>,
 }
 
 /// Replaces values by cheaper forms.
@@ -46,11 +52,7 @@ pub(super) fn write_back(
     model: CostModel,
     report: &mut Report,
 ) {
-    let canonical = |node: &Node| {
-        let mut node = node.clone();
-        node.children.iter_mut().for_each(|c| *c = run.loaded.egraph.find(*c));
-        node
-    };
+    let canonical = |node: &Node| run.loaded.canonical(node);
     let mut own = HashMap::new();
     for (op, node) in &run.loaded.ops {
         own.insert(*op, canonical(node));
@@ -60,6 +62,9 @@ pub(super) fn write_back(
         firings.entry(run.loaded.egraph.find(firing.root)).or_default().push(n);
     }
     let produced: HashSet<Node> = run.produced.iter().map(canonical).collect();
+    let proofs = run.trace.as_ref().map(|trace| Proofs::new(run, trace, &own));
+    // Values lose their names with their ops.
+    let before = run.trace.is_some().then(|| graph.clone());
     let mut writer = Writer {
         graph,
         registry,
@@ -73,6 +78,8 @@ pub(super) fn write_back(
         firings,
         gone: Vec::new(),
         is_gone: HashSet::new(),
+        proofs,
+        decisions: IndexMap::new(),
     };
     report.cost.0 = writer.total();
     for op in writer.graph.all_ops() {
@@ -94,6 +101,16 @@ pub(super) fn write_back(
         writer.graph.erase(op);
     }
     report.cost.1 = writer.total();
+    if let (Some(trace), Some(before)) = (&run.trace, &before) {
+        let decisions = std::mem::take(&mut writer.decisions);
+        report.why_not = why_not::answer(before, run, trace, &decisions);
+    }
+}
+
+/// Where an op stands in the program text.
+pub(super) fn place(graph: &Graph, op: OpId) -> Option<String> {
+    let (file, line, column) = graph.location(op)?.file_line_column()?;
+    Some(format!("{file}:{line}:{column}"))
 }
 
 struct Writer<'a, 'r> {
@@ -116,6 +133,10 @@ struct Writer<'a, 'r> {
     /// out again would be taken for what it was.
     gone: Vec<OpId>,
     is_gone: HashSet<OpId>,
+    /// Ways through classes, where somebody asks.
+    proofs: Option<Proofs<'a>>,
+    /// What became of values, where somebody asks.
+    decisions: IndexMap<ValueId, Decision>,
 }
 
 /// A form that a value may take.
@@ -170,8 +191,10 @@ impl Writer<'_, '_> {
             return None;
         }
         let mut best: Option<(i64, u8, u64, u64, Form)> = None;
+        let mut told_apart = false;
         for (rank, form) in self.forms(op, value, id) {
             if !self.may_become(value, &form) {
+                told_apart = true;
                 continue;
             }
             let cost = self.form_cost(&form);
@@ -184,6 +207,14 @@ impl Writer<'_, '_> {
                 best = Some((gain, rank, saved, cost, form));
             }
         }
+        if let Some((_, _, saved, cost, _)) = &best {
+            self.stays(value, || format!("not cheaper: it would save {saved} and cost {cost}"));
+        }
+        if told_apart {
+            self.stays(value, || {
+                "identity: a fresh object would become an alias, or the reverse".to_string()
+            });
+        }
         let (gain, rank, saved, cost, form) = best?;
         let own_is_produced = self.own.get(&op).is_some_and(|node| self.produced.contains(node));
         let better = gain > 0 || gain == 0 && (rank < 2 || rank == 2 && !own_is_produced);
@@ -191,8 +222,8 @@ impl Writer<'_, '_> {
             return None;
         }
         let before = self.shown(op);
-        let location = self.graph.location(op).and_then(|l| l.file_line_column());
-        let location = location.map(|(file, line, column)| format!("{file}:{line}:{column}"));
+        let location = place(self.graph, op);
+        let chain = self.chain(value, &form);
         let name = self.graph.display_name(value);
         let new = self.write(op, value, id, &form)?;
         let after = match (&form, self.graph.def_op(new)) {
@@ -212,7 +243,41 @@ impl Writer<'_, '_> {
             }
         }
         rules.extend(self.rules_of(id));
-        Some(Replacement { name, location, before, after, rules, cost: (saved, cost) })
+        if self.proofs.is_some() {
+            rules = chain.iter().map(|link| std::sync::Arc::clone(&link.rule)).collect();
+            self.decisions.insert(value, Decision::Replaced(after.clone(), rules.clone()));
+        }
+        Some(Replacement { name, location, before, after, rules, cost: (saved, cost), chain })
+    }
+
+    /// Notes why a value is not replaced, where somebody asks.
+    fn stays(&mut self, value: ValueId, reason: impl FnOnce() -> String) {
+        if self.proofs.is_some() {
+            self.decisions.insert(value, Decision::Stays(reason()));
+        }
+    }
+
+    /// The firings that led from a value to a form.
+    fn chain(&self, value: ValueId, form: &Form) -> Vec<Link> {
+        let (Some(proofs), Some(trace)) = (&self.proofs, &self.run.trace) else { return Vec::new() };
+        let firings = match form {
+            Form::Value(other) => proofs.to_value(self.graph, value, *other),
+            Form::New(plan) => {
+                plan.last().map_or_else(Vec::new, |(_, root)| proofs.to_node(self.graph, value, root))
+            }
+        };
+        let link = |n: usize| {
+            let (rule, recorded) = (&self.run.rules[self.run.firings[n].rule], &trace.firings[n]);
+            let place = format!("{}:{}", rule.span.source().name(), rule.span.line_column().0);
+            Link {
+                rule: std::sync::Arc::clone(&rule.name),
+                place,
+                before: recorded.before.clone(),
+                after: recorded.after.clone(),
+                cost: recorded.cost,
+            }
+        };
+        firings.into_iter().map(link).collect()
     }
 
     /// An op as text.

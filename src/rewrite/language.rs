@@ -153,6 +153,11 @@ impl Heads {
         n
     }
 
+    /// Values from outside with their heads, in no order.
+    pub(super) fn leaves(&self) -> impl Iterator<Item = (ValueId, u32)> {
+        self.leaves.iter().map(|(value, head)| (*value, *head))
+    }
+
     fn push(&mut self, head: Head) -> u32 {
         self.all.push(head);
         self.all.len() as u32 - 1

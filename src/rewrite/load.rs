@@ -190,6 +190,22 @@ impl Loaded {
         }
     }
 
+    /// A node with the classes that its operands are in now.
+    pub(super) fn canonical(&self, node: &Node) -> Node {
+        let mut node = node.clone();
+        node.children.iter_mut().for_each(|c| *c = self.egraph.find(*c));
+        node
+    }
+
+    /// Values that something outside of the language makes, as nodes.
+    pub(super) fn leaves(&self) -> impl Iterator<Item = (ValueId, Node)> {
+        self.egraph
+            .analysis
+            .heads
+            .leaves()
+            .map(|(value, head)| (value, Node { head, children: SmallVec::new() }))
+    }
+
     /// What a head means.
     pub(super) fn head(&self, node: &Node) -> &Head {
         self.egraph.analysis.heads.get(node.head)

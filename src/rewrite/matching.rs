@@ -117,7 +117,7 @@ fn match_node(loaded: &Loaded, pattern: &OpNode, id: Id, node: &Node, subst: &Su
     }
 }
 
-fn match_op(loaded: &Loaded, pattern: &OpNode, node: &Node, subst: &Subst) -> Vec<Subst> {
+pub(super) fn match_op(loaded: &Loaded, pattern: &OpNode, node: &Node, subst: &Subst) -> Vec<Subst> {
     let Head::Op(head) = loaded.head(node) else { return Vec::new() };
     if !head.op.same(&pattern.op) {
         return Vec::new();
@@ -139,7 +139,7 @@ fn match_op(loaded: &Loaded, pattern: &OpNode, node: &Node, subst: &Subst) -> Ve
 }
 
 /// Matches terms against operands one by one; a variadic term takes as many as are left over.
-fn sequence(loaded: &Loaded, terms: &[Term], children: &[Id], subst: &Subst) -> Vec<Subst> {
+pub(super) fn sequence(loaded: &Loaded, terms: &[Term], children: &[Id], subst: &Subst) -> Vec<Subst> {
     let Some((first, rest)) = terms.split_first() else {
         return if children.is_empty() { vec![subst.clone()] } else { Vec::new() };
     };

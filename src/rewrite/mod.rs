@@ -10,19 +10,24 @@ pub mod check;
 mod compile;
 pub mod condition;
 pub mod cost;
+mod explain;
 mod extract;
 mod language;
 mod load;
 mod matching;
 mod parse;
+mod proof;
 mod saturate;
 pub mod syntax;
+mod trace;
+mod why_not;
 
 pub use compile::{CompiledRule, OpNode, Term, compile};
 pub use cost::CostModel;
+pub use explain::{Explanations, Link, Questions, WhyNot};
 pub use extract::Replacement;
 pub use parse::parse;
-pub use saturate::{Budget, Report, Settings, simplify};
+pub use saturate::{Budget, Report, Settings, simplify, simplify_explained};
 
 use crate::diag::{Result, Source};
 use crate::dialects::Registry;
@@ -80,6 +85,7 @@ pub fn peephole(registry: &Registry) -> Result<Vec<CompiledRule>> {
 fn attr_text(attr: &Attr) -> String {
     match attr {
         Attr::Int(x) => x.to_string(),
+        Attr::Bool(x) => x.to_string(),
         Attr::Float(x) => format!("{x:?}"),
         Attr::Str(x) => format!("{x:?}"),
         other => format!("{other:?}"),

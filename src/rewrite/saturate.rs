@@ -3,10 +3,12 @@
 
 use super::compile::{CompiledRule, Term};
 use super::cost::CostModel;
+use super::explain::{Questions, WhyNot};
 use super::extract;
 use super::language::{Head, Node};
 use super::load::{Loaded, load};
 use super::matching::{Bound, Names, Subst, build, candidates, holds, matches};
+use super::trace::{self, Trace};
 use crate::analysis::AliasDb;
 use crate::diag::Result;
 use crate::dialects::{Effects, Fact, Family, Op, Registry};
@@ -68,6 +70,8 @@ pub struct Report {
     pub steps: Vec<extract::Replacement>,
     /// Cost before and after, under the model in use.
     pub cost: (u64, u64),
+    /// What became of the rule that somebody asked about.
+    pub why_not: Vec<WhyNot>,
 }
 
 /// Simplifies a graph.
@@ -78,12 +82,27 @@ pub fn simplify(
     rules: &[CompiledRule],
     settings: &Settings,
 ) -> Result<Report> {
+    simplify_explained(graph, registry, module, rules, settings, &Questions::default())
+}
+
+/// Simplifies a graph in the same way, and answers questions about it in the report.
+pub fn simplify_explained(
+    graph: &mut Graph,
+    registry: &Registry,
+    module: Option<&Module>,
+    rules: &[CompiledRule],
+    settings: &Settings,
+    questions: &Questions,
+) -> Result<Report> {
     let aliases = AliasDb::new(registry, module, graph);
     let loaded = load(graph, registry, &aliases);
     let mut run = Saturation::new(loaded, rules, settings.budget);
+    if questions.any() {
+        run.trace = Some(Trace::new(&run.loaded, questions.why_not.clone(), settings.cost));
+    }
     run.saturate(graph);
     let mut report = std::mem::take(&mut run.report);
-    if !run.firings.is_empty() {
+    if !run.firings.is_empty() || questions.any() {
         extract::write_back(graph, registry, &aliases, &run, settings.cost, &mut report);
     }
     Ok(report)
@@ -98,6 +117,8 @@ pub(super) struct Saturation<'r> {
     pub(super) same_object: HashSet<ValueId>,
     /// Nodes that are some rule's right side: they are no worse than others of the same cost.
     pub(super) produced: HashSet<Node>,
+    /// What was recorded, where somebody asks.
+    pub(super) trace: Option<Trace>,
     budget: Budget,
     report: Report,
 }
@@ -117,6 +138,7 @@ impl<'r> Saturation<'r> {
             firings: Vec::new(),
             same_object: HashSet::new(),
             produced: HashSet::new(),
+            trace: None,
             budget,
             report,
         }
@@ -159,6 +181,7 @@ impl<'r> Saturation<'r> {
             for subst in matches(&self.loaded, &rule.left, id, &Subst::default()) {
                 let Some(rest) = left.checked_sub(1) else {
                     self.report.stopped_by = Some("matches");
+                    self.refuse(graph, n, id, &subst, || "the budget of matches is spent".to_string());
                     break;
                 };
                 left = rest;
@@ -178,24 +201,42 @@ impl<'r> Saturation<'r> {
         let rule = &self.rules[n];
         let root = self.loaded.egraph.find(id);
         let names = Names { loaded: &self.loaded, graph: Some(graph), subst, root };
-        if holds(rule, &names).is_some() || self.reads_what_is_written(rule, subst) {
-            return;
+        if let Some(failed) = holds(rule, &names) {
+            let reason = || format!("the condition {} does not hold", rule.conditions[failed]);
+            return self.refuse(graph, n, id, subst, reason);
+        }
+        if self.reads_what_is_written(rule, subst) {
+            return self
+                .refuse(graph, n, id, subst, || "the right side reads what is written to".to_string());
         }
         self.loaded.last_built = None;
-        let Some(right) = build(&mut self.loaded, &rule.right, subst, root) else { return };
+        let Some(right) = build(&mut self.loaded, &rule.right, subst, root) else {
+            return self.refuse(graph, n, id, subst, || "its arithmetic has no result".to_string());
+        };
         if let Some(node) = self.loaded.last_built.take() {
             self.produced.insert(node);
         }
         let (root, right) = (self.loaded.egraph.find(root), self.loaded.egraph.find(right));
         if root == right {
-            return;
+            return self.refuse(graph, n, id, subst, || trace::EQUAL.to_string());
         }
         let (a, b) = (&self.loaded.egraph[root].data, &self.loaded.egraph[right].data);
         let same = is_same_object(rule);
         let mutable = AliasDb::is_mutable_type(&a.ty) || AliasDb::is_mutable_type(&b.ty);
         if mutable && !same && (a.written || b.written) {
-            return;
+            return self.refuse(graph, n, id, subst, || {
+                "identity: what is written to would be another object".to_string()
+            });
         }
+        if let Some(trace) = &mut self.trace {
+            let about = (&self.produced, trace.cost);
+            let Some(recorded) = trace::record(&mut self.loaded, graph, rule, subst, (root, right), about)
+            else {
+                return;
+            };
+            trace.firings.push(recorded);
+        }
+        let a = &self.loaded.egraph[root].data;
         if same {
             let kind = root_kind(&rule.left);
             let own = |v: &ValueId| graph.def_op(*v).is_some_and(|op| Some(graph.kind(op)) == kind);
@@ -205,6 +246,20 @@ impl<'r> Saturation<'r> {
         self.loaded.egraph[root].data.touched = true;
         self.loaded.egraph.union(root, right);
         self.firings.push(Firing { rule: n, root });
+    }
+
+    /// Notes why a match came to nothing, where somebody asks about the rule.
+    fn refuse(&mut self, graph: &Graph, n: usize, id: Id, subst: &Subst, reason: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace
+            && trace.why_not.as_ref() == Some(&self.rules[n].name)
+        {
+            let (reason, root) = (reason(), self.loaded.egraph.find(id));
+            // What the rule itself made equal is no refusal.
+            let own = |f: &Firing| f.rule == n && self.loaded.egraph.find(f.root) == root;
+            if reason != trace::EQUAL || !self.firings.iter().any(own) {
+                trace.refuse(&self.loaded, graph, &self.rules[n], (id, subst), &reason);
+            }
+        }
     }
 
     /// A right side must not look at contents that change: it may run at another time than what it replaces.
@@ -234,7 +289,7 @@ fn mentions(term: &Term, name: &str) -> bool {
 }
 
 /// The op at the root of a left side.
-fn root_kind(term: &Term) -> Option<Symbol> {
+pub(super) fn root_kind(term: &Term) -> Option<Symbol> {
     match term {
         Term::Op(node) => Some(node.op.name()),
         _ => None,

@@ -2,6 +2,7 @@
 //! which ops exist.
 
 use crate::diag::Span;
+use std::fmt::{self, Display, Formatter};
 
 /// A rule as it is written.
 #[derive(Clone, Debug)]
@@ -235,6 +236,68 @@ impl Condition {
             }
             Condition::Not(inner) => inner.exprs(visit),
             Condition::Any(parts) | Condition::All(parts) => parts.iter().for_each(|p| p.exprs(visit)),
+        }
+    }
+}
+
+impl Display for Literal {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Literal::Int(x) => write!(f, "{x}"),
+            Literal::Float(x) => write!(f, "{x:?}"),
+            Literal::Bool(x) => write!(f, "{x}"),
+            Literal::None => f.write_str("None"),
+            Literal::Str(x) => write!(f, "{x:?}"),
+        }
+    }
+}
+
+fn joined<T: Display>(items: &[T], by: &str) -> String {
+    items.iter().map(T::to_string).collect::<Vec<_>>().join(by)
+}
+
+impl Display for Expr {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Expr::Literal(x) => x.fmt(f),
+            Expr::Name(name, _) if name == "result" => f.write_str(name),
+            Expr::Name(name, _) => write!(f, "?{name}"),
+            Expr::Call(name, arguments, _) => write!(f, "{name}({})", joined(arguments, ", ")),
+            Expr::Binary(sign, a, b) => {
+                let sign = match sign {
+                    Arithmetic::Add => "+",
+                    Arithmetic::Sub => "-",
+                    Arithmetic::Mul => "*",
+                    Arithmetic::Div => "/",
+                    Arithmetic::FloorDiv => "//",
+                    Arithmetic::Mod => "%",
+                };
+                write!(f, "({a} {sign} {b})")
+            }
+            Expr::Negate(a) => write!(f, "-{a}"),
+        }
+    }
+}
+
+impl Display for Condition {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Condition::Test(name, arguments, _) => write!(f, "{name}({})", joined(arguments, ", ")),
+            Condition::Member(subject, members) => write!(f, "{subject} in {{{}}}", joined(members, ", ")),
+            Condition::Compare(a, sign, b) => {
+                let sign = match sign {
+                    Comparison::Lt => "<",
+                    Comparison::Le => "<=",
+                    Comparison::Eq => "==",
+                    Comparison::Ne => "!=",
+                    Comparison::Gt => ">",
+                    Comparison::Ge => ">=",
+                };
+                write!(f, "{a} {sign} {b}")
+            }
+            Condition::Not(inner) => write!(f, "not ({inner})"),
+            Condition::Any(parts) => f.write_str(&joined(parts, " or ")),
+            Condition::All(parts) => f.write_str(&joined(parts, " and ")),
         }
     }
 }

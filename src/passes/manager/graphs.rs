@@ -118,6 +118,7 @@ fn one(job: &Job<'_>, module: &Module, mut work: Work, fuel: Option<u64>) -> Don
         .for_pass(pass.name, job.options, &job.settings.log)
         .with_analyses(std::mem::take(&mut work.analyses))
         .with_fuel(inner_fuel, job.settings.record_steps)
+        .in_function(work.name)
         .with_extras(&job.settings.extras);
     let result = if fuel == Some(0) {
         Ok(false)

@@ -8,6 +8,7 @@ use crate::dialects::Strictness;
 use crate::passes::manager::print_ir::PrintIr;
 use crate::passes::manager::{Limits, Settings};
 use crate::passes::{PassSet, Pipeline};
+use crate::rewrite::Questions;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -114,12 +115,27 @@ pub(super) struct Look {
     /// Show what the passes counted
     #[arg(long)]
     pub(super) pass_statistics: bool,
+    /// Give for each op that a rule replaced the chain of rules, places, before and after, and costs: `text` or `json`
+    #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", require_equals = true)]
+    pub(super) explain: Option<ExplainForm>,
+    /// Say where the rule was not taken, and why
+    #[arg(long, value_name = "RULE")]
+    pub(super) why_not: Option<String>,
     /// Log passes and analyses: 'dce:>alias' [default: FLAMBEAU_LOG]
     #[arg(long, value_name = "SPEC")]
     log: Option<String>,
     /// Let passes make so many changes: 'simplify=17:dce=3' [default: FLAMBEAU_OPT_LIMIT]
     #[arg(long, value_name = "SPEC")]
     opt_limit: Option<String>,
+}
+
+/// How explanations are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExplainForm {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
 }
 
 /// What happens when something breaks.
@@ -171,13 +187,22 @@ impl Options {
         let variable = |name: &str| std::env::var(name).unwrap_or_default();
         let log = self.look.log.clone().unwrap_or_else(|| variable("FLAMBEAU_LOG"));
         let limits = self.look.opt_limit.clone().unwrap_or_else(|| variable("FLAMBEAU_OPT_LIMIT"));
+        let threads = if self.questions().any() { 1 } else { self.threads };
         Ok(Settings {
-            threads: self.threads,
+            threads,
             log: LogSpec::parse(&log)?,
             limits: Limits::parse(&limits)?,
             verify: (!self.no_verify_each).then(|| self.strictness()),
             ..Settings::default()
         })
+    }
+
+    /// What is asked about rules. Explanations come in the order of the work, so that work on one thread is asked for.
+    pub(super) fn questions(&self) -> Questions {
+        Questions {
+            explain: self.look.explain.is_some(),
+            why_not: self.look.why_not.as_deref().map(Into::into),
+        }
     }
 
     /// What is printed around passes.

@@ -1,5 +1,6 @@
 //! What `opt` does with one module: parse, verify, run passes, print; and what it says when something breaks.
 
+use super::words::ExplainForm;
 use super::{Input, Options, expected, reproducer};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, render};
 use crate::dialects::{Laws, Registry};
@@ -8,6 +9,7 @@ use crate::passes::Pipeline;
 use crate::passes::manager::statistics::Statistics;
 use crate::passes::manager::timing::Timing;
 use crate::passes::manager::{Runner, Settings, StopAt};
+use crate::rewrite::Explanations;
 use crate::tools::io::Io;
 use hashbrown::HashSet;
 use std::path::{Path, PathBuf};
@@ -106,8 +108,16 @@ impl Work<'_> {
         {
             settings.extras.set(Arc::new(instance));
         }
+        let explanations = Arc::new(Explanations::new(self.options.questions()));
+        if explanations.questions.any() {
+            settings.extras.set(Arc::clone(&explanations));
+        }
         let result = self.passes(&mut module, settings, Some(timing), statistics, io);
         timing.end();
+        io.message(&match self.options.look.explain {
+            Some(ExplainForm::Json) => explanations.to_json(),
+            _ => explanations.to_text(),
+        });
         match result {
             Ok(()) => Ok(Outcome { diagnostics, output: Some(module) }),
             Err((index, errors)) => {
