@@ -13,8 +13,8 @@ use std::sync::{Arc, LazyLock};
 
 static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(Registry::builtin);
 
-/// A target by name.
-pub type Target = fn(&[u8]);
+/// What is done with one input.
+type Target = fn(&[u8]);
 
 /// All targets, with the names of their corpora.
 pub const ALL: &[(&str, Target)] = &[
@@ -27,8 +27,17 @@ pub const ALL: &[(&str, Target)] = &[
     ("archive", archive),
 ];
 
+/// Runs a target on one input.
+///
+/// # Panics
+/// If there is no such target, and if the target finds a fault.
+pub fn run(name: &str, data: &[u8]) {
+    let (_, target) = ALL.iter().find(|(known, _)| *known == name).expect("a target of that name");
+    target(data);
+}
+
 /// TorchScript source, through parser and compiler.
-pub fn source(data: &[u8]) {
+fn source(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let source = Source::new("<fuzz>", text);
     let Ok(module) = script::compile_source(&REGISTRY, &source) else { return };
@@ -37,7 +46,7 @@ pub fn source(data: &[u8]) {
 }
 
 /// Operator schemas.
-pub fn schema(data: &[u8]) {
+fn schema(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(schema) = parse_schema(text) else { return };
     let printed = schema.to_string();
@@ -46,7 +55,7 @@ pub fn schema(data: &[u8]) {
 }
 
 /// Types, in all their spellings.
-pub fn type_text(data: &[u8]) {
+fn type_text(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(ty) = parse_type(text) else { return };
     let printed = ty.to_string();
@@ -55,7 +64,7 @@ pub fn type_text(data: &[u8]) {
 }
 
 /// Graph text with its declarations.
-pub fn graph(data: &[u8]) {
+fn graph(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let read = |text: &str| parse_module(&Source::new("<fuzz>", text), &ParseOptions::default());
     let Ok(parsed) = read(text) else { return };
@@ -66,7 +75,7 @@ pub fn graph(data: &[u8]) {
 }
 
 /// Rewrite rules.
-pub fn rules(data: &[u8]) {
+fn rules(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(rules) = rewrite::parse(&Source::new("<fuzz>", text)) else { return };
     for rule in &rules {
@@ -75,7 +84,7 @@ pub fn rules(data: &[u8]) {
 }
 
 /// The pickle machine alone.
-pub fn pickle_machine(data: &[u8]) {
+fn pickle_machine(data: &[u8]) {
     let limits = Limits::default();
     let Ok(tree) = pickle::parse(data, &limits) else { return };
     for (id, node) in tree.iter() {
@@ -95,7 +104,7 @@ pub fn pickle_machine(data: &[u8]) {
 /// Whole archives. An input that starts with an even byte is a file as it is; one that starts with an odd
 /// byte is a recipe, whose pieces become the entries of a valid zip, so that checksums do not stop the
 /// fuzzer at the door.
-pub fn archive(data: &[u8]) {
+fn archive(data: &[u8]) {
     let Some((mode, rest)) = data.split_first() else { return };
     let bytes = if mode % 2 == 0 { rest.to_vec() } else { assemble(rest) };
     // A budget below the fuzzer's memory limit.

@@ -9,14 +9,11 @@ use std::time::{Duration, Instant};
 
 /// One trial a target.
 pub fn trials() -> Vec<Trial> {
-    let trial = |(name, target): &(&'static str, targets::Target)| {
-        let (name, target) = (*name, *target);
-        Trial::test(format!("fuzz::{name}"), move || replay(name, target))
-    };
-    targets::ALL.iter().map(trial).collect()
+    let trial = |name: &'static str| Trial::test(format!("fuzz::{name}"), move || replay(name));
+    targets::ALL.iter().map(|(name, _)| trial(name)).collect()
 }
 
-fn replay(name: &str, target: targets::Target) -> Result<(), Failed> {
+fn replay(name: &str) -> Result<(), Failed> {
     let folder = format!("fuzz/corpus/{name}");
     let mut files: Vec<_> = std::fs::read_dir(&folder)?.collect::<Result<Vec<_>, _>>()?;
     files.sort_by_key(|f| f.file_name());
@@ -25,7 +22,7 @@ fn replay(name: &str, target: targets::Target) -> Result<(), Failed> {
     }
     for file in files {
         let start = Instant::now();
-        target(&std::fs::read(file.path())?);
+        targets::run(name, &std::fs::read(file.path())?);
         if start.elapsed() > Duration::from_secs(10) {
             return Err(format!("{:?} took {:?}", file.path(), start.elapsed()).into());
         }

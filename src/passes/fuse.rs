@@ -8,7 +8,7 @@
 use super::Context;
 use crate::analysis::facts;
 use crate::diag::Result;
-use crate::dialects::{Effects, Family, Variant, fusion};
+use crate::dialects::{Effects, Fact, Family, Variant, fusion};
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, ValueId};
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexSet;
@@ -65,6 +65,13 @@ fn is_fusible(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
     let elementwise =
         row.def().family == Family::Elementwise && row.def().scalar.is_some() && row.def().eval.is_none();
     if !elementwise || row.variant() != Variant::Plain {
+        return false;
+    }
+    // The runtime takes a constant tensor of rank 0 as a number here; as an input of a group it would promote.
+    let second = graph.operand(op, 1);
+    let counts_as_number = row.def().facts.contains(&Fact::ConstantIsNumber)
+        && second.is_some_and(|v| graph.ty(v).is_tensor() && is_constant(graph, v));
+    if counts_as_number {
         return false;
     }
     let takes = |value: &ValueId| match graph.ty(*value).kind() {

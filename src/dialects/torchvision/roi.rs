@@ -56,6 +56,7 @@ fn pair((values, places): (Tensor, Tensor)) -> Result<Outputs> {
 /// Sizes of a call.
 #[derive(Clone, Copy)]
 struct Shape {
+    batch: usize,
     channels: usize,
     height: usize,
     width: usize,
@@ -77,13 +78,12 @@ fn run(a: &Args<'_>, name: &str, kind: Kind) -> Result<(Tensor, Tensor)> {
         let (x, r) = (x.open()?, r.open()?);
         let (values, places) = (Tensor::zeros(R::DTYPE, &sizes)?, Tensor::zeros(DType::I32, &sizes)?);
         let cells = shape.out_channels * shape.rows * shape.cols;
-        let batch = input.sizes()[0] as usize;
         if cells > 0 {
             values.write::<R, _>(|values, _| {
                 places.write::<i32, _>(|places, _| {
                     let regions = values.par_chunks_mut(cells).zip(places.par_chunks_mut(cells));
                     regions.enumerate().try_for_each(|(at, (values, places))| {
-                        region::<R>(&x, &r[at * 5..at * 5 + 5], batch, scale, shape, kind, values, places)
+                        region::<R>(&x, &r[at * 5..at * 5 + 5], scale, shape, kind, values, places)
                     })
                 })?
             })??;
@@ -124,7 +124,15 @@ fn shape(name: &str, input: &Tensor, rois: &Tensor, rows: i64, cols: i64, kind: 
         true => channels / cells,
         false => channels,
     };
-    Ok(Shape { channels, height: x[2] as usize, width: x[3] as usize, rows, cols, out_channels })
+    Ok(Shape {
+        batch: x[0] as usize,
+        channels,
+        height: x[2] as usize,
+        width: x[3] as usize,
+        rows,
+        cols,
+        out_channels,
+    })
 }
 
 /// Where a region lies, in pixels of the feature map, and how large its cells are.
@@ -210,11 +218,9 @@ impl<R: Real> Region<R> {
 }
 
 /// Computes one region: all channels, all cells.
-#[allow(clippy::too_many_arguments, reason = "an image, a region, and two places for results")]
 fn region<R: Real>(
     images: &[R],
     roi: &[R],
-    batch: usize,
     scale: f64,
     shape: Shape,
     kind: Kind,
@@ -222,8 +228,8 @@ fn region<R: Real>(
     places: &mut [i32],
 ) -> Result<()> {
     let image = roi[0].wide();
-    if !(image > -1.0 && image < batch as f64) {
-        return Err(Diagnostic::runtime(format!("region of image {image} in a batch of {batch}")));
+    if !(image > -1.0 && image < shape.batch as f64) {
+        return Err(Diagnostic::runtime(format!("region of image {image} in a batch of {}", shape.batch)));
     }
     let pixels = shape.height * shape.width;
     let image = &images[(image as usize) * shape.channels * pixels..][..shape.channels * pixels];
