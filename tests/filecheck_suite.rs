@@ -11,6 +11,7 @@ pub fn trials() -> Vec<Trial> {
     let mut config = cli::lit_config_with("filecheck", crate::test_passes::set());
     config.environment.insert("BLESS".into(), std::env::var("BLESS").unwrap_or_default());
     config.update = std::env::var("BLESS").is_ok_and(|v| v == "1");
+    config.temp = crate::scratch::folder("filecheck");
     let config = Arc::new(config);
     files(Path::new("tests/filecheck"))
         .into_iter()

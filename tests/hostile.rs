@@ -378,7 +378,7 @@ fn peak_kb() -> Option<u64> {
 
 /// A process of its own for each input, so that one that crashes is seen and the memory is its own.
 fn run(bad: &Bad) -> Result<(), Failed> {
-    let folder = std::env::temp_dir().join(format!("flambeau-hostile-{}", std::process::id())).join(bad.name);
+    let folder = crate::scratch::folder("hostile").join(bad.name);
     fs::create_dir_all(&folder)?;
     let file = folder.join("input");
     match bad.file {

@@ -16,7 +16,7 @@ fn links() -> Result<(), Failed> {
 
 #[cfg(unix)]
 fn links() -> Result<(), Failed> {
-    let folder = std::env::temp_dir().join(format!("flambeau-names-{}", std::process::id()));
+    let folder = crate::scratch::folder("names");
     fs::create_dir_all(&folder)?;
     for name in ["FileCheck", "lit"] {
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_flambeau"), folder.join(name))?;

@@ -48,13 +48,24 @@ fn check(page: &str) -> Result<(), Failed> {
 /// A folder with the examples, in which the commands run.
 fn folder(page: &str) -> Result<PathBuf, Failed> {
     let name = page.replace(['/', '.'], "-");
-    let folder = std::env::temp_dir().join(format!("flambeau-pages-{}-{name}", std::process::id()));
+    let folder = crate::scratch::folder(&format!("pages-{name}"));
     fs::create_dir_all(folder.join("examples"))?;
     for file in ["quant.dialect", "quant.ir"] {
         fs::copy(Path::new("examples").join(file), folder.join("examples").join(file))?;
     }
     let bad = "graph(%x : Tensor):\n  %1 : int = prim::Constant[value=2]()\n  %2 : Tensor = quant::snap(%x, %1)\n  return (%2)\n";
     fs::write(folder.join("bad.ir"), bad)?;
+    let op = |name: &str, value: &str, grad: &str| {
+        format!(
+            "op slope::{name}(Tensor x) -> Tensor {{\n    meaning\n        def {name}(x: Tensor):\n            return {value}\n    grad x: {grad}\n}}\n\n"
+        )
+    };
+    let slope = format!(
+        "dialect slope\n\n{}{}",
+        op("square", "x * x", "grad * 2 * x"),
+        op("cube", "x * x * x", "grad * 2 * x * x")
+    );
+    fs::write(folder.join("slope.dialect"), slope)?;
     let sum = "graph(%x : int):\n  %2 : int = aten::add(%x, %x)\n  %3 : int = aten::add(%x, %x)\n  %4 : int = aten::neg(%x)\n  return (%2, %3)\n";
     fs::write(folder.join("sum.ir"), sum)?;
     Ok(folder)

@@ -10,6 +10,8 @@ mod fuzz_corpus;
 mod lsp;
 mod names;
 mod pages;
+mod scratch;
+mod steps;
 mod test_passes;
 mod tidy;
 mod view;
@@ -31,5 +33,9 @@ fn main() {
     trials.extend(view::trials());
     trials.extend(lsp::trials());
     trials.extend(names::trials());
-    libtest_mimic::run(&arguments, trials).exit();
+    trials.extend(steps::trials());
+    let scratch = scratch::Guard;
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    drop(scratch);
+    conclusion.exit();
 }

@@ -21,8 +21,7 @@ const PASSES: &[Pass] = &[
         "the kind",
     )]),
     Pass::graph("test-invalid", "Moves the user of a kind of op before its maker", invalid),
-    Pass::graph("test-wrong", "Turns the sums with three or more users around it into differences", wrong)
-        .counts_steps(),
+    Pass::graph("test-wrong", "Makes a difference of the second sum", wrong),
     Pass::graph("test-options", "Prints its options into the log", options).options(&[
         PassOption::int("nodes", 10, 1, "a number"),
         PassOption::bool("loud", false, "a switch"),

@@ -48,7 +48,7 @@ fn page(folder: &Path, text: &str) -> Result<String, Failed> {
 
 /// What the page shows after the driver has used it.
 fn drive(browser: &Path, name: &str, text: &str) -> Result<Value, Failed> {
-    let folder = std::env::temp_dir().join(format!("flambeau-view-{}-{name}", std::process::id()));
+    let folder = crate::scratch::folder(&format!("view-{name}"));
     let page = page(&folder, text)?.replace("</body>", &format!("<script>{DRIVER}</script></body>"));
     let file = folder.join("page.html");
     fs::write(&file, page)?;
@@ -158,7 +158,7 @@ fn large_graph(browser: &Path) -> Result<(), Failed> {
         }
     }
     text.push_str("  return (%v10000, %s)\n");
-    let folder = std::env::temp_dir().join(format!("flambeau-view-{}-size", std::process::id()));
+    let folder = crate::scratch::folder("view-size");
     let size = page(&folder, &text)?.len();
     fs::remove_dir_all(&folder)?;
     if size > 8 << 20 {

@@ -24,7 +24,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let db = context.analysis::<AliasDb>(graph);
     let mut changed = false;
     for block in blocks(graph) {
-        changed |= reduce_trees(graph, block);
+        changed |= reduce_trees(graph, context, block);
     }
     for block in blocks(graph) {
         changed |= batch_sides(graph, context, &db, block);
@@ -56,7 +56,7 @@ struct Tree {
     is_root: bool,
 }
 
-fn reduce_trees(graph: &mut Graph, block: BlockId) -> bool {
+fn reduce_trees(graph: &mut Graph, context: &Context<'_>, block: BlockId) -> bool {
     let mut trees: HashMap<OpId, Tree> = HashMap::new();
     let ops: Vec<OpId> = graph.block_ops(block).collect();
     for op in &ops {
@@ -76,7 +76,9 @@ fn reduce_trees(graph: &mut Graph, block: BlockId) -> bool {
     }
     let mut changed = false;
     for op in ops {
-        if trees.get(&op).is_some_and(|tree| tree.is_root && tree.size >= MIN_TREE) {
+        if trees.get(&op).is_some_and(|tree| tree.is_root && tree.size >= MIN_TREE)
+            && context.step(|| format!("joins the products of {}", graph.op_line(op)))
+        {
             let products = products(graph, op);
             let operands = |graph: &Graph, n: usize| -> Vec<ValueId> {
                 products.iter().filter_map(|product| graph.operand(*product, n)).collect()
@@ -170,7 +172,9 @@ fn batch_sides(graph: &mut Graph, context: &Context<'_>, db: &AliasDb, block: Bl
                     break;
                 }
                 let users = independent_users(graph, context, db, block, value, side);
-                if users.len() >= MIN_SIDE {
+                if users.len() >= MIN_SIDE
+                    && context.step(|| format!("batches {} products with {}", users.len(), graph.op_line(op)))
+                {
                     batch(graph, context, db, &users, side);
                     changed = true;
                 }

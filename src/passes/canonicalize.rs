@@ -5,7 +5,7 @@ use super::Context;
 use crate::diag::Result;
 use crate::ir::{Graph, ValueId};
 
-pub(super) fn run(graph: &mut Graph, _: &Context<'_>) -> Result<bool> {
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     // Inputs count, named or not, as PyTorch counts them.
     let mut values: Vec<Option<ValueId>> =
         graph.inputs().iter().map(|input| Some(*input).filter(|v| graph.name(*v).is_none())).collect();
@@ -15,12 +15,17 @@ pub(super) fn run(graph: &mut Graph, _: &Context<'_>) -> Result<bool> {
             values.extend(graph.params(*block).iter().copied().map(Some));
         }
     }
-    let mut changed = false;
+    let other = |(number, value): (usize, &Option<ValueId>)| {
+        value.is_some_and(|value| graph.number(value) != Some(number as u32))
+    };
+    // Half of the numbers would be no numbering, so that all of them are one step.
+    if !values.iter().enumerate().any(other) || !context.step(|| "numbers the values".to_string()) {
+        return Ok(false);
+    }
     for (number, value) in values.into_iter().enumerate() {
         if let Some(value) = value {
-            changed |= graph.number(value) != Some(number as u32);
             graph.set_number(value, number as u32);
         }
     }
-    Ok(changed)
+    Ok(true)
 }

@@ -13,27 +13,29 @@ use crate::value::Value;
 /// Arithmetic that takes a number in the place of its second tensor.
 const ARITHMETIC: &[&str] = &["aten::add", "aten::sub", "aten::mul", "aten::div"];
 
-pub(super) fn run(graph: &mut Graph, _: &Context<'_>) -> Result<bool> {
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = false;
     for op in graph.all_ops() {
         let kind = graph.kind(op);
         if ARITHMETIC.contains(&kind.as_str()) {
-            changed |= number_operand(graph, op);
+            changed |= number_operand(graph, context, op);
         } else if kind == "prim::ListUnpack" {
-            changed |= chunk(graph, op);
+            changed |= chunk(graph, context, op);
         }
     }
     Ok(changed)
 }
 
-fn number_operand(graph: &mut Graph, op: OpId) -> bool {
+fn number_operand(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
     let Some(value) = graph.operand(op, 1).filter(|value| graph.ty(*value).is_tensor()) else { return false };
     let Some(Value::Tensor(tensor)) = constants::value_of(graph, value) else { return false };
     let number = match tensor.to_scalars() {
         Ok(elements) if tensor.rank() == 0 && elements.len() == 1 => Value::from(elements[0]),
         _ => return false,
     };
-    if matches!(number, Value::Bool(_)) {
+    if matches!(number, Value::Bool(_))
+        || !context.step(|| format!("gives a number to {}", graph.op_line(op)))
+    {
         return false;
     }
     match constants::insert_before(graph, op, &number) {
@@ -45,7 +47,7 @@ fn number_operand(graph: &mut Graph, op: OpId) -> bool {
     }
 }
 
-fn chunk(graph: &mut Graph, unpack: OpId) -> bool {
+fn chunk(graph: &mut Graph, context: &Context<'_>, unpack: OpId) -> bool {
     let Some(list) = graph.operand(unpack, 0).filter(|list| graph.has_one_use(*list)) else { return false };
     let Some(chunk) = graph.def_op(list).filter(|def| graph.kind(*def) == "aten::chunk") else {
         return false;
@@ -54,7 +56,9 @@ fn chunk(graph: &mut Graph, unpack: OpId) -> bool {
     let (Some(count), Some(dim)) = (constants::int_of(graph, count), constants::int_of(graph, dim)) else {
         return false;
     };
-    if count != graph.result_count(unpack) as i64 {
+    if count != graph.result_count(unpack) as i64
+        || !context.step(|| format!("chunks at once {}", graph.op_line(chunk)))
+    {
         return false;
     }
     let types: Vec<Type> = graph.results(unpack).iter().map(|value| graph.ty(*value).clone()).collect();

@@ -21,14 +21,17 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         let known = if cse::is_named(graph.ty(value)) { &mut Vec::new() } else { known };
         let equal = known.iter().copied().find(|k| cse::same_attrs(graph.attrs(*k), graph.attrs(op)));
         match equal.and_then(|k| graph.result(k, 0)) {
-            Some(other) if db.safe_to_change_aliasing(graph, value, other) => {
+            Some(other)
+                if db.safe_to_change_aliasing(graph, value, other)
+                    && context.step(|| format!("drops {}", graph.op_line(op))) =>
+            {
                 graph.replace_op(op, &[other]);
                 changed = true;
             }
             Some(_) => {}
             None => {
                 known.push(op);
-                changed |= to_top(graph, op);
+                changed |= to_top(graph, context, op);
             }
         }
     }
@@ -40,10 +43,10 @@ fn constants(graph: &Graph) -> Vec<OpId> {
     graph.all_ops().into_iter().filter(|op| graph.kind(*op) == "prim::Constant").collect()
 }
 
-fn to_top(graph: &mut Graph, op: OpId) -> bool {
+fn to_top(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
     let root: BlockId = graph.root();
     match graph.first_op(root) {
-        Some(first) if first != op => {
+        Some(first) if first != op && context.step(|| format!("moves to the top {}", graph.op_line(op))) => {
             graph.move_before(op, first);
             true
         }

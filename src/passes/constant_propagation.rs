@@ -79,13 +79,15 @@ impl Propagation<'_> {
         let condition = graph.operand(op, 0).and_then(|value| constants::bool_of(graph, value));
         let Some(condition) = condition else {
             self.nested(graph, op);
-            self.changed |= drop_equal_results(graph, op);
+            self.changed |= drop_equal_results(graph, self.context, op);
             return;
         };
         let Some(block) = graph.nested_blocks(op).get(usize::from(!condition)).copied() else { return };
         self.block(graph, block);
-        inline_block(graph, op, block);
-        self.changed = true;
+        if self.context.step(|| format!("takes the branch that always runs of {}", graph.op_line(op))) {
+            inline_block(graph, op, block);
+            self.changed = true;
+        }
     }
 
     fn turns(&mut self, graph: &mut Graph, op: OpId) {
@@ -93,16 +95,21 @@ impl Propagation<'_> {
         let start = graph.operand(op, 1).and_then(|value| constants::bool_of(graph, value));
         if most.unwrap_or(1) > 0 && start.unwrap_or(true) {
             self.nested(graph, op);
-            self.changed |= drop_unchanged_values(graph, op);
+            self.changed |= drop_unchanged_values(graph, self.context, op);
             return;
         }
         let values: Vec<ValueId> = graph.operands(op).iter().skip(2).copied().collect();
-        graph.replace_op(op, &values);
-        self.changed = true;
+        if self.context.step(|| format!("drops a loop without turns {}", graph.op_line(op))) {
+            graph.replace_op(op, &values);
+            self.changed = true;
+        }
     }
 
     fn compute(&mut self, graph: &mut Graph, op: OpId) {
         let Some(results) = self.results(graph, op) else { return };
+        if !self.context.step(|| format!("computes {}", graph.op_line(op))) {
+            return;
+        }
         self.changed = true;
         for (old, value) in graph.results(op).into_iter().zip(results) {
             if let Some(new) = constants::insert_before(graph, op, &value) {
@@ -184,17 +191,18 @@ pub(super) fn inline_block(graph: &mut Graph, op: OpId, block: BlockId) {
 }
 
 /// Results that both branches take from outside, or that are equal constants, need no branch.
-fn drop_equal_results(graph: &mut Graph, op: OpId) -> bool {
+fn drop_equal_results(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
     let &[yes, no] = graph.nested_blocks(op) else { return false };
     let mut changed = false;
     let mut n = 0;
-    while n < graph.result_count(op) {
+    while n < graph.result_count(op) && !context.is_spent() {
         let (a, b) = (graph.block_results(yes)[n], graph.block_results(no)[n]);
         let replacement = if a == b { Some(a) } else { equal_constant(graph, op, a, b) };
         let (Some(value), Some(result)) = (replacement, graph.result(op, n)) else {
             n += 1;
             continue;
         };
+        context.step(|| format!("drops result {n}, equal in both branches, of {}", graph.op_line(op)));
         graph.replace_all_uses(result, value);
         graph.remove_result(op, n);
         graph.remove_block_result(yes, n);
@@ -222,13 +230,13 @@ fn equal_constant(graph: &mut Graph, op: OpId, a: ValueId, b: ValueId) -> Option
 }
 
 /// A value that a loop carries around unchanged is the one that entered.
-fn drop_unchanged_values(graph: &mut Graph, op: OpId) -> bool {
+fn drop_unchanged_values(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
     let Some(body) = graph.nested_blocks(op).first().copied() else { return false };
     let mut changed = false;
     for n in (0..graph.result_count(op)).rev() {
         let (param, end) = (graph.params(body)[n + 1], graph.block_results(body)[n + 1]);
         let (Some(start), Some(result)) = (graph.operand(op, n + 2), graph.result(op, n)) else { continue };
-        if param != end {
+        if param != end || !context.step(|| format!("carries value {n} no more in {}", graph.op_line(op))) {
             continue;
         }
         graph.replace_all_uses(result, start);

@@ -10,6 +10,7 @@ use crate::ir::{Graph, Module, Symbol};
 use indexmap::IndexMap;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
 static NOTHING: LazyLock<Module> = LazyLock::new(Module::default);
@@ -27,16 +28,22 @@ pub struct Context<'a> {
     pub name: &'static str,
     /// The function that the graph belongs to; none for passes over modules.
     pub function: Option<Symbol>,
-    /// What the log keeps.
-    pub log: Log,
     analyses: AnalysisCache,
+    /// What contexts of one run of a pass have in common.
+    shared: Rc<Shared>,
+    extras: Extras,
+}
+
+/// What a pass says, and how much it may still do.
+#[derive(Default)]
+struct Shared {
+    log: Log,
     statistics: RefCell<IndexMap<&'static str, u64>>,
     /// Steps that are still allowed.
     fuel: Cell<Option<u64>>,
     steps: Cell<u64>,
     last_step: RefCell<Option<String>>,
     records_steps: bool,
-    extras: Extras,
 }
 
 /// Values that a tool hands to its passes, one of each type: rules of a user, a place for explanations.
@@ -73,14 +80,26 @@ impl<'a> Context<'a> {
             options: Options::default(),
             name: "",
             function: None,
-            log: Log::default(),
             analyses: AnalysisCache::default(),
-            statistics: RefCell::default(),
-            fuel: Cell::new(None),
-            steps: Cell::new(0),
-            last_step: RefCell::default(),
-            records_steps: false,
+            shared: Rc::default(),
             extras: Extras::default(),
+        }
+    }
+
+    /// A context for the same run of the same pass over a graph of another module: one log, one limit on steps.
+    pub fn beside<'b>(&self, module: &'b Module) -> Context<'b>
+    where
+        'a: 'b,
+    {
+        Context {
+            registry: self.registry,
+            module,
+            options: self.options.clone(),
+            name: self.name,
+            function: self.function,
+            analyses: AnalysisCache::default(),
+            shared: Rc::clone(&self.shared),
+            extras: self.extras.clone(),
         }
     }
 
@@ -89,23 +108,28 @@ impl<'a> Context<'a> {
         Context::new(registry, &NOTHING)
     }
 
-    pub(super) fn for_pass(mut self, name: &'static str, options: &Options, spec: &LogSpec) -> Context<'a> {
+    /// For a run of a pass: with at most `fuel` steps; with `record`, the last one is remembered.
+    pub(super) fn for_pass(
+        mut self,
+        name: &'static str,
+        options: &Options,
+        spec: &LogSpec,
+        (fuel, record): (Option<u64>, bool),
+    ) -> Context<'a> {
         self.name = name;
         self.options = options.clone();
-        self.log = Log::new(spec);
+        self.shared = Rc::new(Shared {
+            log: Log::new(spec),
+            fuel: Cell::new(fuel),
+            records_steps: record,
+            ..Shared::default()
+        });
         self
     }
 
     /// With the analyses that are known of the graph.
     pub(super) fn with_analyses(mut self, analyses: AnalysisCache) -> Context<'a> {
         self.analyses = analyses;
-        self
-    }
-
-    /// With at most so many steps; with `record`, the last step is remembered.
-    pub(super) fn with_fuel(mut self, fuel: Option<u64>, record: bool) -> Context<'a> {
-        self.fuel = Cell::new(fuel);
-        self.records_steps = record;
         self
     }
 
@@ -160,51 +184,69 @@ impl<'a> Context<'a> {
 
     // --- steps, log, statistics ---
 
-    /// Asks whether one more change may be made, and logs it (`update`). A pass that declares `counts_steps` asks
-    /// before each change and leaves the graph as it is after a `false`.
+    /// Asks whether one more change may be made, and logs it (`update`). This is the door through which limits and
+    /// bisection stop a pass half way: every pass asks before each change, and leaves the graph as it is from the
+    /// first `false` on. A run that changes a graph without asking counts as one step.
     pub fn step(&self, what: impl FnOnce() -> String) -> bool {
-        match self.fuel.get() {
+        let shared = &*self.shared;
+        match shared.fuel.get() {
             Some(0) => return false,
-            Some(left) => self.fuel.set(Some(left - 1)),
+            Some(left) => shared.fuel.set(Some(left - 1)),
             None => {}
         }
-        self.steps.set(self.steps.get() + 1);
-        if self.records_steps || self.log.is_on(self.name, Level::Update) {
+        shared.steps.set(shared.steps.get() + 1);
+        if shared.records_steps || shared.log.is_on(self.name, Level::Update) {
             let text = what();
-            self.log.message(self.name, Level::Update, || text.clone());
-            if self.records_steps {
-                *self.last_step.borrow_mut() = Some(text);
+            shared.log.message(self.name, Level::Update, || text.clone());
+            if shared.records_steps {
+                *shared.last_step.borrow_mut() = Some(text);
             }
         }
         true
     }
 
+    /// Whether [`Context::step`] would say no. For passes that must try a change to know whether it can be made: they
+    /// look here before trying.
+    pub fn is_spent(&self) -> bool {
+        self.shared.fuel.get() == Some(0)
+    }
+
+    /// How many more changes may be made, if that is limited. For passes that make all of them at once.
+    pub fn steps_left(&self) -> Option<u64> {
+        self.shared.fuel.get()
+    }
+
+    /// How many changes were made so far.
+    pub fn steps(&self) -> u64 {
+        self.shared.steps.get()
+    }
+
     /// Logs a change.
     pub fn update(&self, text: impl FnOnce() -> String) {
-        self.log.message(self.name, Level::Update, text);
+        self.shared.log.message(self.name, Level::Update, text);
     }
 
     /// Logs what the inside of the pass thinks.
     pub fn debug(&self, text: impl FnOnce() -> String) {
-        self.log.message(self.name, Level::Debug, text);
+        self.shared.log.message(self.name, Level::Debug, text);
     }
 
     /// Logs a whole graph.
     pub fn dump(&self, title: &str, graph: &Graph) {
-        self.log.message(self.name, Level::Dump, || format!("{title}\n{graph}"));
+        self.shared.log.message(self.name, Level::Dump, || format!("{title}\n{graph}"));
     }
 
     /// Adds to a count that `--pass-statistics` shows (`ops erased`).
     pub fn count(&self, what: &'static str, n: u64) {
-        *self.statistics.borrow_mut().entry(what).or_default() += n;
+        *self.shared.statistics.borrow_mut().entry(what).or_default() += n;
     }
 
     pub(super) fn into_parts(self) -> Parts {
         Parts {
-            log: self.log.take(),
-            statistics: self.statistics.into_inner(),
-            steps: self.steps.get(),
-            last_step: self.last_step.into_inner(),
+            log: self.shared.log.take(),
+            statistics: self.shared.statistics.take(),
+            steps: self.shared.steps.get(),
+            last_step: self.shared.last_step.take(),
             analyses: self.analyses,
         }
     }

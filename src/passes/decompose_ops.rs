@@ -9,7 +9,10 @@ use crate::value::Value;
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = false;
     for op in graph.all_ops() {
-        if graph.kind(op) == "aten::addmm" && factors_are_one(graph, op) {
+        if graph.kind(op) == "aten::addmm"
+            && factors_are_one(graph, op)
+            && context.step(|| format!("takes apart {}", graph.op_line(op)))
+        {
             decompose(graph, op);
             changed = true;
         }

@@ -9,11 +9,12 @@ use crate::diag::Result;
 use crate::ir::{Attr, Graph, OpId, Symbol, Type, ValueId};
 use crate::value::Value;
 
-pub(super) fn run(graph: &mut Graph, _: &Context<'_>) -> Result<bool> {
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = false;
     for op in graph.all_ops() {
         if graph.kind(op) == "aten::batch_norm"
             && let Some(fold) = Fold::of(graph, op)
+            && context.step(|| format!("folds {}", graph.op_line(op)))
         {
             fold.apply(graph, op);
             changed = true;

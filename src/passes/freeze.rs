@@ -30,8 +30,8 @@ pub(super) fn run(module: &mut Module, context: &Context<'_>) -> Result<bool> {
     };
     let rest = module.clone();
     let Some(function) = module.functions.get_mut(&name) else { return Ok(false) };
-    freeze(&mut function.graph, &Context::new(context.registry, &rest), instance)?;
-    Ok(true)
+    freeze(&mut function.graph, &context.beside(&rest), instance)?;
+    Ok(context.steps() > 0)
 }
 
 fn freeze(graph: &mut Graph, context: &Context<'_>, instance: &Object) -> Result<()> {
@@ -64,6 +64,9 @@ fn make_constants(graph: &mut Graph, context: &Context<'_>, instance: &Object, o
         known.insert(*this, instance.clone());
     }
     for op in graph.all_ops() {
+        if context.is_spent() {
+            return;
+        }
         let Some((result, value, name)) = read(graph, op, &known) else { continue };
         if let Value::Object(object) = value {
             known.insert(result, object);
@@ -75,6 +78,7 @@ fn make_constants(graph: &mut Graph, context: &Context<'_>, instance: &Object, o
             continue;
         }
         if let Some(constant) = constants::insert_before(graph, op, &value) {
+            context.step(|| format!("freezes {}", graph.op_line(op)));
             if value.is_none() {
                 let ty = graph.ty(result).clone();
                 graph.set_type(constant, ty);

@@ -144,12 +144,16 @@ fn fuse_stretch(graph: &mut Graph, context: &Context<'_>, stretch: &[OpId]) -> b
     for node in order {
         let members = groups.members.remove(&node).unwrap_or_default();
         let work = members.iter().filter(|op| chunk_of(graph, **op).is_none()).count();
-        if work >= 2 {
+        if work >= 2 && context.step(|| format!("fuses {work} ops up to {}", last_line(graph, &members))) {
             outline(graph, members);
             changed = true;
         }
     }
     changed
+}
+
+fn last_line(graph: &Graph, members: &[OpId]) -> String {
+    members.last().map_or(String::new(), |op| graph.op_line(*op))
 }
 
 /// Ops of the stretch that an op depends on. The list of a chunk stands for the tensor that it is made of.

@@ -9,12 +9,17 @@ use crate::diag::Result;
 use crate::ir::{BlockId, Graph, OpId, Symbol, Type, ValueDef, ValueId};
 use crate::value::Value;
 
-pub(super) fn run(graph: &mut Graph, _: &Context<'_>) -> Result<bool> {
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = false;
-    for step in [addmm, matmul_add, matmul, transposed_twice, called] {
+    for rule in [addmm, matmul_add, matmul, transposed_twice, called] {
         for op in graph.all_ops() {
-            if graph.is_live(op) {
-                changed |= step(graph, op);
+            // Rules tell whether they applied when they have; the line is of no op any more then.
+            if graph.is_live(op) && !context.is_spent() {
+                let kind = graph.kind(op);
+                if rule(graph, op) {
+                    context.step(|| format!("makes linear of {kind}"));
+                    changed = true;
+                }
             }
         }
     }

@@ -28,7 +28,7 @@ pub(super) fn constant_only(graph: &mut Graph, context: &Context<'_>) -> Result<
 
 fn unroll_all(graph: &mut Graph, context: &Context<'_>, constant_only: bool) -> Result<bool> {
     let root = graph.root();
-    let changed = block(graph, root, constant_only);
+    let changed = block(graph, context, root, constant_only);
     if changed {
         context.changed();
         dce::run(graph, context)?;
@@ -37,17 +37,17 @@ fn unroll_all(graph: &mut Graph, context: &Context<'_>, constant_only: bool) -> 
 }
 
 /// Inner loops first.
-fn block(graph: &mut Graph, at: BlockId, constant_only: bool) -> bool {
+fn block(graph: &mut Graph, context: &Context<'_>, at: BlockId, constant_only: bool) -> bool {
     let mut changed = false;
     let mut next = graph.first_op(at);
     while let Some(op) = next {
         next = graph.next(op);
         for inner in graph.nested_blocks(op).to_vec() {
-            changed |= stacker::maybe_grow(64 << 10, 1 << 20, || block(graph, inner, constant_only));
+            changed |= stacker::maybe_grow(64 << 10, 1 << 20, || block(graph, context, inner, constant_only));
         }
         let known = graph.operand(op, 0).is_some_and(|turns| constants::constant_op(graph, turns).is_some());
         if is_counted(graph, op) && (known || !constant_only) {
-            changed |= unroll(graph, op);
+            changed |= unroll(graph, context, op);
         }
     }
     changed
@@ -65,9 +65,9 @@ fn is_counted(graph: &Graph, op: OpId) -> bool {
             .is_some_and(|v| is_true(*v))
 }
 
-fn unroll(graph: &mut Graph, op: OpId) -> bool {
+fn unroll(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
     let Some(body) = graph.nested_blocks(op).first().copied() else { return false };
-    if size(graph, body) > MAX_BODY {
+    if size(graph, body) > MAX_BODY || !context.step(|| format!("unrolls {}", graph.op_line(op))) {
         return false;
     }
     if graph.has_uses(graph.params(body)[0]) {

@@ -14,7 +14,7 @@ use crate::value::Value;
 const FORWARDING: &[&str] = &["prim::If", "prim::Loop", "aten::format", "aten::__getitem__"];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let mut pass = Lowering { changed: false };
+    let mut pass = Lowering { context, depth: 0, changed: false };
     let root = graph.root();
     pass.params(graph, root);
     pass.block(graph, root);
@@ -22,11 +22,19 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(dce::without_aliases(graph, context) || pass.changed)
 }
 
-struct Lowering {
+struct Lowering<'a> {
+    context: &'a Context<'a>,
+    /// How many loops are around the op. What a loop carries and gives must stay alike, so that a loop is one step
+    /// with everything in it.
+    depth: usize,
     changed: bool,
 }
 
-impl Lowering {
+impl Lowering<'_> {
+    fn step(&self, what: impl FnOnce() -> String) -> bool {
+        self.depth > 0 || self.context.step(what)
+    }
+
     fn block(&mut self, graph: &mut Graph, block: BlockId) {
         let mut at = graph.first_op(block);
         while let Some(op) = at {
@@ -37,10 +45,17 @@ impl Lowering {
 
     fn op(&mut self, graph: &mut Graph, op: OpId) {
         match graph.kind(op).as_str() {
-            "prim::Constant" => self.changed |= split_constant(graph, op),
+            "prim::Constant" => {
+                let is_tuple = graph.result(op, 0).is_some_and(|v| graph.ty(v).tuple_elements().is_some());
+                if is_tuple && self.step(|| format!("splits {}", graph.op_line(op))) {
+                    self.changed |= split_constant(graph, op);
+                }
+            }
             "prim::TupleConstruct" => {}
             "prim::TupleUnpack" | "prim::TupleIndex" | "prim::TupleSlice" => {
-                self.changed |= tuples::take_apart(graph, op);
+                let may = |graph: &Graph| self.step(|| format!("takes apart for {}", graph.op_line(op)));
+                let changed = tuples::take_apart(graph, op, &may);
+                self.changed |= changed;
             }
             "prim::If" => {
                 for block in graph.nested_blocks(op).to_vec() {
@@ -49,11 +64,16 @@ impl Lowering {
                 self.results(graph, op, 0);
             }
             "prim::Loop" => {
+                if !self.step(|| format!("lowers {}", graph.op_line(op))) {
+                    return;
+                }
+                self.depth += 1;
                 self.carried(graph, op);
                 for block in graph.nested_blocks(op).to_vec() {
                     self.block(graph, block);
                 }
                 self.results(graph, op, 1);
+                self.depth -= 1;
             }
             kind if FORWARDING.contains(&kind) => self.operands(graph, op),
             "prim::Uninitialized" => self.uninitialized(graph, op),
@@ -67,6 +87,9 @@ impl Lowering {
         while let Some(value) = graph.operand(op, n) {
             match tuple_parts(graph, value) {
                 Some(parts) => {
+                    if !self.step(|| format!("splits operand {n} of {}", graph.op_line(op))) {
+                        return;
+                    }
                     graph.remove_operand(op, n);
                     for (i, part) in parts.into_iter().enumerate() {
                         graph.insert_operand(op, n + i, part);
@@ -86,6 +109,9 @@ impl Lowering {
                 n += 1;
                 continue;
             };
+            if !self.step(|| format!("splits input {n} of type {}", graph.ty(param))) {
+                return;
+            }
             self.split_param(graph, block, n, param, &elements);
         }
     }
@@ -144,6 +170,9 @@ impl Lowering {
                 n += 1;
                 continue;
             };
+            if !self.step(|| format!("splits result {n} of {}", graph.op_line(op))) {
+                return;
+            }
             for (block, parts) in blocks.iter().zip(parts) {
                 let mut results = graph.block_results(*block).to_vec();
                 results.splice(n + skip..=n + skip, parts);
@@ -169,6 +198,9 @@ impl Lowering {
     fn uninitialized(&mut self, graph: &mut Graph, op: OpId) {
         let Some(result) = graph.result(op, 0) else { return };
         let Some(elements) = graph.ty(result).tuple_elements().map(<[Type]>::to_vec) else { return };
+        if !self.step(|| format!("splits {}", graph.op_line(op))) {
+            return;
+        }
         let kind = graph.kind(op);
         let Some(anchor) = graph.next(op).or_else(|| graph.parent(op).map(|block| graph.terminator(block)))
         else {
@@ -193,11 +225,11 @@ impl Lowering {
         let mut n = 0;
         while let Some(value) = outputs.get(n).copied() {
             match tuple_parts(graph, value) {
-                Some(parts) => {
+                Some(parts) if self.step(|| format!("splits output {n}")) => {
                     outputs.splice(n..=n, parts);
                     self.changed = true;
                 }
-                None => n += 1,
+                Some(_) | None => n += 1,
             }
         }
         graph.set_block_results(root, &outputs);

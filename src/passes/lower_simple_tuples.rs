@@ -8,7 +8,9 @@ use crate::ir::Graph;
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = false;
     for op in graph.all_ops() {
-        changed |= tuples::take_apart(graph, op);
+        changed |= tuples::take_apart(graph, op, &|graph| {
+            context.step(|| format!("takes apart for {}", graph.op_line(op)))
+        });
     }
     Ok(dce::without_aliases(graph, context) || changed)
 }

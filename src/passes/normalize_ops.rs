@@ -46,7 +46,9 @@ fn rename(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
     };
     let Ok(at) = NAMES.binary_search_by_key(&base, |(name, _)| name) else { return false };
     graph.set_kind(op, Symbol::new(&format!("aten::{}{suffix}", NAMES[at].1)));
-    if resolve(context.registry, graph, op).is_err() {
+    if resolve(context.registry, graph, op).is_err()
+        || !context.step(|| format!("renames {kind}: {}", graph.op_line(op)))
+    {
         graph.set_kind(op, kind);
         return false;
     }
@@ -62,7 +64,9 @@ fn reversed_difference(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bo
     }
     graph.set_kind(op, Symbol::new("aten::sub"));
     graph.set_operands(op, &[y, x, alpha]);
-    if resolve(context.registry, graph, op).is_err() {
+    if resolve(context.registry, graph, op).is_err()
+        || !context.step(|| format!("turns around {kind}: {}", graph.op_line(op)))
+    {
         graph.set_kind(op, kind);
         graph.set_operands(op, &[x, y, alpha]);
         return false;

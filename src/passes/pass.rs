@@ -33,8 +33,6 @@ pub struct Pass {
     pub run: Run,
     /// Looks at the graphs of other functions through [`Context::module`]. It sees them as they were before the pass.
     pub reads_functions: bool,
-    /// Asks [`Context::step`] before each change, so that limits and bisection can stop it half way.
-    pub counts_steps: bool,
     /// Analyses that stay true although the pass changed the graph.
     pub preserves: &'static [TypeId],
 }
@@ -51,7 +49,7 @@ impl Pass {
     }
 
     const fn new(name: &'static str, summary: &'static str, run: Run) -> Pass {
-        Pass { name, summary, options: &[], run, reads_functions: false, counts_steps: false, preserves: &[] }
+        Pass { name, summary, options: &[], run, reads_functions: false, preserves: &[] }
     }
 
     /// Declares options.
@@ -63,12 +61,6 @@ impl Pass {
     /// See [`Pass::reads_functions`].
     pub const fn reads_functions(mut self) -> Pass {
         self.reads_functions = true;
-        self
-    }
-
-    /// See [`Pass::counts_steps`].
-    pub const fn counts_steps(mut self) -> Pass {
-        self.counts_steps = true;
         self
     }
 

@@ -18,15 +18,18 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     // Inner loops first: peeling an outer one copies them.
     for op in loops.into_iter().rev() {
         for _ in 0..count {
-            changed |= peel(graph, op);
+            changed |= peel(graph, context, op);
         }
     }
     Ok(changed)
 }
 
-fn peel(graph: &mut Graph, op: OpId) -> bool {
+fn peel(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
     let Some(body) = graph.nested_blocks(op).first().copied() else { return false };
-    if graph.block_ops(body).count() > MAX_BODY || graph.operands(op).len() < 2 {
+    if graph.block_ops(body).count() > MAX_BODY
+        || graph.operands(op).len() < 2
+        || !context.step(|| format!("peels a turn of {}", graph.op_line(op)))
+    {
         return false;
     }
     let (turns, start) = (graph.operands(op)[0], graph.operands(op)[1]);

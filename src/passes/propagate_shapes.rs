@@ -22,14 +22,14 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         let blocks = graph.nested_blocks(op).to_vec();
         let params = blocks.iter().flat_map(|b| graph.params(*b).to_vec());
         for value in graph.results(op).into_iter().chain(params.collect::<Vec<ValueId>>()) {
-            changed |= refine(graph, value, &known[value.index()]);
+            changed |= refine(graph, context, value, &known[value.index()]);
         }
     }
     Ok(changed)
 }
 
 /// Writes what is known of a tensor into its type.
-fn refine(graph: &mut Graph, value: ValueId, known: &Known) -> bool {
+fn refine(graph: &mut Graph, context: &Context<'_>, value: ValueId, known: &Known) -> bool {
     let (Known::Tensor(found), TypeKind::Tensor(declared)) = (known, graph.ty(value).kind()) else {
         return false;
     };
@@ -37,7 +37,12 @@ fn refine(graph: &mut Graph, value: ValueId, known: &Known) -> bool {
     if merged == *declared || merged == TensorType::default() {
         return false;
     }
-    graph.set_type(value, Type::new(TypeKind::Tensor(merged)));
+    let ty = Type::new(TypeKind::Tensor(merged));
+    let maker = |graph: &Graph| graph.def_op(value).map(|op| graph.op_line(op)).unwrap_or_default();
+    if !context.step(|| format!("finds {ty}: {}", maker(graph))) {
+        return false;
+    }
+    graph.set_type(value, ty);
     true
 }
 

@@ -5,7 +5,7 @@ use super::{Context, constants};
 use crate::diag::Result;
 use crate::ir::{Graph, Type, TypeKind, ValueId};
 
-pub(super) fn run(graph: &mut Graph, _: &Context<'_>) -> Result<bool> {
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = false;
     for op in graph.all_ops() {
         let Some(result) = graph.result(op, 0) else { continue };
@@ -17,7 +17,9 @@ pub(super) fn run(graph: &mut Graph, _: &Context<'_>) -> Result<bool> {
             },
             _ => None,
         };
-        if let Some(ty) = refined.filter(|ty| ty != graph.ty(result) && ty.is_subtype_of(graph.ty(result))) {
+        if let Some(ty) = refined.filter(|ty| ty != graph.ty(result) && ty.is_subtype_of(graph.ty(result)))
+            && context.step(|| format!("gives {ty} to {}", graph.op_line(op)))
+        {
             graph.set_type(result, ty);
             changed = true;
         }

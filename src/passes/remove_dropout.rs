@@ -6,14 +6,14 @@ use super::{Context, constants};
 use crate::diag::Result;
 use crate::ir::Graph;
 
-pub(super) fn run(graph: &mut Graph, _: &Context<'_>) -> Result<bool> {
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = false;
     for op in graph.all_ops() {
         let is_dropout =
             matches!(graph.kind(op).base(), "dropout" | "dropout_" | "feature_dropout" | "feature_dropout_");
         let train = graph.operand(op, 2).and_then(|value| constants::bool_of(graph, value));
         let Some(input) = graph.operand(op, 0) else { continue };
-        if is_dropout && train == Some(false) {
+        if is_dropout && train == Some(false) && context.step(|| format!("drops {}", graph.op_line(op))) {
             graph.replace_op(op, &[input]);
             changed = true;
         }

@@ -20,7 +20,9 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
             (false, true) => true,
             _ => continue,
         };
-        if let Some(condition) = constants::insert_before(graph, op, &Value::Bool(taken)) {
+        if context.step(|| format!("takes the branch that does not raise of {}", graph.op_line(op)))
+            && let Some(condition) = constants::insert_before(graph, op, &Value::Bool(taken))
+        {
             graph.set_operand(op, 0, condition);
             changed = true;
         }

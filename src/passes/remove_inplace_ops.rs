@@ -16,10 +16,14 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         graph.all_ops().into_iter().filter(|op| OPS.contains(&graph.kind(*op).as_str())).collect();
     let mut changed = false;
     for op in ops {
+        if context.is_spent() {
+            break;
+        }
         let Some(written) = graph.operand(op, 0).filter(|value| graph.ty(*value).is_tensor()) else {
             continue;
         };
         let Some(new) = remove_mutation::functional(graph, context.registry, op, false) else { continue };
+        context.step(|| format!("writes no more: {}", graph.op_line(op)));
         remove_mutation::replace_uses_behind(graph, written, new, op);
         graph.replace_op(op, &[new]);
         changed = true;

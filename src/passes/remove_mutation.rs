@@ -31,13 +31,15 @@ pub(super) fn tensors(graph: &mut Graph, context: &Context<'_>) -> Result<bool> 
 }
 
 struct Removal<'a> {
+    context: &'a Context<'a>,
     registry: &'a Registry,
     db: AliasDb,
 }
 
 impl<'a> Removal<'a> {
-    fn new(graph: &Graph, context: &Context<'a>) -> Removal<'a> {
+    fn new(graph: &Graph, context: &'a Context<'a>) -> Removal<'a> {
         Removal {
+            context,
             registry: context.registry,
             db: AliasDb::new(context.registry, Some(context.module), graph),
         }
@@ -62,6 +64,10 @@ impl<'a> Removal<'a> {
                 changed |= stacker::maybe_grow(64 << 10, 1 << 20, || self.block(graph, inner, step));
             }
             at = graph.next(op);
+            // Whether a write can go is known only when its maker has been moved.
+            if self.context.is_spent() {
+                break;
+            }
             changed |= step(self, graph, op);
         }
         changed
@@ -77,6 +83,7 @@ impl<'a> Removal<'a> {
         if !self.made_for(graph, list, op) {
             return false;
         }
+        self.context.step(|| format!("makes the list with what {} puts there", graph.op_line(op)));
         match change {
             Change::Insert(place) => graph.insert_operand(construct, place, item),
             Change::Replace(place) => graph.set_operand(construct, place, item),
@@ -98,6 +105,7 @@ impl<'a> Removal<'a> {
             return false;
         }
         let Some(new) = functional(graph, self.registry, op, true) else { return false };
+        self.context.step(|| format!("writes no more: {}", graph.op_line(op)));
         replace_uses_behind(graph, written, new, op);
         if let Some(result) = graph.result(op, 0) {
             graph.replace_all_uses(result, new);

@@ -34,9 +34,13 @@ pub(super) fn apply(graph: &mut Graph, context: &Context<'_>, rules: &[CompiledR
     let wanted = context.extra::<Explanations>();
     let questions = wanted.map(|w| w.questions.clone()).unwrap_or_default();
     let (registry, module) = (context.registry, Some(context.module));
-    let report: Report =
-        rewrite::simplify_explained(graph, registry, module, rules, &Settings::default(), &questions)?;
+    let most = context.steps_left().map(|left| usize::try_from(left).unwrap_or(usize::MAX));
+    let settings = Settings { replacements: most, ..Settings::default() };
+    let report: Report = rewrite::simplify_explained(graph, registry, module, rules, &settings, &questions)?;
     let replaced = report.replaced;
+    for step in &report.steps {
+        context.step(|| format!("{} is {}", step.before.trim_end(), step.after.trim_end()));
+    }
     context.count("ops replaced", replaced as u64);
     if let Some(wanted) = wanted {
         let function = context.function.map(|name| name.to_string()).unwrap_or_default();

@@ -23,11 +23,14 @@ pub(super) fn type_of(graph: &Graph, parts: &[ValueId]) -> Type {
 }
 
 /// Where the op takes apart a tuple that was made in sight, its results are replaced by the parts. The op stays,
-/// dead. False where the tuple was not made in sight.
-pub(super) fn take_apart(graph: &mut Graph, op: OpId) -> bool {
+/// dead. False where the tuple was not made in sight, or `may` says no, which is asked last.
+pub(super) fn take_apart(graph: &mut Graph, op: OpId, may: &dyn Fn(&Graph) -> bool) -> bool {
     let Some(parts) = graph.operand(op, 0).and_then(|tuple| parts(graph, tuple)) else { return false };
     match graph.kind(op).as_str() {
         "prim::TupleUnpack" => {
+            if !may(graph) {
+                return false;
+            }
             for (old, new) in graph.results(op).into_iter().zip(&parts) {
                 graph.replace_all_uses(old, *new);
             }
@@ -39,10 +42,12 @@ pub(super) fn take_apart(graph: &mut Graph, op: OpId) -> bool {
                 let n = if n < 0 { n + parts.len() as i64 } else { n };
                 parts.get(usize::try_from(n).ok()?).copied()
             });
-            if let (Some(part), Some(result)) = (part, graph.result(op, 0)) {
-                graph.replace_all_uses(result, part);
+            let (Some(part), Some(result)) = (part, graph.result(op, 0)) else { return false };
+            if !may(graph) {
+                return false;
             }
-            part.is_some()
+            graph.replace_all_uses(result, part);
+            true
         }
         "prim::TupleSlice" => {
             let bound = |name: &str, default: usize| {
@@ -50,7 +55,7 @@ pub(super) fn take_apart(graph: &mut Graph, op: OpId) -> bool {
                 n.map_or(default, |n| usize::try_from(n).unwrap_or(0).min(parts.len()))
             };
             let (begin, end) = (bound("beg", 0), bound("end", parts.len()));
-            let Some(slice) = parts.get(begin..end) else { return false };
+            let Some(slice) = parts.get(begin..end).filter(|_| may(graph)) else { return false };
             let slice = slice.to_vec();
             let ty = type_of(graph, &slice);
             let tuple = construct_before(graph, op, &slice, ty);

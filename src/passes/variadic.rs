@@ -22,6 +22,7 @@ fn variadic(graph: &mut Graph, context: &Context<'_>, kind: &str, to: &str) -> R
     for op in graph.all_ops() {
         if graph.kind(op) == *kind
             && let Some(operands) = elements(graph, &db, op)
+            && context.step(|| format!("takes the list from {}", graph.op_line(op)))
         {
             let types: Vec<Type> = graph.results(op).iter().map(|value| graph.ty(*value).clone()).collect();
             let new = graph.create(Symbol::new(to), &operands, &types);

@@ -12,7 +12,7 @@ use super::explain::Link;
 use super::language::{Head, Node, OpHead};
 use super::load::Loaded;
 use super::proof::Proofs;
-use super::saturate::{Report, Saturation, op_of};
+use super::saturate::{Report, Saturation, Settings, op_of};
 use super::why_not::{self, Decision};
 use crate::analysis::{AliasDb, facts};
 use crate::dialects::{Effects, Family, Op, Registry};
@@ -49,7 +49,7 @@ pub(super) fn write_back(
     registry: &Registry,
     aliases: &AliasDb,
     run: &Saturation<'_>,
-    model: CostModel,
+    settings: &Settings,
     report: &mut Report,
 ) {
     let canonical = |node: &Node| run.loaded.canonical(node);
@@ -70,7 +70,7 @@ pub(super) fn write_back(
         registry,
         aliases,
         run,
-        model,
+        model: settings.cost,
         own,
         produced,
         leaving: HashSet::new(),
@@ -88,6 +88,9 @@ pub(super) fn write_back(
             continue;
         }
         for value in writer.graph.results(op) {
+            if settings.replacements.is_some_and(|most| report.replaced >= most) {
+                break;
+            }
             if let Some(step) = writer.improve(op, value) {
                 report.replaced += 1;
                 report.steps.push(step);

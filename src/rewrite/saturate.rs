@@ -42,6 +42,8 @@ pub struct Settings {
     pub budget: Budget,
     /// By what measure.
     pub cost: CostModel,
+    /// How many ops may be replaced, if that is limited; the first ones are.
+    pub replacements: Option<usize>,
 }
 
 /// A rule that made two things equal.
@@ -103,7 +105,7 @@ pub fn simplify_explained(
     run.saturate(graph);
     let mut report = std::mem::take(&mut run.report);
     if !run.firings.is_empty() || questions.any() {
-        extract::write_back(graph, registry, &aliases, &run, settings.cost, &mut report);
+        extract::write_back(graph, registry, &aliases, &run, settings, &mut report);
     }
     Ok(report)
 }

@@ -141,13 +141,14 @@ fn run_command(text: &str, module: &Module) -> Result<bool> {
     // Several judges may be at work in one process.
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let n = NEXT.fetch_add(1, Ordering::Relaxed);
-    let file = std::env::temp_dir().join(format!("flambeau-judge-{}-{n}.ir", std::process::id()));
+    let file = Gone(std::env::temp_dir().join(format!("flambeau-judge-{}-{n}.ir", std::process::id())));
+    let file = &file.0;
     let mut ir = Vec::new();
     // Writing to memory does not fail.
     let _ = module.write_text(&mut ir, &PrintOptions::default());
     let failed = |e: std::io::Error| Diagnostic::input(format!("{}: {e}", file.display()));
-    std::fs::write(&file, &ir).map_err(failed)?;
-    let stdin = std::fs::File::open(&file).map_err(failed)?;
+    std::fs::write(file, &ir).map_err(failed)?;
+    let stdin = std::fs::File::open(file).map_err(failed)?;
     let command = text.replace("%s", &file.display().to_string());
     let status = Command::new("sh")
         .args(["-c", &command])
@@ -156,7 +157,15 @@ fn run_command(text: &str, module: &Module) -> Result<bool> {
         .stderr(Stdio::null())
         .status()
         .map_err(|e| Diagnostic::input(format!("'{text}' cannot be started: {e}")))?;
-    // A file that is left behind does no harm.
-    let _ = std::fs::remove_file(&file);
     Ok(status.success())
+}
+
+/// A file that goes when this does.
+struct Gone(PathBuf);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        // It may never have been written.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }

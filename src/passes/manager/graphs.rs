@@ -52,6 +52,8 @@ struct Done {
     work: Work,
     result: Result<bool>,
     parts: Parts,
+    /// It changed the graph without asking.
+    unasked: bool,
     time: Duration,
 }
 
@@ -71,7 +73,7 @@ pub(super) fn run(
         }
         None => side_by_side(job, shared, work),
     };
-    collect(job, module, caches, done)
+    collect(module, caches, done)
 }
 
 fn take(job: &Job<'_>, module: &mut Module, caches: &mut HashMap<Symbol, AnalysisCache>) -> Vec<Work> {
@@ -113,11 +115,9 @@ fn side_by_side(job: &Job<'_>, module: &Module, work: Vec<Work>) -> Vec<Done> {
 fn one(job: &Job<'_>, module: &Module, mut work: Work, fuel: Option<u64>) -> Done {
     let pass = job.pass;
     let start = Instant::now();
-    let inner_fuel = fuel.filter(|_| pass.counts_steps);
     let context = Context::new(job.registry, module)
-        .for_pass(pass.name, job.options, &job.settings.log)
+        .for_pass(pass.name, job.options, &job.settings.log, (fuel, job.settings.record_steps))
         .with_analyses(std::mem::take(&mut work.analyses))
-        .with_fuel(inner_fuel, job.settings.record_steps)
         .in_function(work.name)
         .with_extras(&job.settings.extras);
     let result = if fuel == Some(0) {
@@ -140,10 +140,10 @@ fn one(job: &Job<'_>, module: &Module, mut work: Work, fuel: Option<u64>) -> Don
         Ok(true) => work.analyses.keep_only(pass.preserves),
         Err(_) => work.analyses.clear(),
     }
-    if !pass.counts_steps {
-        parts.steps = u64::from(matches!(result, Ok(true)));
-    }
-    Done { work, result, parts, time: start.elapsed() }
+    // A pass that does not ask counts as one change.
+    let unasked = matches!(result, Ok(true)) && parts.steps == 0;
+    parts.steps += u64::from(unasked);
+    Done { work, result, parts, unasked, time: start.elapsed() }
 }
 
 /// Runs a pass over the graphs inside of a graph's ops, the innermost first.
@@ -170,16 +170,11 @@ fn graphs_of(graph: &Graph, op: OpId) -> Vec<(Symbol, Arc<Graph>)> {
     attrs.filter_map(|(name, attr)| attr.as_graph().map(|g| (*name, Arc::clone(g)))).collect()
 }
 
-fn collect(
-    job: &Job<'_>,
-    module: &mut Module,
-    caches: &mut HashMap<Symbol, AnalysisCache>,
-    done: Vec<Done>,
-) -> Outcome {
+fn collect(module: &mut Module, caches: &mut HashMap<Symbol, AnalysisCache>, done: Vec<Done>) -> Outcome {
     let mut report = Report::default();
     let mut log = String::new();
     let mut result = Ok(false);
-    for Done { work, result: one, parts, time } in done {
+    for Done { work, result: one, parts, unasked, time } in done {
         let Work { name, graph, analyses } = work;
         if let Some(function) = module.functions.get_mut(&name) {
             function.graph = graph;
@@ -187,6 +182,7 @@ fn collect(
         caches.insert(name, analyses);
         log.push_str(&parts.log);
         report.steps += parts.steps;
+        report.unasked |= unasked;
         report.last_step = parts.last_step.or(report.last_step);
         report.function_times.push((name, time));
         for (what, n) in parts.statistics {
@@ -210,7 +206,7 @@ fn collect(
             Err(_) => {}
         }
     }
-    if !job.pass.counts_steps && report.changed {
+    if report.last_step.is_none() && report.changed {
         report.last_step = Some(format!("the pass as a whole ({} functions)", report.functions.len()));
     }
     let result = result.map(|_: bool| report.changed);

@@ -27,6 +27,8 @@ pub struct Report {
     pub functions: Vec<Symbol>,
     /// Changes that the pass counted.
     pub steps: u64,
+    /// It changed a graph without asking for a step, which counts as one.
+    pub unasked: bool,
     /// The last counted change in words, where steps are recorded.
     pub last_step: Option<String>,
     /// Counts by name.

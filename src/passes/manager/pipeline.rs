@@ -65,7 +65,7 @@ impl Pipeline {
             match step {
                 Step::Pass(Pass { run: Run::Graph(run), name, .. }, options) => {
                     let own = Context::new(context.registry, context.module);
-                    changed |= run(graph, &own.for_pass(name, options, &Default::default()))?;
+                    changed |= run(graph, &own.for_pass(name, options, &Default::default(), (None, false)))?;
                 }
                 Step::Pass(..) => {}
                 Step::Nest(Nest::Repeat(max), steps) => {
@@ -97,6 +97,21 @@ impl Pipeline {
         }
         let mut out = Vec::new();
         collect(&self.steps, &mut out);
+        out
+    }
+
+    /// The values of a text option of all passes that have it, those in nests too.
+    pub fn option_texts(&self, name: &str) -> Vec<String> {
+        fn collect(steps: &[Step], name: &str, out: &mut Vec<String>) {
+            for step in steps {
+                match step {
+                    Step::Pass(_, options) => out.extend(options.text(name).ok().map(String::from)),
+                    Step::Nest(_, steps) => collect(steps, name, out),
+                }
+            }
+        }
+        let mut out = Vec::new();
+        collect(&self.steps, name, &mut out);
         out
     }
 

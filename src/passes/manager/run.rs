@@ -79,6 +79,7 @@ pub struct Runner<'a> {
     observers: Vec<&'a mut dyn Observer>,
     analyses: HashMap<Symbol, AnalysisCache>,
     executed: usize,
+    last: Report,
     violations: Vec<Diagnostic>,
 }
 
@@ -92,6 +93,7 @@ impl<'a> Runner<'a> {
             observers: Vec::new(),
             analyses: HashMap::new(),
             executed: 0,
+            last: Report::default(),
             violations: Vec::new(),
         }
     }
@@ -104,6 +106,11 @@ impl<'a> Runner<'a> {
     /// How many passes ran, repetitions counted.
     pub fn executed(&self) -> usize {
         self.executed
+    }
+
+    /// What the pass that ran last came to, whether it failed or not.
+    pub fn last_report(&self) -> &Report {
+        &self.last
     }
 
     /// What the verifier found after the pass that failed.
@@ -219,7 +226,8 @@ impl<'a> Runner<'a> {
                 observer.after(&at, module, &report, self.out);
             }
         }
-        result.map(|()| report.changed)
+        self.last = report;
+        result.map(|()| self.last.changed)
     }
 
     fn module_pass(
@@ -235,8 +243,7 @@ impl<'a> Runner<'a> {
             return (report, Ok(false));
         }
         let context = Context::for_module(self.registry)
-            .for_pass(pass.name, options, &self.settings.log)
-            .with_fuel(fuel.filter(|_| pass.counts_steps), self.settings.record_steps)
+            .for_pass(pass.name, options, &self.settings.log, (fuel, self.settings.record_steps))
             .with_extras(&self.settings.extras);
         let result = panics::catch(&format!("pass '{}'", pass.name), || run(module, &context));
         let result = result.and_then(|r| r);
@@ -244,7 +251,8 @@ impl<'a> Runner<'a> {
         self.print(&parts.log);
         self.analyses.clear();
         report.changed = matches!(result, Ok(true));
-        report.steps = if pass.counts_steps { parts.steps } else { u64::from(report.changed) };
+        report.unasked = report.changed && parts.steps == 0;
+        report.steps = parts.steps + u64::from(report.unasked);
         report.statistics = parts.statistics;
         report.last_step = parts.last_step;
         (report, result)

@@ -55,7 +55,7 @@ impl Observer for Statistics {
         let counts = self.passes.entry(at.pass.name).or_default();
         counts.runs += 1;
         counts.changed += u64::from(report.changed);
-        counts.steps += if at.pass.counts_steps { report.steps } else { 0 };
+        counts.steps += report.steps;
         counts.ops += ops(module) as i64 - counts.before as i64;
         for (what, n) in &report.statistics {
             *counts.named.entry(what).or_default() += n;

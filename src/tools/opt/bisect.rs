@@ -6,7 +6,7 @@ use crate::diag::{Diagnostic, ErrorKind, Result, Source};
 use crate::ir::{Module, PrintOptions};
 use crate::passes::Pipeline;
 use crate::passes::manager::print_ir::difference;
-use crate::passes::manager::{At, Observer, Report, Runner, Settings, StopAt};
+use crate::passes::manager::{At, Observer, Runner, Settings, StopAt};
 use crate::tools::io::Io;
 use crate::tools::judge::{Fault, Judge};
 use std::io::Write;
@@ -37,13 +37,13 @@ pub(super) fn run(work: &Work<'_>, input: &Input, io: &mut Io<'_>) -> Result<boo
     let index = bad - 1;
     let seen = look(&judge, work.pipeline, &module, StopAt { index, steps: u64::MAX });
     io.print(&format!("the first bad pass is number {bad}: {}\n", seen.name));
-    if seen.counts_steps {
+    if seen.steps > 0 {
         steps(&judge, work, &module, index, seen.steps, io)?;
     }
     Ok(false)
 }
 
-/// The first bad step of a pass that counts them.
+/// The first bad step of a pass.
 fn steps(
     judge: &Judge,
     work: &Work<'_>,
@@ -53,7 +53,7 @@ fn steps(
     io: &mut Io<'_>,
 ) -> Result<()> {
     let at = |steps: u64| StopAt { index, steps };
-    let (mut good, mut bad) = (0, total.max(1));
+    let (mut good, mut bad) = (0, total);
     if !judge.is_bad(module, work.pipeline, Some(at(bad)))? {
         io.print("no number of its steps alone shows the fault\n");
         return Ok(());
@@ -87,7 +87,6 @@ fn text(module: &Module) -> String {
 struct Seen {
     index: usize,
     name: String,
-    counts_steps: bool,
     steps: u64,
     last_step: Option<String>,
 }
@@ -96,13 +95,6 @@ impl Observer for Seen {
     fn before(&mut self, at: &At<'_>, _: &Module, _: &mut dyn Write) {
         if at.index == self.index {
             self.name = format!("{}{}", at.pass.name, at.options.to_text());
-            self.counts_steps = at.pass.counts_steps;
-        }
-    }
-
-    fn after(&mut self, at: &At<'_>, _: &Module, report: &Report, _: &mut dyn Write) {
-        if at.index == self.index {
-            (self.steps, self.last_step) = (report.steps, report.last_step.clone());
         }
     }
 }
@@ -115,6 +107,9 @@ fn look(judge: &Judge, pipeline: &Pipeline, module: &Module, stop: StopAt) -> Se
     runner.observe(&mut seen);
     // A failing pass is what is looked for.
     let _ = runner.run(pipeline, &mut module.clone());
+    let report = runner.last_report().clone();
+    drop(runner);
+    (seen.steps, seen.last_step) = (report.steps, report.last_step);
     seen
 }
 

@@ -3,12 +3,12 @@
 use super::reproducer::Case;
 use crate::diag::log::LogSpec;
 use crate::diag::render::Form;
-use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
+use crate::diag::{Diagnostic, ErrorKind, Result, Source, nearest};
 use crate::dialects::Strictness;
 use crate::passes::manager::print_ir::PrintIr;
 use crate::passes::manager::{Limits, Settings};
 use crate::passes::{PassSet, Pipeline};
-use crate::rewrite::Questions;
+use crate::rewrite::{self, Questions};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -144,6 +144,9 @@ pub(super) struct Trouble {
     /// Where a reproducer goes when a pass or the verifier fails [default: a new file in the temporary folder]
     #[arg(long, value_name = "FILE")]
     pub(super) reproducer: Option<PathBuf>,
+    /// The folder for new reproducers, instead of the temporary folder
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    pub(super) reproducer_folder: Option<PathBuf>,
     /// Write no reproducer
     #[arg(long)]
     pub(super) no_reproducer: bool,
@@ -236,7 +239,28 @@ impl Options {
                 });
             }
         }
-        Ok(())
+        self.check_rule(pipeline)
+    }
+
+    /// A question about a rule that nobody has is a slip of the hand.
+    fn check_rule(&self, pipeline: &Pipeline) -> Result<()> {
+        let Some(wanted) = self.look.why_not.as_deref() else { return Ok(()) };
+        let mut rules = rewrite::builtin_rules()?;
+        for file in pipeline.option_texts("rules").into_iter().filter(|file| !file.is_empty()) {
+            let text =
+                std::fs::read_to_string(&file).map_err(|e| Diagnostic::input(format!("{file}: {e}")))?;
+            rules.extend(rewrite::parse(&Source::new(file, text))?);
+        }
+        // The way back of a rule that holds both ways has a name of its own.
+        let name = wanted.strip_suffix("/back").unwrap_or(wanted);
+        if rules.iter().any(|rule| rule.name == name) {
+            return Ok(());
+        }
+        let error = Diagnostic::new(ErrorKind::Usage, format!("there is no rule '{wanted}'"));
+        Err(match nearest(wanted, rules.iter().map(|rule| rule.name.as_str())) {
+            Some(near) => error.hint(format!("did you mean '{near}'?")),
+            None => error.hint("the rules stand in src/rewrite/rules and in the files of --rules"),
+        })
     }
 
     /// The same words with the passes and options of a reproducer.

@@ -242,7 +242,11 @@ impl Work<'_> {
         let case = self.smallest_case(&module, index, error)?;
         let file = match &self.options.trouble.reproducer {
             Some(file) => file.clone(),
-            None => std::env::temp_dir().join(format!("flambeau-reproducer-{}.ir", std::process::id())),
+            None => {
+                let folder = self.options.trouble.reproducer_folder.clone();
+                let name = format!("flambeau-reproducer-{}.ir", std::process::id());
+                folder.unwrap_or_else(std::env::temp_dir).join(name)
+            }
         };
         let dialects: Vec<(String, String)> = self
             .options

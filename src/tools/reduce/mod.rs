@@ -9,7 +9,7 @@ use super::opt::{self, pass_error_signature, reproducer};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source};
 use crate::dialects::{Registry, Strictness};
 use crate::frontend::dialect;
-use crate::ir::{Module, NoLaws, PrintOptions, verify_module};
+use crate::ir::{Graph, Module, NoLaws, PrintOptions, verify_module};
 use crate::passes::manager::Settings;
 use crate::passes::{PassSet, Pipeline};
 use clap::Args;
@@ -166,7 +166,16 @@ fn nothing(why: String) -> Diagnostic {
 }
 
 fn count_ops(module: &Module) -> usize {
-    module.functions.values().map(|f| f.graph.op_count()).sum()
+    module.functions.values().map(|f| ops_within(&f.graph)).sum()
+}
+
+/// The ops of a graph and of the graphs inside of its ops.
+fn ops_within(graph: &Graph) -> usize {
+    let ops = graph.all_ops();
+    let attrs = ops.iter().flat_map(|op| graph.attrs(*op));
+    // Graph text nests graphs only as deep as its parser does.
+    let inner = attrs.filter_map(|(_, attr)| attr.as_graph()).map(|inner| ops_within(inner));
+    ops.len() + inner.sum::<usize>()
 }
 
 /// The smallest input so far.

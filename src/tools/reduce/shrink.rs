@@ -5,6 +5,8 @@ use crate::diag::Result;
 use crate::ir::{Attr, Graph, LocationId, Module, OpId, Symbol, Type, TypeKind, ValueId};
 use crate::passes::Pipeline;
 use crate::passes::manager::{Nest, Step};
+use hashbrown::HashMap;
+use std::sync::Arc;
 
 /// Applies every way until none makes it smaller.
 pub(super) fn all(best: &mut Best<'_, '_>) -> Result<()> {
@@ -14,9 +16,7 @@ pub(super) fn all(best: &mut Best<'_, '_>) -> Result<()> {
         smaller |= ops(best)?;
         smaller |= blocks(best)?;
         smaller |= outputs(best)?;
-        if !best.has_arguments() {
-            smaller |= inputs(best)?;
-        }
+        smaller |= inputs(best)?;
         smaller |= details(best)?;
         if !smaller || best.is_over() {
             return Ok(());
@@ -73,39 +73,137 @@ fn functions(best: &mut Best<'_, '_>) -> Result<bool> {
     Ok(smaller)
 }
 
+// --- graphs ---
+
+/// Deeper nests of subgraphs are left alone.
+const MAX_DEPTH: usize = 32;
+
+/// Where a graph is: a function's own, or that of an attribute of the n-th op of the graph around it.
+#[derive(Clone, Debug, PartialEq)]
+struct Spot {
+    function: Symbol,
+    path: Vec<(usize, Symbol)>,
+}
+
+impl Spot {
+    fn is_nested(&self) -> bool {
+        !self.path.is_empty()
+    }
+}
+
+/// All graphs of a module, outer ones first.
+fn spots(module: &Module) -> Vec<Spot> {
+    let mut found = Vec::new();
+    for (name, function) in &module.functions {
+        let mut work = vec![(Spot { function: *name, path: Vec::new() }, &function.graph)];
+        while let Some((spot, graph)) = work.pop() {
+            for (n, op) in graph.all_ops().into_iter().enumerate().filter(|_| spot.path.len() < MAX_DEPTH) {
+                for (attr, inner) in graph.attrs(op) {
+                    if let Some(inner) = inner.as_graph() {
+                        let path = [spot.path.as_slice(), &[(n, *attr)]].concat();
+                        work.push((Spot { function: spot.function, path }, inner));
+                    }
+                }
+            }
+            found.push(spot);
+        }
+    }
+    found
+}
+
+fn graph_at<'m>(module: &'m Module, spot: &Spot) -> Option<&'m Graph> {
+    let mut graph = &module.functions.get(&spot.function)?.graph;
+    for (n, attr) in &spot.path {
+        let op = *graph.all_ops().get(*n)?;
+        graph = graph.attr(op, attr.as_str())?.as_graph()?;
+    }
+    Some(graph)
+}
+
+/// The module with one of its graphs changed; none where the change does not apply.
+fn changed(module: &Module, spot: &Spot, change: &mut dyn FnMut(&mut Graph) -> Option<()>) -> Option<Module> {
+    let mut module = module.clone();
+    let function = module.functions.get_mut(&spot.function)?;
+    change_at(&mut function.graph, &spot.path, change)?;
+    Some(module)
+}
+
+fn change_at(
+    graph: &mut Graph,
+    path: &[(usize, Symbol)],
+    change: &mut dyn FnMut(&mut Graph) -> Option<()>,
+) -> Option<()> {
+    let Some(((n, attr), rest)) = path.split_first() else { return change(graph) };
+    let op = *graph.all_ops().get(*n)?;
+    let mut inner = Graph::clone(graph.attr(op, attr.as_str())?.as_graph()?);
+    change_at(&mut inner, rest, change)?;
+    graph.set_attr(op, *attr, Attr::Graph(Arc::new(inner)));
+    Some(())
+}
+
+/// Changes the op that holds a graph together with the graph: what it takes and gives must correspond.
+fn changed_with_owner(
+    module: &Module,
+    spot: &Spot,
+    change: &mut dyn FnMut(&mut Graph, OpId, &mut Graph) -> Option<()>,
+) -> Option<Module> {
+    let ((n, attr), around) = spot.path.split_last()?;
+    let outer = Spot { function: spot.function, path: around.to_vec() };
+    changed(module, &outer, &mut |graph| {
+        let op = *graph.all_ops().get(*n)?;
+        let mut inner = Graph::clone(graph.attr(op, attr.as_str())?.as_graph()?);
+        change(graph, op, &mut inner)?;
+        if graph.is_live(op) {
+            graph.set_attr(op, *attr, Attr::Graph(Arc::new(inner)));
+        }
+        Some(())
+    })
+}
+
+/// Does something for each graph. What it does in a graph leaves the places of the others as they are.
+fn each(
+    best: &mut Best<'_, '_>,
+    mut work: impl FnMut(&mut Best<'_, '_>, &Spot) -> Result<bool>,
+) -> Result<bool> {
+    let mut smaller = false;
+    let mut n = 0;
+    while let Some(spot) = spots(&best.module).get(n).cloned() {
+        smaller |= work(best, &spot)?;
+        n += 1;
+    }
+    Ok(smaller)
+}
+
 // --- ops ---
 
 /// Leaves out ops: halves, quarters and so on, down to single ones, from the end to the start.
 fn ops(best: &mut Best<'_, '_>) -> Result<bool> {
-    let mut smaller = false;
-    for name in best.module.functions.keys().copied().collect::<Vec<_>>() {
-        let mut chunk = graph_of(&best.module, name).map_or(0, |g| g.op_count().div_ceil(2));
+    each(best, |best, spot| {
+        let mut smaller = false;
+        let count = |best: &Best<'_, '_>| graph_at(&best.module, spot).map_or(0, |g| g.all_ops().len());
+        let mut chunk = count(best).div_ceil(2);
+        // A new input of a nested graph would be an operand that the op around it does not have.
+        let may_add = !best.has_arguments() && !spot.is_nested();
         while chunk > 0 && !best.is_over() {
-            let mut end = graph_of(&best.module, name).map_or(0, |g| g.all_ops().len());
+            let mut end = count(best);
             while end > 0 {
                 let start = end.saturating_sub(chunk);
-                let mut module = best.module.clone();
-                if let Some(function) = module.functions.get_mut(&name) {
-                    let ops = function.graph.all_ops();
-                    let cut: Vec<OpId> = ops.get(start..end.min(ops.len())).unwrap_or(&[]).to_vec();
-                    let may_add = !best.has_arguments();
-                    for op in cut.into_iter().rev() {
-                        remove(&mut function.graph, op, may_add);
+                let candidate = changed(&best.module, spot, &mut |graph| {
+                    let ops = graph.all_ops();
+                    for op in ops.get(start..end.min(ops.len()))?.iter().rev() {
+                        remove(graph, *op, may_add);
                     }
-                    if function.graph.op_count() < ops.len() && best.offer_module(module)? {
-                        smaller = true;
-                    }
+                    (graph.all_ops().len() < ops.len()).then_some(())
+                });
+                if let Some(module) = candidate {
+                    smaller |= best.offer_module(module)?;
                 }
                 end = start;
             }
             chunk /= 2;
         }
-    }
-    Ok(smaller)
-}
-
-fn graph_of(module: &Module, name: Symbol) -> Option<&Graph> {
-    module.functions.get(&name).map(|f| &f.graph)
+        Ok(smaller)
+    })
 }
 
 /// Removes an op; what used its results gets an operand of the same type, a graph input, or a constant.
@@ -166,25 +264,51 @@ fn constant(graph: &mut Graph, before: OpId, ty: &Type) -> Option<ValueId> {
 
 // --- blocks ---
 
-/// Replaces ops that have blocks by what one of the blocks does.
+/// Replaces ops that have blocks or subgraphs by what one of these does.
 fn blocks(best: &mut Best<'_, '_>) -> Result<bool> {
-    let mut smaller = false;
-    for name in best.module.functions.keys().copied().collect::<Vec<_>>() {
+    let mut smaller = each(best, |best, spot| {
+        let mut smaller = false;
         let mut n = 0;
-        while let Some((op, count)) = graph_of(&best.module, name).and_then(|g| nth_with_blocks(g, n)) {
+        while let Some((op, count)) = graph_at(&best.module, spot).and_then(|g| nth_with_blocks(g, n)) {
             let mut taken = false;
             for block in 0..count {
-                let mut module = best.module.clone();
-                let Some(function) = module.functions.get_mut(&name) else { break };
-                if unwrap(&mut function.graph, op, block) && best.offer_module(module)? {
+                let candidate =
+                    changed(&best.module, spot, &mut |graph| unwrap(graph, op, block).then_some(()));
+                if let Some(module) = candidate
+                    && best.offer_module(module)?
+                {
                     (smaller, taken) = (true, true);
                     break;
                 }
             }
             n += usize::from(!taken);
         }
+        Ok(smaller)
+    })?;
+    // From the inside out: a graph that goes takes its own subgraphs along.
+    for spot in spots(&best.module).into_iter().rev().filter(Spot::is_nested) {
+        if let Some(module) = changed_with_owner(&best.module, &spot, &mut unwrap_subgraph) {
+            smaller |= best.offer_module(module)?;
+        }
     }
     Ok(smaller)
+}
+
+/// Puts the ops of a subgraph in the place of the op that holds it, where operands and results correspond.
+fn unwrap_subgraph(graph: &mut Graph, op: OpId, inner: &mut Graph) -> Option<()> {
+    let operands = graph.operands(op).to_vec();
+    if inner.inputs().len() != operands.len() || inner.outputs().len() != graph.result_count(op) {
+        return None;
+    }
+    let mut map: HashMap<ValueId, ValueId> = inner.inputs().iter().copied().zip(operands).collect();
+    for each in inner.block_ops(inner.root()).collect::<Vec<_>>() {
+        let copy = graph.copy_op(inner, each, &mut map);
+        graph.insert_before(copy, op);
+    }
+    let results: Vec<ValueId> =
+        inner.outputs().iter().map(|value| map.get(value).copied()).collect::<Option<_>>()?;
+    graph.replace_op(op, &results);
+    Some(())
 }
 
 fn nth_with_blocks(graph: &Graph, n: usize) -> Option<(OpId, usize)> {
@@ -226,46 +350,81 @@ fn unwrap(graph: &mut Graph, op: OpId, block: usize) -> bool {
 
 /// Leaves out outputs of graphs.
 fn outputs(best: &mut Best<'_, '_>) -> Result<bool> {
-    let mut smaller = false;
-    for name in best.module.functions.keys().copied().collect::<Vec<_>>() {
-        let mut n = graph_of(&best.module, name).map_or(0, |g| g.outputs().len());
+    each(best, |best, spot| {
+        let mut smaller = false;
+        let mut n = graph_at(&best.module, spot).map_or(0, |g| g.outputs().len());
         while n > 0 {
             n -= 1;
-            let mut module = best.module.clone();
-            let Some(function) = module.functions.get_mut(&name) else { break };
-            let root = function.graph.root();
-            function.graph.remove_block_result(root, n);
-            if n < function.schema.returns.len() {
-                function.schema.returns.remove(n);
+            let candidate = if spot.is_nested() {
+                changed_with_owner(&best.module, spot, &mut |graph, op, inner| {
+                    let unused = graph.result_count(op) == inner.outputs().len()
+                        && !graph.has_uses(graph.result(op, n)?);
+                    unused.then(|| {
+                        graph.remove_result(op, n);
+                        inner.remove_block_result(inner.root(), n);
+                    })
+                })
+            } else {
+                without_output(&best.module, spot.function, n)
+            };
+            if let Some(module) = candidate {
+                smaller |= best.offer_module(module)?;
             }
-            smaller |= best.offer_module(module)?;
         }
-    }
-    Ok(smaller)
+        Ok(smaller)
+    })
 }
 
-/// Leaves out inputs that nobody uses.
+fn without_output(module: &Module, name: Symbol, n: usize) -> Option<Module> {
+    let mut module = module.clone();
+    let function = module.functions.get_mut(&name)?;
+    let root = function.graph.root();
+    function.graph.remove_block_result(root, n);
+    if n < function.schema.returns.len() {
+        function.schema.returns.remove(n);
+    }
+    Some(module)
+}
+
+/// Leaves out inputs that nobody uses; those of a subgraph with the operands of the op around it.
 fn inputs(best: &mut Best<'_, '_>) -> Result<bool> {
-    let mut smaller = false;
-    for name in best.module.functions.keys().copied().collect::<Vec<_>>() {
-        let mut n = graph_of(&best.module, name).map_or(0, |g| g.inputs().len());
+    let keep = best.has_arguments();
+    each(best, |best, spot| {
+        let mut smaller = false;
+        let mut n = graph_at(&best.module, spot).map_or(0, |g| g.inputs().len());
         while n > 0 {
             n -= 1;
-            let mut module = best.module.clone();
-            let Some(function) = module.functions.get_mut(&name) else { break };
-            let Some(input) = function.graph.inputs().get(n).copied() else { continue };
-            if function.graph.has_uses(input) {
-                continue;
+            let unused = |graph: &Graph| graph.inputs().get(n).is_some_and(|input| !graph.has_uses(*input));
+            let candidate = if spot.is_nested() {
+                changed_with_owner(&best.module, spot, &mut |graph, op, inner| {
+                    let fits = graph.operands(op).len() == inner.inputs().len() && unused(inner);
+                    fits.then(|| {
+                        graph.remove_operand(op, n);
+                        inner.remove_param(inner.root(), n);
+                    })
+                })
+            } else if !keep && graph_at(&best.module, spot).is_some_and(unused) {
+                without_input(&best.module, spot.function, n)
+            } else {
+                None
+            };
+            if let Some(module) = candidate {
+                smaller |= best.offer_module(module)?;
             }
-            let root = function.graph.root();
-            function.graph.remove_param(root, n);
-            if n < function.schema.arguments.len() {
-                function.schema.arguments.remove(n);
-            }
-            smaller |= best.offer_module(module)?;
         }
+        Ok(smaller)
+    })
+}
+
+fn without_input(module: &Module, name: Symbol, n: usize) -> Option<Module> {
+    let mut module = module.clone();
+    let function = module.functions.get_mut(&name)?;
+    let root = function.graph.root();
+    function.graph.remove_param(root, n);
+    if n < function.schema.arguments.len() {
+        function.schema.arguments.remove(n);
     }
-    Ok(smaller)
+    Some(module)
 }
 
 // --- details ---
@@ -274,41 +433,61 @@ fn inputs(best: &mut Best<'_, '_>) -> Result<bool> {
 fn details(best: &mut Best<'_, '_>) -> Result<bool> {
     let mut smaller = false;
     let located = |g: &Graph| g.all_ops().iter().any(|op| !g.location_id(*op).is_unknown());
-    if best.module.functions.values().any(|f| located(&f.graph)) {
-        let mut module = best.module.clone();
-        for function in module.functions.values_mut() {
-            for op in function.graph.all_ops() {
-                function.graph.set_location_id(op, LocationId::UNKNOWN);
-            }
+    smaller |= simpler(best, &located, &|graph| {
+        for op in graph.all_ops() {
+            graph.set_location_id(op, LocationId::UNKNOWN);
         }
-        smaller |= best.offer_module(module)?;
-    }
+    })?;
     let is_known = |ty: &Type| matches!(ty.kind(), TypeKind::Tensor(t) if *t != Default::default());
     let knows = |g: &Graph| {
         let results = g.all_ops().into_iter().flat_map(|op| g.results(op));
         results.chain(g.inputs().iter().copied()).any(|v| is_known(g.ty(v)))
     };
-    if best.module.functions.values().any(|f| knows(&f.graph)) {
-        let mut module = best.module.clone();
-        for function in module.functions.values_mut() {
-            function.graph.map_types(&mut |ty| if is_known(ty) { Type::tensor() } else { ty.clone() });
+    smaller |= simpler(best, &knows, &|graph| {
+        graph.map_types(&mut |ty| if is_known(ty) { Type::tensor() } else { ty.clone() });
+    })?;
+    smaller |= each(best, attributes)?;
+    Ok(smaller)
+}
+
+/// Makes all graphs simpler at once, those that need it.
+fn simpler(
+    best: &mut Best<'_, '_>,
+    needs: &dyn Fn(&Graph) -> bool,
+    make: &dyn Fn(&mut Graph),
+) -> Result<bool> {
+    let mut candidate: Option<Module> = None;
+    for spot in spots(&best.module) {
+        let module = candidate.as_ref().unwrap_or(&best.module);
+        if graph_at(module, &spot).is_some_and(needs) {
+            candidate = changed(module, &spot, &mut |graph| {
+                make(graph);
+                Some(())
+            });
         }
-        smaller |= best.offer_module(module)?;
     }
-    for name in best.module.functions.keys().copied().collect::<Vec<_>>() {
-        let ops = graph_of(&best.module, name).map(Graph::all_ops).unwrap_or_default();
-        for op in ops {
-            let names = |best: &Best<'_, '_>| -> Vec<Symbol> {
-                graph_of(&best.module, name)
-                    .filter(|g| g.is_live(op) && g.kind(op) != "prim::Constant")
-                    .map_or(Vec::new(), |g| g.attrs(op).iter().map(|(n, _)| *n).collect())
-            };
-            for attr in names(best) {
-                let mut module = best.module.clone();
-                if let Some(function) = module.functions.get_mut(&name) {
-                    function.graph.remove_attr(op, attr.as_str());
-                    smaller |= best.offer_module(module)?;
-                }
+    match candidate {
+        Some(module) => best.offer_module(module),
+        None => Ok(false),
+    }
+}
+
+/// Leaves out attributes, subgraphs aside.
+fn attributes(best: &mut Best<'_, '_>, spot: &Spot) -> Result<bool> {
+    let mut smaller = false;
+    for op in graph_at(&best.module, spot).map(Graph::all_ops).unwrap_or_default() {
+        let names: Vec<Symbol> = graph_at(&best.module, spot)
+            .filter(|g| g.is_live(op) && g.kind(op) != "prim::Constant")
+            .map_or(Vec::new(), |g| {
+                g.attrs(op).iter().filter(|(_, a)| a.as_graph().is_none()).map(|(n, _)| *n).collect()
+            });
+        for attr in names {
+            let candidate = changed(&best.module, spot, &mut |graph| {
+                graph.remove_attr(op, attr.as_str());
+                Some(())
+            });
+            if let Some(module) = candidate {
+                smaller |= best.offer_module(module)?;
             }
         }
     }
