@@ -21,6 +21,7 @@ pub(super) fn find(name: &str) -> Option<fn(Call<'_>) -> i32> {
         "touch" => |call| run(call, touch),
         "count" => |call| run(call, count),
         "split-file" => |call| run(call, split_file),
+        "reveal-ansi-escapes" => |call| run(call, reveal),
         _ => return None,
     })
 }
@@ -107,15 +108,95 @@ fn unescape(text: &[u8]) -> Vec<u8> {
 }
 
 fn cat(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
-    if let Some(option) = args.iter().find(|arg| arg.starts_with('-') && *arg != "-") {
-        return Err(refuse(option));
+    let mut paths = Vec::new();
+    let (mut codes, mut ends, mut tabs) = (false, false, false);
+    for arg in args {
+        match arg.strip_prefix('-').filter(|flags| !flags.is_empty()) {
+            Some("-show-nonprinting") => codes = true,
+            Some(flags) if flags.chars().all(|flag| "veAtET".contains(flag)) => {
+                codes |= flags.contains(['v', 'e', 'A', 't']);
+                ends |= flags.contains(['e', 'A', 'E']);
+                tabs |= flags.contains(['t', 'A', 'T']);
+            }
+            Some(_) => return Err(refuse(arg)),
+            None => paths.push(arg.clone()),
+        }
     }
-    let dash = ["-".to_string()];
-    for path in if args.is_empty() { &dash[..] } else { args } {
-        let text = read(call, path)?;
+    if paths.is_empty() {
+        paths.push("-".to_string());
+    }
+    for path in &paths {
+        let mut text = read(call, path)?;
+        if codes || ends || tabs {
+            text = text.iter().flat_map(|byte| shown(*byte, (codes, ends, tabs))).collect();
+        }
         call.out.write_all(&text).map_err(|error| told("write error", &error))?;
     }
     Ok(0)
+}
+
+/// A byte as `cat -v` (control codes and what is beyond ASCII), `-E` (ends of lines) and `-T` (tabs) show it.
+fn shown(byte: u8, (codes, ends, tabs): (bool, bool, bool)) -> Vec<u8> {
+    match byte {
+        b'\n' if ends => b"$\n".to_vec(),
+        b'\t' if tabs => b"^I".to_vec(),
+        b'\n' | b'\t' => vec![byte],
+        _ if !codes => vec![byte],
+        128.. => [b"M-".to_vec(), shown(byte - 128, (true, false, true))].concat(),
+        127 => b"^?".to_vec(),
+        0..32 => vec![b'^', byte + 64],
+        _ => vec![byte],
+    }
+}
+
+/// `reveal-ansi-escapes`: colours of terminals as words, `<bold-red>`.
+fn reveal(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
+    if let Some(arg) = args.first() {
+        return Err(refuse(arg));
+    }
+    let text = read(call, "-")?;
+    let mut rest = text.as_slice();
+    let mut out = Vec::new();
+    while let Some((first, behind)) = rest.split_first() {
+        let end = behind.iter().position(|byte| *byte == b'm');
+        let codes = behind.strip_prefix(b"[").zip(end).and_then(|(codes, end)| codes.get(..end - 1));
+        let words =
+            codes.filter(|_| *first == 0x1b).and_then(|codes| colour(std::str::from_utf8(codes).ok()?));
+        match (words, end) {
+            (Some(words), Some(end)) => {
+                out.extend_from_slice(format!("<{words}>").as_bytes());
+                rest = behind.get(end + 1..).unwrap_or_default();
+            }
+            _ => {
+                out.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    call.out.write_all(&out).map_err(|error| told("write error", &error))?;
+    Ok(0)
+}
+
+/// The words for the codes of a colour: `0;1;31` is bold-red.
+fn colour(codes: &str) -> Option<String> {
+    const COLOURS: [&str; 8] = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
+    let codes: Vec<usize> = codes.split(';').map(|code| code.parse().ok()).collect::<Option<_>>()?;
+    let (mut bold, mut ground, mut name) = ("", "", None);
+    for code in &codes {
+        let colour = |from: usize| COLOURS.get(code - from).map(ToString::to_string);
+        match code {
+            0 => {}
+            1 => bold = "bold",
+            30..=37 => name = colour(30),
+            40..=47 => (ground, name) = ("bg", colour(40)),
+            90..=97 => name = colour(90).map(|name| format!("bright-{name}")),
+            100..=107 => (ground, name) = ("bg", colour(100).map(|name| format!("bright-{name}"))),
+            _ => return None,
+        }
+    }
+    let words: Vec<&str> =
+        [ground, bold, name.as_deref().unwrap_or("")].into_iter().filter(|w| !w.is_empty()).collect();
+    Some(if words.is_empty() { "reset".to_string() } else { words.join("-") })
 }
 
 fn mkdir(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {

@@ -1,14 +1,14 @@
 //! The command `lit`: its words, the threads, the progress bar.
 
 use super::discover::{Test, discover};
-use super::report::{self, Detail};
-use super::{Config, Outcome, Status, run_file};
+use super::report::{self, Detail, Level};
+use super::{Config, Outcome, Status, TempFolder, record, run_file};
 use rayon::prelude::*;
 use regex::Regex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,22 @@ const HELP: &str = "\
 USAGE: lit [options] TEST_PATH...
 
 Runs the tests in files and folders by the RUN: lines in them. A file lit.toml in a folder says what is special
-there. Exit status: 0 all well, 1 a test failed, 2 no tests or bad words.
+there; lit.local.cfg and its like are read as far as they are plain assignments. Exit status: 0 all well, 1 a test failed, 2 no tests or bad words.
 
 What is shown:
   -v, --verbose                the output of tests that fail
   -a, --show-all               the output of all tests
-  -q, --quiet                  failures only
-  -s, --succinct               the same, with a progress bar
+  -q, --quiet                  failures only, and no more than their number at the end
+  -s, --succinct               failures only, with a progress bar
+  --print-result-after LEVEL   results of which tests: off, failed, all
+  --test-output LEVEL          commands and their outputs of which tests: off, failed, all
+  --diagnostic-level LEVEL     what is told of lit itself: error, warning, note
+  --terse-summary, --no-terse-summary
   --progress-bar, --no-progress-bar
   --show-pass, --show-flakypass, --show-unsupported, --show-xfail, --show-xpass
                                list such tests at the end
   --time-tests                 list the slowest tests
+  --time-trace-output FILE     write when each test ran to FILE, for chrome://tracing
   -o FILE, --output FILE       write the results to FILE as JSON
   --xunit-xml-output FILE      write the results to FILE as JUnit's XML
   --report-failures-only       leave all but failures out of these files
@@ -37,9 +42,13 @@ How tests run:
   --timeout SECONDS            time that one test may take
   --max-retries-per-test N     run a failing test again, where it does not say ALLOW_RETRIES: itself
   --max-failures N             stop after N failures
+  --max-time SECONDS           start no test after so many seconds
+  --keep                       keep the temporary files of tests, and say where they are
   --no-execute                 take every test for passed, without running it
   --update, --update-tests     rewrite the checks of tests that fail
   --path FOLDER                look for programs there first
+  --config-prefix NAME         read NAME.cfg for lit.cfg
+  --skip-test-time-recording   remember nothing of this run
   -D FEATURE                   add a feature that tests may require
   -D NAME=VALUE, --param NAME=VALUE
                                give %{NAME} a value, and add the feature NAME=VALUE
@@ -49,17 +58,23 @@ How tests run:
 Which tests run:
   --filter REGEX               those whose name fits, in either case
   --filter-out REGEX           all but those whose name fits
+  --filter-failed              those that failed when they ran last
+  --order ORDER                lexical: by name, as without it; smart: what failed first, then the slow ones; random
+  -i, --incremental            the same as --order smart
+  --shuffle                    the same as --order random
+  --seed N                     the random order with this number
   --max-tests N                the first N
   --num-shards M --run-shard N every Mth, from the Nth on
   --xfail LIST                 names, parted by ';', of tests that fail as things are
   --xfail-not LIST             names of tests that do not, whatever they say
+  --exclude-xfail              leave out tests that say that they fail
   --suffix .EXT                also files with this end are tests
   --show-tests                 list the tests and run none
   --show-suites                list the suite with its features, and run none
   --show-used-features         list the features that tests ask for, and run none
 
 The words of LIT_OPTS come before those of the command line; LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS and
-LIT_RUN_SHARD hold defaults.
+LIT_RUN_SHARD hold defaults. Not supported, and refused by name: valgrind (--vg), coverage of single tests, ResultDB.
 ";
 
 struct Words {
@@ -81,10 +96,26 @@ struct Words {
     xfail_not: Vec<String>,
     show: Vec<Status>,
     list: Option<Listing>,
+    order: Order,
+    seed: Option<u64>,
+    filter_failed: bool,
+    exclude_xfail: bool,
+    max_time: Option<Duration>,
+    trace: Option<PathBuf>,
+    keep: bool,
+    notes: bool,
     allow_empty: bool,
     ignore_fail: bool,
     help: bool,
     version: bool,
+}
+
+/// In which order tests run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Lexical,
+    Smart,
+    Random,
 }
 
 /// What is listed instead of running tests.
@@ -98,7 +129,7 @@ enum Listing {
 /// The command. `args[0]` is the name it was called by. Gives 0 if all tests end well, 1 if one does not, 2 for
 /// words that make no sense or paths without tests.
 pub fn main(args: &[OsString], mut config: Config, out: &mut (dyn Write + Send), err: &mut dyn Write) -> i32 {
-    match start(args, &mut config, out) {
+    match start(args, &mut config, out, err) {
         Ok(status) => status,
         Err(message) => {
             // Where the error stream is gone there is nobody to tell.
@@ -108,7 +139,12 @@ pub fn main(args: &[OsString], mut config: Config, out: &mut (dyn Write + Send),
     }
 }
 
-fn start(args: &[OsString], config: &mut Config, out: &mut (dyn Write + Send)) -> Result<i32, String> {
+fn start(
+    args: &[OsString],
+    config: &mut Config,
+    out: &mut (dyn Write + Send),
+    err: &mut dyn Write,
+) -> Result<i32, String> {
     let args: Vec<String> = args.iter().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
     let words = parse(&args, config)?;
     let told = |error: std::io::Error| error.to_string();
@@ -122,8 +158,13 @@ fn start(args: &[OsString], config: &mut Config, out: &mut (dyn Write + Send)) -
     }
     let mut tests = Vec::new();
     let shared = Arc::new(config.clone());
+    let mut notes = Vec::new();
     for path in &words.paths {
-        tests.extend(discover(path, &shared)?);
+        tests.extend(discover(path, &shared, &mut notes)?);
+    }
+    for note in notes.iter().filter(|_| words.notes) {
+        // Where the error stream is gone there is nobody to tell.
+        let _ = writeln!(err, "note: {note}");
     }
     let found = tests.len();
     if found == 0 && !words.allow_empty {
@@ -135,6 +176,13 @@ fn start(args: &[OsString], config: &mut Config, out: &mut (dyn Write + Send)) -
     tests.retain(|test| {
         fits(&words.filter, test) != Some(false) && fits(&words.filter_out, test) != Some(true)
     });
+    let known = remembered(&words, config);
+    if words.filter_failed {
+        tests.retain(|test| known.get(&test.name).is_some_and(|last| last.failed));
+    }
+    if words.exclude_xfail {
+        tests.retain(|test| !super::says_it_fails(test) || named(&words.xfail_not, test));
+    }
     if tests.is_empty() && !words.allow_empty {
         return Err(format!(
             "filter did not match any tests (of {found} discovered).  Use '--allow-empty-runs' to suppress this error."
@@ -149,6 +197,7 @@ fn start(args: &[OsString], config: &mut Config, out: &mut (dyn Write + Send)) -
         writeln!(out, "-- Shard {}/{}: {} of {found} tests --", words.shard, words.shards, tests.len())
             .map_err(told)?;
     }
+    arrange(&mut tests, &words, &known, out).map_err(told)?;
     if words.max_tests > 0 {
         tests.truncate(words.max_tests);
     }
@@ -157,6 +206,48 @@ fn start(args: &[OsString], config: &mut Config, out: &mut (dyn Write + Send)) -
         return Ok(0);
     }
     run(&tests, &words, config, out).map_err(told)
+}
+
+/// What is known from runs before.
+fn remembered(words: &Words, config: &Config) -> BTreeMap<String, record::Last> {
+    let Some(folder) = &config.records else { return BTreeMap::new() };
+    words.paths.iter().flat_map(|path| record::read(folder, path)).collect()
+}
+
+/// Brings tests into the order in which they run and are told.
+fn arrange(
+    tests: &mut [Test],
+    words: &Words,
+    known: &BTreeMap<String, record::Last>,
+    out: &mut (dyn Write + Send),
+) -> std::io::Result<()> {
+    match words.order {
+        Order::Lexical => {}
+        Order::Smart => tests.sort_by(|a, b| {
+            let last = |test: &Test| known.get(&test.name).copied().unwrap_or_default();
+            let (a, b) = (last(a), last(b));
+            b.failed.cmp(&a.failed).then(b.seconds.total_cmp(&a.seconds))
+        }),
+        Order::Random => {
+            let now = || std::time::UNIX_EPOCH.elapsed().map_or(0, |time| u64::from(time.subsec_nanos()));
+            let seed = words.seed.unwrap_or_else(now);
+            writeln!(out, "-- Order: random, --seed {seed} --")?;
+            // Fisher and Yates, numbers by splitmix64.
+            let mut state = seed;
+            for n in (1..tests.len()).rev() {
+                state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                tests.swap(n, ((mixed ^ (mixed >> 31)) % (n as u64 + 1)) as usize);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a list of the command line names a test.
+fn named(list: &[String], test: &Test) -> bool {
+    list.iter().any(|name| *name == test.name || test.name.ends_with(&format!("/{name}")))
 }
 
 /// The text of a listing.
@@ -192,9 +283,7 @@ fn run_one(test: &Test, words: &Words) -> Outcome {
         return Outcome { status: Status::Pass, output: String::new(), elapsed: Duration::ZERO };
     }
     let mut outcome = run_file(&test.path, &test.config);
-    let named = |list: &[String]| {
-        list.iter().any(|name| *name == test.name || test.name.ends_with(&format!("/{name}")))
-    };
+    let named = |list: &[String]| named(list, test);
     outcome.status = match outcome.status {
         Status::Fail | Status::TimedOut if named(&words.xfail) && !named(&words.xfail_not) => {
             Status::ExpectedFail
@@ -210,6 +299,8 @@ fn run_one(test: &Test, words: &Words) -> Outcome {
 /// Runs all tests and tells how they end, in their order.
 fn run(tests: &[Test], words: &Words, config: &Config, out: &mut (dyn Write + Send)) -> std::io::Result<i32> {
     let start = Instant::now();
+    // Gone at the end, whatever the end is.
+    let temp = (!words.keep).then(|| TempFolder::new(&config.temp));
     let threads = words.threads.clamp(1, tests.len().max(1));
     writeln!(out, "-- Testing: {} tests, {threads} workers --", tests.len())?;
     let teller = Mutex::new(Teller {
@@ -217,6 +308,7 @@ fn run(tests: &[Test], words: &Words, config: &Config, out: &mut (dyn Write + Se
         words,
         tests,
         outcomes: vec![None; tests.len()],
+        ends: vec![Duration::ZERO; tests.len()],
         told: 0,
         failures: 0,
         out,
@@ -227,11 +319,13 @@ fn run(tests: &[Test], words: &Words, config: &Config, out: &mut (dyn Write + Se
         (0..tests.len()).into_par_iter().with_max_len(1).for_each(|index| {
             let enough = {
                 let teller = teller.lock().unwrap_or_else(PoisonError::into_inner);
-                words.max_failures > 0 && teller.failures >= words.max_failures
+                let late = words.max_time.is_some_and(|most| start.elapsed() >= most);
+                late || (words.max_failures > 0 && teller.failures >= words.max_failures)
             };
             if let (false, Some(test)) = (enough, tests.get(index)) {
                 let outcome = run_one(test, words);
-                teller.lock().unwrap_or_else(PoisonError::into_inner).take(index, outcome);
+                let end = start.elapsed();
+                teller.lock().unwrap_or_else(PoisonError::into_inner).take(index, outcome, end);
             }
         });
     };
@@ -264,15 +358,31 @@ fn run(tests: &[Test], words: &Words, config: &Config, out: &mut (dyn Write + Se
     if let Some(path) = &words.xml {
         std::fs::write(path, report::xml(&config.name, &told_tests, &told_outcomes, elapsed))?;
     }
+    if let Some(path) = &words.trace {
+        let ran = teller.outcomes.iter().zip(&teller.ends).filter(|(outcome, _)| outcome.is_some());
+        let ends: Vec<Duration> = ran.map(|(_, end)| *end).collect();
+        std::fs::write(path, report::trace(&config.name, &tests_run, &outcomes, &ends))?;
+    }
+    if let Some(folder) = config.records.as_ref().filter(|_| !words.no_execute) {
+        remember(folder, words, &tests_run, &outcomes);
+    }
     if let Some(path) = &words.json {
         std::fs::write(path, report::json(&config.name, &told_tests, &told_outcomes, elapsed))?;
     }
     let failed = outcomes.iter().any(|outcome| outcome.status.is_failure());
-    if !failed {
-        // Only what failing tests leave behind is of use; it may not even exist.
-        let _ = std::fs::remove_dir_all(&config.temp);
+    drop(temp);
+    if words.keep {
+        writeln!(teller.out, "Temporary files are in {}", config.temp.display())?;
     }
     Ok(i32::from(failed && !words.ignore_fail))
+}
+
+/// Writes down how tests ended, each with the path that it was found by.
+fn remember(folder: &Path, words: &Words, tests: &[Test], outcomes: &[Outcome]) {
+    for path in &words.paths {
+        let below = tests.iter().zip(outcomes).filter(|(test, _)| test.path.starts_with(path));
+        record::write(folder, path, &below.collect::<Vec<_>>());
+    }
 }
 
 /// Tells results in order of the tests, as soon as all before are there.
@@ -281,6 +391,8 @@ struct Teller<'a> {
     words: &'a Words,
     tests: &'a [Test],
     outcomes: Vec<Option<Outcome>>,
+    /// When each test ended, from the start of the run.
+    ends: Vec<Duration>,
     told: usize,
     failures: usize,
     out: &'a mut (dyn Write + Send),
@@ -288,10 +400,13 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    fn take(&mut self, index: usize, outcome: Outcome) {
+    fn take(&mut self, index: usize, outcome: Outcome, end: Duration) {
         self.failures += usize::from(outcome.status.is_failure());
         if let Some(slot) = self.outcomes.get_mut(index) {
             *slot = Some(outcome);
+        }
+        if let Some(slot) = self.ends.get_mut(index) {
+            *slot = end;
         }
         if self.result.is_ok() {
             self.result = self.tell();
@@ -344,7 +459,7 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut words = Words {
         paths: Vec::new(),
-        detail: Detail::Names,
+        detail: Detail { results: Level::All, output: Level::Off, terse: false },
         threads,
         filter: None,
         filter_out: None,
@@ -361,6 +476,14 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
         xfail_not: Vec::new(),
         show: Vec::new(),
         list: None,
+        order: Order::Lexical,
+        seed: None,
+        filter_failed: false,
+        exclude_xfail: false,
+        max_time: None,
+        trace: None,
+        keep: false,
+        notes: true,
         allow_empty: false,
         ignore_fail: false,
         help: false,
@@ -378,11 +501,36 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
         };
         match name {
             "-h" | "--help" => words.help = true,
-            "-v" | "--verbose" | "-vv" => words.detail = Detail::Failures,
-            "-a" | "--show-all" => words.detail = Detail::All,
-            "-q" | "--quiet" => words.detail = Detail::Quiet,
+            "-v" | "--verbose" | "-vv" | "--echo-all-commands" => words.output(Level::Failed),
+            "-a" | "--show-all" => words.output(Level::All),
+            "--test-output" => words.output(level(name, &value()?)?),
+            "--print-result-after" => words.results(level(name, &value()?)?),
+            "-q" | "--quiet" => {
+                words.detail = Detail { results: Level::Failed, output: Level::Off, terse: true };
+                words.notes = false;
+            }
+            "--terse-summary" => words.detail.terse = true,
+            "--no-terse-summary" => words.detail.terse = false,
+            "--diagnostic-level" => words.notes = diagnostics(name, &value()?)?,
+            "--order" => words.order = order(name, &value()?)?,
+            "--shuffle" => words.order = Order::Random,
+            "-i" | "--incremental" => words.order = Order::Smart,
+            "--seed" => words.seed = Some(seed(name, &value()?)?),
+            "--filter-failed" => words.filter_failed = true,
+            "--exclude-xfail" => words.exclude_xfail = true,
+            "--max-time" => words.max_time = seconds(name, &value()?)?,
+            "--time-trace-output" => words.trace = Some(value()?.into()),
+            "--skip-test-time-recording" => config.records = None,
+            "--config-prefix" => config.prefix = value()?,
+            "--keep" => words.keep = true,
+            // Names are relative anyway, no tests are left out without a word, and none are GoogleTest's.
+            "-r" | "--relative-paths" | "--show-excluded" | "--show-skipped" | "--debug" => {}
+            "--gtest-sharding" | "--no-gtest-sharding" => {}
+            "--vg" | "--vg-leak" | "--vg-arg" | "--per-test-coverage" | "--resultdb-output" => {
+                return Err(format!("argument {name}: unsupported"));
+            }
             "-s" | "--succinct" => {
-                words.detail = Detail::Quiet;
+                words.results(Level::Failed);
                 config.progress = true;
             }
             "--progress-bar" => config.progress = true,
@@ -445,6 +593,43 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
         _ => {}
     }
     Ok(words)
+}
+
+impl Words {
+    /// The later of two words that contradict each other wins.
+    fn output(&mut self, level: Level) {
+        self.detail.output = level;
+        self.detail.results = self.detail.results.max(level);
+    }
+
+    fn results(&mut self, level: Level) {
+        self.detail.results = level;
+        self.detail.output = self.detail.output.min(level);
+    }
+}
+
+fn choice<T: Copy>(name: &str, value: &str, known: &[(&str, T)]) -> Result<T, String> {
+    let found = known.iter().find(|(word, _)| *word == value);
+    found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+        let words: Vec<String> = known.iter().map(|(word, _)| format!("'{word}'")).collect();
+        format!("argument {name}: invalid choice: '{value}' (choose from {})", words.join(", "))
+    })
+}
+
+fn level(name: &str, value: &str) -> Result<Level, String> {
+    choice(name, value, &[("off", Level::Off), ("failed", Level::Failed), ("all", Level::All)])
+}
+
+fn diagnostics(name: &str, value: &str) -> Result<bool, String> {
+    choice(name, value, &[("error", false), ("warning", false), ("note", true)])
+}
+
+fn order(name: &str, value: &str) -> Result<Order, String> {
+    choice(name, value, &[("lexical", Order::Lexical), ("random", Order::Random), ("smart", Order::Smart)])
+}
+
+fn seed(name: &str, value: &str) -> Result<u64, String> {
+    value.parse().map_err(|_| format!("argument {name}: requires an integer, but found '{value}'"))
 }
 
 /// `NAME=VALUE` is a substitution and a feature, another word a feature.

@@ -11,9 +11,9 @@
 //!     [substitutions]
 //!     "%tool" = "flambeau opt"           and %{root}, the folder of the outermost file
 //!
-//! A folder inherits from the one above it.
+//! A folder inherits from the one above it. Where there is no such file, those of LLVM's lit are looked for.
 
-use super::Config;
+use super::{Config, python};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,10 +41,11 @@ struct Local {
     substitutions: BTreeMap<String, String>,
 }
 
-/// The configuration of a folder: that of the folder above with what its own file says.
-pub(super) fn of(folder: &Path, above: &Arc<Config>) -> Result<Arc<Config>, String> {
+/// The configuration of a folder: that of the folder above with what its own file says. `notes` takes what a file in
+/// Python says that is not understood.
+pub(super) fn of(folder: &Path, above: &Arc<Config>, notes: &mut Vec<String>) -> Result<Arc<Config>, String> {
     let file = folder.join(NAME);
-    let Ok(text) = std::fs::read_to_string(&file) else { return Ok(Arc::clone(above)) };
+    let Ok(text) = std::fs::read_to_string(&file) else { return Ok(in_python(folder, above, notes)) };
     let local: Local = toml::from_str(&text).map_err(|error| {
         let line =
             error.span().map_or(1, |s| 1 + text.get(..s.start).unwrap_or_default().matches('\n').count());
@@ -79,10 +80,34 @@ pub(super) fn of(folder: &Path, above: &Arc<Config>) -> Result<Arc<Config>, Stri
     Ok(Arc::new(config))
 }
 
+/// The same for a folder that has a file of LLVM's lit.
+fn in_python(folder: &Path, above: &Arc<Config>, notes: &mut Vec<String>) -> Arc<Config> {
+    let names = python::NAMES.map(|name| name.replace("{}", &above.prefix));
+    let found = names.iter().find_map(|name| {
+        let file = folder.join(name);
+        std::fs::read_to_string(&file).ok().map(|text| (file, text))
+    });
+    let Some((file, text)) = found else { return Arc::clone(above) };
+    let mut config = Config::clone(above);
+    for (line, statement) in python::apply(&text, &mut config) {
+        notes.push(format!("{}:{line}: unsupported, left out: {statement}", file.display()));
+    }
+    Arc::new(config)
+}
+
+fn has_file(folder: &Path, config: &Config) -> bool {
+    let names = python::NAMES.map(|name| name.replace("{}", &config.prefix));
+    std::iter::once(NAME).chain(names.iter().map(String::as_str)).any(|name| folder.join(name).is_file())
+}
+
 /// The configuration of a path that the user names: folders above it count as long as each has a file.
-pub(super) fn above(path: &Path, config: &Arc<Config>) -> Result<Arc<Config>, String> {
+pub(super) fn above(
+    path: &Path,
+    config: &Arc<Config>,
+    notes: &mut Vec<String>,
+) -> Result<Arc<Config>, String> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    let folders = path.ancestors().skip(1).take_while(|folder| folder.join(NAME).is_file());
+    let folders = path.ancestors().skip(1).take_while(|folder| has_file(folder, config));
     let folders: Vec<&Path> = folders.collect();
-    folders.into_iter().rev().try_fold(Arc::clone(config), |config, folder| of(folder, &config))
+    folders.into_iter().rev().try_fold(Arc::clone(config), |config, folder| of(folder, &config, notes))
 }

@@ -10,6 +10,8 @@ mod discover;
 mod exec;
 mod feature;
 mod local;
+mod python;
+mod record;
 mod report;
 mod script;
 mod substitute;
@@ -20,6 +22,7 @@ mod update;
 mod tests;
 
 pub use cli::main;
+pub use record::records_folder;
 
 use super::filecheck;
 use exec::{Broken, Shell};
@@ -65,6 +68,8 @@ pub struct Config {
     pub name: String,
     /// The ends of file names that are tests, as `.ir`.
     pub suffixes: Vec<String>,
+    /// The ends of file names that are tests where the file has a `RUN:` line.
+    pub maybe: Vec<String>,
     /// Names of files and folders that hold no tests.
     pub excludes: Vec<String>,
     /// What `REQUIRES:` and its like may ask for.
@@ -75,8 +80,12 @@ pub struct Config {
     pub tools: BTreeMap<String, Tool>,
     /// The environment of tools and programs.
     pub environment: BTreeMap<String, String>,
-    /// Where `%t` and `%T` lie.
+    /// Where `%t` and `%T` lie. [`main`] removes it at the end; who calls [`run_file`] holds a [`TempFolder`].
     pub temp: PathBuf,
+    /// Where it is kept how the tests of a folder ended; none keeps nothing.
+    pub records: Option<PathBuf>,
+    /// The first word of the names of configuration files in Python.
+    pub prefix: String,
     /// Time that one test may take.
     pub time_limit: Option<Duration>,
     /// How often a failing test is run again, where it does not say so itself.
@@ -98,18 +107,44 @@ impl Default for Config {
         Config {
             name: "tests".into(),
             suffixes: Vec::new(),
+            maybe: Vec::new(),
             excludes: vec!["Output".into(), "Inputs".into()],
             features: BTreeSet::new(),
             substitutions: Vec::new(),
             tools: [("FileCheck".to_string(), check)].into(),
             environment: inherited(),
             temp: std::env::temp_dir().join(format!("flambeau-lit-{}", std::process::id())),
+            records: None,
+            prefix: "lit".into(),
             time_limit: None,
             retries: 0,
             unsupported: false,
             update: false,
             progress: false,
         }
+    }
+}
+
+/// A folder that goes when this does, with everything in it.
+#[derive(Debug)]
+pub struct TempFolder(PathBuf);
+
+impl TempFolder {
+    /// Takes care of a folder, which need not exist yet.
+    pub fn new(path: impl Into<PathBuf>) -> TempFolder {
+        TempFolder(path.into())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempFolder {
+    fn drop(&mut self) {
+        // It may never have been made.
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -256,6 +291,13 @@ pub fn run_file(path: &Path, config: &Config) -> Outcome {
     }
 }
 
+/// Whether a file has a `RUN:` line.
+fn has_run_lines(path: &Path) -> bool {
+    let text = std::fs::read(path).unwrap_or_default();
+    let script = script::parse(&String::from_utf8_lossy(&text)).unwrap_or_default();
+    script.lines.iter().any(|line| line.kind == LineKind::Run)
+}
+
 /// The names of features in `REQUIRES:`, `UNSUPPORTED:` and `XFAIL:` lines of a file.
 fn used_features(path: &Path) -> BTreeSet<String> {
     let text =
@@ -263,6 +305,13 @@ fn used_features(path: &Path) -> BTreeSet<String> {
     let script = script::parse(&text).unwrap_or_default();
     let items = script.requires.iter().chain(&script.unsupported).chain(&script.xfail);
     items.flat_map(|(_, text)| feature::names(text)).collect()
+}
+
+/// Whether a test says that it fails here.
+fn says_it_fails(test: &discover::Test) -> bool {
+    let text = std::fs::read(&test.path).unwrap_or_default();
+    let script = script::parse(&String::from_utf8_lossy(&text)).unwrap_or_default();
+    matches!(gate(&script, &test.config), Ok(Gate::Open { fails: true }))
 }
 
 /// Whether a test runs here.
@@ -327,6 +376,7 @@ fn substitutions(path: &Path, config: &Config) -> Substitutions {
     // LLVM's own name for this, so that tests of FileCheck itself run unchanged.
     all.set("%ProtectFileCheckOutput", "env -u FILECHECK_OPTS");
     all.set("%python", "python3");
+    all.set("%{reveal-ansi-escapes}", "reveal-ansi-escapes");
     for (name, words) in ERRORS {
         all.set(format!("%errc_{name}"), format!("'{words}'"));
     }
@@ -359,7 +409,7 @@ fn run_script(path: &Path, script: &Script, config: &Config) -> (Status, String)
     let mut shell = Shell {
         config,
         directory: path.parent().map(Path::to_path_buf).unwrap_or_default(),
-        environment: config.environment.clone(),
+        environment: with_temp(config, &temp),
         deadline: config.time_limit.map(|limit| Instant::now() + limit),
         log: String::new(),
     };
@@ -388,6 +438,15 @@ fn run_script(path: &Path, script: &Script, config: &Config) -> (Status, String)
         }
     }
     (status, shell.log)
+}
+
+/// The environment, with a folder for temporary files that goes with the test's own.
+fn with_temp(config: &Config, temp: &Path) -> BTreeMap<String, String> {
+    let mut environment = config.environment.clone();
+    for name in ["TMPDIR", "TMP", "TEMP"] {
+        environment.insert(name.into(), temp.display().to_string());
+    }
+    environment
 }
 
 /// Runs a line or takes its definition; gives the exit status.

@@ -5,17 +5,32 @@ use super::{Outcome, Status};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// How much is told.
+/// Of which tests something is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Detail {
-    /// Failures by name.
-    Quiet,
-    /// All results by name.
-    Names,
-    /// The output of failures too.
-    Failures,
-    /// All output.
+pub(super) enum Level {
+    /// Of none.
+    Off,
+    /// Of those that fail.
+    Failed,
+    /// Of all.
     All,
+}
+
+/// How much is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Detail {
+    /// Names and results.
+    pub(super) results: Level,
+    /// Commands and what they wrote; never of more tests than results.
+    pub(super) output: Level,
+    /// Only what fails is counted at the end, and no time is told.
+    pub(super) terse: bool,
+}
+
+impl Level {
+    fn holds(self, failed: bool) -> bool {
+        self == Level::All || (self == Level::Failed && failed)
+    }
 }
 
 /// The line, or lines, for one test.
@@ -27,13 +42,13 @@ pub(super) fn result(
     detail: Detail,
 ) -> String {
     let failed = outcome.status.is_failure();
-    if detail == Detail::Quiet && !failed {
+    if !detail.results.holds(failed) {
         return String::new();
     }
     let (index, total) = position;
     let full = format!("{suite} :: {}", test.name);
     let mut text = format!("{}: {full} ({index} of {total})\n", outcome.status.code());
-    if (detail == Detail::Failures && failed) || detail == Detail::All {
+    if detail.output.holds(failed) {
         if failed {
             let stars = "*".repeat(20);
             text.push_str(&format!("{stars} TEST '{full}' FAILED {stars}\n"));
@@ -71,12 +86,12 @@ pub(super) fn summary(
         }
         text.push('\n');
     }
-    if detail != Detail::Quiet {
+    if !detail.terse {
         text.push_str(&format!("\nTesting Time: {:.2}s\n", elapsed.as_secs_f64()));
     }
     text.push_str(&format!("\nTotal Discovered Tests: {}\n", tests.len()));
     let counts = Status::ALL.map(|status| (status, of(status).count()));
-    let shown = |status: &Status| detail != Detail::Quiet || status.is_failure();
+    let shown = |status: &Status| !detail.terse || status.is_failure();
     let counts: Vec<_> = counts.into_iter().filter(|(status, count)| *count > 0 && shown(status)).collect();
     let label_width = counts.iter().map(|(status, _)| status.label().len()).max().unwrap_or(0);
     let count_width = counts.iter().map(|(_, count)| count.to_string().len()).max().unwrap_or(0);
@@ -116,6 +131,30 @@ pub(super) fn times(suite: &str, tests: &[Test], outcomes: &[Outcome]) -> String
         text.push_str(&format!("{:.2}s: {suite} :: {name}\n", elapsed.as_secs_f64()));
     }
     text
+}
+
+/// When each test ran, as a trace for `chrome://tracing` and Perfetto. `ends` are the times at which they ended.
+pub(super) fn trace(suite: &str, tests: &[Test], outcomes: &[Outcome], ends: &[Duration]) -> String {
+    let mut rows: Vec<Duration> = Vec::new();
+    let mut order: Vec<(Duration, usize)> = (0..tests.len())
+        .filter_map(|n| Some((ends.get(n)?.saturating_sub(outcomes.get(n)?.elapsed), n)))
+        .collect();
+    order.sort();
+    let mut events = Vec::new();
+    for (start, n) in order {
+        let (Some(test), Some(outcome)) = (tests.get(n), outcomes.get(n)) else { continue };
+        // The first row that is free.
+        let row = rows.iter().position(|busy| *busy <= start).unwrap_or(rows.len());
+        if row == rows.len() {
+            rows.push(Duration::ZERO);
+        }
+        rows[row] = start + outcome.elapsed;
+        events.push(serde_json::json!({
+            "name": format!("{suite} :: {}", test.name), "cat": outcome.status.code(), "ph": "X", "pid": 1,
+            "tid": row, "ts": start.as_secs_f64() * 1e6, "dur": outcome.elapsed.as_secs_f64() * 1e6,
+        }));
+    }
+    format!("{}\n", serde_json::json!({ "traceEvents": events, "displayTimeUnit": "ms" }))
 }
 
 /// The results in the form that continuous integration reads.

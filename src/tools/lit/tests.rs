@@ -388,3 +388,146 @@ fn values_of_the_command_line_reach_tests_and_results_reach_files() {
     assert_eq!(data["tests"][0]["name"], "suite :: b.test");
     assert_eq!(data["tests"][0]["code"], "FAIL");
 }
+
+#[test]
+fn what_failed_last_can_come_first_or_alone() {
+    let tests = [("a.test", "RUN: true\n"), ("b.test", "RUN: false\n"), ("c.test", "RUN: true\n")];
+    let folder = Folder::new("order", &tests);
+    let main = |args: &[&str]| {
+        let mut words = vec![OsString::from("lit"), folder.0.clone().into_os_string()];
+        words.extend(args.iter().map(OsString::from));
+        let config = Config { records: Some(folder.0.join("records")), ..folder.config() };
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let status = main(&words, config, &mut out, &mut err);
+        (status, String::from_utf8(out).unwrap() + &String::from_utf8(err).unwrap())
+    };
+    let order = |args: &[&str]| {
+        let (_, out) = main(&[args, &["--show-tests"]].concat());
+        let names = out.lines().filter_map(|line| line.strip_prefix("suite :: ")?.chars().next());
+        names.collect::<String>()
+    };
+    assert_eq!(main(&["--filter-failed"]).0, 2, "nothing is known yet");
+    assert_eq!(main(&["--skip-test-time-recording"]).0, 1);
+    assert_eq!(main(&["--filter-failed"]).0, 2, "nothing was remembered");
+    assert_eq!(main(&[]).0, 1);
+    assert_eq!((order(&[]).as_str(), order(&["--order=lexical"]).as_str()), ("abc", "abc"));
+    assert!(order(&["--order", "smart"]).starts_with('b') && order(&["-i"]).starts_with('b'));
+    assert_eq!(order(&["--filter-failed"]), "b");
+    fs::write(folder.0.join("b.test"), "RUN: true\n").unwrap();
+    assert_eq!(main(&["--filter-failed"]).0, 0);
+    assert_eq!(main(&["--filter-failed"]).0, 2, "it passes now");
+    let random = order(&["--order=random", "--seed=3"]);
+    assert_eq!(random.len(), 3);
+    assert_eq!(random, order(&["--shuffle", "--seed", "3"]));
+    assert!((0..9).any(|n| order(&["--shuffle", &format!("--seed={n}")]) != random));
+    assert!(main(&["--order=random"]).1.contains("-- Order: random, --seed "));
+    let (status, out) = main(&["--order=nonsense"]);
+    assert!(status == 2 && out.contains("invalid choice: 'nonsense'"), "{out}");
+}
+
+#[test]
+fn suites_of_llvms_lit_are_read_without_python() {
+    let folder = Folder::new(
+        "python",
+        &[
+            (
+                "lit.cfg.py",
+                "import lit\nconfig.name = 'py'\nconfig.suffixes = ['.txt']\nconfig.excludes = ['Inputs', 'no.txt']\n\
+                 config.test_format = lit.formats.ShTest()\nconfig.substitutions.append(('%say', 'echo hello'))\n",
+            ),
+            ("a.txt", "RUN: %say | FileCheck %s\nCHECK: hello\n"),
+            ("no.txt", "RUN: false\n"),
+            (
+                "sub/lit.local.cfg",
+                "if 'bar' not in config.available_features:\n    config.unsupported = True\n",
+            ),
+            ("sub/b.txt", "RUN: false\n"),
+            (
+                "odd/lit.local.cfg",
+                "for x in y:\n    config.unsupported = True\nconfig.environment['WHO'] = 'me'\n",
+            ),
+            ("odd/c.txt", "RUN: sh -c 'echo $WHO' | FileCheck %s\nCHECK: me\n"),
+        ],
+    );
+    let (status, out, err) = folder.main(&[]);
+    assert_eq!(status, 0, "{out}{err}");
+    assert!(out.contains("PASS: suite :: a.txt") && out.contains("UNSUPPORTED: suite :: sub/b.txt"), "{out}");
+    assert!(out.contains("PASS: suite :: odd/c.txt") && !out.contains("no.txt"), "{out}");
+    assert!(
+        err.contains("note: ") && err.contains("odd/lit.local.cfg:1: unsupported, left out: for x in y:"),
+        "{err}"
+    );
+    assert_eq!(folder.main(&["--diagnostic-level=error"]).2, "");
+    // Under another name they are no configuration.
+    let (status, out, _) = folder.main(&["--config-prefix=other", "--allow-empty-runs"]);
+    assert!(status == 0 && out.contains("Total Discovered Tests: 0"), "{out}");
+}
+
+#[test]
+fn files_that_may_be_tests_are_if_they_say_so() {
+    let folder = Folder::new("maybe", &[("a.txt", "RUN: true\n"), ("b.txt", "only words\n")]);
+    let config = Config { maybe: vec![".txt".into()], ..folder.config() };
+    let words = [OsString::from("lit"), folder.0.clone().into_os_string()];
+    let mut out = Vec::new();
+    assert_eq!(main(&words, config, &mut out, &mut Vec::new()), 0);
+    assert!(String::from_utf8(out).unwrap().contains("Total Discovered Tests: 1"));
+}
+
+#[test]
+fn temporary_files_go_at_the_end() {
+    let folder =
+        Folder::new("temp", &[("a.test", "RUN: touch %t\nRUN: sh -c 'touch $TMPDIR/x'\nRUN: false\n")]);
+    assert_eq!(folder.main(&[]).0, 1);
+    assert!(!folder.0.join("temp").exists());
+    let (_, out, _) = folder.main(&["--keep"]);
+    assert!(out.contains("Temporary files are in") && folder.0.join("temp").exists(), "{out}");
+}
+
+#[test]
+fn what_is_told_can_be_chosen() {
+    let tests = [
+        ("a.test", "RUN: echo good\n"),
+        ("b.test", "RUN: echo bad; false\nXFAIL: *\n"),
+        ("c.test", "RUN: false\n"),
+    ];
+    let folder = Folder::new("detail", &tests);
+    let out = |args: &[&str]| folder.main(args).1;
+    assert!(out(&["--test-output=all"]).contains("# | good"));
+    let failed = out(&["--test-output=failed"]);
+    assert!(failed.contains("TEST 'suite :: c.test' FAILED") && !failed.contains("# | good"), "{failed}");
+    let few = out(&["--print-result-after=failed"]);
+    assert!(few.contains("FAIL: suite :: c.test (3 of 3)") && !few.contains("PASS"), "{few}");
+    assert!(!out(&["--print-result-after=off"]).contains("suite :: c.test (3 of 3)"));
+    // The later word wins.
+    assert!(!out(&["-a", "--print-result-after=failed"]).contains("# | good"));
+    assert!(out(&["--print-result-after=off", "-a"]).contains("# | good"));
+    assert!(
+        !out(&["--terse-summary"]).contains("Testing Time")
+            && out(&["--no-terse-summary"]).contains("Testing Time")
+    );
+    assert!(
+        !out(&["--exclude-xfail"]).contains("b.test")
+            && out(&["--exclude-xfail", "--xfail-not=b.test"]).contains("b.test")
+    );
+    assert!(out(&["--max-time=0.000001"]).contains("Total Discovered Tests: 0"));
+    let (status, _, err) = folder.main(&["--vg"]);
+    assert!(status == 2 && err.contains("argument --vg: unsupported"), "{err}");
+    let file = folder.0.join("trace.json");
+    folder.main(&["--time-trace-output", file.to_str().unwrap()]);
+    let trace: serde_json::Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!(trace["traceEvents"].as_array().map(Vec::len), Some(3));
+    assert_eq!(trace["traceEvents"][0]["ph"], "X");
+}
+
+#[test]
+fn colours_and_codes_can_be_shown() {
+    let text = "\
+RUN: echo -e '\\033[0;1;31mred \\033[0m\\033[1m\\033[0;1;46mon\\033[0;1;90mx' | %{reveal-ansi-escapes} | FileCheck %s
+CHECK: <bold-red>red <reset><bold><bg-bold-cyan>on<bold-bright-black>x
+RUN: echo -e 'a\\tb\\001\\303' | cat -vt | FileCheck %s --check-prefix=CODES
+CODES: a^Ib^AM-C
+RUN: echo a | cat -e - | FileCheck %s --check-prefix=END
+END: a$
+";
+    check("reveal", text, Status::Pass);
+}
