@@ -14,6 +14,8 @@ pub fn trials() -> Vec<Trial> {
         Trial::test("lsp::graph_text", graph_text),
         Trial::test("lsp::what_is_wrong_is_told", what_is_wrong_is_told),
         Trial::test("lsp::check_files_and_rules", check_files_and_rules),
+        Trial::test("lsp::semantic_tokens", semantic_tokens),
+        Trial::test("lsp::words_of_dialects_rules_and_checks", words_of_dialects_rules_and_checks),
         Trial::test("lsp::columns_and_hostile_messages", columns_and_hostile_messages),
         Trial::test("lsp::dialects_of_the_project_are_known", dialects_of_the_project_are_known),
     ]
@@ -31,7 +33,7 @@ struct Client {
 impl Client {
     /// Starts the server on a folder with files.
     fn start(name: &str, files: &[(&str, &str)], capabilities: Value) -> Result<Client, Failed> {
-        let folder = std::env::temp_dir().join(format!("flambeau-lsp-{}-{name}", std::process::id()));
+        let folder = crate::scratch::folder(&format!("lsp-{name}"));
         fs::create_dir_all(&folder)?;
         for (file, text) in files {
             fs::write(folder.join(file), text)?;
@@ -150,6 +152,35 @@ impl Client {
         let list = self.at("textDocument/completion", file, line, character)?;
         let items = list["items"].as_array().cloned().unwrap_or_default();
         Ok(items.iter().filter_map(|item| item["label"].as_str().map(String::from)).collect())
+    }
+
+    /// `line:column+length kind modifiers` of each token.
+    fn tokens(&mut self, file: &str) -> Result<Vec<String>, Failed> {
+        let answer = self.at("textDocument/semanticTokens/full", file, 0, 0)?;
+        let data: Vec<u64> = serde_json::from_value(answer["data"].clone())?;
+        let kinds = [
+            "comment",
+            "keyword",
+            "string",
+            "number",
+            "variable",
+            "parameter",
+            "function",
+            "type",
+            "property",
+            "macro",
+            "class",
+        ];
+        let (mut line, mut column, mut found) = (0, 0, Vec::new());
+        for token in data.chunks(5) {
+            let [down, right, length, kind, modifiers] = token else { return Err("a token in parts".into()) };
+            column = if *down == 0 { column + right } else { *right };
+            line += down;
+            let modifiers = ["", " declaration", " unknown"].get(*modifiers as usize).ok_or("modifiers")?;
+            let kind = kinds.get(*kind as usize).ok_or("kind")?;
+            found.push(format!("{line}:{column}+{length} {kind}{modifiers}"));
+        }
+        Ok(found)
     }
 
     fn stop(mut self) -> Result<(), Failed> {
@@ -350,6 +381,88 @@ fn check_files_and_rules() -> Result<(), Failed> {
     client.stop()
 }
 
+fn semantic_tokens() -> Result<(), Failed> {
+    let mut client = Client::start("tokens", &[], json!({}))?;
+    let text = "# RUN: flambeau opt %s | FileCheck %s\n# CHECK: return\ngraph(%x : Tensor):\n  %y : Tensor = aten::relu[a=1](%x)  # note\n  %z = foo::bar(%y)\n  return (%z)\n";
+    client.open("a.ir", text)?;
+    let found = client.tokens("a.ir")?;
+    let wanted = [
+        "0:2+4 macro",
+        "1:2+6 macro",
+        "2:0+5 keyword",
+        "2:6+2 parameter declaration",
+        "2:11+6 type",
+        "3:2+2 variable declaration",
+        "3:7+6 type",
+        "3:16+10 function",
+        "3:27+1 property",
+        "3:29+1 number",
+        "3:32+2 parameter",
+        "3:37+6 comment",
+        "4:7+8 function unknown",
+        "4:16+2 variable",
+        "5:2+6 keyword",
+    ];
+    let missing: Vec<_> = wanted.iter().filter(|token| !found.iter().any(|f| f == *token)).collect();
+    same("tokens of a graph", &json!(missing), &json!([]))?;
+    client.open(
+        "a.rules",
+        "# a law\nrule one exact aten::neg(aten::neg(?x: Tensor)) => ?x if is_float(?x)\n",
+    )?;
+    let found = client.tokens("a.rules")?;
+    let wanted = [
+        "0:0+7 comment",
+        "1:0+4 keyword",
+        "1:9+5 keyword",
+        "1:15+9 function",
+        "1:35+2 variable",
+        "1:39+6 type",
+    ];
+    let missing: Vec<_> = wanted.iter().filter(|token| !found.iter().any(|f| f == *token)).collect();
+    same("tokens of a rule", &json!(missing), &json!([]))?;
+    client.open("a.dialect", DIALECT)?;
+    let found = client.tokens("a.dialect")?;
+    let wanted =
+        ["0:0+7 keyword", "0:14+19 string", "2:3+11 function declaration", "3:4+7 keyword", "10:0+4 keyword"];
+    let missing: Vec<_> = wanted.iter().filter(|token| !found.iter().any(|f| f == *token)).collect();
+    same("tokens of a dialect", &json!(missing), &json!([]))?;
+    client.open("a.py", "def f(x):\n    return x\n")?;
+    same("none of source", &client.at("textDocument/semanticTokens/full", "a.py", 0, 0)?, &Value::Null)?;
+    client.stop()
+}
+
+fn words_of_dialects_rules_and_checks() -> Result<(), Failed> {
+    let mut client = Client::start("words", &[], json!({}))?;
+    let files = [
+        ("w.dialect", "dialect w\nop w::f(Ten\n  fa\n  facts id\n  effects wri\n  attribute n: in\n"),
+        ("w.rules", "ru\nrule a e\nrule b exact aten::abs(?x: Tensor) => aten::neg(?x) if is_f\n"),
+        (
+            "w.test",
+            "# RUN: cat %s | FileCheck %s\n# CHECK: [[ABC:x]] [[#%x,NUM:]]\n# CHECK: [[A\n# CHECK: [[#N\n",
+        ),
+    ];
+    for (file, text) in files {
+        client.open(file, text)?;
+    }
+    for (file, line, column, wanted) in [
+        ("w.dialect", 1, 11, json!(["Tensor", "Tensor[]", "Tensor?"])),
+        ("w.dialect", 3, 10, json!(["identity(", "idempotent"])),
+        ("w.dialect", 4, 13, json!(["writes_world"])),
+        ("w.dialect", 5, 17, json!(["int", "int[]"])),
+        ("w.rules", 0, 2, json!(["rule "])),
+        ("w.rules", 1, 8, json!(["exact "])),
+        ("w.rules", 2, 60, json!(["is_float("])),
+        ("w.test", 2, 12, json!(["ABC"])),
+        ("w.test", 3, 13, json!(["NUM"])),
+    ] {
+        let labels = client.labels(file, line, column)?;
+        same(&format!("{file}:{line}"), &json!(labels), &wanted)?;
+    }
+    let labels = client.labels("w.dialect", 2, 4)?;
+    same("fields of an op", &json!(labels.first()), &json!("facts "))?;
+    client.stop()
+}
+
 fn columns_and_hostile_messages() -> Result<(), Failed> {
     // Columns are units of 16 bits unless bytes are agreed on.
     let text = "graph(%x : Tensor):\n  %s : str = f::g[value=\"h\u{1F525}\u{e9}\"](%x)\n  return (%s)\n";
@@ -383,6 +496,8 @@ op quant::snap(Tensor self, float step) -> Tensor {
         def snap(self: Tensor, step: float, bits: int) -> Tensor:
             return torch.round(self / step) * step
 }
+
+type fixed<bits: int where bits in {4, 8}> \"few bits\"
 ";
 
 fn dialects_of_the_project_are_known() -> Result<(), Failed> {
@@ -407,6 +522,21 @@ fn dialects_of_the_project_are_known() -> Result<(), Failed> {
     same("with attributes", &json!(labels), &json!(["bits="]))?;
     let wrong = client.open("b.ir", "graph(%x : Tensor):\n  %y = quant::snip(%x)\n  return (%y)\n")?;
     holds("misspelt", &wrong, &["quant::snip", "quant::snap", "\"severity\":2"])?;
+    // From a use in graph text or a rule to the row.
+    let op = client.at("textDocument/definition", "a.ir", 1, 10)?;
+    same("file of the op", &op["uri"], &json!(client.uri("quant.dialect")))?;
+    same("its row", &op["range"], &range(2, 3, 14))?;
+    client.open(
+        "a.rules",
+        "rule twice exact quant::snap(quant::snap(?x: Tensor, ?s: float), ?s) => quant::snap(?x, ?s)\n",
+    )?;
+    let op = client.at("textDocument/definition", "a.rules", 0, 20)?;
+    same("the same from a rule", &op["range"], &range(2, 3, 14))?;
+    let ty = client.at("textDocument/definition", "c.ir", 0, 0)?;
+    same("nothing that is not open", &ty, &Value::Null)?;
+    client.open("d.ir", "graph(%x : quant.fixed<4>):\n  return (%x)\n")?;
+    let ty = client.at("textDocument/definition", "d.ir", 0, 14)?;
+    same("a type", &ty["range"], &range(10, 5, 10))?;
     // The dialect itself: well as it stands, wrong while it is written, wrong when it is saved.
     same("well", &client.open("quant.dialect", DIALECT)?, &json!([]))?;
     let uri = client.uri("quant.dialect");

@@ -5,8 +5,8 @@ use super::script::compile_source;
 use crate::diag::{Diagnostic, Result, Source, Span};
 use crate::dialects::Registry;
 use crate::dialects::constraint::Law;
-use crate::dialects::text::{OpText, parse_dialect};
-use crate::ir::{Function, Module};
+use crate::dialects::text::{GradText, OpText, parse_dialect};
+use crate::ir::{Function, Module, Type, TypeKind};
 use std::sync::Arc;
 
 /// A registry with the ops of `base` and those of a dialect file.
@@ -15,7 +15,9 @@ pub fn load(base: &Registry, source: &Arc<Source>) -> Result<Arc<Registry>> {
     let registry = Arc::new(base.with_dialect(&dialect)?);
     for op in &dialect.ops {
         check_meaning(&registry, op)?;
-        check_grad(&registry, op)?;
+        for grad in &op.grad {
+            derivative(&registry, op, grad)?;
+        }
     }
     Ok(registry)
 }
@@ -63,20 +65,95 @@ fn check_meaning(registry: &Arc<Registry>, op: &OpText) -> Result<()> {
     Ok(())
 }
 
-/// A derivative names an argument.
-fn check_grad(registry: &Registry, op: &OpText) -> Result<()> {
-    let Some(row) = registry.overloads(op.name().into()).iter().find(|o| o.schema_text() == op.schema) else {
-        return Ok(());
+/// The derivative of an op by one of its arguments, compiled: a function of the op's arguments, its attributes, `grad`
+/// (the gradient of the result) and `result`; for several results of `grads`, a list, and `result0`, `result1` and so on.
+/// It gives what the argument is: a tensor, or a list of tensors.
+pub fn derivative(registry: &Arc<Registry>, op: &OpText, grad: &GradText) -> Result<Function> {
+    let schema = crate::ir::parse_schema(&op.schema)?;
+    let name = &grad.argument;
+    let fault = |message: String| Diagnostic::syntax(message).at(&grad.span);
+    let Some(argument) = schema.arguments.iter().find(|a| a.name == name.as_str()) else {
+        let error = fault(format!("{} has no argument '{name}' to differentiate by", op.name()));
+        let known = schema.arguments.iter().map(|a| a.name.as_str());
+        return Err(match crate::diag::nearest(name, known) {
+            Some(near) => error.hint(format!("did you mean '{near}'?")),
+            None => error,
+        });
     };
-    let schema = row.schema()?;
-    for line in &op.grad {
-        let name = line.split(':').next().unwrap_or("").trim();
-        if schema.argument_index(name).is_none() {
-            let message = format!("{} has no argument '{name}' to differentiate by", op.name());
-            return Err(Diagnostic::syntax(message).at(&op.span));
+    let gives = match argument.ty.kind() {
+        TypeKind::Tensor(_) => "Tensor",
+        TypeKind::Optional(inner) if inner.is_tensor() => "Tensor",
+        TypeKind::List(inner) if inner.is_tensor() => "List[Tensor]",
+        _ => {
+            let message = format!("expected a tensor to differentiate by; '{name}' is {}", argument.ty);
+            return Err(fault(message));
         }
+    };
+    if !schema.returns.iter().any(|r| r.ty.is_tensor()) {
+        return Err(fault(format!("{} has no result that is a tensor, and so no derivative", op.name())));
     }
-    Ok(())
+    let mut parameters = parameters(registry, op, &schema)?;
+    if let [one] = schema.returns.as_slice() {
+        parameters.push(("grad".into(), "Tensor".into()));
+        parameters.push(("result".into(), annotation(&one.ty)));
+    } else {
+        parameters.push(("grads".into(), "List[Tensor]".into()));
+        let all = schema.returns.iter().enumerate();
+        parameters.extend(all.map(|(n, result)| (format!("result{n}"), annotation(&result.ty))));
+    }
+    let list: Vec<String> = parameters.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
+    let text = format!("def derivative({}) -> {gives}:\n    return {}\n", list.join(", "), grad.formula);
+    // The second line of the text is that of the formula.
+    let line = grad.span.line_column().0.saturating_sub(1);
+    let source = Source::starting_at(grad.span.source().name(), text, line);
+    meaning(registry, &source).map_err(|error| {
+        let message =
+            format!("the derivative of {} by '{name}' does not compile: {}", op.name(), error.message());
+        let mut error = error.at(&Span::new(&source, 0, 0));
+        error.report_mut().message = message;
+        error.report_mut().frames.clear();
+        error
+    })
+}
+
+/// Names and annotations of an op's arguments and attributes, as its meaning has them; where it has none, as the
+/// schema says.
+fn parameters(
+    registry: &Arc<Registry>,
+    op: &OpText,
+    schema: &crate::ir::Schema,
+) -> Result<Vec<(String, String)>> {
+    if let Some((text, span)) = &op.meaning {
+        let source = Source::new(span.source().name(), text.as_str());
+        let function = meaning(registry, &source)?;
+        let all = function.schema.arguments.iter();
+        return Ok(all.map(|a| (a.name.to_string(), annotation(&a.ty))).collect());
+    }
+    let arguments = schema.arguments.iter().map(|a| (a.name.to_string(), annotation(&a.ty)));
+    let attributes = op.laws.iter().filter_map(|law| match law {
+        Law::Attribute(parameter) => {
+            let ty = match parameter.kind.to_string().as_str() {
+                "int[]" => "List[int]".to_string(),
+                "float[]" => "List[float]".to_string(),
+                "str[]" => "List[str]".to_string(),
+                "tensor" => "Tensor".to_string(),
+                word @ ("int" | "float" | "str" | "bool") => word.to_string(),
+                _ => return None,
+            };
+            Some((parameter.name.to_string(), ty))
+        }
+        _ => None,
+    });
+    Ok(arguments.chain(attributes).collect())
+}
+
+/// A type as TorchScript source writes it; a number of any kind is a float there.
+fn annotation(ty: &Type) -> String {
+    match ty.kind() {
+        TypeKind::Number => "float".to_string(),
+        TypeKind::Tensor(_) => "Tensor".to_string(),
+        _ => ty.annotation(),
+    }
 }
 
 #[cfg(test)]
@@ -100,6 +177,39 @@ mod tests {
         assert!(text.contains("must take (x, n), not (x)"), "{text}");
         let text = error("dialect q\nop q::f(Tensor x) -> Tensor {\n  grad y: grad\n}");
         assert!(text.contains("no argument 'y'"), "{text}");
+    }
+
+    #[test]
+    fn a_derivative_compiles_over_the_arguments_and_gives_what_the_argument_is() {
+        let op = |schema: &str, grad: &str| error(&format!("dialect q\nop {schema} {{\n  {grad}\n}}\n"));
+        for (schema, grad) in [
+            ("q::f(Tensor x, float s) -> Tensor", "grad x: grad * s * result"),
+            ("q::f(Tensor x, Scalar s) -> Tensor", "surrogate x: grad * s"),
+            ("q::f(Tensor? x) -> Tensor", "grad x: grad"),
+            ("q::f(Tensor[] xs) -> Tensor", "grad xs: [grad, grad]"),
+            ("q::f(Tensor x) -> (Tensor, Tensor)", "grad x: grads[0] * result1"),
+            ("q::f(Tensor x) -> Tensor", "attribute n: int = 2\n  grad x: grad * n"),
+        ] {
+            assert_eq!(op(schema, grad), "", "{schema} {grad}");
+        }
+        for (schema, grad, part) in [
+            ("q::f(Tensor x, float s) -> Tensor", "grad x: grad * t", "undefined value t"),
+            (
+                "q::f(Tensor x, float s) -> Tensor",
+                "grad s: grad",
+                "expected a tensor to differentiate by; 's' is float",
+            ),
+            ("q::f(Tensor x) -> int", "grad x: grad", "no result that is a tensor"),
+            ("q::f(Tensor x) -> Tensor", "grad x: [grad]", "does not compile"),
+            ("q::f(Tensor x) -> Tensor", "grad x: grad +", "does not compile"),
+            ("q::f(Tensor input) -> Tensor", "grad imput: grad", "did you mean 'input'?"),
+            ("q::f(Tensor x) -> Tensor", "grad x: grad\n  grad x: grad", "given twice"),
+        ] {
+            let text = op(schema, grad);
+            assert!(text.contains(part) && text.contains("q.dialect:"), "{schema} {grad}: {text}");
+        }
+        let text = op("q::f(Tensor x) -> Tensor", "summary \"s\"\n  grad x: grad * t");
+        assert!(text.contains("q.dialect:4:"), "{text}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::io::Io;
 use super::{
-    bench, check, demo, docs, filecheck, inspect, lit, lsp, opt, reduce, rules, run, save, translate,
+    bench, check, demo, dialect, docs, filecheck, inspect, lit, lsp, opt, reduce, rules, run, save, translate,
 };
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::passes::PassSet;
@@ -85,6 +85,8 @@ enum Command {
     Translate(translate::Options),
     /// Check rewrite rules, written as text, on random instances
     Rules(rules::Options),
+    /// Load dialect files and check what they say of derivatives
+    Dialect(dialect::Options),
     /// Write a program as an archive that PyTorch loads
     Save(save::Options),
     /// List what is in an archive, without building it
@@ -174,6 +176,7 @@ pub fn main_with(words: impl IntoIterator<Item = OsString>, passes: &PassSet, io
         Command::Docs(options) => print_docs(options, io),
         Command::Translate(options) => translate::run(options, io),
         Command::Rules(options) => rules::run(options, io),
+        Command::Dialect(options) => dialect::run(options, io),
         Command::Save(options) => save::run(options, io),
         Command::Inspect(options) => inspect::run(options, io),
         Command::Bench(options) => bench::run(options, io),
@@ -228,7 +231,9 @@ fn lit_as(args: &[OsString]) -> i32 {
     let more = std::env::var("LIT_OPTS").unwrap_or_default();
     args.extend(more.split_whitespace().map(OsString::from));
     args.extend(words.iter().cloned());
-    lit::main(&args, lit_config("flambeau"), &mut std::io::stdout(), &mut std::io::stderr())
+    let mut config = lit_config("flambeau");
+    config.records = lit::records_folder();
+    lit::main(&args, config, &mut std::io::stdout(), &mut std::io::stderr())
 }
 
 /// How lit runs the project's own tests: our tools run in this process.
@@ -240,6 +245,9 @@ pub fn lit_config(name: &str) -> lit::Config {
 pub fn lit_config_with(name: &str, passes: PassSet) -> lit::Config {
     let mut config = lit::Config { name: name.to_string(), ..lit::Config::default() };
     config.suffixes = [".ir", ".py", ".test", ".rules"].map(String::from).to_vec();
+    // Suites of LLVM have such tests beside files that are none.
+    config.maybe = [".txt", ".ll", ".mlir", ".dialect"].map(String::from).to_vec();
+    config.features.insert("ansi-escapes".to_string());
     if cfg!(feature = "llvm") {
         config.features.insert("llvm".to_string());
     }
@@ -260,7 +268,11 @@ pub fn lit_config_with(name: &str, passes: PassSet) -> lit::Config {
 /// Words of `opt` for the variables of a test, which are not those of the process.
 fn with_variables(mut words: Vec<OsString>, variables: &BTreeMap<String, String>) -> Vec<OsString> {
     if words.get(1).is_some_and(|word| word == "opt") {
-        for (variable, option) in [("FLAMBEAU_LOG", "--log"), ("FLAMBEAU_OPT_LIMIT", "--opt-limit")] {
+        for (variable, option) in [
+            ("FLAMBEAU_LOG", "--log"),
+            ("FLAMBEAU_OPT_LIMIT", "--opt-limit"),
+            ("TMPDIR", "--reproducer-folder"),
+        ] {
             let given = words.iter().any(|w| w == option);
             if let Some(value) = variables.get(variable).filter(|_| !given) {
                 words.push(format!("{option}={value}").into());

@@ -7,6 +7,7 @@ pub mod check_aliases;
 pub mod check_passes;
 pub mod cli;
 pub mod demo;
+pub mod dialect;
 pub mod docs;
 pub mod language;
 pub mod dot;

@@ -35,8 +35,8 @@ pub struct OpText {
     pub summary: String,
     /// TorchScript source of one function, its indentation taken away.
     pub meaning: Option<(String, Span)>,
-    /// `self: grad * step`, one argument a line.
-    pub grad: Vec<String>,
+    /// Derivatives, one an argument.
+    pub grad: Vec<GradText>,
     /// Laws for rules and tests.
     pub facts: Vec<Fact>,
     /// Demands of the verifier.
@@ -49,6 +49,19 @@ pub struct OpText {
     pub inplace: bool,
     /// Derive the `out=` form under this overload name.
     pub out: Option<String>,
+}
+
+/// A derivative as a file declares it.
+#[derive(Clone, Debug)]
+pub struct GradText {
+    /// By which argument.
+    pub argument: String,
+    /// TorchScript over the arguments, `grad` and `result`.
+    pub formula: String,
+    /// Where the line stands.
+    pub span: Span,
+    /// It stands in for the derivative of the meaning and is another function (`surrogate`).
+    pub surrogate: bool,
 }
 
 /// Reads a dialect file. The error names the line and what was expected there.
@@ -102,7 +115,8 @@ impl OpText {
         }
         def.summary = keep(&self.summary);
         if !self.grad.is_empty() {
-            def.grad = Some(keep(&self.grad.join("\n")));
+            let line = |grad: &GradText| format!("{}: {}", grad.argument, grad.formula);
+            def.grad = Some(keep(&self.grad.iter().map(line).collect::<Vec<_>>().join("\n")));
         }
         def.facts = self.facts.clone().leak();
         def.laws = self.laws.clone().leak();
@@ -140,7 +154,7 @@ op quant::snap(Tensor self, float step) -> Tensor {
         def snap(self: Tensor, step: float) -> Tensor:
 
             return torch.round(self / step) * step
-    grad    self: grad
+    surrogate self: grad
     facts   idempotent
     traits  inplace, same_type
 }
@@ -162,7 +176,8 @@ op quant::scale(Tensor self) -> Tensor {
             "def snap(self: Tensor, step: float) -> Tensor:\n\n    return torch.round(self / step) * step\n"
         );
         assert_eq!(span.line_column().0, 11);
-        assert_eq!(snap.grad, ["self: grad"]);
+        assert_eq!((snap.grad[0].argument.as_str(), snap.grad[0].formula.as_str()), ("self", "grad"));
+        assert!(snap.grad[0].surrogate && snap.grad[0].span.line_column().0 == 14);
         assert!(snap.inplace && snap.facts == [Fact::Idempotent] && snap.laws == [Law::SameType]);
         assert_eq!(dialect.ops[1].effects, Effects::WRITES_WORLD);
         assert_eq!(dialect.ops[1].schema, "quant::mark(Tensor(a!) self, *, str? name=None) -> ()");
@@ -183,6 +198,23 @@ op quant::scale(Tensor self) -> Tensor {
             ("dialect q\nop q::f() -> () {\n  effects writes_wold\n}", "did you mean 'writes_world'?"),
             ("dialect q\ntype t<x: into>", "there is no kind of parameter 'into'"),
             ("dialect q\ntype t<x: int where y > 1>", "the condition speaks of 'y'"),
+            ("dialect q\ntype t<x: int = \"a\">", "the default of 'x' must be int, not \"a\""),
+            (
+                "dialect q\ntype t<x: int = 7 where x in {4, 8}>",
+                "the default of 'x' must be in {4, 8}, not 7",
+            ),
+            ("dialect q\ntype t<x: int where x in {4, \"a\"}>", "each value of 'x' must be"),
+            ("dialect q\ntype t<x: str where x > 1>", "only numbers are compared"),
+            ("dialect q\ntype t<x: int = 99999999999999999999>", "is too large"),
+            ("dialect q\ntype t<x: int, x: str>", "'x' is declared twice"),
+            ("dialect q\ntype t\ntype t<x: int>", "(d:3:"),
+            ("dialect q\nattribute a\nattribute a", "'q.a' is declared twice"),
+            ("dialect q\nop q::f() -> () {\n  attribute n: int\n  attribute n: str\n}", "(d:4:"),
+            ("dialect q\ntype num\nop q::f(q.nun x) -> ()", "the dialect declares no type 'q.nun'"),
+            (
+                "dialect q\nop q::f() -> () {\n  attribute n: q.how\n}",
+                "the dialect declares no attribute 'q.how'",
+            ),
             ("dialect q\nop q::f() -> ()\nop q::f() -> ()", "declared already"),
             ("dialect q\nop q::f(Tensr x) -> ()", "(d:2:"),
         ] {

@@ -1,6 +1,6 @@
 //! From a dialect file's text to declarations.
 
-use super::{DialectText, OpText};
+use super::{DialectText, GradText, OpText};
 use crate::diag::{Diagnostic, Result, Source, Span, nearest};
 use crate::dialects::Effects;
 use crate::dialects::constraint::{Comparison, Condition, Declaration, Law, Parameter, ParameterKind};
@@ -65,6 +65,7 @@ fn rule_name(rule: &R) -> &'static str {
         R::summary => "`summary`",
         R::meaning => "`meaning`",
         R::grad => "`grad`",
+        R::surrogate => "`surrogate`",
         R::facts => "`facts`",
         R::traits => "`traits`",
         R::effects => "`effects`",
@@ -118,6 +119,7 @@ fn syntax(source: &Arc<Source>, error: &pest::error::Error<R>) -> Diagnostic {
         "summary",
         "meaning",
         "grad",
+        "surrogate",
         "facts",
         "traits",
         "effects",
@@ -160,8 +162,16 @@ impl Reader<'_> {
                     self.dialect.clone_from(&dialect.name);
                 }
                 R::op => dialect.ops.push(self.op(item)?),
-                R::declared_type => dialect.types.push(self.declaration(item)?),
-                R::declared_attribute => dialect.attributes.push(self.declaration(item)?),
+                R::declared_type => {
+                    let declared = self.declaration(item.clone())?;
+                    self.is_new(&item, declared.name, dialect.types.iter().map(|t| t.name))?;
+                    dialect.types.push(declared);
+                }
+                R::declared_attribute => {
+                    let declared = self.declaration(item.clone())?;
+                    self.is_new(&item, declared.name, dialect.attributes.iter().map(|a| a.name))?;
+                    dialect.attributes.push(declared);
+                }
                 _ => {}
             }
         }
@@ -169,10 +179,21 @@ impl Reader<'_> {
         Ok(dialect)
     }
 
-    /// Attributes of ops may be of declared kinds only.
+    /// Attributes of ops and types of schemas may be of declared kinds only.
     fn check_names(&self, dialect: &DialectText) -> Result<()> {
         let declared: Vec<Symbol> = dialect.attributes.iter().map(|a| a.name).collect();
+        let types: Vec<&str> = dialect.types.iter().map(|t| t.name.as_str()).collect();
         for op in &dialect.ops {
+            for name in own_names(&op.schema, &dialect.name) {
+                if !types.contains(&name) {
+                    let error = Diagnostic::syntax(format!("the dialect declares no type '{name}'"));
+                    let error = error.at(&op.span);
+                    return Err(match nearest(name, types.iter().copied()) {
+                        Some(near) => error.hint(format!("did you mean '{near}'?")),
+                        None => error.hint("declare it: `type NAME<parameter: kind>`"),
+                    });
+                }
+            }
             for law in &op.laws {
                 if let Law::Attribute(Parameter { kind: ParameterKind::Declared(name), .. }) = law
                     && !declared.contains(name)
@@ -230,9 +251,20 @@ impl Reader<'_> {
                     op.meaning = Some((dedent(code.as_str()), self.code_span(&code)));
                 }
             }
-            R::grad => {
-                let parts: Vec<&str> = part.into_inner().map(|p| p.as_str().trim()).collect();
-                op.grad.push(parts.join(": "));
+            R::grad | R::surrogate => {
+                let (span, surrogate) = (self.span(&part), part.as_rule() == R::surrogate);
+                let mut parts = part.into_inner().map(|p| p.as_str().trim().to_string());
+                let argument = parts.next().unwrap_or_default();
+                if op.grad.iter().any(|known| known.argument == argument) {
+                    let message = format!("the derivative by '{argument}' is given twice");
+                    return Err(Diagnostic::syntax(message).at(&span));
+                }
+                op.grad.push(GradText {
+                    argument,
+                    formula: parts.next().unwrap_or_default(),
+                    span,
+                    surrogate,
+                });
             }
             R::facts => {
                 for fact in part.into_inner() {
@@ -266,7 +298,15 @@ impl Reader<'_> {
                     };
                 }
             }
-            R::attribute => op.laws.push(Law::Attribute(self.parameter(part)?)),
+            R::attribute => {
+                let parameter = self.parameter(part.clone())?;
+                let known = op.laws.iter().filter_map(|law| match law {
+                    Law::Attribute(known) => Some(known.name),
+                    _ => None,
+                });
+                self.is_new(&part, parameter.name, known)?;
+                op.laws.push(Law::Attribute(parameter));
+            }
             _ => {}
         }
         Ok(())
@@ -360,7 +400,10 @@ impl Reader<'_> {
                 R::ident => declaration.name = Symbol::new(&format!("{}.{}", self.dialect, part.as_str())),
                 R::parameters => {
                     for parameter in part.into_inner() {
-                        declaration.parameters.push(self.parameter(parameter)?);
+                        let known: Vec<Symbol> = declaration.parameters.iter().map(|p| p.name).collect();
+                        let read = self.parameter(parameter.clone())?;
+                        self.is_new(&parameter, read.name, known.into_iter())?;
+                        declaration.parameters.push(read);
                     }
                 }
                 R::string => declaration.summary = string(&part),
@@ -370,7 +413,21 @@ impl Reader<'_> {
         Ok(declaration)
     }
 
+    /// A name that stands twice would mean the first one silently.
+    fn is_new(
+        &self,
+        pair: &Pair<'_, R>,
+        name: Symbol,
+        mut known: impl Iterator<Item = Symbol>,
+    ) -> Result<()> {
+        match known.any(|other| other == name) {
+            true => Err(self.error(pair, format!("'{name}' is declared twice"))),
+            false => Ok(()),
+        }
+    }
+
     fn parameter(&self, item: Pair<'_, R>) -> Result<Parameter> {
+        let (mut default, mut conditions) = (None, Vec::new());
         let mut parameter = Parameter {
             name: Symbol::new(""),
             kind: ParameterKind::Any,
@@ -381,16 +438,67 @@ impl Reader<'_> {
             match part.as_rule() {
                 R::ident => parameter.name = Symbol::new(part.as_str()),
                 R::kind => parameter.kind = self.kind(&part)?,
-                R::value => parameter.default = Some(value(&part)),
+                R::value => {
+                    parameter.default = Some(self.value(&part)?);
+                    default = Some(part);
+                }
                 R::conditions => {
                     for condition in part.into_inner() {
-                        parameter.conditions.push(self.condition(parameter.name, condition)?);
+                        parameter.conditions.push(self.condition(parameter.name, condition.clone())?);
+                        conditions.push(condition);
                     }
                 }
                 _ => {}
             }
         }
+        self.check_conditions(&parameter, &conditions)?;
+        if let (Some(pair), Some(value)) = (default, &parameter.default) {
+            let fault = |why| self.error(&pair, format!("the default of '{}' {why}", parameter.name));
+            parameter.check(value).map_err(fault)?;
+        }
         Ok(parameter)
+    }
+
+    /// Values that are listed are of the kind; only numbers are compared.
+    fn check_conditions(&self, parameter: &Parameter, pairs: &[Pair<'_, R>]) -> Result<()> {
+        let bare = Parameter { conditions: Vec::new(), ..parameter.clone() };
+        for (condition, pair) in parameter.conditions.iter().zip(pairs) {
+            match condition {
+                Condition::In(values) => {
+                    for value in values {
+                        let fault =
+                            |why| self.error(pair, format!("each value of '{}' {why}", parameter.name));
+                        bare.check(value).map_err(fault)?;
+                    }
+                }
+                Condition::Compare(..) => {
+                    if !matches!(parameter.kind, ParameterKind::Int | ParameterKind::Float) {
+                        let message =
+                            format!("only numbers are compared; '{}' is {}", parameter.name, parameter.kind);
+                        return Err(self.error(pair, message));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A value that is written out; a number must fit.
+    fn value(&self, pair: &Pair<'_, R>) -> Result<Attr> {
+        let Some(inner) = pair.clone().into_inner().next() else {
+            return Err(Diagnostic::internal("a value without text"));
+        };
+        let fault = |_| self.error(pair, format!("the number {} is too large", inner.as_str()));
+        Ok(match inner.as_rule() {
+            R::string => Attr::Str(string(&inner).into()),
+            R::boolean => Attr::Bool(inner.as_str().eq_ignore_ascii_case("true")),
+            R::integer => {
+                Attr::Int(inner.as_str().parse().map_err(|e: std::num::ParseIntError| fault(e.to_string()))?)
+            }
+            _ => Attr::Float(
+                inner.as_str().parse().map_err(|e: std::num::ParseFloatError| fault(e.to_string()))?,
+            ),
+        })
     }
 
     fn kind(&self, pair: &Pair<'_, R>) -> Result<ParameterKind> {
@@ -414,7 +522,7 @@ impl Reader<'_> {
                     let message = format!("the condition speaks of '{}', not of '{owner}'", part.as_str());
                     return Err(self.error(&part, message));
                 }
-                R::value => values.push(value(&part)),
+                R::value => values.push(self.value(&part)?),
                 R::comparison => {
                     comparison = Comparison::ALL.iter().find(|(s, _)| *s == part.as_str()).map(|(_, c)| *c);
                 }
@@ -448,14 +556,12 @@ fn string(pair: &Pair<'_, R>) -> String {
     out
 }
 
-fn value(pair: &Pair<'_, R>) -> Attr {
-    let Some(inner) = pair.clone().into_inner().next() else { return Attr::None };
-    match inner.as_rule() {
-        R::string => Attr::Str(string(&inner).into()),
-        R::boolean => Attr::Bool(inner.as_str().eq_ignore_ascii_case("true")),
-        R::integer => inner.as_str().parse().map_or(Attr::None, Attr::Int),
-        _ => inner.as_str().parse().map_or(Attr::None, Attr::Float),
-    }
+/// The names of types of the dialect in a schema: `fix.num`.
+fn own_names<'s>(schema: &'s str, dialect: &str) -> Vec<&'s str> {
+    let part = |c: char| c.is_alphanumeric() || c == '_' || c == '.' || c == ':';
+    let words = schema.split(|c| !part(c));
+    let own = |word: &&str| word.strip_prefix(dialect).is_some_and(|rest| rest.starts_with('.'));
+    words.filter(own).collect()
 }
 
 /// Code without the indentation that all its lines have.

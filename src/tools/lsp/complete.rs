@@ -65,17 +65,17 @@ pub(super) fn complete(document: &Document, project: &Project, at: lsp::Position
     let line_start = text.get(..offset).and_then(|t| t.rfind('\n')).map_or(0, |at| at + 1);
     let line = text.get(line_start..offset).unwrap_or_default();
     let mut list = List { document, offset, items: Vec::new(), full: false };
-    if let Some(prefix) = check_word(document, line) {
+    if let Some(word) = check_variable(document, line) {
+        list.variables(word);
+    } else if let Some(prefix) = check_word(document, line) {
         list.checks(prefix);
     } else if line.trim_start().starts_with(['#', '/']) && document.kind != Kind::Script {
         // Comments are the writer's own.
     } else {
         match document.kind {
             Kind::Graph => graph(&mut list, project, line),
-            Kind::Rules | Kind::Dialect => {
-                let word = tail(line, |c| c.is_alphanumeric() || "_:.".contains(c));
-                list.ops(project, word);
-            }
+            Kind::Rules => rules(&mut list, project, line),
+            Kind::Dialect => dialect(&mut list, project, line),
             Kind::Script | Kind::Other => {}
         }
     }
@@ -100,6 +100,146 @@ fn check_word<'l>(document: &Document, line: &'l str) -> Option<&'l str> {
     let prefixes = runs.iter().flat_map(|(_, options)| options.check_prefixes.iter().map(String::as_str));
     let fits = |prefix: &str| prefix.starts_with(word) || word.starts_with(prefix);
     prefixes.chain(["CHECK"]).any(fits).then_some(word)
+}
+
+/// The beginning of a variable in a check, behind `[[`.
+fn check_variable<'l>(document: &Document, line: &'l str) -> Option<&'l str> {
+    let word = tail(line, |c| c.is_ascii_alphanumeric() || "_$".contains(c));
+    let before = line.get(..line.len() - word.len())?;
+    let opens = before.ends_with("[[") || before.ends_with("[[#");
+    (opens && !check_runs(document.text()).is_empty()).then_some(word)
+}
+
+/// Words with what they mean.
+type Words = &'static [(&'static str, &'static str)];
+
+const RULE_WORDS: Words =
+    &[("rule ", "a law and what it promises"), ("group ", "rules with a name in common")];
+
+const CONTRACTS: Words = &[
+    ("exact ", "same dtype, sizes and bits"),
+    ("nan-relaxed ", "exact where nothing is NaN or infinite"),
+    ("fast-math ", "within the tolerance on finite inputs of moderate size"),
+];
+
+const CONDITIONS: Words = &[
+    ("same_type(", "two values of one dtype and size"),
+    ("same_shape(", "two values of one size"),
+    ("same_dtype(", "two values of one dtype"),
+    ("is_float(", "a floating point tensor or number"),
+    ("is_integral(", "an integer tensor or number"),
+    ("is_const(", "a constant"),
+    ("one_use(", "nobody else uses it"),
+    ("dtype(", "the dtype"),
+    ("rank(", "the number of dimensions"),
+    ("size(", "one size"),
+    ("sizes(", "all sizes"),
+    ("numel(", "the number of elements"),
+];
+
+const ITEMS: Words = &[
+    ("op ", "an op with its schema"),
+    ("type ", "a type with parameters"),
+    ("attribute ", "an attribute with parameters"),
+    ("dialect ", "the name of the dialect"),
+];
+
+const FIELDS: Words = &[
+    ("summary ", "one sentence"),
+    ("meaning", "TorchScript over other ops, below it"),
+    ("grad ", "the derivative by an argument"),
+    ("surrogate ", "a derivative that is meant to be another function"),
+    ("facts ", "laws for rules and tests"),
+    ("traits ", "derived forms and demands"),
+    ("effects ", "what it does besides computing"),
+    ("tolerance ", "how exact it is"),
+    ("attribute ", "an attribute of the op"),
+];
+
+const FACTS: Words = &[
+    ("commutative", "f(a, b) = f(b, a)"),
+    ("associative", "f(f(a, b), c) = f(a, f(b, c))"),
+    ("identity(", "f(a, e) = a"),
+    ("odd", "f(-a) = -f(a)"),
+    ("even", "f(-a) = f(a)"),
+    ("idempotent", "f(f(a)) = f(a)"),
+    ("involution", "f(f(a)) = a"),
+    ("detached", "no gradient flows through it"),
+];
+
+const TRAITS: Words = &[
+    ("inplace", "the form that writes its first argument"),
+    ("out(", "the form that writes `out`"),
+    ("same_type", "operands and results have one type"),
+    ("blocks(", "so many nested blocks"),
+];
+
+const EFFECTS: Words = &[
+    ("none", "it only computes"),
+    ("reads_world", "it reads more than its operands"),
+    ("writes_world", "it changes more than its results"),
+    ("random", "it draws random numbers"),
+    ("may_raise", "it may raise"),
+    ("identity", "its result is an object of its own"),
+    ("never_returns", "it always raises"),
+    ("all", "anything"),
+];
+
+const TOLERANCES: Words =
+    &[("exact", "to the bit"), ("rounding", "one rounding"), ("accumulation", "a sum's rounding")];
+
+const PARAMETERS: Words = &[
+    ("int", "a number"),
+    ("float", "a number"),
+    ("str", "a text"),
+    ("bool", "a truth value"),
+    ("type", "a type"),
+    ("int[]", "numbers"),
+    ("float[]", "numbers"),
+    ("str[]", "texts"),
+    ("tensor", "a tensor"),
+    ("graph", "a graph"),
+    ("any", "anything"),
+];
+
+fn rules(list: &mut List<'_>, project: &Project, line: &str) {
+    let word = tail(line, |c| c.is_alphanumeric() || "_:.-".contains(c));
+    let before = line.get(..line.len() - word.len()).unwrap_or_default();
+    let words: Vec<&str> = before.split_whitespace().collect();
+    match words.as_slice() {
+        [] => list.words(RULE_WORDS, word),
+        ["rule", _] => list.words(CONTRACTS, word),
+        _ => {
+            let word = tail(line, |c| c.is_alphanumeric() || "_:.".contains(c));
+            if words.contains(&"if") {
+                list.words(CONDITIONS, word);
+            } else {
+                list.ops(project, word);
+            }
+        }
+    }
+}
+
+fn dialect(list: &mut List<'_>, project: &Project, line: &str) {
+    let word = tail(line, |c| c.is_alphanumeric() || "_:.".contains(c));
+    let before = line.get(..line.len() - word.len()).unwrap_or_default();
+    let first = before.split_whitespace().next().unwrap_or_default();
+    match first {
+        "" if before.is_empty() => list.words(ITEMS, word),
+        "" => {
+            list.words(FIELDS, word);
+            list.ops(project, word);
+        }
+        "facts" => list.words(FACTS, word),
+        "traits" => list.words(TRAITS, word),
+        "effects" => list.words(EFFECTS, word),
+        "tolerance" => list.words(TOLERANCES, word),
+        "attribute" | "type" if before.trim_end().ends_with(':') => list.words(PARAMETERS, word),
+        // Arguments and results of a schema.
+        "op" if before.ends_with(['(', ' ']) && before.contains('(') => list.types(project, word),
+        "op" | "attribute" | "type" | "summary" | "dialect" => {}
+        _ => list.ops(project, word),
+    }
 }
 
 fn graph(list: &mut List<'_>, project: &Project, line: &str) {
@@ -154,6 +294,31 @@ impl List<'_> {
             text_edit: Some(lsp::CompletionTextEdit::Edit(edit)),
             ..lsp::CompletionItem::default()
         });
+    }
+
+    fn words(&mut self, words: Words, word: &str) {
+        for (label, meaning) in words.iter().filter(|(label, _)| label.starts_with(word)) {
+            self.add(word, label, lsp::CompletionItemKind::KEYWORD, Some(meaning.to_string()));
+        }
+    }
+
+    /// Variables of checks that are defined above.
+    fn variables(&mut self, word: &str) {
+        let text = self.document.text().get(..self.offset).unwrap_or_default();
+        let mut seen = BTreeSet::new();
+        for part in text.split("[[").skip(1) {
+            let part = part.trim_start_matches('#');
+            // `%x,N:` defines N in a format.
+            let part =
+                part.split_once(',').filter(|(format, _)| format.starts_with('%')).map_or(part, |p| p.1);
+            let length = part.find(|c: char| !(c.is_ascii_alphanumeric() || "_$".contains(c)));
+            let Some((name, behind)) = length.and_then(|length| part.split_at_checked(length)) else {
+                continue;
+            };
+            if !name.is_empty() && behind.starts_with(':') && name.starts_with(word) && seen.insert(name) {
+                self.add(word, name, lsp::CompletionItemKind::VARIABLE, None);
+            }
+        }
     }
 
     fn ops(&mut self, project: &Project, word: &str) {

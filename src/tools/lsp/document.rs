@@ -90,6 +90,10 @@ impl Document {
         self.source = Source::new(name.to_string_lossy(), text);
     }
 
+    pub(super) fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
     pub(super) fn text(&self) -> &str {
         self.source.text()
     }

@@ -47,17 +47,18 @@ fn shown(document: &Document, place: &Range<usize>, text: String) -> lsp::Hover 
 
 /// The name of an op around an offset, as rules and dialects write it.
 pub(super) fn word_at(text: &str, offset: usize) -> Option<Range<usize>> {
+    let place = letters_at(text, offset)?;
+    let word = text.get(place.clone())?.trim_end_matches([':', '.']);
+    word.contains("::").then_some(place.start..place.start + word.len())
+}
+
+/// The letters, digits, `_`, `:` and `.` around an offset.
+fn letters_at(text: &str, offset: usize) -> Option<Range<usize>> {
     let part = |c: char| c.is_alphanumeric() || "_:.".contains(c);
-    let start = text
-        .get(..offset)?
-        .char_indices()
-        .rev()
-        .take_while(|(_, c)| part(*c))
-        .last()
-        .map_or(offset, |(i, _)| i);
+    let before = text.get(..offset)?.char_indices().rev().take_while(|(_, c)| part(*c));
+    let start = before.last().map_or(offset, |(i, _)| i);
     let rest = text.get(start..)?;
-    let word = rest.get(..rest.find(|c| !part(c)).unwrap_or(rest.len()))?.trim_end_matches([':', '.']);
-    word.contains("::").then_some(start..start + word.len())
+    Some(start..start + rest.find(|c| !part(c)).unwrap_or(rest.len()))
 }
 
 fn value_text(document: &Document, project: &Project, value: &Value) -> String {
@@ -208,30 +209,78 @@ pub(super) fn row_attributes(row: &Op) -> impl Iterator<Item = &'static Paramete
     })
 }
 
-/// Where a value or a function is given.
-pub(super) fn definition(document: &Document, at: lsp::Position) -> Option<lsp::GotoDefinitionResponse> {
+/// Where a value, a function, or an op, type or attribute of a dialect file is given.
+pub(super) fn definition(
+    document: &Document,
+    project: &Project,
+    at: lsp::Position,
+) -> Option<lsp::GotoDefinitionResponse> {
     let offset = document.offset(at);
-    let place = match document.index.value_at(offset) {
-        Some(value) => value.place.clone(),
-        None => function_at(document, offset)?,
+    let own = match document.index.value_at(offset) {
+        Some(value) => Some(value.place.clone()),
+        None => function_at(document, offset),
     };
-    let range = document.range(place.start, place.end);
-    Some(lsp::GotoDefinitionResponse::Scalar(lsp::Location { uri: document.uri.clone(), range }))
+    let location = match own {
+        Some(place) => {
+            lsp::Location { uri: document.uri.clone(), range: document.range(place.start, place.end) }
+        }
+        None => declared(document, project, offset)?,
+    };
+    Some(lsp::GotoDefinitionResponse::Scalar(location))
+}
+
+/// Where a dialect file declares the name at an offset: the file itself, or one that the project names.
+fn declared(document: &Document, project: &Project, offset: usize) -> Option<lsp::Location> {
+    let place = match document.index.kind_at(offset) {
+        Some(op) => op.kind.clone(),
+        None => letters_at(document.text(), offset)?,
+    };
+    let name = document.text().get(place)?.trim_matches([':', '.']);
+    if document.kind == Kind::Dialect
+        && let Some(place) = declaration(document.text(), name)
+    {
+        return Some(lsp::Location {
+            uri: document.uri.clone(),
+            range: document.range(place.start, place.end),
+        });
+    }
+    project.dialect_files(document).into_iter().find_map(|file| {
+        let place = declaration(file.text(), name)?;
+        Some(lsp::Location { uri: file.uri.clone(), range: file.range(place.start, place.end) })
+    })
+}
+
+/// The name behind `op`, `type` or `attribute` in a dialect file: `quant::snap`, `quant.fixed`. Overloads count as the op.
+fn declaration(text: &str, name: &str) -> Option<Range<usize>> {
+    let dialect = text.lines().find_map(|line| line.strip_prefix("dialect ")?.split_whitespace().next())?;
+    let own = name.strip_prefix(dialect)?.strip_prefix('.');
+    // A rule may name an overload; the op's own name serves where there is none of this one.
+    let base = name.rsplit_once('.').map_or(name, |(base, _)| base);
+    for wanted in [name, base] {
+        let mut offset = 0;
+        for line in text.split_inclusive('\n') {
+            let start = offset;
+            offset += line.len();
+            let found = ["op ", "type ", "attribute "].iter().find_map(|word| {
+                let rest = line.strip_prefix(word)?;
+                let wanted = if *word == "op " { wanted } else { own? };
+                let behind = rest.trim_start().strip_prefix(wanted)?;
+                let at = start + line.len() - rest.trim_start().len();
+                (!behind.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+                    .then_some(at..at + wanted.len())
+            });
+            if found.is_some() {
+                return found;
+            }
+        }
+    }
+    None
 }
 
 /// The name of the graph that a word names: `@f`, `name="f"`, or the kind of an op with a subgraph.
 fn function_at(document: &Document, offset: usize) -> Option<Range<usize>> {
     let text = document.text();
-    let part = |c: char| c.is_alphanumeric() || "_.:".contains(c);
-    let start = text
-        .get(..offset)?
-        .char_indices()
-        .rev()
-        .take_while(|(_, c)| part(*c))
-        .last()
-        .map_or(offset, |(i, _)| i);
-    let rest = text.get(start..)?;
-    let word = rest.get(..rest.find(|c| !part(c)).unwrap_or(rest.len()))?;
+    let word = text.get(letters_at(text, offset)?)?;
     let function = document.index.functions.iter().find(|function| {
         text.get(function.name.clone())
             .is_some_and(|name| !word.is_empty() && name.trim_start_matches('@') == word)

@@ -12,6 +12,7 @@ mod format;
 mod index;
 mod problems;
 mod project;
+mod tokens;
 
 #[cfg(test)]
 mod tests;
@@ -91,8 +92,16 @@ fn capabilities(encoding: Encoding) -> lsp::ServerCapabilities {
         document_symbol_provider: Some(lsp::OneOf::Left(true)),
         document_formatting_provider: Some(lsp::OneOf::Left(true)),
         rename_provider: Some(lsp::OneOf::Left(true)),
+        semantic_tokens_provider: Some(
+            lsp::SemanticTokensOptions {
+                legend: tokens::legend(),
+                full: Some(lsp::SemanticTokensFullOptions::Bool(true)),
+                ..lsp::SemanticTokensOptions::default()
+            }
+            .into(),
+        ),
         completion_provider: Some(lsp::CompletionOptions {
-            trigger_characters: Some([":", "%", "[", "-", ".", "?"].map(String::from).to_vec()),
+            trigger_characters: Some([":", "%", "[", "-", ".", "?", " "].map(String::from).to_vec()),
             ..lsp::CompletionOptions::default()
         }),
         ..lsp::ServerCapabilities::default()
@@ -116,7 +125,7 @@ impl Server<'_> {
             }),
             "textDocument/definition" => self.with(request, |s, p: lsp::GotoDefinitionParams| {
                 let at = p.text_document_position_params;
-                features::definition(s.document(&at.text_document.uri)?, at.position)
+                features::definition(s.document(&at.text_document.uri)?, &s.project, at.position)
             }),
             "textDocument/references" => self.with(request, |s, p: lsp::ReferenceParams| {
                 let at = p.text_document_position;
@@ -134,6 +143,9 @@ impl Server<'_> {
             }),
             "textDocument/documentSymbol" => self.with(request, |s, p: lsp::DocumentSymbolParams| {
                 Some(features::symbols(s.document(&p.text_document.uri)?))
+            }),
+            "textDocument/semanticTokens/full" => self.with(request, |s, p: lsp::SemanticTokensParams| {
+                tokens::tokens(s.document(&p.text_document.uri)?, &s.project)
             }),
             "textDocument/formatting" => self.with(request, |s, p: lsp::DocumentFormattingParams| {
                 format::edits(s.document(&p.text_document.uri)?)

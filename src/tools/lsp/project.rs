@@ -122,6 +122,14 @@ impl Project {
         }
     }
 
+    /// The dialect files of the project, as they were loaded.
+    pub(super) fn dialect_files(&self, asker: &Document) -> Vec<Document> {
+        let file = |(path, source): &(PathBuf, Arc<Source>)| {
+            Some(Document::new(uri_of(path)?, "", source.text().to_string(), 0, asker.encoding()))
+        };
+        self.loaded.iter().filter_map(file).collect()
+    }
+
     /// What is wrong with the project's own files, and an empty list for those that are well again.
     pub(super) fn problems(&self, encoding: Encoding) -> Vec<(lsp::Uri, Vec<lsp::Diagnostic>)> {
         let mut files: Vec<&PathBuf> =
