@@ -38,8 +38,12 @@ fn target<'a>(graph: &Graph, context: &Context<'a>, op: OpId) -> Option<(&'a Fun
     let operands = graph.operands(op);
     match graph.kind(op).as_str() {
         "prim::CallFunction" => {
-            let TypeKind::Function(name) = graph.ty(*operands.first()?).kind() else { return None };
-            let callee = context.module.functions.get(name)?;
+            let value = *operands.first()?;
+            let TypeKind::Function(name) = graph.ty(value).kind() else { return None };
+            // In graph text the constant alone says the name.
+            let named = || Symbol::existing(graph.attr(graph.def_op(value)?, "name")?.as_str()?);
+            let functions = &context.module.functions;
+            let callee = functions.get(name).or_else(|| functions.get(&named()?))?;
             Some((callee, operands[1..].to_vec()))
         }
         "prim::CallMethod" => {

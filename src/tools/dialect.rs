@@ -276,7 +276,7 @@ impl<'a> Case<'a> {
 
     fn shown(&self, arguments: &[Value]) -> String {
         let named = self.types.iter().zip(arguments).map(|((name, _), value)| match value {
-            Value::Tensor(t) => format!("{name}={:?}", numbers(t).unwrap_or_default()),
+            Value::Tensor(t) => format!("{name}={:.4?}", numbers(t).unwrap_or_default()),
             other => format!("{name}={}", other.to_text()),
         });
         named.collect::<Vec<_>>().join(", ")

@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Most bytes that one command may write.
 const MAX_OUTPUT: usize = 256 << 20;
+/// Longest word with the texts of files in it.
+const MAX_WORD: usize = 16 << 20;
 /// Stack of a tool that runs in this process.
 const STACK: usize = 64 << 20;
 /// Exit status of a command that does not exist, as the shell has it.
@@ -46,6 +48,8 @@ struct Ran {
 pub(super) struct Shell<'a> {
     pub(super) config: &'a Config,
     pub(super) directory: PathBuf,
+    /// Directories that `pushd` left.
+    pub(super) left: Vec<PathBuf>,
     pub(super) environment: BTreeMap<String, String>,
     pub(super) deadline: Option<Instant>,
     /// What happened, for people.
@@ -109,7 +113,7 @@ impl Shell<'_> {
 
     /// Runs one command; gives its status and what it writes to the pipe.
     fn command(&mut self, command: &Command, input: Vec<u8>, last: bool) -> Result<(i32, Vec<u8>), Broken> {
-        let words = self.words(&command.words);
+        let words = self.words(&command.words)?;
         self.log.push_str(&format!("# executed command: {}\n", quoted(&words)));
         let mut input = input;
         let mut targets = [Target::Pipe, if command.pipe_errors { Target::Pipe } else { Target::Log }];
@@ -181,14 +185,39 @@ impl Shell<'_> {
         self.log.push_str("# `-----------------------------\n");
     }
 
-    /// The words with wildcards resolved; one that fits no file stays.
-    fn words(&self, words: &[Word]) -> Vec<String> {
+    /// The words with wildcards resolved, and with the texts of files that commands before wrote. A wildcard that
+    /// fits no file stays.
+    fn words(&self, words: &[Word]) -> Result<Vec<String>, Broken> {
         let mut out = Vec::new();
         for word in words {
             let found = if word.glob { glob(&self.directory, &word.text) } else { Vec::new() };
             if found.is_empty() { out.push(word.text.clone()) } else { out.extend(found) }
         }
-        out
+        for word in &mut out {
+            self.read_files(word)?;
+        }
+        Ok(out)
+    }
+
+    /// Puts the text of a file in the place of `%{readfile:PATH}`.
+    fn read_files(&self, word: &mut String) -> Result<(), Broken> {
+        const MARK: &str = "%{readfile:";
+        let mut from = 0;
+        while let Some(at) = word.get(from..).and_then(|rest| rest.find(MARK)).map(|at| from + at) {
+            let behind = word.get(at + MARK.len()..).unwrap_or_default();
+            let Some(length) = behind.find('}') else { return Ok(()) };
+            let path = self.directory.join(behind.get(..length).unwrap_or_default());
+            let text = std::fs::read(&path).map_err(|error| {
+                Broken::Bad(format!("the file of a readfile substitution: {}: {error}", path.display()))
+            })?;
+            let text = String::from_utf8_lossy(&text);
+            word.replace_range(at..at + MARK.len() + length + 1, &text);
+            if word.len() > MAX_WORD {
+                return Err(Broken::Bad("a word is too long".into()));
+            }
+            from = at + text.len();
+        }
+        Ok(())
     }
 
     /// Runs a command by its name.
@@ -212,6 +241,27 @@ impl Shell<'_> {
                     let [path] = rest else { return Err(Broken::Bad("'cd' expects one directory".into())) };
                     self.directory = self.directory.join(path);
                     return Ok(Ran::default());
+                }
+                "pushd" => {
+                    let [path] = rest else {
+                        return Err(Broken::Bad("'pushd' expects one directory".into()));
+                    };
+                    self.left.push(self.directory.clone());
+                    self.directory = self.directory.join(path);
+                    return Ok(Ran::default());
+                }
+                "popd" => {
+                    let Some(before) = self.left.pop() else {
+                        return Err(Broken::Bad("'popd' without 'pushd'".into()));
+                    };
+                    self.directory = before;
+                    return Ok(Ran::default());
+                }
+                // They would change this process with all its tests.
+                "umask" | "ulimit" => {
+                    return Err(Broken::Bad(format!(
+                        "'{name}' is unsupported; write sh -c '{name} ...; COMMAND'"
+                    )));
                 }
                 "export" => {
                     for word in rest {

@@ -390,10 +390,27 @@ fn substitutions(path: &Path, config: &Config) -> Substitutions {
         all.set(format!("{slash}t"), show(&base));
         all.set(format!("{slash}T"), show(&temp));
     }
-    all.set("%basename_t", format!("{file_name}.tmp"));
+    for (letter, path) in [("s", path), ("S", folder), ("p", folder), ("t", &base), ("T", &temp)] {
+        let text = show(path);
+        // Of a file that is not there yet the folder is.
+        let real = path.canonicalize().or_else(|_| {
+            let folder = path.parent().unwrap_or(path).canonicalize()?;
+            Ok::<_, std::io::Error>(folder.join(path.file_name().unwrap_or_default()))
+        });
+        let real = show(&real.unwrap_or_else(|_| path.to_path_buf()));
+        all.set(format!("%{{{letter}:real}}"), &real);
+        all.set(format!("%{{/{letter}:real}}"), &real);
+        // For `s@from@to@` of sed.
+        all.set(format!("%{{/{letter}:regex_replacement}}"), text.replace('@', "\\@").replace('&', "\\&"));
+        all.set(format!("%:{letter}"), text.trim_start_matches('/'));
+    }
+    all.set("%/et", show(&base));
+    all.set("%basename_t", &file_name);
     all.set("%{s:basename}", &file_name);
-    let stem = base.with_extension("");
-    all.set("%{t:stem}", show(&stem));
+    all.set("%{t:stem}", &file_name);
+    for name in ["%{fs-src-root}", "%{fs-tmp-root}", "%{fs-sep}"] {
+        all.set(name, "/");
+    }
     all.set("%{pathsep}", if cfg!(windows) { ";" } else { ":" });
     all
 }
@@ -409,6 +426,7 @@ fn run_script(path: &Path, script: &Script, config: &Config) -> (Status, String)
     let mut shell = Shell {
         config,
         directory: path.parent().map(Path::to_path_buf).unwrap_or_default(),
+        left: Vec::new(),
         environment: with_temp(config, &temp),
         deadline: config.time_limit.map(|limit| Instant::now() + limit),
         log: String::new(),

@@ -531,3 +531,25 @@ END: a$
 ";
     check("reveal", text, Status::Pass);
 }
+
+#[test]
+fn paths_have_all_their_forms() {
+    let text = "\
+RUN: mkdir -p %t.d && pushd %t.d && sh -c 'pwd' | FileCheck %s --check-prefix=INSIDE && popd
+RUN: sh -c 'basename $PWD' | FileCheck %s --check-prefix=BACK
+INSIDE: a.test.tmp.d
+BACK: forms
+RUN: echo -n 'hel' > %t.part
+RUN: echo %{readfile:%t.part}lo-%{readfile:%t.part} | FileCheck %s --check-prefix=READ
+READ: hello-hel
+RUN: echo %basename_t %{t:stem} %{s:basename} %{fs-sep}%{fs-src-root} | FileCheck %s --check-prefix=NAMES
+NAMES: a.test a.test a.test //
+RUN: echo x%:s %{s:real} %{/t:real} %{/s:regex_replacement} | FileCheck %s --check-prefix=FORMS
+FORMS: x{{[^/].*}}/a.test /{{.*}}/a.test /{{.*}}/a.test.tmp /{{.*}}/a.test
+";
+    check("forms", text, Status::Pass);
+    let output = check("umask", "RUN: umask 0\n", Status::Unresolved);
+    assert!(output.contains("'umask' is unsupported"), "{output}");
+    let output = check("readfile", "RUN: echo %{readfile:%t.none}\n", Status::Unresolved);
+    assert!(output.contains("a readfile substitution"), "{output}");
+}

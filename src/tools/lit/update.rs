@@ -16,6 +16,7 @@ pub(super) fn update(path: &Path, text: &str, script: &Script, config: &Config) 
     let mut all = substitutions(path, config);
     let mut shell = Shell {
         config,
+        left: Vec::new(),
         directory: path.parent().map(Path::to_path_buf).unwrap_or_default(),
         environment: config.environment.clone(),
         deadline: config.time_limit.map(|limit| Instant::now() + limit),

@@ -1,4 +1,5 @@
 # RUN: flambeau opt %s --passes inline,dce | FileCheck %s
+# RUN: flambeau opt %s | flambeau opt --passes inline,dce | FileCheck %s
 
 # Calls become the graphs that they call, also through several levels.
 def half(x):
