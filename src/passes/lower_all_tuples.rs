@@ -78,11 +78,13 @@ impl Lowering {
         }
     }
 
-    /// Inputs that are tuples become several, and a tuple of them at the top of the block.
+    /// Inputs that are tuples become several, and a tuple of them at the top of the block. One that nobody uses
+    /// stays.
     fn params(&mut self, graph: &mut Graph, block: BlockId) {
         let mut n = 0;
         while let Some(param) = graph.params(block).get(n).copied() {
-            let Some(elements) = graph.ty(param).tuple_elements().map(<[Type]>::to_vec) else {
+            let elements = graph.ty(param).tuple_elements().filter(|_| graph.has_uses(param));
+            let Some(elements) = elements.map(<[Type]>::to_vec) else {
                 n += 1;
                 continue;
             };

@@ -5,7 +5,7 @@
 //! and making and writing can be brought next to each other, so that nobody can look in between.
 
 use super::{Context, constants};
-use crate::analysis::{AliasDb, facts};
+use crate::analysis::{AliasDb, Side, facts};
 use crate::diag::Result;
 use crate::dialects::{Effects, Registry, resolve};
 use crate::ir::{BlockId, Graph, OpId, Symbol, Type, ValueDef, ValueId};
@@ -130,7 +130,7 @@ impl<'a> Removal<'a> {
     /// Whether the value is an object of its own that can be made right before the op that writes it.
     fn made_for(&self, graph: &mut Graph, value: ValueId, op: OpId) -> bool {
         let Some(maker) = graph.def_op(value) else { return false };
-        self.is_new_object(graph, value) && self.db.move_before_if_valid(graph, self.registry, maker, op)
+        self.is_new_object(graph, value) && self.db.move_if_valid(graph, self.registry, maker, Side::Before, op)
     }
 
     fn is_new_object(&self, graph: &Graph, value: ValueId) -> bool {
@@ -159,7 +159,7 @@ impl<'a> Removal<'a> {
             .filter_map(|b| graph.block_results(*b).get(n).copied())
             .collect();
         made.iter().all(|v| graph.has_one_use(*v) && self.is_new_object(graph, *v))
-            && self.db.move_before_if_valid(graph, self.registry, branch, op)
+            && self.db.move_if_valid(graph, self.registry, branch, Side::Before, op)
     }
 }
 

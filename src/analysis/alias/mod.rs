@@ -26,6 +26,7 @@ use crate::ir::{Graph, Module, OpId, Type, ValueId};
 use build::{Builder, Write};
 use hashbrown::{HashMap, HashSet};
 use memory::{Element, SetId, Solved};
+pub use moves::Side;
 use types::{Classes, is_mutable};
 
 /// What may alias what in a graph, and what is written.
