@@ -98,6 +98,9 @@ impl<'a> Removal<'a> {
             return false;
         }
         let Some(new) = functional(graph, self.registry, op, true) else { return false };
+        if let Some(maker) = graph.def_op(new) {
+            graph.operands(maker).iter().for_each(|value| self.db.learn_type(graph, *value));
+        }
         replace_uses_behind(graph, written, new, op);
         if let Some(result) = graph.result(op, 0) {
             graph.replace_all_uses(result, new);

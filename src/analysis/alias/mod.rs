@@ -358,6 +358,13 @@ impl AliasDb {
         self.set_known(to, known);
     }
 
+    /// Says that a value of which nothing is known has the type that the graph gives it: a number is no object.
+    pub fn learn_type(&mut self, graph: &Graph, value: ValueId) {
+        if self.known(value) == Known::Nothing && !is_mutable(graph.ty(value)) {
+            self.set_known(value, Known::Immutable);
+        }
+    }
+
     /// Says that an op that wrote to what `old` is now gives `new` instead, and `old` is an object of its own that
     /// nothing writes to.
     pub fn replace_with_new_value(&mut self, old: ValueId, new: ValueId) {
