@@ -79,7 +79,7 @@ fn unroll(graph: &mut Graph, op: OpId) -> bool {
         inline(graph, op);
         return true;
     }
-    let rest = copy::copy_op(graph, None, op, &mut HashMap::new());
+    let rest = graph.clone_op(None, op, &mut HashMap::new());
     graph.insert_after(rest, op);
     for (n, result) in graph.results(op).into_iter().enumerate() {
         if let Some(last) = graph.result(rest, n) {

@@ -5,7 +5,7 @@
 //! that an op other than control flow gives or takes, stays. Pipelines that keep a function's schema use
 //! lower-simple-tuples.
 
-use super::{Context, constants, dce, tuples};
+use super::{Context, constants, dce, tuples, walk};
 use crate::diag::Result;
 use crate::ir::{BlockId, Graph, OpId, Type, ValueId};
 use crate::value::Value;
@@ -28,11 +28,7 @@ struct Lowering {
 
 impl Lowering {
     fn block(&mut self, graph: &mut Graph, block: BlockId) {
-        let mut at = graph.first_op(block);
-        while let Some(op) = at {
-            at = graph.next(op);
-            stacker::maybe_grow(64 << 10, 1 << 20, || self.op(graph, op));
-        }
+        walk::block(graph, block, |graph, op| self.op(graph, op));
     }
 
     fn op(&mut self, graph: &mut Graph, op: OpId) {

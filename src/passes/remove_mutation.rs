@@ -133,7 +133,8 @@ impl<'a> Removal<'a> {
     /// Whether the value is an object of its own that can be made right before the op that writes it.
     fn made_for(&self, graph: &mut Graph, value: ValueId, op: OpId) -> bool {
         let Some(maker) = graph.def_op(value) else { return false };
-        self.is_new_object(graph, value) && self.db.move_if_valid(graph, self.registry, maker, Side::Before, op)
+        self.is_new_object(graph, value)
+            && self.db.move_if_valid(graph, self.registry, maker, Side::Before, op)
     }
 
     fn is_new_object(&self, graph: &Graph, value: ValueId) -> bool {

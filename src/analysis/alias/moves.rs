@@ -61,14 +61,7 @@ impl AliasDb {
         self.plan(graph, registry, op, side, anchor).is_some()
     }
 
-    fn plan(
-        &self,
-        graph: &Graph,
-        registry: &Registry,
-        op: OpId,
-        side: Side,
-        anchor: OpId,
-    ) -> Option<Plan> {
+    fn plan(&self, graph: &Graph, registry: &Registry, op: OpId, side: Side, anchor: OpId) -> Option<Plan> {
         if op == anchor {
             return Some(Plan { moving: Vec::new(), forward: true, passes: false });
         }
