@@ -1,9 +1,11 @@
 //! The alias analysis against the interpreter: random programs run, and whatever they really share or write must be
-//! possible by the analysis.
+//! possible by the analysis. And passes against the interpreter: with pipelines on, random programs give the same
+//! answers, share the same memory and write the same to their arguments.
 
 use flambeau::analysis::AliasDb;
 use flambeau::dialects::{Env, Registry};
-use flambeau::ir::{Graph, ValueId, parse_graph};
+use flambeau::ir::{Graph, Module, ValueId, parse_graph};
+use flambeau::passes::{self, Context};
 use flambeau::runtime::run_graph;
 use flambeau::tensor::Tensor;
 use flambeau::value::Value;
@@ -18,7 +20,84 @@ const STEPS: usize = 14;
 
 /// The one trial.
 pub fn trials() -> Vec<Trial> {
-    vec![Trial::test("aliasing::random_programs", random_programs)]
+    vec![
+        Trial::test("aliasing::random_programs", random_programs),
+        Trial::test("aliasing::pipelines_keep_identity", pipelines_keep_identity),
+    ]
+}
+
+/// Pipelines and single passes under which nobody may tell a difference.
+const PIPELINES: &[&str] =
+    &["default", "optimize", "simplify", "remove-mutation", "loop-unrolling,cse,dce-graph"];
+
+fn pipelines_keep_identity() -> Result<(), Failed> {
+    let (mut ran, mut checked) = (0, 0);
+    for seed in 0..PROGRAMS {
+        // Other programs than those above, as the same seeds would show the same.
+        let program = Program::random(seed + 1_000_000);
+        let text = program.text_with(&program.some_outputs());
+        let before = program.observe(&text, None)?;
+        ran += u64::from(before.is_some());
+        for pipeline in PIPELINES {
+            let after =
+                program.observe(&text, Some(pipeline)).map_err(|e| format!("seed {seed}: {e}\n{text}"))?;
+            if let (Some(before), Some(after)) = (&before, &after) {
+                before.same_as(after).map_err(|e| format!("seed {seed}, {pipeline}: {e}\n{text}"))?;
+                checked += 1;
+            } else if before.is_some() {
+                return Err(format!("seed {seed}: raises with {pipeline}\n{text}").into());
+            }
+        }
+    }
+    let wanted = ran * PIPELINES.len() as u64;
+    if ran * 2 < PROGRAMS || checked != wanted {
+        return Err(format!("only {ran} of {PROGRAMS} programs ran").into());
+    }
+    Ok(())
+}
+
+/// What a caller can tell of a run.
+struct Observed {
+    /// For each object, arguments first, the first object that is the same memory.
+    identity: Vec<usize>,
+    /// What each tensor holds.
+    contents: Vec<Vec<f32>>,
+}
+
+impl Observed {
+    fn of(values: &[Value]) -> Observed {
+        let mut objects = Vec::new();
+        for value in values {
+            objects.push(value.clone());
+            if let Value::List(list) = value {
+                objects.extend(list.items().iter().cloned());
+            }
+        }
+        let ids: Vec<usize> = objects.iter().map(identity).collect();
+        Observed {
+            identity: ids.iter().map(|id| ids.iter().position(|other| other == id).unwrap_or(0)).collect(),
+            contents: objects.iter().map(|value| numbers(value)).collect(),
+        }
+    }
+
+    fn same_as(&self, other: &Observed) -> Result<(), String> {
+        if self.identity != other.identity {
+            return Err(format!("shares {:?} without and {:?} with passes", self.identity, other.identity));
+        }
+        // The order of a sum may change, so that the last bits may.
+        let near = |a: &f32, b: &f32| {
+            a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-5 * a.abs().max(1.0)
+        };
+        let same =
+            |(a, b): (&Vec<f32>, &Vec<f32>)| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| near(a, b));
+        match self.contents.iter().zip(&other.contents).position(|pair| !same(pair)) {
+            Some(n) => Err(format!(
+                "object {n}: {:?} without and {:?} with passes",
+                self.contents[n], other.contents[n]
+            )),
+            None => Ok(()),
+        }
+    }
 }
 
 fn random_programs() -> Result<(), Failed> {
@@ -186,8 +265,18 @@ impl Program {
         self.tensors.iter().chain(&self.lists).chain(copies).cloned().collect()
     }
 
+    /// A few outputs only, so that passes may change what nobody sees.
+    fn some_outputs(&self) -> Vec<String> {
+        let tensors = self.tensors.iter().rev().step_by(3).take(4);
+        tensors.chain(self.lists.last()).cloned().collect()
+    }
+
     fn text(&self) -> String {
-        let outputs: Vec<String> = self.outputs().iter().map(|name| format!("%{name}")).collect();
+        self.text_with(&self.outputs())
+    }
+
+    fn text_with(&self, outputs: &[String]) -> String {
+        let outputs: Vec<String> = outputs.iter().map(|name| format!("%{name}")).collect();
         format!(
             "graph(%x : Tensor, %y : Tensor, %l : Tensor[], %p : bool):
   %none : NoneType = prim::Constant()
@@ -206,18 +295,35 @@ impl Program {
         )
     }
 
-    /// Whether the program ran; an error if the analysis denies what happened.
-    fn check(&self) -> Result<bool, String> {
-        let graph = parse_graph(&self.text()).map_err(|e| e.to_string())?;
-        let db = AliasDb::new(&Registry::builtin(), None, &graph);
+    fn arguments(&self) -> Result<Vec<Value>, String> {
         let tensor = |from: f32| {
             Tensor::from_vec(&[from, from + 1.0, from + 2.0, from + 3.0], &[2, 2]).map_err(|e| e.to_string())
         };
         let x = tensor(1.0)?;
         let y = if self.same_argument { x.clone() } else { tensor(5.0)? };
         let list = Value::tensors([if self.same_argument { y.clone() } else { tensor(9.0)? }]);
-        let arguments = vec![Value::Tensor(x), Value::Tensor(y), list, Value::Bool(self.same_argument)];
-        let Ok(results) = run_graph(&graph, arguments, &Env::new(Box::new(std::io::sink()))) else {
+        Ok(vec![Value::Tensor(x), Value::Tensor(y), list, Value::Bool(self.same_argument)])
+    }
+
+    /// Runs the program, with a pipeline on if one is given; None if it raises.
+    fn observe(&self, text: &str, pipeline: Option<&str>) -> Result<Option<Observed>, String> {
+        let mut graph = parse_graph(text).map_err(|e| e.to_string())?;
+        if let Some(pipeline) = pipeline {
+            let (registry, module) = (Registry::builtin(), Module::default());
+            let passes = passes::parse(pipeline).map_err(|e| e.to_string())?;
+            passes.run_graph(&mut graph, &Context::new(&registry, &module)).map_err(|e| e.to_string())?;
+        }
+        let arguments = self.arguments()?;
+        let results = run_graph(&graph, arguments.clone(), &Env::new(Box::new(std::io::sink())));
+        let all = |results: Vec<Value>| arguments.into_iter().take(3).chain(results).collect::<Vec<_>>();
+        Ok(results.ok().map(|results| Observed::of(&all(results.into_iter().collect()))))
+    }
+
+    /// Whether the program ran; an error if the analysis denies what happened.
+    fn check(&self) -> Result<bool, String> {
+        let graph = parse_graph(&self.text()).map_err(|e| e.to_string())?;
+        let db = AliasDb::new(&Registry::builtin(), None, &graph);
+        let Ok(results) = run_graph(&graph, self.arguments()?, &Env::new(Box::new(std::io::sink()))) else {
             return Ok(false);
         };
         let known: Vec<(String, ValueId, &Value)> = self
@@ -277,8 +383,12 @@ fn reached(value: &Value) -> BTreeSet<usize> {
 }
 
 fn elements(value: &Value) -> Vec<u32> {
+    numbers(value).iter().map(|x| x.to_bits()).collect()
+}
+
+fn numbers(value: &Value) -> Vec<f32> {
     match value {
-        Value::Tensor(t) => t.to_vec::<f32>().unwrap_or_default().iter().map(|x| x.to_bits()).collect(),
+        Value::Tensor(t) => t.to_vec::<f32>().unwrap_or_default(),
         _ => Vec::new(),
     }
 }

@@ -34,6 +34,11 @@ pub fn facts(registry: &Registry, graph: &Graph, op: OpId) -> OpFacts {
     total
 }
 
+/// What the op does besides computing, not counting what is nested in it.
+pub(super) fn own_effects(registry: &Registry, graph: &Graph, op: OpId) -> Effects {
+    own_facts(registry, graph, op).effects
+}
+
 /// Whether nobody can tell that the op did not run, but by its results or by its raising.
 pub fn is_pure(registry: &Registry, graph: &Graph, op: OpId) -> bool {
     let facts = facts(registry, graph, op);

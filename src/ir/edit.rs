@@ -690,77 +690,88 @@ impl Graph {
 
     // --- copying ---
 
-    /// Copies an op of another graph (or this one) with its nested blocks to a detached op here. Operands are
-    /// looked up in `map`, which gains the copies of results and parameters; an operand that is not in the map
-    /// stands for itself, which is right only within one graph.
+    /// Copies an op of another graph with its nested blocks to a detached op here. Operands are looked up in `map`,
+    /// which gains the copies of results and parameters; an operand that is not in the map stands for itself, which
+    /// is right only within one graph. Copies keep their names; where two values then have one, neither is changed.
     pub fn copy_op(&mut self, from: &Graph, op: OpId, map: &mut HashMap<ValueId, ValueId>) -> OpId {
-        let root = self.copy_shallow(from, op, map);
+        self.copy_tree(Some(from), op, map, Graph::set_name)
+    }
+
+    /// The same with a name of its own for every copy. `from` is the graph that has the op, None if that is this one.
+    pub fn clone_op(&mut self, from: Option<&Graph>, op: OpId, map: &mut HashMap<ValueId, ValueId>) -> OpId {
+        self.copy_tree(from, op, map, Graph::set_unique_name)
+    }
+
+    fn copy_tree(
+        &mut self,
+        from: Option<&Graph>,
+        op: OpId,
+        map: &mut HashMap<ValueId, ValueId>,
+        name: SetName,
+    ) -> OpId {
+        let root = self.copy_shallow(from, op, map, name);
         let mut work = vec![(op, root)];
-        while let Some((old_op, new_op)) = work.pop() {
-            for old_block in SmallVec::<[BlockId; 2]>::from_slice(from.nested_blocks(old_op)) {
-                let new_block = self.add_block(new_op);
-                work.extend(self.copy_block_shallow(from, old_block, new_block, map));
+        let mut blocks = Vec::new();
+        while let Some((old, new)) = work.pop() {
+            for old_block in from.unwrap_or(self).nested_blocks(old).to_vec() {
+                let new_block = self.add_block(new);
+                blocks.push((old_block, new_block));
+                for param in from.unwrap_or(self).params(old_block).to_vec() {
+                    let ty = from.unwrap_or(self).ty(param).clone();
+                    let copy = self.add_param(new_block, ty);
+                    self.copy_name(from, param, copy, name);
+                    map.insert(param, copy);
+                }
+                for inner in from.unwrap_or(self).block_ops(old_block).collect::<Vec<_>>() {
+                    let copy = self.copy_shallow(from, inner, map, name);
+                    self.append(new_block, copy);
+                    work.push((inner, copy));
+                }
             }
         }
         // Results of nested blocks may name values that were copied after them.
-        let mut pending = vec![(op, root)];
-        while let Some((old_op, new_op)) = pending.pop() {
-            let pairs: Vec<_> =
-                from.nested_blocks(old_op).iter().copied().zip(self.nested_blocks(new_op).to_vec()).collect();
-            for (old_block, new_block) in pairs {
-                let results: Vec<_> =
-                    from.block_results(old_block).iter().map(|v| map.get(v).copied().unwrap_or(*v)).collect();
-                self.set_block_results(new_block, &results);
-                pending.extend(from.block_ops(old_block).zip(self.block_ops(new_block)).collect::<Vec<_>>());
-            }
+        for (old, new) in blocks {
+            let results = mapped(from.unwrap_or(self).block_results(old), map);
+            self.set_block_results(new, &results);
         }
         root
     }
 
-    fn copy_block_shallow(
-        &mut self,
-        from: &Graph,
-        old_block: BlockId,
-        new_block: BlockId,
-        map: &mut HashMap<ValueId, ValueId>,
-    ) -> Vec<(OpId, OpId)> {
-        for param in from.params(old_block) {
-            let copy = self.add_param(new_block, from.ty(*param).clone());
-            self.copy_name(from, *param, copy);
-            map.insert(*param, copy);
-        }
-        from.block_ops(old_block)
-            .map(|old| {
-                let new = self.copy_shallow(from, old, map);
-                self.append(new_block, new);
-                (old, new)
-            })
-            .collect()
-    }
-
     /// Copies kind, operands, results, attributes and location, not nested blocks.
-    fn copy_shallow(&mut self, from: &Graph, op: OpId, map: &mut HashMap<ValueId, ValueId>) -> OpId {
-        let operands: SmallVec<[ValueId; 8]> =
-            from.operands(op).iter().map(|v| map.get(v).copied().unwrap_or(*v)).collect();
-        let types: SmallVec<[Type; 2]> = from.results(op).iter().map(|v| from.ty(*v).clone()).collect();
-        let new = self.create(from.kind(op), &operands, &types);
-        for (old, copy) in from.results(op).into_iter().zip(self.results(new)) {
-            self.copy_name(from, old, copy);
-            map.insert(old, copy);
+    fn copy_shallow(
+        &mut self,
+        from: Option<&Graph>,
+        op: OpId,
+        map: &mut HashMap<ValueId, ValueId>,
+        name: SetName,
+    ) -> OpId {
+        let source = from.unwrap_or(self);
+        let operands = mapped(source.operands(op), map);
+        let olds = source.results(op);
+        let types: SmallVec<[Type; 2]> = olds.iter().map(|value| source.ty(*value).clone()).collect();
+        let (kind, attrs) = (source.kind(op), source.attrs(op).to_vec());
+        let location = source.location_id(op);
+        let new = self.create(kind, &operands, &types);
+        for (attr, value) in attrs {
+            self.set_attr(new, attr, value);
         }
-        for (name, attr) in from.attrs(op) {
-            self.set_attr(new, *name, attr.clone());
-        }
-        if let Some(location) = self.import_location(from, from.location_id(op)) {
+        let location = match from {
+            Some(from) => self.import_location(from, location),
+            None => Some(location),
+        };
+        if let Some(location) = location {
             self.set_location_id(new, location);
+        }
+        for (old, copy) in olds.into_iter().zip(self.results(new)) {
+            self.copy_name(from, old, copy, name);
+            map.insert(old, copy);
         }
         new
     }
 
-    fn copy_name(&mut self, from: &Graph, old: ValueId, new: ValueId) {
-        if let Some(name) = from.name(old) {
-            let name = name.to_string();
-            self.set_name(new, &name);
+    fn copy_name(&mut self, from: Option<&Graph>, old: ValueId, new: ValueId, name: SetName) {
+        if let Some(text) = from.unwrap_or(self).name(old).map(str::to_string) {
+            name(self, new, &text);
         }
     }
 
@@ -812,6 +823,14 @@ impl Graph {
             }
         }
     }
+}
+
+/// Gives a value a name.
+type SetName = fn(&mut Graph, ValueId, &str);
+
+/// What stands for each value.
+pub fn mapped(values: &[ValueId], map: &HashMap<ValueId, ValueId>) -> Vec<ValueId> {
+    values.iter().map(|value| map.get(value).copied().unwrap_or(*value)).collect()
 }
 
 #[cfg(test)]

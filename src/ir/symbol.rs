@@ -93,3 +93,14 @@ impl PartialEq<&str> for Symbol {
         self.as_str() == *other
     }
 }
+
+/// Functions that give symbols of fixed names, interned once: `kinds! { load "prim::Load" }` makes `load()`.
+macro_rules! kinds {
+    ($($function:ident $name:literal),* $(,)?) => {
+        struct Kinds { $($function: $crate::ir::Symbol),* }
+        static KINDS: std::sync::LazyLock<Kinds> =
+            std::sync::LazyLock::new(|| Kinds { $($function: $crate::ir::Symbol::new($name)),* });
+        $(pub(super) fn $function() -> $crate::ir::Symbol { KINDS.$function })*
+    };
+}
+pub(crate) use kinds;

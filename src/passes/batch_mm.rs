@@ -2,12 +2,12 @@
 //! independent products with a common side become one `prim::MMBatchSide`.
 //!
 //! A sum `a b + c d` is `[a c] [b; d]`: the products are joined along what is summed over. Transposes are taken into
-//! the products, `(a b)ᵀ = bᵀ aᵀ`. Nothing happens where anything in the graph writes to memory. A product or sum
-//! that is used elsewhere is no part of a tree. The order of summation changes, so that results are equal up to
+//! the products, `(a b)ᵀ = bᵀ aᵀ`. A product or sum that is used elsewhere, or that reads or gives what anything in the
+//! graph writes to, is no part of a tree. The order of summation changes, so that results are equal up to
 //! rounding.
 
 use super::{Context, dce};
-use crate::analysis::{AliasDb, facts};
+use crate::analysis::{AliasDb, Side};
 use crate::diag::Result;
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, ValueId};
 use hashbrown::{HashMap, HashSet};
@@ -18,13 +18,13 @@ const MIN_TREE: usize = 4;
 const MIN_SIDE: usize = 8;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    if graph.all_ops().iter().any(|op| facts(context.registry, graph, *op).writes) {
+    if !graph.all_ops().into_iter().any(|op| is(graph, op, "aten::mm")) {
         return Ok(false);
     }
     let db = context.analysis::<AliasDb>(graph);
     let mut changed = false;
     for block in blocks(graph) {
-        changed |= reduce_trees(graph, context, block);
+        changed |= reduce_trees(graph, context, &db, block);
     }
     for block in blocks(graph) {
         changed |= batch_sides(graph, context, &db, block);
@@ -56,10 +56,10 @@ struct Tree {
     is_root: bool,
 }
 
-fn reduce_trees(graph: &mut Graph, context: &Context<'_>, block: BlockId) -> bool {
+fn reduce_trees(graph: &mut Graph, context: &Context<'_>, db: &AliasDb, block: BlockId) -> bool {
     let mut trees: HashMap<OpId, Tree> = HashMap::new();
     let ops: Vec<OpId> = graph.block_ops(block).collect();
-    for op in &ops {
+    for op in ops.iter().filter(|op| !db.op_has_writers(graph, **op)) {
         if is(graph, *op, "aten::mm") {
             trees.insert(*op, Tree { size: 1, is_root: true });
         } else if is(graph, *op, "aten::t") {
@@ -186,7 +186,7 @@ fn batch_sides(graph: &mut Graph, context: &Context<'_>, db: &AliasDb, block: Bl
 
 /// Products of the block with `value` on the given side, none of which depends on another.
 fn independent_users(
-    graph: &mut Graph,
+    graph: &Graph,
     context: &Context<'_>,
     db: &AliasDb,
     block: BlockId,
@@ -202,7 +202,7 @@ fn independent_users(
     users.sort_by(|a, b| graph.is_before(*b, *a).cmp(&graph.is_before(*a, *b)));
     let mut kept: Vec<OpId> = Vec::new();
     for user in users {
-        if kept.iter().all(|first| db.could_move_before(graph, context.registry, user, *first)) {
+        if kept.iter().all(|first| db.can_move(graph, context.registry, user, Side::Before, *first)) {
             kept.push(user);
         }
     }
@@ -211,7 +211,7 @@ fn independent_users(
 
 fn batch(graph: &mut Graph, context: &Context<'_>, db: &AliasDb, users: &[OpId], side: usize) {
     for pair in users.windows(2).rev() {
-        db.move_before_if_valid(graph, context.registry, pair[0], pair[1]);
+        db.move_if_valid(graph, context.registry, pair[0], Side::Before, pair[1]);
     }
     let common = graph.operand(users[0], side);
     let others = users.iter().filter_map(|user| graph.operand(*user, 1 - side));

@@ -8,7 +8,7 @@
 //! With objects (lists, tensors) among the results, a run of the function gives the same object as the one before,
 //! as in PyTorch; [`immutable_types`] leaves objects alone and changes nothing that anybody can tell.
 
-use super::{Context, constants, cse, dce};
+use super::{Context, constants, cse, dce, walk};
 use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
 use crate::dialects::{Effects, Env, Family, Node, Op};
@@ -52,11 +52,7 @@ struct Propagation<'a> {
 
 impl Propagation<'_> {
     fn block(&mut self, graph: &mut Graph, block: BlockId) {
-        let mut at = graph.first_op(block);
-        while let Some(op) = at {
-            at = graph.next(op);
-            stacker::maybe_grow(64 << 10, 1 << 20, || self.op(graph, op));
-        }
+        walk::block(graph, block, |graph, op| self.op(graph, op));
     }
 
     fn op(&mut self, graph: &mut Graph, op: OpId) {

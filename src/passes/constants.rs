@@ -36,16 +36,24 @@ pub(super) fn bool_of(graph: &Graph, value: ValueId) -> Option<bool> {
 /// Makes a constant before `anchor`. None for what cannot be a constant: objects, futures, functions.
 pub(super) fn insert_before(graph: &mut Graph, anchor: OpId, value: &Value) -> Option<ValueId> {
     let attr = constant::attr(value)?;
-    let ty = match value {
-        Value::Tensor(tensor) => complete_type(tensor),
-        _ => value.ty(),
-    };
+    let ty = type_of(value);
     let op = graph.create(Symbol::new("prim::Constant"), &[], &[ty]);
     if !matches!(attr, Attr::None) {
         graph.set_attr(op, "value", attr);
     }
     graph.insert_before(op, anchor);
     graph.result(op, 0)
+}
+
+/// The type of a constant: all that is known of a tensor, also of one in a plain tuple.
+fn type_of(value: &Value) -> Type {
+    match value {
+        Value::Tensor(tensor) => complete_type(tensor),
+        Value::Tuple(tuple) if matches!(value.ty().kind(), TypeKind::Tuple(_, None)) => {
+            Type::tuple(tuple.items().iter().map(type_of).collect::<Vec<_>>())
+        }
+        _ => value.ty(),
+    }
 }
 
 /// The constant None of a type before `anchor`.

@@ -20,17 +20,24 @@ pub(super) fn block(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 /// Writes to memory that nobody looks at go too.
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let db = context.analysis::<AliasDb>(graph);
-    Ok(eliminate(graph, context, Some(&db)))
+    Ok(eliminate(graph, context, Some(&db), true))
+}
+
+/// What acts on the world goes too, if nobody uses its results; writes to memory that others hold stay.
+pub(super) fn with_side_effects(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let db = context.analysis::<AliasDb>(graph);
+    Ok(eliminate(graph, context, Some(&db), false))
 }
 
 /// The same without looking at memory: every op that writes stays. Other passes end with it.
 pub(super) fn without_aliases(graph: &mut Graph, context: &Context<'_>) -> bool {
-    eliminate(graph, context, None)
+    eliminate(graph, context, None, true)
 }
 
-fn eliminate(graph: &mut Graph, context: &Context<'_>, db: Option<&AliasDb>) -> bool {
+fn eliminate(graph: &mut Graph, context: &Context<'_>, db: Option<&AliasDb>, world_counts: bool) -> bool {
     let mut marks = Marks {
         db,
+        world_counts,
         ops: vec![false; graph.op_capacity()],
         values: vec![false; graph.value_capacity()],
         memory: Locations::default(),
@@ -50,6 +57,8 @@ fn eliminate(graph: &mut Graph, context: &Context<'_>, db: Option<&AliasDb>) -> 
 /// What is live.
 struct Marks<'a> {
     db: Option<&'a AliasDb>,
+    /// Whether what acts on the world is live.
+    world_counts: bool,
     /// By op.
     ops: Vec<bool>,
     /// By value.
@@ -75,7 +84,7 @@ impl Marks<'_> {
             Some(db) => db.writes_wildcard(op),
             None => facts.writes,
         };
-        facts.op.is_none() || facts.effects.intersects(world) || untracked
+        facts.op.is_none() || (self.world_counts && facts.effects.intersects(world)) || untracked
     }
 
     fn value(&mut self, value: ValueId) {

@@ -1,5 +1,5 @@
 //! Decomposition: `addmm(c, a, b)` with both factors 1 becomes `add(c, mm(a, b))`, so that the sum can fuse with what
-//! follows. By definition of addmm the two are equal. Constants are propagated where anything changed.
+//! follows. By definition of addmm the two are equal. Constants are propagated where an op of the outermost block changed.
 
 use super::{Context, constant_propagation, constants, dce};
 use crate::diag::Result;
@@ -7,17 +7,18 @@ use crate::ir::{Graph, OpId, Symbol, Type, ValueId};
 use crate::value::Value;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let mut changed = false;
+    let (mut changed, mut outermost) = (false, false);
     for op in graph.all_ops() {
         if graph.kind(op) == "aten::addmm"
             && factors_are_one(graph, op)
             && context.step(|| format!("takes apart {}", graph.op_line(op)))
         {
+            outermost |= graph.parent(op) == Some(graph.root());
             decompose(graph, op);
             changed = true;
         }
     }
-    if changed {
+    if outermost {
         context.changed();
         constant_propagation::run(graph, context)?;
         context.changed();

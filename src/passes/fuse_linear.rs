@@ -1,8 +1,9 @@
 //! Finds `linear`: a product with a transposed weight, with or without a bias.
 //!
-//! `addmm(b, x, w)` and `matmul(x, w)` become `linear(x, t(w), b)`, by definition of linear; `t(t(w))` is `w`, so that
-//! a weight that was transposed for the product is used as it is. A product whose sum with the bias is written in
-//! place is taken only if nobody else looks at the product.
+//! `addmm(b, x, t(w))` and `matmul(x, t(w))` become `linear(x, t(t(w)), b)`, by definition of linear; `t(t(w))` is `w`,
+//! so that a weight that was transposed for the product is used as it is. Other products stay, as a weight would have
+//! to be transposed for them. A product whose sum with the bias is written in place is taken only if nobody else
+//! looks at the product.
 
 use super::{Context, constants};
 use crate::diag::Result;
@@ -30,9 +31,15 @@ fn is_one(graph: &Graph, value: ValueId) -> bool {
     matches!(constants::value_of(graph, value), Some(Value::Int(1)))
 }
 
+/// Whether a value was transposed in sight.
+fn is_transposed(graph: &Graph, value: ValueId) -> bool {
+    graph.def_op(value).is_some_and(|def| graph.kind(def) == "aten::t")
+}
+
 fn addmm(graph: &mut Graph, op: OpId) -> bool {
     let &[bias, input, weight, beta, alpha] = graph.operands(op) else { return false };
-    if graph.kind(op) != "aten::addmm" || !is_one(graph, beta) || !is_one(graph, alpha) {
+    let plain = is_one(graph, beta) && is_one(graph, alpha) && is_transposed(graph, weight);
+    if graph.kind(op) != "aten::addmm" || !plain {
         return false;
     }
     linear(graph, op, input, weight, Some(bias), &[beta, alpha]);
@@ -49,7 +56,8 @@ fn matmul_add(graph: &mut Graph, op: OpId) -> bool {
         return false;
     };
     let &[input, weight] = graph.operands(matmul) else { return false };
-    if graph.parent(matmul) != graph.parent(op) || !graph.ty(bias).is_tensor() {
+    let fits = graph.ty(bias).is_tensor() && is_transposed(graph, weight);
+    if graph.parent(matmul) != graph.parent(op) || !fits {
         return false;
     }
     linear(graph, op, input, weight, Some(bias), &[alpha]);
@@ -60,7 +68,7 @@ fn matmul_add(graph: &mut Graph, op: OpId) -> bool {
 
 fn matmul(graph: &mut Graph, op: OpId) -> bool {
     let &[input, weight] = graph.operands(op) else { return false };
-    if graph.kind(op) != "aten::matmul" {
+    if graph.kind(op) != "aten::matmul" || !is_transposed(graph, weight) {
         return false;
     }
     linear(graph, op, input, weight, None, &[]);

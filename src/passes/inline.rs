@@ -1,7 +1,7 @@
 //! Inlining: calls of functions and methods become the graphs that they call. Locations keep the call they were
 //! inlined through. The language has no recursion, so that this ends; a bound on size guards against doubling.
 
-use super::{Context, copy};
+use super::Context;
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Attr, Function, Graph, OpId, Symbol, TypeKind, ValueId};
 use hashbrown::HashMap;
@@ -64,7 +64,7 @@ pub(super) fn splice(graph: &mut Graph, call: OpId, callee: &Function, arguments
     let outer = graph.location_id(call);
     let mut copies = Vec::new();
     for op in body.block_ops(body.root()) {
-        let copy = copy::copy_op(graph, Some(body), op, &mut map);
+        let copy = graph.clone_op(Some(body), op, &mut map);
         graph.insert_before(copy, call);
         copies.push(copy);
     }

@@ -3,7 +3,7 @@
 //!
 //! Counted is a loop whose condition is the constant True at its start and after each turn, so that nothing but the
 //! number of turns ends it. Turns happen in the same order on the same values, so that nobody can tell. Bodies of
-//! more than 32 ops stay, as do loops around loops that have grown so.
+//! more than 32 ops and blocks stay, as do loops around loops that have grown so.
 
 use super::{Context, constants, copy, dce};
 use crate::diag::Result;
@@ -79,7 +79,7 @@ fn unroll(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
         inline(graph, op);
         return true;
     }
-    let rest = copy::copy_op(graph, None, op, &mut HashMap::new());
+    let rest = graph.clone_op(None, op, &mut HashMap::new());
     graph.insert_after(rest, op);
     for (n, result) in graph.results(op).into_iter().enumerate() {
         if let Some(last) = graph.result(rest, n) {
@@ -107,11 +107,12 @@ fn split_turns(graph: &mut Graph, op: OpId, rest: OpId, turns: ValueId) {
     graph.set_operand(rest, 0, left);
 }
 
-/// Ops of a block, nested ones included, constants left out; counts no further than needed.
+/// A block, the blocks nested in it and their ops, constants left out; counts no further than needed.
 fn size(graph: &Graph, body: BlockId) -> usize {
     let mut count = 0;
     let mut blocks = vec![body];
     while let Some(block) = blocks.pop() {
+        count += 1;
         for op in graph.block_ops(block) {
             blocks.extend_from_slice(graph.nested_blocks(op));
             count += usize::from(graph.kind(op) != "prim::Constant");

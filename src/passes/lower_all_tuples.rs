@@ -5,7 +5,7 @@
 //! that an op other than control flow gives or takes, stays. Pipelines that keep a function's schema use
 //! lower-simple-tuples.
 
-use super::{Context, constants, dce, tuples};
+use super::{Context, constants, dce, tuples, walk};
 use crate::diag::Result;
 use crate::ir::{BlockId, Graph, OpId, Type, ValueId};
 use crate::value::Value;
@@ -36,11 +36,7 @@ impl Lowering<'_> {
     }
 
     fn block(&mut self, graph: &mut Graph, block: BlockId) {
-        let mut at = graph.first_op(block);
-        while let Some(op) = at {
-            at = graph.next(op);
-            stacker::maybe_grow(64 << 10, 1 << 20, || self.op(graph, op));
-        }
+        walk::block(graph, block, |graph, op| self.op(graph, op));
     }
 
     fn op(&mut self, graph: &mut Graph, op: OpId) {
@@ -101,11 +97,13 @@ impl Lowering<'_> {
         }
     }
 
-    /// Inputs that are tuples become several, and a tuple of them at the top of the block.
+    /// Inputs that are tuples become several, and a tuple of them at the top of the block. One that nobody uses
+    /// stays.
     fn params(&mut self, graph: &mut Graph, block: BlockId) {
         let mut n = 0;
         while let Some(param) = graph.params(block).get(n).copied() {
-            let Some(elements) = graph.ty(param).tuple_elements().map(<[Type]>::to_vec) else {
+            let elements = graph.ty(param).tuple_elements().filter(|_| graph.has_uses(param));
+            let Some(elements) = elements.map(<[Type]>::to_vec) else {
                 n += 1;
                 continue;
             };

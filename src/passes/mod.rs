@@ -16,11 +16,13 @@ mod constant_propagation;
 mod cse;
 mod dce;
 mod decompose_ops;
+mod erase_shape_information;
 mod fold_frozen;
 mod freeze;
 mod fuse;
 mod fuse_linear;
 mod inline;
+mod inline_fork_wait;
 mod inline_meanings;
 mod loop_unrolling;
 mod lower_all_tuples;
@@ -41,6 +43,7 @@ mod variadic;
 mod constants;
 mod copy;
 mod tuples;
+mod walk;
 
 use crate::diag::Result;
 
@@ -63,12 +66,15 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("cse", "Replaces an op by an equal one that is in scope, where nobody can tell", cse::run),
     Pass::graph("dce", "Removes ops whose results nobody uses and that do nothing else", dce::block),
     Pass::graph("dce-graph", "The same; writes to memory that nobody looks at go too", dce::run),
+    Pass::graph("dce-allow-deleting-nodes-with-side-effects", "The same; what prints, warns or raises goes too", dce::with_side_effects),
     Pass::graph("decompose-ops", "Takes addmm apart", decompose_ops::run),
+    Pass::graph("erase-shape-information", "Forgets what types say of tensors", erase_shape_information::run),
     Pass::graph("fold-frozen", "Folds batch norm into constant weights before it", fold_frozen::run),
     Pass::module("freeze", "Makes constants of a loaded model's attributes, in forward", freeze::run),
     Pass::graph("fuse", "Gathers elementwise tensor work in fusion groups", fuse::run),
     Pass::graph("fuse-linear", "Finds linear in products with a transposed weight", fuse_linear::run),
     Pass::graph("inline", "Replaces calls of functions and methods by their graphs", inline::run).reads_functions(),
+    Pass::graph("inline-fork-wait", "Does the work of forks where they begin", inline_fork_wait::run),
     Pass::graph("inline-meanings", "Replaces ops that are defined in TorchScript by their meaning", inline_meanings::run).options(&[PassOption::bool("all", false, "built-in composites too, not only ops of text files")]),
     Pass::graph("loop-unrolling", "Unrolls counted loops, short ones to the end", loop_unrolling::run),
     Pass::graph("lower-all-tuples", "Removes tuples, at the borders of the graph too", lower_all_tuples::run),

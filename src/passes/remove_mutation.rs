@@ -5,7 +5,7 @@
 //! and making and writing can be brought next to each other, so that nobody can look in between.
 
 use super::{Context, constants};
-use crate::analysis::{AliasDb, facts};
+use crate::analysis::{AliasDb, Side, facts};
 use crate::diag::Result;
 use crate::dialects::{Effects, Registry, resolve};
 use crate::ir::{BlockId, Graph, OpId, Symbol, Type, ValueDef, ValueId};
@@ -106,6 +106,9 @@ impl<'a> Removal<'a> {
         }
         let Some(new) = functional(graph, self.registry, op, true) else { return false };
         self.context.step(|| format!("writes no more: {}", graph.op_line(op)));
+        if let Some(maker) = graph.def_op(new) {
+            graph.operands(maker).iter().for_each(|value| self.db.learn_type(graph, *value));
+        }
         replace_uses_behind(graph, written, new, op);
         if let Some(result) = graph.result(op, 0) {
             graph.replace_all_uses(result, new);
@@ -138,7 +141,8 @@ impl<'a> Removal<'a> {
     /// Whether the value is an object of its own that can be made right before the op that writes it.
     fn made_for(&self, graph: &mut Graph, value: ValueId, op: OpId) -> bool {
         let Some(maker) = graph.def_op(value) else { return false };
-        self.is_new_object(graph, value) && self.db.move_before_if_valid(graph, self.registry, maker, op)
+        self.is_new_object(graph, value)
+            && self.db.move_if_valid(graph, self.registry, maker, Side::Before, op)
     }
 
     fn is_new_object(&self, graph: &Graph, value: ValueId) -> bool {
@@ -167,7 +171,7 @@ impl<'a> Removal<'a> {
             .filter_map(|b| graph.block_results(*b).get(n).copied())
             .collect();
         made.iter().all(|v| graph.has_one_use(*v) && self.is_new_object(graph, *v))
-            && self.db.move_before_if_valid(graph, self.registry, branch, op)
+            && self.db.move_if_valid(graph, self.registry, branch, Side::Before, op)
     }
 }
 

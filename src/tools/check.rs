@@ -9,7 +9,7 @@ use super::load::{load_archive, load_graph, load_source};
 use super::{check_aliases, check_passes, raises};
 use crate::diag::{Diagnostic, ErrorKind, Result, torch};
 use crate::dialects::{Env, Strictness};
-use crate::passes::manager::{Runner, Settings};
+use crate::passes::manager::{Runner, Settings, StopAt};
 use crate::passes::{self, Pipeline};
 use crate::runtime::{Program, traceback};
 use crate::value::Value;
@@ -50,6 +50,9 @@ pub struct Options {
     /// Verify each program after each pass
     #[arg(long)]
     verify_each: bool,
+    /// Run each program after each pass too; the first one that breaks it is named
+    #[arg(long)]
+    check_each: bool,
     /// Compare what aliases and is written with what the alias analysis says
     #[arg(long)]
     aliases: bool,
@@ -63,6 +66,7 @@ pub struct Options {
 pub struct Treatment {
     passes: Option<Pipeline>,
     settings: Settings,
+    each: bool,
     aliases: bool,
     audit: bool,
 }
@@ -73,7 +77,20 @@ impl Treatment {
         let verify = options.verify_each.then(Strictness::default);
         // Cases run side by side; each takes one thread for its passes.
         let settings = Settings { threads: 1, verify, ..Settings::default() };
-        Ok(Treatment { passes, settings, aliases: options.aliases, audit: options.audit })
+        let Options { check_each: each, aliases, audit, .. } = *options;
+        Ok(Treatment { passes, settings, each, aliases, audit })
+    }
+
+    /// The same up to the n-th pass, with its name.
+    fn prefixes(&self) -> Vec<(&'static str, Treatment)> {
+        let Some(passes) = self.passes.as_ref().filter(|_| self.each) else { return Vec::new() };
+        let prefix = |n: usize| Treatment {
+            passes: Some(passes.clone()),
+            settings: Settings { stop: Some(StopAt { index: n + 1, steps: 0 }), ..self.settings.clone() },
+            each: false,
+            ..*self
+        };
+        passes.names().into_iter().enumerate().map(|(n, name)| (name, prefix(n))).collect()
     }
 
     /// The program with the passes on.
@@ -305,8 +322,20 @@ pub fn check_case_with(case: &Case, from: Option<Form>, treatment: &Treatment) -
     [Form::Pt, Form::Source, Form::Graph]
         .into_iter()
         .filter(|form| from.is_none_or(|f| f == *form) && carries(case, *form))
-        .map(|form| check_form(case, form, treatment))
+        .map(|form| check_each(case, form, treatment))
         .collect()
+}
+
+/// Checks a form after each pass, if that is asked for, and at the end.
+fn check_each(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
+    for (n, (name, prefix)) in treatment.prefixes().into_iter().enumerate() {
+        let mut outcome = check_form(case, form, &prefix);
+        if is_failure(outcome.status) {
+            outcome.message = format!("after pass {} ({name}): {}", n + 1, outcome.message);
+            return outcome;
+        }
+    }
+    check_form(case, form, treatment)
 }
 
 fn carries(case: &Case, form: Form) -> bool {

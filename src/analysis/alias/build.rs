@@ -158,6 +158,7 @@ impl<'a> Builder<'a> {
                 graph.results(op).iter().for_each(|value| self.set_wild(*value));
             }
             "prim::SetAttr" => self.set_attribute(op),
+            "prim::CallFunction" | "prim::CallMethod" => self.call(op),
             "prim::unchecked_cast" => {
                 if let (Some(result), Some(operand)) = (graph.result(op, 0), graph.operand(op, 0)) {
                     self.point(result, operand);
@@ -274,7 +275,15 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// An op that may do everything.
     fn conservative(&mut self, op: OpId) {
+        self.call(op);
+        self.writes.push((op, Write::Everything));
+    }
+
+    /// A function of the program may do everything to what can be reached from its operands. It has nothing else,
+    /// as there are no global variables.
+    fn call(&mut self, op: OpId) {
         let graph = self.graph;
         for value in graph.operands(op) {
             self.set_wild(*value);
@@ -283,7 +292,6 @@ impl<'a> Builder<'a> {
             }
         }
         graph.results(op).iter().for_each(|value| self.set_wild(*value));
-        self.writes.push((op, Write::Everything));
     }
 
     fn marks(&mut self, op: OpId, row: &Op, schema: &Schema) {

@@ -26,6 +26,7 @@ use crate::ir::{Graph, Module, OpId, Type, ValueId};
 use build::{Builder, Write};
 use hashbrown::{HashMap, HashSet};
 use memory::{Element, SetId, Solved};
+pub use moves::Side;
 use types::{Classes, is_mutable};
 
 /// What may alias what in a graph, and what is written.
@@ -355,6 +356,13 @@ impl AliasDb {
     pub fn copy_value(&mut self, from: ValueId, to: ValueId) {
         let known = self.known(from);
         self.set_known(to, known);
+    }
+
+    /// Says that a value of which nothing is known has the type that the graph gives it: a number is no object.
+    pub fn learn_type(&mut self, graph: &Graph, value: ValueId) {
+        if self.known(value) == Known::Nothing && !is_mutable(graph.ty(value)) {
+            self.set_known(value, Known::Immutable);
+        }
     }
 
     /// Says that an op that wrote to what `old` is now gives `new` instead, and `old` is an object of its own that

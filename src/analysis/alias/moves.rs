@@ -1,10 +1,11 @@
 //! Moving ops: where nobody can tell.
 //!
 //! Two ops of a block may change places unless one uses the other's results, one writes what the other reads or
-//! writes, or both have effects on the world. Moving an op past others takes along those that depend on it.
+//! writes, or one of them acts on the world: it prints, calls, or raises always. Moving an op past others takes along
+//! those that depend on it.
 
 use super::{AliasDb, Known, Written};
-use crate::analysis::facts;
+use crate::analysis::effects::{facts, own_effects};
 use crate::dialects::{Effects, Registry};
 use crate::ir::{Graph, OpId, ValueId};
 use hashbrown::HashSet;
@@ -16,57 +17,59 @@ struct Footprint {
     uses: HashSet<ValueId>,
     written: Option<Written>,
     world: Effects,
+    /// It acts on the world itself, not only in a nested block: it keeps its place, and nothing passes it.
+    acts: bool,
+}
+
+/// Which side of an op another is moved to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Side {
+    /// Directly before it.
+    Before,
+    /// Directly after it.
+    After,
+}
+
+/// How a move is done.
+struct Plan {
+    /// The op, and what it takes along, in the order in which they were met.
+    moving: Vec<OpId>,
+    forward: bool,
+    passes: bool,
 }
 
 impl AliasDb {
-    /// Moves an op directly before `anchor`, ops that it depends on along with it where they must; false, and
-    /// nothing changed, where somebody could tell. Both stand in one block.
-    pub fn move_before_if_valid(
+    /// Moves an op to a side of `anchor`, ops that depend on it along with it where they must; false, and nothing
+    /// changed, where somebody could tell. Both stand in one block.
+    pub fn move_if_valid(
         &self,
         graph: &mut Graph,
         registry: &Registry,
         op: OpId,
-        anchor: OpId,
-    ) -> bool {
-        self.try_move(graph, registry, op, anchor, Side::Before, false)
-    }
-
-    /// Moves an op directly after `anchor`; see [`AliasDb::move_before_if_valid`].
-    pub fn move_after_if_valid(
-        &self,
-        graph: &mut Graph,
-        registry: &Registry,
-        op: OpId,
-        anchor: OpId,
-    ) -> bool {
-        self.try_move(graph, registry, op, anchor, Side::After, false)
-    }
-
-    /// Whether [`AliasDb::move_before_if_valid`] would move.
-    pub fn could_move_before(&self, graph: &mut Graph, registry: &Registry, op: OpId, anchor: OpId) -> bool {
-        self.try_move(graph, registry, op, anchor, Side::Before, true)
-    }
-
-    /// Whether [`AliasDb::move_after_if_valid`] would move.
-    pub fn could_move_after(&self, graph: &mut Graph, registry: &Registry, op: OpId, anchor: OpId) -> bool {
-        self.try_move(graph, registry, op, anchor, Side::After, true)
-    }
-
-    fn try_move(
-        &self,
-        graph: &mut Graph,
-        registry: &Registry,
-        op: OpId,
-        anchor: OpId,
         side: Side,
-        dry: bool,
+        anchor: OpId,
     ) -> bool {
-        if op == anchor || graph.parent(op) != graph.parent(anchor) || graph.parent(op).is_none() {
-            return op == anchor;
+        let plan = self.plan(graph, registry, op, side, anchor);
+        if let Some(plan) = plan.as_ref().filter(|_| op != anchor) {
+            plan.place(graph, anchor);
+        }
+        plan.is_some()
+    }
+
+    /// Whether [`AliasDb::move_if_valid`] would move.
+    pub fn can_move(&self, graph: &Graph, registry: &Registry, op: OpId, side: Side, anchor: OpId) -> bool {
+        self.plan(graph, registry, op, side, anchor).is_some()
+    }
+
+    fn plan(&self, graph: &Graph, registry: &Registry, op: OpId, side: Side, anchor: OpId) -> Option<Plan> {
+        if op == anchor {
+            return Some(Plan { moving: Vec::new(), forward: true, passes: false });
+        }
+        if graph.parent(op) != graph.parent(anchor) || graph.parent(op).is_none() {
+            return None;
         }
         let forward = graph.is_before(op, anchor);
         let step = |at: OpId| if forward { graph.next(at) } else { graph.prev(at) };
-        // Ops that move, in the order in which they were met.
         let mut moving = vec![self.footprint(graph, registry, op)];
         let mut at = step(op);
         while let Some(other) = at.filter(|other| *other != anchor) {
@@ -76,24 +79,14 @@ impl AliasDb {
             }
             at = step(other);
         }
-        if at.is_none() {
-            return false;
-        }
+        at?;
         // The op that moves passes the anchor, or stays on this side of it with what it takes along.
         let passes = forward == (side == Side::After);
         let target = self.footprint(graph, registry, anchor);
-        let blocked = |m: &Footprint| !self.may_swap(m, &target);
-        if passes && moving.iter().any(blocked) {
-            return false;
-        }
         // Where it stays on this side, only what it takes along has to pass.
-        if !passes && moving.iter().skip(1).any(blocked) {
-            return false;
-        }
-        if !dry {
-            place(graph, &moving.iter().map(|m| m.op).collect::<Vec<_>>(), anchor, forward, passes);
-        }
-        true
+        let passing = if passes { 0 } else { 1 };
+        let free = moving.iter().skip(passing).all(|m| self.may_swap(m, &target));
+        free.then(|| Plan { moving: moving.iter().map(|m| m.op).collect(), forward, passes })
     }
 
     fn footprint(&self, graph: &Graph, registry: &Registry, op: OpId) -> Footprint {
@@ -103,6 +96,7 @@ impl AliasDb {
             uses: HashSet::new(),
             written: self.writes.get(&op).copied(),
             world: world(facts(registry, graph, op).effects),
+            acts: world(own_effects(registry, graph, op)).intersects(Effects::WRITES_WORLD),
         };
         let mut work = vec![op];
         while let Some(at) = work.pop() {
@@ -118,7 +112,7 @@ impl AliasDb {
 
     fn may_swap(&self, a: &Footprint, b: &Footprint) -> bool {
         let depends = |x: &Footprint, y: &Footprint| x.uses.iter().any(|value| y.makes.contains(value));
-        if depends(a, b) || depends(b, a) || self.disturbs(a, b) || self.disturbs(b, a) {
+        if a.acts || b.acts || depends(a, b) || depends(b, a) || self.disturbs(a, b) || self.disturbs(b, a) {
             return false;
         }
         let read_and_write = |x: Effects, y: Effects| {
@@ -128,7 +122,8 @@ impl AliasDb {
         !random && !read_and_write(a.world, b.world) && !read_and_write(b.world, a.world)
     }
 
-    /// Whether `a` may write what `b` reads or writes.
+    /// Whether `a` may write what `b` reads or writes. What `b` makes is new, or reached from what it uses, so that
+    /// only who uses its results can write to them.
     fn disturbs(&self, a: &Footprint, b: &Footprint) -> bool {
         let Some(written) = a.written else { return false };
         let touched = |value: &ValueId| match self.known(*value) {
@@ -141,14 +136,8 @@ impl AliasDb {
                 || self.hits(other, written.to)
                 || (written.everything && other.everything)
         });
-        both || b.uses.iter().any(touched) || b.makes.iter().any(touched)
+        both || b.uses.iter().any(touched)
     }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Side {
-    Before,
-    After,
 }
 
 /// Effects that forbid changing places with others of the kind.
@@ -156,37 +145,24 @@ fn world(effects: Effects) -> Effects {
     if effects.intersects(Effects::NEVER_RETURNS) { effects | Effects::WRITES_WORLD } else { effects }
 }
 
-/// Puts the ops that move, which keep their order, next to the anchor. One that stays on this side of the anchor
-/// leaves what it took along on the other.
-fn place(graph: &mut Graph, moving: &[OpId], anchor: OpId, forward: bool, passes: bool) {
-    let Some((first, others)) = moving.split_first() else { return };
-    let mut last = anchor;
-    match (forward, passes) {
-        (true, true) => {
-            for op in moving {
-                graph.move_after(*op, last);
-                last = *op;
-            }
+impl Plan {
+    /// Puts the ops that move, which keep their order, next to the anchor. One that stays on this side of the anchor
+    /// leaves what it took along on the other.
+    fn place(&self, graph: &mut Graph, anchor: OpId) {
+        let Some((first, others)) = self.moving.split_first() else { return };
+        let passing = if self.passes { &self.moving[..] } else { others };
+        match (self.passes, self.forward) {
+            (true, _) => {}
+            (false, true) => graph.move_before(*first, anchor),
+            (false, false) => graph.move_after(*first, anchor),
         }
-        (false, true) => {
-            for op in moving {
-                graph.move_before(*op, last);
-                last = *op;
+        let mut last = anchor;
+        for op in passing {
+            match self.forward {
+                true => graph.move_after(*op, last),
+                false => graph.move_before(*op, last),
             }
-        }
-        (true, false) => {
-            graph.move_before(*first, anchor);
-            for op in others {
-                graph.move_after(*op, last);
-                last = *op;
-            }
-        }
-        (false, false) => {
-            graph.move_after(*first, anchor);
-            for op in others {
-                graph.move_before(*op, last);
-                last = *op;
-            }
+            last = *op;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What is known of small graphs.
 
-use super::AliasDb;
+use super::{AliasDb, Side};
 use crate::dialects::{Registry, resolve};
 use crate::ir::{Graph, Naming, OpId, ParseOptions, Type, ValueId, parse_graph_source};
 use std::time::Instant;
@@ -148,11 +148,11 @@ fn ops_move_only_where_nobody_can_tell() {
         k.graph.def_op(value).expect("an op")
     };
     let (a, b, w, c) = (op(&mut k, "a"), op(&mut k, "b"), op(&mut k, "w"), op(&mut k, "c"));
-    assert!(!k.db.could_move_after(&mut k.graph, &registry, b, w));
-    assert!(k.db.could_move_before(&mut k.graph, &registry, c, a));
-    assert!(!k.db.could_move_after(&mut k.graph, &registry, a, b));
+    assert!(!k.db.can_move(&k.graph, &registry, b, Side::After, w));
+    assert!(k.db.can_move(&k.graph, &registry, c, Side::Before, a));
+    assert!(!k.db.can_move(&k.graph, &registry, a, Side::After, b));
     // Behind c, a takes b and w along.
-    assert!(k.db.move_after_if_valid(&mut k.graph, &registry, a, c));
+    assert!(k.db.move_if_valid(&mut k.graph, &registry, a, Side::After, c));
     let order: Vec<OpId> = k.graph.block_ops(k.graph.root()).skip(1).collect();
     assert_eq!(order, [c, a, b, w]);
 }

@@ -1,16 +1,7 @@
 //! Which values need no variable: their expression stands where they are used, if that keeps the order in which
 //! everything is evaluated.
 
-use crate::ir::{BlockId, Graph, OpId, Symbol, ValueId};
-use std::sync::LazyLock;
-
-macro_rules! kinds {
-    ($($function:ident $name:literal),* $(,)?) => {
-        struct Kinds { $($function: Symbol),* }
-        static KINDS: LazyLock<Kinds> = LazyLock::new(|| Kinds { $($function: Symbol::new($name)),* });
-        $(pub(super) fn $function() -> Symbol { KINDS.$function })*
-    };
-}
+use crate::ir::{BlockId, Graph, OpId, ValueId, kinds};
 
 kinds! {
     constant "prim::Constant",

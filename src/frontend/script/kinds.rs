@@ -1,15 +1,6 @@
 //! The kinds of `prim` ops that the emitter and its passes make, some of which exist only until SSA conversion.
 
-use crate::ir::Symbol;
-use std::sync::LazyLock;
-
-macro_rules! kinds {
-    ($($function:ident $name:literal),* $(,)?) => {
-        struct Kinds { $($function: Symbol),* }
-        static KINDS: LazyLock<Kinds> = LazyLock::new(|| Kinds { $($function: Symbol::new($name)),* });
-        $(pub(super) fn $function() -> Symbol { KINDS.$function })*
-    };
-}
+use crate::ir::{Symbol, kinds};
 
 kinds! {
     load "prim::Load",
