@@ -228,6 +228,7 @@ impl Emitter<'_> {
         converts: bool,
         span: &Span,
     ) -> Result<ValueId> {
+        self.ready_for(wanted, &[value]);
         let (operand, _) = self.plan_conversion(value, wanted, converts);
         Ok(self.emit_operand(&operand, span))
     }
@@ -259,13 +260,15 @@ impl Emitter<'_> {
 
     /// Fits a call to the first of several schemas that takes it: as it is, else with conversions.
     pub(super) fn fit_any(
-        &self,
+        &mut self,
         schemas: &[&Schema],
         args: &[Given],
         keywords: &[Given],
         span: &Span,
     ) -> Result<(usize, Plan)> {
         if let [only] = schemas {
+            let values: Vec<ValueId> = args.iter().chain(keywords).map(|given| given.value).collect();
+            only.arguments.iter().for_each(|formal| self.ready_for(&formal.ty, &values));
             return match self.fit(only, args, keywords, true) {
                 Ok(plan) => Ok((0, plan)),
                 Err(reason) => error(span, format!("\n{only}:\n{reason}")),
