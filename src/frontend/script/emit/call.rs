@@ -38,7 +38,7 @@ impl Emitter<'_> {
         let mut named = Vec::with_capacity(keywords.len());
         for keyword in keywords {
             let value = self.expr(&keyword.value, None)?;
-            named.push(Given { name: Some(keyword.name.name.clone()), value });
+            named.push(Given::named(keyword.name.name.clone(), value));
         }
         Ok(named)
     }
@@ -81,7 +81,7 @@ impl Emitter<'_> {
         match target {
             Sugared::Builtin(kind, None) => self.call_builtin(kind, args, named, span),
             Sugared::Builtin(kind, Some(object)) => {
-                let mut all = vec![Given::from(object)];
+                let mut all = vec![Given::receiver(object)];
                 all.extend_from_slice(args);
                 self.call_builtin(kind, &all, named, span)
             }
@@ -242,10 +242,8 @@ impl Emitter<'_> {
         span: &Span,
     ) -> Result<ValueId> {
         let args: Vec<Given> = args.iter().copied().map(Given::from).collect();
-        let named: Vec<Given> = named
-            .iter()
-            .map(|(name, value)| Given { name: Some((*name).to_string()), value: *value })
-            .collect();
+        let named: Vec<Given> =
+            named.iter().map(|(name, value)| Given::named((*name).to_string(), *value)).collect();
         let result = self.call_builtin(kind, &args, &named, span)?;
         self.as_value(result, span)
     }

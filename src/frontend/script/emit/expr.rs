@@ -67,8 +67,6 @@ impl Emitter<'_> {
             other @ (Sugared::Namespace(_) | Sugared::Type(_) | Sugared::Python(_)) => {
                 error(span, other.kind_name())
             }
-            // A function inside of a function is for `fork`; elsewhere nothing is left of it.
-            Sugared::Closure(_) => Ok(self.none(span)),
             other => error(span, format!("{} cannot be used as a value", other.kind_name())),
         }
     }

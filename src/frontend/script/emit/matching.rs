@@ -14,11 +14,25 @@ use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
 pub(super) struct Given {
     pub(super) name: Option<String>,
     pub(super) value: ValueId,
+    /// Whether it is what a method is called on: it stands for `self` alone, never for an element of a list.
+    pub(super) is_receiver: bool,
+}
+
+impl Given {
+    /// What a method is called on.
+    pub(super) fn receiver(value: ValueId) -> Given {
+        Given { name: None, value, is_receiver: true }
+    }
+
+    /// An argument by its name.
+    pub(super) fn named(name: String, value: ValueId) -> Given {
+        Given { name: Some(name), value, is_receiver: false }
+    }
 }
 
 impl From<ValueId> for Given {
     fn from(value: ValueId) -> Given {
-        Given { name: None, value }
+        Given { name: None, value, is_receiver: false }
     }
 }
 
@@ -56,6 +70,7 @@ impl Emitter<'_> {
         for (n, formal) in schema.arguments.iter().enumerate() {
             if !formal.keyword_only && used < args.len() {
                 if converts
+                    && !args[used].is_receiver
                     && takes_rest_as_list(schema, n)
                     && let Some(list) = self.rest_as_list(formal, &args[used..], &mut variables)?
                 {
@@ -176,7 +191,7 @@ impl Emitter<'_> {
         }
         let list_hint = matches!((given.kind(), concrete.kind()), (TypeKind::List(e), TypeKind::List(_)) if e.is_tensor());
         let hint = if list_hint {
-            "Empty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)"
+            "Empty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)\n"
         } else {
             ""
         };

@@ -350,7 +350,9 @@ impl Emitter<'_> {
                 let overloads = library::overloads(module, name);
                 if !overloads.is_empty() {
                     let found = overloads.iter().map(|n| self.unit.python_function(module, n));
-                    return Ok(Sugared::Overloaded(found.filter_map(Result::transpose).collect::<Result<_>>()?));
+                    return Ok(Sugared::Overloaded(
+                        found.filter_map(Result::transpose).collect::<Result<_>>()?,
+                    ));
                 }
                 match self.unit.python_function(module, library::python_name(name))? {
                     Some(function) => Ok(Sugared::Function(function)),

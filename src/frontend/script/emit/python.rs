@@ -76,7 +76,7 @@ impl Emitter<'_> {
     pub(super) fn call_legacy(&mut self, dtype: DType, call: &Call<'_>) -> Result<Sugared> {
         let span = &call.callee.span;
         if let Some(keyword) = call.keywords.first() {
-            return error(span, format!("{LEGACY_SCHEMAS}Got kwarg {}", keyword.name.name));
+            return error(call.span, format!("{LEGACY_SCHEMAS}Got kwarg {}", keyword.name.name));
         }
         let values = self.values(call.args)?;
         let code = self.int(dtype.code(), span);
@@ -94,7 +94,7 @@ impl Emitter<'_> {
             [data] => ("aten::tensor", *data),
             _ => {
                 return error(
-                    span,
+                    call.span,
                     format!("{LEGACY_SCHEMAS}Got multiple positional arguments that were not all integers"),
                 );
             }

@@ -61,7 +61,9 @@ impl Emitter<'_> {
         match self.unit.lookup(name, &expr.span)? {
             Some(found) => self.type_named_by(found, name, expr),
             None => match bare_container(name) {
-                Some(message) if self.unit.is_source() && name != "Future" => Err(Diagnostic::compile(message)),
+                Some(message) if self.unit.is_source() && name != "Future" => {
+                    Err(Diagnostic::compile(message))
+                }
                 _ => error(&expr.span, format!("Unknown type name '{name}'")),
             },
         }

@@ -10,9 +10,8 @@ mod resampling;
 
 /// The text of a function of a module, with its helpers.
 pub(super) fn source(module: &str, name: &str) -> Option<String> {
-    let find = |table: &[(&str, &str)]| {
-        table.iter().find(|(n, _)| *n == name).map(|(_, text)| (*text).to_string())
-    };
+    let find =
+        |table: &[(&str, &str)]| table.iter().find(|(n, _)| *n == name).map(|(_, text)| (*text).to_string());
     let text = match module {
         "torch" => find(TORCH)?,
         "torch.nn.init" => find(INIT)?,
@@ -56,14 +55,80 @@ pub(super) fn only_python(name: &str) -> bool {
 }
 
 const ONLY_PYTHON: &[&str] = &[
-    "are_deterministic_algorithms_enabled", "asarray", "compile", "from_file", "from_numpy", "frombuffer",
-    "get_default_device", "get_default_dtype", "get_float32_matmul_precision", "get_num_interop_threads",
-    "get_num_threads", "get_rng_state", "initial_seed", "is_anomaly_enabled", "is_inference_mode_enabled",
-    "is_storage", "is_tensor", "is_warn_always_enabled", "load", "pca_lowrank", "save", "seed",
-    "set_default_device", "set_default_dtype", "set_default_tensor_type", "set_float32_matmul_precision",
-    "set_flush_denormal", "set_num_interop_threads", "set_num_threads", "set_printoptions", "set_rng_state",
-    "set_warn_always", "svd_lowrank", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
-    "typename", "unravel_index", "use_deterministic_algorithms",
+    "are_deterministic_algorithms_enabled",
+    "asarray",
+    "autocast_decrement_nesting",
+    "autocast_increment_nesting",
+    "clear_autocast_cache",
+    "dsmm",
+    "finfo",
+    "fork",
+    "from_numpy",
+    "frombuffer",
+    "get_autocast_cpu_dtype",
+    "get_autocast_gpu_dtype",
+    "get_default_device",
+    "get_default_dtype",
+    "get_deterministic_debug_mode",
+    "get_file_path",
+    "get_float32_matmul_precision",
+    "get_num_interop_threads",
+    "get_num_threads",
+    "get_rng_state",
+    "hsmm",
+    "iinfo",
+    "import_ir_module",
+    "import_ir_module_from_buffer",
+    "init_num_threads",
+    "initial_seed",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "is_autocast_cache_enabled",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "is_inference_mode_enabled",
+    "is_storage",
+    "is_tensor",
+    "is_warn_always_enabled",
+    "load",
+    "parse_ir",
+    "parse_schema",
+    "pca_lowrank",
+    "saddmm",
+    "save",
+    "seed",
+    "set_anomaly_enabled",
+    "set_autocast_cache_enabled",
+    "set_autocast_cpu_dtype",
+    "set_autocast_cpu_enabled",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
+    "set_autocast_gpu_dtype",
+    "set_default_device",
+    "set_default_dtype",
+    "set_default_tensor_type",
+    "set_deterministic_debug_mode",
+    "set_float32_matmul_precision",
+    "set_flush_denormal",
+    "set_num_interop_threads",
+    "set_num_threads",
+    "set_printoptions",
+    "set_rng_state",
+    "set_warn_always",
+    "spmm",
+    "svd_lowrank",
+    "sym_float",
+    "sym_fresh_size",
+    "sym_int",
+    "sym_ite",
+    "sym_max",
+    "sym_min",
+    "sym_not",
+    "sym_sqrt",
+    "sym_sum",
+    "thread_safe_generator",
+    "typename",
+    "unravel_index",
+    "use_deterministic_algorithms",
 ];
 
 /// A function that stands for several: which one is said by flags that must be literals.
@@ -164,7 +229,7 @@ const HELPERS: &[(&str, &str)] = &[
     if len(chosen) == n + 2:
         chosen = chosen[2:]
     if len(chosen) != n:
-        raise ValueError('output_size should be a sequence containing {} or {} elements, but it has a length of \'{}\''.format(n, n + 2, len(chosen)))
+        raise ValueError(\"output_size should be a sequence containing {} or {} elements, but it has a length of '{}'\".format(n, n + 2, len(chosen)))
     for i in range(n):
         low, high = sizes[i] - stride[i], sizes[i] + stride[i]
         if chosen[i] <= low or chosen[i] >= high:
@@ -263,6 +328,16 @@ const TORCH: &[(&str, &str)] = &[
     ("_runs_both", "def _runs_both(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
     return torch.ops.aten.unique_consecutive(input, True, True, dim)
 "),
+    ("stft", "def stft(input: Tensor, n_fft: int, hop_length: Optional[int] = None, win_length: Optional[int] = None, window: Optional[Tensor] = None, center: bool = True, pad_mode: str = 'reflect', normalized: bool = False, onesided: Optional[bool] = None, return_complex: Optional[bool] = None, align_to_window: Optional[bool] = None) -> Tensor:
+    if center:
+        if align_to_window is not None:
+            raise RuntimeError('stft align_to_window should only be set when center = false')
+        width = n_fft // 2
+        sizes = [1] * (3 - input.dim()) + input.size()
+        padded = torch.ops.aten.pad(input.view(sizes), [width, width], pad_mode)
+        input = padded.view(padded.size()[3 - input.dim():])
+    return torch.ops.aten.stft(input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)
+"),
     ("tensordot", "def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Optional[Tensor] = None) -> Tensor:
     of_a, of_b = _contracted(dims)
     if out is None:
@@ -278,7 +353,9 @@ const TORCH: &[(&str, &str)] = &[
         over = _int_list(dim, 1)
     if isinstance(p, str):
         if p == 'nuc':
-            raise NotImplementedError('the nuclear norm is not supported')
+            if dim is None:
+                return torch.linalg.matrix_norm(input, 'nuc', [-2, -1], keepdim, dtype=dtype)
+            return torch.linalg.matrix_norm(input, 'nuc', over, keepdim, dtype=dtype)
         if p != 'fro':
             raise RuntimeError('unknown norm ' + p)
         return torch.linalg.vector_norm(input, 2.0, over, keepdim, dtype=dtype)

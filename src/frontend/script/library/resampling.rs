@@ -32,7 +32,12 @@ struct Function {
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "interpolate",
-        types: &[("int", "List[float]"), ("List[int]", "List[float]"), ("int", "float"), ("List[int]", "float")],
+        types: &[
+            ("int", "List[float]"),
+            ("List[int]", "List[float]"),
+            ("int", "float"),
+            ("List[int]", "float"),
+        ],
         rest: ", mode: str = 'nearest', align_corners: Optional[bool] = None, recompute_scale_factor: Optional[bool] = None, antialias: bool = False",
         body: INTERPOLATE,
     },
@@ -50,7 +55,12 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "upsample_bilinear",
-        types: &[("int", "float"), ("List[int]", "float"), ("int", "List[float]"), ("List[int]", "List[float]")],
+        types: &[
+            ("int", "float"),
+            ("List[int]", "float"),
+            ("int", "List[float]"),
+            ("List[int]", "List[float]"),
+        ],
         rest: "",
         body: "    return F.interpolate(input, size, scale_factor, mode='bilinear', align_corners=True)\n",
     },
@@ -59,7 +69,7 @@ const FUNCTIONS: &[Function] = &[
 const INTERPOLATE: &str = "    nearest = mode == 'nearest' or mode == 'area' or mode == 'nearest-exact'
     if nearest:
         if align_corners is not None:
-            raise ValueError('align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear | lanczos')
+            raise ValueError('align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear')
     corners = False
     if align_corners is not None:
         corners = align_corners
@@ -70,8 +80,12 @@ const INTERPOLATE: &str = "    nearest = mode == 'nearest' or mode == 'area' or 
         raise ValueError('only one of size or scale_factor should be defined')
     elif size is not None:
         sizes = _int_list(size, n)
+        if len(sizes) != n:
+            raise ValueError('Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of {} and output size of {}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format.'.format(input.size()[2:], sizes))
     elif scale_factor is not None:
         scales = _float_list(scale_factor, n)
+        if len(scales) != n:
+            raise ValueError('Input and scale_factor must have the same number of spatial dimensions, but got input with spatial dimensions of {} and scale_factor of shape {}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format.'.format(input.size()[2:], scales))
     else:
         raise ValueError('either size or scale_factor should be defined')
     if recompute_scale_factor is not None and recompute_scale_factor and scales is not None:
@@ -121,5 +135,12 @@ const INTERPOLATE: &str = "    nearest = mode == 'nearest' or mode == 'area' or 
         return torch.ops.aten.upsample_trilinear3d(input, sizes, corners, scales)
     if mode == 'bicubic' and n == 2:
         return torch.ops.aten.upsample_bicubic2d(input, sizes, corners, scales)
-    raise NotImplementedError('Got ' + str(input.dim()) + 'D input and mode ' + mode)
+    if n >= 1 and n <= 3:
+        if mode == 'linear':
+            raise NotImplementedError('Got {}D input, but linear mode needs 3D input'.format(n + 2))
+        if mode == 'bilinear':
+            raise NotImplementedError('Got {}D input, but bilinear mode needs 4D input'.format(n + 2))
+        if mode == 'trilinear':
+            raise NotImplementedError('Got {}D input, but trilinear mode needs 5D input'.format(n + 2))
+    raise NotImplementedError('Input Error: Only 3D, 4D and 5D input Tensors supported (got {}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact (got {})'.format(n + 2, mode))
 ";
