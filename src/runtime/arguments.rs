@@ -142,6 +142,7 @@ fn convert(value: &Value, ty: &Type, module: &Module, depth: usize) -> Conversio
     match (ty.kind(), value) {
         (K::Any | K::Var(_), _) => infer(value, depth),
         (K::Tensor(_), Value::Tensor(_)) => Ok(value.clone()),
+        (K::Tensor(_), Value::Str(text)) => Err(format!("Unable to cast {text} to Tensor")),
         (K::Tensor(_), _) => Err(format!("Unable to cast {} to Tensor", repr(value))),
         (K::Int | K::ScalarType | K::Layout | K::MemoryFormat | K::SymInt, _) => match value {
             Value::Int(_) => Ok(value.clone()),

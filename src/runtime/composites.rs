@@ -66,6 +66,10 @@ impl Composites for ScriptComposites {
             let report = error.report_mut();
             report.frames.clear();
             report.span = None;
+            // What an op raises is of Python's own classes, which have no module in messages.
+            if let Some(plain) = report.class.as_deref().and_then(|class| class.strip_prefix("builtins.")) {
+                report.class = Some(plain.to_string());
+            }
             error
         })?;
         Ok(match (op.schema()?.returns.len(), result) {

@@ -197,7 +197,8 @@ pub fn contiguous_strides(sizes: &[i64]) -> Dims {
 pub fn broadcast_sizes(a: &[i64], b: &[i64]) -> Result<Dims> {
     let rank = a.len().max(b.len());
     let mut out: Dims = SmallVec::from_elem(1, rank);
-    for i in 0..rank {
+    // From the back, as errors name the first mismatch that PyTorch meets.
+    for i in (0..rank).rev() {
         let x = (i + a.len()).checked_sub(rank).map_or(1, |j| a[j]);
         let y = (i + b.len()).checked_sub(rank).map_or(1, |j| b[j]);
         out[i] = match (x, y) {

@@ -454,7 +454,12 @@ const SECTIONS: &[Section] = &[
                 "overloads in the order of schemas",
                 Yes,
                 "",
-                &["tensors.wrong_types", "library.view_with_numbers", "library.view_of_text"],
+                &[
+                    "tensors.wrong_types",
+                    "library.view_with_numbers",
+                    "library.view_of_text",
+                    "functional.receiver_is_no_element",
+                ],
             ),
             Row(
                 "arms that the compiler can decide are not compiled",
@@ -485,7 +490,12 @@ const SECTIONS: &[Section] = &[
                 "",
                 &["classes.counter"],
             ),
-            Row("interfaces of modules, chosen while running", Yes, "", &["classes.interface_by_value"]),
+            Row(
+                "interfaces of classes and modules, chosen while running",
+                Yes,
+                "",
+                &["classes.interface_by_value", "modules.interface_list"],
+            ),
             Row(
                 "modules: parameters, buffers, constants, attributes, exported methods",
                 Yes,
@@ -573,6 +583,7 @@ const SECTIONS: &[Section] = &[
                     "tensors.tolist",
                     "tensors.casts",
                     "library.tolist_kinds",
+                    "functional.type_method",
                     "library.bfloat16_method",
                 ],
             ),
@@ -588,6 +599,12 @@ const SECTIONS: &[Section] = &[
                     "library.pool_indices",
                     "library.more_functional",
                     "library.init",
+                    "functional.attention",
+                    "functional.interpolate_by_types",
+                    "functional.unpool",
+                    "functional.fractional_pool",
+                    "functional.short_time_fourier",
+                    "functional.python_only",
                 ],
             ),
             Row(

@@ -61,7 +61,7 @@ fn write_value(out: &mut String, value: &Value, depth: usize) {
         }
         Value::Enum(member) => {
             let class = member.class.as_str();
-            let class = class.strip_prefix("__torch__.").unwrap_or(class);
+            let class = class.rsplit('.').next().unwrap_or(class);
             let _ = write!(out, "Enum<{class}.{}>", member.name);
         }
         Value::Device(device) => {

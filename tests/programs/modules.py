@@ -175,3 +175,44 @@ def f(x, y):
 
 model = torch.jit.trace(f, (torch.ones(2, 3), torch.ones(3)))
 #> forward(torch.ones(4, 3), torch.zeros(3))
+#--- interface_list
+#! module
+import enum
+import torch
+from torch import Tensor
+from typing import List
+
+@torch.jit.interface
+class Step:
+    def one(self, x: Tensor) -> Tensor:
+        pass
+
+@torch.jit.script
+class Add:
+    def __init__(self, k: int):
+        self.k = k
+
+    def one(self, x: Tensor) -> Tensor:
+        return x + self.k
+
+@torch.jit.script
+class Double:
+    def __init__(self):
+        self.n = 2
+
+    def one(self, x: Tensor) -> Tensor:
+        return x * self.n
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+class Model(torch.nn.Module):
+    def forward(self, x: Tensor):
+        steps = torch.jit.annotate(List[Step], [Add(1), Double()])
+        for step in steps:
+            x = step.one(x)
+        return x, str(Color.BLUE)
+
+model = Model()
+#> forward(torch.ones(2))

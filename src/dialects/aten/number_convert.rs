@@ -170,6 +170,29 @@ fn float_of_text(args: &Args<'_>) -> Result<Outputs> {
     one(value)
 }
 
+/// `1.8p3` behind `0x`: a number in base 16 with a power of two, and its length.
+fn leading_hex_float(text: &str) -> Option<(f64, usize)> {
+    let run = |from: usize| text.bytes().skip(from).take_while(u8::is_ascii_hexdigit).count();
+    let whole = run(0);
+    let fraction = if text.as_bytes().get(whole) == Some(&b'.') { run(whole + 1) } else { 0 };
+    if whole + fraction == 0 {
+        return None;
+    }
+    let mut end = if text.as_bytes().get(whole) == Some(&b'.') { whole + 1 + fraction } else { whole };
+    let digit = |x: f64, c: char| x * 16.0 + f64::from(c.to_digit(16).unwrap_or(0));
+    let mantissa = text[..end].chars().filter(|c| *c != '.').fold(0.0, digit);
+    let mut power = -4 * fraction as i32;
+    if let Some(exponent) = text[end..].strip_prefix('p') {
+        let sign = usize::from(exponent.starts_with(['+', '-']));
+        let digits = exponent.bytes().skip(sign).take_while(u8::is_ascii_digit).count();
+        if digits > 0 {
+            power = power.saturating_add(exponent[..sign + digits].parse().unwrap_or(i32::MAX));
+            end += 1 + sign + digits;
+        }
+    }
+    Some((mantissa * f64::from(power).exp2(), end))
+}
+
 /// The longest prefix that C's parser reads as a number, and its length.
 fn leading_float(text: &str) -> Option<(f64, usize)> {
     let sign = usize::from(text.starts_with(['+', '-']));
@@ -181,12 +204,8 @@ fn leading_float(text: &str) -> Option<(f64, usize)> {
         }
     }
     if let Some(hex) = lower.strip_prefix("0x") {
-        let digits = hex.bytes().take_while(u8::is_ascii_hexdigit).count();
-        if digits > 0 {
-            let value = hex[..digits]
-                .bytes()
-                .fold(0.0, |x, c| x * 16.0 + f64::from((c as char).to_digit(16).unwrap_or(0)));
-            return Some((signed(value), sign + 2 + digits));
+        if let Some((value, used)) = leading_hex_float(hex) {
+            return Some((signed(value), sign + 2 + used));
         }
     }
     let bytes = lower.as_bytes();

@@ -14,7 +14,6 @@ mod compile;
 mod emit;
 mod exits;
 mod expr;
-mod functional;
 mod kinds;
 mod layout;
 mod library;

@@ -5,7 +5,7 @@ use super::sugared::{Context, Special};
 use super::{Emitter, Sugared, derived, error, literal};
 use crate::diag::{Diagnostic, Result, Span};
 use crate::frontend::script::ast::{Expr, ExprKind, Keyword};
-use crate::frontend::script::kinds;
+use crate::frontend::script::{kinds, library};
 use crate::ir::schema::Schema;
 use crate::ir::{Attr, BlockId, OpId, Symbol, Type, TypeKind, ValueId};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Emitter<'_> {
         let mut named = Vec::with_capacity(keywords.len());
         for keyword in keywords {
             let value = self.expr(&keyword.value, None)?;
-            named.push(Given { name: Some(keyword.name.name.clone()), value });
+            named.push(Given::named(keyword.name.name.clone(), value));
         }
         Ok(named)
     }
@@ -81,11 +81,12 @@ impl Emitter<'_> {
         match target {
             Sugared::Builtin(kind, None) => self.call_builtin(kind, args, named, span),
             Sugared::Builtin(kind, Some(object)) => {
-                let mut all = vec![Given::from(object)];
+                let mut all = vec![Given::receiver(object)];
                 all.extend_from_slice(args);
                 self.call_builtin(kind, &all, named, span)
             }
-            Sugared::Function(name) => self.call_function(name, args, named, span),
+            Sugared::Overloaded(names) => self.call_function(&names, args, named, span),
+            Sugared::Function(name) => self.call_function(&[name], args, named, span),
             Sugared::Method(object, method) => self.call_method_with(object, method, args, named, span),
             Sugared::Class(class) => self.construct(class, args, named, span),
             Sugared::NamedTuple(ty) => self.construct_tuple(&ty, args, named, span),
@@ -159,7 +160,7 @@ impl Emitter<'_> {
                 self.call_method_with(value, Symbol::new("forward"), args, named, span)
             }
             TypeKind::Interface(_) => self.call_method_with(value, Symbol::new("forward"), args, named, span),
-            TypeKind::Function(name) => self.call_function(*name, args, named, span),
+            TypeKind::Function(name) => self.call_function(&[*name], args, named, span),
             _ => error(span, format!("cannot call a {}", self.kind_of(&Sugared::Value(value)))),
         }
     }
@@ -241,10 +242,8 @@ impl Emitter<'_> {
         span: &Span,
     ) -> Result<ValueId> {
         let args: Vec<Given> = args.iter().copied().map(Given::from).collect();
-        let named: Vec<Given> = named
-            .iter()
-            .map(|(name, value)| Given { name: Some((*name).to_string()), value: *value })
-            .collect();
+        let named: Vec<Given> =
+            named.iter().map(|(name, value)| Given::named((*name).to_string(), *value)).collect();
         let result = self.call_builtin(kind, &args, &named, span)?;
         self.as_value(result, span)
     }
@@ -256,14 +255,23 @@ impl Emitter<'_> {
 
     fn call_function(
         &mut self,
-        name: Symbol,
+        names: &[Symbol],
         args: &[Given],
         named: &[Given],
         span: &Span,
     ) -> Result<Sugared> {
-        let schema = self.unit.function_schema(name, &self.name, span)?;
-        let (_, plan) = self.fit_any(&[&schema], args, named, span)?;
-        let function = self.function_constant(name, span);
+        let mut schemas = Vec::with_capacity(names.len());
+        for name in names {
+            let mut schema = self.unit.function_schema(*name, &self.name, span)?;
+            if self.unit.is_source()
+                && let Some(shown) = library::shown_name(name.as_str())
+            {
+                schema.name = Symbol::new(shown);
+            }
+            schemas.push(schema);
+        }
+        let (chosen, plan) = self.fit_any(&schemas.iter().collect::<Vec<_>>(), args, named, span)?;
+        let function = self.function_constant(names[chosen], span);
         let mut operands = vec![function];
         operands.extend(self.emit_plan(&plan, span));
         let ty = plan.results.first().cloned().unwrap_or_else(Type::none);
@@ -659,12 +667,10 @@ impl Emitter<'_> {
         match call.args.first().map(|arg| (&arg.kind, arg)) {
             None => {
                 if let Some(hint) = call.hint
-                    && !matches!(hint.kind(), TypeKind::Any)
                     && !hint.alternatives().iter().any(literal::is_dict)
                 {
                     return Err(Diagnostic::compile(format!(
-                        "Expected a type annotation of Dict for dict constructor dict(), got {}",
-                        hint.repr()
+                        "Expected a type annotation of Dict for dict constructor dict(), got {hint}"
                     )));
                 }
             }

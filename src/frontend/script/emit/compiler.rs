@@ -4,7 +4,7 @@ use super::{Sugared, class, error, function};
 use crate::diag::{Diagnostic, Result, Source, Span};
 use crate::dialects::Registry;
 use crate::frontend::script::ast::{Class, Def, Item};
-use crate::frontend::script::{functional, library, parse_library, parse_module};
+use crate::frontend::script::{library, parse_library, parse_module};
 use crate::ir::schema::{Argument, Schema};
 use crate::ir::{Attr, ClassAttribute, Module, Symbol, Type, TypeKind};
 use indexmap::IndexMap;
@@ -293,8 +293,7 @@ impl Compiler {
         if self.functions.contains_key(&qualified) {
             return Ok(Some(qualified));
         }
-        let of_functional = if module == "torch.nn.functional" { functional::source(name) } else { None };
-        let Some(text) = of_functional.or_else(|| library::source(module, name)) else { return Ok(None) };
+        let Some(text) = library::source(module, name) else { return Ok(None) };
         let source = Source::new(format!("{}.py", module.replace('.', "/")), text);
         for item in parse_module(&source)?.items {
             if let Item::Def(def) = item {

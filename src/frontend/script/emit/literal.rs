@@ -62,6 +62,9 @@ impl Emitter<'_> {
             Wanted::One(ty) => ty.element().cloned(),
             _ => None,
         };
+        if let Some(element) = &element_hint {
+            self.ready_for(element, values);
+        }
         let unified = self.common_type(values, element_hint.as_ref());
         let ty = match (wanted, unified) {
             (Wanted::Nothing, unified) => Type::list(unified.unwrap_or_else(Type::tensor)),
@@ -268,6 +271,10 @@ pub(super) fn wanted_container(
     }
     let candidates: Vec<Type> = hint.alternatives().into_iter().filter(fits).collect();
     match candidates.as_slice() {
+        [] if matches!(hint.kind(), TypeKind::Union(_)) => error(
+            span,
+            format!("Expected a Union type annotation with an inner {what} type, but got {}", hint.repr()),
+        ),
         [] => error(span, format!("Expected an annotation of type {what} but got {}", hint.repr())),
         [only] => Ok(Wanted::One(only.clone())),
         _ => Ok(Wanted::Several(hint.clone(), candidates)),

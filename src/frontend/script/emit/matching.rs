@@ -14,11 +14,25 @@ use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
 pub(super) struct Given {
     pub(super) name: Option<String>,
     pub(super) value: ValueId,
+    /// Whether it is what a method is called on: it stands for `self` alone, never for an element of a list.
+    pub(super) is_receiver: bool,
+}
+
+impl Given {
+    /// What a method is called on.
+    pub(super) fn receiver(value: ValueId) -> Given {
+        Given { name: None, value, is_receiver: true }
+    }
+
+    /// An argument by its name.
+    pub(super) fn named(name: String, value: ValueId) -> Given {
+        Given { name: Some(name), value, is_receiver: false }
+    }
 }
 
 impl From<ValueId> for Given {
     fn from(value: ValueId) -> Given {
-        Given { name: None, value }
+        Given { name: None, value, is_receiver: false }
     }
 }
 
@@ -56,6 +70,7 @@ impl Emitter<'_> {
         for (n, formal) in schema.arguments.iter().enumerate() {
             if !formal.keyword_only && used < args.len() {
                 if converts
+                    && !args[used].is_receiver
                     && takes_rest_as_list(schema, n)
                     && let Some(list) = self.rest_as_list(formal, &args[used..], &mut variables)?
                 {
@@ -176,7 +191,7 @@ impl Emitter<'_> {
         }
         let list_hint = matches!((given.kind(), concrete.kind()), (TypeKind::List(e), TypeKind::List(_)) if e.is_tensor());
         let hint = if list_hint {
-            "Empty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)"
+            "Empty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)\n"
         } else {
             ""
         };
@@ -228,6 +243,7 @@ impl Emitter<'_> {
         converts: bool,
         span: &Span,
     ) -> Result<ValueId> {
+        self.ready_for(wanted, &[value]);
         let (operand, _) = self.plan_conversion(value, wanted, converts);
         Ok(self.emit_operand(&operand, span))
     }
@@ -259,13 +275,15 @@ impl Emitter<'_> {
 
     /// Fits a call to the first of several schemas that takes it: as it is, else with conversions.
     pub(super) fn fit_any(
-        &self,
+        &mut self,
         schemas: &[&Schema],
         args: &[Given],
         keywords: &[Given],
         span: &Span,
     ) -> Result<(usize, Plan)> {
         if let [only] = schemas {
+            let values: Vec<ValueId> = args.iter().chain(keywords).map(|given| given.value).collect();
+            only.arguments.iter().for_each(|formal| self.ready_for(&formal.ty, &values));
             return match self.fit(only, args, keywords, true) {
                 Ok(plan) => Ok((0, plan)),
                 Err(reason) => error(span, format!("\n{only}:\n{reason}")),

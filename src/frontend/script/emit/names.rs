@@ -327,19 +327,36 @@ impl Emitter<'_> {
                     if let Some(dtype) = legacy_constructor(name) {
                         return Ok(Sugared::Special(Special::LegacyTensor(dtype)));
                     }
+                    if library::only_python(name) {
+                        return Ok(Sugared::Builtin(Symbol::new(&format!("aten::{name}")), None));
+                    }
                 }
                 self.op_or("aten", name, missing)
             }
+            "torch.sparse" => match name {
+                "spdiags" => self.op_or("aten", "_spdiags", missing),
+                "spsolve" => self.op_or("aten", "_spsolve", missing),
+                "sampled_addmm" => self.op_or("aten", "sparse_sampled_addmm", missing),
+                _ => self.op_or("aten", &format!("_sparse_{name}"), missing),
+            },
+            "torch.nested" => self.op_or("aten", &format!("nested_{name}"), missing),
+            "torch.autograd" if matches!(name, "grad" | "backward") => self.op_or("aten", name, missing),
             "math" | "cmath" => self.math_attribute(module, name, span),
             "ops" | "torch.ops" => Ok(Sugared::Namespace(format!("ops.{name}"))),
             "torch.nn.functional" | "torch.nn.init" => {
                 if let Some(dispatch) = library::dispatch(module, name) {
                     return Ok(Sugared::Dispatch("torch.nn.functional", dispatch));
                 }
-                match self.unit.python_function(module, name)? {
+                let overloads = library::overloads(module, name);
+                if !overloads.is_empty() {
+                    let found = overloads.iter().map(|n| self.unit.python_function(module, n));
+                    return Ok(Sugared::Overloaded(
+                        found.filter_map(Result::transpose).collect::<Result<_>>()?,
+                    ));
+                }
+                match self.unit.python_function(module, library::python_name(name))? {
                     Some(function) => Ok(Sugared::Function(function)),
-                    None if module == "torch.nn.init" => missing(),
-                    None => self.op_or("aten", name, missing),
+                    None => self.op_or("aten", library::op_name(name), missing),
                 }
             }
             "torch._C._nn" => self.op_or("aten", name, missing),
@@ -495,6 +512,9 @@ impl Emitter<'_> {
             if let Some(dtype) = cast_method(name) {
                 return Ok(Sugared::TensorCast(value, dtype));
             }
+            if name == "type" {
+                return Ok(Sugared::Builtin(Symbol::new("aten::to"), Some(value)));
+            }
             if name == "tolist" {
                 return Ok(Sugared::Special(Special::ToList(value)));
             }
@@ -637,6 +657,8 @@ fn torch_special(path: &str) -> Option<Sugared> {
         | "torch.autograd"
         | "torch.autograd.profiler"
         | "torch.profiler"
+        | "torch.sparse"
+        | "torch.nested"
         | "torch._C"
         | "torch._C._nn"
         | "torch.Tensor"

@@ -7,6 +7,9 @@ use crate::frontend::script::ast::{Expr, ExprKind, Keyword};
 use crate::ir::{Symbol, Type};
 use crate::tensor::DType;
 
+/// How messages about `torch.LongTensor(...)` and its kin begin.
+const LEGACY_SCHEMAS: &str = "Legacy Tensor Constructor only supports two schemas in TorchScript: \n'new(IntArrayRef size, *, Device? device=None)',\n'new(PyObject* data, *, Device? device=None)\n'";
+
 impl Emitter<'_> {
     /// Chooses among functions by flags, which must be literals.
     pub(super) fn dispatched(
@@ -73,10 +76,7 @@ impl Emitter<'_> {
     pub(super) fn call_legacy(&mut self, dtype: DType, call: &Call<'_>) -> Result<Sugared> {
         let span = &call.callee.span;
         if let Some(keyword) = call.keywords.first() {
-            return error(
-                span,
-                format!("Legacy tensor constructor does not take the keyword argument {}", keyword.name.name),
-            );
+            return error(call.span, format!("{LEGACY_SCHEMAS}Got kwarg {}", keyword.name.name));
         }
         let values = self.values(call.args)?;
         let code = self.int(dtype.code(), span);
@@ -94,8 +94,8 @@ impl Emitter<'_> {
             [data] => ("aten::tensor", *data),
             _ => {
                 return error(
-                    span,
-                    "Legacy tensor constructor with multiple positional arguments that were not all integers",
+                    call.span,
+                    format!("{LEGACY_SCHEMAS}Got multiple positional arguments that were not all integers"),
                 );
             }
         };

@@ -16,6 +16,8 @@ pub(super) enum Sugared {
     Tuple(Vec<Sugared>),
     /// A function of the program.
     Function(Symbol),
+    /// Functions of Python's library, the first of which that takes the arguments is called.
+    Overloaded(Vec<Symbol>),
     /// Functions of Python's library, one of which literal flags choose; with the module that they lie in.
     Dispatch(&'static str, &'static Dispatch),
     /// A method with its object.
@@ -114,7 +116,7 @@ impl Sugared {
         match self {
             Sugared::Value(_) => "value",
             Sugared::Tuple(_) => "Tuple",
-            Sugared::Function(_) | Sugared::Dispatch(..) => "function",
+            Sugared::Function(_) | Sugared::Overloaded(_) | Sugared::Dispatch(..) => "function",
             Sugared::Method(..) => "method",
             Sugared::Class(_) => "type",
             Sugared::NamedTuple(_) => "namedtuple_constructor",

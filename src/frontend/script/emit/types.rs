@@ -1,9 +1,9 @@
 //! Type expressions, and questions about types.
 
 use super::{Emitter, Sugared, error};
-use crate::diag::{Diagnostic, Result};
+use crate::diag::{Diagnostic, Result, Source, Span};
 use crate::frontend::script::ast::{BinaryOp, Expr, ExprKind};
-use crate::ir::{Type, TypeKind, subtype, unify};
+use crate::ir::{Symbol, Type, TypeKind, ValueId, subtype, unify};
 
 impl Emitter<'_> {
     pub(super) fn is_subtype(&self, a: &Type, b: &Type) -> bool {
@@ -61,7 +61,9 @@ impl Emitter<'_> {
         match self.unit.lookup(name, &expr.span)? {
             Some(found) => self.type_named_by(found, name, expr),
             None => match bare_container(name) {
-                Some(message) if self.unit.is_source() => Err(Diagnostic::compile(message)),
+                Some(message) if self.unit.is_source() && name != "Future" => {
+                    Err(Diagnostic::compile(message))
+                }
                 _ => error(&expr.span, format!("Unknown type name '{name}'")),
             },
         }
@@ -93,7 +95,27 @@ impl Emitter<'_> {
         }
         match self.unit.lookup_qualified(&path, &expr.span)? {
             Some(found) => self.type_named_by(found, &path, expr),
-            None => error(&expr.span, format!("Unknown type name '{path}'")),
+            None => match bare_container(path.strip_prefix("torch.jit.").unwrap_or_default()) {
+                Some(message) if self.unit.is_source() => Err(Diagnostic::compile(message)),
+                _ => error(&expr.span, format!("Unknown type name '{path}'")),
+            },
+        }
+    }
+
+    /// Compiles the methods that interfaces in a type ask of the classes of values, so that these can be compared.
+    /// What does not compile does not fit, and is told of where it is called.
+    pub(super) fn ready_for(&mut self, wanted: &Type, values: &[ValueId]) {
+        for interface in interfaces_in(wanted, 0) {
+            let Some(def) = self.unit.module.interfaces.get(&interface) else { continue };
+            let methods: Vec<Symbol> = def.methods.keys().copied().collect();
+            for value in values {
+                let span = Span::new(&Source::new("<interface>", ""), 0, 0);
+                for class in self.ty(*value).clone().alternatives().iter().filter_map(Type::class_name) {
+                    for method in &methods {
+                        let _ = self.unit.method_schema(class, method.as_str(), &self.name, &span);
+                    }
+                }
+            }
         }
     }
 
@@ -154,6 +176,18 @@ impl Emitter<'_> {
     }
 }
 
+/// The interfaces that a type names, also inside of containers.
+fn interfaces_in(ty: &Type, depth: usize) -> Vec<Symbol> {
+    let all = |types: &[Type]| types.iter().flat_map(|t| interfaces_in(t, depth + 1)).collect();
+    match ty.kind() {
+        _ if depth > 20 => Vec::new(),
+        TypeKind::Interface(name) => vec![*name],
+        TypeKind::List(t) | TypeKind::Optional(t) | TypeKind::Dict(_, t) => interfaces_in(t, depth + 1),
+        TypeKind::Union(types) | TypeKind::Tuple(types, _) => all(types),
+        _ => Vec::new(),
+    }
+}
+
 /// Types with a name of their own.
 fn simple_type(name: &str) -> Option<Type> {
     Some(match name {
@@ -184,7 +218,7 @@ fn simple_type(name: &str) -> Option<Type> {
 /// What PyTorch says of a container type without its elements.
 fn bare_container(name: &str) -> Option<String> {
     match name {
-        "List" | "Tuple" | "Optional" | "Union" => Some(format!(
+        "List" | "Tuple" | "Optional" | "Union" | "Future" => Some(format!(
             "Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
         )),
         "Dict" => Some(

@@ -10,6 +10,7 @@ pub(super) fn source(name: &str) -> Option<String> {
 /// `name(input, parameters, inplace)`, which calls the op of that name or the one that writes to its input.
 fn activation(name: &str) -> Option<String> {
     let (_, parameters) = ACTIVATIONS.iter().find(|(n, _)| *n == name)?;
+    let op = name.trim_start_matches('_');
     let names: Vec<&str> = parameters.split(", ").filter_map(|p| p.split(':').next()).collect();
     let (formals, actuals) = match *parameters {
         "" => (String::new(), String::new()),
@@ -18,8 +19,8 @@ fn activation(name: &str) -> Option<String> {
     Some(format!(
         "def {name}(input: Tensor{formals}, inplace: bool = False) -> Tensor:
     if inplace:
-        return torch.{name}_(input{actuals})
-    return torch.{name}(input{actuals})
+        return torch.{op}_(input{actuals})
+    return torch.{op}(input{actuals})
 "
     ))
 }
@@ -58,21 +59,11 @@ const ACTIVATIONS: &[(&str, &str)] = &[
     ("celu", "alpha: float = 1.0"),
     ("leaky_relu", "negative_slope: float = 0.01"),
     ("hardtanh", "min_val: float = -1.0, max_val: float = 1.0"),
-    ("threshold", "threshold: float, value: float"),
+    ("_threshold", "threshold: float, value: float"),
 ];
 
 /// Losses: parameters and the call.
 const LOSSES: &[(&str, &str, &str)] = &[
-    (
-        "mse_loss",
-        "input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean'",
-        "mse_loss(input, target, kind)",
-    ),
-    (
-        "l1_loss",
-        "input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean'",
-        "l1_loss(input, target, kind)",
-    ),
     (
         "soft_margin_loss",
         "input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean'",
@@ -137,6 +128,42 @@ const LOSSES: &[(&str, &str, &str)] = &[
 
 /// All others.
 const TABLE: &[(&str, &str)] = &[
+    ("l1_loss", "def l1_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean', weight: Optional[Tensor] = None) -> Tensor:
+    if size_average is not None or reduce is not None:
+        averaged = True if size_average is None else size_average
+        reduced = True if reduce is None else reduce
+        reduction = ('mean' if averaged else 'sum') if reduced else 'none'
+    if weight is None:
+        return torch.l1_loss(input, target, _reduction_number(reduction))
+    if weight.size() != input.size():
+        raise ValueError('Weights and input must have the same size.')
+    loss = torch.abs(input - target) * weight
+    if reduction == 'none':
+        return loss
+    elif reduction == 'sum':
+        return torch.sum(loss)
+    elif reduction == 'mean':
+        return torch.sum(loss) / torch.sum(weight)
+    raise ValueError(\"Invalid reduction mode: \" + reduction + \". Expected one of 'none', 'mean', 'sum'.\")
+"),
+    ("mse_loss", "def mse_loss(input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None, reduction: str = 'mean', weight: Optional[Tensor] = None) -> Tensor:
+    if size_average is not None or reduce is not None:
+        averaged = True if size_average is None else size_average
+        reduced = True if reduce is None else reduce
+        reduction = ('mean' if averaged else 'sum') if reduced else 'none'
+    if weight is None:
+        return torch.mse_loss(input, target, _reduction_number(reduction))
+    if weight.size() != input.size():
+        raise ValueError('Weights and input must have the same size.')
+    loss = torch.pow(input - target, 2) * weight
+    if reduction == 'none':
+        return loss
+    elif reduction == 'sum':
+        return torch.sum(loss)
+    elif reduction == 'mean':
+        return torch.sum(loss) / torch.sum(weight)
+    raise ValueError(\"Invalid reduction mode: \" + reduction + \". Expected one of 'none', 'mean', 'sum'.\")
+"),
     ("huber_loss", "def huber_loss(input: Tensor, target: Tensor, reduction: str = 'mean', delta: float = 1.0, weight: Optional[Tensor] = None) -> Tensor:
     loss = torch.huber_loss(input, target, 0, delta)
     if weight is not None:
@@ -254,19 +281,19 @@ const TABLE: &[(&str, &str)] = &[
     ("glu", "def glu(input: Tensor, dim: int = -1) -> Tensor:
     return torch.glu(input, dim)
 "),
-    ("max_pool1d", "def max_pool1d(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = [0], dilation: BroadcastingList1[int] = [1], ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
+    ("_max_pool1d", "def _max_pool1d(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = [0], dilation: BroadcastingList1[int] = [1], ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
     if stride is None:
         return torch.max_pool1d(input, kernel_size, kernel_size, padding, dilation, ceil_mode)
     else:
         return torch.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
 "),
-    ("max_pool2d", "def max_pool2d(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = [0, 0], dilation: BroadcastingList2[int] = [1, 1], ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
+    ("_max_pool2d", "def _max_pool2d(input: Tensor, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None, padding: BroadcastingList2[int] = [0, 0], dilation: BroadcastingList2[int] = [1, 1], ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
     if stride is None:
         return torch.max_pool2d(input, kernel_size, kernel_size, padding, dilation, ceil_mode)
     else:
         return torch.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
 "),
-    ("max_pool3d", "def max_pool3d(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = [0, 0, 0], dilation: BroadcastingList3[int] = [1, 1, 1], ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
+    ("_max_pool3d", "def _max_pool3d(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None, padding: BroadcastingList3[int] = [0, 0, 0], dilation: BroadcastingList3[int] = [1, 1, 1], ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
     if stride is None:
         return torch.max_pool3d(input, kernel_size, kernel_size, padding, dilation, ceil_mode)
     else:

@@ -1,0 +1,389 @@
+//! Functions that PyTorch writes in Python, as TorchScript text of our own: those of `torch` itself, of
+//! `torch.nn.init`, and of `torch.nn.functional` (`functional` has the short ones that are made by rule, `layers` the
+//! longer ones, `attention` and `resampling` theirs). Facts: names, parameters and defaults of the documentation.
+//! Random initializers are left out: they need PyTorch's generator.
+
+mod attention;
+mod functional;
+mod layers;
+mod resampling;
+
+/// The text of a function of a module, with its helpers.
+pub(super) fn source(module: &str, name: &str) -> Option<String> {
+    let find =
+        |table: &[(&str, &str)]| table.iter().find(|(n, _)| *n == name).map(|(_, text)| (*text).to_string());
+    let text = match module {
+        "torch" => find(TORCH)?,
+        "torch.nn.init" => find(INIT)?,
+        "torch.nn.functional" => functional::source(name)
+            .or_else(|| find(layers::TABLE))
+            .or_else(|| find(attention::TABLE))
+            .or_else(|| resampling::source(name))?,
+        _ => return None,
+    };
+    let helpers: String = HELPERS.iter().filter(|(n, _)| text.contains(n)).map(|(_, text)| *text).collect();
+    Some(format!("{helpers}{text}"))
+}
+
+/// The functions that a name stands for, the one that fits the arguments being called; empty for other names.
+pub(super) fn overloads(module: &str, name: &str) -> Vec<String> {
+    match module {
+        "torch.nn.functional" => resampling::overloads(name),
+        _ => Vec::new(),
+    }
+}
+
+/// How PyTorch's messages call a function of its library: without its module and the number of the overload.
+pub(super) fn shown_name(qualified: &str) -> Option<&str> {
+    let name = qualified.strip_prefix("torch.")?.rsplit('.').next()?;
+    Some(name.split("__").next().filter(|n| !n.is_empty()).unwrap_or(name))
+}
+
+/// The function of `torch.nn.functional` behind a name that stands for it.
+pub(super) fn python_name(name: &str) -> &str {
+    if name == "threshold" { "_threshold" } else { name }
+}
+
+/// The op behind a name of `torch.nn.functional`.
+pub(super) fn op_name(name: &str) -> &str {
+    if name == "logsigmoid" { "log_sigmoid" } else { name }
+}
+
+/// Names below `torch` and `torch.functional` that Python has and no operator stands for: a call says so.
+pub(super) fn only_python(name: &str) -> bool {
+    ONLY_PYTHON.contains(&name)
+}
+
+const ONLY_PYTHON: &[&str] = &[
+    "are_deterministic_algorithms_enabled",
+    "asarray",
+    "autocast_decrement_nesting",
+    "autocast_increment_nesting",
+    "clear_autocast_cache",
+    "dsmm",
+    "finfo",
+    "fork",
+    "from_numpy",
+    "frombuffer",
+    "get_autocast_cpu_dtype",
+    "get_autocast_gpu_dtype",
+    "get_default_device",
+    "get_default_dtype",
+    "get_deterministic_debug_mode",
+    "get_file_path",
+    "get_float32_matmul_precision",
+    "get_num_interop_threads",
+    "get_num_threads",
+    "get_rng_state",
+    "hsmm",
+    "iinfo",
+    "import_ir_module",
+    "import_ir_module_from_buffer",
+    "init_num_threads",
+    "initial_seed",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "is_autocast_cache_enabled",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "is_inference_mode_enabled",
+    "is_storage",
+    "is_tensor",
+    "is_warn_always_enabled",
+    "load",
+    "parse_ir",
+    "parse_schema",
+    "pca_lowrank",
+    "saddmm",
+    "save",
+    "seed",
+    "set_anomaly_enabled",
+    "set_autocast_cache_enabled",
+    "set_autocast_cpu_dtype",
+    "set_autocast_cpu_enabled",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
+    "set_autocast_gpu_dtype",
+    "set_default_device",
+    "set_default_dtype",
+    "set_default_tensor_type",
+    "set_deterministic_debug_mode",
+    "set_float32_matmul_precision",
+    "set_flush_denormal",
+    "set_num_interop_threads",
+    "set_num_threads",
+    "set_printoptions",
+    "set_rng_state",
+    "set_warn_always",
+    "spmm",
+    "svd_lowrank",
+    "sym_float",
+    "sym_fresh_size",
+    "sym_int",
+    "sym_ite",
+    "sym_max",
+    "sym_min",
+    "sym_not",
+    "sym_sqrt",
+    "sym_sum",
+    "thread_safe_generator",
+    "typename",
+    "unravel_index",
+    "use_deterministic_algorithms",
+];
+
+/// A function that stands for several: which one is said by flags that must be literals.
+#[derive(Debug)]
+pub(super) struct Dispatch {
+    /// Flags as (name, position), most significant first.
+    pub(super) flags: &'static [(&'static str, usize)],
+    /// The functions, by the flags read as a binary number.
+    pub(super) functions: &'static [&'static str],
+}
+
+/// What a name of a module stands for by its flags.
+pub(super) fn dispatch(module: &str, name: &str) -> Option<&'static Dispatch> {
+    DISPATCHES.iter().find(|(m, n, _)| *m == module && *n == name).map(|(_, _, dispatch)| dispatch)
+}
+
+const fn indexed(functions: &'static [&'static str], position: usize) -> Dispatch {
+    const FLAGS: [&[(&str, usize)]; 7] = [
+        &[("return_indices", 0)],
+        &[("return_indices", 1)],
+        &[("return_indices", 2)],
+        &[("return_indices", 3)],
+        &[("return_indices", 4)],
+        &[("return_indices", 5)],
+        &[("return_indices", 6)],
+    ];
+    Dispatch { flags: FLAGS[position], functions }
+}
+
+static DISPATCHES: &[(&str, &str, Dispatch)] = &[
+    ("torch.nn.functional", "max_pool1d", indexed(&["_max_pool1d", "max_pool1d_with_indices"], 6)),
+    ("torch.nn.functional", "max_pool2d", indexed(&["_max_pool2d", "max_pool2d_with_indices"], 6)),
+    ("torch.nn.functional", "max_pool3d", indexed(&["_max_pool3d", "max_pool3d_with_indices"], 6)),
+    (
+        "torch.nn.functional",
+        "adaptive_max_pool1d",
+        indexed(&["_adaptive_max_pool1d", "adaptive_max_pool1d_with_indices"], 2),
+    ),
+    (
+        "torch.nn.functional",
+        "adaptive_max_pool2d",
+        indexed(&["_adaptive_max_pool2d", "adaptive_max_pool2d_with_indices"], 2),
+    ),
+    (
+        "torch.nn.functional",
+        "adaptive_max_pool3d",
+        indexed(&["_adaptive_max_pool3d", "adaptive_max_pool3d_with_indices"], 2),
+    ),
+    (
+        "torch.nn.functional",
+        "fractional_max_pool2d",
+        indexed(&["_fractional_max_pool2d", "fractional_max_pool2d_with_indices"], 4),
+    ),
+    (
+        "torch.nn.functional",
+        "fractional_max_pool3d",
+        indexed(&["_fractional_max_pool3d", "fractional_max_pool3d_with_indices"], 4),
+    ),
+    (
+        "torch",
+        "unique",
+        Dispatch {
+            flags: &[("return_inverse", 2), ("return_counts", 3)],
+            functions: &["_unique", "_unique_counts", "_unique_inverse", "_unique_both"],
+        },
+    ),
+    (
+        "torch",
+        "unique_consecutive",
+        Dispatch {
+            flags: &[("return_inverse", 1), ("return_counts", 2)],
+            functions: &["_runs", "_runs_counts", "_runs_inverse", "_runs_both"],
+        },
+    ),
+];
+
+const HELPERS: &[(&str, &str)] = &[
+    (
+        "_reduction_number(",
+        "def _reduction_number(reduction: str) -> int:
+    if reduction == 'none':
+        return 0
+    if reduction == 'mean':
+        return 1
+    if reduction == 'sum':
+        return 2
+    raise ValueError('{} is not a valid value for reduction'.format(reduction))
+",
+    ),
+    (
+        "_unpooled(",
+        "def _unpooled(input: Tensor, kernel: List[int], stride: List[int], padding: List[int], wanted: Optional[List[int]]) -> List[int]:
+    n = len(kernel)
+    sizes = [(input.size(i - n) - 1) * stride[i] + kernel[i] - 2 * padding[i] for i in range(n)]
+    if wanted is None:
+        return sizes
+    chosen: List[int] = wanted
+    if len(chosen) == n + 2:
+        chosen = chosen[2:]
+    if len(chosen) != n:
+        raise ValueError(\"output_size should be a sequence containing {} or {} elements, but it has a length of '{}'\".format(n, n + 2, len(chosen)))
+    for i in range(n):
+        low, high = sizes[i] - stride[i], sizes[i] + stride[i]
+        if chosen[i] <= low or chosen[i] >= high:
+            raise ValueError('invalid output_size \"{}\" (dim {} must be between {} and {})'.format(chosen, i, low, high))
+    return chosen
+",
+    ),
+    (
+        "_distinct(",
+        "def _distinct(input: Tensor, sorted: bool, return_inverse: bool, return_counts: bool, dim: Optional[int]):
+    if dim is not None:
+        return torch.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    else:
+        return torch._unique2(input, sorted, return_inverse, return_counts)
+",
+    ),
+    (
+        "_int_list(",
+        "def _int_list(x: Any, n: int) -> List[int]:
+    if isinstance(x, int):
+        return [x for _ in range(n)]
+    if isinstance(x, List[int]):
+        return x
+    if isinstance(x, Tuple[int]):
+        return [x[0]]
+    if isinstance(x, Tuple[int, int]):
+        return [x[0], x[1]]
+    if isinstance(x, Tuple[int, int, int]):
+        return [x[0], x[1], x[2]]
+    raise ValueError('expected an int or a list of ints')
+",
+    ),
+    (
+        "_float_list(",
+        "def _float_list(x: Any, n: int) -> List[float]:
+    if isinstance(x, float):
+        return [x for _ in range(n)]
+    if isinstance(x, int):
+        return [float(x) for _ in range(n)]
+    if isinstance(x, List[float]):
+        return x
+    if isinstance(x, Tuple[float]):
+        return [x[0]]
+    if isinstance(x, Tuple[float, float]):
+        return [x[0], x[1]]
+    if isinstance(x, Tuple[float, float, float]):
+        return [x[0], x[1], x[2]]
+    raise ValueError('expected a float or a list of floats')
+",
+    ),
+    (
+        "_contracted(",
+        "def _contracted(dims: Any) -> Tuple[List[int], List[int]]:
+    if isinstance(dims, int):
+        return [i - dims for i in range(dims)], [i for i in range(dims)]
+    if isinstance(dims, Tuple[List[int], List[int]]):
+        return dims
+    if isinstance(dims, List[List[int]]):
+        return dims[0], dims[1]
+    raise RuntimeError('tensordot expects an int or two lists of ints for dims')
+",
+    ),
+];
+
+const TORCH: &[(&str, &str)] = &[
+    ("_assert", "def _assert(condition: bool, message: str):
+    assert condition, message
+"),
+    ("_unique", "def _unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tensor:
+    values, inverse, counts = _distinct(input, sorted, False, False, dim)
+    return values
+"),
+    ("_unique_counts", "def _unique_counts(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
+    values, inverse, counts = _distinct(input, sorted, False, True, dim)
+    return values, counts
+"),
+    ("_unique_inverse", "def _unique_inverse(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
+    values, inverse, counts = _distinct(input, sorted, True, False, dim)
+    return values, inverse
+"),
+    ("_unique_both", "def _unique_both(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
+    return _distinct(input, sorted, True, True, dim)
+"),
+    ("_runs", "def _runs(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tensor:
+    values, inverse, counts = torch.ops.aten.unique_consecutive(input, False, False, dim)
+    return values
+"),
+    ("_runs_counts", "def _runs_counts(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
+    values, inverse, counts = torch.ops.aten.unique_consecutive(input, False, True, dim)
+    return values, counts
+"),
+    ("_runs_inverse", "def _runs_inverse(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor]:
+    values, inverse, counts = torch.ops.aten.unique_consecutive(input, True, False, dim)
+    return values, inverse
+"),
+    ("_runs_both", "def _runs_both(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None) -> Tuple[Tensor, Tensor, Tensor]:
+    return torch.ops.aten.unique_consecutive(input, True, True, dim)
+"),
+    ("stft", "def stft(input: Tensor, n_fft: int, hop_length: Optional[int] = None, win_length: Optional[int] = None, window: Optional[Tensor] = None, center: bool = True, pad_mode: str = 'reflect', normalized: bool = False, onesided: Optional[bool] = None, return_complex: Optional[bool] = None, align_to_window: Optional[bool] = None) -> Tensor:
+    if center:
+        if align_to_window is not None:
+            raise RuntimeError('stft align_to_window should only be set when center = false')
+        width = n_fft // 2
+        sizes = [1] * (3 - input.dim()) + input.size()
+        padded = torch.ops.aten.pad(input.view(sizes), [width, width], pad_mode)
+        input = padded.view(padded.size()[3 - input.dim():])
+    return torch.ops.aten.stft(input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)
+"),
+    ("tensordot", "def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Optional[Tensor] = None) -> Tensor:
+    of_a, of_b = _contracted(dims)
+    if out is None:
+        return torch.ops.aten.tensordot(a, b, of_a, of_b)
+    else:
+        return torch.ops.aten.tensordot(a, b, of_a, of_b, out=out)
+"),
+    ("norm", "def norm(input: Tensor, p: Union[str, int, float] = 'fro', dim: Union[int, List[int], Tuple[int], Tuple[int, int], Tuple[int, int, int], None] = None, keepdim: bool = False, out: Optional[Tensor] = None, dtype: Optional[int] = None) -> Tensor:
+    over: List[int] = []
+    if dim is None:
+        over = list(range(input.dim()))
+    else:
+        over = _int_list(dim, 1)
+    if isinstance(p, str):
+        if p == 'nuc':
+            if dim is None:
+                return torch.linalg.matrix_norm(input, 'nuc', [-2, -1], keepdim, dtype=dtype)
+            return torch.linalg.matrix_norm(input, 'nuc', over, keepdim, dtype=dtype)
+        if p != 'fro':
+            raise RuntimeError('unknown norm ' + p)
+        return torch.linalg.vector_norm(input, 2.0, over, keepdim, dtype=dtype)
+    order = _float_list(p, 1)[0]
+    return torch.linalg.vector_norm(input, order, over, keepdim, dtype=dtype)
+"),
+];
+
+const INIT: &[(&str, &str)] = &[
+    (
+        "zeros_",
+        "def zeros_(tensor: Tensor) -> Tensor:
+    with torch.no_grad():
+        return tensor.zero_()
+",
+    ),
+    (
+        "ones_",
+        "def ones_(tensor: Tensor) -> Tensor:
+    with torch.no_grad():
+        return tensor.fill_(1.0)
+",
+    ),
+    (
+        "constant_",
+        "def constant_(tensor: Tensor, val: float) -> Tensor:
+    with torch.no_grad():
+        return tensor.fill_(val)
+",
+    ),
+];

@@ -1,0 +1,109 @@
+#--- attention
+def f(q, k, w, b, o):
+    return F.multi_head_attention_forward(q, k, k, 4, 2, w, b, None, None, False, 0.0, o, None)
+#> f(torch.arange(24.0).view(3, 2, 4) / 9 - 1, torch.arange(16.0).view(2, 2, 4) / 5, torch.arange(48.0).view(12, 4) / 50, torch.ones(12) / 3, torch.eye(4) * 2)
+#--- attention_without_weights
+def f(q, w, o):
+    return F.multi_head_attention_forward(q, q, q, 4, 2, w, None, None, None, True, 0.0, o, None, need_weights=False)[0]
+#> f(torch.arange(24.0).view(3, 2, 4) / 9 - 1, torch.arange(48.0).view(12, 4) / 50, torch.eye(4) * 2)
+#> f(torch.arange(12.0).view(3, 4) / 9 - 1, torch.arange(48.0).view(12, 4) / 50, torch.eye(4) * 2)
+#--- attention_masks
+def f(q, w, o, m, p):
+    a, s = F.multi_head_attention_forward(q, q, q, 4, 2, w, None, o.view(1, 2, 8)[:, 0:1, 0:4], o.view(1, 2, 8)[:, 0:1, 0:4], False, 0.0, o, None, key_padding_mask=p, attn_mask=m, average_attn_weights=False)
+    return a, s
+#> f(torch.arange(24.0).view(3, 2, 4) / 9 - 1, torch.arange(48.0).view(12, 4) / 50, torch.eye(4) * 2, torch.ones(3, 3).triu(1).bool(), torch.tensor([[False, False, True], [False, False, False]]))
+#--- attention_separate
+def f(q, k, o):
+    return F.multi_head_attention_forward(q, k, k, 4, 2, None, None, None, None, False, 0.0, o, None, use_separate_proj_weight=True, q_proj_weight=o, k_proj_weight=o * 2, v_proj_weight=o + 1)
+#> f(torch.arange(24.0).view(3, 2, 4) / 9 - 1, torch.arange(16.0).view(2, 2, 4) / 5, torch.eye(4) * 2)
+#--- interpolate_by_types
+def f(x, n: Optional[int], sizes: List[int], factor: float):
+    return F.interpolate(x, n), F.interpolate(x, sizes), F.interpolate(x, scale_factor=factor), F.interpolate(x, scale_factor=[factor, 1.0]), F.upsample_bilinear(x, sizes)
+#> f(torch.arange(9.0).view(1, 1, 3, 3), 4, [2, 5], 2.0)
+#--- interpolate_wrong_type
+def f(x):
+    return F.interpolate(x, "a")
+#--- missing_argument
+def f(x):
+    return F.relu(), F.leaky_relu(x)
+#--- missing_argument_behind_flag
+def f(x):
+    return F.adaptive_max_pool2d(x)
+#--- unpool
+def f(x):
+    a, i = F.max_pool1d(x, 2, return_indices=True)
+    return F.max_unpool1d(a, i, 2), F.max_unpool1d(a, i, 2, output_size=[1, 1, 7])
+#> f(torch.tensor([[[1.0, 3.0, 2.0, 5.0, 4.0, 6.0]]]))
+#--- unpool_volume
+def f(x):
+    a, i = F.max_pool3d(x, 2, return_indices=True)
+    return F.max_unpool3d(a, i, 2)
+#> f(torch.arange(64.0).view(1, 1, 4, 4, 4).sin())
+#--- lp_pools
+def f(x, y):
+    return F.lp_pool1d(x, 2, 2), F.lp_pool1d(x, float("inf"), 2), F.lp_pool2d(y, 3.0, 2, 1), F.lp_pool3d(y.unsqueeze(0), 2, (1, 2, 2))
+#> f(torch.arange(8.0).view(1, 2, 4), torch.arange(18.0).view(1, 2, 3, 3))
+#--- fractional_pool
+def f(x):
+    r = torch.full([1, 2, 2], 0.4)
+    return F.fractional_max_pool2d(x, 2, output_ratio=[0.5, 0.7], return_indices=True, _random_samples=r), F.fractional_max_pool2d(x, 2, [2, 3], _random_samples=r)
+#> f(torch.arange(72.0).view(1, 2, 6, 6).cos())
+#--- weighted_losses
+def f(x, y, w):
+    return F.mse_loss(x, y, weight=w), F.l1_loss(x, y, reduction="sum", weight=w), F.mse_loss(x, y, size_average=False), F.multi_margin_loss(x, torch.tensor([1, 0]))
+#> f(torch.tensor([[1.0, 2.0], [3.0, 5.0]]), torch.tensor([[2.0, 2.0], [0.0, 1.0]]), torch.tensor([[1.0, 2.0], [0.5, 1.0]]))
+#--- padding
+def f(x):
+    return F.pad(input=x, pad=(1, 0)), F.pad(x, [1, 1], "reflect"), F.pad(x, [0, 1], value=2.5), F.rms_norm(x, [3])
+#> f(torch.arange(6.0).view(1, 2, 3))
+#--- short_time_fourier
+def f(x):
+    a = torch.stft(x, 4, return_complex=True)
+    return a.abs(), torch.stft(x, 4, 2, center=False, return_complex=True).abs(), torch.istft(torch.stft(x, 4, window=torch.ones(4), return_complex=True), 4, window=torch.ones(4))
+#> f(torch.arange(12.0).sin())
+#--- nuclear_norm
+def f(x):
+    return torch.norm(x, "nuc"), torch.norm(x, "nuc", dim=[0, 1])
+#> f(torch.tensor([[1.0, 2.0], [3.0, 5.0]]))
+#--- type_method
+def f(x, t: torch.dtype):
+    return x.type(t), x.type(torch.float64), x.type(x.to(torch.int16))
+#> f(torch.tensor([1.5, 2.5]), torch.int8)
+#--- receiver_is_no_element
+def f(x, dim):
+    return x.sum(dim)
+#--- python_only
+def f(x):
+    return torch.is_tensor(x)
+#--- python_only_far
+def f(x):
+    return torch.set_num_threads(1)
+#--- legacy_keyword
+def f():
+    return torch.FloatTensor(hello=1)
+#--- legacy_floats
+def f():
+    return torch.IntTensor(1.0, 2)
+#--- future_bare
+def f():
+    return torch.jit.annotate(List[torch.jit.Future], [])
+#--- union_without_list
+def f():
+    x: Union[int, str] = [1]
+    return x
+#--- union_without_dict
+def f():
+    x: Union[List[int], str] = {"a": 1}
+    return x
+#--- dict_for_int
+def f():
+    x: Optional[int] = dict()
+    return x
+#--- hex_float
+def f():
+    return float("0x1.8p3"), float("-0xA.8"), float("0x1p-2")
+#> f()
+#--- broadcast_mismatch
+def f(x):
+    return x.t() + x
+#> f(torch.ones(3, 4))
