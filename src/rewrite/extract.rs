@@ -21,10 +21,13 @@ use crate::ir::{Graph, NoClasses, OpId, Symbol, Type, TypeKind, ValueId, is_subt
 use egg::Id;
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexMap;
+use std::cell::Cell;
 
 /// Right sides nested deeper are not built.
 const MAX_DEPTH: usize = 10;
 
+/// Nodes that are tried, at most, to build one form.
+const MAX_PLANS: usize = 256;
 /// Equal values that are looked at for one op.
 const MAX_EQUALS: usize = 64;
 /// Forms of a class that are looked at for one op.
@@ -88,6 +91,7 @@ pub(super) fn write_back(
         gone: Vec::new(),
         is_gone: HashSet::new(),
         values,
+        fuel: Cell::new(MAX_PLANS),
         proofs,
         decisions: IndexMap::new(),
     };
@@ -168,6 +172,8 @@ struct Writer<'a, 'r> {
     /// out again would be taken for what it was.
     gone: Vec<OpId>,
     is_gone: HashSet<OpId>,
+    /// Nodes that may still be tried for the form that is being planned.
+    fuel: Cell<usize>,
     /// Values of each class that are still there, in program order.
     values: HashMap<Id, Vec<ValueId>>,
     /// Ways through classes, where somebody asks.
@@ -350,6 +356,7 @@ impl Writer<'_, '_> {
                 Head::Op(_) | Head::Result(_) if own != Some(node) => {
                     let mut plan = Vec::new();
                     let mut busy = vec![id];
+                    self.fuel.set(MAX_PLANS);
                     if self.plan_node(anchor, value, id, node, &mut plan, &mut busy) {
                         forms.push((2, Form::New(plan)));
                     }
@@ -443,7 +450,10 @@ impl Writer<'_, '_> {
             Head::Result(_) => return false,
             _ => {}
         }
-        if busy.len() > MAX_DEPTH {
+        // Ways to build one form are tried up to a count: they may be as many as a power of the depth.
+        let fuel = self.fuel.get();
+        self.fuel.set(fuel.saturating_sub(1));
+        if busy.len() > MAX_DEPTH || fuel == 0 {
             return false;
         }
         for child in &node.children {

@@ -4,10 +4,14 @@ use super::compile::{CompiledRule, OpNode, Term};
 use super::condition::{self, Kind, Seen, Subjects};
 use super::language::{Graphs, Head, Node, OpHead};
 use super::load::Loaded;
-use crate::ir::{Attr, Graph, Type, TypeKind};
+use crate::dialects::Op;
+use crate::dialects::shapes::{self, Known, Operands};
+use crate::ir::{Attr, Dim, Graph, Type, TypeKind};
 use crate::rewrite::compile::result_type;
+use crate::tensor::DType;
 use egg::Id;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Alternatives of one match at one class are bounded.
@@ -100,6 +104,8 @@ fn matches_among(loaded: &Loaded, term: &Term, id: Id, subst: &Subst, forms: usi
             found
         }
         Term::Rest(..) => Vec::new(),
+        // A number needs no other form; all terms that have its value would be found here.
+        Term::Op(_) if is_number(egraph[id].data.constant.as_ref()) => Vec::new(),
         Term::Op(pattern) => {
             let mut found = Vec::new();
             for node in egraph[id].nodes.iter().take(forms) {
@@ -111,6 +117,10 @@ fn matches_among(loaded: &Loaded, term: &Term, id: Id, subst: &Subst, forms: usi
             found
         }
     }
+}
+
+fn is_number(constant: Option<&(Type, Attr)>) -> bool {
+    matches!(constant, Some((_, Attr::Int(_) | Attr::Float(_) | Attr::Bool(_))))
 }
 
 fn match_node(loaded: &Loaded, pattern: &OpNode, id: Id, node: &Node, subst: &Subst) -> Vec<Subst> {
@@ -343,8 +353,12 @@ pub(super) fn build(loaded: &mut Loaded, term: &Term, subst: &Subst, root: Id) -
             };
             let head = OpHead { op: node.op.clone(), attributes, ty, pin: None };
             let head = loaded.egraph.analysis.heads.op(head);
+            if node.result.is_none() {
+                loaded.egraph.analysis.stated = inferred(loaded, &node.op, &children);
+            }
             let built = Node { head, children };
             let id = loaded.egraph.add(built.clone());
+            loaded.egraph.analysis.stated = None;
             loaded.last_built = Some(built);
             match node.result {
                 None => id,
@@ -359,6 +373,57 @@ pub(super) fn build(loaded: &mut Loaded, term: &Term, subst: &Subst, root: Id) -
         }
         Term::Op(_) => return None,
     })
+}
+
+/// The type of an op's one result, as far as its row can tell it from those of its operands.
+fn inferred(loaded: &Loaded, op: &Op, children: &[Id]) -> Option<Type> {
+    let schema = op.schema().ok()?;
+    if schema.returns.len() != 1 || !schema.returns[0].ty.is_tensor() {
+        return None;
+    }
+    let values: Vec<Known> = children.iter().map(|id| known(loaded, *id)).collect();
+    let symbols = Cell::new(0);
+    let mut found = shapes::infer(&Operands { op, values: &values, symbols: &symbols })?;
+    let Some(Known::Tensor(mut tensor)) = found.pop() else { return None };
+    if symbols.get() != 0 {
+        // Sizes that only running it tells.
+        (tensor.sizes, tensor.strides) = (None, None);
+    }
+    Some(Type::new(TypeKind::Tensor(tensor)))
+}
+
+/// What is known of a class before the program runs.
+fn known(loaded: &Loaded, id: Id) -> Known {
+    let egraph = &loaded.egraph;
+    let class = &egraph[egraph.find(id)];
+    match class.data.constant.as_ref().map(|(ty, attr)| (ty.kind(), attr)) {
+        Some((TypeKind::Bool, Attr::Int(x))) => return Known::Bool(*x != 0),
+        Some((_, Attr::Int(x))) => return Known::Int(Dim::Known(*x)),
+        Some((_, Attr::Bool(x))) => return Known::Bool(*x),
+        Some((_, Attr::Float(_))) => return Known::Number(DType::F64),
+        Some((_, Attr::Str(x))) => return Known::Str(x.to_string()),
+        Some((_, Attr::Ints(all))) => return Known::Ints(all.iter().map(|x| Dim::Known(*x)).collect()),
+        Some((_, Attr::None)) => return Known::None,
+        _ => {}
+    }
+    let list = |node: &&Node| match (loaded.head(node), loaded.list_row()) {
+        (Head::Op(head), Some(row)) => head.op.same(row),
+        _ => false,
+    };
+    match class.nodes.iter().take(MAX_FORMS).find(list) {
+        Some(node) => {
+            let items: Vec<Known> = node.children.iter().map(|c| known(loaded, *c)).collect();
+            let ints = items.iter().map(|item| match item {
+                Known::Int(dim) => Some(*dim),
+                _ => None,
+            });
+            match ints.collect::<Option<Vec<Dim>>>() {
+                Some(ints) if !ints.is_empty() => Known::Ints(ints),
+                _ => Known::Items(items),
+            }
+        }
+        None => Known::of_type(&class.data.ty),
+    }
 }
 
 fn operands(loaded: &mut Loaded, terms: &[Term], subst: &Subst, root: Id) -> Option<SmallVec<[Id; 4]>> {

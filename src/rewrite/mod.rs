@@ -20,6 +20,10 @@ mod load;
 mod matching;
 mod parse;
 mod proof;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod language_tests;
 mod saturate;
 pub mod syntax;
 mod trace;
