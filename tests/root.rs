@@ -7,6 +7,7 @@ mod filecheck_suite;
 mod hostile;
 mod hostile_archives;
 mod fuzz_corpus;
+mod identity;
 mod lsp;
 mod names;
 mod pages;
@@ -26,6 +27,7 @@ fn main() {
     let mut trials = tidy::trials();
     trials.extend(filecheck_suite::trials());
     trials.extend(aliasing::trials());
+    trials.extend(identity::trials());
     trials.extend(cases::trials());
     trials.extend(hostile::trials());
     trials.extend(fuzz_corpus::trials());

@@ -191,6 +191,8 @@ pub enum Fact {
     Detached,
     /// Gives its operand on, or a copy of it, as the layout asks.
     MayCopy,
+    /// Looks at strides: its answer, or whether it has one, follows from how the elements of an operand lie.
+    SeesLayout,
     /// Asks for types, sizes or identity, never for contents: writes to its operands do not change its answer.
     Metadata,
 }

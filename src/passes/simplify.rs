@@ -4,15 +4,21 @@ use super::{Context, PassOption};
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
 use crate::ir::Graph;
-use crate::rewrite::{self, CompiledRule, Explanations, Report, Settings};
+use crate::rewrite::{self, Budget, CompiledRule, CostModel, Explanations, Report, Settings};
 use std::sync::LazyLock;
 
 /// The built-in rules over the built-in ops. They are data of the program, so that a test finds any fault in them.
 static RULES: LazyLock<Result<Vec<CompiledRule>>> = LazyLock::new(|| rewrite::builtin(&Registry::builtin()));
 
-/// `simplify{rules=FILE}`: rules of a file besides the built-in ones. Whoever names the file has checked it.
-pub(super) const OPTIONS: &[PassOption] =
-    &[PassOption::text("rules", "", "a file of rules besides the built-in ones")];
+/// Whoever names a file of rules has checked it.
+pub(super) const OPTIONS: &[PassOption] = &[
+    PassOption::text("rules", "", "a file of rules besides the built-in ones"),
+    PassOption::choice("driver", &["saturation", "greedy"], "an e-graph, or the first rule that fits"),
+    PassOption::choice("cost", &["ops", "bytes", "time"], "what is to become less"),
+    PassOption::int("nodes", 20_000, 1, "nodes that rules may add, or as many as the graph has"),
+    PassOption::int("rounds", 12, 1, "rounds over all rules"),
+    PassOption::int("matches", 5_000, 1, "matches of a rule in a round, or as many as the graph has ops"),
+];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let builtin = RULES.as_ref().map_err(Clone::clone)?;
@@ -29,14 +35,33 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(apply(graph, context, rules)? > 0)
 }
 
+/// What the options say; a caller that is no pipeline gives none.
+fn settings(context: &Context<'_>) -> Settings {
+    let limit = |name: &str, default: usize| {
+        context.option_count(name).unwrap_or(default)
+    };
+    let default = Budget::default();
+    Settings {
+        budget: Budget {
+            nodes: limit("nodes", default.nodes),
+            rounds: limit("rounds", default.rounds),
+            matches: limit("matches", default.matches),
+        },
+        cost: context.text("cost").ok().and_then(CostModel::named).unwrap_or_default(),
+    }
+}
+
 /// Applies rules, and tells whoever wants explanations; gives how many ops were replaced.
 pub(super) fn apply(graph: &mut Graph, context: &Context<'_>, rules: &[CompiledRule]) -> Result<usize> {
     let wanted = context.extra::<Explanations>();
     let questions = wanted.map(|w| w.questions.clone()).unwrap_or_default();
     let (registry, module) = (context.registry, Some(context.module));
     let most = context.steps_left().map(|left| usize::try_from(left).unwrap_or(usize::MAX));
-    let settings = Settings { replacements: most, ..Settings::default() };
-    let report: Report = rewrite::simplify_explained(graph, registry, module, rules, &settings, &questions)?;
+    let settings = Settings { replacements: most, ..settings(context) };
+    let report: Report = match context.text("driver") {
+        Ok("greedy") => rewrite::simplify_greedily(graph, registry, module, rules, &settings)?,
+        _ => rewrite::simplify_explained(graph, registry, module, rules, &settings, &questions)?,
+    };
     let replaced = report.replaced;
     for step in &report.steps {
         context.step(|| format!("{} is {}", step.before.trim_end(), step.after.trim_end()));

@@ -1,7 +1,8 @@
 //! What an op costs: one each, the bytes that it moves, or the time that it takes by rates measured once.
 
-use crate::dialects::{Family, Op};
-use crate::ir::{Type, TypeKind};
+use crate::analysis::facts;
+use crate::dialects::{Effects, Family, Op, Registry};
+use crate::ir::{Graph, OpId, Type, TypeKind};
 
 /// A cost model. All give whole numbers, so that the same graph costs the same everywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +43,11 @@ impl CostModel {
         }
     }
 
+    /// The model of a name on the command line.
+    pub fn named(name: &str) -> Option<CostModel> {
+        [CostModel::Ops, CostModel::Bytes, CostModel::Time].into_iter().find(|model| model.name() == name)
+    }
+
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -50,6 +56,24 @@ impl CostModel {
             CostModel::Time => "time",
         }
     }
+}
+
+/// What an op of a graph costs, and whether it may go when nobody uses it.
+pub(super) fn cost_of(registry: &Registry, graph: &Graph, model: CostModel, op: OpId) -> (u64, bool) {
+    let known = facts(registry, graph, op);
+    let stays = Effects::WRITES_WORLD | Effects::RANDOM | Effects::NEVER_RETURNS;
+    let may_go = !known.writes && !known.effects.intersects(stays);
+    let cost = match &known.op {
+        _ if graph.kind(op) == "prim::Constant" => 0,
+        None => 1,
+        Some(row) => {
+            let operands: Vec<&Type> = graph.operands(op).iter().map(|v| graph.ty(*v)).collect();
+            let none = Type::none();
+            let result = graph.result(op, 0);
+            model.cost(row, &operands, result.map_or(&none, |v| graph.ty(v)))
+        }
+    };
+    (cost, may_go)
 }
 
 fn moved(family: Family, operands: &[&Type], result: &Type) -> u64 {

@@ -7,22 +7,33 @@
 //! A fresh tensor becomes an alias, or the reverse, only where nobody can tell.
 
 use super::compile::Term;
-use super::cost::CostModel;
+use super::cost::{CostModel, cost_of};
 use super::explain::Link;
+use super::identity::Identity;
 use super::language::{Head, Node, OpHead};
 use super::load::Loaded;
 use super::proof::Proofs;
 use super::saturate::{Report, Saturation, Settings, op_of};
 use super::why_not::{self, Decision};
-use crate::analysis::{AliasDb, facts};
-use crate::dialects::{Effects, Family, Op, Registry};
+use crate::analysis::AliasDb;
+use crate::dialects::{Family, Op, Registry};
 use crate::ir::{Graph, NoClasses, OpId, Symbol, Type, TypeKind, ValueId, is_subtype_of};
 use egg::Id;
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexMap;
+use std::cell::Cell;
 
 /// Right sides nested deeper are not built.
 const MAX_DEPTH: usize = 10;
+
+/// Nodes that are tried, at most, to build one form.
+const MAX_PLANS: usize = 256;
+/// Equal values that are looked at for one op.
+const MAX_EQUALS: usize = 64;
+/// Forms of a class that are looked at for one op.
+const MAX_FORMS: usize = 64;
+/// Ops that a replacement may free, at most, when its worth is counted.
+const MAX_FREED: usize = 1024;
 
 /// What an op became.
 #[derive(Clone, Debug)]
@@ -65,6 +76,7 @@ pub(super) fn write_back(
     let proofs = run.trace.as_ref().map(|trace| Proofs::new(run, trace, &own));
     // Values lose their names with their ops.
     let before = run.trace.is_some().then(|| graph.clone());
+    let values = values_by_class(graph, &run.loaded);
     let mut writer = Writer {
         graph,
         registry,
@@ -78,6 +90,8 @@ pub(super) fn write_back(
         firings,
         gone: Vec::new(),
         is_gone: HashSet::new(),
+        values,
+        fuel: Cell::new(MAX_PLANS),
         proofs,
         decisions: IndexMap::new(),
     };
@@ -110,6 +124,31 @@ pub(super) fn write_back(
     }
 }
 
+/// All values of a graph in program order: those of blocks where the blocks begin.
+fn values_in_order(graph: &Graph) -> Vec<ValueId> {
+    let mut values = graph.inputs().to_vec();
+    for op in graph.all_ops() {
+        values.extend(graph.results(op));
+        for block in graph.nested_blocks(op) {
+            values.extend(graph.params(*block));
+        }
+    }
+    values
+}
+
+/// The values of each class: what is no op's result first, then in program order.
+fn values_by_class(graph: &Graph, loaded: &Loaded) -> HashMap<Id, Vec<ValueId>> {
+    let mut found: HashMap<Id, Vec<ValueId>> = HashMap::new();
+    for value in values_in_order(graph) {
+        if let Some(id) = loaded.class_of.get(&value) {
+            found.entry(loaded.egraph.find(*id)).or_default().push(value);
+        }
+    }
+    let place = |v: &ValueId| graph.def_op(*v).and_then(|op| loaded.order.get(&op)).map_or(0, |n| n + 1);
+    found.values_mut().for_each(|all| all.sort_by_key(place));
+    found
+}
+
 /// Where an op stands in the program text.
 pub(super) fn place(graph: &Graph, op: OpId) -> Option<String> {
     let (file, line, column) = graph.location(op)?.file_line_column()?;
@@ -136,6 +175,10 @@ struct Writer<'a, 'r> {
     /// out again would be taken for what it was.
     gone: Vec<OpId>,
     is_gone: HashSet<OpId>,
+    /// Nodes that may still be tried for the form that is being planned.
+    fuel: Cell<usize>,
+    /// Values of each class that are still there, in program order.
+    values: HashMap<Id, Vec<ValueId>>,
     /// Ways through classes, where somebody asks.
     proofs: Option<Proofs<'a>>,
     /// What became of values, where somebody asks.
@@ -168,23 +211,9 @@ impl Writer<'_, '_> {
         if let Some(known) = self.cost.get(&op) {
             return *known;
         }
-        let known = facts(self.registry, self.graph, op);
-        let stays = Effects::WRITES_WORLD | Effects::RANDOM | Effects::NEVER_RETURNS;
-        let may_go = !known.writes && !known.effects.intersects(stays);
-        let cost = match &known.op {
-            _ if self.graph.kind(op) == "prim::Constant" => 0,
-            None => 1,
-            Some(row) => {
-                let operands: Vec<&Type> =
-                    self.graph.operands(op).iter().map(|v| self.graph.ty(*v)).collect();
-                let results = self.graph.results(op);
-                let none = Type::none();
-                let result = results.first().map_or(&none, |v| self.graph.ty(*v));
-                self.model.cost(row, &operands, result)
-            }
-        };
-        self.cost.insert(op, (cost, may_go));
-        (cost, may_go)
+        let known = cost_of(self.registry, self.graph, self.model, op);
+        self.cost.insert(op, known);
+        known
     }
 
     /// Replaces a value if its class has a better form.
@@ -233,7 +262,7 @@ impl Writer<'_, '_> {
             (Form::New(_), Some(op)) => self.shown(op),
             _ => format!("%{}", self.graph.display_name(new)),
         };
-        if self.leaves(value) {
+        if AliasDb::is_mutable_type(self.graph.ty(value)) && self.identity().leaves(value) {
             self.leaving.insert(new);
         }
         self.graph.replace_all_uses(value, new);
@@ -319,34 +348,18 @@ impl Writer<'_, '_> {
         let egraph = &self.loaded().egraph;
         let data = &egraph[id].data;
         let mut forms = Vec::new();
-        // What an equal op computes is no news to this one.
-        let news = |v: &ValueId| match (
-            self.graph.def_op(*v).and_then(|op| self.own.get(&op)),
-            self.own.get(&anchor),
-        ) {
-            (Some(a), Some(b)) => a != b,
-            _ => true,
-        };
-        let mut values: Vec<ValueId> =
-            data.values.iter().copied().filter(|v| self.at_hand(*v, value, anchor) && news(v)).collect();
-        // Of equal values the one that the op has among its operands' operands is meant, else the last before it.
-        let near = self.near(anchor);
-        let place = |v: &ValueId| {
-            self.graph.def_op(*v).and_then(|op| self.loaded().order.get(&op)).map_or(0, |n| n + 1)
-        };
-        values.sort_by_key(|v| (!near.contains(v), std::cmp::Reverse(place(v))));
-        values.truncate(8);
         let constant = data.constant.is_some() && self.is_new_constant(id);
         if !constant {
-            forms.extend(values.into_iter().map(|v| (0, Form::Value(v))));
+            forms.extend(self.equals(anchor, value, id).into_iter().map(|v| (0, Form::Value(v))));
         }
         let own = self.own.get(&anchor);
-        for node in &egraph[id].nodes {
+        for node in egraph[id].nodes.iter().take(MAX_FORMS) {
             match self.loaded().head(node) {
                 Head::Constant(..) => forms.push((1, Form::New(vec![(id, node.clone())]))),
                 Head::Op(_) | Head::Result(_) if own != Some(node) => {
                     let mut plan = Vec::new();
                     let mut busy = vec![id];
+                    self.fuel.set(MAX_PLANS);
                     if self.plan_node(anchor, value, id, node, &mut plan, &mut busy) {
                         forms.push((2, Form::New(plan)));
                     }
@@ -355,6 +368,45 @@ impl Writer<'_, '_> {
             }
         }
         forms
+    }
+
+    /// Other values of a class that an op may take instead of its own.
+    fn equals(&self, anchor: OpId, value: ValueId, id: Id) -> Vec<ValueId> {
+        // What an equal op computes is no news to this one.
+        let news = |v: &ValueId| match (
+            self.graph.def_op(*v).and_then(|op| self.own.get(&op)),
+            self.own.get(&anchor),
+        ) {
+            (Some(a), Some(b)) => a != b,
+            _ => true,
+        };
+        let near = self.near(anchor);
+        let all = self.values.get(&id).map_or(&[][..], Vec::as_slice);
+        // Those right before the op, and the first of all, are enough to choose from.
+        let before = all.partition_point(|v| self.place(*v) < self.loaded().order.get(&anchor).map_or(0, |n| n + 1));
+        let last = &all[before.saturating_sub(MAX_EQUALS)..before];
+        let first = &all[..before.saturating_sub(MAX_EQUALS).min(MAX_EQUALS)];
+        let own_class = |v: &&ValueId| {
+            self.loaded().class_of.get(*v).is_some_and(|own| self.loaded().egraph.find(*own) == id)
+        };
+        let mut values: Vec<ValueId> = near
+            .iter()
+            .filter(own_class)
+            .chain(first)
+            .chain(last)
+            .copied()
+            .filter(|v| self.at_hand(*v, value, anchor) && news(v))
+            .collect();
+        // Of equal values the one that the op has among its operands' operands is meant, else the last before it.
+        values.sort_by_key(|v| (!near.contains(v), std::cmp::Reverse(self.place(*v))));
+        values.dedup();
+        values.truncate(8);
+        values
+    }
+
+    /// Where a value is made: 0 for parameters of blocks.
+    fn place(&self, value: ValueId) -> usize {
+        self.graph.def_op(value).and_then(|op| self.loaded().order.get(&op)).map_or(0, |n| n + 1)
     }
 
     /// Operands of an op, and of the ops that make them, two steps deep.
@@ -401,7 +453,10 @@ impl Writer<'_, '_> {
             Head::Result(_) => return false,
             _ => {}
         }
-        if busy.len() > MAX_DEPTH {
+        // Ways to build one form are tried up to a count: they may be as many as a power of the depth.
+        let fuel = self.fuel.get();
+        self.fuel.set(fuel.saturating_sub(1));
+        if busy.len() > MAX_DEPTH || fuel == 0 {
             return false;
         }
         for child in &node.children {
@@ -450,15 +505,18 @@ impl Writer<'_, '_> {
 
     /// The first value of a class that is visible at a place.
     fn visible(&self, id: Id, value: ValueId, anchor: OpId) -> Option<ValueId> {
-        let data = &self.loaded().egraph[self.loaded().egraph.find(id)].data;
+        let id = self.loaded().egraph.find(id);
         let ok = |v: &ValueId| {
             *v != value
                 && self.graph.def_op(*v).is_none_or(|op| !self.is_gone.contains(&op) && op != anchor)
                 && self.graph.is_visible(*v, anchor)
         };
         // The operands that the op has already stay what they are.
-        let mine = self.graph.operands(anchor).iter().copied().find(|v| data.values.contains(v) && ok(v));
-        mine.or_else(|| data.values.iter().copied().find(ok))
+        let is_in = |v: &ValueId| {
+            self.loaded().class_of.get(v).is_some_and(|own| self.loaded().egraph.find(*own) == id)
+        };
+        let mine = self.graph.operands(anchor).iter().copied().find(|v| is_in(v) && ok(v));
+        mine.or_else(|| self.values.get(&id)?.iter().copied().take(MAX_EQUALS).find(ok))
     }
 
     fn node_cost(&self, id: Id, node: &Node) -> u64 {
@@ -492,7 +550,7 @@ impl Writer<'_, '_> {
         let mut work = vec![op];
         let mut saved = 0;
         while let Some(candidate) = work.pop() {
-            if dead.contains(&candidate) || !self.op_cost(candidate).1 {
+            if dead.len() > MAX_FREED || dead.contains(&candidate) || !self.op_cost(candidate).1 {
                 continue;
             }
             let unused = self.graph.results(candidate).iter().all(|v| {
@@ -506,6 +564,23 @@ impl Writer<'_, '_> {
             work.extend(self.graph.operands(candidate).iter().filter_map(|v| self.graph.def_op(*v)));
         }
         saved
+    }
+
+    /// A value that is gone is no form of its class any more.
+    fn forget(&mut self, value: ValueId) {
+        let place = self.place(value);
+        let Some(id) = self.loaded().class_of.get(&value).map(|id| self.loaded().egraph.find(*id)) else {
+            return;
+        };
+        let order = |v: &ValueId| {
+            self.graph.def_op(*v).and_then(|op| self.run.loaded.order.get(&op)).map_or(0, |n| n + 1)
+        };
+        if let Some(all) = self.values.get_mut(&id) {
+            let start = all.partition_point(|v| order(v) < place);
+            if let Some(at) = all[start..].iter().take_while(|v| order(v) == place).position(|v| *v == value) {
+                all.remove(start + at);
+            }
+        }
     }
 
     /// Erases an op that nobody needs any more, and what only it needed.
@@ -524,33 +599,22 @@ impl Writer<'_, '_> {
             self.graph.set_operands(op, &[]);
             self.gone.push(op);
             self.is_gone.insert(op);
+            for value in self.graph.results(op) {
+                self.forget(value);
+            }
             work.extend(operands.iter().filter_map(|v| self.graph.def_op(*v)));
         }
     }
 
     // --- identity ---
 
-    fn leaves(&self, value: ValueId) -> bool {
-        self.leaving.contains(&value)
-            || self
-                .graph
-                .outputs()
-                .iter()
-                .any(|output| *output == value || self.aliases.may_contain_alias(*output, value))
-    }
-
-    /// Whether nobody can tell that two objects are one.
-    fn may_be_one(&self, a: ValueId, b: ValueId) -> bool {
-        let written = |v| self.aliases.has_deep_writers(v);
-        if written(a) || written(b) {
-            return false;
+    fn identity(&self) -> Identity<'_> {
+        Identity {
+            graph: self.graph,
+            registry: self.registry,
+            aliases: self.aliases,
+            leaving: &self.leaving,
         }
-        // What leaves the graph and what may be known outside meet there.
-        let (a_leaves, b_leaves) = (self.leaves(a), self.leaves(b));
-        let a_is_known = a_leaves || self.aliases.is_wildcard(a);
-        let b_is_known = b_leaves || self.aliases.is_wildcard(b);
-        let meet = (a_leaves && b_is_known) || (b_leaves && a_is_known);
-        !meet
     }
 
     /// Whether a value may take a form without anybody telling by identity.
@@ -560,28 +624,17 @@ impl Writer<'_, '_> {
         }
         let same = self.run.same_object.contains(&value);
         match form {
-            Form::Value(other) if !AliasDb::is_mutable_type(self.graph.ty(*other)) => true,
-            Form::Value(other) => {
-                same && self.aliases.may_alias(value, *other) || self.may_be_one(value, *other)
-            }
+            Form::Value(other) => self.identity().may_be_value(value, *other, same),
             Form::New(plan) => {
                 let Some((_, root)) = plan.last() else { return false };
-                let Some(head) = op_of(self.loaded(), root) else { return !self.leaves(value) };
-                let was_view = self.graph.def_op(value).is_some_and(|op| {
-                    facts(self.registry, self.graph, op).op.is_some_and(|row| shows_operand(&row))
-                });
-                if !shows_operand(&head.op) && !was_view {
-                    return true;
-                }
-                let anchor = match self.graph.def_op(value) {
-                    Some(op) => op,
-                    None => return false,
+                let Some(head) = op_of(self.loaded(), root) else {
+                    return !self.identity().leaves(value);
                 };
-                let mut operands = plan.iter().flat_map(|(_, node)| &node.children);
-                same || operands.all(|id| match self.visible(*id, value, anchor) {
-                    Some(v) => !AliasDb::is_mutable_type(self.graph.ty(v)) || self.may_be_one(value, v),
-                    None => true,
-                })
+                let Some(anchor) = self.graph.def_op(value) else { return false };
+                let children = plan.iter().flat_map(|(_, node)| &node.children);
+                let at_hand: Vec<ValueId> =
+                    children.filter_map(|id| self.visible(*id, value, anchor)).collect();
+                self.identity().may_be_made(value, shows_operand(&head.op), &at_hand, same)
             }
         }
     }
@@ -635,7 +688,7 @@ impl Writer<'_, '_> {
 }
 
 /// Whether an op's result may show the memory of an operand.
-fn shows_operand(row: &Op) -> bool {
+pub(super) fn shows_operand(row: &Op) -> bool {
     let marked = row.schema().is_ok_and(|s| s.returns.iter().any(|r| r.alias.is_some()));
     marked || matches!(row.def().family, Family::View)
 }

@@ -215,12 +215,9 @@ impl Analysis<Node> for Knowledge {
         } else if a.constant.is_some() && b.constant.is_none() {
             did.1 = true;
         }
-        for value in b.values {
-            if !a.values.contains(&value) {
-                a.values.push(value);
-                did.0 = true;
-            }
-        }
+        // A value is in one class only.
+        did.0 |= !b.values.is_empty();
+        a.values.extend(b.values);
         did.0 |= b.written && !a.written || b.touched && !a.touched;
         a.written |= b.written;
         a.touched |= b.touched;

@@ -43,18 +43,11 @@ pub(super) fn load(graph: &Graph, registry: &Registry, aliases: &AliasDb) -> Loa
     let mut branches = Vec::new();
     for (n, op) in all.iter().enumerate() {
         loaded.order.insert(*op, n);
-        let known = facts(registry, graph, *op);
         if graph.kind(*op) == "prim::Constant" {
             loaded.constant(graph, *op);
         } else if graph.kind(*op) == "prim::If" {
-            branches.extend(known.op.map(|row| (*op, row)));
-        } else if let Some(row) = known.op
-            && !known.writes
-            && HARMLESS.contains(known.effects)
-            && graph.nested_blocks(*op).is_empty()
-            && row.def().family != Family::Create
-            && !reads_what_is_written(graph, aliases, *op, &row)
-        {
+            branches.extend(facts(registry, graph, *op).op.map(|row| (*op, row)));
+        } else if let Some(row) = in_language(graph, registry, aliases, *op) {
             loaded.op(graph, aliases, *op, &row);
         }
         // Results of other ops become leaves where they are used.
@@ -72,6 +65,18 @@ pub(super) fn load(graph: &Graph, registry: &Registry, aliases: &AliasDb) -> Loa
     loaded
 }
 
+/// The row of an op that computes its results from its operands alone, where nothing writes to what it reads.
+pub(super) fn in_language(graph: &Graph, registry: &Registry, aliases: &AliasDb, op: OpId) -> Option<Op> {
+    let known = facts(registry, graph, op);
+    let row = known.op?;
+    let pure = !known.writes
+        && HARMLESS.contains(known.effects)
+        && graph.nested_blocks(op).is_empty()
+        && row.def().family != Family::Create
+        && !reads_what_is_written(graph, aliases, op, &row);
+    pure.then_some(row)
+}
+
 /// Whether the op looks at contents that something in the graph writes to. Views and questions about types look
 /// at none.
 fn reads_what_is_written(graph: &Graph, aliases: &AliasDb, op: OpId, row: &Op) -> bool {
@@ -81,7 +86,8 @@ fn reads_what_is_written(graph: &Graph, aliases: &AliasDb, op: OpId, row: &Op) -
     if def.family == Family::View || def.facts.contains(&Fact::Metadata) || holds {
         return false;
     }
-    graph.operands(op).iter().any(|value| match def.family {
+    let objects = graph.operands(op).iter().filter(|value| AliasDb::is_mutable_type(graph.ty(**value)));
+    objects.into_iter().any(|value| match def.family {
         Family::Container => aliases.has_writers(*value),
         _ => aliases.has_deep_writers(*value),
     })

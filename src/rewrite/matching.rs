@@ -4,34 +4,46 @@ use super::compile::{CompiledRule, OpNode, Term};
 use super::condition::{self, Kind, Seen, Subjects};
 use super::language::{Graphs, Head, Node, OpHead};
 use super::load::Loaded;
-use crate::ir::{Attr, Graph, Type, TypeKind};
+use crate::dialects::Op;
+use crate::dialects::shapes::{self, Known, Operands};
+use crate::ir::{Attr, Dim, Graph, Type, TypeKind};
 use crate::rewrite::compile::result_type;
+use crate::tensor::DType;
 use egg::Id;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Alternatives of one match at one class are bounded.
 const MAX_MATCHES: usize = 64;
+/// Forms of a class that are looked at inside of a term: a constant may have as many as the graph has ops.
+const MAX_FORMS: usize = 64;
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Bound {
+pub(super) enum Bound<T: Copy = Id> {
     /// One term.
-    One(Id),
+    One(T),
     /// Any number of operands or elements.
-    Many(SmallVec<[Id; 4]>),
+    Many(SmallVec<[T; 4]>),
 }
 
-/// What the names of a rule stand for.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Subst(pub(super) SmallVec<[(Arc<str>, Bound); 4]>);
+/// What the names of a rule stand for: classes, or values of a graph.
+#[derive(Clone, Debug)]
+pub(super) struct Subst<T: Copy = Id>(pub(super) SmallVec<[(Arc<str>, Bound<T>); 4]>);
 
-impl Subst {
-    pub(super) fn get(&self, name: &str) -> Option<&Bound> {
+impl<T: Copy> Default for Subst<T> {
+    fn default() -> Subst<T> {
+        Subst(SmallVec::new())
+    }
+}
+
+impl<T: Copy> Subst<T> {
+    pub(super) fn get(&self, name: &str) -> Option<&Bound<T>> {
         self.0.iter().find(|(n, _)| **n == *name).map(|(_, bound)| bound)
     }
 
-    fn with(&self, name: &Arc<str>, bound: Bound) -> Subst {
+    pub(super) fn with(&self, name: &Arc<str>, bound: Bound<T>) -> Subst<T> {
         let mut next = self.clone();
         next.0.push((Arc::clone(name), bound));
         next
@@ -53,8 +65,13 @@ pub(super) fn candidates(loaded: &Loaded, left: &Term) -> Vec<Id> {
     ids
 }
 
-/// The ways in which a term matches a class.
+/// The ways in which a rule's left side matches a class.
 pub(super) fn matches(loaded: &Loaded, term: &Term, id: Id, subst: &Subst) -> Vec<Subst> {
+    matches_among(loaded, term, id, subst, usize::MAX)
+}
+
+/// The ways in which a term matches one of the first forms of a class.
+fn matches_among(loaded: &Loaded, term: &Term, id: Id, subst: &Subst, forms: usize) -> Vec<Subst> {
     let egraph = &loaded.egraph;
     let id = egraph.find(id);
     match term {
@@ -79,7 +96,7 @@ pub(super) fn matches(loaded: &Loaded, term: &Term, id: Id, subst: &Subst) -> Ve
         Term::List(_, items) => {
             let mut found = Vec::new();
             let Some(row) = loaded.list_row() else { return found };
-            for node in &egraph[id].nodes {
+            for node in egraph[id].nodes.iter().take(forms) {
                 if matches!(loaded.head(node), Head::Op(head) if head.op.same(row)) {
                     found.extend(sequence(loaded, items, &node.children, subst));
                 }
@@ -87,9 +104,11 @@ pub(super) fn matches(loaded: &Loaded, term: &Term, id: Id, subst: &Subst) -> Ve
             found
         }
         Term::Rest(..) => Vec::new(),
+        // A number needs no other form; all terms that have its value would be found here.
+        Term::Op(_) if is_number(egraph[id].data.constant.as_ref()) => Vec::new(),
         Term::Op(pattern) => {
             let mut found = Vec::new();
-            for node in &egraph[id].nodes {
+            for node in egraph[id].nodes.iter().take(forms) {
                 found.extend(match_node(loaded, pattern, id, node, subst));
                 if found.len() > MAX_MATCHES {
                     break;
@@ -98,6 +117,10 @@ pub(super) fn matches(loaded: &Loaded, term: &Term, id: Id, subst: &Subst) -> Ve
             found
         }
     }
+}
+
+fn is_number(constant: Option<&(Type, Attr)>) -> bool {
+    matches!(constant, Some((_, Attr::Int(_) | Attr::Float(_) | Attr::Bool(_))))
 }
 
 fn match_node(loaded: &Loaded, pattern: &OpNode, id: Id, node: &Node, subst: &Subst) -> Vec<Subst> {
@@ -163,7 +186,7 @@ pub(super) fn sequence(loaded: &Loaded, terms: &[Term], children: &[Id], subst: 
     }
     let Some((child, others)) = children.split_first() else { return Vec::new() };
     let mut found = Vec::new();
-    for next in matches(loaded, first, *child, subst) {
+    for next in matches_among(loaded, first, *child, subst, MAX_FORMS) {
         found.extend(sequence(loaded, rest, others, &next));
         if found.len() > MAX_MATCHES {
             break;
@@ -173,7 +196,7 @@ pub(super) fn sequence(loaded: &Loaded, terms: &[Term], children: &[Id], subst: 
 }
 
 /// Whether a constant's type is the one that a literal has; lists of a kind are one.
-fn same_kind(a: &Type, b: &Type) -> bool {
+pub(super) fn same_kind(a: &Type, b: &Type) -> bool {
     a == b || matches!(a.kind(), TypeKind::Optional(inner) if inner == b)
 }
 
@@ -214,27 +237,32 @@ impl Subjects for Names<'_> {
             _ => return None,
         };
         let facts = &egraph[egraph.find(id)].data;
-        let mut seen = Seen { kind: kind_of(&facts.ty), ..Seen::default() };
+        let mut seen = seen_of(&facts.ty, facts.constant.as_ref());
         seen.one_use = match (self.graph, facts.values.as_slice()) {
             (Some(graph), [one]) => graph.has_one_use(*one),
             _ => false,
         };
-        seen.constant = facts.constant.as_ref().map(|(ty, attr)| match (ty.kind(), attr) {
-            (TypeKind::Bool, Attr::Int(x)) => Attr::Bool(*x != 0),
-            _ => attr.clone(),
-        });
-        seen.ty = Some(facts.ty.clone());
-        seen.may_be_none =
-            matches!(facts.ty.kind(), TypeKind::Optional(_) | TypeKind::Any | TypeKind::Union(_));
-        if let TypeKind::Tensor(t) = facts.ty.kind() {
-            seen.dtype = t.dtype;
-            seen.sizes = t.sizes.as_ref().map(|s| s.iter().map(|d| d.known()).collect());
-            seen.strides = t.strides.as_ref().and_then(|s| s.iter().copied().collect());
-            seen.device = t.device.clone();
-        }
         seen.len = self.list_length(id);
         Some(seen)
     }
+}
+
+/// What a type and a constant, with its type, say of a term.
+pub(super) fn seen_of(ty: &Type, constant: Option<&(Type, Attr)>) -> Seen {
+    let mut seen = Seen { kind: kind_of(ty), ..Seen::default() };
+    seen.constant = constant.map(|(ty, attr)| match (ty.kind(), attr) {
+        (TypeKind::Bool, Attr::Int(x)) => Attr::Bool(*x != 0),
+        _ => attr.clone(),
+    });
+    seen.ty = Some(ty.clone());
+    seen.may_be_none = matches!(ty.kind(), TypeKind::Optional(_) | TypeKind::Any | TypeKind::Union(_));
+    if let TypeKind::Tensor(t) = ty.kind() {
+        seen.dtype = t.dtype;
+        seen.sizes = t.sizes.as_ref().map(|s| s.iter().map(|d| d.known()).collect());
+        seen.strides = t.strides.as_ref().and_then(|s| s.iter().copied().collect());
+        seen.device = t.device.clone();
+    }
+    seen
 }
 
 impl Names<'_> {
@@ -242,7 +270,7 @@ impl Names<'_> {
         let row = self.loaded.list_row()?;
         let egraph = &self.loaded.egraph;
         let nodes = &egraph[egraph.find(id)].nodes;
-        let list = nodes.iter().find(|n| matches!(self.loaded.head(n), Head::Op(h) if h.op.same(row)))?;
+        let list = nodes.iter().take(MAX_FORMS).find(|n| matches!(self.loaded.head(n), Head::Op(h) if h.op.same(row)))?;
         Some(list.children.len())
     }
 }
@@ -265,6 +293,20 @@ pub(super) fn holds(rule: &CompiledRule, names: &Names<'_>) -> Option<usize> {
     rule.conditions.iter().position(|c| condition::holds(c, names) != Some(true))
 }
 
+/// The result of a rule's arithmetic as a constant of the type that its place wants.
+pub(super) fn computed(wanted: &Type, attr: Attr) -> (Type, Attr) {
+    let attr = match (wanted.kind(), attr) {
+        (TypeKind::Float, Attr::Int(x)) => Attr::Float(x as f64),
+        (_, attr) => attr,
+    };
+    let ty = match (&attr, wanted.kind()) {
+        (Attr::Float(_), TypeKind::Number) => Type::float(),
+        (_, TypeKind::Number) => Type::int(),
+        _ => wanted.clone(),
+    };
+    (ty, attr)
+}
+
 /// Adds the right side of a match to the e-graph; None where its arithmetic has no result.
 pub(super) fn build(loaded: &mut Loaded, term: &Term, subst: &Subst, root: Id) -> Option<Id> {
     Some(match term {
@@ -276,16 +318,7 @@ pub(super) fn build(loaded: &mut Loaded, term: &Term, subst: &Subst, root: Id) -
         Term::Constant(ty, attr) => constant(&mut loaded.egraph, ty, attr.as_ref()),
         Term::Compute(expr, ty) => {
             let names = Names { loaded, graph: None, subst, root };
-            let attr = condition::evaluate(expr, &names)?;
-            let attr = match (ty.kind(), attr) {
-                (TypeKind::Float, Attr::Int(x)) => Attr::Float(x as f64),
-                (_, attr) => attr,
-            };
-            let ty = match (&attr, ty.kind()) {
-                (Attr::Float(_), TypeKind::Number) => Type::float(),
-                (_, TypeKind::Number) => Type::int(),
-                _ => ty.clone(),
-            };
+            let (ty, attr) = computed(ty, condition::evaluate(expr, &names)?);
             constant(&mut loaded.egraph, &ty, Some(&attr))
         }
         Term::List(element, items) => {
@@ -320,8 +353,12 @@ pub(super) fn build(loaded: &mut Loaded, term: &Term, subst: &Subst, root: Id) -
             };
             let head = OpHead { op: node.op.clone(), attributes, ty, pin: None };
             let head = loaded.egraph.analysis.heads.op(head);
+            if node.result.is_none() {
+                loaded.egraph.analysis.stated = inferred(loaded, &node.op, &children);
+            }
             let built = Node { head, children };
             let id = loaded.egraph.add(built.clone());
+            loaded.egraph.analysis.stated = None;
             loaded.last_built = Some(built);
             match node.result {
                 None => id,
@@ -336,6 +373,57 @@ pub(super) fn build(loaded: &mut Loaded, term: &Term, subst: &Subst, root: Id) -
         }
         Term::Op(_) => return None,
     })
+}
+
+/// The type of an op's one result, as far as its row can tell it from those of its operands.
+fn inferred(loaded: &Loaded, op: &Op, children: &[Id]) -> Option<Type> {
+    let schema = op.schema().ok()?;
+    if schema.returns.len() != 1 || !schema.returns[0].ty.is_tensor() {
+        return None;
+    }
+    let values: Vec<Known> = children.iter().map(|id| known(loaded, *id)).collect();
+    let symbols = Cell::new(0);
+    let mut found = shapes::infer(&Operands { op, values: &values, symbols: &symbols })?;
+    let Some(Known::Tensor(mut tensor)) = found.pop() else { return None };
+    if symbols.get() != 0 {
+        // Sizes that only running it tells.
+        (tensor.sizes, tensor.strides) = (None, None);
+    }
+    Some(Type::new(TypeKind::Tensor(tensor)))
+}
+
+/// What is known of a class before the program runs.
+fn known(loaded: &Loaded, id: Id) -> Known {
+    let egraph = &loaded.egraph;
+    let class = &egraph[egraph.find(id)];
+    match class.data.constant.as_ref().map(|(ty, attr)| (ty.kind(), attr)) {
+        Some((TypeKind::Bool, Attr::Int(x))) => return Known::Bool(*x != 0),
+        Some((_, Attr::Int(x))) => return Known::Int(Dim::Known(*x)),
+        Some((_, Attr::Bool(x))) => return Known::Bool(*x),
+        Some((_, Attr::Float(_))) => return Known::Number(DType::F64),
+        Some((_, Attr::Str(x))) => return Known::Str(x.to_string()),
+        Some((_, Attr::Ints(all))) => return Known::Ints(all.iter().map(|x| Dim::Known(*x)).collect()),
+        Some((_, Attr::None)) => return Known::None,
+        _ => {}
+    }
+    let list = |node: &&Node| match (loaded.head(node), loaded.list_row()) {
+        (Head::Op(head), Some(row)) => head.op.same(row),
+        _ => false,
+    };
+    match class.nodes.iter().take(MAX_FORMS).find(list) {
+        Some(node) => {
+            let items: Vec<Known> = node.children.iter().map(|c| known(loaded, *c)).collect();
+            let ints = items.iter().map(|item| match item {
+                Known::Int(dim) => Some(*dim),
+                _ => None,
+            });
+            match ints.collect::<Option<Vec<Dim>>>() {
+                Some(ints) if !ints.is_empty() => Known::Ints(ints),
+                _ => Known::Items(items),
+            }
+        }
+        None => Known::of_type(&class.data.ty),
+    }
 }
 
 fn operands(loaded: &mut Loaded, terms: &[Term], subst: &Subst, root: Id) -> Option<SmallVec<[Id; 4]>> {

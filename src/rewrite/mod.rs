@@ -12,11 +12,18 @@ pub mod condition;
 pub mod cost;
 mod explain;
 mod extract;
+mod greedy;
+mod identity;
 mod language;
+mod lint;
 mod load;
 mod matching;
 mod parse;
 mod proof;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod language_tests;
 mod saturate;
 pub mod syntax;
 mod trace;
@@ -26,6 +33,8 @@ pub use compile::{CompiledRule, OpNode, Term, compile};
 pub use cost::CostModel;
 pub use explain::{Explanations, Link, Questions, WhyNot};
 pub use extract::Replacement;
+pub use greedy::simplify_greedily;
+pub use lint::lint;
 pub use parse::parse;
 pub use saturate::{Budget, Report, Settings, simplify, simplify_explained};
 

@@ -18,6 +18,9 @@ use hashbrown::HashSet;
 use indexmap::IndexMap;
 use std::sync::Arc;
 
+/// Classes that a repair may look at for each firing since the last.
+const REPAIRED_PER_FIRING: usize = 64;
+
 /// Counted limits: never time, so that the same input gives the same output.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
@@ -62,6 +65,8 @@ pub struct Report {
     pub fired: IndexMap<Arc<str>, usize>,
     /// Ops that were replaced.
     pub replaced: usize,
+    /// Nodes that each rule added, in the order of first firing.
+    pub grew: IndexMap<Arc<str>, usize>,
     /// Nodes of the e-graph before the first round and after the last.
     pub nodes: (usize, usize),
     /// Rounds that were run.
@@ -122,6 +127,10 @@ pub(super) struct Saturation<'r> {
     /// What was recorded, where somebody asks.
     pub(super) trace: Option<Trace>,
     budget: Budget,
+    /// Nodes that rules added.
+    added: usize,
+    /// Firings since the e-graph was last repaired.
+    pending: usize,
     report: Report,
 }
 
@@ -129,7 +138,7 @@ impl<'r> Saturation<'r> {
     pub(super) fn new(loaded: Loaded, rules: &'r [CompiledRule], budget: Budget) -> Saturation<'r> {
         let own = loaded.egraph.total_number_of_nodes();
         let budget = Budget {
-            nodes: own + budget.nodes.max(own),
+            nodes: budget.nodes.max(own),
             rounds: budget.rounds,
             matches: budget.matches.max(own),
         };
@@ -142,6 +151,8 @@ impl<'r> Saturation<'r> {
             produced: HashSet::new(),
             trace: None,
             budget,
+            added: 0,
+            pending: 0,
             report,
         }
     }
@@ -158,6 +169,7 @@ impl<'r> Saturation<'r> {
                     break;
                 }
             }
+            self.rebuild();
             if self.firings.len() == before || self.is_full() {
                 break;
             }
@@ -165,6 +177,7 @@ impl<'r> Saturation<'r> {
                 self.report.stopped_by = Some("rounds");
             }
         }
+        self.rebuild();
         self.report.nodes.1 = self.loaded.egraph.total_number_of_nodes();
         for firing in &self.firings {
             *self.report.fired.entry(Arc::clone(&self.rules[firing.rule].name)).or_insert(0) += 1;
@@ -172,13 +185,14 @@ impl<'r> Saturation<'r> {
     }
 
     fn is_full(&self) -> bool {
-        self.loaded.egraph.total_number_of_nodes() >= self.budget.nodes
+        self.added >= self.budget.nodes
     }
 
     fn apply(&mut self, graph: &Graph, n: usize) {
         let rule = &self.rules[n];
         let mut left = self.budget.matches;
         let before = self.firings.len();
+        let added = self.added;
         for id in candidates(&self.loaded, &rule.left) {
             for subst in matches(&self.loaded, &rule.left, id, &Subst::default()) {
                 let Some(rest) = left.checked_sub(1) else {
@@ -194,6 +208,18 @@ impl<'r> Saturation<'r> {
             }
         }
         if self.firings.len() > before {
+            *self.report.grew.entry(Arc::clone(&rule.name)).or_insert(0) += self.added - added;
+            self.pending += self.firings.len() - before;
+            // Repairing the e-graph looks at all of it: in a large one that waits until it is worth it.
+            if self.pending * REPAIRED_PER_FIRING >= self.loaded.egraph.number_of_classes() {
+                self.rebuild();
+            }
+        }
+    }
+
+    fn rebuild(&mut self) {
+        if self.pending > 0 {
+            self.pending = 0;
             self.loaded.egraph.rebuild();
         }
     }
@@ -212,7 +238,10 @@ impl<'r> Saturation<'r> {
                 .refuse(graph, n, id, subst, || "the right side reads what is written to".to_string());
         }
         self.loaded.last_built = None;
-        let Some(right) = build(&mut self.loaded, &rule.right, subst, root) else {
+        let size = self.loaded.egraph.total_size();
+        let right = build(&mut self.loaded, &rule.right, subst, root);
+        self.added += self.loaded.egraph.total_size() - size;
+        let Some(right) = right else {
             return self.refuse(graph, n, id, subst, || "its arithmetic has no result".to_string());
         };
         if let Some(node) = self.loaded.last_built.take() {
@@ -281,7 +310,7 @@ impl<'r> Saturation<'r> {
     }
 }
 
-fn mentions(term: &Term, name: &str) -> bool {
+pub(super) fn mentions(term: &Term, name: &str) -> bool {
     match term {
         Term::Variable(n, _) | Term::Rest(n, _) => **n == *name,
         Term::Op(node) => node.operands.iter().any(|t| mentions(t, name)),
@@ -299,7 +328,7 @@ pub(super) fn root_kind(term: &Term) -> Option<Symbol> {
 }
 
 /// Whether a term only looks at memory that is there.
-fn only_views(term: &Term) -> bool {
+pub(super) fn only_views(term: &Term) -> bool {
     match term {
         Term::Op(node) => passes_on(&node.op) && node.operands.iter().all(only_views),
         // A list holds objects; it does not read them.
@@ -332,7 +361,7 @@ fn object_of(term: &Term) -> Option<Arc<str>> {
 }
 
 /// Whether the result always shows the operand's memory.
-fn is_view(op: &Op) -> bool {
+pub(super) fn is_view(op: &Op) -> bool {
     op.def().family == Family::View && !op.def().facts.contains(&Fact::MayCopy)
 }
 

@@ -1,5 +1,6 @@
 //! `flambeau bench`: times the programs of case files: building, the first call, and calls once warm.
 
+use super::bench_rewrite;
 use super::case::{self, Case};
 use super::io::Io;
 use super::load;
@@ -8,14 +9,17 @@ use crate::dialects::Env;
 use crate::passes;
 use crate::runtime::Program;
 use crate::value::Value;
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Words of `flambeau bench`.
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Options {
+    #[command(subcommand)]
+    what: Option<What>,
     /// Case files, one JSON object a line
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -36,11 +40,20 @@ pub struct Options {
     json: bool,
 }
 
+#[derive(Subcommand, Debug)]
+enum What {
+    /// Time the simplifier on growing graphs: saturation, the greedy driver and mlir-opt
+    Rewrite(bench_rewrite::Options),
+}
+
 /// Calls that are timed at least, and at most.
 const CALLS: std::ops::RangeInclusive<usize> = 5..=20_000;
 
 /// Runs the command.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
+    if let Some(What::Rewrite(options)) = &options.what {
+        return bench_rewrite::run(options, io);
+    }
     // The pool may exist already when several commands run in one process; then its size stands.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(options.threads.max(1)).build_global();
     let mut all_ran = true;

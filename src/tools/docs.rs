@@ -1,10 +1,12 @@
 //! Generated documentation: tables made from op rows and the list of passes. A test keeps them fresh.
 
 use crate::backends::accuracy::FUNCTIONS;
-use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
+use crate::diag::{Diagnostic, ErrorKind, Result, Source, nearest};
 use crate::dialects::constraint::{Declaration, Law, Parameter};
 use crate::dialects::{Effects, Family, Op, Registry, Variant};
 use crate::passes;
+use crate::rewrite;
+use crate::rewrite::syntax::{Rule, RuleTerm, TermKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -116,6 +118,70 @@ pub fn passes() -> String {
     out.push_str(&passes::PassSet::builtin().help());
     out.push_str("```\n");
     out
+}
+
+/// `docs/rules.md`: every built-in rewrite rule with its law.
+pub fn rules() -> Result<String> {
+    let mut out = String::from(RULES);
+    let (mut count, mut themes) = (0, String::new());
+    for (file, text) in rewrite::BUILTIN {
+        let rules = rewrite::parse(&Source::new(*file, *text))?;
+        count += rules.len();
+        let theme = text.lines().next().unwrap_or("").trim_start_matches('#').trim();
+        let _ = write!(themes, "\n## {file}\n\n{theme}\n\n");
+        themes.push_str("| rule | contract | group | becomes | law | left and right side |\n|---|---|---|---|---|---|\n");
+        let mut law = String::new();
+        for rule in &rules {
+            // A comment is the law of the rules up to the next one.
+            if !rule.doc.is_empty() {
+                law.clone_from(&rule.doc);
+            }
+            let _ = writeln!(
+                themes,
+                "| {} | {} | {} | {} | {} | `{}` |",
+                rule.name,
+                rule.contract.name(),
+                rule.group.as_deref().unwrap_or(""),
+                becomes(rule),
+                law.replace('|', "\\|"),
+                sides(rule).replace('|', "\\|")
+            );
+        }
+    }
+    let _ = writeln!(out, "{count} rules in {} files.", rewrite::BUILTIN.len());
+    out.push_str(&themes);
+    Ok(out)
+}
+
+const RULES: &str = "\
+# Rewrite rules
+
+Generated from `src/rewrite/rules/`; `BLESS=1 cargo test --test root docs` rewrites it. How to write one:
+[add-a-rule.md](add-a-rule.md). A rule without a group belongs to pass `simplify` alone.
+
+";
+
+/// What a rule makes of the term that it matches.
+fn becomes(rule: &Rule) -> &'static str {
+    if rule.both_ways {
+        return "either";
+    }
+    match &rule.right.kind {
+        TermKind::Variable(..) | TermKind::Rest(_) => "an operand",
+        TermKind::Literal(_) | TermKind::Compute(_) => "a constant",
+        TermKind::List(_) => "a list",
+        TermKind::Op(_) => "another op",
+    }
+}
+
+/// Both sides and the conditions as they are written, on one line.
+fn sides(rule: &Rule) -> String {
+    let text = |term: &RuleTerm| term.span.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    let arrow = if rule.both_ways { "<=>" } else { "=>" };
+    let conditions: Vec<String> = rule.conditions.iter().map(ToString::to_string).collect();
+    let when =
+        if conditions.is_empty() { String::new() } else { format!(" if {}", conditions.join(" and ")) };
+    format!("{} {arrow} {}{when}", text(&rule.left), text(&rule.right))
 }
 
 /// `docs/math.md`: how good the compiled functions are.

@@ -1,6 +1,7 @@
 //! The tools that a user starts: each is a library that the command line calls.
 
 pub mod bench;
+mod bench_rewrite;
 pub mod case;
 pub mod check;
 pub mod check_aliases;

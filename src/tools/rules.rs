@@ -2,6 +2,7 @@
 
 use super::case::encode;
 use super::io::Io;
+use super::load;
 use crate::diag::{Diagnostic, Result, Source, render};
 use crate::dialects::{Env, Registry};
 use crate::rewrite::check::{Counterexample, Effort, Verdict, check};
@@ -12,7 +13,8 @@ use crate::value::Value;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Words of `flambeau rules`.
 #[derive(Args, Debug)]
@@ -30,19 +32,26 @@ enum Action {
         /// Valid instances of each rule
         #[arg(long, default_value_t = 1000)]
         samples: usize,
+        /// Know the ops of a dialect file
+        #[arg(long, value_name = "FILE")]
+        dialect: Vec<PathBuf>,
     },
 }
 
 /// Runs the command; gives whether no rule was refused.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     match &options.action {
-        Action::Check { file, samples } => {
+        Action::Check { file, samples, dialect } => {
             let text = io.read_text(file)?;
             let rules = rewrite::parse(&Source::new(file.display().to_string(), text))?;
-            let env = environment();
+            let registry = load::registry(dialect, io.directory)?;
+            for odd in rewrite::lint(&registry, &rules) {
+                io.message(&render::human(&odd));
+            }
+            let env = environment(&registry);
             let (mut accepted, mut refused) = (0, 0);
             for rule in &rules {
-                let (ok, line) = judge(rule, Effort::samples(*samples), &env);
+                let (ok, line) = judge(rule, Effort::samples(*samples), &registry, &env);
                 if ok {
                     accepted += 1;
                 } else {
@@ -56,61 +65,92 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     }
 }
 
-/// Checks a file of rules before it is used; fails at the first rule that is refused. Verdicts are kept beside the
-/// user's other caches by content, so that the same file is checked once.
-pub fn check_file(file: &std::path::Path) -> Result<()> {
+/// Checks a file of rules before it is used; fails at the first rule that is refused, and gives what is odd about
+/// the others. `dialects` are the texts of the dialects that the registry has besides the built-in ones. Verdicts are
+/// kept beside the user's other caches by content, so that the same file is checked once.
+pub fn check_file(
+    file: &Path,
+    registry: &Arc<Registry>,
+    dialects: &[String],
+) -> Result<Vec<Diagnostic>> {
     let text =
         std::fs::read_to_string(file).map_err(|e| Diagnostic::input(format!("{}: {e}", file.display())))?;
     let rules = rewrite::parse(&Source::new(file.display().to_string(), text.as_str()))?;
-    let known = verdict_file(&text);
-    if known.as_ref().is_some_and(|path| path.exists()) {
-        return Ok(());
+    let odd = rewrite::lint(registry, &rules);
+    // What ops mean is part of what was checked.
+    let mut content = text.clone();
+    for dialect in dialects {
+        content.push('\0');
+        content += dialect;
     }
-    let env = environment();
+    let known = verdict_file(&content);
+    if known.as_ref().is_some_and(|path| is_verdict_on(path, &content)) {
+        return Ok(odd);
+    }
+    let env = environment(registry);
     for rule in &rules {
-        let (ok, line) = judge(rule, Effort::samples(200), &env);
+        let (ok, line) = judge(rule, Effort::samples(200), registry, &env);
         if !ok {
             return Err(Diagnostic::compile(line.trim().to_string())
                 .at(&rule.span)
                 .hint("`flambeau rules check FILE` checks all rules of a file"));
         }
     }
-    if let Some(path) = known
-        && let Some(folder) = path.parent()
-        && std::fs::create_dir_all(folder).is_ok()
-    {
+    if let Some(path) = known {
         // A cache that cannot be written costs a second check and nothing else.
-        let _ = std::fs::write(&path, "sound\n");
+        let _ = keep(&path, &content);
     }
-    Ok(())
+    Ok(odd)
 }
 
-/// Where the verdict on a text is kept: by two checksums and the length of the text, and by our version.
+/// Whether a file of the cache speaks of this very text: sums may collide, texts do not.
+fn is_verdict_on(path: &Path, content: &str) -> bool {
+    std::fs::read_to_string(path).is_ok_and(|kept| kept.strip_prefix(SOUND) == Some(content))
+}
+
+/// Writes a verdict beside its place and moves it there, so that nobody reads half of it.
+fn keep(path: &Path, content: &str) -> std::io::Result<()> {
+    let Some(folder) = path.parent() else { return Ok(()) };
+    std::fs::create_dir_all(folder)?;
+    let draft = folder.join(format!("draft-{}", std::process::id()));
+    std::fs::write(&draft, format!("{SOUND}{content}"))?;
+    std::fs::rename(&draft, path)
+}
+
+/// What a kept verdict begins with; the text that it is about follows.
+const SOUND: &str = "sound\n";
+
+/// Where the verdict on a text is kept: by a checksum and the length of the text, and by this program, as ops mean
+/// what its version says.
 fn verdict_file(text: &str) -> Option<PathBuf> {
     let root = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
-    let fnv =
-        text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-    let name = format!(
-        "{}-{fnv:016x}-{:08x}-{}",
-        env!("CARGO_PKG_VERSION"),
-        crc32fast::hash(text.as_bytes()),
-        text.len()
-    );
+    let name = format!("{}-{:08x}-{}", program(), crc32fast::hash(text.as_bytes()), text.len());
     Some(root.join("flambeau").join("rules").join(name))
 }
 
+/// The version of this program, and the size and age of its file: two builds of one version may differ.
+fn program() -> String {
+    let built = std::env::current_exe().and_then(std::fs::metadata).ok();
+    let size = built.as_ref().map_or(0, std::fs::Metadata::len);
+    let age = built
+        .and_then(|m| m.modified().ok())
+        .and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok())
+        .map_or(0, |d| d.as_secs());
+    format!("{}-{size:x}-{age:x}", env!("CARGO_PKG_VERSION"))
+}
+
 /// A world without output, in which ops that are defined by text run.
-pub fn environment() -> Env {
-    let env = Env::new(Box::new(std::io::sink())).with_composites(ScriptComposites::builtin());
+pub fn environment(registry: &Arc<Registry>) -> Env {
+    let env = Env::new(Box::new(std::io::sink())).with_composites(ScriptComposites::of(registry));
     env.set_grad_enabled(false);
     env
 }
 
 /// Checks a rule in all its readings; whether it may be applied, and the line that says so.
-pub fn judge(rule: &Rule, effort: Effort, env: &Env) -> (bool, String) {
-    let compiled = match compile(&Registry::builtin(), rule) {
+pub fn judge(rule: &Rule, effort: Effort, registry: &Registry, env: &Env) -> (bool, String) {
+    let compiled = match compile(registry, rule) {
         Ok(compiled) => compiled,
         Err(error) => return (false, format!("REFUSED {}: {}\n", rule.name, one_line(&error))),
     };
@@ -195,9 +235,11 @@ mod tests {
         let refused: Vec<String> = rules
             .par_iter()
             .filter_map(|rule| {
-                let (mut ok, mut line) = judge(rule, EFFORT, &environment());
+                let registry = Registry::builtin();
+                let env = environment(&registry);
+                let (mut ok, mut line) = judge(rule, EFFORT, &registry, &env);
                 if line.contains("untestable") {
-                    (ok, line) = judge(rule, PATIENT, &environment());
+                    (ok, line) = judge(rule, PATIENT, &registry, &env);
                 }
                 (!ok).then_some(line)
             })
@@ -219,7 +261,8 @@ mod tests {
         ];
         for text in liars {
             let rules = rewrite::parse(&Source::new("t.rules", text)).expect("a rule");
-            let (ok, line) = judge(&rules[0], Effort::samples(200), &environment());
+            let registry = Registry::builtin();
+            let (ok, line) = judge(&rules[0], Effort::samples(200), &registry, &environment(&registry));
             assert!(!ok && line.contains(" left=") && line.contains(" right="), "{text}: {line}");
         }
     }

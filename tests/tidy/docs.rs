@@ -10,6 +10,7 @@ pub(super) fn docs_are_fresh() -> Result<(), Failed> {
     fresh("docs/ops.md", &docs::ops(&Registry::builtin(), &cases))?;
     fresh("docs/language.md", &flambeau::tools::language::language(&recorded()?)?)?;
     fresh("docs/math.md", &docs::math())?;
+    fresh("docs/rules.md", &docs::rules()?)?;
     fresh("docs/passes.md", &docs::passes())
 }
 

@@ -170,7 +170,13 @@ pub fn mean(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Optio
         ));
     }
     let rows = Rows::new(&tensor.to_dtype(result)?, &reduced_dims(dims, tensor.rank())?)?;
-    dispatch_wide!(result, W => rows.reduce::<W>(keepdim, result, |row| sum_row(row).over(W::count(row.len()))))
+    // The sum is rounded before it is divided, in single precision for the 16-bit dtypes too: a mean is bit for bit
+    // the sum over the count.
+    let single = !matches!(result.to_real(), DType::F64);
+    dispatch_wide!(result, W => rows.reduce::<W>(keepdim, result, |row| {
+        let (sum, count) = (sum_row(row), W::count(row.len()));
+        if single { sum.as_single().over(count).as_single() } else { sum.over(count) }
+    }))
 }
 
 fn nanmean(a: &Args<'_>) -> Result<Outputs> {

@@ -10,21 +10,21 @@ use crate::value::Value;
 pub static OPS: &[OpDef] = &[
     ask("aten::size.int(Tensor self, int dim) -> int", |a| at(a, &a.tensor(0)?.sizes())).infer(views::sizes),
     ask("aten::size(Tensor self) -> int[]", |a| one(Value::ints(a.tensor(0)?.sizes()))).infer(views::sizes),
-    ask("aten::stride.int(Tensor self, int dim) -> int", |a| at(a, &a.tensor(0)?.strides())),
-    ask("aten::stride(Tensor self) -> int[]", |a| one(Value::ints(a.tensor(0)?.strides()))),
+    layout("aten::stride.int(Tensor self, int dim) -> int", |a| at(a, &a.tensor(0)?.strides())),
+    layout("aten::stride(Tensor self) -> int[]", |a| one(Value::ints(a.tensor(0)?.strides()))),
     ask("aten::sym_size.int(Tensor self, int dim) -> SymInt", |a| at(a, &a.tensor(0)?.sizes()))
         .infer(views::sizes),
     ask("aten::sym_size(Tensor self) -> SymInt[]", |a| one(Value::ints(a.tensor(0)?.sizes())))
         .infer(views::sizes),
-    ask("aten::sym_stride.int(Tensor self, int dim) -> SymInt", |a| at(a, &a.tensor(0)?.strides())),
-    ask("aten::sym_stride(Tensor self) -> SymInt[]", |a| one(Value::ints(a.tensor(0)?.strides()))),
+    layout("aten::sym_stride.int(Tensor self, int dim) -> SymInt", |a| at(a, &a.tensor(0)?.strides())),
+    layout("aten::sym_stride(Tensor self) -> SymInt[]", |a| one(Value::ints(a.tensor(0)?.strides()))),
     ask("aten::sym_numel(Tensor self) -> SymInt", |a| one(a.tensor(0)?.numel() as i64)).infer(views::numel),
-    ask("aten::sym_storage_offset(Tensor self) -> SymInt", |a| one(a.tensor(0)?.layout().offset as i64)),
+    layout("aten::sym_storage_offset(Tensor self) -> SymInt", |a| one(a.tensor(0)?.layout().offset as i64)),
     ask("aten::dim(Tensor self) -> int", |a| one(a.tensor(0)?.rank() as i64)).infer(views::rank),
     ask("aten::numel(Tensor self) -> int", |a| one(a.tensor(0)?.numel() as i64)).infer(views::numel),
-    ask("aten::is_contiguous(Tensor self) -> bool", |a| one(a.tensor(0)?.is_contiguous())),
-    ask("aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool", contiguous_in),
-    ask("aten::storage_offset(Tensor self) -> int", |a| one(a.tensor(0)?.layout().offset as i64)),
+    layout("aten::is_contiguous(Tensor self) -> bool", |a| one(a.tensor(0)?.is_contiguous())),
+    layout("aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool", contiguous_in),
+    layout("aten::storage_offset(Tensor self) -> int", |a| one(a.tensor(0)?.layout().offset as i64)),
     ask("aten::element_size(Tensor self) -> int", |a| one(a.tensor(0)?.dtype().size() as i64)),
     ask("aten::is_conj(Tensor self) -> bool", |a| a.tensor(0).and_then(|_| one(false))),
     ask("aten::is_neg(Tensor self) -> bool", |a| a.tensor(0).and_then(|_| one(false))),
@@ -37,11 +37,11 @@ pub static OPS: &[OpDef] = &[
     ask("aten::is_same_size(Tensor self, Tensor other) -> bool", |a| {
         one(a.tensor(0)?.sizes() == a.tensor(1)?.sizes())
     }),
-    ask("aten::is_set_to(Tensor self, Tensor tensor) -> bool", |a| {
+    layout("aten::is_set_to(Tensor self, Tensor tensor) -> bool", |a| {
         let (x, y) = (a.tensor(0)?, a.tensor(1)?);
         one(x.storage().same(&y.storage()) && x.layout() == y.layout())
     }),
-    ask("aten::is_non_overlapping_and_dense(Tensor self) -> bool", |a| {
+    layout("aten::is_non_overlapping_and_dense(Tensor self) -> bool", |a| {
         let layout = a.tensor(0)?.layout();
         let mut dims: Vec<usize> = (0..layout.rank()).filter(|d| layout.sizes[*d] > 1).collect();
         dims.sort_by_key(|d| std::cmp::Reverse(layout.strides[*d]));
@@ -60,6 +60,11 @@ const fn ask(schema: &'static str, eval: crate::dialects::Kernel) -> OpDef {
         .tolerance(crate::dialects::Tolerance::Exact)
         .effects(Effects::NONE)
         .facts(&[crate::dialects::Fact::Metadata])
+}
+
+/// A question about strides.
+const fn layout(schema: &'static str, eval: crate::dialects::Kernel) -> OpDef {
+    ask(schema, eval).facts(&[crate::dialects::Fact::Metadata, crate::dialects::Fact::SeesLayout])
 }
 
 /// One size or stride by dimension.

@@ -10,7 +10,7 @@ use num_complex::Complex;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    view("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, sizes_as)).infer(views::reshape)
+    view("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, sizes_as)).facts(&[Fact::SeesLayout]).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
     // There is no `view.dtype`: programs cannot tell a dtype from a size, so it is never chosen.
     view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", |a| reshape(a, &a.ints(1)?)).facts(&[Fact::MayCopy]).infer(views::reshape)
@@ -19,10 +19,10 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad.reshape(self.size())"),
     view("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| {
         look(a, |a| layout::view(&own(a)?, &a.tensor(1)?.sizes()))
-    }).infer(views::as_other)
+    }).facts(&[Fact::SeesLayout]).infer(views::as_other)
     .grad("self: grad.reshape(self.size())"),
-    view("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", |a| look(a, sizes_as)).infer(views::reshape),
-    view("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", |a| look(a, sizes_as)).infer(views::reshape)
+    view("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", |a| look(a, sizes_as)).facts(&[Fact::SeesLayout]).infer(views::reshape),
+    view("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", |a| look(a, sizes_as)).facts(&[Fact::SeesLayout]).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
     view("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", |a| look(a, expand)).infer(views::expand)
         .grad("self: grad.sum_to_size(self.size())"),
@@ -83,7 +83,7 @@ pub static OPS: &[OpDef] = &[
     view(
         "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
         |a| look(a, as_strided),
-    ).infer(views::as_strided),
+    ).facts(&[Fact::SeesLayout]).infer(views::as_strided),
     view("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", |a| look(a, diagonal))
         .grad("self: grad.new_zeros(self.size()).diagonal_scatter(grad, offset, dim1, dim2)"),
     view("aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", |a| {
@@ -102,6 +102,7 @@ pub static OPS: &[OpDef] = &[
             layout::view(&own(a)?, &sizes)
         })
     })
+    .facts(&[Fact::SeesLayout])
     .grad("self: grad.reshape(self.size())"),
     view("aten::ravel(Tensor(a) self) -> Tensor(a)", |a| {
         reshape(a, &[-1]).and_then(|mut out| match out.pop() {
@@ -113,7 +114,7 @@ pub static OPS: &[OpDef] = &[
     view("aten::view_as_real(Tensor(a) self) -> Tensor(a)", |a| one(view_as_real(a.tensor(0)?)?))
         .grad("self: torch.view_as_complex(grad.contiguous())"),
     view("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", |a| one(view_as_complex(a.tensor(0)?)?))
-        .grad("self: torch.view_as_real(grad.contiguous())"),
+        .facts(&[Fact::SeesLayout]).grad("self: torch.view_as_real(grad.contiguous())"),
     view("aten::lift(Tensor self) -> Tensor", |a| one(a.tensor(0)?.clone())).grad("self: grad"),
     view("aten::data(Tensor self) -> Tensor", |a| one(a.tensor(0)?.detach())).facts(&[Fact::Detached]),
     // Copying forms.

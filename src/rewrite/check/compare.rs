@@ -52,6 +52,46 @@ pub fn agree(contract: Contract, left: &Value, right: &Value, scale: Scale) -> b
     }
 }
 
+/// Whether all that two values differ in is a few units in the last place of floats.
+pub fn differ_by_rounding(left: &Value, right: &Value) -> bool {
+    let close = |a: Scalar, b: Scalar, dtype: DType| {
+        let (a, b) = (a.to_complex(), b.to_complex());
+        let part = |a: f64, b: f64| {
+            let unit = unit(dtype) * a.abs().max(b.abs());
+            a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan() || a != b && (a - b).abs() <= 4.0 * unit
+        };
+        part(a.re, b.re) && part(a.im, b.im)
+    };
+    match (left, right) {
+        (Value::Float(a), Value::Float(b)) => close(Scalar::Float(*a), Scalar::Float(*b), DType::F64),
+        (Value::Complex(a), Value::Complex(b)) => {
+            close(Scalar::Complex(*a), Scalar::Complex(*b), DType::C128)
+        }
+        (Value::Tensor(a), Value::Tensor(b)) => {
+            let dtype = a.dtype();
+            let floats = dtype.is_floating() || dtype.is_complex();
+            floats
+                && dtype == b.dtype()
+                && a.sizes() == b.sizes()
+                && match (a.to_scalars(), b.to_scalars()) {
+                    (Ok(a), Ok(b)) => a.iter().zip(&b).all(|(a, b)| close(*a, *b, dtype)),
+                    _ => false,
+                }
+        }
+        _ => false,
+    }
+}
+
+/// The distance of floats near 1.
+fn unit(dtype: DType) -> f64 {
+    match dtype.to_real() {
+        DType::F16 => 1e-3,
+        DType::BF16 => 8e-3,
+        DType::F32 => 1.2e-7,
+        _ => f64::EPSILON,
+    }
+}
+
 fn tensors(contract: Contract, left: &Tensor, right: &Tensor, scale: Scale) -> bool {
     let dtype = left.dtype();
     if dtype != right.dtype() || left.sizes() != right.sizes() {

@@ -3,7 +3,7 @@
 use super::super::compile::{OpNode, Term, constant_value};
 use super::super::condition::{self, Kind, Seen, Subjects};
 use crate::diag::{Diagnostic, ErrorKind, Result};
-use crate::dialects::{Env, Node, prim};
+use crate::dialects::{Env, Family, Node, Op, prim};
 use crate::eval;
 use crate::ir::{Attr, Symbol, Type, TypeKind};
 use crate::tensor::{DType, Tensor};
@@ -250,6 +250,9 @@ fn run_node(node: &OpNode, variables: &Bindings, trace: &Trace, env: &Env) -> Re
             }
         }
     }
+    if is_too_large(&node.op, &operands) {
+        return Err(Diagnostic::new(ErrorKind::Compile, "the instance asks for too much memory"));
+    }
     let mut attributes: Vec<(Symbol, Attr)> = Vec::new();
     for (name, term) in &node.attributes {
         let value = value_of(term, variables, trace)?;
@@ -273,6 +276,47 @@ fn run_node(node: &OpNode, variables: &Bindings, trace: &Trace, env: &Env) -> Re
             .ok_or_else(|| Diagnostic::compile(format!("{} has no result {n}", node.op.schema_text()))),
         None if several => Ok(Value::tuple(outputs.to_vec())),
         None => outputs.first().cloned().ok_or_else(|| Diagnostic::internal("an op gave no result")),
+    }
+}
+
+/// Counts and sizes above this are not tried: what an instance allocates follows from them.
+const MAX_COUNT: i64 = 1 << 12;
+
+/// Whether an op may make far more elements than it is given, by numbers that are counts or sizes.
+fn is_too_large(op: &Op, operands: &[Value]) -> bool {
+    let Ok(schema) = op.schema() else { return false };
+    let is_list = |v: &Value| matches!(v, Value::List(_) | Value::Str(_));
+    match op.def().family {
+        Family::View | Family::Elementwise | Family::Control => return false,
+        // Lists and text are repeated.
+        Family::Host | Family::Container if !operands.iter().any(is_list) => return false,
+        _ => {}
+    }
+    if !schema.returns.iter().any(|r| !matches!(r.ty.kind(), TypeKind::Int | TypeKind::Bool | TypeKind::Float)) {
+        return false;
+    }
+    // A number beside sizes or beside a tensor is an element.
+    let has_sizes = operands.iter().any(|v| matches!(v, Value::List(_) | Value::Tensor(_)));
+    let large = |x: i64| x != i64::MAX && x.unsigned_abs() > MAX_COUNT as u64;
+    operands.iter().zip(&schema.arguments).any(|(value, formal)| {
+        let is_element = matches!(without_optional(&formal.ty).kind(), TypeKind::Number) && has_sizes;
+        match value {
+            Value::Int(x) => !is_element && (large(*x) || *x == i64::MAX && op.def().family == Family::Create),
+            Value::Float(x) => !is_element && op.def().family == Family::Create && x.abs() > MAX_COUNT as f64,
+            Value::List(list) if matches!(list.element_type().kind(), TypeKind::Int) => {
+                let sizes = list.to_vec();
+                let product = sizes.iter().filter_map(|v| v.to_int().ok()).map(i64::unsigned_abs);
+                product.fold(1u64, |all, n| all.saturating_mul(n.max(1))) > MAX_COUNT as u64 * 16
+            }
+            _ => false,
+        }
+    })
+}
+
+fn without_optional(ty: &Type) -> &Type {
+    match ty.kind() {
+        TypeKind::Optional(inner) => inner,
+        _ => ty,
     }
 }
 

@@ -9,7 +9,7 @@ mod work;
 
 use super::io::Io;
 use super::load;
-use crate::diag::{Diagnostic, Result, Source};
+use crate::diag::{Diagnostic, Result, Source, render};
 use crate::dialects::{Env, Registry, result_type};
 use crate::frontend::dialect;
 use crate::ir::{Graph, Module, Naming, OpId, ParseOptions, ParsedModule, PrintOptions, parse_module};
@@ -45,9 +45,19 @@ pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
     let mut pipeline = Pipeline::parse(&options.passes, set)?;
     if let Some(file) = &options.rules {
         let file = io.path(file);
-        super::rules::check_file(&file)?;
-        let option = format!("simplify{{rules={:?}}}", file.display().to_string());
-        let text = pipeline.to_text().replace("simplify{rules=\"\"}", &option);
+        let mut dialects = Vec::new();
+        for dialect in &options.dialect {
+            dialects.push(io.read_text(dialect)?);
+        }
+        dialects.extend(text.iter().flat_map(|case| &case.dialects).map(|(_, text)| text.clone()));
+        for odd in super::rules::check_file(&file, &registry, &dialects)? {
+            io.message(&render::human(&odd));
+        }
+        let option = format!("simplify{{rules={:?}", file.display().to_string());
+        let text = pipeline.to_text().replace("simplify{rules=\"\"", &option);
+        if text == pipeline.to_text() {
+            io.message("warning: the pipeline has no `simplify`, which is what takes rules\n");
+        }
         pipeline = Pipeline::parse(&text, set)?;
     }
     options.check_names(&pipeline, set)?;

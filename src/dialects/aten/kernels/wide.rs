@@ -38,6 +38,8 @@ pub trait Wide: Element {
     fn times(self, other: Self) -> Self;
     /// x / y; integers towards zero, x where y is 0
     fn over(self, other: Self) -> Self;
+    /// Rounded to single precision; integers as they are.
+    fn as_single(self) -> Self;
     /// Whether it is not a number.
     fn is_nan(self) -> bool;
     /// NaN behind everything, equal to itself; complex numbers by their real parts.
@@ -73,6 +75,9 @@ impl Wide for i64 {
     fn over(self, other: i64) -> i64 {
         if other == 0 { self } else { self.wrapping_div(other) }
     }
+    fn as_single(self) -> i64 {
+        self
+    }
     fn is_nan(self) -> bool {
         false
     }
@@ -99,6 +104,9 @@ impl Wide for f64 {
     fn over(self, other: f64) -> f64 {
         self / other
     }
+    fn as_single(self) -> f64 {
+        f64::from(self as f32)
+    }
     fn is_nan(self) -> bool {
         f64::is_nan(self)
     }
@@ -124,6 +132,9 @@ impl Wide for Complex64 {
     }
     fn over(self, other: Complex64) -> Complex64 {
         self / other
+    }
+    fn as_single(self) -> Complex64 {
+        Complex64::new(self.re.as_single(), self.im.as_single())
     }
     fn is_nan(self) -> bool {
         self.re.is_nan() || self.im.is_nan()

@@ -1,0 +1,635 @@
+//! The yardstick: the same rules applied greedily, as most compilers do. A worklist of ops; at each op the rules by
+//! benefit, then by their order in the text; the first that matches and does not cost more is taken at once and
+//! never taken back. What nobody uses any more goes. Nothing here looks at a clock.
+
+use super::compile::{CompiledRule, OpNode, Term, result_type};
+use super::condition::{self, Seen, Subjects};
+use super::cost::cost_of;
+use super::extract::shows_operand;
+use super::identity::Identity;
+use super::load::in_language;
+use super::matching::{self, computed, same_kind, seen_of, type_fits};
+use super::saturate::{Report, Settings, is_same_object, mentions, only_views};
+use crate::analysis::{AliasDb, facts};
+use crate::diag::Result;
+use crate::dialects::{Op, Registry};
+use crate::ir::{Attr, Graph, Module, NoClasses, OpId, Symbol, Type, TypeKind, ValueId, is_subtype_of};
+use hashbrown::{HashMap, HashSet};
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Alternatives of one match are bounded.
+const MAX_MATCHES: usize = 16;
+/// Ops that a replacement may free, at most, when its worth is counted.
+const MAX_FREED: usize = 256;
+
+type Bound = matching::Bound<ValueId>;
+type Subst = matching::Subst<ValueId>;
+
+/// Simplifies a graph greedily. Takes as many rewrites at most as the budget allows matches and the graph has ops.
+pub fn simplify_greedily(
+    graph: &mut Graph,
+    registry: &Registry,
+    module: Option<&Module>,
+    rules: &[CompiledRule],
+    settings: &Settings,
+) -> Result<Report> {
+    let aliases = AliasDb::new(registry, module, graph);
+    let ops = graph.op_count();
+    let mut driver = Driver {
+        lists: registry.overloads(Symbol::new("prim::ListConstruct")).first().cloned(),
+        by_root: by_root(rules),
+        left: settings.budget.matches.max(ops).saturating_mul(2),
+        leaving: HashSet::new(),
+        rows: HashMap::new(),
+        queue: VecDeque::new(),
+        queued: HashSet::new(),
+        gone: Vec::new(),
+        is_gone: HashSet::new(),
+        constants: HashMap::new(),
+        report: Report { rounds: 1, ..Report::default() },
+        graph,
+        registry,
+        rules,
+        aliases,
+        settings: *settings,
+    };
+    driver.report.nodes.0 = ops;
+    driver.report.cost.0 = driver.total();
+    driver.run();
+    driver.report.cost.1 = driver.total();
+    driver.report.nodes.1 = driver.graph.op_count();
+    Ok(driver.report)
+}
+
+/// Rules by the row at their root, those that save most first.
+fn by_root(rules: &[CompiledRule]) -> HashMap<usize, Vec<usize>> {
+    let mut found: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (n, rule) in rules.iter().enumerate().filter(|(_, rule)| !rule.writes) {
+        if let Term::Op(root) = &rule.left {
+            found.entry(root.op.id()).or_default().push(n);
+        }
+    }
+    let benefit = |n: &usize| ops_of(&rules[*n].left) - ops_of(&rules[*n].right);
+    for rules in found.values_mut() {
+        rules.sort_by_key(|n| (-benefit(n), *n));
+    }
+    found
+}
+
+fn ops_of(term: &Term) -> i64 {
+    match term {
+        Term::Op(node) => {
+            1 + node.operands.iter().chain(node.blocks.iter().flatten()).map(ops_of).sum::<i64>()
+        }
+        Term::List(_, items) => items.iter().map(ops_of).sum(),
+        _ => 0,
+    }
+}
+
+struct Driver<'a> {
+    graph: &'a mut Graph,
+    registry: &'a Registry,
+    rules: &'a [CompiledRule],
+    by_root: HashMap<usize, Vec<usize>>,
+    aliases: AliasDb,
+    lists: Option<Op>,
+    leaving: HashSet<ValueId>,
+    /// Rows of ops that rules may look at.
+    rows: HashMap<OpId, Option<Op>>,
+    queue: VecDeque<OpId>,
+    queued: HashSet<OpId>,
+    /// Ops without use; they go at the end, so that no handle is given out again.
+    gone: Vec<OpId>,
+    is_gone: HashSet<OpId>,
+    /// Constants that rules made, at the start of the function.
+    constants: HashMap<(Type, String), ValueId>,
+    settings: Settings,
+    /// Rewrites that may still be done.
+    left: usize,
+    report: Report,
+}
+
+impl Driver<'_> {
+    fn run(&mut self) {
+        for op in self.graph.all_ops() {
+            self.push(op);
+        }
+        while let Some(op) = self.queue.pop_front() {
+            self.queued.remove(&op);
+            if self.is_gone.contains(&op) {
+                continue;
+            }
+            self.sweep(op);
+            if self.is_gone.contains(&op) || self.graph.kind(op) == "prim::Constant" {
+                continue;
+            }
+            if self.left == 0 {
+                self.report.stopped_by = Some("matches");
+                break;
+            }
+            self.visit(op);
+        }
+        for op in std::mem::take(&mut self.gone) {
+            self.graph.erase(op);
+        }
+    }
+
+    fn push(&mut self, op: OpId) {
+        if self.graph.parent(op).is_some() && self.queued.insert(op) {
+            self.queue.push_back(op);
+        }
+    }
+
+    fn total(&self) -> u64 {
+        let ops = self.graph.all_ops();
+        ops.into_iter().map(|op| cost_of(self.registry, self.graph, self.settings.cost, op).0).sum()
+    }
+
+    /// The row of an op if rules may look at it.
+    fn row(&mut self, op: OpId) -> Option<Op> {
+        if let Some(known) = self.rows.get(&op) {
+            return known.clone();
+        }
+        let row = in_language(self.graph, self.registry, &self.aliases, op);
+        self.rows.insert(op, row.clone());
+        row
+    }
+
+    /// Takes the first rule that is worth it at one of the op's results.
+    fn visit(&mut self, op: OpId) {
+        let row = match self.graph.kind(op) == "prim::If" {
+            true => facts(self.registry, self.graph, op).op,
+            false => self.row(op),
+        };
+        let Some(row) = row else { return };
+        let Some(rules) = self.by_root.get(&row.id()).cloned() else { return };
+        for (which, value) in self.graph.results(op).into_iter().enumerate() {
+            if !self.graph.has_uses(value) {
+                continue;
+            }
+            if rules.iter().any(|n| self.try_rule(*n, op, which, value)) {
+                return;
+            }
+        }
+    }
+
+    fn try_rule(&mut self, n: usize, op: OpId, which: usize, value: ValueId) -> bool {
+        let rules = self.rules;
+        let rule = &rules[n];
+        let Term::Op(root) = &rule.left else { return false };
+        let found = self.match_result(root, op, which, &Subst::default());
+        found.iter().any(|subst| self.holds(rule, value, subst) && self.rewrite(n, op, value, subst))
+    }
+
+    // --- matching ---
+
+    fn match_result(&mut self, pattern: &OpNode, op: OpId, which: usize, subst: &Subst) -> Vec<Subst> {
+        let one = self.graph.result_count(op) == 1;
+        let fits = match pattern.result {
+            Some(wanted) => wanted == which,
+            None => one || !pattern.blocks.is_empty() && which == 0,
+        };
+        if !fits {
+            return Vec::new();
+        }
+        let value = self.graph.result(op, which);
+        let found = self.match_op(pattern, op, which, subst);
+        match (&pattern.bound, value) {
+            (Some(name), Some(value)) => {
+                found.into_iter().map(|s| s.with(name, Bound::One(value))).collect()
+            }
+            _ => found,
+        }
+    }
+
+    fn match_op(&mut self, pattern: &OpNode, op: OpId, which: usize, subst: &Subst) -> Vec<Subst> {
+        if self.graph.kind(op) != pattern.op.name() {
+            return Vec::new();
+        }
+        if !pattern.blocks.is_empty() {
+            let blocks = self.graph.nested_blocks(op);
+            let results = blocks.iter().map(|b| self.graph.block_results(*b).get(which).copied());
+            let inner: Option<Vec<ValueId>> = results.collect();
+            let (Some(condition), Some(inner)) = (self.graph.operand(op, 0), inner) else {
+                return Vec::new();
+            };
+            let children: Vec<ValueId> = std::iter::once(condition).chain(inner).collect();
+            let terms: Vec<Term> =
+                pattern.operands.iter().chain(pattern.blocks.iter().flatten()).cloned().collect();
+            return self.sequence(&terms, &children, subst);
+        }
+        if !self.row(op).is_some_and(|row| row.same(&pattern.op)) {
+            return Vec::new();
+        }
+        let fits = |(name, term): &(Symbol, Term)| {
+            let own = self.graph.attr(op, name.as_str());
+            matches!(term, Term::Constant(_, attr) if own == attr.as_ref())
+        };
+        if !pattern.attributes.iter().all(fits) {
+            return Vec::new();
+        }
+        let children = self.graph.operands(op).to_vec();
+        self.sequence(&pattern.operands, &children, subst)
+    }
+
+    fn sequence(&mut self, terms: &[Term], children: &[ValueId], subst: &Subst) -> Vec<Subst> {
+        let Some((first, rest)) = terms.split_first() else {
+            return if children.is_empty() { vec![subst.clone()] } else { Vec::new() };
+        };
+        let mut found = Vec::new();
+        if let Term::Rest(name, _) = first {
+            let fixed = rest.iter().filter(|t| !matches!(t, Term::Rest(..))).count();
+            let Some(most) = children.len().checked_sub(fixed) else { return found };
+            let several = rest.iter().any(|t| matches!(t, Term::Rest(..)));
+            for n in if several { 0..=most } else { most..=most } {
+                let taken = Bound::Many(SmallVec::from_slice(&children[..n]));
+                let next = match subst.get(name) {
+                    Some(known) if *known == taken => subst.clone(),
+                    Some(_) => continue,
+                    None => subst.with(name, taken),
+                };
+                found.extend(self.sequence(rest, &children[n..], &next));
+            }
+            return found;
+        }
+        let Some((child, others)) = children.split_first() else { return found };
+        for next in self.matches(first, *child, subst) {
+            found.extend(self.sequence(rest, others, &next));
+            if found.len() > MAX_MATCHES {
+                break;
+            }
+        }
+        found
+    }
+
+    fn matches(&mut self, term: &Term, value: ValueId, subst: &Subst) -> Vec<Subst> {
+        let same = |yes: bool| if yes { vec![subst.clone()] } else { Vec::new() };
+        match term {
+            Term::Variable(name, ty) => match subst.get(name) {
+                Some(Bound::One(known)) => same(self.is_same(*known, value)),
+                Some(_) => Vec::new(),
+                None if type_fits(ty, self.graph.ty(value)) => vec![subst.with(name, Bound::One(value))],
+                None => Vec::new(),
+            },
+            Term::Constant(ty, attr) => {
+                let wanted = attr.clone().unwrap_or(Attr::None);
+                let known = constant_of(self.graph, value);
+                same(known.is_some_and(|(t, a)| a == wanted && (attr.is_none() || same_kind(&t, ty))))
+            }
+            Term::Compute(expr, _) => {
+                let known = constant_of(self.graph, value).map(|(_, attr)| attr);
+                let names = Names { graph: self.graph, subst, root: value, lists: self.lists.as_ref() };
+                let wanted = condition::evaluate(expr, &names);
+                same(wanted.is_some() && wanted == known)
+            }
+            Term::List(_, items) => self.match_list(items, value, subst),
+            Term::Rest(..) => Vec::new(),
+            Term::Op(pattern) => {
+                let Some(op) = self.graph.def_op(value) else { return Vec::new() };
+                let which = self.graph.results(op).iter().position(|v| *v == value).unwrap_or(0);
+                self.match_result(pattern, op, which, subst)
+            }
+        }
+    }
+
+    fn match_list(&mut self, items: &[Term], value: ValueId, subst: &Subst) -> Vec<Subst> {
+        if let Some((_, Attr::Ints(known))) = constant_of(self.graph, value) {
+            // Of a constant list only constants can be asked for.
+            let fits = |(item, x): (&Term, &i64)| {
+                matches!(item, Term::Constant(_, Some(Attr::Int(wanted))) if wanted == x)
+            };
+            let all = items.len() == known.len() && items.iter().zip(known.iter()).all(fits);
+            return if all { vec![subst.clone()] } else { Vec::new() };
+        }
+        let Some(op) = self.graph.def_op(value) else { return Vec::new() };
+        let is_list = match (self.row(op), &self.lists) {
+            (Some(row), Some(lists)) => row.same(lists),
+            _ => false,
+        };
+        if !is_list {
+            return Vec::new();
+        }
+        let children = self.graph.operands(op).to_vec();
+        self.sequence(items, &children, subst)
+    }
+
+    fn is_same(&self, a: ValueId, b: ValueId) -> bool {
+        a == b || constant_of(self.graph, a).is_some_and(|known| constant_of(self.graph, b) == Some(known))
+    }
+
+    /// Whether the conditions hold, and nothing is read that is written.
+    fn holds(&self, rule: &CompiledRule, value: ValueId, subst: &Subst) -> bool {
+        let names = Names { graph: self.graph, subst, root: value, lists: self.lists.as_ref() };
+        if !rule.conditions.iter().all(|c| condition::holds(c, &names) == Some(true)) {
+            return false;
+        }
+        let written =
+            |v: &ValueId| AliasDb::is_mutable_type(self.graph.ty(*v)) && self.aliases.has_writers(*v);
+        let bound_is_written = |bound: &Bound| match bound {
+            Bound::One(v) => written(v),
+            Bound::Many(all) => all.iter().any(written),
+        };
+        only_views(&rule.right)
+            || !subst.0.iter().any(|(name, b)| mentions(&rule.right, name) && bound_is_written(b))
+    }
+
+    // --- rewriting ---
+
+    fn rewrite(&mut self, n: usize, op: OpId, value: ValueId, subst: &Subst) -> bool {
+        let rules = self.rules;
+        let rule = &rules[n];
+        let values = self.values_of(&rule.right, subst);
+        if values.contains(&value) || !values.iter().all(|v| self.graph.is_visible(*v, op)) {
+            return false;
+        }
+        if !self.may_become(rule, value, &values, subst) {
+            return false;
+        }
+        let (cost, saved) = (self.cost_of_term(&rule.right, subst, value), self.saved(op, value, &values));
+        // Rules that save nothing are taken where they are written from left to right.
+        let backwards = rule.name.ends_with("/back");
+        if cost > saved || cost == saved && (backwards || ops_of(&rule.right) >= ops_of(&rule.left)) {
+            return false;
+        }
+        let ty = self.graph.ty(value).clone();
+        let Some(new) = self.build(&rule.right, subst, op, Some(&ty), value) else { return false };
+        self.left -= 1;
+        self.report.replaced += 1;
+        *self.report.fired.entry(Arc::clone(&rule.name)).or_insert(0) += 1;
+        if AliasDb::is_mutable_type(&ty) && self.identity().leaves(value) {
+            self.leaving.insert(new);
+        }
+        let users: Vec<OpId> = self.graph.uses(value).map(|used| used.op).collect();
+        self.graph.replace_all_uses(value, new);
+        self.sweep(op);
+        self.graph.def_op(new).into_iter().for_each(|op| self.push(op));
+        users.into_iter().for_each(|op| self.push(op));
+        true
+    }
+
+    fn identity(&self) -> Identity<'_> {
+        Identity {
+            graph: self.graph,
+            registry: self.registry,
+            aliases: &self.aliases,
+            leaving: &self.leaving,
+        }
+    }
+
+    fn may_become(&self, rule: &CompiledRule, value: ValueId, values: &[ValueId], subst: &Subst) -> bool {
+        if !AliasDb::is_mutable_type(self.graph.ty(value)) {
+            return true;
+        }
+        let same = is_same_object(rule);
+        if !same && self.aliases.has_writers(value) {
+            return false;
+        }
+        match &rule.right {
+            Term::Variable(name, _) => match subst.get(name) {
+                Some(Bound::One(other)) => {
+                    let ty = |v: ValueId| self.graph.ty(v).unshaped();
+                    is_subtype_of(&ty(*other), &ty(value), &NoClasses)
+                        && self.identity().may_be_value(value, *other, same)
+                }
+                _ => false,
+            },
+            Term::Op(node) => self.identity().may_be_made(value, shows_operand(&node.op), values, same),
+            _ => !self.identity().leaves(value),
+        }
+    }
+
+    /// The values that a right side takes.
+    fn values_of(&self, term: &Term, subst: &Subst) -> Vec<ValueId> {
+        let bound = |name: &str| match subst.get(name) {
+            Some(Bound::One(v)) => vec![*v],
+            Some(Bound::Many(all)) => all.to_vec(),
+            None => Vec::new(),
+        };
+        match term {
+            Term::Variable(name, _) | Term::Rest(name, _) => bound(name),
+            Term::Op(node) => node.operands.iter().flat_map(|t| self.values_of(t, subst)).collect(),
+            Term::List(_, items) => items.iter().flat_map(|t| self.values_of(t, subst)).collect(),
+            Term::Constant(..) | Term::Compute(..) => Vec::new(),
+        }
+    }
+
+    fn cost_of_term(&self, term: &Term, subst: &Subst, value: ValueId) -> u64 {
+        let (row, operands, ty) = match term {
+            Term::Op(node) => (Some(&node.op), &node.operands, result_type(term)),
+            Term::List(_, items) => (self.lists.as_ref(), items, result_type(term)),
+            _ => return 0,
+        };
+        let types: Vec<Type> = operands
+            .iter()
+            .map(|t| match t {
+                Term::Variable(name, ty) => match subst.get(name) {
+                    Some(Bound::One(v)) => self.graph.ty(*v).clone(),
+                    _ => ty.clone(),
+                },
+                _ => result_type(t),
+            })
+            .collect();
+        let ty = if ty.unshaped() == self.graph.ty(value).unshaped() { self.graph.ty(value) } else { &ty };
+        let own = row.map_or(0, |row| self.settings.cost.cost(row, &types.iter().collect::<Vec<_>>(), ty));
+        own + operands.iter().map(|t| self.cost_of_term(t, subst, value)).sum::<u64>()
+    }
+
+    /// The cost of what nobody needs any more once a value is made of others.
+    fn saved(&self, op: OpId, value: ValueId, kept: &[ValueId]) -> u64 {
+        let mut dead: Vec<OpId> = Vec::new();
+        let mut work = vec![op];
+        let mut saved = 0;
+        while let Some(candidate) = work.pop() {
+            if dead.contains(&candidate) || dead.len() > MAX_FREED {
+                continue;
+            }
+            let (cost, may_go) = cost_of(self.registry, self.graph, self.settings.cost, candidate);
+            let unused = self.graph.results(candidate).iter().all(|v| {
+                *v == value || !kept.contains(v) && self.graph.uses(*v).all(|u| dead.contains(&u.op))
+            });
+            if !may_go || !unused || !self.graph.nested_blocks(candidate).is_empty() {
+                continue;
+            }
+            dead.push(candidate);
+            saved += cost;
+            work.extend(self.graph.operands(candidate).iter().filter_map(|v| self.graph.def_op(*v)));
+        }
+        saved
+    }
+
+    /// Erases an op that nobody needs, and what only it needed.
+    fn sweep(&mut self, op: OpId) {
+        let mut work = vec![op];
+        while let Some(op) = work.pop() {
+            if self.is_gone.contains(&op)
+                || self.graph.parent(op).is_none()
+                || self.graph.results(op).iter().any(|v| self.graph.has_uses(*v))
+                || !self.graph.nested_blocks(op).is_empty()
+                || self.graph.result_count(op) == 0
+                || !cost_of(self.registry, self.graph, self.settings.cost, op).1
+            {
+                continue;
+            }
+            let operands = self.graph.operands(op).to_vec();
+            self.graph.set_operands(op, &[]);
+            self.gone.push(op);
+            self.is_gone.insert(op);
+            for operand in operands {
+                let Some(def) = self.graph.def_op(operand) else { continue };
+                work.push(def);
+                // With one use less more rules may be worth it.
+                self.push(def);
+            }
+        }
+    }
+
+    /// Makes the right side before an op.
+    fn build(
+        &mut self,
+        term: &Term,
+        subst: &Subst,
+        anchor: OpId,
+        ty: Option<&Type>,
+        root: ValueId,
+    ) -> Option<ValueId> {
+        let new = match term {
+            Term::Variable(name, _) => match subst.get(name)? {
+                Bound::One(value) => return Some(*value),
+                Bound::Many(_) => return None,
+            },
+            Term::Rest(..) => return None,
+            Term::Constant(ty, attr) => return self.constant(ty, attr.as_ref()),
+            Term::Compute(expr, ty) => {
+                let names = Names { graph: self.graph, subst, root, lists: self.lists.as_ref() };
+                let (ty, attr) = computed(ty, condition::evaluate(expr, &names)?);
+                return self.constant(&ty, Some(&attr));
+            }
+            Term::List(element, items) => {
+                let operands = self.operands(items, subst, anchor, root)?;
+                let ty = match element.has_free_vars() {
+                    false => Type::list(element.clone()),
+                    true => Type::list(self.graph.ty(*operands.first()?).unshaped()),
+                };
+                self.graph.create(self.lists.as_ref()?.name(), &operands, &[ty])
+            }
+            Term::Op(node) if node.blocks.is_empty() => {
+                let operands = self.operands(&node.operands, subst, anchor, root)?;
+                let several = node.op.schema().ok()?.returns.iter().map(|r| r.ty.clone());
+                let types: Vec<Type> = match (node.result, ty) {
+                    (Some(_), _) => several.collect(),
+                    (None, Some(ty)) => vec![ty.clone()],
+                    (None, None) => vec![result_type(term).unshaped()],
+                };
+                let op = self.graph.create(node.op.name(), &operands, &types);
+                for (name, term) in &node.attributes {
+                    if let Term::Constant(_, Some(attr)) = term {
+                        self.graph.set_attr(op, *name, attr.clone());
+                    }
+                }
+                op
+            }
+            Term::Op(_) => return None,
+        };
+        let location = self.graph.location_id(anchor);
+        self.graph.set_location_id(new, location);
+        self.graph.insert_before(new, anchor);
+        let which = match term {
+            Term::Op(node) => node.result.unwrap_or(0),
+            _ => 0,
+        };
+        let results = self.graph.results(new);
+        if AliasDb::is_mutable_type(self.graph.ty(root)) {
+            // Objects may be known wherever the one that they replace was.
+            results.iter().for_each(|value| self.aliases.copy_value(root, *value));
+        }
+        results.get(which).copied()
+    }
+
+    fn operands(
+        &mut self,
+        terms: &[Term],
+        subst: &Subst,
+        anchor: OpId,
+        root: ValueId,
+    ) -> Option<Vec<ValueId>> {
+        let mut operands = Vec::new();
+        for term in terms {
+            match term {
+                Term::Rest(name, _) => match subst.get(name)? {
+                    Bound::Many(all) => operands.extend(all.iter().copied()),
+                    Bound::One(_) => return None,
+                },
+                _ => operands.push(self.build(term, subst, anchor, None, root)?),
+            }
+        }
+        Some(operands)
+    }
+
+    /// A constant at the start of the function, one for all uses.
+    fn constant(&mut self, ty: &Type, attr: Option<&Attr>) -> Option<ValueId> {
+        let ty = if attr.is_none() { Type::none() } else { ty.clone() };
+        let is_object = AliasDb::is_mutable_type(&ty);
+        let key = (ty.clone(), format!("{attr:?}"));
+        if let Some(known) = self.constants.get(&key)
+            && self.graph.def_op(*known).is_some_and(|op| !self.is_gone.contains(&op))
+            && !is_object
+        {
+            return Some(*known);
+        }
+        let op = self.graph.create(Symbol::new("prim::Constant"), &[], &[ty]);
+        if let Some(attr) = attr {
+            self.graph.set_attr(op, "value", attr.clone());
+        }
+        match self.graph.first_op(self.graph.root()) {
+            Some(first) => self.graph.insert_before(op, first),
+            None => return None,
+        }
+        let value = self.graph.result(op, 0)?;
+        self.constants.insert(key, value);
+        Some(value)
+    }
+}
+
+/// The constant that a value is, with its type.
+fn constant_of(graph: &Graph, value: ValueId) -> Option<(Type, Attr)> {
+    let op = graph.def_op(value).filter(|op| graph.kind(*op) == "prim::Constant")?;
+    let ty = graph.ty(value);
+    match (graph.attr(op, "value"), ty.kind()) {
+        (None, TypeKind::None) => Some((ty.clone(), Attr::None)),
+        (None, _) => None,
+        (Some(Attr::Int(x)), TypeKind::Bool) => Some((ty.clone(), Attr::Bool(*x != 0))),
+        (Some(attr), _) => Some((ty.clone(), attr.clone())),
+    }
+}
+
+/// What names stand for, as conditions ask.
+struct Names<'a> {
+    graph: &'a Graph,
+    subst: &'a Subst,
+    root: ValueId,
+    lists: Option<&'a Op>,
+}
+
+impl Subjects for Names<'_> {
+    fn seen(&self, name: &str) -> Option<Seen> {
+        let value = match (name, self.subst.get(name)) {
+            ("result", _) => self.root,
+            (_, Some(Bound::One(value))) => *value,
+            (_, Some(Bound::Many(all))) => {
+                return Some(Seen { kind: condition::Kind::List, len: Some(all.len()), ..Seen::default() });
+            }
+            _ => return None,
+        };
+        let mut seen = seen_of(self.graph.ty(value), constant_of(self.graph, value).as_ref());
+        seen.one_use = self.graph.has_one_use(value);
+        seen.len = match (self.graph.def_op(value), self.lists) {
+            (Some(op), Some(lists)) if self.graph.kind(op) == lists.name() => {
+                Some(self.graph.operands(op).len())
+            }
+            _ => None,
+        };
+        Some(seen)
+    }
+}

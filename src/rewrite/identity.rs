@@ -1,0 +1,205 @@
+//! Whether anybody could tell that one object stands for another: by a write, by holding both, or by the order in
+//! which the elements of a tensor lie. Rules speak of values only; what is decided here holds for every rule, the
+//! built-in ones and those of users.
+
+use super::saturate::is_view;
+use crate::analysis::{AliasDb, facts};
+use crate::dialects::{Fact, Family, Registry};
+use crate::ir::{Graph, OpId, Type, TypeKind, ValueId};
+use crate::tensor::{Dims, Layout};
+use hashbrown::HashSet;
+
+/// Values that a change of layout is followed through, at most; farther on it counts as seen.
+const MAX_FOLLOWED: usize = 64;
+/// Ops that a layout is followed back through.
+const MAX_DEPTH: usize = 32;
+
+/// What is known of objects while a graph is rewritten.
+#[derive(Clone, Copy)]
+pub(super) struct Identity<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) registry: &'a Registry,
+    pub(super) aliases: &'a AliasDb,
+    /// Values that leave the function in the place of others.
+    pub(super) leaving: &'a HashSet<ValueId>,
+}
+
+impl Identity<'_> {
+    /// Whether a caller gets the value, or something that holds it.
+    pub(super) fn leaves(&self, value: ValueId) -> bool {
+        let outputs = self.graph.outputs();
+        self.leaving.contains(&value)
+            || outputs.iter().any(|output| *output == value || self.aliases.may_contain_alias(*output, value))
+    }
+
+    /// Whether nobody can tell that two objects are one.
+    pub(super) fn may_be_one(&self, a: ValueId, b: ValueId) -> bool {
+        let written = |v| self.aliases.has_deep_writers(v);
+        if written(a) || written(b) {
+            return false;
+        }
+        // What leaves the graph and what may be known outside meet there.
+        let (a_leaves, b_leaves) = (self.leaves(a), self.leaves(b));
+        let a_is_known = a_leaves || self.aliases.is_wildcard(a);
+        let b_is_known = b_leaves || self.aliases.is_wildcard(b);
+        let meet = (a_leaves && b_is_known) || (b_leaves && a_is_known);
+        !meet
+    }
+
+    /// Whether `value` may be `other` from now on. `same`: a rule says that they are the same object, or views of
+    /// the same memory, whatever is written.
+    pub(super) fn may_be_value(&self, value: ValueId, other: ValueId, same: bool) -> bool {
+        if !AliasDb::is_mutable_type(self.graph.ty(value)) || !AliasDb::is_mutable_type(self.graph.ty(other)) {
+            return true;
+        }
+        if same && self.aliases.may_alias(value, other) {
+            return true;
+        }
+        self.may_be_one(value, other) && !self.layout_is_seen(value, other)
+    }
+
+    /// Whether `value` may be made by an op anew. `is_view`: the op shows the memory of an operand; `operands` are
+    /// those that are at hand.
+    pub(super) fn may_be_made(&self, value: ValueId, is_view: bool, operands: &[ValueId], same: bool) -> bool {
+        let was_view = self.graph.def_op(value).is_some_and(|op| {
+            facts(self.registry, self.graph, op).op.is_some_and(|row| super::extract::shows_operand(&row))
+        });
+        if same || !is_view && !was_view {
+            return true;
+        }
+        let fine = |v: &ValueId| !AliasDb::is_mutable_type(self.graph.ty(*v)) || self.may_be_one(value, *v);
+        operands.iter().all(fine)
+    }
+
+    // --- layouts ---
+
+    /// Whether somebody could tell by strides that `other` stands for `value`.
+    fn layout_is_seen(&self, value: ValueId, other: ValueId) -> bool {
+        if !self.graph.ty(value).is_tensor() || !self.graph.ty(other).is_tensor() {
+            return false;
+        }
+        let (old, new) = (self.order(value, 0), self.order(other, 0));
+        if old == new {
+            return false;
+        }
+        let mut changed: Vec<(ValueId, Order, Order)> = vec![(value, old, new)];
+        let mut done = 0;
+        while done < changed.len() {
+            if done > MAX_FOLLOWED {
+                return true;
+            }
+            let (value, old, new) = changed[done].clone();
+            done += 1;
+            for used in self.graph.uses(value) {
+                let Some(next) = self.passes_layout_on(used.op, &old, &new) else { return true };
+                for (result, old, new) in next {
+                    if !changed.iter().any(|(known, ..)| *known == result) {
+                        changed.push((result, old, new));
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// The results of an op whose layouts follow that of an operand; None where the op itself, or somebody outside,
+    /// looks at it.
+    fn passes_layout_on(&self, op: OpId, old: &Order, new: &Order) -> Option<Vec<(ValueId, Order, Order)>> {
+        // What ends a block gives the value to whoever is around it.
+        self.graph.parent(op)?;
+        let row = facts(self.registry, self.graph, op).op?;
+        if row.def().facts.contains(&Fact::SeesLayout) {
+            return None;
+        }
+        let mut next = Vec::new();
+        for result in self.graph.results(op) {
+            match self.graph.ty(result).kind() {
+                TypeKind::Tensor(t) if t.sizes.as_ref().is_some_and(|s| s.is_empty()) => {}
+                TypeKind::Tensor(_) if row.def().family == Family::Elementwise => {
+                    let (old, new) = (self.dense(old.clone(), None), self.dense(new.clone(), None));
+                    if old != new {
+                        next.push((result, old, new));
+                    }
+                }
+                TypeKind::Tensor(_) => next.push((result, Order::Made(result), Order::Follows(result))),
+                _ if may_hold_tensors(self.graph.ty(result)) => return None,
+                _ => {}
+            }
+        }
+        Some(next)
+    }
+
+    /// How the elements of a tensor lie.
+    fn order(&self, value: ValueId, depth: usize) -> Order {
+        let ty = self.graph.ty(value);
+        if let TypeKind::Tensor(t) = ty.kind() {
+            let strides = t.strides.as_ref().and_then(|s| s.iter().copied().collect::<Option<Dims>>());
+            match (t.sizes.as_ref(), strides) {
+                (Some(sizes), _) if sizes.is_empty() => return Order::Strides(Dims::new(), true),
+                (Some(sizes), Some(strides)) => {
+                    let sizes: Option<Vec<i64>> = sizes.iter().map(|d| d.known()).collect();
+                    let dense = sizes.is_some_and(|sizes| is_dense(&sizes, &strides));
+                    return Order::Strides(strides, dense);
+                }
+                _ => {}
+            }
+        }
+        let Some(op) = self.graph.def_op(value).filter(|_| depth < MAX_DEPTH) else {
+            return Order::Of(value);
+        };
+        let Some(row) = facts(self.registry, self.graph, op).op else { return Order::Of(value) };
+        if row.def().family == Family::Elementwise && !is_view(&row) {
+            let tensors = self.graph.operands(op).iter().filter(|v| self.graph.ty(**v).is_tensor());
+            let mut orders: Vec<Order> = tensors.map(|v| self.order(*v, depth + 1)).collect();
+            orders.dedup();
+            return match orders.as_slice() {
+                [one] => self.dense(one.clone(), Some(value)),
+                _ => Order::Made(value),
+            };
+        }
+        let fresh = !super::extract::shows_operand(&row)
+            && !matches!(row.def().family, Family::Container | Family::Control | Family::Host);
+        if fresh { Order::Made(value) } else { Order::Of(value) }
+    }
+
+    /// How the result of an elementwise op lies whose tensors all lie so: the same, if they leave no gaps.
+    fn dense(&self, order: Order, result: Option<ValueId>) -> Order {
+        match (order, result) {
+            (Order::Of(v), _) => Order::DenseOf(v),
+            (Order::Strides(strides, false), Some(result)) if !strides.is_empty() => Order::Made(result),
+            (order, _) => order,
+        }
+    }
+}
+
+/// How the elements of a tensor lie, as far as two of them can be compared.
+#[derive(Clone, Debug, PartialEq)]
+enum Order {
+    /// By these strides; whether they leave no gaps and show nothing twice.
+    Strides(Dims, bool),
+    /// As those of a value of which nothing is known.
+    Of(ValueId),
+    /// As an elementwise op makes of those of such a value.
+    DenseOf(ValueId),
+    /// As the op of this value makes them: without gaps.
+    Made(ValueId),
+    /// As the op of this value makes of another operand.
+    Follows(ValueId),
+}
+
+/// Whether a value of the type may hold a tensor.
+fn may_hold_tensors(ty: &Type) -> bool {
+    match ty.kind() {
+        TypeKind::List(inner) | TypeKind::Optional(inner) => may_hold_tensors(inner),
+        _ => AliasDb::is_mutable_type(ty) || matches!(ty.kind(), TypeKind::Any | TypeKind::Tuple(..)),
+    }
+}
+
+/// Whether strides are those of a contiguous tensor but for the order of dimensions.
+fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
+    let mut dims: Vec<(i64, i64)> = strides.iter().copied().zip(sizes.iter().copied()).collect();
+    dims.retain(|(_, size)| *size != 1);
+    dims.sort_unstable();
+    let (strides, sizes): (Vec<i64>, Vec<i64>) = dims.into_iter().rev().unzip();
+    Layout::strided(&sizes, &strides, 0).is_ok_and(|layout| layout.is_contiguous())
+}
