@@ -1,6 +1,7 @@
 //! Runs ops whose meaning is TorchScript text: the text is compiled when first needed and kept.
 
 use super::program::Program;
+use super::traceback::RAISED;
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::{Composites, Env, Op, Outputs, Registry};
 use crate::frontend::script::compile_source;
@@ -66,6 +67,13 @@ impl Composites for ScriptComposites {
             let report = error.report_mut();
             report.frames.clear();
             report.span = None;
+            // To the program that called it, what an operator raises was never a `raise` statement.
+            if let Some(class) = &mut report.class {
+                *class = match class.as_str() {
+                    RAISED => "RuntimeError".to_string(),
+                    other => other.trim_start_matches("builtins.").to_string(),
+                };
+            }
             error
         })?;
         Ok(match (op.schema()?.returns.len(), result) {

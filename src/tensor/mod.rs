@@ -196,6 +196,20 @@ impl Tensor {
         Ok(())
     }
 
+    /// Gives this very tensor other sizes, dense, over the same storage where that is large enough, so that other tensors
+    /// over it see what is written next; else over new storage of zeros.
+    pub fn give_sizes(&self, sizes: &[i64]) -> Result<()> {
+        if *self.sizes() == *sizes {
+            return Ok(());
+        }
+        let mut layout = Layout::contiguous(sizes)?;
+        layout.offset = self.layout().offset;
+        if self.set_layout(layout).is_err() {
+            self.set_data(&Tensor::zeros(self.dtype(), sizes)?);
+        }
+        Ok(())
+    }
+
     /// Makes this very tensor see what `other` sees (`set_`, `x.data = y`, `resize_` after growing).
     pub fn set_data(&self, other: &Tensor) {
         let meta = other.meta();

@@ -3,7 +3,7 @@
 use super::contraction::linear;
 use super::kernels::compute::{Dense, Real, build, compute_dtype};
 use super::kernels::pool::each_plane;
-use super::kernels::product::{c_name, permute, product, times_scalar};
+use super::kernels::product::{permute, product, times_scalar};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
 use crate::tensor::{DType, Scalar, Tensor, broadcast_sizes, view};
@@ -110,9 +110,9 @@ impl Attention {
             return fail(format!(
                 "Expected query, key, and value to have the same dtype, but got query.dtype: {} key.dtype: {} and value.dtype: \
                  {} instead.",
-                c_name(dq),
-                c_name(dk),
-                c_name(dv)
+                dq.cpp_name(),
+                dk.cpp_name(),
+                dv.cpp_name()
             ));
         }
         let (rq, rk, rv) = (query.rank(), key.rank(), value.rank());
@@ -124,7 +124,7 @@ impl Attention {
         }
         if let Some(mask) = &mask {
             if !mask.dtype().is_floating() && mask.dtype() != DType::Bool {
-                let name = |d| if d == DType::I64 { "long int" } else { c_name(d) };
+                let name = DType::cpp_name;
                 return fail(format!(
                     "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {} and  \
                      query.dtype: {} instead.",

@@ -18,12 +18,12 @@ pub static OPS: &[OpDef] = &[
         embedding,
     ).infer(products::embedding)
     .grad("weight: torch.embedding_dense_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)")
-    .out("out"),
+    .out_exact("out"),
     gather(
         "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
         embedding_backward,
     )
-    .out("out"),
+    .out_exact("out"),
     opaque("aten::embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)", embedding_renorm),
     opaque(
         "aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)",

@@ -368,6 +368,12 @@ fn many(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
     let rank = tensor.rank();
     let dims: Vec<usize> = match (&dims, &sizes) {
         (Some(dims), _) => {
+            if let (0, Some(first)) = (rank, dims.first()) {
+                return Err(Diagnostic::raised(
+                    "IndexError",
+                    format!("Dimension specified as {first} but tensor has no dimensions"),
+                ));
+            }
             let wrapped = wrap_dims(dims, rank).map_err(|e| {
                 if e.message().contains("multiple times") {
                     Diagnostic::runtime("FFT dims must be unique")
@@ -375,7 +381,7 @@ fn many(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
                     e
                 }
             })?;
-            if rank == 0 { Vec::new() } else { wrapped }
+            wrapped
         }
         (None, Some(sizes)) => {
             let Some(first) = rank.checked_sub(sizes.len()) else {

@@ -44,7 +44,7 @@ pub static OPS: &[OpDef] = &[
             one(count(a.tensor(0)?, &grid, a.opt_tensor(3)?, a.bool(4)?)?)
         },
     )
-    .out("out"),
+    .out_exact("out"),
     opaque(
         "aten::_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor",
         |a| {

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    opaque("aten::linalg_det(Tensor A) -> Tensor", |a| one(determinant(a, "linalg.det")?.0)).out("out"),
+    opaque("aten::linalg_det(Tensor A) -> Tensor", |a| one(determinant(a, "linalg.det")?.0)).out_exact("out"),
     opaque("aten::det(Tensor self) -> Tensor", |a| one(determinant(a, "linalg.det")?.0)),
     opaque("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", |a| {
         let (result, packed, pivots) = determinant(a, "linalg.det")?;
@@ -90,13 +90,13 @@ pub static OPS: &[OpDef] = &[
         check_inverse(&info)?;
         one(inverse)
     })
-    .out("out"),
+    .out_exact("out"),
     opaque("aten::inverse(Tensor self) -> Tensor", |a| {
         let (inverse, info) = inverse(a)?;
         check_inverse(&info)?;
         one(inverse)
     })
-    .out("out"),
+    .out_exact("out"),
     opaque("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", |a| {
         let (inverse, info) = inverse(a)?;
         if a.bool(1)? {
@@ -109,7 +109,7 @@ pub static OPS: &[OpDef] = &[
         check_solve(&info)?;
         one(x)
     })
-    .out("out"),
+    .out_exact("out"),
     opaque(
         "aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
         |a| {
@@ -151,7 +151,7 @@ pub static OPS: &[OpDef] = &[
         check_cholesky(&info)?;
         one(l)
     })
-    .out("out"),
+    .out_exact("out"),
     opaque(
         "aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
         |a| {
@@ -194,7 +194,7 @@ pub static OPS: &[OpDef] = &[
     ),
     opaque("aten::linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", ldl_solve)
         .out("out"),
-    composite("aten::linalg_matrix_power(Tensor self, int n) -> Tensor", MATRIX_POWER).out("out"),
+    composite("aten::linalg_matrix_power(Tensor self, int n) -> Tensor", MATRIX_POWER).out_exact("out"),
     composite(
         "aten::matrix_power(Tensor self, int n) -> Tensor",
         "def matrix_power(self: Tensor, n: int) -> Tensor:\n    return torch.linalg_matrix_power(self, n)\n",

@@ -43,7 +43,7 @@ pub static OPS: &[OpDef] = &[
         },
     ),
     opaque("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", |a| one(singular(a.tensor(0)?, false)?[1].clone()))
-        .out("out"),
+        .out_exact("out"),
     composite(
         "aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
         "def svd(self: Tensor, some: bool=True, compute_uv: bool=True) -> Tuple[Tensor, Tensor, Tensor]:\n    \
@@ -62,7 +62,7 @@ pub static OPS: &[OpDef] = &[
         let vectors = if a.bool(2)? { vectors } else { Tensor::zeros(vectors.dtype(), &[0])? };
         several([values, vectors])
     }),
-    opaque("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", |a| one(hermitian(a)?[0].clone())).out("out"),
+    opaque("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", |a| one(hermitian(a)?[0].clone())).out_exact("out"),
     composite(
         "aten::linalg_matrix_sqrth(Tensor self) -> Tensor",
         "def linalg_matrix_sqrth(self: Tensor) -> Tensor:\n    \
@@ -194,7 +194,7 @@ pub static OPS: &[OpDef] = &[
          raise RuntimeError('linalg.cross: inputs dimension {} must have length 3. Got {} and {}'.format(dim, self.size(dim), other.size(dim)))\n    \
          a, b = torch.broadcast_tensors([self, other])\n    \
          return a.roll([-1], [dim]) * b.roll([-2], [dim]) - a.roll([-2], [dim]) * b.roll([-1], [dim])\n",
-    ).out("out"),
+    ).out_exact("out"),
     composite(
         "aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
         "def cross(self: Tensor, other: Tensor, dim: Optional[int]=None) -> Tensor:\n    \
@@ -202,7 +202,7 @@ pub static OPS: &[OpDef] = &[
          for d in range(self.dim()):\n        \
          if self.size(d) == 3:\n            return torch.linalg_cross(self, other, dim=d)\n    \
          raise RuntimeError('no dimension of size 3 in input')\n",
-    ).out("out"),
+    ).out_exact("out"),
 ];
 
 const PINV: &str = "

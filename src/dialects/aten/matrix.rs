@@ -14,11 +14,11 @@ pub static OPS: &[OpDef] = &[
     gather("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row <= k)).infer(joins::same_sizes)
         .grad("self: grad.tril(diagonal)")
         .inplace()
-        .out("out"),
+        .out_exact("out"),
     gather("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row >= k)).infer(joins::same_sizes)
         .grad("self: grad.triu(diagonal)")
         .inplace()
-        .out("out"),
+        .out_exact("out"),
     create(
         "aten::tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| indices(a, "tril_indices", |row, column, k| column - row <= k),
@@ -29,12 +29,12 @@ pub static OPS: &[OpDef] = &[
     ),
     gather("aten::diag(Tensor self, int diagonal=0) -> Tensor", diag)
         .grad("self: grad.diag(diagonal) if self.dim() == 1 else grad.new_zeros(self.size()).diagonal_scatter(grad, diagonal)")
-        .out("out"),
+        .out_exact("out"),
     gather("aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", |a| {
         one(diag_embed(a.tensor(0)?, a.int(1)?, a.int(2)?, a.int(3)?)?)
     })
     .grad("self: grad.diagonal(offset, dim1, dim2)")
-    .out("out"),
+    .out_exact("out"),
     gather("aten::diagflat(Tensor self, int offset=0) -> Tensor", |a| {
         one(diag_embed(&a.tensor(0)?.reshaped(&[a.tensor(0)?.numel() as i64])?, a.int(1)?, 0, 1)?)
     })
@@ -289,8 +289,8 @@ fn one_hot(a: &Args<'_>) -> Result<Outputs> {
 fn pair(a: &Args<'_>, combine: fn(f64, f64) -> (f64, f64)) -> Result<Outputs> {
     let (x, y) = (a.tensor(0)?, a.tensor(1)?);
     let dtype = match (x.dtype(), y.dtype()) {
-        (DType::F32, _) => DType::C64,
-        (DType::F64, _) => DType::C128,
+        (DType::F32, DType::F16 | DType::F32 | DType::F64) => DType::C64,
+        (DType::F64, DType::F16 | DType::F32 | DType::F64) => DType::C128,
         (DType::F16, DType::F16) => {
             return Err(Diagnostic::unsupported(format!("{} of Half tensors", a.op.name())));
         }

@@ -225,9 +225,16 @@ impl Batch {
             let x = x.open()?;
             let plane = if self.channels == 0 || sizes.len() < 2 { 1 } else { numel(&sizes[2..]) };
             let images = x.len() / (plane * self.channels).max(1);
-            let (mean, var) = self.statistics::<R>(&x, images, plane)?;
+            let (mut mean, var) = self.statistics::<R>(&x, images, plane)?;
             let eps = self.eps;
-            let invstd: Vec<f64> = var.iter().map(|v| 1.0 / (v + eps).sqrt()).collect();
+            let mut invstd: Vec<f64> = var.iter().map(|v| 1.0 / (v + eps).sqrt()).collect();
+            // Statistics of 16-bit inputs are kept in the dtype of the parameters, and used as they are kept.
+            let kept = self.weight.as_ref().map_or(dtype, Tensor::dtype);
+            if self.training {
+                for values in [&mut mean, &mut invstd] {
+                    *values = Tensor::from_vec(values, &[values.len() as i64])?.to_dtype(kept)?.to_vec_as::<f64>()?;
+                }
+            }
             let (w, b) = (dense_opt::<R>(self.weight.as_ref())?, dense_opt::<R>(self.bias.as_ref())?);
             let scale: Vec<R> = (0..self.channels)
                 .map(|c| R::of(invstd[c]) * w.as_ref().map_or(R::ONE, |w| w[c]))
@@ -248,8 +255,6 @@ impl Batch {
                 });
                 Ok(())
             })?;
-            // Statistics of 16-bit inputs are kept in the dtype of the parameters.
-            let kept = self.weight.as_ref().map_or(dtype, Tensor::dtype);
             let save = |values: &[f64]| {
                 let values = if self.training { values } else { &[] };
                 Tensor::from_vec(values, &[values.len() as i64])?.to_dtype(kept)
@@ -463,6 +468,12 @@ fn group_norm(a: &Args<'_>) -> Result<Outputs> {
     }
     if groups <= 0 {
         return fail(format!("Expected num groups to be greater than 0, got {groups}"));
+    }
+    let image: i64 = sizes[2..].iter().product();
+    for (count, what) in [(sizes[1], "number of channels"), (image, "HxW")] {
+        if count == 0 {
+            return fail(format!("Expected {what} to be greater than 0, got 0"));
+        }
     }
     if sizes[1] % groups != 0 {
         return fail(format!(

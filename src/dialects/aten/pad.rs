@@ -30,14 +30,14 @@ pub static OPS: &[OpDef] = &[
         one(constant(a.tensor(0)?, &a.ints(1)?, a.scalar(2)?)?)
     })
     .grad("self: torch.constant_pad_nd(grad, [-i for i in pad])")
-    .out("out"),
-    gather("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |a| edges(a, 1, Edge::Reflect)).out("out"),
+    .out_exact("out"),
+    gather("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |a| edges(a, 1, Edge::Reflect)).out_exact("out"),
     gather("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |a| edges(a, 2, Edge::Reflect)).out("out"),
     gather("aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", |a| edges(a, 3, Edge::Reflect)).out("out"),
     gather("aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |a| edges(a, 1, Edge::Replicate))
-        .out("out"),
+        .out_exact("out"),
     gather("aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |a| edges(a, 2, Edge::Replicate))
-        .out("out"),
+        .out_exact("out"),
     gather("aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", |a| edges(a, 3, Edge::Replicate))
         .out("out"),
     gather(

@@ -17,7 +17,7 @@ pub static OPS: &[OpDef] = &[
         "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
         |a| grid_sample(a, Some(2)),
     )
-    .out("out"),
+    .out_exact("out"),
     opaque(
         "aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
         |a| grid_sample(a, Some(3)),

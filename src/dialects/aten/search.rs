@@ -29,12 +29,12 @@ pub static OPS: &[OpDef] = &[
         "aten::bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
         bucketize,
     )
-    .out("Scalar_out"),
+    .out_exact("Scalar_out"),
     opaque(
         "aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
         isin,
     )
-    .out("Tensor_Tensor_out"),
+    .out_exact("Tensor_Tensor_out"),
     opaque(
         "aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor",
         isin,

@@ -573,8 +573,11 @@ fn ndtr(p: &mut Program, x: &[Sv]) -> Sv {
     let (scale, one) = (p.constant_like(x[0], FRAC_1_SQRT_2), p.constant_like(x[0], 1.0));
     let half = p.constant_like(x[0], 0.5);
     let scaled = p.mul(x[0], scale);
+    let scaled = p.stepped(scaled, x[0]);
     let erf = p.erf(scaled);
+    let erf = p.stepped(erf, x[0]);
     let sum = p.add(one, erf);
+    let sum = p.stepped(sum, x[0]);
     p.mul(sum, half)
 }
 
@@ -638,11 +641,8 @@ fn frexp_out(args: &Args<'_>) -> Result<Outputs> {
     let targets = [args.tensor(1)?, args.tensor(2)?];
     for (target, result) in targets.iter().zip(&results) {
         let result = result.to_tensor()?;
-        if target.sizes() == result.sizes() {
-            target.copy_from(result)?;
-        } else {
-            target.set_data(&result.to_dtype(target.dtype())?);
-        }
+        target.give_sizes(&result.sizes())?;
+        target.copy_from(result)?;
     }
     Ok(targets.iter().map(|t| Value::Tensor((*t).clone())).collect())
 }
