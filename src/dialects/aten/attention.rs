@@ -5,6 +5,7 @@ use super::kernels::compute::{Dense, Real, build, compute_dtype};
 use super::kernels::pool::each_plane;
 use super::kernels::product::{permute, product, times_scalar};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::trial;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
 use crate::tensor::{DType, Scalar, Tensor, broadcast_sizes, view};
 use crate::value::Value;
@@ -15,7 +16,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
         |a| one(Attention::new(a, 3, 4, 6, Some(7))?.run()?.0),
-    )
+    ).infer(trial::kernel)
     .effects(Effects::RANDOM),
     opaque(
         "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
@@ -23,7 +24,7 @@ pub static OPS: &[OpDef] = &[
             let (y, _, logs) = Attention::new(a, 5, 3, 6, None)?.run()?;
             Ok(smallvec![y.into(), logs.into()])
         },
-    )
+    ).infer(trial::kernel)
     .effects(Effects::RANDOM),
     opaque(
         "aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",

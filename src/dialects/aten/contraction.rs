@@ -3,7 +3,7 @@
 use super::kernels::compute::compute_dtype;
 use super::kernels::product::{conjugate, contract, product, scaled, times_scalar};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::products;
+use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
 use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, result_type, view, wrap_dim};
 
@@ -38,7 +38,7 @@ pub static OPS: &[OpDef] = &[
     contraction(
         "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addr,
-    )
+    ).infer(trial::kernel)
     .grad("self: (grad * beta).sum_to_size(self.size())\nvec1: torch.mv(grad, vec2) * alpha\nvec2: torch.mv(grad.t(), vec1) * alpha")
     .inplace()
     .out("out"),
@@ -52,7 +52,7 @@ pub static OPS: &[OpDef] = &[
     contraction(
         "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addbmm,
-    )
+    ).infer(trial::kernel)
     .inplace()
     .out("out"),
     contraction("aten::mv(Tensor self, Tensor vec) -> Tensor", |a| {
@@ -67,7 +67,7 @@ pub static OPS: &[OpDef] = &[
         one(dot("dot", &conjugate(a.tensor(0)?)?, a.tensor(1)?)?)
     }).infer(products::matmul)
     .out("out"),
-    contraction("aten::inner(Tensor self, Tensor other) -> Tensor", inner).out("out"),
+    contraction("aten::inner(Tensor self, Tensor other) -> Tensor", inner).infer(trial::kernel).out("out"),
     contraction("aten::outer(Tensor self, Tensor vec2) -> Tensor", outer).infer(products::outer)
         .grad("self: torch.mv(grad, vec2)\nvec2: torch.mv(grad.t(), self)")
         .out("out"),
@@ -79,9 +79,9 @@ pub static OPS: &[OpDef] = &[
     contraction(
         "aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
         bilinear,
-    ),
+    ).infer(trial::kernel),
     contraction("aten::chain_matmul(Tensor[] matrices) -> Tensor", |a| one(chain("chain_matmul", &a.tensors(0)?)?)).out("out"),
-    contraction("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor", |a| one(chain("multi_dot", &a.tensors(0)?)?)).out("out"),
+    contraction("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor", |a| one(chain("multi_dot", &a.tensors(0)?)?)).infer(trial::kernel).out("out"),
     composite(
         "aten::kron(Tensor self, Tensor other) -> Tensor",
         "def kron(self: Tensor, other: Tensor) -> Tensor:
@@ -109,7 +109,7 @@ pub static OPS: &[OpDef] = &[
 ",
     )
     .out("out"),
-    contraction("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot).out("out"),
+    contraction("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot).infer(trial::kernel).out("out"),
 ];
 
 /// The dot products of vectors along a dimension, the first conjugated.

@@ -4,7 +4,7 @@
 use super::kernels::fill::{check_fill, full_checked, strided};
 use super::kernels::range::{self, Shape};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::joins;
+use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, create, one};
 use crate::ir::TypeKind;
 use crate::tensor::{DType, Scalar, Tensor, view};
@@ -148,19 +148,19 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 3, None),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 3, None),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 3, None),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 3, None),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::linspace.Tensor_Tensor_out(Tensor start, Tensor end, int steps, *, Tensor(a!) out) -> Tensor(a!)",
         |a| spaced_out(a, 3, None),
@@ -179,19 +179,19 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 4, Some(a.float(3)?)),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 4, Some(a.float(3)?)),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 4, Some(a.float(3)?)),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::logspace(Scalar start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 4, Some(a.float(3)?)),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::logspace.Tensor_Tensor_out(Tensor start, Tensor end, int steps, float base=10., *, Tensor(a!) out) -> Tensor(a!)",
         |a| spaced_out(a, 4, Some(a.float(3)?)),

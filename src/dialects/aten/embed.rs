@@ -6,7 +6,7 @@ use super::kernels::place::pick;
 use super::kernels::wide::Wide;
 use super::stats::vector_norm;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::products;
+use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
 use crate::tensor::{DType, Tensor, view};
 use crate::value::Value;
@@ -28,15 +28,15 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)",
         |a| bags(a, None),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
         |a| bags(a, a.opt_int(8)?),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
         |a| bags(a, Some(a.int(8)?).filter(|i| *i >= 0)),
-    ),
+    ).infer(trial::kernel),
 ];
 
 fn out_of_range(_: i64) -> Diagnostic {

@@ -6,17 +6,17 @@ use super::kernels::indexing::{
 };
 use super::kernels::place::{identity, pick, positions};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::joins;
+use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
 use crate::tensor::{DType, Dims, Scalar, Storage, Tensor, broadcast_all, view, wrap_dim};
 use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index)
+    gather("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index).infer(joins::indexed)
         .grad("self: grad.new_zeros(self.size()).index_put(indices, grad, True)")
         .out("Tensor_out"),
-    gather("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", index),
+    gather("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", index).infer(joins::indexed),
     gather("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", unsafe_index),
     gather("aten::_unsafe_index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", unsafe_index),
     gather(
@@ -49,7 +49,7 @@ pub static OPS: &[OpDef] = &[
     gather(
         "aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
         masked_index,
-    ),
+    ).infer(trial::kernel),
     gather(
         "aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
         masked_index_put,
@@ -71,21 +71,21 @@ pub static OPS: &[OpDef] = &[
     gather("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy).infer(joins::same_sizes)
         .inplace()
         .out_exact("out"),
-    gather("aten::take(Tensor self, Tensor index) -> Tensor", take)
+    gather("aten::take(Tensor self, Tensor index) -> Tensor", take).infer(trial::kernel)
         .grad("self: grad.new_zeros(self.size()).put(index, grad, True)")
         .out("out"),
-    gather("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", take_along_dim).out_exact("out"),
+    gather("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", take_along_dim).infer(trial::kernel).out_exact("out"),
     gather("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put).infer(joins::same_sizes)
         .inplace()
         .out_exact("out"),
-    gather("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select).out("out"),
+    gather("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select).infer(joins::picked).out("out"),
     gather("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", masked_scatter).infer(joins::same_sizes)
         .inplace()
         .out_exact("out"),
-    gather("aten::nonzero(Tensor self) -> Tensor", |a| one(rows_of(a.tensor(0)?)?)).out_exact("out"),
-    gather("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", nonzero_static).out_exact("out"),
+    gather("aten::nonzero(Tensor self) -> Tensor", |a| one(rows_of(a.tensor(0)?)?)).infer(joins::places).out_exact("out"),
+    gather("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", nonzero_static).infer(trial::kernel).out_exact("out"),
     gather("aten::nonzero_numpy(Tensor self) -> Tensor[]", |a| one(columns_of(a.tensor(0)?)?)),
-    gather("aten::argwhere(Tensor self) -> Tensor", |a| one(rows_of(a.tensor(0)?)?)),
+    gather("aten::argwhere(Tensor self) -> Tensor", |a| one(rows_of(a.tensor(0)?)?)).infer(joins::places),
     gather("aten::where(Tensor condition) -> Tensor[]", |a| one(columns_of(a.tensor(0)?)?)).infer(joins::choose),
     gather("aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", |a| {
         into_view(a, |l| view::select(l, a.int(2)?, a.int(3)?))

@@ -7,7 +7,7 @@ use super::kernels::pool::{
 use super::kernels::range::not_implemented;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::products;
+use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::tensor::{DType, Element, Tensor};
 use smallvec::smallvec;
@@ -29,19 +29,19 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)",
         |a| max_pool_with_places(a, 1),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
         |a| max_pool_with_places(a, 2),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
         |a| max_pool_with_places(a, 3),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
         |a| one(spread(a.tensor(0)?, a.tensor(7)?, &a.tensor(1)?.sizes(), 2)?),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor",
         |a| one(spread(a.tensor(0)?, a.tensor(7)?, &a.tensor(1)?.sizes(), 3)?),
@@ -66,22 +66,22 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).infer(products::adaptive).out("out"),
     opaque("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).infer(products::adaptive).out_exact("out"),
     opaque("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).infer(products::adaptive).out_exact("out"),
-    opaque("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 1)),
-    opaque("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 2)),
-    opaque("aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 3)),
+    opaque("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 1)).infer(trial::kernel),
+    opaque("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 2)).infer(trial::kernel),
+    opaque("aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 3)).infer(trial::kernel),
     opaque(
         "aten::fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
         |a| fractional(a, 2),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)",
         |a| fractional(a, 3),
-    ),
-    opaque("aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", |a| unpool(a, 2)).out("out"),
+    ).infer(trial::kernel),
+    opaque("aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", |a| unpool(a, 2)).infer(trial::kernel).out("out"),
     opaque(
         "aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
         |a| unpool(a, 3),
-    )
+    ).infer(trial::kernel)
     .out("out"),
 ];
 

@@ -6,7 +6,7 @@ use super::kernels::place::{identity, positions};
 use super::kernels::range::not_implemented;
 use super::kernels::wide::{Wide, dispatch_wide, store, wide};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::joins;
+use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
 use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, wrap_dim};
 
@@ -57,7 +57,7 @@ pub static OPS: &[OpDef] = &[
     gather(
         "aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
         index_reduce,
-    )
+    ).infer(trial::kernel)
     .inplace()
     .out_exact("out"),
 ];

@@ -6,7 +6,7 @@ use super::kernels::rule::into;
 use super::kernels::select::{intro_sort, mode_place, nth_place, top_places};
 use super::kernels::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::reductions;
+use crate::dialects::shapes::{reductions, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
 use crate::tensor::{DType, Dims, Scalar, Tensor, wrap_dim};
 use crate::value::Value;
@@ -34,7 +34,7 @@ pub static OPS: &[OpDef] = &[
         let mut out = sort(a.tensor(0)?, 0, false, false)?;
         out.truncate(1);
         Ok(out)
-    })
+    }).infer(trial::kernel)
     .out_exact("out"),
     gather(
         "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
@@ -57,19 +57,19 @@ pub static OPS: &[OpDef] = &[
     gather("aten::mode.values(Tensor self, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, mode)),
     gather("aten::quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor", |a| {
         quantile(a, false)
-    })
+    }).infer(trial::kernel)
     .out("out"),
     gather("aten::quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor", |a| {
         quantile(a, false)
-    })
+    }).infer(trial::kernel)
     .out("scalar_out"),
     gather("aten::nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor", |a| {
         quantile(a, true)
-    })
+    }).infer(trial::kernel)
     .out("out"),
     gather("aten::nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor", |a| {
         quantile(a, true)
-    })
+    }).infer(trial::kernel)
     .out("scalar_out"),
 ];
 

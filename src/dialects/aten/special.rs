@@ -7,6 +7,7 @@ use super::kernels::special::polynomial::{self, Family};
 use super::kernels::special::{bessel, error, gamma};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
+use crate::dialects::shapes::trial;
 use crate::dialects::{Args, Fact, OpDef, Outputs, Promote, Tolerance, elementwise, one, opaque};
 use crate::dispatch_dtype;
 use crate::tensor::pointwise::{map1, map2};
@@ -453,7 +454,7 @@ pub static OPS: &[OpDef] = &[
         .facts(&[Fact::Commutative])
         .inplace()
         .out("out"),
-    opaque("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp),
+    opaque("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp).infer(trial::kernel),
     opaque(
         "aten::frexp.Tensor_out(Tensor self, *, Tensor(a!) mantissa, Tensor(b!) exponent) -> (Tensor(a!) mantissa, \
          Tensor(b!) exponent)",

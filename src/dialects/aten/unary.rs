@@ -18,14 +18,14 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad * self.sgn()")
         .facts(&[Fact::Even, Fact::Idempotent])
         .inplace()
-        .out_found("out"),
+        .out("out"),
     elementwise("aten::absolute(Tensor self) -> Tensor", Promote::Real)
         .scalar(|p, x| p.abs(x[0]))
         .accepts("ifc", "abs_cpu")
         .grad("self: grad * self.sgn()")
         .facts(&[Fact::Even, Fact::Idempotent])
         .inplace()
-        .out_found("out"),
+        .out("out"),
     elementwise("aten::neg(Tensor self) -> Tensor", Promote::Common)
         .scalar(|p, x| p.neg(x[0]))
         .accepts("ifc", NEGATION)

@@ -3,7 +3,7 @@
 
 use super::kernels::rule::{copied, in_place, look};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::{pointwise, views};
+use crate::dialects::shapes::{pointwise, trial, views};
 use crate::dialects::{Args, Fact, OpDef, Outputs, gather, one, opaque, view};
 use crate::tensor::{DType, Element, Layout, Tensor, view as layout};
 use num_complex::Complex;
@@ -120,7 +120,7 @@ pub static OPS: &[OpDef] = &[
     gather("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", reshape_copy).infer(views::reshape)
         .out_exact("out")
         .grad("self: grad.reshape(self.size())"),
-    gather("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", |a| one(bits_as(a)?.copy()?)).out_exact("dtype_out"),
+    gather("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", |a| one(bits_as(a)?.copy()?)).infer(trial::kernel).out_exact("dtype_out"),
     gather("aten::_reshape_copy(Tensor self, SymInt[] size) -> Tensor", reshape_copy).infer(views::reshape)
     .grad("self: grad.reshape(self.size())"),
     gather("aten::expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor", |a| copied(a, expand)).infer(views::expand)
@@ -159,10 +159,10 @@ pub static OPS: &[OpDef] = &[
         |a| copied(a, as_strided),
     ).infer(views::as_strided)
     .out_exact("out"),
-    gather("aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", |a| copied(a, diagonal))
+    gather("aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", |a| copied(a, diagonal)).infer(trial::kernel)
         .out_exact("out")
         .grad("self: grad.new_zeros(self.size()).diagonal_scatter(grad, offset, dim1, dim2)"),
-    gather("aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", |a| copied(a, unfold))
+    gather("aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", |a| copied(a, unfold)).infer(trial::kernel)
         .out_exact("out")
         .grad("self: torch.unfold_backward(grad, self.size(), dimension, size, step)"),
     gather("aten::alias_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).out_exact("out").grad("self: grad"),
@@ -478,17 +478,7 @@ fn resize(a: &Args<'_>, sizes: &[i64]) -> Result<Outputs> {
     if tensor.sizes().as_slice() == sizes {
         return one(tensor.clone());
     }
-    let mut dense = Layout::contiguous(sizes)?;
-    dense.offset = tensor.layout().offset;
-    if tensor.set_layout(dense.clone()).is_err() {
-        let size = tensor.dtype().size();
-        let needed = dense.offset.saturating_add(dense.numel()).saturating_mul(size);
-        let storage = crate::tensor::Storage::zeroed(needed)?;
-        let old = tensor.storage();
-        let kept = old.nbytes().min(needed);
-        storage.write()?[..kept].copy_from_slice(&old.read()?[..kept]);
-        tensor.set_data(&Tensor::from_storage(storage, tensor.dtype(), dense)?);
-    }
+    tensor.give_sizes(sizes)?;
     one(tensor.clone())
 }
 
