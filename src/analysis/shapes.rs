@@ -284,6 +284,7 @@ fn arithmetic(row: &Op, operands: &[Known]) -> Option<Vec<Known>> {
     let value = |known: &Known| match known {
         Known::Int(Dim::Known(n)) => Some(Value::Int(*n)),
         Known::Bool(x) => Some(Value::Bool(*x)),
+        Known::Float(x) => Some(Value::Float(*x)),
         Known::None => Some(Value::None),
         Known::Ints(dims) => dims.iter().map(|d| d.known()).collect::<Option<Vec<i64>>>().map(Value::ints),
         _ => None,
@@ -303,7 +304,7 @@ pub fn of_value(value: &Value) -> Known {
         Value::None => Known::None,
         Value::Bool(x) => Known::Bool(*x),
         Value::Int(x) => Known::Int(Dim::Known(*x)),
-        Value::Float(_) => Known::Number(crate::tensor::DType::F64),
+        Value::Float(x) => Known::Float(*x),
         Value::Complex(_) => Known::Number(crate::tensor::DType::C128),
         Value::Str(x) => Known::Str(x.to_string()),
         Value::Device(x) => Known::Device((**x).clone()),

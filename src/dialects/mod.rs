@@ -29,7 +29,7 @@ pub use env::{Composites, Env, GroupObserver, Methods};
 pub use foreign::result_type;
 pub use laws::{Laws, Strictness, check_type};
 pub use op_def::{
-    Accepts, Check, Fact, Family, HiddenMarks, Infer, Kernel, OpDef, Promote, ScalarFn, Tolerance, composite,
+    Accepts, Check, Fact, Family, HiddenMarks, Infer, Kernel, OpDef, OutRule, Promote, ScalarFn, Tolerance, composite,
     container, contraction, control, create, elementwise, gather, host, opaque, reduce, view,
 };
 pub use registry::{Op, Registry, Variant};

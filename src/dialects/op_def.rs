@@ -44,6 +44,8 @@ pub struct OpDef {
     pub inplace: bool,
     /// Derives `name.out(…, *, Tensor(a!) out) -> Tensor(a!)` with the given overload name.
     pub out: Option<&'static str>,
+    /// Which dtypes the tensor may have that such a form, derived or spelled out, writes to.
+    pub out_rule: OutRule,
     /// What the verifier demands besides operands that fit the schema.
     pub laws: &'static [Law],
     /// Declared by a text file.
@@ -57,6 +59,60 @@ pub struct HiddenMarks {
     pub schema: &'static str,
     /// Nothing is written where this argument is False.
     pub writes_if: Option<&'static str>,
+}
+
+/// Which dtypes the tensor of an `out=` form may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutRule {
+    /// Those that the result can be cast to without going down a kind (float to integer).
+    Cast,
+    /// The result's only; PyTorch's refusal speaks of C++ types.
+    Exact,
+    /// The result's only; the refusal speaks of a dtype that was found.
+    Found,
+    /// The input's only.
+    Input,
+    /// bool and uint8, for results that are truth values.
+    Truth,
+}
+
+impl OutRule {
+    /// Fails if a result of dtype `from` of the op called `name` may not be written to a tensor of dtype `to`.
+    pub fn check(self, name: &str, from: DType, to: DType) -> Result<()> {
+        let refusal = match self {
+            OutRule::Exact if from != to => format!(
+                "Expected out tensor to have dtype {}, but got {} instead",
+                from.cpp_name(),
+                to.cpp_name()
+            ),
+            OutRule::Found if from != to => {
+                format!("Found dtype {} but expected {}", to.type_name(), from.type_name())
+            }
+            OutRule::Input if from != to => format!(
+                "Expected the dtype for input and out to match, but got {} for input's dtype and {} for out's dtype.",
+                from.type_name(),
+                to.type_name()
+            ),
+            OutRule::Truth if !matches!(to, DType::Bool | DType::U8) => {
+                let name = name.trim_start_matches("aten::");
+                format!("{name} only supports bool tensor for result, got: {}", to.type_name())
+            }
+            // Never down a kind: no complex to real, no float to integer, nothing but bool to bool.
+            OutRule::Cast
+                if (from.is_complex() && !to.is_complex())
+                    || (from.is_floating() && to.is_integral())
+                    || (from != DType::Bool && to == DType::Bool) =>
+            {
+                format!(
+                    "result type {} can't be cast to the desired output type {}",
+                    from.type_name(),
+                    to.type_name()
+                )
+            }
+            _ => return Ok(()),
+        };
+        Err(crate::diag::Diagnostic::runtime(refusal))
+    }
 }
 
 /// Families of ops.
@@ -238,6 +294,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         hidden: None,
         inplace: false,
         out: None,
+        out_rule: OutRule::Cast,
         laws: &[],
         declared: false,
     }
@@ -398,5 +455,23 @@ impl OpDef {
     pub const fn out(mut self, overload: &'static str) -> OpDef {
         self.out = Some(overload);
         self
+    }
+
+    /// The same; `out` must have the result's dtype.
+    pub const fn out_exact(mut self, overload: &'static str) -> OpDef {
+        self.out_rule = OutRule::Exact;
+        self.out(overload)
+    }
+
+    /// The same; `out` must have a dtype that the rule allows.
+    pub const fn out_as(mut self, overload: &'static str, rule: OutRule) -> OpDef {
+        self.out_rule = rule;
+        self.out(overload)
+    }
+
+    /// The same; the refusal of other dtypes is worded as TensorIterator words it.
+    pub const fn out_found(mut self, overload: &'static str) -> OpDef {
+        self.out_rule = OutRule::Found;
+        self.out(overload)
     }
 }

@@ -394,6 +394,17 @@ impl Program {
         }
     }
 
+    /// The value as a float of 16 bits would hold it, where `like` was one before its conversion to the dtype of
+    /// computation: for functions whose PyTorch kernel rounds after each step.
+    pub fn stepped(&mut self, x: Sv, like: Sv) -> Sv {
+        let (narrow, wide) = (self.source_dtype(like), self.dtype(x));
+        if !matches!(narrow, DType::F16 | DType::BF16) || narrow == wide {
+            return x;
+        }
+        let rounded = self.push(Inst::Convert(x), narrow);
+        self.push(Inst::Convert(rounded), wide)
+    }
+
     /// The same program without the instructions that `outputs` do not need, and where the outputs are in it.
     /// Parameters keep their numbers.
     pub fn pruned(&self, outputs: &[Sv]) -> (Program, Vec<Sv>) {

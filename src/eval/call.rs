@@ -3,9 +3,9 @@
 use super::audit::Audit;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::constraint::{Law, Parameter, ParameterKind};
-use crate::dialects::{Args, Env, Fact, Family, Node, Op, Outputs, Variant, one};
+use crate::dialects::{Args, Env, Fact, Family, Node, Op, OutRule, Outputs, Variant, one};
 use crate::ir::{Attr, Type};
-use crate::tensor::{DType, Layout, Tensor};
+use crate::tensor::{DType, Tensor};
 use crate::value::{List, Value};
 use std::sync::Arc;
 
@@ -167,7 +167,7 @@ fn out(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> 
         None => return Err(Diagnostic::internal(format!("{} was called without arguments", op.name()))),
     };
     let result = compute(op, values, node, env)?;
-    check_cast(result.dtype(), target.dtype())?;
+    op.def().out_rule.check(op.name().as_str(), result.dtype(), target.dtype())?;
     resize(&target, &result.sizes(), env)?;
     check_overlap(&target)?;
     target.copy_from(&result)?;
@@ -192,17 +192,7 @@ fn first_tensor<'a>(op: &Op, value: Option<&'a Value>) -> Result<&'a Tensor> {
 /// Fails if a result of dtype `from` may not be stored as `to`: no complex to real, no float to integer,
 /// nothing but bool to bool.
 pub fn check_cast(from: DType, to: DType) -> Result<()> {
-    let refused = (from.is_complex() && !to.is_complex())
-        || (from.is_floating() && to.is_integral() && to != DType::Bool)
-        || (from != DType::Bool && to == DType::Bool);
-    if refused {
-        return Err(Diagnostic::runtime(format!(
-            "result type {} can't be cast to the desired output type {}",
-            from.type_name(),
-            to.type_name()
-        )));
-    }
-    Ok(())
+    OutRule::Cast.check("", from, to)
 }
 
 /// Fails if writing to the tensor would write one element twice.
@@ -216,25 +206,16 @@ pub fn check_overlap(target: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Gives an `out` tensor other sizes, dense; its storage grows where it is too small. Warns, as PyTorch does,
-/// where the tensor already had elements.
+/// Gives an `out` tensor other sizes as [`Tensor::give_sizes`] does. Warns, as PyTorch does, where it already had elements.
 pub fn resize(target: &Tensor, sizes: &[i64], env: &Env) -> Result<()> {
-    if *target.sizes() == *sizes {
-        return Ok(());
-    }
-    if target.numel() > 0 {
+    if target.numel() > 0 && *target.sizes() != *sizes {
         env.warn(format!(
             "An output with one or more elements was resized since it had shape {:?}, which does not match the \
              required output shape {sizes:?}.",
             target.sizes().as_slice()
         ));
     }
-    let mut layout = Layout::contiguous(sizes)?;
-    layout.offset = target.layout().offset;
-    if target.set_layout(layout).is_err() {
-        target.set_data(&Tensor::zeros(target.dtype(), sizes)?);
-    }
-    Ok(())
+    target.give_sizes(sizes)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use super::tile::{Input, run_in_place, run_walk};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Static, Sv};
-use crate::dialects::{Op, OpDef, Promote};
+use crate::dialects::{Op, OpDef, OutRule, Promote};
 use crate::ir::{Argument, TypeKind};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Layout, Tensor, promote_types};
@@ -43,13 +43,13 @@ pub fn elementwise(op: &Op, values: &[Value]) -> Result<Tensor> {
     let results = run_walk(&compiled.program, &[compiled.output], &call.inputs, &walk)?;
     let result =
         results.into_iter().next().ok_or_else(|| Diagnostic::internal("a program without result"))?;
-    call.target.finish(result)
+    call.target.finish(op, result)
 }
 
 /// Writes a result where the form of the op demands: into the first argument (in place), into the `out`
 /// argument, or nowhere. Gives the tensor that the call returns. For ops with one tensor result.
 pub fn write_back(op: &Op, values: &[Value], result: Tensor) -> Result<Tensor> {
-    Target::of(&op.schema()?.arguments, values)?.finish(result)
+    Target::of(&op.schema()?.arguments, values)?.finish(op, result)
 }
 
 fn tensor_layout(input: &Input) -> Option<Layout> {
@@ -77,7 +77,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    fn finish(self, result: Tensor) -> Result<Tensor> {
+    fn finish(self, op: &Op, result: Tensor) -> Result<Tensor> {
         let target = match self {
             Target::New => return Ok(result),
             Target::InPlace(target) | Target::Out(target) => target,
@@ -88,31 +88,18 @@ impl<'a> Target<'a> {
                  location. Please clone() the tensor before performing the operation.",
             ));
         }
-        if !can_cast(result.dtype(), target.dtype()) {
-            return Err(Diagnostic::runtime(format!(
-                "result type {} can't be cast to the desired output type {}",
-                result.dtype().type_name(),
-                target.dtype().type_name()
-            )));
+        let rule = if matches!(self, Target::Out(_)) { op.def().out_rule } else { OutRule::Cast };
+        rule.check(op.name().as_str(), result.dtype(), target.dtype())?;
+        if matches!(self, Target::Out(_)) {
+            target.give_sizes(&result.sizes())?;
         }
-        if matches!(self, Target::Out(_)) && target.sizes() != result.sizes() {
-            target.set_data(&result.to_dtype(target.dtype())?);
-        } else {
-            target.copy_from(&result)?;
-        }
+        target.copy_from(&result)?;
         Ok(target.clone())
     }
 }
 
 fn is_out(argument: &Argument) -> bool {
     argument.keyword_only && argument.alias.as_ref().is_some_and(|m| m.is_write)
-}
-
-/// Whether a result may be written to a tensor of another dtype: never down a kind (float to integer).
-pub fn can_cast(from: DType, to: DType) -> bool {
-    !(from.is_complex() && !to.is_complex()
-        || from.is_floating() && to.is_integral()
-        || from != DType::Bool && to == DType::Bool)
 }
 
 /// What promotion sees of an operand.

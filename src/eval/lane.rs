@@ -2,6 +2,7 @@
 //!
 //! Complex numbers of both widths are computed in float64 and rounded, so that one definition serves both.
 
+use super::complex;
 use crate::dialects::scalar::Unary;
 use num_complex::Complex64;
 
@@ -211,15 +212,15 @@ pub fn complex_unary(op: Unary, z: Complex64) -> Option<Complex64> {
             let t = tanh(Complex64::new(-z.im, z.re));
             Complex64::new(t.im, -t.re)
         }
-        Unary::Asin => z.asin(),
-        Unary::Acos => z.acos(),
-        Unary::Atan => z.atan(),
+        Unary::Asin => complex::asin(z),
+        Unary::Acos => complex::acos(z),
+        Unary::Atan => complex::atan(z),
         Unary::Sinh => z.sinh(),
         Unary::Cosh => z.cosh(),
         Unary::Tanh => tanh(z),
-        Unary::Asinh => z.asinh(),
-        Unary::Acosh => z.acosh(),
-        Unary::Atanh => z.atanh(),
+        Unary::Asinh => complex::asinh(z),
+        Unary::Acosh => complex::acosh(z),
+        Unary::Atanh => complex::atanh(z),
         Unary::Sqrt => z.sqrt(),
         Unary::Rsqrt => complex_div(real(1.0), z.sqrt()),
         Unary::Real => real(z.re),

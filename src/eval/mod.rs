@@ -3,6 +3,7 @@
 
 mod audit;
 mod call;
+mod complex;
 mod elementwise;
 mod lane;
 mod register;

@@ -48,6 +48,7 @@ fn settings(context: &Context<'_>) -> Settings {
             matches: limit("matches", default.matches),
         },
         cost: context.text("cost").ok().and_then(CostModel::named).unwrap_or_default(),
+        replacements: context.steps_left().map(|left| usize::try_from(left).unwrap_or(usize::MAX)),
     }
 }
 
@@ -56,8 +57,7 @@ pub(super) fn apply(graph: &mut Graph, context: &Context<'_>, rules: &[CompiledR
     let wanted = context.extra::<Explanations>();
     let questions = wanted.map(|w| w.questions.clone()).unwrap_or_default();
     let (registry, module) = (context.registry, Some(context.module));
-    let most = context.steps_left().map(|left| usize::try_from(left).unwrap_or(usize::MAX));
-    let settings = Settings { replacements: most, ..settings(context) };
+    let settings = settings(context);
     let report: Report = match context.text("driver") {
         Ok("greedy") => rewrite::simplify_greedily(graph, registry, module, rules, &settings)?,
         _ => rewrite::simplify_explained(graph, registry, module, rules, &settings, &questions)?,

@@ -1,6 +1,7 @@
 //! Runs ops whose meaning is TorchScript text: the text is compiled when first needed and kept.
 
 use super::program::Program;
+use super::traceback::RAISED;
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::{Composites, Env, Op, Outputs, Registry};
 use crate::frontend::script::compile_source;
@@ -66,9 +67,12 @@ impl Composites for ScriptComposites {
             let report = error.report_mut();
             report.frames.clear();
             report.span = None;
-            // What an op raises is of Python's own classes, which have no module in messages.
-            if let Some(plain) = report.class.as_deref().and_then(|class| class.strip_prefix("builtins.")) {
-                report.class = Some(plain.to_string());
+            // To the program that called it, what an operator raises was never a `raise` statement.
+            if let Some(class) = &mut report.class {
+                *class = match class.as_str() {
+                    RAISED => "RuntimeError".to_string(),
+                    other => other.trim_start_matches("builtins.").to_string(),
+                };
             }
             error
         })?;

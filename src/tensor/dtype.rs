@@ -77,6 +77,24 @@ impl DType {
         self.row().2
     }
 
+    /// The C++ type of an element, as PyTorch's refusals spell it: `long int`, `c10::Half`.
+    pub fn cpp_name(self) -> &'static str {
+        match self {
+            DType::U8 => "unsigned char",
+            DType::I8 => "signed char",
+            DType::I16 => "short int",
+            DType::I32 => "int",
+            DType::I64 => "long int",
+            DType::F16 => "c10::Half",
+            DType::BF16 => "c10::BFloat16",
+            DType::F32 => "float",
+            DType::F64 => "double",
+            DType::C64 => "c10::complex<float>",
+            DType::C128 => "c10::complex<double>",
+            other => other.name(),
+        }
+    }
+
     /// The storage class named in pickles: `FloatStorage`.
     pub fn storage_name(self) -> &'static str {
         self.row().3

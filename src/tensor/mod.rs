@@ -196,6 +196,22 @@ impl Tensor {
         Ok(())
     }
 
+    /// Gives this very tensor other sizes, dense, over the same storage, which grows where it is too small: other tensors
+    /// over it see what is written next.
+    pub fn give_sizes(&self, sizes: &[i64]) -> Result<()> {
+        if *self.sizes() == *sizes {
+            return Ok(());
+        }
+        let mut layout = Layout::contiguous(sizes)?;
+        layout.offset = self.layout().offset;
+        if self.set_layout(layout.clone()).is_err() {
+            let needed = layout.offset.saturating_add(layout.numel()).saturating_mul(self.dtype().size());
+            self.storage().grow(needed)?;
+            self.set_layout(layout)?;
+        }
+        Ok(())
+    }
+
     /// Makes this very tensor see what `other` sees (`set_`, `x.data = y`, `resize_` after growing).
     pub fn set_data(&self, other: &Tensor) {
         let meta = other.meta();

@@ -7,7 +7,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// No single storage may be larger: 2^46 bytes, far above any machine, below any overflow.
 const MAX_BYTES: usize = 1 << 46;
@@ -22,7 +22,7 @@ struct Inner {
 }
 
 enum Memory {
-    Host { lines: RwLock<Vec<Line>>, nbytes: usize },
+    Host { lines: RwLock<Vec<Line>>, nbytes: AtomicUsize },
     Device(Arc<dyn DeviceBuffer>),
 }
 
@@ -88,14 +88,36 @@ impl Storage {
     }
 
     fn host(lines: Vec<Line>, nbytes: usize) -> Storage {
-        let memory = Memory::Host { lines: RwLock::new(lines), nbytes };
+        let memory = Memory::Host { lines: RwLock::new(lines), nbytes: AtomicUsize::new(nbytes) };
         Storage(Arc::new(Inner { memory, version: AtomicU64::new(0) }))
+    }
+
+    /// Makes room for `nbytes` bytes; what is there stays, new bytes are zero. All tensors over the storage go on sharing it.
+    /// The caller must not hold it open.
+    pub fn grow(&self, nbytes: usize) -> Result<()> {
+        match &self.0.memory {
+            Memory::Host { lines, nbytes: own } => {
+                if nbytes > MAX_BYTES {
+                    return Err(Diagnostic::runtime(format!("cannot allocate {nbytes} bytes")));
+                }
+                let mut lines = lines.write();
+                let more = nbytes.div_ceil(64).saturating_sub(lines.len());
+                lines.try_reserve(more).map_err(|_| {
+                    Diagnostic::runtime(format!("not enough memory: tried to allocate {nbytes} bytes"))
+                })?;
+                let length = lines.len() + more;
+                lines.resize(length, Line::zeroed());
+                own.fetch_max(nbytes, Ordering::AcqRel);
+                Ok(())
+            }
+            Memory::Device(buffer) => Err(not_host(&buffer.device())),
+        }
     }
 
     /// Size in bytes.
     pub fn nbytes(&self) -> usize {
         match &self.0.memory {
-            Memory::Host { nbytes, .. } => *nbytes,
+            Memory::Host { nbytes, .. } => nbytes.load(Ordering::Acquire),
             Memory::Device(buffer) => buffer.nbytes(),
         }
     }
@@ -135,7 +157,8 @@ impl Storage {
     pub fn read(&self) -> Result<ReadBytes<'_>> {
         match &self.0.memory {
             Memory::Host { lines, nbytes } => {
-                Ok(ReadBytes { lines: lines.read_recursive(), nbytes: *nbytes })
+                let lines = lines.read_recursive();
+                Ok(ReadBytes { lines, nbytes: nbytes.load(Ordering::Acquire) })
             }
             Memory::Device(buffer) => Err(not_host(&buffer.device())),
         }
@@ -146,7 +169,8 @@ impl Storage {
         match &self.0.memory {
             Memory::Host { lines, nbytes } => {
                 self.0.version.fetch_add(1, Ordering::Relaxed);
-                Ok(WriteBytes { lines: lines.write(), nbytes: *nbytes })
+                let lines = lines.write();
+                Ok(WriteBytes { lines, nbytes: nbytes.load(Ordering::Acquire) })
             }
             Memory::Device(buffer) => Err(not_host(&buffer.device())),
         }

@@ -19,7 +19,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: torch.where(result > 0, grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
-        .out("out"),
+        .out_exact("out"),
     elementwise("aten::relu6(Tensor self) -> Tensor", Promote::Common)
         .scalar(relu6)
         .accepts("if", "Bool inputs not supported for hardtanh")
@@ -32,7 +32,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: torch.where((self > min_val) & (self < max_val), grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise(
         "aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
         Promote::First,
@@ -41,7 +41,7 @@ pub static OPS: &[OpDef] = &[
         .accepts("f", "elu_cpu")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::selu(Tensor self) -> Tensor", Promote::First)
         .scalar(selu)
         .accepts("f", "elu_cpu")
@@ -53,56 +53,56 @@ pub static OPS: &[OpDef] = &[
         .check(check_celu)
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
+        .out_exact("out"),
     elementwise("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", Promote::First)
         .scalar(gelu)
         .accepts("f", "GeluKernelImpl")
         .check(check_gelu)
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::silu(Tensor self) -> Tensor", Promote::First)
         .scalar(silu)
         .accepts("fc", "silu_cpu")
         .grad("self: grad * (torch.sigmoid(self) * (1 + self * (1 - torch.sigmoid(self)))).conj()")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::mish(Tensor self) -> Tensor", Promote::First)
         .scalar(mish)
         .accepts("f", "mish_cpu")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::hardsigmoid(Tensor self) -> Tensor", Promote::First)
         .scalar(hardsigmoid)
         .accepts("f", "hardsigmoid_cpu")
         .grad("self: torch.where((self > -3) & (self < 3), grad / 6, 0)")
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::hardswish(Tensor self) -> Tensor", Promote::First)
         .scalar(hardswish)
         .accepts("f", "hardswish_cpu")
         .grad("self: torch.where(self <= -3, 0, torch.where(self < 3, grad * (self / 3 + 0.5), grad))")
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", Promote::First)
         .scalar(hardshrink)
         .accepts("f", "hardshrink_cpu")
         .grad("self: torch.where((self >= -lambd) & (self <= lambd), 0, grad)")
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", Promote::First)
         .scalar(softshrink)
         .accepts("f", "softshrink_check")
         .check(check_softshrink)
         .grad("self: torch.where((self >= -lambd) & (self <= lambd), 0, grad)")
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", Promote::First)
         .scalar(|p, x| leaky(p, x[0], x[1]))
         .accepts("f", "leaky_relu_cpu")
         .grad("self: torch.where(self > 0, grad, grad * negative_slope)")
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", Promote::First)
         .scalar(threshold)
         .accepts("if", "threshold_cpu")
@@ -191,7 +191,7 @@ pub static OPS: &[OpDef] = &[
         "def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:\n    \
          return grad_output * (mask.to(grad_output.dtype) * scale)\n",
     )
-    .out("out"),
+    .out_exact("out"),
     opaque("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", native_dropout)
         .effects(Effects::RANDOM),
 ];
@@ -412,11 +412,11 @@ fn check_prelu_kernel(values: &[Value]) -> Result<()> {
 
 fn check_rrelu(values: &[Value]) -> Result<()> {
     let [_, lower, upper, training, ..] = values else { return Ok(()) };
-    if training.to_bool()? {
-        return Err(Diagnostic::unsupported("aten::rrelu with training=True draws random numbers"));
-    }
     if lower.to_scalar()?.to_f64() > upper.to_scalar()?.to_f64() {
         return Err(Diagnostic::runtime("Lower bound should be less than or equal to the upper bound"));
+    }
+    if training.to_bool()? {
+        return Err(Diagnostic::unsupported("aten::rrelu with training=True draws random numbers"));
     }
     Ok(())
 }

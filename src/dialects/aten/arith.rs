@@ -21,7 +21,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad")
         .facts(&[Fact::Identity(0.0)])
         .inplace()
-        .out("Scalar_out"),
+        .out_exact("Scalar_out"),
     elementwise("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Promote::Common)
         .scalar(sub_scaled)
         .check(check_sub)
@@ -35,7 +35,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad")
         .facts(&[Fact::Identity(0.0)])
         .inplace()
-        .out("Scalar_out"),
+        .out_exact("Scalar_out"),
     elementwise("aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Promote::Common)
         .scalar(sub_scaled)
         .check(check_sub)
@@ -58,12 +58,12 @@ pub static OPS: &[OpDef] = &[
         .scalar(add_relu)
         .check(check_alpha)
         .inplace()
-        .out("Scalar_out"),
+        .out_exact("Scalar_out"),
     elementwise("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Promote::Common)
         .scalar(rsub)
         .check(check_sub)
         .grad("self: -grad * alpha\nother: grad")
-        .out("Tensor_out"),
+        .out_exact("Tensor_out"),
     elementwise("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
         .scalar(rsub)
         .check(check_sub)
@@ -103,7 +103,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad / other")
         .facts(&[Fact::Identity(1.0)])
         .inplace()
-        .out("Scalar_out"),
+        .out_exact("Scalar_out"),
     elementwise(
         "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
         Promote::Rounding,
@@ -119,7 +119,7 @@ pub static OPS: &[OpDef] = &[
         .scalar(div_mode)
         .check(check_div_mode)
         .inplace()
-        .out("Scalar_mode_out"),
+        .out_exact("Scalar_mode_out"),
     elementwise("aten::divide.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
         .scalar(|p, x| p.div(x[0], x[1]))
         .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
@@ -171,7 +171,7 @@ pub static OPS: &[OpDef] = &[
         .accepts("if", "div_floor_cpu")
         .check(check_zero_divisor)
         .inplace()
-        .out("Scalar_out"),
+        .out_exact("Scalar_out"),
     elementwise("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .scalar(remainder)
         .accepts("if", "remainder_cpu")
@@ -269,7 +269,9 @@ fn sub_scaled(p: &mut Program, x: &[Sv]) -> Sv {
 }
 
 fn rsub(p: &mut Program, x: &[Sv]) -> Sv {
-    sub_scaled(p, &[x[1], x[0], x[2]])
+    // PyTorch's kernel takes a number as it is on the right only: on the left it becomes an element first.
+    let left = p.stepped(x[1], x[0]);
+    sub_scaled(p, &[left, x[0], x[2]])
 }
 
 fn add_relu(p: &mut Program, x: &[Sv]) -> Sv {

@@ -161,7 +161,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.and(x[0], x[1]))
         .accepts("bi", "bitwise_and_cpu")
-        .out("Scalar_Tensor_out"),
+        .out_exact("Scalar_Tensor_out"),
     elementwise("aten::__and__.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.and(x[0], x[1]))
         .accepts("bi", "bitwise_and_cpu"),
@@ -188,7 +188,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.or(x[0], x[1]))
         .accepts("bi", "bitwise_or_cpu")
-        .out("Scalar_Tensor_out"),
+        .out_exact("Scalar_Tensor_out"),
     elementwise("aten::__or__.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.or(x[0], x[1]))
         .accepts("bi", "bitwise_or_cpu"),
@@ -269,7 +269,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.shr(x[0], x[1]))
         .accepts("i", "rshift_cpu")
-        .out("Scalar_Tensor_out"),
+        .out_exact("Scalar_Tensor_out"),
     elementwise("aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.shr(x[0], x[1]))
         .accepts("i", "rshift_cpu")

@@ -22,6 +22,10 @@ def gradient(self: Tensor, *, ",
         raise RuntimeError(\"torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = {}', since dim argument was not given, but got a list of length {}\".format(len(dims), ",
             $count,
             "))
+    wrapped = [d % max(self.dim(), 1) for d in dims]
+    for d in wrapped:
+        if wrapped.count(d) > 1:
+            raise RuntimeError('dim {} appears multiple times in the list of dims'.format(d))
     for d in dims:
         if self.size(d) < edge_order + 1:
             raise RuntimeError('torch.gradient expected each dimension size to be at least edge_order+1')

@@ -1,5 +1,6 @@
 //! Elementwise choice and mixture: `where`, `masked_fill`, `clamp`, `lerp`, `addcmul`.
 
+use super::kernels::fill::check_fill;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::{Fact, OpDef, Promote, elementwise};
@@ -35,14 +36,14 @@ pub static OPS: &[OpDef] = &[
         .check(check_mask)
         .grad("self: grad.masked_fill(mask, 0)")
         .inplace()
-        .out("Tensor_out"),
+        .out_exact("Tensor_out"),
     elementwise("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", Promote::Common)
         .scalar(clamp)
         .accepts("if", "clamp is not supported for complex types")
         .check(check_clamp)
         .facts(&[Fact::Idempotent])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", Promote::Common)
         .scalar(clamp)
         .accepts("bif", "clamp is not supported for complex types")
@@ -55,7 +56,7 @@ pub static OPS: &[OpDef] = &[
         .check(check_clamp)
         .facts(&[Fact::Idempotent])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", Promote::Common)
         .scalar(clamp)
         .accepts("bif", "clamp is not supported for complex types")
@@ -68,7 +69,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: torch.where(self >= min, grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", Promote::Common)
         .scalar(|p, x| p.max(x[0], x[1]))
         .accepts("bif", "maximum_cpu")
@@ -80,7 +81,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: torch.where(self <= max, grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", Promote::Common)
         .scalar(|p, x| p.min(x[0], x[1]))
         .accepts("bif", "minimum_cpu")
@@ -99,7 +100,7 @@ pub static OPS: &[OpDef] = &[
         .check(check_lerp)
         .grad("self: grad * (1 - weight)\nend: grad * weight\nweight: grad * (end - self)")
         .inplace()
-        .out("Tensor_out"),
+        .out_found("Tensor_out"),
     elementwise(
         "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
         Promote::Common,
@@ -201,22 +202,12 @@ fn check_condition(values: &[Value]) -> Result<()> {
 }
 
 fn check_mask(values: &[Value]) -> Result<()> {
-    let [_, mask, value, ..] = values else { return Ok(()) };
+    let [target, mask, value, ..] = values else { return Ok(()) };
     let dtype = mask.to_tensor()?.dtype();
     if dtype != DType::Bool {
         return Err(Diagnostic::runtime(format!(
             "masked_fill_ only supports boolean masks, but got mask with dtype {}",
-            match dtype {
-                DType::U8 => "unsigned char",
-                DType::I8 => "signed char",
-                DType::I16 => "short int",
-                DType::I32 => "int",
-                DType::I64 => "long int",
-                DType::F64 => "double",
-                DType::F16 => "c10::Half",
-                DType::BF16 => "c10::BFloat16",
-                _ => "float",
-            }
+            dtype.cpp_name()
         )));
     }
     match value {
@@ -224,7 +215,8 @@ fn check_mask(values: &[Value]) -> Result<()> {
             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
             t.rank()
         ))),
-        _ => Ok(()),
+        Value::Tensor(t) => check_fill(t.item()?, target.to_tensor()?.dtype()),
+        number => check_fill(number.to_scalar()?, target.to_tensor()?.dtype()),
     }
 }
 
@@ -244,26 +236,12 @@ fn check_lerp(values: &[Value]) -> Result<()> {
         {
             return Err(Diagnostic::runtime(format!(
                 "expected dtype {} for `{name}` but got dtype {}",
-                cpp_name(expected),
-                cpp_name(t.dtype())
+                expected.cpp_name(),
+                t.dtype().cpp_name()
             )));
         }
     }
     Ok(())
-}
-
-fn cpp_name(dtype: DType) -> String {
-    match dtype {
-        DType::C64 => "c10::complex<float>".into(),
-        DType::C128 => "c10::complex<double>".into(),
-        DType::F16 => "c10::Half".into(),
-        DType::BF16 => "c10::BFloat16".into(),
-        DType::I64 => "long int".into(),
-        DType::U8 => "unsigned char".into(),
-        DType::I8 => "signed char".into(),
-        DType::I16 => "short int".into(),
-        other => other.type_name().to_lowercase(),
-    }
 }
 
 fn check_addcdiv(values: &[Value]) -> Result<()> {

@@ -1,8 +1,9 @@
 //! Products of matrices and vectors, alone, in batches and added to something; linear layers.
 
-use super::kernels::product::{c_name, conjugate, contract, product, scaled, times_scalar};
+use super::kernels::compute::compute_dtype;
+use super::kernels::product::{conjugate, contract, product, scaled, times_scalar};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::products;
+use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
 use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, result_type, view, wrap_dim};
 
@@ -10,16 +11,16 @@ use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, result_type
 pub static OPS: &[OpDef] = &[
     contraction("aten::mm(Tensor self, Tensor mat2) -> Tensor", |a| one(mm("mm", a.tensor(0)?, a.tensor(1)?, None)?)).infer(products::matmul)
         .grad("self: torch.mm(grad, mat2.t())\nmat2: torch.mm(self.t(), grad)")
-        .out("out"),
+        .out_exact("out"),
     contraction("aten::bmm(Tensor self, Tensor mat2) -> Tensor", |a| one(bmm("bmm", a.tensor(0)?, a.tensor(1)?, None)?)).infer(products::matmul)
         .grad("self: torch.bmm(grad, mat2.transpose(1, 2))\nmat2: torch.bmm(self.transpose(1, 2), grad)")
-        .out("out"),
+        .out_exact("out"),
     contraction("aten::matmul(Tensor self, Tensor other) -> Tensor", |a| one(any_rank(a.tensor(0)?, a.tensor(1)?)?)).infer(products::matmul)
-        .out("out"),
+        .out_exact("out"),
     contraction("aten::linalg_matmul(Tensor self, Tensor other) -> Tensor", |a| {
         one(any_rank(a.tensor(0)?, a.tensor(1)?)?)
     }).infer(products::matmul)
-    .out("out"),
+    .out_exact("out"),
     contraction(
         "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addmm,
@@ -37,7 +38,7 @@ pub static OPS: &[OpDef] = &[
     contraction(
         "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addr,
-    )
+    ).infer(trial::kernel)
     .grad("self: (grad * beta).sum_to_size(self.size())\nvec1: torch.mv(grad, vec2) * alpha\nvec2: torch.mv(grad.t(), vec1) * alpha")
     .inplace()
     .out("out"),
@@ -47,11 +48,11 @@ pub static OPS: &[OpDef] = &[
     ).infer(products::added)
     .grad("self: (grad * beta).sum_to_size(self.size())\nbatch1: torch.bmm(grad, batch2.transpose(1, 2)) * alpha\nbatch2: torch.bmm(batch1.transpose(1, 2), grad) * alpha")
     .inplace()
-    .out("out"),
+    .out_exact("out"),
     contraction(
         "aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addbmm,
-    )
+    ).infer(trial::kernel)
     .inplace()
     .out("out"),
     contraction("aten::mv(Tensor self, Tensor vec) -> Tensor", |a| {
@@ -66,7 +67,7 @@ pub static OPS: &[OpDef] = &[
         one(dot("dot", &conjugate(a.tensor(0)?)?, a.tensor(1)?)?)
     }).infer(products::matmul)
     .out("out"),
-    contraction("aten::inner(Tensor self, Tensor other) -> Tensor", inner).out("out"),
+    contraction("aten::inner(Tensor self, Tensor other) -> Tensor", inner).infer(trial::kernel).out("out"),
     contraction("aten::outer(Tensor self, Tensor vec2) -> Tensor", outer).infer(products::outer)
         .grad("self: torch.mv(grad, vec2)\nvec2: torch.mv(grad.t(), self)")
         .out("out"),
@@ -74,13 +75,13 @@ pub static OPS: &[OpDef] = &[
     contraction("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", |a| {
         one(linear(a.tensor(0)?, a.tensor(1)?, a.opt_tensor(2)?)?)
     }).infer(products::linear)
-    .out("out"),
+    .out_exact("out"),
     contraction(
         "aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
         bilinear,
-    ),
+    ).infer(trial::kernel),
     contraction("aten::chain_matmul(Tensor[] matrices) -> Tensor", |a| one(chain("chain_matmul", &a.tensors(0)?)?)).out("out"),
-    contraction("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor", |a| one(chain("multi_dot", &a.tensors(0)?)?)).out("out"),
+    contraction("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor", |a| one(chain("multi_dot", &a.tensors(0)?)?)).infer(trial::kernel).out("out"),
     composite(
         "aten::kron(Tensor self, Tensor other) -> Tensor",
         "def kron(self: Tensor, other: Tensor) -> Tensor:
@@ -108,7 +109,7 @@ pub static OPS: &[OpDef] = &[
 ",
     )
     .out("out"),
-    contraction("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot).out("out"),
+    contraction("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot).infer(trial::kernel).out("out"),
 ];
 
 /// The dot products of vectors along a dimension, the first conjugated.
@@ -162,8 +163,8 @@ fn mm(name: &str, a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> Result<Tenso
     if a.dtype() != b.dtype() {
         return Err(Diagnostic::runtime(format!(
             "expected m1 and m2 to have the same dtype, but got: {} != {}",
-            c_name(a.dtype()),
-            c_name(b.dtype())
+            a.dtype().cpp_name(),
+            b.dtype().cpp_name()
         )));
     }
     product("addmm_impl_cpu_", a, b, onto)
@@ -243,8 +244,8 @@ fn batched(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         if a.dtype() != b.dtype() {
             return Err(Diagnostic::runtime(format!(
                 "expected m1 and m2 to have the same dtype, but got: {} != {}",
-                c_name(a.dtype()),
-                c_name(b.dtype())
+                a.dtype().cpp_name(),
+                b.dtype().cpp_name()
             )));
         }
         return product("addmm_impl_cpu_", a, b, None);
@@ -283,7 +284,7 @@ fn added(
 
 /// The sum of two tensors of one dtype and the same sizes.
 fn sum(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    use super::kernels::compute::{Number, compute_dtype};
+    use super::kernels::compute::Number;
     let (sizes, dtype) = (a.sizes(), a.dtype());
     let wide = compute_dtype(dtype);
     crate::dispatch_number!(wide, "add", T => {
@@ -299,7 +300,10 @@ fn real_factors(a: &Args<'_>, first: usize, dtype: DType) -> Result<(Scalar, Sca
         if matches!(factor, Scalar::Complex(c) if c.im != 0.0) && !dtype.is_complex() {
             return Err(Diagnostic::runtime(format!(
                 "value cannot be converted to type {} without overflow",
-                c_name(dtype)
+                match dtype {
+                    DType::U8 | DType::I8 | DType::I16 | DType::I64 => format!("{}_t", dtype.name()),
+                    other => other.cpp_name().to_string(),
+                }
             )));
         }
     }
@@ -330,8 +334,10 @@ fn addmm(args: &Args<'_>) -> Result<Outputs> {
         }
     }
     let (beta, alpha) = real_factors(args, 3, t.dtype())?;
-    let onto = expanded(t, &[a.sizes()[0], b.sizes()[1]], beta)?;
-    one(added(onto, alpha, |onto| mm("addmm", a, b, onto))?)
+    let (dtype, wide) = (t.dtype(), compute_dtype(t.dtype()));
+    let onto = expanded(&t.to_dtype(wide)?, &[a.sizes()[0], b.sizes()[1]], beta)?;
+    let (a, b) = (a.to_dtype(wide)?, b.to_dtype(wide)?);
+    one(added(onto, alpha, |onto| mm("addmm", &a, &b, onto))?.to_dtype(dtype)?)
 }
 
 fn addmv(t: Option<&Tensor>, a: &Tensor, v: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
@@ -395,11 +401,13 @@ fn addr(args: &Args<'_>) -> Result<Outputs> {
         let multiply = |onto: Option<&Tensor>| outer_product(&as_int(x)?, &as_int(y)?, onto);
         return one(added(scaled_onto, unit(alpha), multiply)?.to_dtype(DType::Bool)?);
     }
-    let (x, y, onto) = (x.to_dtype(dtype)?, y.to_dtype(dtype)?, scaled(&onto.to_dtype(dtype)?, beta)?);
-    // As PyTorch's kernel: every step is rounded to the dtype.
+    let (x, y) = (x.to_dtype(dtype)?, y.to_dtype(dtype)?);
+    // As PyTorch's kernel: every step is rounded to the dtype, the factors too.
+    let rounded = |s: Scalar| Tensor::full(dtype, &[], s)?.item();
+    let (alpha, beta) = (rounded(alpha)?, rounded(beta)?);
     let x = if alpha.to_complex() == 1.0.into() { x } else { times_scalar(&x, alpha)? };
     let product = outer_product(&x, &y, None)?;
-    match onto {
+    match scaled(&onto.to_dtype(dtype)?, beta)? {
         Some(onto) => one(sum(&product, &onto)?),
         None => one(product),
     }
@@ -442,16 +450,25 @@ fn baddbmm(args: &Args<'_>) -> Result<Outputs> {
     if a.dtype() != b.dtype() || t.dtype() != a.dtype() {
         return Err(Diagnostic::runtime(format!(
             "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}",
-            c_name(t.dtype()),
-            c_name(a.dtype()),
-            c_name(b.dtype())
+            t.dtype().cpp_name(),
+            a.dtype().cpp_name(),
+            b.dtype().cpp_name()
         )));
     }
     if t.dtype() == DType::Bool {
         return bmm("baddbmm", a, b, None).and_then(one);
     }
-    let onto = scaled(&onto, beta)?;
-    one(added(onto, alpha, |onto| bmm("baddbmm", a, b, onto))?)
+    let dtype = t.dtype();
+    let wide = compute_dtype(dtype);
+    let onto = scaled(&onto.to_dtype(wide)?, beta)?;
+    // PyTorch multiplies small batches by a loop of its own, which adds what is there to the finished sum.
+    let small = matches!((target, a.sizes().last()), (Some([_, m, n]), Some(k)) if m * n * k < 400);
+    let bmm = |onto: Option<&Tensor>| bmm("baddbmm", &a.to_dtype(wide)?, &b.to_dtype(wide)?, onto);
+    let result = match onto {
+        Some(onto) if small && alpha.to_complex() == 1.0.into() => sum(&bmm(None)?, &onto)?,
+        onto => added(onto, alpha, bmm)?,
+    };
+    one(result.to_dtype(dtype)?)
 }
 
 /// The sum of a batch of products, added one after the other.
@@ -484,14 +501,18 @@ fn addbmm(args: &Args<'_>) -> Result<Outputs> {
     }
     expect_same(a, b)?;
     let (beta, alpha) = real_factors(args, 3, t.dtype())?;
-    let mut total = expanded(t, &[sa[1], sb[2]], beta)?;
+    let (dtype, wide) = (t.dtype(), compute_dtype(t.dtype()));
+    let mut total = expanded(&t.to_dtype(wide)?, &[sa[1], sb[2]], beta)?;
+    let (a, b) = (a.to_dtype(wide)?, b.to_dtype(wide)?);
     for at in 0..sa[0] {
         let (x, y) = (a.look(|l| view::select(l, 0, at))?, b.look(|l| view::select(l, 0, at))?);
-        total = Some(added(total, alpha, |onto| product("addmm_impl_cpu_", &x, &y, onto))?);
+        let sum = added(total, alpha, |onto| product("addmm_impl_cpu_", &x, &y, onto))?;
+        // Each product is added in the tensors' own dtype.
+        total = Some(sum.to_dtype(dtype)?.to_dtype(wide)?);
     }
     match total {
-        Some(total) => one(total),
-        None => one(Tensor::zeros(t.dtype(), &[sa[1], sb[2]])?),
+        Some(total) => one(total.to_dtype(dtype)?),
+        None => one(Tensor::zeros(dtype, &[sa[1], sb[2]])?),
     }
 }
 
@@ -674,8 +695,8 @@ fn chain(name: &str, tensors: &[Tensor]) -> Result<Tensor> {
         if t.dtype() != tensors[0].dtype() {
             return Err(Diagnostic::runtime(format!(
                 "multi_dot(): all tensors must have be the same dtype but tensor 0 is {} and tensor {at} {}",
-                c_name(tensors[0].dtype()),
-                c_name(t.dtype())
+                tensors[0].dtype().cpp_name(),
+                t.dtype().cpp_name()
             )));
         }
     }

@@ -58,7 +58,7 @@ pub static OPS: &[OpDef] = &[
         one(copy_as(a.tensor(0)?, None, a.opt_int(1)?)?)
     }).infer(pointwise::like_first)
     .grad("self: grad")
-    .out("out"),
+    .out_exact("out"),
     view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous).facts(&[Fact::MayCopy]).infer(pointwise::same)
         .grad("self: grad"),
     opaque("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", copy_),
@@ -70,7 +70,7 @@ pub static OPS: &[OpDef] = &[
         checked_copy(&result, a.tensor(1)?)?;
         one(result)
     })
-    .out("out"),
+    .out_exact("out"),
     opaque("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", fill_number),
     opaque("aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", |a| {
         let value = fill_value(a)?;
@@ -78,14 +78,14 @@ pub static OPS: &[OpDef] = &[
         one(a.tensor(0)?.clone())
     }),
     opaque("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", |a| filled(a, a.scalar(1)?)).infer(joins::same_sizes)
-        .out("Scalar_out"),
+        .out_exact("Scalar_out"),
     opaque("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", |a| filled(a, fill_value(a)?)).infer(joins::same_sizes)
-        .out("Tensor_out"),
+        .out_exact("Tensor_out"),
     opaque("aten::zero_(Tensor(a!) self) -> Tensor(a!)", |a| {
         a.tensor(0)?.fill(Scalar::Int(0))?;
         one(a.tensor(0)?.clone())
     }),
-    opaque("aten::zero(Tensor self) -> Tensor", |a| filled(a, Scalar::Int(0))).out("out"),
+    opaque("aten::zero(Tensor self) -> Tensor", |a| filled(a, Scalar::Int(0))).out_exact("out"),
     view("aten::detach(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())).infer(pointwise::same)
         .facts(&[Fact::Detached]),
     opaque("aten::detach_(Tensor(a!) self) -> Tensor(a!)", |a| {

@@ -2,7 +2,6 @@
 
 use super::kernels::compute::{Dense, build, build_whole, compute_dtype};
 use super::kernels::conv::{Geometry, forward, transposed};
-use super::kernels::product::c_name;
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::products;
@@ -245,7 +244,7 @@ fn check_numbers(call: &Call<'_>) -> Result<()> {
         return fail("non-positive stride is not supported".into());
     }
     if call.dilation.iter().any(|d| *d <= 0) {
-        return fail(format!("dilation should be greater than zero, but got {:?}", call.dilation));
+        return fail("dilation should be greater than zero".into());
     }
     if call.groups <= 0 {
         return fail("non-positive groups is not supported".into());
@@ -303,8 +302,8 @@ fn check_dtypes(call: &Call<'_>) -> Result<()> {
     if let Some(bias) = call.bias.filter(|b| b.dtype() != x) {
         return Err(Diagnostic::runtime(format!(
             "Input type ({}) and bias type ({}) should be the same",
-            c_name(x),
-            c_name(bias.dtype())
+            x.cpp_name(),
+            bias.dtype().cpp_name()
         )));
     }
     if x != w {

@@ -4,7 +4,7 @@
 use super::kernels::fill::{check_fill, full_checked, strided};
 use super::kernels::range::{self, Shape};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::joins;
+use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, create, one};
 use crate::ir::TypeKind;
 use crate::tensor::{DType, Scalar, Tensor, view};
@@ -148,19 +148,19 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 3, None),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 3, None),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 3, None),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 3, None),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::linspace.Tensor_Tensor_out(Tensor start, Tensor end, int steps, *, Tensor(a!) out) -> Tensor(a!)",
         |a| spaced_out(a, 3, None),
@@ -179,19 +179,19 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 4, Some(a.float(3)?)),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 4, Some(a.float(3)?)),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 4, Some(a.float(3)?)),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::logspace(Scalar start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| spaced(a, 4, Some(a.float(3)?)),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::logspace.Tensor_Tensor_out(Tensor start, Tensor end, int steps, float base=10., *, Tensor(a!) out) -> Tensor(a!)",
         |a| spaced_out(a, 4, Some(a.float(3)?)),
@@ -373,9 +373,7 @@ fn refill_like(a: &Args<'_>, out: usize, value: Scalar) -> Result<Outputs> {
 
 fn refill_sizes(out: &Tensor, sizes: &[i64], value: Scalar) -> Result<Outputs> {
     check_fill(value, out.dtype())?;
-    if out.sizes().as_slice() != sizes {
-        out.set_data(&Tensor::zeros(out.dtype(), sizes)?);
-    }
+    out.give_sizes(sizes)?;
     out.fill(value)?;
     one(out.clone())
 }
@@ -393,7 +391,7 @@ fn empty(a: &Args<'_>) -> Result<Outputs> {
 }
 
 fn empty_permuted(a: &Args<'_>) -> Result<Outputs> {
-    let (sizes, order) = (sizes(a, 0)?, view::wrap_dims(&a.ints(1)?, a.ints(0)?.len())?);
+    let (sizes, order) = (sizes(a, 0)?, a.ints(1)?);
     if order.len() != sizes.len() {
         return Err(Diagnostic::runtime(format!(
             "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {} is not \
@@ -402,6 +400,21 @@ fn empty_permuted(a: &Args<'_>) -> Result<Outputs> {
             order.len()
         )));
     }
+    let mut seen = vec![false; sizes.len()];
+    for (at, d) in order.iter().enumerate() {
+        match usize::try_from(*d).ok().and_then(|d| seen.get_mut(d)) {
+            Some(seen) if !*seen => *seen = true,
+            Some(_) => return Err(Diagnostic::runtime("Duplicate dim not allowed")),
+            None => {
+                return Err(Diagnostic::runtime(format!(
+                    "Dimension out of range (expected to be between 0 and {}, but got {d} at index {at}).  NB: negative dims \
+                     not currently supported; file an issue if you want it.",
+                    sizes.len() as i64 - 1
+                )));
+            }
+        }
+    }
+    let order: Vec<usize> = order.into_iter().map(|d| d as usize).collect();
     let mut strides = vec![1; sizes.len()];
     let mut step: i64 = 1;
     for d in order.iter().rev() {
@@ -449,15 +462,20 @@ fn range_out(a: &Args<'_>, start: Scalar, end: Scalar, step: Scalar, out: usize)
 
 /// The ends of linspace and logspace, which may be tensors of rank 0.
 fn ends(a: &Args<'_>, name: &str) -> Result<(Scalar, Scalar)> {
-    let end = |n: usize, what: &str| match a.value(n)? {
-        Value::Tensor(t) if t.rank() != 0 => Err(Diagnostic::runtime(format!(
-            "{name} only supports 0-dimensional start and end tensors, but got {what} with {} dimension(s).",
-            t.rank()
-        ))),
+    let rank = |n: usize| a.value(n).map(|v| if let Value::Tensor(t) = v { Some(t.rank()) } else { None });
+    let ranks: Vec<String> = [("start", rank(0)?), ("end", rank(1)?)]
+        .into_iter()
+        .filter_map(|(what, rank)| Some(format!("{what} with {} dimension(s)", rank?)))
+        .collect();
+    if rank(0)?.is_some_and(|n| n > 0) || rank(1)?.is_some_and(|n| n > 0) {
+        let which = if ranks.len() == 2 { "start and end tensors" } else if rank(0)?.is_some() { "start tensors" } else { "end tensors" };
+        return Err(Diagnostic::runtime(format!("{name} only supports 0-dimensional {which}, but got {}.", ranks.join(" and "))));
+    }
+    let end = |n: usize| match a.value(n)? {
         Value::Tensor(t) => t.item(),
         _ => a.scalar(n),
     };
-    Ok((end(0, "start")?, end(1, "end")?))
+    Ok((end(0)?, end(1)?))
 }
 
 /// linspace and (with a base) logspace.
@@ -481,11 +499,8 @@ fn eye_out(a: &Args<'_>, n: i64, m: i64, out: usize) -> Result<Outputs> {
 
 /// Gives an `out` argument the result's sizes and elements.
 fn replace(out: &Tensor, result: &Tensor) -> Result<Outputs> {
-    if out.sizes() == result.sizes() {
-        out.copy_from(result)?;
-    } else {
-        out.set_data(result);
-    }
+    out.give_sizes(&result.sizes())?;
+    out.copy_from(result)?;
     one(out.clone())
 }
 

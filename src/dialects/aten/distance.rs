@@ -29,7 +29,7 @@ pub static OPS: &[OpDef] = &[
         }
         one(vector_norm(&difference, a.scalar(2)?.to_f64(), Vec::new(), false, None)?)
     }).infer(views::nothing)
-    .out("out"),
+    .out_exact("out"),
     reduce(
         "aten::pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool keepdim=False) -> Tensor",
         |a| {
@@ -38,10 +38,10 @@ pub static OPS: &[OpDef] = &[
         },
     ).infer(views::nothing),
     reduce("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", cdist).infer(views::nothing),
-    reduce("aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist).infer(views::nothing).out("out"),
+    reduce("aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist).infer(views::nothing).out_exact("out"),
     reduce("aten::pdist(Tensor self, float p=2.) -> Tensor", pdist).infer(views::nothing),
-    reduce("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor", pdist).infer(views::nothing).out("out"),
-    reduce("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm).infer(views::nothing).inplace().out("out"),
+    reduce("aten::_pdist_forward(Tensor self, float p=2.) -> Tensor", pdist).infer(views::nothing).out_exact("out"),
+    reduce("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm).infer(views::nothing).inplace().out_exact("out"),
     reduce(
         "aten::segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
         segment_reduce,

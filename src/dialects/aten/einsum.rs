@@ -2,6 +2,7 @@
 
 use super::kernels::product::{contract, permute, sum_dims};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, contraction, one};
 use crate::tensor::{DType, Tensor, numel, view, wrap_dim};
 
@@ -9,11 +10,11 @@ use crate::tensor::{DType, Tensor, numel, view, wrap_dim};
 pub static OPS: &[OpDef] = &[
     contraction("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", |a| {
         one(einsum(a.str(0)?, &a.tensors(1)?)?)
-    }),
+    }).infer(trial::kernel),
     contraction(
         "aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
         tensordot,
-    )
+    ).infer(trial::kernel)
     .out("out"),
 ];
 

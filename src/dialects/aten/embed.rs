@@ -6,7 +6,7 @@ use super::kernels::place::pick;
 use super::kernels::wide::Wide;
 use super::stats::vector_norm;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::products;
+use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
 use crate::tensor::{DType, Tensor, view};
 use crate::value::Value;
@@ -18,25 +18,25 @@ pub static OPS: &[OpDef] = &[
         embedding,
     ).infer(products::embedding)
     .grad("weight: torch.embedding_dense_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)")
-    .out("out"),
+    .out_exact("out"),
     gather(
         "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
         embedding_backward,
     )
-    .out("out"),
+    .out_exact("out"),
     opaque("aten::embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)", embedding_renorm),
     opaque(
         "aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)",
         |a| bags(a, None),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
         |a| bags(a, a.opt_int(8)?),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
         |a| bags(a, Some(a.int(8)?).filter(|i| *i >= 0)),
-    ),
+    ).infer(trial::kernel),
 ];
 
 fn out_of_range(_: i64) -> Diagnostic {

@@ -2,6 +2,7 @@
 
 use super::kernels::fourier::{Direction, Grid};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
 use crate::tensor::{DType, Tensor, view::wrap_dims};
 
@@ -9,87 +10,87 @@ use crate::tensor::{DType, Tensor, view::wrap_dims};
 pub static OPS: &[OpDef] = &[
     opaque("aten::fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::Fft)
-    })
+    }).infer(trial::kernel)
     .out("out"),
     opaque("aten::fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::Inverse)
-    })
+    }).infer(trial::kernel)
     .out("out"),
     opaque("aten::fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::Real)
-    })
+    }).infer(trial::kernel)
     .out("out"),
     opaque("aten::fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::InverseReal)
-    })
+    }).infer(trial::kernel)
     .out("out"),
     opaque("aten::fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::Hermitian)
-    })
+    }).infer(trial::kernel)
     .out("out"),
     opaque("aten::fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::InverseHermitian)
-    })
+    }).infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::Fft),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::Inverse),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::Real),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::InverseReal),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::Hermitian),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::InverseHermitian),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::Fft),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::Inverse),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::Real),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::InverseReal),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::Hermitian),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::InverseHermitian),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     composite("aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", SHIFT),
     composite("aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", UNSHIFT),
@@ -368,6 +369,12 @@ fn many(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
     let rank = tensor.rank();
     let dims: Vec<usize> = match (&dims, &sizes) {
         (Some(dims), _) => {
+            if let (0, Some(first)) = (rank, dims.first()) {
+                return Err(Diagnostic::raised(
+                    "IndexError",
+                    format!("Dimension specified as {first} but tensor has no dimensions"),
+                ));
+            }
             let wrapped = wrap_dims(dims, rank).map_err(|e| {
                 if e.message().contains("multiple times") {
                     Diagnostic::runtime("FFT dims must be unique")
@@ -375,7 +382,7 @@ fn many(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
                     e
                 }
             })?;
-            if rank == 0 { Vec::new() } else { wrapped }
+            wrapped
         }
         (None, Some(sizes)) => {
             let Some(first) = rank.checked_sub(sizes.len()) else {

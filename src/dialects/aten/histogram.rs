@@ -3,13 +3,14 @@
 use super::kernels::range::{not_implemented, spaced};
 use super::kernels::wide::store;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::tensor::{DType, Scalar, Tensor};
 use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    opaque("aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc).out("out"),
+    opaque("aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc).infer(trial::kernel).out("out"),
     opaque(
         "aten::histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
         |a| flat(a, Bins::Edges(vec![a.tensor(1)?.clone()]), None, a.opt_tensor(2)?, a.bool(3)?),
@@ -44,7 +45,7 @@ pub static OPS: &[OpDef] = &[
             one(count(a.tensor(0)?, &grid, a.opt_tensor(3)?, a.bool(4)?)?)
         },
     )
-    .out("out"),
+    .out_exact("out"),
     opaque(
         "aten::_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor",
         |a| {

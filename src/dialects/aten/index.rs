@@ -2,21 +2,21 @@
 
 use super::kernels::fill::check_fill;
 use super::kernels::indexing::{
-    Combine, Outside, Plan, advanced, along, at_least_1d, combine, nonzero, truths,
+    Combine, Outside, Plan, add_at, advanced, along, at_least_1d, combine, nonzero, truths,
 };
 use super::kernels::place::{identity, pick, positions};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::joins;
+use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
 use crate::tensor::{DType, Dims, Scalar, Storage, Tensor, broadcast_all, view, wrap_dim};
 use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index)
+    gather("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index).infer(joins::indexed)
         .grad("self: grad.new_zeros(self.size()).index_put(indices, grad, True)")
         .out("Tensor_out"),
-    gather("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", index),
+    gather("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", index).infer(joins::indexed),
     gather("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", unsafe_index),
     gather("aten::_unsafe_index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", unsafe_index),
     gather(
@@ -24,7 +24,7 @@ pub static OPS: &[OpDef] = &[
         index_put,
     ).infer(joins::same_sizes)
     .inplace()
-    .out("out"),
+    .out_exact("out"),
     gather(
         "aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
         index_put,
@@ -49,7 +49,7 @@ pub static OPS: &[OpDef] = &[
     gather(
         "aten::_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
         masked_index,
-    ),
+    ).infer(trial::kernel),
     gather(
         "aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
         masked_index_put,
@@ -63,35 +63,35 @@ pub static OPS: &[OpDef] = &[
     ),
     gather("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", index_fill).infer(joins::same_sizes)
         .inplace()
-        .out("int_Tensor_out"),
+        .out_exact("int_Tensor_out"),
     gather("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", index_fill).infer(joins::same_sizes)
         .grad("self: grad.index_fill(dim, index, 0)")
         .inplace()
-        .out("int_Scalar_out"),
+        .out_exact("int_Scalar_out"),
     gather("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy).infer(joins::same_sizes)
         .inplace()
-        .out("out"),
-    gather("aten::take(Tensor self, Tensor index) -> Tensor", take)
+        .out_exact("out"),
+    gather("aten::take(Tensor self, Tensor index) -> Tensor", take).infer(trial::kernel)
         .grad("self: grad.new_zeros(self.size()).put(index, grad, True)")
         .out("out"),
-    gather("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", take_along_dim).out("out"),
+    gather("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", take_along_dim).infer(trial::kernel).out_exact("out"),
     gather("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put).infer(joins::same_sizes)
         .inplace()
-        .out("out"),
-    gather("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select).out("out"),
+        .out_exact("out"),
+    gather("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select).infer(joins::picked).out("out"),
     gather("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", masked_scatter).infer(joins::same_sizes)
         .inplace()
-        .out("out"),
-    gather("aten::nonzero(Tensor self) -> Tensor", |a| one(rows_of(a.tensor(0)?)?)).out("out"),
-    gather("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", nonzero_static).out("out"),
+        .out_exact("out"),
+    gather("aten::nonzero(Tensor self) -> Tensor", |a| one(rows_of(a.tensor(0)?)?)).infer(joins::places).out_exact("out"),
+    gather("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", nonzero_static).infer(trial::kernel).out_exact("out"),
     gather("aten::nonzero_numpy(Tensor self) -> Tensor[]", |a| one(columns_of(a.tensor(0)?)?)),
-    gather("aten::argwhere(Tensor self) -> Tensor", |a| one(rows_of(a.tensor(0)?)?)),
+    gather("aten::argwhere(Tensor self) -> Tensor", |a| one(rows_of(a.tensor(0)?)?)).infer(joins::places),
     gather("aten::where(Tensor condition) -> Tensor[]", |a| one(columns_of(a.tensor(0)?)?)).infer(joins::choose),
     gather("aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", |a| {
         into_view(a, |l| view::select(l, a.int(2)?, a.int(3)?))
     }).infer(joins::same_sizes)
     .grad("self: grad.select_scatter(torch.zeros_like(src), dim, index)\nsrc: grad.select(dim, index)")
-    .out("out"),
+    .out_exact("out"),
     gather(
         "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
         |a| into_view(a, |l| view::slice(l, a.int(2)?, a.opt_int(3)?, a.opt_int(4)?, a.int(5)?)),
@@ -99,7 +99,7 @@ pub static OPS: &[OpDef] = &[
     .grad(
         "self: grad.slice_scatter(torch.zeros_like(src), dim, start, end, step)\nsrc: torch.slice_copy(grad, dim, start, end, step)",
     )
-    .out("out"),
+    .out_exact("out"),
     gather("aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", |a| {
         into_view(a, |l| view::diagonal(l, a.int(2)?, a.int(3)?, a.int(4)?))
     }).infer(joins::same_sizes)
@@ -111,9 +111,9 @@ pub static OPS: &[OpDef] = &[
         "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
         as_strided_scatter,
     ).infer(joins::same_sizes)
-    .out("out"),
+    .out_exact("out"),
     gather("aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor", unfold_backward)
-        .out("out"),
+        .out_exact("out"),
 ];
 
 fn index_error(message: impl Into<String>) -> Diagnostic {
@@ -181,7 +181,7 @@ fn put_plan(tensor: &Tensor, plan: &Plan, values: &Tensor, accumulate: bool) -> 
     })?;
     let values = values.with_layout(spread)?;
     if accumulate {
-        return combine(tensor, &plan.positions, &values, Combine::Sum, true);
+        return add_at(tensor, &plan.positions, &values);
     }
     let result = tensor.copy()?;
     result.put_positions(&plan.positions, &values)?;
@@ -235,7 +235,7 @@ fn masked_index_put(a: &Args<'_>) -> Result<Outputs> {
     let keep = truths(&mask.broadcast_to(&plan.sizes)?)?;
     let kept: Vec<usize> = keep.iter().enumerate().filter(|(_, k)| **k).map(|(i, _)| i).collect();
     let to: Vec<usize> = kept.iter().map(|i| plan.positions[*i]).collect();
-    one(combine(tensor, &to, &values.take_positions(&kept, &[kept.len() as i64])?, Combine::Sum, true)?)
+    one(add_at(tensor, &to, &values.take_positions(&kept, &[kept.len() as i64])?)?)
 }
 
 /// Indices of a vector (or rank 0) of int32 or int64 along a dimension of `size`.
@@ -452,7 +452,7 @@ fn put(a: &Args<'_>) -> Result<Outputs> {
     }
     let places = flat_positions(tensor, index)?;
     if a.bool(3)? {
-        return one(combine(tensor, &places, source, Combine::Sum, true)?);
+        return one(add_at(tensor, &places, source)?);
     }
     let result = tensor.copy()?;
     result.put_positions(&places, source)?;

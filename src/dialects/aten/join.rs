@@ -3,7 +3,7 @@
 use super::kernels::place::{common_dtype, concat, identity, pad_rank, pick, remap, repeat};
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::joins;
+use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, composite, gather, one, view};
 use crate::tensor::{DType, Dims, Tensor, broadcast_all, view as layout, wrap_dim};
 use crate::value::Value;
@@ -17,30 +17,30 @@ pub static OPS: &[OpDef] = &[
     gather("aten::hstack(Tensor[] tensors) -> Tensor", |a| {
         let tensors = at_least(a, "hstack", 1)?;
         one(concat(&tensors, i64::from(tensors.first().is_some_and(|t| t.rank() != 1)))?)
-    })
+    }).infer(trial::kernel)
     .out("out"),
-    gather("aten::vstack(Tensor[] tensors) -> Tensor", |a| one(concat(&at_least(a, "vstack", 2)?, 0)?))
+    gather("aten::vstack(Tensor[] tensors) -> Tensor", |a| one(concat(&at_least(a, "vstack", 2)?, 0)?)).infer(trial::kernel)
         .out("out"),
-    gather("aten::row_stack(Tensor[] tensors) -> Tensor", |a| one(concat(&at_least(a, "vstack", 2)?, 0)?))
+    gather("aten::row_stack(Tensor[] tensors) -> Tensor", |a| one(concat(&at_least(a, "vstack", 2)?, 0)?)).infer(trial::kernel)
         .out("out"),
-    gather("aten::dstack(Tensor[] tensors) -> Tensor", |a| one(concat(&at_least(a, "dstack", 3)?, 2)?))
+    gather("aten::dstack(Tensor[] tensors) -> Tensor", |a| one(concat(&at_least(a, "dstack", 3)?, 2)?)).infer(trial::kernel)
         .out("out"),
-    gather("aten::column_stack(Tensor[] tensors) -> Tensor", column_stack).out("out"),
-    gather("aten::block_diag(Tensor[] tensors) -> Tensor", block_diag).out("out"),
-    gather("aten::_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", chunk_cat).out("out"),
+    gather("aten::column_stack(Tensor[] tensors) -> Tensor", column_stack).infer(trial::kernel).out("out"),
+    gather("aten::block_diag(Tensor[] tensors) -> Tensor", block_diag).infer(trial::kernel).out_exact("out"),
+    gather("aten::_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", chunk_cat).infer(trial::kernel).out("out"),
     gather("aten::tile(Tensor self, SymInt[] dims) -> Tensor", |a| {
         let (tensor, dims) = (a.tensor(0)?, a.ints(1)?);
         one(repeat(tensor, &pad_rank(&dims, tensor.rank()))?)
-    }),
+    }).infer(trial::kernel),
     gather("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", |a| {
         one(repeat(a.tensor(0)?, &a.ints(1)?)?)
     })
     .infer(joins::repeat)
-    .out("out"),
+    .out_exact("out"),
     gather("aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", |a| {
         one(repeated_indices(a.tensor(0)?, a.opt_int(1)?)?)
     })
-    .out("Tensor_out"),
+    .out_exact("Tensor_out"),
     gather(
         "aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
         interleave_tensor,
@@ -48,32 +48,32 @@ pub static OPS: &[OpDef] = &[
     gather(
         "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
         interleave_int,
-    ),
+    ).infer(trial::kernel),
     gather("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", roll)
         .infer(joins::same_sizes)
         .grad("self: grad.roll([-i for i in shifts], dims)")
-        .out("out"),
-    gather("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", rot90)
+        .out_exact("out"),
+    gather("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", rot90).infer(trial::kernel)
         .grad("self: grad.rot90(-k, dims)")
-        .out("out"),
+        .out_exact("out"),
     gather("aten::flip(Tensor self, int[] dims) -> Tensor", |a| flip(a.tensor(0)?, &a.ints(1)?))
         .infer(joins::same_sizes)
         .grad("self: grad.flip(dims)")
-        .out("out"),
+        .out_exact("out"),
     gather("aten::fliplr(Tensor self) -> Tensor", |a| flip_at(a, 1, 2))
         .infer(joins::same_sizes)
         .grad("self: grad.fliplr()"),
     gather("aten::flipud(Tensor self) -> Tensor", |a| flip_at(a, 0, 1))
         .infer(joins::same_sizes)
         .grad("self: grad.flipud()"),
-    gather("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle).out("out"),
+    gather("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle).infer(trial::kernel).out_exact("out"),
     gather("aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle),
-    gather("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle)
+    gather("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle).infer(trial::kernel)
         .grad("self: torch.pixel_unshuffle(grad, upscale_factor)")
-        .out("out"),
-    gather("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle)
+        .out_exact("out"),
+    gather("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle).infer(trial::kernel)
         .grad("self: torch.pixel_shuffle(grad, downscale_factor)")
-        .out("out"),
+        .out_exact("out"),
     view("aten::atleast_1d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 1)?))
         .hidden_marks("aten::atleast_1d(Tensor(a) self) -> Tensor(a)")
         .grad("self: grad.reshape(self.size())"),
@@ -236,7 +236,15 @@ fn chunk_cat(a: &Args<'_>) -> Result<Outputs> {
     if chunks < 1 {
         return Err(Diagnostic::runtime("_chunk_cat expects positive num_chunks"));
     }
+    if dim < 0 && tensors.iter().any(|t| t.rank() != first.rank()) {
+        return Err(Diagnostic::runtime(
+            "_chunk_cat expects non-negative dim when input tensors have different ndims",
+        ));
+    }
     let d = wrap_dim(dim, first.rank())?;
+    if tensors.iter().any(|t| d >= t.rank()) {
+        return Err(Diagnostic::runtime("_chunk_cat expects dim < ndim for all input tensors"));
+    }
     let lead = Dims::from_slice(&first.sizes()[..d.min(first.rank())]);
     let mut pieces = Vec::with_capacity(tensors.len());
     for tensor in &tensors {

@@ -7,6 +7,7 @@ use super::kernels::linalg::{Batch, Field, Mat, stack, stack_vectors, with_field
 use super::kernels::range::not_implemented;
 use super::kernels::wide::{Wide, store};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
 use crate::tensor::{DType, Dims, Tensor, broadcast_sizes};
 use crate::value::Value;
@@ -14,7 +15,7 @@ use smallvec::SmallVec;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    opaque("aten::linalg_det(Tensor A) -> Tensor", |a| one(determinant(a, "linalg.det")?.0)).out("out"),
+    opaque("aten::linalg_det(Tensor A) -> Tensor", |a| one(determinant(a, "linalg.det")?.0)).infer(trial::kernel).out_exact("out"),
     opaque("aten::det(Tensor self) -> Tensor", |a| one(determinant(a, "linalg.det")?.0)),
     opaque("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", |a| {
         let (result, packed, pivots) = determinant(a, "linalg.det")?;
@@ -23,7 +24,7 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", |a| {
         let [sign, log, ..] = sign_and_log(a)?;
         several([sign, log])
-    }),
+    }).infer(trial::kernel),
     opaque("aten::slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", |a| {
         let [sign, log, ..] = sign_and_log(a)?;
         several([sign, log])
@@ -42,7 +43,7 @@ pub static OPS: &[OpDef] = &[
         let [packed, pivots, info] = lu_factor(a, "torch.lu_factor", a.bool(1)?)?;
         check_lu(&info)?;
         several([packed, pivots])
-    }),
+    }).infer(trial::kernel),
     opaque(
         "aten::linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
         |a| {
@@ -75,7 +76,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
         lu_unpack,
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
         |a| one(lu_solve(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.bool(3)?, a.bool(4)?)?),
@@ -90,26 +91,26 @@ pub static OPS: &[OpDef] = &[
         check_inverse(&info)?;
         one(inverse)
     })
-    .out("out"),
+    .out_exact("out"),
     opaque("aten::inverse(Tensor self) -> Tensor", |a| {
         let (inverse, info) = inverse(a)?;
         check_inverse(&info)?;
         one(inverse)
     })
-    .out("out"),
+    .out_exact("out"),
     opaque("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", |a| {
         let (inverse, info) = inverse(a)?;
         if a.bool(1)? {
             check_inverse(&info)?;
         }
         several([inverse, info])
-    }),
+    }).infer(trial::kernel),
     opaque("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", |a| {
         let [x, _, _, info] = solve(a, a.bool(2)?)?;
         check_solve(&info)?;
         one(x)
     })
-    .out("out"),
+    .out_exact("out"),
     opaque(
         "aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
         |a| {
@@ -151,7 +152,7 @@ pub static OPS: &[OpDef] = &[
         check_cholesky(&info)?;
         one(l)
     })
-    .out("out"),
+    .out_exact("out"),
     opaque(
         "aten::linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
         |a| {
@@ -161,7 +162,7 @@ pub static OPS: &[OpDef] = &[
             }
             several([l, info])
         },
-    ),
+    ).infer(trial::kernel),
     opaque("aten::cholesky(Tensor self, bool upper=False) -> Tensor", |a| {
         let (l, info) = cholesky_factor(a)?;
         check_cholesky(&info)?;
@@ -187,14 +188,14 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)", |a| {
         let [packed, pivots, _] = ldl_factor(a)?;
         several([packed, pivots])
-    }),
+    }).infer(trial::kernel),
     opaque(
         "aten::linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)",
         |a| several(ldl_factor(a)?),
-    ),
+    ).infer(trial::kernel),
     opaque("aten::linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", ldl_solve)
         .out("out"),
-    composite("aten::linalg_matrix_power(Tensor self, int n) -> Tensor", MATRIX_POWER).out("out"),
+    composite("aten::linalg_matrix_power(Tensor self, int n) -> Tensor", MATRIX_POWER).out_exact("out"),
     composite(
         "aten::matrix_power(Tensor self, int n) -> Tensor",
         "def matrix_power(self: Tensor, n: int) -> Tensor:\n    return torch.linalg_matrix_power(self, n)\n",

@@ -8,30 +8,31 @@ use super::kernels::range::not_implemented;
 use super::kernels::wide::Wide;
 use super::linalg_factor::{expect_field, expect_matrix, expect_square, real_of, several};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
 use crate::tensor::{DType, Tensor};
 
 /// The rows.
 #[rustfmt::skip] // texts of meanings stay as they are
 pub static OPS: &[OpDef] = &[
-    opaque("aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", qr),
+    opaque("aten::linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", qr).infer(trial::kernel),
     composite(
         "aten::qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
         "def qr(self: Tensor, some: bool=True) -> Tuple[Tensor, Tensor]:\n    \
          mode = 'complete'\n    if some:\n        mode = 'reduced'\n    \
          q, r = torch.linalg_qr(self, mode)\n    return q, r\n",
     ),
-    opaque("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", geqrf),
-    opaque("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", householder_product).out("out"),
+    opaque("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", geqrf).infer(trial::kernel),
+    opaque("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", householder_product).infer(trial::kernel).out("out"),
     opaque("aten::orgqr(Tensor self, Tensor input2) -> Tensor", householder_product).out("out"),
     opaque(
         "aten::ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
         ormqr,
-    ).out("out"),
+    ).infer(trial::kernel).out("out"),
     opaque(
         "aten::linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
         |a| several(singular(a.tensor(0)?, a.bool(1)?)?),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
         |a| {
@@ -42,8 +43,8 @@ pub static OPS: &[OpDef] = &[
             several([Tensor::zeros(u.dtype(), &[0])?, s, Tensor::zeros(u.dtype(), &[0])?])
         },
     ),
-    opaque("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", |a| one(singular(a.tensor(0)?, false)?[1].clone()))
-        .out("out"),
+    opaque("aten::linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", |a| one(singular(a.tensor(0)?, false)?[1].clone())).infer(trial::kernel)
+        .out_exact("out"),
     composite(
         "aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
         "def svd(self: Tensor, some: bool=True, compute_uv: bool=True) -> Tuple[Tensor, Tensor, Tensor]:\n    \
@@ -56,13 +57,13 @@ pub static OPS: &[OpDef] = &[
     ),
     opaque("aten::linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)", |a| {
         several(hermitian(a)?)
-    }),
+    }).infer(trial::kernel),
     opaque("aten::_linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)", |a| {
         let [values, vectors] = hermitian(a)?;
         let vectors = if a.bool(2)? { vectors } else { Tensor::zeros(vectors.dtype(), &[0])? };
         several([values, vectors])
     }),
-    opaque("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", |a| one(hermitian(a)?[0].clone())).out("out"),
+    opaque("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", |a| one(hermitian(a)?[0].clone())).infer(trial::kernel).out_exact("out"),
     composite(
         "aten::linalg_matrix_sqrth(Tensor self) -> Tensor",
         "def linalg_matrix_sqrth(self: Tensor) -> Tensor:\n    \
@@ -131,7 +132,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
         least_squares,
-    ),
+    ).infer(trial::kernel),
     composite(
         "aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         MATRIX_NORM,
@@ -194,7 +195,7 @@ pub static OPS: &[OpDef] = &[
          raise RuntimeError('linalg.cross: inputs dimension {} must have length 3. Got {} and {}'.format(dim, self.size(dim), other.size(dim)))\n    \
          a, b = torch.broadcast_tensors([self, other])\n    \
          return a.roll([-1], [dim]) * b.roll([-2], [dim]) - a.roll([-2], [dim]) * b.roll([-1], [dim])\n",
-    ).out("out"),
+    ).out_exact("out"),
     composite(
         "aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
         "def cross(self: Tensor, other: Tensor, dim: Optional[int]=None) -> Tensor:\n    \
@@ -202,7 +203,7 @@ pub static OPS: &[OpDef] = &[
          for d in range(self.dim()):\n        \
          if self.size(d) == 3:\n            return torch.linalg_cross(self, other, dim=d)\n    \
          raise RuntimeError('no dimension of size 3 in input')\n",
-    ).out("out"),
+    ).out_exact("out"),
 ];
 
 const PINV: &str = "

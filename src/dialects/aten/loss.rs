@@ -51,7 +51,11 @@ pub static OPS: &[OpDef] = &[
     z = torch.abs(self - target)
     if not z.is_floating_point():
         raise NotImplementedError('\"huber_cpu\" not implemented for \\'Long\\'')
-    loss = torch.where(z < delta, z * 0.5 * z, (z - 0.5 * delta) * delta)"),
+    # The kernel goes on in float32 after the difference where the elements are 16 bits wide.
+    wide = z
+    if z.dtype == torch.float16 or z.dtype == torch.bfloat16:
+        wide = z.to(torch.float32)
+    loss = torch.where(wide < delta, wide * 0.5 * wide, (wide - 0.5 * delta) * delta).to(z.dtype)"),
     )
     .out("out"),
     composite(
@@ -65,7 +69,7 @@ pub static OPS: &[OpDef] = &[
     if weight is not None:
         loss = loss * weight"),
     )
-    .out("out"),
+    .out_found("out"),
     composite(
         "aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
         reduced!("def binary_cross_entropy_with_logits(self: Tensor, target: Tensor, weight: Optional[Tensor], pos_weight: Optional[Tensor], reduction: int) -> Tensor:
@@ -76,7 +80,7 @@ pub static OPS: &[OpDef] = &[
     if weight is not None:
         loss = loss * weight"),
     )
-    .out("out"),
+    .out_exact("out"),
     composite(
         "aten::kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
         reduced!("def kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Tensor:
@@ -122,7 +126,7 @@ pub static OPS: &[OpDef] = &[
         reduced!("def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
     loss = torch.log1p(torch.exp(-target * self))"),
     )
-    .out("out"),
+    .out_found("out"),
     composite(
         "aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
         reduced!("def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:

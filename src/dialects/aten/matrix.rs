@@ -3,7 +3,7 @@
 use super::create::asked;
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::joins;
+use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, composite, create, gather, one, opaque, view};
 use crate::tensor::{DType, Element, Scalar, Tensor, broadcast_all, view as layout, wrap_dim};
 use crate::value::Value;
@@ -14,30 +14,30 @@ pub static OPS: &[OpDef] = &[
     gather("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row <= k)).infer(joins::same_sizes)
         .grad("self: grad.tril(diagonal)")
         .inplace()
-        .out("out"),
+        .out_exact("out"),
     gather("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", |a| triangle(a, |row, column, k| column - row >= k)).infer(joins::same_sizes)
         .grad("self: grad.triu(diagonal)")
         .inplace()
-        .out("out"),
+        .out_exact("out"),
     create(
         "aten::tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| indices(a, "tril_indices", |row, column, k| column - row <= k),
-    ),
+    ).infer(trial::kernel),
     create(
         "aten::triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| indices(a, "triu_indices", |row, column, k| column - row >= k),
-    ),
-    gather("aten::diag(Tensor self, int diagonal=0) -> Tensor", diag)
+    ).infer(trial::kernel),
+    gather("aten::diag(Tensor self, int diagonal=0) -> Tensor", diag).infer(trial::kernel)
         .grad("self: grad.diag(diagonal) if self.dim() == 1 else grad.new_zeros(self.size()).diagonal_scatter(grad, diagonal)")
-        .out("out"),
+        .out_exact("out"),
     gather("aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", |a| {
         one(diag_embed(a.tensor(0)?, a.int(1)?, a.int(2)?, a.int(3)?)?)
-    })
+    }).infer(trial::kernel)
     .grad("self: grad.diagonal(offset, dim1, dim2)")
-    .out("out"),
+    .out_exact("out"),
     gather("aten::diagflat(Tensor self, int offset=0) -> Tensor", |a| {
         one(diag_embed(&a.tensor(0)?.reshaped(&[a.tensor(0)?.numel() as i64])?, a.int(1)?, 0, 1)?)
-    })
+    }).infer(trial::kernel)
     .grad("self: grad.diagonal(offset).reshape(self.size())"),
     view("aten::meshgrid(Tensor[] tensors) -> Tensor[]", |a| one(Value::tensors(meshgrid(&a.tensors(0)?, "ij")?)))
         .hidden_marks("aten::meshgrid(Tensor[] tensors) -> Tensor(*)[]"),
@@ -45,9 +45,9 @@ pub static OPS: &[OpDef] = &[
         one(Value::tensors(meshgrid(&a.tensors(0)?, a.str(1)?)?))
     })
     .hidden_marks("aten::meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor(*)[]"),
-    gather("aten::cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod)
+    gather("aten::cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod).infer(trial::kernel)
         .hidden_marks("aten::cartesian_prod(Tensor[] tensors) -> Tensor(*)"),
-    gather("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", combinations),
+    gather("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", combinations).infer(trial::kernel),
     composite(
         "aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
         "def linalg_vander(x: Tensor, *, N: Optional[int]=None) -> Tensor:\n    \
@@ -74,11 +74,11 @@ pub static OPS: &[OpDef] = &[
          if not increasing:\n        result = result.flip([1])\n    \
          return result\n",
     ),
-    create("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot),
-    opaque("aten::complex(Tensor real, Tensor imag) -> Tensor", |a| pair(a, |re, im| (re, im)))
+    create("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot).infer(joins::one_hot),
+    opaque("aten::complex(Tensor real, Tensor imag) -> Tensor", |a| pair(a, |re, im| (re, im))).infer(trial::kernel)
         .grad("real: torch.real(grad).sum_to_size(real.size())\nimag: torch.imag(grad).sum_to_size(imag.size())")
         .out("out"),
-    opaque("aten::polar(Tensor abs, Tensor angle) -> Tensor", |a| pair(a, |r, t| (r * t.cos(), r * t.sin()))).out("out"),
+    opaque("aten::polar(Tensor abs, Tensor angle) -> Tensor", |a| pair(a, |r, t| (r * t.cos(), r * t.sin()))).infer(trial::kernel).out("out"),
     opaque("aten::fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", fill_diagonal),
 ];
 
@@ -289,8 +289,8 @@ fn one_hot(a: &Args<'_>) -> Result<Outputs> {
 fn pair(a: &Args<'_>, combine: fn(f64, f64) -> (f64, f64)) -> Result<Outputs> {
     let (x, y) = (a.tensor(0)?, a.tensor(1)?);
     let dtype = match (x.dtype(), y.dtype()) {
-        (DType::F32, _) => DType::C64,
-        (DType::F64, _) => DType::C128,
+        (DType::F32, DType::F16 | DType::F32 | DType::F64) => DType::C64,
+        (DType::F64, DType::F16 | DType::F32 | DType::F64) => DType::C128,
         (DType::F16, DType::F16) => {
             return Err(Diagnostic::unsupported(format!("{} of Half tensors", a.op.name())));
         }

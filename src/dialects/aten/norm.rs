@@ -4,7 +4,7 @@ use super::kernels::compute::{Dense, Number, Real, build, build_whole, compute_d
 use super::kernels::pool::each_plane;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::joins;
+use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
 use crate::tensor::{DType, Tensor, numel};
 use smallvec::smallvec;
@@ -20,7 +20,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         |a| native_batch(Batch::new(a, 3, a.bool(5)?, 6)?),
-    )
+    ).infer(trial::kernel)
     .hidden_writes("training", "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)"),
     opaque(
         "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
@@ -31,13 +31,14 @@ pub static OPS: &[OpDef] = &[
         |a| {
             let mut batch = Batch::without_running(a, a.bool(3)?, a.float(5)?)?;
             batch.momentum = a.float(4)?;
+            batch.check()?;
             native_batch(batch)
         },
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         |a| native_batch(Batch::new(a, 3, false, 5)?),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
         |a| with_reserve(Batch::new(a, 3, true, 5)?),
@@ -71,7 +72,7 @@ pub static OPS: &[OpDef] = &[
                 layer(a.tensor(0)?, &a.ints(1)?, a.opt_tensor(2)?, a.opt_tensor(3)?, a.float(4)?)?;
             Ok(smallvec![y.into(), mean.into(), rstd.into()])
         },
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor",
         group_norm,
@@ -79,11 +80,11 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
         native_group_norm,
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
         |a| one(root_mean_square(a)?.0),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
         |a| {
@@ -225,9 +226,16 @@ impl Batch {
             let x = x.open()?;
             let plane = if self.channels == 0 || sizes.len() < 2 { 1 } else { numel(&sizes[2..]) };
             let images = x.len() / (plane * self.channels).max(1);
-            let (mean, var) = self.statistics::<R>(&x, images, plane)?;
+            let (mut mean, var) = self.statistics::<R>(&x, images, plane)?;
             let eps = self.eps;
-            let invstd: Vec<f64> = var.iter().map(|v| 1.0 / (v + eps).sqrt()).collect();
+            let mut invstd: Vec<f64> = var.iter().map(|v| 1.0 / (v + eps).sqrt()).collect();
+            // Statistics of 16-bit inputs are kept in the dtype of the parameters, and used as they are kept.
+            let kept = self.weight.as_ref().map_or(dtype, Tensor::dtype);
+            if self.training {
+                for values in [&mut mean, &mut invstd] {
+                    *values = Tensor::from_vec(values, &[values.len() as i64])?.to_dtype(kept)?.to_vec_as::<f64>()?;
+                }
+            }
             let (w, b) = (dense_opt::<R>(self.weight.as_ref())?, dense_opt::<R>(self.bias.as_ref())?);
             let scale: Vec<R> = (0..self.channels)
                 .map(|c| R::of(invstd[c]) * w.as_ref().map_or(R::ONE, |w| w[c]))
@@ -248,8 +256,6 @@ impl Batch {
                 });
                 Ok(())
             })?;
-            // Statistics of 16-bit inputs are kept in the dtype of the parameters.
-            let kept = self.weight.as_ref().map_or(dtype, Tensor::dtype);
             let save = |values: &[f64]| {
                 let values = if self.training { values } else { &[] };
                 Tensor::from_vec(values, &[values.len() as i64])?.to_dtype(kept)
@@ -463,6 +469,12 @@ fn group_norm(a: &Args<'_>) -> Result<Outputs> {
     }
     if groups <= 0 {
         return fail(format!("Expected num groups to be greater than 0, got {groups}"));
+    }
+    let image: i64 = sizes[2..].iter().product();
+    for (count, what) in [(sizes[1], "number of channels"), (image, "HxW")] {
+        if count == 0 {
+            return fail(format!("Expected {what} to be greater than 0, got 0"));
+        }
     }
     if sizes[1] % groups != 0 {
         return fail(format!(

@@ -4,6 +4,7 @@ use super::kernels::fill::full_checked;
 use super::kernels::place::{identity, remap};
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
 use crate::tensor::{DType, Element, Scalar, Tensor, view};
 use num_complex::Complex64;
@@ -12,7 +13,7 @@ use num_complex::Complex64;
 pub static OPS: &[OpDef] = &[
     gather("aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", |a| {
         pad(a, a.str(2)?, a.opt_float(3)?)
-    }),
+    }).infer(trial::kernel),
     gather("aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", |a| {
         let mode = match a.int(2)? {
             0 => "constant",
@@ -28,28 +29,28 @@ pub static OPS: &[OpDef] = &[
     }),
     gather("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", |a| {
         one(constant(a.tensor(0)?, &a.ints(1)?, a.scalar(2)?)?)
-    })
+    }).infer(trial::kernel)
     .grad("self: torch.constant_pad_nd(grad, [-i for i in pad])")
-    .out("out"),
-    gather("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |a| edges(a, 1, Edge::Reflect)).out("out"),
+    .out_exact("out"),
+    gather("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |a| edges(a, 1, Edge::Reflect)).out_exact("out"),
     gather("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |a| edges(a, 2, Edge::Reflect)).out("out"),
     gather("aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", |a| edges(a, 3, Edge::Reflect)).out("out"),
     gather("aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |a| edges(a, 1, Edge::Replicate))
-        .out("out"),
+        .out_exact("out"),
     gather("aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |a| edges(a, 2, Edge::Replicate))
-        .out("out"),
+        .out_exact("out"),
     gather("aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", |a| edges(a, 3, Edge::Replicate))
         .out("out"),
     gather(
         "aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
         im2col,
-    )
+    ).infer(trial::kernel)
     .grad("self: torch.col2im(grad, [self.size(-2), self.size(-1)], kernel_size, dilation, padding, stride)")
     .out("out"),
     gather(
         "aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
         col2im,
-    )
+    ).infer(trial::kernel)
     .grad("self: torch.im2col(grad, kernel_size, dilation, padding, stride)")
     .out("out"),
 ];

@@ -7,7 +7,7 @@ use super::kernels::pool::{
 use super::kernels::range::not_implemented;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::products;
+use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::tensor::{DType, Element, Tensor};
 use smallvec::smallvec;
@@ -29,19 +29,19 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)",
         |a| max_pool_with_places(a, 1),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
         |a| max_pool_with_places(a, 2),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
         |a| max_pool_with_places(a, 3),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
         |a| one(spread(a.tensor(0)?, a.tensor(7)?, &a.tensor(1)?.sizes(), 2)?),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor",
         |a| one(spread(a.tensor(0)?, a.tensor(7)?, &a.tensor(1)?.sizes(), 3)?),
@@ -50,38 +50,38 @@ pub static OPS: &[OpDef] = &[
         "aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
         |a| avg_pool(a, 1),
     ).infer(products::pool1d)
-    .out("out"),
+    .out_exact("out"),
     opaque(
         "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         |a| avg_pool(a, 2),
     ).infer(products::pool2d)
-    .out("out"),
+    .out_exact("out"),
     opaque(
         "aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         |a| avg_pool(a, 3),
     ).infer(products::pool3d)
-    .out("out"),
+    .out_exact("out"),
     opaque("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", |a| adaptive_avg(a, 1)).infer(products::adaptive).out("out"),
     opaque("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).infer(products::adaptive).out("out"),
     opaque("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).infer(products::adaptive).out("out"),
-    opaque("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).infer(products::adaptive).out("out"),
-    opaque("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).infer(products::adaptive).out("out"),
-    opaque("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 1)),
-    opaque("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 2)),
-    opaque("aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 3)),
+    opaque("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).infer(products::adaptive).out_exact("out"),
+    opaque("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).infer(products::adaptive).out_exact("out"),
+    opaque("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 1)).infer(trial::kernel),
+    opaque("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 2)).infer(trial::kernel),
+    opaque("aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 3)).infer(trial::kernel),
     opaque(
         "aten::fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
         |a| fractional(a, 2),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)",
         |a| fractional(a, 3),
-    ),
-    opaque("aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", |a| unpool(a, 2)).out("out"),
+    ).infer(trial::kernel),
+    opaque("aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", |a| unpool(a, 2)).infer(trial::kernel).out("out"),
     opaque(
         "aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
         |a| unpool(a, 3),
-    )
+    ).infer(trial::kernel)
     .out("out"),
 ];
 
@@ -276,6 +276,20 @@ fn max_prepare(a: &Args<'_>, dims: usize) -> Result<(Steps, Planes)> {
     let steps = Steps::new(a, dims, Some(4), 5)?;
     if dims == 1 && a.op.name() == "aten::max_pool1d" {
         let (k, p) = (steps.kernel[0], steps.padding[0]);
+        if t.sizes()[t.rank() - 2..].contains(&0) {
+            return fail(format!(
+                "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:{:?}",
+                t.sizes().as_slice()
+            ));
+        }
+        for (name, n) in [("kernel_size", k), ("stride", steps.stride[0]), ("dilation", steps.dilation[0])] {
+            if n <= 0 {
+                return fail(format!("max_pool1d() {name} must be greater than zero, but got {n}"));
+            }
+        }
+        if p < 0 {
+            return fail(format!("max_pool1d() padding must be non-negative, but got {p}"));
+        }
         if p > k / 2 && k > 0 {
             return fail(format!(
                 "max_pool1d() padding should be at most half of kernel size, but got padding={p} and kernel_size={k}"
@@ -283,6 +297,17 @@ fn max_prepare(a: &Args<'_>, dims: usize) -> Result<(Steps, Planes)> {
         }
     }
     steps.check()?;
+    let own = t.sizes();
+    if dims == 3
+        && (own.len() == 4 || own.len() == 5)
+        && let Some(empty) = (own.len() - 4..own.len()).find(|d| own[*d] == 0)
+    {
+        return fail(format!(
+            "max_pool3d_with_indices_out_cpu_template(): Expected input to have non-zero size for non-batch dimensions, but \
+             input has sizes {:?} with dimension {empty} being empty",
+            own.as_slice()
+        ));
+    }
     expect_images(t, dims)?;
     let planes = Planes::new(t, dims);
     if dims == 1 && a.op.name() == "aten::max_pool1d" && steps.output(0, planes.input[0]) < 1 {
@@ -424,12 +449,29 @@ fn adaptive_prepare(a: &Args<'_>, dims: usize, kind: &str) -> Result<(Vec<i64>, 
         argument_rank(t, &name)?;
     }
     if output.len() != dims {
-        return fail(format!("{name}: output_size must be {dims}"));
+        return fail(match (dims, kind) {
+            (1, _) => {
+                format!("{name}() argument 'output_size' should contain one int (got {})", output.len())
+            }
+            (_, "max") => format!("{name}(): internal error: output_size.size() must be {dims}"),
+            _ => format!("{name}: output_size must be {dims}"),
+        });
     }
-    if output.iter().any(|n| *n < 0) {
-        let shown = output.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+    if let Some(negative) = output.iter().find(|n| **n < 0) {
+        // One dimension is done as two, of which the first has one part.
+        let asked: Vec<i64> = (dims == 1).then_some(1).into_iter().chain(output.iter().copied()).collect();
+        if kind == "max" {
+            let lead = sizes[..sizes.len().saturating_sub(dims)].iter().copied();
+            let all: Vec<i64> = lead.chain(asked.iter().copied()).collect();
+            return fail(format!("Trying to create tensor with negative dimension {negative}: {all:?}"));
+        }
+        let shown = match asked[..] {
+            [t, h, w] => format!("{t}, {h},{w}"),
+            _ => asked.iter().map(i64::to_string).collect::<Vec<_>>().join(", "),
+        };
         return fail(format!(
-            "{name}: elements of output_size must be greater than or equal to 0 but received {{{shown}}}"
+            "adaptive_avg_pool{}d: elements of output_size must be greater than or equal to 0 but received {{{shown}}}",
+            asked.len()
         ));
     }
     if sizes.len() != dims + 1 && sizes.len() != dims + 2 {

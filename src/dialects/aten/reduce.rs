@@ -6,7 +6,7 @@ use super::kernels::rule::into;
 use super::kernels::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{reductions, views};
-use crate::dialects::{Args, OpDef, Outputs, one, opaque, reduce};
+use crate::dialects::{Args, OpDef, OutRule, Outputs, one, opaque, reduce};
 use crate::tensor::{DType, Tensor, view};
 use crate::value::Value;
 use std::cmp::Ordering;
@@ -22,7 +22,7 @@ pub static OPS: &[OpDef] = &[
         one(sum(a.tensor(0)?, None, false, a.opt_dtype(1)?)?)
     }).infer(reductions::sum)
     .grad("self: grad.expand(self.size()).to(self.dtype)")
-    .out("out"),
+    .out_exact("out"),
     reduce("aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", nansum).infer(reductions::sum)
         .out("out"),
     reduce("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
@@ -42,13 +42,13 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(prod(a.tensor(0)?, None, false, a.opt_dtype(1)?)?)
     }).infer(reductions::sum)
-    .out("out"),
+    .out_exact("out"),
     reduce("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(prod(a.tensor(0)?, Some(a.int(1)?), a.bool(2)?, a.opt_dtype(3)?)?)
     }).infer(reductions::sum)
     .out("int_out"),
-    reduce("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Max)).infer(reductions::reduce).out("out"),
-    reduce("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Min)).infer(reductions::reduce).out("out"),
+    reduce("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Max)).infer(reductions::reduce).out_as("out", OutRule::Input),
+    reduce("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Min)).infer(reductions::reduce).out_as("out", OutRule::Input),
     reduce("aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", |a| {
         aminmax(a.tensor(0)?, a.opt_int(1)?, a.bool(2)?)
     }).infer(reductions::twice),
@@ -67,28 +67,28 @@ pub static OPS: &[OpDef] = &[
         extreme_dim(a, Side::Min)
     }).infer(reductions::with_index),
     reduce("aten::min.dim_min(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) min, Tensor(b!) min_indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, |a| extreme_dim(a, Side::Min))),
-    reduce("aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", |a| arg_extreme(a, Side::Max)).infer(reductions::index).out("out"),
-    reduce("aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", |a| arg_extreme(a, Side::Min)).infer(reductions::index).out("out"),
-    reduce("aten::all(Tensor self) -> Tensor", |a| truth(a, Some(Vec::new()), false, true)).infer(reductions::truth).out("all_out"),
+    reduce("aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", |a| arg_extreme(a, Side::Max)).infer(reductions::index).out_exact("out"),
+    reduce("aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", |a| arg_extreme(a, Side::Min)).infer(reductions::index).out_exact("out"),
+    reduce("aten::all(Tensor self) -> Tensor", |a| truth(a, Some(Vec::new()), false, true)).infer(reductions::truth).out_as("all_out", OutRule::Truth),
     reduce("aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", |a| {
         truth(a, Some(vec![a.int(1)?]), a.bool(2)?, true)
     }).infer(reductions::truth)
-    .out("out"),
-    reduce("aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", |a| truth_dims(a, true)).infer(reductions::truth).out("dims_out"),
-    reduce("aten::any(Tensor self) -> Tensor", |a| truth(a, Some(Vec::new()), false, false)).infer(reductions::truth).out("all_out"),
+    .out_as("out", OutRule::Truth),
+    reduce("aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", |a| truth_dims(a, true)).infer(reductions::truth).out_as("dims_out", OutRule::Truth),
+    reduce("aten::any(Tensor self) -> Tensor", |a| truth(a, Some(Vec::new()), false, false)).infer(reductions::truth).out_as("all_out", OutRule::Truth),
     reduce("aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", |a| {
         truth(a, Some(vec![a.int(1)?]), a.bool(2)?, false)
     }).infer(reductions::truth)
-    .out("out"),
-    reduce("aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", |a| truth_dims(a, false)).infer(reductions::truth).out("dims_out"),
+    .out_as("out", OutRule::Truth),
+    reduce("aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", |a| truth_dims(a, false)).infer(reductions::truth).out_as("dims_out", OutRule::Truth),
     reduce("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor", |a| {
         count_nonzero(a.tensor(0)?, a.opt_int(1)?.map(|d| vec![d]))
     }).infer(reductions::index)
-    .out("out"),
+    .out_exact("out"),
     reduce("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", |a| {
         count_nonzero(a.tensor(0)?, Some(a.ints(1)?))
     }).infer(reductions::index)
-    .out("dim_IntList_out"),
+    .out_exact("dim_IntList_out"),
     reduce("aten::trace(Tensor self) -> Tensor", |a| {
         let tensor = a.tensor(0)?;
         if tensor.rank() != 2 {
@@ -99,7 +99,7 @@ pub static OPS: &[OpDef] = &[
         }
         one(sum(&tensor.look(|l| view::diagonal(l, 0, 0, 1))?, None, false, None)?)
     }).infer(views::nothing)
-    .out("out"),
+    .out_exact("out"),
     reduce("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", |a| sum_to_size(a.tensor(0)?, &a.ints(1)?)).infer(views::nothing)
         .hidden_marks("aten::sum_to_size(Tensor(a) self, SymInt[] size) -> Tensor(a)")
         .grad("self: grad.expand(self.size())"),

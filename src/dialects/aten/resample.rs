@@ -4,6 +4,7 @@ use super::kernels::compute::{Dense, Real, build};
 use super::kernels::pool::each_plane;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::tensor::{DType, Element, Tensor};
 
@@ -11,108 +12,108 @@ use crate::tensor::{DType, Element, Tensor};
 pub static OPS: &[OpDef] = &[
     opaque("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", |a| {
         sized(a, 1, Mode::Nearest, None, 2)
-    })
-    .out("out"),
+    }).infer(trial::kernel)
+    .out_exact("out"),
     opaque("aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", |a| {
         scaled(a, 1, Mode::Nearest, None)
-    }),
+    }).infer(trial::kernel),
     opaque(
         "aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::Nearest, None, 2),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     opaque("aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", |a| {
         scaled(a, 2, Mode::Nearest, None)
-    }),
+    }).infer(trial::kernel),
     opaque(
         "aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 3, Mode::Nearest, None, 2),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     opaque("aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", |a| {
         scaled(a, 3, Mode::Nearest, None)
-    }),
+    }).infer(trial::kernel),
     opaque(
         "aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
         |a| sized(a, 1, Mode::NearestExact, None, 2),
-    )
-    .out("out"),
+    ).infer(trial::kernel)
+    .out_exact("out"),
     opaque(
         "aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 1, Mode::NearestExact, None),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::NearestExact, None, 2),
-    )
-    .out("out"),
+    ).infer(trial::kernel)
+    .out_exact("out"),
     opaque(
         "aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 2, Mode::NearestExact, None),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 3, Mode::NearestExact, None, 2),
-    )
-    .out("out"),
+    ).infer(trial::kernel)
+    .out_exact("out"),
     opaque(
         "aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 3, Mode::NearestExact, None),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
         |a| sized(a, 1, Mode::Linear, Some(2), 3),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 1, Mode::Linear, Some(2)),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::Linear, Some(2), 3),
-    )
-    .out("out"),
+    ).infer(trial::kernel)
+    .out_exact("out"),
     opaque(
         "aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 2, Mode::Linear, Some(2)),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 3, Mode::Linear, Some(2), 3),
-    )
+    ).infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 3, Mode::Linear, Some(2)),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::Cubic, Some(2), 3),
-    )
-    .out("out"),
+    ).infer(trial::kernel)
+    .out_exact("out"),
     opaque(
         "aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 2, Mode::Cubic, Some(2)),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::SmoothLinear, Some(2), 3),
-    )
-    .out("out"),
+    ).infer(trial::kernel)
+    .out_exact("out"),
     opaque(
         "aten::_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 2, Mode::SmoothLinear, Some(2)),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::SmoothCubic, Some(2), 3),
-    )
-    .out("out"),
+    ).infer(trial::kernel)
+    .out_exact("out"),
     opaque(
         "aten::_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 2, Mode::SmoothCubic, Some(2)),
-    ),
+    ).infer(trial::kernel),
 ];
 
 fn fail<T>(text: impl Into<String>) -> Result<T> {
@@ -241,9 +242,12 @@ fn resample(
         scales[d].filter(|_| !(is_small && plain))
     };
     crate::dispatch_real!(dtype, name, R => {
-        let taps: Vec<Vec<Taps<R>>> = (0..dims)
+        let mut taps: Vec<Vec<Taps<R>>> = (0..dims)
             .map(|d| axis::<R>(mode, spatial[d] as usize, output[d] as usize, scale(d), align))
             .collect();
+        if mode == Mode::Cubic || (mode == Mode::Linear && !(dims == 2 && is_small)) {
+            taps.iter_mut().flatten().for_each(|t| t.keep_as(dtype));
+        }
         let x = Dense::<R>::new(input)?;
         let x = x.open()?;
         // Dimension by dimension from the last: fewer elements are visited than by all at once.
@@ -271,6 +275,19 @@ fn resample(
 struct Taps<R> {
     places: Vec<usize>,
     weights: Vec<R>,
+}
+
+impl<R: Real> Taps<R> {
+    /// Most of PyTorch's kernels keep the weights in the dtype of the image.
+    fn keep_as(&mut self, dtype: DType) {
+        for weight in &mut self.weights {
+            *weight = match dtype {
+                DType::F16 => R::of(half::f16::from_f64(weight.wide()).to_f64()),
+                DType::BF16 => R::of(half::bf16::from_f64(weight.wide()).to_f64()),
+                _ => *weight,
+            };
+        }
+    }
 }
 
 /// Applies taps to one dimension: (outer, from, inner) becomes (outer, taps, inner).

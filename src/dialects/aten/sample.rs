@@ -4,6 +4,7 @@ use super::kernels::compute::{Dense, Number, Real, build};
 use super::kernels::pool::each_plane;
 use super::resample::cubic;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::tensor::Tensor;
 
@@ -12,18 +13,18 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
         |a| grid_sample(a, None),
-    ),
+    ).infer(trial::kernel),
     opaque(
         "aten::grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
         |a| grid_sample(a, Some(2)),
-    )
-    .out("out"),
+    ).infer(trial::kernel)
+    .out_exact("out"),
     opaque(
         "aten::grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
         |a| grid_sample(a, Some(3)),
-    )
+    ).infer(trial::kernel)
     .out("out"),
-    opaque("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", affine_grid).out("out"),
+    opaque("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", affine_grid).infer(trial::kernel).out("out"),
 ];
 
 fn fail<T>(text: impl Into<String>) -> Result<T> {

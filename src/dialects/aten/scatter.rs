@@ -6,7 +6,7 @@ use super::kernels::place::{identity, positions};
 use super::kernels::range::not_implemented;
 use super::kernels::wide::{Wide, dispatch_wide, store, wide};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::joins;
+use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
 use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, wrap_dim};
 
@@ -14,7 +14,7 @@ use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, wrap_dim};
 pub static OPS: &[OpDef] = &[
     gather("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", gather_kernel).infer(joins::gather)
         .grad("self: grad.new_zeros(self.size()).scatter_add(dim, index, grad)")
-        .out("out"),
+        .out_exact("out"),
     gather("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", |a| {
         scatter_value(a, None)
     }).infer(joins::same_sizes)
@@ -26,7 +26,7 @@ pub static OPS: &[OpDef] = &[
     }).infer(joins::same_sizes)
     .grad("self: grad.scatter(dim, index, 0)\nsrc: grad.gather(dim, index)")
     .inplace()
-    .out("src_out"),
+    .out_exact("src_out"),
     gather("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", |a| {
         scatter(a, a.tensor(3)?, Some(legacy_reduce(a.str(4)?)?), true)
     }).infer(joins::same_sizes)
@@ -43,13 +43,13 @@ pub static OPS: &[OpDef] = &[
     }).infer(joins::same_sizes)
     .grad("self: grad\nsrc: grad.gather(dim, index)")
     .inplace()
-    .out("out"),
+    .out_exact("out"),
     gather(
         "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
         scatter_reduce,
     ).infer(joins::same_sizes)
     .inplace()
-    .out("two_out"),
+    .out_exact("two_out"),
     gather("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", index_add).infer(joins::same_sizes)
         .grad("self: grad\nsource: grad.index_select(dim, index).expand_as(source) * alpha")
         .inplace()
@@ -57,9 +57,9 @@ pub static OPS: &[OpDef] = &[
     gather(
         "aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
         index_reduce,
-    )
+    ).infer(trial::kernel)
     .inplace()
-    .out("out"),
+    .out_exact("out"),
 ];
 
 fn expect_index(name: &str, index: &Tensor) -> Result<()> {

@@ -3,6 +3,7 @@
 use super::kernels::range::not_implemented;
 use super::kernels::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::tensor::{DType, Operand, Tensor, result_type, view, wrap_dim};
 use crate::value::Value;
@@ -13,37 +14,37 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
         searchsorted,
-    )
+    ).infer(trial::kernel)
     .out("Tensor_out"),
     opaque(
         "aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
         searchsorted,
-    )
+    ).infer(trial::kernel)
     .out("Scalar_out"),
     opaque(
         "aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
         bucketize,
-    )
+    ).infer(trial::kernel)
     .out("Tensor_out"),
     opaque(
         "aten::bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
         bucketize,
-    )
-    .out("Scalar_out"),
+    ).infer(trial::kernel)
+    .out_exact("Scalar_out"),
     opaque(
         "aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
         isin,
-    )
-    .out("Tensor_Tensor_out"),
+    ).infer(trial::kernel)
+    .out_exact("Tensor_Tensor_out"),
     opaque(
         "aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor",
         isin,
-    )
+    ).infer(trial::kernel)
     .out("Tensor_Scalar_out"),
     opaque(
         "aten::isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
         isin,
-    )
+    ).infer(trial::kernel)
     .out("Scalar_Tensor_out"),
     opaque("aten::_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)", |a| {
         let mut all = unique_flat(a.tensor(0)?, a.bool(2)?, false)?;
@@ -53,7 +54,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
         |a| outputs(unique_flat(a.tensor(0)?, a.bool(2)?, a.bool(3)?)?),
-    ),
+    ).infer(joins::unique),
     opaque(
         "aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
         |a| outputs(unique_slices(a.tensor(0)?, a.int(1)?, true)?),
@@ -64,7 +65,7 @@ pub static OPS: &[OpDef] = &[
             Some(dim) => outputs(unique_slices(a.tensor(0)?, dim, false)?),
             None => outputs(consecutive_flat(a.tensor(0)?, a.bool(1)?, a.bool(2)?)?),
         },
-    ),
+    ).infer(joins::unique),
     opaque(
         "aten::unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
         |a| outputs(unique_slices(a.tensor(0)?, a.int(1)?, false)?),

@@ -15,20 +15,20 @@ pub static OPS: &[OpDef] = &[
         converted(a, softmax)
     }).infer(reductions::normalized)
     .grad("self: torch._softmax_backward_data(grad, result, dim, self.dtype)")
-    .out("int_out"),
+    .out_exact("int_out"),
     reduce("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
         converted(a, log_softmax)
     }).infer(reductions::normalized)
     .grad("self: torch._log_softmax_backward_data(grad, result, dim, self.dtype)")
-    .out("int_out"),
+    .out_exact("int_out"),
     reduce("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", |a| plain(a, softmax)).infer(reductions::normalized)
         .grad("self: torch._softmax_backward_data(grad, result, dim, self.dtype)")
-        .out("out"),
+        .out_exact("out"),
     reduce("aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", |a| {
         plain(a, log_softmax)
     }).infer(reductions::normalized)
     .grad("self: torch._log_softmax_backward_data(grad, result, dim, self.dtype)")
-    .out("out"),
+    .out_exact("out"),
     reduce("aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
         converted(a, |row| match row.iter().all(|x| *x == f64::NEG_INFINITY) {
             true => vec![0.0; row.len()],

@@ -6,7 +6,7 @@ use super::kernels::rule::into;
 use super::kernels::select::{intro_sort, mode_place, nth_place, top_places};
 use super::kernels::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::reductions;
+use crate::dialects::shapes::{reductions, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
 use crate::tensor::{DType, Dims, Scalar, Tensor, wrap_dim};
 use crate::value::Value;
@@ -29,13 +29,13 @@ pub static OPS: &[OpDef] = &[
     gather("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", |a| {
         second(sort(a.tensor(0)?, a.int(2)?, a.bool(3)?, a.opt_bool(1)?.unwrap_or(false))?)
     }).infer(reductions::order)
-    .out("stable_out"),
+    .out_exact("stable_out"),
     gather("aten::msort(Tensor self) -> Tensor", |a| {
         let mut out = sort(a.tensor(0)?, 0, false, false)?;
         out.truncate(1);
         Ok(out)
-    })
-    .out("out"),
+    }).infer(trial::kernel)
+    .out_exact("out"),
     gather(
         "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
         topk,
@@ -43,12 +43,12 @@ pub static OPS: &[OpDef] = &[
     gather("aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 5, topk)),
     gather("aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", kthvalue).infer(reductions::with_index),
     gather("aten::kthvalue.values(Tensor self, SymInt k, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 4, kthvalue)),
-    gather("aten::median(Tensor self) -> Tensor", |a| median_all(a, false)).infer(reductions::reduce).out("out"),
+    gather("aten::median(Tensor self) -> Tensor", |a| median_all(a, false)).infer(reductions::reduce).out_exact("out"),
     gather("aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
         median_dim(a, false)
     }).infer(reductions::with_index),
     gather("aten::median.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, |a| median_dim(a, false))),
-    gather("aten::nanmedian(Tensor self) -> Tensor", |a| median_all(a, true)).infer(reductions::reduce).out("out"),
+    gather("aten::nanmedian(Tensor self) -> Tensor", |a| median_all(a, true)).infer(reductions::reduce).out_exact("out"),
     gather("aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
         median_dim(a, true)
     }).infer(reductions::with_index),
@@ -57,19 +57,19 @@ pub static OPS: &[OpDef] = &[
     gather("aten::mode.values(Tensor self, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, mode)),
     gather("aten::quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor", |a| {
         quantile(a, false)
-    })
+    }).infer(trial::kernel)
     .out("out"),
     gather("aten::quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor", |a| {
         quantile(a, false)
-    })
+    }).infer(trial::kernel)
     .out("scalar_out"),
     gather("aten::nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor", |a| {
         quantile(a, true)
-    })
+    }).infer(trial::kernel)
     .out("out"),
     gather("aten::nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor", |a| {
         quantile(a, true)
-    })
+    }).infer(trial::kernel)
     .out("scalar_out"),
 ];
 

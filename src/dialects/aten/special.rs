@@ -7,6 +7,7 @@ use super::kernels::special::polynomial::{self, Family};
 use super::kernels::special::{bessel, error, gamma};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
+use crate::dialects::shapes::trial;
 use crate::dialects::{Args, Fact, OpDef, Outputs, Promote, Tolerance, elementwise, one, opaque};
 use crate::dispatch_dtype;
 use crate::tensor::pointwise::{map1, map2};
@@ -453,7 +454,7 @@ pub static OPS: &[OpDef] = &[
         .facts(&[Fact::Commutative])
         .inplace()
         .out("out"),
-    opaque("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp),
+    opaque("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp).infer(trial::kernel),
     opaque(
         "aten::frexp.Tensor_out(Tensor self, *, Tensor(a!) mantissa, Tensor(b!) exponent) -> (Tensor(a!) mantissa, \
          Tensor(b!) exponent)",
@@ -573,8 +574,11 @@ fn ndtr(p: &mut Program, x: &[Sv]) -> Sv {
     let (scale, one) = (p.constant_like(x[0], FRAC_1_SQRT_2), p.constant_like(x[0], 1.0));
     let half = p.constant_like(x[0], 0.5);
     let scaled = p.mul(x[0], scale);
+    let scaled = p.stepped(scaled, x[0]);
     let erf = p.erf(scaled);
+    let erf = p.stepped(erf, x[0]);
     let sum = p.add(one, erf);
+    let sum = p.stepped(sum, x[0]);
     p.mul(sum, half)
 }
 
@@ -638,11 +642,8 @@ fn frexp_out(args: &Args<'_>) -> Result<Outputs> {
     let targets = [args.tensor(1)?, args.tensor(2)?];
     for (target, result) in targets.iter().zip(&results) {
         let result = result.to_tensor()?;
-        if target.sizes() == result.sizes() {
-            target.copy_from(result)?;
-        } else {
-            target.set_data(&result.to_dtype(target.dtype())?);
-        }
+        target.give_sizes(&result.sizes())?;
+        target.copy_from(result)?;
     }
     Ok(targets.iter().map(|t| Value::Tensor((*t).clone())).collect())
 }

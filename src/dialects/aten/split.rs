@@ -50,7 +50,7 @@ pub static OPS: &[OpDef] = &[
     view(
         "aten::tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
         |a| many(tensor_split(a.tensor(0)?, parts_of(a.tensor(1)?)?, a.int(2)?)?),
-    ),
+    ).infer(views::nothing),
     view("aten::hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", |a| {
         many(along(a, "hsplit", 1)?)
     }),

@@ -56,24 +56,24 @@ pub static OPS: &[OpDef] = &[
     ).infer(reductions::pair),
     reduce("aten::std_mean.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))", |a| into(a, 4, |a| spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[STD, MEAN]))),
     reduce("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", |a| norm(a, Some(a.scalar(1)?), Vec::new(), false, None)).infer(reductions::magnitude)
-        .out("Scalar_out"),
+        .out_exact("Scalar_out"),
     reduce("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", |a| {
         norm(a, a.opt_scalar(1)?, a.ints(2)?, a.bool(3)?, None)
     }).infer(reductions::magnitude)
-    .out("out"),
+    .out_exact("out"),
     reduce("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor", |a| {
         norm(a, a.opt_scalar(1)?, a.ints(2)?, a.bool(3)?, a.opt_dtype(4)?)
     }).infer(reductions::magnitude)
-    .out("dtype_out"),
+    .out_exact("dtype_out"),
     reduce("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", |a| {
         norm(a, a.opt_scalar(1)?, Vec::new(), false, a.opt_dtype(2)?)
     }).infer(reductions::magnitude)
-    .out("ScalarOpt_dtype_out"),
+    .out_exact("ScalarOpt_dtype_out"),
     reduce("aten::native_norm(Tensor self, Scalar p=2) -> Tensor", |a| norm(a, Some(a.scalar(1)?), Vec::new(), false, None)).infer(reductions::magnitude),
     reduce("aten::frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", |a| {
         norm(a, None, a.ints(1)?, a.bool(2)?, None)
     }).infer(reductions::magnitude)
-    .out("out"),
+    .out_exact("out"),
     reduce(
         "aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         |a| {
@@ -81,7 +81,7 @@ pub static OPS: &[OpDef] = &[
             one(vector_norm(a.tensor(0)?, a.scalar(1)?.to_f64(), dims, a.bool(3)?, a.opt_dtype(4)?)?)
         },
     ).infer(reductions::magnitude)
-    .out("out"),
+    .out_exact("out"),
     reduce("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp).infer(views::nothing)
         .grad(
             "self: grad.reshape(torch.logsumexp(self, dim, True).size()) * (self - torch.logsumexp(self, dim, True)).exp().conj()",

@@ -32,14 +32,14 @@ pub static OPS: &[OpDef] = &[
         .grad("self: -grad")
         .facts(&[Fact::Odd, Fact::Involution])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::negative(Tensor self) -> Tensor", Promote::Common)
         .scalar(|p, x| p.neg(x[0]))
         .accepts("ifc", NEGATION)
         .grad("self: -grad")
         .facts(&[Fact::Odd, Fact::Involution])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::reciprocal(Tensor self) -> Tensor", Promote::Float)
         .scalar(reciprocal)
         .grad("self: -grad * (result * result).conj()")
@@ -330,59 +330,59 @@ pub static OPS: &[OpDef] = &[
         .grad("self: torch.zeros_like(grad)")
         .facts(&[Fact::Idempotent])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::ceil(Tensor self) -> Tensor", Promote::Common)
         .scalar(|p, x| p.ceil(x[0]))
         .accepts("if", "ceil_vml_cpu")
         .grad("self: torch.zeros_like(grad)")
         .facts(&[Fact::Idempotent])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::round(Tensor self) -> Tensor", Promote::Common)
         .scalar(|p, x| p.round(x[0]))
         .accepts("if", "round_vml_cpu")
         .grad("self: torch.zeros_like(grad)")
         .facts(&[Fact::Odd, Fact::Idempotent])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::trunc(Tensor self) -> Tensor", Promote::Common)
         .scalar(|p, x| p.trunc(x[0]))
         .accepts("if", "trunc_vml_cpu")
         .grad("self: torch.zeros_like(grad)")
         .facts(&[Fact::Odd, Fact::Idempotent])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::fix(Tensor self) -> Tensor", Promote::Common)
         .scalar(|p, x| p.trunc(x[0]))
         .accepts("if", "trunc_vml_cpu")
         .grad("self: torch.zeros_like(grad)")
         .facts(&[Fact::Odd, Fact::Idempotent])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::frac(Tensor self) -> Tensor", Promote::Common)
         .scalar(frac)
         .accepts("f", "frac_cpu")
         .grad("self: grad")
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::sign(Tensor self) -> Tensor", Promote::Common)
         .scalar(sign)
         .accepts("bif", "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.")
         .grad("self: torch.zeros_like(grad)")
         .facts(&[Fact::Odd, Fact::Idempotent])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::sgn(Tensor self) -> Tensor", Promote::Common)
         .scalar(sgn)
         .facts(&[Fact::Odd, Fact::Idempotent])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::bitwise_not(Tensor self) -> Tensor", Promote::Common)
         .scalar(|p, x| p.not(x[0]))
         .accepts("bi", "bitwise_not_cpu")
         .facts(&[Fact::Involution])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::logical_not(Tensor self) -> Tensor", Promote::Bool)
         .scalar(|p, x| p.is_zero(x[0]))
         .inplace()
@@ -393,11 +393,11 @@ pub static OPS: &[OpDef] = &[
         .out("out"),
     elementwise("aten::isnan(Tensor self) -> Tensor", Promote::Bool)
         .scalar(|p, x| p.ne(x[0], x[0]))
-        .out("out"),
+        .out_exact("out"),
     elementwise("aten::isinf(Tensor self) -> Tensor", Promote::Bool)
         .scalar(isinf)
         .facts(&[Fact::Even])
-        .out("out"),
+        .out_exact("out"),
     elementwise("aten::isfinite(Tensor self) -> Tensor", Promote::Bool)
         .scalar(isfinite)
         .facts(&[Fact::Even]),
@@ -415,11 +415,11 @@ pub static OPS: &[OpDef] = &[
         .scalar(|p, x| p.conj(x[0]))
         .facts(&[Fact::Involution])
         .inplace()
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::_conj_physical(Tensor self) -> Tensor", Promote::Common)
         .scalar(|p, x| p.conj(x[0]))
         .facts(&[Fact::Involution])
-        .out("out"),
+        .out_exact("out"),
     elementwise("aten::angle(Tensor self) -> Tensor", Promote::RealFloat)
         .scalar(angle)
         .tolerance(Tolerance::Rounding)
@@ -429,12 +429,12 @@ pub static OPS: &[OpDef] = &[
         .accepts("f", "round_cpu")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("decimals_out"),
+        .out_found("decimals_out"),
     elementwise("aten::special_round(Tensor self, *, int decimals=0) -> Tensor", Promote::Common)
         .scalar(round_decimals)
         .accepts("f", "round_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out_found("out"),
     elementwise("aten::logit(Tensor self, float? eps=None) -> Tensor", Promote::Float)
         .scalar(logit)
         .accepts("f", "logit_cpu")
@@ -626,7 +626,8 @@ fn round_decimals(p: &mut Program, x: &[Sv]) -> Sv {
 
 fn logit(p: &mut Program, x: &[Sv]) -> Sv {
     let one = p.constant_like(x[0], 1.0);
-    let mut x = x[0];
+    let given = x[0];
+    let mut x = given;
     if let Some(eps) = p.float_arg(0) {
         let low = p.constant_like(x, eps);
         let high = p.sub(one, low);
@@ -635,7 +636,9 @@ fn logit(p: &mut Program, x: &[Sv]) -> Sv {
         x = p.select(below, low, x);
     }
     let rest = p.sub(one, x);
+    let rest = p.stepped(rest, given);
     let odds = p.div(x, rest);
+    let odds = p.stepped(odds, given);
     p.log(odds)
 }
 

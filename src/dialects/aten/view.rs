@@ -3,7 +3,7 @@
 
 use super::kernels::rule::{copied, in_place, look};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::{pointwise, views};
+use crate::dialects::shapes::{pointwise, trial, views};
 use crate::dialects::{Args, Fact, OpDef, Outputs, gather, one, opaque, view};
 use crate::tensor::{DType, Element, Layout, Tensor, view as layout};
 use num_complex::Complex;
@@ -119,56 +119,56 @@ pub static OPS: &[OpDef] = &[
     view("aten::data(Tensor self) -> Tensor", |a| one(a.tensor(0)?.detach())).facts(&[Fact::Detached]),
     // Copying forms.
     gather("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", reshape_copy).infer(views::reshape)
-        .out("out")
+        .out_exact("out")
         .grad("self: grad.reshape(self.size())"),
-    gather("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", |a| one(bits_as(a)?.copy()?)).out("dtype_out"),
+    gather("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", |a| one(bits_as(a)?.copy()?)).infer(trial::kernel).out_exact("dtype_out"),
     gather("aten::_reshape_copy(Tensor self, SymInt[] size) -> Tensor", reshape_copy).infer(views::reshape)
     .grad("self: grad.reshape(self.size())"),
     gather("aten::expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor", |a| copied(a, expand)).infer(views::expand)
-        .out("out")
+        .out_exact("out")
         .grad("self: grad.sum_to_size(self.size())"),
     gather("aten::transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor", |a| copied(a, transpose)).infer(views::transpose)
-        .out("int_out")
+        .out_exact("int_out")
         .grad("self: grad.transpose(dim0, dim1)"),
-    gather("aten::t_copy(Tensor self) -> Tensor", |a| copied(a, t)).infer(views::t).out("out").grad("self: grad.t()"),
+    gather("aten::t_copy(Tensor self) -> Tensor", |a| copied(a, t)).infer(views::t).out_exact("out").grad("self: grad.t()"),
     gather("aten::permute_copy(Tensor self, int[] dims) -> Tensor", |a| copied(a, permute)).infer(views::permute)
-        .out("out")
+        .out_exact("out")
         .grad("self: grad.movedim([i for i in range(len(dims))], dims)"),
     gather("aten::squeeze_copy(Tensor self) -> Tensor", |a| copied(a, squeeze)).infer(views::squeeze)
-        .out("out")
+        .out_exact("out")
         .grad("self: grad.reshape(self.size())"),
     gather("aten::squeeze_copy.dim(Tensor self, int dim) -> Tensor", |a| copied(a, squeeze_dims)).infer(views::squeeze)
-        .out("dim_out")
+        .out_exact("dim_out")
         .grad("self: grad.reshape(self.size())"),
     gather("aten::squeeze_copy.dims(Tensor self, int[] dim) -> Tensor", |a| copied(a, squeeze_dims)).infer(views::squeeze)
-        .out("dims_out")
+        .out_exact("dims_out")
         .grad("self: grad.reshape(self.size())"),
     gather("aten::unsqueeze_copy(Tensor self, int dim) -> Tensor", |a| copied(a, unsqueeze)).infer(views::unsqueeze)
-        .out("out")
+        .out_exact("out")
         .grad("self: grad.squeeze(dim)"),
     gather("aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor", |a| copied(a, select)).infer(views::select)
-        .out("int_out")
+        .out_exact("int_out")
         .grad("self: grad.new_zeros(self.size()).select_scatter(grad, dim, index)"),
     gather(
         "aten::slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
         |a| copied(a, slice),
     ).infer(views::slice)
-    .out("Tensor_out")
+    .out_exact("Tensor_out")
     .grad("self: grad.new_zeros(self.size()).slice_scatter(grad, dim, start, end, step)"),
     gather(
         "aten::as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
         |a| copied(a, as_strided),
     ).infer(views::as_strided)
-    .out("out"),
-    gather("aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", |a| copied(a, diagonal))
-        .out("out")
+    .out_exact("out"),
+    gather("aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", |a| copied(a, diagonal)).infer(trial::kernel)
+        .out_exact("out")
         .grad("self: grad.new_zeros(self.size()).diagonal_scatter(grad, offset, dim1, dim2)"),
-    gather("aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", |a| copied(a, unfold))
-        .out("out")
+    gather("aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", |a| copied(a, unfold)).infer(trial::kernel)
+        .out_exact("out")
         .grad("self: torch.unfold_backward(grad, self.size(), dimension, size, step)"),
-    gather("aten::alias_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).out("out").grad("self: grad"),
-    gather("aten::detach_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).facts(&[Fact::Detached]).out("out"),
-    gather("aten::lift_fresh_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).out("out").grad("self: grad"),
+    gather("aten::alias_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).out_exact("out").grad("self: grad"),
+    gather("aten::detach_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).facts(&[Fact::Detached]).out_exact("out"),
+    gather("aten::lift_fresh_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).out_exact("out").grad("self: grad"),
     gather("aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", |a| copied(a, narrow)).infer(views::narrow)
         .out("out"),
     gather("aten::view_as_real_copy(Tensor self) -> Tensor", |a| one(view_as_real(a.tensor(0)?)?.copy()?)).out("out"),
@@ -233,7 +233,7 @@ fn t(a: &Args<'_>) -> Result<Layout> {
         2 => layout::transpose(&own, 0, 1),
         n => Err(Diagnostic::runtime(format!(
             "{}() expects a tensor with <= 2 dimensions, but self is {n}D",
-            bare(a)
+            bare(a).trim_end_matches("_copy")
         ))),
     }
 }
@@ -479,17 +479,7 @@ fn resize(a: &Args<'_>, sizes: &[i64]) -> Result<Outputs> {
     if tensor.sizes().as_slice() == sizes {
         return one(tensor.clone());
     }
-    let mut dense = Layout::contiguous(sizes)?;
-    dense.offset = tensor.layout().offset;
-    if tensor.set_layout(dense.clone()).is_err() {
-        let size = tensor.dtype().size();
-        let needed = dense.offset.saturating_add(dense.numel()).saturating_mul(size);
-        let storage = crate::tensor::Storage::zeroed(needed)?;
-        let old = tensor.storage();
-        let kept = old.nbytes().min(needed);
-        storage.write()?[..kept].copy_from_slice(&old.read()?[..kept]);
-        tensor.set_data(&Tensor::from_storage(storage, tensor.dtype(), dense)?);
-    }
+    tensor.give_sizes(sizes)?;
     one(tensor.clone())
 }
 

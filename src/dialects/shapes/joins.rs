@@ -13,7 +13,7 @@ pub fn create(operands: &Operands<'_>) -> Results {
 pub fn full(operands: &Operands<'_>) -> Results {
     let of_value = match operands.get("fill_value") {
         Some(Known::Number(DType::C128)) => Some(DType::C64),
-        Some(Known::Number(_)) => Some(DType::F32),
+        Some(Known::Number(_) | Known::Float(_)) => Some(DType::F32),
         Some(Known::Int(_)) => Some(DType::I64),
         Some(Known::Bool(_)) => Some(DType::Bool),
         _ => None,
@@ -63,7 +63,7 @@ pub fn arange(operands: &Operands<'_>) -> Results {
     let number = |name: &str, default: Option<i64>| match operands.get(name) {
         None => default.map(|n| (Some(n), DType::I64)),
         Some(Known::Int(dim)) => Some((dim.known(), DType::I64)),
-        Some(Known::Number(_)) => Some((None, DType::F32)),
+        Some(Known::Number(_) | Known::Float(_)) => Some((None, DType::F32)),
         _ => None,
     };
     let (start, end, step) = (number("start", Some(0))?, number("end", None)?, number("step", Some(1))?);
@@ -179,4 +179,48 @@ pub fn repeat(operands: &Operands<'_>) -> Results {
         Some(times.iter().enumerate().map(one).collect())
     });
     one(operands.result(first, first.dtype, sizes))
+}
+
+/// The places of elements: how many there are hangs on the elements, how many numbers each has on the rank.
+pub fn places(operands: &Operands<'_>) -> Results {
+    let rank = operands.first()?.sizes.as_ref().map(|s| s.len() as i64);
+    let sizes = rank.map(|rank| vec![operands.fresh(), Dim::Known(rank)]);
+    one(operands.result(operands.first()?, Some(DType::I64), sizes))
+}
+
+/// Some of the elements in a row.
+pub fn picked(operands: &Operands<'_>) -> Results {
+    let first = operands.first()?;
+    one(operands.result(first, first.dtype, Some(vec![operands.fresh()])))
+}
+
+/// Elements by index tensors; truth values pick as many as are true.
+pub fn indexed(operands: &Operands<'_>) -> Results {
+    let Some(Known::Items(indices)) = operands.get("indices") else { return None };
+    let counts = |k: &Known| match k {
+        Known::Tensor(t) => t.dtype.is_some_and(|d| !matches!(d, DType::Bool | DType::U8)),
+        other => *other == Known::None,
+    };
+    if indices.iter().all(counts) {
+        return super::trial::kernel(operands);
+    }
+    let first = operands.first()?;
+    one(operands.looking(first, None))
+}
+
+/// One of a known number of classes.
+pub fn one_hot(operands: &Operands<'_>) -> Results {
+    let classes = operands.int("num_classes").filter(|n| *n > 0)?;
+    let first = operands.first()?;
+    let sizes = first.sizes.as_deref().map(|s| [s, &[Dim::Known(classes)]].concat());
+    one(operands.result(first, Some(DType::I64), sizes))
+}
+
+/// The different elements, where each stands among them, how often each is there.
+pub fn unique(operands: &Operands<'_>) -> Results {
+    let first = operands.first()?;
+    let is_flat = operands.is_none("dim") == Some(true);
+    let values = operands.result(first, first.dtype, is_flat.then(|| vec![operands.fresh()]));
+    let numbers = Known::Tensor(operands.result(first, Some(DType::I64), None));
+    Some(vec![Known::Tensor(values), numbers.clone(), numbers])
 }

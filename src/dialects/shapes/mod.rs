@@ -1,14 +1,15 @@
 //! Result types from operand types: what the `infer` cells of rows are made of. A rule is written once over sizes that
 //! are numbers, symbols or unknown; what it cannot say it leaves open, and it never says what is false. Rules find
-//! arguments by the names that schemas give them. No kernel runs here.
+//! arguments by the names that schemas give them. No kernel runs here, except in `trial`.
 
 pub mod joins;
 pub mod pointwise;
 pub mod products;
 pub mod reductions;
+pub mod trial;
 pub mod views;
 
-use super::{Family, Op, Variant};
+use super::{Fact, Family, Op, Variant};
 use crate::ir::{Dim, TensorType, Type, TypeKind};
 use crate::tensor::{DType, Device};
 use std::cell::Cell;
@@ -27,6 +28,8 @@ pub enum Known {
     Int(Dim),
     /// Some float, complex number or number of the given kind.
     Number(DType),
+    /// This float.
+    Float(f64),
     /// Ints of a list of known length.
     Ints(Vec<Dim>),
     /// A text.
@@ -60,6 +63,8 @@ impl Known {
             (Known::Tensor(a), Known::Tensor(b)) => Known::Tensor(join(a, b)),
             (Known::Int(_), Known::Int(_)) => Known::Int(Dim::Unknown),
             (Known::Number(a), Known::Number(b)) if a == b => Known::Number(*a),
+            (Known::Float(_), Known::Float(_) | Known::Number(DType::F64))
+            | (Known::Number(DType::F64), Known::Float(_)) => Known::Number(DType::F64),
             (Known::Ints(a), Known::Ints(b)) if a.len() == b.len() => {
                 Known::Ints(a.iter().zip(b).map(|(a, b)| same_dim(*a, *b)).collect())
             }
@@ -304,6 +309,9 @@ pub fn infer(operands: &Operands<'_>) -> Results {
         (Some(rule), _) => rule(operands),
         (None, Family::Elementwise) => pointwise::elementwise(operands),
         (None, Family::Reduce) => reductions::reduce(operands),
+        (None, Family::View) => trial::look(operands),
+        // What a program asks of a tensor besides its elements.
+        (None, Family::Host) if op.def().facts.contains(&Fact::Metadata) => trial::look(operands),
         _ => None,
     };
     let out = operands.get("out").and_then(as_tensor);

@@ -19,6 +19,7 @@ pub fn elementwise(operands: &Operands<'_>) -> Results {
             Known::Tensor(t) => tensors.push(t),
             Known::Nothing if argument.ty.is_tensor() => return None,
             Known::Number(dtype) if is_number(&argument.ty) => numbers.push(*dtype),
+            Known::Float(_) if is_number(&argument.ty) => numbers.push(DType::F64),
             Known::Int(_) if is_number(&argument.ty) => numbers.push(DType::I64),
             Known::Bool(_) if is_number(&argument.ty) => numbers.push(DType::Bool),
             Known::Nothing if is_number(&argument.ty) => return None,

@@ -51,6 +51,13 @@ impl<'a, T> Matrix<'a, T> {
 /// Multiplications below which a product is not shared among threads.
 const PARALLEL_WORK: usize = 1 << 22;
 
+/// Products of so few multiplications, and fewer rows or columns than these, are summed as PyTorch's library sums them:
+/// each product rounded, then added. Larger ones are fused there and here, so that the answers agree to the last bit
+/// more often than not (measured with its x86 build, all shapes up to 16 x 16 x 24).
+const SMALL_WORK: usize = 1 << 13;
+const FUSED_ROWS: usize = 4;
+const FUSED_COLS: usize = 11;
+
 /// Whether a product writes over what is there or adds to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Onto {
@@ -106,6 +113,9 @@ macro_rules! library {
         $(impl Gemm for $T {
             fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: &mut [Self], stride: usize, onto: Onto) {
                 let work = a.rows.saturating_mul(b.cols).saturating_mul(a.cols);
+                if work <= SMALL_WORK && (a.rows < FUSED_ROWS || b.cols < FUSED_COLS) {
+                    return in_order(a, b, out, stride, onto);
+                }
                 let parallelism =
                     if work >= PARALLEL_WORK { gemm::Parallelism::Rayon(0) } else { gemm::Parallelism::None };
                 // SAFETY: `matmul`, the only caller, has checked that every element of `a` and `b` and every
@@ -141,22 +151,27 @@ macro_rules! library {
 
 library!(f32, f64, Complex<f32>, Complex<f64>);
 
+/// Term after term, each product rounded before it is added.
+fn in_order<T: Number>(a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T], stride: usize, onto: Onto) {
+    for i in 0..a.rows {
+        let row = &mut out[i * stride..i * stride + b.cols];
+        if onto == Onto::Nothing {
+            row.fill(T::default());
+        }
+        for p in 0..a.cols {
+            let factor = a.data[i * a.row_stride + p * a.col_stride];
+            for (j, x) in row.iter_mut().enumerate() {
+                *x = x.plus(factor.times(b.data[p * b.row_stride + j * b.col_stride]));
+            }
+        }
+    }
+}
+
 macro_rules! loops {
     ($($T:ty),*) => {
         $(impl Gemm for $T {
             fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: &mut [Self], stride: usize, onto: Onto) {
-                for i in 0..a.rows {
-                    let row = &mut out[i * stride..i * stride + b.cols];
-                    if onto == Onto::Nothing {
-                        row.fill(Self::default());
-                    }
-                    for p in 0..a.cols {
-                        let factor = a.data[i * a.row_stride + p * a.col_stride];
-                        for (j, x) in row.iter_mut().enumerate() {
-                            *x = x.plus(factor.times(b.data[p * b.row_stride + j * b.col_stride]));
-                        }
-                    }
-                }
+                in_order(a, b, out, stride, onto);
             }
         })*
     };

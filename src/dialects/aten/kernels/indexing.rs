@@ -2,7 +2,7 @@
 
 use super::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
-use crate::tensor::{DType, Dims, Tensor, broadcast_all, contiguous_strides, numel};
+use crate::tensor::{DType, Dims, Element, Tensor, broadcast_all, contiguous_strides, numel};
 
 /// Which elements an index expression means: their positions in the dense tensor, and the sizes of the result.
 pub struct Plan {
@@ -255,6 +255,26 @@ pub fn combine(
         }
         store::<W>(&elements, &target.sizes(), dtype)
     })
+}
+
+/// A copy of `target` with the n-th element of `source` added to element `positions[n]`, rounded after each one.
+pub fn add_at(target: &Tensor, positions: &[usize], source: &Tensor) -> Result<Tensor> {
+    fn stepped<T: Element + std::ops::Add<Output = T>>(
+        target: &Tensor,
+        positions: &[usize],
+        source: &Tensor,
+    ) -> Result<Tensor> {
+        let mut elements = target.to_vec_as::<T>()?;
+        for (position, value) in positions.iter().zip(source.to_vec_as::<T>()?) {
+            elements[*position] = elements[*position] + value;
+        }
+        Tensor::from_vec(&elements, &target.sizes())
+    }
+    match target.dtype() {
+        DType::F16 => stepped::<half::f16>(target, positions, source),
+        DType::BF16 => stepped::<half::bf16>(target, positions, source),
+        _ => combine(target, positions, source, Combine::Sum, true),
+    }
 }
 
 /// Integers are divided towards minus infinity.

@@ -201,22 +201,3 @@ pub fn conjugate(t: &Tensor) -> Result<Tensor> {
         Tensor::from_vec(&conjugates, &sizes)
     })
 }
-
-/// The C++ name of a dtype, as some messages spell it.
-pub fn c_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::U8 => "unsigned char",
-        DType::I8 => "signed char",
-        DType::I16 => "short",
-        DType::I32 => "int",
-        DType::I64 => "long",
-        DType::F16 => "c10::Half",
-        DType::BF16 => "c10::BFloat16",
-        DType::F32 => "float",
-        DType::F64 => "double",
-        DType::C64 => "c10::complex<float>",
-        DType::C128 => "c10::complex<double>",
-        DType::Bool => "bool",
-        other => other.name(),
-    }
-}

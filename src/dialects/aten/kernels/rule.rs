@@ -1,8 +1,8 @@
 //! From a rule on layouts to the three forms of a view: sharing, copying, in place.
 
-use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, Kernel, Outputs, one};
-use crate::tensor::{Layout, Tensor};
+use crate::diag::Result;
+use crate::dialects::{Args, Kernel, OutRule, Outputs, one};
+use crate::tensor::Layout;
 
 /// Finds the layout of a view from the call's arguments; argument 0 is the tensor.
 pub type Rule = fn(&Args<'_>) -> Result<Layout>;
@@ -30,16 +30,8 @@ pub fn into(a: &Args<'_>, first: usize, kernel: Kernel) -> Result<Outputs> {
     let results = kernel(a)?;
     for (n, result) in results.iter().enumerate() {
         let (target, result) = (a.tensor(first + n)?, result.to_tensor()?);
-        if target.dtype() != result.dtype() {
-            return Err(Diagnostic::runtime(format!(
-                "Expected out tensor to have dtype {}, but got {} instead",
-                result.dtype().name(),
-                target.dtype().name()
-            )));
-        }
-        if target.sizes() != result.sizes() {
-            target.set_data(&Tensor::zeros(target.dtype(), &result.sizes())?);
-        }
+        OutRule::Exact.check(a.op.name().as_str(), result.dtype(), target.dtype())?;
+        target.give_sizes(&result.sizes())?;
         target.copy_from(result)?;
     }
     Ok(a.values.iter().skip(first).take(results.len()).cloned().collect())

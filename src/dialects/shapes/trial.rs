@@ -1,0 +1,124 @@
+//! Sizes found by trying: the row's own kernel runs on tensors of zeros. For ops whose result's sizes follow from sizes
+//! and numbers alone; where they follow from elements, a row must not name this rule. Symbols are tried as several
+//! numbers, and only what comes out each time is said.
+
+use super::{Known, Operands, Results};
+use crate::dialects::{Args, Env, Node};
+use crate::ir::{Argument, Dim, TensorType, Type, TypeKind};
+use crate::tensor::Tensor;
+use crate::value::{List, Value};
+
+/// Larger operands, in elements all together, are not tried where a kernel computes.
+const MAX_COMPUTED: i64 = 1 << 16;
+/// Nor where it only looks: memory that nobody touches costs nothing.
+const MAX_LOOKED_AT: i64 = 1 << 26;
+/// What symbols are tried as: numbers that sizes seldom are, then 1, which broadcasts.
+const PROBES: [i64; 2] = [13, 1];
+
+/// The sizes and dtypes of what the kernel gives.
+pub fn kernel(operands: &Operands<'_>) -> Results {
+    tried(operands, MAX_COMPUTED)
+}
+
+/// The same for a view, which touches no element.
+pub fn look(operands: &Operands<'_>) -> Results {
+    tried(operands, MAX_LOOKED_AT)
+}
+
+fn tried(operands: &Operands<'_>, limit: i64) -> Results {
+    if !operands.values.iter().any(has_symbol) {
+        return run(operands, None, limit);
+    }
+    let [first, second] = PROBES.map(|probe| run(operands, Some(probe), limit));
+    let (first, second) = (first?, second?);
+    first.iter().zip(&second).map(|(a, b)| same_kind(operands, a, b)).collect()
+}
+
+fn has_symbol(known: &Known) -> bool {
+    let open = |dims: &[Dim]| dims.iter().any(|d| d.known().is_none());
+    match known {
+        Known::Tensor(t) => t.sizes.as_deref().is_some_and(open),
+        Known::Int(d) => d.known().is_none(),
+        Known::Ints(dims) => open(dims),
+        Known::Items(items) => items.iter().any(has_symbol),
+        _ => false,
+    }
+}
+
+/// Rank and dtype, where two trials agree; every size may hang on a symbol.
+fn same_kind(operands: &Operands<'_>, a: &Known, b: &Known) -> Option<Known> {
+    match (a, b) {
+        (Known::Tensor(a), Known::Tensor(b)) => {
+            let (sizes, others) = (a.sizes.as_ref()?, b.sizes.as_ref()?);
+            let sizes = (sizes.len() == others.len()).then(|| sizes.iter().map(|_| operands.fresh()).collect());
+            let dtype = a.dtype.filter(|d| Some(*d) == b.dtype);
+            Some(Known::Tensor(TensorType { strides: None, dtype, sizes, ..a.clone() }))
+        }
+        (Known::Items(a), Known::Items(b)) if a.len() == b.len() => {
+            a.iter().zip(b).map(|(a, b)| same_kind(operands, a, b)).collect::<Option<Vec<_>>>().map(Known::Items)
+        }
+        (a, b) if a == b => Some(a.clone()),
+        _ => Some(Known::Nothing),
+    }
+}
+
+fn run(operands: &Operands<'_>, probe: Option<i64>, limit: i64) -> Results {
+    let op = operands.op;
+    let schema = op.schema().ok()?;
+    let kernel = op.def().eval?;
+    let mut room = limit;
+    let of = |(argument, known): (&Argument, &Known)| value(&argument.ty, known, probe, &mut room);
+    let values = schema.arguments.iter().zip(operands.values).map(of).collect::<Option<Vec<Value>>>()?;
+    let env = Env::new(Box::new(std::io::sink()));
+    let results = kernel(&Args { op, values: &values, node: Node::default(), env: &env }).ok()?;
+    Some(results.iter().map(|v| outcome(operands, v)).collect())
+}
+
+/// A value that stands for what is known; None where too little is.
+fn value(ty: &Type, known: &Known, probe: Option<i64>, room: &mut i64) -> Option<Value> {
+    let number = |d: &Dim| match d {
+        Dim::Known(n) => Some(*n),
+        Dim::Symbol(_) => probe,
+        Dim::Unknown => None,
+    };
+    Some(match known {
+        Known::None => Value::None,
+        Known::Bool(x) => Value::Bool(*x),
+        Known::Int(d) if matches!(ty.without_none().kind(), TypeKind::List(_)) => Value::ints([number(d)?]),
+        Known::Int(d) => Value::Int(number(d)?),
+        Known::Float(x) => Value::Float(*x),
+        Known::Ints(dims) => Value::ints(dims.iter().map(number).collect::<Option<Vec<i64>>>()?),
+        Known::Str(text) => Value::Str(text.as_str().into()),
+        Known::Device(device) => Value::Device(device.clone().into()),
+        Known::Tensor(t) => {
+            let sizes = t.sizes.as_deref()?.iter().map(number).collect::<Option<Vec<i64>>>()?;
+            let count = sizes.iter().try_fold(1i64, |n, s| n.checked_mul(*s))?;
+            *room = room.checked_sub(count).filter(|left| *left >= 0)?;
+            Value::Tensor(Tensor::zeros(t.dtype?, &sizes).ok()?)
+        }
+        Known::Items(items) => {
+            let ty = ty.without_none();
+            let TypeKind::List(element) = ty.kind() else { return None };
+            let items = items.iter().map(|k| value(element, k, probe, room)).collect::<Option<Vec<Value>>>()?;
+            Value::List(List::new(element.clone(), items))
+        }
+        Known::Nothing | Known::Number(_) => return None,
+    })
+}
+
+fn outcome(operands: &Operands<'_>, value: &Value) -> Known {
+    match value {
+        Value::Tensor(t) => {
+            let sizes = t.sizes().iter().map(|n| Dim::Known(*n)).collect();
+            let typed = operands.result(&operands.common(), Some(t.dtype()), Some(sizes));
+            Known::Tensor(TensorType { strides: None, ..typed })
+        }
+        Value::List(list) if list.element_type().is_tensor() => {
+            Known::Items(list.items().iter().map(|v| outcome(operands, v)).collect())
+        }
+        Value::Tuple(tuple) => Known::Items(tuple.items().iter().map(|v| outcome(operands, v)).collect()),
+        Value::Int(x) => Known::Int(Dim::Known(*x)),
+        Value::Bool(x) => Known::Bool(*x),
+        _ => Known::Nothing,
+    }
+}
