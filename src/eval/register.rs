@@ -127,6 +127,17 @@ fn map2<A: Lane, R: Lane>(x: &Tile, y: &Tile, out: &mut Tile, f: impl Fn(A, A) -
     Some(())
 }
 
+/// As [`map2`], compiled for the widest vectors of the machine: for the few functions that most programs are made of.
+#[inline(always)]
+fn wide2<A: Lane, R: Lane>(x: &Tile, y: &Tile, out: &mut Tile, f: impl Fn(A, A) -> R) -> Option<()> {
+    let (x, y, out) = (A::of(x)?, A::of(y)?, R::of_mut(out)?);
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || out.iter_mut().zip(x.iter().zip(y)).for_each(|(o, (x, y))| *o = f(*x, *y)),
+    );
+    Some(())
+}
+
 /// Runs `$body` with `$T` bound to an integer register's type, and other bodies for the other kinds.
 macro_rules! by_kind {
     ($tile:expr, int $T:ident => $int:expr, real $F:ident => $real:expr, complex $C:ident => $complex:expr, bool => $bool:expr) => {
@@ -242,15 +253,15 @@ fn binary(op: Binary, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
             Binary::Atan2 | Binary::CopySign | Binary::Hypot | Binary::NextAfter => None,
         },
         real F => match op {
-            Binary::Add => map2(x, y, out, |x: F, y| x + y),
-            Binary::Sub => map2(x, y, out, |x: F, y| x - y),
-            Binary::Mul => map2(x, y, out, |x: F, y| x * y),
-            Binary::Div => map2(x, y, out, |x: F, y| x / y),
+            Binary::Add => wide2(x, y, out, |x: F, y| x + y),
+            Binary::Sub => wide2(x, y, out, |x: F, y| x - y),
+            Binary::Mul => wide2(x, y, out, |x: F, y| x * y),
+            Binary::Div => wide2(x, y, out, |x: F, y| x / y),
             Binary::Rem => map2(x, y, out, |x: F, y| Real::rem(x, y)),
             Binary::Pow => map2(x, y, out, |x: F, y| Real::pow(x, y)),
             Binary::Atan2 => map2(x, y, out, |x: F, y| Real::atan2(x, y)),
-            Binary::Min => map2(x, y, out, |x: F, y| x.min_nan(y)),
-            Binary::Max => map2(x, y, out, |x: F, y| x.max_nan(y)),
+            Binary::Min => wide2(x, y, out, |x: F, y| x.min_nan(y)),
+            Binary::Max => wide2(x, y, out, |x: F, y| x.max_nan(y)),
             Binary::CopySign => map2(x, y, out, |x: F, y| Real::copysign(x, y)),
             Binary::Hypot => map2(x, y, out, |x: F, y| Real::hypot(x, y)),
             Binary::NextAfter => map2(x, y, out, |x: F, y| Real::nextafter(x, y)),

@@ -193,11 +193,16 @@ fn run_job(program: &Program, outputs: &[Sv], sources: &[Source<'_>], mut job: J
     let width = TILE.min(job.len);
     let mut regs: Vec<Tile> =
         program.insts().iter().map(|(_, d)| Tile::new(*d, width)).collect::<Result<_>>()?;
+    let same = same_everywhere(program, sources);
     let mut done = 0;
     while done < job.len {
         let n = width.min(job.len - done);
         for (i, (inst, dtype)) in program.insts().iter().enumerate() {
             let first = done == 0;
+            // What is the same in every tile stands from the first one on.
+            if same[i] && !first {
+                continue;
+            }
             let mut out = std::mem::replace(&mut regs[i], Tile::Bool(Vec::new()));
             match inst {
                 Inst::Param(p) => match sources.get(*p as usize) {
@@ -209,12 +214,10 @@ fn run_job(program: &Program, outputs: &[Sv], sources: &[Source<'_>], mut job: J
                         let old = job.out.first().map_or(&[][..], |out| &out[done * size..(done + n) * size]);
                         load(&mut out, *dtype, old, &Layout::contiguous(&[n as i64])?, 0, n)?;
                     }
-                    Some(Source::Number(x)) if first => out.fill(*x, *dtype),
-                    Some(Source::Number(_)) => {}
+                    Some(Source::Number(x)) => out.fill(*x, *dtype),
                     None => return Err(Diagnostic::internal("a program was run with too few operands")),
                 },
-                Inst::Const(x) if first => out.fill(*x, *dtype),
-                Inst::Const(_) => {}
+                Inst::Const(x) => out.fill(*x, *dtype),
                 _ => step(*inst, *dtype, program, &regs, &mut out)?,
             }
             regs[i] = out;
@@ -226,6 +229,23 @@ fn run_job(program: &Program, outputs: &[Sv], sources: &[Source<'_>], mut job: J
         done += n;
     }
     Ok(())
+}
+
+/// Which values of a program are one number for all elements: constants, numbers, and what is computed of these alone.
+fn same_everywhere(program: &Program, sources: &[Source<'_>]) -> Vec<bool> {
+    let mut same: Vec<bool> = Vec::with_capacity(program.insts().len());
+    for (inst, _) in program.insts() {
+        let is = |x: &Sv| same[x.index()];
+        let value = match inst {
+            Inst::Param(p) => matches!(sources.get(*p as usize), Some(Source::Number(_))),
+            Inst::Const(_) => true,
+            Inst::Unary(_, x) | Inst::Convert(x) => is(x),
+            Inst::Binary(_, x, y) | Inst::Compare(_, x, y) => is(x) && is(y),
+            Inst::Select(c, x, y) => is(c) && is(x) && is(y),
+        };
+        same.push(value);
+    }
+    same
 }
 
 fn load(out: &mut Tile, dtype: DType, bytes: &[u8], layout: &Layout, start: usize, n: usize) -> Result<()> {

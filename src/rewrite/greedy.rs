@@ -176,6 +176,9 @@ impl Driver<'_> {
     }
 
     fn try_rule(&mut self, n: usize, op: OpId, which: usize, value: ValueId) -> bool {
+        if self.settings.replacements.is_some_and(|most| self.report.replaced >= most) {
+            return false;
+        }
         let rules = self.rules;
         let rule = &rules[n];
         let Term::Op(root) = &rule.left else { return false };

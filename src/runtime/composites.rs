@@ -84,3 +84,22 @@ impl Composites for ScriptComposites {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::Variant;
+
+    #[test]
+    fn every_meaning_compiles() {
+        let registry = Registry::builtin();
+        let meanings = registry.iter().filter(|op| op.variant() == Variant::Plain);
+        let failures: Vec<String> = meanings
+            .filter_map(|op| {
+                let error = compile_source(&registry, &Source::new("meaning", op.def().meaning?)).err()?;
+                Some(format!("{}: {}", op.schema_text(), error.message()))
+            })
+            .collect();
+        assert!(failures.is_empty(), "{failures:#?}");
+    }
+}

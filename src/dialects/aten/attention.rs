@@ -1,27 +1,36 @@
 //! Attention: scaled dot products of queries and keys as weights of values, and the layers made of it.
 
 use super::contraction::linear;
-use super::kernels::compute::{Dense, Real, build, compute_dtype};
+use super::kernels::compute::{Dense, Real, build, build_whole, compute_dtype};
+use super::kernels::gemm::{Matrix, Onto, matmul};
 use super::kernels::pool::each_plane;
-use super::kernels::product::{permute, product, times_scalar};
+use super::kernels::product::{c_name, permute, product, times_scalar};
+use super::kernels::vector_rows::softmax_scaled;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
 use crate::tensor::{DType, Scalar, Tensor, broadcast_sizes, view};
 use crate::value::Value;
+use rayon::prelude::*;
 use smallvec::smallvec;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
     opaque(
         "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-        |a| one(Attention::new(a, 3, 4, 6, Some(7))?.run()?.0),
+        |a| {
+            let attention = Attention::new(a, 3, 4, 6, Some(7))?;
+            match attention.in_blocks()? {
+                Some(result) => one(result),
+                None => one(attention.run(false)?.0),
+            }
+        },
     ).infer(trial::kernel)
     .effects(Effects::RANDOM),
     opaque(
         "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
         |a| {
-            let (y, _, logs) = Attention::new(a, 5, 3, 6, None)?.run()?;
+            let (y, _, logs) = Attention::new(a, 5, 3, 6, None)?.run(true)?;
             Ok(smallvec![y.into(), logs.into()])
         },
     ).infer(trial::kernel)
@@ -35,7 +44,7 @@ pub static OPS: &[OpDef] = &[
             let mut attention = Attention::new(a, 3, 4, 7, Some(8))?;
             // Here a mask is added as it is, bools as 0 and 1.
             attention.mask = attention.mask.map(|m| m.to_dtype(attention.query.dtype())).transpose()?;
-            let (y, weights, _) = attention.run()?;
+            let (y, weights, _) = attention.run(false)?;
             Ok(smallvec![y.into(), weights.into()])
         },
     )
@@ -84,6 +93,9 @@ pub static OPS: &[OpDef] = &[
 fn fail<T>(text: impl Into<String>) -> Result<T> {
     Err(Diagnostic::runtime(text))
 }
+
+/// Multiplications up to which scores are computed in double precision.
+const SMALL_WORK: usize = 1 << 14;
 
 /// An attention: arguments checked.
 struct Attention {
@@ -154,8 +166,64 @@ impl Attention {
         Ok(Attention { query, key, value, mask, causal, scale })
     }
 
-    /// The result, the weights and the logarithms of the weights' denominators.
-    fn run(&self) -> Result<(Tensor, Tensor, Tensor)> {
+    /// The result alone, head by head and some queries at a time, so that scores stay in the cache. None where there is
+    /// too little work, where sizes broadcast or do not fit, or where numbers are wide: `run` knows all of these.
+    fn in_blocks(&self) -> Result<Option<Tensor>> {
+        const QUERIES: usize = 64;
+        let (q, k, v) = (self.query.sizes(), self.key.sizes(), self.value.sizes());
+        let (dtype, rank) = (self.query.dtype(), q.len());
+        let outer = rank - 2;
+        let fits = k.len() == rank
+            && v.len() == rank
+            && q[..outer] == k[..outer]
+            && k[..outer] == v[..outer]
+            && q[rank - 1] == k[rank - 1]
+            && k[outer] == v[outer];
+        let small = self.query.numel().saturating_mul(k[outer].max(1) as usize) <= SMALL_WORK;
+        if !fits || small || compute_dtype(dtype) != DType::F32 || v[rank - 1] == 0 {
+            return Ok(None);
+        }
+        let (queries, width, keys, values) =
+            (q[outer] as usize, q[rank - 1] as usize, k[outer] as usize, v[rank - 1] as usize);
+        let mut sizes = q.clone();
+        sizes[rank - 1] = v[rank - 1];
+        let mut scores = q.clone();
+        scores[rank - 1] = k[outer];
+        let mask = match &self.mask {
+            Some(mask) => Some(Dense::<f32>::new(&additive(mask, DType::F32)?.broadcast_to(&scores)?)?),
+            None => None,
+        };
+        let mask = mask.as_ref().map(Dense::open).transpose()?;
+        let (q, k, v) =
+            (Dense::<f32>::new(&self.query)?, Dense::<f32>::new(&self.key)?, Dense::<f32>::new(&self.value)?);
+        let (q, k, v) = (q.open()?, k.open()?, v.open()?);
+        let head = |at: usize, out: &mut [f32]| -> Result<()> {
+            let key = Matrix::dense(&k[at * keys * width..][..keys * width], keys, width);
+            let value = Matrix::dense(&v[at * keys * values..][..keys * values], keys, values);
+            let mut weights = vec![0f32; QUERIES.min(queries) * keys];
+            for (n, out) in out.chunks_mut(QUERIES * values).enumerate() {
+                let (first, rows) = (n * QUERIES, out.len() / values);
+                let query = Matrix::dense(&q[(at * queries + first) * width..][..rows * width], rows, width);
+                let weights = &mut weights[..rows * keys];
+                matmul(query, key.t(), weights, keys, Onto::Nothing)?;
+                for (i, row) in weights.chunks_mut(keys).enumerate() {
+                    let seen = if self.causal { (first + i + 1).min(keys) } else { keys };
+                    let bias = mask.as_ref().map(|m| &m[(at * queries + first + i) * keys..][..seen]);
+                    softmax_scaled(&mut row[..seen], self.scale as f32, bias);
+                    row[seen..].fill(0.0);
+                }
+                matmul(Matrix::dense(weights, rows, keys), value, out, values, Onto::Nothing)?;
+            }
+            Ok(())
+        };
+        build_whole::<f32>(&sizes, dtype, |out| {
+            out.par_chunks_mut((queries * values).max(1)).enumerate().try_for_each(|(at, out)| head(at, out))
+        })
+        .map(Some)
+    }
+
+    /// The result, the weights and, where asked for, the logarithms of the weights' denominators.
+    fn run(&self, with_logs: bool) -> Result<(Tensor, Tensor, Tensor)> {
         let (q, k) = (self.query.sizes(), self.key.sizes());
         let keys = permute_last(&self.key)?;
         let count = broadcast_sizes(&q[..q.len() - 2], &k[..k.len() - 2])?.iter().product::<i64>();
@@ -177,7 +245,7 @@ impl Attention {
         let dtype = self.query.dtype();
         // Where it costs nothing, what happens to large scores is computed without rounding errors.
         let work = self.query.numel().saturating_mul(k[k.len() - 2].max(1) as usize);
-        let wide = if work <= 1 << 14 && dtype.is_floating() { DType::F64 } else { compute_dtype(dtype) };
+        let wide = if work <= SMALL_WORK && dtype.is_floating() { DType::F64 } else { compute_dtype(dtype) };
         let scores = product("bmm", &self.query.to_dtype(wide)?, &keys.to_dtype(wide)?, None)?;
         let sizes = scores.sizes();
         let mask = self.mask.as_ref().map(|m| additive(m, wide)?.broadcast_to(&sizes)).transpose()?;
@@ -201,7 +269,7 @@ impl Attention {
                 });
                 Ok(())
             });
-            for (at, log) in logs.iter_mut().enumerate() {
+            for (at, log) in logs.iter_mut().enumerate().filter(|_| with_logs) {
                 let seen = if self.causal { (at % rows + 1).min(columns) } else { columns };
                 *log = log_sum(&x[at * columns..][..seen], scale, m.as_ref().map(|m| &m[at * columns..][..seen]));
             }
@@ -322,12 +390,15 @@ fn multi_head(a: &Args<'_>) -> Result<Outputs> {
         }
     };
     let attention = Attention { query: q, key: k, value: v, mask, causal: false, scale: 1.0 };
-    let (y, weights, _) = attention.run()?;
+    let (y, weights) = match if need_weights { None } else { attention.in_blocks()? } {
+        Some(y) => (y, None),
+        None => attention.run(false).map(|(y, weights, _)| (y, Some(weights)))?,
+    };
     let y = permute(&y, &[0, 2, 1, 3])?.reshaped(&[batch, steps, features])?;
     let y = linear(&y, a.tensor(7)?, Some(a.tensor(8)?))?;
-    if !need_weights {
+    let Some(weights) = weights.filter(|_| need_weights) else {
         return Ok(smallvec![y.into(), Value::None]);
-    }
+    };
     if !average {
         return Ok(smallvec![y.into(), weights.into()]);
     }

@@ -2,11 +2,13 @@
 
 use super::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt};
 use super::kernels::pool::each_plane;
+use super::kernels::vector_rows::sum_wide;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
 use crate::tensor::{DType, Tensor, numel};
+use rayon::prelude::*;
 use smallvec::smallvec;
 
 /// The rows.
@@ -101,7 +103,10 @@ def norm_except_dim(v: Tensor, pow: int=2, dim: int=0) -> Tensor:
     d = dim
     if d < 0:
         d = d + v.dim()
-    others = [i for i in range(v.dim()) if i != d]
+    others: List[int] = []
+    for i in range(v.dim()):
+        if i != d:
+            others.append(i)
     if len(others) == 0:
         return v.abs()
     return v.norm(pow, others, True)
@@ -132,20 +137,6 @@ fn moments<R: Real>(parts: impl Iterator<Item = impl AsRef<[R]>> + Clone, count:
     let mean = sum / n;
     let squares: f64 = parts.map(|p| sum_wide(p.as_ref(), |x| (x - mean) * (x - mean))).sum();
     (mean, squares / n)
-}
-
-/// A sum in double precision in eight lanes, so that it can be vectorized.
-#[inline(always)]
-fn sum_wide<R: Real>(values: &[R], f: impl Fn(f64) -> f64) -> f64 {
-    let mut lanes = [0f64; 8];
-    let chunks = values.chunks_exact(8);
-    let rest: f64 = chunks.remainder().iter().map(|x| f(x.wide())).sum();
-    for chunk in chunks {
-        for (lane, x) in lanes.iter_mut().zip(chunk) {
-            *lane += f(x.wide());
-        }
-    }
-    lanes.iter().sum::<f64>() + rest
 }
 
 /// A batch normalization: arguments checked.
@@ -404,6 +395,24 @@ fn row_sizes(input: &Tensor, normalized: usize) -> Vec<i64> {
     sizes[..lead].iter().copied().chain(std::iter::repeat_n(1, normalized)).collect()
 }
 
+/// Runs `work` on each row of `out` with something kept of it, on several threads where there is much of it.
+fn each_row<T: Send, S: Send>(
+    out: &mut [T],
+    length: usize,
+    kept: &mut [S],
+    work: impl Fn(usize, &mut [T], &mut S) + Sync,
+) {
+    if out.len() > 1 << 16 {
+        out.par_chunks_mut(length.max(1))
+            .zip(kept)
+            .enumerate()
+            .for_each(|(at, (out, kept))| work(at, out, kept));
+    } else {
+        let rows = out.chunks_mut(length.max(1));
+        rows.zip(kept).enumerate().for_each(|(at, (out, kept))| work(at, out, kept));
+    }
+}
+
 /// Normalizes each row; gives the result, means and reciprocal deviations.
 pub fn layer(
     input: &Tensor,
@@ -422,28 +431,26 @@ pub fn layer(
         let x = x.open()?;
         let length = x.len() / rows.max(1);
         let (w, b) = (dense_opt::<R>(weight)?, dense_opt::<R>(bias)?);
-        let stats: Vec<(f64, f64)> = (0..rows)
-            .map(|r| {
-                let row = &x[r * length..(r + 1) * length];
-                let (mean, var) = wide_loops(#[inline(always)] || moments(std::iter::once(row), length));
-                (mean, 1.0 / (var + eps).sqrt())
-            })
-            .collect();
-        let y = build::<R>(&sizes, dtype, |out| {
-            each_plane(out, length, 1, |at, out| {
-                let (mean, rstd) = (R::of(stats[at].0), R::of(stats[at].1));
-                let row = &x[at * length..];
-                wide_loops(#[inline(always)] || match (&w, &b) {
-                    (Some(w), Some(b)) => {
-                        for (((y, x), w), b) in out.iter_mut().zip(row).zip(w).zip(b) {
-                            *y = (*x - mean) * rstd * *w + *b;
+        let mut stats = vec![(f64::NAN, f64::NAN); rows];
+        let y = build_whole::<R>(&sizes, dtype, |out| {
+            each_row(out, length, &mut stats, |at, out, stats| {
+                let row = &x[at * length..(at + 1) * length];
+                wide_loops(#[inline(always)] || {
+                    let (mean, var) = moments(std::iter::once(row), length);
+                    *stats = (mean, 1.0 / (var + eps).sqrt());
+                    let (mean, rstd) = (R::of(stats.0), R::of(stats.1));
+                    match (&w, &b) {
+                        (Some(w), Some(b)) => {
+                            for (((y, x), w), b) in out.iter_mut().zip(row).zip(w).zip(b) {
+                                *y = (*x - mean) * rstd * *w + *b;
+                            }
                         }
-                    }
-                    _ => {
-                        for (i, (y, x)) in out.iter_mut().zip(row).enumerate() {
-                            let w = w.as_ref().map_or(R::ONE, |w| w[i]);
-                            let b = b.as_ref().map_or(R::ZERO, |b| b[i]);
-                            *y = (*x - mean) * rstd * w + b;
+                        _ => {
+                            for (i, (y, x)) in out.iter_mut().zip(row).enumerate() {
+                                let w = w.as_ref().map_or(R::ONE, |w| w[i]);
+                                let b = b.as_ref().map_or(R::ZERO, |b| b[i]);
+                                *y = (*x - mean) * rstd * w + b;
+                            }
                         }
                     }
                 });

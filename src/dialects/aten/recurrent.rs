@@ -2,6 +2,7 @@
 
 use super::kernels::compute::{Dense, Real, compute_dtype};
 use super::kernels::gemm::{Matrix, Onto, matmul};
+use super::kernels::vector_rows::{gru_row, lstm_row};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, Effects, OpDef, Outputs, one, opaque};
@@ -242,8 +243,36 @@ impl<R: Real> Cell<R> {
         Ok(())
     }
 
-    /// The cells' new outputs from the gates' sums; an LSTM's state of cells follows.
-    fn step(&self, given: &[R], remembered: &[R], state: &mut State<R>, cells: &mut [R]) {
+    /// The step in vectors, where numbers are float32 and the kind has gates; false, with nothing done, elsewhere.
+    /// `remembered` is used up.
+    fn vector_step(&self, given: &[R], remembered: &mut [R], state: &mut State<R>, cells: &mut [R]) -> bool {
+        let gated = matches!(self.kind, Kind::Lstm | Kind::Gru);
+        if R::DTYPE != DType::F32 || !gated || self.hidden == 0 {
+            return false;
+        }
+        let given = bytemuck::cast_slice::<R, f32>(given);
+        let remembered = bytemuck::cast_slice_mut::<R, f32>(remembered);
+        let (h, c) =
+            (bytemuck::cast_slice::<R, f32>(&state.h), bytemuck::cast_slice_mut::<R, f32>(&mut state.c));
+        let cells = bytemuck::cast_slice_mut::<R, f32>(cells);
+        let (n, gates) = (self.hidden, self.kind.gates() * self.hidden);
+        let rows = cells.chunks_mut(n).zip(given.chunks(gates)).zip(remembered.chunks_mut(gates));
+        for (row, ((cells, x), sums)) in rows.enumerate() {
+            if self.kind == Kind::Gru {
+                gru_row(x, sums, &h[row * self.output..][..n], cells);
+            } else {
+                sums.iter_mut().zip(x).for_each(|(sum, x)| *sum += *x);
+                lstm_row(sums, &mut c[row * n..(row + 1) * n], cells);
+            }
+        }
+        true
+    }
+
+    /// The cells' new outputs from the gates' sums; an LSTM's state of cells follows. `remembered` is used up.
+    fn step(&self, given: &[R], remembered: &mut [R], state: &mut State<R>, cells: &mut [R]) {
+        if self.vector_step(given, remembered, state, cells) {
+            return;
+        }
         let n = self.hidden;
         let gates = self.kind.gates() * n;
         for (row, cells) in cells.chunks_mut(n.max(1)).enumerate() {

@@ -3,6 +3,7 @@
 use super::kernels::range::not_implemented;
 use super::kernels::rows::{Rows, non_empty_dim, reduced_dims};
 use super::kernels::rule::into;
+use super::kernels::vector_rows::place_of_extreme;
 use super::kernels::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{reductions, views};
@@ -131,6 +132,9 @@ pub fn sum(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option
     if dtype == DType::Bool {
         return rows.reduce::<i64>(keepdim, dtype, |row| i64::from(row.iter().any(|x| *x != 0)));
     }
+    if dtype == DType::F32 {
+        return store::<f64>(&rows.sums()?, rows.result_sizes(keepdim), dtype);
+    }
     dispatch_wide!(dtype, W => rows.reduce::<W>(keepdim, dtype, sum_row::<W>))
 }
 
@@ -170,6 +174,10 @@ pub fn mean(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Optio
         ));
     }
     let rows = Rows::new(&tensor.to_dtype(result)?, &reduced_dims(dims, tensor.rank())?)?;
+    if result == DType::F32 {
+        let means: Vec<f64> = rows.sums()?.into_iter().map(|s| f64::from(s as f32) / rows.length as f64).collect();
+        return store::<f64>(&means, rows.result_sizes(keepdim), result);
+    }
     // The sum is rounded before it is divided, in single precision for the 16-bit dtypes too: a mean is bit for bit
     // the sum over the count.
     let single = !matches!(result.to_real(), DType::F64);
@@ -225,6 +233,14 @@ impl Side {
         if self == Side::Max { "max" } else { "min" }
     }
 
+    /// The place of the extreme element of each row, as `place` says.
+    fn places(self, rows: &Rows, dtype: DType) -> Result<Vec<i64>> {
+        if dtype == DType::F32 {
+            return rows.map_f32(|row| place_of_extreme(row, self == Side::Min) as i64);
+        }
+        dispatch_wide!(dtype, W => rows.map::<W, i64>(|row| self.place(row) as i64))
+    }
+
     /// The place of the first extreme element; the first NaN if there is one. The row is not empty.
     fn place<W: Wide>(self, row: &[W]) -> usize {
         let mut best = 0;
@@ -258,6 +274,10 @@ fn extreme_dims(tensor: &Tensor, dims: Vec<i64>, name: &str) -> Result<Vec<usize
 
 fn values_at(tensor: &Tensor, dims: &[usize], keepdim: bool, side: Side) -> Result<Tensor> {
     let rows = Rows::new(tensor, dims)?;
+    if tensor.dtype() == DType::F32 {
+        let values = rows.map_f32(|row| row[place_of_extreme(row, side == Side::Min)])?;
+        return Tensor::from_vec(&values, rows.result_sizes(keepdim));
+    }
     dispatch_wide!(tensor.dtype(), W => rows.reduce::<W>(keepdim, tensor.dtype(), |row| row[side.place(row)]))
 }
 
@@ -318,6 +338,15 @@ fn extreme_dim(a: &Args<'_>, side: Side) -> Result<Outputs> {
     no_complex(tensor, side.name())?;
     let rows = Rows::along(tensor, dim)?;
     let sizes = rows.result_sizes(a.bool(2)?);
+    if tensor.dtype() == DType::F32 {
+        let found = rows.map_f32(|row| {
+            let place = place_of_extreme(row, side == Side::Min);
+            (row[place], place as i64)
+        })?;
+        let (values, places): (Vec<f32>, Vec<i64>) = found.into_iter().unzip();
+        let results = [Tensor::from_vec(&values, sizes)?, Tensor::from_vec(&places, sizes)?];
+        return Ok(results.map(Value::Tensor).into_iter().collect());
+    }
     let (values, places) = dispatch_wide!(tensor.dtype(), W => {
         let found = rows.map::<W, (W, i64)>(|row| {
             let place = side.place(row);
@@ -353,7 +382,7 @@ fn arg_extreme(a: &Args<'_>, side: Side) -> Result<Outputs> {
         ));
     }
     let rows = Rows::new(tensor, &dims)?;
-    let places = dispatch_wide!(tensor.dtype(), W => rows.map::<W, i64>(|row| side.place(row) as i64)?);
+    let places = side.places(&rows, tensor.dtype())?;
     one(Tensor::from_vec(&places, rows.result_sizes(keepdim))?)
 }
 

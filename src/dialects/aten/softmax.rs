@@ -1,7 +1,11 @@
-//! Softmax and its logarithm along a dimension, with their derivatives. Computed in double precision.
+//! Softmax and its logarithm along a dimension, with their derivatives. Results of float32 and less are computed in
+//! vectors of float32, all else in double precision.
 
+use super::kernels::compute::{Dense, build_whole};
+use super::kernels::pool::each_plane;
 use super::kernels::range::not_implemented;
 use super::kernels::rows::Rows;
+use super::kernels::vector_rows;
 use super::reduce::sum_row;
 use super::stats::logsumexp_row;
 use crate::diag::{Diagnostic, Result};
@@ -12,34 +16,31 @@ use crate::tensor::{DType, Tensor, wrap_dim};
 /// The rows.
 pub static OPS: &[OpDef] = &[
     reduce("aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
-        converted(a, softmax)
+        converted(a, Which::Softmax)
     }).infer(reductions::normalized)
     .grad("self: torch._softmax_backward_data(grad, result, dim, self.dtype)")
     .out_exact("int_out"),
     reduce("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
-        converted(a, log_softmax)
+        converted(a, Which::Log)
     }).infer(reductions::normalized)
     .grad("self: torch._log_softmax_backward_data(grad, result, dim, self.dtype)")
     .out_exact("int_out"),
-    reduce("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", |a| plain(a, softmax)).infer(reductions::normalized)
+    reduce("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", |a| plain(a, Which::Softmax)).infer(reductions::normalized)
         .grad("self: torch._softmax_backward_data(grad, result, dim, self.dtype)")
         .out_exact("out"),
     reduce("aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", |a| {
-        plain(a, log_softmax)
+        plain(a, Which::Log)
     }).infer(reductions::normalized)
     .grad("self: torch._log_softmax_backward_data(grad, result, dim, self.dtype)")
     .out_exact("out"),
     reduce("aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
-        converted(a, |row| match row.iter().all(|x| *x == f64::NEG_INFINITY) {
-            true => vec![0.0; row.len()],
-            false => softmax(row),
-        })
+        converted(a, Which::Safe)
     }).infer(reductions::normalized),
     reduce("aten::special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
-        converted(a, softmax)
+        converted(a, Which::Softmax)
     }).infer(reductions::normalized),
     reduce("aten::special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", |a| {
-        converted(a, log_softmax)
+        converted(a, Which::Log)
     }).infer(reductions::normalized),
     reduce(
         "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
@@ -50,6 +51,35 @@ pub static OPS: &[OpDef] = &[
         |a| backward(a, |grad, out, total| grad - out.exp() * total, |grad, _| grad),
     ).infer(views::nothing),
 ];
+
+/// Which function of a row.
+#[derive(Clone, Copy, PartialEq)]
+enum Which {
+    Softmax,
+    /// Zeros where all elements are minus infinity.
+    Safe,
+    Log,
+}
+
+impl Which {
+    fn wide(self, row: &[f64]) -> Vec<f64> {
+        match self {
+            Which::Softmax => softmax(row),
+            Which::Safe if row.iter().all(|x| *x == f64::NEG_INFINITY) => vec![0.0; row.len()],
+            Which::Safe => softmax(row),
+            Which::Log => log_softmax(row),
+        }
+    }
+
+    fn narrow(self, row: &[f32], out: &mut [f32]) {
+        match self {
+            Which::Softmax => vector_rows::softmax(row, out),
+            Which::Safe if row.iter().all(|x| *x == f32::NEG_INFINITY) => out.fill(0.0),
+            Which::Safe => vector_rows::softmax(row, out),
+            Which::Log => vector_rows::log_softmax(row, out),
+        }
+    }
+}
 
 fn softmax(row: &[f64]) -> Vec<f64> {
     let largest = row.iter().fold(f64::NEG_INFINITY, |m, x| if x.is_nan() || *x > m { *x } else { m });
@@ -64,19 +94,19 @@ fn log_softmax(row: &[f64]) -> Vec<f64> {
     row.iter().map(|x| x - total).collect()
 }
 
-fn converted(a: &Args<'_>, f: fn(&[f64]) -> Vec<f64>) -> Result<Outputs> {
+fn converted(a: &Args<'_>, which: Which) -> Result<Outputs> {
     let tensor = a.tensor(0)?;
-    one(by_rows(a, &tensor.to_dtype(a.opt_dtype(2)?.unwrap_or(tensor.dtype()))?, f)?)
+    one(by_rows(a, &tensor.to_dtype(a.opt_dtype(2)?.unwrap_or(tensor.dtype()))?, which)?)
 }
 
-fn plain(a: &Args<'_>, f: fn(&[f64]) -> Vec<f64>) -> Result<Outputs> {
+fn plain(a: &Args<'_>, which: Which) -> Result<Outputs> {
     if a.bool(2)? {
         return Err(Diagnostic::runtime("softmax with half to float conversion is not supported on CPU"));
     }
-    one(by_rows(a, a.tensor(0)?, f)?)
+    one(by_rows(a, a.tensor(0)?, which)?)
 }
 
-fn by_rows(a: &Args<'_>, tensor: &Tensor, f: fn(&[f64]) -> Vec<f64>) -> Result<Tensor> {
+fn by_rows(a: &Args<'_>, tensor: &Tensor, which: Which) -> Result<Tensor> {
     let dim = wrap_dim(a.int(1)?, tensor.rank())?;
     let dtype = tensor.dtype();
     if tensor.numel() == 0 {
@@ -87,9 +117,26 @@ fn by_rows(a: &Args<'_>, tensor: &Tensor, f: fn(&[f64]) -> Vec<f64>) -> Result<T
         let log = if a.op.name().as_str().contains("log_softmax") { "log_" } else { "" };
         return Err(not_implemented(&format!("{log}softmax_{last}kernel_impl"), dtype));
     }
-    let rows = Rows::along(tensor, dim)?;
-    let results = rows.map::<f64, Vec<f64>>(f)?.concat();
-    rows.restore::<f64>(&results, rows.length, dtype)
+    if dtype == DType::F64 {
+        let rows = Rows::along(tensor, dim)?;
+        let results = rows.map::<f64, Vec<f64>>(|row| which.wide(row))?.concat();
+        return rows.restore::<f64>(&results, rows.length, dtype);
+    }
+    let inner = dim + 1 >= tensor.rank();
+    let rows = if inner { None } else { Some(Rows::along(tensor, dim)?) };
+    let source = Dense::<f32>::new(rows.as_ref().map_or(tensor, |rows| &rows.dense))?;
+    let source = source.open()?;
+    let sizes = rows.as_ref().map_or_else(|| tensor.sizes(), |rows| rows.dense.sizes());
+    let length = sizes.last().map_or(1, |n| *n as usize);
+    let kept = if inner { dtype } else { DType::F32 };
+    let result = build_whole::<f32>(&sizes, kept, |out| {
+        each_plane(out, length, 4, |at, out| which.narrow(&source[at * length..][..length], out));
+        Ok(())
+    })?;
+    match rows {
+        Some(rows) => rows.back(&result)?.to_dtype(dtype),
+        None => Ok(result),
+    }
 }
 
 /// Both derivatives: a total over each row, then each element from its gradient, its output and the total.

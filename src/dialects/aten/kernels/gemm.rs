@@ -57,6 +57,14 @@ const PARALLEL_WORK: usize = 1 << 22;
 const SMALL_WORK: usize = 1 << 13;
 const FUSED_ROWS: usize = 4;
 const FUSED_COLS: usize = 11;
+/// Columns of the second factor are read as they lie, not packed, up to this many rows of the first.
+const TURNED_ROWS: usize = 96;
+/// Rows of the first factor up to which reading the second one several times is cheaper than packing it.
+const TURNED_MOST: usize = 4 * TURNED_ROWS;
+/// Elements of the second factor from which packing it costs more than turning the result.
+const TURNED_FROM: usize = 1 << 17;
+/// Elements of a turned block of the result: what fits into a second-level cache.
+const TURNED_BLOCK: usize = 1 << 16;
 
 /// Whether a product writes over what is there or adds to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,9 +77,19 @@ pub enum Onto {
 
 /// Numbers with a matrix product.
 pub trait Gemm: Number {
-    /// The product itself; `matmul` has checked sizes and bounds.
+    /// Whether the library computes it.
     #[doc(hidden)]
-    fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: &mut [Self], stride: usize, onto: Onto);
+    const LIBRARY: bool;
+    /// The product itself; `matmul` has checked sizes and bounds. `strides`: elements of the result from row to row, and
+    /// from column to column.
+    #[doc(hidden)]
+    fn kernel(
+        a: Matrix<'_, Self>,
+        b: Matrix<'_, Self>,
+        out: &mut [Self],
+        strides: (usize, usize),
+        onto: Onto,
+    );
 }
 
 /// `out = a b` or `out += a b`; row i of `out` starts at `i * stride`. Fails if sizes do not fit.
@@ -104,31 +122,79 @@ pub fn matmul<T: Gemm>(
         }
         return Ok(());
     }
-    T::kernel(a, b, out, stride, onto);
+    // Few rows times the transpose of a large matrix of weights.
+    let large = b.rows.saturating_mul(b.cols) >= TURNED_FROM;
+    if T::LIBRARY && large && b.row_stride == 1 && b.col_stride > 1 && (2..=TURNED_MOST).contains(&a.rows) {
+        turned(a, b, out, stride, onto);
+    } else {
+        T::kernel(a, b, out, (stride, 1), onto);
+    }
     Ok(())
+}
+
+/// The product of few rows and a matrix whose columns lie densely, computed as its transpose block by block: so the
+/// library reads the large factor in place, where it would rearrange all of it for a result in rows.
+fn turned<T: Gemm>(a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T], stride: usize, onto: Onto) {
+    let mut top = 0;
+    while top < a.rows {
+        let rows = TURNED_ROWS.min(a.rows - top);
+        let part = Matrix { data: &a.data[top * a.row_stride..], rows, ..a };
+        let width = (TURNED_BLOCK / rows).max(1).min(b.cols);
+        let mut block = vec![T::default(); rows * width];
+        let mut left = 0;
+        while left < b.cols {
+            let cols = width.min(b.cols - left);
+            let columns = Matrix { data: &b.data[left * b.col_stride..], cols, ..b };
+            let block = &mut block[..rows * cols];
+            T::kernel(part, columns, block, (1, rows), Onto::Nothing);
+            turn(block, rows, &mut out[top * stride + left..], stride, onto);
+            left += cols;
+        }
+        top += rows;
+    }
+}
+
+/// Writes or adds columns of `rows` elements as rows that begin `stride` apart.
+fn turn<T: Gemm>(block: &[T], rows: usize, out: &mut [T], stride: usize, onto: Onto) {
+    const TILE: usize = 16;
+    let cols = block.len() / rows.max(1);
+    for left in (0..cols).step_by(TILE) {
+        let right = (left + TILE).min(cols);
+        for i in 0..rows {
+            let row = &mut out[i * stride + left..i * stride + right];
+            let column = block[left * rows + i..].iter().step_by(rows);
+            match onto {
+                Onto::Nothing => row.iter_mut().zip(column).for_each(|(y, x)| *y = *x),
+                Onto::Existing => row.iter_mut().zip(column).for_each(|(y, x)| *y = y.plus(*x)),
+            }
+        }
+    }
 }
 
 macro_rules! library {
     ($($T:ty),*) => {
         $(impl Gemm for $T {
-            fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: &mut [Self], stride: usize, onto: Onto) {
+            const LIBRARY: bool = true;
+            fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: &mut [Self], strides: (usize, usize), onto: Onto) {
                 let work = a.rows.saturating_mul(b.cols).saturating_mul(a.cols);
-                if work <= SMALL_WORK && (a.rows < FUSED_ROWS || b.cols < FUSED_COLS) {
-                    return in_order(a, b, out, stride, onto);
+                let few = a.rows < FUSED_ROWS || b.cols < FUSED_COLS;
+                if strides.1 == 1 && work <= SMALL_WORK && few {
+                    return in_order(a, b, out, strides.0, onto);
                 }
                 let parallelism =
                     if work >= PARALLEL_WORK { gemm::Parallelism::Rayon(0) } else { gemm::Parallelism::None };
-                // SAFETY: `matmul`, the only caller, has checked that every element of `a` and `b` and every
-                // element of the result's rows lies within its slice; `out` is borrowed exclusively, and its
-                // rows do not overlap as `stride` is at least the number of columns.
+                // SAFETY: `matmul` has checked that every element of `a` and `b` and every element of the result's
+                // rows lies within its slice; `out` is borrowed exclusively, and its rows do not overlap as the
+                // stride is at least the number of columns. `turned`, the other caller, gives parts of such factors
+                // and a block of exactly rows times columns elements.
                 unsafe {
                     gemm::gemm(
                         a.rows,
                         b.cols,
                         a.cols,
                         out.as_mut_ptr(),
-                        1,
-                        stride as isize,
+                        strides.1 as isize,
+                        strides.0 as isize,
                         onto == Onto::Existing,
                         a.data.as_ptr(),
                         a.col_stride as isize,
@@ -170,8 +236,10 @@ fn in_order<T: Number>(a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T], stride
 macro_rules! loops {
     ($($T:ty),*) => {
         $(impl Gemm for $T {
-            fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: &mut [Self], stride: usize, onto: Onto) {
-                in_order(a, b, out, stride, onto);
+            const LIBRARY: bool = false;
+            fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: &mut [Self], strides: (usize, usize), onto: Onto) {
+                // Rows are dense: only the library is asked for others.
+                in_order(a, b, out, strides.0, onto);
             }
         })*
     };
@@ -182,6 +250,23 @@ loops!(u8, i8, i16, i32, i64);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_rows_times_a_large_transpose_are_what_they_are_in_parts() {
+        let (m, k, n) = (101, 130, 1100);
+        let number = |i: usize| ((i * 7919) % 17) as f32 - 8.0;
+        let a: Vec<f32> = (0..m * k).map(number).collect();
+        let w: Vec<f32> = (0..n * k).map(|i| number(i + 3)).collect();
+        let (x, weights) = (Matrix::dense(&a, m, k), Matrix::dense(&w, n, k));
+        let stride = n + 5;
+        let mut out = vec![1f32; m * stride];
+        matmul(x, weights.t(), &mut out, stride, Onto::Existing).expect("fits");
+        for (i, j) in [(0, 0), (95, 681), (96, 682), (100, 1099), (50, 0)] {
+            let sum: f32 = (0..k).map(|p| a[i * k + p] * w[j * k + p]).sum();
+            assert_eq!(out[i * stride + j], sum + 1.0, "{i} {j}");
+        }
+        assert_eq!(out[n], 1.0);
+    }
 
     #[test]
     fn products_take_any_strides_and_check_bounds() {

@@ -16,6 +16,7 @@ pub mod rows;
 pub mod rule;
 pub mod special;
 pub mod select;
+pub mod vector_rows;
 pub mod wide;
 
 /// Runs loops compiled for the widest vectors of this machine. What they call must be inlined to profit, and the closure

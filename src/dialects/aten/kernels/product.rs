@@ -33,7 +33,8 @@ fn typed<T: Gemm>(a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> Result<Tenso
     let mut sizes = broadcast_sizes(&la.sizes[..la.rank() - 2], &lb.sizes[..lb.rank() - 2])?;
     let batch = sizes.clone();
     sizes.extend([m, n]);
-    let result = Tensor::zeros(T::DTYPE, &sizes)?;
+    // Everything is written, by `onto` or by the product.
+    let result = Tensor::for_writing(T::DTYPE, &sizes)?;
     if let Some(onto) = onto {
         result.copy_from(onto)?;
     }

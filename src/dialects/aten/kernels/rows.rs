@@ -1,5 +1,7 @@
 //! A tensor as rows along some of its dimensions: the frame of reductions, scans and sorts.
 
+use super::compute::Dense;
+use super::vector_rows;
 use super::wide::{Wide, store};
 use crate::diag::{Diagnostic, Result};
 use crate::tensor::{DType, Dims, Element, Tensor, numel, view, wrap_dim};
@@ -62,6 +64,22 @@ impl Rows {
         Ok(elements.par_chunks_exact(self.length).map(f).collect())
     }
 
+    /// One value for each row of float32, read where it lies.
+    pub fn map_f32<R: Send>(&self, f: impl Fn(&[f32]) -> R + Send + Sync) -> Result<Vec<R>> {
+        let elements = Dense::<f32>::new(&self.dense)?;
+        let elements = elements.open()?;
+        let row = |at: usize| f(&elements[at * self.length..(at + 1) * self.length]);
+        if elements.len() < PARALLEL_FROM || self.count == 1 {
+            return Ok((0..self.count).map(row).collect());
+        }
+        Ok((0..self.count).into_par_iter().map(row).collect())
+    }
+
+    /// The sum of each row of float32, in double precision.
+    pub fn sums(&self) -> Result<Vec<f64>> {
+        self.map_f32(vector_rows::sum)
+    }
+
     /// A tensor with one element for each row.
     pub fn reduce<W: Wide>(
         &self,
@@ -84,6 +102,15 @@ impl Rows {
         let mut back = vec![0; order.len()];
         for (at, d) in order.drain(..).enumerate() {
             back[d] = at;
+        }
+        dense.look(|l| Ok(view::reorder(l, &back)))?.contiguous()
+    }
+
+    /// A tensor of rows like [`Rows::dense`], back in the tensor's order of dimensions.
+    pub fn back(&self, dense: &Tensor) -> Result<Tensor> {
+        let mut back = vec![0; self.order.len()];
+        for (at, d) in self.order.iter().enumerate() {
+            back[*d] = at;
         }
         dense.look(|l| Ok(view::reorder(l, &back)))?.contiguous()
     }
