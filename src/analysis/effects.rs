@@ -1,7 +1,10 @@
 //! The effects of an op in a graph: its row's, the writes its schema marks, and those of nested blocks.
 
 use crate::dialects::{Effects, Op, Registry, resolve};
-use crate::ir::{Attr, Graph, OpId};
+use crate::ir::{Attr, Graph, OpId, Symbol};
+use hashbrown::{DefaultHashBuilder, HashTable};
+use smallvec::SmallVec;
+use std::hash::BuildHasher;
 
 /// What is known of an op.
 #[derive(Clone, Debug)]
@@ -39,6 +42,77 @@ pub(super) fn own_effects(registry: &Registry, graph: &Graph, op: OpId) -> Effec
     own_facts(registry, graph, op).effects
 }
 
+/// The facts of the ops of one graph, found once for each kind and types of operands: for passes that ask for many.
+/// The graph may change meanwhile.
+pub struct FactsTable<'a> {
+    registry: &'a Registry,
+    hasher: DefaultHashBuilder,
+    /// Numbers of rows of `known`.
+    table: HashTable<usize>,
+    known: Vec<Known>,
+    /// Facts of an op that is like no other.
+    single: OpFacts,
+}
+
+struct Known {
+    kind: Symbol,
+    /// Types of operands, as the graph numbers them.
+    types: Types,
+    facts: OpFacts,
+    /// The facts hold for every op of the kind with operands of these types.
+    is_shared: bool,
+}
+
+type Types = SmallVec<[u32; 8]>;
+
+impl<'a> FactsTable<'a> {
+    /// A table that knows nothing yet. It may be asked about one graph only.
+    pub fn new(registry: &'a Registry) -> FactsTable<'a> {
+        FactsTable {
+            registry,
+            hasher: DefaultHashBuilder::default(),
+            table: HashTable::new(),
+            known: Vec::new(),
+            single: UNKNOWN,
+        }
+    }
+
+    /// As [`facts`].
+    pub fn get(&mut self, graph: &Graph, op: OpId) -> &OpFacts {
+        if !graph.nested_blocks(op).is_empty() || graph.attr(op, "Subgraph").is_some() {
+            self.single = facts(self.registry, graph, op);
+            return &self.single;
+        }
+        let kind = graph.kind(op);
+        let types: Types = graph.operands(op).iter().map(|value| graph.type_index(*value) as u32).collect();
+        let hash = self.hasher.hash_one((kind, types.as_slice()));
+        let same = |n: &usize| self.known[*n].kind == kind && self.known[*n].types == types;
+        let at = match self.table.find(hash, same) {
+            Some(at) => *at,
+            None => self.learn(graph, op, kind, types, hash),
+        };
+        if !self.known[at].is_shared {
+            self.single = facts(self.registry, graph, op);
+            return &self.single;
+        }
+        &self.known[at].facts
+    }
+
+    fn learn(&mut self, graph: &Graph, op: OpId, kind: Symbol, types: Types, hash: u64) -> usize {
+        let facts = own_facts(self.registry, graph, op);
+        let depends = |row: &Op| row.def().hidden.is_some_and(|hidden| hidden.writes_if.is_some());
+        let is_shared = !facts.op.as_ref().is_some_and(depends);
+        self.known.push(Known { kind, types, facts, is_shared });
+        let (known, hasher) = (&self.known, &self.hasher);
+        let hash_of = |n: &usize| hasher.hash_one((known[*n].kind, known[*n].types.as_slice()));
+        self.table.insert_unique(hash, known.len() - 1, hash_of);
+        known.len() - 1
+    }
+}
+
+/// What is known of an op that nobody knows.
+const UNKNOWN: OpFacts = OpFacts { op: None, effects: Effects::ALL, writes: true };
+
 /// Whether nobody can tell that the op did not run, but by its results or by its raising.
 pub fn is_pure(registry: &Registry, graph: &Graph, op: OpId) -> bool {
     let facts = facts(registry, graph, op);
@@ -52,7 +126,7 @@ fn nested(graph: &Graph, op: OpId) -> Vec<OpId> {
 
 fn own_facts(registry: &Registry, graph: &Graph, op: OpId) -> OpFacts {
     let Ok(row) = resolve(registry, graph, op) else {
-        return OpFacts { op: None, effects: Effects::ALL, writes: true };
+        return UNKNOWN;
     };
     let mut effects = row.def().effects;
     let has_body = !graph.nested_blocks(op).is_empty() || graph.attr(op, "Subgraph").is_some();

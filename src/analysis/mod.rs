@@ -8,4 +8,4 @@ pub mod shapes;
 
 pub use alias::{AliasDb, Locations, Side};
 pub use cache::{Analysis, AnalysisCache};
-pub use effects::{OpFacts, facts, is_pure};
+pub use effects::{FactsTable, OpFacts, facts, is_pure};

@@ -1,18 +1,26 @@
 //! A source text and the places in it. Cheap to clone; offsets are bytes and always clamped to
 //! character boundaries, so that no rendering can split a character.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A text with the name it is shown under.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Source {
     name: String,
     text: String,
     /// Line number of the first line, 1 for a whole file.
     first_line: usize,
-    /// Byte offset at which each line starts.
-    line_starts: Vec<u32>,
+    /// Byte offset at which each line starts; found when somebody first asks for a line.
+    line_starts: OnceLock<Vec<u32>>,
 }
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Source) -> bool {
+        (&self.name, self.first_line, &self.text) == (&other.name, other.first_line, &other.text)
+    }
+}
+
+impl Eq for Source {}
 
 impl Source {
     /// A whole file or string; its first line is line 1.
@@ -22,10 +30,16 @@ impl Source {
 
     /// A part of a larger file whose first line has the given number.
     pub fn starting_at(name: impl Into<String>, text: impl Into<String>, first_line: usize) -> Arc<Source> {
-        let text: String = text.into();
-        let newlines = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1);
-        let line_starts = std::iter::once(0).chain(newlines).collect();
-        Arc::new(Source { name: name.into(), text, first_line, line_starts })
+        let (name, text) = (name.into(), text.into());
+        Arc::new(Source { name, text, first_line, line_starts: OnceLock::new() })
+    }
+
+    fn line_starts(&self) -> &[u32] {
+        self.line_starts.get_or_init(|| {
+            let bytes = self.text.bytes().enumerate();
+            let newlines = bytes.filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1);
+            std::iter::once(0).chain(newlines).collect()
+        })
     }
 
     /// The name it is shown under (`<string>`, a path, `code/__torch__/m.py`).
@@ -45,14 +59,15 @@ impl Source {
 
     /// Line number (counted from `first_line`) and column (bytes from 0) of an offset.
     pub fn line_column(&self, offset: usize) -> (usize, usize) {
-        let line = self.line_starts.partition_point(|s| (*s as usize) <= offset).saturating_sub(1);
-        (line + self.first_line, offset.saturating_sub(self.line_starts[line] as usize))
+        let starts = self.line_starts();
+        let line = starts.partition_point(|s| (*s as usize) <= offset).saturating_sub(1);
+        (line + self.first_line, offset.saturating_sub(starts[line] as usize))
     }
 
     /// Byte offset of the start of a line by its number; the end of the text past the last line.
     pub fn line_start(&self, line: usize) -> usize {
         let index = line.saturating_sub(self.first_line);
-        self.line_starts.get(index).map_or(self.text.len(), |s| *s as usize)
+        self.line_starts().get(index).map_or(self.text.len(), |s| *s as usize)
     }
 
     /// The nearest character boundary at or before an offset.

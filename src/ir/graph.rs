@@ -264,6 +264,16 @@ impl Graph {
         &self.types[self.values[value.index()].ty as usize]
     }
 
+    /// The value's type as a dense number, for side tables: equal types of one graph have equal numbers.
+    pub fn type_index(&self, value: ValueId) -> usize {
+        self.values[value.index()].ty as usize
+    }
+
+    /// The type that a number means.
+    pub fn type_at(&self, index: usize) -> Option<&Type> {
+        self.types.get_index(index)
+    }
+
     /// What defines the value.
     pub fn def(&self, value: ValueId) -> ValueDef {
         let data = &self.values[value.index()];

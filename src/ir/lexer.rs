@@ -9,6 +9,14 @@ use std::sync::Arc;
 /// How deep brackets and blocks may nest before the text is refused.
 pub(super) const MAX_DEPTH: u32 = 200;
 
+/// Longest text in bytes: places in it, and handles of what it holds, are 32-bit numbers.
+pub const MAX_TEXT: usize = u32::MAX as usize;
+
+/// What to say of a text that is too long.
+pub fn too_large(bytes: u64) -> String {
+    format!("the text has {bytes} bytes, more than the {MAX_TEXT} that can be read")
+}
+
 /// What went wrong and where, before it is known which source the text belongs to.
 #[derive(Debug)]
 pub(super) struct TextError(Box<ErrorParts>);

@@ -45,6 +45,7 @@ pub use attr::Attr;
 pub use edit::mapped;
 pub use graph::{Graph, Use, ValueDef};
 pub use ids::{BlockId, OpId, ValueId};
+pub use lexer::{MAX_TEXT, too_large};
 pub use location::{Location, LocationId, Place};
 pub use module::{
     ClassAttribute, ClassDef, ClassKind, EnumDef, Function, InterfaceDef, Module, NamedTupleDef, Property,

@@ -10,10 +10,12 @@ use super::type_parse::{program_type, read_type};
 use super::verify::TextPlaces;
 use super::{
     Attr, ClassAttribute, ClassDef, ClassKind, EnumDef, Function, Graph, InterfaceDef, Module, NamedTupleDef,
-    Property, Schema, Symbol, Type, TypeKind,
+    OpId, Property, Schema, Symbol, Type, TypeKind,
 };
 use crate::diag::{Diagnostic, Source};
+use hashbrown::HashMap;
 use indexmap::IndexMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A module read from text.
@@ -27,6 +29,7 @@ pub struct ParsedModule {
 
 /// Reads a file. The errors come in the order of their places.
 pub fn parse_module(source: &Arc<Source>, options: &ParseOptions) -> Result<ParsedModule, Vec<Diagnostic>> {
+    super::parser::check_size(source)?;
     let parsed = parse_module_once(source, options)?;
     let is_raw = |function: &Function| {
         function.name == "" && !super::parser::keeps_names(source.text(), &function.graph)
@@ -45,8 +48,11 @@ fn parse_module_once(source: &Arc<Source>, options: &ParseOptions) -> Result<Par
         graphs: GraphParser::new(source.text(), *options),
         parsed: ParsedModule::default(),
         schema: None,
+        resources: Vec::new(),
     };
     let result = reader.run(source, options.record_places);
+    // What came before an error stands before it in the text too.
+    let result = reader.fill_resources().and(result);
     let ModuleReader { graphs, parsed, .. } = reader;
     let finished = graphs.finish(result);
     finished.map_err(|mut errors| {
@@ -63,7 +69,25 @@ struct ModuleReader<'a, 'o> {
     parsed: ParsedModule,
     /// A `schema` line waits for its graph.
     schema: Option<Schema>,
+    /// Those behind the last graph, filled in together.
+    resources: Vec<Resource<'a>>,
 }
+
+/// The content of an attribute that the text of a graph does not show.
+struct Resource<'a> {
+    start: usize,
+    end: usize,
+    /// Which graph, in the order of printing; 0 is the function's own.
+    graph: usize,
+    /// The op by its place among the graph's ops, else by its first result.
+    by_place: bool,
+    op: &'a str,
+    attribute: &'a str,
+    value: Attr,
+}
+
+/// Start and end of resources that name nothing.
+type Misses = Vec<(usize, usize)>;
 
 /// What may stand at the start of a line outside of graphs.
 const ITEMS: &str = "`graph(`, `schema`, `resource`, `class`, `interface`, `enum` or `named_tuple`";
@@ -90,6 +114,9 @@ impl<'a> ModuleReader<'a, '_> {
             }
             let start = self.cursor().pos();
             let word = self.cursor().name();
+            if word != "resource" {
+                self.fill_resources()?;
+            }
             match word {
                 "graph" => {
                     self.cursor().set_pos(start);
@@ -175,14 +202,33 @@ impl<'a> ModuleReader<'a, '_> {
         cursor.skip_blanks();
         let value = read_line_value(cursor, None)?;
         let end = cursor.pos();
-        let missing = |what: &str| {
-            Err(TextError::meaning(start, end, format!("the resource names no {what} of the graph before")))
+        if self.parsed.module.functions.is_empty() {
+            let message = "the resource names no graph of the graph before";
+            return Err(TextError::meaning(start, end, message));
+        }
+        let (graph, op) = (number, op_name);
+        self.resources.push(Resource { start, end, graph, by_place, op, attribute, value });
+        Ok(())
+    }
+
+    /// Puts the resources that wait into the graph before them, in one walk over it.
+    fn fill_resources(&mut self) -> Parsed<()> {
+        let mut wanted: BTreeMap<usize, Vec<Resource<'a>>> = BTreeMap::new();
+        for resource in self.resources.drain(..) {
+            wanted.entry(resource.graph).or_default().push(resource);
+        }
+        let Some((_, function)) = self.parsed.module.functions.last_mut().filter(|_| !wanted.is_empty()) else {
+            return Ok(());
         };
-        let Some((_, function)) = self.parsed.module.functions.last_mut() else { return missing("graph") };
-        let mut count = number;
-        match set_resource(&mut function.graph, &mut count, by_place, op_name, attribute, value) {
-            true => Ok(()),
-            false => missing("op and attribute"),
+        let mut misses = Misses::new();
+        fill(&mut function.graph, &mut 0, &mut wanted, &mut misses);
+        misses.extend(wanted.into_values().flatten().map(|resource| (resource.start, resource.end)));
+        match misses.into_iter().min() {
+            None => Ok(()),
+            Some((start, end)) => {
+                let message = "the resource names no op and attribute of the graph before";
+                Err(TextError::meaning(start, end, message))
+            }
         }
     }
 
@@ -429,42 +475,52 @@ fn read_line_value(cursor: &mut Cursor, expected: Option<&Type>) -> Parsed<Attr>
     value
 }
 
-/// Sets an attribute in the graph itself (`count` 0) or in its subgraphs, counted in the order of printing.
-fn set_resource(
+/// Gives a graph and those inside of it their resources. `number` counts the graphs in the order of printing.
+fn fill(
     graph: &mut Graph,
-    count: &mut usize,
-    by_place: bool,
-    op_name: &str,
-    attribute: &str,
-    value: Attr,
-) -> bool {
-    let ops = graph.all_ops();
-    if *count == 0 {
-        let found = ops.into_iter().enumerate().find(|(n, op)| match (by_place, graph.result(*op, 0)) {
-            (true, _) => op_name.parse() == Ok(*n),
-            (false, Some(result)) => graph.display_name(result) == op_name,
-            (false, None) => false,
-        });
-        let Some((_, op)) = found.filter(|(_, op)| graph.attr(*op, attribute).is_some()) else {
-            return false;
-        };
-        graph.set_attr(op, attribute, value);
-        return true;
+    number: &mut usize,
+    wanted: &mut BTreeMap<usize, Vec<Resource<'_>>>,
+    misses: &mut Misses,
+) {
+    let own = wanted.remove(number).unwrap_or_default();
+    *number += 1;
+    if !own.is_empty() {
+        fill_one(graph, own, misses);
     }
-    for op in ops {
+    for op in graph.all_ops() {
         let Some(Attr::Graph(subgraph)) = graph.attr(op, "Subgraph") else { continue };
-        *count -= 1;
-        let inside = subgraph_count(subgraph);
-        if *count > inside {
-            *count -= inside;
+        let end = *number + 1 + subgraph_count(subgraph);
+        if wanted.range(*number..end).next().is_none() {
+            *number = end;
             continue;
         }
-        let mut copy = Graph::clone(subgraph);
-        let done = set_resource(&mut copy, count, by_place, op_name, attribute, value);
-        graph.set_attr(op, "Subgraph", Attr::Graph(Arc::new(copy)));
-        return done;
+        let subgraph = Arc::clone(subgraph);
+        // The last handle is kept here, so that the subgraph need not be copied.
+        graph.set_attr(op, "Subgraph", Attr::None);
+        let mut inner = Arc::unwrap_or_clone(subgraph);
+        fill(&mut inner, number, wanted, misses);
+        graph.set_attr(op, "Subgraph", Attr::Graph(Arc::new(inner)));
     }
-    false
+}
+
+fn fill_one(graph: &mut Graph, resources: Vec<Resource<'_>>, misses: &mut Misses) {
+    let ops = graph.all_ops();
+    let mut named: HashMap<String, OpId> = HashMap::new();
+    for op in ops.iter().filter(|op| !graph.attrs(**op).is_empty()) {
+        if let Some(result) = graph.result(*op, 0) {
+            named.entry(graph.display_name(result)).or_insert(*op);
+        }
+    }
+    for resource in resources {
+        let op = match resource.by_place {
+            true => resource.op.parse().ok().and_then(|n: usize| ops.get(n)).copied(),
+            false => named.get(resource.op).copied(),
+        };
+        match op.filter(|op| graph.attr(*op, resource.attribute).is_some()) {
+            Some(op) => graph.set_attr(op, resource.attribute, resource.value),
+            None => misses.push((resource.start, resource.end)),
+        }
+    }
 }
 
 /// Number of subgraphs inside a graph, however deep.

@@ -204,6 +204,9 @@ fn write_resources(out: &mut String, graph: &Graph) {
     while let Some(graph) = work.pop() {
         let mut subgraphs = Vec::new();
         for (n, op) in graph.all_ops().into_iter().enumerate() {
+            if graph.attrs(op).is_empty() {
+                continue;
+            }
             let results = graph.results(op);
             let expected = if let [only] = results[..] { Some(graph.ty(only)) } else { None };
             for (name, attr) in graph.attrs(op) {

@@ -10,6 +10,13 @@ pub(super) struct Names<'a> {
     text: &'a str,
     /// By number; `u32::MAX` where the number names nothing.
     numbered: Vec<u32>,
+    /// Numbers that name something, as long as they are few: many graphs in one text then share the table, and none
+    /// has to clear all of it.
+    few: Vec<u32>,
+    /// Too many to list.
+    many: bool,
+    /// Whether a graph was read before this one.
+    later: bool,
     named: HashTable<Entry>,
     hasher: DefaultHashBuilder,
 }
@@ -40,14 +47,36 @@ fn as_number(name: &str, limit: usize) -> Option<usize> {
 impl<'a> Names<'a> {
     /// No names yet; `text` is what all later ranges mean.
     pub(super) fn new(text: &'a str) -> Names<'a> {
-        Names { text, numbered: Vec::new(), named: HashTable::new(), hasher: DefaultHashBuilder::default() }
+        Names {
+            text,
+            numbered: Vec::new(),
+            few: Vec::new(),
+            many: false,
+            later: false,
+            named: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+        }
     }
 
-    /// Forgets all names.
+    /// Forgets all names, in time for so many as there are.
     pub(super) fn clear(&mut self) {
-        self.numbered.clear();
+        self.later |= !self.numbered.is_empty() || !self.named.is_empty();
+        if std::mem::take(&mut self.many) {
+            self.numbered.clear();
+        }
+        for number in self.few.drain(..) {
+            if let Some(value) = self.numbered.get_mut(number as usize) {
+                *value = u32::MAX;
+            }
+        }
+        if self.named.len() < self.named.capacity() / Self::SPARSE {
+            self.named = HashTable::new();
+        }
         self.named.clear();
     }
+
+    /// A table that holds less than one in so many is cleared name by name.
+    const SPARSE: usize = 8;
 
     /// The value of a name.
     #[inline]
@@ -66,6 +95,13 @@ impl<'a> Names<'a> {
             if self.numbered.len() <= number {
                 self.numbered.resize(number + 1, u32::MAX);
             }
+            if !self.many {
+                self.few.push(number as u32);
+                if self.few.len() > self.numbered.len() / Self::SPARSE {
+                    self.few = Vec::new();
+                    self.many = true;
+                }
+            }
             return std::mem::replace(&mut self.numbered[number], value.0) != u32::MAX;
         }
         let hash = self.hasher.hash_one(name);
@@ -73,7 +109,7 @@ impl<'a> Names<'a> {
             entry.value = value.0;
             return true;
         }
-        if self.named.is_empty() {
+        if self.named.is_empty() && !self.later {
             // About one name for so many bytes of an ordinary text; growing step by step would hash all again.
             const BYTES_A_NAME: usize = 48;
             let (text, hasher) = (self.text, &self.hasher);

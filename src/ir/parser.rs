@@ -11,12 +11,15 @@
 //! * Locations (`# file.py:3:4`) and scopes are kept; other comments are not.
 
 use super::attr_text::read_attrs;
-use super::lexer::{Cursor, MAX_DEPTH, Parsed, TextError, is_name_byte, is_name_start};
+use super::lexer::{
+    Cursor, MAX_DEPTH, MAX_TEXT, Parsed, TextError, is_name_byte, is_name_start, too_large,
+};
 use super::names::Names;
 use super::type_parse::read_type;
 use super::{Attr, BlockId, Graph, Location, LocationId, OpId, Place, Symbol, Type, ValueId};
 use crate::diag::{Diagnostic, Result, Source, nearest};
 use smallvec::SmallVec;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// After so many errors the rest of the text is not read.
@@ -66,11 +69,21 @@ pub fn parse_graph_source(
     source: &Arc<Source>,
     options: &ParseOptions,
 ) -> std::result::Result<Graph, Vec<Diagnostic>> {
+    check_size(source)?;
     let graph = parse_graph_once(source, options)?;
     if options.naming == Naming::Auto && !keeps_names(source.text(), &graph) {
         return parse_graph_once(source, &as_torch(options));
     }
     Ok(graph)
+}
+
+/// Refuses a text whose places do not fit into 32 bits.
+pub(super) fn check_size(source: &Source) -> std::result::Result<(), Vec<Diagnostic>> {
+    let bytes = source.text().len();
+    if bytes <= MAX_TEXT {
+        return Ok(());
+    }
+    Err(vec![Diagnostic::unsupported(format!("{}: {}", source.name(), too_large(bytes as u64)))])
 }
 
 /// As PyTorch's parser reads: results are numbered, comments behind ops are only comments.
@@ -120,7 +133,7 @@ impl std::str::FromStr for Graph {
 }
 
 /// Ops that may stand for a subgraph that follows, with their kinds.
-type Groups<'a> = Vec<(OpId, &'a str)>;
+type Groups<'a> = VecDeque<(OpId, &'a str)>;
 
 /// What is known of a result before its op is made.
 struct Outcome<'a> {
@@ -192,7 +205,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             last_location: ("", LocationId::UNKNOWN),
             lost: Vec::new(),
             blocks: Vec::new(),
-            groups: Vec::new(),
+            groups: Groups::new(),
             operands: SmallVec::new(),
             outcomes: SmallVec::new(),
             places: Vec::new(),
@@ -271,7 +284,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
                 return Err(TextError::meaning(start, self.cursor.pos(), "subgraphs nest too deep"));
             }
             let Some(at) = groups.iter().position(|(_, k)| *k == kind) else { continue };
-            let (op, _) = groups.remove(at);
+            let Some((op, _)) = groups.remove(at) else { continue };
             let (_, inner, inner_groups) = self.one_graph()?;
             let above = std::mem::replace(graph, inner);
             outer.push((above, std::mem::replace(groups, inner_groups), op));
@@ -488,8 +501,8 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         let symbol = self.words.symbol(kind);
         let op = self.graph.new_op(symbol);
         if self.options.record_places {
-            self.places.resize(self.places.len().max(op.index()), u32::MAX);
-            self.places.insert(op.index(), line as u32);
+            self.places.resize(self.places.len().max(op.index() + 1), u32::MAX);
+            self.places[op.index()] = line as u32;
         }
         let rest = self.rest_of_op(op, kind, line);
         if rest.is_err() {
@@ -515,7 +528,7 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         self.graph.append(block, op);
         self.trailer(op)?;
         if is_group(kind) {
-            self.groups.push((op, kind));
+            self.groups.push_back((op, kind));
         }
         self.cursor.skip_blanks();
         if self.cursor.peek() != b'\n' && !self.cursor.at_end() {

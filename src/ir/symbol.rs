@@ -1,24 +1,39 @@
 //! Interned names: op kinds (`aten::add`), attribute names, class and function names.
 //!
 //! Symbols compare by number and are never ordered or printed by it, so that the order in which threads
-//! intern cannot show. The table only grows; its entries live as long as the process.
+//! intern cannot show. The table only grows; its entries live as long as the process. Reading a name takes no lock.
 
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 use std::fmt;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// An interned name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Symbol(u32);
 
-#[derive(Default)]
-struct Table {
-    by_name: HashMap<&'static str, u32>,
-    names: Vec<&'static str>,
-}
+/// Numbers by name.
+static NUMBERS: LazyLock<RwLock<HashMap<&'static str, u32>>> = LazyLock::new(RwLock::default);
 
-static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(RwLock::default);
+/// Names by number, in segments of `FIRST`, `FIRST`, `2 * FIRST`, `4 * FIRST`, ... places. A segment never moves, so that
+/// nobody who reads waits for somebody who interns.
+static NAMES: [OnceLock<Segment>; SEGMENTS] = [const { OnceLock::new() }; SEGMENTS];
+
+type Segment = Box<[OnceLock<&'static str>]>;
+
+const FIRST: u32 = 1 << 12;
+const SEGMENTS: usize = 21;
+
+/// The segment of a number, the number of the segment's first place, and how many places the segment has.
+fn place(number: u32) -> (usize, u32, u32) {
+    match number / FIRST {
+        0 => (0, 0, FIRST),
+        blocks => {
+            let power = blocks.ilog2();
+            (power as usize + 1, FIRST << power, FIRST << power)
+        }
+    }
+}
 
 impl Symbol {
     /// Interns a name.
@@ -26,20 +41,23 @@ impl Symbol {
         if let Some(symbol) = Symbol::existing(name) {
             return symbol;
         }
-        let mut table = TABLE.write();
-        if let Some(id) = table.by_name.get(name) {
-            return Symbol(*id);
+        let mut numbers = NUMBERS.write();
+        if let Some(number) = numbers.get(name) {
+            return Symbol(*number);
         }
         let name: &'static str = Box::leak(name.into());
-        let id = table.names.len() as u32;
-        table.names.push(name);
-        table.by_name.insert(name, id);
-        Symbol(id)
+        let number = numbers.len() as u32;
+        let (segment, first, len) = place(number);
+        let segment = NAMES[segment].get_or_init(|| (0..len).map(|_| OnceLock::new()).collect());
+        // The place is empty: the table of numbers is locked, and each number is given once.
+        let _ = segment[(number - first) as usize].set(name);
+        numbers.insert(name, number);
+        Symbol(number)
     }
 
     /// The symbol of a name that somebody interned before.
     pub fn existing(name: &str) -> Option<Symbol> {
-        TABLE.read().by_name.get(name).map(|id| Symbol(*id))
+        NUMBERS.read().get(name).map(|number| Symbol(*number))
     }
 
     /// The number under which the name is interned: for tables, never for order or output.
@@ -49,7 +67,10 @@ impl Symbol {
 
     /// The name.
     pub fn as_str(self) -> &'static str {
-        TABLE.read().names[self.0 as usize]
+        let (segment, first, _) = place(self.0);
+        let name = NAMES[segment].get().and_then(|segment| segment[(self.0 - first) as usize].get());
+        // A symbol exists only after its name was set.
+        name.copied().unwrap_or_default()
     }
 
     /// The part before `::`, empty where there is none.
@@ -104,3 +125,30 @@ macro_rules! kinds {
     };
 }
 pub(crate) use kinds;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_join_without_gaps() {
+        let mut end = 0;
+        for segment in 0..SEGMENTS {
+            let (at, first, len) = place(end);
+            assert_eq!((at, first), (segment, end));
+            assert_eq!(place(first + (len - 1)), (segment, first, len));
+            end = first.wrapping_add(len);
+        }
+        assert_eq!(end, 0, "the segments hold all numbers");
+    }
+
+    #[test]
+    fn names_come_back_whoever_interns() {
+        let name = |n: usize| format!("symbol-test::{n}");
+        let threads: Vec<_> = (0..4)
+            .map(|_| std::thread::spawn(move || (0..9000).map(|n| Symbol::new(&name(n))).collect::<Vec<_>>()))
+            .collect();
+        let all: Vec<Vec<Symbol>> = threads.into_iter().map(|t| t.join().unwrap()).collect();
+        assert!(all.iter().all(|one| *one == all[0]));
+        assert!(all[0].iter().enumerate().all(|(n, symbol)| *symbol == *name(n).as_str()));
+    }
+}

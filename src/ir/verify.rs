@@ -47,12 +47,12 @@ impl DialectLaws for NoLaws {
 pub struct TextPlaces {
     source: Arc<Source>,
     /// Start of the op's line by op index.
-    starts: Vec<u32>,
+    starts: Arc<Vec<u32>>,
 }
 
 impl TextPlaces {
     pub(super) fn new(source: Arc<Source>, starts: Vec<u32>) -> TextPlaces {
-        TextPlaces { source, starts }
+        TextPlaces { source, starts: Arc::new(starts) }
     }
 
     /// The op's line, where it was read from text.

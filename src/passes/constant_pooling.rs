@@ -9,6 +9,7 @@ use crate::analysis::AliasDb;
 use crate::diag::Result;
 use crate::ir::{BlockId, Graph, OpId, Symbol, Type};
 use hashbrown::HashMap;
+use std::hash::{Hash, Hasher};
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let db = context.analysis::<AliasDb>(graph);
@@ -54,20 +55,12 @@ fn to_top(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
     }
 }
 
-/// A number that is equal for equal attributes of simple kinds, to keep lists of candidates short.
+/// A number that is equal for equal attributes, to keep lists of candidates short.
 fn digest(graph: &Graph, op: OpId) -> u64 {
-    use crate::ir::Attr;
-    use std::hash::{Hash, Hasher};
     let mut hash = std::hash::DefaultHasher::new();
     for (name, attr) in graph.attrs(op) {
         name.as_str().hash(&mut hash);
-        match attr {
-            Attr::Int(x) => x.hash(&mut hash),
-            Attr::Bool(x) => x.hash(&mut hash),
-            Attr::Float(x) => x.to_bits().hash(&mut hash),
-            Attr::Str(x) => x.hash(&mut hash),
-            _ => {}
-        }
+        cse::hash_attr(attr, &mut hash);
     }
     hash.finish()
 }

@@ -7,10 +7,10 @@
 //! that is live after it, or in a later turn of a loop around it, may be what it writes.
 
 use super::Context;
-use crate::analysis::{AliasDb, Locations, facts};
+use crate::analysis::{AliasDb, FactsTable, Locations};
 use crate::diag::Result;
 use crate::dialects::Effects;
-use crate::ir::{BlockId, Graph, OpId, ValueId};
+use crate::ir::{BlockId, Graph, OpId, Symbol, ValueId};
 
 /// Every op that writes to memory stays; memory is not looked at.
 pub(super) fn block(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
@@ -44,9 +44,11 @@ fn eliminate(graph: &mut Graph, context: &Context<'_>, db: Option<&AliasDb>, wor
         changes: 1,
         visited: vec![0; graph.block_capacity()],
         by_itself: vec![false; graph.op_capacity()],
+        looping: Symbol::new("prim::Loop"),
     };
+    let mut facts = FactsTable::new(context.registry);
     for op in graph.all_ops() {
-        marks.by_itself[op.index()] = marks.has_effects(graph, context, op);
+        marks.by_itself[op.index()] = marks.has_effects(graph, &mut facts, op);
     }
     let root = graph.root();
     graph.outputs().iter().for_each(|value| marks.value(*value));
@@ -71,14 +73,16 @@ struct Marks<'a> {
     visited: Vec<u64>,
     /// By op: live whatever the others do.
     by_itself: Vec<bool>,
+    /// `prim::Loop`
+    looping: Symbol,
 }
 
 impl Marks<'_> {
-    fn has_effects(&self, graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
+    fn has_effects(&self, graph: &Graph, facts: &mut FactsTable<'_>, op: OpId) -> bool {
         if !graph.nested_blocks(op).is_empty() {
             return false;
         }
-        let facts = facts(context.registry, graph, op);
+        let facts = facts.get(graph, op);
         let world = Effects::WRITES_WORLD | Effects::NEVER_RETURNS;
         let untracked = match self.db {
             Some(db) => db.writes_wildcard(op),
@@ -115,19 +119,18 @@ impl Marks<'_> {
         if std::mem::replace(&mut self.visited[block.index()], self.changes) == self.changes {
             return;
         }
-        let ops: Vec<OpId> = graph.block_ops(block).collect();
-        for op in &ops {
+        for op in graph.block_ops(block) {
             if self.by_itself[op.index()] {
-                self.op(graph, *op);
+                self.op(graph, op);
             }
         }
         self.results(graph, block);
-        for op in ops.into_iter().rev() {
+        for op in std::iter::successors(graph.last_op(block), |op| graph.prev(*op)) {
             let nested = graph.nested_blocks(op);
-            if graph.kind(op) == "prim::Loop" {
-                self.turns(graph, nested);
-            } else {
-                nested.iter().for_each(|inner| self.nested(graph, *inner));
+            match nested {
+                [] => {}
+                body if graph.kind(op) == self.looping => self.turns(graph, body),
+                blocks => blocks.iter().for_each(|inner| self.nested(graph, *inner)),
             }
             let writes = self.db.is_some_and(|db| db.writes_into(op, &self.memory));
             if writes || graph.results(op).iter().any(|value| self.values[value.index()]) {
@@ -154,7 +157,7 @@ impl Marks<'_> {
     /// Marks the results of a block that somebody outside, or the next turn, uses.
     fn results(&mut self, graph: &Graph, block: BlockId) {
         let Some(op) = graph.owner(block) else { return };
-        let is_loop = graph.kind(op) == "prim::Loop";
+        let is_loop = graph.kind(op) == self.looping;
         let results = graph.block_results(block).to_vec();
         let carried = if is_loop {
             results.first().iter().for_each(|condition| self.value(**condition));
@@ -187,6 +190,9 @@ fn sweep(graph: &mut Graph, context: &Context<'_>, live: &[bool]) -> bool {
             graph.erase(op);
             context.count("ops erased", 1);
             changed = true;
+            continue;
+        }
+        if graph.nested_blocks(op).is_empty() {
             continue;
         }
         changed |= drop_results(graph, context, op);

@@ -4,7 +4,7 @@ use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::{Env, Registry, result_type};
 use crate::frontend::archive::DebugRanges;
 use crate::frontend::{archive, dialect, script};
-use crate::ir::{Graph, Module, OpId, ParseOptions, parse_graph_source};
+use crate::ir::{Graph, MAX_TEXT, Module, OpId, ParseOptions, parse_graph_source, too_large};
 use crate::runtime::{Origins, Program, graph_function};
 use crate::value::Value;
 use indexmap::IndexMap;
@@ -153,11 +153,30 @@ pub fn is_text(path: &Path) -> Result<bool> {
             .hint("give a .pt archive, a file of TorchScript source or a graph"));
     }
     let meta = path.metadata().map_err(|e| Diagnostic::input(format!("{shown}: {e}")))?;
-    Ok(meta.len() <= MAX_TEXT && !is_archive(path))
+    if is_archive(path) || (meta.len() > SMALL && !begins_as_text(path)) {
+        return Ok(false);
+    }
+    if meta.len() > MAX_TEXT as u64 {
+        return Err(Diagnostic::input(format!("{shown}: {}", too_large(meta.len()))));
+    }
+    Ok(true)
 }
 
-/// Text files larger than this are taken for archives, which are read with care.
-const MAX_TEXT: u64 = 256 << 20;
+/// Files up to this size are text unless they are archives; what is in larger ones is looked at before they are read.
+const SMALL: u64 = 256 << 20;
+
+/// Whether the first bytes of a file are characters that text has.
+fn begins_as_text(path: &Path) -> bool {
+    use std::io::Read;
+    let mut start = Vec::new();
+    let read = std::fs::File::open(path).and_then(|f| f.take(4096).read_to_end(&mut start));
+    // The end may be within a character.
+    let is_text = match std::str::from_utf8(&start) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    };
+    read.is_ok() && is_text && !start.contains(&0)
+}
 
 /// Whether a file begins as zip files do, or is named like an archive.
 fn is_archive(path: &Path) -> bool {

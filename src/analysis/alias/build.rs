@@ -3,7 +3,7 @@
 
 use super::memory::{Element, Memory};
 use super::types::{self, Classes};
-use crate::analysis::effects::{facts, is_read_only};
+use crate::analysis::effects::{FactsTable, is_read_only};
 use crate::dialects::{Effects, Family, Op, Registry};
 use crate::ir::{AliasInfo, Attr, BlockId, Graph, OpId, Schema, Symbol, Type, TypeKind, ValueId};
 use hashbrown::{HashMap, HashSet};
@@ -23,8 +23,9 @@ pub(super) enum Write {
 
 /// The points-to graph of a graph, not solved yet.
 pub(super) struct Builder<'a> {
-    registry: &'a Registry,
     graph: &'a Graph,
+    facts: FactsTable<'a>,
+    mutable: MutableTypes,
     classes: Classes<'a>,
     pub(super) memory: Memory,
     /// By value.
@@ -45,8 +46,9 @@ pub(super) struct Builder<'a> {
 impl<'a> Builder<'a> {
     pub(super) fn new(registry: &'a Registry, classes: Classes<'a>, graph: &'a Graph) -> Builder<'a> {
         Builder {
-            registry,
             graph,
+            facts: FactsTable::new(registry),
+            mutable: MutableTypes::new(graph),
             classes,
             memory: Memory::default(),
             elements: vec![None; graph.value_capacity()],
@@ -80,7 +82,7 @@ impl<'a> Builder<'a> {
         if let Some(known) = self.elements[value.index()] {
             return Some(known);
         }
-        if !types::is_mutable(self.graph.ty(value)) {
+        if !self.mutable.is_mutable(self.graph, value) {
             return None;
         }
         let element = self.memory.element();
@@ -148,6 +150,9 @@ impl<'a> Builder<'a> {
 
     fn op(&mut self, op: OpId) {
         let graph = self.graph;
+        if self.is_plain(op) {
+            return;
+        }
         match graph.kind(op).as_str() {
             "prim::If" => self.branches(op),
             "prim::Loop" => self.turns(op),
@@ -169,6 +174,20 @@ impl<'a> Builder<'a> {
             }
             _ => self.by_schema(op),
         }
+    }
+
+    /// Whether an op takes and gives no objects, and its row says all that it does: nothing is to be noted of it.
+    fn is_plain(&mut self, op: OpId) -> bool {
+        let graph = self.graph;
+        let is_object = |value: &ValueId| self.mutable.is_mutable(graph, *value);
+        if graph.operands(op).iter().any(is_object) || graph.results(op).iter().any(is_object) {
+            return false;
+        }
+        if !graph.nested_blocks(op).is_empty() || graph.attr(op, "Subgraph").is_some() {
+            return false;
+        }
+        let facts = self.facts.get(graph, op);
+        !facts.effects.contains(Effects::ALL) && facts.op.as_ref().is_some_and(|row| row.marked_schema().is_ok())
     }
 
     fn branches(&mut self, op: OpId) {
@@ -226,7 +245,7 @@ impl<'a> Builder<'a> {
         self.set_fresh(container);
     }
 
-    fn is_only_looked_at(&self, container: ValueId) -> bool {
+    fn is_only_looked_at(&mut self, container: ValueId) -> bool {
         let graph = self.graph;
         let mut uses = graph.uses(container);
         let (Some(user), None) = (uses.next(), uses.next()) else { return false };
@@ -234,7 +253,7 @@ impl<'a> Builder<'a> {
         if graph.terminated_block(user.op) == Some(graph.root()) {
             return is_tuple;
         }
-        let Some(row) = facts(self.registry, graph, user.op).op else { return false };
+        let Some(row) = self.facts.get(graph, user.op).op.clone() else { return false };
         let Ok(schema) = row.marked_schema() else { return false };
         let Some(formal) = schema.arguments.get(user.index) else { return false };
         let looks = !matches!(row.def().family, Family::Control) && !row.def().effects.contains(Effects::ALL);
@@ -259,7 +278,7 @@ impl<'a> Builder<'a> {
 
     /// What the schema's marks say. An op that nobody knows, or that runs code that is not seen here, may do all.
     fn by_schema(&mut self, op: OpId) {
-        let facts = facts(self.registry, self.graph, op);
+        let facts = self.facts.get(self.graph, op).clone();
         let has_body = self.graph.attr(op, "Subgraph").is_some();
         match &facts.op {
             Some(row) if !facts.effects.contains(Effects::ALL) && !has_body => match row.marked_schema() {
@@ -370,6 +389,19 @@ impl<'a> Builder<'a> {
         if !found {
             self.set_fresh(value);
         }
+    }
+}
+
+/// Which types of a graph are of objects that can be written, by the number of the type.
+pub(super) struct MutableTypes(Vec<bool>);
+
+impl MutableTypes {
+    pub(super) fn new(graph: &Graph) -> MutableTypes {
+        MutableTypes((0..).map_while(|n| graph.type_at(n)).map(types::is_mutable).collect())
+    }
+
+    pub(super) fn is_mutable(&self, graph: &Graph, value: ValueId) -> bool {
+        self.0.get(graph.type_index(value)).copied().unwrap_or(true)
     }
 }
 

@@ -23,7 +23,7 @@ mod types;
 use crate::analysis::cache::Analysis;
 use crate::dialects::Registry;
 use crate::ir::{Graph, Module, OpId, Type, ValueId};
-use build::{Builder, Write};
+use build::{Builder, MutableTypes, Write};
 use hashbrown::{HashMap, HashSet};
 use memory::{Element, SetId, Solved};
 pub use moves::Side;
@@ -104,8 +104,9 @@ impl AliasDb {
     }
 
     fn mark_immutable(&mut self, graph: &Graph) {
+        let types = MutableTypes::new(graph);
         let mut mark = |value: &ValueId| {
-            if self.values[value.index()] == Known::Nothing && !is_mutable(graph.ty(*value)) {
+            if self.values[value.index()] == Known::Nothing && !types.is_mutable(graph, *value) {
                 self.values[value.index()] = Known::Immutable;
             }
         };

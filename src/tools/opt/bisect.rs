@@ -2,7 +2,7 @@
 
 use super::work::Work;
 use super::{Input, fold};
-use crate::diag::{Diagnostic, ErrorKind, Result, Source};
+use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::ir::{Module, PrintOptions};
 use crate::passes::Pipeline;
 use crate::passes::manager::print_ir::difference;
@@ -14,8 +14,7 @@ use std::sync::Arc;
 
 /// Runs the search and tells what it found; gives whether everything is well.
 pub(super) fn run(work: &Work<'_>, input: &Input, io: &mut Io<'_>) -> Result<bool> {
-    let source = input.text.as_ref().map(|t| Source::new(input.name.as_str(), t.as_str()));
-    let module = work.read(input, source.as_ref())?.map_err(fold)?.module;
+    let module = work.read(input, input.source.as_ref())?.map_err(fold)?.module;
     let judge = judge(work, io)?;
     let (_, total, _) = judge.transform(&module, work.pipeline, None);
     if !judge.is_bad(&module, work.pipeline, None)? {

@@ -65,7 +65,7 @@ pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
         io.message(&format!("{}\n", pipeline.to_text()));
     }
     let input = match text {
-        Some(case) => Input { name: case.name, text: Some(case.text), file: None },
+        Some(case) => Input::text(case.name, case.text),
         None => input(&options.file, io)?,
     };
     let work = work::Work { options, registry: &registry, pipeline: &pipeline };
@@ -78,16 +78,22 @@ pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
 /// What is worked on: text, or a file that is no text.
 pub(super) struct Input {
     pub(super) name: String,
-    pub(super) text: Option<String>,
+    pub(super) source: Option<Arc<Source>>,
     pub(super) file: Option<PathBuf>,
+}
+
+impl Input {
+    fn text(name: String, text: String) -> Input {
+        Input { source: Some(Source::new(name.as_str(), text)), name, file: None }
+    }
 }
 
 fn input(file: &Path, io: &mut Io<'_>) -> Result<Input> {
     if file != Path::new("-") && !load::is_text(&io.path(file))? {
-        return Ok(Input { name: file.display().to_string(), text: None, file: Some(io.path(file)) });
+        return Ok(Input { name: file.display().to_string(), source: None, file: Some(io.path(file)) });
     }
     let name = if file == Path::new("-") { "<stdin>".to_string() } else { file.display().to_string() };
-    Ok(Input { name, text: Some(io.read_text(file)?), file: None })
+    Ok(Input::text(name, io.read_text(file)?))
 }
 
 /// The built-in ops and those of dialect files.
@@ -103,8 +109,8 @@ pub fn read_module(file: &Path, io: &mut Io<'_>) -> Result<Module> {
 /// A module from a file of any form.
 pub fn read_module_with(file: &Path, registry: &Arc<Registry>, io: &mut Io<'_>) -> Result<Module> {
     let input = input(file, io)?;
-    let Some(text) = &input.text else { return archive(&input) };
-    let parsed = read_text(&Source::new(input.name.as_str(), text.as_str()), registry, false);
+    let Some(source) = &input.source else { return archive(&input) };
+    let parsed = read_text(source, registry, false);
     parsed.map(|p| p.module).map_err(fold)
 }
 

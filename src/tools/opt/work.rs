@@ -12,6 +12,8 @@ use crate::passes::manager::{Runner, Settings, StopAt};
 use crate::rewrite::Explanations;
 use crate::tools::io::Io;
 use hashbrown::HashSet;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,6 +30,31 @@ struct Outcome {
     output: Option<Module>,
 }
 
+/// Where the text goes: standard output or a file, which is made when something is written first.
+struct Output<'a> {
+    path: &'a Path,
+    file: Option<File>,
+}
+
+impl Output<'_> {
+    fn write(
+        &mut self,
+        io: &mut Io<'_>,
+        text: &mut dyn FnMut(&mut dyn Write) -> std::io::Result<()>,
+    ) -> Result<()> {
+        if self.path == Path::new("-") {
+            // A closed pipe is no failure of the command.
+            let _ = text(io.out);
+            return Ok(());
+        }
+        let mut write = || match &mut self.file {
+            Some(file) => text(file),
+            none => text(none.insert(File::create(io.path(self.path))?)),
+        };
+        write().map_err(|e| Diagnostic::input(format!("{}: {e}", self.path.display())))
+    }
+}
+
 impl Work<'_> {
     /// Works on the whole input, or on its parts.
     pub(super) fn all(&self, input: &Input, io: &mut Io<'_>) -> Result<bool> {
@@ -35,7 +62,7 @@ impl Work<'_> {
         let mut statistics = Statistics::default();
         let parts = self.parts(input);
         let mut all_well = true;
-        let mut text = Vec::new();
+        let mut output = Output { path: &self.options.output, file: None };
         for (n, part) in parts.iter().enumerate() {
             let outcome = self.one(input, part.as_ref(), &mut timing, &mut statistics, io)?;
             let failed = outcome.diagnostics.iter().any(|d| !is_warning(d));
@@ -53,29 +80,29 @@ impl Work<'_> {
             timing.begin("print");
             let prints = !self.options.no_output && !self.options.verify_diagnostics;
             if n > 0 && prints {
-                self.write(&mut text, io, b"\n# -----\n\n");
+                output.write(io, &mut |to| to.write_all(b"\n# -----\n\n"))?;
             }
             if let Some(module) = outcome.output.filter(|_| prints) {
-                self.print(&module, &mut text, io)?;
+                let bare = self.options.no_locations;
+                let form = if bare { PrintOptions::bare() } else { PrintOptions::default() };
+                output.write(io, &mut |to| module.write_text(to, &form))?;
             }
             timing.end();
         }
-        if self.options.output != Path::new("-") {
-            let path = io.path(&self.options.output);
-            std::fs::write(&path, &text)
-                .map_err(|e| Diagnostic::input(format!("{}: {e}", self.options.output.display())))?;
-        }
+        // The file is made even where nothing is printed.
+        output.write(io, &mut |_| Ok(()))?;
         self.tell_times(&timing, &statistics, io)?;
         Ok(all_well)
     }
 
     /// The parts of the input that are worked on one by one; None for an archive.
     fn parts(&self, input: &Input) -> Vec<Option<Arc<Source>>> {
-        let Some(text) = &input.text else { return vec![None] };
-        if !self.options.split_input_file {
-            return vec![Some(Source::new(input.name.as_str(), text.as_str()))];
+        match &input.source {
+            Some(source) if self.options.split_input_file => {
+                expected::split(&input.name, source.text()).into_iter().map(Some).collect()
+            }
+            source => vec![source.clone()],
         }
-        expected::split(&input.name, text).into_iter().map(Some).collect()
     }
 
     fn one(
@@ -284,25 +311,6 @@ impl Work<'_> {
 
     fn show(&self, diagnostic: &Diagnostic, io: &mut Io<'_>) {
         io.message(&render::in_form(diagnostic, self.options.diagnostics.form()));
-    }
-
-    fn print(&self, module: &Module, text: &mut Vec<u8>, io: &mut Io<'_>) -> Result<()> {
-        let options = if self.options.no_locations { PrintOptions::bare() } else { PrintOptions::default() };
-        // A closed pipe is no failure of the command, and writing to memory does not fail.
-        let _ = if self.options.output == Path::new("-") {
-            module.write_text(io.out, &options)
-        } else {
-            module.write_text(text, &options)
-        };
-        Ok(())
-    }
-
-    fn write(&self, text: &mut Vec<u8>, io: &mut Io<'_>, bytes: &[u8]) {
-        if self.options.output == Path::new("-") {
-            let _ = io.out.write_all(bytes);
-        } else {
-            text.extend_from_slice(bytes);
-        }
     }
 
     fn tell_times(&self, timing: &Timing, statistics: &Statistics, io: &mut Io<'_>) -> Result<()> {
