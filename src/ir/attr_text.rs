@@ -551,7 +551,7 @@ mod tests {
             ("complex", "1.-2.j"),
             ("bool", "1"),
             ("Device", "\"cpu\""),
-            ("str", r#""tab\tnew\nline \'q\' \303\251""#),
+            ("str", r#""tab\tnew\nline \'q\' \0)+\/.)""#),
             ("int[]", "[1, 2]"),
             ("int[]", "annotate(List[int], [])"),
             ("Union(float, int)[]", "annotate(List[Union[float, int]], [0, 31, 3735928559.])"),

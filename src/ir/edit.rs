@@ -40,6 +40,7 @@ impl Graph {
             next_number: 0,
             live_ops: 0,
             name_index: None,
+            hides_symbols: false,
         };
         graph.root = graph.new_block(OpId::NONE);
         graph

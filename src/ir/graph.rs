@@ -30,6 +30,8 @@ pub struct Graph {
     pub(super) next_number: u32,
     pub(super) live_ops: usize,
     pub(super) name_index: Option<Box<super::naming::NameIndex>>,
+    /// Symbolic sizes print as `*`, as PyTorch prints a graph that its own parser has read.
+    pub(super) hides_symbols: bool,
 }
 
 pub(super) type AttrList = SmallVec<[(Symbol, Attr); 1]>;

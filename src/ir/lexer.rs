@@ -418,6 +418,17 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// The byte from 128 on that an escape of PyTorch's printer stands for: it takes such a byte for a negative number and
+/// writes its three octal digits as characters at and below `0`, so that `é` becomes `\0)+\/.)`.
+fn printed_high_byte(bytes: &[u8]) -> Option<u8> {
+    let digit = |at: usize, least: u8| match bytes.get(at).copied() {
+        Some(b) if (least..=b'0').contains(&b) => Some(i32::from(b'0' - b)),
+        _ => None,
+    };
+    let value = digit(1, b'.')? * 64 + digit(2, b')')? * 8 + digit(3, b')')?;
+    (1..=128).contains(&value).then(|| (256 - value) as u8)
+}
+
 /// The byte that an escape sequence stands for (none for an escaped line end) and the length of the sequence.
 fn escape(bytes: &[u8]) -> (Option<u8>, usize) {
     let hex = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
@@ -430,6 +441,7 @@ fn escape(bytes: &[u8]) -> (Option<u8>, usize) {
         b'f' => (Some(12), 2),
         b'v' => (Some(11), 2),
         b'\n' => (None, 2),
+        b')'..=b'/' | b'0' if printed_high_byte(bytes).is_some() => (printed_high_byte(bytes), 4),
         b'0'..=b'7' => {
             let digits = bytes[1..].iter().take(3).take_while(|b| (b'0'..=b'7').contains(b));
             let (value, len) = digits.fold((0u32, 0), |(v, n), b| (v * 8 + u32::from(b - b'0'), n + 1));
@@ -467,6 +479,7 @@ mod tests {
         assert_eq!(read(r#""a\n\"b\"""#).as_deref(), Some("a\n\"b\""));
         assert_eq!(read(r#""\303\251""#).as_deref(), Some("é"));
         assert_eq!(read(r#""\377""#), None);
+        assert_eq!(read(r#""\0)+\/.)a\0000""#).as_deref(), Some("éa\u{0}0"));
         assert!(Cursor::new("\"abc").string().is_err());
     }
 

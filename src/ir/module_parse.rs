@@ -38,7 +38,7 @@ pub fn parse_module(source: &Arc<Source>, options: &ParseOptions) -> Result<Pars
         && parsed.module.functions.len() == 1
         && parsed.module.functions.values().all(is_raw)
     {
-        return parse_module_once(source, &super::parser::as_torch(options));
+        return parse_module_once(source, &super::parser::as_torch(options, source.text()));
     }
     Ok(parsed)
 }

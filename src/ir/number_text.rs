@@ -72,7 +72,9 @@ pub fn write_general(out: &mut String, x: f64, digits: usize) {
     }
 }
 
-/// Appends a string in double quotes with C's escapes; bytes that are not printable ASCII in octal.
+/// Appends a string in double quotes with C's escapes; bytes that are not printable ASCII in octal. PyTorch takes a byte
+/// from 128 on for a negative number, whose octal digits it adds to `0` all the same: `é` is `\0)+\/.)`. The lexer of
+/// graph text reads that back.
 pub fn write_quoted(out: &mut String, text: &str) {
     out.push('"');
     for b in text.bytes() {
@@ -89,7 +91,11 @@ pub fn write_quoted(out: &mut String, text: &str) {
             11 => out.push_str("\\v"),
             b' '..=b'~' => out.push(b as char),
             _ => {
-                let _ = write!(out, "\\{b:03o}");
+                let rest = i32::from(b as i8);
+                out.push('\\');
+                for digit in [rest / 64, rest / 8 % 8, rest % 8] {
+                    out.push((i32::from(b'0') + digit) as u8 as char);
+                }
             }
         }
     }
@@ -115,6 +121,13 @@ mod tests {
         assert_eq!(show(3735928559.0), "3735928559.");
         assert_eq!(show(1.5e300), "1.5000000000000001e+300");
         assert_eq!(show(f64::NEG_INFINITY), "-inf");
+    }
+
+    #[test]
+    fn strings_like_pytorch() {
+        let mut out = String::new();
+        write_quoted(&mut out, "é\u{1}\u{7f}\n\0");
+        assert_eq!(out, r#""\0)+\/.)\001\177\n\000""#);
     }
 
     #[test]

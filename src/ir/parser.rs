@@ -37,8 +37,8 @@ pub enum Naming {
     /// As PyTorch's parser does: inputs and block parameters keep names that are no numbers, everything else is
     /// numbered in order of definition.
     Torch,
-    /// `Keep` for text in printed form that is the dump of a program, which has locations or scopes, or a FileCheck test
-    /// (with a `RUN:` line), for several graphs in one file and for texts above 256 KB. Any other graph is read as
+    /// `Keep` for text in printed form that is the dump of a program, which has locations, scopes or subgraphs, or a
+    /// FileCheck test (with a `RUN:` line), for several graphs in one file and for texts above 256 KB. Any other graph is read as
     /// PyTorch's parser reads it: `Torch`, and comments behind ops are only comments.
     Auto,
 }
@@ -52,6 +52,9 @@ pub struct ParseOptions<'a> {
     pub naming: Naming,
     /// Leave out locations and scopes.
     pub drop_locations: bool,
+    /// Symbolic sizes print as `SS(-1)` also where PyTorch's parser is followed, which prints them as `*`. For
+    /// `Naming::Auto` a FileCheck test sets it.
+    pub show_symbols: bool,
     /// Note where each op stands in the text, for errors about it.
     pub record_places: bool,
 }
@@ -72,7 +75,7 @@ pub fn parse_graph_source(
     check_size(source)?;
     let graph = parse_graph_once(source, options)?;
     if options.naming == Naming::Auto && !keeps_names(source.text(), &graph) {
-        return parse_graph_once(source, &as_torch(options));
+        return parse_graph_once(source, &as_torch(options, source.text()));
     }
     Ok(graph)
 }
@@ -87,15 +90,17 @@ pub(super) fn check_size(source: &Source) -> std::result::Result<(), Vec<Diagnos
 }
 
 /// As PyTorch's parser reads: results are numbered, comments behind ops are only comments.
-pub(super) fn as_torch<'o>(options: &ParseOptions<'o>) -> ParseOptions<'o> {
-    ParseOptions { naming: Naming::Torch, drop_locations: true, ..*options }
+pub(super) fn as_torch<'o>(options: &ParseOptions<'o>, text: &str) -> ParseOptions<'o> {
+    let show_symbols = options.show_symbols || text.contains("RUN:");
+    ParseOptions { naming: Naming::Torch, drop_locations: true, show_symbols, ..*options }
 }
 
-/// Whether a text keeps its names: the dump of a program, which says where its ops come from, or a FileCheck test that
-/// is written as its graph prints.
+/// Whether a text keeps its names: the dump of a program, which says where its ops come from or has groups with their
+/// subgraphs, or a FileCheck test; both written as their graph prints.
 pub(super) fn keeps_names(text: &str, graph: &Graph) -> bool {
     const LARGE: usize = 256 << 10;
-    let may_keep = || !graph.locations.is_empty() || text.contains("RUN:");
+    let has_tails = || graph.attrs.iter().flatten().any(|(_, attr)| attr.as_graph().is_some());
+    let may_keep = || !graph.locations.is_empty() || has_tails() || text.contains("RUN:");
     text.len() > LARGE || (may_keep() && is_printed_form(text, graph))
 }
 
@@ -325,7 +330,8 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         self.blocks.push(root);
         self.body()?;
         self.rename();
-        let graph = std::mem::take(&mut self.graph);
+        let mut graph = std::mem::take(&mut self.graph);
+        graph.hides_symbols = self.options.naming == Naming::Torch && !self.options.show_symbols;
         Ok((name, graph, std::mem::take(&mut self.groups)))
     }
 
@@ -406,11 +412,18 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         match (word, self.cursor.peek()) {
             ("return", b) if !is_name_byte(b) && b != b':' => self.graph_end(start).map(|()| true),
             (_, b'(') => self.block_start(start).map(|()| false),
+            (_, b' ' | b'\t' | b'\r') if self.opens_block() => self.block_start(start).map(|()| false),
             _ => {
                 self.cursor.set_pos(start);
                 self.op().map(|()| false)
             }
         }
+    }
+
+    /// Whether the bracket of a block's parameters stands behind blanks; steps to it.
+    fn opens_block(&mut self) -> bool {
+        self.cursor.skip_blanks();
+        self.cursor.peek() == b'('
     }
 
     /// `block0(%i : int):` after its op.

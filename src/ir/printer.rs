@@ -138,7 +138,10 @@ impl<'g> Printer<'g> {
     fn new(graph: &'g Graph, options: PrintOptions) -> Printer<'g> {
         let types = graph.types.iter().map(|ty| {
             let mut text = String::new();
-            ty.write_to(&mut text);
+            match graph.hides_symbols {
+                true => super::unify::without_symbols(ty).write_to(&mut text),
+                false => ty.write_to(&mut text),
+            }
             text
         });
         Printer {

@@ -49,6 +49,7 @@ const NAMED: &[(&str, Constructor)] = &[
     ("NoneType", Type::none),
     ("PyObject", Type::py_object),
     ("QScheme", Type::qscheme),
+    ("Quantizer", quantizer),
     ("Scalar", Type::number),
     ("ScalarType", Type::scalar_type),
     ("Storage", Type::storage),
@@ -62,10 +63,14 @@ const NAMED: &[(&str, Constructor)] = &[
     ("float", Type::float),
     ("int", Type::int),
     ("list", Type::any_list),
-    ("number", Type::number),
     ("str", Type::str),
     ("tuple", Type::any_tuple),
 ];
+
+/// A type of schemas that no program has a value of.
+fn quantizer() -> Type {
+    Type::var("Quantizer")
+}
 
 fn function() -> Type {
     Type::new(TypeKind::Function(Symbol::new("")))
@@ -74,15 +79,18 @@ fn function() -> Type {
 /// Reads a type with its `[]` and `?` suffixes.
 pub(super) fn read_type(cursor: &mut Cursor) -> Parsed<Type> {
     cursor.enter()?;
-    let mut ty = read_base(cursor)?;
+    let mut ty = read_any_base(cursor, false)?;
     // Each suffix wraps the type once more, so that they count as nesting.
     let mut suffixes = 0;
     loop {
-        if cursor.eat_str("[]") {
+        let after = cursor.pos();
+        cursor.skip_blanks();
+        if eat_brackets(cursor) {
             ty = Type::list(ty);
         } else if cursor.eat(b'?') {
             ty = Type::optional(ty);
         } else {
+            cursor.set_pos(after);
             break;
         }
         cursor.enter()?;
@@ -94,17 +102,51 @@ pub(super) fn read_type(cursor: &mut Cursor) -> Parsed<Type> {
     Ok(ty)
 }
 
-/// Reads a type without suffixes.
+/// Steps over `[]`, which blanks may stand in.
+fn eat_brackets(cursor: &mut Cursor) -> bool {
+    let start = cursor.pos();
+    if cursor.eat(b'[') {
+        cursor.skip_blanks();
+        if cursor.eat(b']') {
+            return true;
+        }
+    }
+    cursor.set_pos(start);
+    false
+}
+
+/// Steps over blanks where a bracket stands behind them, so that `Float (2, 3)` reads as `Float(2, 3)`.
+fn skip_to_bracket(cursor: &mut Cursor) {
+    let start = cursor.pos();
+    cursor.skip_blanks();
+    if cursor.peek() != b'(' {
+        cursor.set_pos(start);
+    }
+}
+
+/// Reads a type of a schema without suffixes and alias marks: `Tensor(*)` is a tensor and a mark.
 pub(super) fn read_base(cursor: &mut Cursor) -> Parsed<Type> {
+    read_any_base(cursor, true)
+}
+
+/// Reads a type without suffixes. Outside of schemas `Tensor(*)` is a tensor with one size.
+fn read_any_base(cursor: &mut Cursor, in_schema: bool) -> Parsed<Type> {
     if cursor.eat(b'(') {
         return Ok(Type::tuple(read_types(cursor, b')')?));
     }
     let start = cursor.pos();
     let name = cursor.dotted_name();
-    let opens = cursor.peek();
     match name {
         "" => return Err(cursor.expected("a type")),
+        _ if !matches!(cursor.peek(), b' ' | b'\t' | b'\r') => {}
+        "Dict" | "Future" | "RRef" | "Await" | "Union" => skip_to_bracket(cursor),
+        _ if DType::from_type_name(name).is_some() => skip_to_bracket(cursor),
+        _ => {}
+    }
+    let opens = cursor.peek();
+    match name {
         "int" => return Ok(Type::int()),
+        "Tensor" if opens == b'(' && !opens_refinement(cursor, in_schema) => return Ok(Type::tensor()),
         "Tensor" => return read_tensor(cursor, None),
         "Dict" if matches!(opens, b'(' | b'[') => {
             let [key, value] = read_parameters(cursor, name)?;
@@ -211,11 +253,35 @@ fn read_union(cursor: &mut Cursor) -> Parsed<Type> {
     let start = cursor.pos();
     let close = closing(cursor.peek());
     cursor.advance(1);
-    let members = read_types(cursor, close)?;
+    let members = read_members(cursor, close)?;
     if members.is_empty() {
         return Err(TextError::meaning(start, cursor.pos(), "`Union` takes at least one type"));
     }
     Ok(super::subtype::union(&members))
+}
+
+/// The members of a union. PyTorch's printer sets commas wrongly before and behind `Scalar`: `Union(, str, Scalar)`,
+/// `Union(TensorScalar)`.
+fn read_members(cursor: &mut Cursor, close: u8) -> Parsed<Vec<Type>> {
+    cursor.skip_space();
+    cursor.eat(b',');
+    cursor.skip_space();
+    if close == b')' && cursor.eat_str("TensorScalar)") {
+        return Ok(vec![Type::tensor(), Type::number()]);
+    }
+    let mut members = Vec::new();
+    if cursor.eat(close) {
+        return Ok(members);
+    }
+    loop {
+        cursor.skip_space();
+        members.push(read_type(cursor)?);
+        cursor.skip_space();
+        if !cursor.looking_at("Scalar)") && !cursor.eat(b',') {
+            cursor.expect(close)?;
+            return Ok(members);
+        }
+    }
 }
 
 /// `<Name>` behind `Enum` or `InterfaceType`.
@@ -283,8 +349,7 @@ fn read_loose<'a>(cursor: &mut Cursor<'a>) -> Parsed<&'a str> {
 /// What is known of a tensor, in brackets; the name before them has been read.
 fn read_tensor(cursor: &mut Cursor, dtype: Option<DType>) -> Parsed<Type> {
     let mut tensor = TensorType { dtype, ..TensorType::default() };
-    if cursor.peek() == b'(' && (dtype.is_some() || opens_refinement(cursor)) {
-        cursor.advance(1);
+    if cursor.eat(b'(') {
         let mut sizes: SmallVec<[Dim; 6]> = SmallVec::new();
         let properties_only = read_refinement(cursor, &mut tensor, &mut sizes)?;
         // `Tensor(device=cpu)` has unknown rank; `Float(device=cpu)` has rank 0.
@@ -302,7 +367,7 @@ fn read_tensor(cursor: &mut Cursor, dtype: Option<DType>) -> Parsed<Type> {
 }
 
 /// Whether the bracket after `Tensor` holds sizes or properties, and not an alias mark of a schema.
-fn opens_refinement(cursor: &Cursor) -> bool {
+fn opens_refinement(cursor: &Cursor, in_schema: bool) -> bool {
     let mut ahead = cursor.clone();
     ahead.advance(1);
     ahead.skip_space();
@@ -311,7 +376,7 @@ fn opens_refinement(cursor: &Cursor) -> bool {
         b'*' => {
             ahead.advance(1);
             ahead.skip_space();
-            ahead.peek() == b','
+            !in_schema || ahead.peek() == b','
         }
         _ => ["SS(", "strides", "requires_grad", "device"].iter().any(|word| ahead.looking_at(word)),
     }
@@ -354,7 +419,9 @@ fn read_refinement(
         cursor.skip_space();
         if cursor.eat(b'*') {
             sizes.push(Dim::Unknown);
-        } else if cursor.eat_str("SS(") {
+        } else if cursor.eat_str("SS") {
+            cursor.expect(b'(')?;
+            cursor.skip_space();
             sizes.push(Dim::Symbol(cursor.integer()?));
             cursor.expect(b')')?;
         } else if cursor.peek() == b'-' || cursor.peek().is_ascii_digit() {
@@ -379,6 +446,7 @@ fn read_property(cursor: &mut Cursor, tensor: &mut TensorType) -> Parsed<()> {
         return Err(cursor.expected("a size, `*`, `strides=`, `requires_grad=` or `device=`"));
     }
     cursor.expect(b'=')?;
+    cursor.skip_space();
     match property {
         "requires_grad" => tensor.requires_grad = Some(cursor.integer()? != 0),
         "device" => tensor.device = Some(read_device(cursor)?),
@@ -410,6 +478,7 @@ fn read_device(cursor: &mut Cursor) -> Parsed<Device> {
         cursor.digits();
     }
     let text = cursor.slice(start, cursor.pos());
+    cursor.skip_blanks();
     text.parse().map_err(|_| {
         TextError::meaning(start, cursor.pos().max(start + 1), format!("there is no device `{text}`"))
             .hint("devices are written `cpu`, `cuda`, `cuda:0`, `meta`")
@@ -445,6 +514,12 @@ pub(super) fn program_type(ty: &Type) -> Type {
         TypeKind::List(t) => rebuilt(ty, t, Type::list),
         TypeKind::Optional(t) => rebuilt(ty, t, Type::optional),
         TypeKind::Future(t) => rebuilt(ty, t, Type::future),
+        TypeKind::Await(t) => rebuilt(ty, t, |t| Type::new(TypeKind::Await(t))),
+        TypeKind::RRef(t) => rebuilt(ty, t, |t| Type::new(TypeKind::RRef(t))),
+        TypeKind::Union(members) => {
+            let new: Vec<Type> = members.iter().map(program_type).collect();
+            if new[..] == members[..] { ty.clone() } else { super::subtype::union(&new) }
+        }
         TypeKind::Dict(k, v) => {
             let (key, value) = (program_type(k), program_type(v));
             if key == *k && value == *v { ty.clone() } else { Type::dict(key, value) }
@@ -460,7 +535,7 @@ pub(super) fn program_type(ty: &Type) -> Type {
     }
 }
 
-fn rebuilt(ty: &Type, element: &Type, wrap: fn(Type) -> Type) -> Type {
+fn rebuilt(ty: &Type, element: &Type, wrap: impl Fn(Type) -> Type) -> Type {
     match element.kind() {
         TypeKind::Tensor(_) | TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Var(_) => {
             ty.clone()

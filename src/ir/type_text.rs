@@ -131,11 +131,11 @@ fn write_type<W: Write>(out: &mut W, ty: &Type, spelling: Spelling) -> fmt::Resu
         TypeKind::Dict(k, v) if python => around("Dict[", &[k, v], "]", spelling),
         TypeKind::Dict(k, v) => around("Dict(", &[k, v], ")", inner),
         TypeKind::Tuple(elements, names) => write_tuple(out, elements, names.as_deref(), spelling),
-        TypeKind::Union(members) => {
+        TypeKind::Union(members) if python => {
             let shown = union_shown(members);
-            let (open, close) = if python { ("Union[", "]") } else { ("Union(", ")") };
-            around(open, &shown.iter().collect::<Vec<_>>(), close, inner)
+            around("Union[", &shown.iter().collect::<Vec<_>>(), "]", spelling)
         }
+        TypeKind::Union(members) => write_union(out, members, inner),
         TypeKind::Enum(name, _) if python => write!(out, "{name}"),
         TypeKind::Enum(name, _) => write!(out, "Enum<{name}>"),
         TypeKind::Interface(name) if !python => {
@@ -158,6 +158,26 @@ fn union_shown(members: &[Type]) -> Vec<Type> {
         return members.to_vec();
     }
     members.iter().filter(|t| !is_number(t)).cloned().chain([Type::number()]).collect()
+}
+
+/// A union in graph text. Where int, float and complex together print as one number, PyTorch sets its commas by the
+/// members' places among all of them: `Union(, str, Scalar)`, `Union(TensorScalar)`.
+fn write_union<W: Write>(out: &mut W, members: &[Type], spelling: Spelling) -> fmt::Result {
+    let is_number = |t: &Type| matches!(t.kind(), TypeKind::Int | TypeKind::Float | TypeKind::Complex);
+    let all_numbers = members.iter().filter(|t| is_number(t)).count() == 3;
+    let mut separated = false;
+    out.write_str("Union(")?;
+    for (i, member) in members.iter().enumerate().filter(|(_, t)| !(all_numbers && is_number(t))) {
+        if i > 0 {
+            out.write_str(", ")?;
+            separated = true;
+        }
+        write_type(out, member, spelling)?;
+    }
+    if all_numbers {
+        out.write_str(if separated { ", Scalar" } else { "Scalar" })?;
+    }
+    out.write_char(')')
 }
 
 fn write_tuple<W: Write>(
@@ -308,10 +328,29 @@ mod tests {
             ("t[]", "List[t]"),
             ("NoneType", "NoneType"),
             ("Any?", "Optional[Any]"),
+            ("Tensor(*)", "Tensor"),
+            ("number[]", "List[number]"),
+            ("Quantizer", "Quantizer"),
+            ("Union(int[]Scalar)", "Union[List[int], number]"),
+            ("Union(TensorScalar)", "Union[Tensor, number]"),
+            ("Union(, str, Scalar)[]", "List[Union[str, number]]"),
+            ("Dict(str, Union(, NoneType, str, Scalar))", "Dict[str, Union[NoneType, str, number]]"),
         ] {
             let ty = parse_type(text).unwrap_or_else(|e| panic!("{text}: {e}"));
             assert_eq!(ty.to_string(), text);
             assert_eq!(ty.annotation(), annotation);
+        }
+    }
+
+    #[test]
+    fn blanks_inside_types_do_not_matter() {
+        for (text, shown) in [
+            ("Float (2, SS ( -1 ), device= cuda:1 )", "Float(2, SS(-1), device=cuda:1)"),
+            ("Tensor [ ]", "Tensor[]"),
+            ("int [] ?", "int[]?"),
+            ("Dict (str, int)", "Dict(str, int)"),
+        ] {
+            assert_eq!(parse_type(text).unwrap_or_else(|e| panic!("{text}: {e}")).to_string(), shown);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The least type that covers two types, and matching the type variables of a schema.
 
 use super::subtype::{Hierarchy, is_subtype_of, merge_tensors, union};
-use super::{Symbol, Type, TypeKind};
+use super::{Dim, Symbol, Type, TypeKind};
 use indexmap::IndexMap;
 
 /// The types that type variables stand for.
@@ -116,6 +116,21 @@ pub fn without_refinements(ty: &Type) -> Type {
     match ty.kind() {
         TypeKind::Tensor(_) => Type::tensor(),
         _ => map_contained(ty, &|t| Some(without_refinements(t))).unwrap_or_else(|| ty.clone()),
+    }
+}
+
+/// The type with every symbolic size inside it as an unknown one.
+pub(super) fn without_symbols(ty: &Type) -> Type {
+    match ty.kind() {
+        TypeKind::Tensor(tensor) => {
+            let is_symbol = |dim: &Dim| matches!(dim, Dim::Symbol(_));
+            let Some(sizes) = tensor.sizes.as_ref().filter(|sizes| sizes.iter().any(is_symbol)) else {
+                return ty.clone();
+            };
+            let shown = sizes.iter().map(|dim| if is_symbol(dim) { Dim::Unknown } else { *dim }).collect();
+            Type::new(TypeKind::Tensor(super::types::TensorType { sizes: Some(shown), ..tensor.clone() }))
+        }
+        _ => map_contained(ty, &|t| Some(without_symbols(t))).unwrap_or_else(|| ty.clone()),
     }
 }
 

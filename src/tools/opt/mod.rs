@@ -110,13 +110,13 @@ pub fn read_module(file: &Path, io: &mut Io<'_>) -> Result<Module> {
 pub fn read_module_with(file: &Path, registry: &Arc<Registry>, io: &mut Io<'_>) -> Result<Module> {
     let input = input(file, io)?;
     let Some(source) = &input.source else { return archive(&input) };
-    let parsed = read_text(source, registry, false);
+    let parsed = read_text(source, registry, false, false);
     parsed.map(|p| p.module).map_err(fold)
 }
 
 /// A module from a text.
 pub(super) fn read_source(source: &Arc<Source>, registry: &Arc<Registry>) -> Result<Module> {
-    read_text(source, registry, false).map(|p| p.module).map_err(fold)
+    read_text(source, registry, false, false).map(|p| p.module).map_err(fold)
 }
 
 fn archive(input: &Input) -> Result<Module> {
@@ -147,6 +147,7 @@ pub(super) fn read_text(
     source: &Arc<Source>,
     registry: &Arc<Registry>,
     drop_locations: bool,
+    show_symbols: bool,
 ) -> std::result::Result<ParsedModule, Vec<Diagnostic>> {
     if !load::is_graph(source.text()) {
         let text = source.text();
@@ -162,6 +163,7 @@ pub(super) fn read_text(
         result_types: Some(&result_type),
         naming: Naming::Auto,
         drop_locations,
+        show_symbols,
         record_places: true,
     };
     parse_module(source, &options)

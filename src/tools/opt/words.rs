@@ -42,6 +42,9 @@ pub struct Options {
     /// Leave out source locations
     #[arg(long)]
     pub(super) no_locations: bool,
+    /// Print symbolic sizes as `SS(-1)` also for a graph that is read as PyTorch's parser reads it, which prints `*`
+    #[arg(long)]
+    pub(super) symbols: bool,
     /// Verify after each pass that changed something (the default)
     #[arg(long, overrides_with = "no_verify_each")]
     pub(super) verify_each: bool,

@@ -168,7 +168,10 @@ impl Work<'_> {
         source: Option<&Arc<Source>>,
     ) -> Result<std::result::Result<ParsedModule, Vec<Diagnostic>>> {
         match source {
-            Some(source) => Ok(super::read_text(source, self.registry, self.options.no_locations)),
+            Some(source) => {
+                let (bare, symbols) = (self.options.no_locations, self.options.symbols);
+                Ok(super::read_text(source, self.registry, bare, symbols))
+            }
             None => Ok(Ok(ParsedModule { module: super::archive(input)?, ..ParsedModule::default() })),
         }
     }
