@@ -66,7 +66,9 @@ fn random_programs() -> Result<(), Failed> {
             let got = observe(&better);
             if got.as_ref() != Some(&wanted) {
                 let _ = fs::remove_dir_all(&folder);
-                return Err(format!("seed {seed}, {pipeline}:\n{text}\ngives\n{got:?}\nnot\n{wanted:?}").into());
+                return Err(
+                    format!("seed {seed}, {pipeline}:\n{text}\ngives\n{got:?}\nnot\n{wanted:?}").into()
+                );
             }
         }
     }
@@ -90,7 +92,8 @@ impl Random {
 /// A program over square matrices, of which the dtype is known and, for half of the programs, the strides of inputs.
 fn program(seed: u64) -> String {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9));
-    let input = if seed % 2 == 0 { "Float(3, 3, strides=[3, 1], requires_grad=0, device=cpu)" } else { SQUARE };
+    let input =
+        if seed % 2 == 0 { "Float(3, 3, strides=[3, 1], requires_grad=0, device=cpu)" } else { SQUARE };
     let mut body = String::new();
     let mut tensors: Vec<String> = vec!["x".into(), "y".into()];
     for n in 0..3 + random.below(7) {
@@ -119,7 +122,8 @@ fn program(seed: u64) -> String {
         let _ = writeln!(body, "  %v{n} : {SQUARE} = {right}");
         tensors.push(format!("v{n}"));
     }
-    let pick = |random: &mut Random| format!("%{}", tensors[tensors.len() - 1 - random.below(4.min(tensors.len()))]);
+    let pick =
+        |random: &mut Random| format!("%{}", tensors[tensors.len() - 1 - random.below(4.min(tensors.len()))]);
     let outputs: Vec<String> = (0..2).map(|_| pick(&mut random)).collect();
     let asked = pick(&mut random);
     let outputs = outputs.join(", ");

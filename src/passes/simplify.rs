@@ -37,9 +37,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 
 /// What the options say; a caller that is no pipeline gives none.
 fn settings(context: &Context<'_>) -> Settings {
-    let limit = |name: &str, default: usize| {
-        context.option_count(name).unwrap_or(default)
-    };
+    let limit = |name: &str, default: usize| context.option_count(name).unwrap_or(default);
     let default = Budget::default();
     Settings {
         budget: Budget {

@@ -161,6 +161,15 @@ fn check_names(rule: &Rule) -> Result<()> {
             }
         }
     }
+    let mut computed = Ok(());
+    for side in [&rule.left, &rule.right] {
+        side.walk(&mut |term| {
+            if let (TermKind::Compute(expr), Ok(())) = (&term.kind, &computed) {
+                computed = condition::check_expr(expr);
+            }
+        });
+    }
+    computed?;
     for condition in &rule.conditions {
         condition::check(condition)?;
         let mut wrong = None;

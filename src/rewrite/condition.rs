@@ -213,7 +213,8 @@ pub fn check(condition: &Condition) -> Result<()> {
     wrong
 }
 
-fn check_expr(expr: &Expr) -> Result<()> {
+/// Fails at a function that does not exist.
+pub(super) fn check_expr(expr: &Expr) -> Result<()> {
     match expr {
         Expr::Call(name, arguments, span) => {
             if !FUNCTIONS.contains(&(name.as_str(), arguments.len())) {

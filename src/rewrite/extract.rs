@@ -383,7 +383,8 @@ impl Writer<'_, '_> {
         let near = self.near(anchor);
         let all = self.values.get(&id).map_or(&[][..], Vec::as_slice);
         // Those right before the op, and the first of all, are enough to choose from.
-        let before = all.partition_point(|v| self.place(*v) < self.loaded().order.get(&anchor).map_or(0, |n| n + 1));
+        let before =
+            all.partition_point(|v| self.place(*v) < self.loaded().order.get(&anchor).map_or(0, |n| n + 1));
         let last = &all[before.saturating_sub(MAX_EQUALS)..before];
         let first = &all[..before.saturating_sub(MAX_EQUALS).min(MAX_EQUALS)];
         let own_class = |v: &&ValueId| {
@@ -577,7 +578,8 @@ impl Writer<'_, '_> {
         };
         if let Some(all) = self.values.get_mut(&id) {
             let start = all.partition_point(|v| order(v) < place);
-            if let Some(at) = all[start..].iter().take_while(|v| order(v) == place).position(|v| *v == value) {
+            if let Some(at) = all[start..].iter().take_while(|v| order(v) == place).position(|v| *v == value)
+            {
                 all.remove(start + at);
             }
         }
@@ -609,12 +611,7 @@ impl Writer<'_, '_> {
     // --- identity ---
 
     fn identity(&self) -> Identity<'_> {
-        Identity {
-            graph: self.graph,
-            registry: self.registry,
-            aliases: self.aliases,
-            leaving: &self.leaving,
-        }
+        Identity { graph: self.graph, registry: self.registry, aliases: self.aliases, leaving: &self.leaving }
     }
 
     /// Whether a value may take a form without anybody telling by identity.

@@ -200,9 +200,7 @@ impl Driver<'_> {
         let value = self.graph.result(op, which);
         let found = self.match_op(pattern, op, which, subst);
         match (&pattern.bound, value) {
-            (Some(name), Some(value)) => {
-                found.into_iter().map(|s| s.with(name, Bound::One(value))).collect()
-            }
+            (Some(name), Some(value)) => found.into_iter().map(|s| s.with(name, Bound::One(value))).collect(),
             _ => found,
         }
     }
@@ -300,9 +298,7 @@ impl Driver<'_> {
     fn match_list(&mut self, items: &[Term], value: ValueId, subst: &Subst) -> Vec<Subst> {
         if let Some((_, Attr::Ints(known))) = constant_of(self.graph, value) {
             // Of a constant list only constants can be asked for.
-            let fits = |(item, x): (&Term, &i64)| {
-                matches!(item, Term::Constant(_, Some(Attr::Int(wanted))) if wanted == x)
-            };
+            let fits = |(item, x): (&Term, &i64)| matches!(item, Term::Constant(_, Some(Attr::Int(wanted))) if wanted == x);
             let all = items.len() == known.len() && items.iter().zip(known.iter()).all(fits);
             return if all { vec![subst.clone()] } else { Vec::new() };
         }

@@ -49,7 +49,8 @@ impl Identity<'_> {
     /// Whether `value` may be `other` from now on. `same`: a rule says that they are the same object, or views of
     /// the same memory, whatever is written.
     pub(super) fn may_be_value(&self, value: ValueId, other: ValueId, same: bool) -> bool {
-        if !AliasDb::is_mutable_type(self.graph.ty(value)) || !AliasDb::is_mutable_type(self.graph.ty(other)) {
+        if !AliasDb::is_mutable_type(self.graph.ty(value)) || !AliasDb::is_mutable_type(self.graph.ty(other))
+        {
             return true;
         }
         if same && self.aliases.may_alias(value, other) {
@@ -60,7 +61,13 @@ impl Identity<'_> {
 
     /// Whether `value` may be made by an op anew. `is_view`: the op shows the memory of an operand; `operands` are
     /// those that are at hand.
-    pub(super) fn may_be_made(&self, value: ValueId, is_view: bool, operands: &[ValueId], same: bool) -> bool {
+    pub(super) fn may_be_made(
+        &self,
+        value: ValueId,
+        is_view: bool,
+        operands: &[ValueId],
+        same: bool,
+    ) -> bool {
         let was_view = self.graph.def_op(value).is_some_and(|op| {
             facts(self.registry, self.graph, op).op.is_some_and(|row| super::extract::shows_operand(&row))
         });

@@ -21,7 +21,9 @@ fn after(rules: &str, graph: &str) -> String {
 fn wrong(rules: &str) -> String {
     let registry = Registry::builtin();
     let error = match parse(&Source::new("t.rules", rules)) {
-        Ok(rules) => rules.iter().find_map(|rule| compile(&registry, rule).err()).expect("something is wrong"),
+        Ok(rules) => {
+            rules.iter().find_map(|rule| compile(&registry, rule).err()).expect("something is wrong")
+        }
         Err(error) => error,
     };
     render::human(&error)
@@ -31,7 +33,9 @@ fn wrong(rules: &str) -> String {
 fn variables_have_types() {
     let rule = "rule a exact aten::mul(?x: int, 1) => ?x";
     let graph = |ty: &str| {
-        format!("graph(%x : {ty}):\n  %1 : int = prim::Constant[value=1]()\n  %a : {ty} = aten::mul(%x, %1)\n  return (%a)\n")
+        format!(
+            "graph(%x : {ty}):\n  %1 : int = prim::Constant[value=1]()\n  %a : {ty} = aten::mul(%x, %1)\n  return (%a)\n"
+        )
     };
     assert!(after(rule, &graph("int")).contains("return (%x)"));
     assert!(after(rule, &graph("float")).contains("aten::mul"));
@@ -45,7 +49,7 @@ fn constants_and_attributes_are_computed() {
     let graph = "graph(%x : int):\n  %2 : int = prim::Constant[value=2]()\n  %3 : int = prim::Constant[value=3]()\n  %a : int = aten::mul(%x, %2)\n  %b : int = aten::mul(%a, %3)\n  return (%b)\n";
     assert!(after(rule, graph).contains("prim::Constant[value=6]"), "{}", after(rule, graph));
     let text = wrong("rule a exact aten::mul(?x: int, 1) => (fourth(?x))");
-    assert!(text.contains("there is no function fourth") || text.contains("fourth"), "{text}");
+    assert!(text.contains("there is no function fourth"), "{text}");
     let attribute = "rule a exact prim::Constant[value=3]() => prim::Constant[value=4]()";
     assert!(parse(&Source::new("t.rules", attribute)).is_ok());
 }
@@ -61,10 +65,10 @@ fn operands_may_be_any_number() {
 
 #[test]
 fn one_of_several_results_is_meant() {
-    let rule = "rule a exact aten::max(?x: Tensor, ?d: int, ?k: bool).0 => aten::amax(?x, [?d], ?k)";
+    let rule = "rule a exact aten::max(?x: Tensor, ?d: int, ?k: bool).0 => aten::relu(?x)";
     let graph = "graph(%x : F):\n  %0 : int = prim::Constant[value=0]()\n  %no : bool = prim::Constant[value=0]()\n  %a : Tensor, %i : Tensor = aten::max(%x, %0, %no)\n  return (%a)\n";
     let text = after(rule, graph);
-    assert!(text.contains("aten::amax") && !text.contains("aten::max("), "{text}");
+    assert!(text.contains("aten::relu") && !text.contains("aten::max("), "{text}");
     let text = wrong("rule a exact aten::max(?x: Tensor, ?d: int, ?k: bool).7 => ?x");
     assert!(text.contains("no overloads fit both sides"), "{text}");
 }
@@ -97,7 +101,10 @@ fn conditions_are_registered() {
     let long = graph.replace('F', "Long(2, 3, strides=[3, 1], requires_grad=0, device=cpu)");
     assert!(after(rule, &long).contains("aten::tanh(%b)"));
     let text = wrong("rule a exact aten::neg(?x: Tensor) => ?x if is_flaot(?x)");
-    assert!(text.contains("there is no condition is_flaot") && text.contains("did you mean is_float?"), "{text}");
+    assert!(
+        text.contains("there is no condition is_flaot") && text.contains("did you mean is_float?"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -49,7 +49,8 @@ fn unused(rule: &Rule) -> Vec<Diagnostic> {
     let left = rule.left.names();
     let odd = left.iter().filter(|(name, _)| !name.starts_with('_') && one(name));
     odd.map(|(name, span)| {
-        let what = if is_bound(&rule.left, name) { "names a term that nothing uses" } else { "is never used" };
+        let what =
+            if is_bound(&rule.left, name) { "names a term that nothing uses" } else { "is never used" };
         Diagnostic::compile(format!("?{name} of rule {} {what}", rule.name))
             .at(span)
             .hint(format!("?_{name} says that this is meant"))
@@ -77,7 +78,8 @@ fn taken(rules: &[Rule], compiled: &[Vec<CompiledRule>], earlier: usize, later: 
     let all = !compiled[later].is_empty() && compiled[later].iter().all(covers);
     all.then(|| {
         let (first, rule) = (&rules[earlier], &rules[later]);
-        let text = format!("rule {} is unreachable: {} takes every term that it takes", rule.name, first.name);
+        let text =
+            format!("rule {} is unreachable: {} takes every term that it takes", rule.name, first.name);
         let label = format!("{} stands before it", first.name);
         Diagnostic::compile(text).at(&rule.span).label(&first.span, label).warning()
     })

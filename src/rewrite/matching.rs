@@ -270,7 +270,10 @@ impl Names<'_> {
         let row = self.loaded.list_row()?;
         let egraph = &self.loaded.egraph;
         let nodes = &egraph[egraph.find(id)].nodes;
-        let list = nodes.iter().take(MAX_FORMS).find(|n| matches!(self.loaded.head(n), Head::Op(h) if h.op.same(row)))?;
+        let list = nodes
+            .iter()
+            .take(MAX_FORMS)
+            .find(|n| matches!(self.loaded.head(n), Head::Op(h) if h.op.same(row)))?;
         Some(list.children.len())
     }
 }

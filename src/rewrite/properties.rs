@@ -140,9 +140,8 @@ fn is_acyclic(run: &Saturation<'_>, chosen: &HashMap<Id, Node>) -> bool {
             Some(done) => return *done,
             None => state.insert(id, false),
         };
-        let fine = chosen.get(&id).is_none_or(|node| {
-            node.children.iter().all(|c| visit(run, chosen, *c, state))
-        });
+        let fine =
+            chosen.get(&id).is_none_or(|node| node.children.iter().all(|c| visit(run, chosen, *c, state)));
         state.insert(id, fine);
         fine
     }
@@ -176,7 +175,8 @@ fn extraction_is_as_good_as_a_search_over_all_forms() {
         assert!(verify_graph(&out, &NoLaws, None).is_empty(), "{}", out.to_text(&PrintOptions::bare()));
         let after = cost(&out);
         assert!(after <= before, "seed {seed}: {before} became {after}");
-        assert_eq!(report.cost.1, after, "seed {seed}");
+        // Where no rule fired nothing is counted.
+        assert!(report.fired.is_empty() || report.cost == (before, after), "seed {seed}: {:?}", report.cost);
         if let Some(least) = least(&graph, &rules, settings.budget, before) {
             tried += 1;
             if after != least {

@@ -137,11 +137,8 @@ pub(super) struct Saturation<'r> {
 impl<'r> Saturation<'r> {
     pub(super) fn new(loaded: Loaded, rules: &'r [CompiledRule], budget: Budget) -> Saturation<'r> {
         let own = loaded.egraph.total_number_of_nodes();
-        let budget = Budget {
-            nodes: budget.nodes.max(own),
-            rounds: budget.rounds,
-            matches: budget.matches.max(own),
-        };
+        let budget =
+            Budget { nodes: budget.nodes.max(own), rounds: budget.rounds, matches: budget.matches.max(own) };
         let report = Report { nodes: (own, own), ..Report::default() };
         Saturation {
             loaded,
@@ -193,7 +190,7 @@ impl<'r> Saturation<'r> {
         let mut left = self.budget.matches;
         let before = self.firings.len();
         let added = self.added;
-        for id in candidates(&self.loaded, &rule.left) {
+        'all: for id in candidates(&self.loaded, &rule.left) {
             for subst in matches(&self.loaded, &rule.left, id, &Subst::default()) {
                 let Some(rest) = left.checked_sub(1) else {
                     self.report.stopped_by = Some("matches");
@@ -203,7 +200,7 @@ impl<'r> Saturation<'r> {
                 left = rest;
                 self.fire(graph, n, id, &subst);
                 if self.is_full() {
-                    break;
+                    break 'all;
                 }
             }
         }

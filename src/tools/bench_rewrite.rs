@@ -72,11 +72,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     }
     let found = bench.findings(&lines, options.seed)?;
     for text in &found {
-        io.print(&if options.json {
-            format!("{}\n", json!({"finding": text}))
-        } else {
-            format!("{text}\n")
-        });
+        io.print(&if options.json { format!("{}\n", json!({"finding": text})) } else { format!("{text}\n") });
     }
     Ok(true)
 }
@@ -103,7 +99,8 @@ struct Line {
 
 impl Bench<'_> {
     fn head(&self) -> String {
-        let mut text = format!("{} rules; cost is the number of ops that are no constants\n", self.rules.len());
+        let mut text =
+            format!("{} rules; cost is the number of ops that are no constants\n", self.rules.len());
         match self.mlir {
             Some(path) => {
                 let _ = writeln!(
@@ -117,7 +114,18 @@ impl Bench<'_> {
         let _ = writeln!(
             text,
             "{:>7} {:>7} | {:>9} {:>10} {:>8} {:>15} {:>6} | {:>7} {:>10} {:>8} | {:>7} {:>10}",
-            "ops", "cost", "saturated", "ms", "us/op", "nodes", "rounds", "greedy", "ms", "us/op", "mlir", "ms"
+            "ops",
+            "cost",
+            "saturated",
+            "ms",
+            "us/op",
+            "nodes",
+            "rounds",
+            "greedy",
+            "ms",
+            "us/op",
+            "mlir",
+            "ms"
         );
         text
     }
@@ -319,8 +327,7 @@ impl Program {
         for step in &self.steps {
             let op = match step {
                 Step::Constant(x) => {
-                    let op =
-                        graph.emit(root, Symbol::new("prim::Constant"), &[], std::slice::from_ref(&int));
+                    let op = graph.emit(root, Symbol::new("prim::Constant"), &[], std::slice::from_ref(&int));
                     graph.set_attr(op, "value", Attr::Int(*x));
                     op
                 }
@@ -426,6 +433,7 @@ mod tests {
         let bench = Bench { registry: &registry, rules: &rules, settings, mlir: None };
         let line = bench.measure(&Program::draw(TRIAL, 1)).expect("runs");
         let found = bench.findings(&[line], 1).expect("runs");
-        assert!(found.iter().any(|f| f.contains("swap and turn alone")), "{found:?}");
+        let named = |f: &String| f.contains("swap") && f.contains("turn") && !f.contains("none");
+        assert!(found.iter().any(named), "{found:?}");
     }
 }

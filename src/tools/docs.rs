@@ -129,7 +129,9 @@ pub fn rules() -> Result<String> {
         count += rules.len();
         let theme = text.lines().next().unwrap_or("").trim_start_matches('#').trim();
         let _ = write!(themes, "\n## {file}\n\n{theme}\n\n");
-        themes.push_str("| rule | contract | group | becomes | law | left and right side |\n|---|---|---|---|---|---|\n");
+        themes.push_str(
+            "| rule | contract | group | becomes | law | left and right side |\n|---|---|---|---|---|---|\n",
+        );
         let mut law = String::new();
         for rule in &rules {
             // A comment is the law of the rules up to the next one.

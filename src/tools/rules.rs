@@ -68,11 +68,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
 /// Checks a file of rules before it is used; fails at the first rule that is refused, and gives what is odd about
 /// the others. `dialects` are the texts of the dialects that the registry has besides the built-in ones. Verdicts are
 /// kept beside the user's other caches by content, so that the same file is checked once.
-pub fn check_file(
-    file: &Path,
-    registry: &Arc<Registry>,
-    dialects: &[String],
-) -> Result<Vec<Diagnostic>> {
+pub fn check_file(file: &Path, registry: &Arc<Registry>, dialects: &[String]) -> Result<Vec<Diagnostic>> {
     let text =
         std::fs::read_to_string(file).map_err(|e| Diagnostic::input(format!("{}: {e}", file.display())))?;
     let rules = rewrite::parse(&Source::new(file.display().to_string(), text.as_str()))?;

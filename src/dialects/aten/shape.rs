@@ -23,7 +23,10 @@ pub static OPS: &[OpDef] = &[
     ask("aten::dim(Tensor self) -> int", |a| one(a.tensor(0)?.rank() as i64)).infer(views::rank),
     ask("aten::numel(Tensor self) -> int", |a| one(a.tensor(0)?.numel() as i64)).infer(views::numel),
     layout("aten::is_contiguous(Tensor self) -> bool", |a| one(a.tensor(0)?.is_contiguous())),
-    layout("aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool", contiguous_in),
+    layout(
+        "aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",
+        contiguous_in,
+    ),
     layout("aten::storage_offset(Tensor self) -> int", |a| one(a.tensor(0)?.layout().offset as i64)),
     ask("aten::element_size(Tensor self) -> int", |a| one(a.tensor(0)?.dtype().size() as i64)),
     ask("aten::is_conj(Tensor self) -> bool", |a| a.tensor(0).and_then(|_| one(false))),

@@ -292,7 +292,11 @@ fn is_too_large(op: &Op, operands: &[Value]) -> bool {
         Family::Host | Family::Container if !operands.iter().any(is_list) => return false,
         _ => {}
     }
-    if !schema.returns.iter().any(|r| !matches!(r.ty.kind(), TypeKind::Int | TypeKind::Bool | TypeKind::Float)) {
+    if !schema
+        .returns
+        .iter()
+        .any(|r| !matches!(r.ty.kind(), TypeKind::Int | TypeKind::Bool | TypeKind::Float))
+    {
         return false;
     }
     // A number beside sizes or beside a tensor is an element.
@@ -301,7 +305,9 @@ fn is_too_large(op: &Op, operands: &[Value]) -> bool {
     operands.iter().zip(&schema.arguments).any(|(value, formal)| {
         let is_element = matches!(without_optional(&formal.ty).kind(), TypeKind::Number) && has_sizes;
         match value {
-            Value::Int(x) => !is_element && (large(*x) || *x == i64::MAX && op.def().family == Family::Create),
+            Value::Int(x) => {
+                !is_element && (large(*x) || *x == i64::MAX && op.def().family == Family::Create)
+            }
             Value::Float(x) => !is_element && op.def().family == Family::Create && x.abs() > MAX_COUNT as f64,
             Value::List(list) if matches!(list.element_type().kind(), TypeKind::Int) => {
                 let sizes = list.to_vec();
