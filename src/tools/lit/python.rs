@@ -189,8 +189,9 @@ fn add(field: &str, method: &str, arguments: &str, config: &mut Config) -> bool 
             true
         }
         ("environment", "pop") => {
-            let Some(names) = texts(&format!("[{arguments}]")) else { return false };
-            names.first().map(|name| config.environment.remove(name));
+            // What is given where there is none does not matter.
+            let Some((name, _)) = literal(arguments) else { return false };
+            config.environment.remove(&name);
             true
         }
         ("available_features" | "suffixes" | "excludes", "add" | "append") => match one_text(arguments) {
