@@ -23,10 +23,10 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(eliminate(graph, context, Some(&db), true))
 }
 
-/// What acts on the world goes too, if nobody uses its results; writes to memory that others hold stay.
+/// Only what outputs are computed from stays: writes and all other effects go with the ops that nobody uses, so that
+/// answers may change, as in PyTorch.
 pub(super) fn with_side_effects(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let db = context.analysis::<AliasDb>(graph);
-    Ok(eliminate(graph, context, Some(&db), false))
+    Ok(eliminate(graph, context, None, false))
 }
 
 /// The same without looking at memory: every op that writes stays. Other passes end with it.
@@ -34,10 +34,10 @@ pub(super) fn without_aliases(graph: &mut Graph, context: &Context<'_>) -> bool 
     eliminate(graph, context, None, true)
 }
 
-fn eliminate(graph: &mut Graph, context: &Context<'_>, db: Option<&AliasDb>, world_counts: bool) -> bool {
+fn eliminate(graph: &mut Graph, context: &Context<'_>, db: Option<&AliasDb>, effects_count: bool) -> bool {
     let mut marks = Marks {
         db,
-        world_counts,
+        effects_count,
         ops: vec![false; graph.op_capacity()],
         values: vec![false; graph.value_capacity()],
         memory: Locations::default(),
@@ -59,8 +59,8 @@ fn eliminate(graph: &mut Graph, context: &Context<'_>, db: Option<&AliasDb>, wor
 /// What is live.
 struct Marks<'a> {
     db: Option<&'a AliasDb>,
-    /// Whether what acts on the world is live.
-    world_counts: bool,
+    /// Whether what has effects is live by itself.
+    effects_count: bool,
     /// By op.
     ops: Vec<bool>,
     /// By value.
@@ -79,7 +79,7 @@ struct Marks<'a> {
 
 impl Marks<'_> {
     fn has_effects(&self, graph: &Graph, facts: &mut FactsTable<'_>, op: OpId) -> bool {
-        if !graph.nested_blocks(op).is_empty() {
+        if !graph.nested_blocks(op).is_empty() || !self.effects_count {
             return false;
         }
         let facts = facts.get(graph, op);
@@ -88,7 +88,7 @@ impl Marks<'_> {
             Some(db) => db.writes_wildcard(op),
             None => facts.writes,
         };
-        facts.op.is_none() || (self.world_counts && facts.effects.intersects(world)) || untracked
+        facts.op.is_none() || facts.effects.intersects(world) || untracked
     }
 
     fn value(&mut self, value: ValueId) {

@@ -66,7 +66,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("cse", "Replaces an op by an equal one that is in scope, where nobody can tell", cse::run),
     Pass::graph("dce", "Removes ops whose results nobody uses and that do nothing else", dce::block),
     Pass::graph("dce-graph", "The same; writes to memory that nobody looks at go too", dce::run),
-    Pass::graph("dce-allow-deleting-nodes-with-side-effects", "The same; what prints, warns or raises goes too", dce::with_side_effects),
+    Pass::graph("dce-allow-deleting-nodes-with-side-effects", "Removes ops whose results nobody uses, whatever else they do", dce::with_side_effects),
     Pass::graph("decompose-ops", "Takes addmm apart", decompose_ops::run),
     Pass::graph("erase-shape-information", "Forgets what types say of tensors", erase_shape_information::run),
     Pass::graph("fold-frozen", "Folds batch norm into constant weights before it", fold_frozen::run),
