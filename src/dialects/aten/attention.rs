@@ -3,9 +3,8 @@
 use super::contraction::linear;
 use super::kernels::compute::{Dense, Real, build, compute_dtype};
 use super::kernels::pool::each_plane;
-use super::kernels::product::{permute, product, times_scalar};
+use super::kernels::product::{c_name, permute, product, times_scalar};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::trial;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
 use crate::tensor::{DType, Scalar, Tensor, broadcast_sizes, view};
 use crate::value::Value;
@@ -16,7 +15,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
         |a| one(Attention::new(a, 3, 4, 6, Some(7))?.run()?.0),
-    ).infer(trial::kernel)
+    )
     .effects(Effects::RANDOM),
     opaque(
         "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
@@ -24,7 +23,7 @@ pub static OPS: &[OpDef] = &[
             let (y, _, logs) = Attention::new(a, 5, 3, 6, None)?.run()?;
             Ok(smallvec![y.into(), logs.into()])
         },
-    ).infer(trial::kernel)
+    )
     .effects(Effects::RANDOM),
     opaque(
         "aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
@@ -111,9 +110,9 @@ impl Attention {
             return fail(format!(
                 "Expected query, key, and value to have the same dtype, but got query.dtype: {} key.dtype: {} and value.dtype: \
                  {} instead.",
-                dq.cpp_name(),
-                dk.cpp_name(),
-                dv.cpp_name()
+                c_name(dq),
+                c_name(dk),
+                c_name(dv)
             ));
         }
         let (rq, rk, rv) = (query.rank(), key.rank(), value.rank());
@@ -125,7 +124,7 @@ impl Attention {
         }
         if let Some(mask) = &mask {
             if !mask.dtype().is_floating() && mask.dtype() != DType::Bool {
-                let name = DType::cpp_name;
+                let name = |d| if d == DType::I64 { "long int" } else { c_name(d) };
                 return fail(format!(
                     "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {} and  \
                      query.dtype: {} instead.",
