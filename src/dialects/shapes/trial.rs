@@ -11,7 +11,7 @@ use crate::value::{List, Value};
 /// Larger operands, in elements all together, are not tried where a kernel computes.
 const MAX_COMPUTED: i64 = 1 << 16;
 /// Nor where it only looks: memory that nobody touches costs nothing.
-const MAX_LOOKED_AT: i64 = 1 << 26;
+const MAX_LOOKED_AT: i64 = 1 << 22;
 /// What symbols are tried as: numbers that sizes seldom are, then 1, which broadcasts.
 const PROBES: [i64; 2] = [13, 1];
 
