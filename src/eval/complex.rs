@@ -1,8 +1,39 @@
-//! Inverse trigonometric and hyperbolic functions of complex numbers, with C99's values at infinities and on branch cuts,
+//! Trigonometric and hyperbolic functions of complex numbers and their inverses, with C99's values at infinities and on branch cuts,
 //! where the sign of a zero decides. Formulas: Kahan, "Branch cuts for complex elementary functions".
 
 use num_complex::Complex64;
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
+
+/// Hyperbolic sine.
+pub fn sinh(z: Complex64) -> Complex64 {
+    match (z.re, z.im) {
+        (x, 0.0) => Complex64::new(x.sinh(), z.im),
+        (x, y) if x.is_infinite() && !y.is_finite() => Complex64::new(x, f64::NAN),
+        (0.0, y) if !y.is_finite() => Complex64::new(z.re, f64::NAN),
+        (x, y) => Complex64::new(x.sinh() * y.cos(), x.cosh() * y.sin()),
+    }
+}
+
+/// Hyperbolic cosine.
+pub fn cosh(z: Complex64) -> Complex64 {
+    match (z.re, z.im) {
+        (x, 0.0) => Complex64::new(x.cosh(), if x.is_sign_negative() { -z.im } else { z.im }),
+        (x, y) if x.is_infinite() && !y.is_finite() => Complex64::new(f64::INFINITY, f64::NAN),
+        (0.0, y) if !y.is_finite() => Complex64::new(f64::NAN, 0.0),
+        (x, y) => Complex64::new(x.cosh() * y.cos(), x.sinh() * y.sin()),
+    }
+}
+
+/// Sine.
+pub fn sin(z: Complex64) -> Complex64 {
+    let w = sinh(Complex64::new(-z.im, z.re));
+    Complex64::new(w.im, -w.re)
+}
+
+/// Cosine.
+pub fn cos(z: Complex64) -> Complex64 {
+    cosh(Complex64::new(-z.im, z.re))
+}
 
 /// Arc sine.
 pub fn asin(z: Complex64) -> Complex64 {
@@ -108,6 +139,8 @@ mod tests {
         assert_eq!(atanh(c(0.0, inf)), c(0.0, FRAC_PI_2));
         assert_eq!(atan(c(-inf, 0.0)), c(-FRAC_PI_2, 0.0));
         assert_eq!(acosh(c(inf, -inf)).im, -FRAC_PI_4);
+        assert_eq!((cosh(c(inf, inf)).re, sinh(c(-inf, inf)).re, sin(c(inf, inf)).im), (inf, -inf, inf));
+        assert_eq!((cosh(c(0.0, inf)).im, sinh(c(inf, 0.0))), (0.0, c(inf, 0.0)));
         for sign in [1.0, -1.0] {
             // Above and below the cut beyond 1.
             let w = asin(c(2.0, 0.0 * sign));

@@ -82,16 +82,16 @@ impl<'a> Target<'a> {
             Target::New => return Ok(result),
             Target::InPlace(target) | Target::Out(target) => target,
         };
+        let rule = if matches!(self, Target::Out(_)) { op.def().out_rule } else { OutRule::Cast };
+        rule.check(op.name().as_str(), result.dtype(), target.dtype())?;
+        if matches!(self, Target::Out(_)) {
+            target.give_sizes(&result.sizes())?;
+        }
         if target.layout().has_internal_overlap() {
             return Err(Diagnostic::runtime(
                 "unsupported operation: more than one element of the written-to tensor refers to a single memory \
                  location. Please clone() the tensor before performing the operation.",
             ));
-        }
-        let rule = if matches!(self, Target::Out(_)) { op.def().out_rule } else { OutRule::Cast };
-        rule.check(op.name().as_str(), result.dtype(), target.dtype())?;
-        if matches!(self, Target::Out(_)) {
-            target.give_sizes(&result.sizes())?;
         }
         target.copy_from(&result)?;
         Ok(target.clone())

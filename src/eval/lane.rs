@@ -206,8 +206,8 @@ pub fn complex_unary(op: Unary, z: Complex64) -> Option<Complex64> {
             let squared = z.re * (2.0 + z.re) + z.im * z.im;
             Complex64::new(0.5 * squared.ln_1p(), z.im.atan2(1.0 + z.re))
         }
-        Unary::Sin => z.sin(),
-        Unary::Cos => z.cos(),
+        Unary::Sin => complex::sin(z),
+        Unary::Cos => complex::cos(z),
         Unary::Tan => {
             let t = tanh(Complex64::new(-z.im, z.re));
             Complex64::new(t.im, -t.re)
@@ -215,8 +215,8 @@ pub fn complex_unary(op: Unary, z: Complex64) -> Option<Complex64> {
         Unary::Asin => complex::asin(z),
         Unary::Acos => complex::acos(z),
         Unary::Atan => complex::atan(z),
-        Unary::Sinh => z.sinh(),
-        Unary::Cosh => z.cosh(),
+        Unary::Sinh => complex::sinh(z),
+        Unary::Cosh => complex::cosh(z),
         Unary::Tanh => tanh(z),
         Unary::Asinh => complex::asinh(z),
         Unary::Acosh => complex::acosh(z),
@@ -244,7 +244,10 @@ fn exp(z: Complex64) -> Complex64 {
 
 /// tanh without overflow of its parts.
 fn tanh(z: Complex64) -> Complex64 {
-    if z.re.abs() > 20.0 {
+    if z.re.is_infinite() {
+        // Even where the angle is not a number.
+        Complex64::new(1f64.copysign(z.re), 0.0)
+    } else if z.re.abs() > 20.0 {
         let tail = 4.0 * (-2.0 * z.re.abs()).exp() * z.im.sin() * z.im.cos();
         Complex64::new(1f64.copysign(z.re), tail)
     } else {

@@ -7,7 +7,6 @@ use super::kernels::pool::each_plane;
 use super::kernels::product::{permute, product, times_scalar};
 use super::kernels::vector_rows::softmax_scaled;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::shapes::trial;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
 use crate::tensor::{DType, Scalar, Tensor, broadcast_sizes, view};
 use crate::value::Value;
@@ -25,7 +24,7 @@ pub static OPS: &[OpDef] = &[
                 None => one(attention.run(false)?.0),
             }
         },
-    ).infer(trial::kernel)
+    )
     .effects(Effects::RANDOM),
     opaque(
         "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
@@ -33,7 +32,7 @@ pub static OPS: &[OpDef] = &[
             let (y, _, logs) = Attention::new(a, 5, 3, 6, None)?.run(true)?;
             Ok(smallvec![y.into(), logs.into()])
         },
-    ).infer(trial::kernel)
+    )
     .effects(Effects::RANDOM),
     opaque(
         "aten::_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
@@ -123,9 +122,9 @@ impl Attention {
             return fail(format!(
                 "Expected query, key, and value to have the same dtype, but got query.dtype: {} key.dtype: {} and value.dtype: \
                  {} instead.",
-                dq.cpp_name(),
-                dk.cpp_name(),
-                dv.cpp_name()
+                c_name(dq),
+                c_name(dk),
+                c_name(dv)
             ));
         }
         let (rq, rk, rv) = (query.rank(), key.rank(), value.rank());
@@ -137,7 +136,7 @@ impl Attention {
         }
         if let Some(mask) = &mask {
             if !mask.dtype().is_floating() && mask.dtype() != DType::Bool {
-                let name = DType::cpp_name;
+                let name = |d| if d == DType::I64 { "long int" } else { c_name(d) };
                 return fail(format!(
                     "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {} and  \
                      query.dtype: {} instead.",

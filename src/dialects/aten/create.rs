@@ -468,8 +468,17 @@ fn ends(a: &Args<'_>, name: &str) -> Result<(Scalar, Scalar)> {
         .filter_map(|(what, rank)| Some(format!("{what} with {} dimension(s)", rank?)))
         .collect();
     if rank(0)?.is_some_and(|n| n > 0) || rank(1)?.is_some_and(|n| n > 0) {
-        let which = if ranks.len() == 2 { "start and end tensors" } else if rank(0)?.is_some() { "start tensors" } else { "end tensors" };
-        return Err(Diagnostic::runtime(format!("{name} only supports 0-dimensional {which}, but got {}.", ranks.join(" and "))));
+        let which = if ranks.len() == 2 {
+            "start and end tensors"
+        } else if rank(0)?.is_some() {
+            "start tensors"
+        } else {
+            "end tensors"
+        };
+        return Err(Diagnostic::runtime(format!(
+            "{name} only supports 0-dimensional {which}, but got {}.",
+            ranks.join(" and ")
+        )));
     }
     let end = |n: usize| match a.value(n)? {
         Value::Tensor(t) => t.item(),

@@ -10,11 +10,13 @@ use crate::tensor::{DType, Tensor, numel, view, wrap_dim};
 pub static OPS: &[OpDef] = &[
     contraction("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", |a| {
         one(einsum(a.str(0)?, &a.tensors(1)?)?)
-    }).infer(trial::kernel),
+    })
+    .infer(trial::kernel),
     contraction(
         "aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
         tensordot,
-    ).infer(trial::kernel)
+    )
+    .infer(trial::kernel)
     .out("out"),
 ];
 

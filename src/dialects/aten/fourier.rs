@@ -10,87 +10,105 @@ use crate::tensor::{DType, Tensor, view::wrap_dims};
 pub static OPS: &[OpDef] = &[
     opaque("aten::fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::Fft)
-    }).infer(trial::kernel)
+    })
+    .infer(trial::kernel)
     .out("out"),
     opaque("aten::fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::Inverse)
-    }).infer(trial::kernel)
+    })
+    .infer(trial::kernel)
     .out("out"),
     opaque("aten::fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::Real)
-    }).infer(trial::kernel)
+    })
+    .infer(trial::kernel)
     .out("out"),
     opaque("aten::fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::InverseReal)
-    }).infer(trial::kernel)
+    })
+    .infer(trial::kernel)
     .out("out"),
     opaque("aten::fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::Hermitian)
-    }).infer(trial::kernel)
+    })
+    .infer(trial::kernel)
     .out("out"),
     opaque("aten::fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", |a| {
         single(a, Kind::InverseHermitian)
-    }).infer(trial::kernel)
+    })
+    .infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::Fft),
-    ).infer(trial::kernel)
+    )
+    .infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::Inverse),
-    ).infer(trial::kernel)
+    )
+    .infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::Real),
-    ).infer(trial::kernel)
+    )
+    .infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::InverseReal),
-    ).infer(trial::kernel)
+    )
+    .infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::Hermitian),
-    ).infer(trial::kernel)
+    )
+    .infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor",
         |a| many(a, Kind::InverseHermitian),
-    ).infer(trial::kernel)
+    )
+    .infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::Fft),
-    ).infer(trial::kernel)
+    )
+    .infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::Inverse),
-    ).infer(trial::kernel)
+    )
+    .infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::Real),
-    ).infer(trial::kernel)
+    )
+    .infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::InverseReal),
-    ).infer(trial::kernel)
+    )
+    .infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::Hermitian),
-    ).infer(trial::kernel)
+    )
+    .infer(trial::kernel)
     .out("out"),
     opaque(
         "aten::fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
         |a| many(a, Kind::InverseHermitian),
-    ).infer(trial::kernel)
+    )
+    .infer(trial::kernel)
     .out("out"),
     composite("aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", SHIFT),
     composite("aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", UNSHIFT),

@@ -224,8 +224,6 @@ pub static OPS: &[OpDef] = &[
          return torch.linalg_solve(a.reshape([other.numel(), n]), other.flatten()).reshape(shape)\n",
     )
     .out("out"),
-    opaque("aten::linalg_matrix_exp(Tensor self) -> Tensor", |a| one(matrix_exp(a.tensor(0)?)?)),
-    opaque("aten::matrix_exp(Tensor self) -> Tensor", |a| one(matrix_exp(a.tensor(0)?)?)),
 ];
 
 const MATRIX_POWER: &str = "
@@ -675,37 +673,4 @@ fn ldl_solve(a: &Args<'_>) -> Result<Outputs> {
         let items: Vec<Mat<F>> = factors.items.iter().zip(&right.items).enumerate().map(solve).collect();
         one(stack(&items, &sizes, right.rows, right.cols, dtype)?)
     })
-}
-
-/// exp(A) by Taylor's series of A / 2^s, squared s times.
-fn matrix_exp(tensor: &Tensor) -> Result<Tensor> {
-    expect_square("linalg.matrix_exp", tensor, "A")?;
-    let dtype = tensor.dtype();
-    if !dtype.is_floating() && !dtype.is_complex() {
-        expect_field("linalg.matrix_exp", tensor, "")?;
-    }
-    if matches!(dtype, DType::F16 | DType::BF16) {
-        return Err(Diagnostic::unsupported("linalg_matrix_exp of floats of 16 bits"));
-    }
-    with_field!(dtype, F => {
-        let batch = Batch::<F>::new(tensor)?;
-        let items: Vec<Mat<F>> = batch.items.iter().map(exponential).collect();
-        stack(&items, &batch.sizes, batch.rows, batch.cols, dtype)
-    })
-}
-
-fn exponential<F: Field>(a: &Mat<F>) -> Mat<F> {
-    let n = a.rows;
-    let column = |j: usize| (0..n).map(|i| a[(i, j)].modulus()).sum::<f64>();
-    let norm = (0..n).map(column).fold(0.0, f64::max);
-    let halvings = if norm.is_finite() && norm > 0.5 { (norm / 0.5).log2().ceil() as i32 } else { 0 };
-    let scale = F::of(0.5f64.powi(halvings));
-    let scaled = Mat::from_fn(n, n, |i, j| a[(i, j)] * scale);
-    let (mut sum, mut term) = (Mat::identity(n, n), Mat::identity(n, n));
-    for k in 1..=18 {
-        term = term.times(&scaled);
-        term.data.iter_mut().for_each(|x| *x = *x / F::of(f64::from(k)));
-        sum.data.iter_mut().zip(&term.data).for_each(|(s, t)| *s = *s + *t);
-    }
-    (0..halvings).fold(sum, |x, _| x.times(&x))
 }

@@ -22,6 +22,7 @@ pub mod distance;
 pub mod embed;
 pub mod histogram;
 pub mod einsum;
+pub mod exponential;
 pub mod fourier;
 pub mod index;
 pub mod join;
@@ -100,6 +101,7 @@ pub static TABLES: &[&[OpDef]] = &[
     matrix::OPS,
     fourier::OPS,
     linalg_factor::OPS,
+    exponential::OPS,
     linalg_spectral::OPS,
     join::OPS,
     pad::OPS,

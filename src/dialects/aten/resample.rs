@@ -217,6 +217,11 @@ fn resample(
     if dtype == DType::U8 && mode.is_nearest() {
         return resample(&input.to_dtype(DType::F32)?, output, scales, mode, align)?.to_dtype(dtype);
     }
+    if dtype == DType::U8 && dims == 2 {
+        return Err(Diagnostic::unsupported(
+            "interpolation of uint8 images other than by the nearest element",
+        ));
+    }
     let name = match (mode, dims) {
         (Mode::Cubic, _) => "compute_indices_weights_cubic",
         (Mode::SmoothLinear | Mode::SmoothCubic, _) => "upsample_separable_Nd_base",

@@ -454,7 +454,8 @@ pub static OPS: &[OpDef] = &[
         .facts(&[Fact::Commutative])
         .inplace()
         .out("out"),
-    opaque("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp).infer(trial::kernel),
+    opaque("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp)
+        .infer(trial::kernel),
     opaque(
         "aten::frexp.Tensor_out(Tensor self, *, Tensor(a!) mantissa, Tensor(b!) exponent) -> (Tensor(a!) mantissa, \
          Tensor(b!) exponent)",

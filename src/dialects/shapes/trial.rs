@@ -11,7 +11,7 @@ use crate::value::{List, Value};
 /// Larger operands, in elements all together, are not tried where a kernel computes.
 const MAX_COMPUTED: i64 = 1 << 16;
 /// Nor where it only looks: memory that nobody touches costs nothing.
-const MAX_LOOKED_AT: i64 = 1 << 26;
+const MAX_LOOKED_AT: i64 = 1 << 22;
 /// What symbols are tried as: numbers that sizes seldom are, then 1, which broadcasts.
 const PROBES: [i64; 2] = [13, 1];
 
@@ -50,13 +50,17 @@ fn same_kind(operands: &Operands<'_>, a: &Known, b: &Known) -> Option<Known> {
     match (a, b) {
         (Known::Tensor(a), Known::Tensor(b)) => {
             let (sizes, others) = (a.sizes.as_ref()?, b.sizes.as_ref()?);
-            let sizes = (sizes.len() == others.len()).then(|| sizes.iter().map(|_| operands.fresh()).collect());
+            let sizes =
+                (sizes.len() == others.len()).then(|| sizes.iter().map(|_| operands.fresh()).collect());
             let dtype = a.dtype.filter(|d| Some(*d) == b.dtype);
             Some(Known::Tensor(TensorType { strides: None, dtype, sizes, ..a.clone() }))
         }
-        (Known::Items(a), Known::Items(b)) if a.len() == b.len() => {
-            a.iter().zip(b).map(|(a, b)| same_kind(operands, a, b)).collect::<Option<Vec<_>>>().map(Known::Items)
-        }
+        (Known::Items(a), Known::Items(b)) if a.len() == b.len() => a
+            .iter()
+            .zip(b)
+            .map(|(a, b)| same_kind(operands, a, b))
+            .collect::<Option<Vec<_>>>()
+            .map(Known::Items),
         (a, b) if a == b => Some(a.clone()),
         _ => Some(Known::Nothing),
     }
@@ -99,7 +103,8 @@ fn value(ty: &Type, known: &Known, probe: Option<i64>, room: &mut i64) -> Option
         Known::Items(items) => {
             let ty = ty.without_none();
             let TypeKind::List(element) = ty.kind() else { return None };
-            let items = items.iter().map(|k| value(element, k, probe, room)).collect::<Option<Vec<Value>>>()?;
+            let items =
+                items.iter().map(|k| value(element, k, probe, room)).collect::<Option<Vec<Value>>>()?;
             Value::List(List::new(element.clone(), items))
         }
         Known::Nothing | Known::Number(_) => return None,

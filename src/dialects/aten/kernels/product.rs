@@ -202,3 +202,8 @@ pub fn conjugate(t: &Tensor) -> Result<Tensor> {
         Tensor::from_vec(&conjugates, &sizes)
     })
 }
+
+/// The C++ name of a dtype, as some messages spell it.
+pub fn c_name(dtype: DType) -> &'static str {
+    dtype.cpp_name()
+}
