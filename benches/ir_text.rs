@@ -159,8 +159,7 @@ impl Drop for Scratch {
 /// Costs of `flambeau opt`, of that with CSE and DCE, and of `mlir-opt`, for so many ops.
 fn side_by_side(peer: Option<&Path>, ops: usize, runs: usize) -> Option<(Cost, Cost, Option<Cost>)> {
     let own = Path::new(env!("CARGO_BIN_EXE_flambeau"));
-    let (ours, theirs) =
-        (Scratch::new("in.ir", &graph_text(ops)), Scratch::new("in.mlir", &mlir_text(ops)));
+    let (ours, theirs) = (Scratch::new("in.ir", &graph_text(ops)), Scratch::new("in.mlir", &mlir_text(ops)));
     let out = Scratch::new("out", "");
     let plain = ["opt", ours.path(), "-o", out.path()];
     let passes = ["opt", ours.path(), "-o", out.path(), "--passes", "cse,dce"];

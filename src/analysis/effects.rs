@@ -50,6 +50,8 @@ pub struct FactsTable<'a> {
     /// Numbers of rows of `known`.
     table: HashTable<usize>,
     known: Vec<Known>,
+    /// The row asked for last, by kind.
+    recent: [usize; RECENT],
     /// Facts of an op that is like no other.
     single: OpFacts,
 }
@@ -65,6 +67,8 @@ struct Known {
 
 type Types = SmallVec<[u32; 8]>;
 
+const RECENT: usize = 64;
+
 impl<'a> FactsTable<'a> {
     /// A table that knows nothing yet. It may be asked about one graph only.
     pub fn new(registry: &'a Registry) -> FactsTable<'a> {
@@ -73,6 +77,7 @@ impl<'a> FactsTable<'a> {
             hasher: DefaultHashBuilder::default(),
             table: HashTable::new(),
             known: Vec::new(),
+            recent: [usize::MAX; RECENT],
             single: UNKNOWN,
         }
     }
@@ -84,18 +89,31 @@ impl<'a> FactsTable<'a> {
             return &self.single;
         }
         let kind = graph.kind(op);
-        let types: Types = graph.operands(op).iter().map(|value| graph.type_index(*value) as u32).collect();
-        let hash = self.hasher.hash_one((kind, types.as_slice()));
-        let same = |n: &usize| self.known[*n].kind == kind && self.known[*n].types == types;
-        let at = match self.table.find(hash, same) {
-            Some(at) => *at,
-            None => self.learn(graph, op, kind, types, hash),
+        let operands = graph.operands(op);
+        let is_it = |known: &Known| {
+            let types = operands.iter().map(|value| graph.type_index(*value) as u32);
+            known.kind == kind && known.types.len() == operands.len() && types.eq(known.types.iter().copied())
         };
+        let slot = kind.index() as usize % RECENT;
+        let recent = self.recent[slot];
+        let at = if self.known.get(recent).is_some_and(is_it) { recent } else { self.find(graph, op) };
+        self.recent[slot] = at;
         if !self.known[at].is_shared {
             self.single = facts(self.registry, graph, op);
             return &self.single;
         }
         &self.known[at].facts
+    }
+
+    fn find(&mut self, graph: &Graph, op: OpId) -> usize {
+        let kind = graph.kind(op);
+        let types: Types = graph.operands(op).iter().map(|value| graph.type_index(*value) as u32).collect();
+        let hash = self.hasher.hash_one((kind, types.as_slice()));
+        let same = |n: &usize| self.known[*n].kind == kind && self.known[*n].types == types;
+        match self.table.find(hash, same) {
+            Some(at) => *at,
+            None => self.learn(graph, op, kind, types, hash),
+        }
     }
 
     fn learn(&mut self, graph: &Graph, op: OpId, kind: Symbol, types: Types, hash: u64) -> usize {

@@ -350,7 +350,8 @@ impl Graph {
 
     /// A free order number between two neighbours.
     fn order_between(&mut self, prev: OpId, next: OpId) -> u32 {
-        let order = |graph: &Graph, op: OpId, end: u32| op.some().map_or(end, |op| graph.ops[op.index()].order);
+        let order =
+            |graph: &Graph, op: OpId, end: u32| op.some().map_or(end, |op| graph.ops[op.index()].order);
         let (mut low, mut high) = (order(self, prev, 0), order(self, next, DEAD));
         if next.is_none() && low < DEAD - 1 - ORDER_STEP {
             return low + ORDER_STEP;

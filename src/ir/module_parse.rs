@@ -217,7 +217,8 @@ impl<'a> ModuleReader<'a, '_> {
         for resource in self.resources.drain(..) {
             wanted.entry(resource.graph).or_default().push(resource);
         }
-        let Some((_, function)) = self.parsed.module.functions.last_mut().filter(|_| !wanted.is_empty()) else {
+        let Some((_, function)) = self.parsed.module.functions.last_mut().filter(|_| !wanted.is_empty())
+        else {
             return Ok(());
         };
         let mut misses = Misses::new();

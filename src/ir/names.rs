@@ -132,3 +132,29 @@ fn key<'a>(text: &'a str, entry: &Entry) -> &'a str {
     let start = entry.start as usize;
     text.get(start..start + entry.len as usize).unwrap_or("")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_one_graph_are_unknown_in_the_next() {
+        let text = "x".repeat(4000);
+        let mut names = Names::new(&text);
+        for round in 0..3 {
+            // Few numbers of a large table, then many, then few again.
+            let numbers: Vec<usize> = if round == 1 { (0..1000).collect() } else { vec![3999, 7] };
+            for n in &numbers {
+                let name = n.to_string();
+                assert_eq!(names.get(&name), None, "{n}");
+                assert!(!names.insert(0, &name, ValueId(*n as u32)));
+                assert!(names.insert(0, &name, ValueId(*n as u32)));
+                assert_eq!(names.get(&name), Some(ValueId(*n as u32)));
+            }
+            assert!(!names.insert(round, &text[round..round + 5], ValueId(1)));
+            names.clear();
+            assert!(numbers.iter().all(|n| names.get(&n.to_string()).is_none()));
+            assert_eq!(names.get("xxxxx"), None);
+        }
+    }
+}

@@ -11,9 +11,7 @@
 //! * Locations (`# file.py:3:4`) and scopes are kept; other comments are not.
 
 use super::attr_text::read_attrs;
-use super::lexer::{
-    Cursor, MAX_DEPTH, MAX_TEXT, Parsed, TextError, is_name_byte, is_name_start, too_large,
-};
+use super::lexer::{Cursor, MAX_DEPTH, MAX_TEXT, Parsed, TextError, is_name_byte, is_name_start, too_large};
 use super::names::Names;
 use super::type_parse::read_type;
 use super::{Attr, BlockId, Graph, Location, LocationId, OpId, Place, Symbol, Type, ValueId};

@@ -61,7 +61,7 @@ impl Symbol {
     }
 
     /// The number under which the name is interned: for tables, never for order or output.
-    pub(super) fn index(self) -> u32 {
+    pub(crate) fn index(self) -> u32 {
         self.0
     }
 

@@ -12,6 +12,7 @@ use crate::dialects::Effects;
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, ValueId};
 use crate::tensor::{Scalar, Tensor};
 use hashbrown::{DefaultHashBuilder, HashTable};
+use smallvec::SmallVec;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -23,83 +24,154 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         db,
         facts: FactsTable::new(context.registry),
         hasher: DefaultHashBuilder::default(),
-        // A table that grows hashes everything again.
-        known: HashTable::with_capacity(graph.op_count()),
-        depth: 0,
+        known: HashTable::new(),
+        open: Vec::new(),
     };
     let root = graph.root();
     pass.block(graph, root);
     Ok(graph.op_count() != before)
 }
 
+/// Equal ops are looked for among the users of a value that has at most so many uses, and in a table otherwise.
+const FEW: usize = 4;
+
 struct Cse<'a> {
     context: &'a Context<'a>,
     db: Arc<AliasDb>,
     facts: FactsTable<'a>,
     hasher: DefaultHashBuilder,
-    /// Ops of the block at hand and of those around it, no two of them equal.
-    known: HashTable<Known>,
-    /// How many blocks stand around the one at hand.
-    depth: u32,
+    /// Ops of the open blocks none of whose operands has few uses.
+    known: HashTable<OpId>,
+    /// The block at hand, and those around it, outermost first.
+    open: Vec<Open>,
 }
 
-#[derive(Clone, Copy)]
-struct Known {
-    op: OpId,
-    /// Of the op's block.
-    depth: u32,
+struct Open {
+    block: BlockId,
+    /// What the table has of it.
+    noted: Vec<(u64, OpId)>,
 }
 
 impl Cse<'_> {
     fn block(&mut self, graph: &mut Graph, block: BlockId) {
-        let mut noted: Vec<(u64, OpId)> = Vec::new();
+        self.open.push(Open { block, noted: Vec::new() });
         let mut at = graph.first_op(block);
         while let Some(op) = at {
             at = graph.next(op);
             let nested = graph.nested_blocks(op).to_vec();
             if nested.is_empty() {
-                // What the outermost block has is never forgotten.
-                noted.extend(self.op(graph, op).filter(|_| self.depth > 0).map(|hash| (hash, op)));
+                self.op(graph, op);
             }
-            self.depth += 1;
             for inner in nested {
                 stacker::maybe_grow(64 << 10, 1 << 20, || self.block(graph, inner));
             }
-            self.depth -= 1;
         }
-        for (hash, op) in noted {
-            if let Ok(entry) = self.known.find_entry(hash, |known| known.op == op) {
+        for (hash, op) in self.open.pop().into_iter().flat_map(|open| open.noted) {
+            if let Ok(entry) = self.known.find_entry(hash, |known| *known == op) {
                 entry.remove();
             }
         }
     }
 
-    /// Merges an op with an equal one, or notes it under its hash.
-    fn op(&mut self, graph: &mut Graph, op: OpId) -> Option<u64> {
-        if !self.computes(graph, op) || self.db.op_has_writers(graph, op) {
-            return None;
+    fn op(&mut self, graph: &mut Graph, op: OpId) {
+        if !self.may_merge(graph, op) {
+            return;
         }
-        let hash = hash(&self.hasher, graph, op);
-        let Some(earlier) = self.known.find(hash, |known| is_equal(graph, known.op, op)).copied() else {
-            let hasher = &self.hasher;
-            let known = Known { op, depth: self.depth };
-            self.known.insert_unique(hash, known, |known| self::hash(hasher, graph, known.op));
-            return Some(hash);
+        // Whatever is equal to the op uses the same values.
+        let rare = graph.operands(op).iter().copied().find(|value| has_few_uses(graph, *value));
+        let found = match rare {
+            Some(value) => self.among_users(graph, value, op),
+            None => self.in_table(graph, op),
         };
-        let (old, new) = (graph.results(op), graph.results(earlier.op));
-        let same = || format!("{} is {}", graph.op_line(op), graph.op_line(earlier.op));
+        if let Some(earlier) = found {
+            self.merge(graph, op, earlier);
+        }
+    }
+
+    /// The first op before `op` that is equal to it, where all such ops use `value`.
+    fn among_users(&self, graph: &Graph, value: ValueId, op: OpId) -> Option<OpId> {
+        let equal = graph.uses(value).map(|u| u.op).filter(|user| {
+            *user != op && graph.nested_blocks(*user).is_empty() && is_equal(graph, *user, op)
+        });
+        let before = equal.filter(|user| !self.db.op_has_writers(graph, *user));
+        let places = before.filter_map(|user| Some((self.place_before(graph, user, op)?, user)));
+        let first =
+            places.reduce(|a, b| if a.0 < b.0 || (a.0 == b.0 && graph.is_before(a.1, b.1)) { a } else { b });
+        first.map(|(_, user)| user)
+    }
+
+    /// How many blocks stand around a user that runs before `op` wherever that runs.
+    fn place_before(&self, graph: &Graph, user: OpId, op: OpId) -> Option<usize> {
+        let block = graph.parent(user)?;
+        let depth = self.open.iter().rposition(|open| open.block == block)?;
+        let at = self.open.get(depth + 1).map_or(Some(op), |inner| graph.owner(inner.block))?;
+        graph.is_before(user, at).then_some(depth)
+    }
+
+    /// An equal op of the table; the op is noted there if there is none.
+    fn in_table(&mut self, graph: &Graph, op: OpId) -> Option<OpId> {
+        let hash = hash(&self.hasher, graph, op);
+        let found = self.known.find(hash, |known| is_equal(graph, *known, op)).copied();
+        if found.is_none() {
+            let depth = self.open.len() - 1;
+            self.note(graph, op, hash, depth);
+        }
+        found
+    }
+
+    fn note(&mut self, graph: &Graph, op: OpId, hash: u64, depth: usize) {
+        let hasher = &self.hasher;
+        self.known.insert_unique(hash, op, |known| self::hash(hasher, graph, *known));
+        // What the outermost block has is never forgotten.
+        if depth > 0
+            && let Some(open) = self.open.get_mut(depth)
+        {
+            open.noted.push((hash, op));
+        }
+    }
+
+    fn merge(&mut self, graph: &mut Graph, op: OpId, earlier: OpId) {
+        let (old, new) = (graph.results(op), graph.results(earlier));
+        let same = || format!("{} is {}", graph.op_line(op), graph.op_line(earlier));
         let is_safe = |(a, b): (&ValueId, &ValueId)| {
-            if earlier.depth == self.depth {
+            if graph.parent(op) == graph.parent(earlier) {
                 self.db.may_merge(graph, *a, *b)
             } else {
                 self.db.safe_to_change_aliasing(graph, *a, *b)
             }
         };
-        if old.iter().zip(&new).all(is_safe) && self.context.step(same) {
-            self.context.count("ops merged", 1);
-            graph.replace_op(op, &new);
+        if !old.iter().zip(&new).all(is_safe) || !self.context.step(same) {
+            return;
         }
-        None
+        self.context.count("ops merged", 1);
+        for (old, new) in old.iter().zip(&new) {
+            let uses = graph.uses(*old).chain(graph.uses(*new));
+            if has_few_uses(graph, *new) && uses.take(FEW + 1).count() > FEW {
+                self.note_users(graph, *new, op);
+            }
+        }
+        graph.replace_op(op, &new);
+    }
+
+    /// The uses of a value become many: notes those that stand before `op`.
+    fn note_users(&mut self, graph: &Graph, value: ValueId, op: OpId) {
+        let users: SmallVec<[OpId; FEW]> = graph.uses(value).map(|u| u.op).collect();
+        for user in users {
+            let is_plain = graph.nested_blocks(user).is_empty();
+            if let Some(depth) = self.place_before(graph, user, op).filter(|_| is_plain)
+                && self.may_merge(graph, user)
+            {
+                let hash = hash(&self.hasher, graph, user);
+                if self.known.find(hash, |known| is_equal(graph, *known, user)).is_none() {
+                    self.note(graph, user, hash, depth);
+                }
+            }
+        }
+    }
+
+    /// Whether an op computes something that nothing changes later.
+    fn may_merge(&mut self, graph: &Graph, op: OpId) -> bool {
+        self.computes(graph, op) && !self.db.op_has_writers(graph, op)
     }
 
     /// Whether running the op once is as good as twice.
@@ -111,6 +183,10 @@ impl Cse<'_> {
         let named = || graph.result(op, 0).is_some_and(|value| is_named(graph.ty(value)));
         facts.op.is_some() && harmless.contains(facts.effects) && !reads_world && !named()
     }
+}
+
+fn has_few_uses(graph: &Graph, value: ValueId) -> bool {
+    graph.uses(value).nth(FEW).is_none()
 }
 
 /// Equal ops have equal hashes.
@@ -195,5 +271,70 @@ fn hash_tensor(tensor: &Tensor, state: &mut impl Hasher) {
             Scalar::Float(x) => float(x).hash(state),
             Scalar::Complex(x) => (float(x.re), float(x.im)).hash(state),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::Registry;
+    use crate::ir::{Module, parse_graph};
+
+    fn after(text: &str) -> Graph {
+        let mut graph = parse_graph(text).expect("the text is well formed");
+        let (registry, module) = (Registry::builtin(), Module::default());
+        run(&mut graph, &Context::new(&registry, &module)).expect("it does not fail");
+        assert!(crate::ir::verify_graph(&graph, &crate::ir::NoLaws, None).is_empty());
+        graph
+    }
+
+    /// The users of a value that others are merged into are found when they have become many.
+    #[test]
+    fn chains_of_equal_ops_merge_whatever_the_number_of_users() {
+        for copies in [1, 2, FEW, FEW + 1, 3 * FEW] {
+            let mut text = String::from("graph(%x : int, %y : int):\n");
+            let mut out = Vec::new();
+            for n in 0..copies {
+                text += &format!("  %a{n} : int = aten::add(%x, %y)\n");
+                text += &format!("  %b{n} : int = aten::neg(%a{n})\n");
+                text += &format!("  %c{n} : int = prim::Constant[value={n}]()\n");
+                text += &format!("  %d{n} : int = aten::mul(%a{n}, %c{n})\n");
+                text += &format!("  %e{n} : int = aten::mul(%b{n}, %b{n})\n");
+                out.extend([format!("%d{n}"), format!("%e{n}")]);
+            }
+            text += &format!("  return ({})\n", out.join(", "));
+            let graph = after(&text);
+            // One each of `add`, `neg` and the square; every constant is another, and so is its product.
+            assert_eq!(graph.op_count(), 3 + 2 * copies, "{copies} copies:\n{graph}");
+        }
+    }
+
+    #[test]
+    fn what_a_branch_computes_is_not_known_behind_it() {
+        let graph = after(
+            "graph(%x : int, %c : bool):
+  %1 : int = prim::If(%c)
+    block0():
+      %2 : int = aten::neg(%x)
+      %3 : int = aten::neg(%x)
+      %4 : int = aten::add(%2, %3)
+      -> (%4)
+    block1():
+      %5 : int = aten::neg(%x)
+      -> (%5)
+  %6 : int = aten::neg(%x)
+  %7 : int = prim::If(%c)
+    block0():
+      %8 : int = aten::neg(%x)
+      -> (%8)
+    block1():
+      -> (%x)
+  %9 : int = aten::add(%1, %6)
+  %10 : int = aten::add(%9, %7)
+  return (%10)
+",
+        );
+        let text = graph.to_string();
+        assert_eq!(text.matches("aten::neg").count(), 3, "{text}");
     }
 }

@@ -187,7 +187,8 @@ impl<'a> Builder<'a> {
             return false;
         }
         let facts = self.facts.get(graph, op);
-        !facts.effects.contains(Effects::ALL) && facts.op.as_ref().is_some_and(|row| row.marked_schema().is_ok())
+        !facts.effects.contains(Effects::ALL)
+            && facts.op.as_ref().is_some_and(|row| row.marked_schema().is_ok())
     }
 
     fn branches(&mut self, op: OpId) {
