@@ -14,6 +14,7 @@ macro_rules! kinds {
 
 kinds! {
     constant "prim::Constant",
+    tuple "prim::TupleConstruct",
     loop_ "prim::Loop",
     fork "prim::fork",
     awaitable "prim::awaitable",
