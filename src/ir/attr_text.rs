@@ -173,6 +173,10 @@ pub(super) fn read_attr(cursor: &mut Cursor, expected: Option<&Type>) -> Parsed<
         if matches!(cursor.peek(), b',' | b']') {
             return Ok(match (attr, expected.map(Type::kind)) {
                 (Attr::Int(x @ 0..=1), Some(TypeKind::Bool)) => Attr::Bool(x == 1),
+                // A constant's truth value is written as a number; the word stays a word.
+                (Attr::Bool(x), kind) if !matches!(kind, Some(TypeKind::Bool)) => {
+                    Attr::Raw(if x { "True" } else { "False" }.into())
+                }
                 (attr, _) => attr,
             });
         }
@@ -224,12 +228,14 @@ fn read_value(cursor: &mut Cursor, expected: Option<&Type>) -> Option<Attr> {
         if let Some(table) = read_table(cursor) {
             return Some(table);
         }
-        cursor.skip_space();
     }
+    cursor.skip_space();
     let start = cursor.pos();
     match cursor.peek() {
         b'"' | b'\'' => cursor.string().ok()?.map(|text| Attr::Str(text.into())),
-        b'[' if cursor.peek_at(1) == b' ' => read_table(cursor),
+        b'[' if cursor.peek_at(1) == b' ' => {
+            read_table(cursor).or_else(|| nested(cursor, |cursor| read_list(cursor, expected)))
+        }
         b'[' => nested(cursor, |cursor| read_list(cursor, expected)),
         b'(' if cursor.peek_at(1).is_ascii_digit() => {
             read_table(cursor).or_else(|| nested(cursor, |cursor| read_tuple(cursor, expected)))
@@ -321,14 +327,15 @@ fn read_values<'t>(
             }
         }
         values.push(read_value(cursor, type_of(values.len()))?);
-        if cursor.peek() == b'\n' {
-            cursor.skip_space();
-        }
+        cursor.skip_space();
     }
 }
 
 fn read_list(cursor: &mut Cursor, expected: Option<&Type>) -> Option<Attr> {
     cursor.advance(1);
+    if cursor.peek_at(1) == b']' {
+        cursor.skip_space();
+    }
     let list = expected.filter(|t| matches!(t.kind(), TypeKind::List(_)));
     let element = list.and_then(Type::element);
     let values = read_values(cursor, b']', |_| element)?;

@@ -19,6 +19,8 @@ mod edit;
 mod graph;
 #[cfg(test)]
 mod grammar_check;
+#[cfg(test)]
+mod torch_text;
 mod ids;
 mod lexer;
 mod location;

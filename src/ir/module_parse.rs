@@ -192,7 +192,7 @@ impl<'a> ModuleReader<'a, '_> {
             return Err(cursor.expected("`%value` or `@number` of an op"));
         }
         let name_start = cursor.pos();
-        while is_name_byte(cursor.peek()) || cursor.peek() == b'.' {
+        while is_name_byte(cursor.peek()) || matches!(cursor.peek(), b'.' | b':' | b'/') {
             cursor.advance(1);
         }
         let op_name = cursor.slice(name_start, cursor.pos());

@@ -686,6 +686,19 @@ impl<'a, 'o> GraphParser<'a, 'o> {
         }
     }
 
+    /// Bytes of what comes next of a value's name: a letter or digit, or what joins parts of a name. ONNX graphs have names
+    /// like `%onnx::Conv_12` and `%/fc/Gemm_output_0`.
+    #[inline]
+    fn name_part(&self) -> usize {
+        let next = |n: usize| self.cursor.peek_at(n);
+        match self.cursor.peek() {
+            b if is_name_byte(b) => 1,
+            b'.' | b'/' if is_name_byte(next(1)) => 1,
+            b':' if next(1) == b':' && is_name_byte(next(2)) => 2,
+            _ => 0,
+        }
+    }
+
     /// `%x.1`; gives the name without `%`.
     #[inline]
     fn value_name(&mut self) -> Parsed<&'a str> {
@@ -693,10 +706,8 @@ impl<'a, 'o> GraphParser<'a, 'o> {
             return Err(self.cursor.expected("a value (`%name`)"));
         }
         let start = self.cursor.pos();
-        while is_name_byte(self.cursor.peek())
-            || (self.cursor.peek() == b'.' && is_name_byte(self.cursor.peek_at(1)))
-        {
-            self.cursor.advance(1);
+        while let length @ 1.. = self.name_part() {
+            self.cursor.advance(length);
         }
         let name = self.cursor.slice(start, self.cursor.pos());
         if name.is_empty() { Err(self.cursor.expected("the value's name after `%`")) } else { Ok(name) }
@@ -724,7 +735,12 @@ impl<'a, 'o> GraphParser<'a, 'o> {
     fn type_index(&mut self) -> Parsed<u32> {
         let start = self.cursor.pos();
         let word = self.cursor.dotted_name();
-        let is_whole = matches!(self.cursor.peek(), b' ' | b',' | b')') && !word.is_empty();
+        let is_whole = match self.cursor.peek() {
+            b',' | b')' => !word.is_empty(),
+            // A suffix may stand behind the blank.
+            b' ' => self.cursor.peek_at(1) == b'=' && !word.is_empty(),
+            _ => false,
+        };
         if is_whole && let Some((_, ty)) = self.types.iter().find(|(w, _)| *w == word) {
             return Ok(*ty);
         }

@@ -106,7 +106,7 @@ pub(super) fn read_type(cursor: &mut Cursor) -> Parsed<Type> {
 fn eat_brackets(cursor: &mut Cursor) -> bool {
     let start = cursor.pos();
     if cursor.eat(b'[') {
-        cursor.skip_blanks();
+        cursor.skip_space();
         if cursor.eat(b']') {
             return true;
         }

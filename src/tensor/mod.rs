@@ -23,7 +23,7 @@ pub use elements::broadcast_all;
 pub use layout::{Dims, Layout, broadcast_sizes, contiguous_strides, numel, wrap_dim};
 pub use promote::{Operand, promote_types, result_type};
 pub use scalar::Scalar;
-pub use storage::{DeviceBuffer, ReadBytes, Storage};
+pub use storage::{DeviceBuffer, HostBytes, ReadBytes, Storage};
 
 use crate::diag::{Diagnostic, Result};
 use parking_lot::RwLock;

@@ -1,9 +1,10 @@
-//! Memory that tensors share. Host memory is 64-byte aligned, zeroed, and behind a lock.
+//! Memory that tensors share. Host memory is 64-byte aligned, zeroed, and behind a lock. Bytes that somebody else keeps
+//! (a mapped file) can stand in for it until the first write, which copies them.
 
 use super::Device;
 use crate::diag::{Diagnostic, Result};
 use bytemuck::{Pod, Zeroable};
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{MappedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -22,8 +23,28 @@ struct Inner {
 }
 
 enum Memory {
-    Host { lines: RwLock<Vec<Line>>, nbytes: AtomicUsize },
+    Host { content: RwLock<Content>, nbytes: AtomicUsize },
     Device(Arc<dyn DeviceBuffer>),
+}
+
+/// Bytes that somebody else keeps, the same ones at the same place as long as this lives.
+pub trait HostBytes: Send + Sync {
+    /// The bytes.
+    fn bytes(&self) -> &[u8];
+}
+
+enum Content {
+    Owned(Vec<Line>),
+    Borrowed(Arc<dyn HostBytes>),
+}
+
+impl Content {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Content::Owned(lines) => bytemuck::cast_slice(lines),
+            Content::Borrowed(bytes) => bytes.bytes(),
+        }
+    }
 }
 
 /// One cache line, so that the allocation is aligned for any vector width.
@@ -33,8 +54,10 @@ pub(super) struct Line([u8; 64]);
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Memory::Host { lines, .. } = &mut self.memory {
-            super::pool::give(std::mem::take(lines.get_mut()));
+        if let Memory::Host { content, .. } = &mut self.memory
+            && let Content::Owned(lines) = content.get_mut()
+        {
+            super::pool::give(std::mem::take(lines));
         }
     }
 }
@@ -82,13 +105,24 @@ impl Storage {
         Ok(storage)
     }
 
+    /// Host memory whose bytes somebody else keeps; they are copied when they are first written. None if they are not
+    /// aligned as host memory is.
+    pub fn borrowed(bytes: Arc<dyn HostBytes>) -> Option<Storage> {
+        let (address, nbytes) = (bytes.bytes().as_ptr() as usize, bytes.bytes().len());
+        if !address.is_multiple_of(align_of::<Line>()) {
+            return None;
+        }
+        let memory = Memory::Host { content: RwLock::new(Content::Borrowed(bytes)), nbytes: AtomicUsize::new(nbytes) };
+        Some(Storage(Arc::new(Inner { memory, version: AtomicU64::new(0) })))
+    }
+
     /// Memory of another device.
     pub fn on_device(buffer: Arc<dyn DeviceBuffer>) -> Storage {
         Storage(Arc::new(Inner { memory: Memory::Device(buffer), version: AtomicU64::new(0) }))
     }
 
     fn host(lines: Vec<Line>, nbytes: usize) -> Storage {
-        let memory = Memory::Host { lines: RwLock::new(lines), nbytes: AtomicUsize::new(nbytes) };
+        let memory = Memory::Host { content: RwLock::new(Content::Owned(lines)), nbytes: AtomicUsize::new(nbytes) };
         Storage(Arc::new(Inner { memory, version: AtomicU64::new(0) }))
     }
 
@@ -96,11 +130,11 @@ impl Storage {
     /// The caller must not hold it open.
     pub fn grow(&self, nbytes: usize) -> Result<()> {
         match &self.0.memory {
-            Memory::Host { lines, nbytes: own } => {
+            Memory::Host { content, nbytes: own } => {
                 if nbytes > MAX_BYTES {
                     return Err(Diagnostic::runtime(format!("cannot allocate {nbytes} bytes")));
                 }
-                let mut lines = lines.write();
+                let mut lines = owned(content.write(), own.load(Ordering::Acquire))?;
                 let more = nbytes.div_ceil(64).saturating_sub(lines.len());
                 lines.try_reserve(more).map_err(|_| {
                     Diagnostic::runtime(format!("not enough memory: tried to allocate {nbytes} bytes"))
@@ -156,9 +190,9 @@ impl Storage {
     /// Opens host memory for reading. Several readers may hold it, one thread more than once.
     pub fn read(&self) -> Result<ReadBytes<'_>> {
         match &self.0.memory {
-            Memory::Host { lines, nbytes } => {
-                let lines = lines.read_recursive();
-                Ok(ReadBytes { lines, nbytes: nbytes.load(Ordering::Acquire) })
+            Memory::Host { content, nbytes } => {
+                let content = content.read_recursive();
+                Ok(ReadBytes { content, nbytes: nbytes.load(Ordering::Acquire) })
             }
             Memory::Device(buffer) => Err(not_host(&buffer.device())),
         }
@@ -167,14 +201,36 @@ impl Storage {
     /// Opens host memory for writing and counts a version. The caller must not hold it open for reading.
     pub fn write(&self) -> Result<WriteBytes<'_>> {
         match &self.0.memory {
-            Memory::Host { lines, nbytes } => {
+            Memory::Host { content, nbytes } => {
                 self.0.version.fetch_add(1, Ordering::Relaxed);
-                let lines = lines.write();
-                Ok(WriteBytes { lines, nbytes: nbytes.load(Ordering::Acquire) })
+                let content = content.write();
+                let nbytes = nbytes.load(Ordering::Acquire);
+                Ok(WriteBytes { lines: owned(content, nbytes)?, nbytes })
             }
             Memory::Device(buffer) => Err(not_host(&buffer.device())),
         }
     }
+}
+
+/// The lines of host memory that may be written. Borrowed bytes become a copy.
+fn owned(
+    mut content: RwLockWriteGuard<'_, Content>,
+    nbytes: usize,
+) -> Result<MappedRwLockWriteGuard<'_, Vec<Line>>> {
+    if let Content::Borrowed(bytes) = &*content {
+        let mut lines: Vec<Line> = Vec::new();
+        lines.try_reserve_exact(nbytes.div_ceil(64)).map_err(|_| {
+            Diagnostic::runtime(format!("not enough memory: tried to allocate {nbytes} bytes"))
+        })?;
+        lines.resize(nbytes.div_ceil(64), Line::zeroed());
+        bytemuck::cast_slice_mut(&mut lines)[..nbytes].copy_from_slice(bytes.bytes());
+        *content = Content::Owned(lines);
+    }
+    let lines = RwLockWriteGuard::try_map(content, |content| match content {
+        Content::Owned(lines) => Some(lines),
+        Content::Borrowed(_) => None,
+    });
+    lines.map_err(|_| Diagnostic::internal("borrowed memory was not copied"))
 }
 
 fn not_host(device: &Device) -> Diagnostic {
@@ -190,20 +246,20 @@ impl fmt::Debug for Storage {
 
 /// Host memory open for reading.
 pub struct ReadBytes<'a> {
-    lines: RwLockReadGuard<'a, Vec<Line>>,
+    content: RwLockReadGuard<'a, Content>,
     nbytes: usize,
 }
 
 impl Deref for ReadBytes<'_> {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.lines)[..self.nbytes]
+        &self.content.bytes()[..self.nbytes]
     }
 }
 
 /// Host memory open for writing.
 pub struct WriteBytes<'a> {
-    lines: RwLockWriteGuard<'a, Vec<Line>>,
+    lines: MappedRwLockWriteGuard<'a, Vec<Line>>,
     nbytes: usize,
 }
 
@@ -217,5 +273,40 @@ impl Deref for WriteBytes<'_> {
 impl DerefMut for WriteBytes<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.nbytes]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Kept(Vec<Line>, std::ops::Range<usize>);
+
+    impl HostBytes for Kept {
+        fn bytes(&self) -> &[u8] {
+            &bytemuck::cast_slice(&self.0)[self.1.clone()]
+        }
+    }
+
+    fn kept(range: std::ops::Range<usize>) -> Arc<Kept> {
+        Arc::new(Kept(vec![Line([7; 64]); 4], range))
+    }
+
+    #[test]
+    fn borrowed_bytes_are_copied_at_the_first_write() {
+        let owner = kept(64..164);
+        let storage = Storage::borrowed(owner.clone()).expect("aligned");
+        let place = storage.read().expect("bytes").as_ptr();
+        assert_eq!((place, storage.nbytes()), (owner.bytes().as_ptr(), 100));
+        storage.write().expect("a copy")[99] = 1;
+        let bytes = storage.read().expect("bytes");
+        assert_eq!((bytes.len(), bytes[98], bytes[99]), (100, 7, 1));
+        assert_ne!(bytes.as_ptr(), owner.bytes().as_ptr());
+        assert!(owner.bytes().iter().all(|b| *b == 7));
+    }
+
+    #[test]
+    fn bytes_at_odd_places_are_not_borrowed() {
+        assert!(Storage::borrowed(kept(1..65)).is_none());
     }
 }

@@ -97,6 +97,15 @@ pub fn load_file(path: &Path, env: &Env) -> Result<Program> {
 
 /// Loads a file whose text may use other ops than the built-in ones. Archives know built-in ops only.
 pub fn load_file_with(path: &Path, env: &Env, registry: &Arc<Registry>) -> Result<Program> {
+    load_path(path, env, registry, false)
+}
+
+/// The same, and an archive is mapped into memory: its tensors lie in the file until they are written.
+pub fn load_mapped(path: &Path, env: &Env, registry: &Arc<Registry>) -> Result<Program> {
+    load_path(path, env, registry, true)
+}
+
+fn load_path(path: &Path, env: &Env, registry: &Arc<Registry>, map: bool) -> Result<Program> {
     let shown = path.display().to_string();
     let named = |mut error: Diagnostic| {
         if error.report().span.is_none() && !error.message().starts_with(&shown) {
@@ -106,7 +115,11 @@ pub fn load_file_with(path: &Path, env: &Env, registry: &Arc<Registry>) -> Resul
         error
     };
     if !is_text(path)? {
-        return start_archive(archive::Archive::open(path)?, env).map_err(named);
+        let opened = match map {
+            true => archive::Archive::map(path, archive::Limits::default()),
+            false => archive::Archive::open(path),
+        };
+        return start_archive(opened?, env).map_err(named);
     }
     let bytes = std::fs::read(path).map_err(|e| Diagnostic::input(format!("{shown}: {e}")))?;
     let text = String::from_utf8(bytes).map_err(|_| {

@@ -1,7 +1,7 @@
 //! `flambeau run`: loads a file, calls a function of it, prints the answer.
 
 use super::case::decode;
-use super::load::{load_file_with, registry};
+use super::load::{load_file_with, load_mapped, registry};
 use crate::backends;
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::Env;
@@ -33,6 +33,9 @@ pub struct Options {
     /// Passes to run first
     #[arg(long, value_name = "PIPELINE", default_value = "default")]
     passes: String,
+    /// Map the archive into memory instead of reading it: its tensors lie in the file, which nobody may change meanwhile
+    #[arg(long)]
+    mmap: bool,
     /// Also print how long loading and the call took
     #[arg(long)]
     time: bool,
@@ -52,7 +55,8 @@ pub fn run(options: &Options) -> Result<()> {
     let start = Instant::now();
     let pipeline = passes::parse(&options.passes)?;
     let registry = registry(&options.dialect, Path::new(""))?;
-    let program = load_file_with(&options.file, &env, &registry)?;
+    let load = if options.mmap { load_mapped } else { load_file_with };
+    let program = load(&options.file, &env, &registry)?;
     let program = program.transformed(|module, registry| pipeline.run(module, registry).map(|_| ()))?;
     let program = match device {
         Some(backend) => program.on(backend),

@@ -4,7 +4,7 @@ use super::contraction::linear;
 use super::kernels::compute::{Dense, Real, build, build_whole, compute_dtype};
 use super::kernels::gemm::{Matrix, Onto, matmul};
 use super::kernels::pool::each_plane;
-use super::kernels::product::{permute, product, times_scalar};
+use super::kernels::product::{c_name, permute, product, times_scalar};
 use super::kernels::vector_rows::softmax_scaled;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};

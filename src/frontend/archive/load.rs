@@ -79,7 +79,7 @@ impl Library for Sources {
 }
 
 /// `CONSTANTS.c0` and so on, with their types.
-fn read_constants(archive: &Archive) -> Result<Vec<Value>> {
+fn read_constants(archive: &Arc<Archive>) -> Result<Vec<Value>> {
     let pickle = archive.constants_pickle()?;
     let empty = Module::default();
     let mut builder = Builder::new(archive, "constants", &empty);
@@ -112,7 +112,7 @@ fn to_attr(value: &Value) -> Result<Attr> {
 }
 
 struct Builder<'a> {
-    archive: &'a Archive,
+    archive: &'a Arc<Archive>,
     stem: &'a str,
     module: &'a Module,
     storages: HashMap<String, Storage>,
@@ -120,7 +120,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(archive: &'a Archive, stem: &'a str, module: &'a Module) -> Self {
+    fn new(archive: &'a Arc<Archive>, stem: &'a str, module: &'a Module) -> Self {
         Builder { archive, stem, module, storages: HashMap::new(), states: Vec::new() }
     }
 
@@ -335,8 +335,11 @@ impl<'a> Builder<'a> {
         if let Some(storage) = self.storages.get(&*record.key) {
             return Ok(storage.clone());
         }
-        let bytes = self.archive.storage_bytes(self.stem, record)?;
-        let storage = Storage::from_bytes(&bytes)?;
+        let in_place = self.archive.storage_in_place(self.stem, record)?;
+        let storage = match in_place.and_then(Storage::borrowed) {
+            Some(storage) => storage,
+            None => Storage::from_bytes(&self.archive.storage_bytes(self.stem, record)?)?,
+        };
         self.storages.insert(record.key.to_string(), storage.clone());
         Ok(storage)
     }

@@ -30,6 +30,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::diag::{Diagnostic, Result, Source, nearest};
+use crate::tensor::HostBytes;
 
 /// An opened archive whose table of contents has been checked. Entry names are relative to its root.
 #[derive(Debug)]
@@ -45,6 +46,18 @@ pub struct Archive {
 enum Bytes {
     Owned(Vec<u8>),
     Mapped(memmap2::Mmap),
+}
+
+/// Bytes of a mapped archive.
+struct InPlace {
+    archive: Arc<Archive>,
+    range: std::ops::Range<usize>,
+}
+
+impl HostBytes for InPlace {
+    fn bytes(&self) -> &[u8] {
+        self.archive.bytes.get(self.range.clone()).unwrap_or_default()
+    }
 }
 
 impl std::ops::Deref for Bytes {
@@ -230,6 +243,23 @@ impl Archive {
             bytes.to_mut().chunks_exact_mut(storage.element.swap).for_each(<[u8]>::reverse);
         }
         Ok(bytes)
+    }
+
+    /// The bytes of a storage where they lie in a mapped file; None where they must be copied. Their checksum is
+    /// verified, which reads them once.
+    pub fn storage_in_place(
+        self: &Arc<Self>,
+        stem: &str,
+        storage: &StorageRecord,
+    ) -> Result<Option<Arc<dyn HostBytes>>> {
+        let (name, entry) = self.storage_entry(stem, storage)?;
+        let swapped = self.big_endian && storage.element.swap > 1;
+        if !matches!(self.bytes, Bytes::Mapped(_)) || entry.method != Method::Stored || swapped {
+            return Ok(None);
+        }
+        let range = entry.start as usize..(entry.start + entry.size) as usize;
+        self.read(&name)?;
+        Ok(Some(Arc::new(InPlace { archive: Arc::clone(self), range })))
     }
 
     /// Names of the extra files that the author put in (`extra/NAME`), without the folder.

@@ -159,7 +159,7 @@ impl File {
         }
         header.push_str(&format!(") -> {}:", cx.type_text(&returned(&function.schema.returns))?));
         self.line(level, &header);
-        let graph = super::loops::with_printable_loops(&function.graph);
+        let graph = super::loops::printable(&function.graph);
         let mut body = Body::new(cx, self, &graph, level + 1);
         for (input, name) in graph.inputs().to_vec().into_iter().zip(parameters) {
             body.assign(input, Text::from(name, None));

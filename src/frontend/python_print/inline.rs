@@ -5,6 +5,7 @@ use crate::ir::{BlockId, Graph, OpId, ValueId, kinds};
 
 kinds! {
     constant "prim::Constant",
+    tuple "prim::TupleConstruct",
     loop_ "prim::Loop",
     fork "prim::fork",
     awaitable "prim::awaitable",

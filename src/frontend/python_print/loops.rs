@@ -1,18 +1,57 @@
-//! Loops that have a count and a condition, which Python has no word for: the count becomes part of the condition.
+//! Graphs as they are printed. Loops that have a count and a condition, which Python has no word for, get the count as
+//! a part of the condition; tuples of constants become constants, as PyTorch folds them whenever it compiles.
 
 use super::inline;
-use crate::ir::{Attr, Graph, OpId, Symbol, Type, ValueId};
+use crate::ir::{Attr, Graph, OpId, Symbol, Type, TypeKind, ValueId};
 use std::borrow::Cow;
 
-/// The graph, with every loop either counted or conditional.
-pub(super) fn with_printable_loops(graph: &Graph) -> Cow<'_, Graph> {
-    let mixed: Vec<OpId> = graph.all_ops().into_iter().filter(|op| is_mixed(graph, *op)).collect();
-    if mixed.is_empty() {
+/// The graph, with every loop either counted or conditional, and tuples of constants folded.
+pub(super) fn printable(graph: &Graph) -> Cow<'_, Graph> {
+    let ops = graph.all_ops();
+    let mixed: Vec<OpId> = ops.iter().copied().filter(|op| is_mixed(graph, *op)).collect();
+    if mixed.is_empty() && !ops.iter().any(|op| constant_items(graph, *op).is_some()) {
         return Cow::Borrowed(graph);
     }
     let mut graph = graph.clone();
     mixed.into_iter().for_each(|op| make_conditional(&mut graph, op));
+    // Ops come in the order of the text, so that inner tuples are folded before outer ones.
+    for op in ops {
+        if let Some(items) = constant_items(&graph, op) {
+            fold(&mut graph, op, items);
+        }
+    }
     Cow::Owned(graph)
+}
+
+/// The items of a plain tuple that is made of numbers, strings, None and tuples of those.
+fn constant_items(graph: &Graph, op: OpId) -> Option<Vec<Attr>> {
+    if !graph.is_live(op) || graph.kind(op) != inline::tuple() || graph.operands(op).is_empty() {
+        return None;
+    }
+    let TypeKind::Tuple(_, None) = graph.ty(graph.result(op, 0)?).kind() else { return None };
+    let item = |value: &ValueId| {
+        let def = graph.def_op(*value).filter(|def| graph.kind(*def) == inline::constant())?;
+        match graph.attr(def, "value") {
+            Some(attr) => is_plain(attr).then(|| attr.clone()),
+            None => (*graph.ty(*value) == Type::none()).then_some(Attr::None),
+        }
+    };
+    graph.operands(op).iter().map(item).collect()
+}
+
+fn is_plain(attr: &Attr) -> bool {
+    matches!(attr, Attr::Int(_) | Attr::Float(_) | Attr::Complex(_) | Attr::Bool(_) | Attr::Str(_) | Attr::Tuple(_))
+}
+
+fn fold(graph: &mut Graph, op: OpId, items: Vec<Attr>) {
+    let Some(result) = graph.result(op, 0) else { return };
+    let made = graph.create(inline::constant(), &[], &[graph.ty(result).clone()]);
+    graph.set_attr(made, "value", Attr::Tuple(items.into()));
+    graph.set_location_id(made, graph.location_id(op));
+    graph.insert_before(made, op);
+    if let Some(value) = graph.result(made, 0) {
+        graph.replace_op(op, &[value]);
+    }
 }
 
 fn constant_int(graph: &Graph, value: Option<ValueId>) -> Option<i64> {

@@ -5,6 +5,7 @@ mod conformance;
 mod corpus;
 mod hostile_pickle;
 mod hostile_zip;
+mod large;
 mod real;
 mod rewrite;
 mod save;
