@@ -85,7 +85,8 @@ fn mismatch(
     value: &Value,
     details: &str,
 ) -> Diagnostic {
-    if details.starts_with("Tracer cannot infer") {
+    let of_device = matches!((argument.ty.kind(), value), (TypeKind::Device, Value::Str(_)));
+    if of_device || details.starts_with("Tracer cannot infer") {
         return Diagnostic::runtime(details);
     }
     let inferred = argument.ty.as_tensor().is_some_and(|t| t.inferred);

@@ -87,20 +87,26 @@ impl FromStr for Device {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Device, String> {
+        let invalid = || format!("Invalid device string: '{text}'");
         let (name, index) = match text.split_once(':') {
-            Some((name, index)) => {
-                let index = index.parse().map_err(|_| format!("Invalid device string: '{text}'"))?;
-                (name, Some(index))
-            }
+            Some((name, index)) => (name, Some(index.parse().map_err(|_| invalid())?)),
             None => (text, None),
         };
+        if name.is_empty() || !name.bytes().all(|c| c.is_ascii_alphabetic() || c == b'_') {
+            return Err(invalid());
+        }
         let kind = match name {
             "cpu" => DeviceKind::Cpu,
             "cuda" => DeviceKind::Cuda,
             "meta" => DeviceKind::Meta,
             _ => match OTHERS.iter().find(|other| **other == name) {
                 Some(other) => DeviceKind::Other(other),
-                None => return Err(format!("Invalid device string: '{text}'")),
+                None => {
+                    return Err(format!(
+                        "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, \
+                         lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {name}"
+                    ));
+                }
             },
         };
         Ok(Device { kind, index })

@@ -107,3 +107,39 @@ def f():
 def f(x):
     return x.t() + x
 #> f(torch.ones(3, 4))
+#--- tensordot_by_tensor
+def f(x, y, dims: Tensor):
+    return torch.tensordot(x, y, dims=dims), torch.tensordot(x, x, dims=torch.tensor(1))
+#> f(torch.arange(4.0).view(2, 2), torch.arange(4.0).view(2, 2), torch.tensor([[0], [1]]))
+#--- subclass_annotations
+def f(x: torch.LongTensor, y: torch.nn.Parameter) -> torch.FloatTensor:
+    return x + y
+#> f(torch.ones(2), torch.ones(2))
+#--- print_keyword
+def f(x):
+    print(x, flush=True)
+#--- any_tuple_unpacked
+def f(x: Any):
+    if isinstance(x, tuple):
+        a, b = x
+    return 1
+#--- operator_in_type
+def f(x: Tuple[3 + 4, Tensor]):
+    return x
+#--- attribute_of_results
+def f(x):
+    return x.max(dim=1).unknown
+#--- tensor_not_in_list
+def f(x: List[Tensor]):
+    return x.index(torch.tensor(5))
+#> f([torch.tensor(4)])
+#--- unsortable_tuples
+def f(x: List[Any]):
+    x.sort()
+    return x
+#> f([(1, 2), ("a", "b")])
+#--- device_of_nonsense
+def f(x: torch.device):
+    return x
+#> f("nonsense")
+#> f("no.sense")

@@ -607,6 +607,7 @@ fn leaf_dtype(list: &List) -> Result<DType> {
             TypeKind::Complex => return Ok(DType::C64),
             TypeKind::Tensor(_) => return Err(not_a_number(EMPTY_LIST)),
             TypeKind::Str => return Err(not_a_number("str")),
+            TypeKind::None => return Err(not_a_number("NoneType")),
             _ => break,
         };
         ty = inner;

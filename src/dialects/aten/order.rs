@@ -198,6 +198,11 @@ fn index(args: &Args<'_>) -> Result<Outputs> {
                     crate::ir::number_text::write_general(&mut text, *x, 6);
                     text
                 }
+                // With the name that Python has for the type.
+                other @ Value::Tensor(_) => match other.to_text().rsplit_once("[ CPU") {
+                    Some((rows, kind)) => format!("{rows}[ torch.{}", kind.replacen("Type{", "Tensor{", 1)),
+                    None => other.to_text(),
+                },
                 other => other.to_text(),
             };
             Err(Diagnostic::runtime(format!("'{text}' is not in list")))
@@ -335,8 +340,9 @@ fn check_sortable(items: &[Value]) -> Result<()> {
     for other in items {
         if other.ty() != ty {
             return Err(Diagnostic::runtime(format!(
-                "Only values of same type can be compared. Found {ty} and {}",
-                other.ty()
+                "Only values of same type can be compared. Found {} and {}",
+                ty.repr(),
+                other.ty().repr()
             )));
         }
     }

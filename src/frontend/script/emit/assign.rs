@@ -139,6 +139,10 @@ impl Emitter<'_> {
                 let op = self.emit(Symbol::new("prim::ListUnpack"), &[value], &types, span);
                 Ok(self.graph.results(op).into_iter().map(Sugared::Value).collect())
             }
+            TypeKind::AnyTuple => error(
+                span,
+                "Provided tuple is not fully defined/refined including its element types, please provide a value of type like Tuple[int, int]",
+            ),
             _ => error(span, format!("{} cannot be used as a tuple", ty.repr())),
         }
     }

@@ -368,6 +368,9 @@ impl Emitter<'_> {
     fn call_special(&mut self, special: Special, call: &Call<'_>) -> Result<Sugared> {
         let (args, span, callee) = (call.args, call.span, &call.callee.span);
         match special {
+            Special::Print if !call.keywords.is_empty() => {
+                error(callee, "print doesn't accept any keyword arguments")
+            }
             Special::Print => {
                 let values = self.values(args)?;
                 self.emit(Symbol::new("prim::Print"), &values, &[], callee);

@@ -565,7 +565,14 @@ impl Emitter<'_> {
                 format!("'Optional[{}]' object has no attribute or method '{name}'.", inner.repr()),
             );
         }
-        error(span, format!("'{}' object has no attribute or method '{name}'.", ty.repr()))
+        // What ops name their results is no name of a type.
+        let shown = match ty.kind() {
+            TypeKind::Tuple(elements, Some(names)) if !names.name.as_str().contains('.') => {
+                Type::tuple(elements.to_vec())
+            }
+            _ => ty.clone(),
+        };
+        error(span, format!("'{}' object has no attribute or method '{name}'.", shown.repr()))
     }
 }
 

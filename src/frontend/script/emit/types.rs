@@ -88,6 +88,11 @@ impl Emitter<'_> {
             "torch.dtype" | "torch.layout" | "torch.memory_format" => Some(Type::int()),
             "torch.Generator" | "torch._C.Generator" => Some(Type::generator()),
             "torch.Stream" => Some(Type::stream()),
+            // Python's subclasses of tensors.
+            "torch.nn.Parameter" | "torch.nn.parameter.Parameter" => Some(Type::tensor()),
+            "torch.ByteTensor" | "torch.CharTensor" | "torch.ShortTensor" | "torch.IntTensor"
+            | "torch.LongTensor" | "torch.HalfTensor" | "torch.FloatTensor" | "torch.DoubleTensor"
+            | "torch.BoolTensor" => Some(Type::tensor()),
             _ => path.strip_prefix("typing.").and_then(simple_type),
         };
         if let Some(ty) = known {
@@ -121,7 +126,9 @@ impl Emitter<'_> {
 
     fn generic_type(&mut self, head: &Expr, indices: &[Expr], expr: &Expr) -> Result<Type> {
         let span = &expr.span;
-        let Some(name) = dotted(head) else { return error(span, "expected the name of a type") };
+        let Some(name) = dotted(head) else {
+            return error(&head.span, "Subscripted type must be a type identifier");
+        };
         let name = name.rsplit('.').next().unwrap_or_default().to_string();
         let parts: Vec<&Expr> = match indices {
             [Expr { kind: ExprKind::Tuple(items), .. }] => items.iter().collect(),
@@ -170,7 +177,13 @@ impl Emitter<'_> {
                 [ty] => Ok(ty.clone()),
                 _ => error(span, "Enum type must name one class"),
             },
-            _ if name.starts_with("BroadcastingList") => Ok(Type::list(one(&inner)?)),
+            _ if name.starts_with("BroadcastingList") => {
+                let count = name.trim_start_matches("BroadcastingList").parse::<usize>();
+                if self.unit.is_source() && !count.is_ok_and(|n| n > 0) {
+                    return error(span, "subscript of Broadcastable list must be a positive integer");
+                }
+                Ok(Type::list(one(&inner)?))
+            }
             _ => error(span, format!("Unknown type constructor {name}")),
         }
     }
@@ -238,6 +251,24 @@ pub(super) fn dotted(expr: &Expr) -> Option<String> {
     }
 }
 
+fn binary_token(op: BinaryOp) -> &'static str {
+    match op {
+        BinaryOp::Add => "+",
+        BinaryOp::Sub => "-",
+        BinaryOp::Mul => "*",
+        BinaryOp::Div => "/",
+        BinaryOp::FloorDiv => "//",
+        BinaryOp::Mod => "%",
+        BinaryOp::MatMul => "@",
+        BinaryOp::Pow => "**",
+        BinaryOp::Shl => "<<",
+        BinaryOp::Shr => ">>",
+        BinaryOp::BitAnd => "&",
+        BinaryOp::BitXor => "^",
+        _ => "binary",
+    }
+}
+
 /// What PyTorch's compiler calls an expression in messages about types.
 fn token_name(kind: &ExprKind) -> &'static str {
     match kind {
@@ -252,7 +283,7 @@ fn token_name(kind: &ExprKind) -> &'static str {
         ExprKind::Ternary { .. } => "if-expr",
         ExprKind::Slice { .. } => "slice_expr",
         ExprKind::Starred(_) => "starred",
-        ExprKind::Binary { .. } => "binary",
+        ExprKind::Binary { op, .. } => binary_token(*op),
         ExprKind::Unary { .. } => "unary",
         _ => "expression",
     }

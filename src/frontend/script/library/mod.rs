@@ -289,6 +289,12 @@ const HELPERS: &[(&str, &str)] = &[
         return dims
     if isinstance(dims, List[List[int]]):
         return dims[0], dims[1]
+    if isinstance(dims, Tensor):
+        if dims.numel() > 1:
+            rows: List[List[int]] = dims.tolist()
+            return rows[0], rows[1]
+        count = int(dims.item())
+        return [i - count for i in range(count)], [i for i in range(count)]
     raise RuntimeError('tensordot expects an int or two lists of ints for dims')
 ",
     ),
