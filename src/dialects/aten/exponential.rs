@@ -148,7 +148,7 @@ impl Square {
         let x4 = kept((-271.0 + 29.0 * root) / (315.0 * x3));
         let x5 = kept((-11.0 + 11.0 * root) / (1260.0 * x3));
         let x6 = kept((-99.0 + 11.0 * root) / (5040.0 * x3));
-        let x7 = kept((89.0 - root) / (5040.0 * x3));
+        let x7 = kept((89.0 - root) / (5040.0 * x3 * x3));
         let y2 = kept((857.0 - 58.0 * root) / 630.0);
         let (i, a2) = (self.identity(), self.times(a, a)?);
         let a4 = self.times(&a2, &self.combined(&[x1, x2], &[a, &a2]))?;

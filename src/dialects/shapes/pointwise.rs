@@ -1,7 +1,7 @@
 //! Elementwise ops: sizes broadcast, dtypes promote.
 
 use super::{Known, Operands, Results, one};
-use crate::dialects::Promote;
+use crate::dialects::{Fact, Promote};
 use crate::ir::{Dim, TensorType};
 use crate::tensor::{DType, promote_types};
 
@@ -27,7 +27,18 @@ pub fn elementwise(operands: &Operands<'_>) -> Results {
         }
     }
     let sizes = broadcast_all(&tensors);
-    let common = promote(&tensors, &numbers);
+    let mut common = promote(&tensors, &numbers);
+    // A constant of rank 0 counts as a number there; whether it is a constant is not known here.
+    let ranks_high = |second: &TensorType, first: &TensorType| {
+        let kind = |t: &TensorType| t.dtype.map(|d| (d.is_complex(), d.is_floating()));
+        second.sizes.as_deref().is_none_or(|s| s.is_empty()) && kind(second) != kind(first)
+    };
+    if let ([first, second], true) =
+        (tensors.as_slice(), operands.op.def().facts.contains(&Fact::ConstantIsNumber))
+        && ranks_high(*second, *first)
+    {
+        common = None;
+    }
     let first = tensors.first().and_then(|t| t.dtype);
     let dtype = result_dtype(operands, common, first);
     let like = operands.common();
