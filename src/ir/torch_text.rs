@@ -80,8 +80,7 @@ fn names_of_onnx_are_kept() {
 #[test]
 fn symbols_are_shown_on_request() {
     let text = "graph(%x : Float(SS(-2))):\n  return (%x)\n";
-    let options =
-        ParseOptions { naming: Naming::Auto, show_symbols: true, ..ParseOptions::default() };
+    let options = ParseOptions { naming: Naming::Auto, show_symbols: true, ..ParseOptions::default() };
     let parsed = parse_module(&Source::new("t", text), &options).expect("a graph");
     assert_eq!(parsed.module.to_string(), text);
     assert!(printed(&format!("# RUN: x\n{text}")).contains("SS(-2)"));

@@ -40,7 +40,10 @@ fn constant_items(graph: &Graph, op: OpId) -> Option<Vec<Attr>> {
 }
 
 fn is_plain(attr: &Attr) -> bool {
-    matches!(attr, Attr::Int(_) | Attr::Float(_) | Attr::Complex(_) | Attr::Bool(_) | Attr::Str(_) | Attr::Tuple(_))
+    matches!(
+        attr,
+        Attr::Int(_) | Attr::Float(_) | Attr::Complex(_) | Attr::Bool(_) | Attr::Str(_) | Attr::Tuple(_)
+    )
 }
 
 fn fold(graph: &mut Graph, op: OpId, items: Vec<Attr>) {
