@@ -42,7 +42,7 @@ pub struct Piece {
     pub output: usize,
     /// The value.
     pub value: Sv,
-    /// The loads that decide the sizes.
+    /// The loads that decide the sizes, and the layout as operands do: the first of them first.
     pub leaves: SmallVec<[usize; 4]>,
 }
 
@@ -354,15 +354,18 @@ impl<'a> Reader<'a> {
                     call.kinds.push(Some(kind(self.program.dtype(t.value))));
                     call.values.push(t.value);
                     call.has_dims |= t.has_dims;
-                    call.leaves.extend(t.leaves.iter().copied());
+                    // In the order of operands, as the first of them decides the layout of the result.
+                    for leaf in t.leaves {
+                        if !call.leaves.contains(&leaf) {
+                            call.leaves.push(leaf);
+                        }
+                    }
                 }
                 (_, Known::Source(..) | Known::Joined(..) | Known::Other(_)) => {
                     return Err(self.refuse(op, &format!("of its argument {}", argument.name)));
                 }
             }
         }
-        call.leaves.sort_unstable();
-        call.leaves.dedup();
         Ok(call)
     }
 

@@ -9,7 +9,7 @@ use super::Context;
 use crate::analysis::facts;
 use crate::diag::Result;
 use crate::dialects::{Effects, Fact, Family, Variant, fusion};
-use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, ValueId};
+use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, Use, ValueId};
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexSet;
 use petgraph::algo::has_path_connecting;
@@ -236,11 +236,18 @@ fn outline(graph: &mut Graph, mut members: Vec<OpId>) {
     });
     let Some(last) = members.last().copied() else { return };
     let inside: HashSet<OpId> = members.iter().copied().collect();
+    let parts = keep_parts(graph, &members, &inside, last);
     let mut body = Graph::new();
     let mut map: HashMap<ValueId, ValueId> = HashMap::new();
     let mut inputs: IndexSet<ValueId> = IndexSet::new();
     let mut chunks = Vec::new();
     for op in &members {
+        if let Some((chunk, ..)) = chunk_of(graph, *op)
+            && !graph.results(*op).iter().any(|part| graph.has_uses(*part))
+        {
+            chunks.push(chunk);
+            continue;
+        }
         let source = match chunk_of(graph, *op) {
             Some((chunk, ..)) => chunk,
             None => *op,
@@ -287,19 +294,50 @@ fn outline(graph: &mut Graph, mut members: Vec<OpId>) {
         }
         graph.replace_all_uses(*old, new);
     }
-    sink_users(graph, &members, group);
+    sink_users(graph, &members, group, &parts);
     for op in members.into_iter().rev().chain(chunks) {
         graph.erase(op);
     }
 }
 
-/// Users of the group's results that stand before it move behind it, with their own users.
-fn sink_users(graph: &mut Graph, members: &[OpId], group: OpId) {
+/// Parts of a tensor that somebody outside of the group takes stay views of it: those users get a chunk of their own,
+/// which stands behind the last member. Gives the new ops.
+fn keep_parts(graph: &mut Graph, members: &[OpId], inside: &HashSet<OpId>, last: OpId) -> Vec<OpId> {
+    let mut new = Vec::new();
+    for unpack in members {
+        let Some((chunk, ..)) = chunk_of(graph, *unpack) else { continue };
+        let results = graph.results(*unpack);
+        let outer: Vec<(usize, Use)> = (results.iter().enumerate())
+            .flat_map(|(n, value)| graph.uses(*value).map(move |used| (n, used)))
+            .filter(|(_, used)| !inside.contains(&used.op))
+            .collect();
+        if outer.is_empty() {
+            continue;
+        }
+        let mut map = HashMap::new();
+        let anchor = new.last().copied().unwrap_or(last);
+        let chunk = graph.clone_op(None, chunk, &mut map);
+        graph.insert_after(chunk, anchor);
+        let unpack = graph.clone_op(None, *unpack, &mut map);
+        graph.insert_after(unpack, chunk);
+        for (n, used) in outer {
+            if let Some(part) = graph.result(unpack, n) {
+                graph.set_operand(used.op, used.index, part);
+            }
+        }
+        new.extend([chunk, unpack]);
+    }
+    new
+}
+
+/// Users of the group's results, and of the `parts` behind it, that stand before it move behind them, with their own
+/// users.
+fn sink_users(graph: &mut Graph, members: &[OpId], group: OpId, parts: &[OpId]) {
     let Some(block) = graph.parent(group) else { return };
     let Some(first) = members.first().copied() else { return };
     let skip: HashSet<OpId> = members.iter().copied().collect();
-    let mut moved: HashSet<OpId> = HashSet::new();
-    let mut anchor = group;
+    let mut moved: HashSet<OpId> = parts.iter().copied().collect();
+    let mut anchor = parts.last().copied().unwrap_or(group);
     let mut at = graph.next(first);
     while let Some(op) = at {
         at = graph.next(op);
