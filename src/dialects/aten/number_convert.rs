@@ -203,10 +203,8 @@ fn leading_float(text: &str) -> Option<(f64, usize)> {
             return Some((signed(value), sign + word.len()));
         }
     }
-    if let Some(hex) = lower.strip_prefix("0x") {
-        if let Some((value, used)) = leading_hex_float(hex) {
-            return Some((signed(value), sign + 2 + used));
-        }
+    if let Some((value, used)) = lower.strip_prefix("0x").and_then(leading_hex_float) {
+        return Some((signed(value), sign + 2 + used));
     }
     let bytes = lower.as_bytes();
     let run =
