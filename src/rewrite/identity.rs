@@ -2,6 +2,7 @@
 //! which the elements of a tensor lie. Rules speak of values only; what is decided here holds for every rule, the
 //! built-in ones and those of users.
 
+use super::extract::shows_operand;
 use super::saturate::is_view;
 use crate::analysis::{AliasDb, facts};
 use crate::dialects::{Fact, Family, Registry};
@@ -53,10 +54,31 @@ impl Identity<'_> {
         {
             return true;
         }
-        if same && self.aliases.may_alias(value, other) {
+        if same && self.aliases.may_alias(value, other) && !self.copies_between(value, other) {
             return true;
         }
         self.may_be_one(value, other) && !self.layout_is_seen(value, other)
+    }
+
+    /// Whether, on the way from a view back to another value, an op may have copied: then a rule about views holds
+    /// for the values only, as other rules made the copy equal to what it copies.
+    fn copies_between(&self, value: ValueId, other: ValueId) -> bool {
+        let mut at = value;
+        for _ in 0..MAX_DEPTH {
+            if at == other {
+                return false;
+            }
+            let Some(op) = self.graph.def_op(at) else { return false };
+            let Some(row) = facts(self.registry, self.graph, op).op else { return false };
+            if row.def().facts.contains(&Fact::MayCopy) {
+                return true;
+            }
+            match self.graph.operand(op, 0) {
+                Some(operand) if is_view(&row) => at = operand,
+                _ => return false,
+            }
+        }
+        true
     }
 
     /// Whether `value` may be made by an op anew. `is_view`: the op shows the memory of an operand; `operands` are
@@ -68,14 +90,17 @@ impl Identity<'_> {
         operands: &[ValueId],
         same: bool,
     ) -> bool {
-        let was_view = self.graph.def_op(value).is_some_and(|op| {
-            facts(self.registry, self.graph, op).op.is_some_and(|row| super::extract::shows_operand(&row))
-        });
-        if same || !is_view && !was_view {
-            return true;
-        }
         let fine = |v: &ValueId| !AliasDb::is_mutable_type(self.graph.ty(*v)) || self.may_be_one(value, *v);
-        operands.iter().all(fine)
+        if is_view {
+            return same || operands.iter().all(fine);
+        }
+        // What showed the memory of another and is made anew is an object of its own from now on.
+        match self.graph.def_op(value) {
+            Some(op) if facts(self.registry, self.graph, op).op.is_some_and(|row| shows_operand(&row)) => {
+                operands.iter().all(fine) && self.graph.operands(op).iter().all(fine)
+            }
+            _ => true,
+        }
     }
 
     // --- layouts ---
@@ -164,7 +189,7 @@ impl Identity<'_> {
                 _ => Order::Made(value),
             };
         }
-        let fresh = !super::extract::shows_operand(&row)
+        let fresh = !shows_operand(&row)
             && !matches!(row.def().family, Family::Container | Family::Control | Family::Host);
         if fresh { Order::Made(value) } else { Order::Of(value) }
     }
