@@ -103,6 +103,15 @@ fn chunk_of(graph: &Graph, op: OpId) -> Option<(OpId, i64, i64)> {
     (count == graph.result_count(op) as i64).then_some((chunk, count, dim))
 }
 
+/// Whether an op takes equal parts that only elementwise work of the stretch looks at. Parts are views: a group gives
+/// copies, which anybody else could tell from them.
+fn is_private_chunk(graph: &Graph, context: &Context<'_>, op: OpId, inside: &HashSet<OpId>) -> bool {
+    let private = |value: &ValueId| {
+        graph.uses(*value).all(|u| inside.contains(&u.op) && is_fusible(graph, context, u.op))
+    };
+    chunk_of(graph, op).is_some() && graph.results(op).iter().all(private)
+}
+
 /// The groups of one stretch while they grow.
 struct Groups {
     /// Dependencies between groups and ops outside of groups.
@@ -118,7 +127,7 @@ fn fuse_stretch(graph: &mut Graph, context: &Context<'_>, stretch: &[OpId]) -> b
     let mut order = Vec::new();
     for op in stretch {
         let producers = producers(graph, *op, &inside);
-        let fusible = is_fusible(graph, context, *op) || chunk_of(graph, *op).is_some();
+        let fusible = is_fusible(graph, context, *op) || is_private_chunk(graph, context, *op, &inside);
         let joined = if fusible { groups.join(*op, &producers) } else { None };
         let node = match joined {
             Some(node) => node,
