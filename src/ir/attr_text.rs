@@ -224,10 +224,10 @@ fn read_raw(cursor: &mut Cursor) -> Parsed<Attr> {
 
 /// Reads a value; None where no rule covers what stands there.
 fn read_value(cursor: &mut Cursor, expected: Option<&Type>) -> Option<Attr> {
-    if cursor.peek() == b' ' {
-        if let Some(table) = read_table(cursor) {
-            return Some(table);
-        }
+    if cursor.peek() == b' '
+        && let Some(table) = read_table(cursor)
+    {
+        return Some(table);
     }
     cursor.skip_space();
     let start = cursor.pos();

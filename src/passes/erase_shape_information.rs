@@ -8,7 +8,9 @@ use crate::ir::{Attr, Graph, ValueId};
 use std::sync::Arc;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    Ok(erase(&mut graph.clone()) && context.step(|| "forgets what types say of tensors".to_string()) && erase(graph))
+    Ok(erase(&mut graph.clone())
+        && context.step(|| "forgets what types say of tensors".to_string())
+        && erase(graph))
 }
 
 fn erase(graph: &mut Graph) -> bool {

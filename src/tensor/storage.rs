@@ -112,7 +112,8 @@ impl Storage {
         if !address.is_multiple_of(align_of::<Line>()) {
             return None;
         }
-        let memory = Memory::Host { content: RwLock::new(Content::Borrowed(bytes)), nbytes: AtomicUsize::new(nbytes) };
+        let memory =
+            Memory::Host { content: RwLock::new(Content::Borrowed(bytes)), nbytes: AtomicUsize::new(nbytes) };
         Some(Storage(Arc::new(Inner { memory, version: AtomicU64::new(0) })))
     }
 
@@ -122,7 +123,8 @@ impl Storage {
     }
 
     fn host(lines: Vec<Line>, nbytes: usize) -> Storage {
-        let memory = Memory::Host { content: RwLock::new(Content::Owned(lines)), nbytes: AtomicUsize::new(nbytes) };
+        let memory =
+            Memory::Host { content: RwLock::new(Content::Owned(lines)), nbytes: AtomicUsize::new(nbytes) };
         Storage(Arc::new(Inner { memory, version: AtomicU64::new(0) }))
     }
 

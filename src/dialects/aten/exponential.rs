@@ -16,7 +16,8 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::linalg_matrix_exp(Tensor self) -> Tensor", |a| one(matrix_exp(a.tensor(0)?)?))
         .infer(joins::same_sizes)
         .out_exact("out"),
-    opaque("aten::matrix_exp(Tensor self) -> Tensor", |a| one(matrix_exp(a.tensor(0)?)?)).infer(joins::same_sizes),
+    opaque("aten::matrix_exp(Tensor self) -> Tensor", |a| one(matrix_exp(a.tensor(0)?)?))
+        .infer(joins::same_sizes),
 ];
 
 fn matrix_exp(tensor: &Tensor) -> Result<Tensor> {
@@ -34,7 +35,8 @@ fn matrix_exp(tensor: &Tensor) -> Result<Tensor> {
         let mut results = Vec::with_capacity(elements.len());
         for (matrix, sizes) in elements.chunks(n * n).zip(sizes.chunks(n * n)) {
             let column = |j: usize| (0..n).map(|i| sizes[i * n + j].norm()).sum::<f64>();
-            let norm = (0..n).map(column).fold(0.0, |most: f64, x| if x > most || x.is_nan() { x } else { most });
+            let norm =
+                (0..n).map(column).fold(0.0, |most: f64, x| if x > most || x.is_nan() { x } else { most });
             results.extend(Square { n, single }.exponential(matrix, norm)?);
         }
         Tensor::from_vec(&results, &tensor.sizes())

@@ -222,7 +222,7 @@ def stft(self: Tensor, n_fft: int, hop_length: Optional[int]=None, win_length: O
         shape = [1] * (3 - self.dim()) + self.size()
         x = torch.pad(self.reshape(shape), [n_fft // 2, n_fft // 2], pad_mode)
         x = x.reshape(self.size()[:-1] + [x.size(-1)])
-    return torch.stft(x, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)
+    return torch.ops.aten.stft(x, n_fft, hop_length, win_length, window, normalized, onesided, return_complex, align_to_window)
 ";
 
 const ISTFT: &str = "
@@ -393,14 +393,13 @@ fn many(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
                     format!("Dimension specified as {first} but tensor has no dimensions"),
                 ));
             }
-            let wrapped = wrap_dims(dims, rank).map_err(|e| {
+            wrap_dims(dims, rank).map_err(|e| {
                 if e.message().contains("multiple times") {
                     Diagnostic::runtime("FFT dims must be unique")
                 } else {
                     e
                 }
-            })?;
-            wrapped
+            })?
         }
         (None, Some(sizes)) => {
             let Some(first) = rank.checked_sub(sizes.len()) else {

@@ -175,7 +175,8 @@ pub fn mean(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Optio
     }
     let rows = Rows::new(&tensor.to_dtype(result)?, &reduced_dims(dims, tensor.rank())?)?;
     if result == DType::F32 {
-        let means: Vec<f64> = rows.sums()?.into_iter().map(|s| f64::from(s as f32) / rows.length as f64).collect();
+        let means: Vec<f64> =
+            rows.sums()?.into_iter().map(|s| f64::from(s as f32) / rows.length as f64).collect();
         return store::<f64>(&means, rows.result_sizes(keepdim), result);
     }
     // The sum is rounded before it is divided, in single precision for the 16-bit dtypes too: a mean is bit for bit

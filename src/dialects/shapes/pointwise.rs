@@ -35,7 +35,7 @@ pub fn elementwise(operands: &Operands<'_>) -> Results {
     };
     if let ([first, second], true) =
         (tensors.as_slice(), operands.op.def().facts.contains(&Fact::ConstantIsNumber))
-        && ranks_high(*second, *first)
+        && ranks_high(second, first)
     {
         common = None;
     }

@@ -1,6 +1,5 @@
 //! Hostile and damaged containers: each is refused, with its reason, at once.
 
-
 use super::build::{Built, Item, build, deflate, item, model};
 use crate::frontend::archive::{Archive, Limits};
 
