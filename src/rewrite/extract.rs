@@ -77,6 +77,7 @@ pub(super) fn write_back(
     // Values lose their names with their ops.
     let before = run.trace.is_some().then(|| graph.clone());
     let values = values_by_class(graph, &run.loaded);
+    let first_new = graph.value_capacity();
     let mut writer = Writer {
         graph,
         registry,
@@ -85,6 +86,7 @@ pub(super) fn write_back(
         model: settings.cost,
         own,
         produced,
+        first_new,
         leaving: HashSet::new(),
         cost: HashMap::new(),
         firings,
@@ -165,6 +167,8 @@ struct Writer<'a, 'r> {
     own: HashMap<OpId, Node>,
     /// Right sides of rules.
     produced: HashSet<Node>,
+    /// Values from this number on were made here.
+    first_new: usize,
     /// Values that leave the function in the place of others.
     leaving: HashSet<ValueId>,
     /// Costs of ops that exist.
@@ -263,7 +267,17 @@ impl Writer<'_, '_> {
             _ => format!("%{}", self.graph.display_name(new)),
         };
         if AliasDb::is_mutable_type(self.graph.ty(value)) && self.identity().leaves(value) {
-            self.leaving.insert(new);
+            self.leaving.extend([value, new]);
+            if let Form::New(plan) = &form {
+                // What it shows, if it is a view, leaves with it.
+                let children = plan.iter().flat_map(|(_, node)| node.children.iter());
+                let shown: Vec<ValueId> = children.filter_map(|id| self.visible(*id, value, op)).collect();
+                let is_view = plan
+                    .last()
+                    .and_then(|(_, root)| op_of(self.loaded(), root))
+                    .is_some_and(|head| shows_operand(&head.op));
+                self.leaving.extend(shown.into_iter().filter(|_| is_view));
+            }
         }
         self.graph.replace_all_uses(value, new);
         self.sweep(op);
@@ -611,7 +625,13 @@ impl Writer<'_, '_> {
     // --- identity ---
 
     fn identity(&self) -> Identity<'_> {
-        Identity { graph: self.graph, registry: self.registry, aliases: self.aliases, leaving: &self.leaving }
+        Identity {
+            graph: self.graph,
+            registry: self.registry,
+            aliases: self.aliases,
+            leaving: &self.leaving,
+            first_new: self.first_new,
+        }
     }
 
     /// Whether a value may take a form without anybody telling by identity.

@@ -358,7 +358,11 @@ impl Driver<'_> {
         self.report.replaced += 1;
         *self.report.fired.entry(Arc::clone(&rule.name)).or_insert(0) += 1;
         if AliasDb::is_mutable_type(&ty) && self.identity().leaves(value) {
-            self.leaving.insert(new);
+            self.leaving.extend([value, new]);
+            if matches!(&rule.right, Term::Op(node) if shows_operand(&node.op)) {
+                // What it shows leaves with it.
+                self.leaving.extend(values.iter().copied());
+            }
         }
         let users: Vec<OpId> = self.graph.uses(value).map(|used| used.op).collect();
         self.graph.replace_all_uses(value, new);
@@ -374,6 +378,8 @@ impl Driver<'_> {
             registry: self.registry,
             aliases: &self.aliases,
             leaving: &self.leaving,
+            // New values are told to the alias analysis.
+            first_new: usize::MAX,
         }
     }
 

@@ -21,16 +21,20 @@ pub(super) struct Identity<'a> {
     pub(super) graph: &'a Graph,
     pub(super) registry: &'a Registry,
     pub(super) aliases: &'a AliasDb,
-    /// Values that leave the function in the place of others.
+    /// Values that leave the function in the place of others, and those whose memory they show.
     pub(super) leaving: &'a HashSet<ValueId>,
+    /// Values from this number on are new to the alias analysis.
+    pub(super) first_new: usize,
 }
 
 impl Identity<'_> {
     /// Whether a caller gets the value, or something that holds it.
     pub(super) fn leaves(&self, value: ValueId) -> bool {
-        let outputs = self.graph.outputs();
+        let holds = |leaver: &ValueId| *leaver == value || self.aliases.may_contain_alias(*leaver, value);
+        let known = |leaver: &&ValueId| leaver.index() < self.first_new;
         self.leaving.contains(&value)
-            || outputs.iter().any(|output| *output == value || self.aliases.may_contain_alias(*output, value))
+            || self.leaving.iter().filter(known).any(holds)
+            || self.graph.outputs().iter().filter(known).any(holds)
     }
 
     /// Whether nobody can tell that two objects are one.
@@ -92,7 +96,9 @@ impl Identity<'_> {
     ) -> bool {
         let fine = |v: &ValueId| !AliasDb::is_mutable_type(self.graph.ty(*v)) || self.may_be_one(value, *v);
         if is_view {
-            return same || operands.iter().all(fine);
+            let is_shown =
+                |v: &ValueId| same && self.aliases.may_alias(value, *v) && !self.copies_between(value, *v);
+            return operands.iter().all(|v| is_shown(v) || fine(v));
         }
         // What showed the memory of another and is made anew is an object of its own from now on.
         match self.graph.def_op(value) {
