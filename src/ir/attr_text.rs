@@ -234,7 +234,9 @@ fn read_value(cursor: &mut Cursor, expected: Option<&Type>) -> Option<Attr> {
     match cursor.peek() {
         b'"' | b'\'' => cursor.string().ok()?.map(|text| Attr::Str(text.into())),
         b'[' if cursor.peek_at(1) == b' ' => {
-            read_table(cursor).or_else(|| nested(cursor, |cursor| read_list(cursor, expected)))
+            let list = read_table(cursor).or_else(|| nested(cursor, |cursor| read_list(cursor, expected)));
+            // A list of tensors prints without them; one that shows its tables is kept to the letter.
+            list.filter(|attr| !matches!(attr, Attr::Tensors(_)))
         }
         b'[' => nested(cursor, |cursor| read_list(cursor, expected)),
         b'(' if cursor.peek_at(1).is_ascii_digit() => {
@@ -576,6 +578,10 @@ mod tests {
             ("(Tensor, int)", "( 0  0 [ CPUFloatType{2} ], 1)"),
             ("Tensor", "<Tensor>"),
             ("Tensor[]", "[<Tensors>]"),
+            (
+                "Tensor?[]",
+                "annotate(List[Optional[Tensor]], [ 0  1 [ CPULongType{2} ],  1  1 [ CPULongType{2} ]])",
+            ),
             ("Enum<__torch__.Color>", "__torch__.Color.RED"),
             ("Enum<__torch__.Color>[]", "[__torch__.Color.RED, __torch__.Color.BLUE]"),
             ("t", "int"),
