@@ -76,7 +76,7 @@ impl Observed {
         let ids: Vec<usize> = objects.iter().map(identity).collect();
         Observed {
             identity: ids.iter().map(|id| ids.iter().position(|other| other == id).unwrap_or(0)).collect(),
-            contents: objects.iter().map(|value| numbers(value)).collect(),
+            contents: objects.iter().map(numbers).collect(),
         }
     }
 
