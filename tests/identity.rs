@@ -92,8 +92,11 @@ impl Random {
 /// A program over square matrices, of which the dtype is known and, for half of the programs, the strides of inputs.
 fn program(seed: u64) -> String {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9));
-    let input =
-        if seed.is_multiple_of(2) { "Float(3, 3, strides=[3, 1], requires_grad=0, device=cpu)" } else { SQUARE };
+    let input = if seed.is_multiple_of(2) {
+        "Float(3, 3, strides=[3, 1], requires_grad=0, device=cpu)"
+    } else {
+        SQUARE
+    };
     let mut body = String::new();
     let mut tensors: Vec<String> = vec!["x".into(), "y".into()];
     for n in 0..3 + random.below(7) {
