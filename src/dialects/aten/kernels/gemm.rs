@@ -51,12 +51,6 @@ impl<'a, T> Matrix<'a, T> {
 /// Multiplications below which a product is not shared among threads.
 const PARALLEL_WORK: usize = 1 << 22;
 
-/// Products of so few multiplications, and fewer rows or columns than these, are summed as PyTorch's library sums them:
-/// each product rounded, then added. Larger ones are fused there and here, so that the answers agree to the last bit
-/// more often than not (measured with its x86 build, all shapes up to 16 x 16 x 24).
-const SMALL_WORK: usize = 1 << 13;
-const FUSED_ROWS: usize = 4;
-const FUSED_COLS: usize = 11;
 /// Columns of the second factor are read as they lie, not packed, up to this many rows of the first.
 const TURNED_ROWS: usize = 96;
 /// Rows of the first factor up to which reading the second one several times is cheaper than packing it.
@@ -177,10 +171,6 @@ macro_rules! library {
             const LIBRARY: bool = true;
             fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: &mut [Self], strides: (usize, usize), onto: Onto) {
                 let work = a.rows.saturating_mul(b.cols).saturating_mul(a.cols);
-                let few = a.rows < FUSED_ROWS || b.cols < FUSED_COLS;
-                if strides.1 == 1 && work <= SMALL_WORK && few {
-                    return in_order(a, b, out, strides.0, onto);
-                }
                 let parallelism =
                     if work >= PARALLEL_WORK { gemm::Parallelism::Rayon(0) } else { gemm::Parallelism::None };
                 // SAFETY: `matmul` has checked that every element of `a` and `b` and every element of the result's
@@ -217,18 +207,21 @@ macro_rules! library {
 
 library!(f32, f64, Complex<f32>, Complex<f64>);
 
-/// Term after term, each product rounded before it is added.
+/// Term after term; what is there comes last.
 fn in_order<T: Number>(a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T], stride: usize, onto: Onto) {
+    let mut sums = vec![T::default(); b.cols];
     for i in 0..a.rows {
-        let row = &mut out[i * stride..i * stride + b.cols];
-        if onto == Onto::Nothing {
-            row.fill(T::default());
-        }
+        sums.fill(T::default());
         for p in 0..a.cols {
             let factor = a.data[i * a.row_stride + p * a.col_stride];
-            for (j, x) in row.iter_mut().enumerate() {
+            for (j, x) in sums.iter_mut().enumerate() {
                 *x = x.plus(factor.times(b.data[p * b.row_stride + j * b.col_stride]));
             }
+        }
+        let row = &mut out[i * stride..i * stride + b.cols];
+        match onto {
+            Onto::Nothing => row.copy_from_slice(&sums),
+            Onto::Existing => row.iter_mut().zip(&sums).for_each(|(y, x)| *y = y.plus(*x)),
         }
     }
 }
