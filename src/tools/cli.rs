@@ -32,7 +32,7 @@ Examples:
   flambeau run model.pt --args inputs.npz              load a model, call it, print the answer
   flambeau opt graph.ir --passes inline,cse,dce        run passes over graph text
   flambeau translate model.pt --to html > model.html   a page to look at the graph in a browser
-  flambeau translate model.pt --to llvm                what is compiled
+  flambeau translate model.pt --to llvm --args x.npz   what is compiled
   flambeau opt a.ir | flambeau filecheck a.ir          does it print what the CHECK lines of a.ir say?
   flambeau lit tests/filecheck                         run the tests of a folder
   flambeau completions bash > /etc/bash_completion.d/flambeau

@@ -96,7 +96,14 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
                 io.message("note: the module has no fusion group\n");
             }
             for (n, (graph, inputs)) in groups.iter().enumerate() {
-                io.print(&kernel_text(options, graph, inputs, n)?);
+                let text = kernel_text(options, graph, inputs, n).map_err(|error| {
+                    match options.args.is_empty() {
+                        true => error
+                            .hint("the sizes of the inputs are not known here: give arguments with --args"),
+                        false => error,
+                    }
+                })?;
+                io.print(&text);
             }
         }
     }

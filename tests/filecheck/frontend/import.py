@@ -1,0 +1,11 @@
+# RUN: not flambeau opt %s 2>&1 | FileCheck %s
+
+# Source is no Python file: what its imports would bring is known already.
+# CHECK: error: expected def but found 'import' here
+# CHECK: help: only functions stand at the top level; what torch, math and typing name is known without an import
+
+import torch
+
+
+def f(x):
+    return torch.relu(x)
