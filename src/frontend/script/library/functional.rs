@@ -18,10 +18,11 @@ fn activation(name: &str) -> Option<String> {
     };
     Some(format!(
         "def {name}(input: Tensor{formals}, inplace: bool = False) -> Tensor:
-    if inplace:
+{}    if inplace:
         return torch.{op}_(input{actuals})
     return torch.{op}(input{actuals})
-"
+",
+        refusal(name)
     ))
 }
 
@@ -41,9 +42,15 @@ fn loss(name: &str) -> Option<String> {
         kind = 2
     elif reduction != 'none':
         raise ValueError('{{}} is not a valid value for reduction'.format(reduction))
-    return torch.{call}
-"
+{}    return torch.{call}
+",
+        refusal(name)
     ))
+}
+
+/// The statements by which a function refuses arguments that its op takes.
+fn refusal(name: &str) -> &'static str {
+    REFUSALS.iter().find(|(n, _)| *n == name).map_or("", |(_, text)| text)
 }
 
 /// Activations that can work in place, with their parameters.
@@ -60,6 +67,22 @@ const ACTIVATIONS: &[(&str, &str)] = &[
     ("leaky_relu", "negative_slope: float = 0.01"),
     ("hardtanh", "min_val: float = -1.0, max_val: float = 1.0"),
     ("_threshold", "threshold: float, value: float"),
+];
+
+/// What activations and losses refuse besides, as the body of the function says it.
+const REFUSALS: &[(&str, &str)] = &[
+    ("hardtanh", "    if min_val > max_val:
+        raise ValueError('min_val cannot be greater than max_val')
+"),
+    ("binary_cross_entropy", "    if target.size() != input.size():
+        raise ValueError('Using a target size ({}) that is different to the input size ({}) is deprecated. Please ensure they have the same size.'.format(target.size(), input.size()))
+"),
+    ("binary_cross_entropy_with_logits", "    if target.size() != input.size():
+        raise ValueError('Target size ({}) must be the same as input size ({})'.format(target.size(), input.size()))
+"),
+    ("triplet_margin_loss", "    if margin <= 0:
+        raise ValueError('margin must be greater than 0, got {}'.format(margin))
+"),
 ];
 
 /// Losses: parameters and the call.
@@ -172,6 +195,8 @@ const TABLE: &[(&str, &str)] = &[
         return loss
     if reduction == 'sum':
         return loss.sum()
+    if reduction != 'mean':
+        raise ValueError('{} is not a valid value for reduction'.format(reduction))
     if weight is not None:
         return loss.sum() / weight.sum()
     return loss.mean()
@@ -182,6 +207,8 @@ const TABLE: &[(&str, &str)] = &[
         kind = 2
     elif reduction == 'none':
         kind = 0
+    elif reduction != 'mean':
+        raise ValueError('{} is not a valid value for reduction'.format(reduction))
     loss = torch.kl_div(input, target, kind, log_target=log_target)
     if reduction == 'batchmean' and input.dim() != 0:
         loss = loss / input.size(0)
@@ -257,9 +284,23 @@ const TABLE: &[(&str, &str)] = &[
     return torch.group_norm(input, num_groups, weight, bias, eps)
 "),
     ("batch_norm", "def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optional[Tensor], weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-05) -> Tensor:
+    if training:
+        size = input.size()
+        count = size[0]
+        for i in range(2, len(size)):
+            count *= size[i]
+        if count == 1:
+            raise ValueError('Expected more than 1 value per channel when training, got input size {}'.format(size))
     return torch.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 "),
     ("instance_norm", "def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_var: Optional[Tensor] = None, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-05) -> Tensor:
+    if use_input_stats:
+        size = input.size()
+        count = 1
+        for i in range(2, len(size)):
+            count *= size[i]
+        if count == 1:
+            raise ValueError('Expected more than 1 spatial element when training, got input size {}'.format(size))
     return torch.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
 "),
     ("normalize", "def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Optional[Tensor] = None) -> Tensor:
@@ -279,6 +320,8 @@ const TABLE: &[(&str, &str)] = &[
     return input / (torch.abs(input) + 1)
 "),
     ("glu", "def glu(input: Tensor, dim: int = -1) -> Tensor:
+    if input.dim() == 0:
+        raise RuntimeError('glu does not support scalars because halving size must be even')
     return torch.glu(input, dim)
 "),
     ("_max_pool1d", "def _max_pool1d(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = [0], dilation: BroadcastingList1[int] = [1], ceil_mode: bool = False, return_indices: bool = False) -> Tensor:

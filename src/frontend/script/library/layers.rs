@@ -19,6 +19,8 @@ pub(super) const TABLE: &[(&str, &str)] = &[
     corners = False
     if align_corners is not None:
         corners = align_corners
+    if min(size) <= 0:
+        raise ValueError('Expected non-zero, positive output size. Got {}'.format(size))
     return torch.affine_grid_generator(theta, size, corners)
 "),
     ("fold", "def fold(input: Tensor, output_size: BroadcastingList2[int], kernel_size: BroadcastingList2[int], dilation: BroadcastingList2[int] = [1, 1], padding: BroadcastingList2[int] = [0, 0], stride: BroadcastingList2[int] = [1, 1]) -> Tensor:
