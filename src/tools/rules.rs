@@ -244,6 +244,27 @@ mod tests {
     }
 
     #[test]
+    fn a_verdict_holds_for_its_text_alone() {
+        let folder = std::env::temp_dir().join(format!("flambeau-verdicts-{}", std::process::id()));
+        let path = folder.join("verdict");
+        assert!(!is_verdict_on(&path, "a => b"));
+        keep(&path, "a => b").unwrap();
+        assert!(is_verdict_on(&path, "a => b"));
+        // Another text with the same sum would ask for the same file.
+        assert!(!is_verdict_on(&path, "a => c"));
+        assert!(!is_verdict_on(&path, "a => b, and more"));
+        let files = std::fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.file_name());
+        assert_eq!(files.collect::<Vec<_>>(), ["verdict"], "the draft is gone");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn texts_of_one_length_have_verdicts_of_their_own() {
+        assert_ne!(verdict_file("x"), verdict_file("y"));
+        assert_eq!(verdict_file("x"), verdict_file("x"));
+    }
+
+    #[test]
     fn liars_are_refused() {
         let liars = [
             "rule a exact aten::div(?x: Tensor, ?x) => aten::ones_like(?x) if is_float(?x)",
