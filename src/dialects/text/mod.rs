@@ -9,6 +9,22 @@ use super::{Effects, Registry};
 use crate::diag::{Diagnostic, Result, Source, Span};
 use std::sync::Arc;
 
+/// Words that begin what a dialect file declares.
+pub const KEYWORDS: &[&str] = &[
+    "dialect",
+    "op",
+    "type",
+    "attribute",
+    "summary",
+    "meaning",
+    "grad",
+    "surrogate",
+    "facts",
+    "traits",
+    "effects",
+    "tolerance",
+];
+
 /// A dialect as its file declares it.
 #[derive(Clone, Debug)]
 pub struct DialectText {

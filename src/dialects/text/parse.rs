@@ -1,6 +1,6 @@
 //! From a dialect file's text to declarations.
 
-use super::{DialectText, GradText, OpText};
+use super::{DialectText, GradText, KEYWORDS, OpText};
 use crate::diag::{Diagnostic, Result, Source, Span, nearest};
 use crate::dialects::Effects;
 use crate::dialects::constraint::{Comparison, Condition, Declaration, Law, Parameter, ParameterKind};
@@ -111,21 +111,10 @@ fn syntax(source: &Arc<Source>, error: &pest::error::Error<R>) -> Diagnostic {
     let word =
         source.text().get(start..).unwrap_or("").split(|c: char| !c.is_alphanumeric() && c != '_').next();
     let error = Diagnostic::syntax(expected).at(&Span::new(source, start, end));
-    let keywords = [
-        "dialect",
-        "op",
-        "type",
-        "attribute",
-        "summary",
-        "meaning",
-        "grad",
-        "surrogate",
-        "facts",
-        "traits",
-        "effects",
-        "tolerance",
-    ];
-    match word.filter(|w| !w.is_empty() && !keywords.contains(w)).and_then(|w| nearest(w, keywords)) {
+    match word
+        .filter(|w| !w.is_empty() && !KEYWORDS.contains(w))
+        .and_then(|w| nearest(w, KEYWORDS.iter().copied()))
+    {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint("docs/add-a-dialect.md shows a whole file"),
     }

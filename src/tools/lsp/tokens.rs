@@ -5,6 +5,7 @@
 use super::document::{Document, Kind};
 use super::problems::check_runs;
 use super::project::Project;
+use crate::dialects::text::KEYWORDS;
 use crate::ir::Symbol;
 use hashbrown::HashMap;
 use lsp_types as lsp;
@@ -265,22 +266,6 @@ impl<'d> Reader<'d> {
         }
     }
 }
-
-/// Words that begin what a dialect file declares.
-const KEYWORDS: &[&str] = &[
-    "dialect",
-    "op",
-    "type",
-    "attribute",
-    "summary",
-    "meaning",
-    "grad",
-    "surrogate",
-    "facts",
-    "traits",
-    "effects",
-    "tolerance",
-];
 
 fn is_block(word: &str) -> bool {
     word.strip_prefix("block").is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))

@@ -4,7 +4,7 @@
 /// The text of a function, with its helpers; None if it is an operator or does not exist.
 pub(super) fn source(name: &str) -> Option<String> {
     let text = TABLE.iter().find(|(n, _)| *n == name).map(|(_, text)| (*text).to_string());
-    text.or_else(|| activation(name)).or_else(|| loss(name))
+    text.or_else(|| activation(name)).or_else(|| dropout(name)).or_else(|| loss(name))
 }
 
 /// `name(input, parameters, inplace)`, which calls the op of that name or the one that writes to its input.
@@ -23,6 +23,20 @@ fn activation(name: &str) -> Option<String> {
     return torch.{op}(input{actuals})
 ",
         refusal(name)
+    ))
+}
+
+/// `name(input, p, training, inplace)` over an op that leaves elements or features out.
+fn dropout(name: &str) -> Option<String> {
+    let (_, op, training) = DROPOUTS.iter().find(|(n, ..)| *n == name)?;
+    Some(format!(
+        "def {name}(input: Tensor, p: float = 0.5, training: bool = {training}, inplace: bool = False) -> Tensor:
+    if p < 0.0 or p > 1.0:
+        raise ValueError('dropout probability has to be between 0 and 1, but got {{}}'.format(p))
+    if inplace:
+        return torch.{op}_(input, p, training)
+    return torch.{op}(input, p, training)
+"
     ))
 }
 
@@ -67,6 +81,16 @@ const ACTIVATIONS: &[(&str, &str)] = &[
     ("leaky_relu", "negative_slope: float = 0.01"),
     ("hardtanh", "min_val: float = -1.0, max_val: float = 1.0"),
     ("_threshold", "threshold: float, value: float"),
+];
+
+/// Kinds of dropout: the op, and whether it takes part unless somebody says otherwise.
+const DROPOUTS: &[(&str, &str, &str)] = &[
+    ("dropout", "dropout", "True"),
+    ("alpha_dropout", "alpha_dropout", "False"),
+    ("feature_alpha_dropout", "feature_alpha_dropout", "False"),
+    ("dropout1d", "feature_dropout", "True"),
+    ("dropout2d", "feature_dropout", "True"),
+    ("dropout3d", "feature_dropout", "True"),
 ];
 
 /// What activations and losses refuse besides, as the body of the function says it.
@@ -234,48 +258,6 @@ const TABLE: &[(&str, &str)] = &[
     else:
         axis = dim
     return torch.softmax(-input, axis, dtype)
-"),
-    ("dropout", "def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    if p < 0.0 or p > 1.0:
-        raise ValueError('dropout probability has to be between 0 and 1, but got {}'.format(p))
-    if inplace:
-        return torch.dropout_(input, p, training)
-    return torch.dropout(input, p, training)
-"),
-    ("alpha_dropout", "def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    if p < 0.0 or p > 1.0:
-        raise ValueError('dropout probability has to be between 0 and 1, but got {}'.format(p))
-    if inplace:
-        return torch.alpha_dropout_(input, p, training)
-    return torch.alpha_dropout(input, p, training)
-"),
-    ("feature_alpha_dropout", "def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    if p < 0.0 or p > 1.0:
-        raise ValueError('dropout probability has to be between 0 and 1, but got {}'.format(p))
-    if inplace:
-        return torch.feature_alpha_dropout_(input, p, training)
-    return torch.feature_alpha_dropout(input, p, training)
-"),
-    ("dropout1d", "def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    if p < 0.0 or p > 1.0:
-        raise ValueError('dropout probability has to be between 0 and 1, but got {}'.format(p))
-    if inplace:
-        return torch.feature_dropout_(input, p, training)
-    return torch.feature_dropout(input, p, training)
-"),
-    ("dropout2d", "def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    if p < 0.0 or p > 1.0:
-        raise ValueError('dropout probability has to be between 0 and 1, but got {}'.format(p))
-    if inplace:
-        return torch.feature_dropout_(input, p, training)
-    return torch.feature_dropout(input, p, training)
-"),
-    ("dropout3d", "def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    if p < 0.0 or p > 1.0:
-        raise ValueError('dropout probability has to be between 0 and 1, but got {}'.format(p))
-    if inplace:
-        return torch.feature_dropout_(input, p, training)
-    return torch.feature_dropout(input, p, training)
 "),
     ("layer_norm", "def layer_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, eps: float = 1e-05) -> Tensor:
     return torch.layer_norm(input, normalized_shape, weight, bias, eps)
