@@ -137,9 +137,10 @@ impl<'c> Scalars<'_, 'c> {
             Binary::Div => ir.fdiv(x, y),
             Binary::Min | Binary::Max => {
                 let how = if op == Binary::Min { F::OLT } else { F::OGT };
-                let picked = ir.select(ir.fcmp(how, x, y)?, x, y)?;
-                // A NaN on the right came through the false comparison; one on the left is put back.
-                ir.select(ir.fcmp(F::UNO, x, x)?, x, picked)
+                // Of equal ones the left, as zeros differ in sign: relu(-0) is -0.
+                let picked = ir.select(ir.fcmp(how, y, x)?, y, x)?;
+                // A NaN on the left came through the false comparison; one on the right is put back.
+                ir.select(ir.fcmp(F::UNO, y, y)?, y, picked)
             }
             Binary::CopySign => ir.intrinsic("llvm.copysign", &[x.get_type()], &[x, y]),
             Binary::Rem => self.library("fmod", elem, &[x, y]),
