@@ -1,13 +1,15 @@
 //! What each fuzzer does with one input. The same functions replay the corpora in the test suite. No input may
 //! panic, hang or take more memory than its size justifies; what is read must survive printing and reading.
 
-use flambeau::diag::{Result, Source};
-use flambeau::dialects::Registry;
+use flambeau::diag::{ErrorKind, Result, Source};
+use flambeau::dialects::{Laws, Registry, Strictness};
 use flambeau::frontend::archive::{Archive, DebugRanges, Limits, pickle, write};
 use flambeau::frontend::script;
 use flambeau::ir::{
     NoLaws, ParseOptions, PrintOptions, parse_module, parse_schema, parse_type, verify_module,
 };
+use flambeau::passes;
+use flambeau::passes::manager::{Runner, Settings};
 use flambeau::rewrite;
 use std::sync::{Arc, LazyLock};
 
@@ -22,6 +24,7 @@ pub const ALL: &[(&str, Target)] = &[
     ("schema", schema),
     ("type", type_text),
     ("graph", graph),
+    ("passes", one_pass),
     ("rules", rules),
     ("pickle", pickle_machine),
     ("archive", archive),
@@ -72,6 +75,29 @@ fn graph(data: &[u8]) {
     let again = read(&printed).unwrap_or_else(|e| panic!("{printed}\n{e:?}"));
     assert_eq!(again.module.to_text(&PrintOptions::default()), printed, "printing is a fixed point");
     let _ = verify_module(&parsed.module, &NoLaws, &|_| None);
+}
+
+/// The pass that the first line names, or some pass, over the graph text behind it. A pass may refuse a graph; it
+/// must not panic, and what it leaves must be valid.
+fn one_pass(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Some((name, text)) = text.split_once('\n') else { return };
+    let Ok(parsed) = parse_module(&Source::new("<fuzz>", text), &ParseOptions::default()) else { return };
+    let mut module = parsed.module;
+    let laws = Laws::new(&REGISTRY, Strictness::Dialects);
+    if !verify_module(&module, &laws, &|_| None).is_empty() {
+        return;
+    }
+    let some = name.bytes().map(usize::from).sum::<usize>() % passes::TABLE.len();
+    let pass = passes::TABLE.iter().find(|pass| pass.name == name).unwrap_or(&passes::TABLE[some]);
+    let pipeline = passes::parse(pass.name).expect("a pass alone is a pipeline");
+    let settings = Settings { threads: 1, verify: Some(Strictness::Dialects), ..Settings::default() };
+    if let Err(error) = Runner::new(&REGISTRY, settings, &mut std::io::sink()).run(&pipeline, &mut module) {
+        assert!(
+            !matches!(error.kind(), ErrorKind::Panic | ErrorKind::Internal | ErrorKind::Verify),
+            "{error:?}"
+        );
+    }
 }
 
 /// Rewrite rules.

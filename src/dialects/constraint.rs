@@ -1,6 +1,7 @@
 //! What ops, types and attributes may demand beyond the types of operands: traits, attributes with their kinds, and
 //! conditions on parameters. All of it is data, so that a row in a text file can say what a row in Rust can.
 
+use super::structure::Structure;
 use crate::ir::{Attr, Symbol, TypeParameter};
 use std::fmt;
 
@@ -9,6 +10,8 @@ use std::fmt;
 pub enum Law {
     /// All tensor operands and results agree in dtype and sizes where both are known.
     SameType,
+    /// Operands, blocks and results fit together in this way.
+    Structure(Structure),
     /// The op has so many blocks. Without this law an op of a text file has none.
     Blocks(usize),
     /// The op may or must have an attribute.

@@ -2,10 +2,11 @@
 //! and what rows demand of attributes, blocks and types.
 
 use super::constraint::{Law, Parameter, parameter_value};
+use super::structure::Structure;
 use super::{Op, Registry, resolve};
 use crate::diag::{Diagnostic, ErrorKind, nearest};
 use crate::ir::{Attr, DialectLaws, Graph, OpId, Symbol, Type, TypeKind, ValueId, Violations};
-use hashbrown::HashSet;
+use hashbrown::HashMap;
 use std::cell::RefCell;
 
 /// How much the verifier demands of ops.
@@ -26,37 +27,42 @@ pub struct Laws<'a> {
     strictness: Strictness,
     /// Whether some row or type has laws of its own.
     has_declared: bool,
-    /// Kinds that need no look at each op.
-    harmless: RefCell<HashSet<Symbol>>,
+    /// What is known of kinds whose rows need no look at each op.
+    known: RefCell<HashMap<Symbol, Option<Structure>>>,
 }
 
 impl<'a> Laws<'a> {
     /// The laws of a registry's dialects.
     pub fn new(registry: &'a Registry, strictness: Strictness) -> Laws<'a> {
-        Laws { registry, strictness, has_declared: registry.has_declared(), harmless: RefCell::default() }
+        Laws { registry, strictness, has_declared: registry.has_declared(), known: RefCell::default() }
     }
 }
 
 impl DialectLaws for Laws<'_> {
     fn check(&self, graph: &Graph, op: OpId, report: &mut Violations) {
-        if self.strictness == Strictness::Carry && !self.has_declared {
-            return;
-        }
         if self.has_declared {
             self.types(graph, op, report);
         }
         let kind = graph.kind(op);
-        if self.harmless.borrow().contains(&kind) {
-            return;
+        let known = self.known.borrow().get(&kind).copied();
+        if let Some(structure) = known {
+            return shape(graph, op, structure, report);
         }
         let overloads = self.registry.overloads(kind);
         let Some(first) = overloads.first() else {
+            if self.strictness == Strictness::Carry {
+                self.known.borrow_mut().insert(kind, None);
+            }
             self.unknown(graph, op, report);
             return;
         };
         if self.strictness != Strictness::Ops && !first.def().declared {
-            self.harmless.borrow_mut().insert(kind);
-            return;
+            let structure = first.def().laws.iter().find_map(|law| match law {
+                Law::Structure(structure) => Some(*structure),
+                _ => None,
+            });
+            self.known.borrow_mut().insert(kind, structure);
+            return shape(graph, op, structure, report);
         }
         match resolve(self.registry, graph, op) {
             Err(_) => report.push(graph, op, no_overload(graph, op, overloads)),
@@ -102,6 +108,12 @@ impl Laws<'_> {
                 report.push(graph, op, error);
             }
         }
+    }
+}
+
+fn shape(graph: &Graph, op: OpId, structure: Option<Structure>, report: &mut Violations) {
+    if let Some(message) = structure.and_then(|structure| structure.violation(graph, op)) {
+        report.error(graph, op, message);
     }
 }
 
@@ -194,6 +206,7 @@ fn demands(registry: &Registry, graph: &Graph, op: OpId, row: &Op, report: &mut 
     let mut blocks = 0;
     for law in def.laws {
         match law {
+            Law::Structure(structure) => shape(graph, op, Some(*structure), report),
             Law::Blocks(n) => blocks = *n,
             Law::SameType => same_type(graph, op, report),
             Law::Attribute(parameter) => attribute(registry, graph, op, parameter, report),

@@ -15,6 +15,7 @@ mod registry;
 mod resolve;
 pub mod scalar;
 pub mod shapes;
+pub mod structure;
 pub mod text;
 
 pub mod aten;

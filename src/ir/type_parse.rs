@@ -287,9 +287,14 @@ fn read_members(cursor: &mut Cursor, close: u8) -> Parsed<Vec<Type>> {
 /// `<Name>` behind `Enum` or `InterfaceType`.
 fn read_angle_name<'a>(cursor: &mut Cursor<'a>, what: &str) -> Parsed<&'a str> {
     cursor.advance(1);
+    let start = cursor.pos();
     let name = cursor.dotted_name();
     if name.is_empty() {
         return Err(cursor.expected(&format!("the name of an {what}")));
+    }
+    // The last part is printed alone.
+    if name.split('.').any(|part| part.is_empty() || part.starts_with(|c: char| c.is_ascii_digit())) {
+        return Err(TextError::meaning(start, cursor.pos(), format!("`{name}` is no name of an {what}")));
     }
     cursor.expect(b'>')?;
     Ok(name)

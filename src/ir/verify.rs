@@ -191,6 +191,7 @@ impl<'g> Walk<'g> {
         enum Step {
             Enter(BlockId, Option<OpId>),
             From(BlockId, Option<OpId>),
+            Define(OpId),
             Leave(BlockId),
         }
         let graph = self.graph;
@@ -214,13 +215,17 @@ impl<'g> Walk<'g> {
                         }
                         at = graph.next(op);
                         let nested = graph.nested_blocks(op);
-                        if !nested.is_empty() {
-                            work.push(Step::From(block, at));
+                        if nested.is_empty() {
+                            self.results(op, report);
+                        } else {
+                            // An op's results do not exist yet where its blocks run.
+                            work.extend([Step::From(block, at), Step::Define(op)]);
                             work.extend(nested.iter().rev().map(|b| Step::Enter(*b, Some(op))));
                             break;
                         }
                     }
                 }
+                Step::Define(op) => self.results(op, report),
                 Step::Leave(block) => self.leave(block, report),
             }
         }
@@ -272,6 +277,11 @@ impl<'g> Walk<'g> {
             report.error(graph, op, "the op is not linked with the op before it");
         }
         self.operands(op, report);
+        true
+    }
+
+    fn results(&mut self, op: OpId, report: &mut Violations) {
+        let graph = self.graph;
         for (n, result) in graph.results(op).into_iter().enumerate() {
             let data = graph.values.get(result.index());
             if data.is_none_or(|d| d.def != op.0 || d.index != n as u32) {
@@ -280,7 +290,6 @@ impl<'g> Walk<'g> {
             }
             self.define(result, op, report);
         }
-        true
     }
 
     fn operands(&mut self, op: OpId, report: &mut Violations) {
@@ -455,6 +464,9 @@ mod tests {
             messages(&parse_graph(&text).unwrap()),
             ["%a is defined in a block that does not enclose this use"]
         );
+        // Inside of its own blocks an op has no results yet.
+        let text = NESTED.replace("block1():\n      -> (%x)", "block1():\n      -> (%r)");
+        assert_eq!(messages(&parse_graph(&text).unwrap()), ["%r is used before it is defined"]);
         let mut graph = parse_graph(NESTED).unwrap();
         let op = graph.first_op(graph.root()).unwrap();
         let result = graph.result(op, 0).unwrap();

@@ -64,6 +64,14 @@ impl Fold {
     fn apply(&self, graph: &mut Graph, op: OpId) {
         let at = self.producer;
         let [scale, shift, mean, variance] = self.statistics;
+        // The statistics may stand behind the producer; as constants they may stand anywhere before their uses.
+        for value in self.statistics.into_iter().chain([self.epsilon]) {
+            if let Some(constant) =
+                constants::constant_op(graph, value).filter(|_| !graph.is_visible(value, at))
+            {
+                graph.move_before(constant, at);
+            }
+        }
         let one = constants::insert_int(graph, at, 1);
         let shifted = emit(graph, at, "aten::add", &[variance, self.epsilon, one]);
         let mut factor = emit(graph, at, "aten::rsqrt", &[shifted]);

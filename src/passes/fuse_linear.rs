@@ -80,8 +80,8 @@ fn transposed_twice(graph: &mut Graph, op: OpId) -> bool {
     let &[input, weight, bias] = graph.operands(op) else { return false };
     let transpose = |value: ValueId| {
         let def = graph.def_op(value).filter(|def| graph.kind(*def) == "aten::t")?;
-        let same_block = graph.parent(def) == graph.parent(op);
-        (same_block && graph.has_one_use(value)).then_some((def, graph.operand(def, 0)?))
+        let alone = graph.parent(def) == graph.parent(op) && graph.result_count(def) == 1;
+        (alone && graph.has_one_use(value)).then_some((def, graph.operand(def, 0)?))
     };
     let Some((outer, middle)) = transpose(weight) else { return false };
     let Some((inner, original)) = transpose(middle) else { return false };

@@ -1,5 +1,6 @@
 //! Inlining: calls of functions and methods become the graphs that they call. Locations keep the call they were
-//! inlined through. The language has no recursion, so that this ends; a bound on size guards against doubling.
+//! inlined through. The language has no recursion, but graph text can write it: a call of a function from within
+//! itself stays a call. A bound on size guards against doubling.
 
 use super::Context;
 use crate::diag::{Diagnostic, Result};
@@ -11,26 +12,57 @@ const MAX_OPS: usize = 2_000_000;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut changed = false;
-    let mut work: Vec<OpId> = graph.all_ops();
-    work.reverse();
-    while let Some(op) = work.pop() {
+    let mut origins = Origins::new(context.function);
+    let mut work: Vec<(OpId, usize)> = graph.all_ops().into_iter().rev().map(|op| (op, 0)).collect();
+    while let Some((op, within)) = work.pop() {
         let Some((callee, arguments)) = target(graph, context, op) else { continue };
-        if graph.op_count() + callee.graph.op_count() > MAX_OPS {
-            return Err(Diagnostic::unsupported(format!(
-                "inlining {} would make more than {MAX_OPS} ops",
-                callee.name
-            )));
+        if origins.contains(within, &Some(callee.name)) {
+            continue;
         }
+        check_size(graph, callee)?;
         if !context.step(|| format!("inlines {} at {}", callee.name, graph.op_line(op))) {
             break;
         }
         context.count("calls inlined", 1);
-        let mut inserted = splice(graph, op, callee, &arguments);
-        inserted.reverse();
-        work.extend(inserted);
+        let call = origins.enter(within, Some(callee.name));
+        work.extend(splice(graph, op, callee, &arguments).into_iter().rev().map(|op| (op, call)));
         changed = true;
     }
     Ok(changed)
+}
+
+/// What each inlined op came from: callees, each with the call around it. The one at 0 is the graph itself.
+pub(super) struct Origins<T> {
+    calls: Vec<(T, usize)>,
+}
+
+impl<T: PartialEq> Origins<T> {
+    pub(super) fn new(graph: T) -> Origins<T> {
+        Origins { calls: vec![(graph, 0)] }
+    }
+
+    /// A call of `callee` by an op that came from `within`; gives what the ops of its copy come from.
+    pub(super) fn enter(&mut self, within: usize, callee: T) -> usize {
+        self.calls.push((callee, within));
+        self.calls.len() - 1
+    }
+
+    /// Whether an op came out of a call of `callee`, which calls itself then.
+    pub(super) fn contains(&self, mut within: usize, callee: &T) -> bool {
+        while within != 0 && self.calls[within].0 != *callee {
+            within = self.calls[within].1;
+        }
+        self.calls[within].0 == *callee
+    }
+}
+
+/// Refuses a call that would make the graph too large.
+pub(super) fn check_size(graph: &Graph, callee: &Function) -> Result<()> {
+    if graph.op_count() + callee.graph.op_count() <= MAX_OPS {
+        return Ok(());
+    }
+    let message = format!("inlining {} would make more than {MAX_OPS} ops", callee.name);
+    Err(Diagnostic::unsupported(message))
 }
 
 /// The function that a call means, and what it passes.

@@ -2,7 +2,7 @@
 //! only, take them too. Ops of text files by default; with `all`, built-in composites as well.
 
 use super::Context;
-use super::inline::splice;
+use super::inline::{Origins, check_size, splice};
 use crate::diag::{Result, Source};
 use crate::dialects::constraint::{Law, ParameterKind};
 use crate::dialects::{Op, Variant, resolve};
@@ -10,9 +10,6 @@ use crate::frontend::dialect;
 use crate::ir::{Attr, Function, Graph, OpId, Symbol, Type, ValueId};
 use hashbrown::HashMap;
 use std::sync::Arc;
-
-/// Meanings inside of meanings are followed so far.
-const MAX_DEPTH: usize = 32;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let all = context.flag("all")?;
@@ -22,13 +19,13 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let registry = Arc::new(context.registry.clone());
     let mut compiled: HashMap<usize, Function> = HashMap::new();
     let mut changed = false;
-    let mut work: Vec<(OpId, usize)> = graph.all_ops().into_iter().map(|op| (op, 0)).collect();
-    work.reverse();
-    while let Some((op, depth)) = work.pop() {
+    let mut origins = Origins::new(None);
+    let mut work: Vec<(OpId, usize)> = graph.all_ops().into_iter().rev().map(|op| (op, 0)).collect();
+    while let Some((op, within)) = work.pop() {
         let Ok(row) = resolve(&registry, graph, op) else { continue };
         let def = row.def();
         let Some(text) = def.meaning.filter(|_| row.variant() == Variant::Plain) else { continue };
-        if !(all || def.declared) || depth >= MAX_DEPTH {
+        if !(all || def.declared) || origins.contains(within, &Some(row.id())) {
             continue;
         }
         if !compiled.contains_key(&row.id()) {
@@ -36,13 +33,14 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
             compiled.insert(row.id(), dialect::meaning(&registry, &source)?);
         }
         let Some(function) = compiled.get(&row.id()) else { continue };
+        check_size(graph, function)?;
         if !context.step(|| format!("inlines the meaning of {}", graph.op_line(op))) {
             break;
         }
         let Some(arguments) = arguments(graph, op, &row) else { continue };
         context.count("meanings inlined", 1);
-        let inserted = splice(graph, op, function, &arguments);
-        work.extend(inserted.into_iter().rev().map(|op| (op, depth + 1)));
+        let meaning = origins.enter(within, Some(row.id()));
+        work.extend(splice(graph, op, function, &arguments).into_iter().rev().map(|op| (op, meaning)));
         changed = true;
     }
     Ok(changed)

@@ -226,6 +226,8 @@ fn list_change(graph: &Graph, construct: OpId, op: OpId) -> Option<(Change, Valu
     let size = graph.operands(construct).len() as i64;
     let place = |value: ValueId| constants::int_of(graph, value).map(|n| if n < 0 { n + size } else { n });
     match (graph.kind(op).as_str(), graph.operands(op)) {
+        // A list that holds itself has no other form.
+        (_, [list, .., item]) if list == item => None,
         ("aten::append", [_, item]) => Some((Change::Insert(size as usize), *item)),
         ("aten::insert", [_, at, item]) => Some((Change::Insert(place(*at)?.clamp(0, size) as usize), *item)),
         ("aten::_set_item", [_, at, item]) => {

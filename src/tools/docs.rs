@@ -297,6 +297,7 @@ fn op_page(out: &mut String, op: &Op) {
     for law in def.laws {
         let _ = match law {
             Law::SameType => writeln!(out, "- operands and results have one type"),
+            Law::Structure(structure) => writeln!(out, "- {}", structure.demand()),
             Law::Blocks(n) => writeln!(out, "- has {n} blocks"),
             Law::Attribute(parameter) => writeln!(out, "- attribute `{}`", parameter.to_text()),
         };

@@ -1,6 +1,8 @@
 //! Constants: an attribute and a type make a value, and a value makes an attribute.
 
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::constraint::Law;
+use crate::dialects::structure::Structure;
 use crate::dialects::{Args, OpDef, Outputs, host, one};
 use crate::ir::{Attr, Symbol, Type, TypeKind};
 use crate::value::{Dict, EnumValue, List, Tuple, Value};
@@ -11,7 +13,9 @@ const MAX_DEPTH: usize = 200;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    host("prim::Constant() -> Any", constant).doc("a value that the program text gives"),
+    host("prim::Constant() -> Any", constant)
+        .laws(&[Law::Structure(Structure::Leaf)])
+        .doc("a value that the program text gives"),
     host("prim::Uninitialized() -> Any", uninitialized).doc("the value of a variable that is never read"),
 ];
 

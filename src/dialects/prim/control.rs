@@ -2,13 +2,18 @@
 //! the verifier knows.
 
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::constraint::Law;
+use crate::dialects::structure::Structure;
 use crate::dialects::{Args, Effects, OpDef, Outputs, control, host, one};
 use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    control("prim::If(bool cond) -> ...").doc("runs one of two blocks"),
+    control("prim::If(bool cond) -> ...")
+        .laws(&[Law::Structure(Structure::Branches)])
+        .doc("runs one of two blocks"),
     control("prim::Loop(int max_trip_count, bool cond, ...) -> ...")
+        .laws(&[Law::Structure(Structure::Turns)])
         .doc("runs a block while its condition holds and turns remain"),
     control("prim::CallFunction(Any function, ...) -> ...").effects(CALL).doc("calls a function"),
     control("prim::CallMethod(Any self, ...) -> ...")

@@ -1,0 +1,92 @@
+//! How operands, blocks and results of an op fit together, for the few ops whose parts passes and interpreters take
+//! apart by place. Checked of every graph, however strict the verifier is otherwise; it does not know types.
+
+use crate::ir::{Graph, OpId};
+
+/// A shape that an op's row demands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Structure {
+    /// No operands, no blocks, one result: `prim::Constant`.
+    Leaf,
+    /// One operand and two blocks without parameters; each gives as many values as the op: `prim::If`.
+    Branches,
+    /// One block. Behind the number of turns and the condition the op takes as many values as it gives; the block has
+    /// the turn and these as parameters and gives the next condition and these: `prim::Loop`.
+    Turns,
+}
+
+impl Structure {
+    /// What is wrong with an op; None if it has the shape.
+    pub fn violation(self, graph: &Graph, op: OpId) -> Option<String> {
+        let (operands, results) = (graph.operands(op).len(), graph.result_count(op));
+        let blocks = graph.nested_blocks(op);
+        let sizes = |n: usize| (graph.params(blocks[n]).len(), graph.block_results(blocks[n]).len());
+        let fits = match self {
+            Structure::Leaf => operands == 0 && results == 1 && blocks.is_empty(),
+            Structure::Branches => {
+                operands == 1 && blocks.len() == 2 && (0..2).all(|n| sizes(n) == (0, results))
+            }
+            Structure::Turns => {
+                operands == results + 2 && blocks.len() == 1 && sizes(0) == (results + 1, results + 1)
+            }
+        };
+        (!fits).then(|| format!("{} {}", graph.kind(op), self.demand()))
+    }
+
+    /// The demand in words, to stand behind the name of the op.
+    pub fn demand(self) -> &'static str {
+        match self {
+            Structure::Leaf => "takes nothing, has no block and gives one value",
+            Structure::Branches => {
+                "takes a condition and has two blocks without parameters, which give as many values as it does"
+            }
+            Structure::Turns => {
+                "takes the number of turns, a condition and the values that it gives; its one block takes the turn and \
+                 these and gives a condition and these"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dialects::{Laws, Registry, Strictness};
+    use crate::ir::{parse_graph, verify_graph};
+
+    fn errors(body: &str) -> Vec<String> {
+        let text = format!("graph(%c : bool, %n : int, %x : Tensor):\n{body}  return (%x)\n");
+        let graph = parse_graph(&text).unwrap_or_else(|e| panic!("{text}\n{e}"));
+        let registry = Registry::builtin();
+        let found = [Strictness::Carry, Strictness::Dialects, Strictness::Ops].map(|strictness| {
+            let found = verify_graph(&graph, &Laws::new(&registry, strictness), None);
+            found.iter().map(|d| d.message().to_string()).collect::<Vec<_>>()
+        });
+        let [carry, dialects, ops] = found;
+        assert_eq!(carry, dialects);
+        // The strictest may say the same in words of the schema.
+        assert_eq!(carry.is_empty(), ops.is_empty(), "{ops:?}");
+        carry
+    }
+
+    #[test]
+    fn parts_that_passes_take_apart_are_there() {
+        assert!(errors("  %k : int = prim::Constant[value=1]()\n").is_empty());
+        assert_eq!(errors("  %k : int = prim::Constant[value=1](%n)\n").len(), 1);
+        let branch = |yes: &str| {
+            format!(
+                "  %y : Tensor = prim::If(%c)\n    block0():\n      -> ({yes})\n    block1():\n      -> (%x)\n"
+            )
+        };
+        assert!(errors(&branch("%x")).is_empty());
+        assert_eq!(errors(&branch("%x, %x")).len(), 1);
+        assert_eq!(errors("  %y : Tensor = prim::If(%c)\n    block0():\n      -> (%x)\n").len(), 1);
+        let turns = |operands: &str, ends: &str| {
+            format!(
+                "  %y : Tensor = prim::Loop({operands})\n    block0(%i : int, %v : Tensor):\n      -> ({ends})\n"
+            )
+        };
+        assert!(errors(&turns("%n, %c, %x", "%c, %v")).is_empty());
+        assert_eq!(errors(&turns("%n, %c", "%c, %v")).len(), 1);
+        assert_eq!(errors(&turns("%n, %c, %x", "%v")).len(), 1);
+    }
+}
