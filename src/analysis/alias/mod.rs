@@ -16,6 +16,7 @@
 mod build;
 mod memory;
 mod moves;
+mod order;
 #[cfg(test)]
 mod tests;
 mod types;

@@ -1,7 +1,8 @@
 //! Moving ops: where nobody can tell.
 //!
 //! Two ops of a block may change places unless one uses the other's results, one writes what the other reads or
-//! writes, or one of them acts on the world: it prints, calls, or raises always. Moving an op past others takes along
+//! writes, or one of them acts on the world (it prints, calls, or raises always) and the other does more than to
+//! compute without fail. Moving an op past others takes along
 //! those that depend on it.
 
 use super::{AliasDb, Known, Written};
@@ -15,10 +16,19 @@ struct Footprint {
     op: OpId,
     makes: HashSet<ValueId>,
     uses: HashSet<ValueId>,
+    /// Values that are looked at; those that a block only gives are not.
+    reads: HashSet<ValueId>,
     written: Option<Written>,
     world: Effects,
-    /// It acts on the world itself, not only in a nested block: it keeps its place, and nothing passes it.
+    /// It acts on the world itself, not only in a nested block: it keeps its place among what may fail or be seen.
     acts: bool,
+}
+
+impl Footprint {
+    /// Whether it does nothing but compute, and always succeeds.
+    fn is_quiet(&self) -> bool {
+        self.written.is_none() && (Effects::CONTROL | Effects::IDENTITY).contains(self.world)
+    }
 }
 
 /// Which side of an op another is moved to.
@@ -94,6 +104,7 @@ impl AliasDb {
             op,
             makes: HashSet::new(),
             uses: HashSet::new(),
+            reads: HashSet::new(),
             written: self.writes.get(&op).copied(),
             world: world(facts(registry, graph, op).effects),
             acts: world(own_effects(registry, graph, op)).intersects(Effects::WRITES_WORLD),
@@ -101,6 +112,7 @@ impl AliasDb {
         let mut work = vec![op];
         while let Some(at) = work.pop() {
             footprint.uses.extend(graph.operands(at).iter().copied());
+            footprint.reads.extend(graph.operands(at).iter().copied());
             footprint.makes.extend(graph.results(at));
             for block in graph.nested_blocks(at) {
                 work.extend(graph.block_ops(*block));
@@ -112,8 +124,12 @@ impl AliasDb {
 
     fn may_swap(&self, a: &Footprint, b: &Footprint) -> bool {
         let depends = |x: &Footprint, y: &Footprint| x.uses.iter().any(|value| y.makes.contains(value));
-        if a.acts || b.acts || depends(a, b) || depends(b, a) || self.disturbs(a, b) || self.disturbs(b, a) {
+        if depends(a, b) || depends(b, a) || self.disturbs(a, b) || self.disturbs(b, a) {
             return false;
+        }
+        // Nobody can tell when something is computed that cannot fail, and touches nothing.
+        if a.acts || b.acts {
+            return a.is_quiet() || b.is_quiet();
         }
         let read_and_write = |x: Effects, y: Effects| {
             x.contains(Effects::WRITES_WORLD) && y.intersects(Effects::READS_WORLD | Effects::WRITES_WORLD)
@@ -136,7 +152,7 @@ impl AliasDb {
                 || self.hits(other, written.to)
                 || (written.everything && other.everything)
         });
-        both || b.uses.iter().any(touched)
+        both || b.reads.iter().any(touched)
     }
 }
 
