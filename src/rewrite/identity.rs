@@ -160,11 +160,16 @@ impl Identity<'_> {
 
     /// How the result of an op would lie whose tensors lie so, if it made `value`.
     pub(super) fn order_of_made(&self, row: &Op, mut operands: Vec<Order>, value: ValueId) -> Order {
-        operands.dedup();
+        operands.dedup_by(|a, b| a.is_like(b));
         match operands.as_slice() {
             _ if shows_operand(row) => Order::Of(value),
-            [one] if row.def().family == Family::Elementwise => self.dense(one.clone(), Some(value)),
-            _ => Order::Made(value),
+            [one, ..] if row.def().facts.contains(&Fact::KeepsLayout) => self.dense(one.clone(), Some(value)),
+            _ if row.def().family != Family::Elementwise => Order::Made(value),
+            [one] => self.dense(one.clone(), Some(value)),
+            // The first operand decides, where it is not broadcast.
+            [first, ..] if first.is_made() => first.clone(),
+            [first, ..] => Order::Mixed(Box::new(first.clone())),
+            [] => Order::Made(value),
         }
     }
 
@@ -236,18 +241,12 @@ impl Identity<'_> {
             return Order::Of(value);
         };
         let Some(row) = facts(self.registry, self.graph, op).op else { return Order::Of(value) };
-        if row.def().family == Family::Elementwise && !is_view(&row) {
-            let tensors = self.graph.operands(op).iter().filter(|v| self.graph.ty(**v).is_tensor());
-            let mut orders: Vec<Order> = tensors.map(|v| self.order(*v, depth + 1)).collect();
-            orders.dedup();
-            return match orders.as_slice() {
-                [one] => self.dense(one.clone(), Some(value)),
-                _ => Order::Made(value),
-            };
+        if shows_operand(&row) || matches!(row.def().family, Family::Container | Family::Control | Family::Host) {
+            return Order::Of(value);
         }
-        let fresh = !shows_operand(&row)
-            && !matches!(row.def().family, Family::Container | Family::Control | Family::Host);
-        if fresh { Order::Made(value) } else { Order::Of(value) }
+        let tensors = self.graph.operands(op).iter().filter(|v| self.graph.ty(**v).is_tensor());
+        let orders = tensors.map(|v| self.order(*v, depth + 1)).collect();
+        self.order_of_made(&row, orders, value)
     }
 
     /// How the result of an elementwise op lies whose tensors all lie so: the same, if they leave no gaps.
@@ -271,19 +270,29 @@ pub(super) enum Order {
     DenseOf(ValueId),
     /// As the op of this value makes them: without gaps.
     Made(ValueId),
+    /// As an elementwise op makes them of operands that lie differently, the first of them so.
+    Mixed(Box<Order>),
     /// As the op of this value makes of another operand.
     Follows(ValueId),
 }
 
 impl Order {
-    /// Whether two tensors lie alike, what ops make of several operands counting as contiguous.
+    /// Whether two tensors lie alike: what is made otherwise than elementwise counts as contiguous, and of operands
+    /// that lie differently the first decides.
     fn is_like(&self, other: &Order) -> bool {
-        let is_made = |order: &Order| match order {
+        match (self, other) {
+            (Order::Mixed(first), Order::Mixed(second)) => first.is_like(second),
+            _ => self == other || (self.is_made() && other.is_made()),
+        }
+    }
+
+    /// Whether the elements lie in the order of their indices, without gaps.
+    fn is_made(&self) -> bool {
+        match self {
             Order::Made(_) => true,
             Order::Strides(strides, true) => strides.windows(2).all(|pair| pair[0] >= pair[1]),
             _ => false,
-        };
-        self == other || (is_made(self) && is_made(other))
+        }
     }
 }
 

@@ -1,8 +1,7 @@
 //! Moving ops: where nobody can tell.
 //!
 //! Two ops of a block may change places unless one uses the other's results, one writes what the other reads or
-//! writes, or one of them acts on the world (it prints, calls, or raises always) and the other does more than to
-//! compute without fail. Moving an op past others takes along
+//! writes, or one of them acts on the world: it prints, calls, or raises always. Moving an op past others takes along
 //! those that depend on it.
 
 use super::{AliasDb, Known, Written};
@@ -20,15 +19,8 @@ struct Footprint {
     reads: HashSet<ValueId>,
     written: Option<Written>,
     world: Effects,
-    /// It acts on the world itself, not only in a nested block: it keeps its place among what may fail or be seen.
+    /// It acts on the world itself, not only in a nested block: it keeps its place, and nothing passes it.
     acts: bool,
-}
-
-impl Footprint {
-    /// Whether it does nothing but compute, and always succeeds.
-    fn is_quiet(&self) -> bool {
-        self.written.is_none() && (Effects::CONTROL | Effects::IDENTITY).contains(self.world)
-    }
 }
 
 /// Which side of an op another is moved to.
@@ -124,12 +116,8 @@ impl AliasDb {
 
     fn may_swap(&self, a: &Footprint, b: &Footprint) -> bool {
         let depends = |x: &Footprint, y: &Footprint| x.uses.iter().any(|value| y.makes.contains(value));
-        if depends(a, b) || depends(b, a) || self.disturbs(a, b) || self.disturbs(b, a) {
+        if a.acts || b.acts || depends(a, b) || depends(b, a) || self.disturbs(a, b) || self.disturbs(b, a) {
             return false;
-        }
-        // Nobody can tell when something is computed that cannot fail, and touches nothing.
-        if a.acts || b.acts {
-            return a.is_quiet() || b.is_quiet();
         }
         let read_and_write = |x: Effects, y: Effects| {
             x.contains(Effects::WRITES_WORLD) && y.intersects(Effects::READS_WORLD | Effects::WRITES_WORLD)

@@ -56,7 +56,7 @@ pub static OPS: &[OpDef] = &[
     view("aten::cuda(Tensor(a) self) -> Tensor(b|a)", |a| to(a, Some(Device::cuda(0)), None, false, None)),
     opaque("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", |a| {
         one(copy_as(a.tensor(0)?, None, a.opt_int(1)?)?)
-    }).infer(pointwise::like_first)
+    }).facts(&[Fact::KeepsLayout]).infer(pointwise::like_first)
     .grad("self: grad")
     .out_exact("out"),
     view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous).facts(&[Fact::MayCopy]).infer(pointwise::same)

@@ -253,15 +253,6 @@ def f(x):
     rows[0].add_(5)
     return a, b, a + 1
 #> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-#--- written_through_an_unsafe_part
-def f(x):
-    a = torch.neg(x)
-    parts = torch.unsafe_chunk(a, 2, 0)
-    b = a + 1
-    parts[0].zero_()
-    c = a + 1
-    return a, b, c
-#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
 #--- a_sum_of_nothing_is_a_view
 def f(x):
     y = torch.einsum("ij->ji", [x])
