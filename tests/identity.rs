@@ -173,7 +173,11 @@ pub fn observe(program: &flambeau::runtime::Program) -> Option<Seen> {
     for (n, a) in tensors.iter().enumerate() {
         let numbers: Vec<f64> = a.to_scalars().ok()?.iter().map(|x| x.to_complex().re).collect();
         let layout = a.layout();
-        seen.answers.push(format!("{numbers:?}, strides {:?} from {}", layout.strides.as_slice(), layout.offset));
+        seen.answers.push(format!(
+            "{numbers:?}, strides {:?} from {}",
+            layout.strides.as_slice(),
+            layout.offset
+        ));
         for (m, b) in tensors.iter().enumerate().skip(n + 1) {
             if a.storage().same(&b.storage()) {
                 seen.shared.push((n, m));

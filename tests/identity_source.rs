@@ -15,6 +15,7 @@ const PROGRAMS: u64 = 300;
 const PROGRAMS_EACH: u64 = 40;
 
 /// What gives `a`, a view of it, or something new of the same shape; `b` is another matrix.
+#[rustfmt::skip]
 const GIVES: &[&str] = &[
     "a + 0", "a * 1", "a / 1", "a ** 1", "0 + a", "-(-a)", "torch.t(torch.t(a))", "a.t()", "a.permute(1, 0)",
     "a.permute(0, 1)", "a.transpose(0, 0)", "a.contiguous()", "a.clone()", "a.detach()", "a.to(a.dtype)",
@@ -39,6 +40,7 @@ const GIVES: &[&str] = &[
 ];
 
 /// What changes `a`.
+#[rustfmt::skip]
 const CHANGES: &[&str] = &[
     "a.add_(1)", "a.mul_(2)", "a.add_(b)", "a.neg_()", "a.relu_()", "a.zero_()", "a[0] = 7.0", "a[:, 1] += 2",
     "a += 1", "a.t().mul_(3)", "a[0].add_(5)", "torch.relu_(a)", "torch.nn.functional.relu(a, inplace=True)",
@@ -46,6 +48,7 @@ const CHANGES: &[&str] = &[
 ];
 
 /// Passes that are not asked: they assume what need not be so, or change on purpose who may write.
+#[rustfmt::skip]
 const ASSUMES: &[&str] = &[
     "remove-inplace-ops", "remove-exceptions", "dce-allow-deleting-nodes-with-side-effects", "freeze", "remove-expands",
 ];
@@ -72,7 +75,9 @@ fn compare(programs: u64, pipelines: &[String]) -> Result<(), Failed> {
         for pipeline in pipelines {
             let got = with(&plain, pipeline).map_err(|e| format!("seed {seed}, {pipeline}: {e}\n{text}"))?;
             if got.as_ref() != Some(&wanted) {
-                return Err(format!("seed {seed}, {pipeline}:\n{text}\ngives\n{got:?}\nnot\n{wanted:?}").into());
+                return Err(
+                    format!("seed {seed}, {pipeline}:\n{text}\ngives\n{got:?}\nnot\n{wanted:?}").into()
+                );
             }
         }
     }
@@ -121,7 +126,8 @@ impl Source {
     }
 
     fn below(&mut self, n: usize) -> usize {
-        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.state =
+            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.state >> 33) % n.max(1) as u64) as usize
     }
 
@@ -166,7 +172,8 @@ impl Source {
             }
             5 => {
                 let expression = GIVES[self.below(GIVES.len())];
-                let (function, name, a, b) = (format!("g{}", self.count), self.name(), self.pick(), self.pick());
+                let (function, name, a, b) =
+                    (format!("g{}", self.count), self.name(), self.pick(), self.pick());
                 let _ = writeln!(self.functions, "def {function}(a, b):\n    return {expression}");
                 let _ = writeln!(self.body, "{indent}{name} = {function}({a}, {b})");
                 self.names.push(name);

@@ -665,7 +665,8 @@ impl Writer<'_, '_> {
         let mut last = None;
         for (class, node) in plan {
             let Some(head) = op_of(self.loaded(), node) else { continue };
-            let tensors = node.children.iter().map(|c| egraph.find(*c)).filter(|c| egraph[*c].data.ty.is_tensor());
+            let tensors =
+                node.children.iter().map(|c| egraph.find(*c)).filter(|c| egraph[*c].data.ty.is_tensor());
             let operands = tensors.map(|c| match (orders.get(&c), self.visible(c, value, anchor)) {
                 (Some(order), _) => order.clone(),
                 (None, Some(known)) => self.identity().order_of(known),

@@ -78,9 +78,12 @@ impl Identity<'_> {
                 return true;
             }
             if self.is_open_branch(op) {
-                let results = self.graph.nested_blocks(op).iter().map(|block| self.graph.block_results(*block));
+                let results =
+                    self.graph.nested_blocks(op).iter().map(|block| self.graph.block_results(*block));
                 let n = self.graph.results(op).iter().position(|result| *result == at).unwrap_or(0);
-                return results.filter_map(|values| values.get(n)).any(|v| *v != other && !self.shows(*v, other));
+                return results
+                    .filter_map(|values| values.get(n))
+                    .any(|v| *v != other && !self.shows(*v, other));
             }
             match self.graph.operand(op, 0) {
                 Some(operand) if is_view(&row) => at = operand,
@@ -93,14 +96,16 @@ impl Identity<'_> {
     /// Whether an op is a branch of which nobody knows yet which way it goes.
     fn is_open_branch(&self, op: OpId) -> bool {
         let condition = self.graph.operand(op, 0).and_then(|v| self.graph.def_op(v));
-        self.graph.nested_blocks(op).len() == 2 && condition.is_none_or(|c| self.graph.kind(c) != "prim::Constant")
+        self.graph.nested_blocks(op).len() == 2
+            && condition.is_none_or(|c| self.graph.kind(c) != "prim::Constant")
     }
 
     /// Whether a value is made of another by ops that do nothing but to show it.
     fn shows(&self, value: ValueId, other: ValueId) -> bool {
-        let made_by_view = self.graph.def_op(value).is_some_and(|op| {
-            facts(self.registry, self.graph, op).op.is_some_and(|row| is_view(&row))
-        });
+        let made_by_view = self
+            .graph
+            .def_op(value)
+            .is_some_and(|op| facts(self.registry, self.graph, op).op.is_some_and(|row| is_view(&row)));
         made_by_view && !self.copies_between(value, other)
     }
 
@@ -145,9 +150,10 @@ impl Identity<'_> {
         if !self.graph.ty(value).is_tensor() {
             return false;
         }
-        let was_view = self.graph.def_op(value).is_some_and(|op| {
-            facts(self.registry, self.graph, op).op.is_some_and(|row| shows_operand(&row))
-        });
+        let was_view = self
+            .graph
+            .def_op(value)
+            .is_some_and(|op| facts(self.registry, self.graph, op).op.is_some_and(|row| shows_operand(&row)));
         let old = self.order(value, 0);
         let alike = old.is_like(&new) || (was_view && new == Order::Of(value));
         !alike && self.is_followed_out(value, old, new)
@@ -241,7 +247,9 @@ impl Identity<'_> {
             return Order::Of(value);
         };
         let Some(row) = facts(self.registry, self.graph, op).op else { return Order::Of(value) };
-        if shows_operand(&row) || matches!(row.def().family, Family::Container | Family::Control | Family::Host) {
+        if shows_operand(&row)
+            || matches!(row.def().family, Family::Container | Family::Control | Family::Host)
+        {
             return Order::Of(value);
         }
         let tensors = self.graph.operands(op).iter().filter(|v| self.graph.ty(**v).is_tensor());

@@ -74,7 +74,11 @@ impl AliasDb {
     fn shown(&self, graph: &Graph, op: OpId, operand: ValueId) -> Option<SetId> {
         let takes = matches!(
             graph.kind(op).as_str(),
-            "prim::GetAttr" | "prim::TupleIndex" | "prim::TupleUnpack" | "prim::TupleSlice" | "prim::ListUnpack"
+            "prim::GetAttr"
+                | "prim::TupleIndex"
+                | "prim::TupleUnpack"
+                | "prim::TupleSlice"
+                | "prim::ListUnpack"
         );
         match self.known(operand) {
             Known::Nothing => None,
