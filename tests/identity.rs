@@ -146,14 +146,15 @@ fn program(seed: u64) -> String {
 
 const SQUARE: &str = "Float(3, 3, device=cpu)";
 
-/// What a caller can see: answers, who shares memory, and what is left of the inputs. None if it raises.
+/// What a caller can see: answers and how they lie in memory, who shares memory, and what is left of the inputs.
 #[derive(Debug, PartialEq)]
-struct Seen {
+pub struct Seen {
     answers: Vec<String>,
     shared: Vec<(usize, usize)>,
 }
 
-fn observe(program: &flambeau::runtime::Program) -> Option<Seen> {
+/// Runs `forward` on two square matrices. None if it raises, or gives anything but tensors.
+pub fn observe(program: &flambeau::runtime::Program) -> Option<Seen> {
     let env = Env::new(Box::new(std::io::sink()));
     env.set_grad_enabled(false);
     let numbers = |first: f32| -> Vec<f32> { (0..9u8).map(|n| f32::from(n) * 0.75 - first).collect() };
@@ -171,7 +172,12 @@ fn observe(program: &flambeau::runtime::Program) -> Option<Seen> {
     }
     for (n, a) in tensors.iter().enumerate() {
         let numbers: Vec<f64> = a.to_scalars().ok()?.iter().map(|x| x.to_complex().re).collect();
-        seen.answers.push(format!("{numbers:?}"));
+        let layout = a.layout();
+        seen.answers.push(format!(
+            "{numbers:?}, strides {:?} from {}",
+            layout.strides.as_slice(),
+            layout.offset
+        ));
         for (m, b) in tensors.iter().enumerate().skip(n + 1) {
             if a.storage().same(&b.storage()) {
                 seen.shared.push((n, m));

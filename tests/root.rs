@@ -1,6 +1,7 @@
 //! The one integration test binary, so that LLVM is linked once. Each FileCheck file, recorded case file and
 //! tidy rule is a named test.
 
+mod alias_answers;
 mod aliasing;
 mod cases;
 mod filecheck_suite;
@@ -8,6 +9,7 @@ mod hostile;
 mod hostile_archives;
 mod fuzz_corpus;
 mod identity;
+mod identity_source;
 mod lsp;
 mod names;
 mod pages;
@@ -26,8 +28,10 @@ fn main() {
     let arguments = Arguments::from_args();
     let mut trials = tidy::trials();
     trials.extend(filecheck_suite::trials());
+    trials.extend(alias_answers::trials());
     trials.extend(aliasing::trials());
     trials.extend(identity::trials());
+    trials.extend(identity_source::trials());
     trials.extend(cases::trials());
     trials.extend(hostile::trials());
     trials.extend(fuzz_corpus::trials());

@@ -249,6 +249,8 @@ pub enum Fact {
     MayCopy,
     /// Looks at strides: its answer, or whether it has one, follows from how the elements of an operand lie.
     SeesLayout,
+    /// The elements of the result lie as those of the first operand, if these leave no gaps.
+    KeepsLayout,
     /// Asks for types, sizes or identity, never for contents: writes to its operands do not change its answer.
     Metadata,
 }

@@ -1,12 +1,13 @@
 //! Fusion: gathers elementwise tensor work in `fusion::Group` ops, which run as one kernel.
 //!
-//! Within a block, an op that writes or does anything besides computing ends a stretch. Inside of a stretch ops
-//! may be moved at will, so that groups are limited by one thing only: a group runs at once, so no path may
-//! lead out of it and back in. Equal parts of a tensor (`chunk`) and the constants that an op needs go into the
-//! group with it. A group of one op is no group.
+//! Within a block, an op that acts on the world ends a stretch. Inside of a stretch ops may be moved as long as each
+//! stays behind those whose results it uses, and keeps its order with those that write what it looks at, which the alias
+//! analysis knows. Groups are limited by one thing only: a group runs at once, so no such path may lead out of it and
+//! back in. Equal parts of a tensor (`chunk`) and the constants that an op needs go into the group with it. A group of
+//! one op is no group. Which of several ops raises first, and what was written before, is not kept, as in PyTorch.
 
 use super::Context;
-use crate::analysis::facts;
+use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
 use crate::dialects::{Effects, Fact, Family, Variant, fusion};
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, Use, ValueId};
@@ -27,36 +28,90 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 
 /// Gathers fusible work everywhere in a graph.
 pub fn fuse(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let mut changed = false;
+    let mut found = Vec::new();
     let mut blocks = vec![graph.root()];
     while let Some(block) = blocks.pop() {
-        for stretch in stretches(graph, context, block) {
-            changed |= fuse_stretch(graph, context, &stretch);
-        }
+        stretches(graph, context, block, &mut found);
         for op in graph.block_ops(block) {
             blocks.extend_from_slice(graph.nested_blocks(op));
         }
     }
+    // The analysis knows the graph as it was before the first group.
+    let orders: Vec<Order> = found.iter().map(|stretch| Order::of(graph, context, stretch)).collect();
+    let mut changed = false;
+    for (stretch, order) in found.iter().zip(orders) {
+        changed |= fuse_stretch(graph, context, &stretch.ops, order);
+    }
     Ok(changed)
 }
 
-/// Runs of ops of a block without effects.
-fn stretches(graph: &Graph, context: &Context<'_>, block: BlockId) -> Vec<Vec<OpId>> {
-    let mut out = vec![Vec::new()];
+/// A run of ops of a block that do not act on the world.
+#[derive(Default)]
+struct Stretch {
+    ops: Vec<OpId>,
+    writes: bool,
+    /// Those that draw random numbers.
+    random: Vec<OpId>,
+}
+
+/// Adds the stretches of a block.
+fn stretches(graph: &Graph, context: &Context<'_>, block: BlockId, out: &mut Vec<Stretch>) {
+    let mut stretch = Stretch::default();
     for op in graph.block_ops(block) {
         let facts = facts(context.registry, graph, op);
-        let harmless = Effects::MAY_RAISE | Effects::IDENTITY | Effects::CONTROL | Effects::READS_WORLD;
-        let ends = facts.writes || !harmless.contains(facts.effects);
-        if let Some(last) = out.last_mut()
-            && !ends
-        {
-            last.push(op);
+        let calm = Effects::MAY_RAISE | Effects::IDENTITY | Effects::CONTROL | Effects::READS_WORLD;
+        let ends = !(calm | Effects::RANDOM).contains(facts.effects);
+        if !ends {
+            stretch.ops.push(op);
+            stretch.writes |= facts.writes;
+            if facts.effects.intersects(Effects::RANDOM) {
+                stretch.random.push(op);
+            }
         }
-        if ends || out.last().is_some_and(|s| s.len() >= MAX_STRETCH) {
-            out.push(Vec::new());
+        if ends || stretch.ops.len() >= MAX_STRETCH {
+            out.push(std::mem::take(&mut stretch));
         }
     }
-    out
+    out.push(stretch);
+}
+
+/// Which ops must stay behind which, besides those whose results they use: for each op, those before it.
+struct Order(HashMap<OpId, Vec<OpId>>);
+
+impl Order {
+    fn of(graph: &Graph, context: &Context<'_>, stretch: &Stretch) -> Order {
+        let mut behind: HashMap<OpId, Vec<OpId>> = HashMap::new();
+        if stretch.writes {
+            let order = context.analysis::<AliasDb>(graph).memory_order(graph, &stretch.ops);
+            for (op, places) in stretch.ops.iter().zip(order).filter(|(_, places)| !places.is_empty()) {
+                behind.insert(*op, places.into_iter().map(|n| stretch.ops[n]).collect());
+            }
+        }
+        for pair in stretch.random.windows(2) {
+            behind.entry(pair[1]).or_default().push(pair[0]);
+        }
+        Order(behind)
+    }
+
+    fn behind(&self, op: OpId) -> &[OpId] {
+        self.0.get(&op).map_or(&[], Vec::as_slice)
+    }
+
+    /// Says that ops have become one.
+    fn join(&mut self, ops: &HashSet<OpId>, into: OpId) {
+        let mut joined: Vec<OpId> = Vec::new();
+        for op in ops {
+            joined.extend(self.0.remove(op).unwrap_or_default());
+        }
+        joined.retain(|op| !ops.contains(op));
+        joined.sort();
+        joined.dedup();
+        self.0.insert(into, joined);
+        for behind in self.0.values_mut().filter(|behind| behind.iter().any(|op| ops.contains(op))) {
+            behind.retain(|op| !ops.contains(op));
+            behind.push(into);
+        }
+    }
 }
 
 /// Whether an op is elementwise work on tensors.
@@ -103,6 +158,14 @@ fn chunk_of(graph: &Graph, op: OpId) -> Option<(OpId, i64, i64)> {
     (count == graph.result_count(op) as i64).then_some((chunk, count, dim))
 }
 
+/// Whether an op takes equal parts of a tensor, and they are the same when they are taken by the op itself: nothing
+/// between the two writes to the tensor, whose sizes it could change.
+fn takes_parts(graph: &Graph, op: OpId, inside: &HashSet<OpId>, memory: &Order) -> bool {
+    chunk_of(graph, op).is_some_and(|(chunk, ..)| {
+        inside.contains(&chunk) && memory.behind(op).iter().all(|other| memory.behind(chunk).contains(other))
+    })
+}
+
 /// The groups of one stretch while they grow.
 struct Groups {
     /// Dependencies between groups and ops outside of groups.
@@ -112,13 +175,13 @@ struct Groups {
     members: HashMap<NodeIndex, Vec<OpId>>,
 }
 
-fn fuse_stretch(graph: &mut Graph, context: &Context<'_>, stretch: &[OpId]) -> bool {
+fn fuse_stretch(graph: &mut Graph, context: &Context<'_>, stretch: &[OpId], mut memory: Order) -> bool {
     let inside: HashSet<OpId> = stretch.iter().copied().collect();
     let mut groups = Groups { edges: DiGraph::new(), node: HashMap::new(), members: HashMap::new() };
     let mut order = Vec::new();
     for op in stretch {
-        let producers = producers(graph, *op, &inside);
-        let fusible = is_fusible(graph, context, *op) || chunk_of(graph, *op).is_some();
+        let producers = producers(graph, *op, &inside, &memory);
+        let fusible = is_fusible(graph, context, *op) || takes_parts(graph, *op, &inside, &memory);
         let joined = if fusible { groups.join(*op, &producers) } else { None };
         let node = match joined {
             Some(node) => node,
@@ -145,7 +208,7 @@ fn fuse_stretch(graph: &mut Graph, context: &Context<'_>, stretch: &[OpId]) -> b
         let members = groups.members.remove(&node).unwrap_or_default();
         let work = members.iter().filter(|op| chunk_of(graph, **op).is_none()).count();
         if work >= 2 && context.step(|| format!("fuses {work} ops up to {}", last_line(graph, &members))) {
-            outline(graph, members);
+            outline(graph, members, &mut memory);
             changed = true;
         }
     }
@@ -157,8 +220,8 @@ fn last_line(graph: &Graph, members: &[OpId]) -> String {
 }
 
 /// Ops of the stretch that an op depends on. The list of a chunk stands for the tensor that it is made of.
-fn producers(graph: &Graph, op: OpId, inside: &HashSet<OpId>) -> Vec<OpId> {
-    let mut found = Vec::new();
+fn producers(graph: &Graph, op: OpId, inside: &HashSet<OpId>, memory: &Order) -> Vec<OpId> {
+    let mut found = memory.behind(op).to_vec();
     let mut ops = vec![op];
     if let Some((chunk, ..)) = chunk_of(graph, op) {
         ops = vec![chunk];
@@ -230,7 +293,7 @@ impl Groups {
 }
 
 /// Moves members into a group op, which stands where the last of them stood.
-fn outline(graph: &mut Graph, mut members: Vec<OpId>) {
+fn outline(graph: &mut Graph, mut members: Vec<OpId>, memory: &mut Order) {
     members.sort_by(|a, b| {
         if graph.is_before(*a, *b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater }
     });
@@ -294,7 +357,8 @@ fn outline(graph: &mut Graph, mut members: Vec<OpId>) {
         }
         graph.replace_all_uses(*old, new);
     }
-    sink_users(graph, &members, group, &parts);
+    sink_users(graph, &members, group, &parts, memory);
+    memory.join(&members.iter().chain(&chunks).copied().collect(), group);
     for op in members.into_iter().rev().chain(chunks) {
         graph.erase(op);
     }
@@ -330,9 +394,9 @@ fn keep_parts(graph: &mut Graph, members: &[OpId], inside: &HashSet<OpId>, last:
     new
 }
 
-/// Users of the group's results, and of the `parts` behind it, that stand before it move behind them, with their own
-/// users.
-fn sink_users(graph: &mut Graph, members: &[OpId], group: OpId, parts: &[OpId]) {
+/// Users of the group's results, and of the `parts` behind it, that stand before it move behind them, and so do ops that
+/// must stay behind a member on account of memory; all with those that must stay behind them.
+fn sink_users(graph: &mut Graph, members: &[OpId], group: OpId, parts: &[OpId], memory: &Order) {
     let Some(block) = graph.parent(group) else { return };
     let Some(first) = members.first().copied() else { return };
     let skip: HashSet<OpId> = members.iter().copied().collect();
@@ -347,8 +411,9 @@ fn sink_users(graph: &mut Graph, members: &[OpId], group: OpId, parts: &[OpId]) 
         if skip.contains(&op) {
             continue;
         }
+        let waits = |other: &OpId| skip.contains(other) || moved.contains(other);
         let depends = uses_any(graph, op, |def| def == group || moved.contains(&def));
-        if depends {
+        if depends || memory.behind(op).iter().any(waits) {
             moved.insert(op);
             graph.move_after(op, anchor);
             anchor = op;

@@ -6,7 +6,7 @@ use super::compile::{CompiledRule, OpNode, Term, result_type};
 use super::condition::{self, Seen, Subjects};
 use super::cost::cost_of;
 use super::extract::shows_operand;
-use super::identity::Identity;
+use super::identity::{Identity, Order};
 use super::load::in_language;
 use super::matching::{self, computed, same_kind, seen_of, type_fits};
 use super::saturate::{Report, Settings, is_same_object, mentions, only_views};
@@ -400,8 +400,30 @@ impl Driver<'_> {
                 }
                 _ => false,
             },
-            Term::Op(node) => self.identity().may_be_made(value, shows_operand(&node.op), values, same),
+            Term::Op(node) => {
+                let shows = shows_operand(&node.op);
+                let seen = || {
+                    let order = self.order_of_term(&rule.right, subst, value);
+                    order.is_some_and(|order| self.identity().made_layout_is_seen(value, order))
+                };
+                self.identity().may_be_made(value, shows, values, same) && ((shows && same) || !seen())
+            }
             _ => !self.identity().leaves(value),
+        }
+    }
+
+    /// How the elements of a right side's tensor would lie in the place of a value.
+    fn order_of_term(&self, term: &Term, subst: &Subst, value: ValueId) -> Option<Order> {
+        match term {
+            Term::Variable(name, _) => match subst.get(name) {
+                Some(Bound::One(v)) if self.graph.ty(*v).is_tensor() => Some(self.identity().order_of(*v)),
+                _ => None,
+            },
+            Term::Op(node) => {
+                let operands = node.operands.iter().filter_map(|t| self.order_of_term(t, subst, value));
+                Some(self.identity().order_of_made(&node.op, operands.collect(), value))
+            }
+            _ => None,
         }
     }
 

@@ -5,7 +5,7 @@
 use super::extract::shows_operand;
 use super::saturate::is_view;
 use crate::analysis::{AliasDb, facts};
-use crate::dialects::{Fact, Family, Registry};
+use crate::dialects::{Fact, Family, Op, Registry};
 use crate::ir::{Graph, OpId, Type, TypeKind, ValueId};
 use crate::tensor::{Dims, Layout};
 use hashbrown::HashSet;
@@ -77,12 +77,36 @@ impl Identity<'_> {
             if row.def().facts.contains(&Fact::MayCopy) {
                 return true;
             }
+            if self.is_open_branch(op) {
+                let results =
+                    self.graph.nested_blocks(op).iter().map(|block| self.graph.block_results(*block));
+                let n = self.graph.results(op).iter().position(|result| *result == at).unwrap_or(0);
+                return results
+                    .filter_map(|values| values.get(n))
+                    .any(|v| *v != other && !self.shows(*v, other));
+            }
             match self.graph.operand(op, 0) {
                 Some(operand) if is_view(&row) => at = operand,
                 _ => return false,
             }
         }
         true
+    }
+
+    /// Whether an op is a branch of which nobody knows yet which way it goes.
+    fn is_open_branch(&self, op: OpId) -> bool {
+        let condition = self.graph.operand(op, 0).and_then(|v| self.graph.def_op(v));
+        self.graph.nested_blocks(op).len() == 2
+            && condition.is_none_or(|c| self.graph.kind(c) != "prim::Constant")
+    }
+
+    /// Whether a value is made of another by ops that do nothing but to show it.
+    fn shows(&self, value: ValueId, other: ValueId) -> bool {
+        let made_by_view = self
+            .graph
+            .def_op(value)
+            .is_some_and(|op| facts(self.registry, self.graph, op).op.is_some_and(|row| is_view(&row)));
+        made_by_view && !self.copies_between(value, other)
     }
 
     /// Whether `value` may be made by an op anew. `is_view`: the op shows the memory of an operand; `operands` are
@@ -117,9 +141,46 @@ impl Identity<'_> {
             return false;
         }
         let (old, new) = (self.order(value, 0), self.order(other, 0));
-        if old == new {
+        old != new && self.is_followed_out(value, old, new)
+    }
+
+    /// Whether somebody could tell by strides that an op of another row makes `value`, so that its elements lie as `new`
+    /// says. Two views of which nothing is known count as lying alike: what a rule says of views it says of strides too.
+    pub(super) fn made_layout_is_seen(&self, value: ValueId, new: Order) -> bool {
+        if !self.graph.ty(value).is_tensor() {
             return false;
         }
+        let was_view = self
+            .graph
+            .def_op(value)
+            .is_some_and(|op| facts(self.registry, self.graph, op).op.is_some_and(|row| shows_operand(&row)));
+        let old = self.order(value, 0);
+        let alike = old.is_like(&new) || (was_view && new == Order::Of(value));
+        !alike && self.is_followed_out(value, old, new)
+    }
+
+    /// How a known value lies.
+    pub(super) fn order_of(&self, value: ValueId) -> Order {
+        self.order(value, 0)
+    }
+
+    /// How the result of an op would lie whose tensors lie so, if it made `value`.
+    pub(super) fn order_of_made(&self, row: &Op, mut operands: Vec<Order>, value: ValueId) -> Order {
+        operands.dedup_by(|a, b| a.is_like(b));
+        match operands.as_slice() {
+            _ if shows_operand(row) => Order::Of(value),
+            [one, ..] if row.def().facts.contains(&Fact::KeepsLayout) => self.dense(one.clone(), Some(value)),
+            _ if row.def().family != Family::Elementwise => Order::Made(value),
+            [one] => self.dense(one.clone(), Some(value)),
+            // The first operand decides, where it is not broadcast.
+            [first, ..] if first.is_made() => first.clone(),
+            [first, ..] => Order::Mixed(Box::new(first.clone())),
+            [] => Order::Made(value),
+        }
+    }
+
+    /// Whether a change of how a value lies reaches somebody who looks at it.
+    fn is_followed_out(&self, value: ValueId, old: Order, new: Order) -> bool {
         let mut changed: Vec<(ValueId, Order, Order)> = vec![(value, old, new)];
         let mut done = 0;
         while done < changed.len() {
@@ -186,18 +247,14 @@ impl Identity<'_> {
             return Order::Of(value);
         };
         let Some(row) = facts(self.registry, self.graph, op).op else { return Order::Of(value) };
-        if row.def().family == Family::Elementwise && !is_view(&row) {
-            let tensors = self.graph.operands(op).iter().filter(|v| self.graph.ty(**v).is_tensor());
-            let mut orders: Vec<Order> = tensors.map(|v| self.order(*v, depth + 1)).collect();
-            orders.dedup();
-            return match orders.as_slice() {
-                [one] => self.dense(one.clone(), Some(value)),
-                _ => Order::Made(value),
-            };
+        if shows_operand(&row)
+            || matches!(row.def().family, Family::Container | Family::Control | Family::Host)
+        {
+            return Order::Of(value);
         }
-        let fresh = !shows_operand(&row)
-            && !matches!(row.def().family, Family::Container | Family::Control | Family::Host);
-        if fresh { Order::Made(value) } else { Order::Of(value) }
+        let tensors = self.graph.operands(op).iter().filter(|v| self.graph.ty(**v).is_tensor());
+        let orders = tensors.map(|v| self.order(*v, depth + 1)).collect();
+        self.order_of_made(&row, orders, value)
     }
 
     /// How the result of an elementwise op lies whose tensors all lie so: the same, if they leave no gaps.
@@ -212,7 +269,7 @@ impl Identity<'_> {
 
 /// How the elements of a tensor lie, as far as two of them can be compared.
 #[derive(Clone, Debug, PartialEq)]
-enum Order {
+pub(super) enum Order {
     /// By these strides; whether they leave no gaps and show nothing twice.
     Strides(Dims, bool),
     /// As those of a value of which nothing is known.
@@ -221,8 +278,30 @@ enum Order {
     DenseOf(ValueId),
     /// As the op of this value makes them: without gaps.
     Made(ValueId),
+    /// As an elementwise op makes them of operands that lie differently, the first of them so.
+    Mixed(Box<Order>),
     /// As the op of this value makes of another operand.
     Follows(ValueId),
+}
+
+impl Order {
+    /// Whether two tensors lie alike: what is made otherwise than elementwise counts as contiguous, and of operands
+    /// that lie differently the first decides.
+    fn is_like(&self, other: &Order) -> bool {
+        match (self, other) {
+            (Order::Mixed(first), Order::Mixed(second)) => first.is_like(second),
+            _ => self == other || (self.is_made() && other.is_made()),
+        }
+    }
+
+    /// Whether the elements lie in the order of their indices, without gaps.
+    fn is_made(&self) -> bool {
+        match self {
+            Order::Made(_) => true,
+            Order::Strides(strides, true) => strides.windows(2).all(|pair| pair[0] >= pair[1]),
+            _ => false,
+        }
+    }
 }
 
 /// Whether a value of the type may hold a tensor.

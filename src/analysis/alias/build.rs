@@ -5,7 +5,7 @@ use super::memory::{Element, Memory};
 use super::types::{self, Classes};
 use crate::analysis::effects::{FactsTable, is_read_only};
 use crate::dialects::{Effects, Family, Op, Registry};
-use crate::ir::{AliasInfo, Attr, BlockId, Graph, OpId, Schema, Symbol, Type, TypeKind, ValueId};
+use crate::ir::{AliasInfo, Argument, Attr, BlockId, Graph, OpId, Schema, Symbol, Type, TypeKind, ValueId};
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexMap;
 use smallvec::SmallVec;
@@ -227,8 +227,8 @@ impl<'a> Builder<'a> {
         self.memory.may_be(element, object);
     }
 
-    /// A container of known elements. Where it is only looked at, at once and by one op, its elements stay apart;
-    /// otherwise anybody may take them out later.
+    /// A container of known elements. Where it is only looked at, at once and by one op, or only returned, its elements
+    /// stay apart; otherwise anybody may take them out later.
     fn construct(&mut self, op: OpId) {
         let graph = self.graph;
         let Some(container) = graph.result(op, 0) else { return };
@@ -250,9 +250,9 @@ impl<'a> Builder<'a> {
         let graph = self.graph;
         let mut uses = graph.uses(container);
         let (Some(user), None) = (uses.next(), uses.next()) else { return false };
-        let is_tuple = matches!(graph.ty(container).kind(), TypeKind::Tuple(..));
+        // Whoever takes elements out of what the graph returns does so after its end.
         if graph.terminated_block(user.op) == Some(graph.root()) {
-            return is_tuple;
+            return true;
         }
         let Some(row) = self.facts.get(graph, user.op).op.clone() else { return false };
         let Ok(schema) = row.marked_schema() else { return false };
@@ -318,12 +318,17 @@ impl<'a> Builder<'a> {
         let graph = self.graph;
         let mut held: SmallVec<[(Symbol, ValueId); 4]> = SmallVec::new();
         let writes = !is_read_only(graph, op, row);
-        let gives_any = schema.is_varret || schema.returns.iter().any(|r| is_open(&r.ty));
+        let may_give = |value: &ValueId| {
+            let is_any = |r: &Argument| is_open(&r.ty);
+            (schema.is_varret || schema.returns.iter().any(is_any))
+                && graph.results(op).iter().any(|r| self.classes.may_hold(graph.ty(*r), graph.ty(*value)))
+        };
+        let given: SmallVec<[bool; 4]> = graph.operands(op).iter().map(may_give).collect();
         for (n, value) in graph.operands(op).iter().enumerate() {
             let formal = schema.arguments.get(n);
             let Some(alias) = formal.and_then(|f| f.alias.as_ref()) else {
                 // What a result of any type may be is not marked: a default of a dictionary's `get`, for instance.
-                if gives_any && formal.is_none_or(|f| is_open(&f.ty)) {
+                if given[n] && formal.is_none_or(|f| is_open(&f.ty)) {
                     self.set_wild(*value);
                 }
                 continue;

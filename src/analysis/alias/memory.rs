@@ -174,6 +174,12 @@ impl Solved {
         self.sets.merged.len()
     }
 
+    /// How many members all sets have together.
+    #[cfg(test)]
+    pub(super) fn member_count(&self) -> usize {
+        self.sets.canonical.iter().map(|set| set.len()).sum()
+    }
+
     /// An element that is a location of its own, after the end of merging.
     pub(super) fn add_location(&mut self) -> Element {
         let location = self.sets.merged.len() as u32;

@@ -6,7 +6,8 @@
 //!
 //! - Inputs of the graph, attributes of objects, elements taken out of containers and results of code that is not
 //!   seen are *wildcards*: two of them may be the same if their types may be.
-//! - What is put into a container becomes a wildcard too, unless the container is only looked at, by one op.
+//! - What is put into a container becomes a wildcard too, unless the container is only looked at, by one op, or only
+//!   returned.
 //! - Around a loop, values may be what entered or what the turn before left.
 //! - An op without a row may do everything.
 //!
@@ -16,6 +17,7 @@
 mod build;
 mod memory;
 mod moves;
+mod order;
 #[cfg(test)]
 mod tests;
 mod types;

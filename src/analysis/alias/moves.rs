@@ -15,6 +15,8 @@ struct Footprint {
     op: OpId,
     makes: HashSet<ValueId>,
     uses: HashSet<ValueId>,
+    /// Values that are looked at; those that a block only gives are not.
+    reads: HashSet<ValueId>,
     written: Option<Written>,
     world: Effects,
     /// It acts on the world itself, not only in a nested block: it keeps its place, and nothing passes it.
@@ -94,6 +96,7 @@ impl AliasDb {
             op,
             makes: HashSet::new(),
             uses: HashSet::new(),
+            reads: HashSet::new(),
             written: self.writes.get(&op).copied(),
             world: world(facts(registry, graph, op).effects),
             acts: world(own_effects(registry, graph, op)).intersects(Effects::WRITES_WORLD),
@@ -101,6 +104,7 @@ impl AliasDb {
         let mut work = vec![op];
         while let Some(at) = work.pop() {
             footprint.uses.extend(graph.operands(at).iter().copied());
+            footprint.reads.extend(graph.operands(at).iter().copied());
             footprint.makes.extend(graph.results(at));
             for block in graph.nested_blocks(at) {
                 work.extend(graph.block_ops(*block));
@@ -136,7 +140,7 @@ impl AliasDb {
                 || self.hits(other, written.to)
                 || (written.everything && other.everything)
         });
-        both || b.uses.iter().any(touched)
+        both || b.reads.iter().any(touched)
     }
 }
 

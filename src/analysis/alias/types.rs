@@ -69,4 +69,24 @@ impl Classes<'_> {
             _ => smallvec![Type::any()],
         }
     }
+
+    /// Whether an object of the type `outer` may be an object of the type `inner`, or hold one, however deep.
+    pub(super) fn may_hold(&self, outer: &Type, inner: &Type) -> bool {
+        let wanted = self.bases(inner);
+        let is_any = |ty: &Type| matches!(ty.kind(), TypeKind::Any | TypeKind::AnyClass);
+        let mut seen: SmallVec<[Type; 4]> = self.bases(outer).into_iter().collect();
+        let mut at = 0;
+        while let Some(ty) = seen.get(at).cloned() {
+            if wanted.iter().any(|w| *w == ty || is_any(w)) || is_any(&ty) {
+                return true;
+            }
+            for content in self.contents(&ty) {
+                if !seen.contains(&content) {
+                    seen.push(content);
+                }
+            }
+            at += 1;
+        }
+        false
+    }
 }

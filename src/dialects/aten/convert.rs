@@ -46,7 +46,7 @@ pub static OPS: &[OpDef] = &[
     ).infer(views::to_other),
     opaque("aten::type_as(Tensor self, Tensor other) -> Tensor", |a| {
         to(a, Some(a.tensor(1)?.device()), Some(a.tensor(1)?.dtype()), false, None)
-    }).infer(views::to_other),
+    }).hidden_marks("aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)").infer(views::to_other),
     opaque(
         "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? \
          pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
@@ -56,7 +56,7 @@ pub static OPS: &[OpDef] = &[
     view("aten::cuda(Tensor(a) self) -> Tensor(b|a)", |a| to(a, Some(Device::cuda(0)), None, false, None)),
     opaque("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", |a| {
         one(copy_as(a.tensor(0)?, None, a.opt_int(1)?)?)
-    }).infer(pointwise::like_first)
+    }).facts(&[Fact::KeepsLayout]).infer(pointwise::like_first)
     .grad("self: grad")
     .out_exact("out"),
     view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous).facts(&[Fact::MayCopy]).infer(pointwise::same)
@@ -144,35 +144,43 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::_cast_Byte(Tensor self, bool non_blocking=False) -> Tensor",
         "def _cast_Byte(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.uint8)\n",
-    ),
+    )
+    .hidden_marks("aten::_cast_Byte(Tensor(a) self, bool non_blocking=False) -> Tensor(a)"),
     composite(
         "aten::_cast_Char(Tensor self, bool non_blocking=False) -> Tensor",
         "def _cast_Char(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.int8)\n",
-    ),
+    )
+    .hidden_marks("aten::_cast_Char(Tensor(a) self, bool non_blocking=False) -> Tensor(a)"),
     composite(
         "aten::_cast_Short(Tensor self, bool non_blocking=False) -> Tensor",
         "def _cast_Short(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.int16)\n",
-    ),
+    )
+    .hidden_marks("aten::_cast_Short(Tensor(a) self, bool non_blocking=False) -> Tensor(a)"),
     composite(
         "aten::_cast_Int(Tensor self, bool non_blocking=False) -> Tensor",
         "def _cast_Int(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.int32)\n",
-    ),
+    )
+    .hidden_marks("aten::_cast_Int(Tensor(a) self, bool non_blocking=False) -> Tensor(a)"),
     composite(
         "aten::_cast_Long(Tensor self, bool non_blocking=False) -> Tensor",
         "def _cast_Long(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.int64)\n",
-    ),
+    )
+    .hidden_marks("aten::_cast_Long(Tensor(a) self, bool non_blocking=False) -> Tensor(a)"),
     composite(
         "aten::_cast_Half(Tensor self, bool non_blocking=False) -> Tensor",
         "def _cast_Half(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.float16)\n",
-    ),
+    )
+    .hidden_marks("aten::_cast_Half(Tensor(a) self, bool non_blocking=False) -> Tensor(a)"),
     composite(
         "aten::_cast_Float(Tensor self, bool non_blocking=False) -> Tensor",
         "def _cast_Float(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.float32)\n",
-    ),
+    )
+    .hidden_marks("aten::_cast_Float(Tensor(a) self, bool non_blocking=False) -> Tensor(a)"),
     composite(
         "aten::_cast_Double(Tensor self, bool non_blocking=False) -> Tensor",
         "def _cast_Double(self: Tensor, non_blocking: bool=False) -> Tensor:\n    return self.to(torch.float64)\n",
-    ),
+    )
+    .hidden_marks("aten::_cast_Double(Tensor(a) self, bool non_blocking=False) -> Tensor(a)"),
 ];
 
 /// PyTorch's codes of memory formats.

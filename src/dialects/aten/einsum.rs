@@ -11,6 +11,7 @@ pub static OPS: &[OpDef] = &[
     contraction("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", |a| {
         one(einsum(a.str(0)?, &a.tensors(1)?)?)
     })
+    .hidden_marks("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor(*)")
     .infer(trial::kernel),
     contraction(
         "aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",

@@ -112,6 +112,9 @@ def unflatten_dense_tensors(flat: Tensor, tensors: List[Tensor]) -> List[Tensor]
         at = at + t.numel()
     return results
 ",
+    )
+    .hidden_marks(
+        "aten::unflatten_dense_tensors(Tensor(a -> *) flat, Tensor[] tensors) -> Tensor(a)[]",
     ),
     composite(
         "aten::pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str padding_side=\"right\") -> Tensor",

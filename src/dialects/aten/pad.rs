@@ -16,10 +16,10 @@ pub static OPS: &[OpDef] = &[
     }).infer(trial::kernel),
     gather("aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", |a| {
         let mode = match a.int(2)? {
-            0 => "constant",
-            1 => "reflect",
-            2 => "replicate",
-            3 => "circular",
+            0 => "reflect",
+            1 => "replicate",
+            2 => "circular",
+            3 => "constant",
             n => return Err(Diagnostic::runtime(format!("Unrecognised padding mode {n}"))),
         };
         pad(a, mode, a.opt_float(3)?)

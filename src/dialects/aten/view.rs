@@ -22,7 +22,7 @@ pub static OPS: &[OpDef] = &[
     }).facts(&[Fact::SeesLayout]).infer(views::as_other)
     .grad("self: grad.reshape(self.size())"),
     view("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", |a| look(a, sizes_as)).facts(&[Fact::SeesLayout]).infer(views::reshape),
-    view("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", |a| look(a, sizes_as)).facts(&[Fact::SeesLayout]).infer(views::reshape)
+    view("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", |a| look(a, sizes_as)).hidden_marks("aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)").facts(&[Fact::SeesLayout]).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
     view("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", |a| look(a, expand)).infer(views::expand)
         .grad("self: grad.sum_to_size(self.size())"),
@@ -115,8 +115,8 @@ pub static OPS: &[OpDef] = &[
         .grad("self: torch.view_as_complex(grad.contiguous())"),
     view("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", |a| one(view_as_complex(a.tensor(0)?)?))
         .facts(&[Fact::SeesLayout]).grad("self: torch.view_as_real(grad.contiguous())"),
-    view("aten::lift(Tensor self) -> Tensor", |a| one(a.tensor(0)?.clone())).grad("self: grad"),
-    view("aten::data(Tensor self) -> Tensor", |a| one(a.tensor(0)?.detach())).facts(&[Fact::Detached]),
+    view("aten::lift(Tensor self) -> Tensor", |a| one(a.tensor(0)?.clone())).hidden_marks("aten::lift(Tensor(a) self) -> Tensor(a)").grad("self: grad"),
+    view("aten::data(Tensor self) -> Tensor", |a| one(a.tensor(0)?.detach())).hidden_marks("aten::data(Tensor(a) self) -> Tensor(a)").facts(&[Fact::Detached]),
     // Copying forms.
     gather("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", reshape_copy).infer(views::reshape)
         .out_exact("out")

@@ -170,3 +170,289 @@ def f(n: int):
     return a[n]
 #> f(1)
 #> f(4)
+#--- type_as_gives_its_input
+def f(x, y):
+    a = x.type_as(y)
+    a.zero_()
+    b = y.type_as(y)
+    b.mul_(2)
+    return x, y, a, b
+#> f(torch.tensor([1.0, 2.0]), torch.tensor([3.0]))
+#> f(torch.tensor([1, 2]), torch.tensor([3.0]))
+#--- conversions_that_are_none
+def f(x):
+    a = x.to(x.dtype)
+    b = x.float()
+    c = x.to(torch.float32, copy=True)
+    d = x.cpu()
+    e = x.to("cpu")
+    g = x.to(x)
+    a.add_(1)
+    b.add_(10)
+    c.add_(100)
+    d.add_(1000)
+    e.add_(10000)
+    g.mul_(2)
+    return x, a, b, c, d, e, g
+#> f(torch.tensor([1.0, 2.0]))
+#> f(torch.tensor([1, 2]))
+#--- there_and_back_is_new
+def f(x):
+    y = x.double().float()
+    y.add_(1)
+    return x, y
+#> f(torch.tensor([1.0, 2.0]))
+#--- dropout_that_keeps_all
+def g(x, train: bool):
+    return torch.nn.functional.dropout(x, 0.5, train)
+def f(x):
+    a = g(x, False)
+    a.add_(1)
+    b = torch.dropout(x, 0.0, True)
+    b.add_(10)
+    return x, a, b
+#> f(torch.tensor([1.0, 2.0]))
+#--- views_of_the_same_shape
+def f(x):
+    a = x.view(x.shape)
+    a.add_(1)
+    b = x.view(2, 2)
+    b.mul_(2)
+    c = x.reshape(2, 2)
+    c.add_(3)
+    d = x.expand(2, 2)
+    d.mul_(2)
+    e = x.expand_as(x)
+    e.add_(5)
+    g = x[:]
+    g.mul_(2)
+    h = x[0:2, :]
+    h.add_(7)
+    return x, a, b, c, d, e, g, h
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]).t())
+#--- seen_through_a_view
+def f(x):
+    a = x.narrow(0, 0, 1)
+    b = x.select(0, 0)
+    c = x.t()[0]
+    d = torch.as_strided(x, [2, 2], [1, 2])
+    rows = x.unbind(0)
+    halves = x.chunk(2)
+    before = a + 0, b + 0, c + 0, d + 0, rows[0] + 0, halves[0] + 0
+    x.mul_(10)
+    return before, a, b, c, d, rows, halves
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+#--- written_through_a_part
+def f(x):
+    a = torch.neg(x)
+    halves = a.chunk(2)
+    rows = a.unbind(0)
+    b = a + 1
+    halves[1].zero_()
+    rows[0].add_(5)
+    return a, b, a + 1
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+#--- a_sum_of_nothing_is_a_view
+def f(x):
+    y = torch.einsum("ij->ji", [x])
+    a = x + 1
+    y.add_(1)
+    return x, y, a, x + 1
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+#--- a_sum_to_the_same_size_is_a_view
+def f(x):
+    y = x.sum_to_size([2, 2])
+    a = x + 1
+    y.add_(1)
+    return x, y, a, x + 1
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+#--- clones_and_contiguous
+def f(x):
+    a = x.clone()
+    a.add_(1)
+    b = x.contiguous()
+    b.add_(10)
+    c = x.t().contiguous()
+    c.add_(100)
+    d = x.contiguous().contiguous()
+    d.mul_(2)
+    return x, a, b, c, d, b.stride(), c.stride()
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+#--- joined_ones_are_new
+def g(x):
+    return torch.cat([x]), torch.cat([x], 1), torch.stack([x])[0], x.unsqueeze(0).squeeze(0)
+def f(x):
+    a, b, c, d = g(x)
+    a.add_(1)
+    b.add_(10)
+    c.add_(100)
+    d.add_(1000)
+    return x, a, b, c, d
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+#--- joined_ones_are_contiguous
+def g(x):
+    return torch.cat([torch.round(torch.round(x))], 1)
+def f(x):
+    y = x.t()
+    a = torch.round(y)
+    return a.stride(), g(y).stride(), torch.cat([y]).stride(), torch.stack([y])[0].stride(), torch.stack(y.unbind(0)).stride()
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+#--- the_least_of_one_is_made_anew
+def g(x):
+    y = x.sum(0, keepdim=True).expand(2, 2)
+    return torch.minimum(y, y)
+def f(x):
+    y = g(x)
+    s = y.stride()
+    y[0].add_(1)
+    return y, s
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+#--- branches_that_differ_in_strides_only
+def g(x, p: bool):
+    y = x.t() + 0
+    if p:
+        z = y
+    else:
+        z = torch.cat([y], 1)
+    return z
+def f(x, p: bool):
+    z = g(x, p)
+    return z, z.stride()
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), True)
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), False)
+#--- branches_of_which_one_copies
+def g(x, p: bool):
+    if p:
+        z = x
+    else:
+        z = x.clone()
+    return z
+def f(x, p: bool):
+    z = g(x, p)
+    z.add_(1)
+    return x, z
+#> f(torch.tensor([1.0]), True)
+#> f(torch.tensor([1.0]), False)
+#--- where_and_mask_are_new
+def g(x):
+    return torch.where(x == x, x, x), x.masked_fill(x > 100, 0.0), torch.max(x, x), x.clamp(-1000, 1000)
+def f(x):
+    a, b, c, d = g(x)
+    a.add_(1)
+    b.add_(10)
+    c.add_(100)
+    d.add_(1000)
+    return x, a, b, c, d
+#> f(torch.tensor([1.0, 2.0]))
+#--- powers_and_identities_are_new
+def g(x):
+    return x ** 1, 1 * x, 0 + x, x / 1, torch.relu(torch.relu(x)), -(-x), x.pow(1), torch.abs(torch.abs(x))
+def f(x):
+    out = g(x)
+    out[0].add_(1)
+    out[1].add_(2)
+    out[2].add_(3)
+    out[3].add_(4)
+    out[4].add_(5)
+    out[5].add_(6)
+    out[6].add_(7)
+    out[7].add_(8)
+    return x, out
+#> f(torch.tensor([1.0, 2.0]))
+#--- positive_is_its_input
+def g(x):
+    return torch.positive(x), torch.real(x), x.detach(), torch.conj(x), x.squeeze(0).unsqueeze(0)
+def f(x):
+    out = g(x)
+    out[0].add_(1)
+    out[1].add_(2)
+    out[2].add_(3)
+    out[3].add_(4)
+    out[4].mul_(2)
+    return x, out
+#> f(torch.tensor([[1.0, 2.0]]))
+#--- one_row_for_all
+def f(x):
+    y = x[0].expand(3, 2)
+    z = y.clone()
+    a = z.stride()
+    b = y.contiguous().stride()
+    c = (y + 0).stride()
+    x[0].add_(1)
+    return y, z, a, b, c, y.stride()
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+#--- one_tensor_in_many_places
+def f(x):
+    a = torch.neg(x)
+    l = [a, a.t(), a]
+    d = {"a": a, "b": torch.neg(x)}
+    t = (a, [a])
+    l[0].add_(1)
+    d["a"].mul_(2)
+    t[1][0].add_(3)
+    return l, d, t
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+#--- lists_that_share
+def f(x):
+    a = [x]
+    b = a
+    c = a + []
+    d = a[:]
+    b.append(x + 1)
+    c.append(x + 2)
+    d[0].mul_(5)
+    return a, b, c, d
+#> f(torch.tensor([1.0]))
+#--- writes_around_groups
+def f(x, y):
+    a = torch.tanh(x)
+    y.add_(1)
+    b = torch.sigmoid(a)
+    x.mul_(2)
+    c = torch.tanh(x) * b
+    z = torch.neg(y)
+    z.add_(c)
+    return torch.exp(c) + z, x, y, a
+#> f(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+#--- writes_between_what_could_be_a_group
+def f(x, y):
+    a = torch.tanh(x)
+    x.add_(1)
+    b = torch.sigmoid(x)
+    y.copy_(a)
+    c = torch.sigmoid(y) * a + b
+    a.zero_()
+    return a, b, c, x, y
+#> f(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+#--- same_argument_twice
+def g(x, y):
+    a = torch.tanh(x)
+    y.add_(1)
+    b = torch.sigmoid(x) * a
+    y.mul_(2)
+    return a + b, x + y
+def f(x, y):
+    return g(x, x), g(x, y), x, y
+#> f(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+#--- turned_before_it_is_cut
+def f(x):
+    a = torch.neg(x)
+    p, q = torch.chunk(a, 2)
+    a.t_()
+    r = torch.tanh(p) + torch.sigmoid(q)
+    p2, q2 = torch.chunk(a, 2)
+    return r, torch.tanh(p2) * q2, a.stride()
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]))
+#--- written_in_turns
+def f(x, n: int):
+    y = torch.zeros_like(x)
+    parts: List[Tensor] = []
+    for i in range(n):
+        a = torch.tanh(x) + y
+        y += a
+        parts.append(a)
+        b = torch.sigmoid(a) * y
+        a.add_(b)
+    return x, y, parts
+#> f(torch.tensor([1.0, 2.0]), 3)
