@@ -128,10 +128,7 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
         "def ldexp(self: Tensor, other: Tensor) -> Tensor:
-    base = self
-    if not self.is_floating_point() and not self.is_complex():
-        base = self.to(torch.float32)
-    return torch.mul(self, torch.pow(torch.full([], 2.0, dtype=base.dtype), other))
+    return torch.mul(self, torch.pow(2.0, other))
 ",
     )
     .out("out"),

@@ -1,5 +1,6 @@
 //! Distances between vectors, norms held below a bound, reductions over segments.
 
+use super::kernels::compute::rounding;
 use super::kernels::range::not_implemented;
 use super::kernels::rows::Rows;
 use super::kernels::wide::{Wide, dispatch_wide, store};
@@ -278,25 +279,28 @@ fn reduce_segments(
     let inner = numel(&data.sizes()[axis + 1..]).max(1);
     let elements = rows.dense.to_vec_as::<f64>()?;
     let count = segments as usize;
+    let round = rounding(data.dtype());
     let mut results = Vec::with_capacity(rows.count.saturating_mul(count));
     for row in 0..rows.count {
         let outer = row / inner;
         for (start, end) in &ranges[outer * count..(outer + 1) * count] {
             let part = &elements[row * rows.length + start..row * rows.length + end];
-            results.push(reduce_part(part, how, initial));
+            results.push(reduce_part(part, how, initial, round));
         }
     }
     one(rows.restore::<f64>(&results, count, data.dtype())?)
 }
 
-fn reduce_part(part: &[f64], how: &str, initial: Option<f64>) -> f64 {
+/// The reduction of one run; sums are rounded as they grow.
+fn reduce_part(part: &[f64], how: &str, initial: Option<f64>, round: fn(f64) -> f64) -> f64 {
+    let sum = |start: f64| part.iter().fold(start, |sum, x| round(sum + x));
     let n = part.len() as f64;
     match how {
         "max" | "amax" => part.iter().fold(initial.unwrap_or(f64::NEG_INFINITY), |m, x| m.most(*x)),
         "min" | "amin" => part.iter().fold(initial.unwrap_or(f64::INFINITY), |m, x| m.least(*x)),
-        "prod" => part.iter().fold(initial.unwrap_or(1.0), |p, x| p * x),
+        "prod" => part.iter().fold(initial.unwrap_or(1.0), |p, x| round(p * x)),
         "mean" if part.is_empty() => initial.unwrap_or(f64::NAN),
-        "mean" => (initial.unwrap_or(0.0) + sum_row(part)) / n,
-        _ => initial.unwrap_or(0.0) + sum_row(part),
+        "mean" => sum(initial.unwrap_or(0.0)) / n,
+        _ => sum(initial.unwrap_or(0.0)),
     }
 }

@@ -1,6 +1,6 @@
 //! Normalization: batch, layer, group, instance and root mean square.
 
-use super::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt};
+use super::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt, rounding};
 use super::kernels::pool::each_plane;
 use super::kernels::vector_rows::sum_wide;
 use super::kernels::wide_loops;
@@ -219,9 +219,15 @@ impl Batch {
             let images = x.len() / (plane * self.channels).max(1);
             let (mut mean, var) = self.statistics::<R>(&x, images, plane)?;
             let eps = self.eps;
+            let kept = self.weight.as_ref().map_or(dtype, Tensor::dtype);
+            // Of 16 bits the sum of squares is kept in the dtype, and so is the variance.
+            let (round, count) = (rounding(kept), (images * plane) as f64);
+            let var: Vec<f64> = match self.training && matches!(kept, DType::F16 | DType::BF16) {
+                true => var.iter().map(|v| round(round(v * count) / count)).collect(),
+                false => var,
+            };
             let mut invstd: Vec<f64> = var.iter().map(|v| 1.0 / (v + eps).sqrt()).collect();
             // Statistics of 16-bit inputs are kept in the dtype of the parameters, and used as they are kept.
-            let kept = self.weight.as_ref().map_or(dtype, Tensor::dtype);
             if self.training {
                 for values in [&mut mean, &mut invstd] {
                     *values = Tensor::from_vec(values, &[values.len() as i64])?.to_dtype(kept)?.to_vec_as::<f64>()?;

@@ -1,8 +1,8 @@
 //! Pooling: the largest element or the mean of windows, at fixed steps or in as many parts as asked for.
 
-use super::kernels::compute::{Dense, Number, Real, build, build_whole};
+use super::kernels::compute::{Dense, Number, Real, build, build_whole, rounding};
 use super::kernels::pool::{
-    Axis, Divisor, adaptive_mean, each_plane, largest, max, max_with_places, mean, shares,
+    Axis, Divisor, adaptive_mean, adaptive_mean_stepped, each_plane, largest, max, max_with_places, mean, shares,
 };
 use super::kernels::range::not_implemented;
 use super::kernels::wide_loops;
@@ -505,7 +505,12 @@ fn adaptive_avg(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         let count = parts.iter().product::<usize>();
         one(build::<R>(&sizes, t.dtype(), |out| {
             each_plane(out, count, size / count.max(1), |at, out| {
-                adaptive_mean(&x[at * size..(at + 1) * size], &input, &parts, out);
+                let plane = &x[at * size..(at + 1) * size];
+                if dims == 3 && matches!(t.dtype(), DType::F16 | DType::BF16) {
+                    adaptive_mean_stepped(plane, &input, &parts, rounding(t.dtype()), out);
+                } else {
+                    adaptive_mean(plane, &input, &parts, out);
+                }
             });
             Ok(())
         })?)

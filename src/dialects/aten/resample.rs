@@ -1,6 +1,6 @@
 //! Images at other sizes: interpolation by neighbours, lines, cubics and with antialiasing.
 
-use super::kernels::compute::{Dense, Real, build};
+use super::kernels::compute::{Dense, Real, build, rounding};
 use super::kernels::pool::each_plane;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
@@ -283,14 +283,12 @@ struct Taps<R> {
 }
 
 impl<R: Real> Taps<R> {
-    /// Most of PyTorch's kernels keep the weights in the dtype of the image.
+    /// Most of PyTorch's kernels keep the weights in the dtype of the image; of two the first is what the second leaves.
     fn keep_as(&mut self, dtype: DType) {
-        for weight in &mut self.weights {
-            *weight = match dtype {
-                DType::F16 => R::of(half::f16::from_f64(weight.wide()).to_f64()),
-                DType::BF16 => R::of(half::bf16::from_f64(weight.wide()).to_f64()),
-                _ => *weight,
-            };
+        let round = rounding(dtype);
+        self.weights.iter_mut().for_each(|weight| *weight = R::of(round(weight.wide())));
+        if let [first, second] = &mut self.weights[..] {
+            *first = R::of(round(1.0 - second.wide()));
         }
     }
 }
