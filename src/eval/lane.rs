@@ -244,7 +244,9 @@ fn exp(z: Complex64) -> Complex64 {
 
 /// The square root with C99's values at infinities.
 fn sqrt(z: Complex64) -> Complex64 {
-    if z.im.is_infinite() || z.re.is_nan() || z.im.is_nan() || !z.re.is_infinite() {
+    if z.im.is_nan() && z.re.is_infinite() {
+        if z.re > 0.0 { z } else { Complex64::new(f64::NAN, f64::INFINITY) }
+    } else if z.im.is_infinite() || z.re.is_nan() || z.im.is_nan() || !z.re.is_infinite() {
         z.sqrt()
     } else if z.re > 0.0 {
         Complex64::new(z.re, 0f64.copysign(z.im))
@@ -257,6 +259,8 @@ fn sqrt(z: Complex64) -> Complex64 {
 fn tanh(z: Complex64) -> Complex64 {
     if z.re == 0.0 && !z.im.is_finite() {
         Complex64::new(z.re, f64::NAN)
+    } else if z.im == 0.0 {
+        Complex64::new(z.re.tanh(), z.im)
     } else if z.re.is_infinite() {
         // Even where the angle is not a number.
         Complex64::new(1f64.copysign(z.re), 0.0)

@@ -1,5 +1,6 @@
 //! Convolutions, plain and transposed, with all their names.
 
+use super::convert::in_format_of;
 use super::kernels::compute::{Dense, build, build_whole, compute_dtype, rounding};
 use super::kernels::conv::{Geometry, forward, transposed};
 use super::kernels::range::not_implemented;
@@ -200,7 +201,12 @@ fn expand(ints: Vec<i64>, dims: usize, name: &str) -> Result<Vec<i64>> {
     }
 }
 
-fn convolve(mut call: Call<'_>) -> Result<Tensor> {
+fn convolve(call: Call<'_>) -> Result<Tensor> {
+    let input = call.input;
+    in_format_of(convolved(call)?, &[input])
+}
+
+fn convolved(mut call: Call<'_>) -> Result<Tensor> {
     let dims = call.weight.rank().saturating_sub(2);
     if dims == 0 {
         return Err(Diagnostic::runtime("weight should have at least three dimensions"));

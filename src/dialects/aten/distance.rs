@@ -51,9 +51,15 @@ pub static OPS: &[OpDef] = &[
 ];
 
 /// x - y + eps, broadcast, in the common dtype.
+const NO_BOOLS: &str = "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a \
+                        mask, use the `~` or `logical_not()` operator instead.";
+
 fn difference(x: &Tensor, y: &Tensor, eps: f64) -> Result<Tensor> {
     // The difference is rounded (or wraps) in the dtype of the operands before the number is added.
     let own = result_type(&[Operand::Tensor(x.clone()), Operand::Tensor(y.clone())]).unwrap_or(DType::F32);
+    if x.dtype() == DType::Bool || y.dtype() == DType::Bool {
+        return Err(Diagnostic::raised("NotImplementedError", NO_BOOLS));
+    }
     let sizes = broadcast_all([x, y])?;
     let (x, y) = (x.to_dtype(own)?.broadcast_to(&sizes)?, y.to_dtype(own)?.broadcast_to(&sizes)?);
     let difference = dispatch_wide!(own, W => {

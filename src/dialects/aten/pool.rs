@@ -1,5 +1,6 @@
 //! Pooling: the largest element or the mean of windows, at fixed steps or in as many parts as asked for.
 
+use super::convert::in_format_of;
 use super::kernels::compute::{Dense, Number, Real, build, build_whole, rounding};
 use super::kernels::pool::{
     Axis, Divisor, adaptive_mean, adaptive_mean_stepped, each_plane, largest, max, max_with_places, mean, shares,
@@ -346,8 +347,8 @@ fn max_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     }
     let name = if dims == 1 { "max_pool1d_impl" } else { ["", "max_pool2d", "max_pool3d"][dims - 1] };
     match t.dtype() {
-        d if d.is_integral() && dims > 1 => one(run::<i64>(t, &sizes, d, &axes, i64::MIN)?),
-        d => crate::dispatch_real!(d, name, R => one(run::<R>(t, &sizes, d, &axes, -R::INFINITY)?)),
+        d if d.is_integral() && dims > 1 => one(in_format_of(run::<i64>(t, &sizes, d, &axes, i64::MIN)?, &[t])?),
+        d => crate::dispatch_real!(d, name, R => one(in_format_of(run::<R>(t, &sizes, d, &axes, -R::INFINITY)?, &[t])?)),
     }
 }
 
@@ -425,12 +426,13 @@ fn avg_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         let x = x.open()?;
         let size: usize = axes.iter().map(|a| a.input).product();
         let cost = axes.iter().map(|a| a.kernel).product();
-        one(build::<T>(sizes, t.dtype(), |out| {
+        let result = build::<T>(sizes, t.dtype(), |out| {
             each_plane(out, axes.iter().map(|a| a.output).product(), cost, |at, out| {
                 mean(&x[at * size..(at + 1) * size], axes, divisor, &finish, out);
             });
             Ok(())
-        })?)
+        })?;
+        one(in_format_of(result, &[t])?)
     }
     match t.dtype() {
         DType::I64 => run::<i64>(t, &sizes, &axes, divisor, |sum, n| sum.wrapping_div(n)),
@@ -503,7 +505,7 @@ fn adaptive_avg(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         let x = x.open()?;
         let size: usize = input.iter().product();
         let count = parts.iter().product::<usize>();
-        one(build::<R>(&sizes, t.dtype(), |out| {
+        let result = build::<R>(&sizes, t.dtype(), |out| {
             each_plane(out, count, size / count.max(1), |at, out| {
                 let plane = &x[at * size..(at + 1) * size];
                 if dims == 3 && matches!(t.dtype(), DType::F16 | DType::BF16) {
@@ -513,7 +515,8 @@ fn adaptive_avg(a: &Args<'_>, dims: usize) -> Result<Outputs> {
                 }
             });
             Ok(())
-        })?)
+        })?;
+        one(in_format_of(result, &[t])?)
     })
 }
 

@@ -1,5 +1,6 @@
 //! Images at other sizes: interpolation by neighbours, lines, cubics and with antialiasing.
 
+use super::convert::in_format_of;
 use super::kernels::compute::{Dense, Real, build, rounding};
 use super::kernels::pool::each_plane;
 use super::kernels::wide_loops;
@@ -183,6 +184,16 @@ fn resample(
     mode: Mode,
     align: bool,
 ) -> Result<Tensor> {
+    in_format_of(resampled(input, output, scales, mode, align)?, &[input])
+}
+
+fn resampled(
+    input: &Tensor,
+    output: &[i64],
+    scales: &[Option<f64>],
+    mode: Mode,
+    align: bool,
+) -> Result<Tensor> {
     let (sizes, dims) = (input.sizes(), output.len());
     if sizes.len() != dims + 2 {
         return fail(format!(
@@ -242,6 +253,8 @@ fn resample(
         let plain = match mode {
             Mode::Nearest => output[d] == spatial[d] || output[d] == 2 * spatial[d],
             Mode::Linear => output[d] == spatial[d],
+            // With antialiasing dimensions that stay are left alone.
+            Mode::SmoothLinear | Mode::SmoothCubic => return scales[d].filter(|_| output[d] != spatial[d]),
             _ => false,
         };
         scales[d].filter(|_| !(is_small && plain))

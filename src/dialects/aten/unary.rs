@@ -696,6 +696,9 @@ fn check_real_abs(values: &[Value]) -> Result<()> {
 }
 
 fn check_mvlgamma(values: &[Value]) -> Result<()> {
+    if matches!(values.first(), Some(Value::Tensor(t)) if t.dtype() == DType::Bool) {
+        return Err(Diagnostic::runtime("The input tensor may not be a boolean tensor."));
+    }
     let order = values.get(1).map_or(Ok(1), Value::to_int)?;
     if order < 1 {
         return Err(Diagnostic::runtime("p has to be greater than or equal to 1"));
