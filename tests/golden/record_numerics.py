@@ -50,7 +50,7 @@ def show(name, expression, *arguments, before=""):
 
 def narrow(dtype):
     kind = str(dtype).removeprefix("torch.")
-    x, y = numbers(dtype, 5, 8), numbers(dtype, 5, 8)
+    x, y = numbers(dtype, 5, 6), numbers(dtype, 5, 6)
     elementwise = {
         "add": "a + 0.7123456",
         "sub": "a - torch.tensor(0.7123456)",

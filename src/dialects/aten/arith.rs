@@ -320,7 +320,8 @@ fn pow_number(p: &mut Program, x: &[Sv]) -> Sv {
     let one = p.constant_like(x[0], 1.0);
     let inverse = p.div(one, x[0]);
     let inverse_square = p.div(one, square);
-    let products = [(2.0, square), (3.0, cube), (-1.0, inverse), (-2.0, inverse_square), (0.0, one), (1.0, x[0])];
+    let products =
+        [(2.0, square), (3.0, cube), (-1.0, inverse), (-2.0, inverse_square), (0.0, one), (1.0, x[0])];
     // A real number to the power of 0 is 1 in any case.
     let count = if is_complex { products.len() } else { 4 };
     products.into_iter().take(count).fold(power, |power, (exponent, product)| {

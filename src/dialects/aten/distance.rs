@@ -50,15 +50,22 @@ pub static OPS: &[OpDef] = &[
     .out("out"),
 ];
 
-/// x - y + eps, broadcast, in the common dtype.
-const NO_BOOLS: &str = "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a \
+const NO_TWO_BOOLS: &str = "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or \
+                            `logical_xor()` operator instead.";
+const NO_BOOL: &str = "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a \
                         mask, use the `~` or `logical_not()` operator instead.";
 
+/// x - y + eps, broadcast, in the common dtype.
 fn difference(x: &Tensor, y: &Tensor, eps: f64) -> Result<Tensor> {
     // The difference is rounded (or wraps) in the dtype of the operands before the number is added.
     let own = result_type(&[Operand::Tensor(x.clone()), Operand::Tensor(y.clone())]).unwrap_or(DType::F32);
-    if x.dtype() == DType::Bool || y.dtype() == DType::Bool {
-        return Err(Diagnostic::raised("NotImplementedError", NO_BOOLS));
+    let message = match (x.dtype() == DType::Bool, y.dtype() == DType::Bool) {
+        (true, true) => Some(NO_TWO_BOOLS),
+        (false, false) => None,
+        _ => Some(NO_BOOL),
+    };
+    if let Some(message) = message {
+        return Err(Diagnostic::raised("NotImplementedError", message));
     }
     let sizes = broadcast_all([x, y])?;
     let (x, y) = (x.to_dtype(own)?.broadcast_to(&sizes)?, y.to_dtype(own)?.broadcast_to(&sizes)?);

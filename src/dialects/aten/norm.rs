@@ -446,7 +446,8 @@ pub fn layer(
                 wide_loops(#[inline(always)] || {
                     let (mean, var) = moments(std::iter::once(row), length);
                     *stats = (mean, 1.0 / (var + eps).sqrt());
-                    let (mean, rstd) = (R::of(stats.0), R::of(stats.1));
+                    let mean = R::of(stats.0);
+                    let rstd = if narrow { R::ONE / (R::of(var) + R::of(eps)).sqrt() } else { R::of(stats.1) };
                     let shift = -(rstd * mean);
                     // Of 16 bits mean and deviation are one fused step, which leaves the rounding of the shift.
                     let normal = |x: R| if narrow { x.mul_add(rstd, shift) } else { (x - mean) * rstd };

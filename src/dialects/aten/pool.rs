@@ -3,7 +3,8 @@
 use super::convert::in_format_of;
 use super::kernels::compute::{Dense, Number, Real, build, build_whole, rounding};
 use super::kernels::pool::{
-    Axis, Divisor, adaptive_mean, adaptive_mean_stepped, each_plane, largest, max, max_with_places, mean, shares,
+    Axis, Divisor, adaptive_mean, adaptive_mean_stepped, each_plane, largest, max, max_with_places, mean,
+    shares,
 };
 use super::kernels::range::not_implemented;
 use super::kernels::wide_loops;
@@ -347,8 +348,12 @@ fn max_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     }
     let name = if dims == 1 { "max_pool1d_impl" } else { ["", "max_pool2d", "max_pool3d"][dims - 1] };
     match t.dtype() {
-        d if d.is_integral() && dims > 1 => one(in_format_of(run::<i64>(t, &sizes, d, &axes, i64::MIN)?, &[t])?),
-        d => crate::dispatch_real!(d, name, R => one(in_format_of(run::<R>(t, &sizes, d, &axes, -R::INFINITY)?, &[t])?)),
+        d if d.is_integral() && dims > 1 => {
+            one(in_format_of(run::<i64>(t, &sizes, d, &axes, i64::MIN)?, &[t])?)
+        }
+        d => {
+            crate::dispatch_real!(d, name, R => one(in_format_of(run::<R>(t, &sizes, d, &axes, -R::INFINITY)?, &[t])?))
+        }
     }
 }
 
