@@ -405,6 +405,15 @@ impl Program {
         self.push(Inst::Convert(rounded), wide)
     }
 
+    /// The operand before it was rounded to a dtype of 16 bits on its way to the dtype of computation: for functions
+    /// whose PyTorch kernel takes a number, or a tensor of rank 0, as it is.
+    pub fn whole(&mut self, x: Sv) -> Sv {
+        let dtype = self.dtype(x);
+        let Inst::Convert(narrow) = self.insts[x.index()].0 else { return x };
+        let Inst::Convert(source) = self.insts[narrow.index()].0 else { return x };
+        if matches!(self.dtype(narrow), DType::F16 | DType::BF16) { self.convert(source, dtype) } else { x }
+    }
+
     /// The same program without the instructions that `outputs` do not need, and where the outputs are in it.
     /// Parameters keep their numbers.
     pub fn pruned(&self, outputs: &[Sv]) -> (Program, Vec<Sv>) {

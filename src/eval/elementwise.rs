@@ -301,8 +301,9 @@ pub fn emit_elementwise(
                 c_name(common)
             )));
         }
-        if def.promote == Promote::Bool {
-            // Comparisons see numbers rounded to the tensors' dtype; arithmetic sees them whole.
+        if !matches!(def.promote, Promote::First) && promotes_at(arguments, converted.len()) {
+            // Operands become elements of the common dtype first, which rounds numbers where that has 16 bits;
+            // a meaning that takes them whole asks for it.
             x = program.convert(x, common);
         }
         converted.push(program.convert(x, compute_dtype(common)));
@@ -352,6 +353,11 @@ fn compute_dtype(dtype: DType) -> DType {
 /// Factors like `alpha` and `value` do not take part in promotion (nor does the condition of `where`).
 fn promotes(argument: &Argument) -> bool {
     matches!(role(argument), Role::Tensor) || !argument.keyword_only && argument.name != "alpha"
+}
+
+/// Whether the n-th operand takes part in promotion.
+fn promotes_at(arguments: &[Argument], n: usize) -> bool {
+    arguments.iter().filter(|a| !is_out(a) && !matches!(role(a), Role::Static)).nth(n).is_some_and(promotes)
 }
 
 /// The dtype of computation and that of the result. None without operands.

@@ -221,8 +221,8 @@ pub fn complex_unary(op: Unary, z: Complex64) -> Option<Complex64> {
         Unary::Asinh => complex::asinh(z),
         Unary::Acosh => complex::acosh(z),
         Unary::Atanh => complex::atanh(z),
-        Unary::Sqrt => z.sqrt(),
-        Unary::Rsqrt => complex_div(real(1.0), z.sqrt()),
+        Unary::Sqrt => sqrt(z),
+        Unary::Rsqrt => complex_div(real(1.0), sqrt(z)),
         Unary::Real => real(z.re),
         Unary::Imag => real(z.im),
         Unary::Conj => z.conj(),
@@ -242,9 +242,28 @@ fn exp(z: Complex64) -> Complex64 {
     if z.im == 0.0 { Complex64::new(z.re.exp(), z.im) } else { z.exp() }
 }
 
+/// The square root with C99's values at infinities.
+fn sqrt(z: Complex64) -> Complex64 {
+    if z.im.is_nan() && z.re.is_infinite() {
+        if z.re > 0.0 { z } else { Complex64::new(f64::NAN, f64::INFINITY) }
+    } else if z.im.is_infinite() {
+        Complex64::new(f64::INFINITY, z.im)
+    } else if z.re.is_nan() || z.im.is_nan() || !z.re.is_infinite() {
+        z.sqrt()
+    } else if z.re > 0.0 {
+        Complex64::new(z.re, 0f64.copysign(z.im))
+    } else {
+        Complex64::new(0.0, f64::INFINITY.copysign(z.im))
+    }
+}
+
 /// tanh without overflow of its parts.
 fn tanh(z: Complex64) -> Complex64 {
-    if z.re.is_infinite() {
+    if z.re == 0.0 && !z.im.is_finite() {
+        Complex64::new(z.re, f64::NAN)
+    } else if z.im == 0.0 {
+        Complex64::new(z.re.tanh(), z.im)
+    } else if z.re.is_infinite() {
         // Even where the angle is not a number.
         Complex64::new(1f64.copysign(z.re), 0.0)
     } else if z.re.abs() > 20.0 {
@@ -271,15 +290,23 @@ pub fn complex_div(a: Complex64, b: Complex64) -> Complex64 {
     }
 }
 
-/// a^b, with 0^b = 0 and a^0 = 1.
-pub fn complex_pow(a: Complex64, b: Complex64) -> Complex64 {
-    let zero = Complex64::new(0.0, 0.0);
-    if b == zero {
-        Complex64::new(1.0, 0.0)
-    } else if a == zero {
-        if b.re > 0.0 { zero } else { Complex64::new(f64::NAN, f64::NAN) }
-    } else {
-        (b * a.ln()).exp()
+/// e^(b ln a), every step rounded: what large results lose by the steps is larger than what comparisons allow. As in
+/// PyTorch 0^0 is not a number.
+pub fn complex_pow(a: Complex64, b: Complex64, round: fn(f64) -> f64) -> Complex64 {
+    let log = round(round(a.re.hypot(a.im)).ln());
+    let angle = round(a.im.atan2(a.re));
+    let re = round(round(b.re * log) - round(b.im * angle));
+    let im = round(round(b.re * angle) + round(b.im * log));
+    let size = re.exp();
+    match (re, im) {
+        _ if re == f64::NEG_INFINITY => Complex64::new(0.0, 0.0),
+        (_, 0.0) => Complex64::new(size, im),
+        _ if re == f64::INFINITY && !im.is_finite() => Complex64::new(re, f64::NAN),
+        _ => {
+            // In single precision the factor may overflow where the parts do not.
+            let size = if round(size).is_finite() { round(size) } else { size };
+            Complex64::new(size * round(im.cos()), size * round(im.sin()))
+        }
     }
 }
 

@@ -268,12 +268,18 @@ fn binary(op: Binary, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
             Binary::And | Binary::Or | Binary::Xor | Binary::Shl | Binary::Shr => None,
         },
         complex F => {
+            let round: fn(f64) -> f64 = |x| f64::from(x as F);
             let apply: fn(Complex64, Complex64) -> Complex64 = match op {
                 Binary::Add => |x, y| x + y,
                 Binary::Sub => |x, y| x - y,
                 Binary::Mul => |x, y| x * y,
                 Binary::Div => lane::complex_div,
-                Binary::Pow => lane::complex_pow,
+                Binary::Pow => {
+                    return map2(x, y, out, |x: Complex<F>, y: Complex<F>| {
+                        let z = lane::complex_pow(widen(x), widen(y), round);
+                        Complex::new(z.re as F, z.im as F)
+                    });
+                }
                 _ => return None,
             };
             map2(x, y, out, |x: Complex<F>, y: Complex<F>| {

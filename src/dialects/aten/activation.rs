@@ -1,5 +1,6 @@
 //! Activation functions of neural networks.
 
+use super::choose::saturated;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::shapes::joins;
@@ -207,8 +208,9 @@ fn relu6(p: &mut Program, x: &[Sv]) -> Sv {
 }
 
 fn hardtanh(p: &mut Program, x: &[Sv]) -> Sv {
-    let raised = p.max(x[0], x[1]);
-    p.min(raised, x[2])
+    let (low, high) = (saturated(p, x[1]), saturated(p, x[2]));
+    let raised = p.max(x[0], low);
+    p.min(raised, high)
 }
 
 /// x * scale above 0, otherwise alpha * scale * (e^(x * input_scale) - 1)

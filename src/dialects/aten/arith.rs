@@ -70,36 +70,36 @@ pub static OPS: &[OpDef] = &[
         .grad("self: -grad * alpha")
         .out("Scalar_out"),
     elementwise("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.mul(x[0], x[1]))
+        .scalar(mul)
         .grad("self: grad * other.conj()\nother: grad * self.conj()")
         .facts(&[Fact::ConstantIsNumber, Fact::Commutative, Fact::Identity(1.0)])
         .inplace()
         .out("out"),
     elementwise("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.mul(x[0], x[1]))
+        .scalar(mul)
         .grad("self: grad * other")
         .facts(&[Fact::Identity(1.0)])
         .inplace()
         .out("Scalar_out"),
     elementwise("aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.mul(x[0], x[1]))
+        .scalar(mul)
         .grad("self: grad * other.conj()\nother: grad * self.conj()")
         .facts(&[Fact::Commutative, Fact::Identity(1.0)])
         .inplace()
         .out("out"),
     elementwise("aten::multiply.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.mul(x[0], x[1]))
+        .scalar(mul)
         .grad("self: grad * other")
         .facts(&[Fact::Identity(1.0)])
         .inplace(),
     elementwise("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.div(x[0], x[1]))
+        .scalar(div)
         .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
         .facts(&[Fact::ConstantIsNumber, Fact::Identity(1.0)])
         .inplace()
         .out("out"),
     elementwise("aten::div.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.div(x[0], x[1]))
+        .scalar(div)
         .grad("self: grad / other")
         .facts(&[Fact::Identity(1.0)])
         .inplace()
@@ -121,13 +121,13 @@ pub static OPS: &[OpDef] = &[
         .inplace()
         .out_exact("Scalar_mode_out"),
     elementwise("aten::divide.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.div(x[0], x[1]))
+        .scalar(div)
         .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
         .facts(&[Fact::Identity(1.0)])
         .inplace()
         .out("out"),
     elementwise("aten::divide.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.div(x[0], x[1]))
+        .scalar(div)
         .grad("self: grad / other")
         .facts(&[Fact::Identity(1.0)])
         .inplace(),
@@ -147,13 +147,13 @@ pub static OPS: &[OpDef] = &[
         .check(check_div_mode)
         .inplace(),
     elementwise("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.div(x[0], x[1]))
+        .scalar(div)
         .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
         .facts(&[Fact::Identity(1.0)])
         .inplace()
         .out("out"),
     elementwise("aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.div(x[0], x[1]))
+        .scalar(div)
         .grad("self: grad / other")
         .facts(&[Fact::Identity(1.0)])
         .inplace(),
@@ -238,7 +238,7 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .out("Tensor_Tensor_out"),
     elementwise("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", Promote::Double)
-        .scalar(|p, x| p.pow(x[0], x[1]))
+        .scalar(pow_number)
         .tolerance(Tolerance::Rounding)
         .out("Tensor_Scalar_out"),
     elementwise("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", Promote::Double)
@@ -246,21 +246,42 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .out("Scalar_out"),
     elementwise("aten::float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", Promote::Double)
-        .scalar(|p, x| p.pow(x[0], x[1]))
+        .scalar(pow_number)
         .tolerance(Tolerance::Rounding),
     elementwise("aten::float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", Promote::Double)
         .scalar(|p, x| p.pow(x[0], x[1]))
         .tolerance(Tolerance::Rounding),
 ];
 
-/// `y * alpha`; `y` where alpha is left out, being 1.
+/// `y * alpha`; `y` where alpha is left out, being 1. As in PyTorch a complex number is multiplied by 1 too, which turns
+/// infinite ones into NaN.
 fn factor(p: &mut Program, y: Sv, alpha: Sv) -> Sv {
-    if alpha.is_present() { p.mul(y, alpha) } else { y }
+    if alpha.is_present() {
+        let scaled = p.mul(y, alpha);
+        p.stepped(scaled, y)
+    } else if p.dtype(y).is_complex() {
+        let one = p.constant_like(y, 1.0);
+        p.mul(y, one)
+    } else {
+        y
+    }
 }
 
 fn add_scaled(p: &mut Program, x: &[Sv]) -> Sv {
     let scaled = factor(p, x[1], x[2]);
     p.add(x[0], scaled)
+}
+
+/// The product. A number on the right is not rounded to the tensor's dtype.
+fn mul(p: &mut Program, x: &[Sv]) -> Sv {
+    let factor = p.whole(x[1]);
+    p.mul(x[0], factor)
+}
+
+/// The quotient. A number on the right is not rounded to the tensor's dtype.
+fn div(p: &mut Program, x: &[Sv]) -> Sv {
+    let divisor = p.whole(x[1]);
+    p.div(x[0], divisor)
 }
 
 fn sub_scaled(p: &mut Program, x: &[Sv]) -> Sv {
@@ -269,9 +290,7 @@ fn sub_scaled(p: &mut Program, x: &[Sv]) -> Sv {
 }
 
 fn rsub(p: &mut Program, x: &[Sv]) -> Sv {
-    // PyTorch's kernel takes a number as it is on the right only: on the left it becomes an element first.
-    let left = p.stepped(x[1], x[0]);
-    sub_scaled(p, &[left, x[0], x[2]])
+    sub_scaled(p, &[x[1], x[0], x[2]])
 }
 
 fn add_relu(p: &mut Program, x: &[Sv]) -> Sv {
@@ -281,23 +300,31 @@ fn add_relu(p: &mut Program, x: &[Sv]) -> Sv {
 }
 
 /// A number as exponent. As in PyTorch, small whole powers are products, whose last bit differs from the power's,
-/// and 0.5 is the square root, which differs from it at -inf.
+/// and 0.5 and -0.5 are roots, which differ from it at -inf.
 fn pow_number(p: &mut Program, x: &[Sv]) -> Sv {
     let power = p.pow(x[0], x[1]);
-    if !p.dtype(power).is_floating() {
+    let is_complex = p.dtype(power).is_complex();
+    if !is_complex && !p.dtype(power).is_floating() {
         return power;
     }
     let half = p.constant_like(x[1], 0.5);
     let is_half = p.eq(x[1], half);
     let root = p.sqrt(x[0]);
     let power = p.select(is_half, root, power);
+    let minus_half = p.constant_like(x[1], -0.5);
+    let is_minus_half = p.eq(x[1], minus_half);
+    let inverse_root = p.rsqrt(x[0]);
+    let power = p.select(is_minus_half, inverse_root, power);
     let square = p.mul(x[0], x[0]);
     let cube = p.mul(square, x[0]);
     let one = p.constant_like(x[0], 1.0);
     let inverse = p.div(one, x[0]);
     let inverse_square = p.div(one, square);
-    let products = [(2.0, square), (3.0, cube), (-1.0, inverse), (-2.0, inverse_square)];
-    products.into_iter().fold(power, |power, (exponent, product)| {
+    let products =
+        [(2.0, square), (3.0, cube), (-1.0, inverse), (-2.0, inverse_square), (0.0, one), (1.0, x[0])];
+    // A real number to the power of 0 is 1 in any case.
+    let count = if is_complex { products.len() } else { 4 };
+    products.into_iter().take(count).fold(power, |power, (exponent, product)| {
         let exponent = p.constant_like(x[1], exponent);
         let is_it = p.eq(x[1], exponent);
         p.select(is_it, product, power)
@@ -308,10 +335,13 @@ fn div_mode(p: &mut Program, x: &[Sv]) -> Sv {
     match p.str_arg(0) {
         "floor" => floor_divide(p, x),
         "trunc" => {
-            let quotient = p.div(x[0], x[1]);
+            let divisor = p.whole(x[1]);
+            let quotient = p.div(x[0], divisor);
+            // Of two tensors the quotient is rounded to their dtype first.
+            let quotient = if divisor == x[1] { p.stepped(quotient, x[1]) } else { quotient };
             if p.dtype(quotient).is_floating() { p.trunc(quotient) } else { quotient }
         }
-        _ => p.div(x[0], x[1]),
+        _ => div(p, x),
     }
 }
 
@@ -334,7 +364,9 @@ fn remainder(p: &mut Program, x: &[Sv]) -> Sv {
 
 /// Floor of the quotient. Floats go by the exact remainder, since the quotient may round up to a whole number.
 fn floor_divide(p: &mut Program, x: &[Sv]) -> Sv {
-    let (a, b) = (x[0], x[1]);
+    let (a, b) = (x[0], p.whole(x[1]));
+    let is_number = b != x[1];
+    let step = |p: &mut Program, y: Sv| if is_number { y } else { p.stepped(y, x[1]) };
     let remainder = p.rem(a, b);
     let crosses = crosses(p, remainder, b);
     let one = p.constant_like(a, 1.0);
@@ -346,7 +378,9 @@ fn floor_divide(p: &mut Program, x: &[Sv]) -> Sv {
     let (zero, half) = (p.constant_like(a, 0.0), p.constant_like(a, 0.5));
     let plain = p.div(a, b);
     let whole = p.sub(a, remainder);
-    let mut quotient = p.div(whole, b);
+    let whole = step(p, whole);
+    let quotient = p.div(whole, b);
+    let mut quotient = step(p, quotient);
     let below = p.sub(quotient, one);
     quotient = p.select(crosses, below, quotient);
     let mut floor = p.floor(quotient);

@@ -32,8 +32,8 @@ pub static OPS: &[OpDef] = &[
         .inplace()
         .out("out"),
     elementwise("aten::nextafter(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.nextafter(x[0], x[1]))
-        .accepts("w", "nextafter_cpu")
+        .scalar(nextafter)
+        .accepts("f", "nextafter_cpu")
         .inplace()
         .out("out"),
     elementwise("aten::maximum(Tensor self, Tensor other) -> Tensor", Promote::Common)
@@ -312,6 +312,31 @@ fn number_or(p: &mut Program, x: &[Sv], op: Compare) -> Sv {
     p.select(first, x[0], x[1])
 }
 
+/// The next number of the operands' dtype. Of 16 bits: as many steps of float32 as lie between two neighbours, which are
+/// the same all over bfloat16; float16 is evenly spaced below its smallest normal number.
+fn nextafter(p: &mut Program, x: &[Sv]) -> Sv {
+    let next = p.nextafter(x[0], x[1]);
+    let (steps, least, largest) = match p.source_dtype(x[0]) {
+        DType::BF16 => (65_536.0, 0.0, f64::from(half::bf16::MAX)),
+        DType::F16 => (8_192.0, f64::from(half::f16::MIN_POSITIVE_SUBNORMAL), f64::from(half::f16::MAX)),
+        _ => return next,
+    };
+    let steps = p.constant_like(next, steps);
+    let step = p.sub(next, x[0]);
+    let step = p.mul(step, steps);
+    let (size, least) = (p.abs(step), p.constant_like(step, least));
+    let size = p.max(size, least);
+    let step = p.copysign(size, step);
+    let moved = p.add(x[0], step);
+    let (abs, infinity) = (p.abs(x[0]), p.constant_like(next, f64::INFINITY));
+    let infinite = p.eq(abs, infinity);
+    let largest = p.constant_like(next, largest);
+    let largest = p.copysign(largest, x[0]);
+    let moved = p.select(infinite, largest, moved);
+    let same = p.eq(x[0], x[1]);
+    p.select(same, x[1], moved)
+}
+
 fn logaddexp(p: &mut Program, x: &[Sv]) -> Sv {
     if p.dtype(x[0]).is_complex() {
         return complex_logaddexp(p, x);
@@ -363,6 +388,7 @@ fn complex_logaddexp(p: &mut Program, x: &[Sv]) -> Sv {
 
 fn xlogy(p: &mut Program, x: &[Sv]) -> Sv {
     let log = p.log(x[1]);
+    let log = p.stepped(log, x[1]);
     times_unless_zero(p, x, log)
 }
 

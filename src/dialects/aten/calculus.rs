@@ -229,7 +229,7 @@ def diff(self: Tensor, n: int = 1, dim: int = -1, prepend: Optional[Tensor] = No
 const TRAPEZOID_X: &str = "
 def trapezoid(y: Tensor, x: Tensor, *, dim: int = -1) -> Tensor:
     if y.size(dim) == 0:
-        return y.sum(dim)
+        return y.sum(dim).to(y.dtype)
     if y.dtype == torch.bool or x.dtype == torch.bool:
         raise RuntimeError('trapezoid: received a bool input for `x` or `y`, but bool is not supported')
     points = x
@@ -249,7 +249,7 @@ def trapezoid(y: Tensor, x: Tensor, *, dim: int = -1) -> Tensor:
 const TRAPEZOID_DX: &str = "
 def trapezoid(y: Tensor, *, dx: number = 1, dim: int = -1) -> Tensor:
     if y.size(dim) == 0:
-        return y.sum(dim)
+        return y.sum(dim).to(y.dtype)
     if y.dtype == torch.bool:
         raise RuntimeError('trapezoid: received a bool input for `y`, but bool is not supported')
     return (y.sum(dim) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * float(dx)

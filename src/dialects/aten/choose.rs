@@ -131,7 +131,7 @@ fn clamp_max(p: &mut Program, x: &[Sv]) -> Sv {
 }
 
 /// A bound given as int64, brought into the range of a narrow integer.
-fn saturated(p: &mut Program, bound: Sv) -> Sv {
+pub(super) fn saturated(p: &mut Program, bound: Sv) -> Sv {
     let (low, high) = match p.dtype(bound) {
         DType::U8 => (0, 255),
         DType::I8 => (-128, 127),

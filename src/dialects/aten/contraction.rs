@@ -1,7 +1,9 @@
 //! Products of matrices and vectors, alone, in batches and added to something; linear layers.
 
-use super::kernels::compute::compute_dtype;
+use super::kernels::compute::{compute_dtype, rounding};
 use super::kernels::product::{conjugate, contract, product, scaled, times_scalar};
+use super::kernels::rows::Rows;
+use super::reduce::sum_row;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
@@ -131,6 +133,18 @@ fn vecdot(args: &Args<'_>) -> Result<Outputs> {
         sizes.push(1);
     }
     let widen = |t: &Tensor| t.to_dtype(dtype)?.broadcast_to(&sizes);
+    if matches!(dtype, DType::F16 | DType::BF16) {
+        // Products of 16 bits are rounded before they are summed.
+        let round = rounding(dtype);
+        let products: Vec<f64> = widen(x)?
+            .to_vec_as::<f64>()?
+            .into_iter()
+            .zip(widen(y)?.to_vec_as::<f64>()?)
+            .map(|(x, y)| round(x * y))
+            .collect();
+        let products = Tensor::from_vec(&products, &sizes)?;
+        return one(Rows::along(&products, d)?.reduce::<f64>(false, dtype, sum_row)?);
+    }
     let summed = contract("dot", &conjugate(&widen(x)?)?, &widen(y)?, &[d])?;
     let mut kept = summed.sizes();
     kept.remove(d);

@@ -128,10 +128,7 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
         "def ldexp(self: Tensor, other: Tensor) -> Tensor:
-    base = self
-    if not self.is_floating_point() and not self.is_complex():
-        base = self.to(torch.float32)
-    return torch.mul(self, torch.pow(torch.full([], 2.0, dtype=base.dtype), other))
+    return torch.mul(self, torch.pow(2.0, other))
 ",
     )
     .out("out"),
@@ -185,6 +182,8 @@ pub static OPS: &[OpDef] = &[
 
 /// PyTorch's codes of memory formats.
 const PRESERVE: i64 = 1;
+const CHANNELS_LAST: i64 = 2;
+const CHANNELS_LAST_3D: i64 = 3;
 
 fn same(args: &Args<'_>) -> Result<Outputs> {
     one(args.tensor(0)?.clone())
@@ -222,6 +221,23 @@ fn contiguous(args: &Args<'_>) -> Result<Outputs> {
         return one(tensor.clone());
     }
     one(copy_as(tensor, None, Some(format))?)
+}
+
+/// `result` with its channels last in memory where those of all the images `like` it are: so PyTorch lays out the
+/// results of convolutions, pooling and their kin.
+pub fn in_format_of(result: Tensor, like: &[&Tensor]) -> Result<Tensor> {
+    let format = match result.rank() {
+        4 => CHANNELS_LAST,
+        5 => CHANNELS_LAST_3D,
+        _ => return Ok(result),
+    };
+    for image in like {
+        let layout = image.layout();
+        if layout.rank() != result.rank() || layout.is_contiguous() || !has_format(&layout, format)? {
+            return Ok(result);
+        }
+    }
+    copy_as(&result, None, Some(format))
 }
 
 /// A copy in new memory, converted, in a memory format (None: preserved).

@@ -1,12 +1,13 @@
 //! Convolutions, plain and transposed, with all their names.
 
-use super::kernels::compute::{Dense, build, build_whole, compute_dtype};
+use super::convert::in_format_of;
+use super::kernels::compute::{Dense, build, build_whole, compute_dtype, rounding};
 use super::kernels::conv::{Geometry, forward, transposed};
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::products;
 use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{DType, Element, Scalar, Tensor};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -200,7 +201,12 @@ fn expand(ints: Vec<i64>, dims: usize, name: &str) -> Result<Vec<i64>> {
     }
 }
 
-fn convolve(mut call: Call<'_>) -> Result<Tensor> {
+fn convolve(call: Call<'_>) -> Result<Tensor> {
+    let input = call.input;
+    in_format_of(convolved(call)?, &[input])
+}
+
+fn convolved(mut call: Call<'_>) -> Result<Tensor> {
     let dims = call.weight.rank().saturating_sub(2);
     if dims == 0 {
         return Err(Diagnostic::runtime("weight should have at least three dimensions"));
@@ -224,11 +230,24 @@ fn convolve(mut call: Call<'_>) -> Result<Tensor> {
         let bias = call.bias.map(Dense::<T>::new).transpose()?;
         let (x, w, bias) = (x.open()?, w.open()?, bias.as_ref().map(Dense::open).transpose()?);
         if is_transposed {
-            build::<T>(&output, dtype, |out| transposed::<T>(&x, &w, bias.as_deref(), &geometry, out))
+            let round = stepwise(&call).map(|round| move |x: T| T::from_scalar(Scalar::Float(round(x.to_scalar().to_f64()))));
+            build::<T>(&output, dtype, |out| transposed::<T>(&x, &w, bias.as_deref(), &geometry, round.as_ref().map(|f| f as &(dyn Fn(T) -> T + Sync)), out))
         } else {
             build_whole::<T>(&output, dtype, |out| forward::<T>(&x, &w, bias.as_deref(), &geometry, out))
         }
     })
+}
+
+/// How a transposed convolution of 16 bits is rounded on its way, where PyTorch runs its own kernel, which keeps the
+/// windows and their sums in the dtype. Its library takes bfloat16, unless the result is padded by a stride or more.
+fn stepwise(call: &Call<'_>) -> Option<fn(f64) -> f64> {
+    let extra = call.output_padding.as_deref()?;
+    let is_padded = extra.iter().zip(&call.stride).any(|(p, s)| p >= s);
+    match call.input.dtype() {
+        DType::F16 => Some(rounding(DType::F16)),
+        DType::BF16 if is_padded => Some(rounding(DType::BF16)),
+        _ => None,
+    }
 }
 
 fn check_numbers(call: &Call<'_>) -> Result<()> {

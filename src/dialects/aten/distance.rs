@@ -1,5 +1,6 @@
 //! Distances between vectors, norms held below a bound, reductions over segments.
 
+use super::kernels::compute::rounding;
 use super::kernels::range::not_implemented;
 use super::kernels::rows::Rows;
 use super::kernels::wide::{Wide, dispatch_wide, store};
@@ -49,10 +50,23 @@ pub static OPS: &[OpDef] = &[
     .out("out"),
 ];
 
+const NO_TWO_BOOLS: &str = "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or \
+                            `logical_xor()` operator instead.";
+const NO_BOOL: &str = "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a \
+                        mask, use the `~` or `logical_not()` operator instead.";
+
 /// x - y + eps, broadcast, in the common dtype.
 fn difference(x: &Tensor, y: &Tensor, eps: f64) -> Result<Tensor> {
     // The difference is rounded (or wraps) in the dtype of the operands before the number is added.
     let own = result_type(&[Operand::Tensor(x.clone()), Operand::Tensor(y.clone())]).unwrap_or(DType::F32);
+    let message = match (x.dtype() == DType::Bool, y.dtype() == DType::Bool) {
+        (true, true) => Some(NO_TWO_BOOLS),
+        (false, false) => None,
+        _ => Some(NO_BOOL),
+    };
+    if let Some(message) = message {
+        return Err(Diagnostic::raised("NotImplementedError", message));
+    }
     let sizes = broadcast_all([x, y])?;
     let (x, y) = (x.to_dtype(own)?.broadcast_to(&sizes)?, y.to_dtype(own)?.broadcast_to(&sizes)?);
     let difference = dispatch_wide!(own, W => {
@@ -278,25 +292,28 @@ fn reduce_segments(
     let inner = numel(&data.sizes()[axis + 1..]).max(1);
     let elements = rows.dense.to_vec_as::<f64>()?;
     let count = segments as usize;
+    let round = rounding(data.dtype());
     let mut results = Vec::with_capacity(rows.count.saturating_mul(count));
     for row in 0..rows.count {
         let outer = row / inner;
         for (start, end) in &ranges[outer * count..(outer + 1) * count] {
             let part = &elements[row * rows.length + start..row * rows.length + end];
-            results.push(reduce_part(part, how, initial));
+            results.push(reduce_part(part, how, initial, round));
         }
     }
     one(rows.restore::<f64>(&results, count, data.dtype())?)
 }
 
-fn reduce_part(part: &[f64], how: &str, initial: Option<f64>) -> f64 {
+/// The reduction of one run; sums are rounded as they grow.
+fn reduce_part(part: &[f64], how: &str, initial: Option<f64>, round: fn(f64) -> f64) -> f64 {
+    let sum = |start: f64| part.iter().fold(start, |sum, x| round(sum + x));
     let n = part.len() as f64;
     match how {
         "max" | "amax" => part.iter().fold(initial.unwrap_or(f64::NEG_INFINITY), |m, x| m.most(*x)),
         "min" | "amin" => part.iter().fold(initial.unwrap_or(f64::INFINITY), |m, x| m.least(*x)),
-        "prod" => part.iter().fold(initial.unwrap_or(1.0), |p, x| p * x),
+        "prod" => part.iter().fold(initial.unwrap_or(1.0), |p, x| round(p * x)),
         "mean" if part.is_empty() => initial.unwrap_or(f64::NAN),
-        "mean" => (initial.unwrap_or(0.0) + sum_row(part)) / n,
-        _ => initial.unwrap_or(0.0) + sum_row(part),
+        "mean" => sum(initial.unwrap_or(0.0)) / n,
+        _ => sum(initial.unwrap_or(0.0)),
     }
 }

@@ -1,5 +1,6 @@
 //! Counting elements by intervals, in one or more dimensions.
 
+use super::kernels::compute::rounding;
 use super::kernels::range::{not_implemented, spaced};
 use super::kernels::wide::store;
 use crate::diag::{Diagnostic, Result};
@@ -200,11 +201,9 @@ fn interval(edges: &[f64], x: f64, uniform: bool, search: bool, dtype: DType) ->
         return Some(upper(0, edges.len()).saturating_sub(1).min(last));
     }
     let bins = (last + 1) as f64;
-    let at = if dtype == DType::F64 {
-        (x - low) * bins / (high - low)
-    } else {
-        f64::from((x as f32 - low as f32) * bins as f32 / (high as f32 - low as f32))
-    };
+    // Every step is rounded to the dtype.
+    let round: fn(f64) -> f64 = if dtype == DType::F32 { |x| f64::from(x as f32) } else { rounding(dtype) };
+    let at = round(round(round(round(x) - round(low)) * round(bins)) / round(round(high) - round(low)));
     let mut at = (at as usize).min(last + 1);
     if search {
         let from = at.saturating_sub(1);

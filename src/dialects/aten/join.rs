@@ -1,5 +1,6 @@
 //! Several tensors into one, one tensor several times, elements in another order: cat, stack, repeat, roll, flip.
 
+use super::convert::in_format_of;
 use super::kernels::place::{common_dtype, concat, identity, pad_rank, pick, remap, repeat};
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
@@ -142,7 +143,8 @@ def pad_sequence(sequences: List[Tensor], batch_first: bool=False, padding_value
 ];
 
 pub(super) fn cat(a: &Args<'_>) -> Result<Outputs> {
-    one(concat(&a.tensors(0)?, a.int(1)?)?)
+    let tensors = a.tensors(0)?;
+    one(in_format_of(concat(&tensors, a.int(1)?)?, &tensors.iter().collect::<Vec<_>>())?)
 }
 
 pub(super) fn stack(a: &Args<'_>) -> Result<Outputs> {

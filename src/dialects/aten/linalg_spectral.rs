@@ -283,7 +283,8 @@ def linalg_matrix_norm(self: Tensor, ord: number, dim: List[int]=[-2, -1], keepd
             a = self.to(dtype)
         s = torch.linalg_svdvals(a.movedim([d0, d1], [-2, -1]))
         if order > 0.:
-            result = s.amax(-1)
+            # Without elements the largest is 0.
+            result = s.amax(-1) if s.size(-1) > 0 else s.sum(-1)
         else:
             result = s.amin(-1)
         if keepdim:
@@ -299,7 +300,7 @@ def linalg_matrix_norm(self: Tensor, ord: number, dim: List[int]=[-2, -1], keepd
         kept = d0
     norms = torch.linalg_vector_norm(self, 1., [summed], True, dtype=dtype)
     if order > 0.:
-        result = norms.amax([kept], True)
+        result = norms.amax([kept], True) if norms.size(kept) > 0 else norms.sum([kept], True)
     else:
         result = norms.amin([kept], True)
     if not keepdim:

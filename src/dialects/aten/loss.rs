@@ -36,11 +36,14 @@ pub static OPS: &[OpDef] = &[
         reduced!("def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
     if beta < 0.0:
         raise RuntimeError('smooth_l1_loss does not support negative values for beta.')
-    loss = torch.abs(self - target)
+    # PyTorch's kernel takes bfloat16 as float32.
+    narrow = torch.result_type(self, target)
+    loss = torch.abs(self.to(torch.float32) - target.to(torch.float32)) if narrow == torch.bfloat16 else torch.abs(self - target)
     if not loss.is_floating_point() and beta != 0.0:
         raise NotImplementedError('\"smooth_l1_cpu\" not implemented for \\'Long\\'')
     if beta != 0.0:
-        loss = torch.where(loss < beta, loss * 0.5 * loss / beta, loss - 0.5 * beta)"),
+        loss = torch.where(loss < beta, loss * 0.5 * loss / beta, loss - 0.5 * beta)
+    loss = loss.to(narrow)"),
     )
     .out("out"),
     composite(
@@ -51,11 +54,10 @@ pub static OPS: &[OpDef] = &[
     z = torch.abs(self - target)
     if not z.is_floating_point():
         raise NotImplementedError('\"huber_cpu\" not implemented for \\'Long\\'')
-    # The kernel goes on in float32 after the difference where the elements are 16 bits wide.
-    wide = z
-    if z.dtype == torch.float16 or z.dtype == torch.bfloat16:
-        wide = z.to(torch.float32)
-    loss = torch.where(wide < delta, wide * 0.5 * wide, (wide - 0.5 * delta) * delta).to(z.dtype)"),
+    # PyTorch's kernel takes float16 as float32, and rounds after each step in bfloat16.
+    wide = torch.abs(self.to(torch.float32) - target.to(torch.float32)) if z.dtype == torch.float16 else z
+    bound = torch.full([], delta, dtype=wide.dtype)
+    loss = torch.where(wide < delta, wide * 0.5 * wide, (wide - 0.5 * bound) * bound).to(z.dtype)"),
     )
     .out("out"),
     composite(

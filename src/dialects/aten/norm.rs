@@ -1,6 +1,7 @@
 //! Normalization: batch, layer, group, instance and root mean square.
 
-use super::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt};
+use super::convert::in_format_of;
+use super::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt, rounding};
 use super::kernels::pool::each_plane;
 use super::kernels::vector_rows::sum_wide;
 use super::kernels::wide_loops;
@@ -219,9 +220,15 @@ impl Batch {
             let images = x.len() / (plane * self.channels).max(1);
             let (mut mean, var) = self.statistics::<R>(&x, images, plane)?;
             let eps = self.eps;
+            let kept = self.weight.as_ref().map_or(dtype, Tensor::dtype);
+            // Of 16 bits the sum of squares is kept in the dtype, and so is the variance.
+            let (round, count) = (rounding(kept), (images * plane) as f64);
+            let var: Vec<f64> = match self.training && matches!(kept, DType::F16 | DType::BF16) {
+                true => var.iter().map(|v| round(round(v * count) / count)).collect(),
+                false => var,
+            };
             let mut invstd: Vec<f64> = var.iter().map(|v| 1.0 / (v + eps).sqrt()).collect();
             // Statistics of 16-bit inputs are kept in the dtype of the parameters, and used as they are kept.
-            let kept = self.weight.as_ref().map_or(dtype, Tensor::dtype);
             if self.training {
                 for values in [&mut mean, &mut invstd] {
                     *values = Tensor::from_vec(values, &[values.len() as i64])?.to_dtype(kept)?.to_vec_as::<f64>()?;
@@ -251,7 +258,7 @@ impl Batch {
                 let values = if self.training { values } else { &[] };
                 Tensor::from_vec(values, &[values.len() as i64])?.to_dtype(kept)
             };
-            Ok((y, save(&mean)?, save(&invstd)?))
+            Ok((in_format_of(y, &[&self.input])?, save(&mean)?, save(&invstd)?))
         })
     }
 
@@ -426,6 +433,7 @@ pub fn layer(
         check_mixed(input, parameter)?;
     }
     let (sizes, dtype) = (input.sizes(), input.dtype());
+    let narrow = matches!(dtype, DType::F16 | DType::BF16);
     crate::dispatch_real!(dtype, "LayerNormKernelImpl", R => {
         let x = Dense::<R>::new(input)?;
         let x = x.open()?;
@@ -438,18 +446,22 @@ pub fn layer(
                 wide_loops(#[inline(always)] || {
                     let (mean, var) = moments(std::iter::once(row), length);
                     *stats = (mean, 1.0 / (var + eps).sqrt());
-                    let (mean, rstd) = (R::of(stats.0), R::of(stats.1));
+                    let mean = R::of(stats.0);
+                    let rstd = if narrow { R::ONE / (R::of(var) + R::of(eps)).sqrt() } else { R::of(stats.1) };
+                    let shift = -(rstd * mean);
+                    // Of 16 bits mean and deviation are one fused step, which leaves the rounding of the shift.
+                    let normal = |x: R| if narrow { x.mul_add(rstd, shift) } else { (x - mean) * rstd };
                     match (&w, &b) {
                         (Some(w), Some(b)) => {
                             for (((y, x), w), b) in out.iter_mut().zip(row).zip(w).zip(b) {
-                                *y = (*x - mean) * rstd * *w + *b;
+                                *y = normal(*x) * *w + *b;
                             }
                         }
                         _ => {
                             for (i, (y, x)) in out.iter_mut().zip(row).enumerate() {
                                 let w = w.as_ref().map_or(R::ONE, |w| w[i]);
                                 let b = b.as_ref().map_or(R::ZERO, |b| b[i]);
-                                *y = (*x - mean) * rstd * w + b;
+                                *y = normal(*x) * w + b;
                             }
                         }
                     }

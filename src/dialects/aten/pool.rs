@@ -1,8 +1,10 @@
 //! Pooling: the largest element or the mean of windows, at fixed steps or in as many parts as asked for.
 
-use super::kernels::compute::{Dense, Number, Real, build, build_whole};
+use super::convert::in_format_of;
+use super::kernels::compute::{Dense, Number, Real, build, build_whole, rounding};
 use super::kernels::pool::{
-    Axis, Divisor, adaptive_mean, each_plane, largest, max, max_with_places, mean, shares,
+    Axis, Divisor, adaptive_mean, adaptive_mean_stepped, each_plane, largest, max, max_with_places, mean,
+    shares,
 };
 use super::kernels::range::not_implemented;
 use super::kernels::wide_loops;
@@ -346,8 +348,12 @@ fn max_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     }
     let name = if dims == 1 { "max_pool1d_impl" } else { ["", "max_pool2d", "max_pool3d"][dims - 1] };
     match t.dtype() {
-        d if d.is_integral() && dims > 1 => one(run::<i64>(t, &sizes, d, &axes, i64::MIN)?),
-        d => crate::dispatch_real!(d, name, R => one(run::<R>(t, &sizes, d, &axes, -R::INFINITY)?)),
+        d if d.is_integral() && dims > 1 => {
+            one(in_format_of(run::<i64>(t, &sizes, d, &axes, i64::MIN)?, &[t])?)
+        }
+        d => {
+            crate::dispatch_real!(d, name, R => one(in_format_of(run::<R>(t, &sizes, d, &axes, -R::INFINITY)?, &[t])?))
+        }
     }
 }
 
@@ -425,12 +431,13 @@ fn avg_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         let x = x.open()?;
         let size: usize = axes.iter().map(|a| a.input).product();
         let cost = axes.iter().map(|a| a.kernel).product();
-        one(build::<T>(sizes, t.dtype(), |out| {
+        let result = build::<T>(sizes, t.dtype(), |out| {
             each_plane(out, axes.iter().map(|a| a.output).product(), cost, |at, out| {
                 mean(&x[at * size..(at + 1) * size], axes, divisor, &finish, out);
             });
             Ok(())
-        })?)
+        })?;
+        one(in_format_of(result, &[t])?)
     }
     match t.dtype() {
         DType::I64 => run::<i64>(t, &sizes, &axes, divisor, |sum, n| sum.wrapping_div(n)),
@@ -503,12 +510,18 @@ fn adaptive_avg(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         let x = x.open()?;
         let size: usize = input.iter().product();
         let count = parts.iter().product::<usize>();
-        one(build::<R>(&sizes, t.dtype(), |out| {
+        let result = build::<R>(&sizes, t.dtype(), |out| {
             each_plane(out, count, size / count.max(1), |at, out| {
-                adaptive_mean(&x[at * size..(at + 1) * size], &input, &parts, out);
+                let plane = &x[at * size..(at + 1) * size];
+                if dims == 3 && matches!(t.dtype(), DType::F16 | DType::BF16) {
+                    adaptive_mean_stepped(plane, &input, &parts, rounding(t.dtype()), out);
+                } else {
+                    adaptive_mean(plane, &input, &parts, out);
+                }
             });
             Ok(())
-        })?)
+        })?;
+        one(in_format_of(result, &[t])?)
     })
 }
 

@@ -92,6 +92,9 @@ pub static OPS: &[OpDef] = &[
     .out_exact("dim_IntList_out"),
     reduce("aten::trace(Tensor self) -> Tensor", |a| {
         let tensor = a.tensor(0)?;
+        if tensor.rank() == 2 && tensor.dtype() == DType::Bool {
+            return Err(not_implemented("trace", DType::Bool));
+        }
         if tensor.rank() != 2 {
             return Err(Diagnostic::runtime(format!(
                 "trace: expected a matrix, but got tensor with dim {}",

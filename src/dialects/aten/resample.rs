@@ -1,6 +1,7 @@
 //! Images at other sizes: interpolation by neighbours, lines, cubics and with antialiasing.
 
-use super::kernels::compute::{Dense, Real, build};
+use super::convert::in_format_of;
+use super::kernels::compute::{Dense, Real, build, rounding};
 use super::kernels::pool::each_plane;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
@@ -183,6 +184,16 @@ fn resample(
     mode: Mode,
     align: bool,
 ) -> Result<Tensor> {
+    in_format_of(resampled(input, output, scales, mode, align)?, &[input])
+}
+
+fn resampled(
+    input: &Tensor,
+    output: &[i64],
+    scales: &[Option<f64>],
+    mode: Mode,
+    align: bool,
+) -> Result<Tensor> {
     let (sizes, dims) = (input.sizes(), output.len());
     if sizes.len() != dims + 2 {
         return fail(format!(
@@ -242,6 +253,8 @@ fn resample(
         let plain = match mode {
             Mode::Nearest => output[d] == spatial[d] || output[d] == 2 * spatial[d],
             Mode::Linear => output[d] == spatial[d],
+            // With antialiasing dimensions that stay are left alone.
+            Mode::SmoothLinear | Mode::SmoothCubic => return scales[d].filter(|_| output[d] != spatial[d]),
             _ => false,
         };
         scales[d].filter(|_| !(is_small && plain))
@@ -283,14 +296,12 @@ struct Taps<R> {
 }
 
 impl<R: Real> Taps<R> {
-    /// Most of PyTorch's kernels keep the weights in the dtype of the image.
+    /// Most of PyTorch's kernels keep the weights in the dtype of the image; of two the first is what the second leaves.
     fn keep_as(&mut self, dtype: DType) {
-        for weight in &mut self.weights {
-            *weight = match dtype {
-                DType::F16 => R::of(half::f16::from_f64(weight.wide()).to_f64()),
-                DType::BF16 => R::of(half::bf16::from_f64(weight.wide()).to_f64()),
-                _ => *weight,
-            };
+        let round = rounding(dtype);
+        self.weights.iter_mut().for_each(|weight| *weight = R::of(round(weight.wide())));
+        if let [first, second] = &mut self.weights[..] {
+            *first = R::of(round(1.0 - second.wide()));
         }
     }
 }

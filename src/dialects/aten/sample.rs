@@ -1,12 +1,11 @@
 //! Images looked up at given places, and grids of such places.
 
-use super::kernels::compute::{Dense, Number, Real, build};
+use super::kernels::compute::{Dense, Number, Real, build, rounding};
 use super::kernels::pool::each_plane;
-use super::resample::cubic;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -39,26 +38,36 @@ enum Outside {
     Reflection,
 }
 
-/// Where the places of a grid lie in an image.
+/// Where the places of a grid lie in an image. `round` is applied after every step: images of 16 bits are looked up in
+/// their own precision, as in PyTorch.
 #[derive(Clone, Copy)]
-struct Rule {
+struct Rule<F> {
     outside: Outside,
     align: bool,
+    dims: usize,
+    round: F,
 }
 
-impl Rule {
-    /// From -1..1 to places of elements.
-    fn place<R: Real>(&self, x: R, size: usize) -> R {
-        let n = R::of(size as f64);
-        if self.align {
-            (x + R::ONE) / R::of(2.0) * (n - R::ONE)
-        } else {
-            ((x + R::ONE) * n - R::ONE) / R::of(2.0)
+impl<F> Rule<F> {
+    /// From -1..1 to places of elements. PyTorch's kernels of two and of three dimensions order the steps differently.
+    fn place<R: Real>(&self, x: R, size: usize) -> R
+    where
+        F: Fn(R) -> R,
+    {
+        let (q, n, two) = (&self.round, R::of(size as f64), R::of(2.0));
+        match (self.dims, self.align) {
+            (2, true) => q(q(x + R::ONE) * q(q(n - R::ONE) / two)),
+            (2, false) => q(q(q(x + R::ONE) * q(n / two)) - R::of(0.5)),
+            (_, true) => q(q(q(x + R::ONE) / two) * q(n - R::ONE)),
+            (_, false) => q(q(q(q(x + R::ONE) * n) - R::ONE) / two),
         }
     }
 
     /// A place brought into the image, where the rule says so.
-    fn bring<R: Real>(&self, x: R, size: usize) -> R {
+    fn bring<R: Real>(&self, x: R, size: usize) -> R
+    where
+        F: Fn(R) -> R,
+    {
         let last = R::of(size as f64 - 1.0);
         let clip = |x: R| if x > R::ZERO { if x < last { x } else { last } } else { R::ZERO };
         match self.outside {
@@ -68,17 +77,21 @@ impl Rule {
         }
     }
 
-    fn reflect<R: Real>(&self, x: R, size: usize) -> R {
+    fn reflect<R: Real>(&self, x: R, size: usize) -> R
+    where
+        F: Fn(R) -> R,
+    {
         let (low, high) =
             if self.align { (0.0, 2.0 * (size as f64 - 1.0)) } else { (-1.0, 2.0 * size as f64 - 1.0) };
         if low == high {
             return R::ZERO;
         }
+        let q = &self.round;
         let (least, span) = (R::of(low / 2.0), R::of((high - low) / 2.0));
-        let x = (x - least).abs();
-        let flips = (x / span).floor();
-        let extra = x - flips * span;
-        if flips.wide() % 2.0 == 0.0 { extra + least } else { span - extra + least }
+        let x = q(x - least).abs();
+        let flips = q(x / span).floor();
+        let extra = q(x - q(flips * span));
+        if flips.wide() % 2.0 == 0.0 { q(extra + least) } else { q(q(span - extra) + least) }
     }
 }
 
@@ -101,21 +114,22 @@ impl<R: Real> Image<'_, R> {
     }
 
     /// Between the neighbours along every dimension.
-    fn linear(&self, places: [R; 3]) -> R {
+    fn linear(&self, places: [R; 3], q: impl Fn(R) -> R) -> R {
         let floors = places.map(|p| p.floor());
         let mut sum = R::ZERO;
         for corner in 0..8usize {
             let mut weight = R::ONE;
             let mut at = [0.0; 3];
-            for d in 0..3 {
+            // The width comes first in PyTorch's products.
+            for d in (0..3).rev() {
                 let upper = corner >> (2 - d) & 1 == 1;
-                let rest = places[d] - floors[d];
-                weight *= if upper { rest } else { R::ONE - rest };
+                let rest = q(places[d] - floors[d]);
+                weight = q(weight * if upper { rest } else { q(R::ONE - rest) });
                 at[d] = floors[d].wide() + f64::from(u8::from(upper));
             }
             // A dimension of one element that is not there has no second neighbour.
             if self.inside(at) {
-                sum += self.at(at) * weight;
+                sum = q(sum + q(self.at(at) * weight));
             }
         }
         sum
@@ -182,65 +196,99 @@ fn grid_sample(a: &Args<'_>, dims: Option<usize>) -> Result<Outputs> {
             "grid_sampler of {dims} dimensions with interpolation mode {mode}"
         )));
     }
-    let rule = Rule { outside, align: a.bool(4)? };
+    let align = a.bool(4)?;
+    match input.dtype() {
+        DType::F16 | DType::BF16 => {
+            let round = rounding(input.dtype());
+            let rule = Rule { outside, align, dims, round: move |x: f32| round(f64::from(x)) as f32 };
+            one(sampled::<f32, _>(input, grid, mode, &rule)?)
+        }
+        dtype => {
+            let name = if dims == 2 { "grid_sampler_2d_cpu" } else { "grid_sampler3d_cpu" };
+            crate::dispatch_real!(dtype, name, R => {
+                one(sampled::<R, _>(input, grid, mode, &Rule { outside, align, dims, round: |x: R| x })?)
+            })
+        }
+    }
+}
+
+fn sampled<R: Real, F: Fn(R) -> R + Sync>(
+    input: &Tensor,
+    grid: &Tensor,
+    mode: i64,
+    rule: &Rule<F>,
+) -> Result<Tensor> {
+    let dims = rule.dims;
     let (x, g) = (input.sizes(), grid.sizes());
     let channels = x[1] as usize;
     let mut sizes = vec![x[0], x[1]];
     sizes.extend(&g[1..=dims]);
     let image: [usize; 3] = std::array::from_fn(|d| if d + dims < 3 { 1 } else { x[d + dims - 1] as usize });
     let count: usize = g[1..=dims].iter().product::<i64>() as usize;
-    let name = if dims == 2 { "grid_sampler_2d_cpu" } else { "grid_sampler3d_cpu" };
-    crate::dispatch_real!(input.dtype(), name, R => {
-        let (pixels, places) = (Dense::<R>::new(input)?, Dense::<R>::new(grid)?);
-        let (pixels, places) = (pixels.open()?, places.open()?);
-        let area = image.iter().product::<usize>();
-        one(build::<R>(&sizes, input.dtype(), |out| {
-            each_plane(out, count, 16, |at, out| {
-                let plane = Image { pixels: &pixels[at * area..(at + 1) * area], sizes: image };
-                let batch = at / channels;
-                for (n, y) in out.iter_mut().enumerate() {
-                    // The grid holds width first.
-                    let given = &places[(batch * count + n) * dims..][..dims];
-                    let mut at = [R::ZERO; 3];
-                    for (d, g) in given.iter().enumerate() {
-                        at[2 - d] = rule.place(*g, image[2 - d]);
-                    }
-                    *y = look_up(&plane, at, dims, mode, &rule);
+    let (pixels, places) = (Dense::<R>::new(input)?, Dense::<R>::new(grid)?);
+    let (pixels, places) = (pixels.open()?, places.open()?);
+    let area = image.iter().product::<usize>();
+    build::<R>(&sizes, input.dtype(), |out| {
+        each_plane(out, count, 16, |at, out| {
+            let plane = Image { pixels: &pixels[at * area..(at + 1) * area], sizes: image };
+            let batch = at / channels;
+            for (n, y) in out.iter_mut().enumerate() {
+                // The grid holds width first.
+                let given = &places[(batch * count + n) * dims..][..dims];
+                let mut at = [R::ZERO; 3];
+                for (d, g) in given.iter().enumerate() {
+                    at[2 - d] = rule.place(*g, image[2 - d]);
                 }
-            });
-            Ok(())
-        })?)
+                *y = look_up(&plane, at, mode, rule);
+            }
+        });
+        Ok(())
     })
 }
 
-fn look_up<R: Real>(plane: &Image<'_, R>, at: [R; 3], dims: usize, mode: i64, rule: &Rule) -> R {
+fn look_up<R: Real, F: Fn(R) -> R>(plane: &Image<'_, R>, at: [R; 3], mode: i64, rule: &Rule<F>) -> R {
+    let q = &rule.round;
     let bring = |mut at: [R; 3]| {
-        for (place, size) in at.iter_mut().zip(&plane.sizes).skip(3 - dims) {
+        for (place, size) in at.iter_mut().zip(&plane.sizes).skip(3 - rule.dims) {
             *place = rule.bring(*place, *size);
         }
         at
     };
     match mode {
-        0 => plane.linear(bring(at)),
+        0 => plane.linear(bring(at), q),
         1 => plane.at(bring(at).map(|p| p.wide().round_ties_even())),
         _ => {
             let floors = [at[1].floor(), at[2].floor()];
-            let a = R::of(-0.75);
-            let (wy, wx) = (cubic(at[1] - floors[0], a), cubic(at[2] - floors[1], a));
+            let (wy, wx) = (cubic_stepped(q(at[1] - floors[0]), q), cubic_stepped(q(at[2] - floors[1]), q));
             let mut sum = R::ZERO;
             for (i, wy) in wy.iter().enumerate() {
                 let mut line = R::ZERO;
                 for (j, wx) in wx.iter().enumerate() {
-                    let y = floors[0] + R::of(i as f64 - 1.0);
-                    let x = floors[1] + R::of(j as f64 - 1.0);
+                    let y = q(floors[0] + R::of(i as f64 - 1.0));
+                    let x = q(floors[1] + R::of(j as f64 - 1.0));
                     let place = bring([R::ZERO, y, x]);
-                    line += plane.at(place.map(|p| p.wide().trunc())) * *wx;
+                    line = q(line + q(plane.at(place.map(|p| p.wide().trunc())) * *wx));
                 }
-                sum += line * *wy;
+                sum = q(sum + q(line * *wy));
             }
             sum
         }
     }
+}
+
+/// The weights of a cubic through four neighbours, rounded step by step.
+fn cubic_stepped<R: Real>(t: R, q: impl Fn(R) -> R) -> [R; 4] {
+    let [a, one] = [R::of(-0.75), R::ONE];
+    let far = |x: R| {
+        let inner = q(q(a * x) - q(R::of(5.0) * a));
+        let inner = q(q(inner * x) + q(R::of(8.0) * a));
+        q(q(inner * x) - q(R::of(4.0) * a))
+    };
+    let near = |x: R| {
+        let inner = q(q(q(a + R::of(2.0)) * x) - q(a + R::of(3.0)));
+        q(q(q(inner * x) * x) + one)
+    };
+    [far(q(t + one)), near(t), near(q(one - t)), far(q(R::of(2.0) - t))]
 }
 
 /// The places that an affine map gives to the pixels of an image of `size`.
@@ -296,8 +344,9 @@ mod tests {
 
     #[test]
     fn reflection_folds_places() {
-        let aligned = Rule { outside: Outside::Reflection, align: true };
-        let halves = Rule { outside: Outside::Reflection, align: false };
+        let round = |x: f64| x;
+        let aligned = Rule { outside: Outside::Reflection, align: true, dims: 2, round };
+        let halves = Rule { outside: Outside::Reflection, align: false, dims: 2, round };
         let cases: &[(f64, f64, f64)] =
             &[(-1.0, 1.0, 0.0), (3.0, 1.0, 2.0), (4.5, 0.5, 0.5), (2.25, 1.75, 2.0)];
         for (x, with, without) in cases {

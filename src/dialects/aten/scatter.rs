@@ -280,6 +280,9 @@ fn index_reduce(a: &Args<'_>) -> Result<Outputs> {
     if a.tensor(0)?.dtype().is_complex() {
         return Err(not_implemented("index_reduce", a.tensor(0)?.dtype()));
     }
+    if a.tensor(0)?.dtype() == DType::Bool && !a.bool(5)? {
+        return Err(not_implemented("index_reduce_func_exclude_input_init", DType::Bool));
+    }
     let places = index_places(a, "index_reduce_")?;
     one(combine(a.tensor(0)?, &places, a.tensor(3)?, how, a.bool(5)?)?)
 }

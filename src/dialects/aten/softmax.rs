@@ -1,13 +1,12 @@
 //! Softmax and its logarithm along a dimension, with their derivatives. Results of float32 and less are computed in
 //! vectors of float32, all else in double precision.
 
-use super::kernels::compute::{Dense, build_whole};
+use super::kernels::compute::{Dense, build_whole, rounding};
 use super::kernels::pool::each_plane;
 use super::kernels::range::not_implemented;
 use super::kernels::rows::Rows;
 use super::kernels::vector_rows;
 use super::reduce::sum_row;
-use super::stats::logsumexp_row;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
@@ -76,7 +75,18 @@ impl Which {
             Which::Softmax => vector_rows::softmax(row, out),
             Which::Safe if row.iter().all(|x| *x == f32::NEG_INFINITY) => out.fill(0.0),
             Which::Safe => vector_rows::softmax(row, out),
-            Which::Log => vector_rows::log_softmax(row, out),
+            Which::Log => vector_rows::log_softmax(row, out, |total| total.ln() as f32),
+        }
+    }
+
+    /// Rows of 16 bits that lie along the last dimension: there PyTorch keeps the sum and its logarithm in 16 bits.
+    fn narrow_last(self, row: &[f32], out: &mut [f32], dtype: DType) {
+        match self {
+            Which::Log if matches!(dtype, DType::F16 | DType::BF16) => {
+                let round = rounding(dtype);
+                vector_rows::log_softmax(row, out, |total| round(round(total).ln()) as f32);
+            }
+            _ => self.narrow(row, out),
         }
     }
 }
@@ -89,9 +99,11 @@ fn softmax(row: &[f64]) -> Vec<f64> {
 }
 
 fn log_softmax(row: &[f64]) -> Vec<f64> {
-    let total = logsumexp_row(row);
-    // Where the total is infinite the differences are not numbers, as in PyTorch.
-    row.iter().map(|x| x - total).collect()
+    let largest = row.iter().fold(f64::NEG_INFINITY, |m, x| if x.is_nan() || *x > m { *x } else { m });
+    let powers: Vec<f64> = row.iter().map(|x| (x - largest).exp()).collect();
+    let log = sum_row(&powers).ln();
+    // Where the largest is infinite the differences are not numbers, as in PyTorch.
+    row.iter().map(|x| (x - largest) - log).collect()
 }
 
 fn converted(a: &Args<'_>, which: Which) -> Result<Outputs> {
@@ -130,7 +142,10 @@ fn by_rows(a: &Args<'_>, tensor: &Tensor, which: Which) -> Result<Tensor> {
     let length = sizes.last().map_or(1, |n| *n as usize);
     let kept = if inner { dtype } else { DType::F32 };
     let result = build_whole::<f32>(&sizes, kept, |out| {
-        each_plane(out, length, 4, |at, out| which.narrow(&source[at * length..][..length], out));
+        each_plane(out, length, 4, |at, out| {
+            let row = &source[at * length..][..length];
+            if inner { which.narrow_last(row, out, dtype) } else { which.narrow(row, out) }
+        });
         Ok(())
     })?;
     match rows {

@@ -278,7 +278,7 @@ fn quantile(a: &Args<'_>, skip_nan: bool) -> Result<Outputs> {
         None => (0..tensor.rank()).collect(),
     };
     let rows = Rows::new(tensor, &dims)?;
-    let results = rows.map::<f64, Vec<f64>>(|row| quantiles(row, &qs, between, skip_nan, dtype))?;
+    let results = rows.map::<f64, Vec<f64>>(|row| quantiles(row, &qs, between, skip_nan))?;
     // One result after another for each q.
     let values: Vec<f64> = (0..qs.len()).flat_map(|n| results.iter().map(move |r| r[n])).collect();
     let mut sizes = q.sizes();
@@ -286,8 +286,8 @@ fn quantile(a: &Args<'_>, skip_nan: bool) -> Result<Outputs> {
     one(store::<f64>(&values, &sizes, dtype)?)
 }
 
-/// Ranks are computed in the dtype of the data, as their rounding decides between neighbours.
-fn quantiles(row: &[f64], qs: &[f64], between: Between, skip_nan: bool, dtype: DType) -> Vec<f64> {
+/// The fractions are those of the data's dtype, the ranks are computed in double precision, which decides between neighbours.
+fn quantiles(row: &[f64], qs: &[f64], between: Between, skip_nan: bool) -> Vec<f64> {
     let mut sorted = row.to_vec();
     sorted.sort_by(|x, y| x.order(*y));
     let numbers = sorted.iter().filter(|x| !x.is_nan()).count();
@@ -295,7 +295,7 @@ fn quantiles(row: &[f64], qs: &[f64], between: Between, skip_nan: bool, dtype: D
         return vec![f64::NAN; qs.len()];
     }
     let last = (numbers - 1) as f64;
-    let rank = |q: f64| if dtype == DType::F32 { f64::from(q as f32 * last as f32) } else { q * last };
+    let rank = |q: f64| q * last;
     qs.iter()
         .map(|q| {
             let rank = match between {
@@ -307,8 +307,8 @@ fn quantiles(row: &[f64], qs: &[f64], between: Between, skip_nan: bool, dtype: D
             let (low, high) =
                 (sorted[rank.floor() as usize], sorted[(rank.ceil() as usize).min(numbers - 1)]);
             let weight = if between == Between::Midpoint { 0.5 } else { rank - rank.floor() };
-            // Both ends are exact, and equal infinite neighbours stay what they are.
-            if weight == 0.0 || low == high {
+            // As in PyTorch infinite neighbours are not numbers where there is anything to interpolate.
+            if !matches!(between, Between::Linear | Between::Midpoint) {
                 low
             } else if weight < 0.5 {
                 low + weight * (high - low)

@@ -4,7 +4,7 @@
 //! Functions of one or two numbers are computed in float64 and rounded; polynomials in their own precision.
 
 use super::kernels::special::polynomial::{self, Family};
-use super::kernels::special::{bessel, error, gamma};
+use super::kernels::special::{Rounding, bessel, error, gamma};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::shapes::trial;
@@ -51,14 +51,14 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad * torch.polygamma(1, self)")
         .out("out"),
     elementwise("aten::i0(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| unary(a, 0, bessel::i0))
+        .eval(|a| stepped(a, bessel::i0))
         .accepts("f", "i0_vml_cpu")
         .tolerance(Tolerance::Rounding)
         .grad("self: grad * torch.special_i1(self)")
         .inplace()
         .out("out"),
     elementwise("aten::special_i0(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| unary(a, 0, bessel::i0))
+        .eval(|a| stepped(a, bessel::i0))
         .accepts("f", "i0_vml_cpu")
         .tolerance(Tolerance::Rounding)
         .grad("self: grad * torch.special_i1(self)")
@@ -69,7 +69,7 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .out("out"),
     elementwise("aten::special_i1(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| unary(a, 0, bessel::i1))
+        .eval(|a| stepped(a, bessel::i1))
         .accepts("f", "i1_cpu")
         .tolerance(Tolerance::Rounding)
         .out("out"),
@@ -79,37 +79,37 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .out("out"),
     elementwise("aten::special_airy_ai(Tensor x) -> Tensor", Promote::Float)
-        .eval(|a| unary(a, 0, bessel::airy_ai))
+        .eval(|a| stepped(a, bessel::airy_ai))
         .accepts("w", "airy_ai_cpu")
         .tolerance(Tolerance::Rounding)
         .out("out"),
     elementwise("aten::special_bessel_j0(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| unary(a, 0, bessel::j0))
+        .eval(|a| stepped(a, bessel::j0))
         .accepts("w", "bessel_j0_cpu")
         .tolerance(Tolerance::Rounding)
         .out("out"),
     elementwise("aten::special_bessel_j1(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| unary(a, 0, bessel::j1))
+        .eval(|a| stepped(a, bessel::j1))
         .accepts("w", "bessel_j1_cpu")
         .tolerance(Tolerance::Rounding)
         .out("out"),
     elementwise("aten::special_bessel_y0(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| unary(a, 0, bessel::y0))
+        .eval(|a| stepped(a, bessel::y0))
         .accepts("w", "bessel_y0_cpu")
         .tolerance(Tolerance::Rounding)
         .out("out"),
     elementwise("aten::special_bessel_y1(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| unary(a, 0, bessel::y1))
+        .eval(|a| stepped(a, bessel::y1))
         .accepts("w", "bessel_y1_cpu")
         .tolerance(Tolerance::Rounding)
         .out("out"),
     elementwise("aten::special_modified_bessel_i0(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| unary(a, 0, bessel::i0))
+        .eval(|a| stepped(a, bessel::i0))
         .accepts("w", "modified_bessel_i0_cpu")
         .tolerance(Tolerance::Rounding)
         .out("out"),
     elementwise("aten::special_modified_bessel_i1(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| unary(a, 0, bessel::i1))
+        .eval(|a| stepped(a, bessel::i1))
         .accepts("w", "modified_bessel_i1_cpu")
         .tolerance(Tolerance::Rounding)
         .out("out"),
@@ -139,7 +139,7 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .out("out"),
     elementwise("aten::special_erfcx(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| unary(a, 0, error::erfcx))
+        .eval(|a| stepped(a, error::erfcx))
         .accepts("w", "erfcx_cpu")
         .tolerance(Tolerance::Rounding)
         .out("out"),
@@ -490,6 +490,13 @@ fn unary(args: &Args<'_>, n: usize, f: impl Fn(f64) -> f64 + Sync) -> Result<Out
     })
 }
 
+/// A function of one number that rounds some of its steps to the precision of PyTorch's kernel, where they decide.
+fn stepped(args: &Args<'_>, f: fn(f64, Rounding) -> f64) -> Result<Outputs> {
+    let is_double = float_dtype(args.tensor(0)?.dtype()) == DType::F64;
+    let round: Rounding = if is_double { |x| x } else { |x| f64::from(x as f32) };
+    unary(args, 0, move |x| f(x, round))
+}
+
 /// The first two arguments, tensors or numbers, as tensors of their common dtype.
 fn pair(args: &Args<'_>) -> Result<(Tensor, Tensor)> {
     let operand = |n| match args.value(n)? {
@@ -600,7 +607,11 @@ fn entr(p: &mut Program, x: &[Sv]) -> Sv {
 fn integers(args: &Args<'_>, f: fn(u64, u64) -> u64) -> Result<Outputs> {
     fn run<T: Element>(x: &Tensor, y: &Tensor, f: fn(u64, u64) -> u64) -> Result<Tensor> {
         let size = |x: T| x.to_scalar().to_i64().unsigned_abs();
-        map2::<T, T>(x, y, |x, y| T::from_scalar(Scalar::Int(f(size(x), size(y)) as i64)))
+        // Sizes that overflow come back as negative numbers, whose sign PyTorch drops once more.
+        map2::<T, T>(x, y, |x, y| {
+            let wrapped = T::from_scalar(Scalar::Int(f(size(x), size(y)) as i64));
+            T::from_scalar(Scalar::Int(wrapped.to_scalar().to_i64().wrapping_abs()))
+        })
     }
     let (x, y) = pair(args)?;
     one(dispatch_dtype!(x.dtype(), T => run::<T>(&x, &y, f))?)

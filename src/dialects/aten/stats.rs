@@ -1,5 +1,6 @@
 //! Spread and size of rows: variance, norms, log-sum-exp.
 
+use super::kernels::compute::rounding;
 use super::kernels::rows::{Rows, reduced_dims};
 use super::kernels::rule::into;
 use super::kernels::wide::{Wide, store};
@@ -126,8 +127,15 @@ fn spread(
     let rows = Rows::new(tensor, &reduced_dims(dims, tensor.rank())?)?;
     let moments = rows.map::<Complex64, (f64, Complex64)>(|row| {
         let mean = sum_row(row) / row.len() as f64;
-        let squares: Vec<f64> = row.iter().map(|x| (x - mean).norm_sqr()).collect();
-        (sum_row(&squares) / (row.len() as f64 - correction).max(0.0), mean)
+        let divisor = (row.len() as f64 - correction).max(0.0);
+        let squared = |part: fn(&Complex64) -> f64| {
+            let squares: Vec<f64> = row.iter().map(|x| (part(x) - part(&mean)).powi(2)).collect();
+            sum_row(&squares) / divisor
+        };
+        // Part by part: where nothing is left to divide by, a part without spread is not a number.
+        let imaginary = if dtype.is_complex() { squared(|z| z.im) } else { 0.0 };
+        let finite = mean.re.is_finite() || dtype.is_complex();
+        (squared(|z| z.re) + imaginary, if finite { mean } else { Complex64::new(running_mean(row), 0.0) })
     })?;
     let sizes = rows.result_sizes(keepdim);
     let mut out = Outputs::new();
@@ -148,6 +156,11 @@ fn spread(
         }));
     }
     Ok(out)
+}
+
+/// The mean as PyTorch updates it element by element, which is not a number once anything follows an infinite one.
+fn running_mean(row: &[Complex64]) -> f64 {
+    row.iter().enumerate().fold(0.0, |mean, (n, x)| mean + (x.re - mean) / (n + 1) as f64)
 }
 
 /// The older norm: p = None is 2, and its own words for wrong dtypes.
@@ -274,6 +287,16 @@ fn logsumexp(a: &Args<'_>) -> Result<Outputs> {
         _ => DType::F32,
     };
     let rows = Rows::new(&tensor.to_dtype(dtype)?, &reduced_dims(Some(a.ints(1)?), tensor.rank())?)?;
+    if matches!(dtype, DType::F16 | DType::BF16) {
+        let round = rounding(dtype);
+        return one(rows.reduce::<f64>(keepdim, dtype, move |row| {
+            let largest = row.iter().fold(f64::NEG_INFINITY, |m: f64, x| m.most(*x));
+            let shift = if largest.is_infinite() { 0.0 } else { largest };
+            // A function of 16 bits after the other.
+            let powers: Vec<f64> = row.iter().map(|x| round(round(x - shift).exp())).collect();
+            round(round(sum_row(&powers)).ln()) + shift
+        })?);
+    }
     one(if dtype.is_complex() {
         rows.reduce::<Complex64>(keepdim, dtype, |row| {
             let largest = row.iter().fold(f64::NEG_INFINITY, |m, x| m.most(x.re));

@@ -17,15 +17,21 @@ pub static OPS: &[OpDef] = &[
         .accepts("ifc", "abs_cpu")
         .grad("self: grad * self.sgn()")
         .facts(&[Fact::Even, Fact::Idempotent])
-        .inplace()
         .out("out"),
+    elementwise("aten::abs_(Tensor(a!) self) -> Tensor(a!)", Promote::Real)
+        .scalar(|p, x| p.abs(x[0]))
+        .accepts("ifc", "abs_cpu")
+        .check(check_real_abs),
     elementwise("aten::absolute(Tensor self) -> Tensor", Promote::Real)
         .scalar(|p, x| p.abs(x[0]))
         .accepts("ifc", "abs_cpu")
         .grad("self: grad * self.sgn()")
         .facts(&[Fact::Even, Fact::Idempotent])
-        .inplace()
         .out("out"),
+    elementwise("aten::absolute_(Tensor(a!) self) -> Tensor(a!)", Promote::Real)
+        .scalar(|p, x| p.abs(x[0]))
+        .accepts("ifc", "abs_cpu")
+        .check(check_real_abs),
     elementwise("aten::neg(Tensor self) -> Tensor", Promote::Common)
         .scalar(|p, x| p.neg(x[0]))
         .accepts("ifc", NEGATION)
@@ -679,7 +685,20 @@ fn nan_to_num(p: &mut Program, x: &[Sv]) -> Sv {
 /// The largest order that is computed: the program grows with it.
 const MVLGAMMA_LIMIT: i64 = 1000;
 
+/// Sizes of complex numbers are real: there is no place for them.
+fn check_real_abs(values: &[Value]) -> Result<()> {
+    match values.first() {
+        Some(Value::Tensor(t)) if t.dtype().is_complex() => {
+            Err(Diagnostic::runtime("In-place abs is not supported for complex tensors."))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn check_mvlgamma(values: &[Value]) -> Result<()> {
+    if matches!(values.first(), Some(Value::Tensor(t)) if t.dtype() == DType::Bool) {
+        return Err(Diagnostic::runtime("The input tensor may not be a boolean tensor."));
+    }
     let order = values.get(1).map_or(Ok(1), Value::to_int)?;
     if order < 1 {
         return Err(Diagnostic::runtime("p has to be greater than or equal to 1"));
@@ -694,12 +713,16 @@ fn check_mvlgamma(values: &[Value]) -> Result<()> {
 fn mvlgamma(p: &mut Program, x: &[Sv]) -> Sv {
     let order = p.int_arg(0).unwrap_or(1).clamp(1, MVLGAMMA_LIMIT);
     let constant = (order * (order - 1)) as f64 / 4.0 * PI.ln();
-    let mut sum = p.constant_like(x[0], constant);
+    let constant = p.constant_like(x[0], constant);
+    let mut sum = p.constant_like(x[0], 0.0);
     for j in 0..order {
         let shift = p.constant_like(x[0], j as f64 * 0.5);
         let shifted = p.sub(x[0], shift);
+        let shifted = p.stepped(shifted, x[0]);
         let term = p.lgamma(shifted);
+        let term = p.stepped(term, x[0]);
         sum = p.add(sum, term);
     }
-    sum
+    let sum = p.stepped(sum, x[0]);
+    p.add(sum, constant)
 }

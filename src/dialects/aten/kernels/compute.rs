@@ -185,6 +185,16 @@ pub fn compute_dtype(dtype: DType) -> DType {
     }
 }
 
+/// Rounds to a floating dtype of 16 bits, for kernels that keep what lies between their steps in it; other dtypes leave
+/// numbers as they are.
+pub fn rounding(dtype: DType) -> fn(f64) -> f64 {
+    match dtype {
+        DType::F16 => |x| half::f16::from_f64(x).to_f64(),
+        DType::BF16 => |x| half::bf16::from_f64(x).to_f64(),
+        _ => |x| x,
+    }
+}
+
 /// Runs `$body` with `$R` bound to the dtype in which a floating dtype is computed; `$name` is the kernel in PyTorch's
 /// refusal of other dtypes.
 #[macro_export]

@@ -223,13 +223,20 @@ fn depthwise<T: Gemm>(image: &[T], kernel: &[T], g: &Geometry, plane: &mut [T]) 
 
 /// The transposed convolution: every input pixel adds a window to the output. Here the geometry is that of the
 /// convolution it transposes: `output` are the sizes of `x`, `input` those of `out`, and `channels_out` belong to `x`.
-/// `out` holds zeros.
-pub fn transposed<T: Gemm>(x: &[T], w: &[T], bias: Option<&[T]>, g: &Geometry, out: &mut [T]) -> Result<()> {
+/// `out` holds zeros. With `round` windows and sums are rounded as they come, and the bias is added last.
+pub fn transposed<T: Gemm>(
+    x: &[T],
+    w: &[T],
+    bias: Option<&[T]>,
+    g: &Geometry,
+    round: Option<&(dyn Fn(T) -> T + Sync)>,
+    out: &mut [T],
+) -> Result<()> {
     let (pixels, image) = (g.pixels_out(), g.pixels_in());
     if image == 0 || g.batch == 0 {
         return Ok(());
     }
-    fill_bias(bias, image, out);
+    fill_bias(bias.filter(|_| round.is_none()), image, out);
     let (sources, targets) = (g.channels_out / g.groups, g.channels_in / g.groups);
     let area = g.area();
     each(out, targets * image, sources * targets * area * pixels, |at, out| {
@@ -251,19 +258,31 @@ pub fn transposed<T: Gemm>(x: &[T], w: &[T], bias: Option<&[T]>, g: &Geometry, o
             let columns = &mut columns[..rows * pixels];
             matmul(part.t(), x, columns, pixels, Onto::Nothing)?;
             let planes = &mut out[from * image..(from + count) * image];
-            wide_loops(
-                #[inline(always)]
-                || scatter(columns, g, planes),
-            );
+            match round {
+                Some(round) => {
+                    columns.iter_mut().for_each(|x| *x = round(*x));
+                    scatter(columns, g, planes, |sum, x| round(sum.plus(x)));
+                }
+                None => wide_loops(
+                    #[inline(always)]
+                    || scatter(columns, g, planes, |sum, x| sum.plus(x)),
+                ),
+            }
             from += count;
         }
         Ok(())
-    })
+    })?;
+    if let (Some(_), Some(bias)) = (round, bias) {
+        for (plane, value) in out.chunks_mut(image).zip(bias.iter().cycle()) {
+            plane.iter_mut().for_each(|y| *y = y.plus(*value));
+        }
+    }
+    Ok(())
 }
 
 /// Adds columns (one row for each element of the window) where the windows lie.
 #[inline(always)]
-fn scatter<T: Gemm>(columns: &[T], g: &Geometry, planes: &mut [T]) {
+fn scatter<T: Gemm>(columns: &[T], g: &Geometry, planes: &mut [T], add: impl Fn(T, T) -> T) {
     let (pixels, image) = (g.pixels_out(), g.pixels_in());
     if pixels == 0 {
         return;
@@ -285,7 +304,7 @@ fn scatter<T: Gemm>(columns: &[T], g: &Geometry, planes: &mut [T]) {
             let target = &mut plane[(tz * g.input[1] + ty) * g.input[2]..][..g.input[2]];
             let places = target[first..].iter_mut().step_by(g.stride[2]);
             for (t, v) in places.zip(&values[low..high]) {
-                *t = t.plus(*v);
+                *t = add(*t, *v);
             }
         }
     }

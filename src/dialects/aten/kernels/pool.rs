@@ -208,6 +208,27 @@ pub fn shares(input: &[usize; 3], output: &[usize; 3], mut visit: impl FnMut(usi
     }
 }
 
+/// The mean of each part of a volume of 16 bits, rounded after each step as PyTorch's kernel of three dimensions does.
+pub fn adaptive_mean_stepped<R: Real>(
+    plane: &[R],
+    input: &[usize; 3],
+    output: &[usize; 3],
+    round: fn(f64) -> f64,
+    out: &mut [R],
+) {
+    shares(input, output, |at, [dz, dy, dx]| {
+        let mut sum = 0.0;
+        for z in dz.0..dz.1 {
+            for y in dy.0..dy.1 {
+                let line = (z * input[1] + y) * input[2];
+                sum = plane[line + dx.0..line + dx.1].iter().fold(sum, |sum, x| round(sum + x.wide()));
+            }
+        }
+        let mean = [dz, dy, dx].iter().fold(sum, |sum, d| round(sum / (d.1 - d.0) as f64));
+        out[at] = R::of(mean);
+    });
+}
+
 /// The mean of each part.
 pub fn adaptive_mean<R: Real>(plane: &[R], input: &[usize; 3], output: &[usize; 3], out: &mut [R]) {
     shares(input, output, |at, [dz, dy, dx]| {

@@ -1,9 +1,18 @@
 //! The error function's kin: scaled complement, inverses, the normal distribution.
 
+use super::Rounding;
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2, PI, SQRT_2};
 
-/// e^(x²) erfc(x)
-pub fn erfcx(x: f64) -> f64 {
+/// e^(x²) erfc(x). Below 0 the square is rounded first: the power makes much of its last bit.
+pub fn erfcx(x: f64, round: Rounding) -> f64 {
+    if x < 0.0 {
+        let power = 2.0 * round(x * x).exp();
+        return if x < -6.1 { power } else { power - scaled_complement(-x) };
+    }
+    scaled_complement(x)
+}
+
+fn scaled_complement(x: f64) -> f64 {
     if x < 25.0 {
         // The factor overflows only where the result does.
         return (x * x).exp() * libm::erfc(x);
@@ -21,7 +30,7 @@ pub fn erfcx(x: f64) -> f64 {
 /// The normal distribution's logarithm.
 pub fn log_ndtr(x: f64) -> f64 {
     let t = x * FRAC_1_SQRT_2;
-    if x < -1.0 { (erfcx(-t) / 2.0).ln() - t * t } else { (-libm::erfc(t) / 2.0).ln_1p() }
+    if x < -1.0 { (scaled_complement(-t) / 2.0).ln() - t * t } else { (-libm::erfc(t) / 2.0).ln_1p() }
 }
 
 /// The normal distribution's inverse: NaN outside of [0, 1].
@@ -41,7 +50,7 @@ fn lower_quantile(log_p: f64) -> f64 {
     let mut x = -(-2.0 * (log_p + LN_2)).max(0.0).sqrt();
     for _ in 0..100 {
         // The ratio density / distribution, without underflow: √(2/π) / erfcx(-x/√2).
-        let slope = (2.0 / PI).sqrt() / erfcx(-x * FRAC_1_SQRT_2);
+        let slope = (2.0 / PI).sqrt() / scaled_complement(-x * FRAC_1_SQRT_2);
         let step = (log_ndtr(x) - log_p) / slope;
         x -= step;
         if step.abs() <= 1e-15 * x.abs() {

@@ -5,3 +5,6 @@ pub mod bessel;
 pub mod error;
 pub mod gamma;
 pub mod polynomial;
+
+/// Rounds to the precision that a step is taken in.
+pub type Rounding = fn(f64) -> f64;
