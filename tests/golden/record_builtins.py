@@ -3,7 +3,7 @@
 
 Run with a Python that has torch (2.15.0 was used):
 
-    python tests/golden/record_builtins.py [--each 6] [--only NAME] > tests/golden/builtins.jsonl
+    python tests/golden/record_builtins.py --each 4 > tests/golden/builtins.jsonl
 
 Arguments are drawn by a seeded generator from the pools below. Calls that end the process (a division that the
 processor refuses) are left out and named on standard error.
@@ -62,7 +62,8 @@ SKIPPED = re.compile(
     r"|MatchTensor|Differentiable|Drop|Guard|Bail|Var|TensorExpr|oneDNN|index|type|is_|Print|rangelist|BroadcastingList|infer|fork|AutogradZero)"
     r"|aten::(save|wait|is_owner|owner|to_here|local_value|confirmed|warn|manual_seed|seed|initial_seed|Generator|get_gradients|is_scripting"
     r"|has_torch|rand|hash\.generic|backward|set_grad|is_grad|get_autocast|is_autocast|device|_get_cpu|_cufft|_cslt|_nested|is_vulkan"
-    r"|_nnpack|_sparse|sym_|_assert|_functional|_philox|_make_dep|_use|__is|__isnot|__upsample|__interpolate|get_device|_foobar|_test|quantized)"
+    r"|_nnpack|_sparse|sym_|_assert|_functional|_philox|_make_dep|_use|__is|__isnot|__upsample|__interpolate|get_device|_foobar|_test|quantized|_print"
+    r"|can_cast|promote_types)"
 )
 
 
@@ -139,6 +140,8 @@ def calls(schema, each):
             for pool in pools:
                 n, i = divmod(n, len(pool))
                 values.append(pool[i])
+            if schema.name == "aten::factorial" and abs(values[0]) > 65:
+                continue  # PyTorch reads beyond its table.
             yield kinds, results, values
 
 
@@ -221,8 +224,8 @@ def children(schema, each, out):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--each", type=int, default=6)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--each", type=int, default=6, help="calls of each schema, at most")
+    parser.add_argument("--only", default="", help="schemas that contain this text")
     options = parser.parse_args()
     torch.set_num_threads(1)
     for schema in sorted(torch._C._jit_get_all_schemas(), key=str):
