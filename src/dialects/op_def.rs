@@ -70,6 +70,8 @@ pub enum OutRule {
     Exact,
     /// The result's only; the refusal speaks of a dtype that was found.
     Found,
+    /// The result's only; the refusal speaks of the argument.
+    Argument,
     /// The input's only.
     Input,
     /// bool and uint8, for results that are truth values.
@@ -88,6 +90,11 @@ impl OutRule {
             OutRule::Found if from != to => {
                 format!("Found dtype {} but expected {}", to.type_name(), from.type_name())
             }
+            OutRule::Argument if from != to => format!(
+                "Expected object of scalar type {} but got scalar type {} for argument 'out'",
+                from.type_name(),
+                to.type_name()
+            ),
             OutRule::Input if from != to => format!(
                 "Expected the dtype for input and out to match, but got {} for input's dtype and {} for out's dtype.",
                 from.type_name(),

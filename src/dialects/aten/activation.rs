@@ -115,13 +115,12 @@ pub static OPS: &[OpDef] = &[
         .accepts("f", "prelu_cpu")
         .check(check_prelu_kernel)
         .grad("self: torch.where(self > 0, grad, grad * weight)\nweight: torch.where(self > 0, 0, grad * self)"),
-    elementwise(
+    opaque(
         "aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor",
-        Promote::First,
+        super::random::rrelu,
     )
-        .scalar(rrelu)
-        .accepts("f", "leaky_relu_cpu")
-        .check(check_rrelu)
+        .infer(joins::same_sizes)
+        .effects(Effects::RANDOM)
         .inplace(),
     elementwise("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", Promote::First)
         .scalar(softplus)
@@ -335,14 +334,6 @@ fn threshold(p: &mut Program, x: &[Sv]) -> Sv {
     p.select(below, x[2], x[0])
 }
 
-/// Outside of training the slope is the middle of the range.
-fn rrelu(p: &mut Program, x: &[Sv]) -> Sv {
-    let sum = p.add(x[1], x[2]);
-    let half = p.constant_like(x[0], 0.5);
-    let slope = p.mul(sum, half);
-    leaky(p, x[0], slope)
-}
-
 fn softplus(p: &mut Program, x: &[Sv]) -> Sv {
     let scaled = p.mul(x[0], x[1]);
     let exp = p.exp(scaled);
@@ -408,17 +399,6 @@ fn check_prelu_kernel(values: &[Value]) -> Result<()> {
             x.type_name(),
             weight.type_name()
         )));
-    }
-    Ok(())
-}
-
-fn check_rrelu(values: &[Value]) -> Result<()> {
-    let [_, lower, upper, training, ..] = values else { return Ok(()) };
-    if lower.to_scalar()?.to_f64() > upper.to_scalar()?.to_f64() {
-        return Err(Diagnostic::runtime("Lower bound should be less than or equal to the upper bound"));
-    }
-    if training.to_bool()? {
-        return Err(Diagnostic::unsupported("aten::rrelu with training=True draws random numbers"));
     }
     Ok(())
 }

@@ -246,9 +246,11 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .out("Scalar_out"),
     elementwise("aten::float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", Promote::Double)
+        .check(check_double_base)
         .scalar(pow_number)
         .tolerance(Tolerance::Rounding),
     elementwise("aten::float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", Promote::Double)
+        .check(check_double_base)
         .scalar(|p, x| p.pow(x[0], x[1]))
         .tolerance(Tolerance::Rounding),
 ];
@@ -402,6 +404,21 @@ fn operands(values: &[Value]) -> Vec<Operand> {
         other => other.to_scalar().ok().map(Operand::Number),
     };
     values.iter().take(2).filter_map(operand).collect()
+}
+
+/// `float_power_` computes in double precision and does not round to less.
+fn check_double_base(values: &[Value]) -> Result<()> {
+    let Some(Value::Tensor(base)) = values.first() else { return Ok(()) };
+    let complex = result_type(&operands(values)).is_some_and(DType::is_complex);
+    let wanted = if complex { DType::C128 } else { DType::F64 };
+    if base.dtype() == wanted {
+        return Ok(());
+    }
+    Err(Diagnostic::runtime(format!(
+        "the base given to float_power_ has dtype {} but the operation's result requires dtype {}",
+        base.dtype().type_name(),
+        wanted.type_name()
+    )))
 }
 
 /// A factor must not be of a higher kind than the result.

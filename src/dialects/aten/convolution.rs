@@ -137,6 +137,9 @@ fn general(a: &Args<'_>) -> Result<Outputs> {
 fn named_padding(a: &Args<'_>, dims: Option<usize>) -> Result<Outputs> {
     let weight = a.tensor(1)?;
     let spatial = weight.rank().saturating_sub(2);
+    if dims.is_some_and(|dims| dims != spatial) && &**a.str(4)? == "same" {
+        return Err(other_rank(a.tensor(0)?, weight, ""));
+    }
     let (stride, dilation) = (a.ints(3)?, expand(a.ints(5)?, spatial, "dilation")?);
     let padding = match &**a.str(4)? {
         "valid" => (vec![0; spatial], vec![0; spatial]),
@@ -271,18 +274,25 @@ fn check_numbers(call: &Call<'_>) -> Result<()> {
     Ok(())
 }
 
+/// What is said of an input and a weight of different rank; `gap` stands between the words and the weight's sizes.
+fn other_rank(input: &Tensor, weight: &Tensor, gap: &str) -> Diagnostic {
+    Diagnostic::runtime(format!(
+        "Expected {}-dimensional input for {}-dimensional weight{gap}{:?}, but got {}-dimensional input of size {:?} instead",
+        weight.rank(),
+        weight.rank(),
+        weight.sizes().as_slice(),
+        input.rank(),
+        input.sizes().as_slice()
+    ))
+}
+
 fn check_sizes(call: &Call<'_>) -> Result<()> {
     let (x, w) = (call.input.sizes(), call.weight.sizes());
     let (x, w) = (x.as_slice(), w.as_slice());
     let groups = call.groups;
     let fail = |text: String| Err(Diagnostic::runtime(text));
     if x.len() != w.len() {
-        return fail(format!(
-            "Expected {}-dimensional input for {}-dimensional weight {w:?}, but got {}-dimensional input of size {x:?} instead",
-            w.len(),
-            w.len(),
-            x.len()
-        ));
+        return Err(other_rank(call.input, call.weight, " "));
     }
     let is_transposed = call.output_padding.is_some();
     if w[0] < groups {

@@ -110,6 +110,12 @@ pub static OPS: &[OpDef] = &[
     )
     .infer(trial::kernel)
     .out("out"),
+    composite("aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", REAL_TO_COMPLEX)
+        .out("out"),
+    composite("aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", COMPLEX_TO_REAL)
+        .out("out"),
+    composite("aten::_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", COMPLEX_TO_COMPLEX)
+        .out("out"),
     composite("aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", SHIFT),
     composite("aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", UNSHIFT),
     composite(
@@ -139,6 +145,29 @@ pub static OPS: &[OpDef] = &[
         ISTFT,
     ),
 ];
+
+/// Normalization counts: 0 none, 1 by the root of the number of elements, 2 by the number.
+const REAL_TO_COMPLEX: &str = "
+def _fft_r2c(self: Tensor, dim: List[int], normalization: int, onesided: bool) -> Tensor:
+    norm = ['backward', 'ortho', 'forward'][normalization]
+    if onesided:
+        return torch.fft_rfftn(self, None, dim, norm)
+    return torch.fft_fftn(self, None, dim, norm)
+";
+
+const COMPLEX_TO_REAL: &str = "
+def _fft_c2r(self: Tensor, dim: List[int], normalization: int, last_dim_size: int) -> Tensor:
+    sizes = [self.size(d) for d in dim]
+    sizes[-1] = last_dim_size
+    return torch.fft_irfftn(self, sizes, dim, ['forward', 'ortho', 'backward'][normalization])
+";
+
+const COMPLEX_TO_COMPLEX: &str = "
+def _fft_c2c(self: Tensor, dim: List[int], normalization: int, forward: bool) -> Tensor:
+    if forward:
+        return torch.fft_fftn(self, None, dim, ['backward', 'ortho', 'forward'][normalization])
+    return torch.fft_ifftn(self, None, dim, ['forward', 'ortho', 'backward'][normalization])
+";
 
 const SHIFT: &str = "
 def fft_fftshift(self: Tensor, dim: Optional[List[int]]=None) -> Tensor:

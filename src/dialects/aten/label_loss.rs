@@ -254,6 +254,9 @@ fn multi_margin(a: &Args<'_>) -> Result<Outputs> {
             w.sizes().as_slice()
         ));
     }
+    if target.dtype() != DType::I64 {
+        return fail(format!("expected scalar type Long but found {}", target.dtype().type_name()));
+    }
     let labels = target.to_vec_as::<i64>()?;
     if labels.iter().any(|t| !(0..classes as i64).contains(t)) {
         return fail("target out of range");

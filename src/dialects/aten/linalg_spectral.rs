@@ -1,6 +1,7 @@
 //! Matrices taken apart by orthogonal factors: QR, singular values, eigenvalues, and what follows from them: norms,
 //! ranks, pseudoinverses, least squares.
 
+use super::kernels::linalg::general::eig_real;
 use super::kernels::linalg::hermitian::eigh;
 use super::kernels::linalg::singular::svd;
 use super::kernels::linalg::{Batch, Field, Mat, orthogonal, stack, stack_vectors, with_field};
@@ -64,6 +65,10 @@ pub static OPS: &[OpDef] = &[
         several([values, vectors])
     }),
     opaque("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", |a| one(hermitian(a)?[0].clone())).infer(trial::kernel).out_exact("out"),
+    opaque("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", |a| several(general(a, "linalg.eig")?))
+        .infer(trial::kernel),
+    opaque("aten::linalg_eigvals(Tensor self) -> Tensor", |a| one(general(a, "linalg.eigvals")?[0].clone())).infer(trial::kernel).out("out"),
+    opaque("aten::_linalg_eigvals(Tensor self) -> Tensor", |a| one(general(a, "linalg.eigvals")?[0].clone())).infer(trial::kernel),
     composite(
         "aten::linalg_matrix_sqrth(Tensor self) -> Tensor",
         "def linalg_matrix_sqrth(self: Tensor) -> Tensor:\n    \
@@ -434,17 +439,31 @@ fn householder_product(a: &Args<'_>) -> Result<Outputs> {
 /// Q C, Q^H C, C Q or C Q^H.
 fn ormqr(a: &Args<'_>) -> Result<Outputs> {
     let (tensor, tau, c, left, adjoint) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.bool(3)?, a.bool(4)?);
-    expect_matrix("torch.ormqr", tensor, "input")?;
-    expect_matrix("torch.ormqr", c, "other")?;
-    expect_field("torch.ormqr", tensor, "ormqr_cpu")?;
-    let dtype = tensor.dtype();
-    let side = c.sizes()[c.rank() - if left { 2 } else { 1 }];
-    if side != tensor.sizes()[tensor.rank() - 2] {
-        let which = if left { -2 } else { -1 };
-        return Err(Diagnostic::runtime(format!(
-            "torch.ormqr: other.shape[{which}] must be equal to input.shape[-2]"
-        )));
+    let fail = |text: String| Err(Diagnostic::runtime(format!("torch.ormqr: {text}")));
+    for (operand, name) in [(tensor, "input"), (c, "other")] {
+        if operand.rank() < 2 {
+            return fail(format!("{name} must have at least 2 dimensions."));
+        }
     }
+    let dtype = tensor.dtype();
+    let (side, which) = if left { (c.sizes()[c.rank() - 2], -2) } else { (c.sizes()[c.rank() - 1], -1) };
+    let [.., rows, columns] = tensor.sizes()[..] else {
+        return fail("input must have at least 2 dimensions.".into());
+    };
+    if side != rows {
+        return fail(format!("other.shape[{which}] must be equal to input.shape[-2]"));
+    }
+    if tau.sizes().last() != Some(&side.min(columns)) {
+        return fail(format!("tau.shape[-1] must be equal to min(other.shape[{which}], input.shape[-1])"));
+    }
+    if tau.rank() + 1 != tensor.rank() {
+        return fail(format!(
+            "Expected tau to have one dimension less than input, but got tau.ndim equal to {} and input.ndim is equal to {}",
+            tau.rank(),
+            tensor.rank()
+        ));
+    }
+    expect_field("torch.ormqr", tensor, "ormqr_cpu")?;
     if c.dtype() != dtype
         || tau.dtype() != dtype
         || c.sizes()[..c.rank() - 2] != tensor.sizes()[..tensor.rank() - 2]
@@ -525,6 +544,43 @@ fn hermitian(a: &Args<'_>) -> Result<[Tensor; 2]> {
             stack(&vectors, &batch.sizes, batch.rows, batch.rows, dtype)?,
         ])
     })
+}
+
+/// Eigenvalues and eigenvectors, complex whatever the matrix is.
+fn general(a: &Args<'_>, name: &str) -> Result<[Tensor; 2]> {
+    let tensor = a.tensor(0)?;
+    expect_square(name, tensor, "A")?;
+    let dtype = tensor.dtype();
+    if dtype.is_complex() {
+        return Err(Diagnostic::unsupported(format!("{name} of complex matrices")));
+    }
+    if !matches!(dtype, DType::F32 | DType::F64) {
+        return Err(Diagnostic::runtime(format!(
+            "{name}: Expected a floating point or complex tensor as input. Got {}",
+            dtype.type_name()
+        )));
+    }
+    if dtype == DType::F32 && name == "linalg.eig" {
+        // Rounding decides how many steps are taken, and so which way vectors point.
+        return Err(
+            Diagnostic::unsupported("linalg.eig of float32 matrices").hint("convert the matrix to float64")
+        );
+    }
+    let batch = Batch::<f64>::new(tensor)?;
+    if batch.items.iter().any(|m| m.data.iter().any(|x| !x.is_finite())) {
+        return Err(Diagnostic::runtime(format!(
+            "torch.{name}: input tensor should not contain infs or NaNs."
+        )));
+    }
+    let n = batch.rows;
+    let parts = batch.items.iter().map(|m| {
+        eig_real(m).ok_or_else(|| Diagnostic::runtime(format!("{name}: The algorithm failed to converge")))
+    });
+    let (values, vectors): (Vec<_>, Vec<_>) = parts.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    Ok([
+        stack_vectors(&values, &batch.sizes, n, dtype.to_complex())?,
+        stack(&vectors, &batch.sizes, n, n, dtype.to_complex())?,
+    ])
 }
 
 /// Least squares of smallest norm.

@@ -8,7 +8,7 @@ use num_complex::Complex64;
 use smallvec::SmallVec;
 
 /// No list that an op makes from a count is longer; a program asking for more is told so.
-const MAX_ITEMS: usize = 1 << 28;
+pub(super) const MAX_ITEMS: usize = 1 << 28;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -151,6 +151,11 @@ pub(super) fn slice_places(
     if step == 0 {
         return Err(Diagnostic::runtime("List slice should have non-zero step"));
     }
+    if step == i64::MIN {
+        return Err(Diagnostic::runtime("List slice step is out of bounds"));
+    }
+    // The largest int stands for a bound that is left out.
+    let (start, end) = (start.filter(|x| *x != i64::MAX), end.filter(|x| *x != i64::MAX));
     let len = len as i64;
     let (low, high) = if step > 0 { (0, len) } else { (-1, len - 1) };
     let clamp = |x: i64| if x < 0 { x.saturating_add(len).max(low) } else { x.min(high) };
@@ -232,13 +237,14 @@ fn range_list(args: &Args<'_>) -> Result<Outputs> {
     one(Value::list(Type::int(), (0..n).map(Value::Int).collect()))
 }
 
+/// PyTorch adds up in 32 bits.
 fn sum_int(args: &Args<'_>) -> Result<Outputs> {
     let items = args.list(0)?.items();
-    let mut sum = 0i64;
+    let mut sum = 0i32;
     for item in items.iter() {
-        sum = sum.wrapping_add(item.to_int()?);
+        sum = sum.wrapping_add(item.to_int()? as i32);
     }
-    one(sum)
+    one(i64::from(sum))
 }
 
 fn sum_float(args: &Args<'_>) -> Result<Outputs> {

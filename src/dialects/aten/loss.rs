@@ -126,7 +126,7 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
         reduced!("def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    loss = torch.log1p(torch.exp(-target * self))"),
+    loss = torch.log1p(torch.exp(self * -target))"),
     )
     .out_found("out"),
     composite(

@@ -4,7 +4,7 @@ use super::create::asked;
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
-use crate::dialects::{Args, OpDef, Outputs, composite, create, gather, one, opaque, view};
+use crate::dialects::{Args, OpDef, OutRule, Outputs, composite, create, gather, one, opaque, view};
 use crate::tensor::{DType, Element, Scalar, Tensor, broadcast_all, view as layout, wrap_dim};
 use crate::value::Value;
 use num_complex::Complex;
@@ -77,8 +77,8 @@ pub static OPS: &[OpDef] = &[
     create("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot).infer(joins::one_hot),
     opaque("aten::complex(Tensor real, Tensor imag) -> Tensor", |a| pair(a, |re, im| (re, im))).infer(trial::kernel)
         .grad("real: torch.real(grad).sum_to_size(real.size())\nimag: torch.imag(grad).sum_to_size(imag.size())")
-        .out("out"),
-    opaque("aten::polar(Tensor abs, Tensor angle) -> Tensor", |a| pair(a, |r, t| (r * t.cos(), r * t.sin()))).infer(trial::kernel).out("out"),
+        .out_as("out", OutRule::Argument),
+    opaque("aten::polar(Tensor abs, Tensor angle) -> Tensor", |a| pair(a, |r, t| (r * t.cos(), r * t.sin()))).infer(trial::kernel).out_as("out", OutRule::Argument),
     opaque("aten::fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", fill_diagonal),
 ];
 

@@ -4,6 +4,7 @@
 pub mod activation;
 pub mod arith;
 pub mod attention;
+pub mod backward;
 pub mod binary;
 pub mod choose;
 pub mod compare;
@@ -14,7 +15,8 @@ pub mod dict;
 pub mod hash;
 mod number;
 pub mod number_arith;
-pub mod number_convert;
+pub mod number_complex;
+mod number_convert;
 pub mod number_math;
 pub mod create;
 pub mod calculus;
@@ -77,6 +79,7 @@ pub static TABLES: &[&[OpDef]] = &[
     resample::OPS,
     sample::OPS,
     attention::OPS,
+    backward::OPS,
     recurrent::OPS,
     loss::OPS,
     label_loss::OPS,

@@ -190,7 +190,15 @@ fn sub(args: &Args<'_>) -> Result<Outputs> {
     arith(args, |a, b| Ok(a.wrapping_sub(b)), |a, b| Ok(a - b), Some(|a, b| a - b))
 }
 
+/// A real factor scales both parts.
 fn mul(args: &Args<'_>) -> Result<Outputs> {
+    match operands(args)? {
+        (Num::Complex(_), Num::Complex(_)) => {}
+        (Num::Complex(z), x) | (x, Num::Complex(z)) => {
+            return one(Value::Complex(Complex64::new(z.re * x.to_f64(), z.im * x.to_f64())));
+        }
+        _ => {}
+    }
     arith(args, |a, b| Ok(a.wrapping_mul(b)), |a, b| Ok(a * b), Some(|a, b| a * b))
 }
 
@@ -248,9 +256,17 @@ fn ieee_remainder(args: &Args<'_>) -> Result<Outputs> {
 fn pow(args: &Args<'_>) -> Result<Outputs> {
     match operands(args)? {
         (a, b) if (a.is_complex() || b.is_complex()) && is_generic(args) => Err(no_complex(args)),
-        (a, b) if a.is_complex() || b.is_complex() => {
-            one(Value::Complex(complex_pow(a.to_complex(), b.to_complex())))
+        (Num::Complex(a), Num::Complex(b)) => one(Value::Complex(complex_pow(a, b))),
+        (Num::Complex(a), b) => {
+            let log = a.ln();
+            let (radius, angle) = ((b.to_f64() * log.re).exp(), b.to_f64() * log.im);
+            one(Value::Complex(Complex64::from_polar(radius, angle)))
         }
+        (a, Num::Complex(b)) if a.to_f64() > 0.0 => {
+            let a = a.to_f64();
+            one(Value::Complex(Complex64::from_polar(a.powf(b.re), b.im * a.ln())))
+        }
+        (a, Num::Complex(b)) => one(Value::Complex(complex_pow(a.to_complex(), b))),
         (a, b) => {
             let (a, b) = (a.to_f64(), b.to_f64());
             if a == 0.0 && b < 0.0 && !is_generic(args) {
@@ -307,17 +323,21 @@ fn divmod(args: &Args<'_>) -> Result<Outputs> {
     }
 }
 
-/// An integer and a float: PyTorch takes the float, and the quotient, in single precision.
+/// An integer and a float: PyTorch takes the integer with 32 bits, the float and the quotient in single precision.
 fn mixed_divmod((a, b): (Num, Num)) -> Result<Outputs> {
     let rounded = |x: Num| match x {
-        Num::Float(x) => f64::from(x as f32),
-        other => other.to_f64(),
+        Num::Int(x) => f64::from(x as i32),
+        other => f64::from(other.to_f64() as f32),
     };
     let (a, b) = (rounded(a), rounded(b));
     if b == 0.0 {
         return Err(Diagnostic::runtime("ZeroDivisionError: float divmod()"));
     }
     let quotient = f64::from((a as f32 / b as f32).floor());
+    if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&quotient) {
+        let text = if quotient.is_nan() { "nan".to_string() } else { format!("{quotient:.6}") };
+        return Err(Diagnostic::runtime(format!("Cannot convert float {text} to integer")));
+    }
     Ok(smallvec::smallvec![Value::Float(quotient), Value::Float(a - quotient * b)])
 }
 
@@ -338,11 +358,23 @@ fn compare(
     }
 }
 
+/// PyTorch's comparison of an int with a complex number, both of unknown kind, misses its operands.
+fn refuse_int_with_complex(args: &Args<'_>) -> Result<()> {
+    match operands(args)? {
+        (Num::Int(_), Num::Complex(_)) | (Num::Complex(_), Num::Int(_)) if is_generic(args) => {
+            Err(Diagnostic::runtime("pop() called on empty stack"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn eq(args: &Args<'_>) -> Result<Outputs> {
+    refuse_int_with_complex(args)?;
     compare(args, i64::eq, f64::eq, Some(|a, b| a == b))
 }
 
 fn ne(args: &Args<'_>) -> Result<Outputs> {
+    refuse_int_with_complex(args)?;
     compare(args, i64::ne, f64::ne, Some(|a, b| a != b))
 }
 

@@ -12,7 +12,7 @@ pub static OPS: &[OpDef] = &[
     host("aten::Int.Tensor(Tensor a) -> int", |a| one(tensor_int(a.tensor(0)?)?)),
     host("aten::Int.bool(bool a) -> int", |a| one(a.int(0)?)),
     host("aten::Int.float(float a) -> int", |a| one(Scalar::Float(a.float(0)?).to_i64())),
-    host("aten::Int.Scalar(Scalar a) -> int", |a| one(checked_int(a.scalar(0)?, "int")?)),
+    host("aten::Int.Scalar(Scalar a) -> int", |a| one(checked_c_int(a.scalar(0)?)?)),
     host("aten::Int.str(str a) -> int", int_of_text),
     host("aten::Float.Tensor(Tensor a) -> float", |a| one(tensor_float(a.tensor(0)?)?)),
     host("aten::Float.Scalar(Scalar a) -> float", |a| one(a.scalar(0)?.to_f64())),
@@ -44,6 +44,7 @@ pub static OPS: &[OpDef] = &[
     host("aten::IntImplicit(Tensor a) -> int", int_implicit),
     host("aten::ComplexImplicit(Tensor a) -> complex", |a| one(Value::Complex(implicit(a)?.to_complex()))),
     host("aten::item(Tensor self) -> Scalar", |a| one(a.tensor(0)?.item()?)),
+    host("aten::_local_scalar_dense(Tensor self) -> Scalar", |a| one(a.tensor(0)?.item()?)),
     host("aten::is_nonzero(Tensor self) -> bool", |a| one(truth(a.tensor(0)?)?)),
     host("aten::__not__(bool self) -> bool", |a| one(!a.bool(0)?)),
     host("aten::chr(int i) -> str", chr),
@@ -84,6 +85,14 @@ fn checked_int(x: Scalar, name: &str) -> Result<i64> {
     } else {
         Err(overflow(name))
     }
+}
+
+/// An int; floats must fit 32 bits.
+fn checked_c_int(x: Scalar) -> Result<i64> {
+    let value = checked_int(x, "int")?;
+    let exact = matches!(x, Scalar::Int(_) | Scalar::Bool(_));
+    let fits = (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&x.to_f64());
+    if exact || fits { Ok(value) } else { Err(overflow("int")) }
 }
 
 fn checked_float(x: Scalar) -> Result<f64> {
@@ -138,7 +147,11 @@ fn int_implicit(args: &Args<'_>) -> Result<Outputs> {
 fn complex(args: &Args<'_>) -> Result<Outputs> {
     let part = |n| match args.value(n)? {
         Value::Tensor(t) => tensor_float(t),
-        _ => Ok(Num::of(args, n)?.to_f64()),
+        // Ints lose their high bits on the way.
+        _ => Ok(match Num::of(args, n)? {
+            Num::Int(x) => f64::from(x as i32),
+            other => other.to_f64(),
+        }),
     };
     one(Value::Complex(Complex64::new(part(0)?, part(1)?)))
 }
@@ -230,16 +243,17 @@ fn leading_float(text: &str) -> Option<(f64, usize)> {
     Some((signed(value), sign + end))
 }
 
-/// The character of a code point.
+/// Text of the one byte that is left of a code point; from 128 on such a byte is no text.
 fn chr(args: &Args<'_>) -> Result<Outputs> {
     let code = args.int(0)?;
     if !(0..0x11_0000).contains(&code) {
         return Err(Diagnostic::runtime(format!("chr() arg not in range(0x110000), found {code}")));
     }
-    match u32::try_from(code).ok().and_then(char::from_u32) {
-        Some(c) => one(Value::str(c.to_string())),
-        None => Err(Diagnostic::runtime(format!("chr() of the surrogate {code}"))),
+    let byte = code as u8;
+    if !byte.is_ascii() {
+        return Err(Diagnostic::unsupported(format!("chr({code}), which is the byte {byte} and no text")));
     }
+    one(Value::str(char::from(byte).to_string()))
 }
 
 fn ord(args: &Args<'_>) -> Result<Outputs> {

@@ -1,8 +1,10 @@
 //! Functions of numbers: what `math.sqrt` and its kin compile to.
 
 use super::number::{Num, complex_div, is_generic, operands};
+use super::number_complex;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, host, one};
+use crate::tensor::Scalar;
 use crate::value::Value;
 use num_complex::Complex64;
 
@@ -142,6 +144,11 @@ pub static OPS: &[OpDef] = &[
     host("prim::abs.Scalar(Scalar a) -> Scalar", abs),
 ];
 
+/// PyTorch computes an int of unknown kind with 32 bits.
+fn of_unknown_kind(args: &Args<'_>, x: i64) -> i64 {
+    if is_generic(args) { i64::from(x as i32) } else { x }
+}
+
 /// PyTorch gives results for numbers of unknown kind float32 precision.
 fn float(args: &Args<'_>, x: f64) -> Result<Outputs> {
     one(if is_generic(args) { f64::from(x as f32) } else { x })
@@ -181,55 +188,55 @@ fn log1p(args: &Args<'_>) -> Result<Outputs> {
 }
 
 fn sqrt(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::sqrt, Some(|z| z.sqrt()))
+    function(args, f64::sqrt, Some(number_complex::sqrt))
 }
 
 fn sin(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::sin, Some(|z| z.sin()))
+    function(args, f64::sin, Some(number_complex::sin))
 }
 
 fn cos(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::cos, Some(|z| z.cos()))
+    function(args, f64::cos, Some(number_complex::cos))
 }
 
 fn tan(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::tan, Some(|z| z.tan()))
+    function(args, f64::tan, Some(number_complex::tan))
 }
 
 fn asin(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::asin, Some(|z| z.asin()))
+    function(args, f64::asin, Some(number_complex::asin))
 }
 
 fn acos(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::acos, Some(|z| z.acos()))
+    function(args, f64::acos, Some(number_complex::acos))
 }
 
 fn atan(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::atan, Some(|z| z.atan()))
+    function(args, f64::atan, Some(number_complex::atan))
 }
 
 fn sinh(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::sinh, Some(|z| z.sinh()))
+    function(args, f64::sinh, Some(number_complex::sinh))
 }
 
 fn cosh(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::cosh, Some(|z| z.cosh()))
+    function(args, f64::cosh, Some(number_complex::cosh))
 }
 
 fn tanh(args: &Args<'_>) -> Result<Outputs> {
-    function(args, f64::tanh, Some(|z| z.tanh()))
+    function(args, f64::tanh, Some(number_complex::tanh))
 }
 
 fn asinh(args: &Args<'_>) -> Result<Outputs> {
-    function(args, libm::asinh, Some(|z| z.asinh()))
+    function(args, libm::asinh, Some(number_complex::asinh))
 }
 
 fn acosh(args: &Args<'_>) -> Result<Outputs> {
-    function(args, libm::acosh, Some(|z| z.acosh()))
+    function(args, libm::acosh, Some(number_complex::acosh))
 }
 
 fn atanh(args: &Args<'_>) -> Result<Outputs> {
-    function(args, libm::atanh, Some(|z| z.atanh()))
+    function(args, libm::atanh, Some(number_complex::atanh))
 }
 
 fn erf(args: &Args<'_>) -> Result<Outputs> {
@@ -293,7 +300,7 @@ fn angle(args: &Args<'_>) -> Result<Outputs> {
 
 fn neg(args: &Args<'_>) -> Result<Outputs> {
     match Num::of(args, 0)? {
-        Num::Int(x) => one(x.wrapping_neg()),
+        Num::Int(x) => one(of_unknown_kind(args, x).wrapping_neg()),
         Num::Float(x) => float(args, -x),
         Num::Complex(z) => one(Value::Complex(-z)),
     }
@@ -301,7 +308,7 @@ fn neg(args: &Args<'_>) -> Result<Outputs> {
 
 fn abs(args: &Args<'_>) -> Result<Outputs> {
     match Num::of(args, 0)? {
-        Num::Int(x) => one(x.wrapping_abs()),
+        Num::Int(x) => one(of_unknown_kind(args, x).wrapping_abs()),
         Num::Float(x) => float(args, x.abs()),
         Num::Complex(z) => float(args, z.re.hypot(z.im)),
     }
@@ -315,9 +322,14 @@ fn floor(args: &Args<'_>) -> Result<Outputs> {
     whole(args, f64::floor)
 }
 
-/// Rounds to an int, where it fits one.
+/// Rounds to an int, where it fits one. The floor of an int takes the way through floats.
 fn whole(args: &Args<'_>, round: fn(f64) -> f64) -> Result<Outputs> {
     match Num::of(args, 0)? {
+        Num::Int(x) if args.op.schema_text().starts_with("aten::floor.int") => {
+            one(Scalar::Float(x as f64).to_i64())
+        }
+        // So does an int of unknown kind, which keeps 32 bits.
+        Num::Int(x) if is_generic(args) => one(of_unknown_kind(args, x as f64 as i64)),
         Num::Int(x) => one(x),
         Num::Float(x) => {
             let rounded = round(x);
@@ -325,7 +337,7 @@ fn whole(args: &Args<'_>, round: fn(f64) -> f64) -> Result<Outputs> {
                 let text = if x.is_nan() { "nan".to_string() } else { format!("{rounded:.6}") };
                 return Err(Diagnostic::runtime(format!("Cannot convert float {text} to integer")));
             }
-            one(rounded as i64)
+            one(of_unknown_kind(args, rounded as i64))
         }
         Num::Complex(_) => Err(no_complex(args)),
     }
@@ -351,9 +363,9 @@ fn isfinite(args: &Args<'_>) -> Result<Outputs> {
     parts(args, f64::is_finite, true)
 }
 
-/// Wraps beyond 20!.
+/// Of the low 32 bits; wraps beyond 20!.
 fn factorial(args: &Args<'_>) -> Result<Outputs> {
-    let n = args.int(0)?;
+    let n = i64::from(args.int(0)? as i32);
     if n < 0 {
         return Err(Diagnostic::runtime("factorial() not defined for negative values"));
     }
@@ -368,7 +380,8 @@ fn frexp(args: &Args<'_>) -> Result<Outputs> {
 }
 
 fn ldexp(args: &Args<'_>) -> Result<Outputs> {
-    let exponent = args.int(1)?.clamp(-5000, 5000) as i32;
+    // The exponent is a C int: higher bits are lost.
+    let exponent = (args.int(1)? as i32).clamp(-5000, 5000);
     one(libm::ldexp(args.float(0)?, exponent))
 }
 

@@ -183,6 +183,11 @@ impl Steps {
                     names.iter().zip(&self.dilation).map(|(n, d)| format!("dilation{n}: {d}")).collect();
                 return fail(format!("dilation should be greater than zero, but got {}", shown.join(" ")));
             }
+            if (k - 1).checked_mul(*d).is_none() {
+                return fail(format!(
+                    "effective kernel size overflows, but got kernel_size={k} and dilation={d}"
+                ));
+            }
             if *p > ((k - 1).saturating_mul(*d) + 1) / 2 {
                 return fail(format!(
                     "pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}"
@@ -672,6 +677,9 @@ fn unpool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
             ["one", "two", "three"][dims - 1],
             output.len()
         ));
+    }
+    if dims == 3 && a.ints(3)?.iter().any(|s| *s <= 0) {
+        return fail(format!("strides should be greater than zero, but got stride: {:?}", a.ints(3)?));
     }
     let planes = Planes::new(t, dims);
     let sizes = planes.sizes(&output);

@@ -6,7 +6,7 @@ use super::kernels::wide::store;
 use super::list::nothing;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::generator::Generator;
-use crate::dialects::{Args, Effects, OpDef, Outputs, create, host, one, opaque};
+use crate::dialects::{Args, Effects, OpDef, Outputs, composite, create, host, one, opaque};
 use crate::tensor::{DType, Scalar, Tensor, numel};
 use crate::value::Value;
 use smallvec::smallvec;
@@ -57,6 +57,32 @@ pub static OPS: &[OpDef] = &[
     })
     .effects(Effects::RANDOM),
     create(int_options!("aten::randperm(SymInt n, *, "), permutation).effects(Effects::RANDOM),
+    // Forms that fill a tensor of the caller's.
+    composite(
+        "aten::rand.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
+        "def rand(size: List[int], *, out: Tensor) -> Tensor:\n    return out.resize_(size).uniform_(0., 1.)\n",
+    )
+    .effects(Effects::RANDOM),
+    composite(
+        "aten::randn.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
+        "def randn(size: List[int], *, out: Tensor) -> Tensor:\n    return out.resize_(size).normal_(0., 1.)\n",
+    )
+    .effects(Effects::RANDOM),
+    composite(
+        "aten::randint.out(SymInt high, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
+        "def randint(high: int, size: List[int], *, out: Tensor) -> Tensor:\n    return out.resize_(size).random_(0, high)\n",
+    )
+    .effects(Effects::RANDOM),
+    composite(
+        "aten::randint.low_out(SymInt low, SymInt high, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
+        "def randint(low: int, high: int, size: List[int], *, out: Tensor) -> Tensor:\n    return out.resize_(size).random_(low, high)\n",
+    )
+    .effects(Effects::RANDOM),
+    composite(
+        "aten::normal.float_float_out(float mean, float std, SymInt[] size, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)",
+        "def normal(mean: float, std: float, size: List[int], *, generator: Optional[Generator]=None, out: Tensor) -> Tensor:\n    return out.resize_(size).normal_(mean, std, generator=generator)\n",
+    )
+    .effects(Effects::RANDOM),
     opaque("aten::uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)", |a| {
         let (from, to) = (a.float(1)?, a.float(2)?);
         if from > to {
@@ -79,16 +105,19 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", |a| {
         spread(a, a.tensor(0)?.clone(), a.tensor(1)?.clone(), 2)
     })
-    .effects(Effects::RANDOM),
+    .effects(Effects::RANDOM)
+    .out("Tensor_Tensor_out"),
     opaque("aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", |a| {
         let std = deviation(a.float(1)?)?;
         spread(a, a.tensor(0)?.clone(), Tensor::full(a.tensor(0)?.dtype(), &[], Scalar::Float(std))?, 2)
     })
-    .effects(Effects::RANDOM),
+    .effects(Effects::RANDOM)
+    .out("Tensor_float_out"),
     opaque("aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", |a| {
         spread(a, Tensor::full(a.tensor(1)?.dtype(), &[], Scalar::Float(a.float(0)?))?, a.tensor(1)?.clone(), 2)
     })
-    .effects(Effects::RANDOM),
+    .effects(Effects::RANDOM)
+    .out("float_Tensor_out"),
     opaque("aten::log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)", |a| {
         let (mean, std) = (a.float(1)?, a.float(2)?);
         refill(a, 3, "log_normal_cpu", |g, _, n| Ok(each(n, || (mean + std * g.normal()).exp())))
@@ -136,7 +165,8 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", |a| {
         one(coins(a, 1, a.tensor(0)?)?.to_dtype(a.tensor(0)?.dtype())?)
     })
-    .effects(Effects::RANDOM),
+    .effects(Effects::RANDOM)
+    .out("out"),
     opaque("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", |a| {
         let t = a.tensor(0)?;
         one(make(a, 2, &t.sizes(), t.dtype(), |g, _, n| bernoulli(g, n, a.float(1)?))?)
@@ -156,7 +186,8 @@ pub static OPS: &[OpDef] = &[
     })
     .effects(Effects::RANDOM),
     opaque("aten::multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", multinomial)
-        .effects(Effects::RANDOM),
+        .effects(Effects::RANDOM)
+        .out_exact("out"),
     opaque("aten::poisson(Tensor self, Generator? generator=None) -> Tensor", |a| {
         let rates = a.tensor(0)?;
         if !rates.dtype().is_floating() {
@@ -439,6 +470,13 @@ fn multinomial(a: &Args<'_>) -> Result<Outputs> {
         return fail("cannot sample n_sample > prob_dist.size(-1) samples without replacement".to_string());
     }
     let w = weights.to_vec_as::<f64>()?;
+    // Draws that are put back are checked one weight after the other.
+    let bad = if replacement && count > 1 { w.iter().find(|x| !x.is_finite() || **x < 0.0) } else { None };
+    if let Some(x) = bad {
+        // NaN counts among what is below zero.
+        let what = if *x >= 0.0 { "= infinity or NaN" } else { "< 0" };
+        return fail(format!("invalid multinomial distribution (encountering probability entry {what})"));
+    }
     if w.iter().any(|x| !x.is_finite() || *x < 0.0) {
         return fail("probability tensor contains either `inf`, `nan` or element < 0".to_string());
     }
@@ -484,6 +522,38 @@ fn with_replacement(g: &mut Generator, row: &[f64], count: i64) -> Vec<i64> {
             bounds.iter().position(|b| u <= *b).unwrap_or(last).min(last) as i64
         })
         .collect()
+}
+
+/// What is not above zero is scaled: by the middle of the range, in training by a number drawn for each element.
+pub fn rrelu(a: &Args<'_>) -> Result<Outputs> {
+    let (input, lower, upper) = (a.tensor(0)?, a.scalar(1)?.to_f64(), a.scalar(2)?.to_f64());
+    if lower > upper {
+        return fail("Lower bound should be less than or equal to the upper bound".to_string());
+    }
+    let dtype = input.dtype();
+    let training = a.bool(3)?;
+    if !dtype.is_floating() {
+        let kernel = if training { "rrelu_with_noise_out_cpu" } else { "leaky_relu_cpu" };
+        return Err(super::kernels::range::not_implemented(kernel, dtype));
+    }
+    // Products of float32 and wider are rounded once, in the dtype of the input.
+    let rounded = |x: f64| if dtype == DType::F64 { x } else { f64::from(x as f32) };
+    let mut values = input.to_vec_as::<f64>()?;
+    if training {
+        expect_default(a, 4)?;
+        expect_dense(a, input)?;
+        let (from, range) = (rounded(lower), rounded(upper) - rounded(lower));
+        with_generator(a, |g| {
+            for x in values.iter_mut().filter(|x| **x <= 0.0) {
+                *x *= rounded(g.uniform() * range + from);
+            }
+            Ok(())
+        })?;
+    } else {
+        let slope = rounded((lower + upper) / 2.0);
+        values.iter_mut().filter(|x| !(**x > 0.0)).for_each(|x| *x *= slope);
+    }
+    one(store::<f64>(&values, &input.sizes(), dtype)?)
 }
 
 /// Zeros and ones (ones with chance 1 - p) as dropout draws them, for elements or whole channels.

@@ -315,6 +315,8 @@ struct Network<'a> {
     h: &'a Tensor,
     c: Option<&'a Tensor>,
     batches: Vec<usize>,
+    /// The chance in training that an output between layers is dropped, and who draws.
+    dropout: (f64, &'a Args<'a>),
 }
 
 impl Network<'_> {
@@ -369,6 +371,11 @@ impl Network<'_> {
                 c_last.extend(state.c);
             }
             (x, features) = (out, hidden * directions);
+            if self.dropout.0 > 0.0 && layer + 1 < self.layers {
+                let output = Tensor::from_vec(&x, &[rows as i64, features as i64])?;
+                x = super::random::drop_out(self.dropout.1, &output, self.dropout.0, false, false)?
+                    .to_vec_as::<R>()?;
+            }
         }
         let sizes = |n: usize| [count as i64, sequences as i64, n as i64];
         let round = |values: &[R], sizes: &[i64]| Tensor::from_vec(values, sizes)?.to_dtype(dtype);
@@ -386,13 +393,7 @@ impl Network<'_> {
     }
 }
 
-fn refuse_dropout(a: &Args<'_>, dropout: f64, train: bool, layers: i64) -> Result<usize> {
-    if train && dropout > 0.0 && layers > 1 {
-        return Err(Diagnostic::unsupported(format!(
-            "{} with dropout in training draws random numbers",
-            a.op.name()
-        )));
-    }
+fn layer_count(layers: i64) -> Result<usize> {
     usize::try_from(layers)
         .ok()
         .filter(|n| *n <= 1 << 16)
@@ -429,7 +430,7 @@ fn check_dtypes(input: &Tensor, others: &[&Tensor]) -> Result<()> {
 
 fn sequence(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
     let (input, (h, c), params) = (a.tensor(0)?, states(a, 1, kind)?, a.tensors(2)?);
-    let layers = refuse_dropout(a, a.float(5)?, a.bool(6)?, a.int(4)?)?;
+    let layers = layer_count(a.int(4)?)?;
     let batch_first = a.bool(8)?;
     if input.rank() != 3 {
         crate::tensor::wrap_dim(2, input.rank())?;
@@ -450,6 +451,7 @@ fn sequence(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
         h: &h,
         c: c.as_ref(),
         batches: vec![batch as usize; time as usize],
+        dropout: (if a.bool(6)? { a.float(5)? } else { 0.0 }, a),
     };
     let (y, h, c) = network.run(&turned)?;
     let features = y.sizes()[1];
@@ -471,7 +473,7 @@ fn step_sizes(t: &Tensor, rows: usize) -> Result<Vec<usize>> {
 
 fn packed(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
     let (data, (h, c), params) = (a.tensor(0)?, states(a, 2, kind)?, a.tensors(3)?);
-    let layers = refuse_dropout(a, a.float(6)?, a.bool(7)?, a.int(5)?)?;
+    let layers = layer_count(a.int(5)?)?;
     if data.rank() != 2 {
         return fail(format!("packed data must have 2 dimensions, got {}", data.rank()));
     }
@@ -485,6 +487,7 @@ fn packed(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
         h: &h,
         c: c.as_ref(),
         batches: step_sizes(a.tensor(1)?, data.sizes()[0] as usize)?,
+        dropout: (if a.bool(7)? { a.float(6)? } else { 0.0 }, a),
     };
     let (y, h, c) = network.run(data)?;
     Ok(outputs(y, h, c))

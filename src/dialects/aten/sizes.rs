@@ -42,9 +42,10 @@ pub static OPS: &[OpDef] = &[
 ];
 
 fn broadcast(args: &Args<'_>) -> Result<Outputs> {
+    // PyTorch's refusal names the later sizes first.
     let mut sizes = Vec::new();
     for n in 0..args.values.len() {
-        sizes = broadcast_sizes(&sizes, &args.ints(n)?)?.to_vec();
+        sizes = broadcast_sizes(&args.ints(n)?, &sizes)?.to_vec();
     }
     one(Value::ints(sizes))
 }

@@ -79,6 +79,9 @@ pub static OPS: &[OpDef] = &[
         "aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
         |a| {
             let dims = a.opt_ints(2)?.unwrap_or_default();
+            if matches!(a.scalar(1)?, Scalar::Complex(_)) {
+                return Err(Diagnostic::runtime("linalg.vector_norm: Expected a non-complex scalar as the order of norm."));
+            }
             one(vector_norm(a.tensor(0)?, a.scalar(1)?.to_f64(), dims, a.bool(3)?, a.opt_dtype(4)?)?)
         },
     ).infer(reductions::magnitude)

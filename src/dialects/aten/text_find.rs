@@ -1,5 +1,6 @@
 //! Methods of text that search, cut and replace. Places count bytes.
 
+use super::list::MAX_ITEMS;
 use super::text::text;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, container, host, one};
@@ -151,7 +152,10 @@ fn split(args: &Args<'_>) -> Result<Outputs> {
 fn rsplit(args: &Args<'_>) -> Result<Outputs> {
     let (source, separator) = (args.str(0)?, args.str(1)?);
     if separator.is_empty() {
-        return Err(empty_separator());
+        // PyTorch finds the empty separator at the end as often as it may; without a limit it never ends.
+        let cuts = usize::try_from(args.int(2)?).ok().filter(|cuts| *cuts <= MAX_ITEMS);
+        let cuts = cuts.ok_or_else(empty_separator)?;
+        return strings(std::iter::once(&**source).chain(std::iter::repeat_n("", cuts)));
     }
     let mut parts: Vec<&str> = source.rsplitn(pieces(args.int(2)?), &**separator).collect();
     parts.reverse();

@@ -77,12 +77,11 @@ pub(super) const TABLE: &[(&str, &str)] = &[
     return bags
 "),
     ("rrelu", "def rrelu(input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, inplace: bool = False) -> Tensor:
-    if training:
-        raise NotImplementedError('rrelu in training needs random numbers, which are not supported')
-    slope = (lower + upper) / 2
     if inplace:
-        return torch.leaky_relu_(input, slope)
-    return torch.leaky_relu(input, slope)
+        result = torch.rrelu_(input, lower, upper, training)
+    else:
+        result = torch.rrelu(input, lower, upper, training)
+    return result
 "),
     ("max_pool1d_with_indices", "def max_pool1d_with_indices(input: Tensor, kernel_size: BroadcastingList1[int], stride: Optional[BroadcastingList1[int]] = None, padding: BroadcastingList1[int] = [0], dilation: BroadcastingList1[int] = [1], ceil_mode: bool = False, return_indices: bool = False) -> Tuple[Tensor, Tensor]:
     if stride is None:

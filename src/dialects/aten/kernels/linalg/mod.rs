@@ -3,6 +3,7 @@
 //! schema.
 
 pub mod factor;
+pub mod general;
 pub mod hermitian;
 pub mod indefinite;
 pub mod orthogonal;

@@ -1,0 +1,173 @@
+#--- layer_norm_backward
+def f(masked: bool):
+    x = torch.arange(12, dtype=torch.float32).view(2, 2, 3).sin()
+    g = torch.arange(12, dtype=torch.float32).view(2, 2, 3).cos()
+    w = torch.tensor([0.5, 2.0, -1.0])
+    b = torch.tensor([0.0, 1.0, 2.0])
+    y, mean, rstd = torch.native_layer_norm(x, [3], w, b, 1e-5)
+    mask = [True, True, True]
+    if masked:
+        mask = [True, False, False]
+    return torch.ops.aten.native_layer_norm_backward(g, x, [3], mean, rstd, w, b, mask)
+#> f(False)
+#--- group_norm_backward
+def f(groups: int, weighted: bool):
+    x = torch.arange(48, dtype=torch.float32).view(2, 4, 3, 2).sin()
+    g = torch.arange(48, dtype=torch.float32).view(2, 4, 3, 2).cos()
+    w: Optional[Tensor] = None
+    if weighted:
+        w = torch.tensor([0.5, 2.0, -1.0, 3.0])
+    y, mean, rstd = torch.native_group_norm(x, w, None, 2, 4, 6, groups, 1e-5)
+    return torch.ops.aten.native_group_norm_backward(g, x, mean, rstd, w, 2, 4, 6, groups, [True, True, True])
+#> f(2, True)
+#> f(4, False)
+#> f(1, True)
+#--- convolution_backward
+def f(stride: int, padding: int, dilation: int, groups: int, transposed: bool):
+    x = torch.arange(2 * 4 * 9, dtype=torch.float64).view(2, 4, 9).sin()
+    if transposed:
+        w = torch.arange(4 * 2 * 3, dtype=torch.float64).view(4, 2, 3).cos()
+    else:
+        w = torch.arange(6 * (4 // groups) * 3, dtype=torch.float64).view(6, 4 // groups, 3).cos()
+    y = torch.convolution(x, w, None, [stride], [padding], [dilation], transposed, [0], groups)
+    g = (y * 3.0).cos()
+    return torch.ops.aten.convolution_backward(g, x, w, [y.size(1)], [stride], [padding], [dilation], transposed, [0], groups, [True, True, True])
+#> f(1, 0, 1, 1, False)
+#> f(2, 1, 1, 2, False)
+#> f(3, 2, 2, 1, False)
+#> f(2, 1, 1, 2, True)
+#> f(1, 1, 2, 1, True)
+#--- convolution_backward_of_images
+def f(mask: List[bool]):
+    x = torch.arange(1 * 2 * 5 * 4, dtype=torch.float64).view(1, 2, 5, 4).sin()
+    w = torch.arange(3 * 2 * 3 * 2, dtype=torch.float64).view(3, 2, 3, 2).cos()
+    y = torch.convolution(x, w, None, [2, 1], [1, 1], [1, 2], False, [0, 0], 1)
+    return torch.ops.aten.convolution_backward(y.cos(), x, w, [3], [2, 1], [1, 1], [1, 2], False, [0, 0], 1, mask)
+#> f([True, True, True])
+#--- average_pool_backward
+def f(kernel: List[int], stride: List[int], padding: List[int], ceil: bool, counted: bool, divisor: Optional[int]):
+    x = torch.arange(2 * 7 * 6, dtype=torch.float64).view(1, 2, 7, 6).sin()
+    y = torch.ops.aten.avg_pool2d(x, kernel, stride, padding, ceil, counted, divisor)
+    return torch.ops.aten.avg_pool2d_backward(y.cos(), x, kernel, stride, padding, ceil, counted, divisor)
+#> f([2, 2], [2, 2], [0, 0], False, True, None)
+#> f([3, 2], [2, 2], [1, 1], True, True, None)
+#> f([3, 3], [2, 3], [1, 1], True, False, None)
+#> f([3, 3], [1, 2], [0, 1], False, False, 5)
+#> f([2, 3], [], [0, 0], False, True, None)
+#--- adaptive_average_pool_backward
+def f(rows: int, columns: int):
+    x = torch.arange(2 * 7 * 6, dtype=torch.float64).view(1, 2, 7, 6).sin()
+    y = torch.ops.aten._adaptive_avg_pool2d(x, [rows, columns])
+    return torch.ops.aten._adaptive_avg_pool2d_backward(y.cos(), x)
+#> f(3, 2)
+#> f(1, 1)
+#> f(5, 6)
+#--- fourier_transforms_beneath_torch.fft
+def f(norm: int):
+    x = torch.arange(24, dtype=torch.float64).view(2, 3, 4).sin()
+    a = torch.ops.aten._fft_r2c(x, [1, 2], norm, True)
+    b = torch.ops.aten._fft_r2c(x, [2], norm, False)
+    c = torch.ops.aten._fft_c2c(b, [0, 1], norm, True)
+    d = torch.ops.aten._fft_c2c(b, [1], norm, False)
+    e = torch.ops.aten._fft_c2r(a, [1, 2], norm, 4)
+    return torch.view_as_real(a), torch.view_as_real(b), torch.view_as_real(c), torch.view_as_real(d), e
+#> f(0)
+#> f(1)
+#> f(2)
+#--- random_numbers_into_a_tensor
+def f(seed: int):
+    torch.manual_seed(seed)
+    a = torch.zeros([0])
+    torch.rand([3], out=a)
+    b = torch.zeros([2, 2])
+    torch.randn([2, 2], out=b)
+    c = torch.zeros([2], dtype=torch.int64)
+    torch.randint(10, [2], out=c)
+    d = torch.zeros([4], dtype=torch.int64)
+    torch.randint(-5, 5, [4], out=d)
+    e = torch.zeros([3])
+    torch.bernoulli(torch.full([3], 0.5), out=e)
+    g = torch.zeros([2], dtype=torch.int64)
+    torch.multinomial(torch.tensor([0.1, 0.2, 0.7]), 2, out=g)
+    h = torch.zeros([3])
+    torch.normal(1.0, 2.0, [3], out=h)
+    return a, b, c, d, e, g, h
+#> f(3)
+#--- refused_arguments
+def f(which: int):
+    if which == 1:
+        return torch.cov(torch.ones([5]), fweights=torch.ones([5]))
+    if which == 2:
+        return torch.complex(torch.ones([2], dtype=torch.float64), torch.ones([2], dtype=torch.float64), out=torch.zeros([2], dtype=torch.complex64))
+    if which == 3:
+        return torch.ops.aten.conv2d(torch.ones([1, 1, 4, 3]), torch.ones([1, 2, 2]), None, [1, 1], "same")
+    if which == 4:
+        return torch.multinomial(torch.tensor([0.5, -1.0]), 2, True)
+    if which == 5:
+        return torch.ops.aten.linalg_vector_norm(torch.ones([2]), 1j)
+    if which == 6:
+        return torch.ops.aten.ormqr(torch.ones([2, 2]), torch.ones([1]), torch.ones([2, 2]))
+    if which == 7:
+        return torch.ops.aten.multi_margin_loss(torch.ones([5, 4]), torch.ones([5]))
+    return torch.ops.aten.max_unpool3d(torch.ones([1, 1, 2, 2, 2]), torch.zeros([1, 1, 2, 2, 2], dtype=torch.int64), [4, 4, 4], [0, 0, 0], [0, 0, 0])
+#> f(1)
+#> f(2)
+#> f(3)
+#> f(4)
+#> f(5)
+#> f(6)
+#> f(7)
+#> f(8)
+#--- dropout_between_layers
+def f(kind: int, dropout: float, bidirectional: bool):
+    torch.manual_seed(5)
+    d = 1
+    if bidirectional:
+        d = 2
+    gates = [4, 3, 1][kind] * 3
+    params: List[Tensor] = []
+    for layer in range(2):
+        for direction in range(d):
+            width = 2
+            if layer > 0:
+                width = 3 * d
+            params.append(torch.arange(gates * width, dtype=torch.float32).view(gates, width).sin())
+            params.append(torch.arange(gates * 3, dtype=torch.float32).view(gates, 3).cos())
+    x = torch.arange(3 * 2 * 2, dtype=torch.float32).view(3, 2, 2).sin()
+    h = torch.zeros([2 * d, 2, 3])
+    if kind == 0:
+        y, a, b = torch.lstm(x, [h, h], params, False, 2, dropout, True, bidirectional, False)
+        return y, a
+    if kind == 1:
+        y, a = torch.gru(x, h, params, False, 2, dropout, True, bidirectional, True)
+        return y, a
+    y, a = torch.rnn_tanh(x, h, params, False, 2, dropout, True, bidirectional, False)
+    return y, a
+#> f(0, 0.5, False)
+#> f(0, 0.3, True)
+#> f(2, 0.5, False)
+#> f(2, 0.25, True)
+#--- rrelu_in_training
+def f(training: bool, lower: float):
+    torch.manual_seed(5)
+    x = torch.arange(-6, 6, dtype=torch.float32).view(3, 4) / 3.0
+    y = torch.rrelu(x, lower, 0.5, training)
+    z = x.double()
+    torch.rrelu_(z, lower, 0.5, training)
+    return y, z, torch.rand([2])
+#> f(True, 0.1)
+#> f(False, 0.1)
+#> f(True, 0.6)
+#--- general_eigenvalues
+def f(x: Tensor):
+    values, vectors = torch.ops.aten.linalg_eig(x)
+    return torch.view_as_real(values), torch.view_as_real(torch.ops.aten.linalg_eigvals(x)), torch.view_as_real(vectors)
+#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64))
+#> f(torch.tensor([[1.0, -2.0], [3.0, 1.0]], dtype=torch.float64))
+#> f(torch.tensor([[4.0, 1.0, 0.0], [0.0, 2.0, 0.0], [1.0, 0.0, 3.0]], dtype=torch.float64))
+#> f(torch.tensor([[[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.5]], [[1.0, 2.0, 3.0], [3.0, 2.0, 1.0], [1.0, 0.0, 3.0]]], dtype=torch.float64))
+#--- refused_base
+def f(x: Tensor):
+    return x.float_power_(2.0)
+#> f(torch.ones(2))
+#> f(torch.ones(2, dtype=torch.float64))
