@@ -55,7 +55,8 @@ fn may_write(graph: &Graph, context: &Context<'_>, db: &AliasDb, op: OpId) -> bo
     let (Some(input), Some(output)) = (graph.operand(op, 0), graph.result(op, 0)) else { return false };
     let Some(maker) = graph.def_op(input).filter(|_| graph.has_one_use(input)) else { return false };
     let dtype = |value| graph.ty(value).as_tensor().and_then(|t| t.dtype);
-    let keeps_dtype = !promotes || dtype(input).is_some_and(DType::is_floating) && dtype(input) == dtype(output);
+    let keeps_dtype =
+        !promotes || dtype(input).is_some_and(DType::is_floating) && dtype(input) == dtype(output);
     // What shows the memory of another, and constants, are not the op's own.
     let own = graph.kind(maker) != "prim::Constant"
         && graph.nested_blocks(maker).is_empty()

@@ -83,7 +83,8 @@ fn foldable(graph: &Graph, op: OpId) -> Option<OpId> {
         Value::Int(_) => true,
         Value::Float(_) => true,
         Value::Tensor(t) => {
-            let rank = graph.operand(conv, 0).and_then(|x| graph.ty(x).as_tensor()?.sizes.as_ref().map(|s| s.len()));
+            let rank =
+                graph.operand(conv, 0).and_then(|x| graph.ty(x).as_tensor()?.sizes.as_ref().map(|s| s.len()));
             // Of an input without a batch the result has fewer dimensions than the weight.
             let is_batch = rank == Some(weight.sizes().len());
             by_channel(&t, &weight) && (is_batch || t.sizes().len() < weight.sizes().len())
@@ -99,7 +100,8 @@ fn by_channel(tensor: &Tensor, weight: &Tensor) -> bool {
     let channels = shape.first().copied().unwrap_or(1);
     let rank = shape.len();
     // The channels of the result are its second dimension, counted from the back with the tensor's own rank.
-    let fits = sizes.iter().rev().enumerate().all(|(n, size)| *size == 1 || n + 2 == rank && *size == channels);
+    let fits =
+        sizes.iter().rev().enumerate().all(|(n, size)| *size == 1 || n + 2 == rank && *size == channels);
     sizes.len() <= rank && fits && promote_types(tensor.dtype(), weight.dtype()) == weight.dtype()
 }
 

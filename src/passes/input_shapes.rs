@@ -2,7 +2,9 @@
 //! the op alone. Shared by passes that run it; propagate-shapes is the pass that knows more.
 
 use super::constants;
-use crate::ir::{Attr, BlockId, Dim, Graph, NoClasses, OpId, TensorType, Type, TypeKind, ValueId, unify::unify};
+use crate::ir::{
+    Attr, BlockId, Dim, Graph, NoClasses, OpId, TensorType, Type, TypeKind, ValueId, unify::unify,
+};
 use crate::tensor::{DType, Device};
 use crate::value::Value;
 use std::sync::Arc;
@@ -89,10 +91,13 @@ fn infer(graph: &Graph, op: OpId) -> Option<TensorType> {
         "unsqueeze" => Some(of_rank(Some(plain(&first)? + 1))),
         "select" => Some(of_rank(Some(plain(&first)?.checked_sub(1)?))),
         "mm" => same_rank(&first, &second).map(|rank| of_rank(Some(rank))),
-        "mul" | "div" if second.is_some() => same_rank(&first, &second).filter(|n| *n > 0).map(|n| of_rank(Some(n))),
+        "mul" | "div" if second.is_some() => {
+            same_rank(&first, &second).filter(|n| *n > 0).map(|n| of_rank(Some(n)))
+        }
         "__and__" | "__or__" | "__xor__" => {
             let is_bool = |t: &Option<TensorType>| t.as_ref().is_some_and(|t| t.dtype == Some(DType::Bool));
-            (is_bool(&first) && is_bool(&second)).then(|| TensorType { dtype: Some(DType::Bool), ..of_rank(None) })
+            (is_bool(&first) && is_bool(&second))
+                .then(|| TensorType { dtype: Some(DType::Bool), ..of_rank(None) })
         }
         "cat" => {
             let list = graph.def_op(graph.operand(op, 0)?)?;

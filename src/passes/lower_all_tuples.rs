@@ -132,16 +132,12 @@ impl Lowering<'_> {
         }
     }
 
-    fn split_result(
-        &mut self,
-        graph: &mut Graph,
-        op: OpId,
-        n: usize,
-        result: ValueId,
-        elements: &[Type],
-    ) {
-        let parts: Vec<ValueId> =
-            elements.iter().enumerate().map(|(i, ty)| graph.insert_result(op, n + 1 + i, ty.clone())).collect();
+    fn split_result(&mut self, graph: &mut Graph, op: OpId, n: usize, result: ValueId, elements: &[Type]) {
+        let parts: Vec<ValueId> = elements
+            .iter()
+            .enumerate()
+            .map(|(i, ty)| graph.insert_result(op, n + 1 + i, ty.clone()))
+            .collect();
         let ty = graph.ty(result).clone();
         let anchor = graph.next(op).or_else(|| graph.parent(op).map(|block| graph.terminator(block)));
         if let Some(anchor) = anchor {

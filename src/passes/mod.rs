@@ -63,6 +63,7 @@ pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, Pass
 pub static TABLE: &[Pass] = &[
     Pass::graph("batch-mm", "Joins sums of matrix products, and products with a common side", batch_mm::run),
     Pass::graph("canonicalize", "Numbers values in order of appearance", canonicalize::run),
+    Pass::graph("canonicalize-graph-fuser-ops", "PyTorch's name of canonicalize-ops", canonicalize_ops::run),
     Pass::graph("canonicalize-ops", "Brings arithmetic and chunk to the form that fusion knows", canonicalize_ops::run),
     Pass::graph("check-inplace", "Refuses writes to results of Python functions", check_inplace::run),
     Pass::graph("constant-loop-unrolling", "Unrolls loops over a known number of turns", loop_unrolling::constant_only),
@@ -118,6 +119,9 @@ pub static NAMED: &[(&str, &str)] = &[
     ("required-passes", "remove-expands,canonicalize-ops,dce"),
     ("optimization", "dce-graph,cse,simplify,constant-propagation,constant-pooling,loop-unrolling,remove-list-mutation,simplify,constant-propagation,cse,check-inplace"),
     ("nondiff-optimization", "decompose-ops,lower-simple-tuples,batch-mm,fuse"),
+    ("insensitive-optimization", "inline,required-passes,decompose-ops,constant-propagation,dce,cse,constant-pooling,simplify,dce,lower-simple-tuples,check-inplace"),
+    ("no-grad-optimization", "lower-simple-tuples,batch-mm,fuse"),
+    ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
     ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,remove-mutation,cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
     ("default", "optimize,inline-meanings,dce-graph,fuse"),
 ];

@@ -47,7 +47,9 @@ fn refine_optional(graph: &mut Graph, context: &Context<'_>, block: BlockId) -> 
         let (true, &[yes, no]) = (graph.kind(op) == "prim::If", graph.nested_blocks(op)) else { continue };
         let is_optional = |graph: &Graph, v| matches!(graph.ty(v).kind(), TypeKind::Optional(_));
         for (n, result) in graph.results(op).into_iter().enumerate() {
-            let [Some(a), Some(b)] = [yes, no].map(|b| graph.block_results(b).get(n).copied()) else { continue };
+            let [Some(a), Some(b)] = [yes, no].map(|b| graph.block_results(b).get(n).copied()) else {
+                continue;
+            };
             if !is_optional(graph, result) || is_optional(graph, a) || is_optional(graph, b) {
                 continue;
             }

@@ -63,7 +63,8 @@ impl Refinement<'_> {
                 if let Some((value, n)) = compared(graph, op) {
                     let known = Known::from_iter([(value, n)]);
                     let equal = Tells { yes: known, no: Known::default() };
-                    self.tells.insert(result, if graph.kind(op) == "aten::eq" { equal } else { equal.turned() });
+                    self.tells
+                        .insert(result, if graph.kind(op) == "aten::eq" { equal } else { equal.turned() });
                 }
             }
             ("aten::__not__", Some(result)) => {

@@ -242,7 +242,7 @@ impl Writer<'_, '_> {
             let cost = self.form_cost(&form);
             let saved = self.saved(op, value, &form);
             let mut gain = saved as i64 - cost as i64;
-            if self.local && rank == 0 {
+            if self.local {
                 if self.is_stale(value, &form) {
                     told_apart = true;
                     continue;
@@ -380,9 +380,8 @@ impl Writer<'_, '_> {
         let fired = || self.firings.get(&id).into_iter().flatten().map(|n| &self.run.firings[*n]);
         let own = self.own.get(&anchor);
         let is_own = |f: &&Firing| f.node.as_ref().is_some_and(|n| Some(&self.loaded().canonical(n)) == own);
-        let makes = |f: &Firing| {
-            matches!(self.run.rules[f.rule].right, Term::Constant(..) | Term::Compute(..))
-        };
+        let makes =
+            |f: &Firing| matches!(self.run.rules[f.rule].right, Term::Constant(..) | Term::Compute(..));
         match fired().find(is_own) {
             Some(firing) => makes(firing),
             None => fired().any(makes),
@@ -564,6 +563,10 @@ impl Writer<'_, '_> {
             self.loaded().class_of.get(v).is_some_and(|own| self.loaded().egraph.find(*own) == id)
         };
         let mine = self.graph.operands(anchor).iter().copied().find(|v| is_in(v) && ok(v));
+        if self.local && mine.is_none() && self.loaded().egraph[id].data.constant.is_some() {
+            // A constant that the op does not know is a new one.
+            return self.near(anchor).into_iter().find(|v| is_in(v) && ok(v));
+        }
         mine.or_else(|| self.values.get(&id)?.iter().copied().take(MAX_EQUALS).find(ok))
     }
 

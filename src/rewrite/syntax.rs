@@ -200,7 +200,9 @@ impl RuleTerm {
             TermKind::Variable(name, _) => found.push((name.as_str(), &term.span)),
             TermKind::Rest(name, part) => {
                 found.push((name.as_str(), &term.span));
-                part.iter().flat_map(|p| p.iter()).for_each(|e| e.names(&mut |n, span| found.push((n, span))));
+                part.iter()
+                    .flat_map(|p| p.iter())
+                    .for_each(|e| e.names(&mut |n, span| found.push((n, span))));
             }
             TermKind::Op(op) => found.extend(op.bound.as_deref().map(|name| (name, &term.span))),
             TermKind::Compute(expr) => expr.names(&mut |name, span| found.push((name, span))),

@@ -338,12 +338,7 @@ fn run_if(node: &OpNode, variables: &Bindings, trace: &Trace) -> Result<Value> {
 }
 
 /// The values of a variadic variable, or a part of them.
-fn rest(
-    name: &str,
-    bounds: Option<&[Expr; 3]>,
-    variables: &Bindings,
-    trace: &Trace,
-) -> Result<Vec<Value>> {
+fn rest(name: &str, bounds: Option<&[Expr; 3]>, variables: &Bindings, trace: &Trace) -> Result<Vec<Value>> {
     let Some(Value::List(list)) = variables.get(name) else { return Err(unbound(name)) };
     let values = Values { variables, named: &trace.named, result: None };
     condition::part(&list.to_vec(), bounds, &values).ok_or_else(no_constant)
