@@ -2,8 +2,8 @@
 //!
 //! Equal are ops of one kind with the same operands, attributes and result types. The condition that makes it
 //! right: the op does nothing but compute; nothing in the graph writes to what it reads or gives; and two objects
-//! become one only where nobody outside of the graph holds both. Members of enums that look equal in text may be
-//! different and stay.
+//! become one only where nobody outside of the graph holds both. Members of enums and functions that look equal in
+//! text may be different and stay.
 
 use super::Context;
 use crate::analysis::{AliasDb, FactsTable};
@@ -209,7 +209,7 @@ fn is_equal(graph: &Graph, a: OpId, b: OpId) -> bool {
 
 /// Whether constants of the type are names, which look equal where what they name is not.
 pub(super) fn is_named(ty: &Type) -> bool {
-    matches!(ty.kind(), TypeKind::Enum(..))
+    matches!(ty.kind(), TypeKind::Enum(..) | TypeKind::Function(_))
 }
 
 /// Whether two ops have equal attributes. Tensors are equal if they have the same elements.
