@@ -1,7 +1,8 @@
 //! Decomposition: `addmm(c, a, b)` with both factors 1 becomes `add(c, mm(a, b))`, so that the sum can fuse with what
-//! follows. By definition of addmm the two are equal. Constants are propagated where an op of the outermost block changed.
+//! follows. By definition of addmm the two are equal. Types and constants are propagated where an op of the outermost
+//! block changed.
 
-use super::{Context, constant_propagation, constants, dce};
+use super::{Context, constant_propagation, constants, dce, input_shapes};
 use crate::diag::Result;
 use crate::ir::{Graph, OpId, Symbol, Type, ValueId};
 use crate::value::Value;
@@ -19,6 +20,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         }
     }
     if outermost {
+        input_shapes::propagate(graph);
         context.changed();
         constant_propagation::run(graph, context)?;
         context.changed();

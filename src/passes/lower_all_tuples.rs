@@ -71,8 +71,11 @@ impl Lowering<'_> {
                 self.results(graph, op, 1);
                 self.depth -= 1;
             }
-            kind if FORWARDING.contains(&kind) => self.operands(graph, op),
-            "prim::Uninitialized" => self.uninitialized(graph, op),
+            "prim::Uninitialized" => self.spread(graph, op),
+            kind if FORWARDING.contains(&kind) => {
+                self.operands(graph, op);
+                self.spread(graph, op);
+            }
             _ => {}
         }
     }
@@ -114,6 +117,37 @@ impl Lowering<'_> {
         }
     }
 
+    /// Results that are tuples become several, and a tuple of them behind the op. The first that nobody uses ends it.
+    fn spread(&mut self, graph: &mut Graph, op: OpId) {
+        let mut n = 0;
+        while let Some(result) = graph.result(op, n).filter(|result| graph.has_uses(*result)) {
+            let Some(elements) = graph.ty(result).tuple_elements().map(<[Type]>::to_vec) else {
+                n += 1;
+                continue;
+            };
+            if !self.step(|| format!("splits result {n} of {}", graph.op_line(op))) {
+                return;
+            }
+            self.split_result(graph, op, n, result, &elements);
+        }
+    }
+
+    fn split_result(&mut self, graph: &mut Graph, op: OpId, n: usize, result: ValueId, elements: &[Type]) {
+        let parts: Vec<ValueId> = elements
+            .iter()
+            .enumerate()
+            .map(|(i, ty)| graph.insert_result(op, n + 1 + i, ty.clone()))
+            .collect();
+        let ty = graph.ty(result).clone();
+        let anchor = graph.next(op).or_else(|| graph.parent(op).map(|block| graph.terminator(block)));
+        if let Some(anchor) = anchor {
+            let tuple = tuples::construct_before(graph, anchor, &parts, ty);
+            graph.replace_all_uses(result, tuple);
+        }
+        graph.remove_result(op, n);
+        self.changed = true;
+    }
+
     fn split_param(
         &mut self,
         graph: &mut Graph,
@@ -150,7 +184,7 @@ impl Lowering<'_> {
             for (i, part) in parts.iter().enumerate() {
                 graph.insert_operand(op, n + 2 + i, *part);
             }
-            let elements: Vec<Type> = parts.iter().map(|part| graph.ty(*part).clone()).collect();
+            let elements: Vec<Type> = parts.iter().map(|part| erased(graph.ty(*part))).collect();
             self.split_param(graph, body, n + 1, param, &elements);
         }
     }
@@ -176,45 +210,9 @@ impl Lowering<'_> {
                 results.splice(n + skip..=n + skip, parts);
                 graph.set_block_results(*block, &results);
             }
-            let ty = graph.ty(result).clone();
-            let new: Vec<ValueId> = elements
-                .iter()
-                .enumerate()
-                .map(|(i, ty)| graph.insert_result(op, n + 1 + i, ty.clone()))
-                .collect();
-            let anchor = graph.next(op).or_else(|| graph.parent(op).map(|block| graph.terminator(block)));
-            if let Some(anchor) = anchor {
-                let tuple = tuples::construct_before(graph, anchor, &new, ty);
-                graph.replace_all_uses(result, tuple);
-            }
-            graph.remove_result(op, n);
-            self.changed = true;
+            let elements: Vec<Type> = elements.iter().map(erased).collect();
+            self.split_result(graph, op, n, result, &elements);
         }
-    }
-
-    /// The value of a variable that is never read, if that is a tuple.
-    fn uninitialized(&mut self, graph: &mut Graph, op: OpId) {
-        let Some(result) = graph.result(op, 0) else { return };
-        let Some(elements) = graph.ty(result).tuple_elements().map(<[Type]>::to_vec) else { return };
-        if !self.step(|| format!("splits {}", graph.op_line(op))) {
-            return;
-        }
-        let kind = graph.kind(op);
-        let Some(anchor) = graph.next(op).or_else(|| graph.parent(op).map(|block| graph.terminator(block)))
-        else {
-            return;
-        };
-        let mut parts = Vec::new();
-        for ty in elements {
-            let part = graph.create(kind, &[], &[ty]);
-            graph.insert_before(part, anchor);
-            parts.extend(graph.results(part));
-            self.uninitialized(graph, part);
-        }
-        let ty = graph.ty(result).clone();
-        let tuple = tuples::construct_before(graph, anchor, &parts, ty);
-        graph.replace_all_uses(result, tuple);
-        self.changed = true;
     }
 
     fn outputs(&mut self, graph: &mut Graph) {
@@ -232,6 +230,11 @@ impl Lowering<'_> {
         }
         graph.set_block_results(root, &outputs);
     }
+}
+
+/// The type of a part that control flow gives or carries; tuples are split further.
+fn erased(ty: &Type) -> Type {
+    if ty.tuple_elements().is_some() { ty.clone() } else { Type::tensor() }
 }
 
 /// The parts of a value whose type says that it is a tuple.

@@ -13,13 +13,16 @@ mod canonicalize_ops;
 mod check_inplace;
 mod constant_pooling;
 mod constant_propagation;
+mod convert_activation;
 mod cse;
 mod dce;
 mod decompose_ops;
 mod erase_shape_information;
 mod fold_frozen;
+mod fold_frozen_conv;
 mod freeze;
 mod fuse;
+mod fuse_addmm;
 mod fuse_linear;
 mod inline;
 mod inline_fork_wait;
@@ -31,6 +34,7 @@ mod normalize_ops;
 mod peel_loops;
 mod peephole;
 mod propagate_shapes;
+mod refine_integer_values;
 mod refine_tuple_types;
 mod remove_dropout;
 mod remove_exceptions;
@@ -38,10 +42,12 @@ mod remove_expands;
 mod remove_inplace_ops;
 mod remove_mutation;
 mod simplify;
+mod transform_conv1d_to_conv2d;
 mod variadic;
 
 mod constants;
 mod copy;
+mod input_shapes;
 mod tuples;
 mod walk;
 
@@ -57,6 +63,7 @@ pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, Pass
 pub static TABLE: &[Pass] = &[
     Pass::graph("batch-mm", "Joins sums of matrix products, and products with a common side", batch_mm::run),
     Pass::graph("canonicalize", "Numbers values in order of appearance", canonicalize::run),
+    Pass::graph("canonicalize-graph-fuser-ops", "PyTorch's name of canonicalize-ops", canonicalize_ops::run),
     Pass::graph("canonicalize-ops", "Brings arithmetic and chunk to the form that fusion knows", canonicalize_ops::run),
     Pass::graph("check-inplace", "Refuses writes to results of Python functions", check_inplace::run),
     Pass::graph("constant-loop-unrolling", "Unrolls loops over a known number of turns", loop_unrolling::constant_only),
@@ -70,12 +77,17 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("decompose-ops", "Takes addmm apart", decompose_ops::run),
     Pass::graph("erase-shape-information", "Forgets what types say of tensors", erase_shape_information::run),
     Pass::graph("fold-frozen", "Folds batch norm into constant weights before it", fold_frozen::run),
+    Pass::graph("fold-frozen-conv-add-or-sub", "Folds sums with constants into constant convolutions before them", fold_frozen_conv::add_or_sub),
+    Pass::graph("fold-frozen-conv-mul-or-div", "Folds products with constants into constant convolutions before them", fold_frozen_conv::mul_or_div),
     Pass::module("freeze", "Makes constants of a loaded model's attributes, in forward", freeze::run),
+    Pass::graph("functional-to-inplace-activation", "Lets activations write to what nobody looks at afterwards", convert_activation::functional_to_inplace),
     Pass::graph("fuse", "Gathers elementwise tensor work in fusion groups", fuse::run),
+    Pass::graph("fuse-addmm", "Makes addmm of products and sums", fuse_addmm::run),
     Pass::graph("fuse-linear", "Finds linear in products with a transposed weight", fuse_linear::run),
     Pass::graph("inline", "Replaces calls of functions and methods by their graphs", inline::run).reads_functions(),
     Pass::graph("inline-fork-wait", "Does the work of forks where they begin", inline_fork_wait::run),
     Pass::graph("inline-meanings", "Replaces ops that are defined in TorchScript by their meaning", inline_meanings::run).options(&[PassOption::bool("all", false, "built-in composites too, not only ops of text files")]),
+    Pass::graph("inplace-to-functional-activation", "Replaces activations that write to new objects by ones that give new ones", convert_activation::inplace_to_functional),
     Pass::graph("loop-unrolling", "Unrolls counted loops, short ones to the end", loop_unrolling::run),
     Pass::graph("lower-all-tuples", "Removes tuples, at the borders of the graph too", lower_all_tuples::run),
     Pass::graph("lower-simple-tuples", "Removes pairs of making and taking apart a tuple", lower_simple_tuples::run),
@@ -83,6 +95,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("peel-loops", "Puts the first turns of loops before them", peel_loops::run).options(&[PassOption::int("count", 1, 0, "turns")]),
     Pass::graph("peephole", "Applies PyTorch's peephole rules, saturated in an e-graph", peephole::run),
     Pass::graph("propagate-shapes", "Writes dtypes, sizes and layouts that follow from the inputs into the types", propagate_shapes::run),
+    Pass::graph("refine-integer-values", "Makes constants of ints where a comparison tells what they are", refine_integer_values::run),
     Pass::graph("refine-tuple-types", "Gives tuples the types of what they are made of", refine_tuple_types::run),
     Pass::graph("remove-dropout", "Drops dropout that does nothing", remove_dropout::run),
     Pass::graph("remove-exceptions", "Assumes that branches that raise are not taken", remove_exceptions::run),
@@ -92,6 +105,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("remove-mutation", "Replaces writes to new objects by ops that give new ones", remove_mutation::run),
     Pass::graph("remove-tensor-mutation", "The same for tensors", remove_mutation::tensors),
     Pass::graph("simplify", "Applies the built-in rewrite rules, saturated in an e-graph", simplify::run).options(simplify::OPTIONS),
+    Pass::graph("transform-conv1d-to-conv2d", "Replaces conv1d by conv2d with a height of one", transform_conv1d_to_conv2d::run),
     Pass::graph("use-variadic-cat", "Joins tensors without a list", variadic::cat),
     Pass::graph("use-variadic-stack", "Stacks tensors without a list", variadic::stack),
 ];
@@ -105,6 +119,9 @@ pub static NAMED: &[(&str, &str)] = &[
     ("required-passes", "remove-expands,canonicalize-ops,dce"),
     ("optimization", "dce-graph,cse,simplify,constant-propagation,constant-pooling,loop-unrolling,remove-list-mutation,simplify,constant-propagation,cse,check-inplace"),
     ("nondiff-optimization", "decompose-ops,lower-simple-tuples,batch-mm,fuse"),
+    ("insensitive-optimization", "inline,required-passes,decompose-ops,constant-propagation,dce,cse,constant-pooling,simplify,dce,lower-simple-tuples,check-inplace"),
+    ("no-grad-optimization", "lower-simple-tuples,batch-mm,fuse"),
+    ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
     ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,remove-mutation,cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
     ("default", "optimize,inline-meanings,dce-graph,fuse"),
 ];

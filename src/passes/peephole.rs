@@ -1,22 +1,66 @@
 //! PyTorch's peephole optimizations: the rules of group `torchscript-peephole`, saturated like all others, and the
-//! removal of what they left without use.
+//! removal of what they left without use. What an `if` gives is no longer optional where neither branch gives None.
 
 use super::Context;
 use super::{dce, simplify};
 use crate::diag::Result;
 use crate::dialects::Registry;
-use crate::ir::Graph;
+use crate::ir::{BlockId, Graph, NoClasses, OpId, TypeKind, unify::unify};
 use crate::rewrite::{self, CompiledRule};
 use std::sync::LazyLock;
 
 static RULES: LazyLock<Result<Vec<CompiledRule>>> = LazyLock::new(|| rewrite::peephole(&Registry::builtin()));
 
+/// Types that rules made plainer make others plainer, so often.
+const MAX_ROUNDS: usize = 4;
+
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let rules = RULES.as_ref().map_err(Clone::clone)?;
-    let replaced = simplify::apply(graph, context, rules)?;
-    if replaced > 0 {
+    let (mut changed, mut dead) = (false, false);
+    for _ in 0..MAX_ROUNDS {
+        let root = graph.root();
+        let refined = refine_optional(graph, context, root);
+        let report = simplify::apply(graph, context, rules, true)?;
+        // Operands that only changed places leave nothing behind.
+        dead |= refined.is_some() || report.fired.keys().any(|rule| !rule.starts_with("commute-"));
+        changed |= refined == Some(true) || report.replaced > 0;
         context.changed();
+        if refined != Some(true) {
+            break;
+        }
+    }
+    if dead {
         dce::run(graph, context)?;
     }
-    Ok(replaced > 0)
+    Ok(changed)
+}
+
+/// Gives results of an `if` the type that the branches give, where that is not optional. None where there is no such
+/// result; else whether a type changed.
+fn refine_optional(graph: &mut Graph, context: &Context<'_>, block: BlockId) -> Option<bool> {
+    let mut refined = None;
+    for op in graph.block_ops(block).collect::<Vec<OpId>>() {
+        for inner in graph.nested_blocks(op).to_vec() {
+            let found = stacker::maybe_grow(64 << 10, 1 << 20, || refine_optional(graph, context, inner));
+            refined = refined.max(found);
+        }
+        let (true, &[yes, no]) = (graph.kind(op) == "prim::If", graph.nested_blocks(op)) else { continue };
+        let is_optional = |graph: &Graph, v| matches!(graph.ty(v).kind(), TypeKind::Optional(_));
+        for (n, result) in graph.results(op).into_iter().enumerate() {
+            let [Some(a), Some(b)] = [yes, no].map(|b| graph.block_results(b).get(n).copied()) else {
+                continue;
+            };
+            if !is_optional(graph, result) || is_optional(graph, a) || is_optional(graph, b) {
+                continue;
+            }
+            let Some(ty) = unify(graph.ty(a), graph.ty(b), &NoClasses) else { continue };
+            let is_new = *graph.ty(result) != ty
+                && context.step(|| format!("is never None: %{}", graph.display_name(result)));
+            if is_new {
+                graph.set_type(result, ty);
+            }
+            refined = refined.max(Some(is_new));
+        }
+    }
+    refined
 }

@@ -30,10 +30,22 @@ pub(super) fn tensors(graph: &mut Graph, context: &Context<'_>) -> Result<bool> 
     Ok(changed)
 }
 
+/// Only tensors that ops of some kinds write.
+pub(super) fn tensors_where(
+    graph: &mut Graph,
+    context: &Context<'_>,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> bool {
+    let mut pass = Removal { is_wanted: Some(is_wanted), ..Removal::new(graph, context) };
+    pass.walk(graph, Removal::make_functional)
+}
+
 struct Removal<'a> {
     context: &'a Context<'a>,
     registry: &'a Registry,
     db: AliasDb,
+    /// Kinds of ops that may go, if not all.
+    is_wanted: Option<&'a dyn Fn(&str) -> bool>,
 }
 
 impl<'a> Removal<'a> {
@@ -42,6 +54,7 @@ impl<'a> Removal<'a> {
             context,
             registry: context.registry,
             db: AliasDb::new(context.registry, Some(context.module), graph),
+            is_wanted: None,
         }
     }
 
@@ -98,7 +111,8 @@ impl<'a> Removal<'a> {
 
     fn make_functional(&mut self, graph: &mut Graph, op: OpId) -> bool {
         let Some(written) = graph.operand(op, 0) else { return false };
-        if !self.is_in_place(graph, op) {
+        let kind = graph.kind(op);
+        if self.is_wanted.is_some_and(|wanted| !wanted(kind.as_str())) || !self.is_in_place(graph, op) {
             return false;
         }
         if !self.made_for(graph, written, op) && !self.made_by_branches_for(graph, written, op) {

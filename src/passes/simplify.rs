@@ -32,11 +32,11 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         all = own.into_iter().chain(builtin.iter().cloned()).collect();
         &all
     };
-    Ok(apply(graph, context, rules)? > 0)
+    Ok(apply(graph, context, rules, false)?.replaced > 0)
 }
 
 /// What the options say; a caller that is no pipeline gives none.
-fn settings(context: &Context<'_>) -> Settings {
+fn settings(context: &Context<'_>, local: bool) -> Settings {
     let limit = |name: &str, default: usize| context.option_count(name).unwrap_or(default);
     let default = Budget::default();
     Settings {
@@ -47,15 +47,21 @@ fn settings(context: &Context<'_>) -> Settings {
         },
         cost: context.text("cost").ok().and_then(CostModel::named).unwrap_or_default(),
         replacements: context.steps_left().map(|left| usize::try_from(left).unwrap_or(usize::MAX)),
+        local,
     }
 }
 
-/// Applies rules, and tells whoever wants explanations; gives how many ops were replaced.
-pub(super) fn apply(graph: &mut Graph, context: &Context<'_>, rules: &[CompiledRule]) -> Result<usize> {
+/// Applies rules, and tells whoever wants explanations. `local`: see [`Settings::local`].
+pub(super) fn apply(
+    graph: &mut Graph,
+    context: &Context<'_>,
+    rules: &[CompiledRule],
+    local: bool,
+) -> Result<Report> {
     let wanted = context.extra::<Explanations>();
     let questions = wanted.map(|w| w.questions.clone()).unwrap_or_default();
     let (registry, module) = (context.registry, Some(context.module));
-    let settings = settings(context);
+    let settings = settings(context, local);
     let report: Report = match context.text("driver") {
         Ok("greedy") => rewrite::simplify_greedily(graph, registry, module, rules, &settings)?,
         _ => rewrite::simplify_explained(graph, registry, module, rules, &settings, &questions)?,
@@ -71,9 +77,9 @@ pub(super) fn apply(graph: &mut Graph, context: &Context<'_>, rules: &[CompiledR
     context.count("ops replaced", replaced as u64);
     if let Some(wanted) = wanted {
         let function = context.function.map(|name| name.to_string()).unwrap_or_default();
-        wanted.add(context.name, &function, report);
+        wanted.add(context.name, &function, report.clone());
     }
-    Ok(replaced)
+    Ok(report)
 }
 
 fn read(file: &str, registry: &Registry) -> Result<Vec<CompiledRule>> {

@@ -37,8 +37,8 @@ pub struct CompiledRule {
 pub enum Term {
     /// A variable with the types it may have.
     Variable(Arc<str>, Type),
-    /// Any number of operands or elements.
-    Rest(Arc<str>, Type),
+    /// Any number of operands or elements; on the right perhaps only those between two bounds, with a step.
+    Rest(Arc<str>, Type, Option<Arc<[Expr; 3]>>),
     /// An op with all its arguments.
     Op(Box<OpNode>),
     /// A list of elements of a type.
@@ -252,11 +252,12 @@ impl Reader<'_> {
                     }
                 }
             }
-            TermKind::Rest(name) => {
+            TermKind::Rest(name, part) => {
                 let ty = formal.map_or_else(Type::tensor, |f| instance_of(&f.ty));
                 let mut types = types.clone();
                 types.entry(name.clone()).or_insert_with(|| ty.clone());
-                vec![(Term::Rest(name.as_str().into(), ty), types)]
+                let part = part.as_ref().map(|p| Arc::new((**p).clone()));
+                vec![(Term::Rest(name.as_str().into(), ty, part), types)]
             }
             TermKind::Literal(literal) => {
                 literal_term(literal, formal, self.lenient).map(|t| (t, types.clone())).into_iter().collect()
@@ -587,7 +588,7 @@ fn substitute(ty: &Type, bound: &IndexMap<Symbol, Type>) -> Type {
 /// The type that a term has.
 pub fn result_type(term: &Term) -> Type {
     match term {
-        Term::Variable(_, ty) | Term::Rest(_, ty) | Term::Constant(ty, _) | Term::Compute(_, ty) => {
+        Term::Variable(_, ty) | Term::Rest(_, ty, _) | Term::Constant(ty, _) | Term::Compute(_, ty) => {
             ty.clone()
         }
         Term::List(element, _) => Type::list(element.clone()),

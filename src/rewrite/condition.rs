@@ -3,7 +3,7 @@
 
 use super::syntax::{Arithmetic, Comparison, Condition, Expr, Literal};
 use crate::diag::{Diagnostic, Result, nearest};
-use crate::ir::{Attr, NoClasses, Type, is_subtype_of};
+use crate::ir::{Attr, NoClasses, Symbol, Type, is_subtype_of};
 use crate::tensor::{DType, Device, Dims};
 use smallvec::SmallVec;
 
@@ -26,6 +26,8 @@ pub struct Seen {
     pub one_use: bool,
     /// Whether it may be None.
     pub may_be_none: bool,
+    /// The op that makes it, where nobody writes to it afterwards.
+    pub maker: Option<Symbol>,
     /// The type, where it is known besides the value.
     pub ty: Option<Type>,
     /// The device of a tensor.
@@ -132,6 +134,10 @@ const TESTS: &[Test] = &[
         let wanted = s[1].constant.as_ref()?.as_int()?;
         Some(s[0].sizes.as_ref().is_none_or(|sizes| sizes.len() as i64 == wanted))
     }),
+    Test("made_by", 2, "made by an op of this name, and never written to", |s| match &s[1].constant {
+        Some(Attr::Str(name)) => Some(s[0].maker.is_some_and(|maker| maker == **name)),
+        _ => None,
+    }),
     Test("never_same", 2, "one is None and the other never", |s| {
         let never = |s: &Seen| s.kind != Kind::None && !s.may_be_none;
         Some(s[0].kind == Kind::None && never(&s[1]) || s[1].kind == Kind::None && never(&s[0]))
@@ -233,6 +239,8 @@ pub(super) fn check_expr(expr: &Expr) -> Result<()> {
 /// Whether a condition holds; None where that is not known.
 pub fn holds(condition: &Condition, subjects: &dyn Subjects) -> Option<bool> {
     match condition {
+        // A value may be what any op makes.
+        Condition::Test(name, ..) if name == "made_by" && subjects.are_values() => Some(true),
         Condition::Test(name, arguments, _) => {
             let mut seen: SmallVec<[Seen; 2]> = SmallVec::new();
             for argument in arguments {
@@ -281,7 +289,7 @@ pub fn holds(condition: &Condition, subjects: &dyn Subjects) -> Option<bool> {
 
 /// Whether a condition asks how a program is written, and not about values.
 fn is_about_program(condition: &Condition) -> bool {
-    matches!(condition, Condition::Test(name, ..) if matches!(name.as_str(), "is_const" | "const" | "one_use" | "subtype"))
+    matches!(condition, Condition::Test(name, ..) if matches!(name.as_str(), "is_const" | "const" | "one_use" | "subtype" | "made_by"))
 }
 
 fn compare(a: &Attr, sign: Comparison, b: &Attr) -> Option<bool> {
@@ -339,6 +347,27 @@ pub fn evaluate(expr: &Expr, subjects: &dyn Subjects) -> Option<Attr> {
         Expr::Binary(sign, a, b) => arithmetic(*sign, &evaluate(a, subjects)?, &evaluate(b, subjects)?),
         Expr::Call(name, arguments, _) => function(name, arguments, subjects),
     }
+}
+
+/// The items between two bounds, with a step, as Python counts; all without bounds. None where a bound is unknown.
+pub fn part<T: Clone>(items: &[T], bounds: Option<&[Expr; 3]>, subjects: &dyn Subjects) -> Option<Vec<T>> {
+    let Some([from, to, step]) = bounds else { return Some(items.to_vec()) };
+    let bound = |expr: &Expr| match evaluate(expr, subjects)? {
+        Attr::None => Some(None),
+        other => other.as_int().map(Some),
+    };
+    let (from, to, step) = (bound(from)?, bound(to)?, bound(step)?.unwrap_or(1));
+    let len = items.len() as i64;
+    let (least, most) = if step < 0 { (-1, len - 1) } else { (0, len) };
+    let place = |n: i64| if n < 0 { n.saturating_add(len).max(least) } else { n.min(most) };
+    let (first, last) = if step < 0 { (most, least) } else { (least, most) };
+    let (mut at, end) = (from.map_or(first, place), to.map_or(last, place));
+    let mut taken = Vec::new();
+    while step > 0 && at < end || step < 0 && at > end {
+        taken.extend(usize::try_from(at).ok().and_then(|n| items.get(n)).cloned());
+        at = at.saturating_add(step);
+    }
+    (step != 0).then_some(taken)
 }
 
 fn function(name: &str, arguments: &[Expr], subjects: &dyn Subjects) -> Option<Attr> {

@@ -13,7 +13,7 @@ use super::identity::{Identity, Order};
 use super::language::{Head, Node, OpHead};
 use super::load::Loaded;
 use super::proof::Proofs;
-use super::saturate::{Report, Saturation, Settings, op_of};
+use super::saturate::{Firing, Report, Saturation, Settings, op_of};
 use super::why_not::{self, Decision};
 use crate::analysis::AliasDb;
 use crate::dialects::{Family, Op, Registry};
@@ -87,6 +87,8 @@ pub(super) fn write_back(
         own,
         produced,
         first_new,
+        local: settings.local,
+        stale: Vec::new(),
         leaving: HashSet::new(),
         cost: HashMap::new(),
         firings,
@@ -169,6 +171,10 @@ struct Writer<'a, 'r> {
     produced: HashSet<Node>,
     /// Values from this number on were made here.
     first_new: usize,
+    /// See [`Settings::local`].
+    local: bool,
+    /// Tensors that took another's place, and those whose place they took.
+    stale: Vec<ValueId>,
     /// Values that leave the function in the place of others.
     leaving: HashSet<ValueId>,
     /// Costs of ops that exist.
@@ -235,7 +241,14 @@ impl Writer<'_, '_> {
             }
             let cost = self.form_cost(&form);
             let saved = self.saved(op, value, &form);
-            let gain = saved as i64 - cost as i64;
+            let mut gain = saved as i64 - cost as i64;
+            if self.local {
+                if self.is_stale(value, &form) {
+                    told_apart = true;
+                    continue;
+                }
+                gain = gain.min(1);
+            }
             if best
                 .as_ref()
                 .is_none_or(|(g, r, ..)| (gain, std::cmp::Reverse(rank)) > (*g, std::cmp::Reverse(*r)))
@@ -256,6 +269,9 @@ impl Writer<'_, '_> {
         let better = gain > 0 || gain == 0 && (rank < 2 || rank == 2 && !own_is_produced);
         if !better {
             return None;
+        }
+        if let (true, Form::Value(other)) = (self.local && !self.run.same_object.contains(&value), &form) {
+            self.stale.extend([value, *other].into_iter().filter(|v| self.graph.ty(*v).is_tensor()));
         }
         let before = self.shown(op);
         let location = place(self.graph, op);
@@ -294,6 +310,15 @@ impl Writer<'_, '_> {
             self.decisions.insert(value, Decision::Replaced(after.clone(), rules.clone()));
         }
         Some(Replacement { name, location, before, after, rules, cost: (saved, cost), chain })
+    }
+
+    /// Whether a value or what would take its place may be an object that took another's place before.
+    fn is_stale(&self, value: ValueId, form: &Form) -> bool {
+        let Form::Value(other) = form else { return false };
+        let alias = |a: ValueId| self.stale.iter().any(|b| *b == a || self.aliases.may_alias(a, *b));
+        self.graph.ty(value).is_tensor()
+            && !self.run.same_object.contains(&value)
+            && (alias(value) || alias(*other))
     }
 
     /// Notes why a value is not replaced, where somebody asks.
@@ -349,12 +374,18 @@ impl Writer<'_, '_> {
         names
     }
 
-    /// Whether a rule gave a class a constant of its own, so that none at hand is meant.
-    fn is_new_constant(&self, id: Id) -> bool {
-        self.firings.get(&id).into_iter().flatten().any(|firing| {
-            let rule = &self.run.rules[self.run.firings[*firing].rule];
-            matches!(rule.right, Term::Constant(..) | Term::Compute(..))
-        })
+    /// Whether a rule gave a class a constant of its own, so that none at hand is meant. Of rules that matched the op
+    /// itself it is known what they gave.
+    fn is_new_constant(&self, anchor: OpId, id: Id) -> bool {
+        let fired = || self.firings.get(&id).into_iter().flatten().map(|n| &self.run.firings[*n]);
+        let own = self.own.get(&anchor);
+        let is_own = |f: &&Firing| f.node.as_ref().is_some_and(|n| Some(&self.loaded().canonical(n)) == own);
+        let makes =
+            |f: &Firing| matches!(self.run.rules[f.rule].right, Term::Constant(..) | Term::Compute(..));
+        match fired().find(is_own) {
+            Some(firing) => makes(firing),
+            None => fired().any(makes),
+        }
     }
 
     /// What else the class of a value holds, with a rank: values before constants before ops.
@@ -362,7 +393,7 @@ impl Writer<'_, '_> {
         let egraph = &self.loaded().egraph;
         let data = &egraph[id].data;
         let mut forms = Vec::new();
-        let constant = data.constant.is_some() && self.is_new_constant(id);
+        let constant = data.constant.is_some() && self.is_new_constant(anchor, id);
         if !constant {
             forms.extend(self.equals(anchor, value, id).into_iter().map(|v| (0, Form::Value(v))));
         }
@@ -415,6 +446,7 @@ impl Writer<'_, '_> {
         // Of equal values the one that the op has among its operands' operands is meant, else the last before it.
         values.sort_by_key(|v| (!near.contains(v), std::cmp::Reverse(self.place(*v))));
         values.dedup();
+        values.retain(|v| !self.local || near.contains(v));
         values.truncate(8);
         values
     }
@@ -531,6 +563,10 @@ impl Writer<'_, '_> {
             self.loaded().class_of.get(v).is_some_and(|own| self.loaded().egraph.find(*own) == id)
         };
         let mine = self.graph.operands(anchor).iter().copied().find(|v| is_in(v) && ok(v));
+        if self.local && mine.is_none() && self.loaded().egraph[id].data.constant.is_some() {
+            // A constant that the op does not know is a new one.
+            return self.near(anchor).into_iter().find(|v| is_in(v) && ok(v));
+        }
         mine.or_else(|| self.values.get(&id)?.iter().copied().take(MAX_EQUALS).find(ok))
     }
 

@@ -191,7 +191,7 @@ impl Driver<'_> {
     fn match_result(&mut self, pattern: &OpNode, op: OpId, which: usize, subst: &Subst) -> Vec<Subst> {
         let one = self.graph.result_count(op) == 1;
         let fits = match pattern.result {
-            Some(wanted) => wanted == which,
+            Some(wanted) => wanted == which && !self.raises(op),
             None => one || !pattern.blocks.is_empty() && which == 0,
         };
         if !fits {
@@ -203,6 +203,13 @@ impl Driver<'_> {
             (Some(name), Some(value)) => found.into_iter().map(|s| s.with(name, Bound::One(value))).collect(),
             _ => found,
         }
+    }
+
+    /// Whether an op takes a list apart into more or fewer values than it has.
+    fn raises(&self, op: OpId) -> bool {
+        let list = self.graph.operand(op, 0).and_then(|v| self.graph.def_op(v));
+        self.graph.kind(op) == "prim::ListUnpack"
+            && list.is_some_and(|list| self.graph.operands(list).len() != self.graph.result_count(op))
     }
 
     fn match_op(&mut self, pattern: &OpNode, op: OpId, which: usize, subst: &Subst) -> Vec<Subst> {
@@ -240,7 +247,7 @@ impl Driver<'_> {
             return if children.is_empty() { vec![subst.clone()] } else { Vec::new() };
         };
         let mut found = Vec::new();
-        if let Term::Rest(name, _) = first {
+        if let Term::Rest(name, ..) = first {
             let fixed = rest.iter().filter(|t| !matches!(t, Term::Rest(..))).count();
             let Some(most) = children.len().checked_sub(fixed) else { return found };
             let several = rest.iter().any(|t| matches!(t, Term::Rest(..)));
@@ -435,7 +442,7 @@ impl Driver<'_> {
             None => Vec::new(),
         };
         match term {
-            Term::Variable(name, _) | Term::Rest(name, _) => bound(name),
+            Term::Variable(name, _) | Term::Rest(name, ..) => bound(name),
             Term::Op(node) => node.operands.iter().flat_map(|t| self.values_of(t, subst)).collect(),
             Term::List(_, items) => items.iter().flat_map(|t| self.values_of(t, subst)).collect(),
             Term::Constant(..) | Term::Compute(..) => Vec::new(),
@@ -584,10 +591,11 @@ impl Driver<'_> {
         let mut operands = Vec::new();
         for term in terms {
             match term {
-                Term::Rest(name, _) => match subst.get(name)? {
-                    Bound::Many(all) => operands.extend(all.iter().copied()),
-                    Bound::One(_) => return None,
-                },
+                Term::Rest(name, _, bounds) => {
+                    let Bound::Many(all) = subst.get(name)? else { return None };
+                    let names = Names { graph: self.graph, subst, root, lists: self.lists.as_ref() };
+                    operands.extend(condition::part(all, bounds.as_deref(), &names)?);
+                }
                 _ => operands.push(self.build(term, subst, anchor, None, root)?),
             }
         }
@@ -651,6 +659,8 @@ impl Subjects for Names<'_> {
         };
         let mut seen = seen_of(self.graph.ty(value), constant_of(self.graph, value).as_ref());
         seen.one_use = self.graph.has_one_use(value);
+        // Only ops in which nobody writes are looked at.
+        seen.maker = self.graph.def_op(value).map(|op| self.graph.kind(op));
         seen.len = match (self.graph.def_op(value), self.lists) {
             (Some(op), Some(lists)) if self.graph.kind(op) == lists.name() => {
                 Some(self.graph.operands(op).len())

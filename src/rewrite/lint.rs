@@ -88,7 +88,7 @@ fn taken(rules: &[Rule], compiled: &[Vec<CompiledRule>], earlier: usize, later: 
 /// Whether a condition of an earlier rule is one of a later rule's, under other names.
 fn implied(condition: &Condition, names: &[(Arc<str>, &Term)], later: &CompiledRule) -> bool {
     let renamed = rename(&condition.to_string(), |name| match names.iter().find(|(n, _)| **n == *name) {
-        Some((_, Term::Variable(other, _) | Term::Rest(other, _))) => other.to_string(),
+        Some((_, Term::Variable(other, _) | Term::Rest(other, ..))) => other.to_string(),
         Some((_, Term::Op(node))) => node.bound.as_deref().unwrap_or("").to_string(),
         _ => name.to_string(),
     });
@@ -124,7 +124,7 @@ fn covers<'t>(general: &Term, special: &'t Term, names: &mut Vec<(Arc<str>, &'t 
                 }
             }
         }
-        (Term::Rest(name, _), Term::Rest(..)) => {
+        (Term::Rest(name, ..), Term::Rest(..)) => {
             names.push((Arc::clone(name), special));
             true
         }
@@ -155,7 +155,7 @@ fn same_op(a: &OpNode, b: &OpNode) -> bool {
 /// Whether two terms are the same text.
 fn is_same(a: &Term, b: &Term) -> bool {
     match (a, b) {
-        (Term::Variable(a, _), Term::Variable(b, _)) | (Term::Rest(a, _), Term::Rest(b, _)) => a == b,
+        (Term::Variable(a, _), Term::Variable(b, _)) | (Term::Rest(a, ..), Term::Rest(b, ..)) => a == b,
         (Term::Constant(t, a), Term::Constant(u, b)) => t == u && a == b,
         (Term::List(_, a), Term::List(_, b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))

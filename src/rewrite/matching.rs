@@ -132,12 +132,23 @@ fn match_node(loaded: &Loaded, pattern: &OpNode, id: Id, node: &Node, subst: &Su
         (Head::Result(n), Some(wanted)) if *n == wanted => {
             let whole = OpNode { result: None, bound: None, ..pattern.clone() };
             let inner = loaded.egraph.find(node.children[0]);
-            let nodes = &loaded.egraph[inner].nodes;
-            bind(nodes.iter().flat_map(|n| match_op(loaded, &whole, n, subst)).collect())
+            let class = &loaded.egraph[inner];
+            let nodes = class.nodes.iter().filter(|n| !raises(loaded, &class.data.ty, n));
+            bind(nodes.flat_map(|n| match_op(loaded, &whole, n, subst)).collect())
         }
         (Head::Op(_), None) => bind(match_op(loaded, pattern, node, subst)),
         _ => Vec::new(),
     }
+}
+
+/// Whether a node takes a list apart into more or fewer values than it has.
+fn raises(loaded: &Loaded, results: &Type, node: &Node) -> bool {
+    let Head::Op(head) = loaded.head(node) else { return false };
+    let Some(list) = node.children.first().filter(|_| head.op.name() == "prim::ListUnpack") else {
+        return false;
+    };
+    let names = Names { loaded, graph: None, subst: &Subst::default(), root: *list };
+    names.list_length(*list) != results.tuple_elements().map(<[Type]>::len)
 }
 
 pub(super) fn match_op(loaded: &Loaded, pattern: &OpNode, node: &Node, subst: &Subst) -> Vec<Subst> {
@@ -166,7 +177,7 @@ pub(super) fn sequence(loaded: &Loaded, terms: &[Term], children: &[Id], subst: 
     let Some((first, rest)) = terms.split_first() else {
         return if children.is_empty() { vec![subst.clone()] } else { Vec::new() };
     };
-    if let Term::Rest(name, _) = first {
+    if let Term::Rest(name, ..) = first {
         let fixed = rest.iter().filter(|t| !matches!(t, Term::Rest(..))).count();
         let Some(most) = children.len().checked_sub(fixed) else { return Vec::new() };
         // With one variadic term its length is known; with several, all ways are tried.
@@ -243,6 +254,8 @@ impl Subjects for Names<'_> {
             _ => false,
         };
         seen.len = self.list_length(id);
+        let maker = |graph: &Graph| graph.def_op(*facts.values.first()?).map(|op| graph.kind(op));
+        seen.maker = self.graph.filter(|_| !facts.written).and_then(maker);
         Some(seen)
     }
 }
@@ -433,10 +446,11 @@ fn operands(loaded: &mut Loaded, terms: &[Term], subst: &Subst, root: Id) -> Opt
     let mut children = SmallVec::new();
     for term in terms {
         match term {
-            Term::Rest(name, _) => match subst.get(name)? {
-                Bound::Many(ids) => children.extend(ids.iter().copied()),
-                Bound::One(_) => return None,
-            },
+            Term::Rest(name, _, bounds) => {
+                let Bound::Many(ids) = subst.get(name)? else { return None };
+                let names = Names { loaded, graph: None, subst, root };
+                children.extend(condition::part(ids, bounds.as_deref(), &names)?);
+            }
             _ => children.push(build(loaded, term, subst, root)?),
         }
     }

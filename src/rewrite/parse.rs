@@ -154,7 +154,13 @@ impl Reader<'_> {
                 let name = parts.next().map(variable_name).unwrap_or_default();
                 TermKind::Variable(name, parts.next().map(|p| p.as_str().to_string()))
             }
-            R::rest => TermKind::Rest(variable_name(inner).trim_end_matches('.').to_string()),
+            R::rest => {
+                let mut parts = inner.into_inner();
+                let name = parts.next().map(variable_name).unwrap_or_default();
+                let bounds = parts.next().map(|part| part.into_inner().map(|e| self.expr(e)).collect());
+                let bounds: Option<Vec<Expr>> = bounds.transpose()?;
+                TermKind::Rest(name, bounds.and_then(|b| b.try_into().ok()).map(Box::new))
+            }
             R::bound => {
                 let mut parts = inner.into_inner();
                 let name = parts.next().map(variable_name);

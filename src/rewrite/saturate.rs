@@ -7,7 +7,7 @@ use super::explain::{Questions, WhyNot};
 use super::extract;
 use super::language::{Head, Node};
 use super::load::{Loaded, load};
-use super::matching::{Bound, Names, Subst, build, candidates, holds, matches};
+use super::matching::{Bound, Names, Subst, build, candidates, holds, match_op, matches};
 use super::trace::{self, Trace};
 use crate::analysis::AliasDb;
 use crate::diag::Result;
@@ -47,6 +47,9 @@ pub struct Settings {
     pub cost: CostModel,
     /// How many ops may be replaced, if that is limited; the first ones are.
     pub replacements: Option<usize>,
+    /// Look at one op at a time, as passes without an e-graph do: of equal values the nearest takes its place, and an
+    /// object that took another's place is not looked at again.
+    pub local: bool,
 }
 
 /// A rule that made two things equal.
@@ -56,6 +59,8 @@ pub struct Firing {
     pub rule: usize,
     /// The class of the match, as it was.
     pub root: Id,
+    /// What the rule matched there, where [`Settings::local`] asks.
+    pub(super) node: Option<Node>,
 }
 
 /// What happened.
@@ -107,6 +112,7 @@ pub fn simplify_explained(
     if questions.any() {
         run.trace = Some(Trace::new(&run.loaded, questions.why_not.clone(), settings.cost));
     }
+    run.local = settings.local;
     run.saturate(graph);
     let mut report = std::mem::take(&mut run.report);
     if !run.firings.is_empty() || questions.any() {
@@ -124,6 +130,10 @@ pub(super) struct Saturation<'r> {
     pub(super) same_object: HashSet<ValueId>,
     /// Nodes that are some rule's right side: they are no worse than others of the same cost.
     pub(super) produced: HashSet<Node>,
+    /// Nodes that a rule made by turning operands around: it does not turn them back.
+    turned: Vec<Node>,
+    /// See [`Settings::local`].
+    local: bool,
     /// What was recorded, where somebody asks.
     pub(super) trace: Option<Trace>,
     budget: Budget,
@@ -146,6 +156,8 @@ impl<'r> Saturation<'r> {
             firings: Vec::new(),
             same_object: HashSet::new(),
             produced: HashSet::new(),
+            turned: Vec::new(),
+            local: false,
             trace: None,
             budget,
             added: 0,
@@ -235,6 +247,14 @@ impl<'r> Saturation<'r> {
                 .refuse(graph, n, id, subst, || "the right side reads what is written to".to_string());
         }
         self.loaded.last_built = None;
+        if turns_around(rule) {
+            build(&mut self.loaded, &rule.left, subst, root);
+            let known = |n: &Node| self.turned.iter().any(|t| self.loaded.canonical(t) == *n);
+            if self.loaded.last_built.as_ref().is_some_and(|n| known(&self.loaded.canonical(n))) {
+                return self.refuse(graph, n, id, subst, || trace::EQUAL.to_string());
+            }
+        }
+        self.loaded.last_built = None;
         let size = self.loaded.egraph.total_size();
         let right = build(&mut self.loaded, &rule.right, subst, root);
         self.added += self.loaded.egraph.total_size() - size;
@@ -242,6 +262,9 @@ impl<'r> Saturation<'r> {
             return self.refuse(graph, n, id, subst, || "its arithmetic has no result".to_string());
         };
         if let Some(node) = self.loaded.last_built.take() {
+            if turns_around(rule) {
+                self.turned.push(node.clone());
+            }
             self.produced.insert(node);
         }
         let (root, right) = (self.loaded.egraph.find(root), self.loaded.egraph.find(right));
@@ -271,9 +294,19 @@ impl<'r> Saturation<'r> {
             let values: Vec<ValueId> = a.values.iter().copied().filter(own).collect();
             self.same_object.extend(values);
         }
+        let node = self.matched(rule, root, subst);
         self.loaded.egraph[root].data.touched = true;
         self.loaded.egraph.union(root, right);
-        self.firings.push(Firing { rule: n, root });
+        self.firings.push(Firing { rule: n, root, node });
+    }
+
+    /// The node of a class that a rule matched.
+    fn matched(&self, rule: &CompiledRule, root: Id, subst: &Subst) -> Option<Node> {
+        let Term::Op(pattern) = &rule.left else { return None };
+        let is_it = |n: &&Node| {
+            match_op(&self.loaded, pattern, n, &Subst::default()).iter().any(|found| found.0 == subst.0)
+        };
+        self.loaded.egraph[root].nodes.iter().filter(|_| self.local).find(is_it).cloned()
     }
 
     /// Notes why a match came to nothing, where somebody asks about the rule.
@@ -309,11 +342,18 @@ impl<'r> Saturation<'r> {
 
 pub(super) fn mentions(term: &Term, name: &str) -> bool {
     match term {
-        Term::Variable(n, _) | Term::Rest(n, _) => **n == *name,
+        Term::Variable(n, _) | Term::Rest(n, ..) => **n == *name,
         Term::Op(node) => node.operands.iter().any(|t| mentions(t, name)),
         Term::List(_, items) => items.iter().any(|t| mentions(t, name)),
         _ => false,
     }
+}
+
+/// Whether a rule does nothing but give an op's operands in another order.
+fn turns_around(rule: &CompiledRule) -> bool {
+    let (Term::Op(left), Term::Op(right)) = (&rule.left, &rule.right) else { return false };
+    let plain = |node: &super::compile::OpNode| node.operands.iter().all(|t| matches!(t, Term::Variable(..)));
+    left.op.same(&right.op) && plain(left) && plain(right)
 }
 
 /// The op at the root of a left side.

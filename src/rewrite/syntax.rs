@@ -63,8 +63,9 @@ pub struct RuleTerm {
 pub enum TermKind {
     /// `?x: Tensor`
     Variable(String, Option<String>),
-    /// `?xs...`: any number of operands or list elements.
-    Rest(String),
+    /// `?xs...`: any number of operands or list elements. `?xs[a:b:c]...` on the right: those from a to b, each c-th,
+    /// as Python counts.
+    Rest(String, Option<Box<[Expr; 3]>>),
     /// `dialect::op.overload[attr=term](term, name=term) { term } .0`
     Op(OpTerm),
     /// A literal.
@@ -196,7 +197,13 @@ impl RuleTerm {
     pub fn names(&self) -> Vec<(&str, &Span)> {
         let mut found = Vec::new();
         self.walk(&mut |term| match &term.kind {
-            TermKind::Variable(name, _) | TermKind::Rest(name) => found.push((name.as_str(), &term.span)),
+            TermKind::Variable(name, _) => found.push((name.as_str(), &term.span)),
+            TermKind::Rest(name, part) => {
+                found.push((name.as_str(), &term.span));
+                part.iter()
+                    .flat_map(|p| p.iter())
+                    .for_each(|e| e.names(&mut |n, span| found.push((n, span))));
+            }
             TermKind::Op(op) => found.extend(op.bound.as_deref().map(|name| (name, &term.span))),
             TermKind::Compute(expr) => expr.names(&mut |name, span| found.push((name, span))),
             TermKind::Literal(_) | TermKind::List(_) => {}

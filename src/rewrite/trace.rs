@@ -175,7 +175,7 @@ fn witness(loaded: &Loaded, produced: &HashSet<Node>, term: &Term, id: Id, subst
         let mut at = 0;
         for term in terms {
             match term {
-                Term::Rest(name, _) => match subst.get(name) {
+                Term::Rest(name, ..) => match subst.get(name) {
                     Some(Bound::Many(ids)) => at += ids.len(),
                     _ => return None,
                 },
@@ -230,10 +230,11 @@ fn term_cost(loaded: &mut Loaded, term: &Term, subst: &Subst, root: Id, model: C
     let mut ids = Vec::new();
     for operand in operands {
         match operand {
-            Term::Rest(name, _) => match subst.get(name) {
-                Some(Bound::Many(many)) => ids.extend(many.iter().copied()),
-                _ => continue,
-            },
+            Term::Rest(name, _, bounds) => {
+                let Some(Bound::Many(many)) = subst.get(name) else { continue };
+                let names = Names { loaded, graph: None, subst, root };
+                ids.extend(condition::part(many, bounds.as_deref(), &names).unwrap_or_default());
+            }
             // What is built already is only found again.
             _ => ids.extend(build(loaded, operand, subst, root)),
         }
@@ -254,8 +255,10 @@ pub(super) fn shown(loaded: &Loaded, graph: &Graph, term: &Term, subst: &Subst, 
             Some(Bound::One(id)) => class(loaded, graph, *id, 0),
             _ => format!("?{name}"),
         },
-        Term::Rest(name, _) => match subst.get(name) {
+        Term::Rest(name, _, bounds) => match subst.get(name) {
             Some(Bound::Many(ids)) => {
+                let names = Names { loaded, graph: Some(graph), subst, root };
+                let ids = condition::part(ids, bounds.as_deref(), &names).unwrap_or_default();
                 ids.iter().map(|id| class(loaded, graph, *id, 0)).collect::<Vec<_>>().join(", ")
             }
             _ => format!("?{name}..."),

@@ -169,7 +169,7 @@ fn becomes(rule: &Rule) -> &'static str {
         return "either";
     }
     match &rule.right.kind {
-        TermKind::Variable(..) | TermKind::Rest(_) => "an operand",
+        TermKind::Variable(..) | TermKind::Rest(..) => "an operand",
         TermKind::Literal(_) | TermKind::Compute(_) => "a constant",
         TermKind::List(_) => "a list",
         TermKind::Op(_) => "another op",

@@ -351,7 +351,7 @@ fn variables(term: &Term) -> Vec<(Arc<str>, crate::ir::Type)> {
 
 fn collect(term: &Term, found: &mut Vec<(Arc<str>, crate::ir::Type)>) {
     match term {
-        Term::Variable(name, ty) | Term::Rest(name, ty) => {
+        Term::Variable(name, ty) | Term::Rest(name, ty, ..) => {
             if !found.iter().any(|(other, _)| other == name) {
                 found.push((Arc::clone(name), ty.clone()));
             }

@@ -2,6 +2,7 @@
 
 use super::super::compile::{OpNode, Term, constant_value};
 use super::super::condition::{self, Kind, Seen, Subjects};
+use super::super::syntax::Expr;
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Env, Family, Node, Op, prim};
 use crate::eval;
@@ -117,7 +118,7 @@ fn collect<'r>(term: &'r Term, steps: &mut Vec<Step<'r>>, known: &mut Vec<Arc<st
 
 fn first_uses<'r>(term: &'r Term, operand: usize, known: &mut Vec<Arc<str>>, found: &mut Vec<Variable<'r>>) {
     match term {
-        Term::Variable(name, ty) | Term::Rest(name, ty) if !known.contains(name) => {
+        Term::Variable(name, ty) | Term::Rest(name, ty, ..) if !known.contains(name) => {
             known.push(Arc::clone(name));
             let is_rest = matches!(term, Term::Rest(..));
             found.push(Variable { name: Arc::clone(name), ty, operand, is_rest });
@@ -235,10 +236,9 @@ fn run_node(node: &OpNode, variables: &Bindings, trace: &Trace, env: &Env) -> Re
     let mut operands = Vec::with_capacity(node.operands.len());
     for (n, operand) in node.operands.iter().enumerate() {
         match operand {
-            Term::Rest(name, _) => match variables.get(name) {
-                Some(Value::List(list)) => operands.extend(list.to_vec()),
-                _ => return Err(unbound(name)),
-            },
+            Term::Rest(name, _, bounds) => {
+                operands.extend(rest(name, bounds.as_deref(), variables, trace)?);
+            }
             _ => {
                 let value = value_of(operand, variables, trace)?;
                 let formal = formals.get(n);
@@ -337,6 +337,13 @@ fn run_if(node: &OpNode, variables: &Bindings, trace: &Trace) -> Result<Value> {
     value_of(term.ok_or_else(|| Diagnostic::compile("prim::If needs two blocks"))?, variables, trace)
 }
 
+/// The values of a variadic variable, or a part of them.
+fn rest(name: &str, bounds: Option<&[Expr; 3]>, variables: &Bindings, trace: &Trace) -> Result<Vec<Value>> {
+    let Some(Value::List(list)) = variables.get(name) else { return Err(unbound(name)) };
+    let values = Values { variables, named: &trace.named, result: None };
+    condition::part(&list.to_vec(), bounds, &values).ok_or_else(no_constant)
+}
+
 fn unbound(name: &str) -> Diagnostic {
     Diagnostic::internal(format!("?{name} has no value"))
 }
@@ -344,7 +351,7 @@ fn unbound(name: &str) -> Diagnostic {
 /// The value of a term whose ops have run.
 pub fn value_of(term: &Term, variables: &Bindings, trace: &Trace) -> Result<Value> {
     match term {
-        Term::Variable(name, _) | Term::Rest(name, _) => {
+        Term::Variable(name, _) | Term::Rest(name, ..) => {
             variables.get(name).cloned().ok_or_else(|| unbound(name))
         }
         Term::Constant(ty, attr) => constant_value(ty, attr.as_ref()),
@@ -352,10 +359,9 @@ pub fn value_of(term: &Term, variables: &Bindings, trace: &Trace) -> Result<Valu
             let mut values = Vec::with_capacity(items.len());
             for item in items {
                 match item {
-                    Term::Rest(name, _) => match variables.get(name) {
-                        Some(Value::List(list)) => values.extend(list.to_vec()),
-                        _ => return Err(unbound(name)),
-                    },
+                    Term::Rest(name, _, bounds) => {
+                        values.extend(rest(name, bounds.as_deref(), variables, trace)?);
+                    }
                     _ => values.push(value_of(item, variables, trace)?),
                 }
             }

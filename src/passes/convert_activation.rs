@@ -1,0 +1,76 @@
+//! Activations that write and those that do not. `relu_` becomes `relu` where nobody can tell (the mutation removal's
+//! conditions); `relu` becomes `relu_` where nobody looks at its input afterwards.
+
+use super::{Context, remove_mutation};
+use crate::analysis::AliasDb;
+use crate::diag::Result;
+use crate::dialects::resolve;
+use crate::ir::{Graph, OpId, Symbol};
+use crate::tensor::DType;
+
+/// Activations that have an in-place form, and whether they give floats of what is none.
+const ACTIVATIONS: &[(&str, bool)] = &[
+    ("aten::celu", false),
+    ("aten::elu", false),
+    ("aten::hardsigmoid", false),
+    ("aten::hardswish", false),
+    ("aten::hardtanh", false),
+    ("aten::leaky_relu", false),
+    ("aten::relu", false),
+    ("aten::relu6", false),
+    ("aten::rrelu", false),
+    ("aten::selu", false),
+    ("aten::sigmoid", true),
+    ("aten::silu", false),
+    ("aten::tanh", true),
+];
+
+fn promotes(kind: &str) -> Option<bool> {
+    ACTIVATIONS.iter().find(|(name, _)| *name == kind).map(|(_, promotes)| *promotes)
+}
+
+/// `relu_` becomes `relu`.
+pub(super) fn inplace_to_functional(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let is_wanted = |kind: &str| kind.strip_suffix('_').is_some_and(|name| promotes(name).is_some());
+    Ok(remove_mutation::tensors_where(graph, context, &is_wanted))
+}
+
+/// `relu` becomes `relu_`.
+pub(super) fn functional_to_inplace(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let db = context.analysis::<AliasDb>(graph);
+    let mut changed = false;
+    for op in graph.all_ops() {
+        if may_write(graph, context, &db, op) && context.step(|| format!("writes: {}", graph.op_line(op))) {
+            write(graph, op);
+            changed = true;
+        }
+    }
+    Ok(changed)
+}
+
+/// Whether the op's input is made in the graph for the op alone.
+fn may_write(graph: &Graph, context: &Context<'_>, db: &AliasDb, op: OpId) -> bool {
+    let kind = graph.kind(op);
+    let Some(promotes) = promotes(kind.as_str()) else { return false };
+    let (Some(input), Some(output)) = (graph.operand(op, 0), graph.result(op, 0)) else { return false };
+    let Some(maker) = graph.def_op(input).filter(|_| graph.has_one_use(input)) else { return false };
+    let dtype = |value| graph.ty(value).as_tensor().and_then(|t| t.dtype);
+    let keeps_dtype =
+        !promotes || dtype(input).is_some_and(DType::is_floating) && dtype(input) == dtype(output);
+    // What shows the memory of another, and constants, are not the op's own.
+    let own = graph.kind(maker) != "prim::Constant"
+        && graph.nested_blocks(maker).is_empty()
+        && resolve(context.registry, graph, maker).is_ok()
+        && !db.is_wildcard(input)
+        && !graph.operands(maker).iter().any(|v| db.may_contain_alias(*v, input));
+    keeps_dtype && own && graph.parent(maker) == graph.parent(op) && !db.has_writers(input)
+}
+
+fn write(graph: &mut Graph, op: OpId) {
+    let operands = graph.operands(op).to_vec();
+    let types: Vec<_> = graph.results(op).iter().map(|v| graph.ty(*v).clone()).collect();
+    let new = graph.create(Symbol::new(&format!("{}_", graph.kind(op))), &operands, &types);
+    graph.set_location_id(new, graph.location_id(op));
+    graph.insert_before(new, op);
+    graph.replace_op(op, &operands[..1]);
+}
