@@ -24,8 +24,8 @@ pub struct FusedGroup {
 
 #[derive(Default)]
 struct State {
-    /// By dtypes and ranks of the inputs.
-    programs: Vec<(Vec<InputSig>, Arc<ProgramRunner>)>,
+    /// By dtypes and ranks of the inputs; those that are refused too.
+    programs: Vec<(Vec<InputSig>, Result<Arc<ProgramRunner>>)>,
 }
 
 /// A group for inputs of fixed dtypes, with the kernels built for it so far.
@@ -80,15 +80,15 @@ impl FusedGroup {
     fn specialized(&self, sigs: &[InputSig], registry: &Registry) -> Result<Arc<ProgramRunner>> {
         let mut state = self.state.lock();
         if let Some((_, found)) = state.programs.iter().find(|(known, _)| known == sigs) {
-            return Ok(Arc::clone(found));
+            return found.clone();
         }
-        let group = GroupProgram::new(&self.graph, sigs, registry)?;
-        let specialized = Arc::new(ProgramRunner::new(group));
+        let group = GroupProgram::new(&self.graph, sigs, registry);
+        let specialized = group.map(|group| Arc::new(ProgramRunner::new(group)));
         if state.programs.len() >= MAX_SPECIALIZATIONS {
-            state.programs.remove(0);
+            drop(state.programs.remove(0));
         }
-        state.programs.push((sigs.to_vec(), Arc::clone(&specialized)));
-        Ok(specialized)
+        state.programs.push((sigs.to_vec(), specialized.clone()));
+        specialized
     }
 }
 

@@ -3,9 +3,11 @@
 //! Within a block, an op that writes or does anything besides computing ends a stretch. Inside of a stretch ops
 //! may be moved at will, so that groups are limited by one thing only: a group runs at once, so no path may
 //! lead out of it and back in. Equal parts of a tensor (`chunk`) and the constants that an op needs go into the
-//! group with it. A group of one op is no group.
+//! group with it. Ops that combine the elements of rows (a sum over the last dimension, softmax) take part in groups
+//! of elementwise work. A group of one op is no group.
 
 use super::Context;
+use super::fuse_rows::{dims_of, row_work};
 use crate::analysis::facts;
 use crate::diag::Result;
 use crate::dialects::{Effects, Fact, Family, Variant, fusion};
@@ -27,11 +29,20 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 
 /// Gathers fusible work everywhere in a graph.
 pub fn fuse(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    fuse_all(graph, context, true)
+}
+
+/// Gathers elementwise work only: for the work of a group with rows that turn out to be none.
+pub fn fuse_elementwise(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    fuse_all(graph, context, false)
+}
+
+fn fuse_all(graph: &mut Graph, context: &Context<'_>, rows: bool) -> Result<bool> {
     let mut changed = false;
     let mut blocks = vec![graph.root()];
     while let Some(block) = blocks.pop() {
         for stretch in stretches(graph, context, block) {
-            changed |= fuse_stretch(graph, context, &stretch);
+            changed |= fuse_stretch(graph, context, &stretch, rows);
         }
         for op in graph.block_ops(block) {
             blocks.extend_from_slice(graph.nested_blocks(op));
@@ -104,22 +115,30 @@ fn chunk_of(graph: &Graph, op: OpId) -> Option<(OpId, i64, i64)> {
 }
 
 /// The groups of one stretch while they grow.
+#[derive(Default)]
 struct Groups {
     /// Dependencies between groups and ops outside of groups.
     edges: DiGraph<(), ()>,
     /// Which node an op belongs to.
     node: HashMap<OpId, NodeIndex>,
     members: HashMap<NodeIndex, Vec<OpId>>,
+    /// Members whose users stay outside, as places of the result are no places of the group.
+    ends: HashSet<OpId>,
 }
 
-fn fuse_stretch(graph: &mut Graph, context: &Context<'_>, stretch: &[OpId]) -> bool {
+fn fuse_stretch(graph: &mut Graph, context: &Context<'_>, stretch: &[OpId], rows: bool) -> bool {
     let inside: HashSet<OpId> = stretch.iter().copied().collect();
-    let mut groups = Groups { edges: DiGraph::new(), node: HashMap::new(), members: HashMap::new() };
+    let mut groups = Groups::default();
     let mut order = Vec::new();
     for op in stretch {
         let producers = producers(graph, *op, &inside);
-        let fusible = is_fusible(graph, context, *op) || chunk_of(graph, *op).is_some();
+        let along_rows = if rows { row_work(graph, context, *op) } else { None };
+        let fusible =
+            along_rows.is_some() || is_fusible(graph, context, *op) || chunk_of(graph, *op).is_some();
         let joined = if fusible { groups.join(*op, &producers) } else { None };
+        if along_rows.is_some_and(|work| work.drops) {
+            groups.ends.insert(*op);
+        }
         let node = match joined {
             Some(node) => node,
             None => {
@@ -145,7 +164,7 @@ fn fuse_stretch(graph: &mut Graph, context: &Context<'_>, stretch: &[OpId]) -> b
         let members = groups.members.remove(&node).unwrap_or_default();
         let work = members.iter().filter(|op| chunk_of(graph, **op).is_none()).count();
         if work >= 2 && context.step(|| format!("fuses {work} ops up to {}", last_line(graph, &members))) {
-            outline(graph, members);
+            outline(graph, context, members);
             changed = true;
         }
     }
@@ -186,6 +205,7 @@ impl Groups {
             .iter()
             .copied()
             .filter(|n| self.members.get(n).is_some_and(|m| m.len() < MAX_MEMBERS))
+            .filter(|n| !producers.iter().any(|p| self.ends.contains(p) && self.node.get(p) == Some(n)))
             .collect();
         candidates.sort();
         candidates.dedup();
@@ -230,7 +250,7 @@ impl Groups {
 }
 
 /// Moves members into a group op, which stands where the last of them stood.
-fn outline(graph: &mut Graph, mut members: Vec<OpId>) {
+fn outline(graph: &mut Graph, context: &Context<'_>, mut members: Vec<OpId>) {
     members.sort_by(|a, b| {
         if graph.is_before(*a, *b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater }
     });
@@ -257,6 +277,7 @@ fn outline(graph: &mut Graph, mut members: Vec<OpId>) {
             None => graph.operands(source).to_vec(),
         };
         for value in operands {
+            import_dims(graph, context, &mut body, value, &mut map);
             import(graph, &mut body, value, &inside, &mut map, &mut inputs);
         }
         match chunk_of(graph, *op) {
@@ -370,6 +391,28 @@ fn uses_any(graph: &Graph, op: OpId, test: impl Fn(OpId) -> bool) -> bool {
         }
     }
     false
+}
+
+/// Makes a list of constant dimensions a constant inside of the group.
+fn import_dims(
+    graph: &Graph,
+    context: &Context<'_>,
+    body: &mut Graph,
+    value: ValueId,
+    map: &mut HashMap<ValueId, ValueId>,
+) {
+    let is_list = matches!(graph.ty(value).kind(), TypeKind::List(_));
+    if !is_list || map.contains_key(&value) {
+        return;
+    }
+    if let Some(dims) = dims_of(graph, context, value) {
+        let root = body.root();
+        let op = body.emit(root, Symbol::new("prim::Constant"), &[], &[graph.ty(value).clone()]);
+        body.set_attr(op, "value", Attr::Ints(dims.into()));
+        if let Some(constant) = body.result(op, 0) {
+            map.insert(value, constant);
+        }
+    }
 }
 
 /// Makes a value known inside of the group: constants are copied, others become inputs.

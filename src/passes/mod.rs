@@ -21,6 +21,7 @@ mod fold_frozen;
 mod freeze;
 mod fuse;
 mod fuse_linear;
+mod fuse_rows;
 mod inline;
 mod inline_fork_wait;
 mod inline_meanings;
@@ -48,7 +49,7 @@ mod walk;
 use crate::diag::Result;
 
 pub use context::{Context, Extras};
-pub use fuse::fuse;
+pub use fuse::{fuse, fuse_elementwise};
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
 
@@ -71,7 +72,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("erase-shape-information", "Forgets what types say of tensors", erase_shape_information::run),
     Pass::graph("fold-frozen", "Folds batch norm into constant weights before it", fold_frozen::run),
     Pass::module("freeze", "Makes constants of a loaded model's attributes, in forward", freeze::run),
-    Pass::graph("fuse", "Gathers elementwise tensor work in fusion groups", fuse::run),
+    Pass::graph("fuse", "Gathers elementwise tensor work, and what combines rows, in fusion groups", fuse::run),
     Pass::graph("fuse-linear", "Finds linear in products with a transposed weight", fuse_linear::run),
     Pass::graph("inline", "Replaces calls of functions and methods by their graphs", inline::run).reads_functions(),
     Pass::graph("inline-fork-wait", "Does the work of forks where they begin", inline_fork_wait::run),
