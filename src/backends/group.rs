@@ -14,11 +14,15 @@ use std::sync::Arc;
 
 /// Specializations of one group that are kept; the oldest goes first.
 const MAX_SPECIALIZATIONS: usize = 64;
+/// Elements from which a kernel for a single op pays for being compiled.
+const ALONE_FROM: usize = 1 << 15;
 
 /// A fusion group with the kernels built for it so far. May be run from several threads.
 pub struct FusedGroup {
     graph: Arc<Graph>,
     backend: Arc<dyn Backend>,
+    /// Whether the group is one op.
+    alone: bool,
     state: Mutex<State>,
 }
 
@@ -48,7 +52,14 @@ struct Planned {
 impl FusedGroup {
     /// A group to be run by a backend. Nothing is compiled yet.
     pub fn new(graph: Arc<Graph>, backend: Arc<dyn Backend>) -> FusedGroup {
-        FusedGroup { graph, backend, state: Mutex::default() }
+        let work = graph.block_ops(graph.root()).filter(|op| graph.kind(*op) != "prim::Constant").count();
+        FusedGroup { graph, backend, alone: work == 1, state: Mutex::default() }
+    }
+
+    /// Whether a kernel is faster for such inputs than the op itself: a single op needs a compiler and elements enough.
+    pub fn pays(&self, inputs: &[Value]) -> bool {
+        let large = |v: &Value| matches!(v, Value::Tensor(t) if t.numel() >= ALONE_FROM);
+        !self.alone || (self.backend.compiles() && inputs.iter().any(large))
     }
 
     /// Runs the group on its inputs, compiling what is not compiled yet for their dtypes and contiguity.

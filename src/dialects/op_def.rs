@@ -252,6 +252,9 @@ pub enum Fact {
     MayCopy,
     /// Looks at strides: its answer, or whether it has one, follows from how the elements of an operand lie.
     SeesLayout,
+    /// Costs several instructions an element though it is exact: worth a kernel of its own, as every function that is
+    /// evaluated by approximation is.
+    Costly,
     /// Asks for types, sizes or identity, never for contents: writes to its operands do not change its answer.
     Metadata,
 }

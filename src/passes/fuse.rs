@@ -4,13 +4,14 @@
 //! may be moved at will, so that groups are limited by one thing only: a group runs at once, so no path may
 //! lead out of it and back in. Equal parts of a tensor (`chunk`) and the constants that an op needs go into the
 //! group with it. Ops that combine the elements of rows (a sum over the last dimension, softmax) take part in groups
-//! of elementwise work. A group of one op is no group.
+//! of elementwise work. A group of one op is no group, unless the op is a function that costs far more than a load: the
+//! runtime makes a kernel of it where there are enough elements.
 
 use super::Context;
 use super::fuse_rows::{dims_of, row_work};
 use crate::analysis::facts;
 use crate::diag::Result;
-use crate::dialects::{Effects, Fact, Family, Variant, fusion};
+use crate::dialects::{Effects, Fact, Family, Tolerance, Variant, fusion};
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, Use, ValueId};
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexSet;
@@ -93,6 +94,14 @@ fn is_fusible(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
     graph.operands(op).iter().all(takes) && graph.results(op).iter().all(|v| graph.ty(*v).is_tensor())
 }
 
+/// Whether an op alone is worth a kernel.
+fn is_costly(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
+    let Some(row) = facts(context.registry, graph, op).op else { return false };
+    let def = row.def();
+    def.family == Family::Elementwise
+        && (def.tolerance == Tolerance::Rounding || def.facts.contains(&Fact::Costly))
+}
+
 fn is_constant(graph: &Graph, value: ValueId) -> bool {
     graph.def_op(value).is_some_and(|op| graph.kind(op) == "prim::Constant")
 }
@@ -163,7 +172,11 @@ fn fuse_stretch(graph: &mut Graph, context: &Context<'_>, stretch: &[OpId], rows
     for node in order {
         let members = groups.members.remove(&node).unwrap_or_default();
         let work = members.iter().filter(|op| chunk_of(graph, **op).is_none()).count();
-        if work >= 2 && context.step(|| format!("fuses {work} ops up to {}", last_line(graph, &members))) {
+        let pays = work >= 2 || members.iter().all(|op| is_costly(graph, context, *op));
+        if work >= 1
+            && pays
+            && context.step(|| format!("fuses {work} ops up to {}", last_line(graph, &members)))
+        {
             outline(graph, context, members);
             changed = true;
         }

@@ -22,6 +22,10 @@ impl Backend for Interp {
         Target::Cpu
     }
 
+    fn compiles(&self) -> bool {
+        false
+    }
+
     fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Executable>> {
         Ok(Arc::new(Program { kernel: kernel.clone() }))
     }
