@@ -6,7 +6,7 @@
 use flambeau::backends::{Arg, Backend, Launch, Memory, ProgramRunner, by_name};
 use flambeau::dialects::loops;
 use flambeau::dialects::scalar::{Program, Sv};
-use flambeau::lowering::{GroupProgram, Load, Piece, Plan, Slot, lower};
+use flambeau::lowering::{GroupProgram, Leaf, Load, Piece, Plan, Slot, lower};
 use flambeau::tensor::{DType, Tensor};
 use flambeau::value::Value;
 use smallvec::SmallVec;
@@ -19,9 +19,11 @@ fn group(inputs: usize, body: impl Fn(&mut Program, &[Sv]) -> Sv) -> GroupProgra
     let loads = (0..inputs)
         .map(|input| Load { input, chunk: None, dtype: DType::F32, domain: Default::default() })
         .collect();
-    let piece = Piece { output: 0, value, leaves: (0..inputs).collect() };
+    let leaves = (0..inputs).map(Leaf::Load).collect();
+    let piece = Piece { output: 0, value, leaves, reduced: false };
     let slot = Slot { dtype: DType::F32, pieces: SmallVec::from_slice(&[0]), concat: None };
-    GroupProgram { program, loads, scalars: Vec::new(), pieces: vec![piece], outputs: vec![slot] }
+    let (pieces, outputs) = (vec![piece], vec![slot]);
+    GroupProgram { program, loads, scalars: Vec::new(), reductions: Vec::new(), pieces, outputs }
 }
 
 fn sigmoid(p: &mut Program, x: Sv) -> Sv {

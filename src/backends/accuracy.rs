@@ -102,8 +102,16 @@ impl Function {
         let x = program.param(DType::F32);
         let y = (self.build)(&mut program, x);
         let flat = || vec![(DType::F32, vec![Stride::One])];
-        let nest =
-            Nest { program, results: vec![y], stores: flat(), loads: flat(), scalars: Vec::new(), rank: 1 };
+        let nest = Nest {
+            program,
+            reductions: Vec::new(),
+            numbers: None,
+            results: vec![y],
+            stores: flat(),
+            loads: flat(),
+            scalars: Vec::new(),
+            rank: 1,
+        };
         let kernel = loops::decode(&lower(&nest, backend.target())?)?;
         let exe = backend.compile(&kernel)?;
         let count = (1u64 << 32).div_ceil(step.max(1));

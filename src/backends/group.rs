@@ -14,18 +14,22 @@ use std::sync::Arc;
 
 /// Specializations of one group that are kept; the oldest goes first.
 const MAX_SPECIALIZATIONS: usize = 64;
+/// Elements from which a kernel for a single op pays for being compiled.
+const ALONE_FROM: usize = 1 << 15;
 
 /// A fusion group with the kernels built for it so far. May be run from several threads.
 pub struct FusedGroup {
     graph: Arc<Graph>,
     backend: Arc<dyn Backend>,
+    /// Whether the group is one op.
+    alone: bool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// By dtypes and ranks of the inputs.
-    programs: Vec<(Vec<InputSig>, Arc<ProgramRunner>)>,
+    /// By dtypes and ranks of the inputs; those that are refused too.
+    programs: Vec<(Vec<InputSig>, Result<Arc<ProgramRunner>>)>,
 }
 
 /// A group for inputs of fixed dtypes, with the kernels built for it so far.
@@ -48,7 +52,14 @@ struct Planned {
 impl FusedGroup {
     /// A group to be run by a backend. Nothing is compiled yet.
     pub fn new(graph: Arc<Graph>, backend: Arc<dyn Backend>) -> FusedGroup {
-        FusedGroup { graph, backend, state: Mutex::default() }
+        let work = graph.block_ops(graph.root()).filter(|op| graph.kind(*op) != "prim::Constant").count();
+        FusedGroup { graph, backend, alone: work == 1, state: Mutex::default() }
+    }
+
+    /// Whether a kernel is faster for such inputs than the op itself: a single op needs a compiler and elements enough.
+    pub fn pays(&self, inputs: &[Value]) -> bool {
+        let large = |v: &Value| matches!(v, Value::Tensor(t) if t.numel() >= ALONE_FROM);
+        !self.alone || (self.backend.compiles() && inputs.iter().any(large))
     }
 
     /// Runs the group on its inputs, compiling what is not compiled yet for their dtypes and contiguity.
@@ -80,15 +91,15 @@ impl FusedGroup {
     fn specialized(&self, sigs: &[InputSig], registry: &Registry) -> Result<Arc<ProgramRunner>> {
         let mut state = self.state.lock();
         if let Some((_, found)) = state.programs.iter().find(|(known, _)| known == sigs) {
-            return Ok(Arc::clone(found));
+            return found.clone();
         }
-        let group = GroupProgram::new(&self.graph, sigs, registry)?;
-        let specialized = Arc::new(ProgramRunner::new(group));
+        let group = GroupProgram::new(&self.graph, sigs, registry);
+        let specialized = group.map(|group| Arc::new(ProgramRunner::new(group)));
         if state.programs.len() >= MAX_SPECIALIZATIONS {
-            state.programs.remove(0);
+            drop(state.programs.remove(0));
         }
-        state.programs.push((sigs.to_vec(), Arc::clone(&specialized)));
-        Ok(specialized)
+        state.programs.push((sigs.to_vec(), specialized.clone()));
+        specialized
     }
 }
 

@@ -30,6 +30,10 @@ pub trait Backend: Send + Sync {
     fn name(&self) -> &'static str;
     /// For which kind of machine loops are to be arranged.
     fn target(&self) -> Target;
+    /// Whether its kernels are machine code, faster than evaluating an op.
+    fn compiles(&self) -> bool {
+        true
+    }
     /// Compiles a kernel; what it cannot do is refused with `Unsupported`.
     fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Executable>>;
 }

@@ -5,7 +5,7 @@ use super::{Backend, Executable, ProgramRunner, by_name, ptx};
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::loops::Kernel;
 use crate::dialects::scalar::{Program, Sv};
-use crate::lowering::{GroupProgram, Load, Piece, Slot, Target};
+use crate::lowering::{GroupProgram, Leaf, Leaves, Load, Piece, Slot, Target};
 use crate::tensor::{DType, Layout, Tensor};
 use crate::value::Value;
 use smallvec::SmallVec;
@@ -19,21 +19,22 @@ pub(super) fn group(dtypes: &[DType], body: impl Fn(&mut Program, &[Sv]) -> Vec<
     let mut program = Program::new();
     let params: Vec<Sv> = dtypes.iter().map(|d| program.param(*d)).collect();
     let values = body(&mut program, &params);
-    let leaves: SmallVec<[usize; 4]> = (0..dtypes.len()).collect();
+    let leaves: Leaves = (0..dtypes.len()).map(Leaf::Load).collect();
     let loads = dtypes
         .iter()
         .enumerate()
         .map(|(input, d)| Load { input, chunk: None, dtype: *d, domain: Default::default() })
         .collect();
-    let pieces =
-        values.iter().enumerate().map(|(output, v)| Piece { output, value: *v, leaves: leaves.clone() });
+    let piece =
+        |(output, v): (usize, &Sv)| Piece { output, value: *v, leaves: leaves.clone(), reduced: false };
+    let pieces = values.iter().enumerate().map(piece);
     let slots = values.iter().enumerate().map(|(n, v)| Slot {
         dtype: program.dtype(*v),
         pieces: SmallVec::from_slice(&[n]),
         concat: None,
     });
     let (pieces, outputs) = (pieces.collect(), slots.collect());
-    GroupProgram { program, loads, scalars: Vec::new(), pieces, outputs }
+    GroupProgram { program, loads, scalars: Vec::new(), reductions: Vec::new(), pieces, outputs }
 }
 
 fn engines() -> Vec<Arc<dyn Backend>> {
@@ -270,6 +271,8 @@ fn large_work_is_shared_among_threads() {
     agree("large rows", &g, &[tensor(&[300, 1001], 42), tensor(&[1001], 43)], 0.0);
 }
 
+mod rows;
+
 mod groups {
     //! Groups as graphs, read through op rows.
 
@@ -314,7 +317,7 @@ mod groups {
         g
     }
 
-    fn run(graph: Graph, inputs: &[Value]) -> Vec<Vec<(Vec<i64>, DType, Vec<f64>)>> {
+    pub(super) fn run(graph: Graph, inputs: &[Value]) -> Vec<Vec<(Vec<i64>, DType, Vec<f64>)>> {
         let graph = Arc::new(graph);
         let registry = Registry::builtin();
         engines()

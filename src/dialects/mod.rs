@@ -13,6 +13,7 @@ pub mod generator;
 mod op_def;
 mod registry;
 mod resolve;
+pub mod rows;
 pub mod scalar;
 pub mod shapes;
 pub mod structure;

@@ -1,6 +1,7 @@
 //! The row of an op, and the families that fix what most cells of a row are.
 
 use super::constraint::Law;
+use super::rows::{RowFn, RowMeaning};
 use super::scalar::{Program, Sv};
 use super::{Args, Effects, Outputs};
 use crate::diag::Result;
@@ -20,6 +21,8 @@ pub struct OpDef {
     pub promote: Promote,
     /// Meaning of an elementwise op, element by element.
     pub scalar: Option<ScalarFn>,
+    /// Meaning of an op that combines the elements of a row, from which it is fused.
+    pub rows: Option<RowMeaning>,
     /// Result types from operand types and constants, where the family does not know.
     pub infer: Option<Infer>,
     /// Which dtypes of computation an elementwise op takes.
@@ -258,6 +261,9 @@ pub enum Fact {
     SeesLayout,
     /// The elements of the result lie as those of the first operand, if these leave no gaps.
     KeepsLayout,
+    /// Costs several instructions an element though it is exact: worth a kernel of its own, as every function that is
+    /// evaluated by approximation is.
+    Costly,
     /// Asks for types, sizes or identity, never for contents: writes to its operands do not change its answer.
     Metadata,
 }
@@ -291,6 +297,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         summary: "",
         promote: Promote::Common,
         scalar: None,
+        rows: None,
         infer: None,
         accepts: Accepts::ALL,
         check: None,
@@ -377,6 +384,18 @@ impl OpDef {
     /// Sets the elementwise meaning.
     pub const fn scalar(mut self, scalar: ScalarFn) -> OpDef {
         self.scalar = Some(scalar);
+        self
+    }
+
+    /// Sets the meaning along rows of an op that gives one number a row.
+    pub const fn reduces_rows(mut self, meaning: RowFn) -> OpDef {
+        self.rows = Some(RowMeaning::Number(meaning));
+        self
+    }
+
+    /// Sets the meaning along rows of an op that gives rows of the same length.
+    pub const fn maps_rows(mut self, meaning: RowFn) -> OpDef {
+        self.rows = Some(RowMeaning::Row(meaning));
         self
     }
 

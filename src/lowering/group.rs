@@ -1,8 +1,11 @@
 //! Reads a fusion group into one scalar program with loads and stores at its borders.
 
+mod rows;
+
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::fusion;
-use crate::dialects::scalar::{Inst, Program, Static, Sv};
+use crate::dialects::rows::{RowMeaning, RowProgram};
+use crate::dialects::scalar::{Binary, Inst, Program, Static, Sv};
 use crate::dialects::{Op, Registry, Variant};
 use crate::eval::{OperandKind, compile_elementwise};
 use crate::ir::{Argument, Attr, Graph, OpId, Schema, TypeKind, ValueId};
@@ -35,6 +38,31 @@ pub struct Load {
     pub domain: SmallVec<[usize; 4]>,
 }
 
+/// What decides the sizes of a value, and its layout as operands do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaf {
+    /// A load.
+    Load(usize),
+    /// A reduction; whether its dimensions stay, with size 1.
+    Reduced(usize, bool),
+}
+
+/// The leaves of a value: the first of them decides first.
+pub type Leaves = SmallVec<[Leaf; 4]>;
+
+/// A number for each row of the group's rows. Rows lie along the last dimensions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowReduction {
+    /// Add, Min or Max.
+    pub op: Binary,
+    /// What is combined.
+    pub value: Sv,
+    /// The leaves of that.
+    pub leaves: Leaves,
+    /// The dimensions, as the op names them.
+    pub dims: SmallVec<[i64; 2]>,
+}
+
 /// Something to store: an output, or its part along a dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece {
@@ -42,8 +70,10 @@ pub struct Piece {
     pub output: usize,
     /// The value.
     pub value: Sv,
-    /// The loads that decide the sizes, and the layout as operands do: the first of them first.
-    pub leaves: SmallVec<[usize; 4]>,
+    /// What decides its sizes.
+    pub leaves: Leaves,
+    /// Whether it depends on a reduction.
+    pub reduced: bool,
 }
 
 /// How the pieces of an output make it up.
@@ -60,12 +90,14 @@ pub struct Slot {
 /// A group as one scalar program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupProgram {
-    /// Parameters: the loads, then the scalars.
+    /// Parameters: the loads, the scalars, the reductions, then (with reductions) the length of rows as float64.
     pub program: Program,
     /// What is read.
     pub loads: Vec<Load>,
     /// Inputs that are numbers, with the dtype in which they are passed: int64, float64 or bool.
     pub scalars: Vec<(usize, DType)>,
+    /// What is combined along rows, each after those that it depends on.
+    pub reductions: Vec<RowReduction>,
     /// What is stored.
     pub pieces: Vec<Piece>,
     /// One an output.
@@ -91,7 +123,7 @@ enum Known {
 struct Tensor {
     value: Sv,
     has_dims: bool,
-    leaves: SmallVec<[usize; 4]>,
+    leaves: Leaves,
 }
 
 impl GroupProgram {
@@ -114,11 +146,12 @@ struct Reader<'a> {
     registry: &'a Registry,
     inputs: &'a [InputSig],
     known: Vec<Option<Known>>,
-    program: Program,
+    program: RowProgram,
     /// Parameter n of the program is `params[n]` while reading; they are sorted at the end.
     params: Vec<Source>,
     loads: Vec<Load>,
     scalars: Vec<(usize, DType)>,
+    reductions: Vec<RowReduction>,
 }
 
 /// What a parameter of the program under construction stands for.
@@ -126,12 +159,14 @@ struct Reader<'a> {
 enum Source {
     Load,
     Scalar,
+    Reduction,
+    Count,
 }
 
 impl<'a> Reader<'a> {
     fn new(graph: &'a Graph, inputs: &'a [InputSig], registry: &'a Registry) -> Result<Reader<'a>> {
         let known = vec![None; graph.value_capacity()];
-        let (program, params) = (Program::new(), Vec::new());
+        let (program, params) = (RowProgram::new(), Vec::new());
         let mut r = Reader {
             graph,
             registry,
@@ -141,6 +176,7 @@ impl<'a> Reader<'a> {
             params,
             loads: Vec::new(),
             scalars: Vec::new(),
+            reductions: Vec::new(),
         };
         for (n, (value, sig)) in graph.inputs().iter().zip(inputs).enumerate() {
             let known = match sig {
@@ -173,6 +209,7 @@ impl<'a> Reader<'a> {
             "prim::Constant" => self.constant(op),
             fusion::CHUNK => self.chunk(op),
             fusion::CONCAT => self.concat(op),
+            _ if self.row_meaning(op).is_some() => self.along_rows(op),
             _ => self.elementwise(op),
         }
     }
@@ -224,7 +261,7 @@ impl<'a> Reader<'a> {
         self.params.push(Source::Load);
         let value = self.program.param(load.dtype);
         self.loads.push(load);
-        Tensor { value, has_dims, leaves: SmallVec::from_slice(&[n]) }
+        Tensor { value, has_dims, leaves: SmallVec::from_slice(&[Leaf::Load(n)]) }
     }
 
     fn chunk(&mut self, op: OpId) -> Result<()> {
@@ -244,7 +281,7 @@ impl<'a> Reader<'a> {
                     self.known[result.index()] = Some(Known::Source(input, Some((dim, chunks, part as i64))));
                 }
             }
-            Known::Tensor(whole) if whole.leaves.iter().all(|leaf| self.loads[*leaf].chunk.is_none()) => {
+            Known::Tensor(whole) if whole.leaves.iter().all(|leaf| self.is_whole(*leaf)) => {
                 for (part, result) in results.into_iter().enumerate() {
                     let tensor = self.part_of(&whole, (dim, chunks, part as i64));
                     self.known[result.index()] = Some(Known::Tensor(tensor));
@@ -255,9 +292,18 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Whether a leaf is a whole input.
+    fn is_whole(&self, leaf: Leaf) -> bool {
+        matches!(leaf, Leaf::Load(load) if self.loads[load].chunk.is_none()) && self.reductions.is_empty()
+    }
+
     /// A part of a tensor that the group computes: the same computation over parts of what it is computed from.
     fn part_of(&mut self, whole: &Tensor, chunk: (i64, i64, i64)) -> Tensor {
-        let domain: SmallVec<[usize; 4]> = whole.leaves.iter().map(|leaf| self.loads[*leaf].input).collect();
+        let inputs = whole.leaves.iter().filter_map(|leaf| match leaf {
+            Leaf::Load(load) => Some(self.loads[*load].input),
+            Leaf::Reduced(..) => None,
+        });
+        let domain: SmallVec<[usize; 4]> = inputs.collect();
         let insts = self.program.insts()[..=whole.value.index()].to_vec();
         let mut needed = vec![false; insts.len()];
         needed[whole.value.index()] = true;
@@ -296,6 +342,9 @@ impl<'a> Reader<'a> {
     fn concat(&mut self, op: OpId) -> Result<()> {
         let dim = self.graph.attr(op, "dim").and_then(Attr::as_int);
         let dim = dim.ok_or_else(|| self.refuse(op, "it needs `dim`"))?;
+        if !self.reductions.is_empty() {
+            return Err(self.refuse(op, "what it joins is computed along rows"));
+        }
         let operands = self.graph.operands(op).to_vec();
         let parts = operands.iter().map(|v| self.tensor(op, *v)).collect::<Result<Vec<Tensor>>>()?;
         let Some(first) = parts.first() else { return Err(self.refuse(op, "it has no operands")) };
@@ -333,6 +382,13 @@ impl<'a> Reader<'a> {
                 },
                 None => Known::from_default(argument.default.as_ref()),
             };
+            if row.def().rows.is_some() {
+                match call.rows.take(argument, &given) {
+                    Ok(true) => continue,
+                    Ok(false) => {}
+                    Err(why) => return Err(self.refuse(op, &why)),
+                }
+            }
             // A factor of 1 is left out, as the row expects.
             let is_factor = argument.keyword_only || argument.name == "alpha";
             match (role(argument), given) {
@@ -354,6 +410,9 @@ impl<'a> Reader<'a> {
                     call.kinds.push(Some(kind(self.program.dtype(t.value))));
                     call.values.push(t.value);
                     call.has_dims |= t.has_dims;
+                    if call.mixes(&t) {
+                        return Err(self.refuse(op, "dimensions of a reduction are missing"));
+                    }
                     // In the order of operands, as the first of them decides the layout of the result.
                     for leaf in t.leaves {
                         if !call.leaves.contains(&leaf) {
@@ -381,7 +440,10 @@ impl<'a> Reader<'a> {
                 Inst::Convert(x) => {
                     let x = map[x.index()];
                     match self.program.insts()[x.index()].0 {
-                        Inst::Const(c) => self.program.constant(rounded(c, self.program.dtype(x)), *dtype),
+                        Inst::Const(c) => {
+                            let c = rounded(c, self.program.dtype(x));
+                            self.program.constant(c, *dtype)
+                        }
                         _ => self.program.convert(x, *dtype),
                     }
                 }
@@ -434,24 +496,43 @@ impl<'a> Reader<'a> {
             for part in parts {
                 slot.dtype = self.program.dtype(part.value);
                 slot.pieces.push(pieces.len());
-                pieces.push(Piece { output, value: part.value, leaves: part.leaves });
+                pieces.push(Piece { output, value: part.value, leaves: part.leaves, reduced: false });
             }
             outputs.push(slot);
         }
         let (program, map) = self.sorted();
+        let reduced = self.reduced();
         for piece in &mut pieces {
+            piece.reduced = reduced[piece.value.index()];
             piece.value = map[piece.value.index()];
+        }
+        for reduction in &mut self.reductions {
+            reduction.value = map[reduction.value.index()];
         }
         Ok(GroupProgram {
             program,
             loads: std::mem::take(&mut self.loads),
             scalars: self.scalars,
+            reductions: self.reductions,
             pieces,
             outputs,
         })
     }
 
-    /// The program with its parameters sorted: loads first, then scalars.
+    /// Which values depend on a reduction.
+    fn reduced(&self) -> Vec<bool> {
+        let mut reduced: Vec<bool> = Vec::with_capacity(self.program.insts().len());
+        for (inst, _) in self.program.insts() {
+            let own = match inst {
+                Inst::Param(n) => matches!(self.params[*n as usize], Source::Reduction | Source::Count),
+                _ => false,
+            };
+            reduced.push(own || inst.operands().any(|x| reduced[x.index()]));
+        }
+        reduced
+    }
+
+    /// The program with its parameters sorted: loads, scalars, reductions, the length of rows.
     fn sorted(&self) -> (Program, Vec<Sv>) {
         let mut dtypes = vec![DType::F32; self.params.len()];
         for (inst, dtype) in self.program.insts() {
@@ -461,7 +542,7 @@ impl<'a> Reader<'a> {
         }
         let mut sorted = Program::new();
         let mut place = vec![Sv::ABSENT; self.params.len()];
-        for wanted in [Source::Load, Source::Scalar] {
+        for wanted in [Source::Load, Source::Scalar, Source::Reduction, Source::Count] {
             for (n, _) in self.params.iter().enumerate().filter(|(_, s)| **s == wanted) {
                 place[n] = sorted.param(dtypes[n]);
             }
@@ -485,7 +566,18 @@ struct Call {
     values: Vec<Sv>,
     statics: Vec<Static>,
     has_dims: bool,
-    leaves: SmallVec<[usize; 4]>,
+    leaves: Leaves,
+    /// Of an op along rows.
+    rows: rows::RowArguments,
+}
+
+impl Call {
+    /// Whether a tensor of which a reduction took dimensions meets one that has them: places would not correspond.
+    fn mixes(&self, other: &Tensor) -> bool {
+        let dropped = |leaf: &Leaf| matches!(leaf, Leaf::Reduced(_, false));
+        let all = || self.leaves.iter().chain(&other.leaves);
+        all().any(dropped) && !all().all(dropped)
+    }
 }
 
 enum Role {

@@ -3,14 +3,17 @@
 //! [`GroupProgram::new`] reads a group's graph, op row by op row, into one scalar program with loads and
 //! stores at its borders. [`Plan::new`] looks at actual sizes and strides: it broadcasts, merges dimensions
 //! and names the contiguity pattern, which together with dtypes is the specialization key ([`Key`]).
-//! [`nest::lower`] writes the loop nest of a key as IR of the `loop` dialect.
+//! [`nest::lower`] writes the loop nest of a key as IR of the `loop` dialect. Groups that combine rows have their own
+//! plan and nest (`row_plan`, `row_nest`).
 //!
 //! This layer knows rows, tensors' layouts and loops; it does not know how loops become machine code.
 
 mod group;
 pub mod nest;
 mod plan;
+mod row_nest;
+mod row_plan;
 
-pub use group::{GroupProgram, InputSig, Load, Piece, Slot};
+pub use group::{GroupProgram, InputSig, Leaf, Leaves, Load, Piece, RowReduction, Slot};
 pub use nest::{Nest, Stride, Target, lower};
-pub use plan::{Access, Key, Part, Plan};
+pub use plan::{Access, Key, Part, Plan, RowPart};

@@ -34,8 +34,13 @@ pub enum Stride {
 /// A pointwise kernel before it is loops.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nest {
-    /// What is computed for each element. Its parameters are the loads, then the scalars.
+    /// What is computed for each element. Its parameters are the loads, the scalars, with rows the reductions and
+    /// the length of a row.
     pub program: Program,
+    /// What is combined along the last dimension: how, and the value of the program.
+    pub reductions: Vec<(Binary, Sv)>,
+    /// With rows: of each store, whether it stores one number a row.
+    pub numbers: Option<Vec<bool>>,
     /// Values of the program to store, one a store.
     pub results: Vec<Sv>,
     /// Element types of the stores' buffers.
@@ -54,6 +59,9 @@ pub struct Nest {
 pub fn lower(nest: &Nest, target: Target) -> Result<Graph> {
     let mut w = Writer { b: Builder::new(), sizes: Vec::new(), accesses: Vec::new(), scalars: Vec::new() };
     w.parameters(nest)?;
+    if let Some(numbers) = &nest.numbers {
+        return super::row_nest::lower(w, nest, numbers, target);
+    }
     let (zero, one) = (w.b.index(0), w.b.index(1));
     let extent = w.sizes[0];
     let flat = nest.rank == 1 || target == Target::Gpu;
@@ -78,23 +86,23 @@ pub fn lower(nest: &Nest, target: Target) -> Result<Graph> {
     Ok(w.b.finish())
 }
 
-struct Writer {
-    b: Builder,
+pub(super) struct Writer {
+    pub(super) b: Builder,
     /// The extent, then the sizes of dimensions 1, 2, …
-    sizes: Vec<ValueId>,
+    pub(super) sizes: Vec<ValueId>,
     /// Stores, then loads: buffer and strides.
-    accesses: Vec<(ValueId, Vec<StrideValue>)>,
-    scalars: Vec<ValueId>,
+    pub(super) accesses: Vec<(ValueId, Vec<StrideValue>)>,
+    pub(super) scalars: Vec<ValueId>,
 }
 
 #[derive(Clone, Copy)]
-enum StrideValue {
+pub(super) enum StrideValue {
     Zero,
     One,
     Value(ValueId),
 }
 
-fn elem(dtype: DType) -> Result<Elem> {
+pub(super) fn elem(dtype: DType) -> Result<Elem> {
     Elem::of(dtype).ok_or_else(|| {
         Diagnostic::unsupported(format!("fused kernels do not compute with dtype {}", dtype.name()))
     })
@@ -139,7 +147,7 @@ impl Writer {
     }
 
     /// Splits a flat number into indices of the first `rank` dimensions, the last running fastest.
-    fn split(&mut self, flat: ValueId, rank: usize) -> Vec<ValueId> {
+    pub(super) fn split(&mut self, flat: ValueId, rank: usize) -> Vec<ValueId> {
         let mut rest = flat;
         let mut indices = vec![flat; rank];
         for dim in (1..rank).rev() {
@@ -154,7 +162,7 @@ impl Writer {
     }
 
     /// The sum over leading dimensions of index times stride; None where that is 0.
-    fn offset(&mut self, access: usize, indices: &[ValueId]) -> Option<ValueId> {
+    pub(super) fn offset(&mut self, access: usize, indices: &[ValueId]) -> Option<ValueId> {
         let mut sum = None;
         for (dim, index) in indices.iter().enumerate() {
             sum = self.add_step(access, dim, *index, sum);
@@ -163,7 +171,13 @@ impl Writer {
     }
 
     /// `sum` plus index times stride of one dimension.
-    fn add_step(&mut self, access: usize, dim: usize, i: ValueId, sum: Option<ValueId>) -> Option<ValueId> {
+    pub(super) fn add_step(
+        &mut self,
+        access: usize,
+        dim: usize,
+        i: ValueId,
+        sum: Option<ValueId>,
+    ) -> Option<ValueId> {
         let term = match self.accesses[access].1[dim] {
             StrideValue::Zero => return sum,
             StrideValue::One => i,
@@ -194,26 +208,36 @@ impl Writer {
     /// Writes the program's instructions.
     fn program(&mut self, program: &Program, params: &[ValueId]) -> Result<Vec<ValueId>> {
         let mut values: Vec<ValueId> = Vec::with_capacity(program.insts().len());
-        for (inst, dtype) in program.insts() {
-            let at = |v: &Sv| values[v.index()];
-            let value = match inst {
-                Inst::Param(n) => *params
-                    .get(*n as usize)
-                    .ok_or_else(|| Diagnostic::internal("a scalar program with too many parameters"))?,
-                Inst::Const(Scalar::Complex(_)) => {
-                    return Err(Diagnostic::unsupported("fused kernels do not compute with complex numbers"));
-                }
-                Inst::Const(c) => self.b.constant(*c, elem(*dtype)?),
-                Inst::Unary(op, x) => self.b.unary(*op, at(x)),
-                Inst::Binary(Binary::Mul, x, y) if is_one(program, *y) => at(x),
-                Inst::Binary(op, x, y) => self.b.binary(*op, at(x), at(y)),
-                Inst::Compare(op, x, y) => self.b.compare(*op, at(x), at(y)),
-                Inst::Select(c, x, y) => self.b.select(at(c), at(x), at(y)),
-                Inst::Convert(x) => self.b.convert(at(x), elem(*dtype)?),
-            };
-            values.push(value);
+        for n in 0..program.insts().len() {
+            values.push(self.instruction(program, n, params, |v| values[v.index()])?);
         }
         Ok(values)
+    }
+
+    /// Writes one instruction; `at` gives the values that it uses.
+    pub(super) fn instruction(
+        &mut self,
+        program: &Program,
+        n: usize,
+        params: &[ValueId],
+        at: impl Fn(&Sv) -> ValueId,
+    ) -> Result<ValueId> {
+        let (inst, dtype) = &program.insts()[n];
+        Ok(match inst {
+            Inst::Param(n) => *params
+                .get(*n as usize)
+                .ok_or_else(|| Diagnostic::internal("a scalar program with too many parameters"))?,
+            Inst::Const(Scalar::Complex(_)) => {
+                return Err(Diagnostic::unsupported("fused kernels do not compute with complex numbers"));
+            }
+            Inst::Const(c) => self.b.constant(*c, elem(*dtype)?),
+            Inst::Unary(op, x) => self.b.unary(*op, at(x)),
+            Inst::Binary(Binary::Mul, x, y) if is_one(program, *y) => at(x),
+            Inst::Binary(op, x, y) => self.b.binary(*op, at(x), at(y)),
+            Inst::Compare(op, x, y) => self.b.compare(*op, at(x), at(y)),
+            Inst::Select(c, x, y) => self.b.select(at(c), at(x), at(y)),
+            Inst::Convert(x) => self.b.convert(at(x), elem(*dtype)?),
+        })
     }
 }
 

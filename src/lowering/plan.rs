@@ -1,8 +1,9 @@
 //! From a group and actual tensors to launches: sizes are broadcast, outputs placed, dimensions merged; what
 //! remains of the layouts is the contiguity pattern for which a kernel is built.
 
-use super::group::{GroupProgram, Load};
+use super::group::{GroupProgram, Leaf, Load};
 use super::nest::{Nest, Stride, Target};
+use super::row_plan::{self, RowDomain};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Inst, Program, Sv};
 use crate::tensor::pointwise::Walk;
@@ -33,6 +34,17 @@ pub struct Part {
     pub used: Vec<usize>,
     /// Merged sizes, at least one dimension.
     pub sizes: SmallVec<[i64; 4]>,
+    /// What is combined along rows; the last dimension is a row then.
+    pub rows: Option<RowPart>,
+}
+
+/// The rows of a launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowPart {
+    /// Which of the group's reductions.
+    pub reductions: SmallVec<[usize; 4]>,
+    /// Of each store: whether it stores one number a row.
+    pub numbers: SmallVec<[bool; 4]>,
 }
 
 /// What a kernel is specialized for, besides the dtypes of the group: which pieces it stores and the pattern
@@ -45,6 +57,8 @@ pub struct Key {
     pub pattern: Vec<Stride>,
     /// Merged dimensions.
     pub rank: usize,
+    /// With rows: of each store whether it stores one number a row.
+    pub numbers: Option<SmallVec<[bool; 4]>>,
 }
 
 /// All launches of one call of a group, and the layouts of its outputs.
@@ -61,12 +75,12 @@ impl Plan {
     /// where sizes do not broadcast.
     pub fn new(group: &GroupProgram, layouts: &[Option<Layout>]) -> Result<Plan> {
         let loads = group.loads.iter().map(|l| load_layout(l, layouts)).collect::<Result<Vec<Layout>>>()?;
+        let rows = row_plan::domain(group, &loads)?;
         // Sizes and dense layout of each piece, as the op that computes it gives them.
         let mut sizes: Vec<Dims> = Vec::new();
         let mut places: Vec<Layout> = Vec::new();
         for piece in &group.pieces {
-            let leaves: Vec<Layout> = piece.leaves.iter().map(|l| loads[*l].clone()).collect();
-            let walk = Walk::new(&leaves)?;
+            let walk = Walk::new(&leaf_layouts(&piece.leaves, &loads, rows.as_ref())?)?;
             sizes.push(walk.result.sizes.clone());
             places.push(walk.result);
         }
@@ -79,7 +93,12 @@ impl Plan {
             outputs.push((slot.dtype, whole));
         }
         let mut parts: Vec<(Dims, SmallVec<[usize; 4]>)> = Vec::new();
+        let mut along_rows: SmallVec<[usize; 4]> = SmallVec::new();
         for (n, domain) in sizes.iter().enumerate() {
+            if group.pieces[n].reduced || rows.as_ref().is_some_and(|rows| rows.sizes == *domain) {
+                along_rows.push(n);
+                continue;
+            }
             if domain.contains(&0) {
                 continue;
             }
@@ -89,8 +108,26 @@ impl Plan {
             }
         }
         let parts = parts.into_iter().map(|(domain, pieces)| part(group, &domain, pieces, &places, &loads));
-        Ok(Plan { parts: parts.collect::<Result<_>>()?, outputs })
+        let mut parts = parts.collect::<Result<Vec<Part>>>()?;
+        if let Some(rows) = rows {
+            parts.push(row_plan::part(group, &rows, along_rows, &places, &loads)?);
+        }
+        Ok(Plan { parts, outputs })
     }
+}
+
+/// The layouts of what decides the sizes of a value.
+pub(super) fn leaf_layouts(
+    leaves: &[Leaf],
+    loads: &[Layout],
+    rows: Option<&RowDomain>,
+) -> Result<Vec<Layout>> {
+    let layout = |leaf: &Leaf| match (leaf, rows) {
+        (Leaf::Load(load), _) => Ok(loads[*load].clone()),
+        (Leaf::Reduced(_, keeps), Some(rows)) => rows.number(*keeps),
+        (Leaf::Reduced(..), None) => Err(Diagnostic::internal("a group with rows that nobody reduces")),
+    };
+    leaves.iter().map(layout).collect()
 }
 
 /// The layout of what a load reads.
@@ -170,7 +207,12 @@ fn part(
     places: &[Layout],
     loads: &[Layout],
 ) -> Result<Part> {
-    let mut used: Vec<usize> = pieces.iter().flat_map(|p| group.pieces[*p].leaves.iter().copied()).collect();
+    let loaded = |leaf: &Leaf| match leaf {
+        Leaf::Load(load) => Some(*load),
+        Leaf::Reduced(..) => None,
+    };
+    let mut used: Vec<usize> =
+        pieces.iter().flat_map(|p| group.pieces[*p].leaves.iter().filter_map(loaded)).collect();
     used.sort_unstable();
     used.dedup();
     let mut wide: Vec<(usize, Layout)> = Vec::new();
@@ -191,12 +233,15 @@ fn part(
     };
     let stores: Vec<Access> = accesses.by_ref().take(pieces.len()).map(access).collect();
     let loads: Vec<Access> = accesses.map(access).collect();
-    Ok(Part { pieces, stores, loads, used, sizes })
+    Ok(Part { pieces, stores, loads, used, sizes, rows: None })
 }
 
 /// Orders dimensions by the first store's memory, drops those of size 1 and merges neighbours wherever every
 /// access steps through both as through one.
-fn merge(domain: &Dims, accesses: &[(usize, Layout)]) -> (SmallVec<[i64; 4]>, Vec<SmallVec<[i64; 4]>>) {
+pub(super) fn merge(
+    domain: &[i64],
+    accesses: &[(usize, Layout)],
+) -> (SmallVec<[i64; 4]>, Vec<SmallVec<[i64; 4]>>) {
     let mut order: SmallVec<[usize; 6]> = (0..domain.len()).filter(|d| domain[*d] != 1).collect();
     if let Some((_, first)) = accesses.first() {
         order.sort_by_key(|d| std::cmp::Reverse(first.strides[*d]));
@@ -248,7 +293,8 @@ impl Part {
         let rank = self.sizes.len();
         let accesses = self.stores.iter().chain(&self.loads);
         let pattern = accesses.flat_map(|a| pattern(&a.strides, rank)).collect();
-        Key { pieces: self.pieces.clone(), pattern, rank }
+        let numbers = self.rows.as_ref().map(|rows| rows.numbers.clone());
+        Key { pieces: self.pieces.clone(), pattern, rank, numbers }
     }
 
     /// The kernel before it is loops.
@@ -256,15 +302,29 @@ impl Part {
         let rank = self.sizes.len();
         let strides = |a: &Access| pattern(&a.strides, rank).collect::<Vec<Stride>>();
         // Keep what the pieces need, with parameters for the loads in use and all scalars.
-        let values: Vec<Sv> = self.pieces.iter().map(|p| group.pieces[*p].value).collect();
+        let reductions = self.rows.as_ref().map_or(&[][..], |rows| &rows.reductions);
+        let stored = self.pieces.iter().map(|p| group.pieces[*p].value);
+        let values: Vec<Sv> = stored.chain(reductions.iter().map(|r| group.reductions[*r].value)).collect();
         let (pruned, values) = group.program.pruned(&values);
         let mut program = Program::new();
         let loads: Vec<Sv> = self.used.iter().map(|l| program.param(group.loads[*l].dtype)).collect();
         let scalars: Vec<Sv> = group.scalars.iter().map(|(_, d)| program.param(*d)).collect();
-        let param = |n: usize| match n.checked_sub(group.loads.len()) {
-            Some(scalar) => scalars[scalar],
-            // Every load that a piece reads is among its leaves.
-            None => self.used.iter().position(|u| *u == n).map_or(Sv::ABSENT, |at| loads[at]),
+        let totals: Vec<Sv> = reductions
+            .iter()
+            .map(|r| program.param(group.program.dtype(group.reductions[*r].value)))
+            .collect();
+        let count = self.rows.as_ref().map_or(Sv::ABSENT, |_| program.param(DType::F64));
+        let known = |list: &[usize], values: &[Sv], n: usize| {
+            // Every load that a piece reads is in use, and every reduction that it depends on.
+            list.iter().position(|known| *known == n).map_or(Sv::ABSENT, |at| values[at])
+        };
+        let (first_scalar, first_total) = (group.loads.len(), group.loads.len() + group.scalars.len());
+        let first_count = first_total + group.reductions.len();
+        let param = |n: usize| match n {
+            n if n < first_scalar => known(&self.used, &loads, n),
+            n if n < first_total => scalars[n - first_scalar],
+            n if n < first_count => known(reductions, &totals, n - first_total),
+            _ => count,
         };
         let mut map: Vec<Sv> = Vec::with_capacity(pruned.insts().len());
         for (inst, dtype) in pruned.insts() {
@@ -273,8 +333,13 @@ impl Part {
                 inst => program.push(inst.map_operands(|x| map[x.index()]), *dtype),
             });
         }
+        let mut results: Vec<Sv> = values.iter().map(|v| map[v.index()]).collect();
+        let combined = results.split_off(self.pieces.len());
+        let combined = reductions.iter().zip(combined).map(|(r, value)| (group.reductions[*r].op, value));
         Nest {
-            results: values.iter().map(|v| map[v.index()]).collect(),
+            reductions: combined.collect(),
+            numbers: self.rows.as_ref().map(|rows| rows.numbers.to_vec()),
+            results,
             program,
             stores: self
                 .pieces
@@ -298,7 +363,7 @@ impl Part {
         let rank = self.sizes.len();
         let all: i64 = self.sizes.iter().product();
         let inner = self.sizes.last().copied().unwrap_or(1);
-        let flat = rank == 1 || target == Target::Gpu;
+        let flat = self.rows.is_none() && (rank == 1 || target == Target::Gpu);
         let mut out: SmallVec<[i64; 12]> = SmallVec::new();
         out.push(if flat { all } else { all / inner.max(1) });
         out.extend(self.sizes.iter().skip(1).copied());

@@ -3,13 +3,17 @@
 //! Within a block, an op that acts on the world ends a stretch. Inside of a stretch ops may be moved as long as each
 //! stays behind those whose results it uses, and keeps its order with those that write what it looks at, which the alias
 //! analysis knows. Groups are limited by one thing only: a group runs at once, so no such path may lead out of it and
-//! back in. Equal parts of a tensor (`chunk`) and the constants that an op needs go into the group with it. A group of
-//! one op is no group. Which of several ops raises first, and what was written before, is not kept, as in PyTorch.
+//! back in. Equal parts of a tensor (`chunk`) and the constants that an op needs go into the group with it. Ops that
+//! combine the elements of rows (a sum over the last dimension, softmax) take part in groups of elementwise work. A
+//! group of one op is no group, unless the op is a function that costs far more than a load: the runtime makes a kernel
+//! of it where there are enough elements. Which of several ops raises first, and what was written before, is not kept,
+//! as in PyTorch.
 
 use super::Context;
+use super::fuse_rows::{dims_of, row_work};
 use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
-use crate::dialects::{Effects, Fact, Family, Variant, fusion};
+use crate::dialects::{Effects, Fact, Family, Tolerance, Variant, fusion};
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, Use, ValueId};
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexSet;
@@ -28,6 +32,15 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 
 /// Gathers fusible work everywhere in a graph.
 pub fn fuse(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    fuse_all(graph, context, true)
+}
+
+/// Gathers elementwise work only: for the work of a group with rows that turn out to be none.
+pub fn fuse_elementwise(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    fuse_all(graph, context, false)
+}
+
+fn fuse_all(graph: &mut Graph, context: &Context<'_>, rows: bool) -> Result<bool> {
     let mut found = Vec::new();
     let mut blocks = vec![graph.root()];
     while let Some(block) = blocks.pop() {
@@ -40,7 +53,7 @@ pub fn fuse(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let orders: Vec<Order> = found.iter().map(|stretch| Order::of(graph, context, stretch)).collect();
     let mut changed = false;
     for (stretch, order) in found.iter().zip(orders) {
-        changed |= fuse_stretch(graph, context, &stretch.ops, order);
+        changed |= fuse_stretch(graph, context, &stretch.ops, order, rows);
     }
     Ok(changed)
 }
@@ -137,6 +150,14 @@ fn is_fusible(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
     graph.operands(op).iter().all(takes) && graph.results(op).iter().all(|v| graph.ty(*v).is_tensor())
 }
 
+/// Whether an op alone is worth a kernel.
+fn is_costly(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
+    let Some(row) = facts(context.registry, graph, op).op else { return false };
+    let def = row.def();
+    def.family == Family::Elementwise
+        && (def.tolerance == Tolerance::Rounding || def.facts.contains(&Fact::Costly))
+}
+
 fn is_constant(graph: &Graph, value: ValueId) -> bool {
     graph.def_op(value).is_some_and(|op| graph.kind(op) == "prim::Constant")
 }
@@ -167,22 +188,37 @@ fn takes_parts(graph: &Graph, op: OpId, inside: &HashSet<OpId>, memory: &Order) 
 }
 
 /// The groups of one stretch while they grow.
+#[derive(Default)]
 struct Groups {
     /// Dependencies between groups and ops outside of groups.
     edges: DiGraph<(), ()>,
     /// Which node an op belongs to.
     node: HashMap<OpId, NodeIndex>,
     members: HashMap<NodeIndex, Vec<OpId>>,
+    /// Members whose users stay outside, as places of the result are no places of the group.
+    ends: HashSet<OpId>,
 }
 
-fn fuse_stretch(graph: &mut Graph, context: &Context<'_>, stretch: &[OpId], mut memory: Order) -> bool {
+fn fuse_stretch(
+    graph: &mut Graph,
+    context: &Context<'_>,
+    stretch: &[OpId],
+    mut memory: Order,
+    rows: bool,
+) -> bool {
     let inside: HashSet<OpId> = stretch.iter().copied().collect();
-    let mut groups = Groups { edges: DiGraph::new(), node: HashMap::new(), members: HashMap::new() };
+    let mut groups = Groups::default();
     let mut order = Vec::new();
     for op in stretch {
         let producers = producers(graph, *op, &inside, &memory);
-        let fusible = is_fusible(graph, context, *op) || takes_parts(graph, *op, &inside, &memory);
+        let along_rows = if rows { row_work(graph, context, *op) } else { None };
+        let fusible = along_rows.is_some()
+            || is_fusible(graph, context, *op)
+            || takes_parts(graph, *op, &inside, &memory);
         let joined = if fusible { groups.join(*op, &producers) } else { None };
+        if along_rows.is_some_and(|work| work.drops) {
+            groups.ends.insert(*op);
+        }
         let node = match joined {
             Some(node) => node,
             None => {
@@ -207,8 +243,12 @@ fn fuse_stretch(graph: &mut Graph, context: &Context<'_>, stretch: &[OpId], mut 
     for node in order {
         let members = groups.members.remove(&node).unwrap_or_default();
         let work = members.iter().filter(|op| chunk_of(graph, **op).is_none()).count();
-        if work >= 2 && context.step(|| format!("fuses {work} ops up to {}", last_line(graph, &members))) {
-            outline(graph, members, &mut memory);
+        let pays = work >= 2 || members.iter().all(|op| is_costly(graph, context, *op));
+        if work >= 1
+            && pays
+            && context.step(|| format!("fuses {work} ops up to {}", last_line(graph, &members)))
+        {
+            outline(graph, context, members, &mut memory);
             changed = true;
         }
     }
@@ -249,6 +289,7 @@ impl Groups {
             .iter()
             .copied()
             .filter(|n| self.members.get(n).is_some_and(|m| m.len() < MAX_MEMBERS))
+            .filter(|n| !producers.iter().any(|p| self.ends.contains(p) && self.node.get(p) == Some(n)))
             .collect();
         candidates.sort();
         candidates.dedup();
@@ -293,7 +334,7 @@ impl Groups {
 }
 
 /// Moves members into a group op, which stands where the last of them stood.
-fn outline(graph: &mut Graph, mut members: Vec<OpId>, memory: &mut Order) {
+fn outline(graph: &mut Graph, context: &Context<'_>, mut members: Vec<OpId>, memory: &mut Order) {
     members.sort_by(|a, b| {
         if graph.is_before(*a, *b) { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater }
     });
@@ -320,6 +361,7 @@ fn outline(graph: &mut Graph, mut members: Vec<OpId>, memory: &mut Order) {
             None => graph.operands(source).to_vec(),
         };
         for value in operands {
+            import_dims(graph, context, &mut body, value, &mut map);
             import(graph, &mut body, value, &inside, &mut map, &mut inputs);
         }
         match chunk_of(graph, *op) {
@@ -435,6 +477,28 @@ fn uses_any(graph: &Graph, op: OpId, test: impl Fn(OpId) -> bool) -> bool {
         }
     }
     false
+}
+
+/// Makes a list of constant dimensions a constant inside of the group.
+fn import_dims(
+    graph: &Graph,
+    context: &Context<'_>,
+    body: &mut Graph,
+    value: ValueId,
+    map: &mut HashMap<ValueId, ValueId>,
+) {
+    let is_list = matches!(graph.ty(value).kind(), TypeKind::List(_));
+    if !is_list || map.contains_key(&value) {
+        return;
+    }
+    if let Some(dims) = dims_of(graph, context, value) {
+        let root = body.root();
+        let op = body.emit(root, Symbol::new("prim::Constant"), &[], &[graph.ty(value).clone()]);
+        body.set_attr(op, "value", Attr::Ints(dims.into()));
+        if let Some(constant) = body.result(op, 0) {
+            map.insert(value, constant);
+        }
+    }
 }
 
 /// Makes a value known inside of the group: constants are copied, others become inputs.

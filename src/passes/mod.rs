@@ -24,6 +24,7 @@ mod freeze;
 mod fuse;
 mod fuse_addmm;
 mod fuse_linear;
+mod fuse_rows;
 mod inline;
 mod inline_fork_wait;
 mod inline_meanings;
@@ -54,7 +55,7 @@ mod walk;
 use crate::diag::Result;
 
 pub use context::{Context, Extras};
-pub use fuse::fuse;
+pub use fuse::{fuse, fuse_elementwise};
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
 
@@ -81,7 +82,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("fold-frozen-conv-mul-or-div", "Folds products with constants into constant convolutions before them", fold_frozen_conv::mul_or_div),
     Pass::module("freeze", "Makes constants of a loaded model's attributes, in forward", freeze::run),
     Pass::graph("functional-to-inplace-activation", "Lets activations write to what nobody looks at afterwards", convert_activation::functional_to_inplace),
-    Pass::graph("fuse", "Gathers elementwise tensor work in fusion groups", fuse::run),
+    Pass::graph("fuse", "Gathers elementwise tensor work, and what combines rows, in fusion groups", fuse::run),
     Pass::graph("fuse-addmm", "Makes addmm of products and sums", fuse_addmm::run),
     Pass::graph("fuse-linear", "Finds linear in products with a transposed weight", fuse_linear::run),
     Pass::graph("inline", "Replaces calls of functions and methods by their graphs", inline::run).reads_functions(),

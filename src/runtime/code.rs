@@ -7,7 +7,8 @@ use super::constants::Constants;
 use crate::backends::{self, Backend, FusedGroup};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
 use crate::dialects::{Fact, Node, Op, Registry, Variant, fusion, resolve};
-use crate::ir::{Attr, BlockId, Graph, LocationId, OpId, Place, Symbol, Type, ValueId};
+use crate::ir::{Attr, BlockId, Graph, LocationId, Module, OpId, Place, Symbol, Type, ValueId};
+use crate::passes;
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
 use std::sync::Arc;
@@ -294,7 +295,8 @@ impl Compiler<'_> {
             "prim::fork" | "prim::awaitable" => self.fork(op, depth, kind == "prim::fork")?,
             _ => match self.graph.attr(op, "Subgraph").and_then(Attr::as_graph) {
                 Some(graph) if fusion::is_group(kind) => {
-                    let code = self.nested_code(graph, kind.base(), depth)?;
+                    let parts = self.without_rows(graph)?;
+                    let code = self.nested_code(&parts, kind.base(), depth)?;
                     let group = Arc::new(FusedGroup::new(Arc::clone(graph), self.context.backend()?));
                     Action::Fused { graph: Arc::clone(graph), group, code }
                 }
@@ -393,6 +395,20 @@ impl Compiler<'_> {
         let result = self.graph.result(op, 0).and_then(|v| self.graph.ty(v).element().cloned());
         let code = self.nested_code(graph, name, depth)?;
         Ok(Action::Fork { code, element: result.unwrap_or_else(Type::any), eager })
+    }
+
+    /// The work of a group as it is done where the group cannot run as one: where it combines rows, what is
+    /// elementwise in it stays fused.
+    fn without_rows(&self, graph: &Arc<Graph>) -> Result<Arc<Graph>> {
+        let registry = self.context.registry;
+        let along_rows =
+            |op: OpId| registry.overloads(graph.kind(op)).iter().any(|row| row.def().rows.is_some());
+        if !graph.block_ops(graph.root()).any(along_rows) {
+            return Ok(Arc::clone(graph));
+        }
+        let mut parts = Graph::clone(graph);
+        passes::fuse_elementwise(&mut parts, &passes::Context::new(registry, &Module::default()))?;
+        Ok(Arc::new(parts))
     }
 
     fn nested_code(&self, graph: &Graph, name: &str, depth: usize) -> Result<Arc<Code>> {

@@ -210,6 +210,10 @@ impl Machine<'_> {
             Action::Fused { graph, group, code } => {
                 let operands = self.operands(step).into_vec();
                 self.env.group_runs(graph, &operands);
+                if !group.pays(&operands) {
+                    self.push(Arc::clone(code), operands, ResultsTo::Caller)?;
+                    return Ok(None);
+                }
                 match group.run(&operands, &self.program.registry) {
                     Ok(outputs) => self.store_all(step, outputs.into_iter().map(Value::Tensor))?,
                     // A device that fails is not to be hidden.

@@ -50,7 +50,8 @@ pub fn ops(registry: &Registry, cases: &str) -> String {
     );
     for op in plain {
         let def = op.def();
-        let fuses = def.family == Family::Elementwise && def.scalar.is_some() && def.eval.is_none();
+        let elementwise = def.family == Family::Elementwise && def.scalar.is_some() && def.eval.is_none();
+        let fuses = elementwise || def.rows.is_some();
         let mut forms = Vec::new();
         if def.inplace {
             forms.push("`_`");

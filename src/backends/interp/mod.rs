@@ -22,6 +22,10 @@ impl Backend for Interp {
         Target::Cpu
     }
 
+    fn compiles(&self) -> bool {
+        false
+    }
+
     fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Executable>> {
         Ok(Arc::new(Program { kernel: kernel.clone() }))
     }
@@ -104,33 +108,39 @@ impl Run<'_, '_, '_> {
     }
 
     fn for_loop(&mut self, l: &For) -> Result<()> {
-        if let Order::Lanes(n) = l.order
-            && !l.carried.is_empty()
-        {
-            return Err(unsupported(&format!("reduction in {n} lanes")));
-        }
+        let lanes = match l.order {
+            Order::Lanes(n) if !l.carried.is_empty() => n as usize,
+            _ => 1,
+        };
         let (begin, end, step) = (self.index(l.begin), self.index(l.end), self.index(l.step));
         if step <= 0 {
             return Err(Diagnostic::runtime(format!("a loop with step {step}")));
         }
-        for c in &l.carried {
-            self.regs[c.param.index()] = self.regs[c.init.index()];
-        }
-        let mut i = begin;
+        let inits: Vec<Num> = l.carried.iter().map(|c| self.regs[c.init.index()]).collect();
+        let mut partial = vec![inits; lanes];
+        let (mut i, mut lane) = (begin, 0);
         while i < end {
             self.regs[l.iv.index()] = Num::I(i);
-            self.block(&l.body)?;
-            let next: Vec<Num> = l.carried.iter().map(|c| self.regs[c.next.index()]).collect();
-            for (c, value) in l.carried.iter().zip(next) {
-                self.regs[c.param.index()] = value;
+            for (c, value) in l.carried.iter().zip(&partial[lane]) {
+                self.regs[c.param.index()] = *value;
             }
+            self.block(&l.body)?;
+            partial[lane] = l.carried.iter().map(|c| self.regs[c.next.index()]).collect();
+            lane = (lane + 1) % lanes;
             i = match i.checked_add(step) {
                 Some(i) => i,
                 None => break,
             };
         }
-        for c in &l.carried {
-            self.regs[c.result.index()] = self.regs[c.param.index()];
+        for (n, c) in l.carried.iter().enumerate() {
+            let mut values: Vec<Num> = partial.iter().map(|lane| lane[n]).collect();
+            while let (Some(op), true) = (c.combine, values.len() > 1) {
+                let high = values.split_off(values.len() / 2);
+                let elem = self.kernel.elem(c.result);
+                let pairs = values.into_iter().zip(high);
+                values = pairs.map(|(x, y)| scalar::binary(op, elem, x, y)).collect();
+            }
+            self.regs[c.result.index()] = values[0];
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::ir::{Ir, Opcode, T, V, bug, lane_type, set_alignment, widen};
 use super::machine::{Kind, Machine};
 use super::scalar::Scalars;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::loops::{Elem, For, Hw, Kernel, Mark, Prim, Reg, Stmt, Ty};
+use crate::dialects::loops::{Carried, Elem, For, Hw, Kernel, Mark, Order, Prim, Reg, Stmt, Ty};
 use crate::dialects::scalar::Binary;
 use inkwell::AddressSpace;
 use inkwell::IntPredicate as I;
@@ -468,12 +468,35 @@ impl<'c> Emitter<'c, '_> {
         if count == 1 {
             return self.serial_loop(l, begin, end, step);
         }
-        let first_of_tail = self.vector_loop(l, begin, end, count)?;
-        if self.machine.masks() {
-            self.masked_tail(l, first_of_tail, end, count)
+        let (first_of_tail, partial) = self.vector_loop(l, begin, end, count)?;
+        // Partial results live in lanes to the end; without masks LLVM writes the tail as branches.
+        if self.machine.masks() || !l.carried.is_empty() {
+            let partial = self.masked_tail(l, first_of_tail, end, count, partial)?;
+            for (c, partial) in l.carried.iter().zip(partial) {
+                let total = self.combine(c, partial, count)?;
+                self.regs[c.result.index()] = Some(Val::Uniform(total));
+            }
+            Ok(())
         } else {
             self.serial_loop(l, first_of_tail, end, step)
         }
+    }
+
+    /// Combines partial results: the second half with the first until one is left.
+    fn combine(&self, c: &Carried, partial: V<'c>, count: u32) -> Result<V<'c>> {
+        let Some(op) = c.combine else {
+            return Err(unsupported("reductions that are no sum and no extreme"));
+        };
+        let elem = self.kernel.elem(c.result);
+        let scalars = Scalars { ir: &self.ir, machine: self.machine };
+        let (mut left, mut n) = (partial, count);
+        while n > 1 {
+            n /= 2;
+            let (low, high) = (self.ir.part(left, 0, n)?, self.ir.part(left, n, n)?);
+            let prim = Prim::Binary(op, c.param, c.next);
+            left = scalars.primitive(&prim, &[low, high], elem, elem, self.lane(elem))?;
+        }
+        Ok(left)
     }
 
     fn new_block(&self, name: &str) -> Result<inkwell::basic_block::BasicBlock<'c>> {
@@ -487,7 +510,7 @@ impl<'c> Emitter<'c, '_> {
 
     /// One iteration at a time, with carried values.
     fn serial_loop(&mut self, l: &For, begin: V<'c>, end: V<'c>, step: V<'c>) -> Result<()> {
-        if !l.carried.is_empty() && l.order != crate::dialects::loops::Order::Sequential {
+        if !l.carried.is_empty() && l.order != Order::Sequential {
             return Err(unsupported("reductions in lanes"));
         }
         let (body, done) = (self.new_block("loop")?, self.new_block("done")?);
@@ -529,22 +552,35 @@ impl<'c> Emitter<'c, '_> {
         Ok(())
     }
 
-    /// Whole vectors as long as they fit; returns the first iteration that is left.
-    fn vector_loop(&mut self, l: &For, begin: V<'c>, end: V<'c>, count: u32) -> Result<V<'c>> {
+    /// Whole vectors as long as they fit; returns the first iteration that is left, and partial results.
+    fn vector_loop(&mut self, l: &For, begin: V<'c>, end: V<'c>, count: u32) -> Result<(V<'c>, Vec<V<'c>>)> {
         let (body, done) = (self.new_block("vector")?, self.new_block("vector.done")?);
         let before = self.here()?;
         let width: V<'c> = self.ir.i64().const_int(count.into(), false).into();
         let last = self.ir.sub(end, width)?;
+        let inits = l.carried.iter().map(|c| self.ir.splat(self.uniform(c.init)?, count));
+        let inits: Vec<V<'c>> = inits.collect::<Result<_>>()?;
         let enters = self.ir.icmp(I::SLE, begin, last)?.into_int_value();
         self.ir.b.build_conditional_branch(enters, body, done).map_err(bug)?;
         self.ir.b.position_at_end(body);
         let iv = self.ir.b.build_phi(self.ir.i64(), "i").map_err(bug)?;
         iv.add_incoming(&[(&begin, before)]);
         self.regs[l.iv.index()] = Some(Val::Affine(iv.as_basic_value().into_int_value(), Step::One));
+        let mut phis = Vec::new();
+        for (c, init) in l.carried.iter().zip(&inits) {
+            let phi = self.ir.b.build_phi(init.get_type(), "partial").map_err(bug)?;
+            phi.add_incoming(&[(init, before)]);
+            self.regs[c.param.index()] = Some(Val::Vector(phi.as_basic_value()));
+            phis.push(phi);
+        }
         self.lanes = Lanes { count, mask: None };
         self.block(&l.body)?;
+        let nexts = self.nexts(l)?;
         self.lanes = Lanes { count: 1, mask: None };
         let latch = self.here()?;
+        for (phi, next) in phis.iter().zip(&nexts) {
+            phi.add_incoming(&[(next, latch)]);
+        }
         let next = self.ir.add(iv.as_basic_value(), width)?;
         iv.add_incoming(&[(&next, latch)]);
         let again = self.ir.icmp(I::SLE, next, last)?.into_int_value();
@@ -552,11 +588,30 @@ impl<'c> Emitter<'c, '_> {
         self.ir.b.position_at_end(done);
         let rest = self.ir.b.build_phi(self.ir.i64(), "rest").map_err(bug)?;
         rest.add_incoming(&[(&begin, before), (&next, latch)]);
-        Ok(rest.as_basic_value())
+        let mut partial = Vec::new();
+        for (init, next) in inits.iter().zip(&nexts) {
+            let phi = self.ir.b.build_phi(init.get_type(), "partial").map_err(bug)?;
+            phi.add_incoming(&[(init, before), (next, latch)]);
+            partial.push(phi.as_basic_value());
+        }
+        Ok((rest.as_basic_value(), partial))
     }
 
-    /// What is left, fewer than `count`, with the other lanes masked out.
-    fn masked_tail(&mut self, l: &For, begin: V<'c>, end: V<'c>, count: u32) -> Result<()> {
+    /// What the body of a vector loop hands to the next iteration, lane by lane.
+    fn nexts(&self, l: &For) -> Result<Vec<V<'c>>> {
+        l.carried.iter().map(|c| self.vector(self.val(c.next)?)).collect()
+    }
+
+    /// What is left, fewer than `count`, with the other lanes masked out; those keep their partial results.
+    fn masked_tail(
+        &mut self,
+        l: &For,
+        begin: V<'c>,
+        end: V<'c>,
+        count: u32,
+        partial: Vec<V<'c>>,
+    ) -> Result<Vec<V<'c>>> {
+        let before = self.here()?;
         let (body, done) = (self.new_block("tail")?, self.new_block("tail.done")?);
         let enters = self.ir.icmp(I::SLT, begin, end)?.into_int_value();
         self.ir.b.build_conditional_branch(enters, body, done).map_err(bug)?;
@@ -564,12 +619,26 @@ impl<'c> Emitter<'c, '_> {
         let left = self.ir.splat(self.ir.sub(end, begin)?, count)?;
         let mask = self.ir.icmp(I::SLT, self.ir.iota(count), left)?;
         self.regs[l.iv.index()] = Some(Val::Affine(begin.into_int_value(), Step::One));
+        for (c, partial) in l.carried.iter().zip(&partial) {
+            self.regs[c.param.index()] = Some(Val::Vector(*partial));
+        }
         self.lanes = Lanes { count, mask: Some(mask) };
         self.block(&l.body)?;
+        let mut kept = Vec::new();
+        for (next, partial) in self.nexts(l)?.into_iter().zip(&partial) {
+            kept.push(self.ir.select(mask, next, *partial)?);
+        }
         self.lanes = Lanes { count: 1, mask: None };
+        let latch = self.here()?;
         self.ir.b.build_unconditional_branch(done).map_err(bug)?;
         self.ir.b.position_at_end(done);
-        Ok(())
+        let mut after = Vec::new();
+        for (partial, kept) in partial.iter().zip(&kept) {
+            let phi = self.ir.b.build_phi(partial.get_type(), "partial").map_err(bug)?;
+            phi.add_incoming(&[(partial, before), (kept, latch)]);
+            after.push(phi.as_basic_value());
+        }
+        Ok(after)
     }
 }
 
@@ -579,6 +648,6 @@ fn param<'c>(function: FunctionValue<'c>, n: u32) -> Result<V<'c>> {
 
 /// Whether a loop's body can run several iterations in lanes.
 fn is_vectorizable(l: &For) -> bool {
-    l.carried.is_empty()
+    l.carried.iter().all(|c| c.combine.is_some())
         && l.body.iter().all(|s| matches!(s, Stmt::Let(..) | Stmt::Load { .. } | Stmt::Store { .. }))
 }

@@ -192,6 +192,18 @@ impl<'c> Ir<'c> {
         self.b.build_shuffle_vector(first, ty.get_poison(), mask, "").map(Into::into).map_err(bug)
     }
 
+    /// `count` neighbouring lanes of a vector.
+    pub(super) fn part(&self, x: V<'c>, first: u32, count: u32) -> Result<V<'c>> {
+        let V::VectorValue(x) = x else { return Err(mixed()) };
+        let number = |n: u32| self.ctx.i32_type().const_int(n.into(), false);
+        if count == 1 {
+            return self.b.build_extract_element(x, number(first), "").map_err(bug);
+        }
+        let mask: Vec<IntValue<'c>> = (first..first + count).map(number).collect();
+        let mask = VectorType::const_vector(&mask);
+        self.b.build_shuffle_vector(x, x.get_type().get_poison(), mask, "").map(Into::into).map_err(bug)
+    }
+
     /// 0, 1, 2, … as 64-bit integers.
     pub(super) fn iota(&self, lanes: u32) -> V<'c> {
         let numbers: Vec<IntValue<'c>> = (0..lanes).map(|n| self.i64().const_int(n.into(), false)).collect();

@@ -1,7 +1,7 @@
 //! For which machine code is generated: CPU name, features, vector width; or a GPU.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::loops::{For, Kernel, Stmt};
+use crate::dialects::loops::{For, Kernel, Order, Stmt};
 use inkwell::OptimizationLevel;
 use inkwell::targets::{
     CodeModel, InitializationConfig, RelocMode, Target, TargetMachine, TargetMachineOptions, TargetTriple,
@@ -95,6 +95,12 @@ impl Machine {
     /// hide each other's latency.
     pub(super) fn lanes(&self, kernel: &Kernel, l: &For) -> u32 {
         let Kind::Cpu { vector_bits, .. } = self.kind else { return 1 };
+        // The lanes of partial results fix the bits of a sum, whatever the machine.
+        if let Order::Lanes(n) = l.order
+            && !l.carried.is_empty()
+        {
+            return n;
+        }
         let size = |s: &Stmt| match s {
             Stmt::Load { buffer, .. } | Stmt::Store { buffer, .. } => kernel.elem(*buffer).size() as u32,
             Stmt::Let(dst, _) if kernel.elem(*dst).is_float() => kernel.elem(*dst).size() as u32,

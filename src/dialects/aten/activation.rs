@@ -77,12 +77,14 @@ pub static OPS: &[OpDef] = &[
         .out_found("out"),
     elementwise("aten::hardsigmoid(Tensor self) -> Tensor", Promote::First)
         .scalar(hardsigmoid)
+        .facts(&[Fact::Costly])
         .accepts("f", "hardsigmoid_cpu")
         .grad("self: torch.where((self > -3) & (self < 3), grad / 6, 0)")
         .inplace()
         .out_found("out"),
     elementwise("aten::hardswish(Tensor self) -> Tensor", Promote::First)
         .scalar(hardswish)
+        .facts(&[Fact::Costly])
         .accepts("f", "hardswish_cpu")
         .grad("self: torch.where(self <= -3, 0, torch.where(self < 3, grad * (self / 3 + 0.5), grad))")
         .inplace()
@@ -101,6 +103,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", Promote::First)
         .scalar(|p, x| leaky(p, x[0], x[1]))
         .accepts("f", "leaky_relu_cpu")
+        .facts(&[Fact::Costly])
         .grad("self: torch.where(self > 0, grad, grad * negative_slope)")
         .inplace()
         .out_found("out"),

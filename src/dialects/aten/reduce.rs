@@ -6,6 +6,8 @@ use super::kernels::rule::into;
 use super::kernels::vector_rows::place_of_extreme;
 use super::kernels::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::rows::RowProgram;
+use crate::dialects::scalar::{Binary, Sv};
 use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Args, OpDef, OutRule, Outputs, one, opaque, reduce};
 use crate::tensor::{DType, Tensor, view};
@@ -17,6 +19,7 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(sum(a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?)?)
     }).infer(reductions::sum)
+    .reduces_rows(row_sum)
     .grad("self: grad.reshape(self.sum(dim, True).size()).expand(self.size()).to(self.dtype)")
     .out("IntList_out"),
     reduce("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
@@ -34,6 +37,7 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(mean(a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?)?)
     }).infer(reductions::reduce)
+    .reduces_rows(|p, x| p.mean(x[0]))
     .grad(
         "self: (grad.reshape(self.sum(dim, True).size()).expand(self.size()) * (float(grad.numel()) / float(max(self.numel(), 1)))).to(self.dtype)",
     )
@@ -48,8 +52,8 @@ pub static OPS: &[OpDef] = &[
         one(prod(a.tensor(0)?, Some(a.int(1)?), a.bool(2)?, a.opt_dtype(3)?)?)
     }).infer(reductions::sum)
     .out("int_out"),
-    reduce("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Max)).infer(reductions::reduce).out_as("out", OutRule::Input),
-    reduce("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Min)).infer(reductions::reduce).out_as("out", OutRule::Input),
+    reduce("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Max)).infer(reductions::reduce).reduces_rows(|p, x| row_extreme(p, Binary::Max, x[0])).out_as("out", OutRule::Input),
+    reduce("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Min)).infer(reductions::reduce).reduces_rows(|p, x| row_extreme(p, Binary::Min, x[0])).out_as("out", OutRule::Input),
     reduce("aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", |a| {
         aminmax(a.tensor(0)?, a.opt_int(1)?, a.bool(2)?)
     }).infer(reductions::twice),
@@ -116,6 +120,16 @@ fn sum_dtype(tensor: &Tensor, dtype: Option<DType>) -> DType {
         d if d.is_integral() || d == DType::Bool => DType::I64,
         d => d,
     })
+}
+
+fn row_sum(p: &mut RowProgram, x: &[Sv]) -> Option<Sv> {
+    let dtype = p.dtype(x[0]);
+    let sum = p.sum(x[0]);
+    Some(if dtype.is_floating() { p.convert(sum, dtype) } else { sum })
+}
+
+fn row_extreme(p: &mut RowProgram, op: Binary, x: Sv) -> Option<Sv> {
+    (p.dtype(x) != DType::Bool).then(|| p.extreme(op, x))
 }
 
 /// A sum by halves, so that rounding errors do not grow with the number of terms.

@@ -8,6 +8,8 @@ use super::kernels::rows::Rows;
 use super::kernels::vector_rows;
 use super::reduce::sum_row;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::rows::RowProgram;
+use crate::dialects::scalar::{Binary, Sv};
 use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
 use crate::tensor::{DType, Tensor, wrap_dim};
@@ -17,11 +19,13 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
         converted(a, Which::Softmax)
     }).infer(reductions::normalized)
+    .maps_rows(row_softmax)
     .grad("self: torch._softmax_backward_data(grad, result, dim, self.dtype)")
     .out_exact("int_out"),
     reduce("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
         converted(a, Which::Log)
     }).infer(reductions::normalized)
+    .maps_rows(row_log_softmax)
     .grad("self: torch._log_softmax_backward_data(grad, result, dim, self.dtype)")
     .out_exact("int_out"),
     reduce("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", |a| plain(a, Which::Softmax)).infer(reductions::normalized)
@@ -50,6 +54,35 @@ pub static OPS: &[OpDef] = &[
         |a| backward(a, |grad, out, total| grad - out.exp() * total, |grad, _| grad),
     ).infer(views::nothing),
 ];
+
+/// The exponentials of the elements less the largest, and the sum of them in float64.
+fn row_exponentials(p: &mut RowProgram, x: Sv) -> Option<(Sv, Sv, Sv)> {
+    if !p.dtype(x).is_floating() {
+        return None;
+    }
+    let largest = p.extreme(Binary::Max, x);
+    let less = p.sub(x, largest);
+    let power = p.exp(less);
+    let total = p.sum(power);
+    Some((less, power, total))
+}
+
+fn row_softmax(p: &mut RowProgram, x: &[Sv]) -> Option<Sv> {
+    let (_, power, total) = row_exponentials(p, x[0])?;
+    let one = p.constant_like(total, 1.0);
+    let factor = p.div(one, total);
+    let dtype = p.dtype(power);
+    let factor = p.convert(factor, dtype);
+    Some(p.mul(power, factor))
+}
+
+fn row_log_softmax(p: &mut RowProgram, x: &[Sv]) -> Option<Sv> {
+    let (less, _, total) = row_exponentials(p, x[0])?;
+    let dtype = p.dtype(less);
+    let total = p.convert(total, dtype);
+    let log = p.log(total);
+    Some(p.sub(less, log))
+}
 
 /// Which function of a row.
 #[derive(Clone, Copy, PartialEq)]

@@ -6,6 +6,8 @@ use super::kernels::rule::into;
 use super::kernels::wide::{Wide, store};
 use super::reduce::sum_row;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::rows::RowProgram;
+use crate::dialects::scalar::Sv;
 use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
 use crate::tensor::{DType, Scalar, Tensor};
@@ -19,20 +21,24 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", |a| {
         spread(a, a.opt_ints(1)?, unbiased(a, 2)?, a.bool(3)?, &[VAR])
     }).infer(reductions::magnitude)
+    .reduces_rows(|p, x| row_spread(p, x, false))
     .out("out"),
     reduce("aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", |a| {
         spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[VAR])
     }).infer(reductions::magnitude)
+    .reduces_rows(|p, x| row_corrected(p, x, false))
     .out("correction_out"),
     reduce("aten::std(Tensor self, bool unbiased=True) -> Tensor", |a| spread(a, None, unbiased(a, 1)?, false, &[STD])).infer(reductions::magnitude)
         .grad("self: (grad / result).masked_fill(result == 0, 0) * (self - self.mean()) / (self.numel() - (1 if unbiased else 0))"),
     reduce("aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", |a| {
         spread(a, a.opt_ints(1)?, unbiased(a, 2)?, a.bool(3)?, &[STD])
     }).infer(reductions::magnitude)
+    .reduces_rows(|p, x| row_spread(p, x, true))
     .out("out"),
     reduce("aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", |a| {
         spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[STD])
     }).infer(reductions::magnitude)
+    .reduces_rows(|p, x| row_corrected(p, x, true))
     .out("correction_out"),
     reduce("aten::var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", |a| {
         spread(a, None, unbiased(a, 1)?, false, &[VAR, MEAN])
@@ -104,6 +110,25 @@ fn unbiased(a: &Args<'_>, n: usize) -> Result<f64> {
 
 fn correction(a: &Args<'_>) -> Result<f64> {
     Ok(a.opt_scalar(2)?.map_or(1.0, Scalar::to_f64))
+}
+
+/// Variance or deviation along rows; the one static argument is `unbiased`.
+fn row_spread(p: &mut RowProgram, x: &[Sv], root: bool) -> Option<Sv> {
+    let correction = if p.bool_arg(0) { 1.0 } else { 0.0 };
+    row_moment(p, x[0], correction, root)
+}
+
+/// The same with `correction`, the second operand, which must be known.
+fn row_corrected(p: &mut RowProgram, x: &[Sv], root: bool) -> Option<Sv> {
+    let correction = p.known(x.get(1))?.unwrap_or(1.0);
+    row_moment(p, x[0], correction, root)
+}
+
+fn row_moment(p: &mut RowProgram, x: Sv, correction: f64, root: bool) -> Option<Sv> {
+    let variance = p.variance(x, correction)?;
+    let value = if root { p.sqrt(variance) } else { variance };
+    let dtype = p.dtype(x);
+    Some(p.convert(value, dtype))
 }
 
 /// Variance, deviation and mean over some dimensions; what is asked for, in that order. The mean is taken first, so

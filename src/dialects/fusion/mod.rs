@@ -1,8 +1,8 @@
 //! The `fusion` dialect: pure tensor work gathered in one op, ready to be lowered to loops.
 //!
 //! A group holds its work as a graph in its attribute `Subgraph`. Inputs and outputs of the op and of the
-//! subgraph correspond one to one. Inside stand elementwise ops, constants, [`CHUNK`] on inputs and
-//! [`CONCAT`] on outputs; nothing there has effects. PyTorch's own name of the same thing is accepted.
+//! subgraph correspond one to one. Inside stand elementwise ops, ops that combine rows (a sum over the last dimension,
+//! softmax), constants, [`CHUNK`] on inputs and [`CONCAT`] on outputs; nothing there has effects. PyTorch's own name of the same thing is accepted.
 //! This dialect does not know how groups are found or compiled.
 
 use super::{Effects, OpDef, control};

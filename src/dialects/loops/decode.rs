@@ -273,8 +273,10 @@ impl Decoder<'_> {
         };
         let order = match self.graph.attr(op, "lanes").map(Attr::as_int) {
             None => Order::Sequential,
-            Some(Some(n)) if (1..=MAX_LANES).contains(&n) => Order::Lanes(n as u32),
-            Some(_) => return Err(self.error(op, format!("needs `lanes` from 1 to {MAX_LANES}"))),
+            Some(Some(n)) if (1..=MAX_LANES).contains(&n) && n.count_ones() == 1 => Order::Lanes(n as u32),
+            Some(_) => {
+                return Err(self.error(op, format!("needs `lanes`, a power of two from 1 to {MAX_LANES}")));
+            }
         };
         let [block] = *self.graph.nested_blocks(op) else {
             return Err(self.error(op, "has one block"));
@@ -305,7 +307,13 @@ impl Decoder<'_> {
             if !same || !matches!(ty, Ty::Scalar(_)) {
                 return Err(self.error(op, "carries scalars, each of one type"));
             }
-            carried.push(Carried { init, param, next, result });
+            let combine = match order {
+                Order::Sequential => None,
+                Order::Lanes(_) => Some(combination(&body, param, next).ok_or_else(|| {
+                    self.error(op, "carries in lanes only what is added or the least or greatest of its body")
+                })?),
+            };
+            carried.push(Carried { init, param, next, result, combine });
         }
         Ok(For { iv, begin, end, step, mark, order, carried, body })
     }
@@ -399,6 +407,30 @@ fn contains_parallel(statement: &Stmt) -> bool {
     }
 }
 
+/// How a loop's body makes the next value of a carried one: by one operation that combines it with something else.
+fn combination(body: &[Stmt], param: Reg, next: Reg) -> Option<Binary> {
+    let mut found = None;
+    for statement in body {
+        let uses = |regs: &[Reg]| regs.contains(&param);
+        match statement {
+            Stmt::Let(dst, Prim::Binary(op, x, y)) if *dst == next && is_reduction(*op) => {
+                // Both operands at once would count it twice.
+                if (*x == param) == (*y == param) {
+                    return None;
+                }
+                found = Some(*op);
+            }
+            Stmt::Let(_, prim) if uses(&prim.operands()) => return None,
+            Stmt::Load { index, .. } if uses(&[*index]) => return None,
+            Stmt::Store { index, value, .. } if uses(&[*index, *value]) => return None,
+            Stmt::Let(..) | Stmt::Load { .. } | Stmt::Store { .. } => {}
+            // What is nested might use it.
+            _ => return None,
+        }
+    }
+    found
+}
+
 /// A number as its register's type holds it.
 fn as_elem(value: Scalar, elem: Elem) -> Scalar {
     if elem == Elem::Bool {
@@ -462,6 +494,24 @@ mod tests {
             panic!("no loop in {kernel:?}")
         };
         assert_eq!((l.carried.len(), l.mark, l.order), (1, Mark::Serial, Order::Sequential));
+    }
+
+    #[test]
+    fn lanes_carry_what_can_be_combined() {
+        let lanes = |text: &str| {
+            SUM.replace("mark=\"serial\"", "mark=\"serial\", lanes=4").replace("loop::add(%s, %x)", text)
+        };
+        let kernel = decode(&graph(&lanes("loop::max(%x, %s)"))).expect("is well formed");
+        let Some(Stmt::For(l)) = kernel.body.iter().find(|s| matches!(s, Stmt::For(_))) else {
+            panic!("no loop in {kernel:?}")
+        };
+        assert_eq!((l.order, l.carried[0].combine), (Order::Lanes(4), Some(Binary::Max)));
+        for text in ["loop::sub(%s, %x)", "loop::add(%s, %s)", "loop::mul(%x, %x)"] {
+            let error = decode(&graph(&lanes(text))).expect_err(text);
+            assert!(error.message().contains("carries in lanes only"), "{text}: {error}");
+        }
+        let error = decode(&graph(&lanes("loop::add(%s, %x)").replace("lanes=4", "lanes=6"))).expect_err("6");
+        assert!(error.message().contains("a power of two"), "{error}");
     }
 
     #[test]

@@ -175,7 +175,9 @@ impl Mark {
 pub enum Order {
     /// First to last.
     Sequential,
-    /// This many interleaved partial results, combined pairwise, neighbours first.
+    /// This many partial results, a power of two: iteration n goes to the partial result n modulo their number. Then
+    /// the second half is combined with the first until one is left. Each begins with the value before the loop,
+    /// which is to be neutral.
     Lanes(u32),
 }
 
@@ -211,6 +213,8 @@ pub struct Carried {
     pub next: Reg,
     /// After the last.
     pub result: Reg,
+    /// In a loop with lanes: how `next` is made of `param` and something else, and partial results are combined.
+    pub combine: Option<Binary>,
 }
 
 /// A branch.
