@@ -101,6 +101,14 @@ fn to_attr(value: &Value) -> Result<Attr> {
         Value::Str(x) => Attr::Str(x.clone()),
         Value::Device(x) => Attr::Device((**x).clone()),
         Value::List(x) => Attr::List(x.items().iter().map(to_attr).collect::<Result<Vec<_>>>()?.into()),
+        Value::Dict(x) => {
+            let pairs = x.entries();
+            let pairs = pairs.iter().map(|(key, value)| Ok((to_attr(&key.to_value())?, to_attr(value)?)));
+            Attr::Dict(pairs.collect::<Result<Vec<_>>>()?.into())
+        }
+        Value::Enum(x) => {
+            Attr::Enum(Arc::new((x.class.to_string(), x.name.to_string(), to_attr(&x.value)?)))
+        }
         Value::Tuple(x) => Attr::Tuple(x.items().iter().map(to_attr).collect::<Result<Vec<_>>>()?.into()),
         other => {
             return Err(Diagnostic::unsupported(format!(

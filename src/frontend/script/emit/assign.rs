@@ -238,7 +238,7 @@ impl Emitter<'_> {
                 let index = self.expr(index, None)?;
                 self.call_magic(object, "__setitem__", &[index, value], span).map(|_| ())
             }
-            TypeKind::Tuple(..) => {
+            TypeKind::Tuple(..) if matches!(indices, [index] if !is_slice(index)) => {
                 error(target, format!("{} does not support subscripted assignment", ty.repr()))
             }
             _ => {
