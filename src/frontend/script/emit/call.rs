@@ -182,7 +182,7 @@ impl Emitter<'_> {
         if let Some(derived) =
             (chosen + derived.len()).checked_sub(schemas.len()).and_then(|n| derived.get(n))
         {
-            return self.expand(derived.expansion, &operands, span).map(Sugared::Value);
+            return self.expand(derived, &operands, span).map(Sugared::Value);
         }
         let op = self.emit(kind, &operands, &plan.results, span);
         Ok(Sugared::Value(self.pack_results(op, schemas[chosen], span)))
@@ -586,7 +586,8 @@ impl Emitter<'_> {
     fn call_tensor_item(&mut self, tensor: ValueId, call: &Call<'_>) -> Result<Sugared> {
         let (values, span) = (self.values(call.args)?, &call.callee.span);
         let [index] = values.as_slice() else {
-            return error(span, format!("__getitem__ expected exactly 1 arguments, got {}", values.len()));
+            let message = format!("__getitem__ expected exactly 1 arguments, got {}", values.len());
+            return error(call.span, message);
         };
         let ty = self.ty(*index);
         if !self.is_subtype(ty, &Type::optional(Type::tensor())) {

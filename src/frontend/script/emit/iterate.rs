@@ -386,18 +386,18 @@ impl Emitter<'_> {
         self.repeat(iterable, Targets::Local(target), span, |e| {
             let (k, v) = pair(e)?;
             let (kt, vt) = (e.ty(k).unshaped(), e.ty(v).unshaped());
+            if let TypeKind::Union(_) = kt.kind() {
+                return error(
+                    span,
+                    format!(
+                        "Dicts may only contain homogeneous keys, but the type of the first generated key was {}",
+                        kt.repr()
+                    ),
+                );
+            }
             match slot.as_ref().and_then(literal::dict_parts) {
                 Some((key, value)) => e.check_pair((key, &kt), (value, &vt), stated, span)?,
                 None => {
-                    if let TypeKind::Union(_) = kt.kind() {
-                        return error(
-                            span,
-                            format!(
-                                "Dicts may only contain homogeneous keys, but the type of the first generated key was {}",
-                                kt.repr()
-                            ),
-                        );
-                    }
                     e.check_key_type(&kt)?;
                     let ty = Type::dict(kt, vt);
                     e.graph.set_type(dict, ty.clone());

@@ -198,9 +198,7 @@ impl Emitter<'_> {
             formal.ty.clone()
         };
         let (operand, ty) = self.plan_conversion(value, &concrete, converts);
-        if self.is_subtype(&ty, &concrete) {
-            return Ok(operand);
-        }
+        let Err(why) = self.why_not(&ty, &concrete) else { return Ok(operand) };
         let mut message = String::new();
         if concrete.as_tensor().is_some_and(|t| t.inferred) {
             message = format!(
@@ -214,7 +212,7 @@ impl Emitter<'_> {
             ""
         };
         Err(format!(
-            "Expected a value of type '{}' for argument '{}' but instead found type '{}'.\n{message}{hint}",
+            "Expected a value of type '{}' for argument '{}' but instead found type '{}'.\n{message}{hint}{why}",
             formal.ty.repr(),
             formal.name,
             ty.repr()

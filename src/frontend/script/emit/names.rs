@@ -152,6 +152,9 @@ const MISSING_CLASSES: &[&str] = &[
     "bytearray",
     "bytes",
     "classmethod",
+    "GeneratorExit",
+    "KeyboardInterrupt",
+    "SystemExit",
     "filter",
     "frozenset",
     "map",
@@ -439,7 +442,7 @@ impl Emitter<'_> {
         }
         let kind = Symbol::new(&format!("aten::{}", math_op(name)));
         let (known, refused) = if module == "math" {
-            (PYTHON_MATH, &["log2", "hypot", "pow2"][..])
+            (PYTHON_MATH, &["log2", "hypot", "pow2", "isclose", "trunc"][..])
         } else {
             (PYTHON_CMATH, &["polar"][..])
         };

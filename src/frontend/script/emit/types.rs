@@ -32,7 +32,9 @@ impl Emitter<'_> {
             ExprKind::None | ExprKind::NoneType => Ok(Type::none()),
             ExprKind::Name(name) => self.named_type(name, expr),
             ExprKind::Attribute { .. } => self.qualified_type(expr),
-            ExprKind::Subscript { value, indices, .. } => self.generic_type(value, indices, expr),
+            ExprKind::Subscript { value, indices, indices_span } => {
+                self.generic_type(value, indices, (span, indices_span))
+            }
             ExprKind::Binary { op: BinaryOp::BitOr, left, right } => {
                 let members = vec![self.type_of(left)?, self.type_of(right)?];
                 Ok(self.union(members))
@@ -132,8 +134,12 @@ impl Emitter<'_> {
         }
     }
 
-    fn generic_type(&mut self, head: &Expr, indices: &[Expr], expr: &Expr) -> Result<Type> {
-        let span = &expr.span;
+    fn generic_type(
+        &mut self,
+        head: &Expr,
+        indices: &[Expr],
+        (span, indices_span): (&Span, &Span),
+    ) -> Result<Type> {
         let Some(name) = dotted(head) else {
             return error(&head.span, "Subscripted type must be a type identifier");
         };
@@ -195,7 +201,7 @@ impl Emitter<'_> {
             _ if name.starts_with("BroadcastingList") => {
                 let count = name.trim_start_matches("BroadcastingList").parse::<usize>();
                 if self.unit.is_source() && !count.is_ok_and(|n| n > 0) {
-                    return error(span, "subscript of Broadcastable list must be a positive integer");
+                    return error(indices_span, "subscript of Broadcastable list must be a positive integer");
                 }
                 Ok(Type::list(one(&inner)?))
             }
