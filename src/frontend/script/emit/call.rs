@@ -484,10 +484,7 @@ impl Emitter<'_> {
             ([iter, start], []) => (iter, Some(start)),
             ([iter], [k]) if k.name.name == "start" => (iter, Some(&k.value)),
             ([_], [k]) => {
-                return error(
-                    span,
-                    format!("enumerate expected kwarg name 'start', got '{}'", k.name.name),
-                );
+                return error(span, format!("enumerate expected kwarg name 'start', got '{}'", k.name.name));
             }
             _ => {
                 return error(span, format!("enumerate expected at most 2 arguments, got {}", args.len()));
@@ -699,7 +696,9 @@ impl Emitter<'_> {
         let made = match call.args.first() {
             None if call.keywords.is_empty() => self.dict_literal(&[], &[], span, call.hint)?,
             None => self.dict_of_pairs(&[], call.keywords, span, wanted)?,
-            Some(Expr { kind: ExprKind::List(pairs), .. }) if pairs.is_empty() && call.keywords.is_empty() => {
+            Some(Expr { kind: ExprKind::List(pairs), .. })
+                if pairs.is_empty() && call.keywords.is_empty() =>
+            {
                 self.dict_literal(&[], &[], span, call.hint)?
             }
             Some(Expr { kind: ExprKind::List(pairs), .. }) if call.args.len() == 1 => {

@@ -100,7 +100,12 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     }
     for (name, n) in [("_single", 1), ("_pair", 2), ("_triple", 3), ("_quadruple", 4)] {
         for element in ["float", "int"] {
-            add(&mut table, format!("aten::{name}({element}[{n}] x) -> {element}[]"), Expansion::Identity, None);
+            add(
+                &mut table,
+                format!("aten::{name}({element}[{n}] x) -> {element}[]"),
+                Expansion::Identity,
+                None,
+            );
         }
     }
     add(&mut table, "aten::__contains__(str self, str key) -> bool".to_string(), Expansion::Contains, None);
@@ -137,12 +142,7 @@ pub(super) fn of(kind: Symbol) -> &'static [Derived] {
 
 impl Emitter<'_> {
     /// Emits what an overload stands for.
-    pub(super) fn expand(
-        &mut self,
-        derived: &Derived,
-        operands: &[ValueId],
-        call: &Span,
-    ) -> Result<ValueId> {
+    pub(super) fn expand(&mut self, derived: &Derived, operands: &[ValueId], call: &Span) -> Result<ValueId> {
         let [first, span] = match &derived.places {
             Some([first, whole]) => [first, whole],
             None => [call, call],

@@ -237,7 +237,8 @@ fn evaluate(graph: &Graph, registry: &Registry, block: BlockId, wanted: ValueId)
         if !graph.nested_blocks(op).is_empty() {
             return None;
         }
-        let operands = graph.operands(op).iter().map(|v| values.get(v).cloned()).collect::<Option<Vec<_>>>()?;
+        let operands =
+            graph.operands(op).iter().map(|v| values.get(v).cloned()).collect::<Option<Vec<_>>>()?;
         let results = graph.results(op);
         let types: Vec<Type> = results.iter().map(|v| graph.ty(*v).clone()).collect();
         let made: Vec<Value> = if graph.kind(op) == kinds::constant() {

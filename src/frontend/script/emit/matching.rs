@@ -206,7 +206,9 @@ impl Emitter<'_> {
                 formal.name
             );
         }
-        let hint = if given.element().is_some_and(Type::is_tensor) && matches!(given.kind(), TypeKind::List(_)) {
+        let hint = if given.element().is_some_and(Type::is_tensor)
+            && matches!(given.kind(), TypeKind::List(_))
+        {
             "Empty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)\n"
         } else {
             ""

@@ -309,7 +309,9 @@ impl Emitter<'_> {
             "_to_tensor" => Some(Sugared::Special(Special::ToTensor)),
             "__torch__" => Some(Sugared::Namespace(name.to_string())),
             "Tensor" => Some(Sugared::Type(Type::tensor())),
-            _ => match super::types::bare_container(name).filter(|_| self.unit.is_source() && name != "Future") {
+            _ => match super::types::bare_container(name)
+                .filter(|_| self.unit.is_source() && name != "Future")
+            {
                 Some(message) => return Err(Diagnostic::compile(message)),
                 None => None,
             },
