@@ -26,6 +26,9 @@ pub trait Methods: Send + Sync {
         arguments: &[Value],
         env: &Env,
     ) -> Result<Value>;
+
+    /// Whether objects of the class can be ordered: `__lt__` takes two of them and gives a bool.
+    fn has_order(&self, object: &crate::value::Object) -> bool;
 }
 
 /// What one run of a program shares with its surroundings. Clones are the same world.

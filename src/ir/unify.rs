@@ -191,10 +191,8 @@ pub fn match_type_variables(
         (TypeKind::Await(_), _) => Err(format!("Cannot match an await to {}", actual.repr())),
         (TypeKind::RRef(_), _) => Err(format!("Cannot match a rref to {}", actual.repr())),
         (TypeKind::Optional(f), TypeKind::Optional(a)) => matching(f, a),
-        (TypeKind::Optional(_), TypeKind::None) => {
-            Err("Cannot match an Optional[T] to None, because there is no way to determine T from None"
-                .to_string())
-        }
+        // It tells nothing of T: who needs that finds it missing.
+        (TypeKind::Optional(_), TypeKind::None) => Ok(()),
         (TypeKind::Optional(f), _) => matching(f, actual),
         (TypeKind::Dict(fk, fv), TypeKind::Dict(ak, av)) => {
             matching(fk, ak)?;

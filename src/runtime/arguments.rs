@@ -6,7 +6,7 @@ use super::instance::is_instance;
 use super::python_repr::{class_name, repr};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Argument, Module, Schema, Symbol, Type, TypeKind};
-use crate::tensor::DType;
+use crate::tensor::{DType, view};
 use crate::value::{Dict, List, Object, Tuple, Value};
 use num_complex::Complex64;
 use std::sync::Arc;
@@ -103,12 +103,13 @@ fn mismatch(
     };
     Diagnostic::runtime(format!(
         "{}() Expected a value of type '{expected}' for argument '{}' but instead found type '{}'.\n{note}Position: \
-         {position}\nValue: {}\nDeclaration: {}\nCast error details: {details}",
+         {position}\nValue: {}\nDeclaration: {}\n{}{details}",
         short_name(schema),
         argument.name,
         class_name(value).rsplit('.').next().unwrap_or_default(),
         repr(value),
         declaration(schema),
+        if details.starts_with(PYTHON_DETAILS) { "" } else { "Cast error details: " },
     ))
 }
 
@@ -123,6 +124,22 @@ fn declaration(schema: &Schema) -> String {
     let mut shown = schema.clone();
     shown.name = Symbol::new(short_name(schema));
     shown.to_string()
+}
+
+/// How the details of an error begin that Python itself raises while it takes a value apart.
+const PYTHON_DETAILS: &str = " Python error details: ";
+
+fn python_error(class: &str, message: &str) -> String {
+    format!("{PYTHON_DETAILS}{class}: {message}")
+}
+
+/// A value as Python's `str` shows it.
+fn text(value: &Value) -> String {
+    match value {
+        Value::Str(text) => text.to_string(),
+        Value::Device(device) => device.to_string(),
+        _ => repr(value),
+    }
 }
 
 fn cast_error(value: &Value) -> String {
@@ -142,9 +159,9 @@ fn convert(value: &Value, ty: &Type, module: &Module, depth: usize) -> Conversio
     let refused = || Err(cast_error(value));
     match (ty.kind(), value) {
         (K::Any | K::Var(_), _) => infer(value, depth),
-        (K::Tensor(_), Value::Tensor(_)) => Ok(value.clone()),
-        (K::Tensor(_), Value::Str(text)) => Err(format!("Unable to cast {text} to Tensor")),
-        (K::Tensor(_), _) => Err(format!("Unable to cast {} to Tensor", repr(value))),
+        // None is a tensor that is not defined.
+        (K::Tensor(_), Value::Tensor(_) | Value::None) => Ok(value.clone()),
+        (K::Tensor(_), _) => Err(format!("Unable to cast {} to Tensor", text(value))),
         (K::Int | K::ScalarType | K::Layout | K::MemoryFormat | K::SymInt, _) => match value {
             Value::Int(_) => Ok(value.clone()),
             Value::Bool(b) => Ok(Value::Int(i64::from(*b))),
@@ -168,6 +185,9 @@ fn convert(value: &Value, ty: &Type, module: &Module, depth: usize) -> Conversio
                 let number = value.to_scalar().map_err(|d| d.message().to_string())?;
                 Ok(Value::Complex(Complex64::new(number.to_f64(), 0.0)))
             }
+            Value::Tensor(t) if t.numel() == 1 => {
+                t.item().map(|s| Value::Complex(s.to_complex())).map_err(|d| d.message().to_string())
+            }
             _ => refused(),
         },
         (K::Bool | K::SymBool, _) => match value {
@@ -190,22 +210,23 @@ fn convert(value: &Value, ty: &Type, module: &Module, depth: usize) -> Conversio
             _ => refused(),
         },
         (K::Str, Value::Str(_)) | (K::None, Value::None) | (K::Device, Value::Device(_)) => Ok(value.clone()),
+        (K::None, _) => Err(format!("Cannot cast {} to None", text(value))),
         (K::Device, Value::Str(text)) => text.parse().map(|d| Value::Device(Arc::new(d))),
         (K::Optional(_), Value::None) => Ok(Value::None),
         (K::Optional(t), _) => convert(value, t, module, depth + 1),
         (K::Union(_), _) => convert_union(value, ty, module, depth),
         (K::List(t), _) => convert_list(value, t, module, depth),
-        (K::Dict(k, v), Value::Dict(dict)) => {
+        (K::Dict(k, v), _) => {
             let out = Dict::new(k.clone(), v.clone());
-            for (key, item) in dict.entries().iter() {
-                let key = convert(&key.to_value(), k, module, depth + 1)?;
-                let item = convert(item, v, module, depth + 1)?;
+            for (key, item) in pairs(value)? {
+                let key = convert(&key, k, module, depth + 1)?;
+                let item = convert(&item, v, module, depth + 1)?;
                 out.insert(&key, item).map_err(|d| d.message().to_string())?;
             }
             Ok(Value::Dict(out))
         }
         (K::Tuple(types, names), _) => {
-            let Some(items) = sequence(value) else { return refused() };
+            let items = iterated(value)?;
             if items.len() != types.len() {
                 return Err(format!(
                     "Object {} had a different number of elements than type {}",
@@ -234,12 +255,17 @@ fn convert(value: &Value, ty: &Type, module: &Module, depth: usize) -> Conversio
 }
 
 fn convert_list(value: &Value, element: &Type, module: &Module, depth: usize) -> Conversion {
-    let Some(items) = sequence(value) else { return Err(cast_error(value)) };
     // Lists of numbers and tensors are cast as a whole, so that the error names the list and not the element.
     let as_a_whole = matches!(
         element.kind(),
         TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Complex | TypeKind::Tensor(_)
     );
+    let items = if as_a_whole {
+        let Some(items) = sequence(value) else { return Err(cast_error(value)) };
+        items
+    } else {
+        iterated(value)?
+    };
     let mut out = Vec::with_capacity(items.len());
     for item in &items {
         match convert(item, element, module, depth + 1) {
@@ -272,7 +298,42 @@ fn convert_union(value: &Value, ty: &Type, module: &Module, depth: usize) -> Con
     ))
 }
 
-/// The elements of a list, tuple or text, as Python would iterate.
+/// What Python's iteration over a value gives.
+fn iterated(value: &Value) -> std::result::Result<Vec<Value>, String> {
+    match value {
+        Value::Dict(dict) => Ok(dict.entries().iter().map(|(key, _)| key.to_value()).collect()),
+        Value::Tensor(t) if !t.sizes().is_empty() => {
+            let part = |n| view::select(&t.layout(), 0, n).and_then(|layout| t.with_layout(layout));
+            let parts = (0..t.sizes()[0]).map(|n| part(n).map(Value::Tensor)).collect::<Result<Vec<_>>>();
+            parts.map_err(|d| d.message().to_string())
+        }
+        Value::Tensor(_) => Err(python_error("TypeError", "iteration over a 0-d tensor")),
+        _ => sequence(value).ok_or_else(|| {
+            python_error("TypeError", &format!("'{}' object is not iterable", class_name(value)))
+        }),
+    }
+}
+
+/// What Python's `dict` makes of a value.
+fn pairs(value: &Value) -> std::result::Result<Vec<(Value, Value)>, String> {
+    if let Value::Dict(dict) = value {
+        return Ok(dict.entries().iter().map(|(key, item)| (key.to_value(), item.clone())).collect());
+    }
+    let pair = |(n, item): (usize, Value)| match iterated(&item).ok().as_deref() {
+        Some([key, value]) => Ok((key.clone(), value.clone())),
+        Some(parts) => Err(python_error(
+            "ValueError",
+            &format!("dictionary update sequence element #{n} has length {}; 2 is required", parts.len()),
+        )),
+        None => Err(python_error(
+            "TypeError",
+            &format!("cannot convert dictionary update sequence element #{n} to a sequence"),
+        )),
+    };
+    iterated(value)?.into_iter().enumerate().map(pair).collect()
+}
+
+/// The elements of a list, tuple or text.
 fn sequence(value: &Value) -> Option<Vec<Value>> {
     match value {
         Value::List(list) => Some(list.to_vec()),

@@ -7,7 +7,7 @@ use super::{arguments, interpreter, tasks::Tasks};
 use crate::backends::Backend;
 use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{Env, Methods, Registry};
-use crate::ir::{Function, Graph, Module, Schema, Symbol};
+use crate::ir::{Function, Graph, Module, Schema, Symbol, Type};
 use crate::value::{Object, Value};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -288,6 +288,17 @@ impl Methods for Inner {
         let mut all = vec![Value::Object(object.clone())];
         all.extend_from_slice(arguments);
         self.call_method(object.class(), Symbol::new(name), all, env)
+    }
+
+    fn has_order(&self, object: &Object) -> bool {
+        let class = object.class();
+        let name = self.module.class(class).and_then(|c| c.methods.get(&Symbol::new("__lt__")).copied());
+        let Some(function) = name.and_then(|name| self.module.functions.get(&name)) else { return false };
+        let takes_two = match function.schema.arguments.as_slice() {
+            [_, other] => other.ty == Type::class(class),
+            _ => false,
+        };
+        takes_two && matches!(function.schema.returns.as_slice(), [only] if only.ty == Type::bool())
     }
 }
 

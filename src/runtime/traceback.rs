@@ -56,11 +56,19 @@ pub const RAISED: &str = "torch.jit.Error";
 
 /// One frame, with its source where the text is at hand.
 fn place(function: &str, span: &Span) -> String {
+    if span.source().text().is_empty() && span.source().name().is_empty() {
+        // Known to come from nowhere.
+        return String::new();
+    }
     if span.source().text().is_empty() {
         let (line, _) = span.line_column();
         return format!("  File \"{}\", line {line}, in {function}\n", span.source().name());
     }
     let text = torch::highlight(span);
+    if span.end() - span.start() == span.source().text().len() {
+        // What a tracer noted is Python's own stack, as it stands.
+        return text;
+    }
     match text.split_once('\n') {
         Some((head, rest)) => format!("{head}, in {function}\n{rest}"),
         None => text,

@@ -483,7 +483,12 @@ const SECTIONS: &[Section] = &[
                     "functions.runtime_call_chain",
                 ],
             ),
-            Row("defaults", Yes, ", literals", &["functions.negative_default"]),
+            Row(
+                "defaults",
+                Yes,
+                ", also computed ones",
+                &["functions.negative_default", "calls.computed_defaults"],
+            ),
             Row(
                 "classes: attributes, methods, static methods, properties, operators",
                 Yes,

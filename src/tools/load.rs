@@ -68,7 +68,7 @@ pub(super) fn origins(tables: Vec<(String, Vec<u8>)>) -> Origins {
         let (bytes, ranges) = tables.get(span.source().name())?;
         // A damaged table only costs the original places.
         let ranges = ranges.get_or_init(|| DebugRanges::from_bytes(bytes).unwrap_or_default());
-        ranges.lookup(span.start()).cloned()
+        ranges.origin(span.start())
     })
 }
 

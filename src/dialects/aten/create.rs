@@ -6,7 +6,7 @@ use super::kernels::range::{self, Shape};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, create, one};
-use crate::ir::TypeKind;
+use crate::ir::{Type, TypeKind};
 use crate::tensor::{DType, Scalar, Tensor, view};
 use crate::value::{List, Value};
 
@@ -553,8 +553,9 @@ fn tensor(a: &Args<'_>) -> Result<Outputs> {
     let natural = match a.value(0)? {
         Value::List(list) => {
             sizes = nested_sizes(list)?;
+            let dtype = leaf_dtype(list)?;
             flatten(a.value(0)?, &sizes, 0, &mut elements)?;
-            leaf_dtype(list)?
+            dtype
         }
         Value::Tensor(t) if t.rank() != 0 => {
             return Err(Diagnostic::runtime(
@@ -605,17 +606,20 @@ fn leaf_dtype(list: &List) -> Result<DType> {
             TypeKind::Float => return Ok(DType::F32),
             TypeKind::Bool => return Ok(DType::Bool),
             TypeKind::Complex => return Ok(DType::C64),
-            TypeKind::Tensor(_) => return Err(not_a_number(EMPTY_LIST)),
+            TypeKind::Tensor(_) if list.is_empty() => return Err(not_a_number(EMPTY_LIST)),
+            TypeKind::Tensor(_) => return Err(not_a_number("Tensor")),
             TypeKind::Str => return Err(not_a_number("str")),
             TypeKind::None => return Err(not_a_number("NoneType")),
-            _ => break,
+            TypeKind::Union(members) if members.iter().all(is_number) => break,
+            _ => return Err(not_a_number(&ty.annotation().to_string())),
         };
         ty = inner;
     }
-    Err(Diagnostic::runtime(format!(
-        "Add new condition, expected Float, Complex, Int, or Bool but got{}",
-        ty.annotation()
-    )))
+    Err(Diagnostic::runtime(format!("Add new condition, expected Float, Complex, Int, or Bool but got{ty}")))
+}
+
+fn is_number(ty: &Type) -> bool {
+    matches!(ty.kind(), TypeKind::Int | TypeKind::Float | TypeKind::Complex)
 }
 
 /// A list of tensors is most often an empty list.

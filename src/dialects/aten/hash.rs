@@ -43,8 +43,8 @@ fn hash(value: &Value, depth: usize) -> Result<u64> {
 
 fn unhashable(ty: &Type) -> Diagnostic {
     let name = match ty.kind() {
-        TypeKind::List(element) => format!("List[{element}]"),
-        TypeKind::Dict(key, value) => format!("Dict[{key}, {value}]"),
+        TypeKind::List(_) => ty.annotation().to_string(),
+        TypeKind::Dict(..) => ty.annotation().to_string(),
         _ => ty.to_string(),
     };
     Diagnostic::runtime(format!("unhashable type: '{name}'"))

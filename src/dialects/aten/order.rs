@@ -319,7 +319,7 @@ fn sorted(args: &Args<'_>) -> Result<Outputs> {
 
 fn sort_any(args: &Args<'_>) -> Result<Outputs> {
     let (list, reverse) = (args.list(0)?, args.bool(1)?);
-    check_sortable(&list.to_vec())?;
+    check_sortable(&list.to_vec(), args.env)?;
     let sorted = sort_by(list.to_vec(), &mut |a, b| {
         if reverse { less(b, a, args.env, 0) } else { less(a, b, args.env, 0) }
     })?;
@@ -329,12 +329,12 @@ fn sort_any(args: &Args<'_>) -> Result<Outputs> {
 
 fn sorted_any(args: &Args<'_>) -> Result<Outputs> {
     let list = args.list(0)?;
-    check_sortable(&list.to_vec())?;
+    check_sortable(&list.to_vec(), args.env)?;
     one(fresh(list, sort_by(list.to_vec(), &mut |a, b| less(a, b, args.env, 0))?))
 }
 
 /// Fails, as PyTorch does, for lists of what has no order.
-fn check_sortable(items: &[Value]) -> Result<()> {
+fn check_sortable(items: &[Value], env: &Env) -> Result<()> {
     let Some(first) = items.first() else { return Ok(()) };
     let ty = first.ty();
     for other in items {
@@ -354,6 +354,12 @@ fn check_sortable(items: &[Value]) -> Result<()> {
                  Defined Class with __lt__ method defined or Tuples of aforementioned types can be sorted."
             ))),
         },
+        Value::Object(object) if !env.methods()?.has_order(object) => {
+            let ty = ty.repr();
+            Err(Diagnostic::runtime(format!(
+                "To sort a list of {ty} it must define a __lt__ method with two inputs of type {ty} that returns a bool"
+            )))
+        }
         value if is_sortable(value, 0) => Ok(()),
         _ => Err(Diagnostic::runtime(format!(
             "Only list of Tensors, ints, floats, bools, strs, a User Defined Class that defines the __lt__ \

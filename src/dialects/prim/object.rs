@@ -91,6 +91,9 @@ fn member_at(args: &Args<'_>) -> Result<Outputs> {
     };
     match object.get(Symbol::new(&name)) {
         Some(value) => one(value),
-        None => Err(Diagnostic::raised("IndexError", format!("{} has no member {name}", object.class()))),
+        None => Err(Diagnostic::runtime(format!(
+            "{} does not have a field with name '{name}'",
+            Type::class(object.class()).repr()
+        ))),
     }
 }

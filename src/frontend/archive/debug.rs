@@ -25,6 +25,14 @@ impl DebugRanges {
         self.entries.get(after.checked_sub(1)?)?.1.as_ref()
     }
 
+    /// Where the code at a byte offset came from, for tracebacks: an empty place if the table says that it came from
+    /// nowhere; None if the table says nothing.
+    pub fn origin(&self, offset: usize) -> Option<Span> {
+        let after = self.entries.partition_point(|(start, _)| *start <= offset as u64);
+        let (_, place) = self.entries.get(after.checked_sub(1)?)?;
+        Some(place.clone().unwrap_or_else(|| Span::new(&Source::new("", ""), 0, 0)))
+    }
+
     /// All ranges: the first byte in the code file, and the original place where known.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, Option<&Span>)> {
         self.entries.iter().map(|(start, span)| (*start, span.as_ref()))

@@ -7,6 +7,7 @@ use super::pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
 use super::{Archive, upgraders};
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
+use crate::dialects::prim::constant;
 use crate::frontend::script::{ArchiveCode, Library, compile_archive};
 use crate::ir::{Attr, Module, Symbol, Type, TypeKind};
 use crate::tensor::{DType, Dims, Layout, Storage, Tensor};
@@ -91,23 +92,8 @@ fn read_constants(archive: &Arc<Archive>) -> Result<Vec<Value>> {
 
 /// A constant as an attribute.
 fn to_attr(value: &Value) -> Result<Attr> {
-    Ok(match value {
-        Value::None => Attr::None,
-        Value::Tensor(t) => Attr::Tensor(t.clone()),
-        Value::Int(x) => Attr::Int(*x),
-        Value::Float(x) => Attr::Float(*x),
-        Value::Complex(x) => Attr::Complex(*x),
-        Value::Bool(x) => Attr::Bool(*x),
-        Value::Str(x) => Attr::Str(x.clone()),
-        Value::Device(x) => Attr::Device((**x).clone()),
-        Value::List(x) => Attr::List(x.items().iter().map(to_attr).collect::<Result<Vec<_>>>()?.into()),
-        Value::Tuple(x) => Attr::Tuple(x.items().iter().map(to_attr).collect::<Result<Vec<_>>>()?.into()),
-        other => {
-            return Err(Diagnostic::unsupported(format!(
-                "constants of kind {} in an archive",
-                other.kind_name()
-            )));
-        }
+    constant::attr(value).ok_or_else(|| {
+        Diagnostic::unsupported(format!("constants of kind {} in an archive", value.kind_name()))
     })
 }
 

@@ -4,7 +4,7 @@ use super::inline::{self, is_unused_placeholder};
 use super::text::Text;
 use super::{Context, File, names};
 use crate::diag::{Diagnostic, Result, Span};
-use crate::ir::{Attr, BlockId, Graph, OpId, Type, ValueId};
+use crate::ir::{Attr, BlockId, Graph, OpId, Type, TypeKind, ValueId, unify};
 use hashbrown::HashMap;
 use indexmap::IndexSet;
 
@@ -12,6 +12,16 @@ use indexmap::IndexSet;
 const LONG: usize = 40;
 /// Deeper blocks are refused.
 const MAX_LEVEL: usize = 400;
+
+/// Whether the types of what a block gives are stated where that is assigned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Typing {
+    None,
+    /// Of the only one.
+    Stated,
+    /// Of each that its value does not tell.
+    WhereNeeded,
+}
 
 /// Prints one graph.
 pub(super) struct Body<'c, 'f> {
@@ -128,19 +138,43 @@ impl<'c, 'f> Body<'c, 'f> {
         Ok(())
     }
 
+    /// How the results of a condition are assigned in its first arm. PyTorch states the type of an optional or union
+    /// that is the only one, and none of several; where the arms do not tell the type of a result, all are stated.
+    fn statement_of_types(&self, targets: &[ValueId], yes: &[ValueId], no: &[ValueId]) -> Typing {
+        let told = |((target, yes), no): ((&ValueId, &ValueId), &ValueId)| {
+            let (target, yes, no) = (self.graph.ty(*target), self.graph.ty(*yes), self.graph.ty(*no));
+            let joined = unify::unify_as(&yes.unshaped(), &no.unshaped(), self.cx.module, false, None);
+            joined.is_some_and(|ty| ty == target.unshaped())
+        };
+        if !targets.iter().zip(yes).zip(no).all(told) {
+            return Typing::WhereNeeded;
+        }
+        match targets {
+            [only] if matches!(self.graph.ty(*only).kind(), TypeKind::Optional(_) | TypeKind::Union(_)) => {
+                Typing::Stated
+            }
+            _ => Typing::None,
+        }
+    }
+
     /// A block inside a statement, and what its results are assigned to.
     fn nested(
         &mut self,
         block: BlockId,
         targets: &[ValueId],
         results: &[ValueId],
-        is_branch: bool,
+        typing: Typing,
     ) -> Result<()> {
         self.level += 1;
         let before = self.file.text.len();
         self.block(block)?;
-        let typed = is_branch && targets.iter().zip(results).any(|(t, v)| self.needs_type(*t, *v));
-        if typed {
+        let needed = targets.iter().zip(results).any(|(t, v)| self.needs_type(*t, *v));
+        if let (Typing::Stated, [target], [value]) = (typing, targets, results) {
+            let mut line = self.value(*target)?.clone();
+            line.push(&format!(" : {} = ", self.cx.type_text(self.graph.ty(*target))?), None);
+            line.push_text(self.value(*value)?);
+            self.line(&line);
+        } else if typing == Typing::WhereNeeded && needed {
             for (target, value) in targets.iter().zip(results) {
                 self.typed_assignment(*target, *value, None)?;
             }
@@ -316,8 +350,9 @@ impl<'c, 'f> Body<'c, 'f> {
     }
 
     fn branch(&mut self, op: OpId) -> Result<()> {
-        let results = self.graph.results(op);
-        let &[yes, no] = self.graph.nested_blocks(op) else {
+        let graph = self.graph;
+        let results = graph.results(op);
+        let &[yes, no] = graph.nested_blocks(op) else {
             return Err(Diagnostic::verify("a prim::If without two blocks"));
         };
         self.name_results(&results);
@@ -326,9 +361,10 @@ impl<'c, 'f> Body<'c, 'f> {
         line.push_text(self.operand(op, 0)?);
         line.push(":", place.as_ref());
         self.line(&line);
-        self.nested(yes, &results, self.graph.block_results(yes), true)?;
+        let typing = self.statement_of_types(&results, graph.block_results(yes), graph.block_results(no));
+        self.nested(yes, &results, graph.block_results(yes), typing)?;
         self.line(&Text::from("else:", place.as_ref()));
-        self.nested(no, &results, self.graph.block_results(no), false)
+        self.nested(no, &results, graph.block_results(no), Typing::None)
     }
 
     fn iterate(&mut self, op: OpId) -> Result<()> {
@@ -369,7 +405,7 @@ impl<'c, 'f> Body<'c, 'f> {
             line.push_text(self.value(trips)?);
             line.push("):", place.as_ref());
             self.line(&line);
-            return self.nested(body, &params[1..], &gives[1..], false);
+            return self.nested(body, &params[1..], &gives[1..], Typing::None);
         }
         // The counter is not used; its name serves the condition.
         let mut line = counter_text.clone();
@@ -380,7 +416,7 @@ impl<'c, 'f> Body<'c, 'f> {
         line.push_text(&counter_text);
         line.push(":", place.as_ref());
         self.line(&line);
-        self.nested(body, params, gives, false)
+        self.nested(body, params, gives, Typing::None)
     }
 
     /// A closure is a function inside of the function.

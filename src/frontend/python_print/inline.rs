@@ -1,7 +1,7 @@
 //! Which values need no variable: their expression stands where they are used, if that keeps the order in which
 //! everything is evaluated.
 
-use crate::ir::{BlockId, Graph, OpId, ValueId, kinds};
+use crate::ir::{Attr, BlockId, Graph, OpId, ValueId, kinds};
 
 kinds! {
     constant "prim::Constant",
@@ -10,6 +10,7 @@ kinds! {
     fork "prim::fork",
     awaitable "prim::awaitable",
     isinstance "prim::isinstance",
+    get_attr "prim::GetAttr",
     uninitialized "prim::Uninitialized",
     enter "prim::Enter",
     exit "prim::Exit",
@@ -101,6 +102,11 @@ impl Scan<'_> {
         let is_given = graph.terminated_block(user.op).is_some();
         // A variable of the author stays one, unless its block gives it at once.
         if super::names::base(graph.name(value)).is_some() && !is_given {
+            return false;
+        }
+        // So does a submodule that only `getattr` reaches, like those of containers.
+        let name = graph.attr(op, "name").and_then(Attr::as_str).filter(|_| graph.kind(op) == get_attr());
+        if name.is_some_and(|name| !super::names::is_identifier(name)) && !is_given {
             return false;
         }
         if !graph.nested_blocks(op).is_empty() || is_statement(graph, op) {

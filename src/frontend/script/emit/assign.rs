@@ -91,16 +91,7 @@ impl Emitter<'_> {
         let has_star = targets.iter().any(|t| matches!(t.kind, ExprKind::Starred(_)));
         let fixed = targets.len() - usize::from(has_star);
         let items = self.unpack_sugared(value, (!has_star).then_some(fixed), value_span)?;
-        if items.len() < fixed {
-            let least = if has_star { "at least " } else { "" };
-            return error(
-                span,
-                format!("need {least}{fixed} values to unpack but found only {}", items.len()),
-            );
-        }
-        if !has_star && items.len() > fixed {
-            return error(span, format!("too many values to unpack: need {fixed} but found {}", items.len()));
-        }
+        check_count(fixed, items.len(), has_star, span)?;
         let extra = items.len() - fixed;
         let mut items = items.into_iter();
         for target in targets {
@@ -238,7 +229,7 @@ impl Emitter<'_> {
                 let index = self.expr(index, None)?;
                 self.call_magic(object, "__setitem__", &[index, value], span).map(|_| ())
             }
-            TypeKind::Tuple(..) => {
+            TypeKind::Tuple(..) if matches!(indices, [index] if !is_slice(index)) => {
                 error(target, format!("{} does not support subscripted assignment", ty.repr()))
             }
             _ => {
@@ -405,6 +396,18 @@ fn operator_for(op: BinaryOp, left: &Type) -> &'static str {
     } else {
         magic::augmented_operator(op)
     }
+}
+
+/// Whether there are as many values as targets, or at least so many where one target takes the rest.
+pub(super) fn check_count(wanted: usize, given: usize, has_star: bool, span: &Span) -> Result<()> {
+    if given < wanted {
+        let least = if has_star { "at least " } else { "" };
+        return error(span, format!("need {least}{wanted} values to unpack but found only {given}"));
+    }
+    if !has_star && given > wanted {
+        return error(span, format!("too many values to unpack: need {wanted} but found {given}"));
+    }
+    Ok(())
 }
 
 /// What may stand on the left of an unpacking assignment.

@@ -6,7 +6,7 @@ use super::{Emitter, Sugared, derived, error, literal};
 use crate::diag::{Diagnostic, Result, Span};
 use crate::frontend::script::ast::{Expr, ExprKind, Keyword};
 use crate::frontend::script::{kinds, library};
-use crate::ir::schema::Schema;
+use crate::ir::schema::{Argument, Schema};
 use crate::ir::{Attr, BlockId, OpId, Symbol, Type, TypeKind, ValueId};
 use std::sync::Arc;
 
@@ -119,21 +119,12 @@ impl Emitter<'_> {
     }
 
     /// Python's classes are functions of tensors to PyTorch's compiler, which only Python could run.
-    fn call_python(&self, name: &str, args: &[Given], span: &Span) -> Result<Sugared> {
-        let formals: Vec<String> = (0..args.len()).map(|n| format!("Tensor {n}")).collect();
-        let schema = format!("{name}({}) -> Tensor 0", formals.join(", "));
-        match args.iter().position(|given| !self.ty(given.value).is_tensor()) {
-            Some(n) => error(
-                span,
-                format!(
-                    "\n{schema}:\nExpected a value of type 'Tensor' for argument '{n}' but instead found type '{}'.\n",
-                    self.ty(args[n].value).repr()
-                ),
-            ),
-            None => {
-                Err(Diagnostic::unsupported(format!("calls of Python's {name} are not supported")).at(span))
-            }
-        }
+    fn call_python(&mut self, name: &str, args: &[Given], span: &Span) -> Result<Sugared> {
+        let formals = (0..args.len()).map(|n| Argument::new(n.to_string().as_str(), Type::tensor()));
+        let returns = vec![Argument::new("0", Type::tensor())];
+        let schema = Schema::new(Symbol::new(name), formals.collect(), returns);
+        self.fit_any(&[&schema], args, &[], span)?;
+        Err(Diagnostic::unsupported(format!("calls of Python's {name} are not supported")).at(span))
     }
 
     /// How messages call what a name stands for.
@@ -191,7 +182,7 @@ impl Emitter<'_> {
         if let Some(derived) =
             (chosen + derived.len()).checked_sub(schemas.len()).and_then(|n| derived.get(n))
         {
-            return self.expand(derived.expansion, &operands, span).map(Sugared::Value);
+            return self.expand(derived, &operands, span).map(Sugared::Value);
         }
         let op = self.emit(kind, &operands, &plan.results, span);
         Ok(Sugared::Value(self.pack_results(op, schemas[chosen], span)))
@@ -214,7 +205,8 @@ impl Emitter<'_> {
         let results = self.graph.results(op);
         match results.as_slice() {
             [only] => *only,
-            [] => self.none(span),
+            // Nothing is the empty tuple.
+            [] => self.make_tuple(&[], span),
             many => {
                 let fields: Vec<Symbol> = schema.returns.iter().map(|r| r.name).collect();
                 let types: Vec<Type> = many.iter().map(|v| self.ty(*v).clone()).collect();
@@ -358,7 +350,11 @@ impl Emitter<'_> {
             if *self.ty(value) == ty && named.is_empty() {
                 return Ok(Sugared::Value(value));
             }
-            if method == "__bool__" {
+            let is_container = matches!(
+                self.ty(value).kind(),
+                TypeKind::List(_) | TypeKind::Dict(..) | TypeKind::Str | TypeKind::Class(_)
+            );
+            if method == "__bool__" && is_container && named.is_empty() {
                 return self.to_bool(value, span).map(Sugared::Value);
             }
         }
@@ -386,7 +382,7 @@ impl Emitter<'_> {
                 let mut parts = Vec::new();
                 for arg in args {
                     let value = self.sugared(arg, None)?;
-                    parts.push(self.iterable(value, &arg.span)?);
+                    parts.push(self.iterable(value, span)?);
                 }
                 if parts.is_empty() {
                     return error(span, "zip expected at least 1 arguments, got 0");
@@ -427,6 +423,9 @@ impl Emitter<'_> {
             }
             Special::List => self.call_list(call),
             Special::Dict => self.call_dict(call),
+            Special::Slice if !call.keywords.is_empty() => {
+                error(callee, "Slice does not accept any keyword arguments")
+            }
             Special::Slice => {
                 let values = self.values(args)?;
                 let (none, one) = (self.none(span), self.int(1, span));
@@ -434,7 +433,10 @@ impl Emitter<'_> {
                     [stop] => Ok(Sugared::Slice(vec![none, *stop, one])),
                     [start, stop] => Ok(Sugared::Slice(vec![*start, *stop, one])),
                     [start, stop, step] => Ok(Sugared::Slice(vec![*start, *stop, *step])),
-                    _ => error(span, "slice takes one to three arguments"),
+                    _ => error(
+                        callee,
+                        format!("slice accepts exactly 1, 2 or 3 arguments, got: {}", values.len()),
+                    ),
                 }
             }
             Special::Sorted => self.plain_builtin("aten::sorted", call),
@@ -446,6 +448,7 @@ impl Emitter<'_> {
             Special::IsScripting => Ok(Sugared::Value(self.bool(true, callee))),
             Special::IsTracing => Ok(Sugared::Value(self.bool(false, callee))),
             Special::ToList(tensor) => self.call_tolist(tensor, call),
+            Special::TensorItem(tensor) => self.call_tensor_item(tensor, call),
         }
     }
 
@@ -480,6 +483,9 @@ impl Emitter<'_> {
             ([iter], []) => (iter, None),
             ([iter, start], []) => (iter, Some(start)),
             ([iter], [k]) if k.name.name == "start" => (iter, Some(&k.value)),
+            ([_], [k]) => {
+                return error(span, format!("enumerate expected kwarg name 'start', got '{}'", k.name.name));
+            }
             _ => {
                 return error(span, format!("enumerate expected at most 2 arguments, got {}", args.len()));
             }
@@ -490,6 +496,7 @@ impl Emitter<'_> {
         };
         let value = self.sugared(iter, None)?;
         let inner = self.iterable(value, span)?;
+        self.range(&[start], span)?;
         Ok(Sugared::Iterable(Box::new(super::iterate::Iterable::Enumerate(start, Box::new(inner)))))
     }
 
@@ -572,6 +579,25 @@ impl Emitter<'_> {
         Ok(Sugared::Value(self.emit_value(kind, &[tensor, dims, code], hint.clone(), call.span)))
     }
 
+    /// `tensor.__getitem__(index)`
+    fn call_tensor_item(&mut self, tensor: ValueId, call: &Call<'_>) -> Result<Sugared> {
+        let (values, span) = (self.values(call.args)?, &call.callee.span);
+        let [index] = values.as_slice() else {
+            let message = format!("__getitem__ expected exactly 1 arguments, got {}", values.len());
+            return error(call.span, message);
+        };
+        let ty = self.ty(*index);
+        if !self.is_subtype(ty, &Type::optional(Type::tensor())) {
+            // PyTorch does not say where.
+            return Err(Diagnostic::compile(format!(
+                "Expected a list element that subtypes 'Optional[Tensor]' but got an element of type '{}'",
+                ty.repr()
+            )));
+        }
+        let list = self.index_list(&[Some(*index)], span)?;
+        self.builtin(Symbol::new("aten::index"), &[tensor, list], span).map(Sugared::Value)
+    }
+
     /// `fork(f, args...)`: a block that calls `f`, run beside the program.
     fn call_fork(&mut self, is_await: bool, call: &Call<'_>) -> Result<Sugared> {
         let span = call.span;
@@ -647,67 +673,99 @@ impl Emitter<'_> {
         self.collect_list(&iterable, span, call.hint).map(Sugared::Value)
     }
 
-    /// `dict()`, `dict(other)`, `dict([(key, value), ...])`, each with keywords.
+    /// `dict()`, `dict(other)`, `dict(pairs)`; keywords go with the first two and with a list that is written out.
     fn call_dict(&mut self, call: &Call<'_>) -> Result<Sugared> {
         let span = call.span;
-        if call.args.len() > 1 {
-            return error(span, format!("dict expected at most 1 arguments but found {}", call.args.len()));
-        }
-        let named: Vec<(Expr, Expr)> = call
-            .keywords
-            .iter()
-            .map(|k| {
-                let key = Expr::new(ExprKind::Str(k.name.name.clone()), k.name.span.clone())?;
-                Ok((key, k.value.clone()))
-            })
-            .collect::<Result<_>>()?;
-        let (mut keys, mut values): (Vec<Expr>, Vec<Expr>) = Default::default();
-        let mut add = |key: &Expr, value: &Expr| {
-            keys.push(key.clone());
-            values.push(value.clone());
+        let wanted = match call.hint {
+            Some(hint) if !hint.alternatives().iter().any(literal::is_dict) => {
+                return Err(Diagnostic::compile(format!(
+                    "Expected a type annotation of Dict for dict constructor dict(), got {hint}"
+                )));
+            }
+            hint => literal::wanted_container(hint, "Dict", literal::is_dict, span)?,
         };
-        let mut made = None;
-        match call.args.first().map(|arg| (&arg.kind, arg)) {
-            None => {
-                if let Some(hint) = call.hint
-                    && !hint.alternatives().iter().any(literal::is_dict)
-                {
-                    return Err(Diagnostic::compile(format!(
-                        "Expected a type annotation of Dict for dict constructor dict(), got {hint}"
-                    )));
-                }
-            }
-            Some((ExprKind::Dict { keys, values }, _)) => {
-                keys.iter().zip(values).for_each(|(key, value)| add(key, value));
-            }
-            Some((ExprKind::List(items) | ExprKind::Tuple(items), _))
-                if items.iter().all(|i| matches!(&i.kind, ExprKind::Tuple(pair) if pair.len() == 2)) =>
+        if let literal::Wanted::Several(union, _) = &wanted {
+            return error(
+                span,
+                format!(
+                    "There are multiple candidate Dict types in the Union type annotation `{}`, and full type inference is not yet supported for the `dict()` constructor.",
+                    union.repr()
+                ),
+            );
+        }
+        let made = match call.args.first() {
+            None if call.keywords.is_empty() => self.dict_literal(&[], &[], span, call.hint)?,
+            None => self.dict_of_pairs(&[], call.keywords, span, wanted)?,
+            Some(Expr { kind: ExprKind::List(pairs), .. })
+                if pairs.is_empty() && call.keywords.is_empty() =>
             {
-                for item in items {
-                    if let ExprKind::Tuple(pair) = &item.kind
-                        && let [key, value] = pair.as_slice()
-                    {
-                        add(key, value);
+                self.dict_literal(&[], &[], span, call.hint)?
+            }
+            Some(Expr { kind: ExprKind::List(pairs), .. }) if call.args.len() == 1 => {
+                self.dict_of_pairs(pairs, call.keywords, span, wanted)?
+            }
+            Some(first) => {
+                let is_empty = matches!(&first.kind, ExprKind::Dict { keys, .. } if keys.is_empty());
+                let hint = call.hint.filter(|_| is_empty || matches!(first.kind, ExprKind::DictComp { .. }));
+                match self.sugared(first, hint)? {
+                    Sugared::Value(dict) if literal::is_dict(self.ty(dict)) => {
+                        let copy = self.builtin(Symbol::new("aten::dict"), &[dict], span)?;
+                        self.add_keywords(copy, call.keywords, span)?;
+                        copy
+                    }
+                    other => {
+                        call.exactly::<1>()?;
+                        let pairs = self.iterable(other, span)?;
+                        self.collect_dict(&pairs, span, wanted)?
                     }
                 }
             }
-            Some((_, arg)) => {
-                let value = match self.sugared(arg, call.hint)? {
-                    Sugared::Iterable(pairs) => self.collect_list(&pairs, span, None)?,
-                    other => self.as_value(other, &arg.span)?,
-                };
-                made = Some(self.builtin(Symbol::new("aten::dict"), &[value], span)?);
-            }
-        }
-        let Some(dict) = made else {
-            named.iter().for_each(|(key, value)| add(key, value));
-            return self.dict_literal(&keys, &values, span, call.hint).map(Sugared::Value);
         };
-        for (key, value) in &named {
-            let (key, value) = (self.expr(key, None)?, self.expr(value, None)?);
+        Ok(Sugared::Value(self.as_union(made, call.hint, span)))
+    }
+
+    /// A dictionary of pairs that are written out, and of keywords.
+    fn dict_of_pairs(
+        &mut self,
+        pairs: &[Expr],
+        keywords: &[Keyword],
+        span: &Span,
+        wanted: literal::Wanted,
+    ) -> Result<ValueId> {
+        let mut items = self.values(pairs)?;
+        for keyword in keywords {
+            let key = self.str(&keyword.name.name, &keyword.name.span);
+            let value = self.expr(&keyword.value, None)?;
+            items.push(self.make_tuple(&[key, value], span));
+        }
+        let list = self.list_of(&items, span, None)?;
+        let pairs = self.iterable(Sugared::Value(list), span)?;
+        self.collect_dict(&pairs, span, wanted)
+    }
+
+    /// Stores keywords in a dictionary, whose type they must fit.
+    fn add_keywords(&mut self, dict: ValueId, keywords: &[Keyword], span: &Span) -> Result<()> {
+        for keyword in keywords {
+            let key = self.str(&keyword.name.name, &keyword.name.span);
+            let value = self.expr(&keyword.value, None)?;
+            let mut wrong = String::new();
+            if let Some((key_type, value_type)) = literal::dict_parts(self.ty(dict)) {
+                for (what, given, wanted) in [("key", key, key_type), ("value", value, value_type)] {
+                    if !self.is_subtype(self.ty(given), wanted) {
+                        wrong.push_str(&format!(
+                            "Generated {what} type {} did not match the annotated {what} type, which was {}\n",
+                            self.ty(given).repr(),
+                            wanted.repr()
+                        ));
+                    }
+                }
+            }
+            if !wrong.is_empty() {
+                return error(span, wrong);
+            }
             self.builtin_op(Symbol::new("aten::_set_item"), &[dict, key, value], span)?;
         }
-        Ok(Sugared::Value(dict))
+        Ok(())
     }
 }
 
@@ -729,10 +787,10 @@ impl<'a> Call<'a> {
             ExprKind::Attribute { name, .. } => name.name.as_str(),
             _ => "the function",
         };
-        if !self.keywords.is_empty() {
-            return error(self.span, format!("{name} takes no keyword arguments"));
-        }
         match self.args.try_into() {
+            Ok(_) if !self.keywords.is_empty() => {
+                error(self.span, format!("{name} takes no keyword arguments"))
+            }
             Ok(args) => Ok(args),
             Err(_) => error(
                 self.span,

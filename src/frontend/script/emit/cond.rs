@@ -273,7 +273,11 @@ impl Emitter<'_> {
             }
             return Ok(out);
         }
-        Ok(vec![self.type_of(expr)?])
+        Ok(vec![match &expr.kind {
+            ExprKind::Name(name) if name == "list" => Type::any_list(),
+            ExprKind::Name(name) if name == "tuple" => Type::any_tuple(),
+            _ => self.type_of(expr)?,
+        }])
     }
 
     pub(super) fn hasattr(&mut self, object: &Expr, name: &Expr, span: &Span) -> Result<Cond> {

@@ -160,6 +160,7 @@ impl Emitter<'_> {
             ExprKind::Name(name) => name,
             ExprKind::Tuple(targets) => {
                 let items = self.unpack_sugared(item, Some(targets.len()), span)?;
+                super::assign::check_count(targets.len(), items.len(), false, span)?;
                 return targets.iter().zip(items).try_for_each(|(t, item)| self.bind_local(t, item, span));
             }
             _ => return error(&target.span, "the variable of a comprehension must be a name"),

@@ -1,11 +1,17 @@
 //! Functions and methods: parameters, body, result.
 
 use super::{Compiler, Emitter, Sugared, error};
+use crate::analysis::facts;
 use crate::diag::{Result, Span};
+use crate::dialects::prim::constant;
+use crate::dialects::{Env, Node, Registry};
+use crate::eval;
 use crate::frontend::script::ast::{Def, Expr, ExprKind, Number, UnaryOp};
 use crate::frontend::script::{cleanup, exits, kinds, lift, ssa};
 use crate::ir::schema::{Argument, Schema};
-use crate::ir::{Attr, Function, Graph, Symbol, TensorType, Type, TypeKind};
+use crate::ir::{Attr, BlockId, Function, Graph, Symbol, TensorType, Type, TypeKind, ValueId};
+use crate::value::Value;
+use hashbrown::HashMap;
 
 /// Compiles a function. `self_type` is the type of a method's first parameter.
 pub(super) fn compile(
@@ -146,14 +152,35 @@ impl Emitter<'_> {
                         }
                         _ => return error(span, "complex needs two floats here"),
                     },
-                    _ => return error(span, "a default value must be a literal"),
+                    _ => return self.computed(expr),
                 }
             }
-            _ => match self.sugared(expr, None)? {
-                Sugared::Constant(_, attr) => attr,
-                _ => return error(span, "a default value must be a literal"),
-            },
+            _ => return self.computed(expr),
         })
+    }
+
+    /// The value of an expression that is computed while compiling, by ops that only compute.
+    fn computed(&mut self, expr: &Expr) -> Result<Attr> {
+        let scratch = self.emit(kinds::fork(), &[], &[], &expr.span);
+        let block = self.graph.add_block(scratch);
+        let mut found = None;
+        let holder = &mut found;
+        let emitted = self.in_block(block, |e| {
+            *holder = match e.sugared(expr, None)? {
+                Sugared::Constant(_, attr) => Some(attr),
+                other => {
+                    let value = e.as_value(other, &expr.span)?;
+                    evaluate(&e.graph, &e.unit.registry, block, value)
+                }
+            };
+            Ok(())
+        });
+        self.graph.erase(scratch);
+        emitted?;
+        match found {
+            Some(attr) => Ok(attr),
+            None => error(&expr.span, "a default value must be a constant"),
+        }
     }
 
     fn constant_exprs(&mut self, items: &[Expr]) -> Result<Vec<Attr>> {
@@ -199,6 +226,31 @@ impl Emitter<'_> {
         }
         Ok(ty)
     }
+}
+
+/// Runs the ops of a block without control flow and gives one value as a constant; None if that cannot be done
+/// while compiling.
+fn evaluate(graph: &Graph, registry: &Registry, block: BlockId, wanted: ValueId) -> Option<Attr> {
+    let env = Env::default();
+    let mut values: HashMap<ValueId, Value> = HashMap::new();
+    for op in graph.block_ops(block) {
+        if !graph.nested_blocks(op).is_empty() {
+            return None;
+        }
+        let operands =
+            graph.operands(op).iter().map(|v| values.get(v).cloned()).collect::<Option<Vec<_>>>()?;
+        let results = graph.results(op);
+        let types: Vec<Type> = results.iter().map(|v| graph.ty(*v).clone()).collect();
+        let made: Vec<Value> = if graph.kind(op) == kinds::constant() {
+            vec![constant::value(graph.attrs(op), types.first()).ok()?]
+        } else {
+            let row = facts(registry, graph, op).op?;
+            let node = Node { attrs: graph.attrs(op), result_types: &types };
+            eval::call(&row, &operands, node, &env).ok()?.into_iter().collect()
+        };
+        values.extend(results.iter().copied().zip(made));
+    }
+    constant::attr(values.get(&wanted)?)
 }
 
 /// The type of a parameter without annotation.

@@ -15,8 +15,7 @@ impl Emitter<'_> {
         span: &Span,
         hint: Option<&Type>,
     ) -> Result<Sugared> {
-        let object = self.sugared(value, None)?;
-        let object = self.as_value(object, span)?;
+        let object = self.expr(value, None)?;
         if let ([index], Some(hint)) = (indices, hint)
             && self.is_container_of(object, hint)
         {

@@ -71,9 +71,14 @@ impl Emitter<'_> {
                     _ => error(span, format!("'{}' object is not iterable", ty.repr())),
                 }
             }
-            other => {
-                let value = self.as_value(other, span)?;
+            Sugared::Constant(..) => {
+                let value = self.as_value(value, span)?;
                 self.iterable(Sugared::Value(value), span)
+            }
+            other => {
+                let kind = self.kind_of(&other);
+                let kind = kind.split(" cannot be used").next().unwrap_or_default();
+                error(span, format!("{kind} cannot be used as an iterable"))
             }
         }
     }
@@ -298,17 +303,14 @@ impl Emitter<'_> {
                 Some(element) if e.is_subtype(&item_ty, element) => element.clone(),
                 Some(element) => {
                     let unified = if stated { None } else { e.unify(element, &item_ty, true) };
-                    let Some(unified) = unified else {
-                        return error(
-                            span,
-                            format!(
-                                "List type annotation `{}` did not match the types of the given list elements, which were unified to {}",
-                                Type::list(element.clone()).repr(),
-                                item_ty.repr()
-                            ),
-                        );
-                    };
-                    unified
+                    return error(
+                        span,
+                        format!(
+                            "List type annotation `{}` did not match the types of the given list elements, which were unified to {}",
+                            Type::list(element.clone()).repr(),
+                            unified.unwrap_or(item_ty).repr()
+                        ),
+                    );
                 }
             };
             let ty = Type::list(element);
@@ -343,43 +345,99 @@ impl Emitter<'_> {
         span: &Span,
         hint: Option<&Type>,
     ) -> Result<ValueId> {
-        let mut ty = match literal::wanted_container(hint, "Dict", literal::is_dict, span)? {
-            literal::Wanted::One(ty) => Some(ty),
-            _ => None,
-        };
+        let wanted = literal::wanted_container(hint, "Dict", literal::is_dict, span)?;
         let over = self.sugared(iter, None)?;
         let iterable = self.iterable(over, span)?;
+        let pair = |e: &mut Self| Ok((e.expr(key, None)?, e.expr(value, None)?));
+        self.collected(&iterable, target, span, wanted, pair)
+    }
+
+    /// A dictionary of the pairs that are iterated over: `dict(x)`.
+    pub(super) fn collect_dict(
+        &mut self,
+        iterable: &Iterable,
+        span: &Span,
+        wanted: literal::Wanted,
+    ) -> Result<ValueId> {
+        let name = |text: &str| Expr::new(ExprKind::Name(text.to_string()), span.clone());
+        let (key, value) = (name("$key")?, name("$value")?);
+        let target = Expr::new(ExprKind::Tuple(vec![key.clone(), value.clone()]), span.clone())?;
+        let pair = |e: &mut Self| Ok((e.expr(&key, None)?, e.expr(&value, None)?));
+        self.collected(iterable, &target, span, wanted, pair)
+    }
+
+    /// Stores pairs in a new dictionary in a loop. Its type is known only after the first pair was emitted.
+    fn collected(
+        &mut self,
+        iterable: &Iterable,
+        target: &Expr,
+        span: &Span,
+        wanted: literal::Wanted,
+        mut pair: impl FnMut(&mut Self) -> Result<(ValueId, ValueId)>,
+    ) -> Result<ValueId> {
+        let (mut ty, stated) = match wanted {
+            literal::Wanted::One(ty) => (Some(ty), true),
+            _ => (None, false),
+        };
         let unknown = Type::dict(Type::str(), Type::tensor());
         let first = ty.clone().unwrap_or(unknown);
         let dict = self.emit_value(Symbol::new("prim::DictConstruct"), &[], first, span);
         let slot = &mut ty;
-        self.repeat(&iterable, Targets::Local(target), span, |e| {
-            let k = e.expr(key, None)?;
-            let v = e.expr(value, None)?;
+        self.repeat(iterable, Targets::Local(target), span, |e| {
+            let (k, v) = pair(e)?;
             let (kt, vt) = (e.ty(k).unshaped(), e.ty(v).unshaped());
-            if let Some((key, value)) = slot.as_ref().and_then(literal::dict_parts) {
-                let mut wrong = String::new();
-                let stated = Type::dict(key.clone(), value.clone()).repr();
-                for (what, given, wanted) in [("key", &kt, key), ("value", &vt, value)] {
-                    if !e.is_subtype(given, wanted) {
-                        wrong.push_str(&format!(
-                            "Dict type annotation `{stated}` did not match the type of an actual {what} type `{}`\n",
-                            given.repr()
-                        ));
-                    }
+            if let TypeKind::Union(_) = kt.kind() {
+                return error(
+                    span,
+                    format!(
+                        "Dicts may only contain homogeneous keys, but the type of the first generated key was {}",
+                        kt.repr()
+                    ),
+                );
+            }
+            match slot.as_ref().and_then(literal::dict_parts) {
+                Some((key, value)) => e.check_pair((key, &kt), (value, &vt), stated, span)?,
+                None => {
+                    e.check_key_type(&kt)?;
+                    let ty = Type::dict(kt, vt);
+                    e.graph.set_type(dict, ty.clone());
+                    *slot = Some(ty);
                 }
-                if !wrong.is_empty() {
-                    return error(span, wrong);
-                }
-            } else {
-                e.check_key_type(&kt)?;
-                let ty = Type::dict(kt, vt);
-                e.graph.set_type(dict, ty.clone());
-                *slot = Some(ty);
             }
             e.builtin_op(Symbol::new("aten::_set_item"), &[dict, k, v], span)
         })?;
         Ok(dict)
+    }
+
+    /// Whether a pair fits into a dictionary: what it should be stands before what it is.
+    fn check_pair(
+        &self,
+        (key, given_key): (&Type, &Type),
+        (value, given_value): (&Type, &Type),
+        stated: bool,
+        span: &Span,
+    ) -> Result<()> {
+        if !stated && !self.is_subtype(given_key, key) {
+            return error(
+                span,
+                format!(
+                    "Dicts may only contain homogeneous keys. Expected dict comprehension to generate type {}, but got {}",
+                    key.repr(),
+                    given_key.repr()
+                ),
+            );
+        }
+        let annotation = Type::dict(key.clone(), value.clone()).repr().to_string();
+        let mut wrong = String::new();
+        for (what, given, wanted) in [("key", given_key, key), ("value", given_value, value)] {
+            if !self.is_subtype(given, wanted) {
+                wrong.push_str(&format!(
+                    "Dict type annotation `{annotation}` did not match the type of an actual {what} type `{}`\n",
+                    given.repr()
+                ));
+            }
+        }
+        if wrong.is_empty() { Ok(()) } else { error(span, wrong) }
     }
 
     /// `range(...)`, `enumerate(...)`, `zip(...)` as sugared values.

@@ -237,6 +237,7 @@ impl Emitter<'_> {
                 | TypeKind::Complex
                 | TypeKind::Tensor(_)
                 | TypeKind::Device
+                | TypeKind::Any
         );
         if is_key {
             return Ok(());

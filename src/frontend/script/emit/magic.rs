@@ -48,8 +48,8 @@ pub(super) fn inplace_operator(op: BinaryOp) -> &'static str {
         BinaryOp::BitAnd => "aten::bitwise_and",
         BinaryOp::BitOr => "aten::bitwise_or",
         BinaryOp::BitXor => "aten::bitwise_xor",
-        BinaryOp::Shl => "aten::__lshift__",
-        BinaryOp::Shr => "aten::__rshift__",
+        BinaryOp::Shl => "aten::__ilshift__",
+        BinaryOp::Shr => "aten::__irshift__",
         other => operator(other).0,
     }
 }

@@ -63,14 +63,24 @@ impl Emitter<'_> {
         keywords: &[Given],
         converts: bool,
     ) -> std::result::Result<Plan, String> {
+        let (mut receiver, args) = match args.split_first() {
+            Some((first, rest)) if first.is_receiver => (Some(first), rest),
+            _ => (None, args),
+        };
         let mut variables = TypeEnv::new();
         let mut operands = Vec::new();
         let mut used = 0;
         let mut used_keywords = vec![false; keywords.len()];
         for (n, formal) in schema.arguments.iter().enumerate() {
+            // `x.where(c, y)`: what a method is called on stands for `self`, wherever that is.
+            if formal.name == "self"
+                && let Some(given) = receiver.take()
+            {
+                operands.push(self.fit_argument(formal, given.value, &mut variables, converts)?);
+                continue;
+            }
             if !formal.keyword_only && used < args.len() {
                 if converts
-                    && !args[used].is_receiver
                     && takes_rest_as_list(schema, n)
                     && let Some(list) = self.rest_as_list(formal, &args[used..], &mut variables)?
                 {
@@ -93,11 +103,13 @@ impl Emitter<'_> {
                 None => return Err(format!("Argument {} not provided.\n", formal.name)),
             }
         }
+        if receiver.is_some() {
+            return Err("Provided self argument not used in schema.\n".to_string());
+        }
         if used < args.len() {
             if !schema.is_vararg {
                 return Err(format!(
-                    "Expected at most {} arguments but found {} positional arguments.\n",
-                    schema.arguments.iter().filter(|a| !a.keyword_only).count(),
+                    "Expected at most {used} arguments but found {} positional arguments.\n",
                     args.len()
                 ));
             }
@@ -164,7 +176,14 @@ impl Emitter<'_> {
         let concrete = if formal.ty.has_free_vars() {
             let matched = match_type_variables(&formal.ty, &given, variables, &self.unit.module);
             match matched.map(|()| substitute(&formal.ty, variables)) {
-                Ok(concrete) => concrete.unwrap_or_else(|| formal.ty.clone()),
+                Ok(Some(concrete)) => concrete,
+                Ok(None) => {
+                    return Err(format!(
+                        "Type variables in type {} could not be inferred from actual type {}",
+                        formal.ty.repr(),
+                        given.repr()
+                    ));
+                }
                 Err(reason) => {
                     return Err(format!(
                         "Could not match type {} to {} in argument '{}': {}.\n",
@@ -179,9 +198,7 @@ impl Emitter<'_> {
             formal.ty.clone()
         };
         let (operand, ty) = self.plan_conversion(value, &concrete, converts);
-        if self.is_subtype(&ty, &concrete) {
-            return Ok(operand);
-        }
+        let Err(why) = self.why_not(&ty, &concrete) else { return Ok(operand) };
         let mut message = String::new();
         if concrete.as_tensor().is_some_and(|t| t.inferred) {
             message = format!(
@@ -189,14 +206,15 @@ impl Emitter<'_> {
                 formal.name
             );
         }
-        let list_hint = matches!((given.kind(), concrete.kind()), (TypeKind::List(e), TypeKind::List(_)) if e.is_tensor());
-        let hint = if list_hint {
+        let hint = if given.element().is_some_and(Type::is_tensor)
+            && matches!(given.kind(), TypeKind::List(_))
+        {
             "Empty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)\n"
         } else {
             ""
         };
         Err(format!(
-            "Expected a value of type '{}' for argument '{}' but instead found type '{}'.\n{message}{hint}",
+            "Expected a value of type '{}' for argument '{}' but instead found type '{}'.\n{message}{hint}{why}",
             formal.ty.repr(),
             formal.name,
             ty.repr()
@@ -311,6 +329,21 @@ impl Emitter<'_> {
                 indented.join("\n").trim_end()
             ),
         )
+    }
+
+    /// Whether a method of builtin types takes a value of a type: an op of that name has an argument `self` for it.
+    pub(super) fn takes_self(&self, kind: Symbol, ty: &Type) -> bool {
+        self.unit.registry.overloads(kind).iter().filter_map(|op| op.schema().ok()).any(|schema| {
+            let Some(formal) = schema.arguments.iter().find(|a| a.name == "self") else { return false };
+            let mut variables = TypeEnv::new();
+            if match_type_variables(&formal.ty, ty, &mut variables, &self.unit.module).is_err() {
+                return false;
+            }
+            match substitute(&formal.ty, &variables) {
+                Some(concrete) => self.is_subtype(ty, &concrete),
+                None => false,
+            }
+        })
     }
 
     /// The error for an op that does not exist, with those of nearly its name.

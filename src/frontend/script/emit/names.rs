@@ -2,7 +2,7 @@
 
 use super::sugared::{Context, Special};
 use super::{Emitter, Sugared, error};
-use crate::diag::{Result, Span};
+use crate::diag::{Diagnostic, Result, Span};
 use crate::frontend::script::library;
 use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
 use crate::tensor::DType;
@@ -55,32 +55,69 @@ const PYTORCH_VERSION: &str = "2.15.0";
 
 /// Python's exception classes that programs may raise.
 const EXCEPTIONS: &[&str] = &[
-    "Exception",
-    "AssertionError",
     "ArithmeticError",
+    "AssertionError",
     "AttributeError",
     "BaseException",
+    "BlockingIOError",
+    "BrokenPipeError",
+    "BufferError",
+    "BytesWarning",
+    "ChildProcessError",
+    "ConnectionAbortedError",
+    "ConnectionError",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+    "DeprecationWarning",
     "EOFError",
+    "EnvironmentError",
+    "Exception",
+    "FileExistsError",
+    "FileNotFoundError",
     "FloatingPointError",
+    "FutureWarning",
     "IOError",
     "ImportError",
+    "ImportWarning",
+    "IndentationError",
     "IndexError",
+    "InterruptedError",
+    "IsADirectoryError",
     "KeyError",
     "LookupError",
     "MemoryError",
+    "ModuleNotFoundError",
     "NameError",
+    "NotADirectoryError",
     "NotImplementedError",
     "OSError",
     "OverflowError",
+    "PendingDeprecationWarning",
+    "PermissionError",
+    "ProcessLookupError",
+    "RecursionError",
+    "ReferenceError",
+    "ResourceWarning",
     "RuntimeError",
+    "RuntimeWarning",
+    "StopAsyncIteration",
     "StopIteration",
+    "SyntaxError",
+    "SyntaxWarning",
     "SystemError",
+    "TabError",
+    "TimeoutError",
     "TypeError",
+    "UnboundLocalError",
+    "UnicodeDecodeError",
+    "UnicodeEncodeError",
     "UnicodeError",
-    "ValueError",
-    "ZeroDivisionError",
-    "Warning",
+    "UnicodeTranslateError",
+    "UnicodeWarning",
     "UserWarning",
+    "ValueError",
+    "Warning",
+    "ZeroDivisionError",
 ];
 
 /// Functions of Python that TorchScript does not have.
@@ -115,6 +152,9 @@ const MISSING_CLASSES: &[&str] = &[
     "bytearray",
     "bytes",
     "classmethod",
+    "GeneratorExit",
+    "KeyboardInterrupt",
+    "SystemExit",
     "filter",
     "frozenset",
     "map",
@@ -269,7 +309,12 @@ impl Emitter<'_> {
             "_to_tensor" => Some(Sugared::Special(Special::ToTensor)),
             "__torch__" => Some(Sugared::Namespace(name.to_string())),
             "Tensor" => Some(Sugared::Type(Type::tensor())),
-            _ => None,
+            _ => match super::types::bare_container(name)
+                .filter(|_| self.unit.is_source() && name != "Future")
+            {
+                Some(message) => return Err(Diagnostic::compile(message)),
+                None => None,
+            },
         })
     }
 
@@ -399,7 +444,7 @@ impl Emitter<'_> {
         }
         let kind = Symbol::new(&format!("aten::{}", math_op(name)));
         let (known, refused) = if module == "math" {
-            (PYTHON_MATH, &["log2", "hypot", "pow2"][..])
+            (PYTHON_MATH, &["log2", "hypot", "pow2", "isclose", "trunc"][..])
         } else {
             (PYTHON_CMATH, &["polar"][..])
         };
@@ -515,6 +560,9 @@ impl Emitter<'_> {
             if name == "type" {
                 return Ok(Sugared::Builtin(Symbol::new("aten::to"), Some(value)));
             }
+            if name == "__getitem__" {
+                return Ok(Sugared::Special(Special::TensorItem(value)));
+            }
             if name == "tolist" {
                 return Ok(Sugared::Special(Special::ToList(value)));
             }
@@ -525,33 +573,7 @@ impl Emitter<'_> {
             return self.builtin(Symbol::new(&format!("prim::{name}")), &[value], span).map(Sugared::Value);
         }
         let kind = Symbol::new(&format!("aten::{name}"));
-        let takes_self = self.unit.registry.overloads(kind).iter().any(|op| {
-            op.schema().is_ok_and(|s| {
-                s.arguments.first().is_some_and(|a| {
-                    let fits = a.ty.has_free_vars()
-                        && matches!(
-                            (a.ty.kind(), ty.kind()),
-                            (TypeKind::List(_), TypeKind::List(_)) | (TypeKind::Dict(..), TypeKind::Dict(..))
-                        );
-                    let plain = !a.ty.has_free_vars() && self.is_subtype(ty, &a.ty);
-                    let scalar_list = matches!(
-                        (a.ty.kind(), ty.kind()),
-                        (TypeKind::List(_), TypeKind::List(_)) | (TypeKind::Dict(..), TypeKind::Dict(..))
-                    );
-                    let wait = matches!(
-                        (a.ty.kind(), ty.kind()),
-                        (TypeKind::Future(_), TypeKind::Future(_)) | (TypeKind::Await(_), TypeKind::Await(_))
-                    );
-                    let number = matches!(a.ty.kind(), TypeKind::Number | TypeKind::Var(_) | TypeKind::Any)
-                        && !ty.is_tensor();
-                    fits || plain
-                        || scalar_list
-                        || wait
-                        || (number && matches!(ty.kind(), TypeKind::Future(_)))
-                })
-            })
-        });
-        if takes_self {
+        if self.takes_self(kind, ty) {
             return Ok(Sugared::Builtin(kind, Some(value)));
         }
         if let TypeKind::Future(_) = ty.kind()

@@ -4,7 +4,7 @@ use super::iterate::Loops;
 use super::sugared::Context;
 use super::{Emitter, Sugared, error};
 use crate::diag::{Result, Span};
-use crate::frontend::script::ast::{Expr, ExprKind, Stmt, StmtKind, WithItem};
+use crate::frontend::script::ast::{Def, Expr, ExprKind, Stmt, StmtKind, WithItem};
 use crate::frontend::script::kinds;
 use crate::ir::{Symbol, Type, TypeKind, ValueId};
 
@@ -41,10 +41,35 @@ impl Emitter<'_> {
             StmtKind::Continue => self.loop_exit(kinds::continue_(), "continue", span),
             StmtKind::Pass => Ok(()),
             StmtKind::Def(def) => {
+                self.check_closure(def)?;
                 let closure = Sugared::Closure(std::rc::Rc::new((**def).clone()));
                 self.set_variable(&def.name.name, closure, None, span)
             }
         }
+    }
+
+    /// Compiles a function inside of a function for its errors: what it means, each use of it says anew.
+    fn check_closure(&mut self, def: &Def) -> Result<()> {
+        if !self.unit.is_source() {
+            return Ok(());
+        }
+        let op = self.emit(kinds::fork(), &[], &[], &def.span);
+        let block = self.graph.add_block(op);
+        let outer = (self.declared_return.take(), self.merged_return.take(), std::mem::take(&mut self.loops));
+        let checked = self.in_block(block, |e| {
+            for param in &def.decl.params {
+                let ty = match &param.annotation {
+                    Some(annotation) => e.type_of(annotation)?,
+                    None => Type::tensor(),
+                };
+                let value = e.graph.add_param(block, ty.clone());
+                e.store(&param.name.name, value, ty, &param.name.span);
+            }
+            e.statements(&def.body)
+        });
+        (self.declared_return, self.merged_return, self.loops) = outer;
+        self.graph.erase(op);
+        checked.map(|_| ())
     }
 
     fn loop_exit(&mut self, kind: Symbol, word: &str, span: &Span) -> Result<()> {

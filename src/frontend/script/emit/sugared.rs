@@ -86,6 +86,8 @@ pub(super) enum Special {
     Slice,
     Sorted,
     ToList(ValueId),
+    /// `tensor.__getitem__`
+    TensorItem(ValueId),
     IsScripting,
     IsTracing,
     ToTensor,
@@ -131,7 +133,7 @@ impl Sugared {
             Sugared::Namespace(_) => return python_kind("module"),
             Sugared::Special(special) => special.name(),
             Sugared::Cast(name) => return format!("__{name}__"),
-            Sugared::TensorCast(..) => "tensor cast",
+            Sugared::TensorCast(..) => "Cast",
             Sugared::Exception(_) => "Python exception",
             Sugared::Raised(..) => "exception message",
             Sugared::Constant(..) => "constant",
@@ -183,6 +185,7 @@ impl Special {
             Special::Check => "torch_check",
             Special::LegacyTensor(_) => "tensor constructor",
             Special::ToList(_) => "tolist",
+            Special::TensorItem(_) => "__getitem__",
         }
     }
 }

@@ -32,21 +32,23 @@ impl Emitter<'_> {
             ExprKind::None | ExprKind::NoneType => Ok(Type::none()),
             ExprKind::Name(name) => self.named_type(name, expr),
             ExprKind::Attribute { .. } => self.qualified_type(expr),
-            ExprKind::Subscript { value, indices, .. } => self.generic_type(value, indices, expr),
+            ExprKind::Subscript { value, indices, indices_span } => {
+                self.generic_type(value, indices, (span, indices_span))
+            }
             ExprKind::Binary { op: BinaryOp::BitOr, left, right } => {
                 let members = vec![self.type_of(left)?, self.type_of(right)?];
                 Ok(self.union(members))
             }
             ExprKind::Str(text) => {
                 let source = crate::diag::Source::new(span.source().name(), text.clone());
-                let inner = crate::frontend::script::parse_type(&source)?;
+                let inner = crate::frontend::script::parse_type(&source);
                 // PyTorch has Python look the text up, which makes no type of `a | b`.
-                if matches!(inner.kind, ExprKind::Binary { .. }) && self.unit.is_source() {
-                    return error(span, format!("Unknown type name '{text}'"));
+                match inner {
+                    Ok(inner) if !self.unit.is_source() => self.type_of(&inner),
+                    Ok(inner) if !matches!(inner.kind, ExprKind::Binary { .. }) => self.type_of(&inner),
+                    _ => error(span, format!("Unknown type name '{text}'")),
                 }
-                self.type_of(&inner)
             }
-            ExprKind::Tuple(items) if items.is_empty() => Ok(Type::tuple(Vec::new())),
             other => {
                 let kind = token_name(other);
                 error(span, format!("Expression of type {kind} cannot be used in a type expression"))
@@ -55,6 +57,14 @@ impl Emitter<'_> {
     }
 
     fn named_type(&mut self, name: &str, expr: &Expr) -> Result<Type> {
+        if matches!(name, "list" | "tuple") && self.unit.is_source() {
+            return error(
+                &expr.span,
+                format!(
+                    "Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
+                ),
+            );
+        }
         if let Some(ty) = simple_type(name) {
             return Ok(ty);
         }
@@ -124,8 +134,12 @@ impl Emitter<'_> {
         }
     }
 
-    fn generic_type(&mut self, head: &Expr, indices: &[Expr], expr: &Expr) -> Result<Type> {
-        let span = &expr.span;
+    fn generic_type(
+        &mut self,
+        head: &Expr,
+        indices: &[Expr],
+        (span, indices_span): (&Span, &Span),
+    ) -> Result<Type> {
         let Some(name) = dotted(head) else {
             return error(&head.span, "Subscripted type must be a type identifier");
         };
@@ -138,8 +152,23 @@ impl Emitter<'_> {
             "List", "list", "Optional", "Future", "Await", "_Await", "RRef", "Final", "Dict", "dict",
             "Tuple", "tuple", "Union", "Enum",
         ];
-        if !KNOWN.contains(&name.as_str()) && !name.starts_with("BroadcastingList") {
+        let known = KNOWN.contains(&name.as_str()) || name.starts_with("BroadcastingList");
+        if !known || (name == "Final" && self.unit.is_source()) {
             return error(span, format!("Unknown type constructor {name}"));
+        }
+        if let ("Tuple" | "tuple", [literal]) = (name.as_str(), indices)
+            && let ExprKind::Tuple(items) = &literal.kind
+        {
+            // `Tuple[()]` is the empty tuple.
+            if items.is_empty() {
+                return Ok(Type::tuple(Vec::new()));
+            }
+            if self.unit.is_source() {
+                return error(
+                    &literal.span,
+                    "Tuple literal in Tuple type annotation must not have any elements!",
+                );
+            }
         }
         let mut inner = Vec::with_capacity(parts.len());
         for part in &parts {
@@ -163,15 +192,7 @@ impl Emitter<'_> {
                 }
                 _ => error(span, format!(" expected exactly 2 element types but found {}", inner.len())),
             },
-            "Tuple" | "tuple" => {
-                // `Tuple[()]` is the empty tuple.
-                if let [only] = inner.as_slice()
-                    && matches!(&parts[0].kind, ExprKind::Tuple(items) if items.is_empty())
-                {
-                    return Ok(only.clone());
-                }
-                Ok(Type::tuple(inner))
-            }
+            "Tuple" | "tuple" => Ok(Type::tuple(inner)),
             "Union" => Ok(self.union(inner)),
             "Enum" => match inner.as_slice() {
                 [ty] => Ok(ty.clone()),
@@ -180,7 +201,7 @@ impl Emitter<'_> {
             _ if name.starts_with("BroadcastingList") => {
                 let count = name.trim_start_matches("BroadcastingList").parse::<usize>();
                 if self.unit.is_source() && !count.is_ok_and(|n| n > 0) {
-                    return error(span, "subscript of Broadcastable list must be a positive integer");
+                    return error(indices_span, "subscript of Broadcastable list must be a positive integer");
                 }
                 Ok(Type::list(one(&inner)?))
             }
@@ -229,7 +250,7 @@ fn simple_type(name: &str) -> Option<Type> {
 }
 
 /// What PyTorch says of a container type without its elements.
-fn bare_container(name: &str) -> Option<String> {
+pub(super) fn bare_container(name: &str) -> Option<String> {
     match name {
         "List" | "Tuple" | "Optional" | "Union" | "Future" => Some(format!(
             "Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
