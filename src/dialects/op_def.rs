@@ -226,7 +226,7 @@ impl Accepts {
             DType::F32 | DType::F64 => self.float,
             DType::F16 | DType::BF16 => self.half,
             DType::C64 | DType::C128 => self.complex,
-            DType::C32 | DType::QI8 | DType::QU8 | DType::QI32 => false,
+            _ => false,
         }
     }
 }

@@ -56,7 +56,7 @@ impl Tile {
             DType::C64 => Tile::C64(vec![Complex::new(0.0, 0.0); n]),
             DType::C128 => Tile::C128(vec![Complex64::new(0.0, 0.0); n]),
             DType::Bool => Tile::Bool(vec![false; n]),
-            DType::C32 | DType::QI8 | DType::QU8 | DType::QI32 => {
+            _ => {
                 return Err(Diagnostic::unsupported(format!(
                     "tensors of dtype {} are not supported",
                     dtype.name()

@@ -286,7 +286,7 @@ fn load(out: &mut Tile, dtype: DType, bytes: &[u8], layout: &Layout, start: usiz
             gather(typed::<bf16>(bytes), layout, start, &mut out[..n], bf16::to_f32);
             Ok(())
         }
-        DType::C32 | DType::QI8 | DType::QU8 | DType::QI32 => Err(mismatch()),
+        _ => Err(mismatch()),
     }
 }
 

@@ -80,12 +80,10 @@ macro_rules! dispatch_dtype {
                 type $T = $crate::tensor::Bool;
                 $body
             }
-            other @ (DType::C32 | DType::QI8 | DType::QU8 | DType::QI32) => {
-                Err($crate::diag::Diagnostic::unsupported(format!(
-                    "tensors of dtype {} are not supported",
-                    other.name()
-                )))
-            }
+            other => Err($crate::diag::Diagnostic::unsupported(format!(
+                "tensors of dtype {} are not supported",
+                other.name()
+            ))),
         }
     }};
 }

@@ -40,7 +40,70 @@ pub enum DType {
     QI32 = 14,
     /// bfloat16
     BF16 = 15,
+    /// quint4x2, named in types only
+    QU4x2 = 16,
+    /// quint2x4, named in types only
+    QU2x4 = 17,
+    /// bits1x8, named in types only
+    Bits1x8 = 18,
+    /// bits2x4, named in types only
+    Bits2x4 = 19,
+    /// bits4x2, named in types only
+    Bits4x2 = 20,
+    /// bits8, named in types only
+    Bits8 = 21,
+    /// bits16, named in types only
+    Bits16 = 22,
+    /// float8_e5m2, named in types only
+    F8E5m2 = 23,
+    /// float8_e4m3fn, named in types only
+    F8E4m3fn = 24,
+    /// float8_e5m2fnuz, named in types only
+    F8E5m2fnuz = 25,
+    /// float8_e4m3fnuz, named in types only
+    F8E4m3fnuz = 26,
+    /// uint16, named in types only
+    U16 = 27,
+    /// uint32, named in types only
+    U32 = 28,
+    /// uint64, named in types only
+    U64 = 29,
+    /// uint1, named in types only
+    U1 = 30,
+    /// uint2, named in types only
+    U2 = 31,
+    /// uint3, named in types only
+    U3 = 32,
+    /// uint4, named in types only
+    U4 = 33,
+    /// uint5, named in types only
+    U5 = 34,
+    /// uint6, named in types only
+    U6 = 35,
+    /// uint7, named in types only
+    U7 = 36,
+    /// int1, named in types only
+    I1 = 37,
+    /// int2, named in types only
+    I2 = 38,
+    /// int3, named in types only
+    I3 = 39,
+    /// int4, named in types only
+    I4 = 40,
+    /// int5, named in types only
+    I5 = 41,
+    /// int6, named in types only
+    I6 = 42,
+    /// int7, named in types only
+    I7 = 43,
+    /// float8_e8m0fnu, named in types only
+    F8E8m0fnu = 44,
+    /// float4_e2m1fn_x2, named in types only
+    F4E2m1fnX2 = 45,
 }
+
+/// How many of the rows programs can name; the others stand in types alone.
+const KNOWN: usize = 16;
 
 /// One row a dtype: code, Python name, name in type text, legacy storage class, bytes.
 const TABLE: &[(DType, &str, &str, &str, usize)] = &[
@@ -60,6 +123,36 @@ const TABLE: &[(DType, &str, &str, &str, usize)] = &[
     (DType::QU8, "quint8", "QUInt8", "QUInt8Storage", 1),
     (DType::QI32, "qint32", "QInt32", "QInt32Storage", 4),
     (DType::BF16, "bfloat16", "BFloat16", "BFloat16Storage", 2),
+    (DType::QU4x2, "quint4x2", "QUInt4x2", "", 1),
+    (DType::QU2x4, "quint2x4", "QUInt2x4", "", 1),
+    (DType::Bits1x8, "bits1x8", "Bits1x8", "", 1),
+    (DType::Bits2x4, "bits2x4", "Bits2x4", "", 1),
+    (DType::Bits4x2, "bits4x2", "Bits4x2", "", 1),
+    (DType::Bits8, "bits8", "Bits8", "", 1),
+    (DType::Bits16, "bits16", "Bits16", "", 2),
+    (DType::F8E5m2, "float8_e5m2", "Float8_e5m2", "", 1),
+    (DType::F8E4m3fn, "float8_e4m3fn", "Float8_e4m3fn", "", 1),
+    (DType::F8E5m2fnuz, "float8_e5m2fnuz", "Float8_e5m2fnuz", "", 1),
+    (DType::F8E4m3fnuz, "float8_e4m3fnuz", "Float8_e4m3fnuz", "", 1),
+    (DType::U16, "uint16", "UInt16", "", 2),
+    (DType::U32, "uint32", "UInt32", "", 4),
+    (DType::U64, "uint64", "UInt64", "", 8),
+    (DType::U1, "uint1", "UInt1", "", 1),
+    (DType::U2, "uint2", "UInt2", "", 1),
+    (DType::U3, "uint3", "UInt3", "", 1),
+    (DType::U4, "uint4", "UInt4", "", 1),
+    (DType::U5, "uint5", "UInt5", "", 1),
+    (DType::U6, "uint6", "UInt6", "", 1),
+    (DType::U7, "uint7", "UInt7", "", 1),
+    (DType::I1, "int1", "Int1", "", 1),
+    (DType::I2, "int2", "Int2", "", 1),
+    (DType::I3, "int3", "Int3", "", 1),
+    (DType::I4, "int4", "Int4", "", 1),
+    (DType::I5, "int5", "Int5", "", 1),
+    (DType::I6, "int6", "Int6", "", 1),
+    (DType::I7, "int7", "Int7", "", 1),
+    (DType::F8E8m0fnu, "float8_e8m0fnu", "Float8_e8m0fnu", "", 1),
+    (DType::F4E2m1fnX2, "float4_e2m1fn_x2", "Float4_e2m1fn_x2", "", 1),
 ];
 
 impl DType {
@@ -112,7 +205,7 @@ impl DType {
 
     /// The dtype of an integer code.
     pub fn from_code(code: i64) -> Option<DType> {
-        usize::try_from(code).ok().and_then(|i| TABLE.get(i)).map(|row| row.0)
+        usize::try_from(code).ok().and_then(|i| TABLE[..KNOWN].get(i)).map(|row| row.0)
     }
 
     /// The dtype of a Python name, aliases (`float`, `half`, `long`) included.
@@ -129,7 +222,7 @@ impl DType {
             "chalf" => "complex32",
             other => other,
         };
-        TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
+        TABLE[..KNOWN].iter().find(|row| row.1 == name).map(|row| row.0)
     }
 
     /// The dtype of a name in type text.
@@ -140,7 +233,7 @@ impl DType {
     /// The dtype of a storage class (with or without its module).
     pub fn from_storage_name(name: &str) -> Option<DType> {
         let name = name.rsplit('.').next().unwrap_or(name);
-        TABLE.iter().find(|row| row.3 == name).map(|row| row.0)
+        TABLE[..KNOWN].iter().find(|row| row.3 == name).map(|row| row.0)
     }
 
     /// float16, bfloat16, float32, float64.
@@ -160,12 +253,12 @@ impl DType {
 
     /// Types whose elements can be negative.
     pub fn is_signed(self) -> bool {
-        !matches!(self, DType::U8 | DType::Bool | DType::QU8)
+        !matches!(self, DType::U8 | DType::Bool | DType::QU8 | DType::U16 | DType::U32 | DType::U64)
     }
 
     /// Whether tensors of it can be computed with, and not only named.
     pub fn is_computable(self) -> bool {
-        !matches!(self, DType::C32 | DType::QI8 | DType::QU8 | DType::QI32)
+        (self as usize) < KNOWN && !matches!(self, DType::C32 | DType::QI8 | DType::QU8 | DType::QI32)
     }
 
     /// The real dtype of a complex one (complex64 → float32); itself otherwise.

@@ -13,7 +13,7 @@ pub fn promote_types(a: DType, b: DType) -> DType {
         U8 | I8 | I16 | I32 | I64 => 1,
         F16 | BF16 | F32 | F64 => 2,
         C32 | C64 | C128 => 3,
-        QI8 | QU8 | QI32 => 4,
+        _ => 4,
     };
     let (low, high) = if rank(a) <= rank(b) { (a, b) } else { (b, a) };
     match (rank(low), rank(high)) {

@@ -224,13 +224,18 @@ fn lit_as(args: &[OsString]) -> i32 {
         ("LIT_FILTER_OUT", "--filter-out"),
         ("LIT_NUM_SHARDS", "--num-shards"),
         ("LIT_RUN_SHARD", "--run-shard"),
+        ("LIT_XFAIL", "--xfail"),
+        ("LIT_XFAIL_NOT", "--xfail-not"),
+        ("LIT_UNSUPPORTED", "--unsupported"),
+        ("LIT_MAX_WORKERS", "--workers"),
     ] {
         let value = std::env::var_os(variable);
         args.extend(value.into_iter().flat_map(|value| [OsString::from(option), value]));
     }
     let more = std::env::var("LIT_OPTS").unwrap_or_default();
-    args.extend(more.split_whitespace().map(OsString::from));
     args.extend(words.iter().cloned());
+    // Unusually they are stronger than the words of the command line, as in LLVM's lit.
+    args.extend(lit::split_words(&more).into_iter().map(OsString::from));
     let mut config = lit_config("flambeau");
     config.records = lit::records_folder();
     lit::main(&args, config, &mut std::io::stdout(), &mut std::io::stderr())

@@ -79,7 +79,7 @@ impl Elem {
             DType::BF16 => Elem::BF16,
             DType::F32 => Elem::F32,
             DType::F64 => Elem::F64,
-            DType::C32 | DType::C64 | DType::C128 | DType::QI8 | DType::QU8 | DType::QI32 => return None,
+            _ => return None,
         })
     }
 

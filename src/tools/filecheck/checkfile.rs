@@ -56,7 +56,53 @@ pub fn read(
     let mut reader = Reader { sources, implicit, options, variables, checks: Vec::new(), before: Vec::new() };
     reader.add_implicit()?;
     reader.read(file)?;
-    Ok(reader.checks)
+    let end = file.tail();
+    let checks = reader.checks;
+    match options.filter_label.is_empty() {
+        true => Ok(checks),
+        false => sections(checks, options, end),
+    }
+}
+
+/// The checks in front of the first label, and those of sections whose label has one of the wanted words.
+fn sections(checks: Vec<Check>, options: &Options, end: Span) -> Result<Vec<Check>, Unusable> {
+    let mut kept = Vec::new();
+    let mut wanted = true;
+    // What stands in front of a label that goes belongs to the section before.
+    let mut left = Vec::new();
+    for mut check in checks {
+        if check.pattern.kind == Kind::Label {
+            let before = std::mem::take(&mut check.before);
+            left.extend(before.into_iter().filter(|_| wanted));
+            let text = String::from_utf8_lossy(check.pattern.example()).into_owned();
+            wanted = options.filter_label.iter().any(|word| has_word(&text, word));
+        }
+        if wanted {
+            check.before.splice(0..0, left.drain(..));
+            kept.push(check);
+        }
+    }
+    let prefix = options.check_prefixes().next().unwrap_or_default().to_string();
+    if kept.is_empty() && left.is_empty() {
+        return Err(Unusable::NoChecks(vec![prefix]));
+    }
+    if !left.is_empty() {
+        kept.push(Check { pattern: Pattern::end_of_input(end), prefix, place: end, before: left });
+    }
+    Ok(kept)
+}
+
+/// Whether a word stands in a text, with no letter of a name beside it.
+fn has_word(text: &str, word: &str) -> bool {
+    let in_name = |letter: Option<char>| {
+        letter.is_some_and(|l| l.is_ascii_alphanumeric() || matches!(l, '_' | '.' | '$'))
+    };
+    !word.is_empty()
+        && text.match_indices(word).any(|(at, _)| {
+            let before = text.get(..at).and_then(|before| before.chars().last());
+            let behind = text.get(at + word.len()..).and_then(|behind| behind.chars().next());
+            !in_name(before) && !in_name(behind)
+        })
 }
 
 struct Reader<'a> {

@@ -45,6 +45,7 @@ const OPTIONS: &[(&str, Takes)] = &[
     ("dump-input-context", Takes::Value),
     ("dump-input-filter", Takes::Value),
     ("enable-var-scope", Takes::Truth),
+    ("filter-label", Takes::Value),
     ("ignore-case", Takes::Truth),
     ("implicit-check-not", Takes::Value),
     ("input-file", Takes::Value),
@@ -339,6 +340,7 @@ impl<'a> CommandLine<'a> {
             "check-prefix" => options.check_prefixes.push(value),
             "check-prefixes" => options.check_prefixes.extend(value.split(',').map(String::from)),
             "comment-prefixes" => options.comment_prefixes.extend(value.split(',').map(String::from)),
+            "filter-label" => options.filter_label.extend(value.split(',').map(String::from)),
             "implicit-check-not" => options.implicit_check_not.push(value),
             "input-file" => self.input_file = value,
             "dump-input" => match value.as_str() {

@@ -64,6 +64,8 @@ pub struct Options {
     pub comment_prefixes: Vec<String>,
     /// `--implicit-check-not`
     pub implicit_check_not: Vec<String>,
+    /// `--filter-label`: only sections whose label has one of these words.
+    pub filter_label: Vec<String>,
     /// `-D`, each `NAME=text` or `#NAME=expression`.
     pub defines: Vec<String>,
     /// `--strict-whitespace`

@@ -487,7 +487,8 @@ fn literal(rest: &mut Slice<'_>, decimal: bool) -> Option<Option<Number>> {
     };
     let digits = whole.skip(mark);
     let count = digits.bytes().iter().take_while(|b| char::from(**b).is_digit(radix)).count();
-    if count == 0 {
+    // A mark without digits, as the `0x` of `0x+1` or the first of `08`, is zero unless it ends the text.
+    if count == 0 && (mark == 0 || digits.is_empty()) {
         return None;
     }
     *rest = digits.skip(count);

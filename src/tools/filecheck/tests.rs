@@ -227,6 +227,25 @@ c
 }
 
 #[test]
+fn sections_are_chosen_by_words_of_their_labels() {
+    let checks = "CHECK: first\nCHECK-LABEL: @foo:\nCHECK: a\nCHECK-NOT: bad\nCHECK-LABEL: @foobar:\nCHECK: none\n\
+                  CHECK-LABEL: @bar:\nCHECK: b\nCHECK-NOT: bad\n";
+    let input = "first\n@foo:\na\n@foobar:\n@bar:\nb\n";
+    let run = |words: &[&str], input: &str| {
+        let filter_label = words.iter().map(ToString::to_string).collect();
+        let options = Options { filter_label, dump_input: vec![DumpInput::Never], ..Options::default() };
+        check(checks, input, &options)
+    };
+    assert!(run(&[], input).is_err() && run(&["foobar"], input).is_err());
+    for words in [&["foo"][..], &["bar"], &["foo", "bar"]] {
+        assert_eq!(run(words, input), Ok(()), "{words:?}");
+    }
+    let bad = run(&["foo"], "first\n@foo:\na\nbad\n@bar:\n").unwrap_err();
+    assert!(bad.contains("CHECK-NOT: excluded string found in input"), "{bad}");
+    assert!(run(&["foo"], "@foo:\na\n").is_err(), "what stands in front of all labels stays");
+}
+
+#[test]
 fn help_and_version_are_written() {
     for (word, expected) in [
         ("--help", "--implicit-check-not"),

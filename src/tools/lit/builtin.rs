@@ -1,23 +1,23 @@
-//! Commands that need no program: `echo`, `cat`, `diff`, `mkdir`, `rm`, `split-file` and their like.
+//! Commands that need no program: `echo`, `cat`, `diff`, `count`, `split-file` and their like.
 
-use super::Call;
+use super::words::{absolute, options, python_error};
+use super::{Call, difference};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Largest number of lines that `diff` aligns; beyond it the files are shown as a whole.
-const MAX_DIFF_CELLS: usize = 16_000_000;
+/// Deepest nesting of folders that `diff -r` compares.
+const MAX_DEPTH: usize = 64;
 
 /// The builtin with this name.
 pub(super) fn find(name: &str) -> Option<fn(Call<'_>) -> i32> {
     Some(match name {
         "echo" => |call| run(call, echo),
         "cat" => |call| run(call, cat),
-        "true" | ":" => |_| 0,
+        "true" => |_| 0,
         "false" => |_| 1,
         "diff" => |call| run(call, diff),
-        "mkdir" => |call| run(call, mkdir),
-        "rm" => |call| run(call, rm),
         "touch" => |call| run(call, touch),
         "count" => |call| run(call, count),
         "split-file" => |call| run(call, split_file),
@@ -47,18 +47,36 @@ fn refuse(option: &str) -> String {
 }
 
 fn read(call: &mut Call<'_>, path: &str) -> Result<Vec<u8>, String> {
-    if path == "-" {
-        let mut text = Vec::new();
-        call.stdin.read_to_end(&mut text).map_err(|error| told(path, &error))?;
-        return Ok(text);
-    }
-    std::fs::read(call.directory.join(path)).map_err(|error| told(path, &error))
+    read_raw(call, path).map_err(|error| told(path, &error))
 }
 
-fn echo(call: &mut Call<'_>, mut args: &[String]) -> Result<i32, String> {
+fn read_raw(call: &mut Call<'_>, path: &str) -> io::Result<Vec<u8>> {
+    if path == "-" {
+        let mut text = Vec::new();
+        call.stdin.read_to_end(&mut text)?;
+        return Ok(text);
+    }
+    std::fs::read(call.directory.join(path))
+}
+
+/// Writes an error as it is, and gives the status of a failure.
+fn said(call: &mut Call<'_>, text: &str) -> Result<i32, String> {
+    // Where the error stream is gone there is nobody to tell.
+    let _ = call.err.write_all(text.as_bytes());
+    Ok(1)
+}
+
+fn echo(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    call.out.write_all(&echoed(&args)).map_err(|error| told("write error", &error))?;
+    Ok(0)
+}
+
+/// What `echo` writes; `-n` leaves the line open, `-e` reads escapes.
+pub(super) fn echoed(mut args: &[&str]) -> Vec<u8> {
     let (mut newline, mut escapes) = (true, false);
     while let Some((first, rest)) = args.split_first() {
-        match first.as_str() {
+        match *first {
             "-n" => newline = false,
             "-e" => escapes = true,
             _ => break,
@@ -72,8 +90,7 @@ fn echo(call: &mut Call<'_>, mut args: &[String]) -> Result<i32, String> {
     if newline {
         text.push(b'\n');
     }
-    call.out.write_all(&text).map_err(|error| told("write error", &error))?;
-    Ok(0)
+    text
 }
 
 fn unescape(text: &[u8]) -> Vec<u8> {
@@ -108,25 +125,21 @@ fn unescape(text: &[u8]) -> Vec<u8> {
 }
 
 fn cat(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
-    let mut paths = Vec::new();
-    let (mut codes, mut ends, mut tabs) = (false, false, false);
-    for arg in args {
-        match arg.strip_prefix('-').filter(|flags| !flags.is_empty()) {
-            Some("-show-nonprinting") => codes = true,
-            Some(flags) if flags.chars().all(|flag| "veAtET".contains(flag)) => {
-                codes |= flags.contains(['v', 'e', 'A', 't']);
-                ends |= flags.contains(['e', 'A', 'E']);
-                tabs |= flags.contains(['t', 'A', 'T']);
-            }
-            Some(_) => return Err(refuse(arg)),
-            None => paths.push(arg.clone()),
-        }
-    }
+    let (found, mut paths) = match options(args, "veAtETn", &["show-nonprinting"]) {
+        Ok(words) => words,
+        Err(error) => return said(call, &format!("Unsupported: 'cat':  {error}\n")),
+    };
+    let has = |flags: &str| found.iter().any(|(name, _)| flags.contains(name.trim_start_matches('-')));
+    let codes = has("veAt") || found.iter().any(|(name, _)| name == "--show-nonprinting");
+    let (ends, tabs) = (has("eAE"), has("tAT"));
     if paths.is_empty() {
         paths.push("-".to_string());
     }
     for path in &paths {
-        let mut text = read(call, path)?;
+        let mut text = match read_raw(call, path) {
+            Ok(text) => text,
+            Err(error) => return said(call, &python_error(&error, path)),
+        };
         if codes || ends || tabs {
             text = text.iter().flat_map(|byte| shown(*byte, (codes, ends, tabs))).collect();
         }
@@ -142,6 +155,7 @@ fn shown(byte: u8, (codes, ends, tabs): (bool, bool, bool)) -> Vec<u8> {
         b'\t' if tabs => b"^I".to_vec(),
         b'\n' | b'\t' => vec![byte],
         _ if !codes => vec![byte],
+        128.. if (byte - 128) < 32 => vec![b'M', b'-', b'^', byte - 64],
         128.. => [b"M-".to_vec(), shown(byte - 128, (true, false, true))].concat(),
         127 => b"^?".to_vec(),
         0..32 => vec![b'^', byte + 64],
@@ -199,51 +213,6 @@ fn colour(codes: &str) -> Option<String> {
     Some(if words.is_empty() { "reset".to_string() } else { words.join("-") })
 }
 
-fn mkdir(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
-    let mut parents = false;
-    for arg in args {
-        match arg.as_str() {
-            "-p" => parents = true,
-            option if option.starts_with('-') => return Err(refuse(option)),
-            path => {
-                let whole = call.directory.join(path);
-                let result =
-                    if parents { std::fs::create_dir_all(whole) } else { std::fs::create_dir(whole) };
-                result.map_err(|error| told(path, &error))?;
-            }
-        }
-    }
-    Ok(0)
-}
-
-fn rm(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
-    let (mut force, mut recursive) = (false, false);
-    for arg in args {
-        match arg.strip_prefix('-') {
-            Some(flags) if !flags.is_empty() => {
-                for flag in flags.chars() {
-                    match flag {
-                        'f' => force = true,
-                        'r' | 'R' => recursive = true,
-                        _ => return Err(refuse(arg)),
-                    }
-                }
-            }
-            _ => {
-                let path = call.directory.join(arg);
-                let result = match std::fs::symlink_metadata(&path) {
-                    Err(_) if force => continue,
-                    Err(error) => Err(error),
-                    Ok(data) if data.is_dir() && recursive => std::fs::remove_dir_all(&path),
-                    Ok(_) => std::fs::remove_file(&path),
-                };
-                result.map_err(|error| told(arg, &error))?;
-            }
-        }
-    }
-    Ok(0)
-}
-
 fn touch(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
     for arg in args {
         if arg.starts_with('-') {
@@ -272,97 +241,164 @@ fn count(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
     Err(format!("expected {wanted} lines, got {lines}"))
 }
 
-fn diff(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
-    let mut files = Vec::new();
-    let (mut ignore_blanks, mut brief, mut strip) = (false, false, false);
-    for arg in args {
-        match arg.as_str() {
-            "-u" => {}
-            "-w" | "-b" => ignore_blanks = true,
-            "-q" => brief = true,
-            "--strip-trailing-cr" => strip = true,
-            option if option.starts_with('-') && option.len() > 1 => return Err(refuse(option)),
-            file => files.push(file),
-        }
-    }
-    let [left, right] = files.as_slice() else { return Err("expected two files".into()) };
-    let texts = [read(call, left)?, read(call, right)?];
-    let [old, new] = texts.each_ref().map(|text| {
-        let lines = text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec);
-        lines
-            .map(|mut line| {
-                if strip && line.ends_with(b"\r\n") {
-                    line.truncate(line.len() - 2);
-                    line.push(b'\n');
-                }
-                line
-            })
-            .collect::<Vec<_>>()
-    });
-    let key = |line: &Vec<u8>| match ignore_blanks {
-        true => line.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect(),
-        false => line.clone(),
-    };
-    let (old_keys, new_keys): (Vec<_>, Vec<_>) =
-        (old.iter().map(key).collect(), new.iter().map(key).collect());
-    if old_keys == new_keys {
-        return Ok(0);
-    }
-    if brief {
-        writeln!(call.out, "Files {left} and {right} differ").map_err(|error| error.to_string())?;
-        return Ok(1);
-    }
-    let mut text = format!("--- {left}\n+++ {right}\n").into_bytes();
-    for (mark, line) in script(&old_keys, &new_keys) {
-        let line = if mark == b'+' { new.get(line) } else { old.get(line) };
-        text.push(mark);
-        text.extend_from_slice(line.map_or(&[][..], Vec::as_slice));
-        if text.last() != Some(&b'\n') {
-            text.push(b'\n');
-        }
-    }
-    call.out.write_all(&text).map_err(|error| error.to_string())?;
-    Ok(1)
+/// What `diff` was asked for.
+#[derive(Default)]
+struct Diff {
+    all_blanks: bool,
+    blanks: bool,
+    strip: bool,
+    unified: bool,
+    context: usize,
+    folders: bool,
+    /// Lines that do not count.
+    ignored: Option<regex::Regex>,
 }
 
-/// The lines of both files in order: mark (` `, `-` from the first, `+` from the second) and line number.
-fn script(old: &[Vec<u8>], new: &[Vec<u8>]) -> Vec<(u8, usize)> {
-    let same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-    let (old_rest, new_rest) = (old.get(same..).unwrap_or_default(), new.get(same..).unwrap_or_default());
-    let mut out: Vec<(u8, usize)> = (0..same).map(|line| (b' ', line)).collect();
-    let width = new_rest.len() + 1;
-    if old_rest.len().saturating_mul(width) > MAX_DIFF_CELLS {
-        out.extend((same..old.len()).map(|line| (b'-', line)));
-        out.extend((same..new.len()).map(|line| (b'+', line)));
-        return out;
+fn diff(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
+    let (found, paths) = match options(args, "wbuI:U:rqc", &["strip-trailing-cr"]) {
+        Ok(words) => words,
+        Err(error) => return said(call, &format!("Unsupported: 'diff': {error}\n")),
+    };
+    let mut wanted = Diff { context: 3, ..Diff::default() };
+    for (name, value) in found {
+        match name.as_str() {
+            "-w" => wanted.all_blanks = true,
+            "-b" => wanted.blanks = true,
+            "-u" => wanted.unified = true,
+            "-r" => wanted.folders = true,
+            "--strip-trailing-cr" => wanted.strip = true,
+            "-U" => match value.parse() {
+                Ok(context) => (wanted.unified, wanted.context) = (true, context),
+                Err(_) => return said(call, &format!("Error: invalid '-U' argument: {value}\n")),
+            },
+            "-I" => match regex::Regex::new(&format!("^(?:{value})")) {
+                Ok(regex) => wanted.ignored = Some(regex),
+                Err(_) => return said(call, &format!("Error: invalid '-I' argument: {value}\n")),
+            },
+            _ => {}
+        }
     }
-    // Length of the longest common subsequence of what is behind each pair of lines.
-    let mut common = vec![0u32; (old_rest.len() + 1) * width];
-    for i in (0..old_rest.len()).rev() {
-        for j in (0..new_rest.len()).rev() {
-            common[i * width + j] = if old_rest[i] == new_rest[j] {
-                common[(i + 1) * width + j + 1] + 1
-            } else {
-                common[(i + 1) * width + j].max(common[i * width + j + 1])
+    let [left, right] = paths.as_slice() else {
+        return said(call, "Error: missing or extra operand\n");
+    };
+    let whole = |path: &String| match path.as_str() {
+        "-" => "-".to_string(),
+        path => absolute(call.directory, path).display().to_string(),
+    };
+    let sides = [whole(left), whole(right)];
+    if wanted.folders && sides.iter().any(|side| side == "-") {
+        return said(call, "Error: cannot recursively compare '-'\n");
+    }
+    let result = match wanted.folders {
+        true => wanted.trees(call, sides.each_ref().map(String::as_str), 0),
+        false => wanted.files(call, sides.each_ref().map(String::as_str)),
+    };
+    match result {
+        Ok(differ) => Ok(i32::from(differ)),
+        Err((path, error)) => {
+            let error = python_error(&error, &path);
+            said(call, &format!("Error: 'diff' command failed, {error}\n"))
+        }
+    }
+}
+
+impl Diff {
+    /// Compares two files; whether they differ. The error names the file that cannot be read.
+    fn files(&self, call: &mut Call<'_>, sides: [&str; 2]) -> Result<bool, (String, io::Error)> {
+        let mut texts = Vec::new();
+        for side in sides {
+            let text = read_raw(call, side).map_err(|error| (side.to_string(), error))?;
+            texts.push(text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>());
+        }
+        let (old, new) = (texts.first().cloned().unwrap_or_default(), texts.pop().unwrap_or_default());
+        let readable = [&old, &new].iter().all(|lines| lines.iter().all(|line| str::from_utf8(line).is_ok()));
+        let text = if readable {
+            let (old, new) = (self.lines(old), self.lines(new));
+            let show = if self.unified { difference::unified } else { difference::with_context };
+            show(sides, &old, &new, self.context)
+        } else {
+            let text = difference::unified(sides, &old, &new, self.context);
+            text.utf8_chunks().fold(Vec::new(), |mut out, chunk| {
+                out.extend(chunk.valid().bytes());
+                chunk.invalid().iter().for_each(|byte| out.extend(format!("\\x{byte:02x}").bytes()));
+                out
+            })
+        };
+        call.out.write_all(&text).map_err(|error| ("write error".into(), error))?;
+        Ok(!text.is_empty())
+    }
+
+    /// The lines as they are compared and shown.
+    fn lines(&self, lines: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        let counts = |line: &Vec<u8>| {
+            let text = String::from_utf8_lossy(line);
+            !self.ignored.as_ref().is_some_and(|regex| regex.is_match(&text))
+        };
+        let shape = |mut line: Vec<u8>| {
+            if self.strip && line.ends_with(b"\r\n") {
+                line.truncate(line.len() - 2);
+                line.push(b'\n');
+            }
+            if self.all_blanks || self.blanks {
+                let text = String::from_utf8_lossy(&line).into_owned();
+                let words: Vec<&str> = text.split_whitespace().collect();
+                line = words.join(if self.all_blanks { "" } else { " " }).into_bytes();
+                line.push(b'\n');
+            }
+            line
+        };
+        lines.into_iter().filter(counts).map(shape).collect()
+    }
+
+    /// Compares two folders with all in them, or two files.
+    fn trees(
+        &self,
+        call: &mut Call<'_>,
+        sides: [&str; 2],
+        depth: usize,
+    ) -> Result<bool, (String, io::Error)> {
+        let is_folder = sides.map(|side| Path::new(side).is_dir());
+        let kind = |side: &str| match std::fs::metadata(side).is_ok_and(|data| data.len() > 0) {
+            true => "a regular file",
+            false => "a regular empty file",
+        };
+        let [left, right] = sides;
+        let text = match is_folder {
+            [false, false] => return self.files(call, sides),
+            [false, true] => format!("File {left} is {} while file {right} is a directory\n", kind(left)),
+            [true, false] => format!("File {left} is a directory while file {right} is {}\n", kind(right)),
+            [true, true] => String::new(),
+        };
+        let write = |call: &mut Call<'_>, text: &str| {
+            call.out.write_all(text.as_bytes()).map_err(|error| ("write error".to_string(), error))
+        };
+        write(call, &text)?;
+        if !text.is_empty() || depth > MAX_DEPTH {
+            return Ok(true);
+        }
+        let mut names: BTreeMap<String, [bool; 2]> = BTreeMap::new();
+        for (index, side) in sides.iter().enumerate() {
+            let entries = std::fs::read_dir(side).map_err(|error| (side.to_string(), error))?;
+            for entry in entries.flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                names.entry(name).or_default()[index] = true;
+            }
+        }
+        let mut differ = false;
+        for (name, there) in names {
+            differ |= match there {
+                [true, true] => {
+                    let inner = sides.map(|side| format!("{side}/{name}"));
+                    self.trees(call, inner.each_ref().map(String::as_str), depth + 1)?
+                }
+                [first, _] => {
+                    write(call, &format!("Only in {}: {name}\n", if first { left } else { right }))?;
+                    true
+                }
             };
         }
+        Ok(differ)
     }
-    let (mut i, mut j) = (0, 0);
-    while i < old_rest.len() || j < new_rest.len() {
-        if i < old_rest.len() && j < new_rest.len() && old_rest[i] == new_rest[j] {
-            out.push((b' ', same + i));
-            (i, j) = (i + 1, j + 1);
-        } else if j >= new_rest.len()
-            || (i < old_rest.len() && common[(i + 1) * width + j] >= common[i * width + j + 1])
-        {
-            out.push((b'-', same + i));
-            i += 1;
-        } else {
-            out.push((b'+', same + j));
-            j += 1;
-        }
-    }
-    out
 }
 
 /// `split-file FILE DIR`: writes each part of a file that starts with a line like `//--- name` to DIR/name.

@@ -23,14 +23,16 @@ What is shown:
   -a, --show-all               the output of all tests
   -q, --quiet                  failures only, and no more than their number at the end
   -s, --succinct               failures only, with a progress bar
-  --print-result-after LEVEL   results of which tests: off, failed, all
+  --print-result-after LEVEL   results of which tests: off, failed,
+                               failed-or-flaky, all
   --test-output LEVEL          commands and their outputs of which tests: off, failed, all
   --diagnostic-level LEVEL     what is told of lit itself: error, warning, note
   --terse-summary, --no-terse-summary
   --progress-bar, --no-progress-bar
   --show-pass, --show-flakypass, --show-unsupported, --show-xfail, --show-xpass
                                list such tests at the end
-  --time-tests                 list the slowest tests
+  -r, --relative-paths         name files in the lists at the end, from the current folder
+  --time-tests[=N]             list the slowest tests, and how times are spread
   --time-trace-output FILE     write when each test ran to FILE, for chrome://tracing
   -o FILE, --output FILE       write the results to FILE as JSON
   --xunit-xml-output FILE      write the results to FILE as JUnit's XML
@@ -67,6 +69,7 @@ Which tests run:
   --num-shards M --run-shard N every Mth, from the Nth on
   --xfail LIST                 names, parted by ';', of tests that fail as things are
   --xfail-not LIST             names of tests that do not, whatever they say
+  --unsupported LIST           names of tests that do not run here
   --exclude-xfail              leave out tests that say that they fail
   --suffix .EXT                also files with this end are tests
   --show-tests                 list the tests and run none
@@ -87,13 +90,15 @@ struct Words {
     xml: Option<PathBuf>,
     json: Option<PathBuf>,
     failures_only: bool,
-    times: bool,
+    times: Option<usize>,
     no_execute: bool,
     max_tests: usize,
     shards: usize,
     shard: usize,
     xfail: Vec<String>,
     xfail_not: Vec<String>,
+    unsupported: Vec<String>,
+    relative: bool,
     show: Vec<Status>,
     list: Option<Listing>,
     order: Order,
@@ -119,11 +124,11 @@ enum Order {
 }
 
 /// What is listed instead of running tests.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Listing {
-    Tests,
-    Suites,
-    Features,
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Listing {
+    tests: bool,
+    suites: bool,
+    features: bool,
 }
 
 /// The command. `args[0]` is the name it was called by. Gives 0 if all tests end well, 1 if one does not, 2 for
@@ -156,56 +161,84 @@ fn start(
         writeln!(out, "lit {} of Flambeau", env!("CARGO_PKG_VERSION")).map_err(told)?;
         return Ok(0);
     }
-    let mut tests = Vec::new();
+    let mut tests: Vec<Test> = Vec::new();
     let shared = Arc::new(config.clone());
     let mut notes = Vec::new();
     for path in &words.paths {
         tests.extend(discover(path, &shared, &mut notes)?);
     }
-    for note in notes.iter().filter(|_| words.notes) {
+    let mut tell = |text: String| {
         // Where the error stream is gone there is nobody to tell.
-        let _ = writeln!(err, "note: {note}");
-    }
-    let found = tests.len();
-    if found == 0 && !words.allow_empty {
-        return Err("did not discover any tests for provided path(s)".into());
-    }
-    let fits = |regex: &Option<Regex>, test: &Test| {
-        regex.as_ref().map(|regex| regex.is_match(&format!("{} :: {}", config.name, test.name)))
+        let _ = writeln!(err, "{text}");
     };
-    tests.retain(|test| {
-        fits(&words.filter, test) != Some(false) && fits(&words.filter_out, test) != Some(true)
-    });
-    let known = remembered(&words, config);
-    if words.filter_failed {
-        tests.retain(|test| known.get(&test.name).is_some_and(|last| last.failed));
-    }
-    if words.exclude_xfail {
-        tests.retain(|test| !super::says_it_fails(test) || named(&words.xfail_not, test));
+    for note in notes.iter().filter(|_| words.notes) {
+        tell(format!("note: {note}"));
     }
     if tests.is_empty() && !words.allow_empty {
-        return Err(format!(
-            "filter did not match any tests (of {found} discovered).  Use '--allow-empty-runs' to suppress this error."
-        ));
+        return Err("did not discover any tests for provided path(s)".into());
     }
-    if words.shards > 0 {
-        let mut number = 0;
-        tests.retain(|_| {
-            number += 1;
-            (number - 1) % words.shards + 1 == words.shard
-        });
-        writeln!(out, "-- Shard {}/{}: {} of {found} tests --", words.shard, words.shards, tests.len())
-            .map_err(told)?;
+    for test in tests.iter_mut().filter(|test| named(&words.unsupported, test)) {
+        let config = Arc::clone(&test.config);
+        test.config = Arc::new(Config { unsupported: true, ..Config::clone(&config) });
     }
-    arrange(&mut tests, &words, &known, out).map_err(told)?;
-    if words.max_tests > 0 {
-        tests.truncate(words.max_tests);
-    }
+    tests.sort_by_cached_key(Test::full);
     if let Some(listing) = words.list {
-        out.write_all(listed(listing, &tests, config).as_bytes()).map_err(told)?;
+        out.write_all(listed(listing, &tests).as_bytes()).map_err(told)?;
         return Ok(0);
     }
-    run(&tests, &words, config, out).map_err(told)
+    let known = remembered(&words, config);
+    arrange(&mut tests, &words, &known, out).map_err(told)?;
+    let fits = |regex: &Option<Regex>, test: &Test| regex.as_ref().map(|regex| regex.is_match(&test.full()));
+    let chosen = |test: &Test| {
+        fits(&words.filter, test) != Some(false)
+            && fits(&words.filter_out, test) != Some(true)
+            && (!words.filter_failed || known.get(&test.full()).is_some_and(|last| last.failed))
+    };
+    let (mut tests, mut others): (Vec<Test>, Vec<Test>) = tests.into_iter().partition(chosen);
+    if tests.is_empty() && !others.is_empty() {
+        let problem = format!("filter did not match any tests (of {} discovered).  ", others.len());
+        if !words.allow_empty {
+            return Err(format!("{problem}Use '--allow-empty-runs' to suppress this error."));
+        }
+        tell(format!("error: {problem}Suppressing error because '--allow-empty-runs' was specified."));
+        return Ok(0);
+    }
+    if words.shards > 0 {
+        let all = tests.len();
+        let numbers: Vec<usize> = (words.shard..=all).step_by(words.shards).collect();
+        let mut number = 0;
+        let mine = |_: &Test| {
+            number += 1;
+            numbers.contains(&number)
+        };
+        let (left, right): (Vec<Test>, Vec<Test>) = tests.into_iter().partition(mine);
+        tests = left;
+        others.extend(right);
+        if words.notes {
+            let mut first: Vec<String> = numbers.iter().take(3).map(ToString::to_string).collect();
+            first.extend((numbers.len() > 3).then(|| "...".to_string()));
+            tell(format!(
+                "note: Selecting shard {}/{} = size {}/{all} = tests #({}*k)+{} = [{}]",
+                words.shard,
+                words.shards,
+                tests.len(),
+                words.shards,
+                words.shard,
+                first.join(", ")
+            ));
+        }
+        if tests.is_empty() {
+            tell(
+                "warning: shard does not contain any tests.  Consider decreasing the number of shards."
+                    .into(),
+            );
+            return Ok(0);
+        }
+    }
+    if words.max_tests > 0 && tests.len() > words.max_tests {
+        others.extend(tests.split_off(words.max_tests));
+    }
+    run(&tests, &others, &words, config, (out, err)).map_err(told)
 }
 
 /// What is known from runs before.
@@ -224,7 +257,7 @@ fn arrange(
     match words.order {
         Order::Lexical => {}
         Order::Smart => tests.sort_by(|a, b| {
-            let last = |test: &Test| known.get(&test.name).copied().unwrap_or_default();
+            let last = |test: &Test| known.get(&test.full()).copied().unwrap_or_default();
             let (a, b) = (last(a), last(b));
             b.failed.cmp(&a.failed).then(b.seconds.total_cmp(&a.seconds))
         }),
@@ -247,32 +280,50 @@ fn arrange(
 
 /// Whether a list of the command line names a test.
 fn named(list: &[String], test: &Test) -> bool {
-    list.iter().any(|name| *name == test.name || test.name.ends_with(&format!("/{name}")))
+    let full = test.full();
+    list.iter().any(|name| *name == test.name || *name == full)
 }
 
 /// The text of a listing.
-fn listed(listing: Listing, tests: &[Test], config: &Config) -> String {
+fn listed(listing: Listing, tests: &[Test]) -> String {
     let mut text = String::new();
-    match listing {
-        Listing::Tests => {
-            tests.iter().for_each(|test| text.push_str(&format!("{} :: {}\n", config.name, test.name)));
-        }
-        Listing::Suites => {
-            let features: Vec<&str> = config.features.iter().map(String::as_str).collect();
-            text = format!(
-                "-- Test Suites --\n  {} - {} tests\n    Available Features: {}\n",
-                config.name,
-                tests.len(),
-                features.join(" ")
-            );
-        }
-        Listing::Features => {
-            let mut used = BTreeSet::new();
-            for test in tests {
-                used.extend(super::used_features(&test.path));
+    if listing.suites {
+        text.push_str("-- Test Suites --\n");
+        let mut suites: Vec<(&Config, usize)> = Vec::new();
+        for test in tests {
+            match suites
+                .iter_mut()
+                .find(|(config, _)| (&config.name, &config.root) == (&test.config.name, &test.config.root))
+            {
+                Some((_, count)) => *count += 1,
+                None => suites.push((&*test.config, 1)),
             }
-            used.into_iter().for_each(|feature| text.push_str(&format!("{feature}\n")));
         }
+        for (config, count) in suites {
+            let features: Vec<&str> = config.features.iter().map(String::as_str).collect();
+            text.push_str(&format!("  {} - {count} tests\n", config.name));
+            if let Some(root) = &config.root {
+                let root = root.display();
+                text.push_str(&format!("    Source Root: {root}\n    Exec Root  : {root}\n"));
+            }
+            text.push_str(&format!("    Available Features: {}\n", features.join(" ")));
+            let mut pairs: Vec<String> =
+                config.substitutions.iter().map(|(key, value)| format!("{key} => {value}")).collect();
+            pairs.sort();
+            let blanks = format!("\n{}", " ".repeat(29));
+            text.push_str(&format!("    Available Substitutions: {}\n", pairs.join(&blanks)));
+        }
+    }
+    if listing.tests {
+        text.push_str("-- Available Tests --\n");
+        tests.iter().for_each(|test| text.push_str(&format!("  {}\n", test.full())));
+    }
+    if listing.features && text.is_empty() {
+        let mut used = BTreeSet::new();
+        for test in tests {
+            used.extend(super::used_features(&test.path));
+        }
+        text = format!("{}\n", used.into_iter().collect::<Vec<_>>().join(" "));
     }
     text
 }
@@ -280,14 +331,16 @@ fn listed(listing: Listing, tests: &[Test], config: &Config) -> String {
 /// Runs one test as its folder and the command line want it.
 fn run_one(test: &Test, words: &Words) -> Outcome {
     if words.no_execute {
-        return Outcome { status: Status::Pass, output: String::new(), elapsed: Duration::ZERO };
+        let status = if test.config.unsupported { Status::Unsupported } else { Status::Pass };
+        return Outcome::of(status, "");
+    }
+    if words.exclude_xfail && super::says_it_fails(test) && !named(&words.xfail_not, test) {
+        return Outcome::of(Status::Excluded, "excluding XFAIL tests");
     }
     let mut outcome = run_file(&test.path, &test.config);
     let named = |list: &[String]| named(list, test);
     outcome.status = match outcome.status {
-        Status::Fail | Status::TimedOut if named(&words.xfail) && !named(&words.xfail_not) => {
-            Status::ExpectedFail
-        }
+        Status::Fail if named(&words.xfail) && !named(&words.xfail_not) => Status::ExpectedFail,
         Status::Pass if named(&words.xfail) && !named(&words.xfail_not) => Status::UnexpectedPass,
         Status::ExpectedFail if named(&words.xfail_not) => Status::Fail,
         Status::UnexpectedPass if named(&words.xfail_not) => Status::Pass,
@@ -296,13 +349,25 @@ fn run_one(test: &Test, words: &Words) -> Outcome {
     outcome
 }
 
-/// Runs all tests and tells how they end, in their order.
-fn run(tests: &[Test], words: &Words, config: &Config, out: &mut (dyn Write + Send)) -> std::io::Result<i32> {
+/// Runs all tests and tells how they end, in their order. `others` are those that were not chosen.
+fn run(
+    tests: &[Test],
+    others: &[Test],
+    words: &Words,
+    config: &Config,
+    (out, err): (&mut (dyn Write + Send), &mut dyn Write),
+) -> std::io::Result<i32> {
     let start = Instant::now();
     // Gone at the end, whatever the end is.
     let temp = (!words.keep).then(|| TempFolder::new(&config.temp));
     let threads = words.threads.clamp(1, tests.len().max(1));
-    writeln!(out, "-- Testing: {} tests, {threads} workers --", tests.len())?;
+    if words.detail.results != Level::Off {
+        let all = match others.len() {
+            0 => String::new(),
+            count => format!(" of {}", tests.len() + count),
+        };
+        writeln!(out, "-- Testing: {}{all} tests, {threads} workers --", tests.len())?;
+    }
     let teller = Mutex::new(Teller {
         config,
         words,
@@ -314,15 +379,13 @@ fn run(tests: &[Test], words: &Words, config: &Config, out: &mut (dyn Write + Se
         out,
         result: Ok(()),
     });
+    let late = || words.max_time.is_some_and(|most| start.elapsed() >= most);
+    let enough = |failures| words.max_failures > 0 && failures >= words.max_failures;
     let work = || {
         // One by one, so that tests start in their order and a limit on failures is kept.
         (0..tests.len()).into_par_iter().with_max_len(1).for_each(|index| {
-            let enough = {
-                let teller = teller.lock().unwrap_or_else(PoisonError::into_inner);
-                let late = words.max_time.is_some_and(|most| start.elapsed() >= most);
-                late || (words.max_failures > 0 && teller.failures >= words.max_failures)
-            };
-            if let (false, Some(test)) = (enough, tests.get(index)) {
+            let stop = late() || enough(teller.lock().unwrap_or_else(PoisonError::into_inner).failures);
+            if let (false, Some(test)) = (stop, tests.get(index)) {
                 let outcome = run_one(test, words);
                 let end = start.elapsed();
                 teller.lock().unwrap_or_else(PoisonError::into_inner).take(index, outcome, end);
@@ -337,50 +400,58 @@ fn run(tests: &[Test], words: &Words, config: &Config, out: &mut (dyn Write + Se
     let mut teller = teller.into_inner().unwrap_or_else(PoisonError::into_inner);
     teller.finish()?;
     let elapsed = start.elapsed();
-    let ran: (Vec<Test>, Vec<Outcome>) = tests
+    if teller.outcomes.iter().any(Option::is_none) {
+        let why = if enough(teller.failures) { "maximum number of test failures" } else { "timeout" };
+        writeln!(err, "warning: reached {why}, skipping remaining tests")?;
+    }
+    let (skipped, excluded) = (Outcome::of(Status::Skipped, ""), Outcome::of(Status::Excluded, ""));
+    let ran: Vec<(&Test, &Outcome)> = tests
         .iter()
         .zip(&teller.outcomes)
-        .filter_map(|(test, outcome)| Some((test.clone(), outcome.clone()?)))
-        .unzip();
-    let (tests_run, outcomes) = ran;
-    let text = report::summary(&config.name, &tests_run, &outcomes, &words.show, elapsed, words.detail);
-    teller.out.write_all(text.as_bytes())?;
-    if words.times {
-        teller.out.write_all(report::times(&config.name, &tests_run, &outcomes).as_bytes())?;
-    }
-    let reported = |outcome: &Outcome| !words.failures_only || outcome.status.is_failure();
-    let (told_tests, told_outcomes): (Vec<Test>, Vec<Outcome>) = tests_run
+        .filter_map(|(test, outcome)| Some((test, outcome.as_ref()?)))
+        .collect();
+    let all: Vec<(&Test, &Outcome)> = tests
         .iter()
-        .cloned()
-        .zip(outcomes.iter().cloned())
-        .filter(|(_, outcome)| reported(outcome))
-        .unzip();
+        .zip(&teller.outcomes)
+        .map(|(test, outcome)| (test, outcome.as_ref().unwrap_or(&skipped)))
+        .chain(others.iter().map(|test| (test, &excluded)))
+        .collect();
+    if let Some(most) = words.times {
+        teller.out.write_all(report::times(&ran, most).as_bytes())?;
+    }
+    let text = report::summary(&all, &words.show, elapsed, words.detail.terse, words.relative);
+    teller.out.write_all(text.as_bytes())?;
+    let reported = |(_, outcome): &&(&Test, &Outcome)| !words.failures_only || outcome.status.is_failure();
+    let told: Vec<(&Test, &Outcome)> = all.iter().filter(reported).copied().collect();
     if let Some(path) = &words.xml {
-        std::fs::write(path, report::xml(&config.name, &told_tests, &told_outcomes, elapsed))?;
+        std::fs::write(path, report::xml(&told, elapsed))?;
     }
     if let Some(path) = &words.trace {
-        let ran = teller.outcomes.iter().zip(&teller.ends).filter(|(outcome, _)| outcome.is_some());
-        let ends: Vec<Duration> = ran.map(|(_, end)| *end).collect();
-        std::fs::write(path, report::trace(&config.name, &tests_run, &outcomes, &ends))?;
+        let ended = teller.outcomes.iter().zip(&teller.ends).filter(|(outcome, _)| outcome.is_some());
+        let ends: Vec<Duration> = ended.map(|(_, end)| *end).collect();
+        std::fs::write(path, report::trace(&ran, &ends))?;
     }
     if let Some(folder) = config.records.as_ref().filter(|_| !words.no_execute) {
-        remember(folder, words, &tests_run, &outcomes);
+        remember(folder, words, &ran);
     }
     if let Some(path) = &words.json {
-        std::fs::write(path, report::json(&config.name, &told_tests, &told_outcomes, elapsed))?;
+        std::fs::write(path, report::json(&told, elapsed))?;
     }
-    let failed = outcomes.iter().any(|outcome| outcome.status.is_failure());
     drop(temp);
     if words.keep {
         writeln!(teller.out, "Temporary files are in {}", config.temp.display())?;
+    }
+    let failed = ran.iter().any(|(_, outcome)| outcome.status.is_failure());
+    if failed && words.ignore_fail {
+        writeln!(err, "\nExiting with status 0 instead of 1 because '--ignore-fail' was specified.")?;
     }
     Ok(i32::from(failed && !words.ignore_fail))
 }
 
 /// Writes down how tests ended, each with the path that it was found by.
-fn remember(folder: &Path, words: &Words, tests: &[Test], outcomes: &[Outcome]) {
+fn remember(folder: &Path, words: &Words, tests: &[(&Test, &Outcome)]) {
     for path in &words.paths {
-        let below = tests.iter().zip(outcomes).filter(|(test, _)| test.path.starts_with(path));
+        let below = tests.iter().filter(|(test, _)| test.path.starts_with(path)).copied();
         record::write(folder, path, &below.collect::<Vec<_>>());
     }
 }
@@ -420,7 +491,7 @@ impl Teller<'_> {
         {
             self.told += 1;
             let position = (self.told, total);
-            let text = report::result(&self.config.name, test, outcome, position, self.words.detail);
+            let text = report::result(test, outcome, position, self.words.detail);
             if self.config.progress && !text.is_empty() {
                 write!(self.out, "\r\x1b[K")?;
             }
@@ -444,7 +515,7 @@ impl Teller<'_> {
         for (index, test) in tests.iter().enumerate().skip(self.told) {
             if let Some(Some(outcome)) = self.outcomes.get(index) {
                 let position = (index + 1, tests.len());
-                let text = report::result(&self.config.name, test, outcome, position, self.words.detail);
+                let text = report::result(test, outcome, position, self.words.detail);
                 self.out.write_all(text.as_bytes())?;
             }
         }
@@ -467,13 +538,15 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
         xml: None,
         json: None,
         failures_only: false,
-        times: false,
+        times: None,
         no_execute: false,
         max_tests: 0,
         shards: 0,
         shard: 0,
         xfail: Vec::new(),
         xfail_not: Vec::new(),
+        unsupported: Vec::new(),
+        relative: false,
         show: Vec::new(),
         list: None,
         order: Order::Lexical,
@@ -489,6 +562,7 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
         help: false,
         version: false,
     };
+    let args = apart(args);
     let mut rest = args.iter();
     while let Some(word) = rest.next() {
         let (name, own) = match word.split_once('=') {
@@ -523,10 +597,16 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
             "--skip-test-time-recording" => config.records = None,
             "--config-prefix" => config.prefix = value()?,
             "--keep" => words.keep = true,
-            // Names are relative anyway, no tests are left out without a word, and none are GoogleTest's.
-            "-r" | "--relative-paths" | "--show-excluded" | "--show-skipped" | "--debug" => {}
+            // There is nothing more to tell, and no tests are GoogleTest's.
+            "--debug" | "--show-fixed" => {}
+            "--min-output-interval" => drop(value()?),
             "--gtest-sharding" | "--no-gtest-sharding" => {}
-            "--vg" | "--vg-leak" | "--vg-arg" | "--per-test-coverage" | "--resultdb-output" => {
+            "--unsupported-not"
+            | "--vg"
+            | "--vg-leak"
+            | "--vg-arg"
+            | "--per-test-coverage"
+            | "--resultdb-output" => {
                 return Err(format!("argument {name}: unsupported"));
             }
             "-s" | "--succinct" => {
@@ -543,7 +623,8 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
             "-D" | "--param" => define(config, value()?),
             "-o" | "--output" => words.json = Some(value()?.into()),
             "--report-failures-only" => words.failures_only = true,
-            "--time-tests" => words.times = true,
+            "--time-tests" if own.as_deref() == Some("all") => words.times = Some(usize::MAX),
+            "--time-tests" => words.times = Some(own.as_deref().map_or(Ok(20), |own| number(name, own))?),
             "--no-execute" => words.no_execute = true,
             "--max-retries-per-test" => config.retries = number(name, &value()?)?,
             "--max-tests" => words.max_tests = number(name, &value()?)?,
@@ -555,17 +636,21 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
                 let known = config.environment.get("PATH").cloned().unwrap_or_default();
                 config.environment.insert("PATH".into(), format!("{}:{known}", value()?));
             }
+            "-r" | "--relative-paths" => words.relative = true,
+            "--unsupported" => words.unsupported.extend(names(&value()?)),
+            "--show-excluded" => words.show.push(Status::Excluded),
+            "--show-skipped" => words.show.push(Status::Skipped),
             "--show-flakypass" => words.show.push(Status::FlakyPass),
             "--show-xpass" => words.show.push(Status::UnexpectedPass),
-            "--show-suites" => words.list = Some(Listing::Suites),
-            "--show-used-features" => words.list = Some(Listing::Features),
+            "--show-suites" => words.list.get_or_insert_default().suites = true,
+            "--show-used-features" => words.list.get_or_insert_default().features = true,
             "--version" => words.version = true,
             "--update" | "--update-tests" => config.update = true,
             "--xunit-xml-output" => words.xml = Some(value()?.into()),
             "--show-pass" => words.show.push(Status::Pass),
             "--show-unsupported" => words.show.push(Status::Unsupported),
             "--show-xfail" => words.show.push(Status::ExpectedFail),
-            "--show-tests" => words.list = Some(Listing::Tests),
+            "--show-tests" => words.list.get_or_insert_default().tests = true,
             "--allow-empty-runs" => words.allow_empty = true,
             "--ignore-fail" => words.ignore_fail = true,
             "--suffix" => config.suffixes.push(value()?),
@@ -595,6 +680,20 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
     Ok(words)
 }
 
+/// Splits letters that share a dash, as `-va`, from each other.
+fn apart(args: &[String]) -> Vec<String> {
+    let mut out = Vec::new();
+    for arg in args {
+        match arg.strip_prefix('-') {
+            Some(letters) if letters.len() > 1 && letters.chars().all(|letter| "vaqsri".contains(letter)) => {
+                out.extend(letters.chars().map(|letter| format!("-{letter}")));
+            }
+            _ => out.push(arg.clone()),
+        }
+    }
+    out
+}
+
 impl Words {
     /// The later of two words that contradict each other wins.
     fn output(&mut self, level: Level) {
@@ -617,7 +716,16 @@ fn choice<T: Copy>(name: &str, value: &str, known: &[(&str, T)]) -> Result<T, St
 }
 
 fn level(name: &str, value: &str) -> Result<Level, String> {
-    choice(name, value, &[("off", Level::Off), ("failed", Level::Failed), ("all", Level::All)])
+    choice(
+        name,
+        value,
+        &[
+            ("off", Level::Off),
+            ("failed", Level::Failed),
+            ("failed-or-flaky", Level::Flaky),
+            ("all", Level::All),
+        ],
+    )
 }
 
 fn diagnostics(name: &str, value: &str) -> Result<bool, String> {
@@ -638,6 +746,12 @@ fn define(config: &mut Config, word: String) {
         let key = format!("%{{{name}}}");
         config.substitutions.retain(|(known, _)| *known != key);
         config.substitutions.push((key, value.to_string()));
+        config.params.insert(name.into(), value.into());
+        if name == "output_limit" {
+            config.output_limit = value.parse().ok();
+        }
+    } else {
+        config.params.insert(word.clone(), String::new());
     }
     config.features.insert(word);
 }

@@ -1,87 +1,134 @@
-//! Runs command lines: our own tools and builtins in this process, others as programs.
+//! Runs command lines.
 //!
-//! The commands of a pipe run one after the other, each on the whole output of the one before. Every run
-//! has a time limit, and output is bounded.
+//! The commands of a pipe run one after the other, each on the whole output of the one before. What each did is told
+//! when the pipe has ended, in lit's own form.
 
+use super::process::{self, Ran, Start};
 use super::syntax::{Command, Pipeline, Redirect, When, Word};
-use super::{Call, Config, builtin};
+use super::words::{absolute, python_error, quoted, repr};
+use super::{Config, inside};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::io::{Read, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Most bytes that one command may write.
-const MAX_OUTPUT: usize = 256 << 20;
 /// Longest word with the texts of files in it.
 const MAX_WORD: usize = 16 << 20;
-/// Stack of a tool that runs in this process.
-const STACK: usize = 64 << 20;
-/// Exit status of a command that does not exist, as the shell has it.
-const NOT_FOUND: i32 = 127;
-/// Exit status of a tool of ours that panicked, as a program that was aborted has it.
-const ABORTED: i32 = -6;
+/// Exit status of a command that could not be started, as the shell has it.
+pub(super) const NOT_FOUND: i32 = 127;
+/// Exit status of a command whose time was over.
+pub(super) const KILLED: i32 = -9;
+/// Most letters of one output that are shown.
+const SHOWN: usize = 10240;
 
 /// Why a command line could not be run to its end.
 #[derive(Debug)]
 pub(super) enum Broken {
     /// The time is over.
     TimedOut,
-    /// It makes no sense.
+    /// It makes no sense: the test is no good test.
     Bad(String),
+    /// The shell does not do that: the test fails.
+    Refused(String),
 }
 
-/// What a command did.
-#[derive(Debug, Default)]
-struct Ran {
-    /// Exit status; negative for a signal.
-    status: i32,
-    out: Vec<u8>,
-    err: Vec<u8>,
+/// Where commands run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Environment {
+    /// The folder.
+    pub(super) directory: PathBuf,
+    /// The variables.
+    pub(super) variables: BTreeMap<String, String>,
+    /// Rights that new files do not have.
+    pub(super) umask: Option<u32>,
+    /// Options of `ulimit` and their values in the shell's units.
+    pub(super) ulimit: BTreeMap<&'static str, String>,
+}
+
+impl Environment {
+    /// The shell's words that set rights and limits.
+    pub(super) fn limits(&self) -> String {
+        let mut out = String::new();
+        if let Some(mask) = self.umask {
+            out.push_str(&format!("umask {mask:o}; "));
+        }
+        for (option, value) in &self.ulimit {
+            out.push_str(&format!("ulimit {option} {value}; "));
+        }
+        out
+    }
 }
 
 /// The state of a test while it runs.
 pub(super) struct Shell<'a> {
     pub(super) config: &'a Config,
-    pub(super) directory: PathBuf,
+    pub(super) environment: Environment,
     /// Directories that `pushd` left.
     pub(super) left: Vec<PathBuf>,
-    pub(super) environment: BTreeMap<String, String>,
     pub(super) deadline: Option<Instant>,
     /// What happened, for people.
     pub(super) log: String,
+    /// What the system's own shell told of errors.
+    pub(super) errors: String,
 }
 
-/// Where an output goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Target {
-    /// The next command, or the log at the end of the pipe.
-    Pipe,
-    /// The log.
-    Log,
-    /// A file and whether to append to it.
-    File(PathBuf, bool),
+/// Where an output or the input goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Input,
+    Output,
+    Errors,
+    /// A file, by its number.
+    File(usize),
+}
+
+/// A file of a redirection.
+#[derive(Clone, Debug)]
+struct Opened {
+    /// As it is written.
+    name: String,
+    /// `r`, `w` or `a`
+    mode: char,
+    path: PathBuf,
+}
+
+/// The redirections of a command.
+struct Streams {
+    places: [Place; 3],
+    files: Vec<Opened>,
+}
+
+/// What is told of a command.
+struct Told<'c> {
+    words: &'c [Word],
+    ran: Ran,
+    /// Name and text of files that a failed command wrote.
+    files: Vec<(String, String)>,
+}
+
+/// A command without its `env`, `not` and `!`.
+struct Stripped {
+    words: Vec<Word>,
+    /// Its own environment, if it has one.
+    own: Option<Environment>,
+    /// `not`, `--crash` and `!`, in order.
+    turned: Vec<String>,
 }
 
 impl Shell<'_> {
     /// Runs a command line; gives its exit status.
     pub(super) fn run(&mut self, pipelines: &[Pipeline]) -> Result<i32, Broken> {
+        if pipelines.iter().any(|pipeline| pipeline.when == When::Beside) {
+            return Err(Broken::Bad("unsupported shell operator: '&'".into()));
+        }
         let mut status = 0;
         for pipeline in pipelines {
             let runs = match pipeline.when {
-                When::Always => true,
                 When::AfterSuccess => status == 0,
                 When::AfterFailure => status != 0,
+                When::Always | When::Beside => true,
             };
             if runs {
                 status = self.pipeline(&pipeline.commands)?;
-                if pipeline.negated {
-                    status = i32::from(status == 0);
-                }
             }
         }
         Ok(status)
@@ -91,110 +138,274 @@ impl Shell<'_> {
     pub(super) fn output_of(&mut self, commands: &[Command]) -> Result<Vec<u8>, Broken> {
         let mut input = Vec::new();
         for command in commands {
-            (_, input) = self.command(command, input, false)?;
+            match self.command(command, input, false, &mut Vec::new())? {
+                Step::Ended(_) => return Ok(Vec::new()),
+                Step::Ran(_, output) => input = output,
+            }
         }
         Ok(input)
+    }
+
+    /// Runs lines, each with what it is, in the system's own shell, as one script.
+    pub(super) fn external(&mut self, lines: &[(&str, &str)]) -> Result<i32, Broken> {
+        let lines: Vec<String> = lines.iter().map(|(label, text)| traced(label, text)).collect();
+        let script = format!("set -o pipefail; set -x; {{ {}; }}", lines.join("; } &&\n{ "));
+        let words = ["bash", "-c", &script].map(String::from);
+        let path = self.environment.variables.get("PATH").cloned().unwrap_or_default();
+        let what = process::find("bash", &BTreeMap::new(), &self.environment, &path);
+        let what = what.ok_or_else(|| Broken::Bad("there is no bash".into()))?;
+        let environment = &self.environment;
+        let (input, deadline) = (Vec::new(), self.deadline);
+        let start = Start { what: &what, words: &words, environment, input, merged: false, deadline };
+        let ran = start.run()?;
+        let status = ran.status;
+        self.log = String::from_utf8_lossy(&ran.out).into_owned();
+        self.errors = String::from_utf8_lossy(&ran.err).into_owned();
+        Ok(status)
     }
 
     /// The status of a pipe is that of the last command that failed.
     fn pipeline(&mut self, commands: &[Command]) -> Result<i32, Broken> {
         let mut input = Vec::new();
-        let mut status = 0;
+        let mut told: Vec<Told<'_>> = Vec::new();
+        let mut opened = Vec::new();
         for (index, command) in commands.iter().enumerate() {
+            let alone = commands.len() == 1;
             let last = index + 1 == commands.len();
-            let (own, output) = self.command(command, input, last)?;
-            input = output;
-            if own != 0 {
-                status = own;
+            let result = match self.builtin(command, alone) {
+                Ok(None) => self.command(command, input, last, &mut opened),
+                Ok(Some(ran)) => Ok(Step::Ended(ran)),
+                Err(broken) => Err(broken),
+            };
+            let words = &command.words;
+            match result {
+                Ok(Step::Ended(ran)) => {
+                    let status = ran.status;
+                    self.tell(&Told { words, ran, files: Vec::new() }, false);
+                    return Ok(status);
+                }
+                Ok(Step::Ran(ran, output)) => {
+                    let mut files = Vec::new();
+                    if ran.status != 0 {
+                        let mut written: Vec<&Opened> = opened.iter().filter(|o| o.mode != 'r').collect();
+                        written.sort_by(|a, b| (&a.name, a.mode).cmp(&(&b.name, b.mode)));
+                        files = written.into_iter().filter_map(Opened::text).collect();
+                    }
+                    told.push(Told { words, ran, files });
+                    input = output;
+                }
+                Err(Broken::Refused(message)) => {
+                    let ran = Ran { status: NOT_FOUND, out: Vec::new(), err: message.into_bytes() };
+                    self.tell(&Told { words, ran, files: Vec::new() }, false);
+                    return Err(Broken::Refused(String::new()));
+                }
+                Err(Broken::TimedOut) => {
+                    let ran = Ran { status: KILLED, ..Ran::default() };
+                    told.iter().for_each(|told| self.tell(told, false));
+                    self.tell(&Told { words, ran, files: Vec::new() }, true);
+                    return Err(Broken::TimedOut);
+                }
+                Err(broken) => return Err(broken),
             }
         }
-        Ok(status)
+        told.iter().for_each(|told| self.tell(told, false));
+        Ok(told.iter().rev().map(|told| told.ran.status).find(|status| *status != 0).unwrap_or(0))
     }
 
-    /// Runs one command; gives its status and what it writes to the pipe.
-    fn command(&mut self, command: &Command, input: Vec<u8>, last: bool) -> Result<(i32, Vec<u8>), Broken> {
-        let words = self.words(&command.words)?;
-        self.log.push_str(&format!("# executed command: {}\n", quoted(&words)));
-        let mut input = input;
-        let mut targets = [Target::Pipe, if command.pipe_errors { Target::Pipe } else { Target::Log }];
-        for redirect in &command.redirects {
-            match redirect {
-                Redirect::Read(file) => input = self.read(file)?,
-                Redirect::Write { output, append, file } => {
-                    let path = self.directory.join(&file.text);
-                    let target = match file.text.as_str() {
-                        "/dev/stdout" => Target::Pipe,
-                        "/dev/stderr" => Target::Log,
-                        _ => Target::File(path, *append),
-                    };
-                    targets[usize::from(*output == 2)] = target;
-                }
-                Redirect::Join(from, to) => {
-                    targets[usize::from(*from == 2)] = targets[usize::from(*to == 2)].clone()
-                }
-            }
+    /// A command that changes the shell itself, or works without streams; none where it is another.
+    fn builtin(&mut self, command: &Command, alone: bool) -> Result<Option<Ran>, Broken> {
+        let stripped = self.strip(command)?;
+        let Some(name) = stripped.words.first() else {
+            // Nothing but `env`: the variables are shown.
+            let environment = stripped.own.as_ref().unwrap_or(&self.environment);
+            let lines: Vec<String> =
+                environment.variables.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            return Ok(Some(Ran { out: lines.join("\n").into_bytes(), ..Ran::default() }));
+        };
+        let name = name.text.clone();
+        if !inside::is_known(&name) || (name == "echo" && !alone) {
+            return Ok(None);
         }
-        let merged = targets[0] == targets[1];
-        // An empty file is there even if the command writes nothing.
-        for target in &targets {
-            self.write(target, &[], true)?;
+        let refused = |text: String| Err(Broken::Refused(text));
+        if stripped.own.is_some() {
+            return refused(format!("Error: 'env' cannot call '{name}'"));
         }
-        let ran = self.dispatch(&words, input, merged)?;
+        if stripped.turned.iter().any(|word| word == "--crash") {
+            return refused(format!("Error: 'not --crash' cannot call '{name}'"));
+        }
+        if !alone {
+            return refused(format!("Unsupported: '{name}' cannot be part of a pipeline"));
+        }
+        let mut ran = match name.as_str() {
+            "echo" | "@echo" => self.echo(&stripped.words, &command.redirects)?,
+            _ => inside::run(&name, &stripped.words, self)?,
+        };
+        if stripped.turned.len() % 2 == 1 {
+            ran.status = i32::from(ran.status == 0);
+        }
+        Ok(Some(ran))
+    }
+
+    /// `echo` alone, which may write to a file.
+    fn echo(&self, words: &[Word], redirects: &[Redirect]) -> Result<Ran, Broken> {
+        let streams = self.streams(redirects, &self.environment)?;
+        let name = words.first().map_or("echo", |word| word.text.as_str());
+        if streams.places[0] != Place::Input || streams.places[2] != Place::Errors {
+            let message = format!("stdin and stderr redirects not supported for {name}");
+            return Err(Broken::Refused(message));
+        }
+        if let Some(word) = words.iter().skip(1).find(|word| word.glob) {
+            let message = format!("TypeError: a wildcard is no text for echo: {}", word.text);
+            return Err(Broken::Bad(message));
+        }
+        let args: Vec<&str> = words.iter().skip(1).map(|word| word.text.as_str()).collect();
+        let text = super::builtin::echoed(&args);
+        let Place::File(number) = streams.places[1] else {
+            return Ok(Ran { out: text, ..Ran::default() });
+        };
+        streams.start()?;
+        streams.write(number, &text)?;
+        Ok(Ran::default())
+    }
+
+    /// Runs one command; gives what is told of it, and what it writes to the pipe.
+    fn command(
+        &mut self,
+        command: &Command,
+        input: Vec<u8>,
+        last: bool,
+        opened: &mut Vec<Opened>,
+    ) -> Result<Step, Broken> {
+        let stripped = self.strip(command)?;
+        let environment = stripped.own.as_ref().unwrap_or(&self.environment);
+        let crash = stripped.turned.iter().any(|word| word == "--crash");
+        if let Some(bang) = stripped.turned.first().filter(|word| crash && *word == "!") {
+            return Err(Broken::Refused(format!("{}: command not found", repr(bang))));
+        }
+        let streams = self.streams(&command.redirects, environment)?;
+        opened.extend(streams.files.iter().cloned());
+        let words = self.words(&stripped.words, environment)?;
+        let name = words.first().map_or("", String::as_str);
+        let path = |from: &Environment| from.variables.get("PATH").cloned();
+        let path = path(environment).or_else(|| path(&self.environment)).unwrap_or_default();
+        let what = process::find(name, &self.config.tools, environment, &path)
+            .ok_or_else(|| Broken::Refused(format!("{}: command not found", repr(name))))?;
+        let input = match streams.places[0] {
+            Place::File(number) => streams.read(number)?,
+            _ => input,
+        };
+        streams.start()?;
+        let [_, output, errors] = streams.places;
+        let merged = errors == output || (errors == Place::Output && output == Place::Output);
+        let start = Start { what: &what, words: &words, environment, input, merged, deadline: self.deadline };
+        let mut ran = start.run()?;
+        ran.status = turned(&stripped.turned, ran.status);
         let mut pipe = Vec::new();
-        for (name, target, text) in [("stdout", &targets[0], ran.out), ("stderr", &targets[1], ran.err)] {
-            match target {
-                Target::Pipe if !last => pipe.extend(text),
-                Target::File(..) => self.write(target, &text, false)?,
-                Target::Pipe | Target::Log => self.log_output(name, &text),
+        match output {
+            Place::File(number) => {
+                streams.write(number, &ran.out)?;
+                ran.out.clear();
+                // `2>&1 >file`: errors go where the output would have gone.
+                if errors == Place::Output && !last {
+                    pipe = std::mem::take(&mut ran.err);
+                }
+            }
+            _ if !last => pipe = std::mem::take(&mut ran.out),
+            _ => {}
+        }
+        if let (Place::File(number), false) = (errors, merged) {
+            streams.write(number, &ran.err)?;
+            ran.err.clear();
+        }
+        Ok(Step::Ran(ran, pipe))
+    }
+
+    /// Takes `env`, `not` and `!` off.
+    fn strip(&self, command: &Command) -> Result<Stripped, Broken> {
+        let mut words = command.words.clone();
+        for word in &mut words {
+            self.read_files(&mut word.text)?;
+        }
+        let mut out = Stripped { words, own: None, turned: Vec::new() };
+        loop {
+            let Some(name) = out.words.first().map(|word| word.text.clone()) else { return Ok(out) };
+            match name.as_str() {
+                "env" => {
+                    let own = out.own.get_or_insert_with(|| self.environment.clone());
+                    out.words = set_variables(out.words.split_off(1), &mut own.variables);
+                }
+                "not" | "!" => {
+                    out.turned.push(name.clone());
+                    out.words.remove(0);
+                    if name == "not" && out.words.first().is_some_and(|word| word.text == "--crash") {
+                        out.turned.push("--crash".into());
+                        out.words.remove(0);
+                    }
+                    if out.words.is_empty() {
+                        return Err(Broken::Refused(format!("Error: '{name}' requires a subcommand")));
+                    }
+                }
+                _ => return Ok(out),
             }
         }
-        if ran.status < 0 {
-            self.log.push_str(&format!("# error: command was ended by signal {}\n", -ran.status));
-        } else if ran.status != 0 {
-            self.log.push_str(&format!("# error: command failed with exit status: {}\n", ran.status));
-        }
-        Ok((ran.status, pipe))
     }
 
-    fn write(&self, target: &Target, text: &[u8], start: bool) -> Result<(), Broken> {
-        let Target::File(path, append) = target else { return Ok(()) };
-        let mut options = std::fs::OpenOptions::new();
-        options.create(true);
-        if start && !append {
-            options.write(true).truncate(true);
-        } else {
-            options.append(true);
+    /// What the redirections say, with no file opened yet.
+    fn streams(&self, redirects: &[Redirect], environment: &Environment) -> Result<Streams, Broken> {
+        let mut places = [Place::Input, Place::Output, Place::Errors];
+        let mut files: Vec<(&Word, char)> = Vec::new();
+        for redirect in redirects {
+            let Redirect { number, operator, file } = redirect;
+            let mut open = |mode| {
+                files.push((file, mode));
+                Place::File(files.len() - 1)
+            };
+            match (*operator, number) {
+                (">", Some(2)) => places[2] = open('w'),
+                (">>", Some(2)) => places[2] = open('a'),
+                (">&", Some(2)) if matches!(file.text.as_str(), "0" | "1" | "2") => {
+                    places[2] = places[file.text.parse().unwrap_or(2)];
+                }
+                (">&" | "&>", None) => {
+                    places[1] = open('w');
+                    places[2] = places[1];
+                }
+                (">", None) => places[1] = open('w'),
+                (">>", None) => places[1] = open('a'),
+                ("<", None) => places[0] = open('r'),
+                _ => {
+                    let number = number.map_or(String::new(), |number| format!(" {number}"));
+                    let text =
+                        format!("Unsupported redirect: (('{operator}',{number}), {})", repr(&file.text));
+                    return Err(Broken::Refused(text));
+                }
+            }
         }
-        let result = options.open(path).and_then(|mut file| file.write_all(text));
-        result.map_err(|error| Broken::Bad(format!("{}: {error}", path.display())))
+        if places[1] == Place::Errors || places[2] == Place::Input {
+            return Err(Broken::Refused("Unsupported redirect on stdout".into()));
+        }
+        let mut out = Streams { places, files: Vec::new() };
+        for (word, mode) in files {
+            let found = expand(word, &environment.directory);
+            let [name] = found.as_slice() else {
+                let message = "Unsupported: glob in redirect expanded to multiple files";
+                return Err(Broken::Refused(message.into()));
+            };
+            let path = environment.directory.join(name);
+            out.files.push(Opened { name: word.text.clone(), mode, path });
+        }
+        Ok(out)
     }
 
-    fn read(&self, file: &Word) -> Result<Vec<u8>, Broken> {
-        let path = self.directory.join(&file.text);
-        std::fs::read(&path).map_err(|error| Broken::Bad(format!("{}: {error}", path.display())))
-    }
-
-    fn log_output(&mut self, name: &str, text: &[u8]) {
-        if text.is_empty() {
-            return;
-        }
-        self.log.push_str(&format!("# .---command {name}------------\n"));
-        for line in String::from_utf8_lossy(text).lines() {
-            self.log.push_str(&format!("# | {line}\n"));
-        }
-        self.log.push_str("# `-----------------------------\n");
-    }
-
-    /// The words with wildcards resolved, and with the texts of files that commands before wrote. A wildcard that
-    /// fits no file stays.
-    fn words(&self, words: &[Word]) -> Result<Vec<String>, Broken> {
-        let mut out = Vec::new();
-        for word in words {
-            let found = if word.glob { glob(&self.directory, &word.text) } else { Vec::new() };
-            if found.is_empty() { out.push(word.text.clone()) } else { out.extend(found) }
-        }
-        for word in &mut out {
-            self.read_files(word)?;
+    /// The words with wildcards resolved.
+    fn words(&self, words: &[Word], environment: &Environment) -> Result<Vec<String>, Broken> {
+        let mut out: Vec<String> = Vec::new();
+        for (index, word) in words.iter().enumerate() {
+            let found = expand(word, &environment.directory);
+            match index {
+                0 => out.extend(found.into_iter().take(1)),
+                _ => out.extend(found),
+            }
         }
         Ok(out)
     }
@@ -206,9 +417,10 @@ impl Shell<'_> {
         while let Some(at) = word.get(from..).and_then(|rest| rest.find(MARK)).map(|at| from + at) {
             let behind = word.get(at + MARK.len()..).unwrap_or_default();
             let Some(length) = behind.find('}') else { return Ok(()) };
-            let path = self.directory.join(behind.get(..length).unwrap_or_default());
-            let text = std::fs::read(&path).map_err(|error| {
-                Broken::Bad(format!("the file of a readfile substitution: {}: {error}", path.display()))
+            let path = self.environment.directory.join(behind.get(..length).unwrap_or_default());
+            let text = std::fs::read(&path).map_err(|_| {
+                let path = path.display();
+                Broken::Refused(format!("File specified in readfile substitution does not exist: {path}"))
             })?;
             let text = String::from_utf8_lossy(&text);
             word.replace_range(at..at + MARK.len() + length + 1, &text);
@@ -220,356 +432,248 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// Runs a command by its name.
-    fn dispatch(&mut self, words: &[String], input: Vec<u8>, merged: bool) -> Result<Ran, Broken> {
-        let mut environment = self.environment.clone();
-        let mut words = words;
-        // Each turn takes one word in front of the command away.
-        let mut turned: Vec<bool> = Vec::new();
-        loop {
-            let Some((name, rest)) = words.split_first() else {
-                return Ok(Ran { status: NOT_FOUND, err: b"no command\n".to_vec(), ..Ran::default() });
+    /// Writes down what a command did.
+    fn tell(&mut self, told: &Told<'_>, late: bool) {
+        let bangs = told.words.iter().take_while(|word| word.text == "!").count();
+        let shown = told
+            .words
+            .iter()
+            .enumerate()
+            .map(|(index, word)| if index < bangs { word.text.clone() } else { quoted(&word.text) });
+        let shown: Vec<String> = shown.collect();
+        self.log.push_str(&format!("# executed command: {}\n", shown.join(" ")));
+        let Ran { status, out, err } = &told.ran;
+        let [out, err] = [out, err].map(|text| String::from_utf8_lossy(text).into_owned());
+        let silent = out.trim().is_empty() && err.trim().is_empty();
+        if self.deadline.is_none() && *status == 0 && silent {
+            return;
+        }
+        for (name, text) in &told.files {
+            self.show(&format!("redirected output from '{name}'"), text);
+        }
+        self.show("command stdout", &out);
+        self.show("command stderr", &err);
+        if silent {
+            self.log.push_str("# note: command had no output on stdout or stderr\n");
+        }
+        if *status != 0 {
+            self.log.push_str(&format!("# error: command failed with exit status: {status}\n"));
+        }
+        if late {
+            self.log.push_str("# error: command reached timeout: True\n");
+        }
+    }
+
+    /// Shows a text in a frame. A colour that it sets holds for its own lines alone.
+    fn show(&mut self, title: &str, text: &str) {
+        const WIDTH: usize = 26;
+        if text.trim().is_empty() {
+            return;
+        }
+        let limit = self.config.output_limit.unwrap_or(SHOWN);
+        let length = text.chars().count();
+        let (mut shown, mut remark) = (text.to_string(), String::new());
+        if length > limit {
+            shown = text.chars().take(limit).collect();
+            shown.push_str("\n...\n");
+            remark = format!("data was truncated ({limit}/{length}) (change limit with -D output_limit=N)");
+        }
+        let line = |title: &str| "-".repeat(WIDTH.saturating_sub(title.chars().count()));
+        self.log.push_str(&format!("# .---{title}{}\n", line(title)));
+        let mut colour: Option<String> = None;
+        for line in shown
+            .split_inclusive(['\n', '\r', '\x0b', '\x0c'])
+            .map(|line| line.trim_end_matches(['\n', '\r', '\x0b', '\x0c']))
+        {
+            let (before, again) = match &colour {
+                Some(colour) => ("\x1b[0m", colour.as_str()),
+                None => ("", ""),
             };
-            match name.as_str() {
-                "not" => {
-                    let crash = rest.first().is_some_and(|word| word == "--crash");
-                    turned.push(crash);
-                    words = rest.get(usize::from(crash)..).unwrap_or_default();
-                }
-                "env" => words = set_environment(rest, &mut environment)?,
-                "cd" => {
-                    let [path] = rest else { return Err(Broken::Bad("'cd' expects one directory".into())) };
-                    self.directory = self.directory.join(path);
-                    return Ok(Ran::default());
-                }
-                "pushd" => {
-                    let [path] = rest else {
-                        return Err(Broken::Bad("'pushd' expects one directory".into()));
-                    };
-                    self.left.push(self.directory.clone());
-                    self.directory = self.directory.join(path);
-                    return Ok(Ran::default());
-                }
-                "popd" => {
-                    let Some(before) = self.left.pop() else {
-                        return Err(Broken::Bad("'popd' without 'pushd'".into()));
-                    };
-                    self.directory = before;
-                    return Ok(Ran::default());
-                }
-                // They would change this process with all its tests.
-                "umask" | "ulimit" => {
-                    return Err(Broken::Bad(format!(
-                        "'{name}' is unsupported; write sh -c '{name} ...; COMMAND'"
-                    )));
-                }
-                "export" => {
-                    for word in rest {
-                        let (name, value) = word.split_once('=').unwrap_or((word, ""));
-                        self.environment.insert(name.into(), value.into());
-                    }
-                    return Ok(Ran::default());
-                }
-                _ if is_assignment(name) => words = set_environment(words, &mut environment)?,
-                _ => break,
-            }
+            self.log.push_str(&format!("{before}# | {again}{line}\n"));
+            colour = last_colour(line, colour);
         }
-        let mut ran = self.run_one(words, &environment, input, merged)?;
-        for crash in turned.into_iter().rev() {
-            let crashed = ran.status < 0;
-            let good = if crash { crashed } else { ran.status != 0 && !crashed };
-            ran.status = i32::from(!good);
+        if colour.is_some() {
+            self.log.push_str("\x1b[0m");
         }
-        Ok(ran)
-    }
-
-    fn run_one(
-        &self,
-        words: &[String],
-        environment: &BTreeMap<String, String>,
-        input: Vec<u8>,
-        merged: bool,
-    ) -> Result<Ran, Broken> {
-        let name = words.first().map_or("", String::as_str);
-        let tool = self.config.tools.get(name).cloned();
-        let tool = tool.or_else(|| builtin::find(name).map(|run| Arc::new(run) as super::Tool));
-        match tool {
-            Some(tool) => {
-                let job =
-                    Job { tool, args: builtin::os(words), directory: self.directory.clone(), input, merged };
-                job.run(environment.clone(), self.left())
-            }
-            None => self.program(words, environment, input, merged),
-        }
-    }
-
-    /// The time that is left, if it is limited.
-    fn left(&self) -> Option<Duration> {
-        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
-    }
-
-    /// Runs a program and waits for it.
-    fn program(
-        &self,
-        words: &[String],
-        environment: &BTreeMap<String, String>,
-        input: Vec<u8>,
-        merged: bool,
-    ) -> Result<Ran, Broken> {
-        let (name, rest) = words.split_first().map_or(("", &[][..]), |(name, rest)| (name.as_str(), rest));
-        let mut command = std::process::Command::new(name);
-        command.args(rest).current_dir(&self.directory).env_clear().envs(environment).stdin(Stdio::piped());
-        let io = |error: std::io::Error| Broken::Bad(format!("{name}: {error}"));
-        let mut outputs: Vec<Box<dyn Read + Send>> = Vec::new();
-        if merged {
-            let (reader, writer) = std::io::pipe().map_err(io)?;
-            command.stdout(writer.try_clone().map_err(io)?).stderr(writer);
-            outputs.push(Box::new(reader));
-        } else {
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        }
-        own_group(&mut command);
-        let spawned = command.spawn();
-        // Its ends of the pipe must go, else nobody sees the end of the output.
-        drop(command);
-        let mut child = match spawned {
-            Ok(child) => child,
-            Err(error) => {
-                let reason = match error.kind() {
-                    std::io::ErrorKind::NotFound => "command not found".to_string(),
-                    _ => error.to_string(),
-                };
-                let err = format!("'{name}': {reason}\n").into_bytes();
-                let (out, err) = if merged { (err, Vec::new()) } else { (Vec::new(), err) };
-                return Ok(Ran { status: NOT_FOUND, out, err });
-            }
-        };
-        if let Some(mut stdin) = child.stdin.take() {
-            // A program need not read its input.
-            std::thread::spawn(move || stdin.write_all(&input).ok());
-        }
-        if let Some(out) = child.stdout.take() {
-            outputs.push(Box::new(out));
-        }
-        if let Some(err) = child.stderr.take() {
-            outputs.push(Box::new(err));
-        }
-        let receivers: Vec<_> = outputs.into_iter().map(read_aside).collect();
-        let mut texts = Vec::new();
-        for receiver in receivers {
-            match receive(&receiver, self.left()) {
-                Some(text) => texts.push(text),
-                None => {
-                    end(&mut child);
-                    return Err(Broken::TimedOut);
-                }
-            }
-        }
-        let status = wait(&mut child, self.deadline)?;
-        let mut texts = texts.into_iter();
-        Ok(Ran { status, out: texts.next().unwrap_or_default(), err: texts.next().unwrap_or_default() })
+        self.log.push_str(&format!("# `---{remark}{}\n", line(&remark)));
     }
 }
 
-/// A tool of ours about to run.
-struct Job {
-    tool: super::Tool,
-    args: Vec<OsString>,
-    directory: PathBuf,
-    input: Vec<u8>,
-    merged: bool,
+/// A line of a script that first tells what it is.
+fn traced(label: &str, text: &str) -> String {
+    if text.is_empty() {
+        return format!("echo '{label} has no command after substitutions' >&2");
+    }
+    let mut command = text.to_string();
+    while let Some((before, behind)) = command.split_once("%{readfile:") {
+        let Some((path, rest)) = behind.split_once('}') else { break };
+        command = format!("{before}$(cat {}){rest} && test -e {path}", quoted(path));
+    }
+    let shown = quoted(text);
+    format!(
+        "{{ set +x; }} 2>/dev/null && echo {shown} \\# '{label}' >&2 && {{ set -x; }} 2>/dev/null && {{ {command}; }}"
+    )
 }
 
-impl Job {
-    /// Runs it on a thread of its own, which is left alone when the time is over.
-    fn run(self, environment: BTreeMap<String, String>, limit: Option<Duration>) -> Result<Ran, Broken> {
-        let (sender, receiver) = mpsc::channel();
-        let thread = std::thread::Builder::new().stack_size(STACK);
-        let spawned = thread.spawn(move || {
-            let out = Shared::default();
-            let err = if self.merged { out.clone() } else { Shared::default() };
-            let status = catch_unwind(AssertUnwindSafe(|| {
-                (self.tool)(Call {
-                    args: &self.args,
-                    directory: &self.directory,
-                    environment: &environment,
-                    stdin: &mut self.input.as_slice(),
-                    out: &mut out.clone(),
-                    err: &mut err.clone(),
-                })
-            }));
-            let status = status.unwrap_or_else(|payload| {
-                let text = payload.downcast_ref::<String>().map(String::as_str);
-                let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
-                let _ = writeln!(err.clone(), "panicked: {text}");
-                ABORTED
-            });
-            let err = if self.merged { Vec::new() } else { err.take() };
-            // Nobody listens when the time is over.
-            let _ = sender.send(Ran { status, out: out.take(), err });
-        });
-        spawned.map_err(|error| Broken::Bad(error.to_string()))?;
-        receive(&receiver, limit).ok_or(Broken::TimedOut)
+/// How far a command of a pipe came.
+enum Step {
+    /// It was all there is to do.
+    Ended(Ran),
+    /// It ran, and wrote this to the pipe.
+    Ran(Ran, Vec<u8>),
+}
+
+impl Opened {
+    fn text(&self) -> Option<(String, String)> {
+        let text = std::fs::read(&self.path).ok()?;
+        Some((self.name.clone(), String::from_utf8_lossy(&text).into_owned()))
     }
 }
 
-/// Memory that several writers share.
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Shared {
-    fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Write for Shared {
-    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() + text.len() > MAX_OUTPUT {
-            return Err(std::io::Error::other("too much output"));
+impl Streams {
+    /// Creates the files: they are there even if the command writes nothing.
+    fn start(&self) -> Result<(), Broken> {
+        for place in self.places {
+            if let Place::File(number) = place
+                && let Some(file) = self.files.get(number).filter(|file| file.mode != 'r')
+                && !is_stream(&file.path)
+            {
+                let mut options = std::fs::OpenOptions::new();
+                options.create(true).append(file.mode == 'a');
+                if file.mode == 'w' {
+                    options.write(true).truncate(true);
+                }
+                options.open(&file.path).map_err(|error| bad(file, &error))?;
+            }
         }
-        all.extend_from_slice(text);
-        Ok(text.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
-}
 
-fn read_aside(source: Box<dyn Read + Send>) -> mpsc::Receiver<Vec<u8>> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut text = Vec::new();
-        // What was read before an error still counts; dropping the pipe stops an endless writer.
-        let _ = source.take(MAX_OUTPUT as u64).read_to_end(&mut text);
-        let _ = sender.send(text);
-    });
-    receiver
-}
+    fn read(&self, number: usize) -> Result<Vec<u8>, Broken> {
+        let Some(file) = self.files.get(number) else { return Ok(Vec::new()) };
+        std::fs::read(&file.path).map_err(|error| bad(file, &error))
+    }
 
-fn receive<T>(receiver: &mpsc::Receiver<T>, limit: Option<Duration>) -> Option<T> {
-    match limit {
-        None => receiver.recv().ok(),
-        // Out of time, or its thread is gone.
-        Some(limit) => receiver.recv_timeout(limit).ok(),
+    fn write(&self, number: usize, text: &[u8]) -> Result<(), Broken> {
+        let Some(file) = self.files.get(number).filter(|file| !is_stream(&file.path)) else { return Ok(()) };
+        let result = std::fs::OpenOptions::new().append(true).open(&file.path);
+        let result = result.and_then(|mut file| std::io::Write::write_all(&mut file, text));
+        result.map_err(|error| bad(file, &error))
     }
 }
 
-/// Waits for a program whose outputs are closed; gives its status, negative for a signal.
-fn wait(child: &mut Child, deadline: Option<Instant>) -> Result<i32, Broken> {
-    let mut pause = Duration::from_micros(50);
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Ok(status.code().unwrap_or_else(|| -signal(status))),
-            Ok(None) => {}
-            Err(error) => return Err(Broken::Bad(error.to_string())),
+/// Whether a path is one of our own streams, which tests do not write to.
+fn is_stream(path: &Path) -> bool {
+    ["/dev/stdout", "/dev/stderr", "/dev/null"].iter().any(|stream| path == Path::new(stream))
+}
+
+fn bad(file: &Opened, error: &std::io::Error) -> Broken {
+    let kind = match error.kind() {
+        std::io::ErrorKind::NotFound => "FileNotFoundError",
+        std::io::ErrorKind::PermissionDenied => "PermissionError",
+        std::io::ErrorKind::IsADirectory => "IsADirectoryError",
+        _ => "OSError",
+    };
+    Broken::Bad(format!("{kind}: {}", python_error(error, &file.path.display().to_string())))
+}
+
+/// The status behind `not` and `!`.
+fn turned(words: &[String], status: i32) -> i32 {
+    if words.iter().any(|word| word == "--crash") {
+        // Each `not` is a program of its own: it takes a crash for a failure unless it waits for one.
+        let mut status = status;
+        let mut crash = false;
+        for word in words.iter().rev() {
+            match word.as_str() {
+                "--crash" => crash = true,
+                _ => {
+                    let good = if crash { status < 0 } else { status > 0 };
+                    status = i32::from(!good);
+                    crash = false;
+                }
+            }
         }
-        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            end(child);
-            return Err(Broken::TimedOut);
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
+        return status;
     }
-}
-
-/// Ends a program and those it started, which share its group.
-fn end(child: &mut Child) {
-    if cfg!(unix) {
-        let group = format!("-{}", child.id());
-        let _ =
-            std::process::Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+    match words {
+        [] => status,
+        [only] if only == "not" => i32::from(status <= 0),
+        _ if words.len() % 2 == 1 => i32::from(status == 0),
+        _ => i32::from(status != 0),
     }
-    // It may have ended by itself meanwhile.
-    let _ = child.kill();
-    let _ = child.wait();
-}
-
-#[cfg(unix)]
-fn own_group(command: &mut std::process::Command) {
-    std::os::unix::process::CommandExt::process_group(command, 0);
-}
-
-#[cfg(not(unix))]
-fn own_group(_: &mut std::process::Command) {}
-
-#[cfg(unix)]
-fn signal(status: std::process::ExitStatus) -> i32 {
-    std::os::unix::process::ExitStatusExt::signal(&status).unwrap_or(1)
-}
-
-#[cfg(not(unix))]
-fn signal(_: std::process::ExitStatus) -> i32 {
-    1
-}
-
-fn is_assignment(word: &str) -> bool {
-    let Some((name, _)) = word.split_once('=') else { return false };
-    let first = name.chars().next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
-    first && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
 /// Takes the options and assignments of `env` off; what is left is the command.
-fn set_environment<'w>(
-    mut words: &'w [String],
-    environment: &mut BTreeMap<String, String>,
-) -> Result<&'w [String], Broken> {
-    while let Some((first, rest)) = words.split_first() {
-        match (first.as_str(), rest.split_first()) {
-            ("-i", _) => environment.clear(),
-            ("-u", Some((name, behind))) => {
-                environment.remove(name);
-                words = behind;
-                continue;
+fn set_variables(words: Vec<Word>, variables: &mut BTreeMap<String, String>) -> Vec<Word> {
+    let mut unset = false;
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        match word.text.as_str() {
+            "-u" => unset = true,
+            "-i" => variables.clear(),
+            name if unset => {
+                variables.remove(name);
+                unset = false;
             }
-            (option, _) if option.starts_with('-') => {
-                return Err(Broken::Bad(format!("'env' does not support '{option}'")));
-            }
-            (word, _) => match word.split_once('=') {
+            text => match text.split_once('=') {
                 Some((name, value)) => {
-                    environment.insert(name.into(), value.into());
+                    variables.insert(name.into(), value.into());
                 }
-                None => break,
+                None => return std::iter::once(word).chain(words).collect(),
             },
         }
-        words = rest;
     }
-    Ok(words)
+    Vec::new()
 }
 
-/// The words as one could type them.
-fn quoted(words: &[String]) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%^".contains(letter);
-    let quote = |word: &String| match !word.is_empty() && word.chars().all(plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
-    words.iter().map(quote).collect::<Vec<_>>().join(" ")
+/// The colour that holds at the end of a line.
+fn last_colour(line: &str, before: Option<String>) -> Option<String> {
+    let Some(at) = line.rfind("\x1b[") else { return before };
+    let behind = line.get(at..).unwrap_or_default();
+    let Some(end) = behind.get(2..).and_then(|codes| codes.find('m')) else { return before };
+    let code = behind.get(..end + 3).unwrap_or_default();
+    (!matches!(code, "\x1b[m" | "\x1b[0m")).then(|| code.to_string())
 }
 
-/// The files that a word with `*` and `?` in its last part fits, in order.
+/// The files that a word with wildcards fits, in order, or the word itself. A wildcard that fits nothing stays.
+pub(super) fn expand(word: &Word, directory: &Path) -> Vec<String> {
+    let found = if word.glob { glob(directory, &word.text) } else { Vec::new() };
+    if found.is_empty() { vec![word.text.clone()] } else { found }
+}
+
+/// The files that a pattern with `*` and `?` fits, in order.
 fn glob(directory: &Path, pattern: &str) -> Vec<String> {
-    let (folder, name) = match pattern.rsplit_once('/') {
-        Some((folder, name)) => (format!("{folder}/"), name),
-        None => (String::new(), pattern),
-    };
-    let mut expression = String::from("^");
-    for letter in name.chars() {
-        match letter {
-            '*' => expression.push_str(".*"),
-            '?' => expression.push('.'),
-            _ => expression.push_str(&regex::escape(&letter.to_string())),
+    let whole = absolute(directory, pattern);
+    let mut found = vec![PathBuf::from("/")];
+    for part in whole.components().skip(1) {
+        let part = part.as_os_str().to_string_lossy();
+        if !part.contains(['*', '?']) {
+            found.iter_mut().for_each(|path| path.push(&*part));
+            continue;
         }
+        let expression: String = part
+            .chars()
+            .map(|letter| match letter {
+                '*' => ".*".into(),
+                '?' => ".".into(),
+                letter => regex::escape(&letter.to_string()),
+            })
+            .collect();
+        let Ok(regex) = regex::Regex::new(&format!("^{expression}$")) else { return Vec::new() };
+        let mut next = Vec::new();
+        for folder in found {
+            let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+            for entry in entries.flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if regex.is_match(&name) && (part.starts_with('.') || !name.starts_with('.')) {
+                    next.push(folder.join(name));
+                }
+            }
+        }
+        found = next;
     }
-    expression.push('$');
-    let Ok(regex) = regex::Regex::new(&expression) else { return Vec::new() };
-    let Ok(entries) = std::fs::read_dir(directory.join(&folder)) else { return Vec::new() };
-    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let fits =
-        names.filter(|found| regex.is_match(found) && (name.starts_with('.') || !found.starts_with('.')));
-    let mut found: Vec<String> = fits.map(|found| format!("{folder}{found}")).collect();
-    found.sort();
-    found
+    let mut names: Vec<String> =
+        found.into_iter().filter(|path| path.exists()).map(|path| path.display().to_string()).collect();
+    names.sort();
+    names
 }

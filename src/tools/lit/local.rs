@@ -23,6 +23,9 @@ use std::time::Duration;
 /// The name of the file.
 pub(super) const NAME: &str = "lit.toml";
 
+/// How deep substitutions of such a file may stand in each other.
+const ROUNDS: usize = 32;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Local {
@@ -41,11 +44,16 @@ struct Local {
     substitutions: BTreeMap<String, String>,
 }
 
-/// The configuration of a folder: that of the folder above with what its own file says. `notes` takes what a file in
-/// Python says that is not understood.
-pub(super) fn of(folder: &Path, above: &Arc<Config>, notes: &mut Vec<String>) -> Result<Arc<Config>, String> {
+/// The configuration of a folder: that of the folder above with what its own file says. A suite of LLVM's starts from
+/// `base`, that of the command line. `notes` takes what a file in Python says that is not understood.
+pub(super) fn of(
+    folder: &Path,
+    above: &Arc<Config>,
+    base: &Arc<Config>,
+    notes: &mut Vec<String>,
+) -> Result<Arc<Config>, String> {
     let file = folder.join(NAME);
-    let Ok(text) = std::fs::read_to_string(&file) else { return Ok(in_python(folder, above, notes)) };
+    let Ok(text) = std::fs::read_to_string(&file) else { return in_python(folder, above, base, notes) };
     let local: Local = toml::from_str(&text).map_err(|error| {
         let line =
             error.span().map_or(1, |s| 1 + text.get(..s.start).unwrap_or_default().matches('\n').count());
@@ -70,6 +78,8 @@ pub(super) fn of(folder: &Path, above: &Arc<Config>, notes: &mut Vec<String>) ->
         config.time_limit = Some(config.time_limit.map_or(limit, |known| known.min(limit)));
     }
     config.environment.extend(local.environment);
+    // Values may hold other substitutions, in any order; of two keys that begin alike the longer one is meant.
+    config.rounds = config.rounds.or(Some(ROUNDS));
     for (key, value) in local.substitutions {
         if !key.starts_with('%') {
             return Err(format!("{}: the substitution '{key}' must begin with '%'", file.display()));
@@ -77,37 +87,57 @@ pub(super) fn of(folder: &Path, above: &Arc<Config>, notes: &mut Vec<String>) ->
         config.substitutions.retain(|(known, _)| *known != key);
         config.substitutions.push((key, value));
     }
+    config.substitutions.sort_by_key(|(key, _)| std::cmp::Reverse(key.len()));
     Ok(Arc::new(config))
 }
 
-/// The same for a folder that has a file of LLVM's lit.
-fn in_python(folder: &Path, above: &Arc<Config>, notes: &mut Vec<String>) -> Arc<Config> {
-    let names = python::NAMES.map(|name| name.replace("{}", &above.prefix));
-    let found = names.iter().find_map(|name| {
-        let file = folder.join(name);
-        std::fs::read_to_string(&file).ok().map(|text| (file, text))
-    });
-    let Some((file, text)) = found else { return Arc::clone(above) };
-    let mut config = Config::clone(above);
-    for (line, statement) in python::apply(&text, &mut config) {
-        notes.push(format!("{}:{line}: unsupported, left out: {statement}", file.display()));
+/// The same for a folder that has files of LLVM's lit: one for a suite, one for the folder alone, or both.
+fn in_python(
+    folder: &Path,
+    above: &Arc<Config>,
+    base: &Arc<Config>,
+    notes: &mut Vec<String>,
+) -> Result<Arc<Config>, String> {
+    let mut config = Arc::clone(above);
+    for (names, suite) in [(python::SUITES, true), (python::LOCALS, false)] {
+        let names = names.iter().map(|name| name.replace("{}", &base.prefix));
+        let found = names.map(|name| folder.join(name)).find(|file| file.is_file());
+        let Some(file) = found else { continue };
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+        let mut own = Config::clone(if suite { base } else { &config });
+        if suite {
+            own.suffixes.clear();
+            own.maybe.clear();
+            own.excludes = vec!["Output".into()];
+            own.root = Some(folder.clone());
+        }
+        for (line, statement) in python::apply(&file, &mut own)? {
+            notes.push(format!("{}:{line}: unsupported, left out: {statement}", file.display()));
+        }
+        config = Arc::new(own);
     }
-    Arc::new(config)
+    Ok(config)
 }
 
-fn has_file(folder: &Path, config: &Config) -> bool {
-    let names = python::NAMES.map(|name| name.replace("{}", &config.prefix));
-    std::iter::once(NAME).chain(names.iter().map(String::as_str)).any(|name| folder.join(name).is_file())
+fn has_suite(folder: &Path, config: &Config) -> bool {
+    python::SUITES.iter().any(|name| folder.join(name.replace("{}", &config.prefix)).is_file())
 }
 
-/// The configuration of a path that the user names: folders above it count as long as each has a file.
+/// The configuration of what contains a path that the user names: from the folder of the nearest suite of LLVM's, or
+/// else from the outermost of the folders above that have a file of ours in a row.
 pub(super) fn above(
     path: &Path,
     config: &Arc<Config>,
     notes: &mut Vec<String>,
 ) -> Result<Arc<Config>, String> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    let folders = path.ancestors().skip(1).take_while(|folder| has_file(folder, config));
-    let folders: Vec<&Path> = folders.collect();
-    folders.into_iter().rev().try_fold(Arc::clone(config), |config, folder| of(folder, &config, notes))
+    if path.is_dir() && has_suite(&path, config) {
+        return Ok(Arc::clone(config));
+    }
+    let folders: Vec<&Path> = path.ancestors().skip(1).collect();
+    let suite = folders.iter().position(|folder| has_suite(folder, config));
+    let ours = folders.iter().take_while(|folder| folder.join(NAME).is_file()).count();
+    let count = if ours > 0 { ours } else { suite.map_or(0, |at| at + 1) };
+    let folders = folders.into_iter().take(count).collect::<Vec<_>>().into_iter().rev();
+    folders.into_iter().try_fold(Arc::clone(config), |own, folder| of(folder, &own, config, notes))
 }

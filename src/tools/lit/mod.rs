@@ -6,27 +6,33 @@
 
 mod builtin;
 mod cli;
+mod difference;
 mod discover;
 mod exec;
 mod feature;
+mod inside;
 mod local;
+mod process;
 mod python;
+mod python_value;
 mod record;
 mod report;
 mod script;
 mod substitute;
 mod syntax;
 mod update;
+mod words;
 
 #[cfg(test)]
 mod tests;
 
 pub use cli::main;
 pub use record::records_folder;
+pub use words::split as split_words;
 
 use super::filecheck;
-use exec::{Broken, Shell};
-use script::{LineKind, RunLine, Script};
+use exec::{Broken, Environment, Shell};
+use script::{LineKind, Script};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -34,6 +40,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use substitute::Substitutions;
+use syntax::Pipeline;
 
 /// What a tool is started with.
 pub struct Call<'a> {
@@ -82,6 +89,20 @@ pub struct Config {
     pub environment: BTreeMap<String, String>,
     /// Where `%t` and `%T` lie. [`main`] removes it at the end; who calls [`run_file`] holds a [`TempFolder`].
     pub temp: PathBuf,
+    /// What the command line says with `-D NAME=VALUE`, for configurations that ask.
+    pub params: BTreeMap<String, String>,
+    /// Command lines that run before those of every test.
+    pub preamble: Vec<String>,
+    /// How often substitutions are gone through again while that changes something; none goes through them once.
+    pub rounds: Option<usize>,
+    /// Most letters of one output that are shown of a command.
+    pub output_limit: Option<usize>,
+    /// Commands are lines of the system's shell instead of our own.
+    pub external: bool,
+    /// Tests are only those that are named.
+    pub standalone: bool,
+    /// The folder that the names of tests start from, where a configuration says so.
+    pub root: Option<PathBuf>,
     /// Where it is kept how the tests of a folder ended; none keeps nothing.
     pub records: Option<PathBuf>,
     /// The first word of the names of configuration files in Python.
@@ -114,6 +135,13 @@ impl Default for Config {
             tools: [("FileCheck".to_string(), check)].into(),
             environment: inherited(),
             temp: std::env::temp_dir().join(format!("flambeau-lit-{}", std::process::id())),
+            params: BTreeMap::new(),
+            preamble: Vec::new(),
+            rounds: None,
+            output_limit: None,
+            external: false,
+            standalone: false,
+            root: None,
             records: None,
             prefix: "lit".into(),
             time_limit: None,
@@ -160,6 +188,10 @@ fn inherited() -> BTreeMap<String, String> {
 /// How a test ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
+    /// Not chosen.
+    Excluded,
+    /// Chosen and not begun: there was no time, or too much failed before.
+    Skipped,
     /// Not run: it asks for what is not there.
     Unsupported,
     /// As wanted.
@@ -180,7 +212,9 @@ pub enum Status {
 
 impl Status {
     /// All, in the order of reports.
-    pub const ALL: [Status; 8] = [
+    pub const ALL: [Status; 10] = [
+        Status::Excluded,
+        Status::Skipped,
         Status::Unsupported,
         Status::Pass,
         Status::FlakyPass,
@@ -194,6 +228,8 @@ impl Status {
     /// The word in front of a test's name.
     pub fn code(self) -> &'static str {
         match self {
+            Status::Excluded => "EXCLUDED",
+            Status::Skipped => "SKIPPED",
             Status::Unsupported => "UNSUPPORTED",
             Status::Pass => "PASS",
             Status::FlakyPass => "FLAKYPASS",
@@ -208,6 +244,8 @@ impl Status {
     /// The word in a summary.
     pub fn label(self) -> &'static str {
         match self {
+            Status::Excluded => "Excluded",
+            Status::Skipped => "Skipped",
             Status::Unsupported => "Unsupported",
             Status::Pass => "Passed",
             Status::FlakyPass => "Passed With Retry",
@@ -221,7 +259,7 @@ impl Status {
 
     /// Whether it makes the whole run fail.
     pub fn is_failure(self) -> bool {
-        !matches!(self, Status::Unsupported | Status::Pass | Status::FlakyPass | Status::ExpectedFail)
+        matches!(self, Status::Unresolved | Status::TimedOut | Status::Fail | Status::UnexpectedPass)
     }
 }
 
@@ -234,67 +272,84 @@ pub struct Outcome {
     pub output: String,
     /// The time it took.
     pub elapsed: Duration,
+    /// How often it ran.
+    pub attempts: usize,
+    /// How often it might run.
+    pub most_attempts: usize,
+}
+
+impl Outcome {
+    /// One that needed no run.
+    fn of(status: Status, output: impl Into<String>) -> Outcome {
+        Outcome { status, output: output.into(), elapsed: Duration::ZERO, attempts: 1, most_attempts: 1 }
+    }
 }
 
 /// Runs one test file.
 pub fn run_file(path: &Path, config: &Config) -> Outcome {
     let start = Instant::now();
-    let finish = |status, output| Outcome { status, output, elapsed: start.elapsed() };
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut outcome = run_here(&path, config);
+    outcome.elapsed = start.elapsed();
+    outcome
+}
+
+fn run_here(path: &Path, config: &Config) -> Outcome {
     if config.unsupported {
-        return finish(Status::Unsupported, "Test is unsupported in this folder".into());
+        return Outcome::of(Status::Unsupported, "Test is unsupported");
     }
-    let text = match std::fs::read(&path) {
+    let text = match std::fs::read(path) {
         Ok(text) => String::from_utf8_lossy(&text).into_owned(),
-        Err(error) => return finish(Status::Unresolved, format!("{}: {error}", path.display())),
+        Err(error) => return Outcome::of(Status::Unresolved, format!("{}: {error}", path.display())),
     };
-    let script = match script::parse(&text) {
+    let parsed = if config.preamble.is_empty() { script::parse(&text) } else { script::parse_any(&text) };
+    let script = match parsed {
         Ok(script) => script,
-        Err(error) => return finish(Status::Unresolved, error),
+        Err(error) => return Outcome::of(Status::Unresolved, error),
     };
-    match gate(&script, config) {
-        Err(error) => finish(Status::Unresolved, error),
-        Ok(Gate::Closed(reason)) => finish(Status::Unsupported, reason),
-        Ok(Gate::Open { fails }) => {
-            if !script.lines.iter().any(|line| line.kind == LineKind::Run) {
-                return finish(Status::Unresolved, "Test has no 'RUN:' line".into());
-            }
-            let (mut status, mut output) = run_script(&path, &script, config);
-            let mut left = if fails { 0 } else { script.retries.unwrap_or(config.retries) };
-            while status == Status::Fail && left > 0 {
-                left -= 1;
-                let before = output;
-                (status, output) = run_script(&path, &script, config);
-                output = format!("{before}# run again:\n{output}");
-                if status == Status::Pass {
-                    status = Status::FlakyPass;
+    let broken = |error: String| {
+        Outcome::of(
+            Status::Unresolved,
+            format!("Exception during script execution:\nValueError: {error}\n\n"),
+        )
+    };
+    match closed(&script, config) {
+        Err(error) => return broken(error),
+        Ok(Some(reason)) => return Outcome::of(Status::Unsupported, reason),
+        Ok(None) => {}
+    }
+    let mut outcome = match run_script(path, &script, config) {
+        Ok(outcome) => outcome,
+        Err(error) => return broken(error),
+    };
+    if outcome.status == Status::Fail && config.update && !fails(&script, config).unwrap_or(false) {
+        match update::update(path, &text, &script, config) {
+            Ok(true) => {
+                let note = format!("{}# the checks were rewritten; run again:\n", outcome.output);
+                match run_script(path, &script, config) {
+                    Ok(again) => outcome = Outcome { output: note + &again.output, ..again },
+                    Err(error) => return broken(error),
                 }
             }
-            if status == Status::Fail && config.update && !fails {
-                match update::update(&path, &text, &script, config) {
-                    Ok(true) => {
-                        let note = output;
-                        (status, output) = run_script(&path, &script, config);
-                        output = format!("{note}# the checks were rewritten; run again:\n{output}");
-                    }
-                    Ok(false) => output.push_str("# no checks to rewrite\n"),
-                    Err(error) => output.push_str(&format!("# the checks could not be rewritten: {error}\n")),
-                }
+            Ok(false) => outcome.output.push_str("# no checks to rewrite\n"),
+            Err(error) => {
+                outcome.output.push_str(&format!("# the checks could not be rewritten: {error}\n"));
             }
-            let status = match (status, fails) {
-                (Status::Fail | Status::TimedOut, true) => Status::ExpectedFail,
-                (Status::Pass, true) => Status::UnexpectedPass,
-                (status, _) => status,
-            };
-            finish(status, output)
         }
     }
+    match fails(&script, config) {
+        Err(error) => return Outcome::of(Status::Unresolved, error),
+        Ok(true) if outcome.status == Status::Fail => outcome.status = Status::ExpectedFail,
+        Ok(true) if outcome.status == Status::Pass => outcome.status = Status::UnexpectedPass,
+        Ok(_) => {}
+    }
+    outcome
 }
 
 /// Whether a file has a `RUN:` line.
 fn has_run_lines(path: &Path) -> bool {
     let text = std::fs::read(path).unwrap_or_default();
-    let script = script::parse(&String::from_utf8_lossy(&text)).unwrap_or_default();
+    let script = script::parse_any(&String::from_utf8_lossy(&text)).unwrap_or_default();
     script.lines.iter().any(|line| line.kind == LineKind::Run)
 }
 
@@ -302,58 +357,48 @@ fn has_run_lines(path: &Path) -> bool {
 fn used_features(path: &Path) -> BTreeSet<String> {
     let text =
         std::fs::read(path).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
-    let script = script::parse(&text).unwrap_or_default();
+    let script = script::parse_any(&text).unwrap_or_default();
     let items = script.requires.iter().chain(&script.unsupported).chain(&script.xfail);
-    items.flat_map(|(_, text)| feature::names(text)).collect()
+    items.flat_map(|text| feature::names(text)).collect()
 }
 
 /// Whether a test says that it fails here.
 fn says_it_fails(test: &discover::Test) -> bool {
     let text = std::fs::read(&test.path).unwrap_or_default();
     let script = script::parse(&String::from_utf8_lossy(&text)).unwrap_or_default();
-    matches!(gate(&script, &test.config), Ok(Gate::Open { fails: true }))
+    fails(&script, &test.config).unwrap_or(false)
 }
 
-/// Whether a test runs here.
-enum Gate {
-    /// It does not, for this reason.
-    Closed(String),
-    /// It does; `fails` says what it expects of itself.
-    Open { fails: bool },
-}
-
-fn gate(script: &Script, config: &Config) -> Result<Gate, String> {
-    let holds = |keyword: &str, (line, text): &(usize, String)| {
-        feature::holds(text, &config.features)
-            .map_err(|error| format!("{error}\nin {keyword} directive on test line {line}"))
-    };
-    let mut missing = Vec::new();
-    for item in &script.requires {
-        if !holds("REQUIRES:", item)? {
-            missing.push(item.1.as_str());
-        }
-    }
-    let mut present = Vec::new();
-    for item in &script.unsupported {
-        if holds("UNSUPPORTED:", item)? {
-            present.push(item.1.as_str());
-        }
-    }
-    let mut fails = false;
+/// Whether a test expects to fail.
+fn fails(script: &Script, config: &Config) -> Result<bool, String> {
     for item in &script.xfail {
-        fails |= item.1 == "*" || holds("XFAIL:", item)?;
+        let told = |error| format!("Error in XFAIL list:\n{error}");
+        if item == "*" || feature::holds(item, &config.features).map_err(told)? {
+            return Ok(true);
+        }
     }
+    Ok(false)
+}
+
+/// Why a test does not run here, if it does not.
+fn closed(script: &Script, config: &Config) -> Result<Option<String>, String> {
+    let chosen = |list: &[String], keyword: &str, wanted: bool| {
+        let mut found = Vec::new();
+        for item in list {
+            let told = |error| format!("Error in {keyword} list:\n{error}");
+            if feature::holds(item, &config.features).map_err(told)? == wanted {
+                found.push(item.clone());
+            }
+        }
+        Ok::<_, String>(found.join(", "))
+    };
+    let missing = chosen(&script.requires, "REQUIRES", false)?;
     if !missing.is_empty() {
-        let list = missing.join(", ");
-        return Ok(Gate::Closed(format!("Test requires the following unavailable features: {list}")));
+        return Ok(Some(format!("Test requires the following unavailable features: {missing}")));
     }
-    if !present.is_empty() {
-        let list = present.join(", ");
-        return Ok(Gate::Closed(format!(
-            "Test does not support the following features and/or targets: {list}"
-        )));
-    }
-    Ok(Gate::Open { fails })
+    let present = chosen(&script.unsupported, "UNSUPPORTED", true)?;
+    Ok((!present.is_empty())
+        .then(|| format!("Test does not support the following features and/or targets: {present}")))
 }
 
 /// What the system says of errors that tests expect, by the names that LLVM's tests know them by.
@@ -364,32 +409,35 @@ const ERRORS: [(&str, &str); 4] = [
     ("ENOENT", "No such file or directory"),
 ];
 
-/// The substitutions that every test has.
+/// The substitutions that every test has. What a folder says comes first.
 fn substitutions(path: &Path, config: &Config) -> Substitutions {
     let show = |path: &Path| path.display().to_string();
     let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let folder = path.parent().unwrap_or(Path::new("/"));
-    // Two tests of one name in two folders must not share files.
-    let temp = config.temp.join(folder.strip_prefix("/").unwrap_or(folder));
+    let temp = temp_folder(path, config);
     let base = temp.join(format!("{file_name}.tmp"));
     let mut all = Substitutions::default();
-    // LLVM's own name for this, so that tests of FileCheck itself run unchanged.
-    all.set("%ProtectFileCheckOutput", "env -u FILECHECK_OPTS");
-    all.set("%python", "python3");
-    all.set("%{reveal-ansi-escapes}", "reveal-ansi-escapes");
-    for (name, words) in ERRORS {
-        all.set(format!("%errc_{name}"), format!("'{words}'"));
-    }
+    all.rounds = config.rounds;
     for (key, value) in &config.substitutions {
-        all.set(key, value);
+        all.add(key, value);
     }
-    for slash in ["%", "%/"] {
-        all.set(format!("{slash}s"), show(path));
-        all.set(format!("{slash}S"), show(folder));
-        all.set(format!("{slash}p"), show(folder));
-        all.set(format!("{slash}t"), show(&base));
-        all.set(format!("{slash}T"), show(&temp));
+    // LLVM's own name for this, so that tests of FileCheck itself run unchanged.
+    all.add("%ProtectFileCheckOutput", "env -u FILECHECK_OPTS");
+    all.add("%{python}", "python3");
+    all.add("%python", "python3");
+    all.add("%{reveal-ansi-escapes}", "reveal-ansi-escapes");
+    for (name, words) in ERRORS {
+        all.add(format!("%errc_{name}"), format!("'{words}'"));
     }
+    all.add("%{pathsep}", if cfg!(windows) { ";" } else { ":" });
+    all.add("%basename_t", &file_name);
+    all.add("%{s:basename}", &file_name);
+    all.add("%{s:stem}", file_name.rsplit_once('.').map_or(file_name.as_str(), |(stem, _)| stem));
+    all.add("%{t:stem}", &file_name);
+    for name in ["%{fs-src-root}", "%{fs-tmp-root}", "%{fs-sep}"] {
+        all.add(name, "/");
+    }
+    all.add("%/et", show(&base));
     for (letter, path) in [("s", path), ("S", folder), ("p", folder), ("t", &base), ("T", &temp)] {
         let text = show(path);
         // Of a file that is not there yet the folder is.
@@ -398,88 +446,146 @@ fn substitutions(path: &Path, config: &Config) -> Substitutions {
             Ok::<_, std::io::Error>(folder.join(path.file_name().unwrap_or_default()))
         });
         let real = show(&real.unwrap_or_else(|_| path.to_path_buf()));
-        all.set(format!("%{{{letter}:real}}"), &real);
-        all.set(format!("%{{/{letter}:real}}"), &real);
+        all.add(format!("%{letter}"), &text);
+        all.add(format!("%/{letter}"), &text);
+        all.add(format!("%{{{letter}:real}}"), &real);
+        all.add(format!("%{{/{letter}:real}}"), &real);
         // For `s@from@to@` of sed.
-        all.set(format!("%{{/{letter}:regex_replacement}}"), text.replace('@', "\\@").replace('&', "\\&"));
-        all.set(format!("%:{letter}"), text.trim_start_matches('/'));
+        all.add(format!("%{{/{letter}:regex_replacement}}"), text.replace('@', "\\@").replace('&', "\\&"));
+        all.add(format!("%:{letter}"), text.trim_start_matches('/'));
     }
-    all.set("%/et", show(&base));
-    all.set("%basename_t", &file_name);
-    all.set("%{s:basename}", &file_name);
-    all.set("%{t:stem}", &file_name);
-    for name in ["%{fs-src-root}", "%{fs-tmp-root}", "%{fs-sep}"] {
-        all.set(name, "/");
-    }
-    all.set("%{pathsep}", if cfg!(windows) { ";" } else { ":" });
     all
 }
 
-fn run_script(path: &Path, script: &Script, config: &Config) -> (Status, String) {
+/// Where the temporary files of a test lie. Two tests of one name in two folders must not share files.
+fn temp_folder(path: &Path, config: &Config) -> PathBuf {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    config.temp.join(folder.strip_prefix("/").unwrap_or(folder))
+}
+
+/// A command line that is ready to run.
+struct Line {
+    /// What it is, for people.
+    label: String,
+    text: String,
+    pipelines: Vec<Pipeline>,
+}
+
+/// Runs the lines of a test, again if it fails and may be run again. The error is what makes it no test.
+fn run_script(path: &Path, script: &Script, config: &Config) -> Result<Outcome, String> {
     let mut all = substitutions(path, config);
-    let Some(temp) = all.values.get("%T").map(PathBuf::from) else {
-        return (Status::Unresolved, "no folder for temporary files".into());
-    };
-    if let Err(error) = std::fs::create_dir_all(&temp) {
-        return (Status::Unresolved, format!("{}: {error}", temp.display()));
+    let mut lines = Vec::new();
+    for text in &config.preamble {
+        lines.push(("preamble command line".to_string(), all.expand(text, &config.features)?));
     }
-    let mut shell = Shell {
+    for line in &script.lines {
+        match line.kind {
+            LineKind::Run => {
+                let label = format!("{} at line {}", line.kind.keyword(), line.line);
+                lines.push((label, all.expand(&line.text, &config.features)?));
+            }
+            _ => all.define(line)?,
+        }
+    }
+    let mut ready = Vec::new();
+    for (label, text) in lines {
+        let parsed = match text.is_empty() || config.external {
+            true => Ok(Vec::new()),
+            false => syntax::parse(&text),
+        };
+        match parsed {
+            Ok(pipelines) => ready.push(Line { label, text, pipelines }),
+            Err(_) => {
+                let log = format!("shell parser error on {label}: {text}").replace('\n', "\n# ");
+                return Ok(Outcome::of(Status::Unresolved, output("1", None, &format!("# {log}\n"))));
+            }
+        }
+    }
+    let most = script.retries.unwrap_or(config.retries) + 1;
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let (mut status, output) = run_once(path, &ready, config)?;
+        if status == Status::Fail && attempts < most {
+            continue;
+        }
+        if status == Status::Pass && attempts > 1 {
+            status = Status::FlakyPass;
+        }
+        return Ok(Outcome { attempts, most_attempts: most, ..Outcome::of(status, output) });
+    }
+}
+
+/// Runs all lines once.
+fn run_once(path: &Path, lines: &[Line], config: &Config) -> Result<(Status, String), String> {
+    let temp = temp_folder(path, config);
+    std::fs::create_dir_all(&temp).map_err(|error| format!("{}: {error}", temp.display()))?;
+    let mut shell = shell(path, config);
+    if config.external {
+        let lines: Vec<(&str, &str)> =
+            lines.iter().map(|line| (line.label.as_str(), line.text.as_str())).collect();
+        let (status, code) = match shell.external(&lines) {
+            Ok(0) => (Status::Pass, 0),
+            Ok(code) => (Status::Fail, code),
+            Err(Broken::TimedOut) => (Status::TimedOut, exec::KILLED),
+            Err(Broken::Bad(error) | Broken::Refused(error)) => return Err(error),
+        };
+        return Ok((status, shell.output(status, code)));
+    }
+    for line in lines {
+        shell.log.push_str(&match line.text.is_empty() {
+            true => format!("# {} has no command after substitutions\n", line.label),
+            false => format!("# {}\n{}\n", line.label, line.text),
+        });
+        let (status, code) = match shell.run(&line.pipelines) {
+            Ok(0) => continue,
+            Ok(code) => (Status::Fail, code),
+            Err(Broken::Refused(_)) => (Status::Fail, exec::NOT_FOUND),
+            Err(Broken::TimedOut) => (Status::TimedOut, exec::KILLED),
+            Err(Broken::Bad(error)) => return Err(error),
+        };
+        return Ok((status, shell.output(status, code)));
+    }
+    Ok((Status::Pass, shell.output(Status::Pass, 0)))
+}
+
+/// A shell for a test, in the folder of the test.
+fn shell<'c>(path: &Path, config: &'c Config) -> Shell<'c> {
+    let mut variables = config.environment.clone();
+    let temp = temp_folder(path, config);
+    for name in ["TMPDIR", "TMP", "TEMP"] {
+        variables.insert(name.into(), temp.display().to_string());
+    }
+    let below = config.root.as_ref().and_then(|root| path.strip_prefix(root).ok());
+    let name = below.or(path.file_name().map(Path::new)).unwrap_or(path).display().to_string();
+    variables.insert("LIT_CURRENT_TESTCASE".into(), format!("{} :: {name}", config.name));
+    let directory = path.parent().map(Path::to_path_buf).unwrap_or_default();
+    Shell {
         config,
-        directory: path.parent().map(Path::to_path_buf).unwrap_or_default(),
+        environment: Environment { directory, variables, ..Environment::default() },
         left: Vec::new(),
-        environment: with_temp(config, &temp),
         deadline: config.time_limit.map(|limit| Instant::now() + limit),
         log: String::new(),
-    };
-    let mut status = Status::Pass;
-    for line in &script.lines {
-        match run_line(line, &mut all, &mut shell, config) {
-            Ok(0) => {}
-            Ok(code) => {
-                shell.log.insert_str(0, &format!("Exit Code: {code}\n\nCommand Output (stdout):\n--\n"));
-                status = Status::Fail;
-            }
-            Err(Broken::TimedOut) => {
-                let limit = config.time_limit.unwrap_or_default();
-                shell
-                    .log
-                    .push_str(&format!("# error: reached the time limit of {} s\n", limit.as_secs_f64()));
-                status = Status::TimedOut;
-            }
-            Err(Broken::Bad(error)) => {
-                shell.log.push_str(&format!("# error on line {}: {error}\n", line.line));
-                status = Status::Unresolved;
-            }
-        }
-        if status != Status::Pass {
-            break;
-        }
+        errors: String::new(),
     }
-    (status, shell.log)
 }
 
-/// The environment, with a folder for temporary files that goes with the test's own.
-fn with_temp(config: &Config, temp: &Path) -> BTreeMap<String, String> {
-    let mut environment = config.environment.clone();
-    for name in ["TMPDIR", "TMP", "TEMP"] {
-        environment.insert(name.into(), temp.display().to_string());
+impl Shell<'_> {
+    /// What is told of a test that ended so.
+    fn output(&self, status: Status, code: i32) -> String {
+        let limit = self.config.time_limit.filter(|_| status == Status::TimedOut);
+        let mut text = output(&code.to_string(), limit, &self.log);
+        if !self.errors.is_empty() {
+            text.push_str(&format!("Command Output (stderr):\n--\n{}\n--\n", self.errors));
+        }
+        text
     }
-    environment
 }
 
-/// Runs a line or takes its definition; gives the exit status.
-fn run_line(
-    line: &RunLine,
-    all: &mut Substitutions,
-    shell: &mut Shell<'_>,
-    config: &Config,
-) -> Result<i32, Broken> {
-    if line.kind != LineKind::Run {
-        all.define(&line.text, line.kind == LineKind::Redefine).map_err(Broken::Bad)?;
-        return Ok(0);
-    }
-    let text = all.expand(&line.text, &config.features).map_err(Broken::Bad)?;
-    shell.log.push_str(&format!("# RUN: at line {}\n{text}\n", line.line));
-    let pipelines = syntax::parse(&text).map_err(Broken::Bad)?;
-    shell.run(&pipelines)
+/// The frame around what commands did.
+fn output(code: &str, limit: Option<Duration>, log: &str) -> String {
+    let limit = limit.map(|limit| format!("Timeout: Reached timeout of {} seconds\n", limit.as_secs_f64()));
+    let log =
+        if log.is_empty() { String::new() } else { format!("Command Output (stdout):\n--\n{log}\n--\n") };
+    format!("Exit Code: {code}\n{}\n{log}", limit.unwrap_or_default())
 }

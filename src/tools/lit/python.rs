@@ -1,279 +1,343 @@
 //! `lit.cfg`, `lit.cfg.py`, `lit.local.cfg`: what LLVM's suites say of their folders, read without Python.
 //!
-//! Known is the part that such files are mostly made of: assignments to fields of `config`, additions to its lists,
-//! and `if` over features. What is not known is left out and told by name; nothing is executed.
+//! Known is the part that such files are mostly made of: assignments, additions to the lists of `config`, and `if`.
+//! What is not known is left out and told by name; nothing is executed.
 
 use super::Config;
+use super::python_value::{Scope, Value, value};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
 
-/// Names of such files, the stronger one first. `{}` is the prefix, `lit` as a rule.
-pub(super) const NAMES: [&str; 3] = ["{}.local.cfg", "{}.cfg.py", "{}.cfg"];
+/// Names of files that begin a suite, the stronger one first. `{}` is the prefix, `lit` as a rule.
+pub(super) const SUITES: &[&str] = &["{}.site.cfg", "{}.site.cfg.py", "{}.cfg", "{}.cfg.py"];
+/// Names of files for a folder of a suite.
+pub(super) const LOCALS: &[&str] = &["{}.local.cfg", "{}.local.cfg.py"];
 /// Longer files are no configuration.
 const MAX_LENGTH: usize = 1 << 20;
+/// Deepest nesting of files that load each other.
+const MAX_DEPTH: usize = 8;
 
-/// Applies a file to the configuration; gives what was not understood, as `line: text`.
-pub(super) fn apply(text: &str, config: &mut Config) -> Vec<(usize, String)> {
-    let mut notes = Vec::new();
-    // Deeper lines than this belong to a branch that is not taken.
-    let mut skip: Option<usize> = None;
-    // Whether the last condition at a depth held; none where it was not understood.
-    let mut last: Vec<(usize, Option<bool>)> = Vec::new();
-    for (line, indent, statement) in statements(text) {
-        if skip.is_some_and(|depth| indent > depth) {
-            continue;
+/// What was not understood: line and text.
+type Notes = Vec<(usize, String)>;
+
+/// Applies a file to the configuration; gives what was not understood. The error is what the file itself refuses.
+pub(super) fn apply(file: &Path, config: &mut Config) -> Result<Notes, String> {
+    let mut reader = Reader { config, variables: BTreeMap::new(), notes: Vec::new() };
+    reader.file(file, 0)?;
+    Ok(reader.notes)
+}
+
+struct Reader<'c> {
+    config: &'c mut Config,
+    variables: BTreeMap<String, Value>,
+    notes: Notes,
+}
+
+/// Where the reader stands among `if`, `elif` and `else`.
+#[derive(Clone, Copy)]
+struct Branch {
+    indent: usize,
+    /// Whether one of the branches was taken; none where a condition was not understood.
+    taken: Option<bool>,
+}
+
+impl Reader<'_> {
+    fn file(&mut self, file: &Path, depth: usize) -> Result<(), String> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|_| format!("fatal: unable to load config file: '{}'", file.display()))?;
+        if depth > MAX_DEPTH {
+            return Err(format!("{}: files load each other too deeply", file.display()));
         }
-        skip = None;
-        last.retain(|(depth, _)| *depth <= indent);
-        let chosen = match statement.strip_suffix(':').map(str::trim) {
-            Some("else") => match last.pop() {
-                Some((_, held)) => held.map(|held| !held),
-                None => None,
-            },
-            Some(head) => {
-                let condition = head.strip_prefix("if ").and_then(|text| holds(text, config));
-                if condition.is_none() {
-                    notes.push((line, statement.clone()));
-                }
-                last.push((indent, condition));
-                condition
-            }
-            None => {
-                if !statement_of(&statement, config) {
-                    notes.push((line, statement));
-                }
+        self.text(&text, file, depth)
+    }
+
+    fn text(&mut self, text: &str, file: &Path, depth: usize) -> Result<(), String> {
+        // Deeper lines than this belong to a branch that is not taken.
+        let mut skip: Option<usize> = None;
+        let mut open: Vec<Branch> = Vec::new();
+        for (line, indent, statement) in statements(text) {
+            if skip.is_some_and(|depth| indent > depth) {
                 continue;
             }
-        };
-        if chosen != Some(true) {
-            skip = Some(indent);
+            skip = None;
+            open.retain(|branch| branch.indent <= indent);
+            let Some(head) = statement.strip_suffix(':').map(str::trim) else {
+                if !self.statement(&statement, file, depth)? {
+                    self.notes.push((line, statement));
+                }
+                continue;
+            };
+            let before = open.pop_if(|branch| branch.indent == indent).and_then(|branch| branch.taken);
+            let condition = |text: &str, reader: &Self| reader.value(text, file).map(|value| value.holds());
+            let (chosen, taken) = if head == "else" {
+                (before == Some(false), Some(true))
+            } else if let Some(text) = head.strip_prefix("elif ") {
+                let holds = condition(text, self);
+                (before == Some(false) && holds == Some(true), holds.zip(before).map(|(a, b)| a || b))
+            } else if let Some(text) = head.strip_prefix("if ") {
+                let holds = condition(text, self);
+                (holds == Some(true), holds)
+            } else {
+                (false, None)
+            };
+            if taken.is_none() {
+                self.notes.push((line, statement.clone()));
+            }
+            open.push(Branch { indent, taken });
+            if !chosen {
+                skip = Some(indent);
+            }
         }
+        Ok(())
     }
-    notes
+
+    fn value(&self, text: &str, file: &Path) -> Option<Value> {
+        value(text, &Scope { config: self.config, variables: &self.variables, file })
+    }
+
+    /// Takes a statement in; false where it is not understood.
+    fn statement(&mut self, text: &str, file: &Path, depth: usize) -> Result<bool, String> {
+        let harmless = [
+            "import ",
+            "from ",
+            "pass",
+            "assert ",
+            "print(",
+            "site.",
+            "return",
+            "lit_config.parallelism_groups",
+        ];
+        let also = ["lit_config.note", "lit_config.warning", "lit_config.dbg", "lit.llvm.initialize"];
+        if harmless.iter().chain(&also).any(|start| text.starts_with(start)) {
+            return Ok(true);
+        }
+        if text.starts_with("lit_config.fatal(") {
+            return Err(format!("fatal: {}: {text}", file.display()));
+        }
+        if let Some(rest) = text.strip_prefix("lit_config.load_config(config,") {
+            let path = rest.strip_suffix(')').and_then(|path| self.value(path, file));
+            return match path.as_ref().and_then(Value::text) {
+                Some(path) => self.file(Path::new(path), depth + 1).map(|()| true),
+                None => Ok(false),
+            };
+        }
+        if let Some((target, more, expression)) = assignment(text) {
+            return Ok(match self.value(expression, file) {
+                Some(value) => self.assign(target, more, value, file),
+                // The format of tests is no matter unless it is one we know of.
+                None => target == "config.test_format" && expression.contains("ShTest"),
+            });
+        }
+        Ok(self.call(text, file).is_some())
+    }
+
+    /// An assignment; false where it is not understood.
+    fn assign(&mut self, target: &str, more: bool, value: Value, file: &Path) -> bool {
+        if let Some(key) = target.strip_prefix("config.environment[").and_then(|key| key.strip_suffix(']')) {
+            let key = self.value(key, file).and_then(|key| key.text().map(String::from));
+            let (Some(key), Some(value)) = (key, value.text()) else { return false };
+            self.config.environment.insert(key, value.into());
+            return true;
+        }
+        let Some(field) = target.strip_prefix("config.") else {
+            let name = target.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+            if name && !more {
+                self.variables.insert(target.into(), value);
+            }
+            return name && !more;
+        };
+        let texts = value.texts();
+        let config = &mut *self.config;
+        match (field, value, texts) {
+            ("name", Value::Text(name), _) => config.name = name,
+            ("unsupported", value, _) => config.unsupported = value.holds(),
+            ("standalone_tests", value, _) => config.standalone = value.holds(),
+            ("suffixes", _, Some(list)) if more => config.suffixes.extend(list),
+            ("suffixes", _, Some(list)) => config.suffixes = list,
+            ("excludes", _, Some(list)) if more => config.excludes.extend(list),
+            ("excludes", _, Some(list)) => {
+                config.excludes = list;
+                config.excludes.push("Output".into());
+            }
+            ("available_features", _, Some(list)) => config.features.extend(list),
+            ("substitutions", Value::List(list), _) => {
+                if !more {
+                    config.substitutions.clear();
+                }
+                return list.iter().all(|pair| substitution(config, usize::MAX, pair));
+            }
+            ("recursiveExpansionLimit", Value::Number(number), _) => {
+                config.rounds = usize::try_from(number).ok()
+            }
+            ("test_retry_attempts", Value::Number(number), _) => {
+                config.retries = usize::try_from(number).unwrap_or(0);
+            }
+            ("maxIndividualTestTime", Value::Number(number), _) => {
+                config.time_limit = u64::try_from(number).ok().filter(|n| *n > 0).map(Duration::from_secs);
+            }
+            ("test_source_root", Value::Text(root), _) => config.root = Some(root.into()),
+            ("test_format", Value::Format { external, preamble }, _) => {
+                (config.external, config.preamble) = (external, preamble);
+            }
+            ("pipefail", value, _) => return value.holds(),
+            (field, value, _) => {
+                self.variables.insert(format!("config.{field}"), value);
+            }
+        }
+        true
+    }
+
+    /// A call that changes a list; none where it is not understood.
+    fn call(&mut self, text: &str, file: &Path) -> Option<()> {
+        let (head, arguments) = text.strip_suffix(')')?.split_once('(')?;
+        let (field, method) = head.strip_prefix("config.")?.split_once('.')?;
+        let value = self.value(&format!("[{arguments}]"), file)?;
+        let Value::List(arguments) = value else { return None };
+        let first = arguments.first();
+        let config = &mut *self.config;
+        let done = match (field, method) {
+            ("substitutions", "append") => substitution(config, usize::MAX, first?),
+            ("substitutions", "insert") => {
+                let Some(Value::Number(at)) = first else { return None };
+                substitution(config, usize::try_from(*at).ok()?, arguments.get(1)?)
+            }
+            ("substitutions", "extend") => {
+                let Value::List(list) = first? else { return None };
+                list.iter().all(|pair| substitution(config, usize::MAX, pair))
+            }
+            ("environment", "pop") => {
+                config.environment.remove(first?.text()?);
+                true
+            }
+            (field, "add" | "append") => extend(config, field, vec![first?.text()?.to_string()]),
+            (field, "update" | "extend") => extend(config, field, first?.texts()?),
+            (field, "remove" | "discard") => {
+                let word = first?.text()?;
+                match field {
+                    "available_features" => config.features.remove(word),
+                    "excludes" => {
+                        config.excludes.retain(|known| known != word);
+                        true
+                    }
+                    "suffixes" => {
+                        config.suffixes.retain(|known| known != word);
+                        true
+                    }
+                    _ => false,
+                }
+            }
+            _ => false,
+        };
+        done.then_some(())
+    }
+}
+
+/// Target, whether it is added to, and expression of an assignment.
+fn assignment(text: &str) -> Option<(&str, bool, &str)> {
+    let at = text.find('=')?;
+    let (target, expression) = (text.get(..at)?, text.get(at + 1..)?);
+    if expression.starts_with('=')
+        || target.contains(['(', ' '])
+            && !target.trim_end_matches(['+', ' ']).chars().all(|c| !matches!(c, '(' | ' '))
+    {
+        return None;
+    }
+    let target = target.trim_end();
+    let (target, more) = match target.strip_suffix('+') {
+        Some(target) => (target.trim_end(), true),
+        None => (target, false),
+    };
+    Some((target, more, expression.trim()))
+}
+
+/// Puts a pair at a place among the substitutions.
+fn substitution(config: &mut Config, at: usize, pair: &Value) -> bool {
+    let Some([key, value]) = pair.texts().and_then(|pair| <[String; 2]>::try_from(pair).ok()) else {
+        return false;
+    };
+    let at = at.min(config.substitutions.len());
+    config.substitutions.insert(at, (key, value));
+    true
+}
+
+fn extend(config: &mut Config, field: &str, words: Vec<String>) -> bool {
+    match field {
+        "suffixes" => config.suffixes.extend(words),
+        "excludes" => config.excludes.extend(words),
+        "available_features" => config.features.extend(words),
+        _ => return false,
+    }
+    true
 }
 
 /// Logical lines: number, indentation, text. Comments, empty lines and texts that stand alone are left out.
 fn statements(text: &str) -> Vec<(usize, usize, String)> {
     let mut out: Vec<(usize, usize, String)> = Vec::new();
-    let mut depth = 0i32;
-    let mut in_doc: Option<&str> = None;
+    let mut state = State::default();
     for (number, line) in (1..).zip(text.get(..MAX_LENGTH).unwrap_or(text).lines()) {
-        if let Some(mark) = in_doc {
-            if line.contains(mark) {
-                in_doc = None;
-            }
-            continue;
-        }
-        let plain = line.trim();
-        if let Some(mark) = ["\"\"\"", "'''"].into_iter().find(|mark| plain.starts_with(mark)) {
-            if plain.matches(mark).count() < 2 {
-                in_doc = Some(mark);
-            }
-            continue;
-        }
-        let (plain, change) = without_comment(plain);
-        if plain.is_empty() {
-            continue;
-        }
-        match out.last_mut().filter(|_| depth > 0) {
+        let goes_on = state.depth > 0 || state.long.is_some();
+        let whole = if goes_on { line } else { line.trim_start() };
+        let kept = state.read(whole);
+        let indent = line.len() - line.trim_start().len();
+        match out.last_mut().filter(|_| goes_on) {
             Some((.., open)) => {
-                open.push(' ');
-                open.push_str(plain);
+                open.push('\n');
+                open.push_str(&kept);
             }
-            None => out.push((number, line.len() - line.trim_start().len(), plain.to_string())),
+            None if kept.trim().is_empty() => {}
+            None => out.push((number, indent, kept)),
         }
-        depth = (depth + change).max(0);
     }
+    out.iter_mut().for_each(|(.., text)| *text = text.trim().to_string());
+    out.retain(|(.., text)| !text.starts_with("\"\"\"") && !text.starts_with("'''"));
     out
 }
 
-/// The line in front of its comment, and how many brackets it opens.
-fn without_comment(line: &str) -> (&str, i32) {
-    let (mut quote, mut depth, mut escaped) = (None, 0, false);
-    for (at, letter) in line.char_indices() {
-        match (quote, letter) {
-            _ if escaped => escaped = false,
-            (Some(_), '\\') => escaped = true,
-            (Some(mark), letter) if mark == letter => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(letter),
-            (None, '#') => return (line.get(..at).unwrap_or_default().trim_end(), depth),
-            (None, '(' | '[' | '{') => depth += 1,
-            (None, ')' | ']' | '}') => depth -= 1,
-            (None, _) => {}
-        }
-    }
-    (line, depth)
+/// What is open at the end of a line.
+#[derive(Default)]
+struct State {
+    depth: usize,
+    long: Option<&'static str>,
 }
 
-/// Whether a condition over features holds; none where it is something else.
-fn holds(text: &str, config: &Config) -> Option<bool> {
-    let text = text.trim();
-    for (word, all) in [(" or ", false), (" and ", true)] {
-        if let Some((left, right)) = text.split_once(word) {
-            let (left, right) = (holds(left, config)?, holds(right, config)?);
-            return Some(if all { left && right } else { left || right });
-        }
-    }
-    if let Some(rest) = text.strip_prefix("not ") {
-        return holds(rest, config).map(|held| !held);
-    }
-    let (name, turned) = match text.split_once(" not in ") {
-        Some((name, "config.available_features")) => (name, true),
-        Some(_) => return None,
-        None => match text.split_once(" in ") {
-            Some((name, "config.available_features")) => (name, false),
-            _ => return None,
-        },
-    };
-    let name = one_text(name)?;
-    Some(config.features.contains(&name) != turned)
-}
-
-/// Takes a statement in; false where it is not understood.
-fn statement_of(text: &str, config: &mut Config) -> bool {
-    let harmless = ["import ", "from ", "pass", "config.test_format", "config.test_source_root"];
-    let also = ["config.test_exec_root", "lit_config.note", "lit_config.warning"];
-    if harmless.iter().chain(&also).any(|start| text.starts_with(start)) {
-        return true;
-    }
-    let Some(rest) = text.strip_prefix("config.") else { return false };
-    if let Some((field, value)) = rest.split_once('=').filter(|(field, _)| !field.contains('(')) {
-        let (field, more) = match field.trim_end().strip_suffix('+') {
-            Some(field) => (field.trim_end(), true),
-            None => (field.trim_end(), false),
-        };
-        return assign(field, more, value.trim(), config);
-    }
-    let Some((field, call)) = rest.split_once('.') else { return false };
-    let Some((method, arguments)) = call.split_once('(') else { return false };
-    let Some(arguments) = arguments.trim_end().strip_suffix(')') else { return false };
-    add(field, method, arguments.trim(), config)
-}
-
-fn assign(field: &str, more: bool, value: &str, config: &mut Config) -> bool {
-    if let Some(name) = field.strip_prefix("environment[").and_then(|rest| rest.strip_suffix(']')) {
-        let (Some(name), Some(value)) = (one_text(name), one_text(value)) else { return false };
-        config.environment.insert(name, value);
-        return true;
-    }
-    match field {
-        "name" => one_text(value).map(|name| config.name = name).is_some(),
-        "unsupported" if matches!(value, "True" | "False") => {
-            config.unsupported = value == "True";
-            true
-        }
-        "suffixes" | "excludes" | "available_features" => {
-            let Some(list) = texts(value) else { return false };
-            match field {
-                "suffixes" if more => config.suffixes.extend(list),
-                "suffixes" => config.suffixes = list,
-                "excludes" if more => config.excludes.extend(list),
-                "excludes" => config.excludes = list,
-                _ => config.features.extend(list),
-            }
-            true
-        }
-        _ => false,
-    }
-}
-
-fn add(field: &str, method: &str, arguments: &str, config: &mut Config) -> bool {
-    match (field, method) {
-        ("substitutions", "append" | "insert") => {
-            let pair =
-                if method == "insert" { arguments.split_once(',').map_or("", |p| p.1) } else { arguments };
-            let Some([key, value]) = texts(pair).and_then(|pair| <[String; 2]>::try_from(pair).ok()) else {
-                return false;
+impl State {
+    /// The line without its comment; notes brackets and long texts.
+    fn read(&mut self, line: &str) -> String {
+        let mut quote: Option<char> = None;
+        let mut at = 0;
+        while let Some(letter) = line.get(at..).and_then(|rest| rest.chars().next()) {
+            let rest = line.get(at..).unwrap_or_default();
+            let long = ["\"\"\"", "'''"].into_iter().find(|mark| rest.starts_with(mark));
+            let step = match (self.long, quote, letter) {
+                (Some(mark), ..) if rest.starts_with(mark) => {
+                    self.long = None;
+                    3
+                }
+                (Some(_), ..) => letter.len_utf8(),
+                (None, Some(_), '\\') => 1 + rest.chars().nth(1).map_or(0, char::len_utf8),
+                (None, Some(mark), letter) => {
+                    quote = quote.filter(|_| letter != mark);
+                    letter.len_utf8()
+                }
+                (None, None, _) if long.is_some() => {
+                    self.long = long;
+                    3
+                }
+                (None, None, '#') => return line.get(..at).unwrap_or_default().trim_end().into(),
+                (None, None, letter) => {
+                    match letter {
+                        '"' | '\'' => quote = Some(letter),
+                        '(' | '[' | '{' => self.depth += 1,
+                        ')' | ']' | '}' => self.depth = self.depth.saturating_sub(1),
+                        _ => {}
+                    }
+                    letter.len_utf8()
+                }
             };
-            config.substitutions.retain(|(known, _)| *known != key);
-            config.substitutions.push((key, value));
-            true
+            at += step;
         }
-        ("environment", "pop") => {
-            // What is given where there is none does not matter.
-            let Some((name, _)) = literal(arguments) else { return false };
-            config.environment.remove(&name);
-            true
-        }
-        ("available_features" | "suffixes" | "excludes", "add" | "append") => match one_text(arguments) {
-            Some(word) => extend(field, vec![word], config),
-            None => false,
-        },
-        ("available_features" | "suffixes" | "excludes", "update" | "extend") => match texts(arguments) {
-            Some(words) => extend(field, words, config),
-            None => false,
-        },
-        _ => false,
-    }
-}
-
-fn extend(field: &str, words: Vec<String>, config: &mut Config) -> bool {
-    match field {
-        "suffixes" => config.suffixes.extend(words),
-        "excludes" => config.excludes.extend(words),
-        _ => config.features.extend(words),
-    }
-    true
-}
-
-/// The texts of a list, set or tuple, or of `set([...])`.
-fn texts(value: &str) -> Option<Vec<String>> {
-    let value = value.trim();
-    if let Some(inner) = value.strip_prefix("set(").and_then(|rest| rest.strip_suffix(')')) {
-        return if inner.trim().is_empty() { Some(Vec::new()) } else { texts(inner) };
-    }
-    let marks = [('[', ']'), ('{', '}'), ('(', ')')];
-    let inner = marks.iter().find_map(|(open, close)| value.strip_prefix(*open)?.strip_suffix(*close))?;
-    let mut rest = inner.trim();
-    let mut out = Vec::new();
-    while !rest.is_empty() {
-        let (text, behind) = literal(rest)?;
-        out.push(text);
-        rest = behind.trim_start();
-        rest = match rest.strip_prefix(',') {
-            Some(behind) => behind.trim_start(),
-            None if rest.is_empty() => rest,
-            None => return None,
-        };
-    }
-    Some(out)
-}
-
-fn one_text(value: &str) -> Option<String> {
-    let (text, rest) = literal(value.trim())?;
-    rest.trim().is_empty().then_some(text)
-}
-
-/// A text in quotes, or several in a row or added, and what stands behind.
-fn literal(text: &str) -> Option<(String, &str)> {
-    let mut out = String::new();
-    let mut rest = text;
-    loop {
-        let (raw, quoted) = match rest.strip_prefix(['r', 'R']) {
-            Some(quoted) => (true, quoted),
-            None => (false, rest),
-        };
-        let mark = quoted.chars().next().filter(|mark| matches!(mark, '"' | '\''))?;
-        let mut letters = quoted.char_indices().skip(1);
-        let end = loop {
-            match letters.next()? {
-                (at, letter) if letter == mark => break at,
-                (_, '\\') => match letters.next()? {
-                    (_, letter) if raw => out.extend(['\\', letter]),
-                    (_, 'n') => out.push('\n'),
-                    (_, 't') => out.push('\t'),
-                    (_, letter @ ('\\' | '"' | '\'')) => out.push(letter),
-                    (_, letter) => out.extend(['\\', letter]),
-                },
-                (_, letter) => out.push(letter),
-            }
-        };
-        rest = quoted.get(end + 1..)?;
-        let behind = rest.trim_start();
-        let behind = behind.strip_prefix('+').unwrap_or(behind).trim_start();
-        if !behind.trim_start_matches(['r', 'R']).starts_with(['"', '\'']) {
-            return Some((out, rest));
-        }
-        rest = behind;
+        line.to_string()
     }
 }
 
@@ -281,10 +345,13 @@ fn literal(text: &str) -> Option<(String, &str)> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (Config, Vec<(usize, String)>) {
+    fn read(text: &str) -> (Config, Notes) {
         let mut config = Config { features: ["foo".to_string()].into(), ..Config::default() };
         config.environment.insert("GONE".into(), "1".into());
-        let notes = apply(text, &mut config);
+        config.params.insert("mode".into(), "fast".into());
+        let mut reader = Reader { config: &mut config, variables: BTreeMap::new(), notes: Vec::new() };
+        reader.text(text, Path::new("/suite/lit.cfg"), 0).unwrap();
+        let notes = reader.notes;
         (config, notes)
     }
 
@@ -292,7 +359,7 @@ mod tests {
     fn what_suites_mostly_say_is_understood() {
         let (config, notes) = read(
             "# a comment\nimport lit.formats\n\"\"\"a text\nof two lines\"\"\"\nconfig.name = 'suite'\n\
-             config.test_format = lit.formats.ShTest()\nconfig.suffixes = ['.txt', \".ll\"]  # two\n\
+             config.test_format = lit.formats.ShTest(preamble_commands=['true'])\nconfig.suffixes = ['.txt', \".ll\"]  # two\n\
              config.suffixes.add('.s')\nconfig.excludes = [\n  'Inputs',\n  'x.txt',\n]\n\
              config.substitutions.append((\"%protect\", \"env -u X\"))\n\
              config.substitutions.insert(0, ('%two', 'a' \"b\" + r'\\c'))\n\
@@ -304,38 +371,61 @@ mod tests {
             (config.name.as_str(), config.suffixes),
             ("suite", vec![".txt".into(), ".ll".into(), ".s".into()])
         );
-        assert_eq!(config.excludes, ["Inputs", "x.txt"]);
+        assert_eq!(config.excludes, ["Inputs", "x.txt", "Output"]);
+        assert_eq!(config.substitutions[0], ("%two".into(), "ab\\c".into()));
         assert!(config.substitutions.contains(&("%protect".into(), "env -u X".into())));
-        assert!(config.substitutions.contains(&("%two".into(), "ab\\c".into())));
         assert!(config.features.contains("bar") && !config.environment.contains_key("GONE"));
         assert_eq!(config.environment.get("WHO").map(String::as_str), Some("me"));
+        assert_eq!(config.preamble, ["true"]);
     }
 
     #[test]
-    fn conditions_over_features_choose() {
+    fn expressions_have_values() {
+        for (expression, expected) in [
+            ("lit_config.params.get('mode', 'slow')", "fast"),
+            ("lit_config.params.get('none', 'slow')", "slow"),
+            ("'\"%s\"' % (sys.executable)", "\"python3\""),
+            ("'%s-%d%%' % ('a', 3)", "a-3%"),
+            ("os.path.join(os.path.dirname(__file__), 'x')", "/suite/x"),
+            ("'b' if 'a' in ['a'] and not False else 'c'", "b"),
+            ("','.join(['a', 'b']).upper()", "A,B"),
+            ("f'{config.name}!'", "tests!"),
+            ("\"\"\"\nx\n\"\"\"", "\nx\n"),
+        ] {
+            let (config, notes) = read(&format!("v = {expression}\nconfig.environment['V'] = v\n"));
+            assert!(notes.is_empty(), "{expression}: {notes:?}");
+            assert_eq!(config.environment.get("V").map(String::as_str), Some(expected), "{expression}");
+        }
+    }
+
+    #[test]
+    fn conditions_choose() {
         for (condition, runs) in [
             ("'foo' in config.available_features", true),
             ("not 'foo' in config.available_features", false),
             ("'bar' not in config.available_features", true),
             ("'bar' in config.available_features or 'foo' in config.available_features", true),
             ("'bar' in config.available_features and 'foo' in config.available_features", false),
+            ("lit_config.params.get('mode') == 'fast'", true),
+            ("lit_config.params.get('none') is not None", false),
         ] {
             let (config, notes) = read(&format!(
-                "if {condition}:\n    config.name = 'yes'\nelse:\n    config.name = 'no'\nconfig.excludes = []\n"
+                "if {condition}:\n    config.name = 'yes'\nelif False:\n    config.name = 'maybe'\nelse:\n    \
+                 config.name = 'no'\nconfig.excludes = []\n"
             ));
             assert_eq!(config.name, if runs { "yes" } else { "no" }, "{condition}");
-            assert!(notes.is_empty() && config.excludes.is_empty());
+            assert!(notes.is_empty() && config.excludes == ["Output"], "{notes:?}");
         }
     }
 
     #[test]
     fn what_is_not_understood_is_left_out_and_named() {
         let (config, notes) = read(
-            "for x in y:\n    config.unsupported = True\nif sys.platform in ['win32']:\n    config.unsupported = True\n\
-             config.suffixes = make()\nconfig.unsupported = f()\nx = 1\n",
+            "for x in y:\n    config.unsupported = True\nif sys.maxsize in [1]:\n    config.unsupported = True\n\
+             else:\n    config.unsupported = True\nconfig.suffixes = make()\nconfig.unsupported = f()\nx = 1\n",
         );
         let lines: Vec<usize> = notes.iter().map(|(line, _)| *line).collect();
-        assert_eq!(lines, [1, 3, 5, 6, 7]);
+        assert_eq!(lines, [1, 3, 7, 8]);
         assert!(!config.unsupported);
     }
 }

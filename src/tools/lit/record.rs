@@ -49,7 +49,7 @@ pub(super) fn write(folder: &Path, path: &Path, tests: &[(&Test, &Outcome)]) {
     let mut all = read(folder, path);
     for (test, outcome) in tests {
         let last = Last { failed: outcome.status.is_failure(), seconds: outcome.elapsed.as_secs_f64() };
-        all.insert(test.name.clone(), last);
+        all.insert(test.full(), last);
     }
     let line = |(name, last): (&String, &Last)| {
         format!("{} {:.3} {name}\n", if last.failed { '-' } else { '+' }, last.seconds)

@@ -1,160 +1,227 @@
 //! Substitutions in command lines: `%s` and its like, the user's own, and `%if`.
+//!
+//! They are put in one after the other, in the order of the list; what a value brings in is found by those behind it.
+//! The test's own stand in front.
 
 use super::feature;
-use std::collections::{BTreeMap, BTreeSet};
+use super::script::{LineKind, RunLine};
+use regex::Regex;
+use std::collections::BTreeSet;
 
-/// Deepest nesting of substitutions within substitutions.
+/// Deepest nesting of `%if`.
 const MAX_DEPTH: usize = 64;
 /// Longest command line.
 const MAX_LENGTH: usize = 1 << 20;
+/// Stands for `%%` until all is put in.
+const PERCENT: &str = "#_MARKER_#";
+
+/// What is looked for.
+#[derive(Clone, Debug)]
+enum Pattern {
+    Text(String),
+    Expression(Regex),
+}
+
+#[derive(Clone, Debug)]
+struct Substitution {
+    /// As it is written.
+    key: String,
+    pattern: Pattern,
+    value: String,
+}
 
 /// The substitutions of one test.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Substitutions {
-    /// From the whole key, as `%s` or `%{name}`, to its value, which is expanded when it is used.
-    pub(super) values: BTreeMap<String, String>,
-    /// Keys that the test defined.
-    own: BTreeSet<String>,
+    list: Vec<Substitution>,
+    /// How often the whole list is gone through again while that changes something; none goes through it once.
+    pub(super) rounds: Option<usize>,
 }
 
 impl Substitutions {
-    /// Adds one of ours.
-    pub(super) fn set(&mut self, key: impl Into<String>, value: impl Into<String>) {
-        self.values.insert(key.into(), value.into());
+    /// Adds one behind all others. A key is an expression where it has signs of one.
+    pub(super) fn add(&mut self, key: impl Into<String>, value: impl Into<String>) {
+        let key = key.into();
+        self.list.push(Substitution { pattern: pattern(&key), key, value: value.into() });
     }
 
-    /// Takes `%{name} = value` from a `DEFINE:` (`again` false) or `REDEFINE:` line.
-    pub(super) fn define(&mut self, text: &str, again: bool) -> Result<(), String> {
-        let word = if again { "REDEFINE:" } else { "DEFINE:" };
-        let shape = || format!("'{word}' directive must have the form '%{{name}} = value', not '{text}'");
-        let (key, value) = text.split_once('=').ok_or_else(shape)?;
-        let key = key.trim();
-        let name = key.strip_prefix("%{").and_then(|name| name.strip_suffix('}')).ok_or_else(shape)?;
-        let first = name.chars().next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
-        if !first || !name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_:".contains(letter)) {
-            return Err(format!("Substitution name '{key}' is malformed as it must be '%{{name}}'"));
-        }
-        match (again, self.own.contains(key)) {
-            (true, false) => return Err(format!("No existing substitution to redefine for '{key}'")),
-            (false, _) if self.values.contains_key(key) => {
-                return Err(format!("Substitution whose name is '{key}' is already defined"));
+    /// The value for a key, as it is written.
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
+        self.list.iter().find(|one| one.key == key).map(|one| one.value.as_str())
+    }
+
+    /// Takes `%{name} = value` from a `DEFINE:` or `REDEFINE:` line.
+    pub(super) fn define(&mut self, line: &RunLine) -> Result<(), String> {
+        let Some((name, value)) = line.is_definition()? else { return Ok(()) };
+        let (keyword, place) = (line.kind.keyword(), line.place());
+        let known: Vec<usize> = (0..self.list.len())
+            .filter(|n| self.list.get(*n).is_some_and(|s| s.key.contains(name)))
+            .collect();
+        let listed: String = known
+            .iter()
+            .filter_map(|n| Some(format!("\nExisting pattern: {}", self.list.get(*n)?.key)))
+            .collect();
+        let value = value.to_string();
+        if line.kind == LineKind::Define {
+            if !known.is_empty() {
+                return Err(format!(
+                    "Substitution whose pattern contains '{name}' is already defined before '{keyword}' directive \
+                     {place}{listed}"
+                ));
             }
-            _ => {}
+            let pattern = Pattern::Text(name.into());
+            self.list.insert(0, Substitution { key: name.into(), pattern, value });
+            return Ok(());
         }
-        self.own.insert(key.into());
-        self.set(key, value.trim());
-        Ok(())
+        let only = match known.as_slice() {
+            [] => {
+                return Err(format!(
+                    "No substitution for '{name}' is defined before '{keyword}' directive {place}"
+                ));
+            }
+            [only] => self.list.get_mut(*only),
+            _ => {
+                return Err(format!(
+                    "Multiple substitutions whose patterns contain '{name}' are defined before '{keyword}' directive \
+                     {place}{listed}"
+                ));
+            }
+        };
+        match only {
+            Some(only) if only.key == name => {
+                only.value = value;
+                Ok(())
+            }
+            _ => Err(format!(
+                "Existing substitution whose pattern contains '{name}' does not have the pattern specified by \
+                 '{keyword}' directive {place}\nExpected pattern: {name}{listed}"
+            )),
+        }
     }
 
     /// The command line with everything put in.
     pub(super) fn expand(&self, text: &str, features: &BTreeSet<String>) -> Result<String, String> {
-        let chosen = choose(text, features, 0)?;
-        let mut out = String::new();
-        self.expand_into(&chosen, &mut out, 0)?;
-        Ok(out)
+        let mut out = self.once(text, features)?;
+        if let Some(rounds) = self.rounds {
+            let mut next = self.once(&out, features)?;
+            let mut left = rounds;
+            while next != out && left > 0 {
+                out = next;
+                next = self.once(&out, features)?;
+                left -= 1;
+            }
+            if next != out {
+                return Err(format!(
+                    "Recursive substitution of '{text}' did not complete in the provided recursion limit ({rounds})"
+                ));
+            }
+        }
+        Ok(out.replace(PERCENT, "%"))
     }
 
-    fn expand_into(&self, text: &str, out: &mut String, depth: usize) -> Result<(), String> {
-        if depth > MAX_DEPTH {
-            return Err("substitutions are nested too deeply; does one contain itself?".into());
-        }
-        let mut rest = text;
-        while let Some(at) = rest.find('%') {
-            let (before, behind) = rest.split_at(at);
-            out.push_str(before);
-            if let Some(behind) = behind.strip_prefix("%%") {
-                out.push('%');
-                rest = behind;
-                continue;
-            }
-            let longest = self.values.iter().filter(|(key, _)| behind.starts_with(key.as_str()));
-            match longest.max_by_key(|(key, _)| key.len()) {
-                Some((key, value)) => {
-                    self.expand_into(value, out, depth + 1)?;
-                    rest = behind.get(key.len()..).unwrap_or_default();
-                }
-                None => {
-                    out.push('%');
-                    rest = behind.get(1..).unwrap_or_default();
-                }
-            }
-            if out.len() > MAX_LENGTH {
+    /// One round through the list.
+    fn once(&self, text: &str, features: &BTreeSet<String>) -> Result<String, String> {
+        let mut text = choose(&text.replace("%%", PERCENT), features)?;
+        for one in &self.list {
+            text = text.replace("%%", PERCENT);
+            text = match &one.pattern {
+                Pattern::Text(key) if text.contains(key) => text.replace(key, &one.value),
+                Pattern::Text(_) => text,
+                Pattern::Expression(regex) => regex.replace_all(&text, one.replacement()).into_owned(),
+            };
+            if text.len() > MAX_LENGTH {
                 return Err("command line too long after substitution".into());
             }
         }
-        out.push_str(rest);
-        Ok(())
+        Ok(text.trim().to_string())
     }
+}
+
+impl Substitution {
+    /// The value in the words of the expressions: groups are written as Python writes them.
+    fn replacement(&self) -> String {
+        let value = self.value.replace('$', "$$");
+        match Regex::new(r"\\g<([0-9]+)>") {
+            Ok(group) => group.replace_all(&value, "$${$1}").into_owned(),
+            Err(_) => value,
+        }
+    }
+}
+
+fn pattern(key: &str) -> Pattern {
+    let plain = !key.contains(['\\', '(', '[', '*', '+', '?', '^', '$', '|', '.']);
+    let text = || Pattern::Text(key.to_string());
+    if plain {
+        return text();
+    }
+    // A brace that opens no count stands for itself in Python.
+    let mut expression = String::new();
+    let mut escaped = false;
+    for letter in key.chars() {
+        if !escaped && matches!(letter, '{' | '}') {
+            expression.push('\\');
+        }
+        escaped = letter == '\\' && !escaped;
+        expression.push(letter);
+    }
+    Regex::new(&expression).map_or_else(|_| text(), Pattern::Expression)
 }
 
 /// Resolves `%if feature %{ then %} %else %{ else %}`.
-fn choose(text: &str, features: &BTreeSet<String>, depth: usize) -> Result<String, String> {
-    if depth > MAX_DEPTH {
-        return Err("'%if' is nested too deeply".into());
+fn choose(text: &str, features: &BTreeSet<String>) -> Result<String, String> {
+    if !text.contains("%if ") {
+        return Ok(text.into());
     }
-    let mut out = String::new();
     let mut rest = text;
-    while let Some((before, behind)) = split_if(rest) {
-        out.push_str(before);
-        let (condition, behind) = behind.split_once("%{").ok_or("'%{' is missing for %if substitution")?;
-        let holds = feature::holds(condition.trim(), features)?;
-        let (then, mut behind) = branch(behind)?;
-        let mut other = "";
-        let ahead = behind.trim_start();
-        if let Some(inside) = ahead.strip_prefix("%else") {
-            let inside =
-                inside.trim_start().strip_prefix("%{").ok_or("'%{' is missing for %else substitution")?;
-            (other, behind) = branch(inside)?;
-        }
-        let taken = if holds { then } else { other };
-        out.push_str(&choose(taken.trim(), features, depth + 1)?);
-        rest = behind;
-    }
-    out.push_str(rest);
-    Ok(out)
+    Chooser { features }.list(&mut rest, 0)
 }
 
-/// The text in front of the next `%if` and behind it; `%%if` is none.
-fn split_if(text: &str) -> Option<(&str, &str)> {
-    let mut from = 0;
-    loop {
-        let at = from + text.get(from..)?.find('%')?;
-        let here = text.get(at..)?;
-        if let Some(behind) = here.strip_prefix("%if")
-            && behind.starts_with([' ', '('])
-        {
-            return Some((text.get(..at)?, behind));
-        }
-        from = at + if here.starts_with("%%") { 2 } else { 1 };
-    }
+struct Chooser<'f> {
+    features: &'f BTreeSet<String>,
 }
 
-/// The text up to the `%}` that belongs to the `%{` in front of it, and what follows.
-fn branch(text: &str) -> Result<(&str, &str), String> {
-    let mut depth = 1;
-    let mut from = 0;
-    while let Some(offset) = text.get(from..).and_then(|rest| rest.find('%')) {
-        let at = from + offset;
-        match text.as_bytes().get(at + 1) {
-            // `%{name}` is a substitution and opens nothing.
-            Some(b'{') => {
-                let name = text.get(at + 2..).unwrap_or_default();
-                let ends =
-                    name.find(|letter: char| !letter.is_ascii_alphanumeric() && !"-_:.".contains(letter));
-                if ends.is_none_or(|end| end == 0 || name.as_bytes().get(end) != Some(&b'}')) {
-                    depth += 1;
+impl Chooser<'_> {
+    /// Text and choices, to the end or to the `%}` that ends the branch they stand in.
+    fn list(&self, rest: &mut &str, depth: usize) -> Result<String, String> {
+        if depth > MAX_DEPTH {
+            return Err("'%if' is nested too deeply".into());
+        }
+        let mut out = String::new();
+        while !rest.is_empty() && !(depth > 0 && rest.starts_with("%}")) {
+            if let Some(behind) = rest.strip_prefix("%if ") {
+                let missing = "'%{' is missing for %if substitution";
+                let (condition, behind) = behind.split_once("%{").ok_or(missing)?;
+                *rest = behind;
+                if condition.is_empty() {
+                    continue;
                 }
+                let then = self.branch(rest, "%if", depth)?;
+                let mut other = String::new();
+                if let Some(behind) = rest.trim_start().strip_prefix("%else") {
+                    let missing = "'%{' is missing for %else substitution";
+                    *rest = behind.trim_start().strip_prefix("%{").ok_or(missing)?;
+                    other = self.branch(rest, "%else", depth)?;
+                }
+                out.push_str(if feature::holds(condition, self.features)? { &then } else { &other });
+                continue;
             }
-            Some(b'}') => depth -= 1,
-            _ => {}
+            // A mark in front of us that is no choice is text.
+            let from = usize::from(rest.starts_with("%if"));
+            let find = |mark: &str| rest.get(from..).and_then(|rest| rest.find(mark)).map(|at| at + from);
+            let ends = [find("%if"), if depth > 0 { find("%}") } else { None }];
+            let end = ends.into_iter().flatten().min().unwrap_or(rest.len());
+            let (text, behind) = rest.split_at(end);
+            out.push_str(text);
+            *rest = behind;
         }
-        if depth == 0 {
-            let inside = text.get(..at).unwrap_or_default();
-            return Ok((inside, text.get(at + 2..).unwrap_or_default()));
-        }
-        from = at + 2;
+        Ok(out)
     }
-    Err("'%}' is missing for %if substitution".into())
+
+    fn branch(&self, rest: &mut &str, word: &str, depth: usize) -> Result<String, String> {
+        let text = self.list(rest, depth + 1)?;
+        *rest = rest.strip_prefix("%}").ok_or_else(|| format!("'%}}' is missing for {word} substitution"))?;
+        Ok(text)
+    }
 }
 
 #[cfg(test)]
@@ -165,35 +232,66 @@ mod tests {
         substitutions.expand(text, &["foo".to_string()].into())
     }
 
-    #[test]
-    fn the_longest_key_wins_and_percent_is_kept() {
-        let mut all = Substitutions::default();
-        all.set("%s", "file");
-        all.set("%sub", "[%s]");
-        assert_eq!(expand(&all, "a %s %sub %%s 5% %q").unwrap(), "a file [file] %s 5% %q");
+    fn line(kind: LineKind, text: &str) -> RunLine {
+        RunLine { line: 3, end: 3, text: text.into(), kind }
     }
 
     #[test]
-    fn values_are_expanded_when_used() {
+    fn the_first_key_wins_and_percent_is_kept() {
         let mut all = Substitutions::default();
-        all.define("%{a} = <%{b}>", false).unwrap();
-        all.define("%{b} = 1", false).unwrap();
+        all.add("%sub", "[%s]");
+        all.add("%s", "file");
+        all.add("%f\\(([a-z]+)\\)", "<\\g<1>$>");
+        assert_eq!(expand(&all, "a %s %sub %%s 5% %q %f(ab)").unwrap(), "a file [file] %s 5% %q <ab$>");
+    }
+
+    #[test]
+    fn values_are_found_by_what_stands_behind() {
+        let mut all = Substitutions::default();
+        all.define(&line(LineKind::Define, "%{b} = 1")).unwrap();
+        all.define(&line(LineKind::Define, "%{a} = <%{b}>")).unwrap();
         assert_eq!(expand(&all, "%{a}").unwrap(), "<1>");
-        all.define("%{b} = 2", true).unwrap();
-        assert_eq!(expand(&all, "%{a}").unwrap(), "<2>");
-        all.define("%{b} = %{a}", true).unwrap();
-        assert!(expand(&all, "%{a}").is_err());
-        assert!(all.define("%{b} = 2", false).is_err());
-        assert!(all.define("%{c} = 2", true).is_err());
-        assert!(all.define("c = 2", false).is_err());
+        all.define(&line(LineKind::Redefine, "%{b} = %{a}")).unwrap();
+        assert_eq!(expand(&all, "%{a}").unwrap(), "<%{a}>");
+        all.rounds = Some(5);
+        assert_eq!(
+            expand(&all, "%{a}").unwrap_err(),
+            "Recursive substitution of '%{a}' did not complete in the provided recursion limit (5)"
+        );
+    }
+
+    #[test]
+    fn definitions_must_fit_what_is_known() {
+        let mut all = Substitutions::default();
+        all.add("<%{in}>", "1");
+        all.add("%{two}", "1");
+        all.add("%{two}", "2");
+        let error = |kind, text| all.clone().define(&line(kind, text)).unwrap_err();
+        assert_eq!(
+            error(LineKind::Define, "%{in} = 2"),
+            "Substitution whose pattern contains '%{in}' is already defined before 'DEFINE:' directive at line 3\n\
+             Existing pattern: <%{in}>"
+        );
+        assert!(
+            error(LineKind::Redefine, "%{in} = 2")
+                .contains("\nExpected pattern: %{in}\nExisting pattern: <%{in}>")
+        );
+        assert!(
+            error(LineKind::Redefine, "%{two} = 2")
+                .starts_with("Multiple substitutions whose patterns contain")
+        );
+        assert!(error(LineKind::Redefine, "%{no} = 2").starts_with("No substitution for '%{no}' is defined"));
+        assert!(error(LineKind::Define, "c = 2").starts_with("Substitution name 'c' is malformed"));
     }
 
     #[test]
     fn conditions_choose() {
         let all = Substitutions::default();
         let text = "a %if foo %{ b %if !foo %{c%} %else %{d%} %} %else %{ e %} f %if bar %{ g %}";
-        assert_eq!(expand(&all, text).unwrap(), "a b d f ");
+        assert_eq!(expand(&all, text).unwrap(), "a  b d  f");
+        assert_eq!(expand(&all, "%%if foo %{a%} %iffy").unwrap(), "%if foo %{a%} %iffy");
         assert!(expand(&all, "%if foo").is_err());
         assert!(expand(&all, "%if foo %{ a").is_err());
+        assert!(expand(&all, "%if foo %{ a %} %else b").is_err());
     }
 }

@@ -1,7 +1,6 @@
 //! Command lines: words, quotes, pipes, redirections.
 //!
-//! The part of the shell that tests need; what is left out (variables, subshells, background jobs) is refused by
-//! name and never taken for a word.
+//! The shell of LLVM's lit: no variables, no subshells, no background jobs; `$`, `(`, `#` and the like are letters.
 
 /// A word with its quotes taken away.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -12,22 +11,15 @@ pub(super) struct Word {
     pub(super) glob: bool,
 }
 
-/// Where an output or the input goes.
+/// A redirection: the number in front (`2>`), the operator and the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Redirect {
-    /// `< file`
-    Read(Word),
-    /// `> file` or `2>> file`: which output, and whether to append.
-    Write {
-        /// 1 or 2.
-        output: u8,
-        /// Whether the file is kept and added to.
-        append: bool,
-        /// The file.
-        file: Word,
-    },
-    /// `2>&1`: the first goes where the second goes now.
-    Join(u8, u8),
+pub(super) struct Redirect {
+    /// The number, if one is written.
+    pub(super) number: Option<u64>,
+    /// `<`, `>`, `>>`, `>&`, `&>`, `<&`, `<<`
+    pub(super) operator: &'static str,
+    /// What stands behind.
+    pub(super) file: Word,
 }
 
 /// One command with its redirections.
@@ -37,8 +29,6 @@ pub(super) struct Command {
     pub(super) words: Vec<Word>,
     /// In the order they are written.
     pub(super) redirects: Vec<Redirect>,
-    /// Whether the next command reads the errors too (`|&`).
-    pub(super) pipe_errors: bool,
 }
 
 /// When a pipeline runs.
@@ -46,10 +36,12 @@ pub(super) struct Command {
 pub(super) enum When {
     /// In any case.
     Always,
-    /// If the one before succeeded.
+    /// If what is before succeeded.
     AfterSuccess,
-    /// If the one before failed.
+    /// If what is before failed.
     AfterFailure,
+    /// Never: what stands in front should go on in the background, which is not supported.
+    Beside,
 }
 
 /// Commands joined by `|`.
@@ -57,8 +49,6 @@ pub(super) enum When {
 pub(super) struct Pipeline {
     /// When it runs.
     pub(super) when: When,
-    /// Whether its outcome is turned round (`!`).
-    pub(super) negated: bool,
     /// The commands.
     pub(super) commands: Vec<Command>,
 }
@@ -66,129 +56,94 @@ pub(super) struct Pipeline {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
     Word(Word),
-    /// `|`, `|&`, `&&`, `||`, `;`
-    Operator(&'static str),
-    /// Output number (0 for the input) and operator.
-    Redirect(Option<u8>, &'static str),
+    /// An operator with the number in front of it.
+    Operator(&'static str, Option<u64>),
 }
 
 /// Parses a command line.
 pub(super) fn parse(text: &str) -> Result<Vec<Pipeline>, String> {
+    let mut tokens = tokens(text)?.into_iter().peekable();
     let mut pipelines = Vec::new();
     let mut when = When::Always;
-    let mut negated = false;
-    let mut commands = Vec::new();
+    loop {
+        let mut commands = vec![command(&mut tokens)?];
+        while tokens.next_if_eq(&Token::Operator("|", None)).is_some() {
+            commands.push(command(&mut tokens)?);
+        }
+        pipelines.push(Pipeline { when, commands });
+        when = match tokens.next() {
+            None => return Ok(pipelines),
+            Some(Token::Operator(operator, _)) => {
+                if tokens.peek().is_none() {
+                    return Err(format!("missing argument to operator '{operator}'"));
+                }
+                match operator {
+                    "&&" => When::AfterSuccess,
+                    "||" => When::AfterFailure,
+                    "&" => When::Beside,
+                    _ => When::Always,
+                }
+            }
+            Some(Token::Word(word)) => return Err(format!("unexpected word '{}'", word.text)),
+        };
+    }
+}
+
+fn command(tokens: &mut std::iter::Peekable<impl Iterator<Item = Token>>) -> Result<Command, String> {
     let mut command = Command::default();
-    let mut tokens = tokens(text)?.into_iter().peekable();
-    while let Some(token) = tokens.next() {
-        match token {
-            Token::Word(word) => {
-                if command.words.is_empty() && commands.is_empty() && word.text == "!" && !word.glob {
-                    negated = !negated;
-                } else {
-                    command.words.push(word);
-                }
-            }
-            Token::Redirect(output, operator) => {
-                let Some(Token::Word(file)) = tokens.next() else {
-                    return Err(format!("no file behind '{operator}'"));
-                };
-                redirect(&mut command, output, operator, file)?;
-            }
-            Token::Operator(operator) => {
-                if command.words.is_empty() {
-                    return Err(format!("no command before '{operator}'"));
-                }
-                command.pipe_errors = operator == "|&";
-                commands.push(std::mem::take(&mut command));
-                when = match operator {
-                    "|" | "|&" => continue,
-                    other => {
-                        let commands = std::mem::take(&mut commands);
-                        pipelines.push(Pipeline { when, negated, commands });
-                        negated = false;
-                        match other {
-                            "&&" => When::AfterSuccess,
-                            "||" => When::AfterFailure,
-                            _ => When::Always,
-                        }
-                    }
-                };
-            }
+    match tokens.next() {
+        None => return Err("empty command!".into()),
+        Some(Token::Operator(operator, _)) => {
+            return Err(format!("syntax error near unexpected token '{operator}'"));
         }
+        Some(Token::Word(word)) => command.words.push(word),
     }
-    if !command.words.is_empty() {
-        commands.push(command);
-        pipelines.push(Pipeline { when, negated, commands });
-    } else if when != When::Always
-        || !commands.is_empty()
-        || !command.redirects.is_empty()
-        || pipelines.is_empty()
+    while let Some(token) =
+        tokens.next_if(|token| !matches!(token, Token::Operator("|" | ";" | "&" | "||" | "&&", _)))
     {
-        return Err("a command is missing at the end".into());
-    }
-    Ok(pipelines)
-}
-
-fn redirect(command: &mut Command, output: Option<u8>, operator: &str, file: Word) -> Result<(), String> {
-    let number = output.unwrap_or(1);
-    if number > 2 || (number == 0 && operator != "<") {
-        return Err(format!("output {number} cannot be redirected"));
-    }
-    match operator {
-        "<" => command.redirects.push(Redirect::Read(file)),
-        ">&" => match file.text.as_str() {
-            "1" => command.redirects.push(Redirect::Join(number, 1)),
-            "2" => command.redirects.push(Redirect::Join(number, 2)),
-            _ if output.is_none() => write_both(command, file, false),
-            other => return Err(format!("'{operator}{other}' is not supported")),
-        },
-        "&>" => write_both(command, file, false),
-        "&>>" => write_both(command, file, true),
-        _ => {
-            let append = operator == ">>";
-            command.redirects.push(Redirect::Write { output: number, append, file });
+        match token {
+            Token::Word(word) => command.words.push(word),
+            Token::Operator(operator, number) => match tokens.next() {
+                Some(Token::Word(file)) => command.redirects.push(Redirect { number, operator, file }),
+                _ => return Err(format!("syntax error near token '{operator}'")),
+            },
         }
     }
-    Ok(())
+    Ok(command)
 }
 
-fn write_both(command: &mut Command, file: Word, append: bool) {
-    command.redirects.push(Redirect::Write { output: 1, append, file });
-    command.redirects.push(Redirect::Join(2, 1));
-}
+/// Longer ones first.
+const OPERATORS: &[&str] = &["||", "|", "&&", "&>", "&", ">&", ">>", ">", "<&", "<>", "<", ";"];
 
-const OPERATORS: &[&str] = &["||", "|&", "|", "&&", ";"];
-const REDIRECTS: &[&str] = &["&>>", "&>", ">>", ">&", ">", "<"];
+fn operator(text: &str) -> Option<(&'static str, usize)> {
+    let found = OPERATORS.iter().copied().find(|operator| text.starts_with(operator))?;
+    // This pair is read as the other.
+    Some((if found == "<>" { "<<" } else { found }, found.len()))
+}
 
 fn tokens(text: &str) -> Result<Vec<Token>, String> {
     let mut tokens = Vec::new();
     let mut rest = text;
     loop {
         rest = rest.trim_start();
-        let Some(first) = rest.chars().next() else { return Ok(tokens) };
-        let starts = |list: &[&'static str]| list.iter().copied().find(|operator| rest.starts_with(operator));
-        let digit = first.to_digit(10).and_then(|digit| u8::try_from(digit).ok());
-        let behind_digit = rest.get(1..).unwrap_or_default();
-        if let (Some(output), true) = (digit, behind_digit.starts_with(['<', '>'])) {
-            let operator = REDIRECTS.iter().copied().find(|operator| behind_digit.starts_with(operator));
-            let operator = operator.unwrap_or(">");
-            tokens.push(Token::Redirect(Some(output), operator));
-            rest = behind_digit.get(operator.len()..).unwrap_or_default();
-        } else if let Some(operator) = starts(REDIRECTS) {
-            tokens.push(Token::Redirect(None, operator));
-            rest = rest.get(operator.len()..).unwrap_or_default();
-        } else if let Some(operator) = starts(OPERATORS) {
-            tokens.push(Token::Operator(operator));
-            rest = rest.get(operator.len()..).unwrap_or_default();
-        } else if matches!(first, '&' | '(' | ')' | '`') {
-            return Err(format!("'{first}' is not supported outside quotes"));
-        } else if first == '#' {
+        if rest.is_empty() {
             return Ok(tokens);
-        } else {
-            let (word, length) = word(rest)?;
-            tokens.push(Token::Word(word));
+        }
+        if let Some((operator, length)) = operator(rest) {
+            tokens.push(Token::Operator(operator, None));
             rest = rest.get(length..).unwrap_or_default();
+            continue;
+        }
+        let (word, length) = word(rest)?;
+        rest = rest.get(length..).unwrap_or_default();
+        let number = word.text.bytes().all(|byte| byte.is_ascii_digit()).then(|| word.text.parse().ok());
+        match (number.flatten(), operator(rest)) {
+            // `2>` is one token.
+            (Some(number), Some((operator, length))) if rest.starts_with(['<', '>']) => {
+                tokens.push(Token::Operator(operator, Some(number)));
+                rest = rest.get(length..).unwrap_or_default();
+            }
+            _ => tokens.push(Token::Word(word)),
         }
     }
 }
@@ -196,45 +151,53 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
 /// A word from the front, and its length.
 fn word(text: &str) -> Result<(Word, usize), String> {
     let mut word = Word::default();
+    let mut quoted_glob = false;
     let mut letters = text.char_indices().peekable();
+    let mut end = text.len();
     while let Some((at, letter)) = letters.next() {
         match letter {
-            '\'' => loop {
-                match letters.next() {
-                    Some((_, '\'')) => break,
-                    Some((_, letter)) => word.text.push(letter),
-                    None => return Err("a quote ' is not closed".into()),
-                }
-            },
-            '"' => loop {
-                match letters.next() {
-                    Some((_, '"')) => break,
-                    Some((_, '\\')) => match letters.next() {
-                        Some((_, letter @ ('"' | '\\' | '$' | '`'))) => word.text.push(letter),
-                        Some((_, letter)) => word.text.extend(['\\', letter]),
-                        None => return Err("a quote \" is not closed".into()),
-                    },
-                    Some((_, letter)) => word.text.push(letter),
-                    None => return Err("a quote \" is not closed".into()),
-                }
-            },
-            '\\' => match letters.next() {
-                Some((_, letter)) => word.text.push(letter),
-                None => return Err("nothing behind the last backslash".into()),
-            },
-            ' ' | '\t' | '\n' | '\r' | '|' | ';' | '<' | '>' | '&' | '(' | ')' => return Ok((word, at)),
-            '`' => return Err("'`' is not supported outside quotes".into()),
-            '$' if letters.peek().is_some_and(|(_, next)| next.is_alphabetic() || "({_".contains(*next)) => {
-                return Err("variables ('$') are not supported outside quotes".into());
+            '\'' | '"' => {
+                let before = word.text.len();
+                quoted(letter, &mut letters, &mut word.text)?;
+                // What begins with a quote keeps no wildcard from it.
+                quoted_glob |= at > 0 && word.text.get(before..).unwrap_or_default().contains(['*', '?']);
             }
-            '*' | '?' => {
-                word.glob = true;
+            // Outside of quotes it hides whatever follows.
+            '\\' => word.text.extend(letters.next().map(|(_, letter)| letter)),
+            letter if letter.is_whitespace() || "|&;<>".contains(letter) => {
+                end = at;
+                break;
+            }
+            letter => {
+                word.glob |= matches!(letter, '*' | '?');
                 word.text.push(letter);
             }
-            _ => word.text.push(letter),
         }
     }
-    Ok((word, text.len()))
+    if word.glob && quoted_glob {
+        return Err("wildcards stand both inside and outside of quotes".into());
+    }
+    Ok((word, end))
+}
+
+/// The rest of a quoted text. One that is not closed ends with the line, as in lit.
+fn quoted(
+    mark: char,
+    letters: &mut impl Iterator<Item = (usize, char)>,
+    out: &mut String,
+) -> Result<(), String> {
+    while let Some((_, letter)) = letters.next() {
+        match letter {
+            letter if letter == mark => return Ok(()),
+            '\\' if mark == '"' => match letters.next() {
+                Some((_, letter @ ('"' | '\\' | '$'))) => out.push(letter),
+                Some((_, letter)) => out.extend(['\\', letter]),
+                None => return Err("nothing behind the last backslash".into()),
+            },
+            letter => out.push(letter),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -252,7 +215,7 @@ mod tests {
         };
         let pipeline = |p: &Pipeline| {
             let commands: Vec<_> = p.commands.iter().map(words).collect();
-            format!("{:?}{}:{}", p.when, if p.negated { "!" } else { "" }, commands.join("|"))
+            format!("{:?}:{}", p.when, commands.join("|"))
         };
         pipelines.iter().map(pipeline).collect::<Vec<_>>().join(" ")
     }
@@ -260,27 +223,24 @@ mod tests {
     #[test]
     fn quotes_follow_the_shell() {
         assert_eq!(
-            shape(r#"a 'b "c' "d 'e" f\ g "h\"i\n" ''"#),
-            r#"Always:["a", "b \"c", "d 'e", "f g", "h\"i\\n", ""]+0"#
+            shape(r#"a 'b "c' "d 'e" f\ g "h\"i\n\$" '' 'open"#),
+            r#"Always:["a", "b \"c", "d 'e", "f g", "h\"i\\n$", "", "open"]+0"#
         );
-        assert_eq!(shape("a'b'\"c\"d # e"), r#"Always:["abcd"]+0"#);
+        assert_eq!(shape("a'b'\"c\"d # $e (f) `g`"), r##"Always:["abcd", "#", "$e", "(f)", "`g`"]+0"##);
     }
 
     #[test]
     fn operators_join_commands() {
         assert_eq!(
-            shape("a|b && c || ! d; e 2>&1 >f <g"),
-            r#"Always:["a"]+0|["b"]+0 AfterSuccess:["c"]+0 AfterFailure!:["d"]+0 Always:["e"]+3"#
+            shape("a|b && c || ! d; e 2>&1 >f <g & h"),
+            r#"Always:["a"]+0|["b"]+0 AfterSuccess:["c"]+0 AfterFailure:["!", "d"]+0 Always:["e"]+3 Beside:["h"]+0"#
         );
-        assert_eq!(shape("a &> b ; "), r#"Always:["a"]+2"#);
+        assert_eq!(shape("a 2 >b c2>d '3'>e"), r#"Always:["a", "2", "c2"]+3"#);
     }
 
     #[test]
-    fn what_is_not_supported_is_refused() {
-        for text in [
-            "", "a |", "| a", "a && ", "a > ", "(a)", "a &", "a `b`", "a $b", "a 'b", "a \"b", "a \\",
-            "a 3>b",
-        ] {
+    fn what_makes_no_sense_is_refused() {
+        for text in ["", "a |", "| a", "a && ", "a > ", "a ;", "a > | b", "a \"b\\", "a'*'b*"] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

@@ -83,7 +83,7 @@ RUN: upper x 2>&1 < %t | FileCheck %s --check-prefix=BOTH
 RUN: upper 2>&1 > %t.4 | FileCheck %s --check-prefix=ERR && diff %t.4 %t.4
 RUN: upper &> %t.5 && FileCheck %s --check-prefix=ONE --input-file %t.5
 RUN: sh -c 'echo x; echo y >&2' 2>&1 | FileCheck %s --check-prefix=PROGRAM
-RUN: not diff %t %t.2 | FileCheck %s --check-prefix=DIFF
+RUN: not diff -u %t %t.2 | FileCheck %s --check-prefix=DIFF
 CHECK: 1A
 CHECK-NEXT: B
 CHECK: done
@@ -120,8 +120,17 @@ fn statuses_follow_the_shell() {
         ("not --crash false", Status::Fail),
         ("not --crash sh -c 'kill -SEGV $$'", Status::Pass),
         ("no-such-command", Status::Fail),
-        ("not no-such-command", Status::Pass),
-        ("echo 'a", Status::Unresolved),
+        ("not no-such-command", Status::Fail),
+        ("not not false", Status::Fail),
+        ("! crash", Status::Pass),
+        ("false || true && false", Status::Fail),
+        ("env A=1 not false", Status::Pass),
+        ("env A=1 cd /", Status::Fail),
+        ("cd / | cat", Status::Fail),
+        ("true 3>x", Status::Fail),
+        ("true & true", Status::Unresolved),
+        ("echo 'a", Status::Pass),
+        ("true ;", Status::Unresolved),
         ("cat < no-such-file", Status::Unresolved),
     ] {
         check("status", &format!("RUN: {text}\n"), expected);
@@ -137,7 +146,7 @@ RUN: cat %t/s/*e | count 2
 RUN: cd %t/s && cat one - < d/two | FileCheck %s
 RUN: env A=1 B='2 3' sh -c 'echo $A $B' | FileCheck %s --check-prefix=ENV
 RUN: export C=4 && sh -c 'echo 1 2 $C' | FileCheck %s --check-prefix=ENV2
-RUN: echo -n a | count 1 && not mkdir %t && not rm %t/none && not rm %t
+RUN: echo -n a | count 1 && mkdir %t && not mkdir %t/no/no && not rm %t/none && not rm %t
 RUN: env FILECHECK_OPTS=-check-prefix=ENV2 FileCheck %s --input-file %t/s/three
 CHECK: first
 CHECK-NEXT: second
@@ -219,7 +228,7 @@ fn the_report_is_in_order() {
             ("a.test", "RUN: sleep 0.2\n"),
             ("b.test", "RUN: false\n"),
             ("c.test", "XFAIL: *\nRUN: false\n"),
-            ("d/e.test", "REQUIRES: bar\n"),
+            ("d/e.test", "REQUIRES: bar\nRUN: true\n"),
             ("other.txt", "RUN: false\n"),
             ("Inputs/f.test", "RUN: false\n"),
         ],
@@ -256,7 +265,7 @@ fn tests_are_chosen() {
     assert_eq!(folder.main(&["--nonsense"]).0, 2);
     assert_eq!(folder.main(&["--timeout", "x"]).0, 2);
     let (_, out, _) = folder.main(&["--show-tests"]);
-    assert_eq!(out, "suite :: a.test\nsuite :: b.test\n");
+    assert_eq!(out, "-- Available Tests --\n  suite :: a.test\n  suite :: b.test\n");
     let (_, out, _) = folder.main(&["-q"]);
     assert!(!out.contains("PASS"), "{out}");
     let (_, out, _) = folder.main(&["-v"]);
@@ -358,20 +367,24 @@ fn shards_and_lists_part_the_tests() {
     let text = "REQUIRES: foo || bar\nRUN: true\n";
     let folder =
         Folder::new("shard", &[("a.test", text), ("b.test", text), ("c.test", "XFAIL: *\nRUN: false\n")]);
-    let (_, out, _) = folder.main(&["--num-shards=2", "--run-shard", "1", "--show-tests"]);
-    assert_eq!(out, "-- Shard 1/2: 2 of 3 tests --\nsuite :: a.test\nsuite :: c.test\n");
+    let (_, out, err) = folder.main(&["--num-shards=2", "--run-shard", "1"]);
+    assert!(out.contains("PASS: suite :: a.test (1 of 2)\nXFAIL: suite :: c.test (2 of 2)"), "{out}");
+    assert!(out.contains("Testing: 2 of 3 tests") && out.contains("Excluded         : 1"), "{out}");
+    assert_eq!(err, "note: Selecting shard 1/2 = size 2/3 = tests #(2*k)+1 = [1, 3]\n");
     assert_eq!(folder.main(&["--num-shards=2"]).0, 2);
     assert_eq!(folder.main(&["--num-shards=2", "--run-shard=3"]).0, 2);
-    assert_eq!(folder.main(&["--max-tests=1", "--show-tests"]).1, "suite :: a.test\n");
-    assert_eq!(folder.main(&["--show-used-features"]).1, "bar\nfoo\n");
+    assert!(folder.main(&["--max-tests=1"]).1.contains("Testing: 1 of 3 tests"));
+    assert_eq!(folder.main(&["--show-used-features"]).1, "bar foo\n");
     assert!(folder.main(&["--show-suites"]).1.contains("suite - 3 tests\n    Available Features: foo\n"));
+    let (_, out, _) = folder.main(&["--unsupported=suite :: b.test"]);
+    assert!(out.contains("UNSUPPORTED: suite :: b.test"), "{out}");
     let (status, out, _) = folder.main(&["--xfail=a.test", "--xfail-not=c.test"]);
     assert!(
         status == 1 && out.contains("XPASS: suite :: a.test") && out.contains("FAIL: suite :: c.test"),
         "{out}"
     );
     let (status, out, _) = folder.main(&["--no-execute", "--time-tests"]);
-    assert!(status == 0 && out.contains("Slowest Tests:"), "{out}");
+    assert!(status == 0 && out.contains("Total Discovered Tests: 3"), "{out}");
 }
 
 #[test]
@@ -402,8 +415,8 @@ fn what_failed_last_can_come_first_or_alone() {
         (status, String::from_utf8(out).unwrap() + &String::from_utf8(err).unwrap())
     };
     let order = |args: &[&str]| {
-        let (_, out) = main(&[args, &["--show-tests"]].concat());
-        let names = out.lines().filter_map(|line| line.strip_prefix("suite :: ")?.chars().next());
+        let (_, out) = main(&[args, &["--no-execute"]].concat());
+        let names = out.lines().filter_map(|line| line.strip_prefix("PASS: suite :: ")?.chars().next());
         names.collect::<String>()
     };
     assert_eq!(main(&["--filter-failed"]).0, 2, "nothing is known yet");
@@ -451,8 +464,8 @@ fn suites_of_llvms_lit_are_read_without_python() {
     );
     let (status, out, err) = folder.main(&[]);
     assert_eq!(status, 0, "{out}{err}");
-    assert!(out.contains("PASS: suite :: a.txt") && out.contains("UNSUPPORTED: suite :: sub/b.txt"), "{out}");
-    assert!(out.contains("PASS: suite :: odd/c.txt") && !out.contains("no.txt"), "{out}");
+    assert!(out.contains("PASS: py :: a.txt") && out.contains("UNSUPPORTED: py :: sub/b.txt"), "{out}");
+    assert!(out.contains("PASS: py :: odd/c.txt") && !out.contains("no.txt"), "{out}");
     assert!(
         err.contains("note: ") && err.contains("odd/lit.local.cfg:1: unsupported, left out: for x in y:"),
         "{err}"
@@ -506,10 +519,10 @@ fn what_is_told_can_be_chosen() {
             && out(&["--no-terse-summary"]).contains("Testing Time")
     );
     assert!(
-        !out(&["--exclude-xfail"]).contains("b.test")
-            && out(&["--exclude-xfail", "--xfail-not=b.test"]).contains("b.test")
+        out(&["--exclude-xfail"]).contains("EXCLUDED: suite :: b.test")
+            && out(&["-va", "--exclude-xfail", "--xfail-not=b.test"]).contains("FAIL: suite :: b.test")
     );
-    assert!(out(&["--max-time=0.000001"]).contains("Total Discovered Tests: 0"));
+    assert!(out(&["--max-time=0.000001"]).contains("Skipped: 3"));
     let (status, _, err) = folder.main(&["--vg"]);
     assert!(status == 2 && err.contains("argument --vg: unsupported"), "{err}");
     let file = folder.0.join("trace.json");
@@ -548,8 +561,47 @@ RUN: echo x%:s %{s:real} %{/t:real} %{/s:regex_replacement} | FileCheck %s --che
 FORMS: x{{[^/].*}}/a.test /{{.*}}/a.test /{{.*}}/a.test.tmp /{{.*}}/a.test
 ";
     check("forms", text, Status::Pass);
-    let output = check("umask", "RUN: umask 0\n", Status::Unresolved);
-    assert!(output.contains("'umask' is unsupported"), "{output}");
-    let output = check("readfile", "RUN: echo %{readfile:%t.none}\n", Status::Unresolved);
-    assert!(output.contains("a readfile substitution"), "{output}");
+    let output = check("readfile", "RUN: echo %{readfile:%t.none}\n", Status::Fail);
+    assert!(output.contains("File specified in readfile substitution does not exist: /"), "{output}");
+}
+
+#[test]
+fn limits_hold_for_programs() {
+    let text = "\
+RUN: umask 077 && ulimit -n 50
+RUN: sh -c 'umask; ulimit -n' | FileCheck %s
+RUN: ulimit -n 60 && sh -c 'ulimit -n' | FileCheck %s --check-prefix=MORE
+CHECK: 77
+CHECK-NEXT: 50
+MORE: 60
+";
+    check("limits", text, Status::Pass);
+    let output = check("limit", "RUN: ulimit -x 1\n", Status::Fail);
+    assert!(output.contains("# | 'ulimit' does not support option: -x"), "{output}");
+    let output = check("mask", "RUN: umask 9\n", Status::Fail);
+    assert!(output.contains("invalid literal for int() with base 8: '9'"), "{output}");
+}
+
+#[test]
+fn what_commands_did_is_told_as_lit_tells_it() {
+    let text =
+        "RUN: echo hi\nRUN: not not cat none > %t 2>&1 || true\nRUN: %if bar %{ true %}\nRUN: rm 'a b'\n";
+    let folder = Folder::new("told", &[("a.test", text)]);
+    let output = folder.status("a.test").1;
+    let path = folder.0.display();
+    let file = folder.0.join("temp").join(folder.0.strip_prefix("/").unwrap_or(&folder.0)).join("a.test.tmp");
+    let file = file.display();
+    let expected = format!(
+        "Exit Code: 1\n\nCommand Output (stdout):\n--\n# RUN: at line 1\necho hi\n# executed command: echo hi\n\
+         # .---command stdout------------\n# | hi\n# `-----------------------------\n# RUN: at line 2\n\
+         not not cat none > {file} 2>&1 || true\n# executed command: not not cat none\n\
+         # .---redirected output from '{file}'\n# | [Errno 2] No such file or directory: 'none'\n\
+         # `-----------------------------\n# note: command had no output on stdout or stderr\n\
+         # error: command failed with exit status: 1\n# executed command: true\n\
+         # RUN: at line 3 has no command after substitutions\n# RUN: at line 4\nrm 'a b'\n\
+         # executed command: rm 'a b'\n# .---command stderr------------\n\
+         # | Error: 'rm' command failed, [Errno 2] No such file or directory: '{path}/a b'\n\
+         # `-----------------------------\n# error: command failed with exit status: 1\n\n--\n"
+    );
+    assert_eq!(output, expected);
 }

@@ -3,37 +3,29 @@
 //! A test takes part if a `RUN:` line is a pipe that ends in `FileCheck %s`. Its plain checks are replaced by one
 //! `CHECK` and a `CHECK-NEXT` for each further line; values named `%name` become variables.
 
-use super::exec::{Broken, Shell};
+use super::exec::Broken;
 use super::script::{LineKind, Script};
 use super::syntax::Command;
-use super::{Config, run_line, substitutions, syntax};
+use super::{Config, shell, substitutions, syntax};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Instant;
 
 /// Rewrites the file; false if there is nothing to rewrite.
 pub(super) fn update(path: &Path, text: &str, script: &Script, config: &Config) -> Result<bool, String> {
     let mut all = substitutions(path, config);
-    let mut shell = Shell {
-        config,
-        left: Vec::new(),
-        directory: path.parent().map(Path::to_path_buf).unwrap_or_default(),
-        environment: config.environment.clone(),
-        deadline: config.time_limit.map(|limit| Instant::now() + limit),
-        log: String::new(),
-    };
+    let mut shell = shell(path, config);
     let told = |broken| match broken {
         Broken::TimedOut => "reached the time limit".to_string(),
-        Broken::Bad(error) => error,
+        Broken::Bad(error) | Broken::Refused(error) => error,
     };
-    let own = all.values.get("%s").cloned().unwrap_or_default();
+    let own = all.get("%s").unwrap_or_default().to_string();
     let mut lines: Vec<String> = text.split_inclusive('\n').map(String::from).collect();
     let mut seen = Vec::new();
     for line in &script.lines {
         let expanded = match line.kind {
             LineKind::Run => all.expand(&line.text, &config.features)?,
             _ => {
-                run_line(line, &mut all, &mut shell, config).map_err(told)?;
+                all.define(line)?;
                 continue;
             }
         };
