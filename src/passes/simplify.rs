@@ -46,6 +46,7 @@ fn settings(context: &Context<'_>) -> Settings {
             matches: limit("matches", default.matches),
         },
         cost: context.text("cost").ok().and_then(CostModel::named).unwrap_or_default(),
+        one_by_one: context.name == "peephole",
         replacements: context.steps_left().map(|left| usize::try_from(left).unwrap_or(usize::MAX)),
     }
 }

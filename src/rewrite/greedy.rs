@@ -380,6 +380,7 @@ impl Driver<'_> {
             leaving: &self.leaving,
             // New values are told to the alias analysis.
             first_new: usize::MAX,
+            stands_for: None,
         }
     }
 

@@ -76,18 +76,11 @@ pub(super) struct Heads {
     constants: HashMap<(Type, u64), SmallVec<[u32; 1]>>,
     leaves: HashMap<ValueId, u32>,
     results: HashMap<usize, u32>,
-    /// Heads of a row.
-    by_row: HashMap<usize, Vec<u32>>,
 }
 
 impl Heads {
     pub(super) fn get(&self, n: u32) -> &Head {
         &self.all[n as usize]
-    }
-
-    /// The heads that are an op of a row.
-    pub(super) fn of_row(&self, op: &Op) -> &[u32] {
-        self.by_row.get(&op.id()).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn op(&mut self, head: OpHead) -> u32 {
@@ -100,10 +93,8 @@ impl Heads {
                 return n;
             }
         }
-        let row = head.op.id();
         let n = self.push(Head::Op(head));
         self.ops.entry(key).or_default().push(n);
-        self.by_row.entry(row).or_default().push(n);
         n
     }
 
@@ -185,6 +176,8 @@ pub(super) struct Knowledge {
     pub(super) heads: Heads,
     /// The type that the next node has, where the graph says more than the op's schema.
     pub(super) stated: Option<Type>,
+    /// Classes that are new, or of which something new is known, since somebody asked.
+    pub(super) changed: Vec<Id>,
 }
 
 impl Analysis<Node> for Knowledge {
@@ -223,6 +216,10 @@ impl Analysis<Node> for Knowledge {
         a.touched |= b.touched;
         did.1 = true;
         did
+    }
+
+    fn modify(egraph: &mut Graphs, id: Id) {
+        egraph.analysis.changed.push(id);
     }
 }
 

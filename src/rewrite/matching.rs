@@ -50,23 +50,47 @@ impl<T: Copy> Subst<T> {
     }
 }
 
-/// The classes where a rule's left side may match.
-pub(super) fn candidates(loaded: &Loaded, left: &Term) -> Vec<Id> {
-    let egraph = &loaded.egraph;
-    let mut ids: Vec<Id> = match left {
-        Term::Op(node) if node.result.is_none() => {
-            let heads = egraph.analysis.heads.of_row(&node.op);
-            heads.iter().filter_map(|head| egraph.classes_for_op(head)).flatten().collect()
-        }
-        _ => egraph.classes().map(|class| class.id).collect(),
+/// Whether a term may match a class, as far as the ops and constants in it tell. Builds nothing: most candidates
+/// end here.
+pub(super) fn may_match(loaded: &Loaded, term: &Term, id: Id) -> bool {
+    let class = &loaded.egraph[loaded.egraph.find(id)];
+    let constant = class.data.constant.as_ref();
+    match term {
+        Term::Variable(_, ty) => type_fits(ty, &class.data.ty),
+        Term::Constant(ty, attr) => match (constant, attr) {
+            (Some((t, known)), Some(attr)) => known == attr && same_kind(t, ty),
+            (Some((_, known)), None) => *known == Attr::None,
+            (None, _) => false,
+        },
+        Term::Compute(..) => constant.is_some(),
+        Term::List(..) | Term::Rest(..) => true,
+        Term::Op(_) if is_number(constant) => false,
+        Term::Op(pattern) => class.nodes.iter().any(|node| may_match_node(loaded, pattern, node)),
+    }
+}
+
+fn may_match_node(loaded: &Loaded, pattern: &OpNode, node: &Node) -> bool {
+    let head = match (loaded.head(node), pattern.result) {
+        (Head::Result(n), Some(wanted)) => return *n == wanted,
+        (Head::Op(head), None) => head,
+        _ => return false,
     };
-    ids.sort_unstable();
-    ids.dedup();
-    ids
+    if !head.op.same(&pattern.op) {
+        return false;
+    }
+    let variadic = || pattern.operands.iter().any(|t| matches!(t, Term::Rest(..)));
+    if !pattern.blocks.is_empty() || variadic() {
+        return true;
+    }
+    node.children.len() == pattern.operands.len()
+        && pattern.operands.iter().zip(&node.children).all(|(term, child)| may_match(loaded, term, *child))
 }
 
 /// The ways in which a rule's left side matches a class.
 pub(super) fn matches(loaded: &Loaded, term: &Term, id: Id, subst: &Subst) -> Vec<Subst> {
+    if !may_match(loaded, term, id) {
+        return Vec::new();
+    }
     matches_among(loaded, term, id, subst, usize::MAX)
 }
 

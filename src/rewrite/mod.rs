@@ -6,12 +6,15 @@
 //! name and location. This layer decides values by rules and identity by effects; it does not know how
 //! graphs are run.
 
+mod agenda;
 pub mod check;
 mod compile;
 pub mod condition;
 pub mod cost;
+mod exact;
 mod explain;
 mod extract;
+mod forms;
 mod greedy;
 mod identity;
 mod language;

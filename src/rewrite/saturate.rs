@@ -1,13 +1,14 @@
 //! Saturation: rules are applied to an e-graph until nothing is new or a counted budget is spent. Nothing here
 //! looks at a clock.
 
+use super::agenda::{self, Agenda};
 use super::compile::{CompiledRule, Term};
 use super::cost::CostModel;
 use super::explain::{Questions, WhyNot};
 use super::extract;
 use super::language::{Head, Node};
 use super::load::{Loaded, load};
-use super::matching::{Bound, Names, Subst, build, candidates, holds, matches};
+use super::matching::{Bound, Names, Subst, build, holds, matches};
 use super::trace::{self, Trace};
 use crate::analysis::AliasDb;
 use crate::diag::Result;
@@ -47,6 +48,9 @@ pub struct Settings {
     pub cost: CostModel,
     /// How many ops may be replaced, if that is limited; the first ones are.
     pub replacements: Option<usize>,
+    /// Each op is replaced for itself, as PyTorch's peephole pass does: ops that became equal stay apart, and no
+    /// search looks at the whole function.
+    pub one_by_one: bool,
 }
 
 /// A rule that made two things equal.
@@ -155,12 +159,18 @@ impl<'r> Saturation<'r> {
     }
 
     pub(super) fn saturate(&mut self, graph: &Graph) {
-        let usable: Vec<bool> = self.rules.iter().map(|rule| !rule.writes).collect();
+        let depths: Vec<u8> = self.rules.iter().map(|rule| agenda::depth(&rule.left)).collect();
+        let levels = depths.iter().copied().max().unwrap_or(0);
+        let mut agenda = Agenda::of_all(&self.loaded);
         for round in 0..self.budget.rounds {
             self.report.rounds = round + 1;
+            if round > 0 {
+                let changed = std::mem::take(&mut self.loaded.egraph.analysis.changed);
+                agenda = Agenda::of_changed(&self.loaded, &changed, levels);
+            }
             let before = self.firings.len();
-            for n in (0..self.rules.len()).filter(|n| usable[*n]) {
-                self.apply(graph, n);
+            for (n, depth) in depths.iter().enumerate().filter(|(n, _)| !self.rules[*n].writes) {
+                self.apply(graph, n, &agenda, *depth);
                 if self.is_full() {
                     self.report.stopped_by = Some("nodes");
                     break;
@@ -185,12 +195,12 @@ impl<'r> Saturation<'r> {
         self.added >= self.budget.nodes
     }
 
-    fn apply(&mut self, graph: &Graph, n: usize) {
+    fn apply(&mut self, graph: &Graph, n: usize, agenda: &Agenda, depth: u8) {
         let rule = &self.rules[n];
         let mut left = self.budget.matches;
         let before = self.firings.len();
         let added = self.added;
-        'all: for id in candidates(&self.loaded, &rule.left) {
+        'all: for id in agenda.candidates(&self.loaded, rule, depth) {
             for subst in matches(&self.loaded, &rule.left, id, &Subst::default()) {
                 let Some(rest) = left.checked_sub(1) else {
                     self.report.stopped_by = Some("matches");
