@@ -16,7 +16,7 @@ pub(super) const OPTIONS: &[PassOption] = &[
     PassOption::choice("driver", &["saturation", "greedy"], "an e-graph, or the first rule that fits"),
     PassOption::choice("cost", &["ops", "bytes", "time"], "what is to become less"),
     PassOption::int("nodes", 20_000, 1, "nodes that rules may add, or as many as the graph has"),
-    PassOption::int("rounds", 12, 1, "rounds over all rules"),
+    PassOption::int("rounds", 20, 1, "rounds over all rules"),
     PassOption::int("matches", 5_000, 1, "matches of a rule in a round, or as many as the graph has ops"),
 ];
 
@@ -58,14 +58,14 @@ pub(super) fn apply(graph: &mut Graph, context: &Context<'_>, rules: &[CompiledR
     let (registry, module) = (context.registry, Some(context.module));
     let settings = settings(context);
     let report: Report = match context.text("driver") {
-        Ok("greedy") => rewrite::simplify_greedily(graph, registry, module, rules, &settings)?,
+        Ok("greedy") => rewrite::simplify_greedily(graph, registry, module, rules, &settings, &questions)?,
         _ => rewrite::simplify_explained(graph, registry, module, rules, &settings, &questions)?,
     };
     let replaced = report.replaced;
     for step in &report.steps {
         context.step(|| format!("{} is {}", step.before.trim_end(), step.after.trim_end()));
     }
-    // The greedy driver keeps no proofs.
+    // The greedy driver writes down what it did only for those who ask.
     (report.steps.len()..replaced).for_each(|_| {
         context.step(|| "replaces an op".to_string());
     });

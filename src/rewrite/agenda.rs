@@ -2,7 +2,7 @@
 //! as a left side sees down. What did not change matches as it did, and was tried then.
 
 use super::compile::{CompiledRule, Term};
-use super::language::Head;
+use super::language::{Head, is_number};
 use super::load::Loaded;
 use egg::Id;
 use hashbrown::HashMap;
@@ -36,8 +36,9 @@ impl Agenda {
         Agenda::of(loaded, all)
     }
 
-    /// The classes that changed, and those at most so many levels above them.
-    pub(super) fn of_changed(loaded: &Loaded, changed: &[Id], levels: u8) -> Agenda {
+    /// The classes that changed, and those at most so many levels above them; `above` are known to lie one level
+    /// above something that did.
+    pub(super) fn of_changed(loaded: &Loaded, changed: &[Id], above: &[Id], levels: u8) -> Agenda {
         let egraph = &loaded.egraph;
         let mut level: HashMap<Id, u8> = HashMap::new();
         let mut layer: Vec<Id> = Vec::new();
@@ -51,6 +52,9 @@ impl Agenda {
         changed.iter().for_each(|id| reach(*id, 0, &mut level, &mut layer));
         for n in 1..=levels {
             let mut next = Vec::new();
+            if n == 1 {
+                above.iter().for_each(|id| reach(*id, n, &mut level, &mut next));
+            }
             for id in &layer {
                 egraph[*id].parents().for_each(|parent| reach(parent, n, &mut level, &mut next));
             }
@@ -64,7 +68,10 @@ impl Agenda {
     fn of(loaded: &Loaded, all: Vec<(Id, u8)>) -> Agenda {
         let mut by_row: HashMap<usize, Vec<(Id, u8)>> = HashMap::new();
         for (id, level) in &all {
-            for node in &loaded.egraph[*id].nodes {
+            let class = &loaded.egraph[*id];
+            // No term of ops is looked for where a number is known.
+            let nodes = if is_number(class.data.constant.as_ref()) { &[][..] } else { &class.nodes[..] };
+            for node in nodes {
                 let Head::Op(head) = loaded.head(node) else { continue };
                 let known = by_row.entry(head.op.id()).or_default();
                 if known.last().is_none_or(|(last, _)| last != id) {

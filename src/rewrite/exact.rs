@@ -67,7 +67,9 @@ impl Problem {
         let loaded = &run.loaded;
         let mut found = Problem { ids: Vec::new(), choices: Vec::new(), roots: Vec::new(), must: Vec::new() };
         let mut numbers: HashMap<Id, usize> = HashMap::new();
-        for value in graph.all_ops().into_iter().flat_map(|op| graph.results(op)).chain(graph.inputs().to_vec()) {
+        for value in
+            graph.all_ops().into_iter().flat_map(|op| graph.results(op)).chain(graph.inputs().to_vec())
+        {
             let is_root = graph.uses(value).any(|used| !own.contains_key(&used.op));
             if let (true, Some(id)) = (is_root, loaded.class_of.get(&value)) {
                 let root = found.number(&mut numbers, loaded.egraph.find(*id));
@@ -125,7 +127,8 @@ impl Problem {
             children.sort_unstable();
             children.dedup();
             if !children.contains(&id) {
-                let cost = cost.min(u64::MAX / WEIGHT / 1024) * WEIGHT + u64::from(!source.kept.contains(node));
+                let cost =
+                    cost.min(u64::MAX / WEIGHT / 1024) * WEIGHT + u64::from(!source.kept.contains(node));
                 ways.push((cost, children, node));
             }
         }

@@ -316,7 +316,7 @@ impl Writer<'_, '_> {
             Some(_) => self.guided(op, value, id)?,
             None => self.best(op, value, id, even)?,
         };
-        Some(self.replace(op, value, id, &form, (saved, cost))?)
+        self.replace(op, value, id, &form, (saved, cost))
     }
 
     /// What a search chose for a value, if that is not what it is.
@@ -606,7 +606,10 @@ impl Writer<'_, '_> {
             self.note(class, node, result, anchor);
         }
         let new = made.get(&id).copied()?;
-        let shows = plan.last().and_then(|(_, root)| op_of(self.loaded(), root)).is_some_and(|h| shows_operand(&h.op));
+        let shows = plan
+            .last()
+            .and_then(|(_, root)| op_of(self.loaded(), root))
+            .is_some_and(|h| shows_operand(&h.op));
         if !shows {
             self.stands_for.insert(new, value);
         }

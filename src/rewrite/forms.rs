@@ -42,7 +42,8 @@ impl Writer<'_, '_> {
         if data.constant.is_none() || !self.is_new_constant(id) {
             forms.extend(self.equals(anchor, value, id).into_iter().map(|v| (0, Form::Value(v))));
         }
-        let constant = nodes.iter().take(MAX_FORMS).find(|n| matches!(self.loaded().head(n), Head::Constant(..)));
+        let constant =
+            nodes.iter().take(MAX_FORMS).find(|n| matches!(self.loaded().head(n), Head::Constant(..)));
         if let Some(node) = constant {
             // Nothing is cheaper.
             forms.push((1, Form::New(vec![(id, node.clone())])));
@@ -134,7 +135,8 @@ impl Writer<'_, '_> {
     /// is for another pass.
     fn is_news(&self, value: ValueId, anchor: OpId) -> bool {
         let Some(op) = self.graph.def_op(value) else { return true };
-        let (nodes, given) = ((self.own.get(&op), self.own.get(&anchor)), (self.given.get(&op), self.given.get(&anchor)));
+        let (nodes, given) =
+            ((self.own.get(&op), self.own.get(&anchor)), (self.given.get(&op), self.given.get(&anchor)));
         match (nodes, given) {
             ((Some(a), Some(b)), _) if self.one_by_one => a != b,
             ((Some(_), Some(_)), (Some(a), Some(b))) => a != b,

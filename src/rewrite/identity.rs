@@ -75,7 +75,8 @@ impl Identity<'_> {
         {
             return true;
         }
-        let shared = || self.is_known(other) && self.aliases.may_alias(self.known_as(value), self.known_as(other));
+        let shared =
+            || self.is_known(other) && self.aliases.may_alias(self.known_as(value), self.known_as(other));
         if same && shared() && !self.copies_between(value, other) {
             return true;
         }
@@ -114,9 +115,8 @@ impl Identity<'_> {
     ) -> bool {
         let fine = |v: &ValueId| !AliasDb::is_mutable_type(self.graph.ty(*v)) || self.may_be_one(value, *v);
         if is_view {
-            let shared = |v| {
-                self.is_known(v) && self.aliases.may_alias(self.known_as(value), self.known_as(v))
-            };
+            let shared =
+                |v| self.is_known(v) && self.aliases.may_alias(self.known_as(value), self.known_as(v));
             let is_shown = |v: &ValueId| same && shared(*v) && !self.copies_between(value, *v);
             return operands.iter().all(|v| is_shown(v) || fine(v));
         }

@@ -16,6 +16,7 @@ mod explain;
 mod extract;
 mod forms;
 mod greedy;
+mod greedy_trace;
 mod identity;
 mod language;
 mod lint;
@@ -100,6 +101,7 @@ fn attr_text(attr: &Attr) -> String {
         Attr::Bool(x) => x.to_string(),
         Attr::Float(x) => format!("{x:?}"),
         Attr::Str(x) => format!("{x:?}"),
+        Attr::Tensor(t) => format!("<{} {:?}>", t.dtype().name(), t.sizes()),
         other => format!("{other:?}"),
     }
 }

@@ -5,7 +5,9 @@ use super::cost::CostModel;
 use super::language::{Head, Node};
 use super::load::load;
 use super::saturate::{Saturation, op_of};
-use super::{Budget, CompiledRule, Settings, builtin, compile, parse, simplify, simplify_greedily};
+use super::{
+    Budget, CompiledRule, Questions, Settings, builtin, compile, parse, simplify, simplify_greedily,
+};
 use crate::analysis::AliasDb;
 use crate::diag::Source;
 use crate::dialects::{Env, Registry};
@@ -206,7 +208,9 @@ fn both_drivers_keep_what_a_program_computes() {
         simplify(&mut saturated, &registry, None, &rules, &settings).expect("simplifies");
         assert_eq!(run(&saturated, &inputs), wanted, "seed {seed}");
         let mut greedy = graph.clone();
-        let report = simplify_greedily(&mut greedy, &registry, None, &rules, &settings).expect("simplifies");
+        let report =
+            simplify_greedily(&mut greedy, &registry, None, &rules, &settings, &Questions::default())
+                .expect("simplifies");
         assert!(verify_graph(&greedy, &NoLaws, None).is_empty(), "{}", greedy.to_text(&PrintOptions::bare()));
         assert_eq!(run(&greedy, &inputs), wanted, "seed {seed}");
         assert!(report.cost.1 <= report.cost.0, "seed {seed}");

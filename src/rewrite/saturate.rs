@@ -35,7 +35,7 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget { nodes: 20_000, rounds: 12, matches: 5_000 }
+        Budget { nodes: 20_000, rounds: 20, matches: 5_000 }
     }
 }
 
@@ -166,7 +166,8 @@ impl<'r> Saturation<'r> {
             self.report.rounds = round + 1;
             if round > 0 {
                 let changed = std::mem::take(&mut self.loaded.egraph.analysis.changed);
-                agenda = Agenda::of_changed(&self.loaded, &changed, levels);
+                let above = self.loaded.egraph.analysis.above.take();
+                agenda = Agenda::of_changed(&self.loaded, &changed, &above, levels);
             }
             let before = self.firings.len();
             for (n, depth) in depths.iter().enumerate().filter(|(n, _)| !self.rules[*n].writes) {

@@ -79,6 +79,22 @@ pub(super) fn answer(
     answers
 }
 
+/// The answer about a rule that matched nowhere, or that does not exist.
+pub(super) fn unmatched(graph: &Graph, loaded: &Loaded, rules: &[CompiledRule], name: &str) -> Vec<WhyNot> {
+    let own: Vec<&CompiledRule> = rules.iter().filter(|rule| *rule.name == *name).collect();
+    let plain = |reason: &str| {
+        let (matched, reason) = (String::new(), reason.to_string());
+        vec![WhyNot { value: None, location: None, matched, reason, taken: false }]
+    };
+    if own.is_empty() {
+        plain("the pass has no rule of this name")
+    } else if own.iter().all(|rule| rule.writes) {
+        plain("the rule writes, and is only ever checked")
+    } else {
+        vec![nearest(graph, loaded, &own)]
+    }
+}
+
 /// Whether a value is made by the op at the root of a rule.
 fn is_root(graph: &Graph, rule: &CompiledRule, value: ValueId) -> bool {
     let kind = root_kind(&rule.left);
