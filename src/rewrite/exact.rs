@@ -17,7 +17,7 @@ use hashbrown::{HashMap, HashSet};
 /// Functions that need more classes are not searched.
 const MAX_CLASSES: usize = 192;
 /// Steps of a search.
-const MAX_STEPS: usize = 60_000;
+const MAX_STEPS: usize = 20_000;
 /// One op more or less weighs more than all preferences together.
 const WEIGHT: u64 = 1 << 12;
 

@@ -3,7 +3,9 @@
 //! Each value whose class a rule changed is offered what else its class holds: another value that is visible, a
 //! constant, or new ops over visible values. Sharing counts: new ops are counted once, and what is saved is every
 //! op that nobody needs any more. A value is replaced only if that does not cost more than it saves, so that the
-//! result never costs more than the input, and what no rule changed keeps its op, place, name and location.
+//! result never costs more than the input, and what no rule changed keeps its op, place, name and location. Passes
+//! over the function follow each other until nothing gets cheaper. A small function is besides searched as a whole
+//! (`exact`), and what that chose is taken where it is cheaper still.
 //! A fresh tensor becomes an alias, or the reverse, only where nobody can tell.
 
 use super::cost::{CostModel, cost_of};
@@ -279,6 +281,9 @@ impl Writer<'_, '_> {
     /// Goes through the function until nothing gets cheaper.
     fn improve_all(&mut self, most: usize) -> Vec<Replacement> {
         let mut steps = Vec::new();
+        let graph = &*self.graph;
+        let is_idle = |op: &OpId| !graph.results(*op).iter().any(|v| graph.has_uses(*v));
+        let idle: HashSet<OpId> = graph.all_ops().into_iter().filter(is_idle).collect();
         for pass in 0..MAX_PASSES {
             let before = steps.len();
             for op in self.graph.all_ops() {
@@ -293,9 +298,11 @@ impl Writer<'_, '_> {
                     steps.extend(self.improve(op, value, pass == 0));
                 }
             }
-            // What a search chose is taken as a whole; what is left of the old forms goes with the last of it.
+            // What a search chose is taken as a whole; what is left of the old forms goes with the last of it. What
+            // was idle before is for another pass.
             if self.guide.is_some() {
-                self.graph.all_ops().into_iter().rev().for_each(|op| self.sweep(op));
+                let ops = self.graph.all_ops().into_iter().rev();
+                ops.filter(|op| !idle.contains(op)).for_each(|op| self.sweep(op));
                 break;
             }
             if steps.len() == before {

@@ -271,7 +271,9 @@ impl Subjects for Names<'_> {
             (Some(graph), [one]) => graph.has_one_use(*one),
             _ => false,
         };
-        seen.len = self.list_length(id);
+        // Only what may be a list has elements.
+        let may_be_list = matches!(seen.kind, Kind::List | Kind::Other);
+        seen.len = if may_be_list { self.list_length(id) } else { None };
         Some(seen)
     }
 }
