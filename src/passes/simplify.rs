@@ -16,7 +16,7 @@ pub(super) const OPTIONS: &[PassOption] = &[
     PassOption::choice("driver", &["saturation", "greedy"], "an e-graph, or the first rule that fits"),
     PassOption::choice("cost", &["ops", "bytes", "time"], "what is to become less"),
     PassOption::int("nodes", 20_000, 1, "nodes that rules may add, or as many as the graph has"),
-    PassOption::int("rounds", 12, 1, "rounds over all rules"),
+    PassOption::int("rounds", 20, 1, "rounds over all rules"),
     PassOption::int("matches", 5_000, 1, "matches of a rule in a round, or as many as the graph has ops"),
 ];
 
@@ -36,7 +36,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 }
 
 /// What the options say; a caller that is no pipeline gives none.
-fn settings(context: &Context<'_>, local: bool) -> Settings {
+fn settings(context: &Context<'_>, one_by_one: bool) -> Settings {
     let limit = |name: &str, default: usize| context.option_count(name).unwrap_or(default);
     let default = Budget::default();
     Settings {
@@ -47,30 +47,30 @@ fn settings(context: &Context<'_>, local: bool) -> Settings {
         },
         cost: context.text("cost").ok().and_then(CostModel::named).unwrap_or_default(),
         replacements: context.steps_left().map(|left| usize::try_from(left).unwrap_or(usize::MAX)),
-        local,
+        one_by_one,
     }
 }
 
-/// Applies rules, and tells whoever wants explanations. `local`: see [`Settings::local`].
+/// Applies rules, and tells whoever wants explanations. `one_by_one`: see [`Settings::one_by_one`].
 pub(super) fn apply(
     graph: &mut Graph,
     context: &Context<'_>,
     rules: &[CompiledRule],
-    local: bool,
+    one_by_one: bool,
 ) -> Result<Report> {
     let wanted = context.extra::<Explanations>();
     let questions = wanted.map(|w| w.questions.clone()).unwrap_or_default();
     let (registry, module) = (context.registry, Some(context.module));
-    let settings = settings(context, local);
+    let settings = settings(context, one_by_one);
     let report: Report = match context.text("driver") {
-        Ok("greedy") => rewrite::simplify_greedily(graph, registry, module, rules, &settings)?,
+        Ok("greedy") => rewrite::simplify_greedily(graph, registry, module, rules, &settings, &questions)?,
         _ => rewrite::simplify_explained(graph, registry, module, rules, &settings, &questions)?,
     };
     let replaced = report.replaced;
     for step in &report.steps {
         context.step(|| format!("{} is {}", step.before.trim_end(), step.after.trim_end()));
     }
-    // The greedy driver keeps no proofs.
+    // The greedy driver writes down what it did only for those who ask.
     (report.steps.len()..replaced).for_each(|_| {
         context.step(|| "replaces an op".to_string());
     });

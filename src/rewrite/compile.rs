@@ -128,6 +128,9 @@ fn direction(
         });
     }
     if compiled.is_empty() {
+        for side in [left, right] {
+            misfit(registry, side)?;
+        }
         return Err(Diagnostic::compile(format!("no overloads fit both sides of rule {name}"))
             .at(&rule.span)
             .hint("state the types of the variables, or name the overload: aten::add.Scalar(...)"));
@@ -140,6 +143,10 @@ fn check_names(rule: &Rule) -> Result<()> {
     let left: Vec<&str> = rule.left.names().iter().map(|(name, _)| *name).collect();
     let right: Vec<&str> = rule.right.names().iter().map(|(name, _)| *name).collect();
     let unbound = |name: &str, span: &Span| {
+        if !span.text().starts_with('?') {
+            return Diagnostic::compile(format!("{name} is neither a dtype nor a name of the left side"))
+                .at(span);
+        }
         let error = Diagnostic::compile(format!("?{name} does not occur on the left side")).at(span);
         match nearest(name, left.iter().copied()) {
             Some(near) => error.hint(format!("did you mean ?{near}?")),
@@ -206,6 +213,42 @@ fn known_ops(registry: &Registry, term: &RuleTerm) -> Result<()> {
         }
     });
     unknown.map_or(Ok(()), Err)
+}
+
+/// Fails at a term with arguments that no overload of its op has.
+fn misfit(registry: &Registry, term: &RuleTerm) -> Result<()> {
+    let mut found = Ok(());
+    term.walk(&mut |term| {
+        if let (TermKind::Op(op), Ok(())) = (&term.kind, &found) {
+            found = arguments_exist(registry, op, &term.span);
+        }
+    });
+    found
+}
+
+fn arguments_exist(registry: &Registry, term: &OpTerm, span: &Span) -> Result<()> {
+    let overloads = registry.overloads(Symbol::new(&term.kind));
+    let schemas: Vec<_> = overloads.iter().filter_map(|op| op.schema().ok()).collect();
+    if schemas.iter().any(|s| s.is_vararg) {
+        return Ok(());
+    }
+    let names = || schemas.iter().flat_map(|s| s.arguments.iter().map(|a| a.name.as_str()));
+    for name in term.arguments.iter().filter_map(|(name, _)| name.as_deref()) {
+        if !names().any(|known| known == name) {
+            let error = Diagnostic::compile(format!("{} has no argument {name}", term.kind)).at(span);
+            return Err(match nearest(name, names()) {
+                Some(near) => error.hint(format!("did you mean {near}?")),
+                None => error,
+            });
+        }
+    }
+    let most = schemas.iter().map(|s| s.arguments.len()).max().unwrap_or(0);
+    let given = term.arguments.len();
+    if given > most {
+        let error = format!("{} takes {most} arguments at most, and {given} are given", term.kind);
+        return Err(Diagnostic::compile(error).at(span));
+    }
+    Ok(())
 }
 
 struct Reader<'a> {
@@ -512,6 +555,7 @@ fn computed_type(expr: &Expr, types: &Types) -> Type {
         Expr::Name(name, _) => types.get(name).cloned().unwrap_or_else(Type::int),
         Expr::Call(name, ..) if name == "device" => Type::device(),
         Expr::Call(name, ..) if name == "sizes" => Type::list(Type::int()),
+        Expr::List(_) => Type::list(Type::int()),
         Expr::Call(name, ..) if !matches!(name.as_str(), "min" | "max" | "abs") => Type::int(),
         Expr::Call(_, arguments, _) => {
             arguments.iter().map(|a| computed_type(a, types)).fold(Type::int(), wider)
@@ -539,7 +583,13 @@ fn op_type(op: &Op, operands: &[Term], blocks: &[Vec<Term>], result: Option<usiz
         return Some(Type::dict(result_type(key), result_type(value)));
     }
     if schema.is_varret {
-        return Some(Type::any());
+        // What takes a list or a tuple apart.
+        let whole = operands.first().map(result_type);
+        return Some(match (whole.as_ref().map(Type::kind), result) {
+            (Some(TypeKind::List(element)), Some(_)) => element.clone(),
+            (Some(TypeKind::Tuple(items, _)), Some(n)) => items.get(n).cloned().unwrap_or_else(Type::any),
+            _ => Type::any(),
+        });
     }
     if op.name() == "prim::ListConstruct" {
         return Some(Type::list(operands.first().map_or_else(Type::tensor, |t| result_type(t).unshaped())));

@@ -232,6 +232,7 @@ pub(super) fn check_expr(expr: &Expr) -> Result<()> {
         }
         Expr::Binary(_, a, b) => check_expr(a).and_then(|()| check_expr(b)),
         Expr::Negate(a) => check_expr(a),
+        Expr::List(items) => items.iter().try_for_each(check_expr),
         Expr::Literal(_) | Expr::Name(..) => Ok(()),
     }
 }
@@ -346,6 +347,10 @@ pub fn evaluate(expr: &Expr, subjects: &dyn Subjects) -> Option<Attr> {
         },
         Expr::Binary(sign, a, b) => arithmetic(*sign, &evaluate(a, subjects)?, &evaluate(b, subjects)?),
         Expr::Call(name, arguments, _) => function(name, arguments, subjects),
+        Expr::List(items) => {
+            let items = items.iter().map(|item| evaluate(item, subjects)?.as_int());
+            Some(Attr::Ints(items.collect::<Option<Vec<i64>>>()?.into()))
+        }
     }
 }
 

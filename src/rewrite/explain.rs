@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::dialects::Registry;
     use crate::ir::{Graph, PrintOptions, parse_graph};
-    use crate::rewrite::{CompiledRule, Settings, builtin, simplify, simplify_explained};
+    use crate::rewrite::{CompiledRule, Settings, builtin, simplify, simplify_explained, simplify_greedily};
 
     const FLOAT: &str = "Float(3, strides=[1], requires_grad=0, device=cpu)";
 
@@ -196,6 +196,39 @@ mod tests {
             assert_eq!(all, alone);
             assert!(all != text && links >= least, "{links} {all}");
         }
+    }
+
+    #[test]
+    fn each_rule_that_the_greedy_driver_took_alone_gives_the_same_graph() {
+        let registry = Registry::builtin();
+        let rules = builtin(&registry).expect("the built-in rules are valid");
+        let text = format!(
+            "graph(%x : {FLOAT},\n      %n : int):\n  %0 : int = prim::Constant[value=0]()\n  %1 : int = prim::Constant[value=1]()\n  %a : {FLOAT} = aten::neg(%x)\n  %b : {FLOAT} = aten::neg(%a)\n  %c : {FLOAT} = aten::abs(%b)\n  %d : {FLOAT} = aten::neg(%c)\n  %e : {FLOAT} = aten::abs(%d)\n  %m : int = aten::mul(%n, %1)\n  %k : int = aten::add(%m, %0)\n  %r : ({FLOAT}, int) = prim::TupleConstruct(%e, %k)\n  return (%r)\n"
+        );
+        let asked = Questions { explain: true, why_not: None };
+        let none = Questions::default();
+        let greedily =
+            |graph: &mut Graph, rules: &[CompiledRule], settings: &Settings, questions: &Questions| {
+                simplify_greedily(graph, &registry, None, rules, settings, questions).expect("simplifies")
+            };
+        let mut all: Graph = parse_graph(&text).expect("a graph");
+        let report = greedily(&mut all, &rules, &Settings::default(), &asked);
+        assert!(report.steps.len() >= 4 && report.steps.len() == report.replaced, "{:?}", report.steps);
+        assert!(report.steps.iter().all(|step| step.chain.len() == 1));
+        let mut alone: Graph = parse_graph(&text).expect("a graph");
+        let once = Settings { replacements: Some(1), ..Settings::default() };
+        for step in &report.steps {
+            let one: Vec<CompiledRule> =
+                rules.iter().filter(|rule| rule.name == step.rules[0]).cloned().collect();
+            let done = greedily(&mut alone, &one, &once, &asked);
+            assert_eq!(done.steps[0].chain[0].before, step.chain[0].before);
+        }
+        let text_of = |graph: &Graph| graph.to_text(&PrintOptions::bare());
+        assert_eq!(text_of(&all), text_of(&alone));
+        // Nobody asking changes nothing.
+        let mut plain: Graph = parse_graph(&text).expect("a graph");
+        greedily(&mut plain, &rules, &Settings::default(), &none);
+        assert_eq!(text_of(&all), text_of(&plain));
     }
 
     #[test]

@@ -3,37 +3,30 @@
 //! Each value whose class a rule changed is offered what else its class holds: another value that is visible, a
 //! constant, or new ops over visible values. Sharing counts: new ops are counted once, and what is saved is every
 //! op that nobody needs any more. A value is replaced only if that does not cost more than it saves, so that the
-//! result never costs more than the input, and what no rule changed keeps its op, place, name and location.
+//! result never costs more than the input, and what no rule changed keeps its op, place, name and location. Passes
+//! over the function follow each other until nothing gets cheaper. A small function is besides searched as a whole
+//! (`exact`), and what that chose is taken where it is cheaper still.
 //! A fresh tensor becomes an alias, or the reverse, only where nobody can tell.
 
-use super::compile::Term;
 use super::cost::{CostModel, cost_of};
+use super::exact::Problem;
 use super::explain::Link;
-use super::identity::{Identity, Order};
-use super::language::{Head, Node, OpHead};
+use super::identity::Identity;
+use super::language::{Head, Node};
 use super::load::Loaded;
 use super::proof::Proofs;
-use super::saturate::{Firing, Report, Saturation, Settings, op_of};
+use super::saturate::{Report, Saturation, Settings, op_of};
 use super::why_not::{self, Decision};
 use crate::analysis::AliasDb;
 use crate::dialects::{Family, Op, Registry};
-use crate::ir::{Graph, NoClasses, OpId, Symbol, Type, TypeKind, ValueId, is_subtype_of};
+use crate::ir::{Graph, OpId, Symbol, TypeKind, ValueId};
 use egg::Id;
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexMap;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
-/// Right sides nested deeper are not built.
-const MAX_DEPTH: usize = 10;
-
-/// Nodes that are tried, at most, to build one form.
-const MAX_PLANS: usize = 256;
-/// Equal values that are looked at for one op.
-const MAX_EQUALS: usize = 64;
-/// Forms of a class that are looked at for one op.
-const MAX_FORMS: usize = 64;
-/// Ops that a replacement may free, at most, when its worth is counted.
-const MAX_FREED: usize = 1024;
+/// Times that the whole function is gone through: what one replacement frees may make another one worth it.
+const MAX_PASSES: usize = 4;
 
 /// What an op became.
 #[derive(Clone, Debug)]
@@ -54,7 +47,8 @@ pub struct Replacement {
     pub chain: Vec<Link>,
 }
 
-/// Replaces values by cheaper forms.
+/// Replaces values by cheaper forms: one after the other, and where the function is small, as a search over all
+/// choices says, if that is cheaper still.
 pub(super) fn write_back(
     graph: &mut Graph,
     registry: &Registry,
@@ -63,68 +57,119 @@ pub(super) fn write_back(
     settings: &Settings,
     report: &mut Report,
 ) {
-    let canonical = |node: &Node| run.loaded.canonical(node);
-    let mut own = HashMap::new();
-    for (op, node) in &run.loaded.ops {
-        own.insert(*op, canonical(node));
-    }
-    let mut firings: HashMap<Id, Vec<usize>> = HashMap::new();
-    for (n, firing) in run.firings.iter().enumerate() {
-        firings.entry(run.loaded.egraph.find(firing.root)).or_default().push(n);
-    }
-    let produced: HashSet<Node> = run.produced.iter().map(canonical).collect();
-    let proofs = run.trace.as_ref().map(|trace| Proofs::new(run, trace, &own));
-    // Values lose their names with their ops.
-    let before = run.trace.is_some().then(|| graph.clone());
-    let values = values_by_class(graph, &run.loaded);
-    let first_new = graph.value_capacity();
-    let mut writer = Writer {
-        graph,
-        registry,
-        aliases,
-        run,
-        model: settings.cost,
-        own,
-        produced,
-        first_new,
-        local: settings.local,
-        stale: Vec::new(),
-        leaving: HashSet::new(),
-        cost: HashMap::new(),
-        firings,
-        gone: Vec::new(),
-        is_gone: HashSet::new(),
-        values,
-        fuel: Cell::new(MAX_PLANS),
-        proofs,
-        decisions: IndexMap::new(),
-    };
-    report.cost.0 = writer.total();
-    for op in writer.graph.all_ops() {
-        // A constant is what it is.
-        if writer.is_gone.contains(&op) || writer.graph.kind(op) == "prim::Constant" {
-            continue;
-        }
-        for value in writer.graph.results(op) {
-            if settings.replacements.is_some_and(|most| report.replaced >= most) {
-                break;
-            }
-            if let Some(step) = writer.improve(op, value) {
-                report.replaced += 1;
-                report.steps.push(step);
-            }
-            if writer.is_gone.contains(&op) {
-                break;
-            }
+    let task = Task::new(graph, registry, aliases, run, settings);
+    let searched = !settings.one_by_one && settings.replacements.is_none();
+    let problem =
+        if searched { Problem::of(graph, run, &task.own, &task.produced, settings.cost) } else { None };
+    let original = (problem.is_some() || run.trace.is_some()).then(|| graph.clone());
+    let mut done = task.write(graph, None);
+    if let (Some(problem), Some(original)) = (problem, &original)
+        && let Some(guide) = problem.solve(done.cost.1.saturating_sub(task.rest(original)))
+    {
+        let mut other = original.clone();
+        let better = task.write(&mut other, Some(guide));
+        if better.cost.1 < done.cost.1 {
+            (*graph, done) = (other, better);
         }
     }
-    for op in std::mem::take(&mut writer.gone) {
-        writer.graph.erase(op);
+    report.cost = done.cost;
+    report.replaced = done.steps.len();
+    report.steps = done.steps;
+    if let (Some(trace), Some(original)) = (&run.trace, &original) {
+        // Values lose their names with their ops.
+        report.why_not = why_not::answer(original, run, trace, &done.decisions);
     }
-    report.cost.1 = writer.total();
-    if let (Some(trace), Some(before)) = (&run.trace, &before) {
-        let decisions = std::mem::take(&mut writer.decisions);
-        report.why_not = why_not::answer(before, run, trace, &decisions);
+}
+
+/// What all ways to write back have in common.
+struct Task<'a, 'r> {
+    registry: &'a Registry,
+    aliases: &'a AliasDb,
+    run: &'a Saturation<'r>,
+    settings: &'a Settings,
+    /// The node that each op is.
+    own: HashMap<OpId, Node>,
+    /// The node that each op was before any rule was applied.
+    given: HashMap<OpId, &'a Node>,
+    /// Right sides of rules.
+    produced: HashSet<Node>,
+    /// Firings by the class that they changed.
+    firings: HashMap<Id, Vec<usize>>,
+    /// Values by their class.
+    values: HashMap<Id, Vec<ValueId>>,
+}
+
+/// What came of one way.
+struct Done {
+    steps: Vec<Replacement>,
+    cost: (u64, u64),
+    decisions: IndexMap<ValueId, Decision>,
+}
+
+impl<'a, 'r> Task<'a, 'r> {
+    fn new(
+        graph: &Graph,
+        registry: &'a Registry,
+        aliases: &'a AliasDb,
+        run: &'a Saturation<'r>,
+        settings: &'a Settings,
+    ) -> Task<'a, 'r> {
+        let canonical = |node: &Node| run.loaded.canonical(node);
+        let mut own = HashMap::new();
+        for (op, node) in &run.loaded.ops {
+            own.insert(*op, canonical(node));
+        }
+        let mut firings: HashMap<Id, Vec<usize>> = HashMap::new();
+        for (n, firing) in run.firings.iter().enumerate() {
+            firings.entry(run.loaded.egraph.find(firing.root)).or_default().push(n);
+        }
+        let produced: HashSet<Node> = run.produced.iter().map(canonical).collect();
+        let values = values_by_class(graph, &run.loaded);
+        let given = run.loaded.ops.iter().map(|(op, node)| (*op, node)).collect();
+        Task { registry, aliases, run, settings, own, given, produced, firings, values }
+    }
+
+    /// The cost of the ops that are in no class.
+    fn rest(&self, graph: &Graph) -> u64 {
+        let outside = graph.all_ops().into_iter().filter(|op| !self.own.contains_key(op));
+        outside.map(|op| cost_of(self.registry, graph, self.settings.cost, op).0).sum()
+    }
+
+    fn write(&self, graph: &mut Graph, guide: Option<HashMap<Id, Node>>) -> Done {
+        let first_new = graph.value_capacity();
+        let mut writer = Writer {
+            graph,
+            registry: self.registry,
+            aliases: self.aliases,
+            run: self.run,
+            model: self.settings.cost,
+            own: self.own.clone(),
+            given: &self.given,
+            one_by_one: self.settings.one_by_one,
+            produced: &self.produced,
+            first_new,
+            stale: Vec::new(),
+            leaving: HashSet::new(),
+            stands_for: HashMap::new(),
+            cost: HashMap::new(),
+            firings: &self.firings,
+            gone: Vec::new(),
+            is_gone: HashSet::new(),
+            values: self.values.clone(),
+            made: HashMap::new(),
+            guide,
+            memo: RefCell::default(),
+            fuel: Cell::new(0),
+            proofs: self.run.trace.as_ref().map(|trace| Proofs::new(self.run, trace, &self.own)),
+            decisions: IndexMap::new(),
+        };
+        let before = writer.total();
+        let steps = writer.improve_all(self.settings.replacements.unwrap_or(usize::MAX));
+        for op in std::mem::take(&mut writer.gone) {
+            writer.graph.erase(op);
+        }
+        let cost = (before, writer.total());
+        Done { steps, cost, decisions: writer.decisions }
     }
 }
 
@@ -159,36 +204,46 @@ pub(super) fn place(graph: &Graph, op: OpId) -> Option<String> {
     Some(format!("{file}:{line}:{column}"))
 }
 
-struct Writer<'a, 'r> {
-    graph: &'a mut Graph,
+pub(super) struct Writer<'a, 'r> {
+    pub(super) graph: &'a mut Graph,
     registry: &'a Registry,
     aliases: &'a AliasDb,
-    run: &'a Saturation<'r>,
-    model: CostModel,
+    pub(super) run: &'a Saturation<'r>,
+    pub(super) model: CostModel,
     /// The node that each op is.
-    own: HashMap<OpId, Node>,
+    pub(super) own: HashMap<OpId, Node>,
+    /// The node that each op was before any rule was applied.
+    pub(super) given: &'a HashMap<OpId, &'a Node>,
+    /// Ops that became equal stay apart.
+    pub(super) one_by_one: bool,
     /// Right sides of rules.
-    produced: HashSet<Node>,
+    produced: &'a HashSet<Node>,
     /// Values from this number on were made here.
-    first_new: usize,
-    /// See [`Settings::local`].
-    local: bool,
-    /// Tensors that took another's place, and those whose place they took.
+    pub(super) first_new: usize,
+    /// Tensors that took another's place, and those whose place they took, where ops are replaced one by one.
     stale: Vec<ValueId>,
     /// Values that leave the function in the place of others.
     leaving: HashSet<ValueId>,
+    /// The value that was replaced by one made here, by the new one: who knew the old one knows the new one.
+    stands_for: HashMap<ValueId, ValueId>,
     /// Costs of ops that exist.
     cost: HashMap<OpId, (u64, bool)>,
     /// Firings by the class that they changed.
-    firings: HashMap<Id, Vec<usize>>,
+    pub(super) firings: &'a HashMap<Id, Vec<usize>>,
     /// Ops that nobody needs any more. They lose their operands at once and go at the end: a handle that is given
     /// out again would be taken for what it was.
     gone: Vec<OpId>,
-    is_gone: HashSet<OpId>,
-    /// Nodes that may still be tried for the form that is being planned.
-    fuel: Cell<usize>,
+    pub(super) is_gone: HashSet<OpId>,
     /// Values of each class that are still there, in program order.
-    values: HashMap<Id, Vec<ValueId>>,
+    pub(super) values: HashMap<Id, Vec<ValueId>>,
+    /// Of values that were made here: their class, and the place of the op that they were made for.
+    pub(super) made: HashMap<ValueId, (Id, usize)>,
+    /// The node that each class is to be made by, where a search said so.
+    pub(super) guide: Option<HashMap<Id, Node>>,
+    /// What is visible at the op that is looked at.
+    pub(super) memo: RefCell<HashMap<Id, Option<ValueId>>>,
+    /// Nodes that may still be tried for the form that is being planned.
+    pub(super) fuel: Cell<usize>,
     /// Ways through classes, where somebody asks.
     proofs: Option<Proofs<'a>>,
     /// What became of values, where somebody asks.
@@ -197,7 +252,7 @@ struct Writer<'a, 'r> {
 
 /// A form that a value may take.
 #[derive(Clone, Debug)]
-enum Form {
+pub(super) enum Form {
     /// Another value.
     Value(ValueId),
     /// New ops, each after those it takes; the last is the root.
@@ -205,7 +260,7 @@ enum Form {
 }
 
 impl Writer<'_, '_> {
-    fn loaded(&self) -> &Loaded {
+    pub(super) fn loaded(&self) -> &Loaded {
         &self.run.loaded
     }
 
@@ -217,7 +272,7 @@ impl Writer<'_, '_> {
     }
 
     /// What an op costs, and whether it may go when nobody uses it.
-    fn op_cost(&mut self, op: OpId) -> (u64, bool) {
+    pub(super) fn op_cost(&mut self, op: OpId) -> (u64, bool) {
         if let Some(known) = self.cost.get(&op) {
             return *known;
         }
@@ -226,23 +281,112 @@ impl Writer<'_, '_> {
         known
     }
 
-    /// Replaces a value if its class has a better form.
-    fn improve(&mut self, op: OpId, value: ValueId) -> Option<Replacement> {
-        let id = self.loaded().egraph.find(*self.loaded().class_of.get(&value)?);
-        if !self.loaded().egraph[id].data.touched || !self.graph.has_uses(value) {
+    /// Goes through the function until nothing gets cheaper.
+    fn improve_all(&mut self, most: usize) -> Vec<Replacement> {
+        let mut steps = Vec::new();
+        let graph = &*self.graph;
+        let is_idle = |op: &OpId| !graph.results(*op).iter().any(|v| graph.has_uses(*v));
+        let idle: HashSet<OpId> = graph.all_ops().into_iter().filter(is_idle).collect();
+        for pass in 0..MAX_PASSES {
+            let before = steps.len();
+            for op in self.graph.all_ops() {
+                // A constant is what it is.
+                if self.is_gone.contains(&op) || self.graph.kind(op) == "prim::Constant" {
+                    continue;
+                }
+                for value in self.graph.results(op) {
+                    if steps.len() >= most || self.is_gone.contains(&op) {
+                        break;
+                    }
+                    steps.extend(self.improve(op, value, pass == 0));
+                }
+            }
+            // What a search chose is taken as a whole; what is left of the old forms goes with the last of it. What
+            // was idle before is for another pass.
+            if self.guide.is_some() {
+                let ops = self.graph.all_ops().into_iter().rev();
+                ops.filter(|op| !idle.contains(op)).for_each(|op| self.sweep(op));
+                break;
+            }
+            if steps.len() == before {
+                break;
+            }
+        }
+        steps
+    }
+
+    /// Replaces a value if its class has a better form; `even`: or one that is as good and that a rule prefers.
+    fn improve(&mut self, op: OpId, value: ValueId, even: bool) -> Option<Replacement> {
+        let id = self.class(value)?;
+        if !self.graph.has_uses(value) || !self.loaded().egraph[id].data.touched && !self.has_news(op, id) {
             return None;
         }
+        self.memo.borrow_mut().clear();
+        let (saved, cost, form) = match self.guide {
+            Some(_) => self.guided(op, value, id)?,
+            None => self.best(op, value, id, even)?,
+        };
+        self.replace(op, value, id, &form, (saved, cost))
+    }
+
+    /// What a search chose for a value, if that is not what it is.
+    fn guided(&mut self, op: OpId, value: ValueId, id: Id) -> Option<(u64, u64, Form)> {
+        let form = self.guided_form(op, value, id).filter(|form| self.may_become(value, form))?;
+        let freed = self.freed(op, value, &[]);
+        let saved = freed.iter().map(|op| self.op_cost(*op).0).sum();
+        Some((saved, self.form_cost(&form), form))
+    }
+
+    /// The form that saves most, if it is worth it, with what it saves and costs.
+    fn best(&mut self, op: OpId, value: ValueId, id: Id, even: bool) -> Option<(u64, u64, Form)> {
+        let (mut best, mut told_apart) = self.choose(op, value, id, false);
+        if best.is_none() && self.proofs.is_some() {
+            // Whoever asks hears of forms that cost more, too.
+            (best, told_apart) = self.choose(op, value, id, true);
+        }
+        if let Some((_, _, saved, cost, _)) = &best {
+            self.stays(value, || format!("not cheaper: it would save {saved} and cost {cost}"));
+        }
+        if told_apart {
+            self.stays(value, || {
+                "identity: a fresh object would become an alias, or the reverse".to_string()
+            });
+        }
+        let (gain, rank, saved, cost, form) = best?;
+        let own_is_produced = self.own.get(&op).is_some_and(|node| self.produced.contains(node));
+        let preferred = even && (rank < 2 || rank == 2 && !own_is_produced);
+        (gain > 0 || gain == 0 && preferred).then_some((saved, cost, form))
+    }
+
+    /// The best form, as gain, rank, what it saves and costs; and whether one could be told apart. `all`: also forms
+    /// that cost more than they can save.
+    #[expect(clippy::type_complexity, reason = "a tuple that is compared by its first parts")]
+    fn choose(
+        &mut self,
+        op: OpId,
+        value: ValueId,
+        id: Id,
+        all: bool,
+    ) -> (Option<(i64, u8, u64, u64, Form)>, bool) {
+        let freed = self.freed(op, value, &[]);
+        let most: u64 = freed.iter().map(|op| self.op_cost(*op).0).sum();
+        let limit = if all { u64::MAX } else { most };
         let mut best: Option<(i64, u8, u64, u64, Form)> = None;
         let mut told_apart = false;
-        for (rank, form) in self.forms(op, value, id) {
+        for (rank, form) in self.forms(op, value, id, limit) {
             if !self.may_become(value, &form) {
                 told_apart = true;
                 continue;
             }
             let cost = self.form_cost(&form);
-            let saved = self.saved(op, value, &form);
+            let kept = self.kept(op, value, &form);
+            let is_freed = |v: &ValueId| self.graph.def_op(*v).is_some_and(|op| freed.contains(&op));
+            let saved = match kept.iter().any(is_freed) {
+                true => self.freed(op, value, &kept).iter().map(|op| self.op_cost(*op).0).sum(),
+                false => most,
+            };
             let mut gain = saved as i64 - cost as i64;
-            if self.local {
+            if self.one_by_one {
                 if self.is_stale(value, &form) {
                     told_apart = true;
                     continue;
@@ -256,35 +400,33 @@ impl Writer<'_, '_> {
                 best = Some((gain, rank, saved, cost, form));
             }
         }
-        if let Some((_, _, saved, cost, _)) = &best {
-            self.stays(value, || format!("not cheaper: it would save {saved} and cost {cost}"));
-        }
-        if told_apart {
-            self.stays(value, || {
-                "identity: a fresh object would become an alias, or the reverse".to_string()
-            });
-        }
-        let (gain, rank, saved, cost, form) = best?;
-        let own_is_produced = self.own.get(&op).is_some_and(|node| self.produced.contains(node));
-        let better = gain > 0 || gain == 0 && (rank < 2 || rank == 2 && !own_is_produced);
-        if !better {
-            return None;
-        }
-        if let (true, Form::Value(other)) = (self.local && !self.run.same_object.contains(&value), &form) {
+        (best, told_apart)
+    }
+
+    /// Puts a form in the place of a value.
+    fn replace(
+        &mut self,
+        op: OpId,
+        value: ValueId,
+        id: Id,
+        form: &Form,
+        (saved, cost): (u64, u64),
+    ) -> Option<Replacement> {
+        if let (true, Form::Value(other)) = (self.one_by_one && !self.run.same_object.contains(&value), form) {
             self.stale.extend([value, *other].into_iter().filter(|v| self.graph.ty(*v).is_tensor()));
         }
         let before = self.shown(op);
         let location = place(self.graph, op);
-        let chain = self.chain(value, &form);
+        let chain = self.chain(value, form);
         let name = self.graph.display_name(value);
-        let new = self.write(op, value, id, &form)?;
-        let after = match (&form, self.graph.def_op(new)) {
+        let new = self.write(op, value, id, form)?;
+        let after = match (form, self.graph.def_op(new)) {
             (Form::New(_), Some(op)) => self.shown(op),
             _ => format!("%{}", self.graph.display_name(new)),
         };
         if AliasDb::is_mutable_type(self.graph.ty(value)) && self.identity().leaves(value) {
             self.leaving.extend([value, new]);
-            if let Form::New(plan) = &form {
+            if let Form::New(plan) = form {
                 // What it shows, if it is a view, leaves with it.
                 let children = plan.iter().flat_map(|(_, node)| node.children.iter());
                 let shown: Vec<ValueId> = children.filter_map(|id| self.visible(*id, value, op)).collect();
@@ -296,9 +438,11 @@ impl Writer<'_, '_> {
             }
         }
         self.graph.replace_all_uses(value, new);
-        self.sweep(op);
+        if self.guide.is_none() {
+            self.sweep(op);
+        }
         let mut rules = Vec::new();
-        if let Form::New(plan) = &form {
+        if let Form::New(plan) = form {
             // What the new operands owe to rules comes before what the root does.
             for (class, _) in plan.iter().filter(|(class, _)| *class != id) {
                 rules.extend(self.rules_of(*class));
@@ -374,264 +518,15 @@ impl Writer<'_, '_> {
         names
     }
 
-    /// Whether a rule gave a class a constant of its own, so that none at hand is meant. Of rules that matched the op
-    /// itself it is known what they gave.
-    fn is_new_constant(&self, anchor: OpId, id: Id) -> bool {
-        let fired = || self.firings.get(&id).into_iter().flatten().map(|n| &self.run.firings[*n]);
-        let own = self.own.get(&anchor);
-        let is_own = |f: &&Firing| f.node.as_ref().is_some_and(|n| Some(&self.loaded().canonical(n)) == own);
-        let makes =
-            |f: &Firing| matches!(self.run.rules[f.rule].right, Term::Constant(..) | Term::Compute(..));
-        match fired().find(is_own) {
-            Some(firing) => makes(firing),
-            None => fired().any(makes),
-        }
-    }
-
-    /// What else the class of a value holds, with a rank: values before constants before ops.
-    fn forms(&self, anchor: OpId, value: ValueId, id: Id) -> Vec<(u8, Form)> {
-        let egraph = &self.loaded().egraph;
-        let data = &egraph[id].data;
-        let mut forms = Vec::new();
-        let constant = data.constant.is_some() && self.is_new_constant(anchor, id);
-        if !constant {
-            forms.extend(self.equals(anchor, value, id).into_iter().map(|v| (0, Form::Value(v))));
-        }
-        let own = self.own.get(&anchor);
-        for node in egraph[id].nodes.iter().take(MAX_FORMS) {
-            match self.loaded().head(node) {
-                Head::Constant(..) => forms.push((1, Form::New(vec![(id, node.clone())]))),
-                Head::Op(_) | Head::Result(_) if own != Some(node) => {
-                    let mut plan = Vec::new();
-                    let mut busy = vec![id];
-                    self.fuel.set(MAX_PLANS);
-                    if self.plan_node(anchor, value, id, node, &mut plan, &mut busy) {
-                        forms.push((2, Form::New(plan)));
-                    }
-                }
-                _ => {}
-            }
-        }
-        forms
-    }
-
-    /// Other values of a class that an op may take instead of its own.
-    fn equals(&self, anchor: OpId, value: ValueId, id: Id) -> Vec<ValueId> {
-        // What an equal op computes is no news to this one.
-        let news = |v: &ValueId| match (
-            self.graph.def_op(*v).and_then(|op| self.own.get(&op)),
-            self.own.get(&anchor),
-        ) {
-            (Some(a), Some(b)) => a != b,
-            _ => true,
-        };
-        let near = self.near(anchor);
-        let all = self.values.get(&id).map_or(&[][..], Vec::as_slice);
-        // Those right before the op, and the first of all, are enough to choose from.
-        let before =
-            all.partition_point(|v| self.place(*v) < self.loaded().order.get(&anchor).map_or(0, |n| n + 1));
-        let last = &all[before.saturating_sub(MAX_EQUALS)..before];
-        let first = &all[..before.saturating_sub(MAX_EQUALS).min(MAX_EQUALS)];
-        let own_class = |v: &&ValueId| {
-            self.loaded().class_of.get(*v).is_some_and(|own| self.loaded().egraph.find(*own) == id)
-        };
-        let mut values: Vec<ValueId> = near
-            .iter()
-            .filter(own_class)
-            .chain(first)
-            .chain(last)
-            .copied()
-            .filter(|v| self.at_hand(*v, value, anchor) && news(v))
-            .collect();
-        // Of equal values the one that the op has among its operands' operands is meant, else the last before it.
-        values.sort_by_key(|v| (!near.contains(v), std::cmp::Reverse(self.place(*v))));
-        values.dedup();
-        values.retain(|v| !self.local || near.contains(v));
-        values.truncate(8);
-        values
-    }
-
-    /// Where a value is made: 0 for parameters of blocks.
-    fn place(&self, value: ValueId) -> usize {
-        self.graph.def_op(value).and_then(|op| self.loaded().order.get(&op)).map_or(0, |n| n + 1)
-    }
-
-    /// Operands of an op, and of the ops that make them, two steps deep.
-    fn near(&self, op: OpId) -> Vec<ValueId> {
-        let mut found: Vec<ValueId> = Vec::new();
-        let mut layer = vec![op];
-        for _ in 0..3 {
-            let operands: Vec<ValueId> =
-                layer.iter().flat_map(|op| self.graph.operands(*op)).copied().collect();
-            layer = operands.iter().filter_map(|v| self.graph.def_op(*v)).collect();
-            found.extend(operands);
-            if found.len() > 64 {
-                break;
-            }
-        }
-        found
-    }
-
-    /// Whether a value may be used at a place instead of another.
-    fn at_hand(&self, candidate: ValueId, value: ValueId, anchor: OpId) -> bool {
-        candidate != value
-            && self.graph.def_op(candidate).is_none_or(|op| !self.is_gone.contains(&op) && op != anchor)
-            && self.graph.is_visible(candidate, anchor)
-            && is_subtype_of(
-                &self.graph.ty(candidate).unshaped(),
-                &self.graph.ty(value).unshaped(),
-                &NoClasses,
-            )
-    }
-
-    /// Plans a node over visible values; false if it cannot be built.
-    fn plan_node(
-        &self,
-        anchor: OpId,
-        value: ValueId,
-        id: Id,
-        node: &Node,
-        plan: &mut Vec<(Id, Node)>,
-        busy: &mut Vec<Id>,
-    ) -> bool {
-        match self.loaded().head(node) {
-            Head::Op(OpHead { pin: Some(_), .. }) | Head::Leaf(..) => return false,
-            // One of several results would need the whole op anew.
-            Head::Result(_) => return false,
-            _ => {}
-        }
-        // Ways to build one form are tried up to a count: they may be as many as a power of the depth.
-        let fuel = self.fuel.get();
-        self.fuel.set(fuel.saturating_sub(1));
-        if busy.len() > MAX_DEPTH || fuel == 0 {
-            return false;
-        }
-        for child in &node.children {
-            let child = self.loaded().egraph.find(*child);
-            if busy.contains(&child) || !self.plan_class(anchor, value, child, plan, busy) {
-                return false;
-            }
-        }
-        if !plan.iter().any(|(known, _)| *known == id) {
-            plan.push((id, node.clone()));
-        }
-        true
-    }
-
-    fn plan_class(
-        &self,
-        anchor: OpId,
-        value: ValueId,
-        id: Id,
-        plan: &mut Vec<(Id, Node)>,
-        busy: &mut Vec<Id>,
-    ) -> bool {
-        if self.visible(id, value, anchor).is_some() || plan.iter().any(|(known, _)| *known == id) {
-            return true;
-        }
-        busy.push(id);
-        let mut best: Option<(u64, Vec<(Id, Node)>)> = None;
-        for node in &self.loaded().egraph[id].nodes {
-            let mut longer = plan.clone();
-            if self.plan_node(anchor, value, id, node, &mut longer, busy) {
-                let cost = longer.iter().map(|(id, node)| self.node_cost(*id, node)).sum();
-                if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                    best = Some((cost, longer));
-                }
-            }
-        }
-        busy.pop();
-        match best {
-            Some((_, longer)) => {
-                *plan = longer;
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// The first value of a class that is visible at a place.
-    fn visible(&self, id: Id, value: ValueId, anchor: OpId) -> Option<ValueId> {
-        let id = self.loaded().egraph.find(id);
-        let ok = |v: &ValueId| {
-            *v != value
-                && self.graph.def_op(*v).is_none_or(|op| !self.is_gone.contains(&op) && op != anchor)
-                && self.graph.is_visible(*v, anchor)
-        };
-        // The operands that the op has already stay what they are.
-        let is_in = |v: &ValueId| {
-            self.loaded().class_of.get(v).is_some_and(|own| self.loaded().egraph.find(*own) == id)
-        };
-        let mine = self.graph.operands(anchor).iter().copied().find(|v| is_in(v) && ok(v));
-        if self.local && mine.is_none() && self.loaded().egraph[id].data.constant.is_some() {
-            // A constant that the op does not know is a new one.
-            return self.near(anchor).into_iter().find(|v| is_in(v) && ok(v));
-        }
-        mine.or_else(|| self.values.get(&id)?.iter().copied().take(MAX_EQUALS).find(ok))
-    }
-
-    fn node_cost(&self, id: Id, node: &Node) -> u64 {
-        let Some(head) = op_of(self.loaded(), node) else { return 0 };
-        let egraph = &self.loaded().egraph;
-        let operands: Vec<&Type> = node.children.iter().map(|c| &egraph[egraph.find(*c)].data.ty).collect();
-        self.model.cost(&head.op, &operands, &egraph[egraph.find(id)].data.ty)
-    }
-
-    fn form_cost(&self, form: &Form) -> u64 {
-        match form {
-            Form::Value(_) => 0,
-            Form::New(plan) => plan.iter().map(|(id, node)| self.node_cost(*id, node)).sum(),
-        }
-    }
-
-    /// The cost of all ops that nobody needs any more once the value has the form.
-    fn saved(&mut self, op: OpId, value: ValueId, form: &Form) -> u64 {
-        let mut kept: HashSet<ValueId> = HashSet::new();
-        match form {
-            Form::Value(v) => {
-                kept.insert(*v);
-            }
-            Form::New(plan) => {
-                for child in plan.iter().flat_map(|(_, node)| &node.children) {
-                    kept.extend(self.visible(*child, value, op));
-                }
-            }
-        }
-        let mut dead: HashSet<OpId> = HashSet::new();
-        let mut work = vec![op];
-        let mut saved = 0;
-        while let Some(candidate) = work.pop() {
-            if dead.len() > MAX_FREED || dead.contains(&candidate) || !self.op_cost(candidate).1 {
-                continue;
-            }
-            let unused = self.graph.results(candidate).iter().all(|v| {
-                *v == value || !kept.contains(v) && self.graph.uses(*v).all(|u| dead.contains(&u.op))
-            });
-            if !unused || !self.graph.nested_blocks(candidate).is_empty() {
-                continue;
-            }
-            dead.insert(candidate);
-            saved += self.op_cost(candidate).0;
-            work.extend(self.graph.operands(candidate).iter().filter_map(|v| self.graph.def_op(*v)));
-        }
-        saved
-    }
-
     /// A value that is gone is no form of its class any more.
     fn forget(&mut self, value: ValueId) {
         let place = self.place(value);
-        let Some(id) = self.loaded().class_of.get(&value).map(|id| self.loaded().egraph.find(*id)) else {
-            return;
-        };
-        let order = |v: &ValueId| {
-            self.graph.def_op(*v).and_then(|op| self.run.loaded.order.get(&op)).map_or(0, |n| n + 1)
-        };
-        if let Some(all) = self.values.get_mut(&id) {
-            let start = all.partition_point(|v| order(v) < place);
-            if let Some(at) = all[start..].iter().take_while(|v| order(v) == place).position(|v| *v == value)
-            {
-                all.remove(start + at);
-            }
+        let Some(id) = self.class(value) else { return };
+        let Some(all) = self.values.get(&id) else { return };
+        let start = all.partition_point(|v| self.place(*v) < place);
+        let at = all[start..].iter().take_while(|v| self.place(**v) == place).position(|v| *v == value);
+        if let (Some(at), Some(all)) = (at, self.values.get_mut(&id)) {
+            all.remove(start + at);
         }
     }
 
@@ -667,6 +562,7 @@ impl Writer<'_, '_> {
             aliases: self.aliases,
             leaving: &self.leaving,
             first_new: self.first_new,
+            stands_for: Some(&self.stands_for),
         }
     }
 
@@ -687,32 +583,9 @@ impl Writer<'_, '_> {
                 let children = plan.iter().flat_map(|(_, node)| &node.children);
                 let at_hand: Vec<ValueId> =
                     children.filter_map(|id| self.visible(*id, value, anchor)).collect();
-                let shows = shows_operand(&head.op);
-                self.identity().may_be_made(value, shows, &at_hand, same)
-                    && ((shows && same) || !self.plan_is_seen(value, anchor, plan))
+                self.identity().may_be_made(value, shows_operand(&head.op), &at_hand, same)
             }
         }
-    }
-
-    /// Whether somebody could tell by strides that a plan makes a value.
-    fn plan_is_seen(&self, value: ValueId, anchor: OpId, plan: &[(Id, Node)]) -> bool {
-        let egraph = &self.loaded().egraph;
-        let mut orders: HashMap<Id, Order> = HashMap::new();
-        let mut last = None;
-        for (class, node) in plan {
-            let Some(head) = op_of(self.loaded(), node) else { continue };
-            let tensors =
-                node.children.iter().map(|c| egraph.find(*c)).filter(|c| egraph[*c].data.ty.is_tensor());
-            let operands = tensors.map(|c| match (orders.get(&c), self.visible(c, value, anchor)) {
-                (Some(order), _) => order.clone(),
-                (None, Some(known)) => self.identity().order_of(known),
-                (None, None) => Order::Of(value),
-            });
-            let order = self.identity().order_of_made(&head.op, operands.collect(), value);
-            orders.insert(egraph.find(*class), order.clone());
-            last = Some(order);
-        }
-        last.is_some_and(|order| self.identity().made_layout_is_seen(value, order))
     }
 
     // --- writing ---
@@ -757,14 +630,39 @@ impl Writer<'_, '_> {
             };
             self.graph.insert_before(new, anchor);
             let result = self.graph.result(new, 0)?;
-            made.insert(self.loaded().egraph.find(*class), result);
+            let class = self.loaded().egraph.find(*class);
+            made.insert(class, result);
+            self.note(class, node, result, anchor);
         }
-        made.get(&id).copied()
+        let new = made.get(&id).copied()?;
+        let shows = plan
+            .last()
+            .and_then(|(_, root)| op_of(self.loaded(), root))
+            .is_some_and(|h| shows_operand(&h.op));
+        if !shows {
+            self.stands_for.insert(new, value);
+        }
+        Some(new)
+    }
+
+    /// What was made may be used again, by what comes after it.
+    fn note(&mut self, class: Id, node: &Node, value: ValueId, anchor: OpId) {
+        let place = self.order_of(anchor);
+        self.made.insert(value, (class, place));
+        if let Some(op) = self.graph.def_op(value) {
+            let node = self.loaded().canonical(node);
+            if matches!(self.loaded().head(&node), Head::Op(_)) {
+                self.own.insert(op, node);
+            }
+        }
+        let all = self.values.get(&class).map_or(&[][..], Vec::as_slice);
+        let at = all.partition_point(|v| self.place(*v) < place);
+        self.values.entry(class).or_default().insert(at, value);
     }
 }
 
 /// Whether an op's result may show the memory of an operand.
 pub(super) fn shows_operand(row: &Op) -> bool {
-    let marked = row.marked_schema().is_ok_and(|s| s.returns.iter().any(|r| r.alias.is_some()));
+    let marked = row.schema().is_ok_and(|s| s.returns.iter().any(|r| r.alias.is_some()));
     marked || matches!(row.def().family, Family::View)
 }

@@ -5,11 +5,14 @@
 use super::compile::{CompiledRule, OpNode, Term, result_type};
 use super::condition::{self, Seen, Subjects};
 use super::cost::cost_of;
+use super::explain::Questions;
 use super::extract::shows_operand;
+use super::greedy_trace::Reason;
 use super::identity::{Identity, Order};
-use super::load::in_language;
+use super::load::{in_language, load};
 use super::matching::{self, computed, same_kind, seen_of, type_fits};
 use super::saturate::{Report, Settings, is_same_object, mentions, only_views};
+use super::why_not;
 use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
 use crate::dialects::{Op, Registry};
@@ -24,20 +27,25 @@ const MAX_MATCHES: usize = 16;
 /// Ops that a replacement may free, at most, when its worth is counted.
 const MAX_FREED: usize = 256;
 
-type Bound = matching::Bound<ValueId>;
-type Subst = matching::Subst<ValueId>;
+pub(super) type Bound = matching::Bound<ValueId>;
+pub(super) type Subst = matching::Subst<ValueId>;
 
 /// Simplifies a graph greedily. Takes as many rewrites at most as the budget allows matches and the graph has ops.
+/// What is asked is answered in the report.
 pub fn simplify_greedily(
     graph: &mut Graph,
     registry: &Registry,
     module: Option<&Module>,
     rules: &[CompiledRule],
     settings: &Settings,
+    questions: &Questions,
 ) -> Result<Report> {
     let aliases = AliasDb::new(registry, module, graph);
     let ops = graph.op_count();
+    let original = questions.why_not.is_some().then(|| graph.clone());
     let mut driver = Driver {
+        questions: questions.clone(),
+        refused: HashSet::new(),
         lists: registry.overloads(Symbol::new("prim::ListConstruct")).first().cloned(),
         by_root: by_root(rules),
         left: settings.budget.matches.max(ops).saturating_mul(2),
@@ -60,7 +68,13 @@ pub fn simplify_greedily(
     driver.run();
     driver.report.cost.1 = driver.total();
     driver.report.nodes.1 = driver.graph.op_count();
-    Ok(driver.report)
+    let mut report = driver.report;
+    if let (Some(original), Some(name), true) = (original, &questions.why_not, report.why_not.is_empty()) {
+        let aliases = AliasDb::new(registry, module, &original);
+        let loaded = load(&original, registry, &aliases);
+        report.why_not = why_not::unmatched(&original, &loaded, rules, name);
+    }
+    Ok(report)
 }
 
 /// Rules by the row at their root, those that save most first.
@@ -88,13 +102,13 @@ fn ops_of(term: &Term) -> i64 {
     }
 }
 
-struct Driver<'a> {
-    graph: &'a mut Graph,
-    registry: &'a Registry,
+pub(super) struct Driver<'a> {
+    pub(super) graph: &'a mut Graph,
+    pub(super) registry: &'a Registry,
     rules: &'a [CompiledRule],
     by_root: HashMap<usize, Vec<usize>>,
     aliases: AliasDb,
-    lists: Option<Op>,
+    pub(super) lists: Option<Op>,
     leaving: HashSet<ValueId>,
     /// Rows of ops that rules may look at.
     rows: HashMap<OpId, Option<Op>>,
@@ -108,7 +122,11 @@ struct Driver<'a> {
     settings: Settings,
     /// Rewrites that may still be done.
     left: usize,
-    report: Report,
+    pub(super) report: Report,
+    /// What somebody wants to know.
+    pub(super) questions: Questions,
+    /// Matches that came to nothing, each once.
+    pub(super) refused: HashSet<(ValueId, String)>,
 }
 
 impl Driver<'_> {
@@ -183,7 +201,17 @@ impl Driver<'_> {
         let rule = &rules[n];
         let Term::Op(root) = &rule.left else { return false };
         let found = self.match_result(root, op, which, &Subst::default());
-        found.iter().any(|subst| self.holds(rule, value, subst) && self.rewrite(n, op, value, subst))
+        for subst in &found {
+            let reason = match self.obstacle(rule, value, subst) {
+                Some(reason) => reason,
+                None => match self.rewrite(n, op, value, subst) {
+                    Ok(()) => return true,
+                    Err(reason) => reason,
+                },
+            };
+            self.refuse(rule, value, subst, &reason);
+        }
+        false
     }
 
     // --- matching ---
@@ -325,11 +353,11 @@ impl Driver<'_> {
         a == b || constant_of(self.graph, a).is_some_and(|known| constant_of(self.graph, b) == Some(known))
     }
 
-    /// Whether the conditions hold, and nothing is read that is written.
-    fn holds(&self, rule: &CompiledRule, value: ValueId, subst: &Subst) -> bool {
+    /// A condition that does not hold, or something that is read and written.
+    fn obstacle(&self, rule: &CompiledRule, value: ValueId, subst: &Subst) -> Option<Reason> {
         let names = Names { graph: self.graph, subst, root: value, lists: self.lists.as_ref() };
-        if !rule.conditions.iter().all(|c| condition::holds(c, &names) == Some(true)) {
-            return false;
+        if let Some(n) = rule.conditions.iter().position(|c| condition::holds(c, &names) != Some(true)) {
+            return Some(Reason::Condition(n));
         }
         let written =
             |v: &ValueId| AliasDb::is_mutable_type(self.graph.ty(*v)) && self.aliases.has_writers(*v);
@@ -337,30 +365,37 @@ impl Driver<'_> {
             Bound::One(v) => written(v),
             Bound::Many(all) => all.iter().any(written),
         };
-        only_views(&rule.right)
-            || !subst.0.iter().any(|(name, b)| mentions(&rule.right, name) && bound_is_written(b))
+        let reads = !only_views(&rule.right)
+            && subst.0.iter().any(|(name, b)| mentions(&rule.right, name) && bound_is_written(b));
+        reads.then_some(Reason::Written)
     }
 
     // --- rewriting ---
 
-    fn rewrite(&mut self, n: usize, op: OpId, value: ValueId, subst: &Subst) -> bool {
+    fn rewrite(&mut self, n: usize, op: OpId, value: ValueId, subst: &Subst) -> Result<(), Reason> {
         let rules = self.rules;
         let rule = &rules[n];
         let values = self.values_of(&rule.right, subst);
         if values.contains(&value) || !values.iter().all(|v| self.graph.is_visible(*v, op)) {
-            return false;
+            return Err(Reason::OutOfSight);
         }
         if !self.may_become(rule, value, &values, subst) {
-            return false;
+            return Err(Reason::Identity);
         }
         let (cost, saved) = (self.cost_of_term(&rule.right, subst, value), self.saved(op, value, &values));
         // Rules that save nothing are taken where they are written from left to right.
         let backwards = rule.name.ends_with("/back");
         if cost > saved || cost == saved && (backwards || ops_of(&rule.right) >= ops_of(&rule.left)) {
-            return false;
+            return Err(Reason::NoGain(saved, cost));
         }
         let ty = self.graph.ty(value).clone();
-        let Some(new) = self.build(&rule.right, subst, op, Some(&ty), value) else { return false };
+        let before = self.questions.any().then(|| self.before(rule, op, value, subst));
+        let Some(new) = self.build(&rule.right, subst, op, Some(&ty), value) else {
+            return Err(Reason::NoResult);
+        };
+        if let Some(before) = before {
+            self.record(rule, (value, new), before, (saved, cost));
+        }
         self.left -= 1;
         self.report.replaced += 1;
         *self.report.fired.entry(Arc::clone(&rule.name)).or_insert(0) += 1;
@@ -376,7 +411,7 @@ impl Driver<'_> {
         self.sweep(op);
         self.graph.def_op(new).into_iter().for_each(|op| self.push(op));
         users.into_iter().for_each(|op| self.push(op));
-        true
+        Ok(())
     }
 
     fn identity(&self) -> Identity<'_> {
@@ -387,6 +422,7 @@ impl Driver<'_> {
             leaving: &self.leaving,
             // New values are told to the alias analysis.
             first_new: usize::MAX,
+            stands_for: None,
         }
     }
 
@@ -449,7 +485,7 @@ impl Driver<'_> {
         }
     }
 
-    fn cost_of_term(&self, term: &Term, subst: &Subst, value: ValueId) -> u64 {
+    pub(super) fn cost_of_term(&self, term: &Term, subst: &Subst, value: ValueId) -> u64 {
         let (row, operands, ty) = match term {
             Term::Op(node) => (Some(&node.op), &node.operands, result_type(term)),
             Term::List(_, items) => (self.lists.as_ref(), items, result_type(term)),
@@ -628,7 +664,7 @@ impl Driver<'_> {
 }
 
 /// The constant that a value is, with its type.
-fn constant_of(graph: &Graph, value: ValueId) -> Option<(Type, Attr)> {
+pub(super) fn constant_of(graph: &Graph, value: ValueId) -> Option<(Type, Attr)> {
     let op = graph.def_op(value).filter(|op| graph.kind(*op) == "prim::Constant")?;
     let ty = graph.ty(value);
     match (graph.attr(op, "value"), ty.kind()) {
@@ -640,11 +676,11 @@ fn constant_of(graph: &Graph, value: ValueId) -> Option<(Type, Attr)> {
 }
 
 /// What names stand for, as conditions ask.
-struct Names<'a> {
-    graph: &'a Graph,
-    subst: &'a Subst,
-    root: ValueId,
-    lists: Option<&'a Op>,
+pub(super) struct Names<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) subst: &'a Subst,
+    pub(super) root: ValueId,
+    pub(super) lists: Option<&'a Op>,
 }
 
 impl Subjects for Names<'_> {

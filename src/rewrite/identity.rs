@@ -8,7 +8,7 @@ use crate::analysis::{AliasDb, facts};
 use crate::dialects::{Fact, Family, Op, Registry};
 use crate::ir::{Graph, OpId, Type, TypeKind, ValueId};
 use crate::tensor::{Dims, Layout};
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 /// Values that a change of layout is followed through, at most; farther on it counts as seen.
 const MAX_FOLLOWED: usize = 64;
@@ -25,11 +25,28 @@ pub(super) struct Identity<'a> {
     pub(super) leaving: &'a HashSet<ValueId>,
     /// Values from this number on are new to the alias analysis.
     pub(super) first_new: usize,
+    /// The values that those replaced which are no views: what was known of them holds for the new ones.
+    pub(super) stands_for: Option<&'a HashMap<ValueId, ValueId>>,
 }
 
 impl Identity<'_> {
+    /// The value that the alias analysis knows a new one by.
+    fn known_as(&self, value: ValueId) -> ValueId {
+        let old = |value: ValueId| self.stands_for.and_then(|all| all.get(&value)).copied();
+        std::iter::successors(Some(value), |v| old(*v)).take(MAX_DEPTH).last().unwrap_or(value)
+    }
+
+    /// Whether the alias analysis knows what a value shows.
+    fn is_known(&self, value: ValueId) -> bool {
+        self.known_as(value).index() < self.first_new
+    }
+
     /// Whether a caller gets the value, or something that holds it.
     pub(super) fn leaves(&self, value: ValueId) -> bool {
+        if self.leaving.contains(&value) {
+            return true;
+        }
+        let value = self.known_as(value);
         let holds = |leaver: &ValueId| *leaver == value || self.aliases.may_contain_alias(*leaver, value);
         let known = |leaver: &&ValueId| leaver.index() < self.first_new;
         self.leaving.contains(&value)
@@ -39,14 +56,14 @@ impl Identity<'_> {
 
     /// Whether nobody can tell that two objects are one.
     pub(super) fn may_be_one(&self, a: ValueId, b: ValueId) -> bool {
-        let written = |v| self.aliases.has_deep_writers(v);
+        let written = |v| self.aliases.has_deep_writers(self.known_as(v));
         if written(a) || written(b) {
             return false;
         }
         // What leaves the graph and what may be known outside meet there.
         let (a_leaves, b_leaves) = (self.leaves(a), self.leaves(b));
-        let a_is_known = a_leaves || self.aliases.is_wildcard(a);
-        let b_is_known = b_leaves || self.aliases.is_wildcard(b);
+        let a_is_known = a_leaves || self.aliases.is_wildcard(self.known_as(a));
+        let b_is_known = b_leaves || self.aliases.is_wildcard(self.known_as(b));
         let meet = (a_leaves && b_is_known) || (b_leaves && a_is_known);
         !meet
     }
@@ -58,7 +75,9 @@ impl Identity<'_> {
         {
             return true;
         }
-        if same && self.aliases.may_alias(value, other) && !self.copies_between(value, other) {
+        let shared =
+            || self.is_known(other) && self.aliases.may_alias(self.known_as(value), self.known_as(other));
+        if same && shared() && !self.copies_between(value, other) {
             return true;
         }
         self.may_be_one(value, other) && !self.layout_is_seen(value, other)
@@ -120,8 +139,9 @@ impl Identity<'_> {
     ) -> bool {
         let fine = |v: &ValueId| !AliasDb::is_mutable_type(self.graph.ty(*v)) || self.may_be_one(value, *v);
         if is_view {
-            let is_shown =
-                |v: &ValueId| same && self.aliases.may_alias(value, *v) && !self.copies_between(value, *v);
+            let shared =
+                |v| self.is_known(v) && self.aliases.may_alias(self.known_as(value), self.known_as(v));
+            let is_shown = |v: &ValueId| same && shared(*v) && !self.copies_between(value, *v);
             return operands.iter().all(|v| is_shown(v) || fine(v));
         }
         // What showed the memory of another and is made anew is an object of its own from now on.

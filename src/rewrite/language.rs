@@ -3,9 +3,10 @@
 
 use crate::dialects::Op;
 use crate::ir::{Attr, OpId, Symbol, Type, TypeKind, ValueId};
-use egg::{Analysis, DidMerge, EGraph, Id, Language};
+use egg::{Analysis, DidMerge, EGraph, Id, Justification, Language};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
+use std::cell::RefCell;
 
 /// The e-graph of one function.
 pub(super) type Graphs = EGraph<Node, Knowledge>;
@@ -76,18 +77,11 @@ pub(super) struct Heads {
     constants: HashMap<(Type, u64), SmallVec<[u32; 1]>>,
     leaves: HashMap<ValueId, u32>,
     results: HashMap<usize, u32>,
-    /// Heads of a row.
-    by_row: HashMap<usize, Vec<u32>>,
 }
 
 impl Heads {
     pub(super) fn get(&self, n: u32) -> &Head {
         &self.all[n as usize]
-    }
-
-    /// The heads that are an op of a row.
-    pub(super) fn of_row(&self, op: &Op) -> &[u32] {
-        self.by_row.get(&op.id()).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn op(&mut self, head: OpHead) -> u32 {
@@ -100,10 +94,8 @@ impl Heads {
                 return n;
             }
         }
-        let row = head.op.id();
         let n = self.push(Head::Op(head));
         self.ops.entry(key).or_default().push(n);
-        self.by_row.entry(row).or_default().push(n);
         n
     }
 
@@ -185,6 +177,11 @@ pub(super) struct Knowledge {
     pub(super) heads: Heads,
     /// The type that the next node has, where the graph says more than the op's schema.
     pub(super) stated: Option<Type>,
+    /// Classes that are new, or of which something new is known, since somebody asked. Numbers are left out: of
+    /// them nothing new can be known.
+    pub(super) changed: Vec<Id>,
+    /// Nodes that take a class which became a number since then.
+    pub(super) above: RefCell<Vec<Id>>,
 }
 
 impl Analysis<Node> for Knowledge {
@@ -224,6 +221,26 @@ impl Analysis<Node> for Knowledge {
         did.1 = true;
         did
     }
+
+    fn pre_union(egraph: &Graphs, a: Id, b: Id, _: &Option<Justification>) {
+        let (a, b) = (&egraph[egraph.find(a)], &egraph[egraph.find(b)]);
+        for (number, other) in [(a, b), (b, a)] {
+            if is_number(number.data.constant.as_ref()) {
+                egraph.analysis.above.borrow_mut().extend(other.parents());
+            }
+        }
+    }
+
+    fn modify(egraph: &mut Graphs, id: Id) {
+        if !is_number(egraph[id].data.constant.as_ref()) {
+            egraph.analysis.changed.push(id);
+        }
+    }
+}
+
+/// Whether a class is a number or a truth value: it needs no other form.
+pub(super) fn is_number(constant: Option<&(Type, Attr)>) -> bool {
+    matches!(constant, Some((_, Attr::Int(_) | Attr::Float(_) | Attr::Bool(_))))
 }
 
 /// How much a type says.

@@ -298,7 +298,7 @@ fn is_plain(expr: &Expr) -> bool {
         Expr::Call(name, arguments, _) => {
             matches!(name.as_str(), "rank" | "dim" | "dtype") && arguments.iter().all(is_plain)
         }
-        Expr::Binary(..) => false,
+        Expr::Binary(..) | Expr::List(_) => false,
     }
 }
 

@@ -62,6 +62,8 @@ pub(super) fn load(graph: &Graph, registry: &Registry, aliases: &AliasDb) -> Loa
         }
     }
     loaded.egraph.rebuild();
+    loaded.egraph.analysis.changed.clear();
+    loaded.egraph.analysis.above.borrow_mut().clear();
     loaded
 }
 

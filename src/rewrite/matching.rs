@@ -2,7 +2,7 @@
 
 use super::compile::{CompiledRule, OpNode, Term};
 use super::condition::{self, Kind, Seen, Subjects};
-use super::language::{Graphs, Head, Node, OpHead};
+use super::language::{Graphs, Head, Node, OpHead, is_number};
 use super::load::Loaded;
 use crate::dialects::Op;
 use crate::dialects::shapes::{self, Known, Operands};
@@ -50,95 +50,23 @@ impl<T: Copy> Subst<T> {
     }
 }
 
-/// The classes where a rule's left side may match.
-pub(super) fn candidates(loaded: &Loaded, left: &Term) -> Vec<Id> {
-    let egraph = &loaded.egraph;
-    let mut ids: Vec<Id> = match left {
-        Term::Op(node) if node.result.is_none() => {
-            let heads = egraph.analysis.heads.of_row(&node.op);
-            heads.iter().filter_map(|head| egraph.classes_for_op(head)).flatten().collect()
-        }
-        _ => egraph.classes().map(|class| class.id).collect(),
-    };
-    ids.sort_unstable();
-    ids.dedup();
-    ids
+/// What is left of a match, as a chain through the stack: nothing is built before all of it fits.
+enum Rest<'a> {
+    /// All fits.
+    Done,
+    /// A term at a class, among the first so many of its forms.
+    At(&'a Term, Id, usize, &'a Rest<'a>),
+    /// Terms against operands; a variadic term takes as many as are left over.
+    Row(&'a [Term], &'a [Id], &'a Rest<'a>),
+    /// The name of a matched term.
+    Name(&'a Arc<str>, Id, &'a Rest<'a>),
 }
 
 /// The ways in which a rule's left side matches a class.
 pub(super) fn matches(loaded: &Loaded, term: &Term, id: Id, subst: &Subst) -> Vec<Subst> {
-    matches_among(loaded, term, id, subst, usize::MAX)
-}
-
-/// The ways in which a term matches one of the first forms of a class.
-fn matches_among(loaded: &Loaded, term: &Term, id: Id, subst: &Subst, forms: usize) -> Vec<Subst> {
-    let egraph = &loaded.egraph;
-    let id = egraph.find(id);
-    match term {
-        Term::Variable(name, ty) => match subst.get(name) {
-            Some(Bound::One(known)) if egraph.find(*known) == id => vec![subst.clone()],
-            Some(_) => Vec::new(),
-            None if type_fits(ty, &egraph[id].data.ty) => vec![subst.with(name, Bound::One(id))],
-            None => Vec::new(),
-        },
-        Term::Constant(ty, attr) => {
-            let wanted = attr.clone().unwrap_or(Attr::None);
-            let known = egraph[id].data.constant.as_ref();
-            let fits = known.is_some_and(|(t, a)| *a == wanted && (attr.is_none() || same_kind(t, ty)));
-            if fits { vec![subst.clone()] } else { Vec::new() }
-        }
-        Term::Compute(expr, _) => {
-            let known = egraph[id].data.constant.as_ref().map(|(_, attr)| attr.clone());
-            let names = Names { loaded, graph: None, subst, root: id };
-            let wanted = condition::evaluate(expr, &names);
-            if wanted.is_some() && wanted == known { vec![subst.clone()] } else { Vec::new() }
-        }
-        Term::List(_, items) => {
-            let mut found = Vec::new();
-            let Some(row) = loaded.list_row() else { return found };
-            for node in egraph[id].nodes.iter().take(forms) {
-                if matches!(loaded.head(node), Head::Op(head) if head.op.same(row)) {
-                    found.extend(sequence(loaded, items, &node.children, subst));
-                }
-            }
-            found
-        }
-        Term::Rest(..) => Vec::new(),
-        // A number needs no other form; all terms that have its value would be found here.
-        Term::Op(_) if is_number(egraph[id].data.constant.as_ref()) => Vec::new(),
-        Term::Op(pattern) => {
-            let mut found = Vec::new();
-            for node in egraph[id].nodes.iter().take(forms) {
-                found.extend(match_node(loaded, pattern, id, node, subst));
-                if found.len() > MAX_MATCHES {
-                    break;
-                }
-            }
-            found
-        }
-    }
-}
-
-fn is_number(constant: Option<&(Type, Attr)>) -> bool {
-    matches!(constant, Some((_, Attr::Int(_) | Attr::Float(_) | Attr::Bool(_))))
-}
-
-fn match_node(loaded: &Loaded, pattern: &OpNode, id: Id, node: &Node, subst: &Subst) -> Vec<Subst> {
-    let bind = |found: Vec<Subst>| match &pattern.bound {
-        Some(name) => found.into_iter().map(|s| s.with(name, Bound::One(id))).collect(),
-        None => found,
-    };
-    match (loaded.head(node), pattern.result) {
-        (Head::Result(n), Some(wanted)) if *n == wanted => {
-            let whole = OpNode { result: None, bound: None, ..pattern.clone() };
-            let inner = loaded.egraph.find(node.children[0]);
-            let class = &loaded.egraph[inner];
-            let nodes = class.nodes.iter().filter(|n| !raises(loaded, &class.data.ty, n));
-            bind(nodes.flat_map(|n| match_op(loaded, &whole, n, subst)).collect())
-        }
-        (Head::Op(_), None) => bind(match_op(loaded, pattern, node, subst)),
-        _ => Vec::new(),
-    }
+    let mut walk = Walk { loaded, subst: subst.clone(), found: Vec::new() };
+    walk.go(&Rest::At(term, id, usize::MAX, &Rest::Done));
+    walk.found
 }
 
 /// Whether a node takes a list apart into more or fewer values than it has.
@@ -151,59 +79,160 @@ fn raises(loaded: &Loaded, results: &Type, node: &Node) -> bool {
     names.list_length(*list) != results.tuple_elements().map(<[Type]>::len)
 }
 
+/// The ways in which a node is an op of a pattern.
 pub(super) fn match_op(loaded: &Loaded, pattern: &OpNode, node: &Node, subst: &Subst) -> Vec<Subst> {
-    let Head::Op(head) = loaded.head(node) else { return Vec::new() };
-    if !head.op.same(&pattern.op) {
-        return Vec::new();
-    }
-    let attribute_fits = |(name, term): &(crate::ir::Symbol, Term)| {
-        let own = head.attributes.iter().find(|(n, _)| n == name).map(|(_, a)| a);
-        matches!(term, Term::Constant(_, attr) if own == attr.as_ref())
-    };
-    if !pattern.attributes.iter().all(attribute_fits) {
-        return Vec::new();
-    }
-    if pattern.blocks.is_empty() {
-        return sequence(loaded, &pattern.operands, &node.children, subst);
-    }
-    // A choice: its condition, and the result of each block.
-    let terms = pattern.operands.iter().chain(pattern.blocks.iter().flatten());
-    let terms: Vec<Term> = terms.cloned().collect();
-    sequence(loaded, &terms, &node.children, subst)
+    let mut walk = Walk { loaded, subst: subst.clone(), found: Vec::new() };
+    walk.op(pattern, node, &Rest::Done);
+    walk.found
 }
 
-/// Matches terms against operands one by one; a variadic term takes as many as are left over.
+/// Matches terms against operands one by one.
 pub(super) fn sequence(loaded: &Loaded, terms: &[Term], children: &[Id], subst: &Subst) -> Vec<Subst> {
-    let Some((first, rest)) = terms.split_first() else {
-        return if children.is_empty() { vec![subst.clone()] } else { Vec::new() };
-    };
-    if let Term::Rest(name, ..) = first {
-        let fixed = rest.iter().filter(|t| !matches!(t, Term::Rest(..))).count();
-        let Some(most) = children.len().checked_sub(fixed) else { return Vec::new() };
+    let mut walk = Walk { loaded, subst: subst.clone(), found: Vec::new() };
+    walk.go(&Rest::Row(terms, children, &Rest::Done));
+    walk.found
+}
+
+/// A search for matches; what names stand for grows and shrinks with its depth.
+struct Walk<'l> {
+    loaded: &'l Loaded,
+    subst: Subst,
+    found: Vec<Subst>,
+}
+
+impl Walk<'_> {
+    fn go(&mut self, rest: &Rest<'_>) {
+        if self.found.len() > MAX_MATCHES {
+            return;
+        }
+        match rest {
+            Rest::Done => self.found.push(self.subst.clone()),
+            Rest::At(term, id, forms, next) => self.term(term, self.loaded.egraph.find(*id), *forms, next),
+            Rest::Row(terms, children, next) => self.row(terms, children, next),
+            Rest::Name(name, id, next) => self.bind(name, Bound::One(*id), next),
+        }
+    }
+
+    fn bind(&mut self, name: &Arc<str>, bound: Bound<Id>, next: &Rest<'_>) {
+        self.subst.0.push((Arc::clone(name), bound));
+        self.go(next);
+        self.subst.0.pop();
+    }
+
+    fn term(&mut self, term: &Term, id: Id, forms: usize, next: &Rest<'_>) {
+        let loaded = self.loaded;
+        let class = &loaded.egraph[id];
+        let constant = class.data.constant.as_ref();
+        match term {
+            Term::Variable(name, ty) => match self.subst.get(name) {
+                Some(Bound::One(known)) if loaded.egraph.find(*known) == id => self.go(next),
+                None if type_fits(ty, &class.data.ty) => self.bind(name, Bound::One(id), next),
+                _ => {}
+            },
+            Term::Constant(ty, attr) => {
+                let fits = match (constant, attr) {
+                    (Some((t, known)), Some(attr)) => known == attr && same_kind(t, ty),
+                    (Some((_, known)), None) => *known == Attr::None,
+                    (None, _) => false,
+                };
+                if fits {
+                    self.go(next);
+                }
+            }
+            Term::Compute(expr, _) => {
+                let Some((_, known)) = constant else { return };
+                let names = Names { loaded, graph: None, subst: &self.subst, root: id };
+                if condition::evaluate(expr, &names).as_ref() == Some(known) {
+                    self.go(next);
+                }
+            }
+            Term::List(_, items) => {
+                let Some(row) = loaded.list_row() else { return };
+                for node in class.nodes.iter().take(forms) {
+                    if matches!(loaded.head(node), Head::Op(head) if head.op.same(row)) {
+                        self.go(&Rest::Row(items, &node.children, next));
+                    }
+                }
+            }
+            Term::Rest(..) => {}
+            // A number needs no other form; all terms that have its value would be found here.
+            Term::Op(_) if is_number(constant) => {}
+            Term::Op(pattern) => {
+                for node in class.nodes.iter().take(forms) {
+                    self.node(pattern, id, node, next);
+                }
+            }
+        }
+    }
+
+    fn node(&mut self, pattern: &OpNode, id: Id, node: &Node, next: &Rest<'_>) {
+        let named;
+        let next = match &pattern.bound {
+            Some(name) => {
+                named = Rest::Name(name, id, next);
+                &named
+            }
+            None => next,
+        };
+        match (self.loaded.head(node), pattern.result) {
+            (Head::Result(n), Some(wanted)) if *n == wanted => {
+                let whole = &self.loaded.egraph[self.loaded.egraph.find(node.children[0])];
+                let nodes = whole.nodes.iter().filter(|node| !raises(self.loaded, &whole.data.ty, node));
+                nodes.for_each(|node| self.op(pattern, node, next));
+            }
+            (Head::Op(_), None) => self.op(pattern, node, next),
+            _ => {}
+        }
+    }
+
+    fn op(&mut self, pattern: &OpNode, node: &Node, next: &Rest<'_>) {
+        let Head::Op(head) = self.loaded.head(node) else { return };
+        if !head.op.same(&pattern.op) {
+            return;
+        }
+        let attribute_fits = |(name, term): &(crate::ir::Symbol, Term)| {
+            let own = head.attributes.iter().find(|(n, _)| n == name).map(|(_, a)| a);
+            matches!(term, Term::Constant(_, attr) if own == attr.as_ref())
+        };
+        if !pattern.attributes.iter().all(attribute_fits) {
+            return;
+        }
+        if pattern.blocks.is_empty() {
+            return self.go(&Rest::Row(&pattern.operands, &node.children, next));
+        }
+        // A choice: its condition, and the result of each block.
+        let terms = pattern.operands.iter().chain(pattern.blocks.iter().flatten());
+        let terms: Vec<Term> = terms.cloned().collect();
+        self.go(&Rest::Row(&terms, &node.children, next));
+    }
+
+    fn row(&mut self, terms: &[Term], children: &[Id], next: &Rest<'_>) {
+        let Some((first, others)) = terms.split_first() else {
+            if children.is_empty() {
+                self.go(next);
+            }
+            return;
+        };
+        let Term::Rest(name, ..) = first else {
+            if let Some((child, children)) = children.split_first() {
+                self.go(&Rest::At(first, *child, MAX_FORMS, &Rest::Row(others, children, next)));
+            }
+            return;
+        };
+        let fixed = others.iter().filter(|t| !matches!(t, Term::Rest(..))).count();
+        let Some(most) = children.len().checked_sub(fixed) else { return };
         // With one variadic term its length is known; with several, all ways are tried.
-        let several = rest.iter().any(|t| matches!(t, Term::Rest(..)));
-        let lengths = if several { 0..=most } else { most..=most };
-        let mut found = Vec::new();
-        for n in lengths {
+        let several = others.iter().any(|t| matches!(t, Term::Rest(..)));
+        for n in if several { 0..=most } else { most..=most } {
             let taken = Bound::Many(SmallVec::from_slice(&children[..n]));
-            let next = match subst.get(name) {
-                Some(known) if *known == taken => subst.clone(),
-                Some(_) => continue,
-                None => subst.with(name, taken),
-            };
-            found.extend(sequence(loaded, rest, &children[n..], &next));
-        }
-        return found;
-    }
-    let Some((child, others)) = children.split_first() else { return Vec::new() };
-    let mut found = Vec::new();
-    for next in matches_among(loaded, first, *child, subst, MAX_FORMS) {
-        found.extend(sequence(loaded, rest, others, &next));
-        if found.len() > MAX_MATCHES {
-            break;
+            let rest = Rest::Row(others, &children[n..], next);
+            match self.subst.get(name) {
+                Some(known) if *known == taken => self.go(&rest),
+                Some(_) => {}
+                None => self.bind(name, taken, &rest),
+            }
         }
     }
-    found
 }
 
 /// Whether a constant's type is the one that a literal has; lists of a kind are one.
@@ -253,7 +282,9 @@ impl Subjects for Names<'_> {
             (Some(graph), [one]) => graph.has_one_use(*one),
             _ => false,
         };
-        seen.len = self.list_length(id);
+        // Only what may be a list has elements.
+        let may_be_list = matches!(seen.kind, Kind::List | Kind::Other);
+        seen.len = if may_be_list { self.list_length(id) } else { None };
         let maker = |graph: &Graph| graph.def_op(*facts.values.first()?).map(|op| graph.kind(op));
         seen.maker = self.graph.filter(|_| !facts.written).and_then(maker);
         Some(seen)

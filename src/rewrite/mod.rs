@@ -6,13 +6,17 @@
 //! name and location. This layer decides values by rules and identity by effects; it does not know how
 //! graphs are run.
 
+mod agenda;
 pub mod check;
 mod compile;
 pub mod condition;
 pub mod cost;
+mod exact;
 mod explain;
 mod extract;
+mod forms;
 mod greedy;
+mod greedy_trace;
 mod identity;
 mod language;
 mod lint;
@@ -97,6 +101,7 @@ fn attr_text(attr: &Attr) -> String {
         Attr::Bool(x) => x.to_string(),
         Attr::Float(x) => format!("{x:?}"),
         Attr::Str(x) => format!("{x:?}"),
+        Attr::Tensor(t) => format!("<{} {:?}>", t.dtype().name(), t.sizes()),
         other => format!("{other:?}"),
     }
 }

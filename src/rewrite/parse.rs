@@ -76,10 +76,51 @@ fn syntax(source: &Arc<Source>, error: &pest::error::Error<R>) -> Diagnostic {
         pest::error::InputLocation::Pos(at) => (at, at + 1),
         pest::error::InputLocation::Span(span) => span,
     };
-    let expected = error.variant.message().into_owned();
-    Diagnostic::syntax(format!("this is no rule: {expected}"))
+    let wanted = match &error.variant {
+        pest::error::ErrorVariant::ParsingError { positives, .. } => expected(positives),
+        pest::error::ErrorVariant::CustomError { message } => message.clone(),
+    };
+    Diagnostic::syntax(format!("this is no rule: {wanted}"))
         .at(&Span::new(source, start, end))
         .hint("a rule reads: rule NAME exact LEFT => RIGHT if CONDITION")
+}
+
+/// What may stand at a place, in words.
+fn expected(rules: &[R]) -> String {
+    let word = |wanted: &R| match wanted {
+        R::EOI | R::rule | R::kw_rule => "`rule`",
+        R::group | R::kw_group => "`group`",
+        R::contract => "a contract: exact, nan-relaxed or fast-math",
+        R::name => "a name",
+        R::arrow => "`=>`",
+        R::kw_if => "`if`",
+        R::kw_and => "`and`",
+        R::kw_or => "`or`",
+        R::term | R::bound | R::rest | R::variable | R::op | R::list | R::compute | R::literal => "a term",
+        R::argument | R::ident => "an argument",
+        R::var => "a variable: ?x",
+        R::kind => "an op: dialect::op",
+        R::ty => "a type",
+        R::block => "a block",
+        R::condition | R::all_of | R::one | R::call | R::nested | R::member | R::compare | R::negated => {
+            "a condition"
+        }
+        R::comparison | R::kw_in => "a comparison or `in {...}`",
+        R::add_sign | R::mul_sign => "arithmetic",
+        R::expr | R::product | R::factor | R::atom | R::ints | R::function | R::u_int | R::u_float => {
+            "a number, a variable or a function"
+        }
+        _ => "something else",
+    };
+    let mut words: Vec<&str> = rules.iter().map(word).collect();
+    words.sort_unstable();
+    words.dedup();
+    words.retain(|word| *word != "something else" || rules.len() == 1);
+    match words.as_slice() {
+        [] => "something else is expected here".to_string(),
+        [one] => format!("expected {one}"),
+        [most @ .., last] => format!("expected {} or {last}", most.join(", ")),
+    }
 }
 
 /// The comment lines that stand right above a place.
@@ -242,7 +283,10 @@ impl Reader<'_> {
             R::none => Literal::None,
             R::dtype_word => match DType::from_name(text.trim_start_matches("torch.")) {
                 Some(dtype) => Literal::Int(dtype.code()),
-                None => return Err(error(format!("'{text}' is no literal, variable or dtype"))),
+                None => {
+                    return Err(error(format!("'{text}' is no literal, variable or dtype"))
+                        .hint(format!("a variable is written ?{text}")));
+                }
             },
             _ => Literal::Str(text.get(1..text.len().saturating_sub(1)).unwrap_or("").to_string()),
         })
@@ -373,6 +417,7 @@ impl Reader<'_> {
                 }
             }
             R::function => self.function(inner, span),
+            R::ints => Ok(Expr::List(inner.into_inner().map(|p| self.expr(p)).collect::<Result<_>>()?)),
             _ => Ok(Expr::Literal(self.literal(inner)?)),
         }
     }

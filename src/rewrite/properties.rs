@@ -1,11 +1,13 @@
-//! What holds for all programs, tried on random small ones: extraction is no worse than the input and at most one op
-//! worse than a search over all forms, both drivers keep what a program computes, budgets hold, and every run gives the same.
+//! What holds for all programs, tried on random small ones: extraction is no worse than the input and as good as a
+//! search over all forms, both drivers keep what a program computes, budgets hold, and every run gives the same.
 
 use super::cost::CostModel;
 use super::language::{Head, Node};
 use super::load::load;
 use super::saturate::{Saturation, op_of};
-use super::{Budget, CompiledRule, Settings, builtin, compile, parse, simplify, simplify_greedily};
+use super::{
+    Budget, CompiledRule, Questions, Settings, builtin, compile, parse, simplify, simplify_greedily,
+};
 use crate::analysis::AliasDb;
 use crate::diag::Source;
 use crate::dialects::{Env, Registry};
@@ -24,7 +26,7 @@ impl Random {
     }
 }
 
-/// A graph of sums and products over two inputs, of which nothing is without use.
+/// A graph of sums and products over two inputs, of which nothing is without use and nothing is written twice.
 fn random_graph(seed: u64, ops: usize) -> Graph {
     let mut random = Random(seed);
     let mut graph = Graph::new();
@@ -36,12 +38,17 @@ fn random_graph(seed: u64, ops: usize) -> Graph {
         graph.set_attr(op, "value", Attr::Int(x));
         values.extend(graph.result(op, 0));
     }
+    let mut known: Vec<(&str, Vec<ValueId>)> = Vec::new();
     for _ in 0..ops {
         let kind = ["aten::add", "aten::sub", "aten::mul", "aten::neg"][random.below(4)];
         let mut operands = vec![values[random.below(values.len())], values[random.below(values.len())]];
         if kind == "aten::neg" {
             operands.truncate(1);
         }
+        if known.contains(&(kind, operands.clone())) {
+            continue;
+        }
+        known.push((kind, operands.clone()));
         let op = graph.emit(root, Symbol::new(kind), &operands, &int);
         values.extend(graph.result(op, 0));
     }
@@ -162,7 +169,7 @@ fn least(graph: &Graph, rules: &[CompiledRule], budget: Budget, start: u64) -> O
 }
 
 #[test]
-fn extraction_is_nearly_as_good_as_a_search_over_all_forms() {
+fn extraction_is_as_good_as_a_search_over_all_forms() {
     let rules = built_in();
     let registry = Registry::builtin();
     let (mut tried, mut worse) = (0, Vec::new());
@@ -185,9 +192,7 @@ fn extraction_is_nearly_as_good_as_a_search_over_all_forms() {
         }
     }
     assert!(tried > 200, "{tried}");
-    // The bound: one op more than the best form of all, and that seldom.
-    assert!(worse.iter().all(|(_, _, after, least)| after - least <= 1), "{worse:?}");
-    assert!(worse.len() * 15 <= tried, "{} of {tried}: {worse:?}", worse.len());
+    assert!(worse.is_empty(), "{} of {tried}: {worse:?}", worse.len());
 }
 
 #[test]
@@ -203,7 +208,9 @@ fn both_drivers_keep_what_a_program_computes() {
         simplify(&mut saturated, &registry, None, &rules, &settings).expect("simplifies");
         assert_eq!(run(&saturated, &inputs), wanted, "seed {seed}");
         let mut greedy = graph.clone();
-        let report = simplify_greedily(&mut greedy, &registry, None, &rules, &settings).expect("simplifies");
+        let report =
+            simplify_greedily(&mut greedy, &registry, None, &rules, &settings, &Questions::default())
+                .expect("simplifies");
         assert!(verify_graph(&greedy, &NoLaws, None).is_empty(), "{}", greedy.to_text(&PrintOptions::bare()));
         assert_eq!(run(&greedy, &inputs), wanted, "seed {seed}");
         assert!(report.cost.1 <= report.cost.0, "seed {seed}");

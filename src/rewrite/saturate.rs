@@ -1,13 +1,14 @@
 //! Saturation: rules are applied to an e-graph until nothing is new or a counted budget is spent. Nothing here
 //! looks at a clock.
 
+use super::agenda::{self, Agenda};
 use super::compile::{CompiledRule, Term};
 use super::cost::CostModel;
 use super::explain::{Questions, WhyNot};
 use super::extract;
 use super::language::{Head, Node};
 use super::load::{Loaded, load};
-use super::matching::{Bound, Names, Subst, build, candidates, holds, match_op, matches};
+use super::matching::{Bound, Names, Subst, build, holds, match_op, matches};
 use super::trace::{self, Trace};
 use crate::analysis::AliasDb;
 use crate::diag::Result;
@@ -34,7 +35,7 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget { nodes: 20_000, rounds: 12, matches: 5_000 }
+        Budget { nodes: 20_000, rounds: 20, matches: 5_000 }
     }
 }
 
@@ -47,9 +48,10 @@ pub struct Settings {
     pub cost: CostModel,
     /// How many ops may be replaced, if that is limited; the first ones are.
     pub replacements: Option<usize>,
-    /// Look at one op at a time, as passes without an e-graph do: of equal values the nearest takes its place, and an
-    /// object that took another's place is not looked at again.
-    pub local: bool,
+    /// Each op is replaced for itself, as PyTorch's peephole pass does: ops that became equal stay apart, of equal values
+    /// the nearest takes its place, an object that took another's place is not looked at again, and no search looks at
+    /// the whole function.
+    pub one_by_one: bool,
 }
 
 /// A rule that made two things equal.
@@ -59,7 +61,7 @@ pub struct Firing {
     pub rule: usize,
     /// The class of the match, as it was.
     pub root: Id,
-    /// What the rule matched there, where [`Settings::local`] asks.
+    /// What the rule matched there, where [`Settings::one_by_one`] asks.
     pub(super) node: Option<Node>,
 }
 
@@ -112,7 +114,7 @@ pub fn simplify_explained(
     if questions.any() {
         run.trace = Some(Trace::new(&run.loaded, questions.why_not.clone(), settings.cost));
     }
-    run.local = settings.local;
+    run.one_by_one = settings.one_by_one;
     run.saturate(graph);
     let mut report = std::mem::take(&mut run.report);
     if !run.firings.is_empty() || questions.any() {
@@ -132,8 +134,8 @@ pub(super) struct Saturation<'r> {
     pub(super) produced: HashSet<Node>,
     /// Nodes that a rule made by turning operands around: it does not turn them back.
     turned: Vec<Node>,
-    /// See [`Settings::local`].
-    local: bool,
+    /// See [`Settings::one_by_one`].
+    one_by_one: bool,
     /// What was recorded, where somebody asks.
     pub(super) trace: Option<Trace>,
     budget: Budget,
@@ -157,7 +159,7 @@ impl<'r> Saturation<'r> {
             same_object: HashSet::new(),
             produced: HashSet::new(),
             turned: Vec::new(),
-            local: false,
+            one_by_one: false,
             trace: None,
             budget,
             added: 0,
@@ -167,12 +169,19 @@ impl<'r> Saturation<'r> {
     }
 
     pub(super) fn saturate(&mut self, graph: &Graph) {
-        let usable: Vec<bool> = self.rules.iter().map(|rule| !rule.writes).collect();
+        let depths: Vec<u8> = self.rules.iter().map(|rule| agenda::depth(&rule.left)).collect();
+        let levels = depths.iter().copied().max().unwrap_or(0);
+        let mut agenda = Agenda::of_all(&self.loaded);
         for round in 0..self.budget.rounds {
             self.report.rounds = round + 1;
+            if round > 0 {
+                let changed = std::mem::take(&mut self.loaded.egraph.analysis.changed);
+                let above = self.loaded.egraph.analysis.above.take();
+                agenda = Agenda::of_changed(&self.loaded, &changed, &above, levels);
+            }
             let before = self.firings.len();
-            for n in (0..self.rules.len()).filter(|n| usable[*n]) {
-                self.apply(graph, n);
+            for (n, depth) in depths.iter().enumerate().filter(|(n, _)| !self.rules[*n].writes) {
+                self.apply(graph, n, &agenda, *depth);
                 if self.is_full() {
                     self.report.stopped_by = Some("nodes");
                     break;
@@ -197,12 +206,12 @@ impl<'r> Saturation<'r> {
         self.added >= self.budget.nodes
     }
 
-    fn apply(&mut self, graph: &Graph, n: usize) {
+    fn apply(&mut self, graph: &Graph, n: usize, agenda: &Agenda, depth: u8) {
         let rule = &self.rules[n];
         let mut left = self.budget.matches;
         let before = self.firings.len();
         let added = self.added;
-        'all: for id in candidates(&self.loaded, &rule.left) {
+        'all: for id in agenda.candidates(&self.loaded, rule, depth) {
             for subst in matches(&self.loaded, &rule.left, id, &Subst::default()) {
                 let Some(rest) = left.checked_sub(1) else {
                     self.report.stopped_by = Some("matches");
@@ -306,7 +315,7 @@ impl<'r> Saturation<'r> {
         let is_it = |n: &&Node| {
             match_op(&self.loaded, pattern, n, &Subst::default()).iter().any(|found| found.0 == subst.0)
         };
-        self.loaded.egraph[root].nodes.iter().filter(|_| self.local).find(is_it).cloned()
+        self.loaded.egraph[root].nodes.iter().filter(|_| self.one_by_one).find(is_it).cloned()
     }
 
     /// Notes why a match came to nothing, where somebody asks about the rule.

@@ -123,6 +123,8 @@ pub enum Expr {
     Binary(Arithmetic, Box<Expr>, Box<Expr>),
     /// The negative.
     Negate(Box<Expr>),
+    /// `[2, 3]`, for sizes to be compared with.
+    List(Vec<Expr>),
 }
 
 /// Signs of arithmetic.
@@ -218,7 +220,9 @@ impl Expr {
         match self {
             Expr::Literal(_) => {}
             Expr::Name(name, span) => visit(name, span),
-            Expr::Call(_, arguments, _) => arguments.iter().for_each(|a| a.names(visit)),
+            Expr::Call(_, arguments, _) | Expr::List(arguments) => {
+                arguments.iter().for_each(|a| a.names(visit));
+            }
             Expr::Binary(_, a, b) => {
                 a.names(visit);
                 b.names(visit);
@@ -282,6 +286,7 @@ impl Display for Expr {
                 write!(f, "({a} {sign} {b})")
             }
             Expr::Negate(a) => write!(f, "-{a}"),
+            Expr::List(items) => write!(f, "[{}]", joined(items, ", ")),
         }
     }
 }

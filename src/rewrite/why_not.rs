@@ -1,11 +1,12 @@
 //! Why a rule was not taken: at each match the reason, and where nothing matched how far the nearest match got.
 
+use super::agenda::Agenda;
 use super::compile::{CompiledRule, Term};
 use super::explain::WhyNot;
 use super::extract::place;
 use super::language::Head;
 use super::load::Loaded;
-use super::matching::{candidates, type_fits};
+use super::matching::type_fits;
 use super::saturate::{Saturation, root_kind};
 use super::trace::{Trace, class};
 use crate::ir::{Attr, Graph, ValueId};
@@ -78,6 +79,22 @@ pub(super) fn answer(
     answers
 }
 
+/// The answer about a rule that matched nowhere, or that does not exist.
+pub(super) fn unmatched(graph: &Graph, loaded: &Loaded, rules: &[CompiledRule], name: &str) -> Vec<WhyNot> {
+    let own: Vec<&CompiledRule> = rules.iter().filter(|rule| *rule.name == *name).collect();
+    let plain = |reason: &str| {
+        let (matched, reason) = (String::new(), reason.to_string());
+        vec![WhyNot { value: None, location: None, matched, reason, taken: false }]
+    };
+    if own.is_empty() {
+        plain("the pass has no rule of this name")
+    } else if own.iter().all(|rule| rule.writes) {
+        plain("the rule writes, and is only ever checked")
+    } else {
+        vec![nearest(graph, loaded, &own)]
+    }
+}
+
 /// Whether a value is made by the op at the root of a rule.
 fn is_root(graph: &Graph, rule: &CompiledRule, value: ValueId) -> bool {
     let kind = root_kind(&rule.left);
@@ -87,8 +104,9 @@ fn is_root(graph: &Graph, rule: &CompiledRule, value: ValueId) -> bool {
 /// How far the match got that got the farthest.
 fn nearest(graph: &Graph, loaded: &Loaded, rules: &[&CompiledRule]) -> WhyNot {
     let mut best: Option<(usize, usize, Id, String)> = None;
+    let everywhere = Agenda::of_all(loaded);
     for rule in rules {
-        for id in candidates(loaded, &rule.left) {
+        for id in everywhere.candidates(loaded, rule, 0) {
             let (matched, miss) = progress(loaded, graph, &rule.left, id);
             if matched > 0 && best.as_ref().is_none_or(|(most, ..)| matched > *most) {
                 let miss = miss.unwrap_or_else(|| "two places of a variable differ".to_string());

@@ -135,7 +135,8 @@ impl Bench<'_> {
         let (saturation, report) = self.saturate(program, self.rules)?;
         let mut graph = program.graph()?;
         let start = Instant::now();
-        rewrite::simplify_greedily(&mut graph, self.registry, None, self.rules, &self.settings)?;
+        let none = rewrite::Questions::default();
+        rewrite::simplify_greedily(&mut graph, self.registry, None, self.rules, &self.settings, &none)?;
         let greedy = (count(&graph), start.elapsed());
         let mut grew: Vec<(String, usize)> =
             report.grew.iter().map(|(name, n)| (name.to_string(), *n)).collect();

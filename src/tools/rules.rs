@@ -9,6 +9,7 @@ use crate::rewrite::check::{Counterexample, Effort, Verdict, check};
 use crate::rewrite::syntax::Rule;
 use crate::rewrite::{self, compile};
 use crate::runtime::ScriptComposites;
+use crate::tensor::Layout;
 use crate::value::Value;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
@@ -51,6 +52,9 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
             let env = environment(&registry);
             let (mut accepted, mut refused) = (0, 0);
             for rule in &rules {
+                if let Err(error) = compile(&registry, rule) {
+                    io.message(&render::human(&error));
+                }
                 let (ok, line) = judge(rule, Effort::samples(*samples), &registry, &env);
                 if ok {
                     accepted += 1;
@@ -85,6 +89,7 @@ pub fn check_file(file: &Path, registry: &Arc<Registry>, dialects: &[String]) ->
     }
     let env = environment(registry);
     for rule in &rules {
+        compile(registry, rule)?;
         let (ok, line) = judge(rule, Effort::samples(200), registry, &env);
         if !ok {
             return Err(Diagnostic::compile(line.trim().to_string())
@@ -170,11 +175,9 @@ pub fn judge(rule: &Rule, effort: Effort, registry: &Registry, env: &Env) -> (bo
 fn one_line(error: &Diagnostic) -> String {
     let place = error.report().span.as_ref().map(|span| {
         let (line, column) = span.line_column();
-        format!("{line}:{column}: ")
+        format!("{line}:{}: ", column + 1)
     });
     let hint = error.report().hints.first().map_or(String::new(), |hint| format!(" ({hint})"));
-    // The whole picture goes with the message; the line stays one.
-    let _ = render::human(error);
     format!("{}{}{hint}", place.unwrap_or_default(), error.message().replace('\n', " "))
 }
 
@@ -194,6 +197,11 @@ fn refused(name: &str, found: &Counterexample) -> String {
         let _ =
             write!(line, " {variable}.after.left={} {variable}.after.right={}", shown(left), shown(right));
     }
+    if !found.shared.is_empty() {
+        // What is written to one is seen in the other.
+        let _ =
+            write!(line, " shared={}", json!(found.shared.iter().map(|name| &**name).collect::<Vec<_>>()));
+    }
     line.push('\n');
     line
 }
@@ -203,11 +211,11 @@ fn raises(error: &Diagnostic) -> String {
     json!({"raises": {"when": "run", "class": class, "message": error.message()}}).to_string()
 }
 
-/// A value as cases encode it; a tensor that is not dense says its strides besides.
+/// A value as cases encode it; a tensor that does not lie as its sizes alone would have it says its strides besides.
 fn shown(value: &Value) -> String {
     let mut json = encode(value).unwrap_or_else(|error| json!({"unsupported": error.message()}));
     if let (Value::Tensor(t), Some(object)) = (value, json.get_mut("tensor").and_then(Json::as_object_mut))
-        && !t.is_contiguous()
+        && Layout::contiguous(&t.sizes()).is_ok_and(|plain| plain.strides != t.strides())
     {
         object.insert("strides".to_string(), json!(t.strides().as_slice()));
     }

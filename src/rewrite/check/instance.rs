@@ -2,16 +2,17 @@
 //! the first to take are drawn until the op accepts them, so that products, convolutions, views and joins get
 //! operands that fit. What worked is remembered, by ranks and as whole instances.
 
+use super::mentions::Mentions;
 use super::random::{Numbers, Random};
-use super::steps::{Bindings, Step, Trace, Variable, deep_copy, run_step, steps, value_of};
+use super::steps::{Bindings, Copies, Step, Trace, Variable, run_step, steps, value_of};
 use crate::diag::ErrorKind;
 use crate::dialects::{Effects, Env, Family};
 use crate::ir::schema::Argument;
-use crate::ir::{Attr, Symbol, Type, TypeKind};
+use crate::ir::{Symbol, Type, TypeKind};
 use crate::rewrite::compile::{CompiledRule, Term};
-use crate::rewrite::syntax::{Condition, Contract, Expr, Literal};
+use crate::rewrite::syntax::Contract;
 use crate::tensor::{DType, Tensor};
-use crate::value::Value;
+use crate::value::{Dict, Value};
 use std::sync::Arc;
 
 /// Whole instances that are remembered.
@@ -38,9 +39,7 @@ pub struct Generator<'r> {
     /// Instances that were valid.
     remembered: Vec<Bindings>,
     /// Numbers and text that the rule itself mentions.
-    ints: Vec<i64>,
-    floats: Vec<f64>,
-    texts: Vec<Arc<str>>,
+    mentions: Mentions,
     /// Ops run so far.
     pub evaluations: u64,
     /// An op that wanted to draw random numbers.
@@ -61,59 +60,19 @@ impl<'r> Generator<'r> {
     /// A generator for a rule.
     pub fn new(rule: &'r CompiledRule, seed: u64, env: &'r Env) -> Generator<'r> {
         let steps = steps(&rule.left);
-        let mut generator = Generator {
+        let mentions = Mentions::of(rule);
+        let mut random = Random::new(seed);
+        random.favourites = mentions.elements();
+        Generator {
             rule,
             ranks: vec![Vec::new(); steps.len()],
             steps,
-            random: Random::new(seed),
+            random,
             env,
             remembered: Vec::new(),
-            ints: Vec::new(),
-            floats: Vec::new(),
-            texts: Vec::new(),
+            mentions,
             evaluations: 0,
             draws: None,
-        };
-        generator.mention(&rule.left);
-        generator.mention(&rule.right);
-        for condition in rule.conditions.iter() {
-            generator.mention_condition(condition);
-        }
-        generator
-    }
-
-    fn mention(&mut self, term: &Term) {
-        match term {
-            Term::Constant(_, Some(Attr::Int(x))) => self.ints.push(*x),
-            Term::Constant(_, Some(Attr::Float(x))) => self.floats.push(*x),
-            Term::Constant(_, Some(Attr::Str(x))) => self.texts.push(Arc::clone(x)),
-            Term::Op(node) => {
-                node.operands.iter().chain(node.blocks.iter().flatten()).for_each(|t| self.mention(t))
-            }
-            Term::List(_, items) => items.iter().for_each(|t| self.mention(t)),
-            Term::Compute(expr, _) => self.mention_expr(expr),
-            _ => {}
-        }
-    }
-
-    fn mention_condition(&mut self, condition: &Condition) {
-        let mut found = Vec::new();
-        condition.exprs(&mut |e| found.push(e.clone()));
-        found.iter().for_each(|e| self.mention_expr(e));
-    }
-
-    fn mention_expr(&mut self, expr: &Expr) {
-        match expr {
-            Expr::Literal(Literal::Int(x)) => self.ints.extend([*x, x.saturating_neg()]),
-            Expr::Literal(Literal::Float(x)) => self.floats.extend([*x, -*x]),
-            Expr::Literal(Literal::Str(x)) => self.texts.push(x.as_str().into()),
-            Expr::Call(_, arguments, _) => arguments.iter().for_each(|a| self.mention_expr(a)),
-            Expr::Binary(_, a, b) => {
-                self.mention_expr(a);
-                self.mention_expr(b);
-            }
-            Expr::Negate(a) => self.mention_expr(a),
-            _ => {}
         }
     }
 
@@ -123,6 +82,7 @@ impl<'r> Generator<'r> {
         let mut variables = Bindings::new();
         // The left side may write to the values it gets.
         let mut pristine = Bindings::new();
+        let mut copies = Copies::default();
         let mut trace = Trace::default();
         if self.steps.is_empty() {
             // A bare variable on the left side.
@@ -133,7 +93,7 @@ impl<'r> Generator<'r> {
             }
         }
         for n in 0..self.steps.len() {
-            self.satisfy(n, &mut profile, &mut variables, &mut pristine, &mut trace)?;
+            self.satisfy(n, &mut profile, &mut variables, &mut pristine, &mut trace, &mut copies)?;
         }
         let left = value_of(&self.rule.left, &variables, &trace).ok()?;
         Some(Instance { variables: pristine, trace, left })
@@ -167,6 +127,22 @@ impl<'r> Generator<'r> {
             10 => [0, 2, 1],
             _ => [1, 1, 1],
         };
+        let dims = match self.mentions.sizes.as_slice() {
+            [] => dims,
+            _ if r.percent(60) => dims,
+            // Sizes that the conditions ask for.
+            sizes => {
+                let wanted = *r.pick(sizes);
+                match r.below(4) {
+                    0 => [wanted; 3],
+                    n => {
+                        let mut dims = dims;
+                        dims[n - 1] = wanted;
+                        dims
+                    }
+                }
+            }
+        };
         let model = if self.remembered.is_empty() || !r.percent(50) {
             None
         } else {
@@ -184,6 +160,7 @@ impl<'r> Generator<'r> {
         variables: &mut Bindings,
         pristine: &mut Bindings,
         trace: &mut Trace,
+        copies: &mut Copies,
     ) -> Option<()> {
         let fresh = self.steps[n].fresh.len();
         // The first time there is nothing to go by.
@@ -206,7 +183,7 @@ impl<'r> Generator<'r> {
             let drawn = self.draw(n, profile, ranks.as_deref());
             if let Some(values) = drawn {
                 for (variable, value) in self.steps[n].fresh.iter().zip(&values) {
-                    let own = if self.rule.writes { deep_copy(value).ok()? } else { value.clone() };
+                    let own = if self.rule.writes { copies.copy(value).ok()? } else { value.clone() };
                     variables.insert(Arc::clone(&variable.name), own);
                     pristine.insert(Arc::clone(&variable.name), value.clone());
                 }
@@ -325,6 +302,11 @@ impl<'r> Generator<'r> {
     }
 
     fn rank(&mut self) -> usize {
+        let wanted: Vec<usize> =
+            self.mentions.sizes.iter().filter_map(|n| usize::try_from(*n).ok()).filter(|n| *n <= 6).collect();
+        if !wanted.is_empty() && self.random.percent(30) {
+            return *self.random.pick(&wanted);
+        }
         *self.random.pick(&[0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4, 4, 5])
     }
 
@@ -370,6 +352,14 @@ impl<'r> Generator<'r> {
                 let items = items.iter().map(|t| self.value(t, None, family, profile, rank));
                 Value::tuple(items.collect::<Option<Vec<_>>>()?)
             }
+            TypeKind::Dict(key, value) => {
+                let dict = Dict::new(key.clone(), value.clone());
+                for _ in 0..self.random.below(4) {
+                    let key = self.value(key, None, family, profile, rank)?;
+                    dict.insert(&key, self.value(value, None, family, profile, rank)?).ok()?;
+                }
+                Value::Dict(dict)
+            }
             _ => return None,
         })
     }
@@ -377,15 +367,15 @@ impl<'r> Generator<'r> {
     fn text(&mut self) -> Value {
         const TEXTS: &[&str] =
             &["", "a", "ab", "b", "A b", "none", "mean", "sum", "floor", "trunc", "tanh", " x "];
-        if !self.texts.is_empty() && self.random.percent(50) {
-            return Value::Str(self.random.pick(&self.texts).clone());
+        if !self.mentions.texts.is_empty() && self.random.percent(50) {
+            return Value::Str(self.random.pick(&self.mentions.texts).clone());
         }
         Value::str(*self.random.pick(TEXTS))
     }
 
     fn float(&mut self, numbers: Numbers) -> f64 {
-        if !self.floats.is_empty() && self.random.percent(20) {
-            return *self.random.pick(&self.floats);
+        if !self.mentions.floats.is_empty() && self.random.percent(20) {
+            return *self.random.pick(&self.mentions.floats);
         }
         self.random.float(numbers)
     }
@@ -399,9 +389,12 @@ impl<'r> Generator<'r> {
             Some(TypeKind::MemoryFormat) => return self.random.range(0, 3),
             _ => {}
         }
-        if !self.ints.is_empty() && self.random.percent(20) {
-            let x = *self.random.pick(&self.ints);
+        if !self.mentions.ints.is_empty() && self.random.percent(20) {
+            let x = *self.random.pick(&self.mentions.ints);
             return x.saturating_add(*self.random.pick(&[0, 0, 0, 1, -1]));
+        }
+        if !self.mentions.derived.is_empty() && self.random.percent(8) {
+            return *self.random.pick(&self.mentions.derived);
         }
         if matches!(family, Some(Family::Host | Family::Elementwise | Family::Container)) {
             return self.random.int(profile.numbers);
@@ -496,7 +489,7 @@ impl<'r> Generator<'r> {
                     .collect()
             }
         };
-        if sizes.iter().product::<i64>() > 400 {
+        if sizes.iter().product::<i64>() > self.mentions.largest() {
             return None;
         }
         self.random.tensor(dtype, &sizes, profile.numbers).ok()

@@ -6,6 +6,7 @@
 
 mod compare;
 mod instance;
+mod mentions;
 mod random;
 mod shrink;
 mod steps;
@@ -20,6 +21,7 @@ use crate::tensor::DType;
 use crate::value::Value;
 use compare::Scale;
 use instance::Generator;
+use mentions::Mentions;
 use std::sync::Arc;
 use steps::{Bindings, Values};
 
@@ -69,6 +71,8 @@ pub struct Counterexample {
     pub right: Result<Value, Diagnostic>,
     /// Variables that the sides leave with different values, after both sides: where a side writes.
     pub after: Vec<(Arc<str>, Value, Value)>,
+    /// Variables that share memory, where a side writes.
+    pub shared: Vec<Arc<str>>,
 }
 
 impl Counterexample {
@@ -85,6 +89,7 @@ impl Counterexample {
             + u32::from(empty) * 4
             + u32::from(strided)
             + u32::from(rounding) * 8
+            + u32::from(!self.shared.is_empty())
     }
 }
 
@@ -170,11 +175,21 @@ impl Checker<'_> {
         best.map(|found| self.shrink(found))
     }
 
-    /// All instances over 8 bits of a rule over ints and truth values.
-    /// Scalar rules over all small numbers, and over all mixes of extremes.
+    /// Rules over ints and truth values: all instances over 8 bits, and all mixes of extremes and of what the rule
+    /// mentions.
     fn exhaust(&mut self, effort: Effort) -> Option<Box<Counterexample>> {
         let small: Vec<i64> = (-128..128).collect();
-        let extreme: Vec<i64> = random::INT_EXTREMES.iter().copied().chain(-2..3).collect();
+        let mentions = Mentions::of(self.rule);
+        let mentioned = mentions.ints.iter().chain(&mentions.derived);
+        let beside = mentioned.flat_map(|x| [x.saturating_sub(1), *x, x.saturating_add(1)]);
+        // Of too many those in the middle are kept.
+        let (some, others) = random::INT_EXTREMES.split_at(random::INT_EXTREMES.len() / 2);
+        let mut extreme: Vec<i64> = Vec::new();
+        for x in some.iter().copied().chain(beside.take(24)).chain(-2..3).chain(others.iter().copied()) {
+            if !extreme.contains(&x) {
+                extreme.push(x);
+            }
+        }
         self.exhaust_over(&small, effort).or_else(|| self.exhaust_over(&extreme, effort))
     }
 
@@ -231,7 +246,8 @@ impl Checker<'_> {
             if !rule.writes {
                 return Some(variables.clone());
             }
-            variables.iter().map(|(k, v)| Some((Arc::clone(k), steps::deep_copy(v).ok()?))).collect()
+            let mut copies = steps::Copies::default();
+            variables.iter().map(|(k, v)| Some((Arc::clone(k), copies.copy(v).ok()?))).collect()
         };
         let run;
         let left_variables;
@@ -291,6 +307,7 @@ impl Checker<'_> {
             left: left.clone(),
             right,
             after,
+            shared: if rule.writes { shared(variables, &order) } else { Vec::new() },
         }))
     }
 
@@ -330,6 +347,19 @@ impl Checker<'_> {
             _ => None,
         })
     }
+}
+
+/// Variables whose tensors lie in one memory.
+fn shared(variables: &Bindings, order: &[(Arc<str>, crate::ir::Type)]) -> Vec<Arc<str>> {
+    let memory = |name: &Arc<str>| match variables.get(name) {
+        Some(Value::Tensor(t)) if t.numel() > 0 => Some(t.storage().id()),
+        _ => None,
+    };
+    let is_shared = |name: &Arc<str>| {
+        let own = memory(name);
+        own.is_some() && order.iter().any(|(other, _)| other != name && memory(other) == own)
+    };
+    order.iter().map(|(name, _)| Arc::clone(name)).filter(is_shared).collect()
 }
 
 /// How large and how coarse the numbers of an instance are.

@@ -8,18 +8,22 @@ use num_complex::Complex64;
 
 /// The generator splitmix64.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random {
+    state: u64,
+    /// Numbers that elements of tensors are more often than others.
+    pub favourites: Vec<f64>,
+}
 
 impl Random {
     /// A generator with a seed.
     pub fn new(seed: u64) -> Random {
-        Random(seed)
+        Random { state: seed, favourites: Vec::new() }
     }
 
     /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
@@ -205,9 +209,36 @@ impl Random {
             .collect()
     }
 
+    /// One of the favourites, if the dtype and the contract know it.
+    fn favourite(&mut self, dtype: DType, numbers: Numbers) -> Option<Scalar> {
+        let at = self.below(self.favourites.len());
+        let x = *self.favourites.get(at)?;
+        if dtype.is_floating() {
+            let fits = match numbers {
+                Numbers::Any => true,
+                Numbers::Finite => x.is_finite(),
+                Numbers::Moderate => x.abs() <= 8.0,
+            };
+            return fits.then_some(Scalar::Float(x));
+        }
+        let whole = x == x.trunc() && !dtype.is_complex() && (numbers != Numbers::Moderate || x.abs() <= 8.0);
+        let bits = dtype.size() as u32 * 8;
+        let (low, high) = match dtype.is_signed() {
+            true => (-(2f64.powi(bits as i32 - 1)), 2f64.powi(bits as i32 - 1) - 1.0),
+            false => (0.0, 2f64.powi(bits as i32) - 1.0),
+        };
+        (whole && low <= x && x <= high).then_some(Scalar::Int(x as i64))
+    }
+
     fn element(&mut self, dtype: DType, numbers: Numbers) -> Scalar {
         if dtype == DType::Bool {
             return Scalar::Bool(self.percent(50));
+        }
+        if !self.favourites.is_empty()
+            && self.percent(8)
+            && let Some(x) = self.favourite(dtype, numbers)
+        {
+            return x;
         }
         if dtype.is_complex() {
             return Scalar::Complex(Complex64::new(

@@ -3,7 +3,7 @@
 use super::Counterexample;
 use super::steps::Bindings;
 use crate::ir::TypeKind;
-use crate::tensor::{DType, Scalar, Tensor};
+use crate::tensor::{DType, Layout, Scalar, Tensor};
 use crate::value::Value;
 use std::sync::Arc;
 
@@ -40,6 +40,18 @@ fn candidates(best: &Counterexample) -> Vec<Bindings> {
         next.extend(changes);
         next
     };
+    // Common dtypes say more than others.
+    for dtype in [DType::F32, DType::I64] {
+        let changed: Vec<(Arc<str>, Value)> = best
+            .variables
+            .iter()
+            .filter_map(|(n, v)| Some((Arc::clone(n), plainer_dtype(v, dtype)?)))
+            .collect();
+        if changed.len() > 1 {
+            all.push(with(changed.clone()));
+        }
+        all.extend(changed.into_iter().map(|change| with(vec![change])));
+    }
     // The same change on all tensors, for ops that want sizes to agree.
     for change in [
         Change::DropFirst,
@@ -59,6 +71,19 @@ fn candidates(best: &Counterexample) -> Vec<Bindings> {
         all.extend(simpler(value).into_iter().map(|v| with(vec![(Arc::clone(name), v)])));
     }
     all
+}
+
+/// A tensor of a seldom dtype in a common one of its kind.
+fn plainer_dtype(value: &Value, dtype: DType) -> Option<Value> {
+    let Value::Tensor(t) = value else { return None };
+    let own = t.dtype();
+    let floats = own.is_floating() && dtype == DType::F32 && own != DType::F64;
+    let ints = own.is_integral() && own != DType::Bool && dtype == DType::I64;
+    if own == dtype || !(floats || ints) {
+        return None;
+    }
+    let elements = t.to_scalars().ok()?;
+    from_scalars(&elements, dtype, &t.sizes()).map(Value::Tensor)
 }
 
 #[derive(Clone, Copy)]
@@ -159,7 +184,8 @@ fn plainer(x: f64) -> Vec<f64> {
 
 fn simpler_tensor(t: &Tensor) -> Vec<Tensor> {
     let mut all: Vec<Option<Tensor>> = Vec::new();
-    if !t.is_contiguous() {
+    let plain = Layout::contiguous(&t.sizes());
+    if plain.is_ok_and(|plain| plain.strides != t.strides()) {
         all.push(t.copy().ok());
     }
     for dim in 0..t.rank() {

@@ -93,37 +93,70 @@ pub struct Variable<'r> {
 pub fn steps(term: &Term) -> Vec<Step<'_>> {
     let mut steps = Vec::new();
     let mut known: Vec<Arc<str>> = Vec::new();
-    collect(term, &mut steps, &mut known);
+    let mut types = Vec::new();
+    all_variables(term, &mut types);
+    collect(term, &mut steps, &mut known, &types);
     steps
 }
 
-fn collect<'r>(term: &'r Term, steps: &mut Vec<Step<'r>>, known: &mut Vec<Arc<str>>) {
+/// A variable with its type, and whether it is variadic.
+type Typed<'r> = (&'r Arc<str>, &'r Type, bool);
+
+/// All variables of a term.
+fn all_variables<'r>(term: &'r Term, found: &mut Vec<Typed<'r>>) {
+    match term {
+        Term::Variable(name, ty) => found.push((name, ty, false)),
+        Term::Rest(name, ty, _) => found.push((name, ty, true)),
+        Term::List(_, items) => items.iter().for_each(|item| all_variables(item, found)),
+        Term::Op(node) => {
+            node.operands.iter().chain(node.blocks.iter().flatten()).for_each(|t| all_variables(t, found));
+        }
+        Term::Constant(..) | Term::Compute(..) => {}
+    }
+}
+
+fn collect<'r>(term: &'r Term, steps: &mut Vec<Step<'r>>, known: &mut Vec<Arc<str>>, types: &[Typed<'r>]) {
     let Term::Op(node) = term else {
         if let Term::List(_, items) = term {
-            items.iter().for_each(|item| collect(item, steps, known));
+            items.iter().for_each(|item| collect(item, steps, known, types));
         }
         return;
     };
     let inner = node.operands.iter().chain(node.blocks.iter().flatten());
-    inner.clone().for_each(|operand| collect(operand, steps, known));
+    inner.clone().for_each(|operand| collect(operand, steps, known, types));
     let mut fresh = Vec::new();
     for (n, operand) in inner.enumerate() {
-        first_uses(operand, n, known, &mut fresh);
+        first_uses(operand, n, known, &mut fresh, types);
     }
     for (_, attribute) in &node.attributes {
-        first_uses(attribute, usize::MAX, known, &mut fresh);
+        first_uses(attribute, usize::MAX, known, &mut fresh, types);
     }
     steps.push(Step { node, fresh });
 }
 
-fn first_uses<'r>(term: &'r Term, operand: usize, known: &mut Vec<Arc<str>>, found: &mut Vec<Variable<'r>>) {
+fn first_uses<'r>(
+    term: &'r Term,
+    operand: usize,
+    known: &mut Vec<Arc<str>>,
+    found: &mut Vec<Variable<'r>>,
+    types: &[Typed<'r>],
+) {
     match term {
         Term::Variable(name, ty) | Term::Rest(name, ty, ..) if !known.contains(name) => {
             known.push(Arc::clone(name));
             let is_rest = matches!(term, Term::Rest(..));
             found.push(Variable { name: Arc::clone(name), ty, operand, is_rest });
         }
-        Term::List(_, items) => items.iter().for_each(|item| first_uses(item, operand, known, found)),
+        Term::List(_, items) => items.iter().for_each(|item| first_uses(item, operand, known, found, types)),
+        // Arithmetic asks about variables that an op farther out may be the first to take.
+        Term::Compute(expr, _) => expr.names(&mut |wanted, _| {
+            let typed = types.iter().find(|(name, ..)| ***name == *wanted);
+            if let Some((name, ty, is_rest)) = typed.filter(|(name, ..)| !known.contains(*name)) {
+                known.push(Arc::clone(name));
+                let (name, is_rest) = (Arc::clone(name), *is_rest);
+                found.push(Variable { name, ty, operand: usize::MAX, is_rest });
+            }
+        }),
         _ => {}
     }
 }
@@ -404,17 +437,28 @@ pub fn run(term: &Term, variables: &Bindings, env: &Env) -> Result<(Value, Trace
     Ok((value, trace))
 }
 
-/// A copy that shares no memory with the value but keeps layouts.
-pub fn deep_copy(value: &Value) -> Result<Value> {
-    Ok(match value {
-        Value::Tensor(t) => {
-            let storage = crate::tensor::Storage::from_bytes(&t.storage().read()?)?;
-            Value::Tensor(Tensor::from_storage(storage, t.dtype(), t.layout())?)
-        }
-        Value::List(list) => {
-            let items = list.to_vec().iter().map(deep_copy).collect::<Result<Vec<_>>>()?;
-            Value::list(list.element_type().clone(), items)
-        }
-        other => other.clone(),
-    })
+/// Copies that share no memory with the values but keep layouts; what shares memory among them does so afterwards.
+#[derive(Default)]
+pub struct Copies(HashMap<usize, crate::tensor::Storage>);
+
+impl Copies {
+    /// A copy of a value.
+    pub fn copy(&mut self, value: &Value) -> Result<Value> {
+        Ok(match value {
+            Value::Tensor(t) => {
+                let known = self.0.get(&t.storage().id()).cloned();
+                let storage = match known {
+                    Some(storage) => storage,
+                    None => crate::tensor::Storage::from_bytes(&t.storage().read()?)?,
+                };
+                self.0.insert(t.storage().id(), storage.clone());
+                Value::Tensor(Tensor::from_storage(storage, t.dtype(), t.layout())?)
+            }
+            Value::List(list) => {
+                let items = list.to_vec().iter().map(|item| self.copy(item)).collect::<Result<Vec<_>>>()?;
+                Value::list(list.element_type().clone(), items)
+            }
+            other => other.clone(),
+        })
+    }
 }
