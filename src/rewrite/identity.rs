@@ -165,17 +165,19 @@ impl Identity<'_> {
     }
 
     /// Whether somebody could tell by strides that an op of another row makes `value`, so that its elements lie as `new`
-    /// says. Two views of which nothing is known count as lying alike: what a rule says of views it says of strides too.
+    /// says. Two views count as lying alike, as what a rule says of views it says of strides too; so do two ops that
+    /// may give their operand on.
     pub(super) fn made_layout_is_seen(&self, value: ValueId, new: Order) -> bool {
         if !self.graph.ty(value).is_tensor() {
             return false;
         }
-        let was_view = self
-            .graph
-            .def_op(value)
-            .is_some_and(|op| facts(self.registry, self.graph, op).op.is_some_and(|row| shows_operand(&row)));
+        let row = self.graph.def_op(value).and_then(|op| facts(self.registry, self.graph, op).op);
         let old = self.order(value, 0);
-        let alike = old.is_like(&new) || (was_view && new == Order::Of(value));
+        let alike = match &new {
+            Order::Of(v) if *v == value => row.is_some_and(|row| is_view(&row)),
+            Order::Follows(v) if *v == value => row.is_some_and(|row| shows_operand(&row)),
+            _ => old.is_like(&new),
+        };
         !alike && self.is_followed_out(value, old, new)
     }
 
@@ -188,7 +190,8 @@ impl Identity<'_> {
     pub(super) fn order_of_made(&self, row: &Op, mut operands: Vec<Order>, value: ValueId) -> Order {
         operands.dedup_by(|a, b| a.is_like(b));
         match operands.as_slice() {
-            _ if shows_operand(row) => Order::Of(value),
+            _ if is_view(row) => Order::Of(value),
+            _ if shows_operand(row) => Order::Follows(value),
             [one, ..] if row.def().facts.contains(&Fact::KeepsLayout) => self.dense(one.clone(), Some(value)),
             _ if row.def().family != Family::Elementwise => Order::Made(value),
             [one] => self.dense(one.clone(), Some(value)),

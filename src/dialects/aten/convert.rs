@@ -46,7 +46,9 @@ pub static OPS: &[OpDef] = &[
     ).infer(views::to_other),
     opaque("aten::type_as(Tensor self, Tensor other) -> Tensor", |a| {
         to(a, Some(a.tensor(1)?.device()), Some(a.tensor(1)?.dtype()), false, None)
-    }).hidden_marks("aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)").infer(views::to_other),
+    })
+    .hidden_marks("aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)")
+    .infer(views::to_other),
     opaque(
         "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? \
          pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
