@@ -54,7 +54,6 @@ def narrow(dtype):
     elementwise = {
         "add": "a + 0.7123456",
         "sub": "a - torch.tensor(0.7123456)",
-        "rsub": "torch.rsub(a, b, alpha=0.3)",
         "mul": "a * 0.7123456",
         "div": "a / 0.7123456",
         "remainder": "torch.remainder(a, 0.7123456)",
