@@ -5,8 +5,8 @@ Run with a Python that has torch (2.15.0 was used) and numpy:
     python tests/golden/record_numerics.py > tests/golden/numerics.jsonl
 
 Kernels of 16-bit floats that round between their steps, numbers and tensors of rank 0 that are rounded or not, quotients that
-are rounded before they are cut off, complex powers and infinities, ranks of quantiles, phases far out, sums in order, and the
-order of dimensions in memory.
+are rounded before they are cut off, complex powers and infinities, ranks of quantiles, phases far out, and the order of dimensions
+in memory.
 """
 
 import json
@@ -54,7 +54,6 @@ def narrow(dtype):
     elementwise = {
         "add": "a + 0.7123456",
         "sub": "a - torch.tensor(0.7123456)",
-        "rsub": "torch.rsub(a, b, alpha=0.3)",
         "mul": "a * 0.7123456",
         "div": "a / 0.7123456",
         "remainder": "torch.remainder(a, 0.7123456)",
@@ -120,8 +119,6 @@ def wide():
     top = torch.iinfo(torch.int64).max
     show("lcm.int64", "torch.lcm(a, b)", torch.tensor([-top, top, -12]), torch.tensor([100, -2, 18]))
     show("ldexp.int64", "torch.ldexp(a, b)", torch.tensor([1, 2, 3]), torch.tensor(2.0, dtype=torch.float16))
-    show("addbmm.float32", "torch.addbmm(a, b, c)",
-         numbers(torch.float32, 5, 8, scale=9.0), numbers(torch.float32, 4, 5, 5, scale=9.0), numbers(torch.float32, 4, 5, 8, scale=9.0))
     show("upsample_bilinear2d_aa.float32", "torch.ops.aten._upsample_bilinear2d_aa(a, [3, 4], False, 1.1, 1.2)",
          numbers(torch.float32, 1, 1, 3, 4))
     for name, expression in {"dist": "torch.dist(a, a)", "trace": "torch.trace(a)", "mvlgamma": "torch.mvlgamma(a, 2)"}.items():

@@ -162,7 +162,7 @@ fn spread(
         };
         // Part by part: where nothing is left to divide by, a part without spread is not a number.
         let imaginary = if dtype.is_complex() { squared(|z| z.im) } else { 0.0 };
-        let finite = mean.re.is_finite() || dtype.is_complex();
+        let finite = mean.re.is_finite() || dtype.is_complex() || row.is_empty();
         (squared(|z| z.re) + imaginary, if finite { mean } else { Complex64::new(running_mean(row), 0.0) })
     })?;
     let sizes = rows.result_sizes(keepdim);

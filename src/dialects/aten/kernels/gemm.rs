@@ -48,11 +48,6 @@ impl<'a, T> Matrix<'a, T> {
     }
 }
 
-/// Most rows of the first factor of a product that is summed in order.
-const SMALL_ROWS: usize = 11;
-/// And most multiplications.
-const SMALL_WORK: usize = 1 << 12;
-
 /// Multiplications below which a product is not shared among threads.
 const PARALLEL_WORK: usize = 1 << 22;
 
@@ -119,12 +114,6 @@ pub fn matmul<T: Gemm>(
         if onto == Onto::Nothing {
             out.chunks_mut(stride.max(1)).take(rows).for_each(|row| row[..cols].fill(T::default()));
         }
-        return Ok(());
-    }
-    // PyTorch's library sums small products in order, without fusing, onto what is there.
-    let work = a.rows.saturating_mul(b.cols).saturating_mul(a.cols);
-    if a.rows <= SMALL_ROWS && work <= SMALL_WORK && b.col_stride <= 1 {
-        in_order(a, b, out, stride, onto);
         return Ok(());
     }
     // Few rows times the transpose of a large matrix of weights.
@@ -218,21 +207,22 @@ macro_rules! library {
 
 library!(f32, f64, Complex<f32>, Complex<f64>);
 
-/// Term after term onto what is there.
+/// Term after term; what is there comes last.
 fn in_order<T: Number>(a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T], stride: usize, onto: Onto) {
     let mut sums = vec![T::default(); b.cols];
     for i in 0..a.rows {
-        match onto {
-            Onto::Nothing => sums.fill(T::default()),
-            Onto::Existing => sums.copy_from_slice(&out[i * stride..i * stride + b.cols]),
-        }
+        sums.fill(T::default());
         for p in 0..a.cols {
             let factor = a.data[i * a.row_stride + p * a.col_stride];
             for (j, x) in sums.iter_mut().enumerate() {
                 *x = x.plus(factor.times(b.data[p * b.row_stride + j * b.col_stride]));
             }
         }
-        out[i * stride..i * stride + b.cols].copy_from_slice(&sums);
+        let row = &mut out[i * stride..i * stride + b.cols];
+        match onto {
+            Onto::Nothing => row.copy_from_slice(&sums),
+            Onto::Existing => row.iter_mut().zip(&sums).for_each(|(y, x)| *y = y.plus(*x)),
+        }
     }
 }
 
