@@ -229,8 +229,7 @@ mod tests {
         let parts = [1e-300, 1e-8, 0.3, 1.0, 2.5, -0.7, -1e-5];
         for (x, y) in parts.iter().flat_map(|x| parts.iter().map(move |y| (*x, *y))) {
             let z = Complex64::new(x, y);
-            let close =
-                |w: Complex64| assert!((w - z).norm() <= 1e-12 * z.norm().max(1.0), "{z} became {w}");
+            let close = |w: Complex64| assert!((w - z).norm() <= 1e-12 * z.norm().max(1.0), "{z} became {w}");
             close(asin(z).sin());
             close(asinh(z).sinh());
             close(acos(z).cos());
