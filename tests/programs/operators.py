@@ -158,14 +158,6 @@ def f(training: bool, lower: float):
 #> f(True, 0.1)
 #> f(False, 0.1)
 #> f(True, 0.6)
-#--- general_eigenvalues
-def f(x: Tensor):
-    values, vectors = torch.ops.aten.linalg_eig(x)
-    return torch.view_as_real(values), torch.view_as_real(torch.ops.aten.linalg_eigvals(x)), torch.view_as_real(vectors)
-#> f(torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64))
-#> f(torch.tensor([[1.0, -2.0], [3.0, 1.0]], dtype=torch.float64))
-#> f(torch.tensor([[4.0, 1.0, 0.0], [0.0, 2.0, 0.0], [1.0, 0.0, 3.0]], dtype=torch.float64))
-#> f(torch.tensor([[[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.5]], [[1.0, 2.0, 3.0], [3.0, 2.0, 1.0], [1.0, 0.0, 3.0]]], dtype=torch.float64))
 #--- refused_base
 def f(x: Tensor):
     return x.float_power_(2.0)

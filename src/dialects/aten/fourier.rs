@@ -110,12 +110,21 @@ pub static OPS: &[OpDef] = &[
     )
     .infer(trial::kernel)
     .out("out"),
-    composite("aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", REAL_TO_COMPLEX)
-        .out("out"),
-    composite("aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", COMPLEX_TO_REAL)
-        .out("out"),
-    composite("aten::_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", COMPLEX_TO_COMPLEX)
-        .out("out"),
+    composite(
+        "aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+        REAL_TO_COMPLEX,
+    )
+    .out("out"),
+    composite(
+        "aten::_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
+        COMPLEX_TO_REAL,
+    )
+    .out("out"),
+    composite(
+        "aten::_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
+        COMPLEX_TO_COMPLEX,
+    )
+    .out("out"),
     composite("aten::fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor", SHIFT),
     composite("aten::fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor", UNSHIFT),
     composite(

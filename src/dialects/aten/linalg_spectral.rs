@@ -1,7 +1,6 @@
 //! Matrices taken apart by orthogonal factors: QR, singular values, eigenvalues, and what follows from them: norms,
 //! ranks, pseudoinverses, least squares.
 
-use super::kernels::linalg::general::eig_real;
 use super::kernels::linalg::hermitian::eigh;
 use super::kernels::linalg::singular::svd;
 use super::kernels::linalg::{Batch, Field, Mat, orthogonal, stack, stack_vectors, with_field};
@@ -65,10 +64,6 @@ pub static OPS: &[OpDef] = &[
         several([values, vectors])
     }),
     opaque("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", |a| one(hermitian(a)?[0].clone())).infer(trial::kernel).out_exact("out"),
-    opaque("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", |a| several(general(a, "linalg.eig")?))
-        .infer(trial::kernel),
-    opaque("aten::linalg_eigvals(Tensor self) -> Tensor", |a| one(general(a, "linalg.eigvals")?[0].clone())).infer(trial::kernel).out("out"),
-    opaque("aten::_linalg_eigvals(Tensor self) -> Tensor", |a| one(general(a, "linalg.eigvals")?[0].clone())).infer(trial::kernel),
     composite(
         "aten::linalg_matrix_sqrth(Tensor self) -> Tensor",
         "def linalg_matrix_sqrth(self: Tensor) -> Tensor:\n    \
@@ -544,43 +539,6 @@ fn hermitian(a: &Args<'_>) -> Result<[Tensor; 2]> {
             stack(&vectors, &batch.sizes, batch.rows, batch.rows, dtype)?,
         ])
     })
-}
-
-/// Eigenvalues and eigenvectors, complex whatever the matrix is.
-fn general(a: &Args<'_>, name: &str) -> Result<[Tensor; 2]> {
-    let tensor = a.tensor(0)?;
-    expect_square(name, tensor, "A")?;
-    let dtype = tensor.dtype();
-    if dtype.is_complex() {
-        return Err(Diagnostic::unsupported(format!("{name} of complex matrices")));
-    }
-    if !matches!(dtype, DType::F32 | DType::F64) {
-        return Err(Diagnostic::runtime(format!(
-            "{name}: Expected a floating point or complex tensor as input. Got {}",
-            dtype.type_name()
-        )));
-    }
-    if dtype == DType::F32 && name == "linalg.eig" {
-        // Rounding decides how many steps are taken, and so which way vectors point.
-        return Err(
-            Diagnostic::unsupported("linalg.eig of float32 matrices").hint("convert the matrix to float64")
-        );
-    }
-    let batch = Batch::<f64>::new(tensor)?;
-    if batch.items.iter().any(|m| m.data.iter().any(|x| !x.is_finite())) {
-        return Err(Diagnostic::runtime(format!(
-            "torch.{name}: input tensor should not contain infs or NaNs."
-        )));
-    }
-    let n = batch.rows;
-    let parts = batch.items.iter().map(|m| {
-        eig_real(m).ok_or_else(|| Diagnostic::runtime(format!("{name}: The algorithm failed to converge")))
-    });
-    let (values, vectors): (Vec<_>, Vec<_>) = parts.collect::<Result<Vec<_>>>()?.into_iter().unzip();
-    Ok([
-        stack_vectors(&values, &batch.sizes, n, dtype.to_complex())?,
-        stack(&vectors, &batch.sizes, n, n, dtype.to_complex())?,
-    ])
 }
 
 /// Least squares of smallest norm.

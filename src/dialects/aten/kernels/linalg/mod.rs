@@ -3,7 +3,6 @@
 //! schema.
 
 pub mod factor;
-pub mod general;
 pub mod hermitian;
 pub mod indefinite;
 pub mod orthogonal;
