@@ -39,6 +39,11 @@ pub(super) struct Substitutions {
 }
 
 impl Substitutions {
+    /// None yet; see [`Substitutions::rounds`].
+    pub(super) fn with_rounds(rounds: Option<usize>) -> Substitutions {
+        Substitutions { list: Vec::new(), rounds }
+    }
+
     /// Adds one behind all others. A key is an expression where it has signs of one.
     pub(super) fn add(&mut self, key: impl Into<String>, value: impl Into<String>) {
         let key = key.into();
