@@ -192,7 +192,7 @@ impl Chooser<'_> {
             return Err("'%if' is nested too deeply".into());
         }
         let mut out = String::new();
-        while !rest.is_empty() && !(depth > 0 && rest.starts_with("%}")) {
+        while !(rest.is_empty() || depth > 0 && rest.starts_with("%}")) {
             if let Some(behind) = rest.strip_prefix("%if ") {
                 let missing = "'%{' is missing for %if substitution";
                 let (condition, behind) = behind.split_once("%{").ok_or(missing)?;
