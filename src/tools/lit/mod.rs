@@ -416,8 +416,7 @@ fn substitutions(path: &Path, config: &Config) -> Substitutions {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let temp = temp_folder(path, config);
     let base = temp.join(format!("{file_name}.tmp"));
-    let mut all = Substitutions::default();
-    all.rounds = config.rounds;
+    let mut all = Substitutions::with_rounds(config.rounds);
     for (key, value) in &config.substitutions {
         all.add(key, value);
     }

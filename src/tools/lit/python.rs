@@ -237,17 +237,14 @@ impl Reader<'_> {
 fn assignment(text: &str) -> Option<(&str, bool, &str)> {
     let at = text.find('=')?;
     let (target, expression) = (text.get(..at)?, text.get(at + 1..)?);
-    if expression.starts_with('=')
-        || target.contains(['(', ' '])
-            && !target.trim_end_matches(['+', ' ']).chars().all(|c| !matches!(c, '(' | ' '))
-    {
-        return None;
-    }
     let target = target.trim_end();
     let (target, more) = match target.strip_suffix('+') {
         Some(target) => (target.trim_end(), true),
         None => (target, false),
     };
+    if expression.starts_with('=') || target.contains(['(', ' ']) {
+        return None;
+    }
     Some((target, more, expression.trim()))
 }
 

@@ -431,10 +431,7 @@ impl Parser<'_, '_> {
                 let value = config.environment.get(key.text()?).cloned();
                 self.sign("]").then_some(Value::Text(value?))
             }
-            name => match self.scope.variables.get(name) {
-                Some(value) => Some(value.clone()),
-                None => None,
-            },
+            name => self.scope.variables.get(name).cloned(),
         }
     }
 

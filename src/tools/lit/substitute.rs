@@ -39,6 +39,11 @@ pub(super) struct Substitutions {
 }
 
 impl Substitutions {
+    /// None yet; see [`Substitutions::rounds`].
+    pub(super) fn with_rounds(rounds: Option<usize>) -> Substitutions {
+        Substitutions { list: Vec::new(), rounds }
+    }
+
     /// Adds one behind all others. A key is an expression where it has signs of one.
     pub(super) fn add(&mut self, key: impl Into<String>, value: impl Into<String>) {
         let key = key.into();
@@ -187,7 +192,7 @@ impl Chooser<'_> {
             return Err("'%if' is nested too deeply".into());
         }
         let mut out = String::new();
-        while !rest.is_empty() && !(depth > 0 && rest.starts_with("%}")) {
+        while !(rest.is_empty() || depth > 0 && rest.starts_with("%}")) {
             if let Some(behind) = rest.strip_prefix("%if ") {
                 let missing = "'%{' is missing for %if substitution";
                 let (condition, behind) = behind.split_once("%{").ok_or(missing)?;
