@@ -178,6 +178,8 @@ impl Identity<'_> {
             Order::Follows(v) if *v == value => row.is_some_and(|row| shows_operand(&row)),
             _ => old.is_like(&new),
         };
+        // What is not alike must not be called by one name.
+        let new = if new == old { Order::Follows(value) } else { new };
         !alike && self.is_followed_out(value, old, new)
     }
 
