@@ -1,5 +1,6 @@
 //! Reads a fusion group into one scalar program with loads and stores at its borders.
 
+mod refusals;
 mod rows;
 
 use crate::diag::{Diagnostic, Result};
@@ -361,6 +362,7 @@ impl<'a> Reader<'a> {
     /// An op whose row has a scalar meaning.
     fn elementwise(&mut self, op: OpId) -> Result<()> {
         let row = self.find_row(op)?;
+        self.probe(op, row)?;
         let call = self.call(op, row)?;
         let compiled = compile_elementwise(row, &call.kinds, call.statics)?;
         let value = self.splice(&compiled.program, &call.values, compiled.output)?;

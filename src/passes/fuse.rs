@@ -129,10 +129,11 @@ impl Order {
 
 /// Whether an op is elementwise work on tensors.
 fn is_fusible(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
-    let Some(row) = facts(context.registry, graph, op).op else { return false };
+    let facts = facts(context.registry, graph, op);
+    let Some(row) = facts.op else { return false };
     let elementwise =
         row.def().family == Family::Elementwise && row.def().scalar.is_some() && row.def().eval.is_none();
-    if !elementwise || row.variant() != Variant::Plain {
+    if !elementwise || facts.writes || row.variant() != Variant::Plain {
         return false;
     }
     // The runtime takes a constant tensor of rank 0 as a number here; as an input of a group it would promote.

@@ -11,7 +11,7 @@
 use super::cost::{CostModel, cost_of};
 use super::exact::Problem;
 use super::explain::Link;
-use super::identity::Identity;
+use super::identity::{Identity, Order};
 use super::language::{Head, Node};
 use super::load::Loaded;
 use super::proof::Proofs;
@@ -583,9 +583,32 @@ impl Writer<'_, '_> {
                 let children = plan.iter().flat_map(|(_, node)| &node.children);
                 let at_hand: Vec<ValueId> =
                     children.filter_map(|id| self.visible(*id, value, anchor)).collect();
-                self.identity().may_be_made(value, shows_operand(&head.op), &at_hand, same)
+                let shows = shows_operand(&head.op);
+                self.identity().may_be_made(value, shows, &at_hand, same)
+                    && ((shows && same) || !self.plan_is_seen(value, anchor, plan))
             }
         }
+    }
+
+    /// Whether somebody could tell by strides that a plan makes a value.
+    fn plan_is_seen(&self, value: ValueId, anchor: OpId, plan: &[(Id, Node)]) -> bool {
+        let egraph = &self.loaded().egraph;
+        let mut orders: HashMap<Id, Order> = HashMap::new();
+        let mut last = None;
+        for (class, node) in plan {
+            let Some(head) = op_of(self.loaded(), node) else { continue };
+            let tensors =
+                node.children.iter().map(|c| egraph.find(*c)).filter(|c| egraph[*c].data.ty.is_tensor());
+            let operands = tensors.map(|c| match (orders.get(&c), self.visible(c, value, anchor)) {
+                (Some(order), _) => order.clone(),
+                (None, Some(known)) => self.identity().order_of(known),
+                (None, None) => Order::Of(value),
+            });
+            let order = self.identity().order_of_made(&head.op, operands.collect(), value);
+            orders.insert(egraph.find(*class), order.clone());
+            last = Some(order);
+        }
+        last.is_some_and(|order| self.identity().made_layout_is_seen(value, order))
     }
 
     // --- writing ---
@@ -663,6 +686,6 @@ impl Writer<'_, '_> {
 
 /// Whether an op's result may show the memory of an operand.
 pub(super) fn shows_operand(row: &Op) -> bool {
-    let marked = row.schema().is_ok_and(|s| s.returns.iter().any(|r| r.alias.is_some()));
+    let marked = row.marked_schema().is_ok_and(|s| s.returns.iter().any(|r| r.alias.is_some()));
     marked || matches!(row.def().family, Family::View)
 }
