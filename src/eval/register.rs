@@ -268,7 +268,7 @@ fn binary(op: Binary, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
             Binary::And | Binary::Or | Binary::Xor | Binary::Shl | Binary::Shr => None,
         },
         complex F => {
-            let round: fn(f64) -> f64 = |x| f64::from(x as F);
+            let round: fn(f64) -> f64 = |x| widen(Complex::new(x as F, 0.0)).re;
             let apply: fn(Complex64, Complex64) -> Complex64 = match op {
                 Binary::Add => |x, y| x + y,
                 Binary::Sub => |x, y| x - y,

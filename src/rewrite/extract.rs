@@ -412,7 +412,8 @@ impl Writer<'_, '_> {
         form: &Form,
         (saved, cost): (u64, u64),
     ) -> Option<Replacement> {
-        if let (true, Form::Value(other)) = (self.one_by_one && !self.run.same_object.contains(&value), form) {
+        if let (true, Form::Value(other)) = (self.one_by_one && !self.run.same_object.contains(&value), form)
+        {
             self.stale.extend([value, *other].into_iter().filter(|v| self.graph.ty(*v).is_tensor()));
         }
         let before = self.shown(op);

@@ -287,7 +287,8 @@ impl Writer<'_, '_> {
         let is_in = |v: &ValueId| self.class(*v) == Some(id);
         let mine = self.graph.operands(anchor).iter().copied().find(|v| is_in(v) && ok(v));
         let here = self.order_of(anchor);
-        let is_strange = self.one_by_one && mine.is_none() && self.loaded().egraph[id].data.constant.is_some();
+        let is_strange =
+            self.one_by_one && mine.is_none() && self.loaded().egraph[id].data.constant.is_some();
         let found = mine.or_else(|| {
             if is_strange {
                 // A constant that the op does not know is a new one.
