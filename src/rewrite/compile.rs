@@ -68,6 +68,20 @@ pub struct OpNode {
     pub ty: Type,
 }
 
+impl OpNode {
+    /// The op as text; `all` writes terms down, those that come to nothing left out.
+    pub(super) fn text(&self, all: &dyn Fn(&[Term]) -> Vec<String>) -> String {
+        let mut text = format!("{}({})", self.op.name(), all(&self.operands).join(", "));
+        for block in &self.blocks {
+            text += &format!(" {{ {} }}", all(block).join(", "));
+        }
+        match self.result {
+            Some(n) => format!("{text}.{n}"),
+            None => text,
+        }
+    }
+}
+
 /// Alternatives of one term are bounded.
 const MAX_ALTERNATIVES: usize = 64;
 

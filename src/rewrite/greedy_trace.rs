@@ -145,16 +145,7 @@ impl Driver<'_> {
                 condition::evaluate(expr, &names as &dyn Subjects).map_or("?".to_string(), |a| attr_text(&a))
             }
             Term::List(_, items) => format!("[{}]", all(items).join(", ")),
-            Term::Op(node) => {
-                let mut text = format!("{}({})", node.op.name(), all(&node.operands).join(", "));
-                for block in &node.blocks {
-                    text += &format!(" {{ {} }}", all(block).join(", "));
-                }
-                match node.result {
-                    Some(n) => format!("{text}.{n}"),
-                    None => text,
-                }
-            }
+            Term::Op(node) => node.text(&all),
         }
     }
 }

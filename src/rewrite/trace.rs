@@ -270,16 +270,7 @@ pub(super) fn shown(loaded: &Loaded, graph: &Graph, term: &Term, subst: &Subst, 
                 .map_or("?".to_string(), |a| super::attr_text(&a))
         }
         Term::List(_, items) => format!("[{}]", all(items).join(", ")),
-        Term::Op(node) => {
-            let mut text = format!("{}({})", node.op.name(), all(&node.operands).join(", "));
-            for block in &node.blocks {
-                text += &format!(" {{ {} }}", all(block).join(", "));
-            }
-            match node.result {
-                Some(n) => format!("{text}.{n}"),
-                None => text,
-            }
-        }
+        Term::Op(node) => node.text(&all),
     }
 }
 

@@ -23,6 +23,8 @@ import zlib
 
 import torch
 
+from record_programs import encode
+
 warnings.filterwarnings("ignore")
 
 INF, NAN = float("inf"), float("nan")
@@ -65,31 +67,6 @@ SKIPPED = re.compile(
     r"|_nnpack|_sparse|sym_|_assert|_functional|_philox|_make_dep|_use|__is|__isnot|__upsample|__interpolate|get_device|_foobar|_test|quantized|_print"
     r"|can_cast|promote_types)"
 )
-
-
-def encode(value):
-    if value is None:
-        return {"none": None}
-    if isinstance(value, bool):
-        return {"bool": value}
-    if isinstance(value, int):
-        return {"int": value}
-    if isinstance(value, float):
-        names = {INF: "inf", -INF: "-inf"}
-        return {"float": "nan" if value != value else names.get(value, value)}
-    if isinstance(value, complex):
-        return {"complex": [encode(part)["float"] for part in (value.real, value.imag)]}
-    if isinstance(value, str):
-        return {"str": value}
-    if isinstance(value, torch.device):
-        return {"device": str(value)}
-    if isinstance(value, tuple):
-        return {"tuple": [encode(item) for item in value]}
-    if isinstance(value, list):
-        return {"list": [encode(item) for item in value]}
-    if isinstance(value, dict):
-        return {"dict": [[encode(k), encode(v)] for k, v in value.items()]}
-    raise ValueError(f"no encoding of {type(value)}")
 
 
 def text_of(kind):
