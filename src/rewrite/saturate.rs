@@ -133,7 +133,7 @@ pub(super) struct Saturation<'r> {
     /// Nodes that are some rule's right side: they are no worse than others of the same cost.
     pub(super) produced: HashSet<Node>,
     /// Nodes that a rule made by turning operands around: it does not turn them back.
-    turned: Vec<Node>,
+    turned: HashSet<Node>,
     /// See [`Settings::one_by_one`].
     one_by_one: bool,
     /// What was recorded, where somebody asks.
@@ -158,7 +158,7 @@ impl<'r> Saturation<'r> {
             firings: Vec::new(),
             same_object: HashSet::new(),
             produced: HashSet::new(),
-            turned: Vec::new(),
+            turned: HashSet::new(),
             one_by_one: false,
             trace: None,
             budget,
@@ -188,6 +188,8 @@ impl<'r> Saturation<'r> {
                 }
             }
             self.rebuild();
+            let turned = std::mem::take(&mut self.turned);
+            self.turned = turned.iter().map(|node| self.loaded.canonical(node)).collect();
             if self.firings.len() == before || self.is_full() {
                 break;
             }
@@ -258,7 +260,7 @@ impl<'r> Saturation<'r> {
         self.loaded.last_built = None;
         if turns_around(rule) {
             build(&mut self.loaded, &rule.left, subst, root);
-            let known = |n: &Node| self.turned.iter().any(|t| self.loaded.canonical(t) == *n);
+            let known = |n: &Node| self.turned.contains(n);
             if self.loaded.last_built.as_ref().is_some_and(|n| known(&self.loaded.canonical(n))) {
                 return self.refuse(graph, n, id, subst, || trace::EQUAL.to_string());
             }
@@ -272,7 +274,7 @@ impl<'r> Saturation<'r> {
         };
         if let Some(node) = self.loaded.last_built.take() {
             if turns_around(rule) {
-                self.turned.push(node.clone());
+                self.turned.insert(self.loaded.canonical(&node));
             }
             self.produced.insert(node);
         }
