@@ -57,10 +57,7 @@ impl DialectLaws for Laws<'_> {
             return;
         };
         if self.strictness != Strictness::Ops && !first.def().declared {
-            let structure = first.def().laws.iter().find_map(|law| match law {
-                Law::Structure(structure) => Some(*structure),
-                _ => None,
-            });
+            let structure = first.def().structure();
             self.known.borrow_mut().insert(kind, structure);
             return shape(graph, op, structure, report);
         }

@@ -3,6 +3,7 @@
 use super::constraint::Law;
 use super::rows::{RowFn, RowMeaning};
 use super::scalar::{Program, Sv};
+use super::structure::Structure;
 use super::{Args, Effects, Outputs};
 use crate::diag::Result;
 use crate::tensor::DType;
@@ -429,6 +430,14 @@ impl OpDef {
     pub const fn grad(mut self, grad: &'static str) -> OpDef {
         self.grad = Some(grad);
         self
+    }
+
+    /// How operands, blocks and results fit together, where that is a law.
+    pub fn structure(&self) -> Option<Structure> {
+        self.laws.iter().find_map(|law| match law {
+            Law::Structure(structure) => Some(*structure),
+            _ => None,
+        })
     }
 
     /// Sets the laws.

@@ -7,7 +7,7 @@
 
 use super::{Context, constants, dce, tuples, walk};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::structure::Structure;
+use crate::dialects::Registry;
 use crate::ir::{BlockId, Graph, OpId, Type, ValueId};
 use crate::value::Value;
 
@@ -20,20 +20,17 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     pass.params(graph, root);
     pass.block(graph, root);
     pass.outputs(graph);
-    matched(graph)?;
+    matched(graph, context.registry)?;
     Ok(dce::without_aliases(graph, context) || pass.changed)
 }
 
 /// Refuses what cannot be lowered, as PyTorch does: control flow that gives the parts of a tuple in one place and, in
 /// another, a tuple whole that an op gave which nobody can take apart.
-fn matched(graph: &Graph) -> Result<()> {
+fn matched(graph: &Graph, registry: &Registry) -> Result<()> {
     for op in graph.all_ops() {
-        let structure = match graph.kind(op).as_str() {
-            "prim::If" => Structure::Branches,
-            "prim::Loop" => Structure::Turns,
-            _ => continue,
-        };
-        if structure.violation(graph, op).is_some() {
+        let row = registry.overloads(graph.kind(op)).first();
+        let structure = row.and_then(|row| row.def().structure());
+        if structure.is_some_and(|structure| structure.violation(graph, op).is_some()) {
             let error = Diagnostic::unsupported("tuple use not matched to tuple construct");
             return Err(error.note(format!("in `{}`", graph.op_line(op).trim())));
         }
