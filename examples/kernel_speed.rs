@@ -3,10 +3,10 @@
 //! `taskset -c 0 cargo run --release --example kernel_speed`; beside it PyTorch's and JAX's figures for the same
 //! work on the same machine.
 
-use flambeau::backends::{Arg, Backend, Launch, Memory, ProgramRunner, by_name};
+use flambeau::backends::{Arg, Backend, Buffer, Launch, Memory, ProgramRunner, by_name};
 use flambeau::dialects::loops;
 use flambeau::dialects::scalar::{Program, Sv};
-use flambeau::lowering::{GroupProgram, Leaf, Load, Piece, Plan, Slot, lower};
+use flambeau::lowering::{Form, GroupProgram, Leaf, Load, Piece, Plan, Slot, lower};
 use flambeau::tensor::{DType, Tensor};
 use flambeau::value::Value;
 use smallvec::SmallVec;
@@ -20,10 +20,12 @@ fn group(inputs: usize, body: impl Fn(&mut Program, &[Sv]) -> Sv) -> GroupProgra
         .map(|input| Load { input, chunk: None, dtype: DType::F32, domain: Default::default() })
         .collect();
     let leaves = (0..inputs).map(Leaf::Load).collect();
-    let piece = Piece { output: 0, value, leaves, reduced: false };
+    let mut forms: Vec<Form> = (0..inputs).map(|input| Form::Leaf(Leaf::Load(input))).collect();
+    forms.push(Form::Elementwise((0..inputs).collect(), false));
+    let piece = Piece { output: 0, value, leaves, form: inputs, reduced: false };
     let slot = Slot { dtype: DType::F32, pieces: SmallVec::from_slice(&[0]), concat: None };
     let (pieces, outputs) = (vec![piece], vec![slot]);
-    GroupProgram { program, loads, scalars: Vec::new(), reductions: Vec::new(), pieces, outputs }
+    GroupProgram { program, loads, scalars: Vec::new(), reductions: Vec::new(), pieces, forms, outputs }
 }
 
 fn sigmoid(p: &mut Program, x: Sv) -> Sv {
@@ -72,9 +74,13 @@ fn measure(name: &str, group: &GroupProgram, n: usize, backend: &dyn Backend) {
             let mut write = storage.write().expect("host");
             let mut memory = vec![Memory::Write(&mut write)];
             memory.extend(reads.iter().map(|r| Memory::Read(r)));
-            let mut args: Vec<Arg> = (0..memory.len()).map(|i| Arg::Buffer(i, 0)).collect();
+            let mut args: Vec<Arg> = (0..memory.len()).map(|i| Arg::Buffer(Buffer::whole(i, n))).collect();
             args.push(Arg::Int(n as i64));
-            exe.run(&mut Launch { memory, args, grain: 1 }).expect("runs");
+            // SAFETY: a flat kernel of one dimension touches as many elements as its extent says, each once.
+            #[allow(unsafe_code, reason = "runs one kernel without a group")]
+            unsafe {
+                exe.run(&mut Launch { memory, args, grain: 1 }).expect("runs");
+            }
         },
         1.0,
     );

@@ -4,9 +4,11 @@
 //! it and never one below (`tests/tidy` checks it). ARCHITECTURE.md walks through them.
 
 pub mod diag;
+pub mod resources;
 pub mod tensor;
 pub mod ir;
 pub mod value;
+pub mod kernels;
 pub mod dialects;
 pub mod eval;
 pub mod analysis;

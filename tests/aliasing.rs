@@ -3,7 +3,7 @@
 //! answers, share the same memory and write the same to their arguments.
 
 use flambeau::analysis::AliasDb;
-use flambeau::dialects::{Env, Registry};
+use flambeau::dialects::{Registry, Run};
 use flambeau::ir::{Graph, Module, ValueId, parse_graph};
 use flambeau::passes::{self, Context};
 use flambeau::runtime::run_graph;
@@ -314,7 +314,7 @@ impl Program {
             passes.run_graph(&mut graph, &Context::new(&registry, &module)).map_err(|e| e.to_string())?;
         }
         let arguments = self.arguments()?;
-        let results = run_graph(&graph, arguments.clone(), &Env::new(Box::new(std::io::sink())));
+        let results = run_graph(&graph, arguments.clone(), &Run::silent());
         let all = |results: Vec<Value>| arguments.into_iter().take(3).chain(results).collect::<Vec<_>>();
         Ok(results.ok().map(|results| Observed::of(&all(results.into_iter().collect()))))
     }
@@ -323,7 +323,7 @@ impl Program {
     fn check(&self) -> Result<bool, String> {
         let graph = parse_graph(&self.text()).map_err(|e| e.to_string())?;
         let db = AliasDb::new(&Registry::builtin(), None, &graph);
-        let Ok(results) = run_graph(&graph, self.arguments()?, &Env::new(Box::new(std::io::sink()))) else {
+        let Ok(results) = run_graph(&graph, self.arguments()?, &Run::silent()) else {
             return Ok(false);
         };
         let known: Vec<(String, ValueId, &Value)> = self

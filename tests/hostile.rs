@@ -2,10 +2,14 @@
 //! panic or a hang.
 
 use crate::hostile_archives;
+use crate::hostile_texts::{self, Text};
 use flambeau::tools::{cli, io::Io};
 use libtest_mimic::{Failed, Trial};
 use std::ffi::OsString;
 use std::fs;
+use std::io::Read;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 /// What a bad input is: its file (if any), the words, the exit status, and a part of the message.
 #[derive(Clone, Copy)]
@@ -43,6 +47,12 @@ fn nested(open: &str, close: &str) -> Vec<u8> {
     format!("def f(x):\n    return {}x{}\n", open.repeat(n), close.repeat(n)).into_bytes()
 }
 
+/// Sixty tuples, each of the one before it twice, and a last line.
+fn doubled(start: &str, last: &str) -> Vec<u8> {
+    let lines: String = (1..60).map(|n| format!("    x{n} = (x{0}, x{0})\n", n - 1)).collect();
+    format!("def f() -> int:\n    n = 1\n    x0 = {start}\n{lines}    {last}\n    return n\n").into_bytes()
+}
+
 const RUN: &[&str] = &["run", "FILE"];
 const OPT: &[&str] = &["opt", "FILE"];
 const INSPECT: &[&str] = &["inspect", "FILE"];
@@ -51,6 +61,52 @@ const INSPECT: &[&str] = &["inspect", "FILE"];
 const TABLE: &[Bad] = &[
     Bad { name: "missing_file", file: Missing, words: RUN, status: 1, says: "No such file" },
     Bad { name: "missing_file_opt", file: Missing, words: OPT, status: 1, says: "No such file" },
+    Bad {
+        name: "doubled_type_as_text",
+        file: Bytes(|| doubled("(n, n)", "n = len([x59, x59])")),
+        words: OPT,
+        status: 1,
+        says: "the text of a type would take more than",
+    },
+    Bad {
+        name: "nested_loops_over_tuples",
+        file: Bytes(|| {
+            let open: String = (0..7)
+                .map(|n| format!("{}for i{n} in (1, 2, 3, 4, 5, 6, 7, 8):\n", " ".repeat(n + 1)))
+                .collect();
+            format!("def f(x: int) -> int:\n{open}{}x = x + 1\n return x\n", " ".repeat(8)).into_bytes()
+        }),
+        words: RUN,
+        status: 1,
+        says: "are unrolled, here to more than 20000 turns",
+    },
+    Bad {
+        name: "sort_of_more_than_memory",
+        file: Bytes(|| text("def f() -> Tensor:\n    return torch.zeros([1]).expand([1 << 44]).sort()[0]\n")),
+        words: &["run", "FILE", "--entry", "f"],
+        status: 1,
+        says: "DefaultCPUAllocator: can't allocate memory",
+    },
+    Bad {
+        name: "fourier_transform_of_more_than_memory",
+        file: Bytes(|| {
+            text("def f() -> Tensor:\n    return torch.fft.fft(torch.zeros([2]), 1000000000000)\n")
+        }),
+        words: &["run", "FILE", "--entry", "f"],
+        status: 1,
+        says: "can't allocate memory",
+    },
+    Bad {
+        name: "interpolation_to_more_than_memory",
+        file: Bytes(|| {
+            text(
+                "def f() -> Tensor:\n    x = torch.zeros([1, 1, 2])\n    return torch.nn.functional.interpolate(x, scale_factor=1e18)\n",
+            )
+        }),
+        words: &["run", "FILE", "--entry", "f"],
+        status: 1,
+        says: "",
+    },
     Bad { name: "directory", file: Folder, words: RUN, status: 1, says: "is a directory" },
     Bad { name: "directory_opt", file: Folder, words: OPT, status: 1, says: "is a directory" },
     Bad { name: "empty_file", file: Bytes(Vec::new), words: RUN, status: 1, says: "empty" },
@@ -329,6 +385,9 @@ const TABLE: &[Bad] = &[
 /// No bad input may take more memory than this, the program itself included.
 const MAX_PEAK_KB: u64 = 256 << 10;
 
+/// What the child process writes before it says how it ended; the program may have printed before.
+const END: &str = "\n==== end: ";
+
 /// Set in the process that is to read one bad input, to its name.
 const CHILD: &str = "FLAMBEAU_HOSTILE";
 
@@ -349,6 +408,11 @@ pub fn trials() -> Vec<Trial> {
         Trial::test(name, move || run(&bad)).with_ignored_flag(gpu && bad.name == "no_cuda")
     };
     let mut trials: Vec<Trial> = all().map(trial).collect();
+    trials.extend(
+        hostile_texts::all()
+            .into_iter()
+            .map(|text| Trial::test(format!("hostile::{}", text.name), move || run_text(&text))),
+    );
     trials.push(Trial::test("hostile::the_plain_archive_is_not_refused", || {
         let bad =
             Bad { name: "plain", file: Bytes(hostile_archives::plain), words: INSPECT, status: 0, says: "" };
@@ -364,7 +428,7 @@ pub fn as_child() -> Option<i32> {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut io = Io { directory: "".as_ref(), stdin: &mut std::io::empty(), out: &mut out, err: &mut err };
     let status = cli::main_in(words, &mut io);
-    println!("{status} {}", peak_kb().unwrap_or(0));
+    println!("{END}{status} {}", peak_kb().unwrap_or(0));
     print!("{}", String::from_utf8_lossy(&err));
     Some(0)
 }
@@ -388,25 +452,104 @@ fn run(bad: &Bad) -> Result<(), Failed> {
     }
     let file = file.display().to_string();
     let words: Vec<&str> = bad.words.iter().map(|w| if *w == "FILE" { file.as_str() } else { w }).collect();
-    let mut child = std::process::Command::new(std::env::current_exe()?);
-    let output = child.env(CHILD, format!("flambeau\n{}", words.join("\n"))).output()?;
+    let End { status, peak, err } = in_process(&words)?;
     fs::remove_dir_all(&folder)?;
-    if !output.status.success() {
-        let err = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(format!("the process ended with {}: {err}", output.status).into());
-    }
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    let (first, err) = told.split_once('\n').unwrap_or((&told, ""));
-    let mut numbers = first.split(' ').filter_map(|n| n.parse::<u64>().ok());
-    let (status, peak) = (numbers.next(), numbers.next().unwrap_or(0));
-    if status != Some(bad.status) {
-        return Err(format!("exit status {status:?}, not {}; the message is: {err}", bad.status).into());
+    if status != bad.status {
+        return Err(format!("exit status {status}, not {}; the message is: {err}", bad.status).into());
     }
     if bad.status != 0 && (err.trim().is_empty() || !err.contains(bad.says)) {
         return Err(format!("the message should say '{}', but is: {err}", bad.says).into());
     }
     if peak > MAX_PEAK_KB {
         return Err(format!("it took {peak} KB of memory").into());
+    }
+    Ok(())
+}
+
+/// How a process ended that read a bad input.
+struct End {
+    status: u64,
+    /// The most memory that it had, in KB.
+    peak: u64,
+    /// What it wrote to the error stream.
+    err: String,
+}
+
+/// Runs a command in a process of its own, which must end by itself.
+fn in_process(words: &[&str]) -> Result<End, Failed> {
+    let mut command = std::process::Command::new(std::env::current_exe()?);
+    command.env(CHILD, format!("flambeau\n{}", words.join("\n")));
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let read = |stream: Option<Box<dyn Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            // What was read before the process died is all there is.
+            let _ = stream.map(|mut stream| stream.read_to_end(&mut text));
+            String::from_utf8_lossy(&text).into_owned()
+        })
+    };
+    let out = read(child.stdout.take().map(|s| Box::new(s) as Box<dyn Read + Send>));
+    let err = read(child.stderr.take().map(|s| Box::new(s) as Box<dyn Read + Send>));
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait()? {
+            Some(status) => break Some(status),
+            None if start.elapsed() > HANGS => {
+                child.kill()?;
+                child.wait()?;
+                break None;
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let out = out.join().map_err(|_| "the output could not be read")?;
+    let err = err.join().map_err(|_| "the errors could not be read")?;
+    match status {
+        None => return Err(format!("the process did not end within {} s", HANGS.as_secs()).into()),
+        // Where the time limit is watched from outside of the work, the process itself ends with status 1.
+        Some(status) if status.code() == Some(1) && err.contains("--timeout") => {
+            return Ok(End { status: 1, peak: 0, err });
+        }
+        Some(status) if !status.success() => {
+            return Err(format!("the process ended with {status}: {err}").into());
+        }
+        Some(_) => {}
+    }
+    let told = out.rsplit_once(END).map_or("", |(_, told)| told);
+    let (first, message) = told.split_once('\n').unwrap_or((told, ""));
+    let mut numbers = first.split(' ').filter_map(|n| n.parse::<u64>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(status), Some(peak)) => Ok(End { status, peak, err: message.to_string() }),
+        _ => Err(format!("the process did not say how it ended: {out}").into()),
+    }
+}
+
+/// A process that runs longer does not end by itself: the limits of the commands are far below.
+const HANGS: Duration = Duration::from_secs(120);
+
+/// No text may take more memory than this, under a limit of 400 MB.
+const MAX_TEXT_PEAK_KB: u64 = 1 << 20;
+
+fn run_text(text: &Text) -> Result<(), Failed> {
+    let folder = crate::scratch::folder("hostile").join(&text.name);
+    fs::create_dir_all(&folder)?;
+    let file = folder.join("input");
+    fs::write(&file, &text.text)?;
+    let file = file.display().to_string();
+    let words: Vec<&str> = text.words.iter().map(|w| if w == "FILE" { file.as_str() } else { w }).collect();
+    let End { status, peak, err } = in_process(&words)?;
+    fs::remove_dir_all(&folder)?;
+    if peak > MAX_TEXT_PEAK_KB {
+        return Err(format!("it took {peak} KB of memory").into());
+    }
+    if ["panicked", "bug in Flambeau", "internal error"].iter().any(|word| err.contains(word)) {
+        return Err(format!("an error of the program itself: {err}").into());
+    }
+    let fails = !text.says.is_empty();
+    if status > 2 || (fails && (status == 0 || !err.contains(&text.says))) {
+        return Err(
+            format!("exit status {status}; the message should say '{}', but is: {err}", text.says).into()
+        );
     }
     Ok(())
 }

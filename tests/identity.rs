@@ -2,7 +2,7 @@
 //! writes run as they are and through pipelines, with rules of users that drop copies too. Answers, and who
 //! shares memory with whom among inputs and outputs, must be equal: then no caller can tell, whatever it writes.
 
-use flambeau::dialects::Env;
+use flambeau::dialects::Run;
 use flambeau::passes;
 use flambeau::tensor::Tensor;
 use flambeau::tools::load;
@@ -155,13 +155,13 @@ pub struct Seen {
 
 /// Runs `forward` on two square matrices. None if it raises, or gives anything but tensors.
 pub fn observe(program: &flambeau::runtime::Program) -> Option<Seen> {
-    let env = Env::new(Box::new(std::io::sink()));
-    env.set_grad_enabled(false);
+    let run = Run::silent();
+    run.set_grad_enabled(false);
     let numbers = |first: f32| -> Vec<f32> { (0..9u8).map(|n| f32::from(n) * 0.75 - first).collect() };
     let x = Tensor::from_vec::<f32>(&numbers(2.0), &[3, 3]).ok()?;
     let y = Tensor::from_vec::<f32>(&numbers(-1.0), &[3, 3]).ok()?;
     let arguments = vec![Value::Tensor(x.clone()), Value::Tensor(y.clone())];
-    let Ok(Value::Tuple(outputs)) = program.run("forward", arguments, &env) else { return None };
+    let Ok(Value::Tuple(outputs)) = program.run("forward", arguments, &run) else { return None };
     let mut tensors = vec![x, y];
     let mut seen = Seen { answers: Vec::new(), shared: Vec::new() };
     for output in outputs.items() {

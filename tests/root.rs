@@ -7,12 +7,18 @@ mod cases;
 mod filecheck_suite;
 mod hostile;
 mod hostile_archives;
+mod hostile_texts;
+mod fusion;
 mod fuzz_corpus;
 mod identity;
 mod identity_source;
+mod in_place;
 mod lsp;
+mod model;
 mod names;
+mod op_fuzz;
 mod pages;
+mod rules;
 mod scratch;
 mod steps;
 mod test_passes;
@@ -25,6 +31,9 @@ fn main() {
     if let Some(status) = hostile::as_child() {
         std::process::exit(status);
     }
+    if let Some(status) = op_fuzz::as_child() {
+        std::process::exit(status);
+    }
     let arguments = Arguments::from_args();
     let mut trials = tidy::trials();
     trials.extend(filecheck_suite::trials());
@@ -33,12 +42,17 @@ fn main() {
     trials.extend(identity::trials());
     trials.extend(identity_source::trials());
     trials.extend(cases::trials());
+    trials.extend(fusion::trials());
+    trials.extend(in_place::trials());
     trials.extend(hostile::trials());
     trials.extend(fuzz_corpus::trials());
     trials.extend(pages::trials());
     trials.extend(view::trials());
     trials.extend(lsp::trials());
+    trials.extend(model::trials());
     trials.extend(names::trials());
+    trials.extend(op_fuzz::trials());
+    trials.extend(rules::trials());
     trials.extend(steps::trials());
     let scratch = scratch::Guard;
     let conclusion = libtest_mimic::run(&arguments, trials);

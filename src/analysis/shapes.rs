@@ -293,8 +293,8 @@ fn arithmetic(row: &Op, operands: &[Known]) -> Option<Vec<Known>> {
     if values.is_empty() || row.def().effects != Effects::NONE {
         return None;
     }
-    let env = crate::dialects::Env::new(Box::new(std::io::sink()));
-    let results = crate::eval::call(row, &values, Default::default(), &env).ok()?;
+    let run = crate::dialects::Run::silent();
+    let results = crate::eval::call(row, &values, Default::default(), &run).ok()?;
     Some(results.iter().map(of_value).collect())
 }
 

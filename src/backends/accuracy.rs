@@ -1,13 +1,13 @@
 //! How far the compiled functions of f32 are from the truth: the table of bounds that docs/math.md prints, and
 //! the measurement that proves it. The tests sample; `examples/ulp.rs` runs all 2^32 inputs.
 
-use super::{Arg, Backend, Launch, Memory};
+use super::{Arg, Backend, Buffer, Launch, Memory};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops;
 use crate::dialects::scalar::{Program, Sv};
 use crate::lowering::{Nest, Stride, lower};
+use crate::resources::pool;
 use crate::tensor::DType;
-use rayon::prelude::*;
 
 /// A function with its stated bound.
 pub struct Function {
@@ -115,7 +115,8 @@ impl Function {
         let kernel = loops::decode(&lower(&nest, backend.target())?)?;
         let exe = backend.compile(&kernel)?;
         let count = (1u64 << 32).div_ceil(step.max(1));
-        let batches = (0..count.div_ceil(BATCH)).into_par_iter().map(|batch| {
+        let batches = pool::map(count.div_ceil(BATCH) as usize, |batch| {
+            let batch = batch as u64;
             let inputs: Vec<f32> = (batch * BATCH..count.min((batch + 1) * BATCH))
                 .map(|n| f32::from_bits((n * step.max(1)) as u32))
                 .collect();
@@ -124,8 +125,13 @@ impl Function {
                 Memory::Write(bytemuck::cast_slice_mut(&mut outputs)),
                 Memory::Read(bytemuck::cast_slice(&inputs)),
             ];
-            let args = vec![Arg::Buffer(0, 0), Arg::Buffer(1, 0), Arg::Int(inputs.len() as i64)];
-            exe.run(&mut Launch { memory, args, grain: 1 })?;
+            let buffer = |memory| Arg::Buffer(Buffer::whole(memory, inputs.len()));
+            let args = vec![buffer(0), buffer(1), Arg::Int(inputs.len() as i64)];
+            // SAFETY: a flat kernel of one dimension touches as many elements as its extent says, each once.
+            #[allow(unsafe_code, reason = "runs one kernel without a group")]
+            unsafe {
+                exe.run(&mut Launch { memory, args, grain: 1 })?;
+            }
             let mut worst = Worst { tried: inputs.len() as u64, ..Worst::default() };
             for (input, got) in inputs.iter().zip(&outputs) {
                 let ulps = error(*got, (self.truth)(f64::from(*input)), self.flushes);
@@ -135,7 +141,8 @@ impl Function {
             }
             Ok::<Worst, Diagnostic>(worst)
         });
-        batches.try_reduce(Worst::default, |a, b| {
+        batches.into_iter().try_fold(Worst::default(), |a, b| {
+            let b = b?;
             let tried = a.tried + b.tried;
             Ok(Worst { tried, ..if b.ulps > a.ulps { b } else { a } })
         })

@@ -1,28 +1,38 @@
 //! A fusion group that runs: plans calls, keeps the kernels built for it, launches them.
+//!
+//! A call takes one [`Snapshot`] of each input and plans, checks and launches from that alone: another thread may give the
+//! tensor other memory or other sizes meanwhile.
 
-use super::{Arg, Backend, Executable, Launch, Memory};
-use crate::diag::{Diagnostic, Result};
+use super::{Arg, Backend, Buffer, Executable, FusionCounters, Launch, Memory};
+use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Registry, loops};
 use crate::ir::Graph;
-use crate::lowering::{self, GroupProgram, InputSig, Key, Part, Plan, Target};
-use crate::tensor::{DType, Layout, Scalar, Storage, Tensor};
+use crate::lowering::{self, Access, GroupProgram, InputSig, Key, Part, Plan, Target};
+use crate::tensor::{DType, Layout, Scalar, Snapshot, Storage, Tensor};
 use crate::value::Value;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Specializations of one group that are kept; the oldest goes first.
 const MAX_SPECIALIZATIONS: usize = 64;
 /// Elements from which a kernel for a single op pays for being compiled.
 const ALONE_FROM: usize = 1 << 15;
+/// Ops of a group that its name lists.
+const NAMED_OPS: usize = 6;
 
 /// A fusion group with the kernels built for it so far. May be run from several threads.
 pub struct FusedGroup {
     graph: Arc<Graph>,
     backend: Arc<dyn Backend>,
+    counters: Arc<FusionCounters>,
+    /// For messages: its first ops.
+    name: String,
     /// Whether the group is one op.
     alone: bool,
+    called: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -35,7 +45,8 @@ struct State {
 /// A group for inputs of fixed dtypes, with the kernels built for it so far.
 pub struct ProgramRunner {
     group: GroupProgram,
-    kernels: Mutex<HashMap<Key, Arc<dyn Executable>>>,
+    /// Kernels that the backend refused are kept as refusals.
+    kernels: Mutex<HashMap<Key, Result<Arc<dyn Executable>>>>,
     /// The plan of the last call, with the layouts that it was made for.
     last: Mutex<Option<Arc<Planned>>>,
 }
@@ -45,34 +56,80 @@ struct Planned {
     plan: Plan,
     kernels: Vec<Arc<dyn Executable>>,
     integers: Vec<SmallVec<[i64; 12]>>,
-    /// Bytes that each input's storage must have.
-    needed: Vec<usize>,
+}
+
+/// A call that can run fused: everything is compiled, nothing has been computed.
+pub struct Prepared<'a> {
+    runner: Arc<ProgramRunner>,
+    planned: Arc<Planned>,
+    inputs: Inputs,
+    group: &'a FusedGroup,
+}
+
+/// Who compiles for whom.
+struct Site<'a> {
+    backend: &'a dyn Backend,
+    counters: &'a FusionCounters,
+    name: &'a str,
 }
 
 impl FusedGroup {
-    /// A group to be run by a backend. Nothing is compiled yet.
-    pub fn new(graph: Arc<Graph>, backend: Arc<dyn Backend>) -> FusedGroup {
-        let work = graph.block_ops(graph.root()).filter(|op| graph.kind(*op) != "prim::Constant").count();
-        FusedGroup { graph, backend, alone: work == 1, state: Mutex::default() }
-    }
-
-    /// Whether a kernel is faster for such inputs than the op itself: a single op needs a compiler and elements enough.
-    pub fn pays(&self, inputs: &[Value]) -> bool {
-        let large = |v: &Value| matches!(v, Value::Tensor(t) if t.numel() >= ALONE_FROM);
-        !self.alone || (self.backend.compiles() && inputs.iter().any(large))
-    }
-
-    /// Runs the group on its inputs, compiling what is not compiled yet for their dtypes and contiguity.
-    /// `Unsupported` means that the group cannot be fused for such inputs, any other error that the call is
-    /// wrong (sizes that do not broadcast): in both cases nothing has been computed, and running the
-    /// subgraph op by op gives the answer or PyTorch's error.
-    pub fn run(&self, inputs: &[Value], registry: &Registry) -> Result<SmallVec<[Tensor; 2]>> {
-        let mut sigs: SmallVec<[InputSig; 8]> = SmallVec::new();
-        for input in inputs {
-            sigs.push(signature(input)?);
+    /// A group to be run by a backend. Nothing is compiled yet. What happens is counted in `counters`.
+    pub fn new(graph: Arc<Graph>, backend: Arc<dyn Backend>, counters: Arc<FusionCounters>) -> FusedGroup {
+        let kinds: Vec<&str> = graph
+            .block_ops(graph.root())
+            .map(|op| graph.kind(op))
+            .filter(|kind| *kind != "prim::Constant")
+            .map(|kind| kind.base())
+            .collect();
+        let shown = kinds.iter().take(NAMED_OPS).copied().collect::<Vec<_>>().join("+");
+        let more = if kinds.len() > NAMED_OPS { "+..." } else { "" };
+        let name = format!("{shown}{more}");
+        FusedGroup {
+            alone: kinds.len() == 1,
+            graph,
+            backend,
+            counters,
+            name,
+            called: AtomicBool::new(false),
+            state: Mutex::default(),
         }
-        let specialized = self.specialized(&sigs, registry)?;
-        specialized.run(inputs, &*self.backend)
+    }
+
+    /// Counts a call, and says whether a kernel is faster for such inputs than the op itself: a single op needs a
+    /// compiler and elements enough.
+    pub fn pays(&self, inputs: &[Value]) -> bool {
+        if !self.called.swap(true, Ordering::Relaxed) {
+            self.counters.group();
+        }
+        let large = |v: &Value| matches!(v, Value::Tensor(t) if t.numel() >= ALONE_FROM);
+        let pays = !self.alone || (self.backend.compiles() && inputs.iter().any(large));
+        if !pays {
+            self.counters.small(&self.name);
+        }
+        pays
+    }
+
+    /// Counts a call that is run op by op.
+    pub fn runs_op_by_op(&self, reason: &str) {
+        self.counters.op_by_op(&self.name, reason);
+    }
+
+    /// Plans a call and compiles what is not compiled yet for the inputs' dtypes and contiguity. Nothing is computed.
+    /// `Unsupported` means that the group cannot be fused for such inputs, `Raised` that the call is wrong (sizes that do
+    /// not broadcast): in both cases running the subgraph op by op gives the answer, or PyTorch's error. Any other
+    /// error is a failure of the backend, which must not be hidden.
+    pub fn prepare(&self, inputs: &[Value], registry: &Registry) -> Result<Prepared<'_>> {
+        let inputs = Inputs::of(inputs)?;
+        let site = Site { backend: &*self.backend, counters: &self.counters, name: &self.name };
+        let runner = self.specialized(inputs.signature()?, registry)?;
+        let planned = runner.plan(&inputs, &site)?;
+        Ok(Prepared { runner, planned, inputs, group: self })
+    }
+
+    /// Plans and runs a call; see [`FusedGroup::prepare`] for the errors.
+    pub fn run(&self, inputs: &[Value], registry: &Registry) -> Result<SmallVec<[Tensor; 2]>> {
+        self.prepare(inputs, registry)?.run()
     }
 
     /// The loop IR of the group for inputs like these, one graph a kernel.
@@ -82,24 +139,36 @@ impl FusedGroup {
 
     /// The loop IR of the group for another kind of machine.
     pub fn loops_for(&self, inputs: &[Value], registry: &Registry, target: Target) -> Result<Vec<Graph>> {
-        let sigs = inputs.iter().map(signature).collect::<Result<Vec<InputSig>>>()?;
-        let group = GroupProgram::new(&self.graph, &sigs, registry)?;
-        let plan = Plan::new(&group, &layouts(inputs))?;
+        let inputs = Inputs::of(inputs)?;
+        let group = GroupProgram::new(&self.graph, &inputs.signature()?, registry)?;
+        let plan = Plan::new(&group, &inputs.layouts())?;
         plan.parts.iter().map(|part| lowering::lower(&part.nest(&group), target)).collect()
     }
 
-    fn specialized(&self, sigs: &[InputSig], registry: &Registry) -> Result<Arc<ProgramRunner>> {
+    fn specialized(&self, sigs: Vec<InputSig>, registry: &Registry) -> Result<Arc<ProgramRunner>> {
         let mut state = self.state.lock();
-        if let Some((_, found)) = state.programs.iter().find(|(known, _)| known == sigs) {
+        if let Some((_, found)) = state.programs.iter().find(|(known, _)| *known == sigs) {
             return found.clone();
         }
-        let group = GroupProgram::new(&self.graph, sigs, registry);
+        let group = GroupProgram::new(&self.graph, &sigs, registry);
         let specialized = group.map(|group| Arc::new(ProgramRunner::new(group)));
+        if let Err(error) = &specialized {
+            self.counters.refused(&self.name, error.message(), || format!("{sigs:?}"));
+        }
         if state.programs.len() >= MAX_SPECIALIZATIONS {
             drop(state.programs.remove(0));
         }
-        state.programs.push((sigs.to_vec(), specialized.clone()));
+        state.programs.push((sigs, specialized.clone()));
         specialized
+    }
+}
+
+impl Prepared<'_> {
+    /// Computes. Every error is an error of the run.
+    pub fn run(&self) -> Result<SmallVec<[Tensor; 2]>> {
+        let outputs = self.runner.launch(&self.planned, &self.inputs)?;
+        self.group.counters.fused(&self.group.name);
+        Ok(outputs)
     }
 }
 
@@ -111,94 +180,148 @@ impl ProgramRunner {
 
     /// Runs the group on inputs whose dtypes are those that it was read for.
     pub fn run(&self, inputs: &[Value], backend: &dyn Backend) -> Result<SmallVec<[Tensor; 2]>> {
-        let planned = self.plan(inputs, backend)?;
-        let outputs = allocate(&planned.plan)?;
-        for (n, part) in planned.plan.parts.iter().enumerate() {
-            launch(&self.group, part, &planned.integers[n], &*planned.kernels[n], inputs, &outputs)?;
-        }
-        Ok(outputs)
+        let inputs = Inputs::of(inputs)?;
+        let site = Site { backend, counters: &FusionCounters::default(), name: "" };
+        let planned = self.plan(&inputs, &site)?;
+        self.launch(&planned, &inputs)
     }
 
     /// The plan for inputs, with a kernel for each of its parts.
-    fn plan(&self, inputs: &[Value], backend: &dyn Backend) -> Result<Arc<Planned>> {
-        let layouts = layouts(inputs);
+    fn plan(&self, inputs: &Inputs, site: &Site<'_>) -> Result<Arc<Planned>> {
         let last = self.last.lock().clone();
-        let planned = match last {
-            Some(planned) if planned.layouts == layouts => planned,
-            _ => {
-                let planned = Arc::new(self.make_plan(layouts, backend)?);
-                *self.last.lock() = Some(Arc::clone(&planned));
-                planned
-            }
-        };
-        for (input, needed) in inputs.iter().zip(&planned.needed) {
-            if let Value::Tensor(t) = input
-                && t.storage().nbytes() < *needed
-            {
-                return Err(Diagnostic::internal("a tensor that reaches outside of its storage"));
-            }
+        if let Some(planned) = last.filter(|planned| inputs.have_layouts(&planned.layouts)) {
+            return Ok(planned);
         }
+        let planned = Arc::new(self.make_plan(inputs.layouts(), site)?);
+        *self.last.lock() = Some(Arc::clone(&planned));
         Ok(planned)
     }
 
-    fn make_plan(&self, layouts: Vec<Option<Layout>>, backend: &dyn Backend) -> Result<Planned> {
+    fn make_plan(&self, layouts: Vec<Option<Layout>>, site: &Site<'_>) -> Result<Planned> {
         let plan = Plan::new(&self.group, &layouts)?;
-        let mut kernels = Vec::new();
-        for part in &plan.parts {
-            let key = part.key();
-            let known = self.kernels.lock().get(&key).cloned();
-            kernels.push(match known {
-                Some(kernel) => kernel,
-                None => {
-                    let graph = lowering::lower(&part.nest(&self.group), backend.target())?;
-                    let kernel = backend.compile(&loops::decode(&graph)?)?;
-                    self.kernels.lock().insert(key, Arc::clone(&kernel));
-                    kernel
-                }
-            });
+        let kernels = plan.parts.iter().map(|part| self.kernel(part, site)).collect::<Result<Vec<_>>>()?;
+        let integers = plan.parts.iter().map(|part| part.integers(site.backend.target())).collect();
+        Ok(Planned { layouts, plan, kernels, integers })
+    }
+
+    /// The kernel for a part, compiled when first needed. What the backend refuses is kept too, and not tried again.
+    fn kernel(&self, part: &Part, site: &Site<'_>) -> Result<Arc<dyn Executable>> {
+        let key = part.key();
+        if let Some(known) = self.kernels.lock().get(&key).cloned() {
+            return known;
         }
-        let integers = plan.parts.iter().map(|part| part.integers(backend.target())).collect();
-        let mut needed = vec![0; layouts.len()];
-        for load in &self.group.loads {
-            if let Some(layout) = &layouts[load.input] {
-                needed[load.input] = reach(layout).saturating_mul(load.dtype.size());
+        let compiled = lowering::lower(&part.nest(&self.group), site.backend.target())
+            .and_then(|graph| loops::decode(&graph))
+            .and_then(|kernel| site.backend.compile(&kernel));
+        match &compiled {
+            Ok(_) => site.counters.compiled(site.name, || format!("{:?}", key.pattern)),
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                site.counters.refused(site.name, error.message(), || format!("{:?}", key.pattern));
             }
+            // A failure is no property of the kernel: the next call tries again.
+            Err(_) => return compiled,
         }
-        Ok(Planned { layouts, plan, kernels, integers, needed })
+        self.kernels.lock().insert(key, compiled.clone());
+        compiled
+    }
+
+    fn launch(&self, planned: &Planned, inputs: &Inputs) -> Result<SmallVec<[Tensor; 2]>> {
+        let outputs = allocate(&planned.plan)?;
+        for (n, part) in planned.plan.parts.iter().enumerate() {
+            let integers = &planned.integers[n];
+            launch(&self.group, part, integers, &*planned.kernels[n], inputs, &outputs)?;
+        }
+        Ok(outputs)
     }
 }
 
-/// One more than the largest index that a layout reaches, in elements.
-fn reach(layout: &Layout) -> usize {
-    if layout.numel() == 0 {
-        return 0;
-    }
-    let steps =
-        layout.sizes.iter().zip(&layout.strides).map(|(size, stride)| (size - 1).saturating_mul(*stride));
-    let last = steps.filter(|s| *s > 0).fold(layout.offset as i64, i64::saturating_add);
-    usize::try_from(last).unwrap_or(usize::MAX).saturating_add(1)
+/// The inputs of a call, each as it was at one moment.
+struct Inputs(SmallVec<[Input; 8]>);
+
+enum Input {
+    Tensor(Snapshot),
+    Number(Scalar),
 }
 
-fn signature(input: &Value) -> Result<InputSig> {
-    match input {
-        Value::Tensor(t) if t.device().is_cpu() => Ok(InputSig::Tensor(t.dtype(), t.rank() > 0)),
-        Value::Tensor(t) => Err(Diagnostic::unsupported(format!("fused kernels on device {}", t.device()))),
-        Value::Int(_) => Ok(InputSig::Int),
-        Value::Float(_) => Ok(InputSig::Float),
-        Value::Bool(_) => Ok(InputSig::Bool),
-        other => Err(Diagnostic::unsupported(format!(
-            "fused kernels take no inputs of type {}",
-            other.kind_name()
-        ))),
+impl Inputs {
+    /// Fails with `Unsupported` for what a kernel cannot take.
+    fn of(values: &[Value]) -> Result<Inputs> {
+        let input = |value: &Value| {
+            Ok(match value {
+                Value::Tensor(t) => Input::Tensor(t.snapshot()),
+                Value::Int(x) => Input::Number(Scalar::Int(*x)),
+                Value::Float(x) => Input::Number(Scalar::Float(*x)),
+                Value::Bool(x) => Input::Number(Scalar::Bool(*x)),
+                other => {
+                    return Err(Diagnostic::unsupported(format!(
+                        "fused kernels take no inputs of type {}",
+                        other.kind_name()
+                    )));
+                }
+            })
+        };
+        values.iter().map(input).collect::<Result<_>>().map(Inputs)
+    }
+
+    fn signature(&self) -> Result<Vec<InputSig>> {
+        let one = |input: &Input| match input {
+            Input::Tensor(t) if t.storage.device().is_cpu() => {
+                Ok(InputSig::Tensor(t.dtype, t.layout.rank() > 0))
+            }
+            Input::Tensor(t) => {
+                Err(Diagnostic::unsupported(format!("fused kernels on device {}", t.storage.device())))
+            }
+            Input::Number(Scalar::Int(_)) => Ok(InputSig::Int),
+            Input::Number(Scalar::Bool(_)) => Ok(InputSig::Bool),
+            Input::Number(_) => Ok(InputSig::Float),
+        };
+        self.0.iter().map(one).collect()
+    }
+
+    fn layouts(&self) -> Vec<Option<Layout>> {
+        self.0.iter().map(|input| input.layout().cloned()).collect()
+    }
+
+    fn have_layouts(&self, layouts: &[Option<Layout>]) -> bool {
+        self.0.len() == layouts.len() && self.0.iter().zip(layouts).all(|(i, l)| i.layout() == l.as_ref())
+    }
+
+    fn tensor(&self, n: usize) -> Result<&Snapshot> {
+        match self.0.get(n) {
+            Some(Input::Tensor(snapshot)) => Ok(snapshot),
+            _ => Err(Diagnostic::internal("a number where a kernel reads a tensor")),
+        }
+    }
+
+    fn number(&self, n: usize) -> Result<Scalar> {
+        match self.0.get(n) {
+            Some(Input::Number(number)) => Ok(*number),
+            _ => Err(Diagnostic::internal("a tensor where a kernel takes a number")),
+        }
     }
 }
 
-fn layouts(inputs: &[Value]) -> Vec<Option<Layout>> {
-    let layout = |v: &Value| match v {
-        Value::Tensor(t) => Some(t.layout()),
-        _ => None,
-    };
-    inputs.iter().map(layout).collect()
+impl Input {
+    fn layout(&self) -> Option<&Layout> {
+        match self {
+            Input::Tensor(snapshot) => Some(&snapshot.layout),
+            Input::Number(_) => None,
+        }
+    }
+}
+
+/// An access of a part as an argument: where it begins, and the lowest and the highest element that it touches.
+fn buffer(memory: usize, access: &Access, sizes: &[i64]) -> Result<Arg> {
+    let (mut low, mut high) = (access.offset as i128, access.offset as i128);
+    for (size, stride) in sizes.iter().zip(&access.strides) {
+        let reach = i128::from((size - 1).max(0)) * i128::from(*stride);
+        if reach < 0 { low += reach } else { high += reach }
+    }
+    let end = if sizes.contains(&0) { low } else { high + 1 };
+    match (usize::try_from(low), usize::try_from(end)) {
+        (Ok(low), Ok(end)) => Ok(Arg::Buffer(Buffer { memory, first: access.offset, low, end })),
+        _ => Err(Diagnostic::internal("a tensor that reaches outside of its storage")),
+    }
 }
 
 fn allocate(plan: &Plan) -> Result<SmallVec<[Tensor; 2]>> {
@@ -216,32 +339,29 @@ fn launch(
     part: &Part,
     integers: &[i64],
     kernel: &dyn Executable,
-    inputs: &[Value],
+    inputs: &Inputs,
     outputs: &[Tensor],
 ) -> Result<()> {
-    let read: Vec<Storage> = part
-        .loads
-        .iter()
-        .map(|a| inputs[a.tensor].to_tensor().map(Tensor::storage))
-        .collect::<Result<_>>()?;
     let mut written: SmallVec<[usize; 2]> = part.stores.iter().map(|a| a.tensor).collect();
     written.sort_unstable();
     written.dedup();
     let stores: SmallVec<[Storage; 2]> = written.iter().map(|o| outputs[*o].storage()).collect();
-    let read_guards = read.iter().map(Storage::read).collect::<Result<Vec<_>>>()?;
+    let read = |access: &Access| inputs.tensor(access.tensor)?.storage.read();
+    let read_guards = part.loads.iter().map(read).collect::<Result<Vec<_>>>()?;
     let mut write_guards = stores.iter().map(Storage::write).collect::<Result<SmallVec<[_; 2]>>>()?;
     let mut memory: Vec<Memory<'_>> = write_guards.iter_mut().map(|g| Memory::Write(&mut *g)).collect();
     memory.extend(read_guards.iter().map(|g| Memory::Read(g)));
     let mut args: Vec<Arg> = Vec::with_capacity(part.stores.len() + part.loads.len() + integers.len());
     for access in &part.stores {
         let slot = written.iter().position(|o| *o == access.tensor).unwrap_or(0);
-        args.push(Arg::Buffer(slot, access.offset));
+        args.push(buffer(slot, access, &part.sizes)?);
     }
-    args.extend(part.loads.iter().enumerate().map(|(n, a)| Arg::Buffer(written.len() + n, a.offset)));
+    for (n, access) in part.loads.iter().enumerate() {
+        args.push(buffer(written.len() + n, access, &part.sizes)?);
+    }
     args.extend(integers.iter().map(|i| Arg::Int(*i)));
     for (input, dtype) in &group.scalars {
-        let number = inputs[*input].to_scalar()?;
-        args.push(match (dtype, number) {
+        args.push(match (dtype, inputs.number(*input)?) {
             (DType::F64, n) => Arg::Float(n.to_f64()),
             (DType::Bool, n) => Arg::Bool(n.to_bool()),
             (_, Scalar::Int(n)) => Arg::Int(n),
@@ -249,5 +369,12 @@ fn launch(
         });
     }
     let extent = integers.first().copied().unwrap_or(1).max(1) as usize;
-    kernel.run(&mut Launch { memory, args, grain: part.numel() / extent })
+    let mut launch = Launch { memory, args, grain: part.numel() / extent };
+    // SAFETY: kernel and arguments come from one part, whose kernel walks `sizes` by the strides of each access and
+    // nothing else, which is what the spans say; stores of one part go to different elements of tensors that were made
+    // for this call, so that no load reads them.
+    #[allow(unsafe_code, reason = "the one place where groups run machine code")]
+    unsafe {
+        kernel.run(&mut launch)
+    }
 }

@@ -5,6 +5,7 @@
 //! kernels for it and launches them. Nothing here knows how a program is interpreted.
 
 pub mod accuracy;
+mod counters;
 mod group;
 pub mod interp;
 pub mod ptx;
@@ -14,7 +15,8 @@ pub mod cuda;
 #[cfg(feature = "llvm")]
 pub mod llvm;
 
-pub use group::{FusedGroup, ProgramRunner};
+pub use counters::{FusionCounters, FusionReport};
+pub use group::{FusedGroup, Prepared, ProgramRunner};
 
 #[cfg(test)]
 mod tests;
@@ -40,8 +42,19 @@ pub trait Backend: Send + Sync {
 
 /// A compiled kernel.
 pub trait Executable: Send + Sync {
-    /// Runs it. Arguments correspond to the kernel's parameters; their kinds are checked.
-    fn run(&self, launch: &mut Launch<'_>) -> Result<()>;
+    /// Runs it. Arguments correspond to the kernel's parameters. Their kinds are checked, and that both ends of each
+    /// buffer's span lie within its memory; an argument that does not fit is an `Internal` error, with nothing run.
+    ///
+    /// # Safety
+    /// What the kernel does with its buffers is not checked again. The caller promises, for these very arguments:
+    /// every element that the kernel loads or stores through a buffer lies in the span that its argument gives;
+    /// iterations of a parallel loop store to different elements; and an element that is stored through one argument
+    /// is not read or stored through another.
+    #[allow(
+        unsafe_code,
+        reason = "machine code does what its arguments say; safe callers go through `FusedGroup`"
+    )]
+    unsafe fn run(&self, launch: &mut Launch<'_>) -> Result<()>;
 }
 
 /// One run of a kernel.
@@ -55,7 +68,7 @@ pub struct Launch<'a> {
     pub grain: usize,
 }
 
-/// Host memory of a launch. The caller vouches that every element which the kernel touches lies within.
+/// Host memory of a launch.
 pub enum Memory<'a> {
     /// To read.
     Read(&'a [u8]),
@@ -73,11 +86,31 @@ impl Memory<'_> {
     }
 }
 
+/// A buffer of a launch, counted in elements of the parameter's type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Buffer {
+    /// An index into [`Launch::memory`].
+    pub memory: usize,
+    /// The element that the kernel calls element 0.
+    pub first: usize,
+    /// The lowest element that the kernel touches.
+    pub low: usize,
+    /// One more than the highest element that it touches.
+    pub end: usize,
+}
+
+impl Buffer {
+    /// The first `count` elements of a piece of memory.
+    pub fn whole(memory: usize, count: usize) -> Buffer {
+        Buffer { memory, first: 0, low: 0, end: count }
+    }
+}
+
 /// An argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arg {
-    /// An index into [`Launch::memory`], and the first element in elements of the parameter's type.
-    Buffer(usize, usize),
+    /// For buffers.
+    Buffer(Buffer),
     /// For `i64` and the smaller integers.
     Int(i64),
     /// For `f64` and the smaller floats.
@@ -115,10 +148,11 @@ pub fn default_cpu() -> Result<Arc<dyn Backend>> {
     SHARED.clone()
 }
 
-/// Pairs arguments with parameters after checking that they fit.
+/// Pairs arguments with parameters after checking that they fit: in kind, and each buffer in its memory, whose start
+/// must be aligned for the elements.
 pub(crate) fn check_args<'k>(
     kernel: &'k Kernel,
-    args: &[Arg],
+    launch: &Launch<'_>,
 ) -> Result<Vec<(&'k crate::dialects::loops::Param, Arg)>> {
     use crate::dialects::loops::{Elem, Ty};
     let fits = |ty: Ty, arg: &Arg| match (ty, arg) {
@@ -128,9 +162,30 @@ pub(crate) fn check_args<'k>(
         (Ty::Scalar(e), Arg::Float(_)) => e.is_float(),
         _ => false,
     };
+    let args = &launch.args;
     let paired = kernel.params.len() == args.len();
     if !paired || !kernel.params.iter().zip(args).all(|(p, a)| fits(p.ty, a)) {
         return Err(Diagnostic::internal("kernel arguments that do not fit its parameters"));
+    }
+    for (param, arg) in kernel.params.iter().zip(args) {
+        let Arg::Buffer(buffer) = arg else { continue };
+        let Some(memory) = launch.memory.get(buffer.memory) else {
+            return Err(Diagnostic::internal("a kernel argument without memory"));
+        };
+        if param.written && matches!(memory, Memory::Read(_)) {
+            return Err(Diagnostic::internal("a kernel that writes to memory given for reading"));
+        }
+        let (bytes, size) = (memory.bytes(), kernel.elem(param.reg).size());
+        let within = |element: usize| element.checked_mul(size).is_some_and(|at| at <= bytes.len());
+        let inside = buffer.low <= buffer.end && within(buffer.end) && within(buffer.first);
+        if !inside || !(bytes.as_ptr() as usize).is_multiple_of(size) {
+            return Err(Diagnostic::internal(format!(
+                "a kernel argument that reaches from element {} to {} of {} bytes",
+                buffer.low,
+                buffer.end,
+                bytes.len()
+            )));
+        }
     }
     Ok(kernel.params.iter().zip(args.iter().copied()).collect())
 }

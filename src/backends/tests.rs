@@ -5,7 +5,7 @@ use super::{Backend, Executable, ProgramRunner, by_name, ptx};
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::loops::Kernel;
 use crate::dialects::scalar::{Program, Sv};
-use crate::lowering::{GroupProgram, Leaf, Leaves, Load, Piece, Slot, Target};
+use crate::lowering::{Form, GroupProgram, Leaf, Leaves, Load, Piece, Slot, Target};
 use crate::tensor::{DType, Layout, Tensor};
 use crate::value::Value;
 use smallvec::SmallVec;
@@ -25,8 +25,13 @@ pub(super) fn group(dtypes: &[DType], body: impl Fn(&mut Program, &[Sv]) -> Vec<
         .enumerate()
         .map(|(input, d)| Load { input, chunk: None, dtype: *d, domain: Default::default() })
         .collect();
-    let piece =
-        |(output, v): (usize, &Sv)| Piece { output, value: *v, leaves: leaves.clone(), reduced: false };
+    let piece = |(output, v): (usize, &Sv)| Piece {
+        output,
+        value: *v,
+        leaves: leaves.clone(),
+        form: dtypes.len(),
+        reduced: false,
+    };
     let pieces = values.iter().enumerate().map(piece);
     let slots = values.iter().enumerate().map(|(n, v)| Slot {
         dtype: program.dtype(*v),
@@ -34,7 +39,9 @@ pub(super) fn group(dtypes: &[DType], body: impl Fn(&mut Program, &[Sv]) -> Vec<
         concat: None,
     });
     let (pieces, outputs) = (pieces.collect(), slots.collect());
-    GroupProgram { program, loads, scalars: Vec::new(), reductions: Vec::new(), pieces, outputs }
+    let mut forms: Vec<Form> = leaves.iter().map(|leaf| Form::Leaf(*leaf)).collect();
+    forms.push(Form::Elementwise((0..dtypes.len()).collect(), false));
+    GroupProgram { program, loads, scalars: Vec::new(), reductions: Vec::new(), pieces, forms, outputs }
 }
 
 fn engines() -> Vec<Arc<dyn Backend>> {
@@ -324,7 +331,7 @@ mod groups {
             .into_iter()
             .map(|engine| {
                 let name = engine.name();
-                let group = FusedGroup::new(Arc::clone(&graph), engine);
+                let group = FusedGroup::new(Arc::clone(&graph), engine, Arc::default());
                 let outputs = group.run(inputs, &registry).unwrap_or_else(|d| panic!("{name}: {d}"));
                 // A second call finds its plan and its kernels.
                 let again = group.run(inputs, &registry).expect("runs again");
@@ -352,7 +359,7 @@ mod groups {
         };
         let (gates, cx) = (clean(&gates), clean(&cx));
         let inputs = [Value::Tensor(gates.clone()), Value::Tensor(cx.clone())];
-        let group = FusedGroup::new(Arc::new(lstm()), by_name("interp").expect("there"));
+        let group = FusedGroup::new(Arc::new(lstm()), by_name("interp").expect("there"), Arc::default());
         assert_eq!(group.loops(&inputs, &Registry::builtin()).expect("lowers").len(), 1);
         let (g, c) = (gates.to_vec_as::<f64>().expect("f64"), cx.to_vec_as::<f64>().expect("f64"));
         let s = |x: f64| 1.0 / (1.0 + (-x).exp());
@@ -404,7 +411,7 @@ mod groups {
         let a = g.add_input(Type::tensor());
         let r = op(&mut g, "aten::relu_of_nothing", &[a]);
         g.add_output(r);
-        let group = FusedGroup::new(Arc::new(g), by_name("interp").expect("there"));
+        let group = FusedGroup::new(Arc::new(g), by_name("interp").expect("there"), Arc::default());
         let error = group.run(&[Value::Tensor(tensor(&[2], 1))], &Registry::builtin()).expect_err("refused");
         assert!(error.message().contains("aten::relu_of_nothing"), "{error}");
         assert_eq!(error.kind(), crate::diag::ErrorKind::Unsupported);

@@ -91,6 +91,11 @@ impl Log {
         Log { spec: spec.clone(), text: Mutex::default() }
     }
 
+    /// What is asked for.
+    pub fn spec(&self) -> &LogSpec {
+        &self.spec
+    }
+
     /// Whether a message of this topic and level would be kept.
     pub fn is_on(&self, topic: &str, level: Level) -> bool {
         !self.spec.is_empty() && self.spec.level(topic).is_some_and(|l| l >= level)

@@ -4,6 +4,7 @@
 //! what to do about it; it is rendered for people ([`render::human`]), in PyTorch's own form
 //! ([`torch::render`]) or as JSON by the tools. This layer knows nothing of tensors, IR or TorchScript.
 
+pub mod files;
 pub mod json;
 pub mod log;
 pub mod panics;
@@ -32,6 +33,8 @@ pub enum ErrorKind {
     Verify,
     /// A device that is not there, or that failed.
     Device,
+    /// A limit of a run (memory, time, steps) that was reached, or its cancellation.
+    Limit,
     /// Command line words that make no sense.
     Usage,
     /// A bug in Flambeau itself.

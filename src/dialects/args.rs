@@ -1,6 +1,6 @@
 //! The arguments of one call of an op, with typed access that raises PyTorch's kind of error.
 
-use super::{Env, Op};
+use super::{Op, Run};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Attr, Symbol, Type};
 use crate::tensor::{DType, Device, Scalar, Tensor};
@@ -29,7 +29,7 @@ pub struct Args<'a> {
     /// Attributes and result types.
     pub node: Node<'a>,
     /// The world.
-    pub env: &'a Env,
+    pub run: &'a Run,
 }
 
 impl<'a> Args<'a> {

@@ -132,6 +132,7 @@ pub fn value_text(attr: &Attr) -> String {
         Attr::Bool(x) => x.to_string(),
         Attr::Str(x) => format!("{x:?}"),
         Attr::Type(x) => x.to_string(),
+        Attr::Object(held) => format!("object({})", held.class),
         Attr::Raw(x) => x.to_string(),
         Attr::Ints(x) => format!("{x:?}"),
         Attr::Floats(x) => format!("{x:?}"),

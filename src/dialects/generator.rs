@@ -2,11 +2,14 @@
 //! gives 32 bits at a time; distributions take from them what PyTorch's kernels take, so that seeded programs draw the
 //! same numbers. Knows no op.
 
+use crate::diag::{Diagnostic, Result};
+
 /// Words of the twister's state.
 const WORDS: usize = 624;
 
 /// A seeded generator.
 pub struct Generator {
+    seed: u64,
     state: Box<[u32; WORDS]>,
     next: usize,
     /// Normal numbers are made in pairs; the second of a pair waits here.
@@ -21,7 +24,22 @@ impl Generator {
             let last = state[i - 1];
             state[i] = 1_812_433_253u32.wrapping_mul(last ^ (last >> 30)).wrapping_add(i as u32);
         }
-        Generator { state, next: WORDS, normal: None }
+        Generator { seed, state, next: WORDS, normal: None }
+    }
+
+    /// A generator seeded from the system's entropy, as an unseeded program of PyTorch has it.
+    pub fn from_entropy() -> Result<Generator> {
+        let seed = getrandom::u64().map_err(|e| {
+            Diagnostic::runtime(format!("the system gives no entropy to seed the random generator: {e}"))
+                .hint("give a seed (`--seed`), or call torch.manual_seed first")
+        })?;
+        // What PyTorch shows of such a seed is below 2^53, so that it survives as a float.
+        Ok(Generator::new(seed & ((1 << 53) - 1)))
+    }
+
+    /// What it was seeded with.
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
     fn twist(&mut self) {
@@ -73,12 +91,20 @@ impl Generator {
         radius * angle.cos()
     }
 
-    /// Many normally distributed numbers; from 16 on they are made sixteen at a time from numbers that `uniform` draws.
-    pub fn normals(&mut self, count: usize, uniform: fn(&mut Generator) -> f64) -> Vec<f64> {
+    /// Many normally distributed numbers, one after the other.
+    pub fn normals_each(&mut self, count: usize) -> Vec<f64> {
+        (0..count).map(|_| self.normal()).collect()
+    }
+
+    /// Many normally distributed numbers for a dense tensor: from 16 on they are made sixteen at a time from numbers that
+    /// `uniform` draws. `blockwise` draws those of a block when it is reached (floats of 16 bits) and not all before.
+    pub fn normals(&mut self, count: usize, uniform: fn(&mut Generator) -> f64, blockwise: bool) -> Vec<f64> {
         if count < 16 {
-            return (0..count).map(|_| self.normal()).collect();
+            return self.normals_each(count);
         }
-        let mut out: Vec<f64> = (0..count).map(|_| uniform(self)).collect();
+        let drawn = if blockwise { count / 16 * 16 } else { count };
+        let mut out: Vec<f64> = (0..drawn).map(|_| uniform(self)).collect();
+        out.resize(count, 0.0);
         out.chunks_exact_mut(16).for_each(sixteen);
         if !count.is_multiple_of(16) {
             // The last sixteen are drawn anew, as a block that overlaps the one before.

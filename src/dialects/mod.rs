@@ -4,9 +4,10 @@
 //! This layer knows values and types; it does not know how graphs are run, optimized or compiled.
 
 mod args;
+mod classes;
 mod effects;
 pub mod constraint;
-mod env;
+mod run;
 mod foreign;
 mod laws;
 pub mod generator;
@@ -22,17 +23,22 @@ pub mod text;
 pub mod aten;
 pub mod fusion;
 pub mod loops;
+pub mod prepacked;
 pub mod prim;
+pub mod quantized;
 pub mod torchvision;
 
+pub use crate::resources::Limits;
 pub use args::{Args, Node, Outputs, one};
+pub use classes::{CustomClass, is_custom_class, unknown_class};
 pub use effects::Effects;
-pub use env::{Composites, Env, GroupObserver, Methods};
 pub use foreign::result_type;
 pub use laws::{Laws, Strictness, check_type};
 pub use op_def::{
-    Accepts, Check, Fact, Family, HiddenMarks, Infer, Kernel, OpDef, OutRule, Promote, ScalarFn, Tolerance,
-    composite, container, contraction, control, create, elementwise, gather, host, opaque, reduce, view,
+    Accepts, Check, Fact, Family, HiddenMarks, Infer, Kernel, OpDef, OutRule, Promote, Quantized, ScalarFn,
+    Tolerance, composite, container, contraction, control, create, elementwise, gather, host, opaque, reduce,
+    view,
 };
 pub use registry::{Op, Registry, Variant};
 pub use resolve::{matches, resolve};
+pub use run::{CancelHandle, Composites, GroupObserver, Methods, Run};

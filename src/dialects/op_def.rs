@@ -52,8 +52,29 @@ pub struct OpDef {
     pub out_rule: OutRule,
     /// What the verifier demands besides operands that fit the schema.
     pub laws: &'static [Law],
+    /// What it does with quantized tensors.
+    pub quantized: Quantized,
     /// Declared by a text file.
     pub declared: bool,
+}
+
+/// What an op does with quantized tensors. Their integers are never taken for numbers by accident: where nothing is
+/// said, the family decides.
+#[derive(Clone, Copy)]
+pub enum Quantized {
+    /// Views, questions, containers and compositions take them as they come; other families refuse them.
+    ByFamily,
+    /// The row's own kernel knows quantized tensors.
+    Own,
+    /// The row's own kernel runs on the integers, which it moves or compares but does not compute with; results of
+    /// their type get the first operand's scale and zero point. All quantized operands must have the same.
+    Integers,
+    /// The op runs on the real numbers; its answer stands (comparisons, `item`).
+    Reals,
+    /// The op runs on the real numbers; float32 results are rounded to the first operand's scale.
+    RealsBack,
+    /// Another kernel, which reads the arguments as the row's kernel does.
+    Kernel(Kernel),
 }
 
 /// What an op aliases or writes although the schema that it shares with PyTorch does not say so.
@@ -313,6 +334,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         out: None,
         out_rule: OutRule::Cast,
         laws: &[],
+        quantized: Quantized::ByFamily,
         declared: false,
     }
 }
@@ -480,6 +502,17 @@ impl OpDef {
     pub const fn laws(mut self, laws: &'static [Law]) -> OpDef {
         self.laws = laws;
         self
+    }
+
+    /// Sets what it does with quantized tensors.
+    pub const fn quantized(mut self, quantized: Quantized) -> OpDef {
+        self.quantized = quantized;
+        self
+    }
+
+    /// Sets the kernel for quantized tensors.
+    pub const fn quantized_kernel(self, kernel: Kernel) -> OpDef {
+        self.quantized(Quantized::Kernel(kernel))
     }
 
     /// Derives the in-place form.

@@ -2,11 +2,15 @@
 
 use super::constraint::Declaration;
 use super::op_def::declared;
-use super::{Args, Effects, Family, OpDef, Outputs, aten, fusion, prim, torchvision};
+use super::{
+    Args, CustomClass, Effects, Family, OpDef, Outputs, aten, fusion, prepacked, prim, quantized, torchvision,
+};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
 use hashbrown::HashSet;
 use indexmap::{IndexMap, IndexSet};
+use parking_lot::Mutex;
+use std::any::Any;
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -130,7 +134,14 @@ pub struct Registry {
     dialects: IndexSet<&'static str>,
     types: IndexMap<Symbol, Declaration>,
     attributes: IndexMap<Symbol, Declaration>,
+    derived: Derived,
+    classes: IndexMap<Symbol, CustomClass>,
 }
+
+/// What was computed from a table, one value of each type. A copy of the table has the same content and shares them;
+/// a table that changes starts anew.
+#[derive(Clone, Default)]
+struct Derived(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
 
 static BUILTIN: LazyLock<Arc<Registry>> = LazyLock::new(|| Arc::new(Registry::with_builtins()));
 
@@ -145,18 +156,50 @@ impl Registry {
         let mut registry = Registry::default();
         // Kernels have no rows: their constructs are a closed set of their own.
         registry.dialects.insert("loop");
-        let tables = prim::TABLES.iter().chain(fusion::TABLES).chain(aten::TABLES).chain(torchvision::TABLES);
+        let tables = prim::TABLES
+            .iter()
+            .chain(fusion::TABLES)
+            .chain(aten::TABLES)
+            .chain(quantized::TABLES)
+            .chain(torchvision::TABLES)
+            .chain(prepacked::TABLES);
         for table in tables {
             for def in *table {
                 registry.add(*def);
             }
         }
+        let classes = prepacked::CLASSES.iter().chain(quantized::packed::CLASSES);
+        classes.for_each(|class| registry.add_class(*class));
         registry.declare_all();
         registry
     }
 
+    /// A value that follows from the ops of this table, computed when first asked for and kept until the table
+    /// changes. What is computed must not depend on anything but the table and the type.
+    pub fn derived<T: Any + Send + Sync>(&self, compute: impl FnOnce(&Registry) -> T) -> Arc<T> {
+        let find = |all: &[Arc<dyn Any + Send + Sync>]| {
+            all.iter().find_map(|value| Arc::clone(value).downcast::<T>().ok())
+        };
+        if let Some(known) = find(&self.derived.0.lock()) {
+            return known;
+        }
+        // Not under the lock: what is computed may ask for other values. Whoever comes second takes the first's.
+        let new = Arc::new(compute(self));
+        let mut all = self.derived.0.lock();
+        find(&all).unwrap_or_else(|| {
+            all.push(Arc::clone(&new) as Arc<dyn Any + Send + Sync>);
+            new
+        })
+    }
+
+    /// Forgets what was computed from the table as it was.
+    fn changed(&mut self) {
+        self.derived = Derived::default();
+    }
+
     /// Adds the schemas that have no row, behind those that have one.
     fn declare_all(&mut self) {
+        self.changed();
         let built: HashSet<String> = self.iter().map(|op| op.full_name().to_string()).collect();
         for text in SCHEMAS.lines().filter(|text| !built.contains(full_name(text))) {
             let op = Op::new(declared(text), Cow::Borrowed(text), Variant::Plain);
@@ -227,6 +270,7 @@ impl Registry {
 
     /// Puts a row in the place of the overload with its name, whatever row that came from.
     pub fn replace(&mut self, def: OpDef) {
+        self.changed();
         let op = Op::new(def, Cow::Borrowed(def.schema), Variant::Plain);
         let of = |text: &str| text.split('(').next().unwrap_or_default().to_string();
         let wanted = of(op.schema_text());
@@ -239,6 +283,7 @@ impl Registry {
 
     /// A row takes the place of a mere declaration. Overloads that write to `out` stand behind the tensor overloads that do not, as in PyTorch.
     fn insert(&mut self, op: Op) {
+        self.changed();
         self.dialects.insert(op.name().namespace());
         let overloads = self.ops.entry(op.name()).or_default();
         overloads.retain(|other| other.is_built() || other.full_name() != op.full_name());
@@ -248,6 +293,22 @@ impl Registry {
             _ => overloads.len(),
         };
         overloads.insert(at, op);
+    }
+
+    /// Adds a custom class; a class of the same name is replaced.
+    pub fn add_class(&mut self, class: CustomClass) {
+        self.changed();
+        self.classes.insert(Symbol::new(class.name), class);
+    }
+
+    /// A custom class by its qualified name.
+    pub fn custom_class(&self, name: Symbol) -> Option<&CustomClass> {
+        self.classes.get(&name)
+    }
+
+    /// All custom classes, in order of registration.
+    pub fn custom_classes(&self) -> impl Iterator<Item = &CustomClass> {
+        self.classes.values()
     }
 
     /// The overloads of a name in order of registration; empty if there is none.
@@ -268,6 +329,7 @@ impl Registry {
 
     /// Adds the types and attributes of a dialect.
     pub(super) fn declare(&mut self, dialect: &str, types: &[Declaration], attributes: &[Declaration]) {
+        self.changed();
         self.dialects.insert(Symbol::new(dialect).as_str());
         self.types.extend(types.iter().map(|t| (t.name, t.clone())));
         self.attributes.extend(attributes.iter().map(|a| (a.name, a.clone())));
@@ -314,11 +376,23 @@ impl Registry {
         self.ops.iter().filter(move |(_, overloads)| built(overloads)).map(|(name, _)| *name)
     }
 
-    /// The error for a name that does not exist, with the nearest one that does.
+    /// The error for a name that does not exist, with the nearest one of its dialect that does. Where the dialect does not
+    /// exist either, the nearest dialect that has the op.
     pub fn unknown(&self, name: Symbol) -> Diagnostic {
         let error = Diagnostic::unsupported(format!("operator {name} is not supported"));
-        match nearest(name.as_str(), self.names().map(Symbol::as_str)) {
-            Some(other) => error.hint(format!("did you mean {other}?")),
+        if let Some(origin) = super::classes::origin(name.namespace()) {
+            return error.note(format!("it comes from {origin}"));
+        }
+        let (dialect, base) = (name.namespace(), name.base());
+        let near = if self.has_dialect(dialect) {
+            let own = self.names().filter(|other| other.namespace() == dialect);
+            nearest(base, own.map(|other| other.base())).map(|near| (dialect, near))
+        } else {
+            let having = self.names().filter(|other| other.base() == base);
+            nearest(dialect, having.map(|other| other.namespace())).map(|near| (near, base))
+        };
+        match near {
+            Some((dialect, base)) => error.hint(format!("did you mean {dialect}::{base}?")),
             None => error,
         }
     }

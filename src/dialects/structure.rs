@@ -1,7 +1,8 @@
 //! How operands, blocks and results of an op fit together, for the few ops whose parts passes and interpreters take
 //! apart by place. Checked of every graph, however strict the verifier is otherwise; it does not know types.
 
-use crate::ir::{Graph, OpId};
+use super::fusion;
+use crate::ir::{Attr, Graph, OpId};
 
 /// A shape that an op's row demands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,11 +14,20 @@ pub enum Structure {
     /// One block. Behind the number of turns and the condition the op takes as many values as it gives; the block has
     /// the turn and these as parameters and gives the next condition and these: `prim::Loop`.
     Turns,
+    /// A graph in the attribute `Subgraph` with as many inputs and outputs as the op has operands and results, without
+    /// control flow: `fusion::Group`.
+    Group,
+    /// One operand, no blocks, and as many results as the attribute `chunks` says: `prim::ConstantChunk`.
+    Parts,
 }
 
 impl Structure {
     /// What is wrong with an op; None if it has the shape.
     pub fn violation(self, graph: &Graph, op: OpId) -> Option<String> {
+        if self == Structure::Group {
+            // The dialect says which of its laws is broken.
+            return fusion::verify(graph, op).err().map(|error| error.message().to_string());
+        }
         let (operands, results) = (graph.operands(op).len(), graph.result_count(op));
         let blocks = graph.nested_blocks(op);
         let sizes = |n: usize| (graph.params(blocks[n]).len(), graph.block_results(blocks[n]).len());
@@ -28,6 +38,11 @@ impl Structure {
             }
             Structure::Turns => {
                 operands == results + 2 && blocks.len() == 1 && sizes(0) == (results + 1, results + 1)
+            }
+            Structure::Group => true,
+            Structure::Parts => {
+                let count = graph.attr(op, "chunks").and_then(Attr::as_int);
+                operands == 1 && blocks.is_empty() && count == Some(results as i64)
             }
         };
         (!fits).then(|| format!("{} {}", graph.kind(op), self.demand()))
@@ -44,6 +59,11 @@ impl Structure {
                 "takes the number of turns, a condition and the values that it gives; its one block takes the turn and \
                  these and gives a condition and these"
             }
+            Structure::Group => {
+                "has a graph in its attribute `Subgraph`, without control flow, with as many inputs and outputs as the op \
+                 has operands and results"
+            }
+            Structure::Parts => "takes one tensor and gives as many values as its attribute `chunks` says",
         }
     }
 }
@@ -88,5 +108,27 @@ mod tests {
         assert!(errors(&turns("%n, %c, %x", "%c, %v")).is_empty());
         assert_eq!(errors(&turns("%n, %c", "%c, %v")).len(), 1);
         assert_eq!(errors(&turns("%n, %c, %x", "%v")).len(), 1);
+        let parts = |names: &str| format!("  {names} = prim::ConstantChunk[chunks=2, dim=0](%x)\n");
+        assert!(errors(&parts("%a : Tensor, %b : Tensor")).is_empty());
+        assert_eq!(errors(&parts("%a : Tensor, %b : Tensor, %d : Tensor")).len(), 1);
+    }
+
+    #[test]
+    fn groups_fit_their_subgraphs() {
+        let found = |results: &str, operands: &str, body: &str| {
+            let text = format!(
+                "graph(%x : Tensor):\n  {results} = fusion::Group_0({operands})\n  return (%x)\nwith fusion::Group_0 = \
+                 graph(%x : Tensor):\n{body}  return (%1)\n"
+            );
+            let graph = parse_graph(&text).unwrap_or_else(|e| panic!("{text}\n{e}"));
+            verify_graph(&graph, &Laws::new(&Registry::builtin(), Strictness::Carry), None).len()
+        };
+        let body = "  %1 : Tensor = aten::tanh(%x)\n";
+        assert_eq!(found("%a : Tensor", "%x", body), 0);
+        assert_eq!(found("%a : Tensor, %b : Tensor", "%x", body), 1);
+        assert_eq!(found("%a : Tensor", "%x, %x", body), 1);
+        let branch = "  %b : bool = prim::Constant[value=1]()\n  %1 : Tensor = prim::If(%b)\n    block0():\n      -> \
+                      (%x)\n    block1():\n      -> (%x)\n";
+        assert_eq!(found("%a : Tensor", "%x", branch), 1);
     }
 }

@@ -89,7 +89,11 @@ impl Audit {
 }
 
 fn violation(op: &Op, what: String) -> Diagnostic {
-    Diagnostic::internal(format!("{} {what}", op.schema_text()))
+    let message = format!("{} {what}", op.schema_text());
+    if op.def().declared {
+        return Diagnostic::verify(message).hint("mark it in the schema of the dialect file");
+    }
+    Diagnostic::internal(message)
 }
 
 /// The mark of an argument or of its elements.

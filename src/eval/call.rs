@@ -3,7 +3,7 @@
 use super::audit::Audit;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::constraint::{Law, Parameter, ParameterKind};
-use crate::dialects::{Args, Env, Fact, Family, Node, Op, OutRule, Outputs, Variant, one};
+use crate::dialects::{Args, Fact, Family, Node, Op, OutRule, Outputs, Run, Variant, one};
 use crate::ir::{Attr, Type};
 use crate::tensor::{DType, Tensor};
 use crate::value::{List, Value};
@@ -11,13 +11,17 @@ use std::sync::Arc;
 
 /// Runs an op on arguments in schema order, defaults filled in. Plain forms give fresh results (views: other
 /// looks at their operand); in-place forms write to their first argument and `out` forms to their last.
-pub fn call(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> {
-    let recorded = env.grad_enabled() && values.iter().any(requires_grad);
+pub fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
+    let recorded = run.grad_enabled() && values.iter().any(requires_grad);
     if recorded {
         check_leaves(op, values)?;
     }
-    let audit = env.audits().then(|| Audit::begin(values));
-    let results = run(op, values, node, env)?;
+    // What a dialect file says of its ops is somebody's word: builds with debug assertions always look.
+    let doubted = cfg!(debug_assertions) && op.def().declared;
+    let audit = (doubted || run.audits()).then(|| Audit::begin(values));
+    let results = dispatch(op, values, node, run)?;
+    // Loops are left when the run must end, and containers that grew are charged afterwards: the results may be nonsense.
+    run.check()?;
     if let Some(audit) = audit {
         audit.end(op, &results)?;
     }
@@ -78,33 +82,41 @@ fn check_leaves(op: &Op, values: &[Value]) -> Result<()> {
     Ok(())
 }
 
-fn run(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> {
+fn dispatch(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
+    if let Some(results) = super::quantized::call(op, values, node, run)? {
+        return Ok(results);
+    }
+    dense(op, values, node, run)
+}
+
+/// Runs an op on tensors that are not quantized, or that its kernel takes as they are.
+pub(super) fn dense(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
     if op.def().eval.is_none() && op.def().scalar.is_some() {
         // Elementwise ops write their own in-place and `out` forms.
         return one(super::elementwise(op, values)?);
     }
     match op.variant() {
-        Variant::Plain => plain(op, values, node, env),
-        Variant::InPlace => in_place(op, values, node, env),
-        Variant::Out => out(op, values, node, env),
+        Variant::Plain => plain(op, values, node, run),
+        Variant::InPlace => in_place(op, values, node, run),
+        Variant::Out => out(op, values, node, run),
     }
 }
 
 /// Computes the row's results without writing to any argument (other than what its own kernel writes).
-fn plain(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> {
+fn plain(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
     let def = op.def();
     if let Some(function) = op.function() {
-        return function(&Args { op, values, node, env });
+        return function(&Args { op, values, node, run });
     }
     if let Some(kernel) = def.eval {
-        return kernel(&Args { op, values, node, env });
+        return kernel(&Args { op, values, node, run });
     }
     if let Some(text) = def.meaning {
         if def.laws.is_empty() {
-            return env.composites(op)?.run(op, text, values, env);
+            return run.composites(op)?.run(op, text, values, run);
         }
         let values = with_attributes(op, values, node)?;
-        return env.composites(op)?.run(op, text, &values, env);
+        return run.composites(op)?.run(op, text, &values, run);
     }
     Err(Diagnostic::unsupported(format!("operator {} is not supported", op.schema_text())))
 }
@@ -130,7 +142,7 @@ fn attribute_value(op: &Op, parameter: &Parameter, attr: &Attr) -> Result<Value>
         (Attr::Int(x), _) => Value::Int(*x),
         (Attr::Float(x), _) => Value::Float(*x),
         (Attr::Bool(x), _) => Value::Bool(*x),
-        (Attr::Str(x), _) => Value::Str(x.clone()),
+        (Attr::Str(x), _) => Value::str(x.clone()),
         (Attr::Tensor(x), _) => Value::Tensor(x.clone()),
         (Attr::Ints(x), _) => Value::List(List::new(Type::int(), x.iter().map(|x| Value::Int(*x)).collect())),
         (Attr::Floats(x), _) => {
@@ -144,10 +156,10 @@ fn attribute_value(op: &Op, parameter: &Parameter, attr: &Attr) -> Result<Value>
 }
 
 /// `x.op_(…)`: computes, checks that the result fits, writes through `x` and returns it.
-fn in_place(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> {
+fn in_place(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
     let target = first_tensor(op, values.first())?.clone();
     check_overlap(&target)?;
-    let result = compute(op, values, node, env)?;
+    let result = compute(op, values, node, run)?;
     if target.sizes() != result.sizes() {
         return Err(Diagnostic::runtime(format!(
             "output with shape {:?} doesn't match the broadcast shape {:?}",
@@ -161,22 +173,22 @@ fn in_place(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outp
 }
 
 /// `op(…, out=t)`: computes, gives `t` the result's sizes, writes and returns it.
-fn out(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Outputs> {
+fn out(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
     let (target, values) = match values.split_last() {
         Some((last, rest)) => (first_tensor(op, Some(last))?.clone(), rest),
         None => return Err(Diagnostic::internal(format!("{} was called without arguments", op.name()))),
     };
-    let result = compute(op, values, node, env)?;
+    let result = compute(op, values, node, run)?;
     op.def().out_rule.check(op.name().as_str(), result.dtype(), target.dtype())?;
-    resize(&target, &result.sizes(), env)?;
+    resize(&target, &result.sizes(), run)?;
     check_overlap(&target)?;
     target.copy_from(&result)?;
     one(target)
 }
 
 /// The one tensor that the row computes.
-fn compute(op: &Op, values: &[Value], node: Node<'_>, env: &Env) -> Result<Tensor> {
-    let outputs = plain(op, values, node, env)?;
+fn compute(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Tensor> {
+    let outputs = plain(op, values, node, run)?;
     match outputs.first() {
         Some(Value::Tensor(t)) if outputs.len() == 1 => Ok(t.clone()),
         _ => Err(Diagnostic::internal(format!("{} does not compute one tensor", op.schema_text()))),
@@ -197,23 +209,17 @@ pub fn check_cast(from: DType, to: DType) -> Result<()> {
 
 /// Fails if writing to the tensor would write one element twice.
 pub fn check_overlap(target: &Tensor) -> Result<()> {
-    if target.layout().has_internal_overlap() {
-        return Err(Diagnostic::runtime(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory \
-             location. Please clone() the tensor before performing the operation.",
-        ));
-    }
-    Ok(())
+    target.layout().refuse_overlap()
 }
 
 /// Gives an `out` tensor other sizes as [`Tensor::give_sizes`] does. Warns, as PyTorch does, where it already had elements.
-pub fn resize(target: &Tensor, sizes: &[i64], env: &Env) -> Result<()> {
+pub fn resize(target: &Tensor, sizes: &[i64], run: &Run) -> Result<()> {
     if target.numel() > 0 && *target.sizes() != *sizes {
-        env.warn(format!(
+        run.warn(format!(
             "An output with one or more elements was resized since it had shape {:?}, which does not match the \
              required output shape {sizes:?}.",
             target.sizes().as_slice()
-        ));
+        ))?;
     }
     target.give_sizes(sizes)
 }
@@ -237,12 +243,12 @@ mod tests {
 
     #[test]
     fn out_tensors_are_resized_with_a_warning() {
-        let env = Env::default();
+        let run = Run::default();
         let t = Tensor::zeros(DType::F32, &[2]).expect("small");
-        resize(&t, &[3, 2], &env).expect("grows");
+        resize(&t, &[3, 2], &run).expect("grows");
         assert_eq!(t.sizes().as_slice(), [3, 2]);
-        assert_eq!(env.take_warnings().len(), 1);
-        resize(&t, &[1], &env).expect("shrinks");
+        assert_eq!(run.take_warnings().len(), 1);
+        resize(&t, &[1], &run).expect("shrinks");
         assert_eq!(t.numel(), 1);
     }
 }

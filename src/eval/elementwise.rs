@@ -8,6 +8,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Static, Sv};
 use crate::dialects::{Op, OpDef, OutRule, Promote};
 use crate::ir::{Argument, TypeKind};
+use crate::tensor::overlap::refuse_partial_overlap;
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Layout, Tensor, promote_types};
 use crate::value::Value;
@@ -23,9 +24,10 @@ pub fn elementwise(op: &Op, values: &[Value]) -> Result<Tensor> {
         check(values)?;
     }
     let call = Call::new(op, values)?;
+    call.refuse_overlap()?;
     let compiled = compile_cached(op, &call)?;
-    let layouts: SmallVec<[Layout; 4]> = call.inputs.iter().filter_map(tensor_layout).collect();
-    let walk = Walk::new(&layouts)?;
+    let layouts: SmallVec<[Layout; 4]> = call.inputs.iter().filter_map(Input::layout).cloned().collect();
+    let walk = Walk::beside_number(&layouts, call.beside_number)?;
     if let Target::InPlace(target) = call.target
         && target.sizes() != walk.result.sizes
     {
@@ -50,13 +52,6 @@ pub fn elementwise(op: &Op, values: &[Value]) -> Result<Tensor> {
 /// argument, or nowhere. Gives the tensor that the call returns. For ops with one tensor result.
 pub fn write_back(op: &Op, values: &[Value], result: Tensor) -> Result<Tensor> {
     Target::of(&op.schema()?.arguments, values)?.finish(op, result)
-}
-
-fn tensor_layout(input: &Input) -> Option<Layout> {
-    match input {
-        Input::Tensor(t) => Some(t.layout()),
-        Input::Number(_) => None,
-    }
 }
 
 /// Where the result of a call goes.
@@ -87,12 +82,7 @@ impl<'a> Target<'a> {
         if matches!(self, Target::Out(_)) {
             target.give_sizes(&result.sizes())?;
         }
-        if target.layout().has_internal_overlap() {
-            return Err(Diagnostic::runtime(
-                "unsupported operation: more than one element of the written-to tensor refers to a single memory \
-                 location. Please clone() the tensor before performing the operation.",
-            ));
-        }
+        target.layout().refuse_overlap()?;
         target.copy_from(&result)?;
         Ok(target.clone())
     }
@@ -140,6 +130,8 @@ struct Call<'a> {
     /// The operands that are there.
     inputs: SmallVec<[Input; 4]>,
     statics: Vec<Static>,
+    /// Whether a number stands in the place of a tensor.
+    beside_number: bool,
     target: Target<'a>,
 }
 
@@ -154,7 +146,13 @@ impl<'a> Call<'a> {
             )));
         }
         let target = Target::of(arguments, values)?;
-        let mut call = Call { kinds: SmallVec::new(), inputs: SmallVec::new(), statics: Vec::new(), target };
+        let mut call = Call {
+            kinds: SmallVec::new(),
+            inputs: SmallVec::new(),
+            statics: Vec::new(),
+            beside_number: arguments.iter().any(|a| replaces_tensor(arguments, a)),
+            target,
+        };
         for (argument, value) in arguments.iter().zip(values) {
             if is_out(argument) {
                 continue;
@@ -163,10 +161,10 @@ impl<'a> Call<'a> {
                 Role::Static => call.statics.push(static_value(value)?),
                 _ if value.is_none() => call.kinds.push(None),
                 Role::Tensor => {
-                    let tensor = value.to_tensor()?;
-                    let kind = if tensor.rank() == 0 { OperandKind::Zero } else { OperandKind::Dims };
-                    call.kinds.push(Some(kind(tensor.dtype())));
-                    call.inputs.push(Input::Tensor(tensor.clone()));
+                    let tensor = value.to_tensor()?.snapshot();
+                    let kind = if tensor.layout.rank() == 0 { OperandKind::Zero } else { OperandKind::Dims };
+                    call.kinds.push(Some(kind(tensor.dtype)));
+                    call.inputs.push(Input::Tensor(tensor));
                 }
                 // A factor of 1 is left out, as it must not turn an infinite complex number into NaN.
                 Role::Number if !promotes(argument) && matches!(value, Value::Int(1)) => {
@@ -180,6 +178,26 @@ impl<'a> Call<'a> {
             }
         }
         Ok(call)
+    }
+}
+
+/// Whether an argument is a number where other forms of the op take a tensor (`other`, or `self` beside an `other`):
+/// PyTorch wraps it as a tensor of rank 0, which the strides of the result show.
+pub fn replaces_tensor(arguments: &[Argument], argument: &Argument) -> bool {
+    matches!(role(argument), Role::Number)
+        && (argument.name == "other"
+            || argument.name == "self" && arguments.iter().any(|a| a.name == "other"))
+}
+
+impl Call<'_> {
+    /// Fails if what is written shares memory with an operand that lies differently in it.
+    fn refuse_overlap(&self) -> Result<()> {
+        let (Target::InPlace(target) | Target::Out(target)) = self.target else { return Ok(()) };
+        let target = target.snapshot();
+        self.inputs.iter().try_for_each(|input| match input {
+            Input::Tensor(t) => refuse_partial_overlap(&target, t),
+            Input::Number(_) => Ok(()),
+        })
     }
 }
 
@@ -207,7 +225,7 @@ fn static_value(value: &Value) -> Result<Static> {
         Value::Int(x) => Static::Int(*x),
         Value::Float(x) => Static::Float(*x),
         Value::Bool(x) => Static::Bool(*x),
-        Value::Str(x) => Static::Str(x.clone()),
+        Value::Str(x) => Static::Str(x.shared().clone()),
         other => {
             return Err(Diagnostic::unsupported(format!(
                 "an argument of type {} of an elementwise op",

@@ -6,11 +6,12 @@ mod call;
 mod complex;
 mod elementwise;
 mod lane;
+mod quantized;
 mod register;
 mod tile;
 
 pub use call::call;
 pub use elementwise::{
-    Compiled, OperandKind, compile_elementwise, elementwise, emit_elementwise, write_back,
+    Compiled, OperandKind, compile_elementwise, elementwise, emit_elementwise, replaces_tensor, write_back,
 };
 pub use tile::{Input, fold_scalar, run_in_place, run_program, run_walk};

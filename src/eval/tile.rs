@@ -6,12 +6,12 @@
 use super::register::{Lane, Tile, mismatch, step};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Inst, Program, Sv};
+use crate::resources::pool;
 use crate::tensor::pointwise::{PARALLEL_THRESHOLD, Walk, gather};
-use crate::tensor::{Bool, DType, Element, Layout, Scalar, Storage, Tensor};
+use crate::tensor::{Bool, DType, Element, Layout, Scalar, Snapshot, Storage, Tensor};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use num_complex::{Complex, Complex64};
-use rayon::prelude::*;
 
 /// Elements of a tile: registers of a short program stay in the first-level cache.
 const TILE: usize = 1024;
@@ -21,8 +21,9 @@ const CHUNK: usize = 1 << 15;
 /// An operand of a run.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A tensor, broadcast against the others.
-    Tensor(Tensor),
+    /// A tensor as it was when the operand was made, broadcast against the others. What other threads do to the tensor
+    /// afterwards does not matter: walk and reading see the same layout over the same memory.
+    Tensor(Snapshot),
     /// The same number everywhere.
     Number(Scalar),
 }
@@ -37,7 +38,7 @@ pub fn run_program(
 ) -> Result<Vec<Tensor>> {
     let anchor = Layout::contiguous(sizes)?;
     let mut layouts = vec![anchor.clone()];
-    layouts.extend(inputs.iter().filter_map(tensor_layout));
+    layouts.extend(inputs.iter().filter_map(Input::layout).cloned());
     let mut walk = Walk::new(&layouts)?;
     if walk.result.sizes != anchor.sizes {
         return Err(Diagnostic::internal(format!("operands do not broadcast to {sizes:?}")));
@@ -46,10 +47,20 @@ pub fn run_program(
     run_walk(program, outputs, inputs, &walk)
 }
 
-fn tensor_layout(input: &Input) -> Option<Layout> {
-    match input {
-        Input::Tensor(t) => Some(t.layout()),
-        Input::Number(_) => None,
+impl Input {
+    /// Where a tensor's elements are; None for a number.
+    pub fn layout(&self) -> Option<&Layout> {
+        match self {
+            Input::Tensor(t) => Some(&t.layout),
+            Input::Number(_) => None,
+        }
+    }
+
+    fn storage(&self) -> Option<&Storage> {
+        match self {
+            Input::Tensor(t) => Some(&t.storage),
+            Input::Number(_) => None,
+        }
     }
 }
 
@@ -60,14 +71,7 @@ pub fn run_walk(program: &Program, outputs: &[Sv], inputs: &[Input], walk: &Walk
     if walk.numel == 0 {
         return Ok(results);
     }
-    let storages: Vec<Option<Storage>> = inputs
-        .iter()
-        .map(|input| match input {
-            Input::Tensor(t) => Some(t.storage()),
-            Input::Number(_) => None,
-        })
-        .collect();
-    let guards = storages.iter().flatten().map(Storage::read).collect::<Result<Vec<_>>>()?;
+    let guards = inputs.iter().filter_map(Input::storage).map(Storage::read).collect::<Result<Vec<_>>>()?;
     let mut views = guards.iter().zip(&walk.operands);
     let sources: Vec<Source<'_>> = inputs
         .iter()
@@ -76,7 +80,7 @@ pub fn run_walk(program: &Program, outputs: &[Sv], inputs: &[Input], walk: &Walk
             Input::Tensor(t) => {
                 let (bytes, layout) =
                     views.next().ok_or_else(|| Diagnostic::internal("a walk lacks operands"))?;
-                Ok(Source::Tensor { dtype: t.dtype(), bytes, layout })
+                Ok(Source::Tensor { dtype: t.dtype, bytes, layout })
             }
         })
         .collect::<Result<_>>()?;
@@ -95,7 +99,7 @@ pub fn run_walk(program: &Program, outputs: &[Sv], inputs: &[Input], walk: &Walk
         jobs.iter_mut().zip(chunks).for_each(|(job, chunk)| job.out.push(chunk));
     }
     if walk.numel >= PARALLEL_THRESHOLD {
-        jobs.into_par_iter().try_for_each(|job| run_job(program, outputs, &sources, job))?;
+        pool::try_each(jobs, |job| run_job(program, outputs, &sources, job))?;
     } else {
         jobs.into_iter().try_for_each(|job| run_job(program, outputs, &sources, job))?;
     }
@@ -113,26 +117,26 @@ pub fn run_in_place(
     walk: &Walk,
     target: &Tensor,
 ) -> Result<bool> {
-    let (layout, storage, dtype) = (target.layout(), target.storage(), target.dtype());
+    let Snapshot { layout, storage, dtype, .. } = target.snapshot();
     let fits = dtype == program.dtype(output)
         && layout.sizes == walk.result.sizes
         && layout.strides == walk.result.strides;
-    let own = |t: &Tensor| t.storage().same(&storage);
+    let own = |t: &Snapshot| t.storage.same(&storage);
     let apart = |input: &Input| match input {
-        Input::Tensor(t) => !own(t) || (t.layout() == layout && t.dtype() == dtype),
+        Input::Tensor(t) => !own(t) || (t.layout == layout && t.dtype == dtype),
         Input::Number(_) => true,
     };
     if !fits || walk.numel == 0 || !inputs.iter().all(apart) {
         return Ok(false);
     }
-    let storages: Vec<Option<Storage>> = inputs
+    let storages: Vec<Option<&Storage>> = inputs
         .iter()
         .filter_map(|input| match input {
-            Input::Tensor(t) => Some((!own(t)).then(|| t.storage())),
+            Input::Tensor(t) => Some((!own(t)).then_some(&t.storage)),
             Input::Number(_) => None,
         })
         .collect();
-    let guards = storages.iter().map(|s| s.as_ref().map(Storage::read).transpose());
+    let guards = storages.iter().map(|s| s.map(|s| s.read_beside(&storage)).transpose());
     let guards = guards.collect::<Result<Vec<_>>>()?;
     let mut views = guards.iter().zip(&walk.operands);
     let sources: Vec<Source<'_>> = inputs
@@ -140,7 +144,7 @@ pub fn run_in_place(
         .map(|input| match input {
             Input::Number(x) => Ok(Source::Number(*x)),
             Input::Tensor(t) => match views.next() {
-                Some((Some(bytes), layout)) => Ok(Source::Tensor { dtype: t.dtype(), bytes, layout }),
+                Some((Some(bytes), layout)) => Ok(Source::Tensor { dtype: t.dtype, bytes, layout }),
                 Some((None, _)) => Ok(Source::Target),
                 None => Err(Diagnostic::internal("a walk lacks operands")),
             },
@@ -152,14 +156,14 @@ pub fn run_in_place(
     let Some(bytes) = bytes.get_mut(start..start + walk.numel * size) else {
         return Err(Diagnostic::internal("a tensor that reaches beyond its storage"));
     };
-    let run = |(at, out): (usize, &mut [u8])| {
+    let run = |at: usize, out: &mut [u8]| {
         let len = out.len() / size;
         run_job(program, &[output], &sources, Job { start: at * CHUNK, len, out: vec![out] })
     };
     if walk.numel >= PARALLEL_THRESHOLD {
-        bytes.par_chunks_mut(CHUNK * size).enumerate().try_for_each(run)?;
+        pool::try_chunks(bytes, CHUNK * size, run)?;
     } else {
-        bytes.chunks_mut(CHUNK * size).enumerate().try_for_each(run)?;
+        bytes.chunks_mut(CHUNK * size).enumerate().try_for_each(|(at, out)| run(at, out))?;
     }
     Ok(true)
 }
@@ -332,7 +336,7 @@ mod tests {
         let base = Tensor::from_vec(&[-1f32, 2.0, 3.0, -4.0, 5.0, -6.0], &[3, 2]).expect("valid");
         let x = base.with_layout(Layout::strided(&[2, 3], &[1, 2], 0).expect("valid")).expect("inside");
         let row = Tensor::from_vec(&[1f32, 10.0, 100.0], &[3]).expect("valid");
-        let inputs = [Input::Tensor(x), Input::Tensor(row)];
+        let inputs = [Input::Tensor(x.snapshot()), Input::Tensor(row.snapshot())];
         let results = run_program(&p, &[product, positive], &inputs, &[2, 3]).expect("runs");
         assert_eq!(results[0].to_vec::<f32>().expect("f32"), [0.0, 30.0, 500.0, 2.0, 0.0, 0.0]);
         let truth: Vec<bool> = results[1].to_vec::<Bool>().expect("bool").iter().map(|b| b.get()).collect();
@@ -346,7 +350,7 @@ mod tests {
         let mut p = Program::new();
         let x = p.param(DType::I64);
         let square = p.mul(x, x);
-        let input = Input::Tensor(Tensor::from_vec(&data, &[n as i64]).expect("valid"));
+        let input = Input::Tensor(Tensor::from_vec(&data, &[n as i64]).expect("valid").snapshot());
         let results = run_program(&p, &[square], &[input], &[n as i64]).expect("runs");
         let expected: Vec<i64> = data.iter().map(|x| x * x).collect();
         assert!(results[0].to_vec::<i64>().expect("i64") == expected);

@@ -1,5 +1,8 @@
 //! Loads dialects from text: reads the file, adds its rows to a copy of the registry, and compiles every meaning over
-//! that copy. Either all of a file becomes known or nothing does.
+//! that copy. Either all of a file becomes known or nothing does. What a meaning does is compared with what its op declares
+//! (`effects`).
+
+mod effects;
 
 use super::script::compile_source;
 use crate::diag::{Diagnostic, Result, Source, Span};
@@ -62,7 +65,7 @@ fn check_meaning(registry: &Arc<Registry>, op: &OpText) -> Result<()> {
         let error = Diagnostic::syntax(message).at(&first);
         return Err(error.hint("its parameters are the schema's arguments, then the attributes, in order"));
     }
-    Ok(())
+    effects::audit(registry, op, &schema, &function.graph)
 }
 
 /// The derivative of an op by one of its arguments, compiled: a function of the op's arguments, its attributes, `grad`

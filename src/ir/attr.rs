@@ -3,6 +3,7 @@
 use super::{Graph, Type};
 use crate::tensor::{Device, Tensor};
 use num_complex::Complex64;
+use std::any::Any;
 use std::sync::Arc;
 
 /// The value of an attribute. The plural kinds are TorchScript's own flat lists; the last group is what it
@@ -51,8 +52,25 @@ pub enum Attr {
     Dict(Arc<[(Attr, Attr)]>),
     /// A member of an enum class: class name, member name, value.
     Enum(Arc<(String, String, Attr)>),
+    /// An object of a custom class, by handle: packed weights in a frozen model.
+    Object(Held),
     /// Anything a foreign dialect wrote between the brackets; kept to the letter.
     Raw(Arc<str>),
+}
+
+/// What an object of a custom class holds, which this layer does not look into.
+#[derive(Clone)]
+pub struct Held {
+    /// Qualified name of the class.
+    pub class: super::Symbol,
+    /// Its content.
+    pub content: Arc<dyn Any + Send + Sync>,
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "<{}>", self.class)
+    }
 }
 
 impl Attr {
@@ -112,7 +130,7 @@ pub(super) fn pack(values: Vec<Attr>) -> Attr {
     Attr::List(values.into())
 }
 
-/// Equal attributes are interchangeable: floats compare by bits, tensors by identity, graphs by identity.
+/// Equal attributes are interchangeable: floats compare by bits, tensors, graphs and objects by identity.
 impl PartialEq for Attr {
     fn eq(&self, other: &Attr) -> bool {
         let bits = |x: &f64, y: &f64| x.to_bits() == y.to_bits();
@@ -146,6 +164,7 @@ impl PartialEq for Attr {
             (Attr::List(a), Attr::List(b)) | (Attr::Tuple(a), Attr::Tuple(b)) => a == b,
             (Attr::Dict(a), Attr::Dict(b)) => a == b,
             (Attr::Enum(a), Attr::Enum(b)) => a == b,
+            (Attr::Object(a), Attr::Object(b)) => Arc::ptr_eq(&a.content, &b.content),
             _ => false,
         }
     }

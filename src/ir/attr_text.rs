@@ -70,6 +70,11 @@ pub(super) fn write_value(out: &mut String, attr: &Attr, expected: Option<&Type>
             out.push('.');
             out.push_str(&member.1);
         }
+        Attr::Object(held) => {
+            out.push_str("object(");
+            out.push_str(held.class.as_str());
+            out.push(')');
+        }
         Attr::Raw(text) => out.push_str(text),
         Attr::Ints(xs) => write_list(out, xs, expected, Some("int"), |out, x| write_int(out, *x)),
         Attr::Floats(xs) => write_list(out, xs, expected, Some("float"), |out, x| write_float(out, *x)),

@@ -38,12 +38,13 @@ pub mod subtype;
 mod symbol;
 mod tensor_text;
 mod type_parse;
+mod type_table;
 mod type_text;
 pub mod types;
 pub mod unify;
 pub mod verify;
 
-pub use attr::Attr;
+pub use attr::{Attr, Held};
 pub use edit::mapped;
 pub use graph::{Graph, Use, ValueDef};
 pub use ids::{BlockId, OpId, ValueId};

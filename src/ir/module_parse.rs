@@ -547,72 +547,108 @@ fn resolve(module: &mut Module) {
     if module.enums.is_empty() && module.interfaces.is_empty() && module.named_tuples.is_empty() {
         return;
     }
-    let mut functions = std::mem::take(&mut module.functions);
+    let (mut functions, mut classes) =
+        (std::mem::take(&mut module.functions), std::mem::take(&mut module.classes));
+    let mut resolver = Resolver { module, known: HashMap::new(), named: HashMap::new() };
+    resolver.learn_names();
     for function in functions.values_mut() {
-        resolve_graph(&mut function.graph, module);
+        resolver.graph(&mut function.graph);
         for argument in function.schema.arguments.iter_mut().chain(&mut function.schema.returns) {
-            argument.ty = resolved(&argument.ty, module);
-            argument.real_ty = resolved(&argument.real_ty, module);
+            argument.ty = resolver.resolved(&argument.ty);
+            argument.real_ty = resolver.resolved(&argument.real_ty);
         }
     }
-    let mut classes = std::mem::take(&mut module.classes);
     for class in classes.values_mut() {
-        class.attributes.iter_mut().for_each(|a| a.ty = resolved(&a.ty, module));
-        class.constants.values_mut().for_each(|(ty, _)| *ty = resolved(ty, module));
+        class.attributes.iter_mut().for_each(|a| a.ty = resolver.resolved(&a.ty));
+        class.constants.values_mut().for_each(|(ty, _)| *ty = resolver.resolved(ty));
     }
     (module.functions, module.classes) = (functions, classes);
 }
 
-fn resolve_graph(graph: &mut Graph, module: &Module) {
-    graph.map_types(&mut |ty| resolved(ty, module));
-    for op in graph.all_ops() {
-        if let Some(Attr::Graph(subgraph)) = graph.attr(op, "Subgraph") {
-            let mut copy = Graph::clone(subgraph);
-            resolve_graph(&mut copy, module);
-            graph.set_attr(op, "Subgraph", Attr::Graph(Arc::new(copy)));
-        }
-    }
+/// Completes types; each one once.
+struct Resolver<'a> {
+    module: &'a Module,
+    known: HashMap<Type, Type>,
+    /// The first declared named tuple with these fields and elements.
+    named: HashMap<(Vec<Symbol>, Vec<Type>), Symbol>,
 }
 
-fn resolved(ty: &Type, module: &Module) -> Type {
-    let again = |t: &Type| resolved(t, module);
-    match ty.kind() {
-        TypeKind::Enum(name, _) => match module.enums.get(name) {
-            Some(def) => Type::new(TypeKind::Enum(*name, def.value_type.clone())),
-            None => ty.clone(),
-        },
-        TypeKind::Class(name) if module.interfaces.contains_key(name) => Type::interface(*name),
-        TypeKind::Interface(short) if !module.interfaces.contains_key(short) => {
-            let is_it = |name: &&Symbol| name.as_str().rsplit('.').next() == Some(short.as_str());
-            module.interfaces.keys().find(is_it).map_or(ty.clone(), |name| Type::interface(*name))
-        }
-        TypeKind::Class(name) => match module.named_tuples.get(name) {
-            Some(def) => def.ty.clone(),
-            None => ty.clone(),
-        },
-        TypeKind::Tuple(elements, names) => {
-            let elements: Vec<Type> = elements.iter().map(again).collect();
-            let Some(names) = names else { return Type::tuple(elements) };
-            let declared = module.named_tuples.values().find(|def| match def.ty.kind() {
-                TypeKind::Tuple(e, Some(n)) => {
-                    n.fields == names.fields && e.iter().map(again).eq(elements.iter().cloned())
+impl Resolver<'_> {
+    /// Names of tuples inside of others count, wherever those stand in the text: until nothing new is found.
+    fn learn_names(&mut self) {
+        let module = self.module;
+        for _ in 0..=module.named_tuples.len() {
+            let mut found = HashMap::new();
+            for def in module.named_tuples.values() {
+                if let TypeKind::Tuple(elements, Some(names)) = def.ty.kind() {
+                    let elements = elements.iter().map(|e| self.resolved(e)).collect();
+                    found.entry((names.fields.clone(), elements)).or_insert(names.name);
                 }
-                _ => false,
-            });
-            let name = match declared.map(|def| def.ty.kind()) {
-                Some(TypeKind::Tuple(_, Some(n))) if names.name == "" => n.name,
-                _ => names.name,
-            };
-            Type::named_tuple_with_defaults(name, names.fields.clone(), elements, names.defaults.clone())
+            }
+            self.known.clear();
+            if found == self.named {
+                break;
+            }
+            self.named = found;
         }
-        TypeKind::List(t) => Type::list(again(t)),
-        TypeKind::Optional(t) => Type::optional(again(t)),
-        TypeKind::Future(t) => Type::future(again(t)),
-        TypeKind::Dict(k, v) => Type::dict(again(k), again(v)),
-        TypeKind::Union(members) => {
-            Type::new(TypeKind::Union(members.iter().map(again).collect::<Vec<_>>().into()))
+    }
+
+    fn graph(&mut self, graph: &mut Graph) {
+        graph.map_types(&mut |ty| self.resolved(ty));
+        for op in graph.all_ops() {
+            if let Some(Attr::Graph(subgraph)) = graph.attr(op, "Subgraph") {
+                let mut copy = Graph::clone(subgraph);
+                self.graph(&mut copy);
+                graph.set_attr(op, "Subgraph", Attr::Graph(Arc::new(copy)));
+            }
         }
-        _ => ty.clone(),
+    }
+
+    fn resolved(&mut self, ty: &Type) -> Type {
+        if let Some(new) = self.known.get(ty) {
+            return new.clone();
+        }
+        let new = self.resolve(ty);
+        self.known.insert(ty.clone(), new.clone());
+        new
+    }
+
+    fn resolve(&mut self, ty: &Type) -> Type {
+        let module = self.module;
+        match ty.kind() {
+            TypeKind::Enum(name, _) => match module.enums.get(name) {
+                Some(def) => Type::new(TypeKind::Enum(*name, def.value_type.clone())),
+                None => ty.clone(),
+            },
+            TypeKind::Class(name) if module.interfaces.contains_key(name) => Type::interface(*name),
+            TypeKind::Interface(short) if !module.interfaces.contains_key(short) => {
+                let is_it = |name: &&Symbol| name.as_str().rsplit('.').next() == Some(short.as_str());
+                module.interfaces.keys().find(is_it).map_or(ty.clone(), |name| Type::interface(*name))
+            }
+            TypeKind::Class(name) => match module.named_tuples.get(name) {
+                Some(def) => def.ty.clone(),
+                None => ty.clone(),
+            },
+            TypeKind::Tuple(elements, names) => {
+                let elements: Vec<Type> = elements.iter().map(|t| self.resolved(t)).collect();
+                let Some(names) = names else { return Type::tuple(elements) };
+                let mut name = names.name;
+                if name == "" && !self.named.is_empty() {
+                    let key = (names.fields.clone(), elements.clone());
+                    name = self.named.get(&key).copied().unwrap_or(name);
+                }
+                Type::named_tuple_with_defaults(name, names.fields.clone(), elements, names.defaults.clone())
+            }
+            TypeKind::List(t) => Type::list(self.resolved(t)),
+            TypeKind::Optional(t) => Type::optional(self.resolved(t)),
+            TypeKind::Future(t) => Type::future(self.resolved(t)),
+            TypeKind::Dict(k, v) => Type::dict(self.resolved(k), self.resolved(v)),
+            TypeKind::Union(members) => {
+                let members: Vec<Type> = members.iter().map(|t| self.resolved(t)).collect();
+                Type::new(TypeKind::Union(members.into()))
+            }
+            _ => ty.clone(),
+        }
     }
 }
 

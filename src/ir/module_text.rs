@@ -10,6 +10,7 @@ use super::printer::write_graph;
 use super::{
     Argument, Attr, ClassDef, ClassKind, Function, Graph, Module, PrintOptions, Schema, Symbol, Type,
 };
+use crate::diag::Result;
 use std::fmt::{self, Write as _};
 use std::io;
 
@@ -28,6 +29,29 @@ impl Module {
         let mut out = String::new();
         self.write(&mut out, options, &mut |_| {});
         out
+    }
+
+    /// An error if the text of a type in the module would leave out parts, so that it could not be read back; see
+    /// [`Type::check_text`](super::Type::check_text).
+    pub fn check_text(&self) -> Result<()> {
+        let mut graphs: Vec<&Graph> = self.functions.values().map(|f| &f.graph).collect();
+        while let Some(graph) = graphs.pop() {
+            // Few graphs have such types even among those that are no longer used.
+            let suspect = (0..).map_while(|n| graph.type_at(n)).any(|ty| ty.check_text().is_err());
+            for op in graph.all_ops() {
+                let params = graph.nested_blocks(op).iter().flat_map(|b| graph.params(*b));
+                if suspect {
+                    let mut values = graph.results(op).into_iter().chain(params.copied());
+                    values.try_for_each(|v| graph.ty(v).check_text())?;
+                }
+                if let Some(Attr::Graph(inner)) = graph.attr(op, "Subgraph") {
+                    graphs.push(inner);
+                }
+            }
+            graph.inputs().iter().try_for_each(|v| graph.ty(*v).check_text())?;
+        }
+        let attributes = self.classes.values().flat_map(|class| &class.attributes);
+        attributes.map(|a| &a.ty).try_for_each(Type::check_text)
     }
 
     /// Writes the module's text piece by piece, without a buffer for all of it.

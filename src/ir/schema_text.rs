@@ -583,6 +583,11 @@ fn write_value(out: &mut String, value: &Attr) {
         Attr::Strs(xs) => write_list(out, xs, |out, x| write_quoted(out, x)),
         Attr::List(xs) => write_list(out, xs, write_value),
         Attr::Tensors(_) => out.push_str("[]"),
+        Attr::Object(held) => {
+            out.push_str("object(");
+            out.push_str(held.class.as_str());
+            out.push(')');
+        }
         Attr::Raw(text) => out.push_str(text),
         Attr::Device(device) => write_quoted(out, &device.to_string()),
         // Schemas have no defaults of other kinds.

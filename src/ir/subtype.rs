@@ -8,10 +8,11 @@
 
 use super::types::TensorType;
 use super::{Dim, Module, Schema, Symbol, Type, TypeKind};
+use hashbrown::HashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// How deep classes and interfaces may refer to one another while they are compared.
+/// How deep types, classes and interfaces may refer to one another while they are compared.
 const MAX_DEPTH: u32 = 64;
 
 /// Answers questions about classes and interfaces. Method schemas have `self` first.
@@ -77,14 +78,14 @@ impl Type {
 
 /// Whether every value of type `sub` is one of type `sup`.
 pub fn is_subtype_of(sub: &Type, sup: &Type, hierarchy: &dyn Hierarchy) -> bool {
-    Comparison { hierarchy, why: None, depth: 0 }.subtype(sub, sup)
+    sub == sup || Comparison::new(hierarchy, None).subtype(sub, sup)
 }
 
 /// Like [`is_subtype_of`]; for the answer "no", says why in PyTorch's words, if there is more to say than
 /// the two types.
 pub fn why_not_subtype(sub: &Type, sup: &Type, hierarchy: &dyn Hierarchy) -> Result<(), String> {
     let mut why = String::new();
-    let mut comparison = Comparison { hierarchy, why: Some(&mut why), depth: 0 };
+    let mut comparison = Comparison::new(hierarchy, Some(&mut why));
     if comparison.subtype(sub, sup) { Ok(()) } else { Err(why) }
 }
 
@@ -92,9 +93,15 @@ struct Comparison<'a> {
     hierarchy: &'a dyn Hierarchy,
     why: Option<&'a mut String>,
     depth: u32,
+    /// Answers for pairs of large types, which may share parts.
+    known: HashMap<(Type, Type), bool>,
 }
 
-impl Comparison<'_> {
+impl<'a> Comparison<'a> {
+    fn new(hierarchy: &'a dyn Hierarchy, why: Option<&'a mut String>) -> Self {
+        Comparison { hierarchy, why, depth: 0, known: HashMap::new() }
+    }
+
     fn refuse(&mut self, reason: impl FnOnce() -> String) -> bool {
         if let Some(why) = &mut self.why {
             why.push_str(&reason());
@@ -103,12 +110,19 @@ impl Comparison<'_> {
     }
 
     fn subtype(&mut self, a: &Type, b: &Type) -> bool {
-        if self.depth > MAX_DEPTH {
+        if a == b || self.depth > MAX_DEPTH {
             return a == b;
+        }
+        let large = a.is_large() && b.is_large();
+        if large && let Some(answer) = self.known.get(&(a.clone(), b.clone())) {
+            return *answer;
         }
         self.depth += 1;
         let answer = self.subtype_by_kind(a, b);
         self.depth -= 1;
+        if large {
+            self.known.insert((a.clone(), b.clone()), answer);
+        }
         answer
     }
 

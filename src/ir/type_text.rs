@@ -6,10 +6,20 @@
 //! | [`Type::unrefined`] | the same without tensor refinements; named tuples by name | inside `Dict(...)`, `Union(...)` |
 //! | [`Type::annotation`] | `Dict[str, Tensor]` | Python source, error messages |
 //! | [`Type::repr`] | `Tensor (inferred)` | error messages |
+//!
+//! A type whose parts are shared may be small and its text longer than any memory: [`MAX_TYPE_TEXT`] bounds the text,
+//! `...` stands for what is left out, and [`Type::check_text`] is the error for those who need the whole text.
 
 use super::types::{TensorType, TypeParameter};
 use super::{Dim, Type, TypeKind};
+use crate::diag::{Diagnostic, Result};
 use std::fmt::{self, Write};
+
+/// Text of a type is no longer than this many bytes; parts of longer ones are left out.
+pub const MAX_TYPE_TEXT: u64 = 1 << 16;
+
+/// Types deeper than this are not spelled out, nor could text of them be read back.
+const MAX_TEXT_DEPTH: usize = 256;
 
 /// Which of PyTorch's spellings.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,7 +32,7 @@ enum Spelling {
 impl fmt::Display for Type {
     /// The type as graph text shows it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_type(f, self, Spelling::Graph)
+        write_type(f, self, Spelling::Graph, ROOM)
     }
 }
 
@@ -51,13 +61,44 @@ impl Type {
         if let Some(name) = simple_name(self.kind(), Spelling::Graph) {
             out.push_str(name);
         } else {
-            let _ = write_type(out, self, Spelling::Graph);
+            let _ = write_type(out, self, Spelling::Graph, ROOM);
         }
+    }
+
+    /// An error if graph text of the type would leave out parts.
+    pub fn check_text(&self) -> Result<()> {
+        self.check_length(self.facts().graph_text)
+    }
+
+    /// [`Type::annotation`] for those who read it back: an error where it would leave out parts.
+    pub fn whole_annotation(&self) -> Result<String> {
+        self.check_length(self.facts().name_text)?;
+        Ok(self.annotation())
+    }
+
+    fn check_length(&self, bytes: u64) -> Result<()> {
+        if bytes <= MAX_TYPE_TEXT && self.depth() <= MAX_TEXT_DEPTH {
+            return Ok(());
+        }
+        Err(Diagnostic::runtime(format!(
+            "the text of a type would take more than {MAX_TYPE_TEXT} bytes or {MAX_TEXT_DEPTH} levels: {}",
+            self.summary()
+        ))
+        .hint(
+            "such a type holds the same parts many times, or very deep; give the parts classes of their own",
+        ))
+    }
+
+    /// The outermost parts of a type.
+    fn summary(&self) -> String {
+        let mut out = String::new();
+        let _ = write_type(&mut out, self, Spelling::Graph, Room { bytes: 80, depth: 8 });
+        out
     }
 
     fn spelled(&self, spelling: Spelling) -> String {
         let mut out = String::new();
-        let _ = write_type(&mut out, self, spelling);
+        let _ = write_type(&mut out, self, spelling, ROOM);
         out
     }
 }
@@ -101,10 +142,36 @@ fn simple_name(kind: &TypeKind, spelling: Spelling) -> Option<&'static str> {
     })
 }
 
-fn write_type<W: Write>(out: &mut W, ty: &Type, spelling: Spelling) -> fmt::Result {
+/// How much text is left for a type.
+#[derive(Clone, Copy)]
+struct Room {
+    bytes: u64,
+    depth: usize,
+}
+
+const ROOM: Room = Room { bytes: MAX_TYPE_TEXT, depth: MAX_TEXT_DEPTH };
+
+impl Room {
+    /// What is left for each of the parts of a type; all of it where the whole type fits.
+    fn inside(self, ty: &Type, spelling: Spelling, parts: usize) -> Room {
+        let depth = self.depth.saturating_sub(1);
+        let facts = ty.facts();
+        let needed = if spelling == Spelling::Graph { facts.graph_text } else { facts.name_text };
+        let shared = self.bytes.saturating_sub(16) / parts.max(1) as u64;
+        Room { bytes: if needed <= self.bytes { self.bytes } else { shared }, depth }
+    }
+}
+
+fn write_type<W: Write>(out: &mut W, ty: &Type, spelling: Spelling, room: Room) -> fmt::Result {
     if let Some(name) = simple_name(ty.kind(), spelling) {
         return out.write_str(name);
     }
+    // Names and tensors are written whole: nothing in them is shared.
+    let parts = ty.part_count();
+    if parts > 0 && (room.bytes < 24 || room.depth == 0) {
+        return out.write_str("...");
+    }
+    let room = room.inside(ty, spelling, parts);
     let python = spelling == Spelling::Annotation;
     // PyTorch's graph printer spells these out itself; every other container falls back to `str`.
     let inner = if spelling == Spelling::Graph { Spelling::Str } else { spelling };
@@ -112,7 +179,7 @@ fn write_type<W: Write>(out: &mut W, ty: &Type, spelling: Spelling) -> fmt::Resu
         out.write_str(open)?;
         for (i, part) in parts.iter().enumerate() {
             out.write_str(if i == 0 { "" } else { ", " })?;
-            write_type(out, part, spelling)?;
+            write_type(out, part, spelling, room)?;
         }
         out.write_str(close)
     };
@@ -130,12 +197,12 @@ fn write_type<W: Write>(out: &mut W, ty: &Type, spelling: Spelling) -> fmt::Resu
         TypeKind::Await(t) => around("Await(", &[t], ")", inner),
         TypeKind::Dict(k, v) if python => around("Dict[", &[k, v], "]", spelling),
         TypeKind::Dict(k, v) => around("Dict(", &[k, v], ")", inner),
-        TypeKind::Tuple(elements, names) => write_tuple(out, elements, names.as_deref(), spelling),
+        TypeKind::Tuple(elements, names) => write_tuple(out, elements, names.as_deref(), spelling, room),
         TypeKind::Union(members) if python => {
             let shown = union_shown(members);
             around("Union[", &shown.iter().collect::<Vec<_>>(), "]", spelling)
         }
-        TypeKind::Union(members) => write_union(out, members, inner),
+        TypeKind::Union(members) => write_union(out, members, inner, room),
         TypeKind::Enum(name, _) if python => write!(out, "{name}"),
         TypeKind::Enum(name, _) => write!(out, "Enum<{name}>"),
         TypeKind::Interface(name) if !python => {
@@ -145,7 +212,7 @@ fn write_type<W: Write>(out: &mut W, ty: &Type, spelling: Spelling) -> fmt::Resu
         TypeKind::Var(name) | TypeKind::Class(name) | TypeKind::Interface(name) => {
             out.write_str(name.as_str())
         }
-        TypeKind::Dialect(dialect, name, parameters) => write_dialect(out, *dialect, *name, parameters),
+        TypeKind::Dialect(dialect, name, parameters) => write_dialect(out, *dialect, *name, parameters, room),
         // Types without parts were written above.
         _ => Ok(()),
     }
@@ -162,7 +229,7 @@ fn union_shown(members: &[Type]) -> Vec<Type> {
 
 /// A union in graph text. Where int, float and complex together print as one number, PyTorch sets its commas by the
 /// members' places among all of them: `Union(, str, Scalar)`, `Union(TensorScalar)`.
-fn write_union<W: Write>(out: &mut W, members: &[Type], spelling: Spelling) -> fmt::Result {
+fn write_union<W: Write>(out: &mut W, members: &[Type], spelling: Spelling, room: Room) -> fmt::Result {
     let is_number = |t: &Type| matches!(t.kind(), TypeKind::Int | TypeKind::Float | TypeKind::Complex);
     let all_numbers = members.iter().filter(|t| is_number(t)).count() == 3;
     let mut separated = false;
@@ -172,7 +239,7 @@ fn write_union<W: Write>(out: &mut W, members: &[Type], spelling: Spelling) -> f
             out.write_str(", ")?;
             separated = true;
         }
-        write_type(out, member, spelling)?;
+        write_type(out, member, spelling, room)?;
     }
     if all_numbers {
         out.write_str(if separated { ", Scalar" } else { "Scalar" })?;
@@ -185,13 +252,14 @@ fn write_tuple<W: Write>(
     elements: &[Type],
     names: Option<&super::types::TupleNames>,
     spelling: Spelling,
+    room: Room,
 ) -> fmt::Result {
     match names {
         Some(names) if spelling == Spelling::Graph || names.name.as_str().is_empty() => {
             out.write_str("NamedTuple(")?;
             for (i, (element, field)) in elements.iter().zip(&names.fields).enumerate() {
                 write!(out, "{}{field} : ", if i == 0 { "" } else { ", " })?;
-                write_type(out, element, spelling)?;
+                write_type(out, element, spelling, room)?;
                 if let Some(default) = names.default_text(i) {
                     write!(out, " = {default}")?;
                 }
@@ -209,7 +277,7 @@ fn write_tuple<W: Write>(
     out.write_str(open)?;
     for (i, element) in elements.iter().enumerate() {
         out.write_str(if i == 0 { "" } else { ", " })?;
-        write_type(out, element, spelling)?;
+        write_type(out, element, spelling, room)?;
     }
     out.write_char(close)
 }
@@ -279,12 +347,13 @@ fn write_dialect<W: Write>(
     dialect: super::Symbol,
     name: super::Symbol,
     parameters: &[TypeParameter],
+    room: Room,
 ) -> fmt::Result {
     write!(out, "{dialect}.{name}")?;
     for (i, parameter) in parameters.iter().enumerate() {
         out.write_str(if i == 0 { "<" } else { ", " })?;
         match parameter {
-            TypeParameter::Type(ty) => write_type(out, ty, Spelling::Graph)?,
+            TypeParameter::Type(ty) => write_type(out, ty, Spelling::Graph, room)?,
             TypeParameter::Int(n) => write!(out, "{n}")?,
             TypeParameter::Str(text) => {
                 let mut quoted = String::new();
@@ -298,6 +367,7 @@ fn write_dialect<W: Write>(
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::ir::parse_type;
 
     /// Graph text, and the Python annotation, as PyTorch prints them.
@@ -366,6 +436,26 @@ mod tests {
     fn annotations_parse_as_types() {
         let ty = parse_type("Optional[Dict[str, List[Tuple[int, Tensor]]]]").unwrap();
         assert_eq!(ty.to_string(), "Dict(str, (int, Tensor)[])?");
+    }
+
+    #[test]
+    fn text_of_types_that_share_parts_is_bounded() {
+        let int = parse_type("int").unwrap();
+        let mut ty = parse_type("(int, Float(2))").unwrap();
+        for _ in 0..60 {
+            ty = Type::tuple([ty.clone(), ty.clone(), int.clone()]);
+            for text in [ty.to_string(), ty.annotation(), ty.unrefined()] {
+                assert!(text.len() as u64 <= 2 * MAX_TYPE_TEXT);
+            }
+        }
+        let error = ty.check_text().unwrap_err().to_string();
+        assert!(
+            error.contains("more than 65536 bytes") && error.contains("...") && error.len() < 400,
+            "{error}"
+        );
+        let deep = (0..100_000).fold(int, |ty, _| Type::list(ty));
+        assert!(deep.to_string().starts_with("...[]") && deep.check_text().is_err());
+        assert!(parse_type("(int, Dict(str, Tensor[]))[]").unwrap().check_text().is_ok());
     }
 
     #[test]

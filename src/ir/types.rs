@@ -1,16 +1,18 @@
-//! TorchScript's types. A [`Type`] is an immutable shared handle; equal types compare equal wherever they
-//! were made. Classes, interfaces and enums are nominal: the type holds the qualified name, the definition
+//! TorchScript's types. A [`Type`] is an immutable shared handle; equal types are the same allocation wherever they
+//! were made (`type_table.rs`), so that comparing them takes one step. Classes, interfaces and enums are nominal: the type holds the qualified name, the definition
 //! stands in the module.
 
 use super::Symbol;
+use super::type_table::{Facts, Interned, intern};
 use crate::tensor::{DType, Device};
+use hashbrown::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 /// A type.
 #[derive(Clone)]
-pub struct Type(Arc<TypeKind>);
+pub struct Type(Arc<Interned>);
 
 /// What a type is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -170,7 +172,7 @@ impl Dim {
 macro_rules! simple_types {
     ($($function:ident $kind:ident $doc:literal),* $(,)?) => {
         struct Simple { $($function: Type),* }
-        static SIMPLE: LazyLock<Simple> = LazyLock::new(|| Simple { $($function: Type(Arc::new(TypeKind::$kind))),* });
+        static SIMPLE: LazyLock<Simple> = LazyLock::new(|| Simple { $($function: Type::new(TypeKind::$kind)),* });
         impl Type {
             $(#[doc = $doc] pub fn $function() -> Type { SIMPLE.$function.clone() })*
         }
@@ -210,12 +212,26 @@ static TENSOR: LazyLock<Type> = LazyLock::new(|| Type::new(TypeKind::Tensor(Tens
 impl Type {
     /// A type of any kind.
     pub fn new(kind: TypeKind) -> Type {
-        Type(Arc::new(kind))
+        Type(intern(kind))
     }
 
     /// What it is.
     pub fn kind(&self) -> &TypeKind {
-        &self.0
+        &self.0.kind
+    }
+
+    pub(super) fn facts(&self) -> &Facts {
+        &self.0.facts
+    }
+
+    /// How deep types stand inside one another in it; 1 for a type without parts.
+    pub fn depth(&self) -> usize {
+        self.0.facts.depth as usize
+    }
+
+    /// Whether its text is so long that parts of it may well be shared: then answers about parts are worth keeping.
+    pub(super) fn is_large(&self) -> bool {
+        self.0.facts.graph_text > 1024
     }
 
     /// A tensor of which nothing is known.
@@ -343,6 +359,33 @@ impl Type {
         }
     }
 
+    /// Calls `enter` for this type and the types inside it, shared ones once; it says whether to go inside.
+    pub fn visit(&self, enter: &mut dyn FnMut(&Type) -> bool) {
+        let mut seen: HashSet<Type> = HashSet::new();
+        let mut open = vec![self.clone()];
+        while let Some(ty) = open.pop() {
+            let parts = ty.contained();
+            if !parts.is_empty() && !seen.insert(ty.clone()) {
+                continue;
+            }
+            if enter(&ty) {
+                open.extend(parts.into_iter().rev().cloned());
+            }
+        }
+    }
+
+    /// How many types stand directly inside this one in its text.
+    pub(super) fn part_count(&self) -> usize {
+        match self.kind() {
+            TypeKind::Dialect(_, _, parameters) => {
+                parameters.iter().filter(|p| matches!(p, TypeParameter::Type(_))).count()
+            }
+            TypeKind::Tuple(elements, _) | TypeKind::Union(elements) => elements.len(),
+            TypeKind::Dict(..) => 2,
+            _ => usize::from(self.element().is_some()),
+        }
+    }
+
     /// The type with every tensor inside it as plain `Tensor`.
     pub fn unshaped(&self) -> Type {
         super::unify::without_refinements(self)
@@ -369,13 +412,13 @@ impl Type {
 
     /// Whether a type variable stands anywhere in it.
     pub fn has_free_vars(&self) -> bool {
-        matches!(self.kind(), TypeKind::Var(_)) || self.contained().into_iter().any(Type::has_free_vars)
+        self.0.facts.variables
     }
 }
 
 impl PartialEq for Type {
     fn eq(&self, other: &Type) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
@@ -383,12 +426,12 @@ impl Eq for Type {}
 
 impl Hash for Type {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
+        state.write_u64(self.0.facts.hash);
     }
 }
 
 impl fmt::Debug for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.0)
+        fmt::Display::fmt(self, f)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::subtype::{Hierarchy, is_subtype_of, merge_tensors, union};
 use super::{Dim, Symbol, Type, TypeKind};
+use hashbrown::HashMap;
 use indexmap::IndexMap;
 
 /// The types that type variables stand for.
@@ -26,67 +27,103 @@ pub fn unify_as(
     to_union: bool,
     hint: Option<&Type>,
 ) -> Option<Type> {
-    let unified = unify_plain(a, b, hierarchy, to_union, hint);
-    if unified.is_none() && to_union {
-        return Some(union(&[a.clone(), b.clone()]));
-    }
-    unified
+    Unifier { hierarchy, depth: 0, known: HashMap::new() }.unify(a, b, to_union, hint)
 }
 
-fn unify_plain(
-    a: &Type,
-    b: &Type,
-    hierarchy: &dyn Hierarchy,
-    to_union: bool,
-    hint: Option<&Type>,
-) -> Option<Type> {
-    if is_subtype_of(a, b, hierarchy) {
-        return Some(b.clone());
+/// Types nested deeper than this have nothing in common but what covers them whole.
+const MAX_DEPTH: usize = 256;
+
+/// Unifies types and parts of types.
+struct Unifier<'a> {
+    hierarchy: &'a dyn Hierarchy,
+    depth: usize,
+    /// Answers for pairs of large parts, which may be shared, with and without `to_union`.
+    known: HashMap<(Type, Type, bool), Option<Type>>,
+}
+
+impl Unifier<'_> {
+    fn is_subtype(&self, a: &Type, b: &Type) -> bool {
+        is_subtype_of(a, b, self.hierarchy)
     }
-    if is_subtype_of(b, a, hierarchy) {
-        return Some(a.clone());
-    }
-    match (a.kind(), b.kind()) {
-        (TypeKind::Tensor(x), TypeKind::Tensor(y)) => {
-            return Some(Type::new(TypeKind::Tensor(merge_tensors(x, y))));
+
+    fn unify(&mut self, a: &Type, b: &Type, to_union: bool, hint: Option<&Type>) -> Option<Type> {
+        let unified = self.plain(a, b, to_union, hint);
+        if unified.is_none() && to_union {
+            return Some(union(&[a.clone(), b.clone()]));
         }
-        (TypeKind::None, _) => return Some(Type::optional(b.clone())),
-        (_, TypeKind::None) => return Some(Type::optional(a.clone())),
-        (TypeKind::Optional(element), _) => {
-            if let Some(t) = unify(element, b, hierarchy) {
-                return Some(Type::optional(t));
+        unified
+    }
+
+    /// A part of a type with a part of another.
+    fn part(&mut self, a: &Type, b: &Type, to_union: bool) -> Option<Type> {
+        if a == b {
+            return Some(a.clone());
+        }
+        if self.depth >= MAX_DEPTH {
+            return None;
+        }
+        let large = a.is_large() && b.is_large();
+        let pair = (a.clone(), b.clone(), to_union);
+        if large && let Some(answer) = self.known.get(&pair) {
+            return answer.clone();
+        }
+        self.depth += 1;
+        let answer = self.unify(a, b, to_union, None);
+        self.depth -= 1;
+        if large {
+            self.known.insert(pair, answer.clone());
+        }
+        answer
+    }
+
+    fn plain(&mut self, a: &Type, b: &Type, to_union: bool, hint: Option<&Type>) -> Option<Type> {
+        if self.is_subtype(a, b) {
+            return Some(b.clone());
+        }
+        if self.is_subtype(b, a) {
+            return Some(a.clone());
+        }
+        match (a.kind(), b.kind()) {
+            (TypeKind::Tensor(x), TypeKind::Tensor(y)) => {
+                return Some(Type::new(TypeKind::Tensor(merge_tensors(x, y))));
             }
-        }
-        (_, TypeKind::Optional(element)) => {
-            if let Some(t) = unify(element, a, hierarchy) {
-                return Some(Type::optional(t));
+            (TypeKind::None, _) => return Some(Type::optional(b.clone())),
+            (_, TypeKind::None) => return Some(Type::optional(a.clone())),
+            (TypeKind::Optional(element), _) => {
+                if let Some(t) = self.part(element, b, false) {
+                    return Some(Type::optional(t));
+                }
             }
-        }
-        (TypeKind::Tuple(xs, _), TypeKind::Tuple(ys, _)) => {
-            if xs.len() != ys.len() {
-                return None;
+            (_, TypeKind::Optional(element)) => {
+                if let Some(t) = self.part(element, a, false) {
+                    return Some(Type::optional(t));
+                }
             }
-            let pairs = xs.iter().zip(ys.iter());
-            let elements: Option<Vec<Type>> =
-                pairs.map(|(x, y)| unify_as(x, y, hierarchy, to_union, None)).collect();
-            return elements.map(Type::tuple);
-        }
-        (TypeKind::Future(x), TypeKind::Future(y)) => {
-            if let Some(t) = unify(x, y, hierarchy) {
-                return Some(Type::future(t));
+            (TypeKind::Tuple(xs, _), TypeKind::Tuple(ys, _)) => {
+                if xs.len() != ys.len() {
+                    return None;
+                }
+                let pairs = xs.iter().zip(ys.iter());
+                let elements: Option<Vec<Type>> = pairs.map(|(x, y)| self.part(x, y, to_union)).collect();
+                return elements.map(Type::tuple);
             }
+            (TypeKind::Future(x), TypeKind::Future(y)) => {
+                if let Some(t) = self.part(x, y, false) {
+                    return Some(Type::future(t));
+                }
+            }
+            _ => {}
         }
-        _ => {}
+        // Lists and dictionaries of tensors that are known in different ways.
+        let (plain_a, plain_b) = (without_refinements(a), without_refinements(b));
+        if self.is_subtype(&plain_a, &plain_b) {
+            return Some(plain_b);
+        }
+        if self.is_subtype(&plain_b, &plain_a) {
+            return Some(plain_a);
+        }
+        hint.filter(|h| self.is_subtype(a, h) && self.is_subtype(b, h)).cloned()
     }
-    // Lists and dictionaries of tensors that are known in different ways.
-    let (plain_a, plain_b) = (without_refinements(a), without_refinements(b));
-    if is_subtype_of(&plain_a, &plain_b, hierarchy) {
-        return Some(plain_b);
-    }
-    if is_subtype_of(&plain_b, &plain_a, hierarchy) {
-        return Some(plain_a);
-    }
-    hint.filter(|h| is_subtype_of(a, h, hierarchy) && is_subtype_of(b, h, hierarchy)).cloned()
 }
 
 /// The type that covers all of a non-empty list; the error says in PyTorch's words which element does not fit.
@@ -113,29 +150,78 @@ pub fn unify_list(
 
 /// The type with every tensor inside it as plain `Tensor`.
 pub fn without_refinements(ty: &Type) -> Type {
-    match ty.kind() {
-        TypeKind::Tensor(_) => Type::tensor(),
-        _ => map_contained(ty, &|t| Some(without_refinements(t))).unwrap_or_else(|| ty.clone()),
+    if !ty.facts().refined {
+        return ty.clone();
     }
+    ty.rebuilt(
+        &mut |part| {
+            let plain = !part.facts().refined;
+            if part.is_tensor() { Some(Type::tensor()) } else { plain.then(|| part.clone()) }
+        },
+        &|whole| whole,
+    )
 }
 
 /// The type with every symbolic size inside it as an unknown one.
 pub(super) fn without_symbols(ty: &Type) -> Type {
-    match ty.kind() {
+    let is_symbol = |dim: &Dim| matches!(dim, Dim::Symbol(_));
+    let replace = &mut |part: &Type| match part.kind() {
         TypeKind::Tensor(tensor) => {
-            let is_symbol = |dim: &Dim| matches!(dim, Dim::Symbol(_));
             let Some(sizes) = tensor.sizes.as_ref().filter(|sizes| sizes.iter().any(is_symbol)) else {
-                return ty.clone();
+                return Some(part.clone());
             };
             let shown = sizes.iter().map(|dim| if is_symbol(dim) { Dim::Unknown } else { *dim }).collect();
-            Type::new(TypeKind::Tensor(super::types::TensorType { sizes: Some(shown), ..tensor.clone() }))
+            Some(Type::new(TypeKind::Tensor(super::types::TensorType {
+                sizes: Some(shown),
+                ..tensor.clone()
+            })))
         }
-        _ => map_contained(ty, &|t| Some(without_symbols(t))).unwrap_or_else(|| ty.clone()),
+        _ => (!part.facts().refined).then(|| part.clone()),
+    };
+    ty.rebuilt(replace, &|whole| whole)
+}
+
+impl Type {
+    /// The type rebuilt from the inside: `replace` gives parts that take the place of others whole, `finish` changes a
+    /// part after those inside it. Each shared part is rebuilt once.
+    pub fn rebuilt(
+        &self,
+        replace: &mut dyn FnMut(&Type) -> Option<Type>,
+        finish: &dyn Fn(Type) -> Type,
+    ) -> Type {
+        rebuild(self, &mut HashMap::new(), replace, finish)
     }
 }
 
+fn rebuild(
+    ty: &Type,
+    known: &mut HashMap<Type, Type>,
+    replace: &mut dyn FnMut(&Type) -> Option<Type>,
+    finish: &dyn Fn(Type) -> Type,
+) -> Type {
+    if let Some(new) = replace(ty) {
+        return new;
+    }
+    if let Some(new) = known.get(ty) {
+        return new.clone();
+    }
+    let new = stacker::maybe_grow(RED_ZONE, STACK, || {
+        map_contained(ty, &mut |part| Some(rebuild(part, known, replace, finish)))
+    });
+    let new = finish(new.unwrap_or_else(|| ty.clone()));
+    if ty.is_large() {
+        known.insert(ty.clone(), new.clone());
+    }
+    new
+}
+
+/// Types nest as deep as programs make them: where less stack is left than this, there is a new piece of it.
+const RED_ZONE: usize = 64 * 1024;
+/// The size of such a piece.
+const STACK: usize = 1024 * 1024;
+
 /// Rebuilds a type with its direct parts replaced; None if one has no replacement.
-fn map_contained(ty: &Type, map: &dyn Fn(&Type) -> Option<Type>) -> Option<Type> {
+fn map_contained(ty: &Type, map: &mut dyn FnMut(&Type) -> Option<Type>) -> Option<Type> {
     Some(match ty.kind() {
         TypeKind::List(t) => Type::list(map(t)?),
         TypeKind::Optional(t) => Type::optional(map(t)?),
@@ -144,11 +230,11 @@ fn map_contained(ty: &Type, map: &dyn Fn(&Type) -> Option<Type>) -> Option<Type>
         TypeKind::RRef(t) => Type::new(TypeKind::RRef(map(t)?)),
         TypeKind::Dict(k, v) => Type::dict(map(k)?, map(v)?),
         TypeKind::Tuple(elements, names) => {
-            let elements: Option<Vec<Type>> = elements.iter().map(map).collect();
+            let elements: Option<Vec<Type>> = elements.iter().map(&mut *map).collect();
             Type::new(TypeKind::Tuple(elements?.into(), names.clone()))
         }
         TypeKind::Union(members) => {
-            let members: Option<Vec<Type>> = members.iter().map(map).collect();
+            let members: Option<Vec<Type>> = members.iter().map(&mut *map).collect();
             Type::new(TypeKind::Union(members?.into()))
         }
         _ => ty.clone(),
@@ -224,7 +310,7 @@ pub fn substitute(ty: &Type, env: &TypeEnv) -> Option<Type> {
     match ty.kind() {
         TypeKind::Var(name) => env.get(name).cloned(),
         _ if !ty.has_free_vars() => Some(ty.clone()),
-        _ => map_contained(ty, &|t| substitute(t, env)),
+        _ => map_contained(ty, &mut |t| substitute(t, env)),
     }
 }
 

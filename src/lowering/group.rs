@@ -8,7 +8,7 @@ use crate::dialects::fusion;
 use crate::dialects::rows::{RowMeaning, RowProgram};
 use crate::dialects::scalar::{Binary, Inst, Program, Static, Sv};
 use crate::dialects::{Op, Registry, Variant};
-use crate::eval::{OperandKind, compile_elementwise};
+use crate::eval::{OperandKind, compile_elementwise, replaces_tensor};
 use crate::ir::{Argument, Attr, Graph, OpId, Schema, TypeKind, ValueId};
 use crate::tensor::{DType, Scalar};
 use smallvec::SmallVec;
@@ -51,6 +51,18 @@ pub enum Leaf {
 /// The leaves of a value: the first of them decides first.
 pub type Leaves = SmallVec<[Leaf; 4]>;
 
+/// How the layout of a value comes about: as the ops that compute it give it one after the other, since neither the order
+/// of the leaves nor they alone decide the strides of the result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// That of a leaf.
+    Leaf(Leaf),
+    /// That of an elementwise op over earlier forms; whether a number stands in the place of a tensor.
+    Elementwise(SmallVec<[usize; 3]>, bool),
+    /// Row-major, of the sizes to which earlier forms broadcast.
+    RowMajor(SmallVec<[usize; 3]>),
+}
+
 /// A number for each row of the group's rows. Rows lie along the last dimensions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowReduction {
@@ -73,6 +85,8 @@ pub struct Piece {
     pub value: Sv,
     /// What decides its sizes.
     pub leaves: Leaves,
+    /// Its layout, as an index into [`GroupProgram::forms`].
+    pub form: usize,
     /// Whether it depends on a reduction.
     pub reduced: bool,
 }
@@ -101,6 +115,8 @@ pub struct GroupProgram {
     pub reductions: Vec<RowReduction>,
     /// What is stored.
     pub pieces: Vec<Piece>,
+    /// The layouts of values, each after those that it depends on.
+    pub forms: Vec<Form>,
     /// One an output.
     pub outputs: Vec<Slot>,
 }
@@ -125,6 +141,8 @@ struct Tensor {
     value: Sv,
     has_dims: bool,
     leaves: Leaves,
+    /// None for a constant of rank 0.
+    form: Option<usize>,
 }
 
 impl GroupProgram {
@@ -153,6 +171,7 @@ struct Reader<'a> {
     loads: Vec<Load>,
     scalars: Vec<(usize, DType)>,
     reductions: Vec<RowReduction>,
+    forms: Vec<Form>,
 }
 
 /// What a parameter of the program under construction stands for.
@@ -178,6 +197,7 @@ impl<'a> Reader<'a> {
             loads: Vec::new(),
             scalars: Vec::new(),
             reductions: Vec::new(),
+            forms: Vec::new(),
         };
         for (n, (value, sig)) in graph.inputs().iter().zip(inputs).enumerate() {
             let known = match sig {
@@ -227,7 +247,7 @@ impl<'a> Reader<'a> {
                 // A tensor of rank 0: its number, with the dtype of the tensor.
                 let (number, dtype) = (t.item()?, t.dtype());
                 let value = self.program.constant(number, dtype);
-                Known::Tensor(Tensor { value, has_dims: false, leaves: SmallVec::new() })
+                Known::Tensor(Tensor { value, has_dims: false, leaves: SmallVec::new(), form: None })
             }
             Some(Attr::Tensor(_)) => return Err(self.refuse(op, "it holds a tensor with dimensions")),
             Some(other) => Known::Other(other.clone()),
@@ -262,7 +282,13 @@ impl<'a> Reader<'a> {
         self.params.push(Source::Load);
         let value = self.program.param(load.dtype);
         self.loads.push(load);
-        Tensor { value, has_dims, leaves: SmallVec::from_slice(&[Leaf::Load(n)]) }
+        let form = Some(self.form(Form::Leaf(Leaf::Load(n))));
+        Tensor { value, has_dims, leaves: SmallVec::from_slice(&[Leaf::Load(n)]), form }
+    }
+
+    fn form(&mut self, form: Form) -> usize {
+        self.forms.push(form);
+        self.forms.len() - 1
     }
 
     fn chunk(&mut self, op: OpId) -> Result<()> {
@@ -320,6 +346,7 @@ impl<'a> Reader<'a> {
         }
         let mut map: Vec<Sv> = Vec::with_capacity(insts.len());
         let mut leaves = SmallVec::new();
+        let mut forms = SmallVec::new();
         for (at, (inst, dtype)) in insts.iter().enumerate() {
             let value = match inst {
                 // What is not needed maps to something that nobody looks at.
@@ -330,6 +357,7 @@ impl<'a> Reader<'a> {
                     let load = Load { input, chunk: Some(chunk), dtype: *dtype, domain: domain.clone() };
                     let tensor = self.load(load, true);
                     leaves.extend(tensor.leaves);
+                    forms.extend(tensor.form);
                     tensor.value
                 }
                 Inst::Param(_) => self.program.push(*inst, *dtype),
@@ -337,7 +365,8 @@ impl<'a> Reader<'a> {
             };
             map.push(value);
         }
-        Tensor { value: map[whole.value.index()], has_dims: whole.has_dims, leaves }
+        let form = Some(self.form(Form::Elementwise(forms, false)));
+        Tensor { value: map[whole.value.index()], has_dims: whole.has_dims, leaves, form }
     }
 
     fn concat(&mut self, op: OpId) -> Result<()> {
@@ -367,7 +396,8 @@ impl<'a> Reader<'a> {
         let compiled = compile_elementwise(row, &call.kinds, call.statics)?;
         let value = self.splice(&compiled.program, &call.values, compiled.output)?;
         if let Some(out) = self.graph.result(op, 0) {
-            let tensor = Tensor { value, has_dims: call.has_dims, leaves: call.leaves };
+            let form = Some(self.form(Form::Elementwise(call.forms, call.beside_number)));
+            let tensor = Tensor { value, has_dims: call.has_dims, leaves: call.leaves, form };
             self.known[out.index()] = Some(Known::Tensor(tensor));
         }
         Ok(())
@@ -376,7 +406,9 @@ impl<'a> Reader<'a> {
     /// Sorts the operands of an op by what they are.
     fn call(&mut self, op: OpId, row: &Op) -> Result<Call> {
         let mut call = Call::default();
-        for (n, argument) in row.schema()?.arguments.iter().enumerate() {
+        let arguments = &row.schema()?.arguments;
+        call.beside_number = arguments.iter().any(|a| replaces_tensor(arguments, a));
+        for (n, argument) in arguments.iter().enumerate() {
             let given = match self.graph.operand(op, n) {
                 Some(value) => match self.known(op, value)? {
                     Known::Source(..) => Known::Tensor(self.tensor(op, value)?),
@@ -412,6 +444,8 @@ impl<'a> Reader<'a> {
                     call.kinds.push(Some(kind(self.program.dtype(t.value))));
                     call.values.push(t.value);
                     call.has_dims |= t.has_dims;
+                    call.beside_number |= t.form.is_none();
+                    call.forms.extend(t.form);
                     if call.mixes(&t) {
                         return Err(self.refuse(op, "dimensions of a reduction are missing"));
                     }
@@ -498,7 +532,9 @@ impl<'a> Reader<'a> {
             for part in parts {
                 slot.dtype = self.program.dtype(part.value);
                 slot.pieces.push(pieces.len());
-                pieces.push(Piece { output, value: part.value, leaves: part.leaves, reduced: false });
+                // An output that is a constant has no dimensions.
+                let form = part.form.unwrap_or_else(|| self.form(Form::RowMajor(SmallVec::new())));
+                pieces.push(Piece { output, value: part.value, leaves: part.leaves, form, reduced: false });
             }
             outputs.push(slot);
         }
@@ -517,6 +553,7 @@ impl<'a> Reader<'a> {
             scalars: self.scalars,
             reductions: self.reductions,
             pieces,
+            forms: self.forms,
             outputs,
         })
     }
@@ -569,6 +606,9 @@ struct Call {
     statics: Vec<Static>,
     has_dims: bool,
     leaves: Leaves,
+    forms: SmallVec<[usize; 3]>,
+    /// Whether a number stands in the place of a tensor.
+    beside_number: bool,
     /// Of an op along rows.
     rows: rows::RowArguments,
 }

@@ -14,6 +14,6 @@ mod plan;
 mod row_nest;
 mod row_plan;
 
-pub use group::{GroupProgram, InputSig, Leaf, Leaves, Load, Piece, RowReduction, Slot};
+pub use group::{Form, GroupProgram, InputSig, Leaf, Leaves, Load, Piece, RowReduction, Slot};
 pub use nest::{Nest, Stride, Target, lower};
 pub use plan::{Access, Key, Part, Plan, RowPart};

@@ -1,13 +1,15 @@
 //! From a group and actual tensors to launches: sizes are broadcast, outputs placed, dimensions merged; what
 //! remains of the layouts is the contiguity pattern for which a kernel is built.
 
-use super::group::{GroupProgram, Leaf, Load};
+use super::group::{Form, GroupProgram, Leaf, Load};
 use super::nest::{Nest, Stride, Target};
 use super::row_plan::{self, RowDomain};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Inst, Program, Sv};
 use crate::tensor::pointwise::Walk;
-use crate::tensor::{DType, Dims, Layout, broadcast_sizes, wrap_dim};
+use crate::tensor::{
+    DType, Dims, Layout, broadcast_sizes, channels_last_strides, contiguous_strides, wrap_dim,
+};
 use smallvec::SmallVec;
 
 /// One buffer of a launch: which tensor, and the layout through which the launch sees it.
@@ -79,10 +81,14 @@ impl Plan {
         // Sizes and dense layout of each piece, as the op that computes it gives them.
         let mut sizes: Vec<Dims> = Vec::new();
         let mut places: Vec<Layout> = Vec::new();
+        let forms = forms(group, &loads, rows.as_ref())?;
         for piece in &group.pieces {
-            let walk = Walk::new(&leaf_layouts(&piece.leaves, &loads, rows.as_ref())?)?;
-            sizes.push(walk.result.sizes.clone());
-            places.push(walk.result);
+            let place = match &forms {
+                Some(forms) => forms[piece.form].clone(),
+                None => Walk::new(&leaf_layouts(&piece.leaves, &loads, rows.as_ref())?)?.result,
+            };
+            sizes.push(place.sizes.clone());
+            places.push(place);
         }
         let mut outputs = Vec::new();
         for slot in &group.outputs {
@@ -116,18 +122,48 @@ impl Plan {
     }
 }
 
+/// The layouts of all values of a group, op by op. None where everything read lies in row-major order, and so everything
+/// computed too.
+fn forms(group: &GroupProgram, loads: &[Layout], rows: Option<&RowDomain>) -> Result<Option<Vec<Layout>>> {
+    if loads.iter().all(|load| load.strides == contiguous_strides(&load.sizes)) {
+        return Ok(None);
+    }
+    let mut done: Vec<Layout> = Vec::with_capacity(group.forms.len());
+    for form in &group.forms {
+        let layout = match form {
+            Form::Leaf(leaf) => leaf_layout(leaf, loads, rows)?,
+            Form::Elementwise(operands, number) => {
+                let operands: SmallVec<[Layout; 3]> = operands.iter().map(|n| done[*n].clone()).collect();
+                Walk::beside_number(&operands, *number)?.result
+            }
+            Form::RowMajor(operands) => {
+                let mut sizes = Dims::new();
+                for operand in operands {
+                    sizes = broadcast_sizes(&sizes, &done[*operand].sizes)?;
+                }
+                Layout::contiguous(&sizes)?
+            }
+        };
+        done.push(layout);
+    }
+    Ok(Some(done))
+}
+
 /// The layouts of what decides the sizes of a value.
 pub(super) fn leaf_layouts(
     leaves: &[Leaf],
     loads: &[Layout],
     rows: Option<&RowDomain>,
 ) -> Result<Vec<Layout>> {
-    let layout = |leaf: &Leaf| match (leaf, rows) {
+    leaves.iter().map(|leaf| leaf_layout(leaf, loads, rows)).collect()
+}
+
+fn leaf_layout(leaf: &Leaf, loads: &[Layout], rows: Option<&RowDomain>) -> Result<Layout> {
+    match (leaf, rows) {
         (Leaf::Load(load), _) => Ok(loads[*load].clone()),
         (Leaf::Reduced(_, keeps), Some(rows)) => rows.number(*keeps),
-        (Leaf::Reduced(..), None) => Err(Diagnostic::internal("a group with rows that nobody reduces")),
-    };
-    leaves.iter().map(layout).collect()
+        (Leaf::Reduced(..), None) => Err(Diagnostic::internal("a group with rows that no op reduces")),
+    }
 }
 
 /// The layout of what a load reads.
@@ -189,7 +225,10 @@ fn join(
         }
     }
     whole[dim] = total;
-    let layout = Layout::contiguous(&whole)?;
+    let mut layout = Layout::contiguous(&whole)?;
+    if slot.pieces.iter().all(|piece| places[*piece].suggests_channels_last()) {
+        layout.strides = channels_last_strides(&whole);
+    }
     let mut at = 0i64;
     for piece in &slot.pieces {
         debug_assert_eq!(group.pieces[*piece].output, group.pieces[slot.pieces[0]].output);

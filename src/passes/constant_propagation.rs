@@ -11,7 +11,7 @@
 use super::{Context, constants, cse, dce, walk};
 use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
-use crate::dialects::{Effects, Env, Family, Node, Op};
+use crate::dialects::{Effects, Family, Node, Op, Run};
 use crate::eval;
 use crate::ir::{BlockId, Graph, OpId, Type, ValueId};
 use crate::value::Value;
@@ -30,8 +30,8 @@ pub(super) fn immutable_types(graph: &mut Graph, context: &Context<'_>) -> Resul
 }
 
 fn propagate(graph: &mut Graph, context: &Context<'_>, db: Option<AliasDb>) -> Result<bool> {
-    let env = Env::new(Box::new(std::io::sink()));
-    let mut pass = Propagation { context, db, env, changed: false };
+    let run = Run::silent();
+    let mut pass = Propagation { context, db, run, changed: false };
     let root = graph.root();
     pass.block(graph, root);
     let changed = pass.changed;
@@ -46,7 +46,7 @@ struct Propagation<'a> {
     context: &'a Context<'a>,
     /// None: objects are left alone.
     db: Option<AliasDb>,
-    env: Env,
+    run: Run,
     changed: bool,
 }
 
@@ -137,7 +137,7 @@ impl Propagation<'_> {
         }
         let types: Vec<Type> = graph.results(op).iter().map(|value| graph.ty(*value).clone()).collect();
         let node = Node { attrs: graph.attrs(op), result_types: &types };
-        let results = eval::call(&row, &values, node, &self.env).ok()?;
+        let results = eval::call(&row, &values, node, &self.run).ok()?;
         let fits = results.len() == types.len();
         let plain = |value: &Value| !matches!(value, Value::Tensor(t) if t.requires_grad());
         (fits && results.iter().all(plain)).then(|| results.into_iter().collect())

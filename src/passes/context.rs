@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 static NOTHING: LazyLock<Module> = LazyLock::new(Module::default);
 
@@ -29,6 +29,8 @@ pub struct Context<'a> {
     /// The function that the graph belongs to; none for passes over modules.
     pub function: Option<Symbol>,
     analyses: AnalysisCache,
+    /// What was found of the module for all its functions.
+    of_module: Arc<OnceLock<Arc<dyn Any + Send + Sync>>>,
     /// What contexts of one run of a pass have in common.
     shared: Rc<Shared>,
     extras: Extras,
@@ -81,6 +83,7 @@ impl<'a> Context<'a> {
             name: "",
             function: None,
             analyses: AnalysisCache::default(),
+            of_module: Arc::default(),
             shared: Rc::default(),
             extras: Extras::default(),
         }
@@ -98,6 +101,7 @@ impl<'a> Context<'a> {
             name: self.name,
             function: self.function,
             analyses: AnalysisCache::default(),
+            of_module: Arc::default(),
             shared: Rc::clone(&self.shared),
             extras: self.extras.clone(),
         }
@@ -130,6 +134,15 @@ impl<'a> Context<'a> {
     /// With the analyses that are known of the graph.
     pub(super) fn with_analyses(mut self, analyses: AnalysisCache) -> Context<'a> {
         self.analyses = analyses;
+        self
+    }
+
+    /// With what other contexts for functions of the same module find out of it.
+    pub(super) fn with_module_facts(
+        mut self,
+        facts: &Arc<OnceLock<Arc<dyn Any + Send + Sync>>>,
+    ) -> Context<'a> {
+        self.of_module = Arc::clone(facts);
         self
     }
 
@@ -175,6 +188,21 @@ impl<'a> Context<'a> {
     /// An analysis of the graph, computed once. After changing the graph call [`Context::changed`] before asking again.
     pub fn analysis<A: Analysis>(&self, graph: &Graph) -> Arc<A> {
         self.analyses.get(graph, self.registry, self.module)
+    }
+
+    /// What a pass finds of the whole module before it changes a function: computed once for all functions, of the module
+    /// as it was before the pass. A pass has one such fact.
+    pub fn once<T: Any + Send + Sync>(&self, compute: impl FnOnce(&Module) -> T) -> Arc<T> {
+        let mut compute = Some(compute);
+        let known = self.of_module.get_or_init(|| match compute.take() {
+            Some(compute) => Arc::new(compute(self.module)),
+            None => Arc::new(()),
+        });
+        match (Arc::clone(known).downcast::<T>(), compute) {
+            (Ok(fact), _) => fact,
+            (Err(_), Some(compute)) => Arc::new(compute(self.module)),
+            (Err(_), None) => unreachable!("the fact was computed as a T just now"),
+        }
     }
 
     /// Forgets all analyses, as the graph has changed.

@@ -252,6 +252,7 @@ pub(super) fn hash_attr(attr: &Attr, state: &mut impl Hasher) {
             hash_attr(v, state);
         }),
         Attr::Enum(member) => (&member.0, &member.1).hash(state),
+        Attr::Object(held) => held.class.as_str().hash(state),
     }
 }
 

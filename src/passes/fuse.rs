@@ -17,7 +17,6 @@ use crate::dialects::{Effects, Fact, Family, Tolerance, Variant, fusion};
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, Use, ValueId};
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexSet;
-use petgraph::algo::has_path_connecting;
 use petgraph::graph::{DiGraph, NodeIndex};
 use std::sync::Arc;
 
@@ -198,6 +197,8 @@ struct Groups {
     members: HashMap<NodeIndex, Vec<OpId>>,
     /// Members whose users stay outside, as places of the result are no places of the group.
     ends: HashSet<OpId>,
+    /// Each of these with each op that needs it.
+    behind_ends: Vec<(OpId, OpId)>,
 }
 
 fn fuse_stretch(
@@ -233,6 +234,9 @@ fn fuse_stretch(
             }
         };
         for producer in producers {
+            if groups.ends.contains(&producer) {
+                groups.behind_ends.push((producer, *op));
+            }
             if let Some(from) = groups.node.get(&producer).copied()
                 && from != node
             {
@@ -283,40 +287,64 @@ fn producers(graph: &Graph, op: OpId, inside: &HashSet<OpId>, memory: &Order) ->
 }
 
 impl Groups {
-    /// Puts an op into the group of one of its producers, if no path leads out of that group and back to the op.
+    /// Puts an op into one group with those of its producers' groups that can run at once with it; None where it fits
+    /// into none of them.
     fn join(&mut self, op: OpId, producers: &[OpId]) -> Option<NodeIndex> {
         let nodes: Vec<NodeIndex> = producers.iter().filter_map(|p| self.node.get(p).copied()).collect();
         let mut candidates: Vec<NodeIndex> = nodes
             .iter()
             .copied()
-            .filter(|n| self.members.get(n).is_some_and(|m| m.len() < MAX_MEMBERS))
+            .filter(|n| self.size(*n) < MAX_MEMBERS && self.members.contains_key(n))
             .filter(|n| !producers.iter().any(|p| self.ends.contains(p) && self.node.get(p) == Some(n)))
             .collect();
         candidates.sort();
         candidates.dedup();
-        let fits = |group: &NodeIndex| {
-            nodes.iter().all(|n| n == group || !has_path_connecting(&self.edges, *group, *n, None))
-        };
-        let group = *candidates.iter().find(|g| fits(g))?;
-        // Other groups among the producers come along where that makes no cycle either.
-        for other in candidates.into_iter().filter(|n| *n != group) {
-            self.merge(group, other);
+        let mut merged: Vec<NodeIndex> = Vec::new();
+        for candidate in candidates {
+            let size: usize = merged.iter().chain([&candidate]).map(|n| self.size(*n)).sum();
+            if size > MAX_MEMBERS {
+                continue;
+            }
+            merged.push(candidate);
+            if self.leads_back(&merged, &nodes) || self.crosses_end(&merged) {
+                merged.pop();
+            }
         }
-        self.node.insert(op, group);
-        self.members.entry(group).or_default().push(op);
-        Some(group)
+        let (group, others) = merged.split_first()?;
+        others.iter().for_each(|other| self.merge(*group, *other));
+        self.node.insert(op, *group);
+        self.members.entry(*group).or_default().push(op);
+        Some(*group)
     }
 
-    fn merge(&mut self, group: NodeIndex, other: NodeIndex) {
-        let small =
-            self.members.get(&group).map_or(0, Vec::len) + self.members.get(&other).map_or(0, Vec::len);
-        let connected = |a: NodeIndex, b: NodeIndex| {
-            // A path of more than one edge means that something outside lies between.
-            self.edges.neighbors(a).filter(|n| *n != b).any(|n| has_path_connecting(&self.edges, n, b, None))
-        };
-        if small > MAX_MEMBERS || connected(group, other) || connected(other, group) {
-            return;
+    fn size(&self, group: NodeIndex) -> usize {
+        self.members.get(&group).map_or(0, Vec::len)
+    }
+
+    /// Whether groups that ran at once, with an op that needs the results of `needed`, would wait for themselves: a path
+    /// leaves them and comes back to one of them, or to something that the op needs. One test for all groups together:
+    /// each pair of them may be free of such paths where all of them are not.
+    fn leads_back(&self, groups: &[NodeIndex], needed: &[NodeIndex]) -> bool {
+        let leaving = groups.iter().flat_map(|group| self.edges.neighbors(*group));
+        let mut work: Vec<NodeIndex> = leaving.filter(|n| !groups.contains(n)).collect();
+        let mut seen: HashSet<NodeIndex> = work.iter().copied().collect();
+        while let Some(node) = work.pop() {
+            if needed.contains(&node) || groups.contains(&node) {
+                return true;
+            }
+            work.extend(self.edges.neighbors(node).filter(|n| seen.insert(*n)));
         }
+        false
+    }
+
+    /// Whether one of the groups holds an op that needs the end of another one.
+    fn crosses_end(&self, groups: &[NodeIndex]) -> bool {
+        let inside = |op: &OpId| self.node.get(op).is_some_and(|node| groups.contains(node));
+        self.behind_ends.iter().any(|(end, user)| inside(end) && inside(user))
+    }
+
+    /// Makes one group of two.
+    fn merge(&mut self, group: NodeIndex, other: NodeIndex) {
         let incoming: Vec<NodeIndex> = self.edges.neighbors_directed(other, petgraph::Incoming).collect();
         let outgoing: Vec<NodeIndex> = self.edges.neighbors(other).collect();
         for from in incoming.into_iter().filter(|n| *n != group) {
@@ -326,7 +354,12 @@ impl Groups {
             self.edges.update_edge(group, to, ());
         }
         // The old node keeps no edges, so that no path goes through it.
-        self.edges.retain_edges(|g, e| g.edge_endpoints(e).is_none_or(|(a, b)| a != other && b != other));
+        while let Some(edge) = self.edges.first_edge(other, petgraph::Outgoing) {
+            self.edges.remove_edge(edge);
+        }
+        while let Some(edge) = self.edges.first_edge(other, petgraph::Incoming) {
+            self.edges.remove_edge(edge);
+        }
         for op in self.members.remove(&other).unwrap_or_default() {
             self.node.insert(op, group);
             self.members.entry(group).or_default().push(op);

@@ -164,9 +164,18 @@ pub enum OptionValue {
 }
 
 /// The values of a pass's options in the order of their declaration.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     values: Vec<(&'static str, OptionValue)>,
+    /// Names of the options that the pipeline's text gives; the others have their defaults.
+    given: Vec<&'static str>,
+}
+
+impl PartialEq for Options {
+    /// Options that come to the same are equal, whether they were written or not.
+    fn eq(&self, other: &Options) -> bool {
+        self.values == other.values
+    }
 }
 
 impl Options {
@@ -177,16 +186,32 @@ impl Options {
         given: &[(String, Option<String>)],
     ) -> Result<Options> {
         let mut values: Vec<_> = declared.iter().map(|o| (o.name, o.default())).collect();
+        let mut written = Vec::new();
         for (name, text) in given {
             let Some(at) = declared.iter().position(|o| o.name == name || o.name == name.replace('_', "-"))
             else {
                 return Err(unknown_option(owner, declared, name));
             };
+            written.push(declared[at].name);
             values[at].1 = declared[at]
                 .read(text.as_deref())
                 .map_err(|why| Diagnostic::new(ErrorKind::Usage, format!("'{owner}': {why}")))?;
         }
-        Ok(Options { values })
+        Ok(Options { values, given: written })
+    }
+
+    /// Sets a text or word that the pass declares and the pipeline's text does not give. Whether it was set.
+    pub(super) fn set_default(&mut self, name: &str, text: &str) -> bool {
+        if self.given.contains(&name) {
+            return false;
+        }
+        match self.values.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, OptionValue::Text(value))) => {
+                text.clone_into(value);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// The value of a declared option.

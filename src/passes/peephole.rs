@@ -1,26 +1,33 @@
 //! PyTorch's peephole optimizations: the rules of group `torchscript-peephole`, saturated like all others, and the
 //! removal of what they left without use. What an `if` gives is no longer optional where neither branch gives None.
 
-use super::Context;
-use super::{dce, simplify};
+use super::{Context, PassOption, dce, simplify};
 use crate::diag::Result;
-use crate::dialects::Registry;
 use crate::ir::{BlockId, Graph, NoClasses, OpId, TypeKind, unify::unify};
-use crate::rewrite::{self, CompiledRule};
-use std::sync::LazyLock;
+use crate::rewrite;
+use crate::rewrite::syntax::Contract;
 
-static RULES: LazyLock<Result<Vec<CompiledRule>>> = LazyLock::new(|| rewrite::peephole(&Registry::builtin()));
+/// PyTorch's pass takes its rules whatever they promise; whoever names it asks for that. No pipeline that runs by
+/// default has it.
+pub(super) const OPTIONS: &[PassOption] = &[PassOption::choice(
+    "contract",
+    &["fast-math", "nan-relaxed", "exact"],
+    "what rules must promise; PyTorch takes all of its own",
+)];
 
 /// Types that rules made plainer make others plainer, so often.
 const MAX_ROUNDS: usize = 4;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let rules = RULES.as_ref().map_err(Clone::clone)?;
+    let rules = rewrite::peephole(context.registry)?;
+    // A pass that runs this one hands on its own options.
+    let contract = simplify::contract(context).unwrap_or(Contract::FastMath);
+    let manner = simplify::Manner { one_by_one: true, contract };
     let (mut changed, mut dead) = (false, false);
     for _ in 0..MAX_ROUNDS {
         let root = graph.root();
         let refined = refine_optional(graph, context, root);
-        let report = simplify::apply(graph, context, rules, true)?;
+        let report = simplify::apply(graph, context, &rules, &manner)?;
         // Operands that only changed places leave nothing behind.
         dead |= refined.is_some() || report.fired.keys().any(|rule| !rule.starts_with("commute-"));
         changed |= refined == Some(true) || report.replaced > 0;

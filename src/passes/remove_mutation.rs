@@ -7,8 +7,9 @@
 use super::{Context, constants};
 use crate::analysis::{AliasDb, Side, facts};
 use crate::diag::Result;
-use crate::dialects::{Effects, Registry, resolve};
-use crate::ir::{BlockId, Graph, OpId, Symbol, Type, ValueDef, ValueId};
+use crate::dialects::{Effects, Promote, Registry, resolve};
+use crate::ir::{BlockId, Graph, OpId, Symbol, TensorType, Type, TypeKind, ValueDef, ValueId};
+use crate::tensor::{DType, broadcast_sizes};
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let lists = lists(graph, context)?;
@@ -118,6 +119,9 @@ impl<'a> Removal<'a> {
         if !self.made_for(graph, written, op) && !self.made_by_branches_for(graph, written, op) {
             return false;
         }
+        if changes_form(graph, self.registry, op) {
+            return false;
+        }
         let Some(new) = functional(graph, self.registry, op, true) else { return false };
         self.context.step(|| format!("writes no more: {}", graph.op_line(op)));
         if let Some(maker) = graph.def_op(new) {
@@ -222,11 +226,42 @@ pub(super) fn functional(
     let new = graph.create(Symbol::new(name), &operands, &[ty]);
     graph.set_location_id(new, graph.location_id(op));
     graph.insert_before(new, op);
-    if resolve(registry, graph, new).is_err() {
+    // Schemas are known of more ops than can run; `resize` and `set` are only names.
+    if !resolve(registry, graph, new).is_ok_and(|row| row.is_built()) {
         graph.erase(new);
         return None;
     }
     graph.result(new, 0)
+}
+
+/// Whether row or types say that the op without a write would give another dtype or other sizes than what is written has:
+/// then the op that writes converts, or raises.
+fn changes_form(graph: &Graph, registry: &Registry, op: OpId) -> bool {
+    let promote = resolve(registry, graph, op).ok().filter(|row| row.def().scalar.is_some());
+    let converts = promote.is_some_and(|row| {
+        !matches!(row.def().promote, Promote::Common | Promote::Float | Promote::First | Promote::Rounding)
+    });
+    if converts {
+        return true;
+    }
+    let Some((written, others)) = graph.operands(op).split_first() else { return false };
+    let Some(own) = graph.ty(*written).as_tensor() else { return false };
+    let sizes = |t: &TensorType| t.sizes.as_ref()?.iter().map(|d| d.known()).collect::<Option<Vec<i64>>>();
+    others.iter().any(|other| match graph.ty(*other).kind() {
+        TypeKind::Tensor(other) => {
+            let dtype = matches!((own.dtype, other.dtype), (Some(a), Some(b)) if a != b);
+            let grows = match (sizes(own), sizes(other)) {
+                (Some(own), Some(other)) => {
+                    broadcast_sizes(&own, &other).is_ok_and(|all| all.as_slice() != own.as_slice())
+                }
+                _ => false,
+            };
+            dtype || grows
+        }
+        TypeKind::Float => own.dtype.is_some_and(|d| !d.is_floating() && !d.is_complex()),
+        TypeKind::Int => own.dtype == Some(DType::Bool),
+        _ => false,
+    })
 }
 
 /// What an op does to a list that was just made.

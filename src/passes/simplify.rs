@@ -1,18 +1,20 @@
 //! Algebraic simplification: all built-in rules, saturated in an e-graph. See `src/rewrite`.
 
 use super::{Context, PassOption};
-use crate::diag::{Diagnostic, Result, Source};
+use crate::diag::{Result, Source};
 use crate::dialects::Registry;
 use crate::ir::Graph;
+use crate::rewrite::syntax::Contract;
 use crate::rewrite::{self, Budget, CompiledRule, CostModel, Explanations, Report, Settings};
-use std::sync::LazyLock;
-
-/// The built-in rules over the built-in ops. They are data of the program, so that a test finds any fault in them.
-static RULES: LazyLock<Result<Vec<CompiledRule>>> = LazyLock::new(|| rewrite::builtin(&Registry::builtin()));
 
 /// Whoever names a file of rules has checked it.
 pub(super) const OPTIONS: &[PassOption] = &[
     PassOption::text("rules", "", "a file of rules besides the built-in ones"),
+    PassOption::choice(
+        "contract",
+        Contract::NAMES,
+        "what rules must promise; --fast-math and --nan-relaxed set it where it is not written",
+    ),
     PassOption::choice("driver", &["saturation", "greedy"], "an e-graph, or the first rule that fits"),
     PassOption::choice("cost", &["ops", "bytes", "time"], "what is to become less"),
     PassOption::int("nodes", 20_000, 1, "nodes that rules may add, or as many as the graph has"),
@@ -21,22 +23,36 @@ pub(super) const OPTIONS: &[PassOption] = &[
 ];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let builtin = RULES.as_ref().map_err(Clone::clone)?;
+    let builtin = rewrite::builtin(context.registry)?;
     // A caller that is no pipeline gives no options.
     let file = context.text("rules").unwrap_or("");
     let own = if file.is_empty() { Vec::new() } else { read(file, context.registry)? };
     let all: Vec<CompiledRule>;
     let rules = if own.is_empty() {
-        builtin
+        &*builtin
     } else {
         all = own.into_iter().chain(builtin.iter().cloned()).collect();
         &all
     };
-    Ok(apply(graph, context, rules, false)?.replaced > 0)
+    let contract = contract(context).unwrap_or_default();
+    Ok(apply(graph, context, rules, &Manner { one_by_one: false, contract })?.replaced > 0)
+}
+
+/// The contract in force; a caller that is no pipeline says nothing of it.
+pub(super) fn contract(context: &Context<'_>) -> Option<Contract> {
+    context.text("contract").ok().and_then(Contract::named)
+}
+
+/// What a pass decides about the way in which its rules are applied.
+pub(super) struct Manner {
+    /// See [`Settings::one_by_one`].
+    pub(super) one_by_one: bool,
+    /// See [`Settings::contract`].
+    pub(super) contract: Contract,
 }
 
 /// What the options say; a caller that is no pipeline gives none.
-fn settings(context: &Context<'_>, one_by_one: bool) -> Settings {
+fn settings(context: &Context<'_>, manner: &Manner) -> Settings {
     let limit = |name: &str, default: usize| context.option_count(name).unwrap_or(default);
     let default = Budget::default();
     Settings {
@@ -47,21 +63,22 @@ fn settings(context: &Context<'_>, one_by_one: bool) -> Settings {
         },
         cost: context.text("cost").ok().and_then(CostModel::named).unwrap_or_default(),
         replacements: context.steps_left().map(|left| usize::try_from(left).unwrap_or(usize::MAX)),
-        one_by_one,
+        contract: manner.contract,
+        one_by_one: manner.one_by_one,
     }
 }
 
-/// Applies rules, and tells whoever wants explanations. `one_by_one`: see [`Settings::one_by_one`].
+/// Applies rules, and gives explanations to those who want them.
 pub(super) fn apply(
     graph: &mut Graph,
     context: &Context<'_>,
     rules: &[CompiledRule],
-    one_by_one: bool,
+    manner: &Manner,
 ) -> Result<Report> {
     let wanted = context.extra::<Explanations>();
     let questions = wanted.map(|w| w.questions.clone()).unwrap_or_default();
     let (registry, module) = (context.registry, Some(context.module));
-    let settings = settings(context, one_by_one);
+    let settings = settings(context, manner);
     let report: Report = match context.text("driver") {
         Ok("greedy") => rewrite::simplify_greedily(graph, registry, module, rules, &settings, &questions)?,
         _ => rewrite::simplify_explained(graph, registry, module, rules, &settings, &questions)?,
@@ -83,10 +100,38 @@ pub(super) fn apply(
 }
 
 fn read(file: &str, registry: &Registry) -> Result<Vec<CompiledRule>> {
-    let text = std::fs::read_to_string(file).map_err(|e| Diagnostic::input(format!("{file}: {e}")))?;
+    let text = crate::diag::files::text(file.as_ref())?;
     let mut rules = Vec::new();
     for rule in rewrite::parse(&Source::new(file, text))? {
         rules.extend(rewrite::compile(registry, &rule)?);
     }
     Ok(rules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{PrintOptions, parse_graph};
+
+    #[test]
+    fn rules_apply_on_every_table_that_has_their_ops() {
+        let text = "graph(%x : int,\n      %y : int):\n  %0 : int = prim::Constant[value=0]()\n  %a : int = aten::add(%x, %0)\n  %b : int = aten::mul(%a, %y)\n  return (%b)\n";
+        let mut own = Registry::with_builtins();
+        own.register("mine::twice(int x) -> int", |args| crate::dialects::one(2 * args.int(0)?))
+            .expect("is new");
+        let copy = own.clone();
+        for registry in [own, copy] {
+            for pass in ["simplify", "simplify{driver=greedy}", "peephole"] {
+                let mut graph: Graph = parse_graph(text).expect("a graph");
+                let module = crate::ir::Module::default();
+                let context = Context::new(&registry, &module);
+                let pipeline = crate::passes::parse(pass).expect("a pass");
+                assert!(pipeline.run_graph(&mut graph, &context).expect("runs"), "{pass}");
+                assert!(
+                    graph.to_text(&PrintOptions::bare()).contains("aten::mul(%x, %y)"),
+                    "{pass}: {graph}"
+                );
+            }
+        }
+    }
 }

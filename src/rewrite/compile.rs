@@ -8,7 +8,9 @@ use crate::dialects::{Op, Registry, Variant, prim};
 use crate::ir::schema::Argument;
 use crate::ir::{Attr, Symbol, Type, TypeKind, parse_type};
 use crate::value::Value;
+use hashbrown::HashMap;
 use indexmap::IndexMap;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A rule over op rows.
@@ -30,6 +32,22 @@ pub struct CompiledRule {
     pub span: Span,
     /// Whether an op of it writes: such a rule can be checked and is never applied.
     pub writes: bool,
+}
+
+impl CompiledRule {
+    /// Whether a driver applies the rule where a contract is in force.
+    pub fn applies_under(&self, contract: Contract) -> bool {
+        !self.writes && contract.admits(self.contract)
+    }
+
+    /// Why a driver leaves the rule out where a contract is in force, if it is the contract that does it.
+    pub(super) fn weaker_than(&self, contract: Contract) -> Option<String> {
+        let own = self.contract.name();
+        (!contract.admits(self.contract)).then(|| {
+            let in_force = contract.name();
+            format!("its contract {own} is weaker than {in_force}, the contract in force; --{own} admits it")
+        })
+    }
 }
 
 /// A term over op rows.
@@ -111,8 +129,8 @@ fn direction(
     for side in [left, right] {
         known_ops(registry, side)?;
     }
-    let reader = Reader { registry, lenient: false };
-    let lenient = Reader { registry, lenient: true };
+    let reader = Reader::new(registry, false);
+    let lenient = Reader::new(registry, true);
     let read = |term: &RuleTerm, types: &Types| {
         let readings = reader.read(term, None, types);
         if readings.is_empty() { lenient.read(term, None, types) } else { readings }
@@ -269,9 +287,37 @@ struct Reader<'a> {
     registry: &'a Registry,
     /// An int stands for a float where only a float may stand: tried where nothing else fits.
     lenient: bool,
+    /// Readings of ops inside of the rule's terms, by place: an op inside of another is read for each overload of that.
+    known: RefCell<HashMap<usize, Vec<Known>>>,
+}
+
+/// How an op was read for a type (and length) that is wanted of it, with what was known of the variables.
+struct Known {
+    wanted: Option<(Type, Option<usize>)>,
+    types: Types,
+    readings: Vec<Reading>,
 }
 
 impl Reader<'_> {
+    fn new(registry: &Registry, lenient: bool) -> Reader<'_> {
+        Reader { registry, lenient, known: RefCell::default() }
+    }
+
+    /// [`Reader::op`], once for the same question.
+    fn op_once(&self, term: &OpTerm, formal: Option<&Argument>, types: &Types) -> Vec<Reading> {
+        // The rule's terms stay where they are while they are read.
+        let place = std::ptr::from_ref(term).addr();
+        let wanted = formal.map(|f| (f.ty.clone(), f.fixed_length));
+        let is_it = |known: &&Known| known.wanted == wanted && known.types == *types;
+        if let Some(known) = self.known.borrow().get(&place).and_then(|all| all.iter().find(is_it)) {
+            return known.readings.clone();
+        }
+        let readings = self.op(term, formal, types);
+        let known = Known { wanted, types: types.clone(), readings: readings.clone() };
+        self.known.borrow_mut().entry(place).or_default().push(known);
+        readings
+    }
+
     /// Types that the text states.
     fn stated_types(&self, term: &RuleTerm, types: &mut Types) -> Result<()> {
         let mut error = None;
@@ -330,7 +376,7 @@ impl Reader<'_> {
                 }
             }
             TermKind::List(items) => self.list(items, formal, types),
-            TermKind::Op(op) => self.op(op, formal, types),
+            TermKind::Op(op) => self.op_once(op, formal, types),
         }
     }
 
@@ -384,10 +430,11 @@ impl Reader<'_> {
                     break;
                 }
             }
-            if found.len() > MAX_ALTERNATIVES {
+            if found.len() >= MAX_ALTERNATIVES {
                 break;
             }
         }
+        found.truncate(MAX_ALTERNATIVES);
         found
     }
 

@@ -47,7 +47,11 @@ pub fn simplify_greedily(
         questions: questions.clone(),
         refused: HashSet::new(),
         lists: registry.overloads(Symbol::new("prim::ListConstruct")).first().cloned(),
-        by_root: by_root(rules),
+        by_root: by_root(rules, |rule| {
+            // A rule that somebody asks about is matched, so that it can be said where its contract held it back.
+            !rule.writes
+                && (settings.contract.admits(rule.contract) || questions.why_not.as_ref() == Some(&rule.name))
+        }),
         left: settings.budget.matches.max(ops).saturating_mul(2),
         leaving: HashSet::new(),
         rows: HashMap::new(),
@@ -72,15 +76,15 @@ pub fn simplify_greedily(
     if let (Some(original), Some(name), true) = (original, &questions.why_not, report.why_not.is_empty()) {
         let aliases = AliasDb::new(registry, module, &original);
         let loaded = load(&original, registry, &aliases);
-        report.why_not = why_not::unmatched(&original, &loaded, rules, name);
+        report.why_not = why_not::unmatched(&original, &loaded, rules, name, settings.contract);
     }
     Ok(report)
 }
 
 /// Rules by the row at their root, those that save most first.
-fn by_root(rules: &[CompiledRule]) -> HashMap<usize, Vec<usize>> {
+fn by_root(rules: &[CompiledRule], wanted: impl Fn(&CompiledRule) -> bool) -> HashMap<usize, Vec<usize>> {
     let mut found: HashMap<usize, Vec<usize>> = HashMap::new();
-    for (n, rule) in rules.iter().enumerate().filter(|(_, rule)| !rule.writes) {
+    for (n, rule) in rules.iter().enumerate().filter(|(_, rule)| wanted(rule)) {
         if let Term::Op(root) = &rule.left {
             found.entry(root.op.id()).or_default().push(n);
         }
@@ -358,6 +362,9 @@ impl Driver<'_> {
         let names = Names { graph: self.graph, subst, root: value, lists: self.lists.as_ref() };
         if let Some(n) = rule.conditions.iter().position(|c| condition::holds(c, &names) != Some(true)) {
             return Some(Reason::Condition(n));
+        }
+        if let Some(reason) = rule.weaker_than(self.settings.contract) {
+            return Some(Reason::Contract(reason));
         }
         let written =
             |v: &ValueId| AliasDb::is_mutable_type(self.graph.ty(*v)) && self.aliases.has_writers(*v);

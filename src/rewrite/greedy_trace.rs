@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub(super) enum Reason {
     /// The condition of this number.
     Condition(usize),
+    /// The rule promises less than the contract in force, in words.
+    Contract(String),
     /// The right side would look at contents that change.
     Written,
     /// An operand of the right side is not there yet.
@@ -90,6 +92,7 @@ impl Driver<'_> {
         }
         let reason = match reason {
             Reason::Condition(n) => format!("the condition {} does not hold", rule.conditions[*n]),
+            Reason::Contract(reason) => reason.clone(),
             Reason::Written => "the right side reads what is written to".to_string(),
             Reason::OutOfSight => "an operand of the right side is not there yet".to_string(),
             Reason::Identity => "identity: a fresh object would become an alias, or the reverse".to_string(),

@@ -39,12 +39,13 @@ pub use explain::{Explanations, Link, Questions, WhyNot};
 pub use extract::Replacement;
 pub use greedy::simplify_greedily;
 pub use lint::lint;
-pub use parse::parse;
+pub use parse::{on_one_line, parse};
 pub use saturate::{Budget, Report, Settings, simplify, simplify_explained};
 
 use crate::diag::{Result, Source};
 use crate::dialects::Registry;
 use crate::ir::Attr;
+use std::sync::{Arc, LazyLock};
 
 /// The built-in rule files, by theme.
 pub const BUILTIN: &[(&str, &str)] = &[
@@ -66,32 +67,49 @@ const PEEPHOLE: &str = "torchscript-peephole";
 /// Those of them that trust what is not known.
 const TRUSTING: &str = "torchscript-peephole-trusting";
 
-/// The built-in rules as they are written.
-pub fn builtin_rules() -> Result<Vec<syntax::Rule>> {
+/// The built-in files, read once. They are data of the program, so that a test finds any fault in them.
+static WRITTEN: LazyLock<Result<Vec<syntax::Rule>>> = LazyLock::new(|| {
     let mut rules = Vec::new();
     for (name, text) in BUILTIN {
         rules.extend(parse(&Source::new(format!("src/rewrite/rules/{name}"), *text))?);
     }
     Ok(rules)
+});
+
+/// The built-in rules as they are written.
+pub fn builtin_rules() -> Result<&'static [syntax::Rule]> {
+    WRITTEN.as_deref().map_err(Clone::clone)
 }
 
-/// Built-in rules, those of a group if `wanted` says so, resolved against a table of ops.
+/// Built-in rules, those of a group if `wanted` says so, resolved against a table of ops. Rules about overloads
+/// that the table does not have can match nothing and are left out.
 fn compiled(registry: &Registry, wanted: impl Fn(Option<&str>) -> bool) -> Result<Vec<CompiledRule>> {
     let mut rules = Vec::new();
     for rule in builtin_rules()?.iter().filter(|rule| wanted(rule.group.as_deref())) {
-        rules.extend(compile(registry, rule)?);
+        // They all are over the built-in ops, which a test makes sure of.
+        rules.extend(compile(registry, rule).unwrap_or_default());
     }
     Ok(rules)
 }
 
-/// The built-in rules that hold for every program, resolved against a table of ops.
-pub fn builtin(registry: &Registry) -> Result<Vec<CompiledRule>> {
-    compiled(registry, |group| group != Some(TRUSTING))
+/// Rules over the ops of one table, as [`Registry::derived`] keeps them.
+type Kept = Result<Arc<[CompiledRule]>>;
+struct Builtin(Kept);
+struct Peephole(Kept);
+
+/// The built-in rules that hold for every program, of all contracts, over the ops of a table. They are resolved once a
+/// table.
+pub fn builtin(registry: &Registry) -> Result<Arc<[CompiledRule]>> {
+    let kept = registry
+        .derived(|registry| Builtin(compiled(registry, |group| group != Some(TRUSTING)).map(Arc::from)));
+    kept.0.clone()
 }
 
 /// The rules of PyTorch's peephole pass, with those that trust what is not known.
-pub fn peephole(registry: &Registry) -> Result<Vec<CompiledRule>> {
-    compiled(registry, |group| group == Some(PEEPHOLE) || group == Some(TRUSTING))
+pub fn peephole(registry: &Registry) -> Result<Arc<[CompiledRule]>> {
+    let group = |group: Option<&str>| group == Some(PEEPHOLE) || group == Some(TRUSTING);
+    let kept = registry.derived(|registry| Peephole(compiled(registry, group).map(Arc::from)));
+    kept.0.clone()
 }
 
 /// An attribute as text.
@@ -119,6 +137,16 @@ mod tests {
         graph.to_text(&PrintOptions::bare())
     }
 
+    /// Each op inside of another is read for each overload of that: without care in 10^30 steps here.
+    #[test]
+    fn a_deep_left_side_is_read_in_few_steps() {
+        let left = (1..30).fold("?x0: int".to_string(), |term, n| format!("aten::add({term}, ?x{n})"));
+        let text = format!("rule deep exact {left} => ?x0\n");
+        let rules = parse(&crate::diag::Source::new("deep.rules", text)).expect("it is well formed");
+        let compiled = compile(&Registry::builtin(), &rules[0]).expect("overloads fit");
+        assert!(!compiled.is_empty() && compiled.len() <= 64, "{}", compiled.len());
+    }
+
     #[test]
     fn numbers_fold_and_the_rest_stays() {
         let text = "graph(%x : int,\n      %y : int):\n  %0 : int = prim::Constant[value=0]()\n  %a : int = aten::add(%x, %0)\n  %b : int = aten::mul(%a, %y)\n  return (%b)\n";
@@ -131,9 +159,29 @@ mod tests {
         let registry = Registry::builtin();
         let rules = builtin_rules().expect("the files are valid");
         assert!(rules.len() >= 250, "{}", rules.len());
-        for rule in &rules {
+        for rule in rules {
             assert!(compile(&registry, rule).is_ok(), "{}", rule.name);
         }
+    }
+
+    #[test]
+    fn a_table_of_few_ops_has_the_rules_that_can_match_there() {
+        let mut few = Registry::default();
+        few.register("aten::neg.int(int a) -> int", |args| crate::dialects::one(-args.int(0)?))
+            .expect("is new");
+        let rules = builtin(&few).expect("compile");
+        assert!(rules.iter().any(|rule| &*rule.name == "int-neg-neg") && rules.len() < 10, "{}", rules.len());
+    }
+
+    #[test]
+    fn a_table_that_changes_forgets_its_rules() {
+        let mut registry = Registry::with_builtins();
+        let before = builtin(&registry).expect("compile");
+        assert!(Arc::ptr_eq(&before, &builtin(&registry.clone()).expect("compile")));
+        registry
+            .register("mine::id(int x) -> int", |args| crate::dialects::one(args.int(0)?))
+            .expect("is new");
+        assert!(!Arc::ptr_eq(&before, &builtin(&registry).expect("compile")));
     }
 
     #[test]

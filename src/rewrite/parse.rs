@@ -7,6 +7,7 @@ use crate::diag::{Diagnostic, Result, Source, Span};
 use crate::tensor::DType;
 use pest::Parser;
 use pest::iterators::Pair;
+use std::ops::Range;
 use std::sync::Arc;
 
 #[allow(missing_docs, reason = "pest names one variant a grammar rule")]
@@ -138,19 +139,48 @@ fn comment_above(text: &str, at: usize) -> String {
     lines.join(" ")
 }
 
+/// Where a term or condition stands between blanks and comments. A `#` inside of quotes begins no comment.
+fn code_parts(text: &str) -> Vec<Range<usize>> {
+    let mut parts: Vec<Range<usize>> = Vec::new();
+    let (mut quote, mut comment) = (None, false);
+    for (at, c) in text.char_indices() {
+        comment = (comment || c == '#' && quote.is_none()) && c != '\n';
+        if comment || c.is_whitespace() && quote.is_none() {
+            continue;
+        }
+        quote = match quote {
+            None => (c == '"' || c == '\'').then_some(c),
+            open => open.filter(|open| *open != c),
+        };
+        let end = at + c.len_utf8();
+        match parts.last_mut() {
+            Some(last) if last.end == at => last.end = end,
+            _ => parts.push(at..end),
+        }
+    }
+    parts
+}
+
+/// A piece of a rule file on one line, without its comments.
+pub fn on_one_line(text: &str) -> String {
+    code_parts(text).into_iter().map(|part| &text[part]).collect::<Vec<_>>().join(" ")
+}
+
 struct Reader<'a> {
     source: &'a Arc<Source>,
 }
 
 impl Reader<'_> {
     fn span(&self, pair: &Pair<'_, R>) -> Span {
-        // A pair may end with the blanks before what follows it.
-        let text = pair.as_str().trim_end();
-        Span::new(self.source, pair.as_span().start(), pair.as_span().start() + text.len())
+        // A pair may end with the blanks and comments before what follows it.
+        let end = code_parts(pair.as_str()).last().map_or(0, |part| part.end);
+        Span::new(self.source, pair.as_span().start(), pair.as_span().start() + end)
     }
 
     fn rule(&self, pair: Pair<'_, R>, group: Option<String>) -> Result<Rule> {
-        let span = self.span(&pair);
+        // Names may hold quotes, so that the end of the last part decides where the rule ends.
+        let last = pair.clone().into_inner().last().map_or_else(|| self.span(&pair), |part| self.span(&part));
+        let span = Span::new(self.source, pair.as_span().start(), last.end());
         let doc = comment_above(self.source.text(), pair.as_span().start());
         let (mut name, mut contract, mut both_ways) = (String::new(), Contract::Exact, false);
         let (mut terms, mut conditions) = (Vec::new(), Vec::new());
@@ -429,6 +459,17 @@ fn variable_name(pair: Pair<'_, R>) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn comments_belong_to_no_rule() {
+        let text = "rule it's exact aten::add(?s: str, \"# \") # one\n  => # two\n  ?s # three\n  if ?s != '#' # four\n# the next\nrule b exact aten::neg(?x: Tensor) => ?x # end\n";
+        let rules = parse(&Source::new("t.rules", text)).expect("rules");
+        let span = rules[0].span.text();
+        assert!(span.starts_with("rule it's") && span.ends_with("if ?s != '#'"), "{span}");
+        assert_eq!(rules[0].right.span.text(), "?s");
+        assert_eq!(rules[1].span.text(), "rule b exact aten::neg(?x: Tensor) => ?x");
+        assert_eq!(on_one_line("aten::add(?s, # it's\n  \"a  # b\")"), "aten::add(?s, \"a  # b\")");
+    }
+
     use super::*;
 
     #[test]

@@ -9,6 +9,7 @@ use super::extract;
 use super::language::{Head, Node};
 use super::load::{Loaded, load};
 use super::matching::{Bound, Names, Subst, build, holds, match_op, matches};
+use super::syntax::Contract;
 use super::trace::{self, Trace};
 use crate::analysis::AliasDb;
 use crate::diag::Result;
@@ -46,6 +47,8 @@ pub struct Settings {
     pub budget: Budget,
     /// By what measure.
     pub cost: CostModel,
+    /// The contract in force: rules that promise less are left out.
+    pub contract: Contract,
     /// How many ops may be replaced, if that is limited; the first ones are.
     pub replacements: Option<usize>,
     /// Each op is replaced for itself, as PyTorch's peephole pass does: ops that became equal stay apart, of equal values
@@ -111,6 +114,7 @@ pub fn simplify_explained(
     let aliases = AliasDb::new(registry, module, graph);
     let loaded = load(graph, registry, &aliases);
     let mut run = Saturation::new(loaded, rules, settings.budget);
+    run.contract = settings.contract;
     if questions.any() {
         run.trace = Some(Trace::new(&run.loaded, questions.why_not.clone(), settings.cost));
     }
@@ -136,6 +140,8 @@ pub(super) struct Saturation<'r> {
     turned: HashSet<Node>,
     /// See [`Settings::one_by_one`].
     one_by_one: bool,
+    /// See [`Settings::contract`].
+    pub(super) contract: Contract,
     /// What was recorded, where somebody asks.
     pub(super) trace: Option<Trace>,
     budget: Budget,
@@ -160,6 +166,7 @@ impl<'r> Saturation<'r> {
             produced: HashSet::new(),
             turned: HashSet::new(),
             one_by_one: false,
+            contract: Contract::Exact,
             trace: None,
             budget,
             added: 0,
@@ -180,7 +187,10 @@ impl<'r> Saturation<'r> {
                 agenda = Agenda::of_changed(&self.loaded, &changed, &above, levels);
             }
             let before = self.firings.len();
-            for (n, depth) in depths.iter().enumerate().filter(|(n, _)| !self.rules[*n].writes) {
+            for (n, depth) in depths.iter().enumerate() {
+                if !self.rules[n].applies_under(self.contract) {
+                    continue;
+                }
                 self.apply(graph, n, &agenda, *depth);
                 if self.is_full() {
                     self.report.stopped_by = Some("nodes");
@@ -198,9 +208,28 @@ impl<'r> Saturation<'r> {
             }
         }
         self.rebuild();
+        self.refuse_left_out(graph);
         self.report.nodes.1 = self.loaded.egraph.total_number_of_nodes();
         for firing in &self.firings {
             *self.report.fired.entry(Arc::clone(&self.rules[firing.rule].name)).or_insert(0) += 1;
+        }
+    }
+
+    /// Notes where the rule that somebody asks about would have fired under a weaker contract.
+    fn refuse_left_out(&mut self, graph: &Graph) {
+        let Some(name) = self.trace.as_ref().and_then(|trace| trace.why_not.clone()) else { return };
+        let agenda = Agenda::of_all(&self.loaded);
+        for n in (0..self.rules.len()).filter(|n| self.rules[*n].name == name) {
+            let Some(reason) = self.rules[n].weaker_than(self.contract) else { continue };
+            for id in agenda.candidates(&self.loaded, &self.rules[n], 0) {
+                for subst in matches(&self.loaded, &self.rules[n].left, id, &Subst::default()) {
+                    let root = self.loaded.egraph.find(id);
+                    let names = Names { loaded: &self.loaded, graph: Some(graph), subst: &subst, root };
+                    if holds(&self.rules[n], &names).is_none() {
+                        self.refuse(graph, n, id, &subst, || reason.clone());
+                    }
+                }
+            }
         }
     }
 

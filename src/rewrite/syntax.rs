@@ -27,10 +27,12 @@ pub struct Rule {
     pub span: Span,
 }
 
-/// What a rule promises about the values of both sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a rule promises about the values of both sides, the strongest promise first. A driver that works under a
+/// contract takes the rules that promise at least as much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Contract {
     /// Same type, sizes and bits; any NaN equals any NaN.
+    #[default]
     Exact,
     /// As exact where the left side meets no NaN and no infinity; -0 equals 0.
     NanRelaxed,
@@ -46,6 +48,19 @@ impl Contract {
             Contract::NanRelaxed => "nan-relaxed",
             Contract::FastMath => "fast-math",
         }
+    }
+
+    /// All names, the strongest contract first.
+    pub const NAMES: &[&str] = &["exact", "nan-relaxed", "fast-math"];
+
+    /// The contract of a name.
+    pub fn named(name: &str) -> Option<Contract> {
+        [Contract::Exact, Contract::NanRelaxed, Contract::FastMath].into_iter().find(|c| c.name() == name)
+    }
+
+    /// Whether a rule that promises `rule` may be applied where this contract is in force.
+    pub fn admits(self, rule: Contract) -> bool {
+        rule <= self
     }
 }
 
@@ -309,7 +324,14 @@ impl Display for Condition {
             }
             Condition::Not(inner) => write!(f, "not ({inner})"),
             Condition::Any(parts) => f.write_str(&joined(parts, " or ")),
-            Condition::All(parts) => f.write_str(&joined(parts, " and ")),
+            Condition::All(parts) => {
+                let one = |part: &Condition| match part {
+                    // `and` binds tighter.
+                    Condition::Any(_) => format!("({part})"),
+                    _ => part.to_string(),
+                };
+                f.write_str(&parts.iter().map(one).collect::<Vec<_>>().join(" and "))
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use super::language::Head;
 use super::load::Loaded;
 use super::matching::type_fits;
 use super::saturate::{Saturation, root_kind};
+use super::syntax::Contract;
 use super::trace::{Trace, class};
 use crate::ir::{Attr, Graph, ValueId};
 use egg::Id;
@@ -42,6 +43,10 @@ pub(super) fn answer(
         add(None, "", "the pass has no rule of this name".to_string(), false);
     } else if rules.iter().all(|rule| rule.writes) {
         add(None, "", "the rule writes, and is only ever checked".to_string(), false);
+    } else if let Some(reason) = left_out(&rules, run.contract)
+        && trace.refused.is_empty()
+    {
+        add(None, "", reason, false);
     }
     for (recorded, firing) in trace.firings.iter().zip(&run.firings) {
         if run.rules[firing.rule].name != *name {
@@ -80,7 +85,13 @@ pub(super) fn answer(
 }
 
 /// The answer about a rule that matched nowhere, or that does not exist.
-pub(super) fn unmatched(graph: &Graph, loaded: &Loaded, rules: &[CompiledRule], name: &str) -> Vec<WhyNot> {
+pub(super) fn unmatched(
+    graph: &Graph,
+    loaded: &Loaded,
+    rules: &[CompiledRule],
+    name: &str,
+    contract: Contract,
+) -> Vec<WhyNot> {
     let own: Vec<&CompiledRule> = rules.iter().filter(|rule| *rule.name == *name).collect();
     let plain = |reason: &str| {
         let (matched, reason) = (String::new(), reason.to_string());
@@ -90,9 +101,16 @@ pub(super) fn unmatched(graph: &Graph, loaded: &Loaded, rules: &[CompiledRule], 
         plain("the pass has no rule of this name")
     } else if own.iter().all(|rule| rule.writes) {
         plain("the rule writes, and is only ever checked")
+    } else if let Some(reason) = left_out(&own, contract) {
+        plain(&reason)
     } else {
         vec![nearest(graph, loaded, &own)]
     }
+}
+
+/// Why no reading of a rule may be applied, if that is for its contract.
+fn left_out(rules: &[&CompiledRule], contract: Contract) -> Option<String> {
+    rules.first()?.weaker_than(contract)
 }
 
 /// Whether a value is made by the op at the root of a rule.

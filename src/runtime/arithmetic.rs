@@ -107,7 +107,7 @@ impl Arithmetic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialects::{Env, Node, Registry};
+    use crate::dialects::{Node, Registry, Run};
     use crate::eval;
 
     /// Every op of the table is a row, and gives what the row gives.
@@ -128,7 +128,7 @@ mod tests {
                     let Some(value) = op.apply(a, b) else { continue };
                     let given = [a.clone(), b.clone()];
                     let node = Node { attrs: &[], result_types: &[] };
-                    let expected = eval::call(row, &given[..operands], node, &Env::default());
+                    let expected = eval::call(row, &given[..operands], node, &Run::default());
                     let expected = expected.expect("the row takes what is done here");
                     assert_eq!(format!("{value:?}"), format!("{:?}", expected[0]), "{schema} {a:?} {b:?}");
                     tried += 1;

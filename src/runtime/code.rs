@@ -4,7 +4,7 @@
 
 use super::arithmetic::Arithmetic;
 use super::constants::Constants;
-use crate::backends::{self, Backend, FusedGroup};
+use crate::backends::{self, Backend, FusedGroup, FusionCounters};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
 use crate::dialects::{Fact, Node, Op, Registry, Variant, fusion, resolve};
 use crate::ir::{Attr, BlockId, Graph, LocationId, Module, OpId, Place, Symbol, Type, ValueId};
@@ -118,6 +118,8 @@ pub(super) struct Context<'a> {
     pub(super) constants: &'a Constants,
     /// What runs fusion groups; without one, the CPU does.
     pub(super) backend: Option<&'a Arc<dyn Backend>>,
+    /// Where fusion groups count what becomes of them.
+    pub(super) fusion: &'a Arc<FusionCounters>,
 }
 
 impl Context<'_> {
@@ -297,7 +299,9 @@ impl Compiler<'_> {
                 Some(graph) if fusion::is_group(kind) => {
                     let parts = self.without_rows(graph)?;
                     let code = self.nested_code(&parts, kind.base(), depth)?;
-                    let group = Arc::new(FusedGroup::new(Arc::clone(graph), self.context.backend()?));
+                    let counters = Arc::clone(self.context.fusion);
+                    let group = FusedGroup::new(Arc::clone(graph), self.context.backend()?, counters);
+                    let group = Arc::new(group);
                     Action::Fused { graph: Arc::clone(graph), group, code }
                 }
                 Some(graph) => Action::Call(self.nested_code(graph, kind.base(), depth)?),
@@ -331,12 +335,15 @@ impl Compiler<'_> {
     }
 
     fn bind(&self, op: OpId) -> Result<Bound> {
+        let row = resolve(self.context.registry, self.graph, op)?;
+        let schema = row.schema()?;
+        let (returned, wanted) = (schema.returns.len(), self.graph.result_count(op));
+        if !schema.is_varret && returned != wanted {
+            let message = format!("{} has {returned} results, not {wanted}", self.graph.kind(op));
+            return Err(Diagnostic::verify(message).note(format!("its schema is {}", row.schema_text())));
+        }
         let result_types = self.graph.results(op).iter().map(|v| self.graph.ty(*v).clone()).collect();
-        Ok(Bound {
-            op: resolve(self.context.registry, self.graph, op)?,
-            attrs: self.graph.attrs(op).to_vec(),
-            result_types,
-        })
+        Ok(Bound { op: row, attrs: self.graph.attrs(op).to_vec(), result_types })
     }
 
     /// A constant tensor of rank 0 as second operand of arithmetic counts as a number: its dtype does not promote.

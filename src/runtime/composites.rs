@@ -3,7 +3,7 @@
 use super::program::Program;
 use super::traceback::RAISED;
 use crate::diag::{Diagnostic, Result, Source};
-use crate::dialects::{Composites, Env, Op, Outputs, Registry};
+use crate::dialects::{Composites, Op, Outputs, Registry, Run};
 use crate::frontend::script::compile_source;
 use crate::value::Value;
 use hashbrown::HashMap;
@@ -60,9 +60,9 @@ impl ScriptComposites {
 }
 
 impl Composites for ScriptComposites {
-    fn run(&self, op: &Op, text: &str, values: &[Value], env: &Env) -> Result<Outputs> {
+    fn run(&self, op: &Op, text: &str, values: &[Value], run: &Run) -> Result<Outputs> {
         let program = self.program(op, text)?;
-        let result = program.run_last(values.to_vec(), env).map_err(|mut error| {
+        let result = program.run_last(values.to_vec(), run).map_err(|mut error| {
             // The op raised: where in its meaning is nobody's business.
             let report = error.report_mut();
             report.frames.clear();

@@ -8,18 +8,25 @@ use super::instance::is_instance;
 use super::program::{Inner, Origins};
 use super::tasks;
 use super::traceback;
+use crate::backends::FusedGroup;
 use crate::diag::{Diagnostic, ErrorKind, Result, Span};
-use crate::dialects::Env;
+use crate::dialects::Run;
 use crate::eval;
 use crate::ir::Symbol;
+use crate::resources::limits;
+use crate::tensor::Tensor;
 use crate::value::{Future, Object, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Runs steps that need nothing but the registers of their frame, from step `at` on; gives the first step that needs more.
-fn quick(code: &Code, registers: &mut [Value], mut at: usize) -> usize {
+/// Runs steps that need nothing but the registers of their frame, from step `at` on and at most `steps`; gives the first
+/// step that needs more.
+fn quick(code: &Code, registers: &mut [Value], mut at: usize, steps: &mut u32) -> usize {
     let constants = code.constants.as_slice();
-    while let Some(step) = code.steps.get(at) {
+    while *steps > 0
+        && let Some(step) = code.steps.get(at)
+    {
+        *steps -= 1;
         let done = match &step.action {
             Action::Number(op, _) => number(*op, step, registers, constants),
             Action::Jump(to) => {
@@ -46,6 +53,8 @@ fn quick(code: &Code, registers: &mut [Value], mut at: usize) -> usize {
             _ => None,
         };
         if done.is_none() {
+            // It will be counted where it is run.
+            *steps += 1;
             break;
         }
         at += 1;
@@ -109,8 +118,13 @@ fn begin_turn(step: &Step, counter: Register, registers: &mut [Value], constants
     Some(true)
 }
 
-/// Calls nested deeper than this raise.
-const MAX_FRAMES: usize = 4_000;
+/// Why a group runs op by op whose inputs autograd follows.
+const REQUIRES_GRAD: &str = "an input requires grad";
+/// What stands before the message of a call that its plan refuses as wrong.
+const RAISES: &str = "the call raises: ";
+
+/// Steps that a machine takes from its run at a time; so often it sees whether the run must end.
+const STEPS: u32 = 1024;
 
 type Values = SmallVec<[Value; 6]>;
 
@@ -137,22 +151,31 @@ enum ResultsTo {
 /// One run of a program.
 pub(super) struct Machine<'a> {
     program: &'a Arc<Inner>,
-    env: &'a Env,
+    run: &'a Run,
     registers: Vec<Value>,
     frames: Vec<Activation>,
     /// Objects whose `with` is open.
     entered: Vec<Object>,
+    /// Steps that were taken from the run and not used yet.
+    steps: u32,
+}
+
+impl Drop for Machine<'_> {
+    fn drop(&mut self) {
+        self.run.give_back_steps(self.steps);
+    }
 }
 
 /// Runs code on arguments, one for each parameter.
-pub(super) fn run(
+pub(super) fn execute(
     program: &Arc<Inner>,
-    env: &Env,
+    run: &Run,
     code: Arc<Code>,
     arguments: Vec<Value>,
 ) -> Result<Vec<Value>> {
     let mut machine =
-        Machine { program, env, registers: Vec::new(), frames: Vec::new(), entered: Vec::new() };
+        Machine { program, run, registers: Vec::new(), frames: Vec::new(), entered: Vec::new(), steps: 0 };
+    let _budget = run.install();
     let _running = tasks::Running::enter()?;
     machine.push(code, arguments, ResultsTo::Caller)?;
     machine.run().map_err(|error| machine.unwind(error))
@@ -169,17 +192,27 @@ impl Machine<'_> {
             let depth = self.frames.len();
             // Until a step calls or returns, the code stays the same.
             while self.frames.len() == depth {
-                at = quick(&code, self.registers.get_mut(base..).unwrap_or_default(), at);
+                at = quick(&code, self.registers.get_mut(base..).unwrap_or_default(), at, &mut self.steps);
                 let Some(step) = code.steps.get(at) else {
                     return Err(Diagnostic::internal("the interpreter ran past the end of the code"));
                 };
                 self.jump(at + 1);
+                self.count_step()?;
                 if let Some(results) = self.step(step)? {
                     return Ok(results);
                 }
                 at = self.frames.last().map_or(0, |frame| frame.at);
             }
         }
+    }
+
+    /// Counts the step that is about to run. Fails where the run must end.
+    fn count_step(&mut self) -> Result<()> {
+        if self.steps == 0 {
+            self.steps = self.run.take_steps(STEPS)?;
+        }
+        self.steps -= 1;
+        Ok(())
     }
 
     /// Runs one step; gives results when the outermost function returns.
@@ -209,17 +242,18 @@ impl Machine<'_> {
             }
             Action::Fused { graph, group, code } => {
                 let operands = self.operands(step).into_vec();
-                self.env.group_runs(graph, &operands);
+                self.run.group_runs(graph, &operands);
                 if !group.pays(&operands) {
                     self.push(Arc::clone(code), operands, ResultsTo::Caller)?;
                     return Ok(None);
                 }
-                match group.run(&operands, &self.program.registry) {
-                    Ok(outputs) => self.store_all(step, outputs.into_iter().map(Value::Tensor))?,
-                    // A device that fails is not to be hidden.
-                    Err(error) if error.kind() == ErrorKind::Device => return Err(error),
-                    // Nothing was computed: op by op gives the answer, or the program's own error.
-                    Err(_) => self.push(Arc::clone(code), operands, ResultsTo::Caller)?,
+                match self.fused(group, &operands)? {
+                    Some(outputs) => {
+                        // Kernels leave their loops when the run must end.
+                        self.run.check()?;
+                        self.store_all(step, outputs.into_iter().map(Value::Tensor))?;
+                    }
+                    None => self.push(Arc::clone(code), operands, ResultsTo::Caller)?,
                 }
             }
             Action::CallFunction => {
@@ -258,15 +292,16 @@ impl Machine<'_> {
             }
             Action::Fork { code, element, eager } => {
                 let operands = self.operands(step).into_vec();
-                let (program, env) = (Arc::clone(self.program), self.env.clone());
+                let (program, run) = (Arc::clone(self.program), self.run.fork());
                 let code = Arc::clone(code);
                 let task = Box::new(move || {
-                    let results = run(&program, &env, code, operands).map_err(traceback::flatten)?;
+                    let results = execute(&program, &run, code, operands).map_err(traceback::flatten)?;
                     results.into_iter().next().ok_or_else(|| Diagnostic::internal("a task without a result"))
                 });
                 let future = Future::with_task(element.clone(), task);
                 if *eager {
-                    self.program.tasks.start(&future);
+                    self.run.open_task(&future)?;
+                    tasks::start(&future);
                 }
                 self.store_all(step, [Value::Future(future)])?;
             }
@@ -280,8 +315,31 @@ impl Machine<'_> {
         Ok(None)
     }
 
+    /// Runs a group fused. None, with nothing computed, where it runs op by op, which is counted with its reason: what
+    /// requires grad is recorded op by op, what cannot be fused is refused, and a call that is wrong raises PyTorch's
+    /// error there. Any other error is a failure of the backend, and an error of the run.
+    fn fused(&self, group: &FusedGroup, operands: &[Value]) -> Result<Option<SmallVec<[Tensor; 2]>>> {
+        let requires_grad = |v: &Value| matches!(v, Value::Tensor(t) if t.requires_grad());
+        if self.run.grad_enabled() && operands.iter().any(requires_grad) {
+            group.runs_op_by_op(REQUIRES_GRAD);
+            return Ok(None);
+        }
+        match group.prepare(operands, &self.program.registry) {
+            Ok(prepared) => prepared.run().map(Some),
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                group.runs_op_by_op(error.message());
+                Ok(None)
+            }
+            Err(error) if error.kind() == ErrorKind::Raised => {
+                group.runs_op_by_op(&format!("{RAISES}{}", error.message()));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn call_op(&self, bound: &Bound, operands: &[Value]) -> Result<crate::dialects::Outputs> {
-        eval::call(&bound.op, operands, bound.node(), self.env)
+        eval::call(&bound.op, operands, bound.node(), self.run)
     }
 
     /// Begins the next turn of a loop, or leaves it.
@@ -328,14 +386,9 @@ impl Machine<'_> {
     }
 
     fn push(&mut self, code: Arc<Code>, arguments: Vec<Value>, results: ResultsTo) -> Result<()> {
-        if self.frames.len() >= MAX_FRAMES {
-            return Err(Diagnostic::raised(
-                "RecursionError",
-                format!(
-                    "maximum recursion depth exceeded: {MAX_FRAMES} calls are running in '{}'",
-                    code.name
-                ),
-            ));
+        let depth = self.run.limits().depth;
+        if self.frames.len() >= depth {
+            return Err(limits::too_deep(depth, &code.name));
         }
         if arguments.len() != code.parameters.len() {
             return Err(Diagnostic::runtime(format!(
@@ -419,7 +472,8 @@ impl Machine<'_> {
     fn unwind(&mut self, mut error: Diagnostic) -> Diagnostic {
         self.leave_entered();
         if error.report().frames.is_empty() {
-            let places = self.places();
+            // A limit may be reached between ops that have places.
+            let places = self.places(error.kind() == ErrorKind::Limit);
             if let Some(origins) = self.program.origins.get() {
                 error = with_origins(error, &places, origins);
             }
@@ -436,12 +490,13 @@ impl Machine<'_> {
         error
     }
 
-    /// Functions and places of the chain of calls, innermost first, inlined calls included.
+    /// Functions and places of the chain of calls, innermost first, inlined calls included. With `nearby`, where the innermost
+    /// step has no place it is that of the nearest step before that has one.
     ///
     /// PyTorch inlines all calls and forgets the call for ops that have no results (`raise`, or an `if` that only
     /// raises) and stand in the callee's outermost block; the place then counts as one of the caller. Users
     /// compare tracebacks, so calls that it forgets are left out here too.
-    fn places(&self) -> Vec<(String, Option<Span>)> {
+    fn places(&self, nearby: bool) -> Vec<(String, Option<Span>)> {
         let mut out = Vec::new();
         let mut remembered = true;
         // The place of the op, or of the call whose callee's frames have been written.
@@ -453,6 +508,9 @@ impl Machine<'_> {
                 Some(inner) => inner,
                 None => site.and_then(|s| s.span.clone()),
             };
+            if nearby && n == 0 && span.is_none() {
+                span = nearest_span(&frame.code, frame.at);
+            }
             for (function, call) in site.map_or(&[][..], |s| &s.inlined) {
                 let name = function.as_str();
                 out.push((name.rsplit('.').next().unwrap_or(name).to_string(), span));
@@ -477,10 +535,16 @@ impl Machine<'_> {
         while let Some(object) = self.entered.pop() {
             if let Ok(code) = self.program.method_code(object.class(), Symbol::new("__exit__")) {
                 let arguments = vec![Value::Object(object), Value::None, Value::None, Value::None];
-                let _ = run(self.program, self.env, code, arguments);
+                let _ = execute(self.program, self.run, code, arguments);
             }
         }
     }
+}
+
+/// The place of the last step before `at` that has one, or else of the first step after it.
+fn nearest_span(code: &Code, at: usize) -> Option<Span> {
+    let span = |step: usize| code.site(step).and_then(|site| site.span.clone());
+    (0..at).rev().find_map(span).or_else(|| (at..code.steps.len()).find_map(span))
 }
 
 /// Adds a label for each place: where the code there was generated from, or the place itself.
@@ -499,7 +563,7 @@ fn with_origins(mut error: Diagnostic, places: &[(String, Option<Span>)], origin
 
 #[cfg(test)]
 mod tests {
-    use crate::dialects::Env;
+    use crate::dialects::Run;
     use crate::ir::{Attr, Graph, Symbol, Type, ValueId};
     use crate::runtime::run_graph;
     use crate::value::Value;
@@ -533,9 +597,9 @@ mod tests {
         let pair = g.emit(g.root(), Symbol::new("prim::TupleConstruct"), &[chosen, x], &[ty]);
         let out = g.result(pair, 0).expect("pair");
         g.add_output(out);
-        let env = Env::default();
+        let run = Run::default();
         for (n, flag, expected) in [(0, true, "(a, a)"), (3, true, "(b, b)"), (3, false, "(a, b)")] {
-            let results = run_graph(&g, vec![Value::Int(n), Value::Bool(flag)], &env).expect("runs");
+            let results = run_graph(&g, vec![Value::Int(n), Value::Bool(flag)], &run).expect("runs");
             assert_eq!(results[0].to_text(), expected);
         }
     }
@@ -546,7 +610,7 @@ mod tests {
         let message = constant(&mut g, Type::str(), Attr::Str("no".into()));
         let class = constant(&mut g, Type::str(), Attr::Str("builtins.ValueError".into()));
         g.emit(g.root(), Symbol::new("prim::RaiseException"), &[message, class], &[]);
-        let error = run_graph(&g, vec![], &Env::default()).expect_err("raises");
+        let error = run_graph(&g, vec![], &Run::default()).expect_err("raises");
         assert_eq!(error.report().class.as_deref(), Some("builtins.ValueError"));
         assert_eq!(error.report().frames.len(), 1);
     }
@@ -555,7 +619,7 @@ mod tests {
     fn an_op_that_does_not_exist_is_named() {
         let mut g = Graph::new();
         g.emit(g.root(), Symbol::new("aten::frobnicate"), &[], &[]);
-        let error = run_graph(&g, vec![], &Env::default()).expect_err("unknown");
+        let error = run_graph(&g, vec![], &Run::default()).expect_err("unknown");
         assert!(error.message().contains("aten::frobnicate"), "{error}");
     }
 
@@ -570,7 +634,7 @@ mod tests {
         g.set_attr(fork, "Subgraph", Attr::Graph(inner.into()));
         let future = g.result(fork, 0).expect("future");
         g.add_output(future);
-        let results = run_graph(&g, vec![Value::Int(5)], &Env::default()).expect("runs");
+        let results = run_graph(&g, vec![Value::Int(5)], &Run::default()).expect("runs");
         let Value::Future(future) = &results[0] else { panic!("no future") };
         assert_eq!(future.wait().and_then(|v| v.to_int()).ok(), Some(5));
     }

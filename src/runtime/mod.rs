@@ -13,6 +13,8 @@ mod program;
 mod python_repr;
 mod tasks;
 #[cfg(test)]
+mod limit_tests;
+#[cfg(test)]
 mod tests;
 pub mod traceback;
 

@@ -3,10 +3,11 @@
 use super::code::{self, Code};
 use super::composites::ScriptComposites;
 use super::constants::Constants;
-use super::{arguments, interpreter, tasks::Tasks};
-use crate::backends::Backend;
+use super::{arguments, interpreter};
+use crate::backends::{Backend, FusionCounters, FusionReport};
+use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, Result, Span, nearest};
-use crate::dialects::{Env, Methods, Registry};
+use crate::dialects::{Methods, Registry, Run, is_custom_class, unknown_class};
 use crate::ir::{Function, Graph, Module, Schema, Symbol, Type};
 use crate::value::{Object, Value};
 use hashbrown::HashMap;
@@ -19,16 +20,25 @@ pub struct Program(Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) module: Module,
-    pub(super) tasks: Tasks,
     pub(super) registry: Arc<Registry>,
     instance: Option<Object>,
     codes: RwLock<HashMap<Symbol, Arc<Code>>>,
     pub(super) constants: Constants,
     /// What runs fusion groups; without one, the CPU does.
     backend: Option<Arc<dyn Backend>>,
+    /// What became of them.
+    fusion: Arc<FusionCounters>,
     /// Original places of the code, where it was generated.
     pub(super) origins: Arc<OnceLock<Origins>>,
     weak: Weak<Inner>,
+}
+
+/// What a program is made with besides module, instance and ops.
+#[derive(Default)]
+struct Setting {
+    backend: Option<Arc<dyn Backend>>,
+    origins: Arc<OnceLock<Origins>>,
+    log: LogSpec,
 }
 
 /// Finds the original place of a place in generated code.
@@ -42,7 +52,7 @@ impl Program {
 
     /// A program whose entries are the methods of `instance` (a loaded model), over ops of the caller's choice.
     pub fn with(module: Module, instance: Option<Object>, registry: Arc<Registry>) -> Program {
-        Program(Inner::new(module, instance, registry, None, Arc::default()))
+        Program(Inner::new(module, instance, registry, Setting::default()))
     }
 
     /// Says where the code comes from, so that errors can show it. Only the first call counts.
@@ -54,23 +64,52 @@ impl Program {
     pub fn transformed(&self, change: impl FnOnce(&mut Module, &Registry) -> Result<()>) -> Result<Program> {
         let mut module = self.0.module.clone();
         change(&mut module, &self.0.registry)?;
-        Ok(self.with_module(module, self.0.backend.clone()))
+        Ok(self.with_module(module, self.setting()))
     }
 
     /// The same program with its fusion groups run by `backend`; ops outside of groups run on the CPU.
     pub fn on(&self, backend: Arc<dyn Backend>) -> Program {
-        self.with_module(self.0.module.clone(), Some(backend))
+        self.with_module(self.0.module.clone(), Setting { backend: Some(backend), ..self.setting() })
     }
 
-    fn with_module(&self, module: Module, backend: Option<Arc<dyn Backend>>) -> Program {
+    /// The same program with a log of what becomes of its fusion groups, under the topic `fusion`: each kernel that is
+    /// compiled or refused, and at level `debug` each call.
+    pub fn logging(&self, spec: &LogSpec) -> Program {
+        self.with_module(self.0.module.clone(), Setting { log: spec.clone(), ..self.setting() })
+    }
+
+    /// What became of the fusion groups of all runs so far. Programs made of this one count for themselves.
+    pub fn fusion_report(&self) -> FusionReport {
+        self.0.fusion.report()
+    }
+
+    /// Takes what was logged since the last time; see [`Program::logging`].
+    pub fn take_log(&self) -> String {
+        self.0.fusion.take_log()
+    }
+
+    fn setting(&self) -> Setting {
         let inner = &self.0;
-        let registry = Arc::clone(&inner.registry);
-        Program(Inner::new(module, inner.instance.clone(), registry, backend, Arc::clone(&inner.origins)))
+        Setting {
+            backend: inner.backend.clone(),
+            origins: Arc::clone(&inner.origins),
+            log: inner.fusion.log_spec().clone(),
+        }
+    }
+
+    fn with_module(&self, module: Module, setting: Setting) -> Program {
+        let registry = Arc::clone(&self.0.registry);
+        Program(Inner::new(module, self.0.instance.clone(), registry, setting))
     }
 
     /// What it runs.
     pub fn module(&self) -> &Module {
         &self.0.module
+    }
+
+    /// The ops that it knows.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.0.registry
     }
 
     /// The instance whose methods are entries.
@@ -97,7 +136,7 @@ impl Program {
     /// the schema, converted (int to float, lists by element type), defaults filled in; containers are copied,
     /// tensors and objects shared. Hooks of the instance's
     /// class do not run: this is `model.forward(x)` and not `model(x)`. The error of a program that raises has the chain of calls.
-    pub fn run(&self, name: &str, arguments: Vec<Value>, env: &Env) -> Result<Value> {
+    pub fn run(&self, name: &str, arguments: Vec<Value>, run: &Run) -> Result<Value> {
         let function = self.function(name).ok_or_else(|| self.no_function(name))?;
         let receiver = self.receiver_of(function);
         let bound = match &receiver {
@@ -119,18 +158,18 @@ impl Program {
                 &self.0.constants,
             )?,
         };
-        env.offer_composites(|| ScriptComposites::of(&self.0.registry));
-        let former = env.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
-        let result = self.0.call_function(function.name, bound, env);
-        self.0.tasks.finish();
-        env.set_methods(former);
+        run.offer_composites(|| ScriptComposites::of(&self.0.registry));
+        let former = run.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
+        let result = self.0.call_function(function.name, bound, run);
+        run.finish_tasks();
+        run.set_methods(former);
         result
     }
 
     /// Runs the last function of the module; nothing is checked or converted.
-    pub(super) fn run_last(&self, arguments: Vec<Value>, env: &Env) -> Result<Value> {
+    pub(super) fn run_last(&self, arguments: Vec<Value>, run: &Run) -> Result<Value> {
         match self.0.module.functions.last() {
-            Some((name, _)) => self.0.call_function(*name, arguments, env),
+            Some((name, _)) => self.0.call_function(*name, arguments, run),
             None => Err(Diagnostic::internal("a module without functions")),
         }
     }
@@ -141,11 +180,12 @@ impl Program {
         object: &Object,
         method: &str,
         arguments: Vec<Value>,
-        env: &Env,
+        run: &Run,
     ) -> Result<Value> {
+        run.offer_composites(|| ScriptComposites::of(&self.0.registry));
         let arguments = with_receiver(&Value::Object(object.clone()), &arguments);
-        let result = self.0.call_method(object.class(), Symbol::new(method), arguments, env);
-        self.0.tasks.finish();
+        let result = self.0.call_method(object.class(), Symbol::new(method), arguments, run);
+        run.finish_tasks();
         result
     }
 
@@ -177,12 +217,12 @@ fn with_receiver(this: &Value, rest: &[Value]) -> Vec<Value> {
 }
 
 /// Runs a graph that stands alone: nothing is checked or converted, one value a graph input.
-pub fn run_graph(graph: &Graph, arguments: Vec<Value>, env: &Env) -> Result<Vec<Value>> {
+pub fn run_graph(graph: &Graph, arguments: Vec<Value>, run: &Run) -> Result<Vec<Value>> {
     let program = Program::new(Module::default());
     let code = Code::compile(program.0.code_context(), graph, "graph")?;
-    env.offer_composites(ScriptComposites::builtin);
-    let result = interpreter::run(&program.0, env, Arc::new(code), arguments);
-    program.0.tasks.finish();
+    run.offer_composites(ScriptComposites::builtin);
+    let result = interpreter::execute(&program.0, run, Arc::new(code), arguments);
+    run.finish_tasks();
     result
 }
 
@@ -210,24 +250,28 @@ impl Inner {
         module: Module,
         instance: Option<Object>,
         registry: Arc<Registry>,
-        backend: Option<Arc<dyn Backend>>,
-        origins: Arc<OnceLock<Origins>>,
+        setting: Setting,
     ) -> Arc<Inner> {
         Arc::new_cyclic(|weak| Inner {
             module,
-            tasks: Tasks::default(),
             registry,
             instance,
             codes: RwLock::default(),
             constants: Constants::default(),
-            backend,
-            origins,
+            backend: setting.backend,
+            fusion: Arc::new(FusionCounters::logging(&setting.log)),
+            origins: setting.origins,
             weak: weak.clone(),
         })
     }
 
     fn code_context(&self) -> code::Context<'_> {
-        code::Context { registry: &self.registry, constants: &self.constants, backend: self.backend.as_ref() }
+        code::Context {
+            registry: &self.registry,
+            constants: &self.constants,
+            backend: self.backend.as_ref(),
+            fusion: &self.fusion,
+        }
     }
 
     /// The code of a function by qualified name (graph text knows only the last component).
@@ -254,6 +298,7 @@ impl Inner {
         let name = known.methods.get(&method).or_else(|| known.static_methods.get(&method));
         match name {
             Some(name) => self.function_code(*name),
+            None if is_custom_class(class.as_str()) => Err(unknown_class(class.as_str())),
             None => Err(Diagnostic::input(format!("class {class} has no method '{method}'"))),
         }
     }
@@ -266,10 +311,10 @@ impl Inner {
     }
 
     /// Runs a function on arguments that fit it.
-    fn call_function(&self, name: Symbol, arguments: Vec<Value>, env: &Env) -> Result<Value> {
+    fn call_function(&self, name: Symbol, arguments: Vec<Value>, run: &Run) -> Result<Value> {
         let this = self.weak.upgrade().ok_or_else(|| Diagnostic::internal("the program is gone"))?;
         let code = self.function_code(name)?;
-        let results = interpreter::run(&this, env, code, arguments)?;
+        let results = interpreter::execute(&this, run, code, arguments)?;
         Ok(match <[Value; 1]>::try_from(results) {
             Ok([only]) => only,
             Err(results) if results.is_empty() => Value::None,
@@ -277,17 +322,17 @@ impl Inner {
         })
     }
 
-    fn call_method(&self, class: Symbol, method: Symbol, arguments: Vec<Value>, env: &Env) -> Result<Value> {
+    fn call_method(&self, class: Symbol, method: Symbol, arguments: Vec<Value>, run: &Run) -> Result<Value> {
         let name = self.module.class(class).and_then(|c| c.methods.get(&method).copied());
-        self.call_function(name.unwrap_or(method), arguments, env)
+        self.call_function(name.unwrap_or(method), arguments, run)
     }
 }
 
 impl Methods for Inner {
-    fn call(&self, object: &Object, name: &str, arguments: &[Value], env: &Env) -> Result<Value> {
+    fn call(&self, object: &Object, name: &str, arguments: &[Value], run: &Run) -> Result<Value> {
         let mut all = vec![Value::Object(object.clone())];
         all.extend_from_slice(arguments);
-        self.call_method(object.class(), Symbol::new(name), all, env)
+        self.call_method(object.class(), Symbol::new(name), all, run)
     }
 
     fn has_order(&self, object: &Object) -> bool {
@@ -342,14 +387,14 @@ mod tests {
     #[test]
     fn groups_run_on_the_backend_that_was_asked_for() {
         let x = Tensor::from_vec(&[1.0f32, -2.0, 3.0], &[3]).expect("fits");
-        let answer = fused().on(by_name("interp").expect("there")).run("f", vec![x.into()], &Env::default());
+        let answer = fused().on(by_name("interp").expect("there")).run("f", vec![x.into()], &Run::default());
         assert_eq!(answer.expect("runs").to_text(), "  2\n  8\n 18\n[ CPUFloatType{3} ]");
     }
 
     #[test]
     fn a_device_that_fails_is_told() {
         let x = Tensor::from_vec(&[1.0f32], &[1]).expect("fits");
-        let error = fused().on(Arc::new(Broken)).run("f", vec![x.into()], &Env::default());
+        let error = fused().on(Arc::new(Broken)).run("f", vec![x.into()], &Run::default());
         assert!(error.expect_err("fails").message().contains("out of memory"));
     }
 }

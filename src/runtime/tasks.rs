@@ -1,17 +1,12 @@
-//! Forked work on the thread pool. A future carries its work; a pool thread takes it if one is idle, else
-//! whoever waits does. A thread that runs a program already never begins another one on top of it (a pool
-//! thread steals work while it waits inside a kernel), so that no task can wait for one beneath itself.
+//! Forked work. A future carries its work; a thread for tasks takes it if one is idle, else whoever waits does.
 
 use crate::diag::{Diagnostic, Result};
+use crate::resources::tasks;
 use crate::value::Future;
-use parking_lot::Mutex;
 use std::cell::Cell;
 
-/// So many unbegun tasks may stand; further ones run at once. It bounds how deep waiting can nest.
-const MAX_UNBEGUN: usize = 24;
-
-/// So many programs may run on top of each other on one thread: each waits for the next.
-const MAX_NESTED: usize = 48;
+/// So many programs may run on top of each other on one thread: each waits for the next. The stack grows with them.
+const MAX_NESTED: usize = 1_000;
 
 thread_local! {
     static RUNNING: Cell<usize> = const { Cell::new(0) };
@@ -40,38 +35,8 @@ impl Drop for Running {
     }
 }
 
-/// Tasks that were started and may not have ended.
-#[derive(Default)]
-pub(super) struct Tasks {
-    open: Mutex<Vec<Future>>,
-}
-
-impl Tasks {
-    /// Offers a future's work to the pool.
-    pub(super) fn start(&self, future: &Future) {
-        let crowded = {
-            let mut open = self.open.lock();
-            open.retain(|f| f.poll().is_none());
-            open.push(future.clone());
-            open.len() > MAX_UNBEGUN
-        };
-        if crowded {
-            future.run();
-            return;
-        }
-        let future = future.clone();
-        rayon::spawn(move || {
-            if RUNNING.with(Cell::get) == 0 {
-                future.run();
-            }
-        });
-    }
-
-    /// Runs or awaits what was started and nobody waited for, so that its effects have happened.
-    pub(super) fn finish(&self) {
-        loop {
-            let Some(future) = self.open.lock().pop() else { return };
-            let _ = future.wait();
-        }
-    }
+/// Offers a future's work to the threads for tasks.
+pub(super) fn start(future: &Future) {
+    let future = future.clone();
+    tasks::offer(Box::new(move || future.run()));
 }

@@ -2,7 +2,7 @@
 
 use super::Program;
 use crate::diag::{Diagnostic, Source};
-use crate::dialects::{Effects, Env, Registry, one};
+use crate::dialects::{Effects, Registry, Run, one};
 use crate::frontend::script::compile_source;
 use crate::ir::Module;
 use crate::value::Value;
@@ -38,7 +38,7 @@ fn registry() -> (Arc<Registry>, Arc<AtomicI64>) {
 
 fn run(text: &str, registry: &Arc<Registry>, arguments: Vec<Value>) -> crate::diag::Result<Value> {
     let module = compile_source(registry, &Source::new("<string>", text))?;
-    Program::with(module, None, Arc::clone(registry)).run("f", arguments, &Env::default())
+    Program::with(module, None, Arc::clone(registry)).run("f", arguments, &Run::default())
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn graphs_call_ops_of_the_caller() {
     let function = super::graph_function("f", graph);
     module.functions.insert(function.name, function);
     let program = Program::with(module, None, registry);
-    let answer = program.run("f", vec![Value::Int(5)], &Env::default()).unwrap();
+    let answer = program.run("f", vec![Value::Int(5)], &Run::default()).unwrap();
     assert!(matches!(answer, Value::Int(20)));
 }
 
@@ -85,7 +85,7 @@ fn effects_keep_a_call_whose_result_is_not_used() {
         let shown = function.graph.to_string();
         assert!(shown.contains("mine::count") && !shown.contains("mine::scaled"), "{shown}");
     }
-    Program::with(module, None, registry).run("f", vec![Value::Int(7)], &Env::default()).unwrap();
+    Program::with(module, None, registry).run("f", vec![Value::Int(7)], &Run::default()).unwrap();
     assert_eq!(count.load(Ordering::Relaxed), 7);
 }
 

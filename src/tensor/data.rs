@@ -1,7 +1,8 @@
 //! Reading and writing elements: typed slices, copies, fills, conversions.
 
-use super::{Bool, DType, Element, Layout, Scalar, Tensor};
+use super::{Bool, DType, Element, Layout, Scalar, Snapshot, Tensor};
 use crate::diag::{Diagnostic, Result};
+use crate::resources::memory;
 use std::borrow::Cow;
 
 /// A typed look at a tensor's storage together with the layout that says which elements belong to it.
@@ -13,16 +14,30 @@ pub struct Strided<'a, T> {
 }
 
 impl<T: Element> Strided<'_, T> {
-    /// The tensor's elements in logical order; borrowed where they lie so already.
-    pub fn to_dense(&self) -> Cow<'_, [T]> {
+    /// The tensor's elements in logical order; borrowed where they lie so already. A view may have far more elements than
+    /// its storage, so that there may be no memory for a copy.
+    pub fn to_dense(&self) -> Result<Cow<'_, [T]>> {
         let n = self.layout.numel();
         if self.layout.is_contiguous() {
             let start = if n == 0 { 0 } else { self.layout.offset };
-            return Cow::Borrowed(&self.storage[start..start + n]);
+            return Ok(Cow::Borrowed(&self.storage[start..start + n]));
         }
-        let mut dense = Vec::with_capacity(n);
+        let mut dense = memory::reserved(n)?;
         self.layout.for_each_index(|i| dense.push(self.storage[i]));
-        Cow::Owned(dense)
+        Ok(Cow::Owned(dense))
+    }
+
+    /// What `convert` makes of each element, in logical order.
+    fn converted<R>(&self, mut convert: impl FnMut(T) -> R) -> Result<Vec<R>> {
+        let n = self.layout.numel();
+        let mut out = memory::reserved(n)?;
+        if self.layout.is_contiguous() {
+            let start = if n == 0 { 0 } else { self.layout.offset };
+            out.extend(self.storage[start..start + n].iter().map(|x| convert(*x)));
+        } else {
+            self.layout.for_each_index(|i| out.push(convert(self.storage[i])));
+        }
+        Ok(out)
     }
 }
 
@@ -88,14 +103,20 @@ macro_rules! dispatch_dtype {
     }};
 }
 
+impl Snapshot {
+    /// Opens the memory for reading as elements `T`; fails if the dtype is another.
+    pub fn read<T: Element, R>(&self, run: impl FnOnce(Strided<'_, T>) -> R) -> Result<R> {
+        expect_dtype::<T>(self.dtype)?;
+        let bytes = self.storage.read()?;
+        let whole = bytes.len() / size_of::<T>() * size_of::<T>();
+        Ok(run(Strided { storage: bytemuck::cast_slice(&bytes[..whole]), layout: &self.layout }))
+    }
+}
+
 impl Tensor {
     /// Opens the tensor for reading as its own element type `T`; fails if the dtype is another.
     pub fn read<T: Element, R>(&self, run: impl FnOnce(Strided<'_, T>) -> R) -> Result<R> {
-        let meta = self.meta();
-        expect_dtype::<T>(meta.dtype)?;
-        let bytes = meta.storage.read()?;
-        let whole = bytes.len() / size_of::<T>() * size_of::<T>();
-        Ok(run(Strided { storage: bytemuck::cast_slice(&bytes[..whole]), layout: &meta.layout }))
+        self.snapshot().read(run)
     }
 
     /// Opens the storage for writing as elements `T`. The storage must not be open for reading in this thread.
@@ -109,7 +130,7 @@ impl Tensor {
 
     /// The elements in logical order, which must be of type `T`.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        self.read::<T, _>(|view| view.to_dense().into_owned())
+        self.read::<T, _>(|view| view.converted(|x| x))?
     }
 
     /// The elements in logical order, converted to `T` (as `.to(dtype)` would).
@@ -118,14 +139,14 @@ impl Tensor {
             return self.to_vec();
         }
         dispatch_dtype!(self.dtype(), S => {
-            self.read::<S, _>(|view| view.to_dense().iter().map(|x| T::from_scalar(x.to_scalar())).collect())
+            self.read::<S, _>(|view| view.converted(|x| T::from_scalar(x.to_scalar())))?
         })
     }
 
     /// The elements in logical order as scalars of the widest type of their kind.
     pub fn to_scalars(&self) -> Result<Vec<Scalar>> {
         dispatch_dtype!(self.dtype(), S => {
-            self.read::<S, _>(|view| view.to_dense().iter().map(|x| x.to_scalar()).collect())
+            self.read::<S, _>(|view| view.converted(|x| x.to_scalar()))?
         })
     }
 
@@ -137,14 +158,21 @@ impl Tensor {
                 self.numel()
             )));
         }
-        let at = self.layout().offset;
-        dispatch_dtype!(self.dtype(), S => self.read::<S, _>(|view| view.storage[at].to_scalar()))
+        let now = self.snapshot();
+        dispatch_dtype!(now.dtype, S => now.read::<S, _>(|view| view.storage[view.layout.offset].to_scalar()))
     }
 
     /// The elements as little-endian bytes in logical order.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        if self.is_quantized() {
+            return self.integers().to_bytes();
+        }
         dispatch_dtype!(self.dtype(), S => {
-            self.read::<S, _>(|view| bytemuck::cast_slice(&view.to_dense()).to_vec())
+            self.read::<S, _>(|view| {
+                let dense = view.to_dense()?;
+                let bytes: &[u8] = bytemuck::cast_slice(&dense);
+                memory::collected(bytes.iter().copied())
+            })?
         })
     }
 
@@ -155,9 +183,12 @@ impl Tensor {
 
     /// A dense copy in new storage.
     pub fn copy(&self) -> Result<Tensor> {
-        let sizes = self.sizes();
-        dispatch_dtype!(self.dtype(), S => {
-            self.read::<S, _>(|view| Tensor::from_vec::<S>(&view.to_dense(), &sizes))?
+        if let Some(quantizer) = self.quantizer() {
+            return Tensor::quantized(&self.integers().copy()?, self.dtype(), quantizer);
+        }
+        let now = self.snapshot();
+        dispatch_dtype!(now.dtype, S => {
+            now.read::<S, _>(|view| Tensor::from_vec::<S>(&view.to_dense()?, &view.layout.sizes))?
         })
     }
 
@@ -166,15 +197,17 @@ impl Tensor {
         if self.dtype() == dtype {
             return Ok(self.clone());
         }
-        let sizes = self.sizes();
-        dispatch_dtype!(dtype, T => Tensor::from_vec::<T>(&self.to_vec_as::<T>()?, &sizes))
+        let now = self.detach();
+        dispatch_dtype!(dtype, T => Tensor::from_vec::<T>(&now.to_vec_as::<T>()?, &now.sizes()))
     }
 
     /// Writes `value`, converted, to every element.
     pub fn fill(&self, value: Scalar) -> Result<()> {
+        let own = self.layout();
+        let target = self.with_layout(last_of_repeated(&own, &own).0)?;
         dispatch_dtype!(self.dtype(), T => {
             let value = <T as Element>::from_scalar(value);
-            self.write::<T, _>(|storage, layout| layout.for_each_index(|i| storage[i] = value))
+            target.write::<T, _>(|storage, layout| layout.for_each_index(|i| storage[i] = value))
         })
     }
 
@@ -194,7 +227,13 @@ impl Tensor {
     }
 
     /// Copies the elements of `source`, broadcast and converted, through this tensor's layout (`copy_`).
+    ///
+    /// Of two quantized tensors of one dtype the integers are copied as they are; other pairs with a quantized tensor
+    /// are the caller's to convert.
     pub fn copy_from(&self, source: &Tensor) -> Result<()> {
+        if self.is_quantized() && self.dtype() == source.dtype() {
+            return self.integers().copy_from(&source.integers());
+        }
         let sizes = self.sizes();
         let layout = source.layout().broadcast_to(&sizes).ok_or_else(|| {
             Diagnostic::runtime(format!(
@@ -210,8 +249,10 @@ impl Tensor {
         if dense && self.dtype() == source.dtype() && !self.storage().same(&source.storage()) {
             return self.copy_bytes(source);
         }
-        let source = source.with_layout(layout)?;
-        dispatch_dtype!(self.dtype(), T => self.write_dense::<T>(&source.to_vec_as::<T>()?))
+        // Along dimensions in which this tensor repeats itself, the last element stays: the others need not be written.
+        let (own, layout) = last_of_repeated(&self.layout(), &layout);
+        let (target, source) = (self.with_layout(own)?, source.with_layout(layout)?);
+        dispatch_dtype!(self.dtype(), T => target.write_dense::<T>(&source.to_vec_as::<T>()?))
     }
 
     /// Copies the bytes of a tensor of the same dtype and number of elements in another storage, both dense.
@@ -222,10 +263,23 @@ impl Tensor {
             start..start + t.numel() * size
         };
         let (from, to) = (source.storage(), self.storage());
-        let bytes = from.read()?;
+        let bytes = from.read_beside(&to)?;
         to.write()?[span(self)].copy_from_slice(&bytes[span(source)]);
         Ok(())
     }
+}
+
+/// Both layouts at the last index of each dimension in which the first one has stride 0: what is written there last.
+fn last_of_repeated(to: &Layout, from: &Layout) -> (Layout, Layout) {
+    let (mut to, mut from) = (to.clone(), from.clone());
+    for d in 0..to.rank().min(from.rank()) {
+        let last = to.sizes[d] - 1;
+        if to.strides[d] == 0 && last > 0 {
+            from.offset = (from.offset as i64 + last * from.strides[d]) as usize;
+            (to.sizes[d], from.sizes[d]) = (1, 1);
+        }
+    }
+    (to, from)
 }
 
 fn expect_dtype<T: Element>(dtype: DType) -> Result<()> {
@@ -255,6 +309,23 @@ mod tests {
         let empty = Tensor::from_vec::<f32>(&[], &[0, 3]).expect("valid");
         let one = Tensor::from_vec(&[1f32], &[1]).expect("valid");
         empty.copy_from(&one).expect("broadcasts");
+    }
+
+    #[test]
+    fn views_of_more_elements_than_any_memory_holds_are_errors_or_written_once() {
+        let one = Tensor::from_vec(&[1f32], &[1]).expect("valid");
+        let wide = one.broadcast_to(&[1 << 44]).expect("a view");
+        assert!(wide.to_vec::<f32>().is_err() && wide.to_vec_as::<f64>().is_err() && wide.copy().is_err());
+        assert!(wide.to_scalars().is_err() && wide.to_bytes().is_err() && wide.to_dtype(DType::F64).is_err());
+        wide.fill(Scalar::Int(3)).expect("one element");
+        assert_eq!(one.to_vec::<f32>().expect("f32"), [3.0]);
+        wide.copy_from(&Tensor::from_vec(&[5f32], &[1]).expect("valid")).expect("one element");
+        assert_eq!(one.to_vec::<f32>().expect("f32"), [5.0]);
+        let pair = Tensor::from_vec(&[0f32; 2], &[2, 1]).expect("valid");
+        let rows = pair.broadcast_to(&[2, 3]).expect("a view");
+        let numbers: Vec<f32> = (0..6).map(|n| n as f32).collect();
+        rows.copy_from(&Tensor::from_vec(&numbers, &[2, 3]).expect("valid")).expect("fits");
+        assert_eq!(pair.to_vec::<f32>().expect("f32"), [2.0, 5.0]);
     }
 
     #[test]

@@ -32,17 +32,17 @@ pub enum DType {
     C128 = 10,
     /// bool, one byte, 0 or 1
     Bool = 11,
-    /// quantized int8, named in types only
+    /// quantized int8
     QI8 = 12,
-    /// quantized uint8, named in types only
+    /// quantized uint8
     QU8 = 13,
-    /// quantized int32, named in types only
+    /// quantized int32
     QI32 = 14,
     /// bfloat16
     BF16 = 15,
-    /// quint4x2, named in types only
+    /// quint4x2: two elements a byte
     QU4x2 = 16,
-    /// quint2x4, named in types only
+    /// quint2x4: four elements a byte
     QU2x4 = 17,
     /// bits1x8, named in types only
     Bits1x8 = 18,
@@ -103,7 +103,7 @@ pub enum DType {
 }
 
 /// How many of the rows programs can name; the others stand in types alone.
-const KNOWN: usize = 16;
+const KNOWN: usize = 18;
 
 /// One row a dtype: code, Python name, name in type text, legacy storage class, bytes.
 const TABLE: &[(DType, &str, &str, &str, usize)] = &[
@@ -123,8 +123,8 @@ const TABLE: &[(DType, &str, &str, &str, usize)] = &[
     (DType::QU8, "quint8", "QUInt8", "QUInt8Storage", 1),
     (DType::QI32, "qint32", "QInt32", "QInt32Storage", 4),
     (DType::BF16, "bfloat16", "BFloat16", "BFloat16Storage", 2),
-    (DType::QU4x2, "quint4x2", "QUInt4x2", "", 1),
-    (DType::QU2x4, "quint2x4", "QUInt2x4", "", 1),
+    (DType::QU4x2, "quint4x2", "QUInt4x2", "QUInt4x2Storage", 1),
+    (DType::QU2x4, "quint2x4", "QUInt2x4", "QUInt2x4Storage", 1),
     (DType::Bits1x8, "bits1x8", "Bits1x8", "", 1),
     (DType::Bits2x4, "bits2x4", "Bits2x4", "", 1),
     (DType::Bits4x2, "bits4x2", "Bits4x2", "", 1),
@@ -258,7 +258,7 @@ impl DType {
 
     /// Whether tensors of it can be computed with, and not only named.
     pub fn is_computable(self) -> bool {
-        (self as usize) < KNOWN && !matches!(self, DType::C32 | DType::QI8 | DType::QU8 | DType::QI32)
+        (self as usize) < KNOWN && !self.is_quantized() && self != DType::C32
     }
 
     /// The real dtype of a complex one (complex64 → float32); itself otherwise.

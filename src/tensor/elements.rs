@@ -36,6 +36,10 @@ impl Tensor {
     /// A new dense tensor of `sizes` whose n-th element is this tensor's element at logical position
     /// `positions[n]`. Fails if a position is outside.
     pub fn take_positions(&self, positions: &[usize], sizes: &[i64]) -> Result<Tensor> {
+        if let Some(quantizer) = self.quantizer().filter(|q| q.is_uniform()) {
+            let taken = self.integers().take_positions(positions, sizes)?;
+            return Tensor::quantized(&taken, self.dtype(), quantizer);
+        }
         let dense = self.contiguous()?;
         let layout = dense.layout();
         let storage = dense.storage();
@@ -62,7 +66,7 @@ impl Tensor {
         let size = self.dtype().size();
         let (to, from) = (self.layout(), source.layout());
         let (to_storage, from_storage) = (self.storage(), source.storage());
-        let from_bytes = from_storage.read()?;
+        let from_bytes = from_storage.read_beside(&to_storage)?;
         let from_bytes = &from_bytes[from.offset.min(from_bytes.len() / size) * size..];
         let mut to_bytes = to_storage.write()?;
         let start = to.offset.min(to_bytes.len() / size) * size;

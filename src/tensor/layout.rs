@@ -68,9 +68,54 @@ impl Layout {
         true
     }
 
+    /// Whether images (rank 4) or volumes (rank 5) lie densely with their channels innermost. Dimensions of size 1 do not
+    /// count: `is_contiguous(memory_format=torch.channels_last)`.
+    pub fn is_channels_last(&self) -> bool {
+        let Some(order) = channels_last_order(self.rank()) else { return false };
+        let mut expected = 1i64;
+        for d in order {
+            if self.sizes[*d] != 1 {
+                if self.strides[*d] != expected {
+                    return false;
+                }
+                expected = expected.saturating_mul(self.sizes[*d]);
+            }
+        }
+        true
+    }
+
+    /// Whether results computed from this layout get their channels last (`suggest_memory_format`). The strides alone
+    /// decide, those of dimensions of size 1 included; what is ambiguous is row-major.
+    pub fn suggests_channels_last(&self) -> bool {
+        let Some(order) = channels_last_order(self.rank()) else { return false };
+        if self.strides[1] == 0 {
+            return false;
+        }
+        let mut least = 0i64;
+        for d in order {
+            let (size, stride) = (self.sizes[*d], self.strides[*d]);
+            if size == 0 || stride < least || (*d == 0 && least == self.strides[1]) {
+                return false;
+            }
+            least = stride.saturating_mul(size.max(1));
+        }
+        true
+    }
+
     /// Whether two different indices can mean the same element, judged as PyTorch does for writes (a stride of 0).
     pub fn has_internal_overlap(&self) -> bool {
         self.sizes.iter().zip(&self.strides).any(|(size, stride)| *size > 1 && *stride == 0)
+    }
+
+    /// Fails, with PyTorch's error, if writing through the layout would write one element twice.
+    pub fn refuse_overlap(&self) -> Result<()> {
+        if self.has_internal_overlap() {
+            return Err(Diagnostic::runtime(
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory \
+                 location. Please clone() the tensor before performing the operation.",
+            ));
+        }
+        Ok(())
     }
 
     /// Fails unless every element lies within a storage of `capacity` elements.
@@ -145,6 +190,27 @@ impl Layout {
             }
         }
     }
+}
+
+/// The dimensions of images or volumes with channels last, innermost first; None for other ranks.
+fn channels_last_order(rank: usize) -> Option<&'static [usize]> {
+    match rank {
+        4 => Some(&[1, 3, 2, 0]),
+        5 => Some(&[1, 4, 3, 2, 0]),
+        _ => None,
+    }
+}
+
+/// Dense strides of images (rank 4) or volumes (rank 5) with their channels innermost; row-major for other ranks.
+pub fn channels_last_strides(sizes: &[i64]) -> Dims {
+    let Some(order) = channels_last_order(sizes.len()) else { return contiguous_strides(sizes) };
+    let mut strides: Dims = SmallVec::from_elem(1, sizes.len());
+    let mut step: i64 = 1;
+    for d in order {
+        strides[*d] = step;
+        step = step.saturating_mul(sizes[*d].max(1));
+    }
+    strides
 }
 
 /// Product of sizes; callers have checked them.
@@ -237,6 +303,27 @@ mod tests {
         let mut seen = Vec::new();
         layout.for_each_index(|i| seen.push(i));
         assert_eq!(seen, [1, 3, 5, 2, 4, 6]);
+    }
+
+    /// What PyTorch's `suggest_memory_format` says of layouts with dimensions of size 1.
+    #[test]
+    fn strides_of_size_one_decide_formats() {
+        let cases: &[(&[i64], &[i64], bool, bool)] = &[
+            (&[2, 3, 4, 5], &[60, 1, 15, 3], true, true),
+            (&[2, 3, 4, 5], &[60, 20, 5, 1], false, false),
+            (&[1, 8, 16, 16], &[8, 1, 128, 8], true, false),
+            (&[1, 8, 16, 16], &[2048, 1, 128, 8], true, true),
+            (&[4, 1, 1, 1], &[1, 1, 1, 1], true, false),
+            (&[1, 1, 4, 4], &[16, 16, 4, 1], true, false),
+            (&[2, 0, 4, 5], &[0, 1, 0, 0], true, false),
+            (&[2, 3, 4, 5, 6], &[360, 1, 90, 18, 3], true, true),
+        ];
+        for (sizes, strides, dense, suggested) in cases {
+            let layout = Layout::strided(sizes, strides, 0).expect("valid");
+            let found = (layout.is_channels_last(), layout.suggests_channels_last());
+            assert_eq!(found, (*dense, *suggested), "{sizes:?} {strides:?}");
+        }
+        assert_eq!(channels_last_strides(&[2, 3, 4, 5]).as_slice(), [60, 1, 15, 3]);
     }
 
     #[test]

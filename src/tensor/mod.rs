@@ -8,24 +8,33 @@ mod data;
 mod device;
 mod elements;
 mod dtype;
+mod foreign;
 mod layout;
+pub mod overlap;
 pub mod pointwise;
 mod pool;
 mod promote;
+mod quantizer;
 mod scalar;
+mod shared;
 mod storage;
+mod sync;
 pub mod view;
 
 pub use data::Strided;
 pub use device::Device;
 pub use dtype::{Bool, DType, Element};
 pub use elements::broadcast_all;
-pub use layout::{Dims, Layout, broadcast_sizes, contiguous_strides, numel, wrap_dim};
+pub use foreign::Foreign;
+pub use layout::{Dims, Layout, broadcast_sizes, channels_last_strides, contiguous_strides, numel, wrap_dim};
+pub use pool::{keep_freed, kept_bytes};
 pub use promote::{Operand, promote_types, result_type};
+pub use quantizer::Quantizer;
 pub use scalar::Scalar;
 pub use storage::{DeviceBuffer, HostBytes, ReadBytes, Storage};
 
 use crate::diag::{Diagnostic, Result};
+use crate::resources::Charge;
 use parking_lot::RwLock;
 use std::any::Any;
 use std::fmt;
@@ -36,16 +45,26 @@ use std::sync::Arc;
 pub struct Tensor(Arc<Inner>);
 
 struct Inner {
-    meta: RwLock<Meta>,
+    meta: RwLock<Snapshot>,
     grad: RwLock<GradState>,
+    _charge: Charge,
 }
 
-/// Everything that says where a tensor's elements are; `t_()` or `resize_` change it in place.
+/// Bytes that a tensor takes besides its elements: layout, gradient state, a small storage.
+const TENSOR_BYTES: usize = 512;
+
+/// Everything that says where a tensor's elements are, at one moment: `t_()`, `set_` or `resize_` change it in place,
+/// from other threads too. Work that reads elements takes one of these and asks the tensor nothing afterwards.
 #[derive(Clone, Debug)]
-struct Meta {
-    storage: Storage,
-    dtype: DType,
-    layout: Layout,
+pub struct Snapshot {
+    /// The memory.
+    pub storage: Storage,
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes, strides and offset, all counted in elements. They lie within the storage, which never shrinks.
+    pub layout: Layout,
+    /// How integers stand for numbers: of a quantized dtype, and of no other.
+    pub quantizer: Option<Arc<Quantizer>>,
 }
 
 /// What autograd keeps with a tensor.
@@ -57,15 +76,28 @@ struct GradState {
 }
 
 impl Tensor {
-    /// A tensor over existing storage. Fails if an element would lie outside of it.
+    /// A tensor over existing storage. Fails if an element would lie outside of it, or where its elements are not aligned.
     pub fn from_storage(storage: Storage, dtype: DType, layout: Layout) -> Result<Tensor> {
+        if storage.alignment() < dtype.size().min(8) {
+            return Err(Diagnostic::runtime(format!(
+                "memory at a multiple of {} bytes cannot hold {} elements",
+                storage.alignment(),
+                dtype.name()
+            ))
+            .hint("copy the bytes to memory that is aligned for the dtype"));
+        }
         layout.check_within(storage.nbytes() / dtype.size().max(1))?;
         Ok(Self::assemble(storage, dtype, layout))
     }
 
     fn assemble(storage: Storage, dtype: DType, layout: Layout) -> Tensor {
-        let meta = RwLock::new(Meta { storage, dtype, layout });
-        Tensor(Arc::new(Inner { meta, grad: RwLock::new(GradState::default()) }))
+        Self::assemble_meta(Snapshot { storage, dtype, layout, quantizer: None })
+    }
+
+    fn assemble_meta(meta: Snapshot) -> Tensor {
+        let meta = RwLock::new(meta);
+        let grad = RwLock::new(GradState::default());
+        Tensor(Arc::new(Inner { meta, grad, _charge: Charge::taken(TENSOR_BYTES) }))
     }
 
     /// A contiguous tensor of zeros. Fails on negative sizes and when the size overflows memory.
@@ -120,8 +152,13 @@ impl Tensor {
 
     /// Another tensor over the same storage and dtype, seen through another layout.
     pub fn with_layout(&self, layout: Layout) -> Result<Tensor> {
-        let meta = self.meta();
-        Self::from_storage(meta.storage, meta.dtype, layout)
+        let mut meta = self.meta();
+        layout.check_within(meta.storage.nbytes() / meta.dtype.size().max(1))?;
+        if let Some(quantizer) = &meta.quantizer {
+            quantizer.check(&layout.sizes)?;
+        }
+        meta.layout = layout;
+        Ok(Self::assemble_meta(meta))
     }
 
     /// Another tensor over the same storage, its bytes read as another dtype; offsets count elements of the new dtype.
@@ -129,8 +166,58 @@ impl Tensor {
         Self::from_storage(self.storage(), dtype, layout)
     }
 
-    fn meta(&self) -> Meta {
+    /// The same elements as a quantized tensor: `integers` has the integer type of `dtype` (int8 of qint8), and is
+    /// shared, not copied. Fails where the dtypes or the channels do not fit.
+    pub fn quantized(integers: &Tensor, dtype: DType, quantizer: Arc<Quantizer>) -> Result<Tensor> {
+        let mut meta = integers.meta();
+        if !dtype.is_quantized() || dtype.integer_repr() != meta.dtype.integer_repr() {
+            return Err(Diagnostic::internal(format!("{} as {}", meta.dtype.name(), dtype.name())));
+        }
+        quantizer.check(&meta.layout.sizes)?;
+        meta.dtype = dtype;
+        meta.quantizer = Some(quantizer);
+        Ok(Self::assemble_meta(meta))
+    }
+
+    /// The integers of a quantized tensor over the same storage; the tensor itself where it is not quantized.
+    pub fn integers(&self) -> Tensor {
+        let mut meta = self.meta();
+        if meta.quantizer.is_none() {
+            return self.clone();
+        }
+        meta.dtype = meta.dtype.integer_repr();
+        meta.quantizer = None;
+        Self::assemble_meta(meta)
+    }
+
+    /// How the integers of a quantized tensor stand for numbers; None for other tensors.
+    pub fn quantizer(&self) -> Option<Arc<Quantizer>> {
+        self.0.meta.read().quantizer.clone()
+    }
+
+    /// Whether it is quantized.
+    pub fn is_quantized(&self) -> bool {
+        self.0.meta.read().dtype.is_quantized()
+    }
+
+    /// Gives this very tensor other scales (`set_`, `copy_` of one quantized tensor to another).
+    pub fn set_quantizer(&self, quantizer: Arc<Quantizer>) -> Result<()> {
+        let mut meta = self.0.meta.write();
+        quantizer.check(&meta.layout.sizes)?;
+        if !meta.dtype.is_quantized() {
+            return Err(Diagnostic::internal("scales for a tensor that is not quantized"));
+        }
+        meta.quantizer = Some(quantizer);
+        Ok(())
+    }
+
+    fn meta(&self) -> Snapshot {
         self.0.meta.read().clone()
+    }
+
+    /// Storage, dtype and layout as they are now, all of the same moment.
+    pub fn snapshot(&self) -> Snapshot {
+        self.meta()
     }
 
     /// Element type.
@@ -192,6 +279,9 @@ impl Tensor {
     pub fn set_layout(&self, layout: Layout) -> Result<()> {
         let mut meta = self.0.meta.write();
         layout.check_within(meta.storage.nbytes() / meta.dtype.size().max(1))?;
+        if let Some(quantizer) = &meta.quantizer {
+            quantizer.check(&layout.sizes)?;
+        }
         meta.layout = layout;
         Ok(())
     }
@@ -259,8 +349,7 @@ impl Tensor {
 
     /// A new tensor over the same storage that autograd does not follow (`detach`).
     pub fn detach(&self) -> Tensor {
-        let meta = self.meta();
-        Self::assemble(meta.storage, meta.dtype, meta.layout)
+        Self::assemble_meta(self.meta())
     }
 }
 

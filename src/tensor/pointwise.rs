@@ -5,9 +5,11 @@
 //! then seen through the result's memory order with neighbouring dimensions merged, so that most work is
 //! over one long dimension.
 
-use super::{DType, Dims, Element, Layout, Storage, Tensor, broadcast_sizes, contiguous_strides};
+use super::{
+    DType, Dims, Element, Layout, Storage, Tensor, broadcast_sizes, channels_last_strides, contiguous_strides,
+};
 use crate::diag::Result;
-use rayon::prelude::*;
+use crate::resources::pool;
 use smallvec::SmallVec;
 
 /// Elements below which elementwise work is not shared among threads.
@@ -27,6 +29,12 @@ pub struct Walk {
 impl Walk {
     /// Broadcasts operands and orders the result's memory. Fails with PyTorch's error where sizes disagree.
     pub fn new(operands: &[Layout]) -> Result<Walk> {
+        Walk::beside_number(operands, false)
+    }
+
+    /// As [`Walk::new`]; `number` says that a number stands among the operands in the place of a tensor (`x + 1`), whose
+    /// sizes then are not those of all operands.
+    pub fn beside_number(operands: &[Layout], number: bool) -> Result<Walk> {
         let mut sizes = Dims::new();
         for operand in operands {
             if operand.sizes != sizes {
@@ -34,9 +42,11 @@ impl Walk {
             }
         }
         let numel = Layout::contiguous(&sizes)?.numel();
-        if operands.iter().all(|o| o.sizes == sizes && o.is_contiguous()) {
+        if operands.iter().all(|o| o.sizes == sizes)
+            && let Some(strides) = common_strides(&sizes, operands, number)
+        {
             let flat = |o: &Layout| Layout { sizes: one(numel as i64), strides: one(1), offset: o.offset };
-            let result = Layout { strides: contiguous_strides(&sizes), sizes, offset: 0 };
+            let result = Layout { strides, sizes, offset: 0 };
             return Ok(Walk { result, operands: operands.iter().map(flat).collect(), numel });
         }
         let wide: Vec<Layout> = operands.iter().filter_map(|o| o.broadcast_to(&sizes)).collect();
@@ -46,11 +56,36 @@ impl Walk {
         Ok(Walk { result, operands, numel })
     }
 
+    /// The elements of a layout in the order in which work that only writes visits them: as they lie in memory.
+    pub fn writing(layout: &Layout) -> Layout {
+        let order = memory_order(&layout.sizes, std::slice::from_ref(layout));
+        coalesce(&layout.sizes, std::slice::from_ref(layout), &order).swap_remove(0)
+    }
+
     /// A new tensor with the result's layout, which the caller is about to overwrite whole.
     pub fn allocate(&self, dtype: DType) -> Result<Tensor> {
         let storage = Storage::for_writing(self.numel.saturating_mul(dtype.size()))?;
         Tensor::from_storage(storage, dtype, self.result.clone())
     }
+}
+
+/// Strides of the result where all operands of its sizes lie densely in the same way, so that all are one stretch of
+/// memory: row-major, with channels last, or with whatever strides they share.
+fn common_strides(sizes: &Dims, operands: &[Layout], number: bool) -> Option<Dims> {
+    let row_major = contiguous_strides(sizes);
+    if operands.iter().all(Layout::is_contiguous) {
+        // Beside a number the strides of dimensions of size 1 order the result's.
+        let plain = !number || operands.iter().all(|o| o.strides == row_major);
+        return plain.then_some(row_major);
+    }
+    if number {
+        return None;
+    }
+    if sizes.len() == 4 && operands.iter().all(Layout::is_channels_last) {
+        return Some(channels_last_strides(sizes));
+    }
+    let first = operands.first()?;
+    (is_dense(first) && operands.iter().all(|o| o.strides == first.strides)).then(|| first.strides.clone())
 }
 
 fn one(x: i64) -> Dims {
@@ -139,7 +174,8 @@ fn coalesce(sizes: &[i64], operands: &[Layout], order: &[usize]) -> Vec<Layout> 
             })
         });
         match merged.last_mut() {
-            Some(inner) if fits => *inner *= size,
+            // Sizes of a tensor without elements may be of any product.
+            Some(inner) if fits => *inner = inner.saturating_mul(size),
             _ => {
                 merged.push(size);
                 for (operand, done) in operands.iter().zip(&mut strides) {
@@ -203,7 +239,8 @@ pub fn gather<S: Copy, T>(
 
 /// Applies a function to each element; the result has the layout that elementwise ops give.
 pub fn map1<S: Element, T: Element>(x: &Tensor, f: impl Fn(S) -> T + Sync) -> Result<Tensor> {
-    let walk = Walk::new(&[x.layout()])?;
+    let x = x.snapshot();
+    let walk = Walk::new(std::slice::from_ref(&x.layout))?;
     let result = walk.allocate(T::DTYPE)?;
     x.read::<S, _>(|x| {
         result.write::<T, _>(|out, _| {
@@ -216,7 +253,8 @@ pub fn map1<S: Element, T: Element>(x: &Tensor, f: impl Fn(S) -> T + Sync) -> Re
 
 /// Applies a function to each pair of elements of two tensors of one dtype, broadcast.
 pub fn map2<S: Element, T: Element>(x: &Tensor, y: &Tensor, f: impl Fn(S, S) -> T + Sync) -> Result<Tensor> {
-    let walk = Walk::new(&[x.layout(), y.layout()])?;
+    let (x, y) = (x.snapshot(), y.snapshot());
+    let walk = Walk::new(&[x.layout.clone(), y.layout.clone()])?;
     let result = walk.allocate(T::DTYPE)?;
     x.read::<S, _>(|x| {
         y.read::<S, _>(|y| {
@@ -238,7 +276,7 @@ pub fn map2<S: Element, T: Element>(x: &Tensor, y: &Tensor, f: impl Fn(S, S) -> 
 fn each_chunk<T: Send>(out: &mut [T], work: impl Fn(usize, &mut [T]) + Sync) {
     const CHUNK: usize = 1 << 13;
     if out.len() >= PARALLEL_THRESHOLD {
-        out.par_chunks_mut(CHUNK).enumerate().for_each(|(i, chunk)| work(i * CHUNK, chunk));
+        pool::chunks(out, CHUNK, |i, chunk| work(i * CHUNK, chunk));
     } else {
         out.chunks_mut(CHUNK).enumerate().for_each(|(i, chunk)| work(i * CHUNK, chunk));
     }
@@ -273,6 +311,25 @@ mod tests {
             let walk = Walk::new(&operands).expect("broadcasts");
             assert_eq!(walk.result.strides.as_slice(), *strides, "{operands:?}");
         }
+    }
+
+    /// Strides that PyTorch gives where dimensions have size 1: `x + x`, `x + 1`, `x + ones`, `ones + x`.
+    #[test]
+    fn dimensions_of_size_one_have_pytorchs_strides() {
+        let sizes = &[1, 8, 16, 16];
+        let odd = layout(sizes, &[8, 1, 128, 8]);
+        let dense = layout(sizes, &[2048, 256, 16, 1]);
+        let loose = layout(sizes, &[5, 256, 16, 1]);
+        let strides = |operands: &[&Layout], number| {
+            let operands: Vec<Layout> = operands.iter().map(|l| (*l).clone()).collect();
+            Walk::beside_number(&operands, number).expect("broadcasts").result.strides.to_vec()
+        };
+        assert_eq!(strides(&[&odd, &odd], false), [2048, 1, 128, 8]);
+        assert_eq!(strides(&[&odd], true), [8, 1, 128, 8]);
+        assert_eq!(strides(&[&loose], false), [2048, 256, 16, 1]);
+        assert_eq!(strides(&[&loose], true), [16, 256, 16, 1]);
+        assert_eq!(strides(&[&dense, &odd], false), [2048, 256, 16, 1]);
+        assert_eq!(strides(&[&odd, &dense], false), [8, 1, 128, 8]);
     }
 
     #[test]

@@ -1,10 +1,14 @@
-//! Memory that tensors share. Host memory is 64-byte aligned, zeroed, and behind a lock. Bytes that somebody else keeps
-//! (a mapped file) can stand in for it until the first write, which copies them.
+//! Memory that tensors share: owned by the storage, borrowed from whoever keeps it (a mapped file) until the first write
+//! copies it, or foreign, kept by somebody else and written in place. How threads share it says [`super::shared`].
+//!
+//! Owned memory is charged to the budget of the thread that asks for it and credited when it is freed.
 
 use super::Device;
+use super::foreign::Foreign;
+use super::shared::{Blocked, Exclusive, Shared};
 use crate::diag::{Diagnostic, Result};
+use crate::resources::{Charge, budget, memory};
 use bytemuck::{Pod, Zeroable};
-use parking_lot::{MappedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -23,7 +27,13 @@ struct Inner {
 }
 
 enum Memory {
-    Host { content: RwLock<Content>, nbytes: AtomicUsize },
+    Host {
+        content: Shared<Host>,
+        /// Of the content, so that it can be asked for while somebody writes.
+        nbytes: AtomicUsize,
+        /// What the address is a multiple of, at least.
+        alignment: usize,
+    },
     Device(Arc<dyn DeviceBuffer>),
 }
 
@@ -33,17 +43,96 @@ pub trait HostBytes: Send + Sync {
     fn bytes(&self) -> &[u8];
 }
 
-enum Content {
-    Owned(Vec<Line>),
-    Borrowed(Arc<dyn HostBytes>),
+/// Host memory: where it is, and how much of it counts.
+struct Host {
+    content: Content,
+    nbytes: usize,
 }
 
-impl Content {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Content::Owned(lines) => bytemuck::cast_slice(lines),
-            Content::Borrowed(bytes) => bytes.bytes(),
+enum Content {
+    /// One line or less, as scalars need.
+    Small(Line),
+    Owned(Block),
+    Borrowed(Arc<dyn HostBytes>),
+    Foreign(Foreign),
+}
+
+/// Owned lines and what they were charged to.
+struct Block {
+    lines: Vec<Line>,
+    /// Credited when it is dropped.
+    _charge: Charge,
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        super::pool::give(std::mem::take(&mut self.lines));
+    }
+}
+
+impl Host {
+    /// Zeroed memory.
+    fn zeroed(nbytes: usize) -> Result<Host> {
+        check_size(nbytes)?;
+        if nbytes <= size_of::<Line>() {
+            return Ok(Host { content: Content::Small(Line::zeroed()), nbytes });
         }
+        let count = nbytes.div_ceil(size_of::<Line>());
+        let charge = Charge::new(count * size_of::<Line>())?;
+        // Zero pages of the system, not written ones.
+        let lines = bytemuck::try_zeroed_vec(count).map_err(|()| memory::no_memory(nbytes))?;
+        Ok(Host { content: Content::Owned(Block { lines, _charge: charge }), nbytes })
+    }
+
+    /// Memory with whatever is in it.
+    fn for_writing(nbytes: usize) -> Result<Host> {
+        match super::pool::take(nbytes.div_ceil(size_of::<Line>())) {
+            Some(lines) => {
+                let charge = Charge::new(lines.len() * size_of::<Line>())?;
+                Ok(Host { content: Content::Owned(Block { lines, _charge: charge }), nbytes })
+            }
+            None => Host::zeroed(nbytes),
+        }
+    }
+
+    /// Owned memory of `nbytes` bytes that begins with the bytes of this one.
+    fn copied(&self, nbytes: usize) -> Result<Host> {
+        let mut copy = Host::zeroed(nbytes)?;
+        let both = self.nbytes.min(nbytes);
+        if let Some(bytes) = copy.bytes_mut() {
+            bytes[..both].copy_from_slice(&self.bytes()[..both]);
+        }
+        Ok(copy)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        let bytes = match &self.content {
+            Content::Small(line) => bytemuck::bytes_of(line),
+            Content::Owned(block) => bytemuck::cast_slice(&block.lines),
+            Content::Borrowed(bytes) => bytes.bytes(),
+            Content::Foreign(memory) => memory.bytes(),
+        };
+        &bytes[..self.nbytes]
+    }
+
+    /// None where the bytes are not ours to write.
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        let bytes = match &mut self.content {
+            Content::Small(line) => bytemuck::bytes_of_mut(line),
+            Content::Owned(block) => bytemuck::cast_slice_mut(&mut block.lines),
+            Content::Borrowed(_) => return None,
+            Content::Foreign(memory) => memory.bytes_mut(),
+        };
+        Some(&mut bytes[..self.nbytes])
+    }
+
+    fn is_foreign(&self) -> bool {
+        matches!(self.content, Content::Foreign(_))
+    }
+
+    /// How often a writer lets others go on before it copies what they read: about as long as the copy takes.
+    fn patience(&self) -> usize {
+        16 + self.nbytes / (1 << 14)
     }
 }
 
@@ -51,16 +140,6 @@ impl Content {
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub(super) struct Line([u8; 64]);
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        if let Memory::Host { content, .. } = &mut self.memory
-            && let Content::Owned(lines) = content.get_mut()
-        {
-            super::pool::give(std::mem::take(lines));
-        }
-    }
-}
 
 /// Memory of another device; backends implement it, the runtime injects it.
 pub trait DeviceBuffer: Send + Sync {
@@ -73,48 +152,35 @@ pub trait DeviceBuffer: Send + Sync {
 }
 
 impl Storage {
-    /// Zeroed host memory.
+    /// Zeroed host memory. Fails where it is too large for the machine or for the run's limit.
     pub fn zeroed(nbytes: usize) -> Result<Storage> {
-        if nbytes > MAX_BYTES {
-            return Err(Diagnostic::runtime(format!("cannot allocate {nbytes} bytes")));
-        }
-        let count = nbytes.div_ceil(64);
-        let mut lines: Vec<Line> = Vec::new();
-        lines.try_reserve_exact(count).map_err(|_| {
-            Diagnostic::runtime(format!("not enough memory: tried to allocate {nbytes} bytes"))
-        })?;
-        // `vec!` of zeroes asks the system for zero pages instead of writing them; the reservation above
-        // only proves that the allocation can succeed.
-        drop(lines);
-        let lines = vec![Line::zeroed(); count];
-        Ok(Self::host(lines, nbytes))
+        Ok(Self::host(Host::zeroed(nbytes)?, align_of::<Line>()))
     }
 
     /// Host memory that the caller is about to overwrite whole: its content may be that of a freed storage.
     pub fn for_writing(nbytes: usize) -> Result<Storage> {
-        match super::pool::take(nbytes.div_ceil(64)) {
-            Some(lines) => Ok(Self::host(lines, nbytes)),
-            None => Self::zeroed(nbytes),
-        }
+        Ok(Self::host(Host::for_writing(nbytes)?, align_of::<Line>()))
     }
 
     /// Host memory with given content.
     pub fn from_bytes(bytes: &[u8]) -> Result<Storage> {
-        let storage = Self::for_writing(bytes.len())?;
-        storage.write()?.copy_from_slice(bytes);
-        Ok(storage)
+        let mut host = Host::for_writing(bytes.len())?;
+        if let Some(own) = host.bytes_mut() {
+            own.copy_from_slice(bytes);
+        }
+        Ok(Self::host(host, align_of::<Line>()))
     }
 
-    /// Host memory whose bytes somebody else keeps; they are copied when they are first written. None if they are not
-    /// aligned as host memory is.
-    pub fn borrowed(bytes: Arc<dyn HostBytes>) -> Option<Storage> {
+    /// Host memory whose bytes somebody else keeps; they are copied when they are first written.
+    pub fn borrowed(bytes: Arc<dyn HostBytes>) -> Storage {
         let (address, nbytes) = (bytes.bytes().as_ptr() as usize, bytes.bytes().len());
-        if !address.is_multiple_of(align_of::<Line>()) {
-            return None;
-        }
-        let memory =
-            Memory::Host { content: RwLock::new(Content::Borrowed(bytes)), nbytes: AtomicUsize::new(nbytes) };
-        Some(Storage(Arc::new(Inner { memory, version: AtomicU64::new(0) })))
+        Self::host(Host { content: Content::Borrowed(bytes), nbytes }, alignment_of(address))
+    }
+
+    /// Host memory of somebody else that is written in place. It cannot grow.
+    pub fn foreign(memory: Foreign) -> Storage {
+        let (address, nbytes) = (memory.bytes().as_ptr() as usize, memory.bytes().len());
+        Self::host(Host { content: Content::Foreign(memory), nbytes }, alignment_of(address))
     }
 
     /// Memory of another device.
@@ -122,32 +188,31 @@ impl Storage {
         Storage(Arc::new(Inner { memory: Memory::Device(buffer), version: AtomicU64::new(0) }))
     }
 
-    fn host(lines: Vec<Line>, nbytes: usize) -> Storage {
-        let memory =
-            Memory::Host { content: RwLock::new(Content::Owned(lines)), nbytes: AtomicUsize::new(nbytes) };
+    fn host(host: Host, alignment: usize) -> Storage {
+        let nbytes = AtomicUsize::new(host.nbytes);
+        let memory = Memory::Host { content: Shared::new(host), nbytes, alignment };
         Storage(Arc::new(Inner { memory, version: AtomicU64::new(0) }))
     }
 
     /// Makes room for `nbytes` bytes; what is there stays, new bytes are zero. All tensors over the storage go on sharing it.
-    /// The caller must not hold it open.
+    /// Fails for foreign memory, whose owner knows its size.
     pub fn grow(&self, nbytes: usize) -> Result<()> {
-        match &self.0.memory {
-            Memory::Host { content, nbytes: own } => {
-                if nbytes > MAX_BYTES {
-                    return Err(Diagnostic::runtime(format!("cannot allocate {nbytes} bytes")));
-                }
-                let mut lines = owned(content.write(), own.load(Ordering::Acquire))?;
-                let more = nbytes.div_ceil(64).saturating_sub(lines.len());
-                lines.try_reserve(more).map_err(|_| {
-                    Diagnostic::runtime(format!("not enough memory: tried to allocate {nbytes} bytes"))
-                })?;
-                let length = lines.len() + more;
-                lines.resize(length, Line::zeroed());
-                own.fetch_max(nbytes, Ordering::AcqRel);
-                Ok(())
-            }
-            Memory::Device(buffer) => Err(not_host(&buffer.device())),
+        let Memory::Host { nbytes: own, .. } = &self.0.memory else {
+            return Err(not_host(&self.device()));
+        };
+        check_size(nbytes)?;
+        let mut opened = self.open()?;
+        let Some(host) = opened.get_mut() else { return Err(not_exclusive()) };
+        if nbytes <= host.nbytes {
+            return Ok(());
         }
+        if host.is_foreign() {
+            return Err(Diagnostic::runtime("Trying to resize storage that is not resizable")
+                .hint("the memory belongs to the program that made the tensor; clone the tensor first"));
+        }
+        *host = host.copied(nbytes)?;
+        own.store(nbytes, Ordering::Release);
+        Ok(())
     }
 
     /// Size in bytes.
@@ -155,6 +220,14 @@ impl Storage {
         match &self.0.memory {
             Memory::Host { nbytes, .. } => nbytes.load(Ordering::Acquire),
             Memory::Device(buffer) => buffer.nbytes(),
+        }
+    }
+
+    /// What the address of host memory is a multiple of, at least: 64 for owned memory.
+    pub fn alignment(&self) -> usize {
+        match &self.0.memory {
+            Memory::Host { alignment, .. } => *alignment,
+            Memory::Device(_) => align_of::<Line>(),
         }
     }
 
@@ -189,50 +262,66 @@ impl Storage {
         self.0.version.load(Ordering::Relaxed)
     }
 
-    /// Opens host memory for reading. Several readers may hold it, one thread more than once.
-    pub fn read(&self) -> Result<ReadBytes<'_>> {
+    /// Opens host memory for reading, as it is now: what is written later does not show in it.
+    pub fn read(&self) -> Result<ReadBytes> {
         match &self.0.memory {
-            Memory::Host { content, nbytes } => {
-                let content = content.read_recursive();
-                Ok(ReadBytes { content, nbytes: nbytes.load(Ordering::Acquire) })
-            }
+            Memory::Host { content, .. } => content.read(budget::check).map(ReadBytes).map_err(blocked),
             Memory::Device(buffer) => Err(not_host(&buffer.device())),
         }
     }
 
-    /// Opens host memory for writing and counts a version. The caller must not hold it open for reading.
-    pub fn write(&self) -> Result<WriteBytes<'_>> {
-        match &self.0.memory {
-            Memory::Host { content, nbytes } => {
-                self.0.version.fetch_add(1, Ordering::Relaxed);
-                let content = content.write();
-                let nbytes = nbytes.load(Ordering::Acquire);
-                Ok(WriteBytes { lines: owned(content, nbytes)?, nbytes })
-            }
-            Memory::Device(buffer) => Err(not_host(&buffer.device())),
+    /// Opens host memory for reading in an operation that is about to write to `target`, another storage. Where both are
+    /// foreign it is copied, so that two such operations never wait for each other.
+    pub fn read_beside(&self, target: &Storage) -> Result<ReadBytes> {
+        let bytes = self.read()?;
+        if bytes.0.is_foreign() && target.read()?.0.is_foreign() {
+            return Ok(ReadBytes(Arc::new(bytes.0.copied(bytes.0.nbytes)?)));
         }
+        Ok(bytes)
+    }
+
+    /// Opens host memory for writing and counts a version. The caller opens what it reads before.
+    pub fn write(&self) -> Result<WriteBytes<'_>> {
+        self.0.version.fetch_add(1, Ordering::Relaxed);
+        let mut opened = self.open()?;
+        let borrowed = matches!(opened.get().content, Content::Borrowed(_));
+        if borrowed && let Some(host) = opened.get_mut() {
+            *host = host.copied(host.nbytes)?;
+        }
+        Ok(WriteBytes(opened))
+    }
+
+    /// The content for this thread alone.
+    fn open(&self) -> Result<Exclusive<'_, Host>> {
+        let Memory::Host { content, .. } = &self.0.memory else {
+            return Err(not_host(&self.device()));
+        };
+        let copy = |host: &Host| (!host.is_foreign()).then(|| host.copied(host.nbytes));
+        content.write(Host::patience, copy, budget::check).map_err(blocked)
     }
 }
 
-/// The lines of host memory that may be written. Borrowed bytes become a copy.
-fn owned(
-    mut content: RwLockWriteGuard<'_, Content>,
-    nbytes: usize,
-) -> Result<MappedRwLockWriteGuard<'_, Vec<Line>>> {
-    if let Content::Borrowed(bytes) = &*content {
-        let mut lines: Vec<Line> = Vec::new();
-        lines.try_reserve_exact(nbytes.div_ceil(64)).map_err(|_| {
-            Diagnostic::runtime(format!("not enough memory: tried to allocate {nbytes} bytes"))
-        })?;
-        lines.resize(nbytes.div_ceil(64), Line::zeroed());
-        bytemuck::cast_slice_mut(&mut lines)[..nbytes].copy_from_slice(bytes.bytes());
-        *content = Content::Owned(lines);
+fn check_size(nbytes: usize) -> Result<()> {
+    if nbytes > MAX_BYTES {
+        return Err(memory::no_memory(nbytes));
     }
-    let lines = RwLockWriteGuard::try_map(content, |content| match content {
-        Content::Owned(lines) => Some(lines),
-        Content::Borrowed(_) => None,
-    });
-    lines.map_err(|_| Diagnostic::internal("borrowed memory was not copied"))
+    Ok(())
+}
+
+/// The largest power of two up to a cache line that divides an address.
+fn alignment_of(address: usize) -> usize {
+    1 << address.trailing_zeros().min(align_of::<Line>().trailing_zeros())
+}
+
+fn blocked(why: Blocked<Diagnostic>) -> Diagnostic {
+    match why {
+        Blocked::Ended(error) => error,
+        Blocked::Held => Diagnostic::internal("a storage was opened while another one was held for writing"),
+    }
+}
+
+fn not_exclusive() -> Diagnostic {
+    Diagnostic::internal("memory that is open for writing has a reader")
 }
 
 fn not_host(device: &Device) -> Diagnostic {
@@ -246,35 +335,30 @@ impl fmt::Debug for Storage {
     }
 }
 
-/// Host memory open for reading.
-pub struct ReadBytes<'a> {
-    content: RwLockReadGuard<'a, Content>,
-    nbytes: usize,
-}
+/// Host memory open for reading; it stays as it was when it was opened.
+pub struct ReadBytes(Arc<Host>);
 
-impl Deref for ReadBytes<'_> {
+impl Deref for ReadBytes {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        &self.content.bytes()[..self.nbytes]
+        self.0.bytes()
     }
 }
 
 /// Host memory open for writing.
-pub struct WriteBytes<'a> {
-    lines: MappedRwLockWriteGuard<'a, Vec<Line>>,
-    nbytes: usize,
-}
+pub struct WriteBytes<'a>(Exclusive<'a, Host>);
 
 impl Deref for WriteBytes<'_> {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.lines)[..self.nbytes]
+        self.0.get().bytes()
     }
 }
 
 impl DerefMut for WriteBytes<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.nbytes]
+        // Never empty instead of the bytes: nobody else has a handle, and borrowed bytes were copied.
+        self.0.get_mut().and_then(Host::bytes_mut).unwrap_or_default()
     }
 }
 
@@ -297,7 +381,7 @@ mod tests {
     #[test]
     fn borrowed_bytes_are_copied_at_the_first_write() {
         let owner = kept(64..164);
-        let storage = Storage::borrowed(owner.clone()).expect("aligned");
+        let storage = Storage::borrowed(owner.clone());
         let place = storage.read().expect("bytes").as_ptr();
         assert_eq!((place, storage.nbytes()), (owner.bytes().as_ptr(), 100));
         storage.write().expect("a copy")[99] = 1;
@@ -308,7 +392,70 @@ mod tests {
     }
 
     #[test]
-    fn bytes_at_odd_places_are_not_borrowed() {
-        assert!(Storage::borrowed(kept(1..65)).is_none());
+    fn alignment_is_that_of_the_place() {
+        assert_eq!(Storage::borrowed(kept(4..64)).alignment(), 4);
+        assert_eq!(Storage::borrowed(kept(1..65)).alignment(), 1);
+        assert_eq!(Storage::zeroed(3).expect("small").alignment(), 64);
+    }
+
+    #[test]
+    fn readers_keep_what_they_saw() {
+        let storage = Storage::from_bytes(&[1; 200]).expect("small");
+        let before = storage.read().expect("bytes");
+        storage.write().expect("a copy").fill(2);
+        storage.grow(300).expect("grows");
+        assert!(before.iter().all(|b| *b == 1) && before.len() == 200);
+        let after = storage.read().expect("bytes");
+        assert!(after[..200].iter().all(|b| *b == 2) && after[200..].iter().all(|b| *b == 0));
+        assert_eq!((after.len(), storage.nbytes(), storage.version()), (300, 300, 1));
+    }
+
+    #[test]
+    fn memory_is_charged_while_it_lives() {
+        let limits = crate::resources::Limits { bytes: Some(1 << 20), ..Default::default() };
+        let budget = Arc::new(crate::resources::Budget::new(limits));
+        let _installed = budget.install();
+        let half = Storage::zeroed(600 << 10).expect("fits");
+        let error = Storage::zeroed(600 << 10).expect_err("too much");
+        assert!(error.message().contains("memory limit of 1.0 MiB"), "{error}");
+        drop(half);
+        assert_eq!(budget.live_bytes(), 0);
+        Storage::for_writing(600 << 10).expect("fits again");
+    }
+
+    /// What other threads hold open for writing is waited for; a thread that holds something itself gets an error.
+    #[test]
+    fn a_writer_waits_for_a_writer() {
+        let storage = Storage::from_bytes(&[0; 8]).expect("small");
+        let held = storage.write().expect("open");
+        let other = storage.clone();
+        let waiting = std::thread::spawn(move || other.write().map(|mut bytes| bytes[0] += 1).is_ok());
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        drop(held);
+        assert!(waiting.join().expect("ends"));
+        assert_eq!(storage.read().expect("bytes")[0], 1);
+    }
+
+    struct Elsewhere;
+
+    impl DeviceBuffer for Elsewhere {
+        fn device(&self) -> Device {
+            Device::cuda(0)
+        }
+        fn nbytes(&self) -> usize {
+            16
+        }
+        fn to_host(&self) -> Result<Vec<u8>> {
+            Ok(vec![0; 16])
+        }
+    }
+
+    #[test]
+    fn memory_of_a_device_is_not_opened() {
+        let storage = Storage::on_device(Arc::new(Elsewhere));
+        assert_eq!((storage.nbytes(), storage.device_buffer().is_some()), (16, true));
+        for error in [storage.read().err(), storage.write().err(), storage.grow(1).err()] {
+            assert!(error.expect("fails").message().contains("it is on cuda:0"));
+        }
     }
 }

@@ -2,16 +2,22 @@
 
 use super::bench_rewrite;
 use super::case::{self, Case};
+use super::check::fusion_json;
 use super::io::Io;
-use super::load;
+use super::numerics::Numerics;
+use super::{load, prepare};
+use crate::backends::FusionReport;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::Env;
-use crate::passes;
+use crate::dialects::Run;
+use crate::passes::manager::Settings;
+use crate::passes::{PassSet, Pipeline};
+use crate::resources::pool;
 use crate::runtime::Program;
+use crate::tools::limits::LimitOptions;
 use crate::value::Value;
 use clap::{Args, Subcommand};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Words of `flambeau bench`.
@@ -35,9 +41,22 @@ pub struct Options {
     /// Passes to run first
     #[arg(long, value_name = "PIPELINE", default_value = "default")]
     passes: String,
+    /// Load a dialect definition file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
+    #[command(flatten)]
+    numerics: Numerics,
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
+    /// Seed of the random generator at the first call
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Record gradients; without it programs run as under torch.no_grad()
+    #[arg(long)]
+    grad: bool,
+    #[command(flatten)]
+    pub(in crate::tools) limits: LimitOptions,
 }
 
 #[derive(Subcommand, Debug)]
@@ -54,8 +73,8 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     if let Some(What::Rewrite(options)) = &options.what {
         return bench_rewrite::run(options, io);
     }
-    // The pool may exist already when several commands run in one process; then its size stands.
-    let _ = rayon::ThreadPoolBuilder::new().num_threads(options.threads.max(1)).build_global();
+    pool::set_threads(options.threads.max(1));
+    let pipeline = options.numerics.checked_pipeline(&options.passes, &PassSet::builtin(), io)?;
     let mut all_ran = true;
     if !options.json {
         io.print(&format!(
@@ -68,7 +87,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
             if options.filter.as_ref().is_some_and(|f| !case.name.contains(f.as_str())) {
                 continue;
             }
-            match measure(options, &case) {
+            match measure(options, &pipeline, &case) {
                 Ok(times) => io.print(&times.line(&case.name, options.json)),
                 Err(error) => {
                     all_ran = false;
@@ -86,6 +105,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
 }
 
 struct Times {
+    fusion: FusionReport,
     build: Duration,
     first: Duration,
     min: Duration,
@@ -98,7 +118,8 @@ impl Times {
         let us = |d: Duration| d.as_secs_f64() * 1e6;
         if as_json {
             let line = json!({"name": name, "build_us": us(self.build), "first_us": us(self.first),
-                "min_us": us(self.min), "median_us": us(self.median), "calls": self.calls});
+                "min_us": us(self.min), "median_us": us(self.median), "calls": self.calls,
+                "fusion": fusion_json(&self.fusion)});
             return format!("{line}\n");
         }
         let (build, first) = (us(self.build) / 1e3, us(self.first) / 1e3);
@@ -106,16 +127,18 @@ impl Times {
     }
 }
 
-fn measure(options: &Options, case: &Case) -> Result<Times> {
-    let env = Env::new(Box::new(std::io::sink()));
-    env.set_grad_enabled(false);
+fn measure(options: &Options, pipeline: &Pipeline, case: &Case) -> Result<Times> {
+    let run = options.limits.silent();
+    let _bounded = run.install();
+    run.set_grad_enabled(options.grad);
+    run.seed(options.seed);
     let arguments = case.args.iter().map(case::decode).collect::<Result<Vec<Value>>>()?;
     let start = Instant::now();
-    let program = build(options, case, &env)?;
+    let program = build(options, pipeline, case, &run)?;
     let build = start.elapsed();
     let call = || {
         let start = Instant::now();
-        let result = program.run(&case.entry, arguments.clone(), &env);
+        let result = program.run(&case.entry, arguments.clone(), &run);
         // The answer is given back outside of the measured time, as peers do.
         (start.elapsed(), result)
     };
@@ -131,18 +154,18 @@ fn measure(options: &Options, case: &Case) -> Result<Times> {
     }
     times.sort();
     let (min, median) = (times[0], times[times.len() / 2]);
-    Ok(Times { build, first, min, median, calls: times.len() })
+    Ok(Times { fusion: program.fusion_report(), build, first, min, median, calls: times.len() })
 }
 
-fn build(options: &Options, case: &Case, env: &Env) -> Result<Program> {
+fn build(options: &Options, pipeline: &Pipeline, case: &Case, run: &Run) -> Result<Program> {
+    let registry = load::registry(&options.dialect, Path::new(""))?;
     let program = match (&case.archive, &case.source, &case.graph) {
-        (Some(bytes), ..) => load::load_archive(bytes.clone(), env)?,
-        (None, Some(source), _) => load::load_source("<string>", source)?,
-        (None, None, Some(graph)) => load::load_graph("graph", graph, &case.entry)?,
+        (Some(bytes), ..) => load::load_archive_with(bytes.clone(), run, &registry)?,
+        (None, Some(source), _) => load::load_source_with("<string>", source, &registry)?,
+        (None, None, Some(graph)) => load::load_graph_with("graph", graph, &case.entry, &registry)?,
         (None, None, None) => {
             return Err(Diagnostic::input(format!("case {} carries no program", case.name)));
         }
     };
-    let pipeline = passes::parse(&options.passes)?;
-    program.transformed(|module, registry| pipeline.run(module, registry).map(|_| ()))
+    prepare::transformed(&program, pipeline, Settings::default(), &case.name, &mut std::io::stderr())
 }

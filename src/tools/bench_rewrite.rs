@@ -2,6 +2,7 @@
 //! `mlir-opt --canonicalize`, on the same generated graphs of integer arithmetic.
 
 use super::io::Io;
+use super::numerics::Numerics;
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
 use crate::ir::{Attr, Graph, Symbol, Type, ValueId};
@@ -29,6 +30,8 @@ pub struct Options {
     /// Only the rules of the file
     #[arg(long, requires = "rules")]
     only: bool,
+    #[command(flatten)]
+    numerics: Numerics,
     /// Rounds over all rules
     #[arg(long, value_name = "N", default_value_t = Budget::default().rounds)]
     rounds: usize,
@@ -50,7 +53,7 @@ const TRIAL: usize = 300;
 /// Runs the command.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let registry = Registry::builtin();
-    let mut rules = if options.only { Vec::new() } else { rewrite::builtin(&registry)? };
+    let mut rules = if options.only { Vec::new() } else { rewrite::builtin(&registry)?.to_vec() };
     if let Some(file) = &options.rules {
         let text = io.read_text(file)?;
         for rule in rewrite::parse(&Source::new(file.display().to_string(), text))? {
@@ -59,7 +62,9 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     }
     let mlir = mlir_opt();
     let budget = Budget { nodes: options.nodes, rounds: options.rounds, ..Budget::default() };
-    let settings = Settings { budget, ..Settings::default() };
+    let contract = options.numerics.contract().unwrap_or_default();
+    rules.retain(|rule| rule.applies_under(contract));
+    let settings = Settings { budget, contract, ..Settings::default() };
     let bench = Bench { registry: &registry, rules: &rules, settings, mlir: mlir.as_deref() };
     if !options.json {
         io.print(&bench.head());

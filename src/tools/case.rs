@@ -1,15 +1,14 @@
 //! Conformance cases and the encoding of values in them: an object with one key says the kind. Floats survive
 //! exactly; tensors are little-endian bytes in base64.
 
-use crate::diag::{Diagnostic, Result};
+use crate::diag::{Diagnostic, Result, files};
 use crate::ir::Type;
 use crate::tensor::{DType, Scalar, Tensor};
-use crate::value::{Dict, Value};
+use crate::value::{Dict, Value, bytes};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use num_complex::Complex64;
 use serde_json::{Value as Json, json};
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -46,6 +45,8 @@ pub struct Case {
     pub tolerance: Option<f64>,
     /// What it prints.
     pub stdout: Option<String>,
+    /// Whether it asks for gradients or a training run (`backward`, `train`), for which parameters require gradients.
+    pub differentiates: bool,
 }
 
 /// A recorded exception.
@@ -81,6 +82,7 @@ impl Case {
             raises: json.get("raises").map(Raises::from_json).transpose()?,
             tolerance: json.get("tol").and_then(Json::as_f64),
             stdout: text("stdout"),
+            differentiates: json.get("backward").is_some() || json.get("train").is_some(),
         })
     }
 
@@ -90,7 +92,7 @@ impl Case {
             return Ok(vec![Self::from_folder(path)?]);
         }
         let named = |e: String| Diagnostic::input(format!("{}: {e}", path.display()));
-        let text = fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
+        let text = files::read_text(path).map_err(|e| named(e.to_string()))?;
         let mut cases = Vec::new();
         for (n, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
             let json: Json = serde_json::from_str(line).map_err(|e| named(format!("line {}: {e}", n + 1)))?;
@@ -108,7 +110,7 @@ impl Case {
     fn from_folder(folder: &Path) -> Result<Case> {
         let named = |file: &Path, e: String| Diagnostic::input(format!("{}: {e}", file.display()));
         let file = folder.join("case.json");
-        let text = fs::read_to_string(&file).map_err(|e| named(&file, e.to_string()))?;
+        let text = files::read_text(&file).map_err(|e| named(&file, e.to_string()))?;
         let mut json: Json = serde_json::from_str(&text).map_err(|e| named(&file, e.to_string()))?;
         if let (Some(object), Some(name)) = (json.as_object_mut(), folder.file_name()) {
             object.entry("name").or_insert_with(|| json!(name.to_string_lossy()));
@@ -116,12 +118,15 @@ impl Case {
         let mut case = Case::from_json(&json).map_err(|d| named(&file, d.message().to_string()))?;
         let model = folder.join("model.pt");
         if model.exists() {
-            case.archive = Some(fs::read(&model).map_err(|e| named(&model, e.to_string()))?);
+            case.archive = Some(
+                files::read(&model, crate::frontend::archive::Limits::default().file_bytes)
+                    .map_err(|e| named(&model, e.to_string()))?,
+            );
         }
         for (name, field) in [("graph.txt", &mut case.graph), ("source.py", &mut case.source)] {
             let file = folder.join(name);
             if file.exists() {
-                *field = Some(fs::read_to_string(&file).map_err(|e| named(&file, e.to_string()))?);
+                *field = Some(files::read_text(&file).map_err(|e| named(&file, e.to_string()))?);
             }
         }
         Ok(case)
@@ -167,7 +172,7 @@ fn decode_at(json: &Json, depth: usize) -> Result<Value> {
         "int" => Value::Int(data.as_i64().ok_or_else(wrong)?),
         "float" => Value::Float(decode_float(data).ok_or_else(wrong)?),
         "bool" => Value::Bool(data.as_bool().ok_or_else(wrong)?),
-        "str" => Value::str(data.as_str().ok_or_else(wrong)?),
+        "str" => Value::str(bytes::text(data.as_str().ok_or_else(wrong)?.as_bytes())),
         "complex" => match data.as_array().map(Vec::as_slice) {
             Some([re, im]) => Value::Complex(Complex64::new(
                 decode_float(re).ok_or_else(wrong)?,
@@ -276,7 +281,13 @@ fn encode_at(value: &Value, depth: usize) -> Result<Json> {
         Value::Int(x) => json!({"int": x}),
         Value::Float(x) => json!({"float": encode_float(*x)}),
         Value::Bool(x) => json!({"bool": x}),
-        Value::Str(x) => json!({"str": &**x}),
+        Value::Str(x) => {
+            let raw = bytes::bytes(x);
+            match bytes::decode_error(&raw) {
+                Some(message) => return Err(Diagnostic::raised("UnicodeDecodeError", message)),
+                None => json!({"str": String::from_utf8_lossy(&raw)}),
+            }
+        }
         Value::Complex(z) => json!({"complex": [encode_float(z.re), encode_float(z.im)]}),
         Value::List(list) => json!({"list": all(&list.to_vec())?}),
         Value::Tuple(tuple) => json!({"tuple": all(tuple.items())?}),
@@ -355,7 +366,9 @@ fn compare_at(
         ("none", Value::None) => Ok(()),
         ("int", Value::Int(x)) if data.as_i64() == Some(*x) => Ok(()),
         ("bool", Value::Bool(x)) if data.as_bool() == Some(*x) => Ok(()),
-        ("str", Value::Str(x)) if data.as_str() == Some(x) => Ok(()),
+        ("str", Value::Str(x)) if data.as_str().is_some_and(|text| text.as_bytes() == &*bytes::bytes(x)) => {
+            Ok(())
+        }
         ("device", Value::Device(x)) if data.as_str() == Some(&x.to_string()) => Ok(()),
         ("dtype", Value::Int(x)) if dtype(data).map(DType::code) == Some(*x) => Ok(()),
         ("float", Value::Float(x)) => match decode_float(data) {

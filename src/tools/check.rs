@@ -5,22 +5,26 @@
 //! `error` (anything else that failed, panics included) or `skipped`.
 
 use super::case::{Case, Raises, compare, decode, encode};
-use super::load::{load_archive, load_graph, load_source};
-use super::{check_aliases, check_passes, raises};
+use super::io::Io;
+use super::load::{detach_parameters, load_archive_with, load_graph_with, load_source_with, registry};
+use super::numerics::Numerics;
+use super::{check_aliases, check_passes, prepare, raises};
+use crate::backends::FusionReport;
 use crate::diag::{Diagnostic, ErrorKind, Result, torch};
-use crate::dialects::{Env, Strictness};
-use crate::passes::manager::{Runner, Settings, StopAt};
-use crate::passes::{self, Pipeline};
+use crate::dialects::{Limits, Registry, Run, Strictness};
+use crate::passes::manager::{Settings, StopAt};
+use crate::passes::{self, PassSet, Pipeline};
+use crate::resources::pool;
 use crate::runtime::{Program, traceback};
+use crate::tools::limits::LimitOptions;
 use crate::value::Value;
 use clap::Args;
 use parking_lot::Mutex;
-use rayon::prelude::*;
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Words of `flambeau check`.
@@ -47,6 +51,8 @@ pub struct Options {
     /// Run each program with these passes on: 'default'
     #[arg(long, value_name = "PIPELINE", default_value = "")]
     passes: String,
+    #[command(flatten)]
+    numerics: Numerics,
     /// Verify each program after each pass
     #[arg(long)]
     verify_each: bool,
@@ -59,32 +65,73 @@ pub struct Options {
     /// Compare what ops write and alias with the marks of their schemas; a difference is an error
     #[arg(long)]
     audit: bool,
+    /// Seed of the random generator at each call
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Let parameters of loaded modules require gradients, also where a case asks for none
+    #[arg(long)]
+    grad: bool,
+    /// Load a dialect definition file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::tools) limits: LimitOptions,
 }
 
 /// What is done with a program before it runs, and looked at after.
-#[derive(Default)]
 pub struct Treatment {
+    registry: Arc<Registry>,
     passes: Option<Pipeline>,
     settings: Settings,
     each: bool,
     aliases: bool,
     audit: bool,
+    seed: u64,
+    grad: bool,
+    limits: Limits,
+}
+
+impl Default for Treatment {
+    fn default() -> Treatment {
+        Treatment {
+            registry: Registry::builtin(),
+            passes: None,
+            settings: Settings::default(),
+            each: false,
+            aliases: false,
+            audit: false,
+            seed: 0,
+            grad: false,
+            limits: Limits::default(),
+        }
+    }
 }
 
 impl Treatment {
-    fn of(options: &Options) -> Result<Treatment> {
-        let passes = if options.passes.is_empty() { None } else { Some(passes::parse(&options.passes)?) };
+    /// With a pipeline of built-in passes, and nothing else.
+    pub fn with_passes(pipeline: &str) -> Result<Treatment> {
+        Ok(Treatment { passes: Some(passes::parse(pipeline)?), ..Treatment::default() })
+    }
+
+    fn of(options: &Options, io: &mut Io<'_>) -> Result<Treatment> {
+        let pipeline = |io: &mut Io<'_>| {
+            options.numerics.checked_pipeline(&options.passes, &PassSet::builtin(), io).map(Some)
+        };
+        let passes = if options.passes.is_empty() { None } else { pipeline(io)? };
         let verify = options.verify_each.then(Strictness::default);
         // Cases run side by side; each takes one thread for its passes.
         let settings = Settings { threads: 1, verify, ..Settings::default() };
-        let Options { check_each: each, aliases, audit, .. } = *options;
-        Ok(Treatment { passes, settings, each, aliases, audit })
+        let Options { check_each: each, aliases, audit, seed, grad, .. } = *options;
+        let limits = options.limits.limits();
+        let registry = registry(&options.dialect, Path::new(""))?;
+        Ok(Treatment { registry, passes, settings, each, aliases, audit, seed, grad, limits })
     }
 
     /// The same up to the n-th pass, with its name.
     fn prefixes(&self) -> Vec<(&'static str, Treatment)> {
         let Some(passes) = self.passes.as_ref().filter(|_| self.each) else { return Vec::new() };
         let prefix = |n: usize| Treatment {
+            registry: Arc::clone(&self.registry),
             passes: Some(passes.clone()),
             settings: Settings { stop: Some(StopAt { index: n + 1, steps: 0 }), ..self.settings.clone() },
             each: false,
@@ -94,16 +141,9 @@ impl Treatment {
     }
 
     /// The program with the passes on.
-    fn apply(&self, program: Program) -> Result<Program> {
+    fn apply(&self, program: Program, name: &str) -> Result<Program> {
         let Some(passes) = &self.passes else { return Ok(program) };
-        let mut settings = self.settings.clone();
-        if let Some(instance) = program.instance() {
-            settings.extras.set(Arc::new(instance.clone()));
-        }
-        program.transformed(|module, registry| {
-            let mut sink = std::io::sink();
-            Runner::new(registry, settings, &mut sink).run(passes, module).map(|_| ())
-        })
+        prepare::transformed(&program, passes, self.settings.clone(), name, &mut std::io::sink())
     }
 }
 
@@ -150,10 +190,12 @@ pub struct Outcome {
     pub args_after: Vec<Json>,
     /// What it printed.
     pub stdout: String,
+    /// What became of its fusion groups.
+    pub fusion: FusionReport,
 }
 
 /// Runs the command; gives whether no case failed.
-pub fn run(options: &Options) -> Result<bool> {
+pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let (mut cases, mut graphs) = (Vec::new(), Vec::new());
     for file in &options.files {
         match check_passes::read(file)? {
@@ -165,17 +207,14 @@ pub fn run(options: &Options) -> Result<bool> {
         cases.retain(|case| case.name.contains(text.as_str()));
         graphs.retain(|case| case.name.contains(text.as_str()));
     }
-    let treatment = Treatment::of(options)?;
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(options.jobs.unwrap_or(0))
-        .stack_size(STACK_BYTES)
-        .build()
-        .map_err(|e| Diagnostic::internal(format!("cannot start threads: {e}")))?;
+    let treatment = Treatment::of(options, io)?;
+    let threads = options.jobs.filter(|n| *n > 0).unwrap_or_else(pool::cores);
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let outcomes: Vec<Vec<Outcome>> = pool
-        .install(|| cases.par_iter().map(|case| check_case_with(case, options.from, &treatment)).collect());
-    let passes = pool.install(|| check_passes::check(&graphs));
+    let outcomes: Vec<Vec<Outcome>> = pool::jobs(threads, STACK_BYTES, cases.len(), |n| {
+        check_case_with(&cases[n], options.from, &treatment)
+    });
+    let passes = check_passes::check(&graphs, threads, STACK_BYTES);
     std::panic::set_hook(hook);
     let mut out = std::io::stdout().lock();
     let text = if options.json {
@@ -279,6 +318,9 @@ fn json_report(cases: &[Case], outcomes: &[Vec<Outcome>]) -> String {
             if let Some(raises) = &outcome.raises {
                 line["raises"] = raises.to_json();
             }
+            if outcome.fusion.groups > 0 {
+                line["fusion"] = fusion_json(&outcome.fusion);
+            }
             if !outcome.message.is_empty() {
                 line["message"] = json!(outcome.message);
             }
@@ -286,6 +328,19 @@ fn json_report(cases: &[Case], outcomes: &[Vec<Outcome>]) -> String {
         }
     }
     text
+}
+
+/// What became of fusion groups, as reports of `check` and `bench` show it.
+pub(super) fn fusion_json(report: &FusionReport) -> Json {
+    json!({
+        "groups": report.groups,
+        "kernels": report.kernels,
+        "refused": report.refused,
+        "fused_calls": report.fused_calls,
+        "small_calls": report.small_calls,
+        "op_by_op_calls": report.op_by_op_calls(),
+        "op_by_op": report.op_by_op,
+    })
 }
 
 impl Status {
@@ -413,17 +468,20 @@ fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
         raises: None,
         args_after: Vec::new(),
         stdout: String::new(),
+        fusion: FusionReport::default(),
     };
     if let Some(reason) = leans_on(case, form) {
         outcome.message = reason.to_string();
         return outcome;
     }
     let output = Output::default();
+    let mut fusion = FusionReport::default();
     let run = catch_unwind(AssertUnwindSafe(|| {
         let args = case.args.iter().map(decode).collect::<Result<Vec<Value>>>()?;
-        let answer = answer(case, form, &args, &output, treatment)?;
+        let answer = answer(case, form, &args, &output, treatment, &mut fusion)?;
         Ok::<_, Diagnostic>((answer, args))
     }));
+    outcome.fusion = fusion;
     outcome.stdout = String::from_utf8_lossy(&output.0.lock()).into_owned();
     match run {
         Err(panic) => {
@@ -444,20 +502,41 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message").to_string()
 }
 
-fn answer(case: &Case, form: Form, args: &[Value], output: &Output, treatment: &Treatment) -> Result<Answer> {
-    let env = Env::new(Box::new(output.clone()));
-    env.set_audits(treatment.audit);
-    let program = match load(case, form, &env) {
+fn answer(
+    case: &Case,
+    form: Form,
+    args: &[Value],
+    output: &Output,
+    treatment: &Treatment,
+    fusion: &mut FusionReport,
+) -> Result<Answer> {
+    let run = Run::with_limits(Box::new(output.clone()), treatment.limits);
+    let _bounded = run.install();
+    run.set_audits(treatment.audit);
+    run.seed(treatment.seed);
+    let program = match load(case, form, &run, &treatment.registry) {
         Ok(program) => program,
         Err(error) => return Ok(Answer::Failed { when: "compile", error }),
     };
     if case.raises.as_ref().is_some_and(|r| r.when == "compile") {
         return Ok(Answer::Compiled);
     }
-    let program = treatment.apply(program)?;
+    if !treatment.grad && !case.differentiates {
+        detach_parameters(&program);
+    }
+    let program = treatment.apply(program, &case.name)?;
+    run.seed(treatment.seed);
     let before = treatment.aliases.then(|| check_aliases::Before::of(args));
-    Ok(match program.run(&case.entry, args.to_vec(), &env) {
+    let result = program.run(&case.entry, args.to_vec(), &run);
+    *fusion = program.fusion_report();
+    Ok(match result {
         Ok(value) => {
+            // Python, for which answers are recorded, takes text from the program as UTF-8.
+            if let Err(error) = encode(&value)
+                && error.kind() == ErrorKind::Raised
+            {
+                return Ok(Answer::Failed { when: "run", error });
+            }
             if let Some(before) = before {
                 before.compare(&program, &case.entry, args, &value)?;
             }
@@ -467,11 +546,11 @@ fn answer(case: &Case, form: Form, args: &[Value], output: &Output, treatment: &
     })
 }
 
-fn load(case: &Case, form: Form, env: &Env) -> Result<Program> {
+fn load(case: &Case, form: Form, run: &Run, registry: &Arc<Registry>) -> Result<Program> {
     match form {
-        Form::Pt => load_archive(case.archive.clone().unwrap_or_default(), env),
-        Form::Source => load_source("<string>", case.source.as_deref().unwrap_or("")),
-        Form::Graph => load_graph("graph", case.graph.as_deref().unwrap_or(""), &case.entry),
+        Form::Pt => load_archive_with(case.archive.clone().unwrap_or_default(), run, registry),
+        Form::Source => load_source_with("<string>", case.source.as_deref().unwrap_or(""), registry),
+        Form::Graph => load_graph_with("graph", case.graph.as_deref().unwrap_or(""), &case.entry, registry),
     }
 }
 

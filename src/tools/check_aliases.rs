@@ -5,7 +5,6 @@
 
 use crate::analysis::AliasDb;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::Registry;
 use crate::runtime::Program;
 use crate::value::Value;
 use hashbrown::HashSet;
@@ -34,7 +33,7 @@ impl Before {
         let receiver = usize::from(program.instance().is_some());
         let inputs: Vec<_> = graph.inputs().iter().skip(receiver).copied().collect();
         let &[output] = graph.outputs() else { return Ok(()) };
-        let db = AliasDb::new(&Registry::builtin(), Some(program.module()), graph);
+        let db = AliasDb::new(program.registry(), Some(program.module()), graph);
         let mut made = HashSet::new();
         objects(result, &mut made, 0);
         for (n, (argument, input)) in arguments.iter().zip(inputs).enumerate() {

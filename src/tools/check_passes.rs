@@ -9,9 +9,9 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
 use crate::ir::{Module, ParseOptions, PrintOptions, parse_graph_source};
 use crate::passes::{self, Context};
+use crate::resources::pool;
 use hashbrown::HashMap;
 use indexmap::IndexMap;
-use rayon::prelude::*;
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,7 +50,7 @@ pub fn read(path: &Path) -> Result<Option<Vec<Case>>> {
     if path.is_dir() {
         return Ok(None);
     }
-    let text = std::fs::read_to_string(path).map_err(|e| named(e.to_string()))?;
+    let text = crate::diag::files::read_text(path).map_err(|e| named(e.to_string()))?;
     let mut cases = Vec::new();
     for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let json: Json = serde_json::from_str(line).map_err(|e| named(format!("line {}: {e}", n + 1)))?;
@@ -70,9 +70,9 @@ fn from_json(json: &Json) -> Option<Case> {
     Some(Case { name: text("name")?, before: text("before")?, after: after.collect::<Option<_>>()? })
 }
 
-/// Runs all passes of all cases.
-pub fn check(cases: &[Case]) -> Vec<Outcome> {
-    cases.par_iter().flat_map_iter(check_case).collect()
+/// Runs all passes of all cases, so many at a time.
+pub fn check(cases: &[Case], threads: usize, stack_bytes: usize) -> Vec<Outcome> {
+    pool::jobs(threads, stack_bytes, cases.len(), |n| check_case(&cases[n])).concat()
 }
 
 fn check_case(case: &Case) -> Vec<Outcome> {

@@ -1,6 +1,7 @@
 //! The command line: words in, exit status out. 0 done, 1 bad input or failed work, 2 wrong usage.
 
 use super::io::Io;
+use super::limits::LimitOptions;
 use super::{
     bench, check, demo, dialect, docs, filecheck, inspect, lit, lsp, opt, reduce, rules, run, save, translate,
 };
@@ -40,7 +41,8 @@ Examples:
 Environment:
   FILECHECK_OPTS   words that filecheck reads before its own
   LIT_OPTS, LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS, LIT_RUN_SHARD   the same for lit
-  FLAMBEAU_LOG, FLAMBEAU_OPT_LIMIT   what passes tell, and how far they go; see docs/passes.md
+  FLAMBEAU_NUM_THREADS   threads that share loops
+  FLAMBEAU_LOG, FLAMBEAU_OPT_LIMIT   what is logged, and how many changes passes make; see docs/environment.md
 
 A link to the program that is called FileCheck or lit is that tool.
 The manual is the folder docs of the source.";
@@ -111,6 +113,25 @@ enum Command {
     },
 }
 
+impl Command {
+    /// Limits of the whole command; `check` and `bench` limit each case by itself.
+    fn limits(&self) -> Option<&LimitOptions> {
+        match self {
+            Command::Run(options) => Some(&options.limits),
+            Command::Opt(options) => Some(&options.limits),
+            Command::Reduce(options) => Some(&options.limits),
+            Command::Translate(options) => Some(&options.limits),
+            Command::Rules(options) => Some(&options.limits),
+            Command::Dialect(options) => Some(&options.limits),
+            Command::Save(options) => Some(&options.limits),
+            Command::Inspect(options) => Some(&options.limits),
+            Command::Demo(options) => Some(&options.limits),
+            Command::Check(_) | Command::Bench(_) | Command::Docs(_) | Command::FileCheck(_) => None,
+            Command::Lit(_) | Command::Lsp(_) | Command::Completions { .. } => None,
+        }
+    }
+}
+
 /// Words of `flambeau docs`.
 #[derive(clap::Args, Debug)]
 struct DocsOptions {
@@ -145,7 +166,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
     match called.to_str() {
         Some("FileCheck") => filecheck_as(&words, &mut io),
         Some("lit") => lit_as(&words),
-        _ => main_in(words, &mut io),
+        _ => start(words, &PassSet::builtin(), &mut io, true),
     }
 }
 
@@ -156,6 +177,16 @@ pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i3
 
 /// Runs a command that knows other passes than the built-in ones: the way for a program of one's own.
 pub fn main_with(words: impl IntoIterator<Item = OsString>, passes: &PassSet, io: &mut Io<'_>) -> i32 {
+    start(words, passes, io, false)
+}
+
+/// Runs a command. With `owns_process`, work that goes on after the command's time ends the process.
+fn start(
+    words: impl IntoIterator<Item = OsString>,
+    passes: &PassSet,
+    io: &mut Io<'_>,
+    owns_process: bool,
+) -> i32 {
     let words = opt::join_timing(words.into_iter().collect());
     let words = match Words::try_parse_from(words) {
         Ok(words) => words,
@@ -168,9 +199,14 @@ pub fn main_with(words: impl IntoIterator<Item = OsString>, passes: &PassSet, io
             return 0;
         }
     };
+    let limits = words.command.limits();
+    if owns_process && let Some(limits) = limits {
+        limits.watch();
+    }
+    let _bounded = limits.map(LimitOptions::install);
     let result = match &words.command {
-        Command::Run(options) => run::run(options).map(|()| true),
-        Command::Check(options) => check::run(options),
+        Command::Run(options) => run::run(options, io).map(|()| true),
+        Command::Check(options) => check::run(options, io),
         Command::Opt(options) => opt::run(options, passes, io),
         Command::Reduce(options) => reduce::run(options, passes, io),
         Command::Docs(options) => print_docs(options, io),

@@ -3,12 +3,14 @@
 
 use super::case::{self, Case};
 use super::io::Io;
-use super::load;
+use super::{load, prepare};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Env, fusion};
+use crate::dialects::{Run, fusion};
 use crate::ir::{Graph, PrintOptions};
 use crate::passes;
+use crate::passes::manager::Settings;
 use crate::runtime::Program;
+use crate::tools::limits::LimitOptions;
 use crate::value::Value;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -19,6 +21,8 @@ use std::time::{Duration, Instant};
 pub struct Options {
     /// A .pt archive; beside it lies FILE.json with arguments and PyTorch's answer
     file: PathBuf,
+    #[command(flatten)]
+    pub(in crate::tools) limits: LimitOptions,
 }
 
 /// Lines of a graph that are shown.
@@ -26,15 +30,15 @@ const LINES: usize = 24;
 
 /// Runs the command. True if the answer is PyTorch's.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
-    let env = Env::default();
-    env.set_grad_enabled(false);
+    let run = Run::default();
+    run.set_grad_enabled(false);
     let path = io.path(&options.file);
     let start = Instant::now();
-    let plain = load::load_file(&path, &env)?;
+    let plain = load::load_file(&path, &run)?;
     let loaded = start.elapsed();
     let recorded = recorded(&path)?;
-    let program =
-        plain.transformed(|module, registry| passes::parse("default")?.run(module, registry).map(|_| ()))?;
+    let (pipeline, name) = (passes::parse("default")?, options.file.display().to_string());
+    let program = prepare::transformed(&plain, &pipeline, Settings::default(), &name, io.err)?;
     let (Some(before), Some(after)) = (plain.function("forward"), program.function("forward")) else {
         return Err(Diagnostic::input(format!("{} has no method forward", options.file.display())));
     };
@@ -55,7 +59,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     show_groups(io, &after.graph);
     heading(io, "answer");
     let arguments = recorded.args.iter().map(case::decode).collect::<Result<Vec<Value>>>()?;
-    let answer = program.run("forward", arguments.clone(), &env)?;
+    let answer = program.run("forward", arguments.clone(), &run)?;
     let expected = recorded.returns.clone().unwrap_or_default();
     let verdict = case::compare(&expected, &answer, recorded.tolerance);
     let difference = largest_difference(&case::decode(&expected)?, &answer)?;
@@ -70,7 +74,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     heading(io, "time");
     io.print(&format!(
         "{:.1} us a call (minimum of 1,000)\n",
-        fastest(&program, &arguments, &env)?.as_secs_f64() * 1e6
+        fastest(&program, &arguments, &run)?.as_secs_f64() * 1e6
     ));
     Ok(verdict.is_ok())
 }
@@ -143,11 +147,11 @@ fn brief(value: &Value) -> Result<String> {
     Ok(format!("{:?} [{} ...]", first.sizes().as_slice(), shown.join(" ")))
 }
 
-fn fastest(program: &Program, arguments: &[Value], env: &Env) -> Result<Duration> {
+fn fastest(program: &Program, arguments: &[Value], run: &Run) -> Result<Duration> {
     let mut best = Duration::MAX;
     for _ in 0..1000 {
         let start = Instant::now();
-        program.run("forward", arguments.to_vec(), env)?;
+        program.run("forward", arguments.to_vec(), run)?;
         best = best.min(start.elapsed());
     }
     Ok(best)

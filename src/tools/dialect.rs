@@ -9,11 +9,12 @@ use super::io::Io;
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::constraint::{Law, Parameter, ParameterKind};
 use crate::dialects::text::{GradText, OpText, parse_dialect};
-use crate::dialects::{Env, Registry};
+use crate::dialects::{Limits, Registry, Run};
 use crate::frontend::dialect;
 use crate::ir::{Attr, Function, Module, Type, TypeKind};
 use crate::runtime::{Program, ScriptComposites};
 use crate::tensor::Tensor;
+use crate::tools::limits::LimitOptions;
 use crate::value::Value;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -26,11 +27,17 @@ const WIDTH: f64 = 1e-5;
 /// How far a derivative may be from the difference, relative to their size.
 const TOLERANCE: f64 = 1e-4;
 
+/// Instructions that all points of one derivative may take, unless the command line says otherwise: a meaning that does not end
+/// must not keep the command from ending.
+const STEPS: u64 = 20_000_000;
+
 /// Words of `flambeau dialect`.
 #[derive(Args, Debug)]
 pub struct Options {
     #[command(subcommand)]
     action: Action,
+    #[command(flatten)]
+    pub(in crate::tools) limits: LimitOptions,
 }
 
 #[derive(Subcommand, Debug)]
@@ -46,6 +53,8 @@ enum Action {
 /// Runs the command; gives whether nothing was refused.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let Action::Check { files } = &options.action;
+    let given = options.limits.limits();
+    let limits = Limits { steps: given.steps.or(Some(STEPS)), ..given };
     let mut registry = Registry::builtin();
     let mut refused = 0;
     for file in files {
@@ -60,7 +69,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         ));
         for op in &text.ops {
             for grad in &op.grad {
-                let verdict = judge(&registry, op, grad);
+                let verdict = judge(&registry, op, grad, limits);
                 refused += usize::from(matches!(verdict, Verdict::Refused(_)));
                 io.print(&format!("{}\n", verdict.line(op, grad)));
             }
@@ -94,7 +103,7 @@ impl Verdict {
 }
 
 /// Compares one derivative with differences.
-fn judge(registry: &Arc<Registry>, op: &OpText, grad: &GradText) -> Verdict {
+fn judge(registry: &Arc<Registry>, op: &OpText, grad: &GradText, limits: Limits) -> Verdict {
     if grad.surrogate {
         return Verdict::Open("a surrogate is not the derivative of the meaning".into());
     }
@@ -104,7 +113,7 @@ fn judge(registry: &Arc<Registry>, op: &OpText, grad: &GradText) -> Verdict {
     let compiled = dialect::meaning(registry, &Source::new(span.source().name(), text.as_str()))
         .and_then(|meaning| Ok((meaning, dialect::derivative(registry, op, grad)?)));
     match compiled {
-        Ok((meaning, derivative)) => Case::new(registry, op, grad, meaning, derivative).compare(),
+        Ok((meaning, derivative)) => Case::new(registry, op, grad, (meaning, derivative), limits).compare(),
         Err(error) => Verdict::Open(error.message().to_string()),
     }
 }
@@ -117,7 +126,7 @@ struct Case<'a> {
     types: Vec<(String, Type)>,
     meaning: (Program, String),
     derivative: (Program, String),
-    env: Env,
+    run: Run,
 }
 
 impl<'a> Case<'a> {
@@ -125,8 +134,8 @@ impl<'a> Case<'a> {
         registry: &Arc<Registry>,
         op: &'a OpText,
         grad: &'a GradText,
-        meaning: Function,
-        derivative: Function,
+        (meaning, derivative): (Function, Function),
+        limits: Limits,
     ) -> Case<'a> {
         let types = meaning.schema.arguments.iter().map(|a| (a.name.to_string(), a.ty.clone())).collect();
         let program = |function: Function| {
@@ -135,9 +144,10 @@ impl<'a> Case<'a> {
             module.functions.insert(function.name, function);
             (Program::with(module, None, Arc::clone(registry)), name)
         };
-        let env = Env::new(Box::new(std::io::sink())).with_composites(ScriptComposites::builtin());
-        env.set_grad_enabled(false);
-        Case { op, grad, types, meaning: program(meaning), derivative: program(derivative), env }
+        let run = Run::with_limits(Box::new(std::io::sink()), limits);
+        let run = run.with_composites(ScriptComposites::of(registry));
+        run.set_grad_enabled(false);
+        Case { op, grad, types, meaning: program(meaning), derivative: program(derivative), run }
     }
 
     fn compare(&self) -> Verdict {
@@ -164,7 +174,7 @@ impl<'a> Case<'a> {
         let arguments = self.arguments(point, &mut random).map_err(Verdict::Open)?;
         let place = self.types.iter().position(|(name, _)| *name == self.grad.argument);
         let Some(place) = place else { return Err(Verdict::Open("the meaning does not take it".into())) };
-        let result = self.meaning.0.run(&self.meaning.1, fresh(&arguments), &self.env).map_err(open)?;
+        let result = self.meaning.0.run(&self.meaning.1, fresh(&arguments), &self.run).map_err(open)?;
         let outputs = tensors(&result);
         if outputs.is_empty() || outputs.iter().any(|t| !t.dtype().is_floating()) {
             return Err(Verdict::Open("the meaning gives no floating point tensor".into()));
@@ -173,7 +183,7 @@ impl<'a> Case<'a> {
             outputs.iter().map(|t| (0..t.numel()).map(|_| random.between(-1.0, 1.0)).collect()).collect();
         let mut all = fresh(&arguments);
         all.extend(self.gradient_arguments(&result, &outputs, &weights).map_err(open)?);
-        let found = self.derivative.0.run(&self.derivative.1, all, &self.env).map_err(open)?;
+        let found = self.derivative.0.run(&self.derivative.1, all, &self.run).map_err(open)?;
         let found = tensors(&found);
         let inputs = tensors(&arguments[place]);
         if found.len() != inputs.len() {
@@ -241,7 +251,7 @@ impl<'a> Case<'a> {
         if let Some(value) = moved.get_mut(place) {
             *value = shifted(value, which, element, by).map_err(open)?;
         }
-        let result = self.meaning.0.run(&self.meaning.1, moved, &self.env).map_err(open)?;
+        let result = self.meaning.0.run(&self.meaning.1, moved, &self.run).map_err(open)?;
         let mut sum = 0.0;
         for (tensor, weights) in tensors(&result).iter().zip(weights) {
             sum += numbers(tensor).map_err(open)?.iter().zip(weights).map(|(a, w)| a * w).sum::<f64>();

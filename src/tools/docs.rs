@@ -6,7 +6,7 @@ use crate::dialects::constraint::{Declaration, Law, Parameter};
 use crate::dialects::{Effects, Family, Op, Registry, Variant};
 use crate::passes;
 use crate::rewrite;
-use crate::rewrite::syntax::{Rule, RuleTerm, TermKind};
+use crate::rewrite::syntax::{Condition, Rule, RuleTerm, TermKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -128,7 +128,8 @@ pub fn rules() -> Result<String> {
     for (file, text) in rewrite::BUILTIN {
         let rules = rewrite::parse(&Source::new(*file, *text))?;
         count += rules.len();
-        let theme = text.lines().next().unwrap_or("").trim_start_matches('#').trim();
+        let head = text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim);
+        let theme = head.collect::<Vec<_>>().join(" ");
         let _ = write!(themes, "\n## {file}\n\n{theme}\n\n");
         themes.push_str(
             "| rule | contract | group | becomes | law | left and right side |\n|---|---|---|---|---|---|\n",
@@ -179,11 +180,13 @@ fn becomes(rule: &Rule) -> &'static str {
 
 /// Both sides and the conditions as they are written, on one line.
 fn sides(rule: &Rule) -> String {
-    let text = |term: &RuleTerm| term.span.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = |term: &RuleTerm| rewrite::on_one_line(term.span.text());
     let arrow = if rule.both_ways { "<=>" } else { "=>" };
-    let conditions: Vec<String> = rule.conditions.iter().map(ToString::to_string).collect();
-    let when =
-        if conditions.is_empty() { String::new() } else { format!(" if {}", conditions.join(" and ")) };
+    let when = match rule.conditions.as_slice() {
+        [] => String::new(),
+        [one] => format!(" if {one}"),
+        several => format!(" if {}", Condition::All(several.to_vec())),
+    };
     format!("{} {arrow} {}{when}", text(&rule.left), text(&rule.right))
 }
 

@@ -1,9 +1,12 @@
 //! `flambeau inspect`: what is in an archive, without building any of it: no class is compiled, no tensor is made.
 
 use super::io::Io;
-use crate::diag::Result;
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Registry, is_custom_class};
 use crate::frontend::archive::{Archive, Limits, Method, Node, NodeId, Pickle, TensorRecord};
 use crate::frontend::script::outline;
+use crate::ir::Symbol;
+use crate::tools::limits::LimitOptions;
 use clap::Args;
 use indexmap::IndexSet;
 use serde_json::{Value as Json, json};
@@ -23,37 +26,113 @@ pub struct Options {
     /// Map the file into memory instead of reading it; it must not change meanwhile
     #[arg(long)]
     mmap: bool,
+    #[command(flatten)]
+    pub(in crate::tools) limits: LimitOptions,
 }
 
-/// Runs the command.
+/// At most so many rows of a list are shown, and so many bytes of a path.
+const MAX_ROWS: usize = 100_000;
+const MAX_PATH: usize = 1000;
+
+/// Runs the command. Whatever can be shown of a damaged or foreign archive is shown, and then it fails.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let path = io.path(&options.file);
-    let archive = if options.mmap { Archive::map(&path, Limits::default())? } else { Archive::open(&path)? };
-    let about = describe(&archive)?;
+    let (archive, problems) = match options.mmap {
+        // SAFETY: the user asks for it with --mmap, whose help says that the file must not change meanwhile.
+        #[allow(unsafe_code, reason = "maps a file where the user says that it stays as it is")]
+        true => (unsafe { Archive::map(&path, Limits::default())? }, Vec::new()),
+        false => Archive::open_leniently(&path)?,
+    };
+    let mut problems = Problems(problems);
+    let about = describe(&archive, &mut problems);
     if options.json {
         io.print(&format!("{about:#}\n"));
     } else {
         io.print(&text(&about, options.entries));
     }
-    Ok(true)
+    problems.0.into_iter().next().map_or(Ok(true), Err)
+}
+
+/// What is wrong with an archive, as far as it was met.
+struct Problems(Vec<Diagnostic>);
+
+impl Problems {
+    /// What was read, if it could be.
+    fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|error| self.0.push(error)).ok()
+    }
+
+    fn rows(&self) -> Vec<Json> {
+        let row = |error: &Diagnostic| json!({ "message": error.message(), "hints": error.report().hints });
+        self.0.iter().map(row).collect()
+    }
 }
 
 /// Everything, as JSON.
-fn describe(archive: &Archive) -> Result<Json> {
+fn describe(archive: &Archive, problems: &mut Problems) -> Json {
     let entries: Vec<Json> =
         archive.names().filter_map(|name| Some((name, archive.entry(name)?))).map(entry).collect();
-    let data = archive.data_pickle()?;
-    let constants = archive.constants_pickle()?;
-    let root = match data.node(data.root()) {
+    let mut pickle = |stem: &str| {
+        let present = archive.entry(&format!("{stem}.pkl")).is_some();
+        present.then(|| {
+            // Where storages are missing or short, the tree can be shown all the same.
+            let whole = archive.pickle(stem);
+            let tree = match &whole {
+                Ok(_) => None,
+                Err(_) => archive.parse(&format!("{stem}.pkl")).ok(),
+            };
+            problems.keep(whole).or(tree)
+        })?
+    };
+    let data = pickle("data");
+    let constants = pickle("constants");
+    let root = data.as_ref().map(|data| match data.node(data.root()) {
         Node::Object(object) => object.class.to_string(),
         other => other.kind().to_string(),
+    });
+    let tensors = data.as_ref().map(tensors).unwrap_or_default();
+    let (classes, functions) = code(archive, problems);
+    let extra: Vec<Json> = archive
+        .extra_files()
+        .map(|name| json!({ "name": name, "bytes": archive.entry(&format!("extra/{name}")).map(|e| e.size) }))
+        .collect();
+    let total = |key: &str| entries.iter().filter_map(|e| e[key].as_u64()).fold(0u64, u64::saturating_add);
+    let elements = |kind: &str| -> i64 {
+        let of_kind = tensors.iter().filter(|t| t["kind"] == kind);
+        of_kind.filter_map(|t| t["elements"].as_i64()).fold(0i64, i64::saturating_add)
     };
-    let tensors = tensors(&data);
-    let mut classes = Vec::new();
-    let mut functions = Vec::new();
+    json!({
+        "root": archive.root_prefix(),
+        "version": archive.version(),
+        "byte_order": if archive.big_endian() { "big" } else { "little" },
+        "producer": producer(archive),
+        "model": root.unwrap_or_else(|| "unknown".into()),
+        "custom_classes": data.as_ref().map(custom_classes).unwrap_or_default(),
+        "classes": classes,
+        "functions": functions,
+        "tensors": tensors,
+        "constants": constants.as_ref().map(constant_rows).unwrap_or_default(),
+        "extra": extra,
+        "totals": {
+            "entries": entries.len(),
+            "stored_bytes": total("stored"),
+            "bytes": total("bytes"),
+            "parameters": elements("parameter"),
+            "buffers": elements("buffer"),
+            "storage_bytes": data.as_ref().map_or(0, storage_bytes),
+        },
+        "problems": problems.rows(),
+        "entries": entries,
+    })
+}
+
+/// Classes and functions of the code, as their texts say.
+fn code(archive: &Archive, problems: &mut Problems) -> (Vec<Json>, Vec<Json>) {
+    let (mut classes, mut functions) = (Vec::new(), Vec::new());
     for file in archive.code_files() {
         let package = file.trim_start_matches("code/").trim_end_matches(".py").replace('/', ".");
-        let outline = outline(&archive.source(file)?)?;
+        let read = archive.source(file).and_then(|source| outline(&source));
+        let Some(outline) = problems.keep(read) else { continue };
         for class in outline.classes {
             let methods: Vec<Json> =
                 class.methods.iter().map(|m| json!({ "name": m.name, "signature": m.signature })).collect();
@@ -74,36 +153,19 @@ fn describe(archive: &Archive) -> Result<Json> {
             );
         }
     }
-    let extra: Vec<Json> = archive
-        .extra_files()
-        .map(|name| json!({ "name": name, "bytes": archive.entry(&format!("extra/{name}")).map(|e| e.size) }))
-        .collect();
-    let total = |key: &str| entries.iter().filter_map(|e| e[key].as_u64()).sum::<u64>();
-    let elements = |kind: &str| -> i64 {
-        let of_kind = tensors.iter().filter(|t| t["kind"] == kind);
-        of_kind.filter_map(|t| t["elements"].as_i64()).sum()
-    };
-    Ok(json!({
-        "root": archive.root_prefix(),
-        "version": archive.version(),
-        "byte_order": if archive.big_endian() { "big" } else { "little" },
-        "producer": producer(archive),
-        "model": root,
-        "classes": classes,
-        "functions": functions,
-        "tensors": tensors,
-        "constants": constant_rows(&constants),
-        "extra": extra,
-        "totals": {
-            "entries": entries.len(),
-            "stored_bytes": total("stored"),
-            "bytes": total("bytes"),
-            "parameters": elements("parameter"),
-            "buffers": elements("buffer"),
-            "storage_bytes": storage_bytes(&data),
-        },
-        "entries": entries,
-    }))
+    (classes, functions)
+}
+
+/// Classes of objects that are written in C++, and whether they are known here.
+fn custom_classes(data: &Pickle) -> Vec<Json> {
+    let registry = Registry::builtin();
+    let objects = data.iter().filter_map(|(_, node)| match node {
+        Node::Object(object) if is_custom_class(&object.class) => Some(&*object.class),
+        _ => None,
+    });
+    let names: IndexSet<&str> = objects.collect();
+    let known = |name: &str| registry.custom_class(Symbol::new(name)).is_some();
+    names.into_iter().map(|name| json!({ "name": name, "supported": known(name) })).collect()
 }
 
 fn entry((name, entry): (&str, &crate::frontend::archive::Entry)) -> Json {
@@ -121,6 +183,10 @@ fn entry((name, entry): (&str, &crate::frontend::archive::Entry)) -> Json {
 fn producer(archive: &Archive) -> &'static str {
     let has = |name: &str| archive.entry(name).is_some();
     match () {
+        () if has("model.json") => "torch.jit.save of PyTorch 1.0 or 1.1",
+        () if has("bytecode.pkl") && archive.code_files().next().is_none() => {
+            "torch.jit.save for mobile, bytecode without code (_save_for_lite_interpreter)"
+        }
         () if has("bytecode.pkl") => "torch.jit.save for mobile (_save_for_lite_interpreter)",
         () if has("traced_inputs.pkl") => "torch.jit.save of a traced module",
         () if has(".data/serialization_id") => "torch.jit.save, PyTorch 2.1 or later",
@@ -135,11 +201,18 @@ fn tensors(data: &Pickle) -> Vec<Json> {
     let mut seen = IndexSet::new();
     let mut work: Vec<(String, NodeId)> = vec![(String::new(), data.root())];
     while let Some((path, id)) = work.pop() {
-        let join = |name: &str| if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+        if out.len() >= MAX_ROWS {
+            break;
+        }
+        let join = |name: &str| match path.is_empty() {
+            true => name.chars().take(MAX_PATH).collect(),
+            false if path.len() + name.len() > MAX_PATH => format!("{}...", path.trim_end_matches("...")),
+            false => format!("{path}.{name}"),
+        };
         let mut next: Vec<(String, NodeId)> = Vec::new();
         match data.node(id) {
             Node::Tensor(tensor) => out.push(tensor_row(&path, tensor)),
-            // A shared object is listed once, under its first path.
+            // What is shared is listed once, under its first path.
             Node::Object(object) if seen.insert(id) => match object.state.map(|s| (s, data.node(s))) {
                 Some((_, Node::Dict(dict))) => {
                     next.extend(dict.pairs.iter().filter_map(|(k, v)| Some((join(data.str(*k)?), *v))));
@@ -150,7 +223,7 @@ fn tensors(data: &Pickle) -> Vec<Json> {
             Node::List(list) if seen.insert(id) => {
                 next.extend(list.items.iter().enumerate().map(|(n, item)| (join(&n.to_string()), *item)));
             }
-            Node::Tuple(items) => {
+            Node::Tuple(items) if seen.insert(id) => {
                 next.extend(items.iter().enumerate().map(|(n, item)| (join(&n.to_string()), *item)));
             }
             Node::Dict(dict) if seen.insert(id) => {
@@ -187,13 +260,13 @@ fn constant_rows(constants: &Pickle) -> Vec<Json> {
         Node::Tensor(tensor) => tensor_row(&format!("CONSTANTS.c{n}"), tensor),
         other => json!({ "name": format!("CONSTANTS.c{n}"), "kind": other.kind() }),
     };
-    items.iter().enumerate().map(row).collect()
+    items.iter().enumerate().take(MAX_ROWS).map(row).collect()
 }
 
 /// Bytes of all storages, each counted once.
 fn storage_bytes(data: &Pickle) -> u64 {
     let storages: IndexSet<(&str, u64)> = data.storages().map(|s| (&*s.key, s.bytes())).collect();
-    storages.iter().map(|(_, bytes)| bytes).sum()
+    storages.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes))
 }
 
 /// The description for people.
@@ -251,12 +324,26 @@ fn text(about: &Json, with_entries: bool) -> String {
         }
     }
     section("classes", lines);
+    let custom = |c: &Json| {
+        let known = if c["supported"] == true { "" } else { " (not supported)" };
+        format!("{}{known}", word(&c["name"]))
+    };
+    section("custom classes", rows("custom_classes").iter().map(custom).collect());
     let function = |f: &Json| format!("def {}{}", word(&f["name"]), word(&f["signature"]));
     section("functions", rows("functions").iter().map(function).collect());
     section(
         "extra files",
         rows("extra").iter().map(|e| format!("{:<40} {} bytes", word(&e["name"]), e["bytes"])).collect(),
     );
+    let problem = |p: &Json| {
+        let hints: Vec<String> = p["hints"].as_array().into_iter().flatten().map(word).collect();
+        if hints.is_empty() {
+            word(&p["message"])
+        } else {
+            format!("{} ({})", word(&p["message"]), hints.join("; "))
+        }
+    };
+    section("problems", rows("problems").iter().map(problem).collect());
     if with_entries {
         let line = |e: &Json| {
             format!(

@@ -1,6 +1,6 @@
 //! Where a command reads and writes: the process's streams, or a test's.
 
-use crate::diag::{Diagnostic, Result};
+use crate::diag::{Diagnostic, Result, files};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -26,13 +26,11 @@ impl Io<'_> {
     pub fn read_text(&mut self, path: &Path) -> Result<String> {
         let shown = path.display();
         let bytes = if path == Path::new("-") {
-            let mut bytes = Vec::new();
-            self.stdin
-                .read_to_end(&mut bytes)
-                .map_err(|e| Diagnostic::input(format!("standard input: {e}")))?;
-            bytes
+            files::read_stream(self.stdin, files::TEXT_BYTES)
+                .map_err(|e| Diagnostic::input(format!("standard input: {e}")))?
         } else {
-            std::fs::read(self.path(path)).map_err(|e| Diagnostic::input(format!("{shown}: {e}")))?
+            files::read(&self.path(path), files::TEXT_BYTES)
+                .map_err(|e| Diagnostic::input(format!("{shown}: {e}")))?
         };
         String::from_utf8(bytes).map_err(|_| Diagnostic::input(format!("{shown} is not text")))
     }

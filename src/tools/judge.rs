@@ -4,8 +4,8 @@
 use super::case::{compare, encode};
 use super::opt::pass_error_signature;
 use super::{io::Io, run as run_tool};
-use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Env, Registry, Strictness};
+use crate::diag::{Diagnostic, Result, files};
+use crate::dialects::{Registry, Run, Strictness};
 use crate::ir::{Module, PrintOptions, Symbol};
 use crate::passes::Pipeline;
 use crate::passes::manager::{Runner, Settings, StopAt};
@@ -15,7 +15,6 @@ use serde_json::Value as Json;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What counts as the fault.
 pub enum Fault {
@@ -108,9 +107,9 @@ impl Judge {
         let module = runnable(module);
         let only = module.functions.keys().next().filter(|_| module.functions.len() == 1).copied();
         let program = Program::with(module, None, Arc::clone(&self.registry));
-        let env = Env::new(Box::new(std::io::sink()));
+        let run = Run::silent();
         let entry = only.map_or(entry, |name| name.as_str());
-        crate::diag::panics::catch("the program", || program.run(entry, values, &env)).and_then(|r| r)
+        crate::diag::panics::catch("the program", || program.run(entry, values, &run)).and_then(|r| r)
     }
 }
 
@@ -138,16 +137,14 @@ fn differ(before: &Result<Value>, after: &Result<Value>) -> bool {
 
 /// Runs a shell command on IR; whether it succeeds.
 fn run_command(text: &str, module: &Module) -> Result<bool> {
-    // Several judges may be at work in one process.
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let n = NEXT.fetch_add(1, Ordering::Relaxed);
-    let file = Gone(std::env::temp_dir().join(format!("flambeau-judge-{}-{n}.ir", std::process::id())));
-    let file = &file.0;
+    let folder =
+        files::Temporary::new("judge").map_err(|e| Diagnostic::input(format!("a temporary folder: {e}")))?;
+    let file = &folder.path().join("input.ir");
     let mut ir = Vec::new();
     // Writing to memory does not fail.
     let _ = module.write_text(&mut ir, &PrintOptions::default());
     let failed = |e: std::io::Error| Diagnostic::input(format!("{}: {e}", file.display()));
-    std::fs::write(file, &ir).map_err(failed)?;
+    files::create(file, &ir).map_err(failed)?;
     let stdin = std::fs::File::open(file).map_err(failed)?;
     let command = text.replace("%s", &file.display().to_string());
     let status = Command::new("sh")
@@ -158,14 +155,4 @@ fn run_command(text: &str, module: &Module) -> Result<bool> {
         .status()
         .map_err(|e| Diagnostic::input(format!("'{text}' cannot be started: {e}")))?;
     Ok(status.success())
-}
-
-/// A file that goes when this does.
-struct Gone(PathBuf);
-
-impl Drop for Gone {
-    fn drop(&mut self) {
-        // It may never have been written.
-        let _ = std::fs::remove_file(&self.0);
-    }
 }

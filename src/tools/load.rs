@@ -1,13 +1,15 @@
 //! From files and texts to programs that run.
 
-use crate::diag::{Diagnostic, Result, Source};
-use crate::dialects::{Env, Registry, result_type};
+use super::prepare;
+use crate::diag::{Diagnostic, Result, Source, files};
+use crate::dialects::{Registry, Run, result_type};
 use crate::frontend::archive::DebugRanges;
 use crate::frontend::{archive, dialect, script};
-use crate::ir::{Graph, MAX_TEXT, Module, OpId, ParseOptions, parse_graph_source, too_large};
+use crate::ir::{Graph, MAX_TEXT, OpId, ParseOptions, Symbol, parse_module, too_large};
 use crate::runtime::{Origins, Program, graph_function};
 use crate::value::Value;
 use indexmap::IndexMap;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +18,7 @@ pub fn registry(files: &[PathBuf], directory: &Path) -> Result<Arc<Registry>> {
     let mut registry = Registry::builtin();
     for file in files {
         let shown = file.display().to_string();
-        let text = std::fs::read_to_string(directory.join(file))
+        let text = files::read_text(&directory.join(file))
             .map_err(|e| Diagnostic::input(format!("{shown}: {e}")))?;
         registry = dialect::load(&registry, &Source::new(shown, text))?;
     }
@@ -28,19 +30,24 @@ pub fn load_source(name: &str, text: &str) -> Result<Program> {
     load_source_with(name, text, &Registry::builtin())
 }
 
-fn load_source_with(name: &str, text: &str, registry: &Arc<Registry>) -> Result<Program> {
+/// The same for source that may use other ops than the built-in ones.
+pub fn load_source_with(name: &str, text: &str, registry: &Arc<Registry>) -> Result<Program> {
     let module = script::compile_source(registry, &Source::new(name, text))?;
     Ok(Program::with(module, None, Arc::clone(registry)))
 }
 
 /// Loads a saved archive. Objects that restore themselves (`__setstate__`) do so here.
-pub fn load_archive(bytes: impl Into<Vec<u8>>, env: &Env) -> Result<Program> {
-    start_archive(archive::Archive::from_bytes(bytes)?, env)
+pub fn load_archive(bytes: impl Into<Vec<u8>>, run: &Run) -> Result<Program> {
+    load_archive_with(bytes, run, &Registry::builtin())
 }
 
-fn start_archive(archive: archive::Archive, env: &Env) -> Result<Program> {
-    let registry = Registry::builtin();
-    let model = archive::load(&registry, archive)?;
+/// The same for an archive whose code may use other ops than the built-in ones.
+pub fn load_archive_with(bytes: impl Into<Vec<u8>>, run: &Run, registry: &Arc<Registry>) -> Result<Program> {
+    start_archive(archive::Archive::from_bytes(bytes)?, run, registry)
+}
+
+fn start_archive(archive: archive::Archive, run: &Run, registry: &Arc<Registry>) -> Result<Program> {
+    let model = archive::load(registry, archive)?;
     let instance = match &model.root {
         Value::Object(object) => object.clone(),
         other => {
@@ -50,14 +57,33 @@ fn start_archive(archive: archive::Archive, env: &Env) -> Result<Program> {
             )));
         }
     };
-    let program = Program::with(model.module, Some(instance), registry);
+    let program = Program::with(model.module, Some(instance), Arc::clone(registry));
     program.set_origins(origins(model.debug_tables));
     for (object, state) in model.states {
         if let Value::Object(object) = object {
-            program.call_method(&object, "__setstate__", vec![state], env)?;
+            program.call_method(&object, "__setstate__", vec![state], run)?;
         }
     }
     Ok(program)
+}
+
+/// Makes the tensors of a loaded module require no gradients: inference writes to parameters freely, and records nothing.
+pub fn detach_parameters(program: &Program) {
+    let mut work: Vec<Value> = program.instance().cloned().map(Value::Object).into_iter().collect();
+    let mut seen = BTreeSet::new();
+    while let Some(value) = work.pop() {
+        match value {
+            // A leaf's own flag; clearing it cannot fail.
+            Value::Tensor(t) if t.grad_node().is_none() => drop(t.set_requires_grad(false)),
+            Value::Object(object) if seen.insert(object.id()) => {
+                work.extend(object.fields().into_iter().map(|(_, field)| field));
+            }
+            Value::List(list) if seen.insert(list.id()) => work.extend(list.to_vec()),
+            Value::Dict(dict) if seen.insert(dict.id()) => work.extend(dict.entries().values().cloned()),
+            Value::Tuple(tuple) => work.extend(tuple.items().iter().cloned()),
+            _ => {}
+        }
+    }
 }
 
 /// Finds the original place of a place in an archive's code. Tables are decoded when an error first asks.
@@ -77,35 +103,55 @@ pub fn load_graph(origin: &str, text: &str, name: &str) -> Result<Program> {
     load_graph_with(origin, text, name, &Registry::builtin())
 }
 
-fn load_graph_with(origin: &str, text: &str, name: &str, registry: &Arc<Registry>) -> Result<Program> {
+/// The same for a graph that may use other ops than the built-in ones. A text that breaks a law of the IR is refused with
+/// the law and the line.
+pub fn load_graph_with(origin: &str, text: &str, name: &str, registry: &Arc<Registry>) -> Result<Program> {
     let source = Source::new(origin, text);
     let types = |graph: &Graph, op: OpId, n: usize| result_type(registry, graph, op, n);
-    let options = ParseOptions { result_types: Some(&types), ..ParseOptions::default() };
-    let graph = parse_graph_source(&source, &options).map_err(|mut errors| {
+    let options = ParseOptions { result_types: Some(&types), record_places: true, ..ParseOptions::default() };
+    let mut parsed = parse_module(&source, &options).map_err(|mut errors| {
         if errors.is_empty() { Diagnostic::internal("the parser gave no error") } else { errors.remove(0) }
     })?;
-    let function = graph_function(name, graph);
-    let mut module = Module::default();
-    module.functions.insert(function.name, function);
-    Ok(Program::with(module, None, Arc::clone(registry)))
+    prepare::verify(&parsed, registry)?;
+    // A graph that stands alone has no name of its own.
+    let functions = &mut parsed.module.functions;
+    if functions.len() == 1
+        && let Some(function) = functions.shift_remove(&Symbol::new(""))
+    {
+        let function = graph_function(name, function.graph);
+        functions.insert(function.name, function);
+    }
+    Ok(Program::with(parsed.module, None, Arc::clone(registry)))
 }
 
 /// Loads a file by what is in it: an archive, TorchScript source, or graph text.
-pub fn load_file(path: &Path, env: &Env) -> Result<Program> {
-    load_file_with(path, env, &Registry::builtin())
+pub fn load_file(path: &Path, run: &Run) -> Result<Program> {
+    load_file_with(path, run, &Registry::builtin())
 }
 
-/// Loads a file whose text may use other ops than the built-in ones. Archives know built-in ops only.
-pub fn load_file_with(path: &Path, env: &Env, registry: &Arc<Registry>) -> Result<Program> {
-    load_path(path, env, registry, false)
+/// Loads a file whose code may use other ops than the built-in ones.
+pub fn load_file_with(path: &Path, run: &Run, registry: &Arc<Registry>) -> Result<Program> {
+    load_path(path, run, registry, &|path| archive::Archive::open(path))
 }
 
 /// The same, and an archive is mapped into memory: its tensors lie in the file until they are written.
-pub fn load_mapped(path: &Path, env: &Env, registry: &Arc<Registry>) -> Result<Program> {
-    load_path(path, env, registry, true)
+///
+/// # Safety
+/// See [`archive::Archive::map`]: nobody may change the file as long as anything of the program lives.
+#[allow(unsafe_code, reason = "hands on what mapping a file asks of its caller")]
+pub unsafe fn load_mapped(path: &Path, run: &Run, registry: &Arc<Registry>) -> Result<Program> {
+    load_path(path, run, registry, &|path| {
+        // SAFETY: the caller's promise.
+        unsafe { archive::Archive::map(path, archive::Limits::default()) }
+    })
 }
 
-fn load_path(path: &Path, env: &Env, registry: &Arc<Registry>, map: bool) -> Result<Program> {
+fn load_path(
+    path: &Path,
+    run: &Run,
+    registry: &Arc<Registry>,
+    open: &dyn Fn(&Path) -> Result<archive::Archive>,
+) -> Result<Program> {
     let shown = path.display().to_string();
     let named = |mut error: Diagnostic| {
         if error.report().span.is_none() && !error.message().starts_with(&shown) {
@@ -115,14 +161,14 @@ fn load_path(path: &Path, env: &Env, registry: &Arc<Registry>, map: bool) -> Res
         error
     };
     if !is_text(path)? {
-        let opened = match map {
-            true => archive::Archive::map(path, archive::Limits::default()),
-            false => archive::Archive::open(path),
-        };
-        return start_archive(opened?, env).map_err(named);
+        return start_archive(open(path)?, run, registry).map_err(named);
     }
-    let bytes = std::fs::read(path).map_err(|e| Diagnostic::input(format!("{shown}: {e}")))?;
-    let text = String::from_utf8(bytes).map_err(|_| {
+    let bytes = files::read(path, MAX_TEXT as u64).map_err(|e| Diagnostic::input(format!("{shown}: {e}")))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let start = error.as_bytes().get(..512).unwrap_or(error.as_bytes());
+        if let Some(kind) = archive::recognize::recognize(start) {
+            return Diagnostic::input(format!("{shown} is {}", kind.what)).hint(kind.hint);
+        }
         Diagnostic::input(format!("{shown} is neither an archive nor text"))
             .hint("give a .pt archive of torch.jit.save, a file of TorchScript source or a graph")
     })?;
@@ -182,7 +228,7 @@ const SMALL: u64 = 256 << 20;
 fn begins_as_text(path: &Path) -> bool {
     use std::io::Read;
     let mut start = Vec::new();
-    let read = std::fs::File::open(path).and_then(|f| f.take(4096).read_to_end(&mut start));
+    let read = files::open(path).and_then(|f| f.take(4096).read_to_end(&mut start));
     // The end may be within a character.
     let is_text = match std::str::from_utf8(&start) {
         Ok(_) => true,
@@ -195,7 +241,7 @@ fn begins_as_text(path: &Path) -> bool {
 fn is_archive(path: &Path) -> bool {
     use std::io::Read;
     let mut start = [0u8; 4];
-    let begins = std::fs::File::open(path).and_then(|mut f| f.read_exact(&mut start)).is_ok();
+    let begins = files::open(path).and_then(|mut f| f.read_exact(&mut start)).is_ok();
     let named = path.extension().is_some_and(|e| e == "pt" || e == "pth" || e == "zip" || e == "ptl");
     named || (begins && start.starts_with(b"PK"))
 }

@@ -3,13 +3,14 @@
 use super::case::encode;
 use super::io::Io;
 use super::load;
-use crate::diag::{Diagnostic, Result, Source, render};
-use crate::dialects::{Env, Registry};
+use crate::diag::{Diagnostic, Result, Source, files, render};
+use crate::dialects::{Registry, Run};
 use crate::rewrite::check::{Counterexample, Effort, Verdict, check};
 use crate::rewrite::syntax::Rule;
 use crate::rewrite::{self, compile};
 use crate::runtime::ScriptComposites;
 use crate::tensor::Layout;
+use crate::tools::limits::LimitOptions;
 use crate::value::Value;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
@@ -22,6 +23,8 @@ use std::sync::Arc;
 pub struct Options {
     #[command(subcommand)]
     action: Action,
+    #[command(flatten)]
+    pub(in crate::tools) limits: LimitOptions,
 }
 
 #[derive(Subcommand, Debug)]
@@ -49,13 +52,13 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
             for odd in rewrite::lint(&registry, &rules) {
                 io.message(&render::human(&odd));
             }
-            let env = environment(&registry);
+            let run = environment(&registry);
             let (mut accepted, mut refused) = (0, 0);
             for rule in &rules {
                 if let Err(error) = compile(&registry, rule) {
                     io.message(&render::human(&error));
                 }
-                let (ok, line) = judge(rule, Effort::samples(*samples), &registry, &env);
+                let (ok, line) = judge(rule, Effort::samples(*samples), &registry, &run);
                 if ok {
                     accepted += 1;
                 } else {
@@ -73,8 +76,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
 /// the others. `dialects` are the texts of the dialects that the registry has besides the built-in ones. Verdicts are
 /// kept beside the user's other caches by content, so that the same file is checked once.
 pub fn check_file(file: &Path, registry: &Arc<Registry>, dialects: &[String]) -> Result<Vec<Diagnostic>> {
-    let text =
-        std::fs::read_to_string(file).map_err(|e| Diagnostic::input(format!("{}: {e}", file.display())))?;
+    let text = files::text(file)?;
     let rules = rewrite::parse(&Source::new(file.display().to_string(), text.as_str()))?;
     let odd = rewrite::lint(registry, &rules);
     // What ops mean is part of what was checked.
@@ -87,10 +89,10 @@ pub fn check_file(file: &Path, registry: &Arc<Registry>, dialects: &[String]) ->
     if known.as_ref().is_some_and(|path| is_verdict_on(path, &content)) {
         return Ok(odd);
     }
-    let env = environment(registry);
+    let run = environment(registry);
     for rule in &rules {
         compile(registry, rule)?;
-        let (ok, line) = judge(rule, Effort::samples(200), registry, &env);
+        let (ok, line) = judge(rule, Effort::samples(200), registry, &run);
         if !ok {
             return Err(Diagnostic::compile(line.trim().to_string())
                 .at(&rule.span)
@@ -106,15 +108,20 @@ pub fn check_file(file: &Path, registry: &Arc<Registry>, dialects: &[String]) ->
 
 /// Whether a file of the cache speaks of this very text: sums may collide, texts do not.
 fn is_verdict_on(path: &Path, content: &str) -> bool {
-    std::fs::read_to_string(path).is_ok_and(|kept| kept.strip_prefix(SOUND) == Some(content))
+    files::read_text(path).is_ok_and(|kept| kept.strip_prefix(SOUND) == Some(content))
 }
 
 /// Writes a verdict beside its place and moves it there, so that nobody reads half of it.
 fn keep(path: &Path, content: &str) -> std::io::Result<()> {
     let Some(folder) = path.parent() else { return Ok(()) };
-    std::fs::create_dir_all(folder)?;
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)?;
     let draft = folder.join(format!("draft-{}", std::process::id()));
-    std::fs::write(&draft, format!("{SOUND}{content}"))?;
+    // One of a process that died.
+    let _ = std::fs::remove_file(&draft);
+    files::create(&draft, format!("{SOUND}{content}").as_bytes())?;
     std::fs::rename(&draft, path)
 }
 
@@ -124,9 +131,15 @@ const SOUND: &str = "sound\n";
 /// Where the verdict on a text is kept: by a checksum and the length of the text, and by this program, as ops mean
 /// what its version says.
 fn verdict_file(text: &str) -> Option<PathBuf> {
+    // As the XDG specification has it, a path that is empty or relative counts as unset.
     let root = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
+        .filter(|path| path.is_absolute())
+        .or_else(|| {
+            std::env::var_os("HOME")
+                .map(|home| PathBuf::from(home).join(".cache"))
+                .filter(|path| path.is_absolute())
+        })?;
     let name = format!("{}-{:08x}-{}", program(), crc32fast::hash(text.as_bytes()), text.len());
     Some(root.join("flambeau").join("rules").join(name))
 }
@@ -143,14 +156,14 @@ fn program() -> String {
 }
 
 /// A world without output, in which ops that are defined by text run.
-pub fn environment(registry: &Arc<Registry>) -> Env {
-    let env = Env::new(Box::new(std::io::sink())).with_composites(ScriptComposites::of(registry));
-    env.set_grad_enabled(false);
-    env
+pub fn environment(registry: &Arc<Registry>) -> Run {
+    let run = Run::silent().with_composites(ScriptComposites::of(registry));
+    run.set_grad_enabled(false);
+    run
 }
 
 /// Checks a rule in all its readings; whether it may be applied, and the line that says so.
-pub fn judge(rule: &Rule, effort: Effort, registry: &Registry, env: &Env) -> (bool, String) {
+pub fn judge(rule: &Rule, effort: Effort, registry: &Registry, run: &Run) -> (bool, String) {
     let compiled = match compile(registry, rule) {
         Ok(compiled) => compiled,
         Err(error) => return (false, format!("REFUSED {}: {}\n", rule.name, one_line(&error))),
@@ -160,7 +173,7 @@ pub fn judge(rule: &Rule, effort: Effort, registry: &Registry, env: &Env) -> (bo
     // Several readings share the samples.
     let effort = Effort { samples: (effort.samples / compiled.len()).max(effort.samples.min(150)), ..effort };
     for reading in &compiled {
-        match check(reading, effort, env) {
+        match check(reading, effort, run) {
             Verdict::Sound { instances: n } => instances += n,
             Verdict::Refuted(found) => return (false, refused(&rule.name, &found)),
             Verdict::Untestable { reason } => untestable = reason,
@@ -225,7 +238,7 @@ fn shown(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rayon::prelude::*;
+    use crate::resources::pool;
 
     /// Fewer instances than the command takes, so that all rules are done in seconds.
     const EFFORT: Effort = Effort { samples: 15, exhaustive: 600, evaluations: 12_000 };
@@ -236,18 +249,17 @@ mod tests {
     #[test]
     fn no_built_in_rule_lies() {
         let rules = rewrite::builtin_rules().expect("the files are valid");
-        let refused: Vec<String> = rules
-            .par_iter()
-            .filter_map(|rule| {
-                let registry = Registry::builtin();
-                let env = environment(&registry);
-                let (mut ok, mut line) = judge(rule, EFFORT, &registry, &env);
-                if line.contains("untestable") {
-                    (ok, line) = judge(rule, PATIENT, &registry, &env);
-                }
-                (!ok).then_some(line)
-            })
-            .collect();
+        let refused = pool::jobs(pool::cores(), 8 << 20, rules.len(), |n| {
+            let rule = &rules[n];
+            let registry = Registry::builtin();
+            let run = environment(&registry);
+            let (mut ok, mut line) = judge(rule, EFFORT, &registry, &run);
+            if line.contains("untestable") {
+                (ok, line) = judge(rule, PATIENT, &registry, &run);
+            }
+            (!ok).then_some(line)
+        });
+        let refused: Vec<String> = refused.into_iter().flatten().collect();
         assert!(refused.is_empty(), "{}", refused.concat());
     }
 

@@ -1,17 +1,26 @@
 //! `flambeau run`: loads a file, calls a function of it, prints the answer.
 
 use super::case::decode;
+use super::io::Io;
 use super::load::{load_file_with, load_mapped, registry};
+use super::numerics::Numerics;
+use super::prepare;
 use crate::backends;
-use crate::diag::{Diagnostic, ErrorKind, Result};
-use crate::dialects::Env;
-use crate::passes;
+use crate::diag::{Diagnostic, ErrorKind, Result, files};
+use crate::dialects::Run;
+use crate::passes::PassSet;
+use crate::passes::manager::Settings;
+use crate::resources::pool;
 use crate::tensor::{DType, Tensor};
+use crate::tools::limits::LimitOptions;
 use crate::value::Value;
 use clap::Args;
-use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+/// Most bytes of a file of arguments.
+const ARGUMENT_BYTES: u64 = 64 << 30;
 
 /// Words of `flambeau run`.
 #[derive(Args, Debug)]
@@ -33,16 +42,33 @@ pub struct Options {
     /// Passes to run first
     #[arg(long, value_name = "PIPELINE", default_value = "default")]
     passes: String,
+    #[command(flatten)]
+    numerics: Numerics,
     /// Map the archive into memory instead of reading it: its tensors lie in the file, which nobody may change meanwhile
     #[arg(long)]
     mmap: bool,
-    /// Also print how long loading and the call took
+    /// Threads that share loops [default: FLAMBEAU_NUM_THREADS, else one for each core]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    threads: usize,
+    /// Also print how long loading and the call took, what became of fusion groups, and the seed of the random
+    /// generator where it was drawn from
     #[arg(long)]
     time: bool,
+    /// Log passes, and under `fusion` what becomes of fusion groups: 'fuse:>fusion' [default: FLAMBEAU_LOG]
+    #[arg(long, value_name = "SPEC")]
+    log: Option<String>,
+    /// Seed of the random generator [default: from the system's entropy]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Record gradients; without it the program runs as under torch.no_grad()
+    #[arg(long)]
+    grad: bool,
+    #[command(flatten)]
+    pub(in crate::tools) limits: LimitOptions,
 }
 
 /// Runs the command.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let device = match options.device.as_str() {
         "cpu" => None,
         "cuda" => Some(backends::by_name("cuda")?),
@@ -51,13 +77,26 @@ pub fn run(options: &Options) -> Result<()> {
                 .hint("devices are cpu and cuda"));
         }
     };
-    let env = Env::default();
+    pool::set_threads(options.threads);
+    let run = Run::default();
+    run.set_grad_enabled(options.grad);
+    if let Some(seed) = options.seed {
+        run.seed(seed);
+    }
     let start = Instant::now();
-    let pipeline = passes::parse(&options.passes)?;
+    let pipeline = options.numerics.checked_pipeline(&options.passes, &PassSet::builtin(), io)?;
     let registry = registry(&options.dialect, Path::new(""))?;
-    let load = if options.mmap { load_mapped } else { load_file_with };
-    let program = load(&options.file, &env, &registry)?;
-    let program = program.transformed(|module, registry| pipeline.run(module, registry).map(|_| ()))?;
+    let log = prepare::log_spec(options.log.as_deref(), &PassSet::builtin())?;
+    let program = match options.mmap {
+        // SAFETY: the user asks for it with --mmap, whose help says that nobody may change the file.
+        #[allow(unsafe_code, reason = "maps a file where the user says that it stays as it is")]
+        true => unsafe { load_mapped(&options.file, &run, &registry)? },
+        false => load_file_with(&options.file, &run, &registry)?,
+    };
+    let settings = Settings { log: log.clone(), ..Settings::default() };
+    let name = options.file.display().to_string();
+    let program = prepare::transformed(&program, &pipeline, settings, &name, &mut std::io::stderr())?;
+    let program = program.logging(&log);
     let program = match device {
         Some(backend) => program.on(backend),
         None => program,
@@ -68,10 +107,15 @@ pub fn run(options: &Options) -> Result<()> {
         arguments.extend(read_arguments(file)?);
     }
     let start = Instant::now();
-    let value = program.run(entry(options, &program), arguments, &env)?;
+    let value = program.run(entry(options, &program), arguments, &run);
     let called = start.elapsed();
-    env.print(&format!("{}\n", value.to_text()));
-    for warning in env.take_warnings() {
+    eprint!("{}", program.take_log());
+    let value = value?;
+    // A closed pipe is nothing to complain about.
+    let mut answer = String::new();
+    value.write_text(&mut answer)?;
+    let _ = writeln!(std::io::stdout(), "{answer}");
+    for warning in run.take_warnings() {
         eprintln!("warning: {warning}");
     }
     if options.time {
@@ -80,6 +124,10 @@ pub fn run(options: &Options) -> Result<()> {
             loaded.as_secs_f64() * 1e3,
             called.as_secs_f64() * 1e3
         );
+        eprint!("{}", program.fusion_report().to_text());
+        if let Some(seed) = run.random_seed() {
+            eprintln!("random seed {seed}");
+        }
     }
     Ok(())
 }
@@ -98,7 +146,7 @@ fn entry<'a>(options: &'a Options, program: &'a crate::runtime::Program) -> &'a 
 /// Values from a file, in order.
 pub(super) fn read_arguments(file: &Path) -> Result<Vec<Value>> {
     let named = |e: String| Diagnostic::input(format!("{}: {e}", file.display()));
-    let bytes = fs::read(file).map_err(|e| named(e.to_string()))?;
+    let bytes = files::read(file, ARGUMENT_BYTES).map_err(|e| named(e.to_string()))?;
     match file.extension().and_then(|e| e.to_str()) {
         Some("json") => {
             let json: serde_json::Value = serde_json::from_slice(&bytes).map_err(|e| named(e.to_string()))?;

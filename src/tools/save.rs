@@ -2,16 +2,18 @@
 
 use super::io::Io;
 use super::{load, opt};
-use crate::diag::{Diagnostic, Result};
+use crate::diag::{Diagnostic, Result, files};
 use crate::dialects::Registry;
-use crate::frontend::archive::{self, Archive, save as writer};
+use crate::frontend::archive::{self, Archive, Limits, save as writer};
 use crate::ir::{
     Argument, Attr, ClassAttribute, ClassDef, ClassKind, Function, Graph, Module, Symbol, Type, TypeKind,
 };
+use crate::tools::limits::LimitOptions;
 use crate::value::{Object, Value};
 use clap::Args;
 use hashbrown::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Words of `flambeau save`.
 #[derive(Args, Debug)]
@@ -26,16 +28,23 @@ pub struct Options {
     /// Adds a file to the archive: NAME=FILE
     #[arg(long, value_name = "NAME=FILE")]
     extra: Vec<String>,
+    /// Load a dialect definition file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::tools) limits: LimitOptions,
 }
 
 /// Runs the command. The output is replaced only when it has been written whole.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let path = io.path(&options.file);
     let extra = options.extra.iter().map(|word| read_extra(word, io)).collect::<Result<Vec<_>>>()?;
+    let registry = opt::registry(&options.dialect, io)?;
     let bytes = if load::is_text(&path)? {
-        save_program(&opt::read_module(&options.file, io)?, options.entry.as_deref(), &extra)?
+        let program = opt::read_program(&options.file, &registry, io)?;
+        save_program(&registry, program.module(), options.entry.as_deref(), &extra)?
     } else {
-        save_archive(&path, extra)?
+        save_archive(&registry, &path, extra)?
     };
     let output = io.path(&options.output);
     let failed = |e: std::io::Error| Diagnostic::input(format!("{}: {e}", output.display()));
@@ -49,12 +58,12 @@ fn read_extra(word: &str, io: &Io<'_>) -> Result<(String, Vec<u8>)> {
     let Some((name, file)) = word.split_once('=') else {
         return Err(super::cli::usage(format!("--extra takes NAME=FILE, not '{word}'")));
     };
-    let bytes = std::fs::read(io.path(Path::new(file)));
+    let bytes = files::read(&io.path(Path::new(file)), Limits::default().file_bytes);
     Ok((name.to_string(), bytes.map_err(|e| Diagnostic::input(format!("{file}: {e}")))?))
 }
 
 /// Reads an archive and writes it again, with its extra files.
-fn save_archive(path: &Path, mut extra: Vec<(String, Vec<u8>)>) -> Result<Vec<u8>> {
+fn save_archive(registry: &Arc<Registry>, path: &Path, mut extra: Vec<(String, Vec<u8>)>) -> Result<Vec<u8>> {
     let archive = Archive::open(path)?;
     let root = archive.root_prefix().to_string();
     let kept = archive.extra_files().filter(|name| !extra.iter().any(|(n, _)| n == name));
@@ -64,8 +73,7 @@ fn save_archive(path: &Path, mut extra: Vec<(String, Vec<u8>)>) -> Result<Vec<u8
     let inputs = "traced_inputs.pkl";
     let traced_inputs =
         archive.entry(inputs).map(|_| archive.read(inputs)).transpose()?.map(|b| b.into_owned());
-    let registry = Registry::builtin();
-    let model = archive::load(&registry, archive)?;
+    let model = archive::load(registry, archive)?;
     let origins = load::origins(model.debug_tables);
     let contents = writer::Contents {
         module: &model.module,
@@ -76,11 +84,16 @@ fn save_archive(path: &Path, mut extra: Vec<(String, Vec<u8>)>) -> Result<Vec<u8
         traced_inputs,
         origin: &|span| origins(span),
     };
-    writer::save(&registry, contents, &root, Vec::new())
+    writer::save(registry, contents, &root, Vec::new())
 }
 
 /// Saves a function of a program as PyTorch does: as the `forward` of a module that only holds it.
-fn save_program(module: &Module, entry: Option<&str>, extra: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
+fn save_program(
+    registry: &Registry,
+    module: &Module,
+    entry: Option<&str>,
+    extra: &[(String, Vec<u8>)],
+) -> Result<Vec<u8>> {
     let mut functions = module.functions.values();
     let function = match (entry, functions.next(), functions.next()) {
         (Some(name), ..) => module.function(name),
@@ -103,7 +116,7 @@ fn save_program(module: &Module, entry: Option<&str>, extra: &[(String, Vec<u8>)
         traced_inputs: None,
         origin: &|_| None,
     };
-    writer::save(&Registry::builtin(), contents, "archive", Vec::new())
+    writer::save(registry, contents, "archive", Vec::new())
 }
 
 const PLACEHOLDER: &str = "__torch__.PlaceholderModule";

@@ -1,16 +1,19 @@
 //! `flambeau translate`: a module or its fusion groups in another form.
 
 use super::io::Io;
-use super::{opt, run as run_tool, view};
+use super::numerics::Numerics;
+use super::{opt, prepare, run as run_tool, view};
 use crate::backends;
 use crate::diag::{Diagnostic, ErrorKind, Result};
-use crate::dialects::{Env, Registry, fusion, loops};
+use crate::dialects::{Registry, Run, fusion, loops};
 use crate::frontend::python_print;
 use crate::ir::{Graph, Module, PrintOptions, Type, TypeKind};
 use crate::lowering::Target;
-use crate::passes;
+use crate::passes::PassSet;
+use crate::passes::manager::Settings;
 use crate::runtime::Program;
 use crate::tensor::{DType, Tensor};
+use crate::tools::limits::LimitOptions;
 use crate::value::Value;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -28,6 +31,8 @@ pub struct Options {
     /// Passes to run first [default: none for ir, dot, svg, html and json; the default pipeline for the others]
     #[arg(long, value_name = "PIPELINE")]
     passes: Option<String>,
+    #[command(flatten)]
+    numerics: Numerics,
     /// Know the ops of a dialect file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
@@ -40,6 +45,8 @@ pub struct Options {
     /// GPU architecture for ptx
     #[arg(long, value_name = "SM", default_value = "sm_90")]
     arch: String,
+    #[command(flatten)]
+    pub(in crate::tools) limits: LimitOptions,
 }
 
 /// What to print.
@@ -70,14 +77,22 @@ pub enum Form {
 /// Runs the command.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let registry = opt::registry(&options.dialect, io)?;
-    let mut module = opt::read_module_with(&options.file, &registry, io)?;
+    let program = opt::read_program(&options.file, &registry, io)?;
     let plain =
         matches!(options.to, Form::Ir | Form::Dot | Form::Svg | Form::Html | Form::Json | Form::Python);
     let pipeline =
         options.passes.clone().unwrap_or_else(|| if plain { String::new() } else { "default".into() });
-    passes::parse(&pipeline)?.run(&mut module, &registry)?;
+    let pipeline = options.numerics.checked_pipeline(&pipeline, &PassSet::builtin(), io)?;
+    let log = prepare::log_spec(None, &PassSet::builtin())?;
+    let settings = Settings { log, ..Settings::default() };
+    let name = options.file.display().to_string();
+    let program = prepare::transformed(&program, &pipeline, settings, &name, io.err)?;
+    let module = program.module().clone();
     match options.to {
-        Form::Ir => opt::print_module(&module, false, io),
+        Form::Ir => {
+            module.check_text()?;
+            opt::print_module(&module, false, io);
+        }
         Form::Dot => io.print(&super::dot::module(&module)),
         Form::Svg => io.print(&view::svg(&view::model(&module, &registry))),
         Form::Json => io.print(&view::json(&view::model(&module, &registry))),
@@ -87,22 +102,20 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         }
         Form::Python => io.print(&python(&registry, &module)?),
         Form::Loops | Form::Llvm | Form::Asm | Form::Ptx => {
-            let groups = if options.args.is_empty() {
-                assumed(&module)
-            } else {
-                met(options, &module, &registry, io)?
-            };
+            let groups = if options.args.is_empty() { assumed(&module) } else { met(options, &program, io)? };
             if groups.is_empty() {
                 io.message("note: the module has no fusion group\n");
             }
             for (n, (graph, inputs)) in groups.iter().enumerate() {
-                let text = kernel_text(options, graph, inputs, n).map_err(|error| {
-                    match options.args.is_empty() {
-                        true => error
-                            .hint("the sizes of the inputs are not known here: give arguments with --args"),
-                        false => error,
-                    }
-                })?;
+                let text =
+                    kernel_text(options, &registry, graph, inputs, n).map_err(|error| {
+                        match options.args.is_empty() {
+                            true => error.hint(
+                                "the sizes of the inputs are not known here: give arguments with --args",
+                            ),
+                            false => error,
+                        }
+                    })?;
                 io.print(&text);
             }
         }
@@ -157,37 +170,43 @@ fn sample(ty: &Type) -> Value {
 }
 
 /// Groups with the inputs that they get when the program runs on the given arguments.
-fn met(options: &Options, module: &Module, registry: &Arc<Registry>, io: &Io<'_>) -> Result<Vec<Group>> {
+fn met(options: &Options, program: &Program, io: &Io<'_>) -> Result<Vec<Group>> {
     let mut arguments = Vec::new();
     for file in &options.args {
         arguments.extend(run_tool::read_arguments(&io.path(file))?);
     }
-    let env = Env::new(Box::new(std::io::sink()));
+    let run = Run::silent();
     let seen: Arc<Mutex<Vec<Group>>> = Arc::default();
     let sink = Arc::clone(&seen);
-    env.observe_groups(Arc::new(move |graph, inputs| {
+    run.observe_groups(Arc::new(move |graph, inputs| {
         if let Ok(mut seen) = sink.lock()
             && !seen.iter().any(|(g, _)| Arc::ptr_eq(g, graph))
         {
             seen.push((Arc::clone(graph), inputs.to_vec()));
         }
     }));
-    let program = Program::with(module.clone(), None, Arc::clone(registry));
-    let entry = match module.functions.keys().next() {
-        Some(only) if module.functions.len() == 1 => only.as_str(),
+    let functions = &program.module().functions;
+    let entry = match functions.keys().next() {
+        Some(only) if functions.len() == 1 && program.instance().is_none() => only.as_str(),
         _ => options.entry.as_str(),
     };
-    program.run(entry, arguments, &env)?;
+    program.run(entry, arguments, &run)?;
     let groups = seen.lock().map(|seen| seen.clone()).unwrap_or_default();
     Ok(groups)
 }
 
-fn kernel_text(options: &Options, graph: &Arc<Graph>, inputs: &[Value], n: usize) -> Result<String> {
-    let registry = Registry::builtin();
+fn kernel_text(
+    options: &Options,
+    registry: &Registry,
+    graph: &Arc<Graph>,
+    inputs: &[Value],
+    n: usize,
+) -> Result<String> {
     let target = if options.to == Form::Ptx { Target::Gpu } else { Target::Cpu };
-    let group = backends::FusedGroup::new(Arc::clone(graph), Arc::new(backends::interp::Interp));
+    let interp = Arc::new(backends::interp::Interp);
+    let group = backends::FusedGroup::new(Arc::clone(graph), interp, Arc::default());
     let mut out = String::new();
-    for (part, loops_graph) in group.loops_for(inputs, &registry, target)?.iter().enumerate() {
+    for (part, loops_graph) in group.loops_for(inputs, registry, target)?.iter().enumerate() {
         let name = format!("group_{n}_part_{part}");
         if options.to == Form::Loops {
             out.push_str(&loops_graph.to_text(&PrintOptions::bare()));

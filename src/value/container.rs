@@ -1,14 +1,16 @@
 //! Lists and dictionaries, shared by reference.
 
-use super::Value;
+use super::{Value, nested};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::Type;
+use crate::resources::Charge;
 use crate::tensor::Tensor;
 use indexmap::IndexMap;
 use num_complex::Complex64;
 use parking_lot::{MappedRwLockReadGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 /// A shared list. It knows its element type, as an empty one must.
@@ -17,13 +19,31 @@ pub struct List(Arc<ListInner>);
 
 struct ListInner {
     element: Type,
-    items: RwLock<Vec<Value>>,
+    items: RwLock<Items>,
 }
+
+/// Elements and what their memory is charged to.
+struct Items {
+    values: Vec<Value>,
+    charge: Charge,
+}
+
+impl Drop for ListInner {
+    fn drop(&mut self) {
+        nested::release(std::mem::take(&mut self.items.get_mut().values));
+    }
+}
+
+/// Bytes that a list takes besides its elements.
+const LIST_BYTES: usize = 128;
+/// Bytes of a dictionary's entry: key, value, hash and a place in the table.
+const ENTRY_BYTES: usize = size_of::<(DictKey, Value)>() + 24;
 
 impl List {
     /// A new list.
     pub fn new(element: Type, items: Vec<Value>) -> List {
-        List(Arc::new(ListInner { element, items: RwLock::new(items) }))
+        let charge = Charge::taken(LIST_BYTES + items.capacity() * size_of::<Value>());
+        List(Arc::new(ListInner { element, items: RwLock::new(Items { values: items, charge }) }))
     }
 
     /// Type of the elements.
@@ -32,13 +52,13 @@ impl List {
     }
 
     /// The elements, open for reading. Do not hold it while running user code.
-    pub fn items(&self) -> RwLockReadGuard<'_, Vec<Value>> {
-        self.0.items.read_recursive()
+    pub fn items(&self) -> MappedRwLockReadGuard<'_, Vec<Value>> {
+        RwLockReadGuard::map(self.0.items.read_recursive(), |items| &items.values)
     }
 
-    /// The elements, open for writing.
-    pub fn items_mut(&self) -> RwLockWriteGuard<'_, Vec<Value>> {
-        self.0.items.write()
+    /// The elements, open for writing. What they grow by is charged to the run when this is dropped.
+    pub fn items_mut(&self) -> ItemsMut<'_> {
+        ItemsMut(self.0.items.write())
     }
 
     /// A copy of the elements.
@@ -64,6 +84,29 @@ impl List {
     /// An address that identifies the list while it lives.
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as *const u8 as usize
+    }
+}
+
+/// Elements of a list, open for writing.
+pub struct ItemsMut<'a>(RwLockWriteGuard<'a, Items>);
+
+impl Deref for ItemsMut<'_> {
+    type Target = Vec<Value>;
+    fn deref(&self) -> &Vec<Value> {
+        &self.0.values
+    }
+}
+
+impl DerefMut for ItemsMut<'_> {
+    fn deref_mut(&mut self) -> &mut Vec<Value> {
+        &mut self.0.values
+    }
+}
+
+impl Drop for ItemsMut<'_> {
+    fn drop(&mut self) {
+        let bytes = LIST_BYTES + self.0.values.capacity() * size_of::<Value>();
+        self.0.charge.follow(bytes);
     }
 }
 
@@ -96,7 +139,7 @@ impl DictKey {
     /// The key that a value makes; other values cannot be keys.
     pub fn new(value: &Value) -> Result<DictKey> {
         match value {
-            Value::Str(x) => Ok(DictKey::Str(x.clone())),
+            Value::Str(x) => Ok(DictKey::Str(x.shared().clone())),
             Value::Int(x) => Ok(DictKey::Int(*x)),
             Value::Float(x) => Ok(DictKey::Float(*x)),
             Value::Complex(x) => Ok(DictKey::Complex(*x)),
@@ -110,7 +153,7 @@ impl DictKey {
     /// The key as a value.
     pub fn to_value(&self) -> Value {
         match self {
-            DictKey::Str(x) => Value::Str(x.clone()),
+            DictKey::Str(x) => Value::str(x.clone()),
             DictKey::Int(x) => Value::Int(*x),
             DictKey::Float(x) => Value::Float(*x),
             DictKey::Complex(x) => Value::Complex(*x),
@@ -163,13 +206,27 @@ pub struct Dict(Arc<DictInner>);
 struct DictInner {
     key: Type,
     value: Type,
-    entries: RwLock<Entries>,
+    entries: RwLock<Charged>,
+}
+
+/// Entries and what their memory is charged to.
+struct Charged {
+    entries: Entries,
+    charge: Charge,
+}
+
+impl Drop for DictInner {
+    fn drop(&mut self) {
+        let entries = std::mem::take(&mut self.entries.get_mut().entries);
+        nested::release(entries.into_values().collect());
+    }
 }
 
 impl Dict {
     /// A new, empty dictionary.
     pub fn new(key: Type, value: Type) -> Dict {
-        Dict(Arc::new(DictInner { key, value, entries: RwLock::new(IndexMap::new()) }))
+        let entries = Charged { entries: IndexMap::new(), charge: Charge::taken(LIST_BYTES) };
+        Dict(Arc::new(DictInner { key, value, entries: RwLock::new(entries) }))
     }
 
     /// Type of the keys.
@@ -184,12 +241,12 @@ impl Dict {
 
     /// The entries, open for reading.
     pub fn entries(&self) -> MappedRwLockReadGuard<'_, Entries> {
-        RwLockReadGuard::map(self.0.entries.read_recursive(), |e| e)
+        RwLockReadGuard::map(self.0.entries.read_recursive(), |charged| &charged.entries)
     }
 
-    /// The entries, open for writing.
-    pub fn entries_mut(&self) -> RwLockWriteGuard<'_, Entries> {
-        self.0.entries.write()
+    /// The entries, open for writing. What they grow by is charged to the run when this is dropped.
+    pub fn entries_mut(&self) -> EntriesMut<'_> {
+        EntriesMut(self.0.entries.write())
     }
 
     /// Sets an entry; a key that is there keeps its place.
@@ -222,6 +279,29 @@ impl Dict {
     /// An address that identifies the dictionary while it lives.
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as *const u8 as usize
+    }
+}
+
+/// Entries of a dictionary, open for writing.
+pub struct EntriesMut<'a>(RwLockWriteGuard<'a, Charged>);
+
+impl Deref for EntriesMut<'_> {
+    type Target = Entries;
+    fn deref(&self) -> &Entries {
+        &self.0.entries
+    }
+}
+
+impl DerefMut for EntriesMut<'_> {
+    fn deref_mut(&mut self) -> &mut Entries {
+        &mut self.0.entries
+    }
+}
+
+impl Drop for EntriesMut<'_> {
+    fn drop(&mut self) {
+        let bytes = LIST_BYTES + self.0.entries.capacity() * ENTRY_BYTES;
+        self.0.charge.follow(bytes);
     }
 }
 

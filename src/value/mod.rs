@@ -3,15 +3,19 @@
 //! Numbers, text and tuples are immutable; tensors, lists, dictionaries, objects and futures are shared by
 //! reference, so that a clone of a `Value` is the same object. This layer knows types and tensors, no op.
 
+pub mod bytes;
 mod container;
 mod future;
+mod nested;
 mod object;
+mod string;
 mod tensor_text;
 pub mod text;
 
 pub use container::{Dict, DictKey, List};
 pub use future::Future;
-pub use object::{EnumValue, Object, Tuple};
+pub use object::{EnumValue, Native, Object, Tuple};
+pub use string::Text;
 
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Symbol, Type, TypeKind};
@@ -36,7 +40,7 @@ pub enum Value {
     /// Truth value.
     Bool(bool),
     /// Text.
-    Str(Arc<str>),
+    Str(Text),
     /// Shared list.
     List(List),
     /// Shared dictionary in insertion order.
@@ -60,7 +64,7 @@ pub enum Value {
 impl Value {
     /// Text.
     pub fn str(text: impl Into<Arc<str>>) -> Value {
-        Value::Str(text.into())
+        Value::Str(Text::from(text.into()))
     }
 
     /// A list with a known element type.
@@ -160,7 +164,7 @@ impl Value {
     /// Text.
     pub fn to_str(&self) -> Result<&Arc<str>> {
         match self {
-            Value::Str(x) => Ok(x),
+            Value::Str(x) => Ok(x.shared()),
             other => Err(other.mismatch("str")),
         }
     }
@@ -221,7 +225,7 @@ impl Value {
             (Value::Float(a), Value::Float(b)) => a == b,
             (Value::Complex(a), Value::Complex(b)) => a == b,
             (Value::Bool(a), Value::Bool(b)) => a == b,
-            (Value::Str(a), Value::Str(b)) => Arc::ptr_eq(a, b),
+            (Value::Str(a), Value::Str(b)) => Arc::ptr_eq(a.shared(), b.shared()),
             (Value::List(a), Value::List(b)) => a.same(b),
             (Value::Dict(a), Value::Dict(b)) => a.same(b),
             (Value::Tuple(a), Value::Tuple(b)) => a.same(b),

@@ -1,12 +1,14 @@
 //! Tuples, objects and enum members.
 
-use super::Value;
+use super::{Value, nested};
 use crate::ir::types::TupleNames;
 use crate::ir::{Symbol, Type, TypeKind};
+use crate::resources::Charge;
 use indexmap::IndexMap;
 use parking_lot::RwLock;
+use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An immutable tuple; a named one knows its name and fields.
 #[derive(Clone)]
@@ -15,17 +17,36 @@ pub struct Tuple(Arc<TupleInner>);
 struct TupleInner {
     items: Vec<Value>,
     names: Option<Arc<TupleNames>>,
+    _charge: Charge,
+    /// The type, once somebody asked: tuples that share parts would be walked through again and again.
+    ty: OnceLock<Type>,
 }
+
+impl Drop for TupleInner {
+    fn drop(&mut self) {
+        nested::release(std::mem::take(&mut self.items));
+    }
+}
+
+/// Bytes that a tuple or an object takes besides what it holds.
+const HEAD_BYTES: usize = 128;
+/// Bytes of an object's field.
+const FIELD_BYTES: usize = size_of::<(Symbol, Value)>() + 24;
 
 impl Tuple {
     /// A plain tuple.
     pub fn new(items: Vec<Value>) -> Tuple {
-        Tuple(Arc::new(TupleInner { items, names: None }))
+        Tuple::charged(items, None)
     }
 
     /// A named tuple; as many items as fields.
     pub fn named(names: Arc<TupleNames>, items: Vec<Value>) -> Tuple {
-        Tuple(Arc::new(TupleInner { items, names: Some(names) }))
+        Tuple::charged(items, Some(names))
+    }
+
+    fn charged(items: Vec<Value>, names: Option<Arc<TupleNames>>) -> Tuple {
+        let charge = Charge::taken(HEAD_BYTES + items.capacity() * size_of::<Value>());
+        Tuple(Arc::new(TupleInner { items, names, ty: OnceLock::new(), _charge: charge }))
     }
 
     /// The items.
@@ -43,10 +64,18 @@ impl Tuple {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// An address that identifies the tuple while it lives.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as *const u8 as usize
+    }
+
     /// The type, from the items.
     pub fn ty(&self) -> Type {
-        let elements: Vec<Type> = self.items().iter().map(Value::ty).collect();
-        Type::new(TypeKind::Tuple(elements.into(), self.0.names.clone()))
+        let ty = self.0.ty.get_or_init(|| {
+            let elements: Vec<Type> = self.items().iter().map(Value::ty).collect();
+            Type::new(TypeKind::Tuple(elements.into(), self.0.names.clone()))
+        });
+        ty.clone()
     }
 }
 
@@ -56,19 +85,62 @@ impl fmt::Debug for Tuple {
     }
 }
 
-/// An instance of a script class or module: attribute values by name, in slot order.
+/// What an instance of a custom class holds in place of attributes. It is immutable, or guards itself.
+pub type Native = Arc<dyn Any + Send + Sync>;
+
+/// An instance of a script class or module: attribute values by name, in slot order. An instance of a custom class
+/// (`__torch__.torch.classes.NAMESPACE.NAME`, written in C++ by PyTorch) has something native instead.
 #[derive(Clone)]
 pub struct Object(Arc<ObjectInner>);
 
 struct ObjectInner {
     class: Symbol,
-    fields: RwLock<IndexMap<Symbol, Value>>,
+    fields: RwLock<Fields>,
+    native: Option<Native>,
+}
+
+/// Attribute values and what their memory is charged to.
+struct Fields {
+    values: IndexMap<Symbol, Value>,
+    charge: Charge,
+}
+
+impl Drop for ObjectInner {
+    fn drop(&mut self) {
+        let values = std::mem::take(&mut self.fields.get_mut().values);
+        nested::release(values.into_values().collect());
+    }
 }
 
 impl Object {
     /// An instance without any attribute set.
     pub fn new(class: Symbol) -> Object {
-        Object(Arc::new(ObjectInner { class, fields: RwLock::default() }))
+        Object::charged(class, None)
+    }
+
+    /// An instance of a custom class.
+    pub fn with_native(class: Symbol, native: Native) -> Object {
+        Object::charged(class, Some(native))
+    }
+
+    fn charged(class: Symbol, native: Option<Native>) -> Object {
+        let fields = Fields { values: IndexMap::new(), charge: Charge::taken(HEAD_BYTES) };
+        Object(Arc::new(ObjectInner { class, fields: RwLock::new(fields), native }))
+    }
+
+    /// What an instance of a custom class holds, if it is a `T`.
+    pub fn native<T: 'static>(&self) -> Option<&T> {
+        self.0.native.as_deref()?.downcast_ref()
+    }
+
+    /// What an instance of a custom class that is known here holds.
+    pub fn content(&self) -> Option<&Native> {
+        self.0.native.as_ref()
+    }
+
+    /// Whether it is an instance of a custom class that is known here.
+    pub fn is_native(&self) -> bool {
+        self.0.native.is_some()
     }
 
     /// Qualified name of the class.
@@ -78,17 +150,23 @@ impl Object {
 
     /// An attribute's value.
     pub fn get(&self, name: Symbol) -> Option<Value> {
-        self.0.fields.read().get(&name).cloned()
+        self.0.fields.read().values.get(&name).cloned()
     }
 
     /// Sets an attribute.
     pub fn set(&self, name: Symbol, value: Value) {
-        self.0.fields.write().insert(name, value);
+        let mut fields = self.0.fields.write();
+        let former = fields.values.insert(name, value);
+        let bytes = HEAD_BYTES + fields.values.capacity() * FIELD_BYTES;
+        fields.charge.follow(bytes);
+        // What was there may hold this very object, which is then dropped: not under the lock.
+        drop(fields);
+        drop(former);
     }
 
     /// A copy of all attributes in slot order.
     pub fn fields(&self) -> Vec<(Symbol, Value)> {
-        self.0.fields.read().iter().map(|(n, v)| (*n, v.clone())).collect()
+        self.0.fields.read().values.iter().map(|(n, v)| (*n, v.clone())).collect()
     }
 
     /// Whether two handles are the same object.

@@ -1,7 +1,8 @@
 //! Tensors as C++ prints them: rows of numbers in columns of one width, then type and sizes.
 
+use crate::diag::Result;
 use crate::ir::number_text::write_general;
-use crate::tensor::Tensor;
+use crate::tensor::{Quantizer, Scalar, Tensor};
 use std::fmt::Write;
 
 /// Characters in a line.
@@ -26,7 +27,7 @@ enum Style {
 /// Appends a tensor.
 pub(super) fn write_tensor(out: &mut String, tensor: &Tensor) {
     let sizes = tensor.sizes();
-    let scalars = match tensor.to_scalars() {
+    let scalars = match quantized_scalars(tensor).unwrap_or_else(|| tensor.to_scalars()) {
         Ok(scalars) => scalars,
         Err(error) => {
             let _ = write!(out, "<{}>", error.message());
@@ -49,7 +50,68 @@ pub(super) fn write_tensor(out: &mut String, tensor: &Tensor) {
     }
     let shape: Vec<String> = sizes.iter().map(i64::to_string).collect();
     let device = tensor.device().kind_name().to_uppercase();
-    let _ = write!(out, "[ {device}{}Type{{{}}} ]", tensor.dtype().type_name(), shape.join(","));
+    let backend = if tensor.is_quantized() { "Quantized" } else { "" };
+    let _ = write!(out, "[ {backend}{device}{}Type{{{}}}", tensor.dtype().type_name(), shape.join(","));
+    if let Some(quantizer) = tensor.quantizer() {
+        write_quantizer(out, &quantizer);
+    }
+    out.push_str(" ]");
+}
+
+/// The real numbers of a quantized tensor of whole elements.
+fn quantized_scalars(tensor: &Tensor) -> Option<Result<Vec<Scalar>>> {
+    let quantizer = tensor.quantizer()?;
+    let sizes = tensor.sizes();
+    let inner = |axis: usize| sizes.iter().skip(axis + 1).product::<i64>().max(1) as usize;
+    let channel = |n: usize| quantizer.axis().map_or(0, |axis| n / inner(axis) % sizes[axis].max(1) as usize);
+    let integers = match tensor.integers().to_vec_as::<i64>() {
+        Ok(integers) => integers,
+        Err(error) => return Some(Err(error)),
+    };
+    let real = |(n, x): (usize, &i64)| {
+        let c = channel(n);
+        let real = match &*quantizer {
+            Quantizer::PerTensor { scale, zero_point } => (x - zero_point) as f32 * *scale as f32,
+            Quantizer::PerChannel { scales, zero_points, .. } => {
+                (x - zero_points.get(c).copied().unwrap_or(0)) as f32
+                    * scales.get(c).copied().unwrap_or(1.0) as f32
+            }
+            Quantizer::PerChannelFloat { scales, zero_points, .. } => {
+                (*x as f32 - zero_points.get(c).copied().unwrap_or(0.0))
+                    * scales.get(c).copied().unwrap_or(1.0)
+            }
+        };
+        Scalar::Float(real.into())
+    };
+    Some(Ok(integers.iter().enumerate().map(real).collect()))
+}
+
+fn write_quantizer(out: &mut String, quantizer: &Quantizer) {
+    let _ = write!(out, ", qscheme: {}, ", quantizer.scheme());
+    let list = |numbers: Result<Tensor>| {
+        let mut text = String::new();
+        if let Ok(numbers) = numbers {
+            write_tensor(&mut text, &numbers);
+        }
+        text
+    };
+    let (scales, zero_points, axis) = match quantizer {
+        Quantizer::PerTensor { scale, zero_point } => {
+            out.push_str("scale: ");
+            write_general(out, *scale, 6);
+            let _ = write!(out, ", zero_point: {zero_point}");
+            return;
+        }
+        Quantizer::PerChannel { scales, zero_points, axis } => {
+            let count = [scales.len() as i64];
+            (list(Tensor::from_vec(scales, &count)), list(Tensor::from_vec(zero_points, &count)), axis)
+        }
+        Quantizer::PerChannelFloat { scales, zero_points, axis } => {
+            let count = [scales.len() as i64];
+            (list(Tensor::from_vec(scales, &count)), list(Tensor::from_vec(zero_points, &count)), axis)
+        }
+    };
+    let _ = write!(out, "scales: {scales}, zero_points: {zero_points}, axis: {axis}");
 }
 
 /// The fewest digits that read back as the same number.

@@ -1,8 +1,12 @@
 //! Values as `print` and `str` show them: text without quotes, floats with 17 digits and a trailing dot where
 //! they are whole, tensors as C++ prints them.
+//!
+//! Containers may hold the same parts many times, so that text can be far longer than a value is large: it is bounded by
+//! [`MAX_TEXT`].
 
 use super::Value;
 use super::tensor_text::write_tensor;
+use crate::diag::{Diagnostic, Result};
 use crate::ir::number_text::write_general;
 use num_complex::Complex64;
 use std::fmt::Write;
@@ -10,75 +14,113 @@ use std::fmt::Write;
 /// Containers nested deeper than this are cut.
 const MAX_DEPTH: usize = 100;
 
+/// A value's text is no longer than this many bytes.
+pub const MAX_TEXT: usize = 1 << 26;
+
+/// Room for the text that errors and people see of values.
+const SHOWN: usize = 1 << 16;
+
+/// The text does not fit into its room.
+struct TooLong;
+
+type Written = std::result::Result<(), TooLong>;
+
 impl Value {
-    /// The value as TorchScript's `str` gives it.
+    /// The value as TorchScript's `str` gives it, for people: cut where it is very long.
     pub fn to_text(&self) -> String {
-        let mut out = String::new();
-        self.write_text(&mut out);
-        out
+        let mut out = Text { out: String::new(), room: SHOWN };
+        if let Err(TooLong) = out.value(self, 0) {
+            out.out.push_str("...");
+        }
+        out.out
     }
 
-    /// Appends what [`Value::to_text`] gives.
-    pub fn write_text(&self, out: &mut String) {
-        write_value(out, self, 0);
+    /// Appends the value as TorchScript's `str` gives it. Fails where `out` would be longer than [`MAX_TEXT`].
+    pub fn write_text(&self, out: &mut String) -> Result<()> {
+        let mut text = Text { out: std::mem::take(out), room: MAX_TEXT };
+        let written = text.value(self, 0);
+        *out = text.out;
+        written.map_err(|TooLong| {
+            Diagnostic::runtime(format!("the text of a value takes more than {MAX_TEXT} bytes")).hint(
+                "a container that holds the same parts many times is written out in full; print its parts",
+            )
+        })
     }
 }
 
-fn write_value(out: &mut String, value: &Value, depth: usize) {
-    if depth > MAX_DEPTH {
-        out.push_str("...");
-        return;
-    }
-    match value {
-        Value::None => out.push_str("None"),
-        Value::Uninitialized => out.push_str("Uninitialized"),
-        Value::Tensor(t) => write_tensor(out, t),
-        Value::Int(x) => {
-            let _ = write!(out, "{x}");
+/// Text with a limit.
+struct Text {
+    out: String,
+    room: usize,
+}
+
+impl Text {
+    fn value(&mut self, value: &Value, depth: usize) -> Written {
+        if depth > MAX_DEPTH {
+            self.out.push_str("...");
+            return Ok(());
         }
-        Value::Float(x) => write_float(out, *x),
-        Value::Complex(z) => write_complex(out, *z),
-        Value::Bool(b) => out.push_str(if *b { "True" } else { "False" }),
-        Value::Str(text) => out.push_str(text),
-        Value::List(list) => write_items(out, "[", &list.to_vec(), "]", depth),
-        Value::Tuple(tuple) => {
-            let close = if tuple.items().len() == 1 { ",)" } else { ")" };
-            write_items(out, "(", tuple.items(), close, depth);
-        }
-        Value::Dict(dict) => {
-            out.push('{');
-            let entries: Vec<_> = dict.entries().iter().map(|(k, v)| (k.to_value(), v.clone())).collect();
-            for (n, (key, item)) in entries.iter().enumerate() {
-                out.push_str(if n > 0 { ", " } else { "" });
-                write_value(out, key, depth + 1);
-                out.push_str(": ");
-                write_value(out, item, depth + 1);
+        let out = &mut self.out;
+        match value {
+            Value::None => out.push_str("None"),
+            Value::Uninitialized => out.push_str("Uninitialized"),
+            Value::Tensor(t) => {
+                // Each number takes a digit and a separator.
+                if t.numel() > self.room.saturating_sub(out.len()) / 2 {
+                    return Err(TooLong);
+                }
+                write_tensor(out, t);
             }
-            out.push('}');
+            Value::Int(x) => {
+                let _ = write!(out, "{x}");
+            }
+            Value::Float(x) => write_float(out, *x),
+            Value::Complex(z) => write_complex(out, *z),
+            Value::Bool(b) => out.push_str(if *b { "True" } else { "False" }),
+            Value::Str(text) if text.len() > self.room.saturating_sub(out.len()) => return Err(TooLong),
+            Value::Str(text) => out.push_str(text),
+            Value::List(list) => self.items("[", &list.to_vec(), "]", depth)?,
+            Value::Tuple(tuple) => {
+                let close = if tuple.items().len() == 1 { ",)" } else { ")" };
+                self.items("(", tuple.items(), close, depth)?;
+            }
+            Value::Dict(dict) => {
+                out.push('{');
+                let entries: Vec<_> = dict.entries().iter().map(|(k, v)| (k.to_value(), v.clone())).collect();
+                for (n, (key, item)) in entries.iter().enumerate() {
+                    self.out.push_str(if n > 0 { ", " } else { "" });
+                    self.value(key, depth + 1)?;
+                    self.out.push_str(": ");
+                    self.value(item, depth + 1)?;
+                }
+                self.out.push('}');
+            }
+            Value::Object(object) => {
+                let _ = write!(out, "<{} object at {:#x}>", object.class(), object.id());
+            }
+            Value::Enum(member) => {
+                let class = member.class.as_str();
+                let class = class.rsplit('.').next().unwrap_or(class);
+                let _ = write!(out, "Enum<{class}.{}>", member.name);
+            }
+            Value::Device(device) => {
+                let _ = write!(out, "{device}");
+            }
+            Value::Future(_) => out.push_str("Future"),
+            Value::Function(name) => out.push_str(name.as_str()),
         }
-        Value::Object(object) => {
-            let _ = write!(out, "<{} object at {:#x}>", object.class(), object.id());
-        }
-        Value::Enum(member) => {
-            let class = member.class.as_str();
-            let class = class.rsplit('.').next().unwrap_or(class);
-            let _ = write!(out, "Enum<{class}.{}>", member.name);
-        }
-        Value::Device(device) => {
-            let _ = write!(out, "{device}");
-        }
-        Value::Future(_) => out.push_str("Future"),
-        Value::Function(name) => out.push_str(name.as_str()),
+        if self.out.len() > self.room { Err(TooLong) } else { Ok(()) }
     }
-}
 
-fn write_items(out: &mut String, open: &str, items: &[Value], close: &str, depth: usize) {
-    out.push_str(open);
-    for (n, item) in items.iter().enumerate() {
-        out.push_str(if n > 0 { ", " } else { "" });
-        write_value(out, item, depth + 1);
+    fn items(&mut self, open: &str, items: &[Value], close: &str, depth: usize) -> Written {
+        self.out.push_str(open);
+        for (n, item) in items.iter().enumerate() {
+            self.out.push_str(if n > 0 { ", " } else { "" });
+            self.value(item, depth + 1)?;
+        }
+        self.out.push_str(close);
+        Ok(())
     }
-    out.push_str(close);
 }
 
 /// A float: whole numbers below 2^63 as digits and a dot, others with up to 17 significant digits.
@@ -106,6 +148,27 @@ fn write_complex(out: &mut String, z: Complex64) {
 mod tests {
     use super::*;
     use crate::tensor::Tensor;
+
+    #[test]
+    fn text_of_values_that_share_parts_is_bounded() {
+        for wrap in [
+            |x: Value| Value::tuple(vec![x.clone(), x]),
+            |x: Value| Value::list(crate::ir::Type::any(), vec![x.clone(), x]),
+        ] {
+            let value = (0..60).fold(Value::Int(1), |x, _| wrap(x));
+            assert!(value.to_text().len() < SHOWN + 200 && value.to_text().ends_with("..."));
+            let mut text = Text { out: String::new(), room: 10_000 };
+            assert!(text.value(&value, 0).is_err() && text.out.len() < 10_200);
+        }
+        let many = Tensor::zeros(crate::tensor::DType::F32, &[1]).and_then(|t| t.broadcast_to(&[1 << 40]));
+        let error =
+            Value::Tensor(many.expect("a view")).write_text(&mut String::new()).expect_err("2^40 numbers");
+        assert_eq!(error.message(), format!("the text of a value takes more than {MAX_TEXT} bytes"));
+        // Lists of many numbers are no such values.
+        let mut whole = String::new();
+        Value::ints(0..20_000).write_text(&mut whole).expect("short");
+        assert_eq!(whole.len(), 20_000 * 2 + 88_890);
+    }
 
     #[test]
     fn values_print_as_in_pytorch() {
@@ -140,6 +203,9 @@ mod tests {
         ];
         for (value, expected) in cases {
             assert_eq!(value.to_text(), expected);
+            let mut whole = String::new();
+            value.write_text(&mut whole).expect("short");
+            assert_eq!(whole, expected);
         }
     }
 }

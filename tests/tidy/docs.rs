@@ -14,6 +14,42 @@ pub(super) fn docs_are_fresh() -> Result<(), Failed> {
     fresh("docs/passes.md", &docs::passes())
 }
 
+/// Each row of the page of rules says what the rule file says: it is read as the rule that it is about.
+pub(super) fn rows_of_rules_are_rules() -> Result<(), Failed> {
+    let page = fs::read_to_string("docs/rules.md")?;
+    let mut rows = page.lines().filter(|line| line.starts_with("| ") && line.ends_with("` |"));
+    for wanted in flambeau::rewrite::builtin_rules()? {
+        let row = rows.next().ok_or("the page has fewer rows than there are rules")?;
+        let row = row.replace("\\|", "\u{1}");
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [_, name, contract, .., sides, _] = cells.as_slice() else {
+            return Err(format!("not a row of a rule: {row}").into());
+        };
+        let text = format!("rule {name} {contract} {}", sides.trim_matches('`').replace('\u{1}', "|"));
+        let read = flambeau::rewrite::parse(&flambeau::diag::Source::new("docs/rules.md", text.as_str()))?;
+        let [rule] = read.as_slice() else { return Err(format!("not one rule: {text}").into()) };
+        let same = |a: &flambeau::rewrite::syntax::RuleTerm, b: &flambeau::rewrite::syntax::RuleTerm| {
+            flambeau::rewrite::on_one_line(a.span.text()) == flambeau::rewrite::on_one_line(b.span.text())
+        };
+        let conditions = |rule: &flambeau::rewrite::syntax::Rule| {
+            rule.conditions.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let is_it = rule.name == wanted.name
+            && rule.contract == wanted.contract
+            && rule.both_ways == wanted.both_ways
+            && same(&rule.left, &wanted.left)
+            && same(&rule.right, &wanted.right)
+            && conditions(rule) == conditions(wanted);
+        if !is_it {
+            return Err(format!("this row is not rule {} of the rule files: {text}", wanted.name).into());
+        }
+    }
+    match rows.next() {
+        Some(row) => Err(format!("a row of no rule: {row}").into()),
+        None => Ok(()),
+    }
+}
+
 /// The names of the recorded programs.
 fn recorded() -> Result<Vec<String>, Failed> {
     let mut names = Vec::new();

@@ -6,9 +6,11 @@ use libtest_mimic::Failed;
 /// Each group may use the groups before it; members of one group do not use each other.
 const LAYERS: &[&[&str]] = &[
     &["diag"],
+    &["resources"],
     &["tensor"],
     &["ir"],
     &["value"],
+    &["kernels"],
     &["dialects"],
     &["eval"],
     &["analysis"],

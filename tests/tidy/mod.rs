@@ -1,8 +1,11 @@
 //! Rules about the source itself: layers, module headers, file lengths, paths that the documents name.
 
+mod dependencies;
 mod docs;
+mod environment;
 mod layers;
 mod sources;
+mod threads;
 
 use libtest_mimic::{Failed, Trial};
 
@@ -10,10 +13,19 @@ use libtest_mimic::{Failed, Trial};
 pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test("tidy::layers_point_left", layers::layers_point_left),
+        Trial::test("tidy::loops_run_in_the_one_pool", threads::loops_run_in_the_one_pool),
         Trial::test("tidy::modules_open_with_a_header", sources::modules_open_with_a_header),
         Trial::test("tidy::files_are_short", sources::files_are_short),
         Trial::test("tidy::architecture_names_existing_paths", sources::architecture_names_existing_paths),
         Trial::test("tidy::docs_are_fresh", docs::docs_are_fresh),
+        Trial::test("tidy::environment_variables_are_documented", environment::variables_are_documented),
+        Trial::test("tidy::rows_of_rules_are_rules", docs::rows_of_rules_are_rules),
+        Trial::test(
+            "tidy::crates_come_from_the_registry_under_known_licences",
+            dependencies::crates_come_from_the_registry_under_known_licences,
+        ),
+        Trial::test("tidy::crates_are_built_in_one_version", dependencies::crates_are_built_in_one_version),
+        Trial::test("tidy::dependencies_are_used", dependencies::dependencies_are_used),
         Trial::test("tidy::an_aten_op_stands_in_one_file", sources::an_aten_op_stands_in_one_file),
     ]
 }

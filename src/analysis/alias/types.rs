@@ -6,18 +6,35 @@ use smallvec::{SmallVec, smallvec};
 
 /// Whether a value of the type may be an object that can be written, or hold one.
 pub(super) fn is_mutable(ty: &Type) -> bool {
-    use TypeKind as K;
-    match ty.kind() {
-        K::Number | K::Int | K::Float | K::Complex | K::Bool | K::Str | K::None | K::Device => false,
-        K::ScalarType | K::Layout | K::MemoryFormat | K::QScheme | K::SymInt | K::SymFloat | K::SymBool => {
-            false
-        }
-        K::Enum(..) | K::AnyEnum | K::Function(_) | K::Generator | K::Stream => false,
-        K::Optional(inner) => is_mutable(inner),
-        K::Tuple(elements, _) => elements.iter().any(is_mutable),
-        K::Union(members) => members.iter().any(is_mutable),
-        _ => true,
+    let is_open =
+        |ty: &Type| matches!(ty.kind(), TypeKind::Optional(_) | TypeKind::Tuple(..) | TypeKind::Union(_));
+    // Few types need the walk over their parts.
+    if !is_open(ty) {
+        return may_be_written(ty);
     }
+    let mut found = false;
+    ty.visit(&mut |part| {
+        let inside = is_open(part);
+        found |= !inside && may_be_written(part);
+        inside && !found
+    });
+    found
+}
+
+/// Whether objects of a type, which is no optional, tuple or union, can be written or hold others.
+fn may_be_written(ty: &Type) -> bool {
+    use TypeKind as K;
+    let is_number = matches!(
+        ty.kind(),
+        K::Number | K::Int | K::Float | K::Complex | K::Bool | K::SymInt | K::SymFloat | K::SymBool
+    );
+    let is_setting = matches!(
+        ty.kind(),
+        K::Device | K::ScalarType | K::Layout | K::MemoryFormat | K::QScheme | K::Generator
+    );
+    let is_plain =
+        matches!(ty.kind(), K::Str | K::None | K::Enum(..) | K::AnyEnum | K::Function(_) | K::Stream);
+    !(is_number || is_setting || is_plain)
 }
 
 /// The classes of the program, where they are known.

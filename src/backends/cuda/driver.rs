@@ -106,13 +106,6 @@ pub(super) struct Buffer {
     stream: Arc<CudaStream>,
 }
 
-impl Buffer {
-    /// Bytes.
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-}
-
 /// One kernel parameter in 8 bytes, of which its type takes the first.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]

@@ -1,8 +1,6 @@
 //! CUDA: kernels as PTX, launched through the driver that is found at run time.
 //!
-//! Inputs are uploaded and results downloaded around each launch. PTX comes from the LLVM backend; a build
-//! without LLVM takes it from the folder named by `FLAMBEAU_PTX_DIR`, into which a build with LLVM writes, so
-//! that a machine with a GPU needs no LLVM.
+//! Inputs are uploaded and results downloaded around each launch. PTX comes from the LLVM backend.
 
 mod driver;
 
@@ -57,9 +55,10 @@ struct Compiled {
 }
 
 impl Executable for Compiled {
-    fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
+    #[allow(unsafe_code, reason = "launches GPU code")]
+    unsafe fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
         let context = self.function.context();
-        let arguments = check_args(&self.kernel, &launch.args)?;
+        let arguments = check_args(&self.kernel, launch)?;
         let buffers = launch.memory.iter().map(|m| context.upload(m.bytes())).collect::<Result<Vec<_>>>()?;
         let mut parameters = Vec::new();
         let mut threads = 1u64;
@@ -71,14 +70,10 @@ impl Executable for Compiled {
             }
             parameters.push(match (param.ty, arg) {
                 (Ty::Scalar(elem), arg) => Parameter::of(arg, elem),
-                (_, Arg::Buffer(memory, offset)) => {
-                    let size = self.kernel.elem(param.reg).size();
-                    let buffer = buffers.get(memory).ok_or_else(|| Diagnostic::internal("no such memory"))?;
-                    let start = offset.saturating_mul(size);
-                    if start > buffer.len() {
-                        return Err(Diagnostic::internal("a kernel argument outside of its memory"));
-                    }
-                    Parameter::address(buffer, start)
+                (_, Arg::Buffer(buffer)) => {
+                    // Inside of the memory, as was checked above.
+                    let start = buffer.first * self.kernel.elem(param.reg).size();
+                    Parameter::address(&buffers[buffer.memory], start)
                 }
                 _ => return Err(Diagnostic::internal("a kernel argument of the wrong kind")),
             });
@@ -86,9 +81,8 @@ impl Executable for Compiled {
         if threads > 0 {
             let groups = threads.div_ceil(u64::from(GROUP)).clamp(1, MAX_GROUPS) as u32;
             // SAFETY: parameters are in the order and of the types of the kernel's function, which was emitted from
-            // the same kernel; the launch's maker vouches that elements lie within its memory, whose copies the
-            // buffers are; they live until the download below has waited for the launch.
-            #[allow(unsafe_code, reason = "launches GPU code")]
+            // the same kernel; spans were checked against the memory, whose copies the buffers are, and the caller promises
+            // that the kernel stays within them; the buffers live until the download below has waited for the launch.
             unsafe {
                 self.function.launch(groups, GROUP, &mut parameters)?;
             }

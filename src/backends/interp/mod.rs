@@ -36,18 +36,22 @@ struct Program {
 }
 
 impl Executable for Program {
-    fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
+    #[allow(unsafe_code, reason = "the trait's signature; this engine checks every access itself")]
+    unsafe fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
         let kernel = &self.kernel;
+        let arguments = super::check_args(kernel, launch)?;
         let mut run = Run {
             kernel,
             regs: vec![Num::I(0); kernel.types.len()],
             args: vec![None; kernel.types.len()],
             memory: &mut launch.memory,
         };
-        for (param, arg) in super::check_args(kernel, &launch.args)? {
+        for (param, arg) in arguments {
             match (param.ty, arg) {
                 (Ty::Scalar(elem), arg) => run.regs[param.reg.index()] = Num::of_arg(arg, elem),
-                (_, Arg::Buffer(memory, offset)) => run.args[param.reg.index()] = Some((memory, offset)),
+                (_, Arg::Buffer(buffer)) => {
+                    run.args[param.reg.index()] = Some((buffer.memory, buffer.first));
+                }
                 _ => return Err(Diagnostic::internal("a kernel argument of the wrong kind")),
             }
         }
@@ -114,7 +118,7 @@ impl Run<'_, '_, '_> {
         };
         let (begin, end, step) = (self.index(l.begin), self.index(l.end), self.index(l.step));
         if step <= 0 {
-            return Err(Diagnostic::runtime(format!("a loop with step {step}")));
+            return Err(Diagnostic::internal(format!("a kernel has a loop with step {step}")));
         }
         let inits: Vec<Num> = l.carried.iter().map(|c| self.regs[c.init.index()]).collect();
         let mut partial = vec![inits; lanes];
@@ -189,5 +193,5 @@ impl Run<'_, '_, '_> {
 }
 
 fn outside() -> Diagnostic {
-    Diagnostic::runtime("a kernel reaches outside of its memory")
+    Diagnostic::internal("a kernel reaches outside of its memory")
 }

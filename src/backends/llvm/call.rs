@@ -1,14 +1,17 @@
 //! Running a compiled kernel: arguments become slots, large work is shared among threads.
 
-#![allow(unsafe_code, reason = "calls machine code; the promises of `Launch` are what makes it sound")]
+#![allow(
+    unsafe_code,
+    reason = "calls machine code; what `Executable::run` asks of its caller makes it sound"
+)]
 
 use super::Shared;
 use super::orc::{Code, Slots};
 use crate::backends::{Arg, Executable, Launch, Memory, check_args};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Elem, Kernel, Stmt, Ty};
+use crate::resources::pool;
 use half::{bf16, f16};
-use rayon::prelude::*;
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
@@ -24,8 +27,8 @@ pub(super) struct Compiled {
     kernel: Kernel,
     shared: Arc<Shared>,
     plain: Code,
-    /// Compiled when first needed; None where the kernel has no such form.
-    streaming: OnceLock<Option<Code>>,
+    /// Compiled when first needed.
+    streaming: OnceLock<Result<Code>>,
 }
 
 impl Compiled {
@@ -34,9 +37,11 @@ impl Compiled {
         Ok(Compiled { kernel, shared, plain, streaming: OnceLock::new() })
     }
 
-    fn streaming(&self) -> Option<&Code> {
-        let compile = || self.shared.compile(&self.kernel, true).ok();
-        self.streaming.get_or_init(compile).as_ref()
+    /// The form whose stores bypass the caches. What compiles without them compiles with them, so that an error here
+    /// is one of the run.
+    fn streaming(&self) -> Result<&Code> {
+        let compile = || self.shared.compile(&self.kernel, true);
+        self.streaming.get_or_init(compile).as_ref().map_err(Clone::clone)
     }
 
     /// Whether stores can bypass the caches: one flat vector loop, results large and aligned.
@@ -68,28 +73,27 @@ fn slot(elem: Elem, arg: Arg) -> u64 {
     }
 }
 
+/// Where a piece of memory begins.
+fn address(memory: &mut Memory<'_>) -> usize {
+    match memory {
+        Memory::Read(bytes) => bytes.as_ptr() as usize,
+        Memory::Write(bytes) => bytes.as_mut_ptr() as usize,
+    }
+}
+
 impl Executable for Compiled {
-    fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
-        let mut bases: SmallVec<[(usize, usize, bool); 8]> = SmallVec::new();
-        for memory in &mut launch.memory {
-            bases.push(match memory {
-                Memory::Read(bytes) => (bytes.as_ptr() as usize, bytes.len(), false),
-                Memory::Write(bytes) => (bytes.as_mut_ptr() as usize, bytes.len(), true),
-            });
-        }
+    unsafe fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
+        let arguments = check_args(&self.kernel, launch)?;
+        let bases: SmallVec<[usize; 8]> = launch.memory.iter_mut().map(address).collect();
         let mut slots: SmallVec<[u64; 24]> = SmallVec::new();
         let mut extent = 1i64;
-        for (n, (param, arg)) in check_args(&self.kernel, &launch.args)?.into_iter().enumerate() {
+        for (n, (param, arg)) in arguments.into_iter().enumerate() {
             slots.push(match (param.ty, arg) {
                 (Ty::Scalar(elem), arg) => slot(elem, arg),
-                (_, Arg::Buffer(memory, offset)) => {
-                    let size = self.kernel.elem(param.reg).size();
-                    let base = bases.get(memory).ok_or_else(|| Diagnostic::internal("no such memory"))?;
-                    let start = offset.saturating_mul(size);
-                    if start > base.1 || (param.written && !base.2) {
-                        return Err(Diagnostic::internal("a kernel argument outside of its memory"));
-                    }
-                    (base.0 + start) as u64
+                (_, Arg::Buffer(buffer)) => {
+                    // Inside of the memory, as was checked above.
+                    let start = buffer.first * self.kernel.elem(param.reg).size();
+                    (bases[buffer.memory] + start) as u64
                 }
                 _ => return Err(Diagnostic::internal("a kernel argument of the wrong kind")),
             });
@@ -101,18 +105,18 @@ impl Executable for Compiled {
         }
         let slots = Slots { slots: &slots };
         let streams = self.wants_streaming(slots.slots, extent.max(0) as usize);
-        let code = if streams { self.streaming().unwrap_or(&self.plain) } else { &self.plain };
-        let chunk = chunk_size(extent, launch.grain, rayon::current_num_threads());
+        let code = if streams { self.streaming()? } else { &self.plain };
+        let chunk = chunk_size(extent, launch.grain, pool::threads());
         if chunk >= extent {
-            // SAFETY: arguments were checked against parameters; the caller of `run` vouches that every element
-            // lies within the memory, which the launch borrows for the whole call; nobody else writes to it.
+            // SAFETY: spans were checked against the memory, which the launch borrows for the whole call, so that no
+            // other thread writes to it; the caller of `run` promises that the kernel stays within the spans.
             unsafe { code.call(&slots, 0, extent) };
             return Ok(());
         }
         let chunks = extent.unsigned_abs().div_ceil(chunk.unsigned_abs());
-        (0..chunks as i64).into_par_iter().for_each(|n| {
-            let begin = n * chunk;
-            // SAFETY: as above; iterations of a parallel loop write to disjoint elements.
+        pool::for_each(chunks as usize, |n| {
+            let begin = n as i64 * chunk;
+            // SAFETY: as above; the caller promises that iterations of a parallel loop store to different elements.
             unsafe { code.call(&slots, begin, extent.min(begin + chunk)) };
         });
         Ok(())

@@ -8,6 +8,9 @@ use inkwell::targets::{
 };
 use std::sync::Once;
 
+/// Vector registers of the widest type that a turn of a vector loop fills.
+const REGISTERS: u32 = 2;
+
 /// A machine to generate code for.
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
@@ -107,8 +110,7 @@ impl Machine {
             _ => 1,
         };
         let widest = l.body.iter().map(size).max().unwrap_or(4).max(4);
-        let registers = std::env::var("FLAMBEAU_UNROLL").ok().and_then(|n| n.parse().ok()).unwrap_or(2);
-        registers * vector_bits / (8 * widest)
+        REGISTERS * vector_bits / (8 * widest)
     }
 
     /// Attributes that every function carries: without them code is generated for a generic machine.

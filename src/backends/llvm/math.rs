@@ -228,9 +228,11 @@ impl<'c> Math<'_, 'c> {
         let lost = self.ir.fma(r, half, self.ir.sub(less, sum)?)?;
         let y = self.ir.add(sum, self.ir.fma(tail, half, lost)?)?;
         let y = self.ir.add(y, y)?;
-        // Near 0 the polynomial alone keeps the sign of zero.
+        // Near 0 the polynomial alone is exact enough.
         let zero = self.ir.icmp(I::EQ, n, self.int(x, 0))?;
-        self.ir.select(zero, p, y)
+        let y = self.ir.select(zero, p, y)?;
+        // -0 stays -0.
+        self.ir.select(self.ir.fcmp(F::OEQ, x, self.ir.fconst(x, 0.0))?, x, y)
     }
 
     /// Hyperbolic tangent: an odd polynomial below 0.8, 1 - 2/(e^2x + 1) above.

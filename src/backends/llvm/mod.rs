@@ -123,9 +123,8 @@ fn module<'c>(context: &'c Context, kernel: &Kernel, machine: &Machine, name: &s
     let module = emit::emit(context, kernel, machine, name)?;
     module.set_triple(&target.get_triple());
     module.set_data_layout(&target.get_target_data().get_data_layout());
-    let passes = std::env::var("FLAMBEAU_LLVM_PASSES").unwrap_or_else(|_| PASSES.to_string());
     module
-        .run_passes(&passes, &target, PassBuilderOptions::create())
+        .run_passes(PASSES, &target, PassBuilderOptions::create())
         .map_err(|m| Diagnostic::internal(format!("LLVM passes: {m}")))?;
     Ok(module)
 }

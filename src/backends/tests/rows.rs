@@ -58,7 +58,8 @@ fn a_layer_norm_of_separate_ops_is_one_kernel() {
         let (x, w, b) = (calm(&[rows, length], 1), calm(&[length], 2), calm(&[length], 3));
         let inputs = [&x, &w, &b].map(|t| Value::Tensor(t.clone()));
         let group = graph_of("%x : Tensor, %w : Tensor, %b : Tensor", NORM);
-        let interp = FusedGroup::new(Arc::new(group.clone()), by_name("interp").expect("there"));
+        let interp =
+            FusedGroup::new(Arc::new(group.clone()), by_name("interp").expect("there"), Arc::default());
         assert_eq!(interp.loops(&inputs, &Registry::builtin()).expect("lowers").len(), 1);
         let (x, w, b) = (wide(&x), wide(&w), wide(&b));
         let mut want = Vec::new();
@@ -160,7 +161,8 @@ fn integers_sum_to_int64_and_have_no_mean() {
 
 /// Why a group does not run as one.
 fn refusal(body: &str, inputs: &str, tensors: &[Tensor]) -> String {
-    let group = FusedGroup::new(Arc::new(graph_of(inputs, body)), by_name("interp").expect("there"));
+    let group =
+        FusedGroup::new(Arc::new(graph_of(inputs, body)), by_name("interp").expect("there"), Arc::default());
     let values: Vec<Value> = tensors.iter().cloned().map(Value::Tensor).collect();
     let error = group.run(&values, &Registry::builtin()).expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");

@@ -7,27 +7,27 @@ use crate::dialects::shapes::joins;
 use crate::dialects::{
     Args, Effects, Fact, OpDef, Outputs, Promote, Tolerance, composite, elementwise, one, opaque,
 };
-use crate::tensor::{DType, Scalar, Tensor};
+use crate::tensor::{DType, Scalar};
 use crate::value::Value;
 use smallvec::smallvec;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    elementwise("aten::relu(Tensor self) -> Tensor", Promote::Common)
+    elementwise("aten::relu(Tensor self) -> Tensor", Promote::Common).quantized_kernel(crate::dialects::quantized::activation::relu)
         .scalar(relu)
         .accepts("if", "Boolean inputs not supported for relu")
         .grad("self: torch.where(result > 0, grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_exact("out"),
-    elementwise("aten::relu6(Tensor self) -> Tensor", Promote::Common)
+    elementwise("aten::relu6(Tensor self) -> Tensor", Promote::Common).quantized_kernel(crate::dialects::quantized::activation::relu6)
         .scalar(relu6)
         .accepts("if", "Bool inputs not supported for hardtanh")
         .grad("self: torch.where((self > 0) & (self < 6), grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace(),
-    elementwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", Promote::First)
+    elementwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", Promote::First).quantized_kernel(crate::dialects::quantized::activation::clamp)
         .scalar(hardtanh)
         .accepts("if", "Bool inputs not supported for hardtanh")
         .grad("self: torch.where((self > min_val) & (self < max_val), grad, 0)")
@@ -75,7 +75,7 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .inplace()
         .out_found("out"),
-    elementwise("aten::hardsigmoid(Tensor self) -> Tensor", Promote::First)
+    elementwise("aten::hardsigmoid(Tensor self) -> Tensor", Promote::First).quantized_kernel(crate::dialects::quantized::activation::hardsigmoid)
         .scalar(hardsigmoid)
         .facts(&[Fact::Costly])
         .accepts("f", "hardsigmoid_cpu")
@@ -100,14 +100,14 @@ pub static OPS: &[OpDef] = &[
         .check(check_softshrink)
         .grad("self: torch.where((self >= -lambd) & (self <= lambd), 0, grad)")
         .out_found("out"),
-    elementwise("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", Promote::First)
+    elementwise("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", Promote::First).quantized_kernel(crate::dialects::quantized::activation::leaky_relu)
         .scalar(|p, x| leaky(p, x[0], x[1]))
         .accepts("f", "leaky_relu_cpu")
         .facts(&[Fact::Costly])
         .grad("self: torch.where(self > 0, grad, grad * negative_slope)")
         .inplace()
         .out_found("out"),
-    elementwise("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", Promote::First)
+    elementwise("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", Promote::First).quantized_kernel(crate::dialects::quantized::activation::threshold)
         .scalar(threshold)
         .accepts("if", "threshold_cpu")
         .grad("self: torch.where(self > threshold, grad, 0)")
@@ -120,7 +120,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: torch.where(self > 0, grad, grad * weight)\nweight: torch.where(self > 0, 0, grad * self)"),
     opaque(
         "aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor",
-        super::random::rrelu,
+        super::dropout::rrelu,
     )
         .infer(joins::same_sizes)
         .effects(Effects::RANDOM)
@@ -181,11 +181,11 @@ pub static OPS: &[OpDef] = &[
 ",
     )
     .out("out"),
-    opaque("aten::dropout(Tensor input, float p, bool train) -> Tensor", dropout).hidden_marks("aten::dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
-    opaque("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
-    opaque("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", dropout).hidden_marks("aten::feature_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
+    opaque("aten::dropout(Tensor input, float p, bool train) -> Tensor", dropout).quantized(crate::dialects::Quantized::Own).hidden_marks("aten::dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
+    opaque("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).quantized(crate::dialects::Quantized::Own).effects(Effects::RANDOM),
+    opaque("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", dropout).quantized(crate::dialects::Quantized::Own).hidden_marks("aten::feature_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
-    opaque("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).hidden_marks("aten::alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
+    opaque("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).quantized(crate::dialects::Quantized::Own).hidden_marks("aten::alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
     opaque("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", dropout).hidden_marks("aten::feature_alpha_dropout(Tensor(a) input, float p, bool train) -> Tensor(a)").infer(joins::same_sizes).effects(Effects::RANDOM),
     opaque("aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", dropout).effects(Effects::RANDOM),
@@ -418,7 +418,7 @@ fn dropout(args: &Args<'_>) -> Result<Outputs> {
         return one(input.clone());
     }
     let name = args.op.name();
-    let dropped = super::random::drop_out(
+    let dropped = super::dropout::drop_out(
         args,
         input,
         p,
@@ -435,8 +435,11 @@ fn dropout(args: &Args<'_>) -> Result<Outputs> {
 fn native_dropout(args: &Args<'_>) -> Result<Outputs> {
     let (input, p, train) = (args.tensor(0)?, args.float(1)?, args.opt_bool(2)?);
     if train == Some(false) || p == 0.0 || input.numel() == 0 {
-        let mask = Tensor::full(DType::Bool, &input.sizes(), Scalar::Bool(true))?;
-        return Ok(smallvec![input.copy()?.into(), mask.into()]);
+        let mask = super::random::empty_like(input, DType::Bool)?;
+        mask.fill(Scalar::Bool(true))?;
+        let copy = super::random::empty_like(input, input.dtype())?;
+        copy.copy_from(input)?;
+        return Ok(smallvec![copy.into(), mask.into()]);
     }
-    super::random::native_dropout(args, input, p)
+    super::dropout::native_dropout(args, input, p)
 }

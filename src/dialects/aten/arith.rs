@@ -309,14 +309,7 @@ fn pow_number(p: &mut Program, x: &[Sv]) -> Sv {
     if !is_complex && !p.dtype(power).is_floating() {
         return power;
     }
-    let half = p.constant_like(x[1], 0.5);
-    let is_half = p.eq(x[1], half);
-    let root = p.sqrt(x[0]);
-    let power = p.select(is_half, root, power);
-    let minus_half = p.constant_like(x[1], -0.5);
-    let is_minus_half = p.eq(x[1], minus_half);
-    let inverse_root = p.rsqrt(x[0]);
-    let power = p.select(is_minus_half, inverse_root, power);
+    let power = if p.source_dtype(x[0]) == DType::F16 { power } else { roots(p, x, power) };
     let square = p.mul(x[0], x[0]);
     let cube = p.mul(square, x[0]);
     let one = p.constant_like(x[0], 1.0);
@@ -333,6 +326,24 @@ fn pow_number(p: &mut Program, x: &[Sv]) -> Sv {
     })
 }
 
+/// The roots among powers. PyTorch's kernel has none for half: -0 and -inf to the power of 0.5 are 0 and inf there.
+fn roots(p: &mut Program, x: &[Sv], power: Sv) -> Sv {
+    let half = p.constant_like(x[1], 0.5);
+    let is_half = p.eq(x[1], half);
+    let root = p.sqrt(x[0]);
+    let power = p.select(is_half, root, power);
+    let minus_half = p.constant_like(x[1], -0.5);
+    let is_minus_half = p.eq(x[1], minus_half);
+    let inverse_root = p.rsqrt(x[0]);
+    p.select(is_minus_half, inverse_root, power)
+}
+
+/// The value as the operands' dtype of 16 bits would hold it, where both were of one: two different ones are computed,
+/// and answered, in float32.
+fn stepped_as_both(p: &mut Program, value: Sv, a: Sv, b: Sv) -> Sv {
+    if p.source_dtype(a) == p.source_dtype(b) { p.stepped(value, b) } else { value }
+}
+
 fn div_mode(p: &mut Program, x: &[Sv]) -> Sv {
     match p.str_arg(0) {
         "floor" => floor_divide(p, x),
@@ -340,7 +351,7 @@ fn div_mode(p: &mut Program, x: &[Sv]) -> Sv {
             let divisor = p.whole(x[1]);
             let quotient = p.div(x[0], divisor);
             // Of two tensors the quotient is rounded to their dtype first.
-            let quotient = if divisor == x[1] { p.stepped(quotient, x[1]) } else { quotient };
+            let quotient = if divisor == x[1] { stepped_as_both(p, quotient, x[0], x[1]) } else { quotient };
             if p.dtype(quotient).is_floating() { p.trunc(quotient) } else { quotient }
         }
         _ => div(p, x),
@@ -368,7 +379,7 @@ fn remainder(p: &mut Program, x: &[Sv]) -> Sv {
 fn floor_divide(p: &mut Program, x: &[Sv]) -> Sv {
     let (a, b) = (x[0], p.whole(x[1]));
     let is_number = b != x[1];
-    let step = |p: &mut Program, y: Sv| if is_number { y } else { p.stepped(y, x[1]) };
+    let step = |p: &mut Program, y: Sv| if is_number { y } else { stepped_as_both(p, y, x[0], x[1]) };
     let remainder = p.rem(a, b);
     let crosses = crosses(p, remainder, b);
     let one = p.constant_like(a, 1.0);

@@ -8,9 +8,9 @@ use super::kernels::product::{c_name, permute, product, times_scalar};
 use super::kernels::vector_rows::softmax_scaled;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
+use crate::resources::pool;
 use crate::tensor::{DType, Scalar, Tensor, broadcast_sizes, view};
 use crate::value::Value;
-use rayon::prelude::*;
 use smallvec::smallvec;
 
 /// The rows.
@@ -19,10 +19,11 @@ pub static OPS: &[OpDef] = &[
         "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
         |a| {
             let attention = Attention::new(a, 3, 4, 6, Some(7))?;
-            match attention.in_blocks()? {
-                Some(result) => one(result),
-                None => one(attention.run(false)?.0),
-            }
+            let result = match attention.in_blocks()? {
+                Some(result) => result,
+                None => attention.run(false)?.0,
+            };
+            one(attention.laid_out(result)?)
         },
     )
     .effects(Effects::RANDOM),
@@ -165,6 +166,19 @@ impl Attention {
         Ok(Attention { query, key, value, mask, causal, scale })
     }
 
+    /// The result laid out as the queries are, where PyTorch computes it in blocks: for batches of heads whose numbers lie
+    /// densely.
+    fn laid_out(&self, result: Tensor) -> Result<Tensor> {
+        let operands = [&self.query, &self.key, &self.value];
+        let dense = operands.iter().all(|t| t.rank() == 4 && t.strides().last() == Some(&1));
+        if !dense || self.query.is_contiguous() || result.sizes() != self.query.sizes() {
+            return Ok(result);
+        }
+        let laid_out = super::random::empty_like(&self.query, result.dtype())?;
+        laid_out.copy_from(&result)?;
+        Ok(laid_out)
+    }
+
     /// The result alone, head by head and some queries at a time, so that scores stay in the cache. None where there is
     /// too little work, where sizes broadcast or do not fit, or where numbers are wide: `run` knows all of these.
     fn in_blocks(&self) -> Result<Option<Tensor>> {
@@ -215,10 +229,7 @@ impl Attention {
             }
             Ok(())
         };
-        build_whole::<f32>(&sizes, dtype, |out| {
-            out.par_chunks_mut((queries * values).max(1)).enumerate().try_for_each(|(at, out)| head(at, out))
-        })
-        .map(Some)
+        build_whole::<f32>(&sizes, dtype, |out| pool::try_chunks(out, queries * values, head)).map(Some)
     }
 
     /// The result, the weights and, where asked for, the logarithms of the weights' denominators.

@@ -333,6 +333,12 @@ fn nextafter(p: &mut Program, x: &[Sv]) -> Sv {
     let largest = p.constant_like(next, largest);
     let largest = p.copysign(largest, x[0]);
     let moved = p.select(infinite, largest, moved);
+    // Towards 0 it arrives with the sign that it came from.
+    let zero = p.is_zero(moved);
+    let arrived = p.copysign(moved, x[0]);
+    let moved = p.select(zero, arrived, moved);
+    let invalid = p.ne(next, next);
+    let moved = p.select(invalid, next, moved);
     let same = p.eq(x[0], x[1]);
     p.select(same, x[1], moved)
 }

@@ -25,7 +25,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.select(x[0], x[1], x[2]))
         .check(check_condition),
-    elementwise("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", Promote::First)
+    elementwise("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", Promote::First).quantized_kernel(crate::dialects::quantized::moves::third)
         .scalar(|p, x| p.select(x[1], x[2], x[0]))
         .check(check_mask)
         .grad("self: grad.masked_fill(mask, 0)")
@@ -37,7 +37,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad.masked_fill(mask, 0)")
         .inplace()
         .out_exact("Tensor_out"),
-    elementwise("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", Promote::Common)
+    elementwise("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", Promote::Common).quantized_kernel(crate::dialects::quantized::activation::clamp)
         .scalar(clamp)
         .accepts("if", "clamp is not supported for complex types")
         .check(check_clamp)

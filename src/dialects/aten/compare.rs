@@ -8,21 +8,21 @@ use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    elementwise("aten::eq.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool)
+    elementwise("aten::eq.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.eq(x[0], x[1]))
         .facts(&[Fact::Commutative])
         .inplace()
         .out("Tensor_out"),
-    elementwise("aten::eq.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool)
+    elementwise("aten::eq.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.eq(x[0], x[1]))
         .inplace()
         .out("Scalar_out"),
-    elementwise("aten::ne.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool)
+    elementwise("aten::ne.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.ne(x[0], x[1]))
         .facts(&[Fact::Commutative])
         .inplace()
         .out("Tensor_out"),
-    elementwise("aten::ne.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool)
+    elementwise("aten::ne.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.ne(x[0], x[1]))
         .inplace()
         .out("Scalar_out"),
@@ -35,12 +35,12 @@ pub static OPS: &[OpDef] = &[
         .scalar(|p, x| p.ne(x[0], x[1]))
         .inplace()
         .out("Scalar_out"),
-    elementwise("aten::lt.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool)
+    elementwise("aten::lt.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.lt(x[0], x[1]))
         .accepts("bif", "lt_cpu")
         .inplace()
         .out("Tensor_out"),
-    elementwise("aten::lt.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool)
+    elementwise("aten::lt.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.lt(x[0], x[1]))
         .accepts("bif", "lt_cpu")
         .inplace()
@@ -55,12 +55,12 @@ pub static OPS: &[OpDef] = &[
         .accepts("bif", "lt_cpu")
         .inplace()
         .out("Scalar_out"),
-    elementwise("aten::le.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool)
+    elementwise("aten::le.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.le(x[0], x[1]))
         .accepts("bif", "le_cpu")
         .inplace()
         .out("Tensor_out"),
-    elementwise("aten::le.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool)
+    elementwise("aten::le.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.le(x[0], x[1]))
         .accepts("bif", "le_cpu")
         .inplace()
@@ -75,12 +75,12 @@ pub static OPS: &[OpDef] = &[
         .accepts("bif", "le_cpu")
         .inplace()
         .out("Scalar_out"),
-    elementwise("aten::gt.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool)
+    elementwise("aten::gt.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.gt(x[0], x[1]))
         .accepts("bif", "gt_cpu")
         .inplace()
         .out("Tensor_out"),
-    elementwise("aten::gt.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool)
+    elementwise("aten::gt.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.gt(x[0], x[1]))
         .accepts("bif", "gt_cpu")
         .inplace()
@@ -95,12 +95,12 @@ pub static OPS: &[OpDef] = &[
         .accepts("bif", "gt_cpu")
         .inplace()
         .out("Scalar_out"),
-    elementwise("aten::ge.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool)
+    elementwise("aten::ge.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.ge(x[0], x[1]))
         .accepts("bif", "ge_cpu")
         .inplace()
         .out("Tensor_out"),
-    elementwise("aten::ge.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool)
+    elementwise("aten::ge.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.ge(x[0], x[1]))
         .accepts("bif", "ge_cpu")
         .inplace()

@@ -4,7 +4,9 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, pointwise, views};
 use crate::dialects::{Args, Fact, OpDef, Outputs, composite, one, opaque, view};
 use crate::dispatch_dtype;
-use crate::tensor::pointwise::map1;
+use crate::tensor::overlap::refuse_partial_overlap;
+use crate::tensor::pointwise::{is_dense, map1};
+use crate::tensor::view::dense_like;
 use crate::tensor::{
     DType, Device, Dims, Element, Layout, Scalar, Storage, Tensor, broadcast_sizes, contiguous_strides,
 };
@@ -46,7 +48,7 @@ pub static OPS: &[OpDef] = &[
     ).infer(views::to_other),
     opaque("aten::type_as(Tensor self, Tensor other) -> Tensor", |a| {
         to(a, Some(a.tensor(1)?.device()), Some(a.tensor(1)?.dtype()), false, None)
-    })
+    }).quantized(crate::dialects::Quantized::Own)
     .hidden_marks("aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a)")
     .infer(views::to_other),
     opaque(
@@ -58,13 +60,13 @@ pub static OPS: &[OpDef] = &[
     view("aten::cuda(Tensor(a) self) -> Tensor(b|a)", |a| to(a, Some(Device::cuda(0)), None, false, None)),
     opaque("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", |a| {
         one(copy_as(a.tensor(0)?, None, a.opt_int(1)?)?)
-    }).facts(&[Fact::KeepsLayout]).infer(pointwise::like_first)
+    }).quantized(crate::dialects::Quantized::Integers).facts(&[Fact::KeepsLayout]).infer(pointwise::like_first)
     .grad("self: grad")
     .out_exact("out"),
-    view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous).facts(&[Fact::MayCopy]).infer(pointwise::same)
+    view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous).quantized(crate::dialects::Quantized::Integers).facts(&[Fact::MayCopy]).infer(pointwise::same)
         .grad("self: grad"),
-    opaque("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", copy_),
-    opaque("aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", copy_),
+    opaque("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", copy_).quantized_kernel(crate::dialects::quantized::moves::copy),
+    opaque("aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", copy_).quantized_kernel(crate::dialects::quantized::moves::copy),
     opaque("aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)", fill_number),
     opaque("aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)", fill_number),
     opaque("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", |a| {
@@ -73,7 +75,7 @@ pub static OPS: &[OpDef] = &[
         one(result)
     })
     .out_exact("out"),
-    opaque("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", fill_number),
+    opaque("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", fill_number).quantized_kernel(crate::dialects::quantized::moves::fill),
     opaque("aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", |a| {
         let value = fill_value(a)?;
         a.tensor(0)?.fill(value)?;
@@ -95,7 +97,7 @@ pub static OPS: &[OpDef] = &[
         tensor.set_requires_grad(false)?;
         tensor.set_grad_node(None);
         one(tensor.clone())
-    }).infer(views::nothing)
+    }).quantized(crate::dialects::Quantized::Own).infer(views::nothing)
     .facts(&[Fact::Detached]),
     view("aten::alias(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())).infer(pointwise::same).grad("self: grad"),
     view("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", same).infer(pointwise::same),
@@ -115,9 +117,9 @@ pub static OPS: &[OpDef] = &[
     view("aten::_conj(Tensor(a) self) -> Tensor(a)", conj).grad("self: grad.conj()"),
     view("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", same).infer(pointwise::same).grad("self: grad"),
     view("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", same).infer(pointwise::same).grad("self: grad"),
-    opaque("aten::is_floating_point(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_floating())).facts(&[crate::dialects::Fact::Metadata]),
-    opaque("aten::is_complex(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_complex())).facts(&[crate::dialects::Fact::Metadata]),
-    opaque("aten::is_signed(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_signed())),
+    opaque("aten::is_floating_point(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_floating())).quantized(crate::dialects::Quantized::Own).facts(&[crate::dialects::Fact::Metadata]),
+    opaque("aten::is_complex(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_complex())).quantized(crate::dialects::Quantized::Own).facts(&[crate::dialects::Fact::Metadata]),
+    opaque("aten::is_signed(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_signed())).quantized(crate::dialects::Quantized::Own),
     view(
         "aten::_autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled) -> Tensor(a)",
         same,
@@ -205,6 +207,9 @@ fn to(
     {
         return Err(Diagnostic::unsupported(format!("{} to the device {device}", args.op.name())));
     }
+    if tensor.is_quantized() {
+        crate::dialects::quantized::moves::same_dtype(tensor, dtype)?;
+    }
     let dtype = dtype.unwrap_or(tensor.dtype());
     let format = format.unwrap_or(PRESERVE);
     let fits = format == PRESERVE || has_format(&tensor.layout(), format)?;
@@ -225,29 +230,54 @@ fn contiguous(args: &Args<'_>) -> Result<Outputs> {
     one(copy_as(tensor, None, Some(format))?)
 }
 
-/// `result` with its channels last in memory where those of all the images `like` it are: so PyTorch lays out the
-/// results of convolutions, pooling and their kin.
+/// `result` with its channels last in memory where the strides of all the images `like` it suggest that: so PyTorch
+/// lays out the results of convolutions, pooling and their kin.
 pub fn in_format_of(result: Tensor, like: &[&Tensor]) -> Result<Tensor> {
-    let format = match result.rank() {
-        4 => CHANNELS_LAST,
-        5 => CHANNELS_LAST_3D,
-        _ => return Ok(result),
-    };
-    for image in like {
-        let layout = image.layout();
-        if layout.rank() != result.rank() || layout.is_contiguous() || !has_format(&layout, format)? {
-            return Ok(result);
-        }
+    let rank = result.rank();
+    let suggested = |image: &&Tensor| image.rank() == rank && image.layout().suggests_channels_last();
+    if like.is_empty() || !like.iter().all(suggested) {
+        return Ok(result);
     }
-    copy_as(&result, None, Some(format))
+    channels_last(&result)
+}
+
+/// `result` with its dimensions in the same order in memory as those of `like`, which has its sizes: so PyTorch lays out what
+/// begins as a copy.
+pub fn laid_out_as(result: Tensor, like: &Tensor) -> Result<Tensor> {
+    let wanted = dense_like(&like.layout());
+    if wanted.sizes != result.sizes() || wanted.strides == result.strides() {
+        return Ok(result);
+    }
+    let laid_out = super::random::empty_like(like, result.dtype())?;
+    laid_out.copy_from(&result)?;
+    Ok(laid_out)
+}
+
+/// A tensor of rank 4 or 5 with its channels last in memory; one of another rank as it is.
+pub fn channels_last(tensor: &Tensor) -> Result<Tensor> {
+    match tensor.rank() {
+        4 => copy_as(tensor, None, Some(CHANNELS_LAST)),
+        5 => copy_as(tensor, None, Some(CHANNELS_LAST_3D)),
+        _ => Ok(tensor.clone()),
+    }
 }
 
 /// A copy in new memory, converted, in a memory format (None: preserved).
 fn copy_as(tensor: &Tensor, dtype: Option<DType>, format: Option<i64>) -> Result<Tensor> {
+    if let Some(quantizer) = tensor.quantizer() {
+        return Tensor::quantized(&copy_as(&tensor.integers(), None, format)?, tensor.dtype(), quantizer);
+    }
     let dtype = dtype.unwrap_or(tensor.dtype());
     let layout = tensor.layout();
     match format.unwrap_or(PRESERVE) {
-        PRESERVE => converted(tensor, dtype),
+        PRESERVE => {
+            let result = converted(tensor, dtype)?;
+            if is_dense(&layout) && layout.strides != result.strides() {
+                // Dense tensors keep their strides, those of dimensions of size 1 too: the order in memory is the same.
+                return result.with_layout(Layout { offset: 0, ..layout });
+            }
+            Ok(result)
+        }
         format => {
             let strides = format_strides(&layout.sizes, format)?;
             let storage = Storage::zeroed(layout.numel().saturating_mul(dtype.size()))?;
@@ -312,6 +342,7 @@ fn checked_copy(target: &Tensor, source: &Tensor) -> Result<()> {
             both.as_slice()
         )));
     }
+    refuse_partial_overlap(&target.snapshot(), &source.snapshot())?;
     target.copy_from(source)
 }
 

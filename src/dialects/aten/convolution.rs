@@ -1,13 +1,13 @@
 //! Convolutions, plain and transposed, with all their names.
 
-use super::convert::in_format_of;
+use super::convert::{channels_last, in_format_of};
 use super::kernels::compute::{Dense, build, build_whole, compute_dtype, rounding};
 use super::kernels::conv::{Geometry, forward, transposed};
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::products;
 use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
-use crate::tensor::{DType, Element, Scalar, Tensor};
+use crate::tensor::{DType, Element, Layout, Scalar, Tensor, channels_last_strides, view};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -75,17 +75,17 @@ pub static OPS: &[OpDef] = &[
 ];
 
 /// A call: the arguments that all names share.
-struct Call<'a> {
-    input: &'a Tensor,
-    weight: &'a Tensor,
-    bias: Option<&'a Tensor>,
-    stride: Vec<i64>,
+pub(in crate::dialects) struct Call<'a> {
+    pub input: &'a Tensor,
+    pub weight: &'a Tensor,
+    pub bias: Option<&'a Tensor>,
+    pub stride: Vec<i64>,
     /// Zeros in front and behind.
-    padding: (Vec<i64>, Vec<i64>),
-    dilation: Vec<i64>,
+    pub padding: (Vec<i64>, Vec<i64>),
+    pub dilation: Vec<i64>,
     /// Of a transposed convolution.
-    output_padding: Option<Vec<i64>>,
-    groups: i64,
+    pub output_padding: Option<Vec<i64>>,
+    pub groups: i64,
 }
 
 fn plain(a: &Args<'_>, dims: usize) -> Result<Outputs> {
@@ -204,9 +204,29 @@ fn expand(ints: Vec<i64>, dims: usize, name: &str) -> Result<Vec<i64>> {
     }
 }
 
-fn convolve(call: Call<'_>) -> Result<Tensor> {
-    let input = call.input;
-    in_format_of(convolved(call)?, &[input])
+/// A convolution of a batch.
+pub(in crate::dialects) fn convolve(call: Call<'_>) -> Result<Tensor> {
+    let (input, weight) = (call.input, call.weight);
+    let result = convolved(call)?;
+    let batched = input.rank() == weight.rank();
+    match weight.rank() {
+        // Lines are convolved as images of one row; only what is not row-major yet is copied before.
+        3 if batched && input.is_contiguous() => {
+            let one_row = |t: &Tensor| view::unsqueeze(&t.layout(), 2).map(|l| l.suggests_channels_last());
+            if !one_row(input)? && !one_row(weight)? {
+                return Ok(result);
+            }
+            let sizes = result.sizes();
+            let mut strides = channels_last_strides(&[sizes[0], sizes[1], 1, sizes[2]]);
+            strides.remove(2);
+            let laid_out = Tensor::zeros(result.dtype(), &[result.numel() as i64])?;
+            let laid_out = laid_out.with_layout(Layout::strided(&sizes, &strides, 0)?)?;
+            laid_out.copy_from(&result)?;
+            Ok(laid_out)
+        }
+        4 | 5 if batched && weight.layout().suggests_channels_last() => channels_last(&result),
+        _ => in_format_of(result, &[input]),
+    }
 }
 
 fn convolved(mut call: Call<'_>) -> Result<Tensor> {

@@ -72,7 +72,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 1, Scalar::Int(0)),
-    ).infer(joins::like),
+    ).quantized(crate::dialects::Quantized::Integers).infer(joins::like),
     create(
         "aten::empty_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill_like(a, 2, Scalar::Int(0)),

@@ -9,10 +9,10 @@ use super::stats::vector_norm;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::views;
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::resources::{memory, pool};
 use crate::tensor::{
     DType, Dims, Operand, Scalar, Tensor, broadcast_all, broadcast_sizes, numel, result_type, wrap_dim,
 };
-use rayon::prelude::*;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -153,7 +153,7 @@ fn cdist(a: &Args<'_>) -> Result<Outputs> {
             })
             .collect()
     };
-    let distances: Vec<f64> = (0..numel(&lead) * rows).into_par_iter().flat_map_iter(row).collect();
+    let distances: Vec<f64> = pool::map(numel(&lead) * rows, row).concat();
     one(store::<f64>(&distances, &result_sizes, x.dtype())?)
 }
 
@@ -293,7 +293,7 @@ fn reduce_segments(
     let elements = rows.dense.to_vec_as::<f64>()?;
     let count = segments as usize;
     let round = rounding(data.dtype());
-    let mut results = Vec::with_capacity(rows.count.saturating_mul(count));
+    let mut results = memory::reserved(rows.count.saturating_mul(count))?;
     for row in 0..rows.count {
         let outer = row / inner;
         for (start, end) in &ranges[outer * count..(outer + 1) * count] {

@@ -8,6 +8,7 @@ use super::stats::vector_norm;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
+use crate::resources::memory;
 use crate::tensor::{DType, Tensor, view};
 use crate::value::Value;
 
@@ -72,7 +73,7 @@ fn embedding_backward(a: &Args<'_>) -> Result<Outputs> {
     expect_indices(indices, "embedding_backward")?;
     let width = grad.sizes().last().copied().unwrap_or(1);
     let places = vector_indices(indices, count, out_of_range)?;
-    let mut uses = vec![0usize; count.max(0) as usize];
+    let mut uses = memory::filled(count.max(0) as usize, 0usize)?;
     places.iter().for_each(|p| uses[*p] += 1);
     let scale = a.bool(4)?;
     let zeros = Tensor::zeros(grad.dtype(), &[count, width])?;

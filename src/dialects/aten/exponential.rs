@@ -8,6 +8,7 @@ use super::linalg_factor::{expect_field, expect_square};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::joins;
 use crate::dialects::{OpDef, one, opaque};
+use crate::resources::memory;
 use crate::tensor::{DType, Element, Scalar, Tensor};
 use num_complex::Complex;
 
@@ -32,7 +33,7 @@ fn matrix_exp(tensor: &Tensor) -> Result<Tensor> {
     fn all<T: Gemm>(tensor: &Tensor, n: usize, single: bool) -> Result<Tensor> {
         let elements = tensor.to_vec_as::<T>()?;
         let sizes = tensor.to_vec_as::<Complex<f64>>()?;
-        let mut results = Vec::with_capacity(elements.len());
+        let mut results = memory::reserved(elements.len())?;
         for (matrix, sizes) in elements.chunks(n * n).zip(sizes.chunks(n * n)) {
             let column = |j: usize| (0..n).map(|i| sizes[i * n + j].norm()).sum::<f64>();
             let norm =
@@ -84,7 +85,7 @@ impl Square {
         let reach = if self.single { SINGLE } else { DOUBLE };
         if !norm.is_finite() {
             let nan = T::from_scalar(Scalar::Float(f64::NAN));
-            return Ok(vec![nan; a.len()]);
+            return memory::filled(a.len(), nan);
         }
         match reach.iter().position(|most| norm <= *most) {
             Some(0) => Ok(self.combined(&[1.0, 1.0], &[&self.identity(), a])),
@@ -115,7 +116,7 @@ impl Square {
 
     fn times<T: Gemm>(self, a: &[T], b: &[T]) -> Result<Vec<T>> {
         let n = self.n;
-        let mut out = vec![T::default(); n * n];
+        let mut out = memory::filled(n * n, T::default())?;
         matmul(Matrix::dense(a, n, n), Matrix::dense(b, n, n), &mut out, n, Onto::Nothing)?;
         Ok(out)
     }

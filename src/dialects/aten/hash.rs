@@ -4,6 +4,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Effects, OpDef, host, one};
 use crate::ir::{Type, TypeKind};
 use crate::value::Value;
+use hashbrown::HashMap;
 
 /// Tuples nested deeper than this have no hash.
 const MAX_DEPTH: usize = 64;
@@ -11,30 +12,37 @@ const MAX_DEPTH: usize = 64;
 /// The rows.
 pub static OPS: &[OpDef] = &[
     // Reads the world: a tensor's hash is where it lives.
-    host("aten::hash.generic(t value) -> int", |a| one(hash(a.value(0)?, 0)? as i64))
+    host("aten::hash.generic(t value) -> int", |a| one(hash(a.value(0)?, 0, &mut Known::new())? as i64))
         .effects(Effects::READS_WORLD)
         .doc("a number that equal values share"),
 ];
 
-fn hash(value: &Value, depth: usize) -> Result<u64> {
+/// Hashes of tuples met, by identity: tuples may share parts.
+type Known = HashMap<usize, u64>;
+
+fn hash(value: &Value, depth: usize, known: &mut Known) -> Result<u64> {
     Ok(match value {
         Value::None => 0,
         Value::Bool(x) => u64::from(*x),
         Value::Int(x) => *x as u64,
         Value::Float(x) if *x == 0.0 => 0,
         Value::Float(x) => bytes(&x.to_le_bytes()),
-        Value::Str(text) => bytes(text.as_bytes()),
+        Value::Str(text) => bytes(&crate::value::bytes::bytes(text)),
         Value::Tensor(tensor) => tensor.id() as u64,
         Value::Device(device) => {
             let kind = if device.is_cpu() { 0 } else { u64::from(device.kind_name() == "cuda") };
             (kind << 16) | device.index().map_or(255, |index| u64::from(index) & 255)
         }
-        Value::Enum(member) => hash(&member.value, depth + 1)?,
+        Value::Enum(member) => hash(&member.value, depth + 1, known)?,
         Value::Tuple(tuple) if depth < MAX_DEPTH => {
+            if let Some(seed) = known.get(&tuple.id()) {
+                return Ok(*seed);
+            }
             let mut seed = 0;
             for item in tuple.items() {
-                seed = combine(seed, hash(item, depth + 1)?);
+                seed = combine(seed, hash(item, depth + 1, known)?);
             }
+            known.insert(tuple.id(), seed);
             seed
         }
         other => return Err(unhashable(&other.ty())),
@@ -88,8 +96,14 @@ mod tests {
             (Value::tuple(vec![Value::Int(1), Value::Int(2)]), 175247769363),
         ];
         for (value, expected) in cases {
-            assert_eq!(hash(&value, 0).map(|h| h as i64).ok(), Some(expected), "{value:?}");
+            assert_eq!(
+                hash(&value, 0, &mut Known::new()).map(|h| h as i64).ok(),
+                Some(expected),
+                "{value:?}"
+            );
         }
-        assert!(hash(&Value::ints([1]), 0).is_err());
+        assert!(hash(&Value::ints([1]), 0, &mut Known::new()).is_err());
+        let shared = (0..60).fold(Value::Int(1), |x, _| Value::tuple(vec![x.clone(), x]));
+        assert!(hash(&shared, 0, &mut Known::new()).is_ok());
     }
 }

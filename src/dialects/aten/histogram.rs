@@ -6,6 +6,7 @@ use super::kernels::wide::store;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::resources::memory;
 use crate::tensor::{DType, Scalar, Tensor};
 use crate::value::Value;
 
@@ -86,7 +87,7 @@ fn fail(text: String) -> Diagnostic {
 fn extent(tensor: &Tensor, width: usize) -> Result<Vec<(f64, f64)>> {
     let elements = tensor.to_vec_as::<f64>()?;
     if elements.is_empty() {
-        return Ok(vec![(0.0, 1.0); width]);
+        return memory::filled(width, (0.0, 1.0));
     }
     let column = |d: usize| elements.iter().skip(d).step_by(width.max(1));
     let extreme = |d: usize, f: fn(f64, f64) -> f64| {
@@ -144,7 +145,7 @@ fn edges(tensor: &Tensor, bins: Bins, range: Option<Vec<f64>>) -> Result<Grid> {
         }
         None => extent(tensor, width)?,
     };
-    let mut edges = Vec::with_capacity(width);
+    let mut edges = Vec::new();
     for (d, (low, high)) in ends.into_iter().enumerate() {
         if !low.is_finite() || !high.is_finite() {
             return Err(fail(format!("dimension {d}'s range [{}, {}] is not finite", show(low), show(high))));
@@ -238,7 +239,7 @@ fn count(tensor: &Tensor, grid: &Grid, weight: Option<&Tensor>, density: bool) -
     let edges: Vec<Vec<f64>> = grid.edges.iter().map(Tensor::to_vec_as::<f64>).collect::<Result<_>>()?;
     let sizes: Vec<i64> = edges.iter().map(|e| e.len() as i64 - 1).collect();
     let cells = Tensor::zeros(DType::F64, &sizes)?.numel();
-    let mut hist = vec![0.0; cells];
+    let mut hist = memory::filled(cells, 0.0)?;
     let weights = weight.map(Tensor::to_vec_as::<f64>).transpose()?;
     let points = tensor.to_vec_as::<f64>()?;
     for (n, point) in points.chunks(width.max(1)).enumerate() {
@@ -330,7 +331,7 @@ fn histc(a: &Args<'_>) -> Result<Outputs> {
     Tensor::zeros(DType::F64, &[bins])?;
     let points = spaced(Scalar::Float(low), Scalar::Float(high), bins.saturating_add(1), None, DType::F64)?;
     let edges = points.to_vec_as::<f64>()?;
-    let mut hist = vec![0.0; bins as usize];
+    let mut hist = memory::filled(bins as usize, 0.0)?;
     for x in tensor.to_vec_as::<f64>()? {
         if let Some(at) = interval(&edges, x, true, false, dtype) {
             hist[at] += 1.0;

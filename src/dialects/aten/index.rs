@@ -8,12 +8,13 @@ use super::kernels::place::{identity, pick, positions};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
+use crate::resources::memory;
 use crate::tensor::{DType, Dims, Scalar, Storage, Tensor, broadcast_all, view, wrap_dim};
 use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index).infer(joins::indexed)
+    gather("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index).quantized(crate::dialects::Quantized::Integers).infer(joins::indexed)
         .grad("self: grad.new_zeros(self.size()).index_put(indices, grad, True)")
         .out("Tensor_out"),
     gather("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", index).infer(joins::indexed),
@@ -54,7 +55,7 @@ pub static OPS: &[OpDef] = &[
         "aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
         masked_index_put,
     ),
-    gather("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select).infer(joins::index_select)
+    gather("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select).quantized(crate::dialects::Quantized::Integers).infer(joins::index_select)
         .grad("self: grad.new_zeros(self.size()).index_add(dim, index, grad)")
         .out("out"),
     gather(
@@ -74,11 +75,11 @@ pub static OPS: &[OpDef] = &[
     gather("aten::take(Tensor self, Tensor index) -> Tensor", take).infer(trial::kernel)
         .grad("self: grad.new_zeros(self.size()).put(index, grad, True)")
         .out("out"),
-    gather("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", take_along_dim).infer(trial::kernel).out_exact("out"),
+    gather("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", take_along_dim).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel).out_exact("out"),
     gather("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put).infer(joins::same_sizes)
         .inplace()
         .out_exact("out"),
-    gather("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select).infer(joins::picked).out("out"),
+    gather("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select).quantized(crate::dialects::Quantized::Integers).infer(joins::picked).out("out"),
     gather("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", masked_scatter).infer(joins::same_sizes)
         .inplace()
         .out_exact("out"),
@@ -270,7 +271,7 @@ fn index_select_backward(a: &Args<'_>) -> Result<Outputs> {
     let dim = wrap_dim(a.int(2)?, sizes.len())?;
     let zeros = Tensor::zeros(grad.dtype(), &sizes)?;
     let sizes = at_least_1d(&sizes);
-    let mut maps = identity(&sizes);
+    let mut maps = identity(&sizes)?;
     maps[dim] = vector_indices(index, sizes[dim], |_| index_error("index out of range in self"))?;
     one(combine(&zeros, &positions(&sizes, &maps), grad, Combine::Sum, true)?)
 }
@@ -374,7 +375,7 @@ fn index_copy(a: &Args<'_>) -> Result<Outputs> {
         )));
     }
     let sizes = at_least_1d(&tensor.sizes());
-    let mut maps = identity(&sizes);
+    let mut maps = identity(&sizes)?;
     maps[dim] = vector_indices(index, sizes[dim], |i| {
         index_error(format!(
             "index_copy_(): index {i} is out of bounds for dimension {dim} with size {}",
@@ -608,7 +609,7 @@ fn unfold_backward(a: &Args<'_>) -> Result<Outputs> {
             grad.sizes().as_slice()
         )));
     }
-    let mut places = Vec::with_capacity(windows.numel());
+    let mut places = memory::reserved(windows.numel())?;
     windows.for_each_index(|i| places.push(i));
     one(combine(&zeros, &places, grad, Combine::Sum, true)?)
 }

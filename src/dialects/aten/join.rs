@@ -1,6 +1,6 @@
 //! Several tensors into one, one tensor several times, elements in another order: cat, stack, repeat, roll, flip.
 
-use super::convert::in_format_of;
+use super::convert::{in_format_of, laid_out_as};
 use super::kernels::place::{common_dtype, concat, identity, pad_rank, pick, remap, repeat};
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
@@ -11,10 +11,10 @@ use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat).infer(joins::cat).out("out"),
-    gather("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", cat).infer(joins::cat).out("out"),
-    gather("aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", cat).infer(joins::cat).out("out"),
-    gather("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", stack).infer(joins::stack).out("out"),
+    gather("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat).quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).out("out"),
+    gather("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", cat).quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).out("out"),
+    gather("aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", cat).quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).out("out"),
+    gather("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", stack).quantized_kernel(crate::dialects::quantized::arith::aten_stack).infer(joins::stack).out("out"),
     gather("aten::hstack(Tensor[] tensors) -> Tensor", |a| {
         let tensors = at_least(a, "hstack", 1)?;
         one(concat(&tensors, i64::from(tensors.first().is_some_and(|t| t.rank() != 1)))?)
@@ -32,10 +32,10 @@ pub static OPS: &[OpDef] = &[
     gather("aten::tile(Tensor self, SymInt[] dims) -> Tensor", |a| {
         let (tensor, dims) = (a.tensor(0)?, a.ints(1)?);
         one(repeat(tensor, &pad_rank(&dims, tensor.rank()))?)
-    }).infer(trial::kernel),
+    }).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel),
     gather("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", |a| {
         one(repeat(a.tensor(0)?, &a.ints(1)?)?)
-    })
+    }).quantized(crate::dialects::Quantized::Integers)
     .infer(joins::repeat)
     .out_exact("out"),
     gather("aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", |a| {
@@ -57,7 +57,7 @@ pub static OPS: &[OpDef] = &[
     gather("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", rot90).infer(trial::kernel)
         .grad("self: grad.rot90(-k, dims)")
         .out_exact("out"),
-    gather("aten::flip(Tensor self, int[] dims) -> Tensor", |a| flip(a.tensor(0)?, &a.ints(1)?))
+    gather("aten::flip(Tensor self, int[] dims) -> Tensor", |a| flip(a.tensor(0)?, &a.ints(1)?)).quantized(crate::dialects::Quantized::Integers)
         .infer(joins::same_sizes)
         .grad("self: grad.flip(dims)")
         .out_exact("out"),
@@ -67,12 +67,12 @@ pub static OPS: &[OpDef] = &[
     gather("aten::flipud(Tensor self) -> Tensor", |a| flip_at(a, 0, 1))
         .infer(joins::same_sizes)
         .grad("self: grad.flipud()"),
-    gather("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle).infer(trial::kernel).out_exact("out"),
-    gather("aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle),
-    gather("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle).infer(trial::kernel)
+    gather("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel).out_exact("out"),
+    gather("aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle).quantized(crate::dialects::Quantized::Integers),
+    gather("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
         .grad("self: torch.pixel_unshuffle(grad, upscale_factor)")
         .out_exact("out"),
-    gather("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle).infer(trial::kernel)
+    gather("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
         .grad("self: torch.pixel_shuffle(grad, downscale_factor)")
         .out_exact("out"),
     view("aten::atleast_1d(Tensor self) -> Tensor", |a| one(with_rank(a.tensor(0)?, 1)?))
@@ -360,7 +360,7 @@ fn roll(a: &Args<'_>) -> Result<Outputs> {
             dims.len()
         )));
     }
-    let mut maps = identity(&own);
+    let mut maps = identity(&own)?;
     for (shift, dim) in shifts.iter().zip(&dims) {
         let d = layout::wrap_dim_strict(*dim, own.len())?;
         maps[d] = shifted(own[d], *shift).into_iter().map(|i| maps[d][i]).collect();
@@ -402,7 +402,7 @@ fn rot90(a: &Args<'_>) -> Result<Outputs> {
 }
 
 fn flipped(tensor: &Tensor, dims: &[usize]) -> Result<Tensor> {
-    let mut maps = identity(&tensor.sizes());
+    let mut maps = identity(&tensor.sizes())?;
     for d in dims {
         if let Some(map) = maps.get_mut(*d) {
             map.reverse();
@@ -412,7 +412,7 @@ fn flipped(tensor: &Tensor, dims: &[usize]) -> Result<Tensor> {
 }
 
 fn flip(tensor: &Tensor, dims: &[i64]) -> Result<Outputs> {
-    one(flipped(tensor, &layout::wrap_dims(dims, tensor.rank())?)?)
+    one(laid_out_as(flipped(tensor, &layout::wrap_dims(dims, tensor.rank())?)?, tensor)?)
 }
 
 fn flip_at(a: &Args<'_>, dim: usize, rank: usize) -> Result<Outputs> {
@@ -420,12 +420,13 @@ fn flip_at(a: &Args<'_>, dim: usize, rank: usize) -> Result<Outputs> {
     if tensor.rank() < rank {
         return Err(Diagnostic::runtime(format!("Input must be >= {rank}-d.")));
     }
-    one(flipped(tensor, &[dim])?)
+    one(laid_out_as(flipped(tensor, &[dim])?, tensor)?)
 }
 
 /// Reads the tensor as `split` sizes, reorders those dimensions, and gives the result's sizes.
 fn shuffle(tensor: &Tensor, split: &[i64], order: &[usize], sizes: &[i64]) -> Result<Outputs> {
-    one(tensor.reshaped(split)?.look(|l| Ok(layout::reorder(l, order)))?.copy()?.reshaped(sizes)?)
+    let result = tensor.reshaped(split)?.look(|l| Ok(layout::reorder(l, order)))?.copy()?.reshaped(sizes)?;
+    one(in_format_of(result, &[tensor])?)
 }
 
 fn channel_shuffle(a: &Args<'_>) -> Result<Outputs> {

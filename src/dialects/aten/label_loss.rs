@@ -4,6 +4,7 @@ use super::kernels::compute::{Number, Real};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::resources::memory;
 use crate::tensor::{DType, Tensor, numel};
 use smallvec::smallvec;
 
@@ -200,7 +201,7 @@ impl<'a> Labels<'a> {
         crate::dispatch_real!(dtype, "nll_loss_out_frame", R => {
             let x = self.input.to_vec_as::<R>()?;
             let w = self.weight.map(Tensor::to_vec_as::<R>).transpose()?;
-            let (mut losses, mut total) = (vec![0f64; images * pixels], 0f64);
+            let (mut losses, mut total) = (memory::filled(images * pixels, 0f64)?, 0f64);
             for (at, loss) in losses.iter_mut().enumerate() {
                 let label = labels[at];
                 if label == self.ignore {
@@ -300,10 +301,10 @@ fn multilabel_margin(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
     if labels.iter().any(|t| *t >= classes as i64) {
         return fail("argument #2 'target' is out of range");
     }
-    let mut is_target = vec![0u8; rows * classes];
+    let mut is_target = memory::filled(rows * classes, 0u8)?;
     crate::dispatch_real!(input.dtype(), "multilabel_margin_loss_forward_out_frame", R => {
         let x = input.to_vec_as::<R>()?;
-        let mut losses = vec![0f64; rows];
+        let mut losses = memory::filled(rows, 0f64)?;
         for (r, loss) in losses.iter_mut().enumerate() {
             let row = &x[r * classes..(r + 1) * classes];
             let wanted: Vec<usize> = labels[r * classes..(r + 1) * classes]

@@ -444,6 +444,12 @@ fn lu_unpack(a: &Args<'_>) -> Result<Outputs> {
         let mut parts = [Tensor::zeros(dtype, &[0])?, Tensor::zeros(dtype, &[0])?, Tensor::zeros(dtype, &[0])?];
         if a.bool(3)? {
             let rows = pivots.to_vec_as::<i64>()?;
+            if rows.iter().any(|p| !(1..=m as i64).contains(p)) {
+                return Err(Diagnostic::runtime(
+                    "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the \
+                     result of lu_factor?",
+                ));
+            }
             let orders = rows.chunks(k.max(1)).map(|p| permutation(p, m));
             let mut items: Vec<Mat<F>> = orders
                 .map(|order| Mat::from_fn(m, m, |i, j| if order[j] == i { F::ONE } else { F::ZERO }))
@@ -513,6 +519,16 @@ fn lu_solve(packed: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: b
     with_field!(dtype, F => {
         let (factors, right) = (Batch::<F>::broadcast(packed, &sizes)?, Batch::<F>::broadcast(b, &sizes)?);
         let n = factors.rows;
+        let outside = match rows.iter().find(|p| !(1..=n as i64).contains(*p)) {
+            Some(pivot) if *pivot < 1 => Some("greater or equal to 1"),
+            Some(_) => Some("smaller or equal to LU.size(-2)"),
+            None => None,
+        };
+        if let Some(bound) = outside {
+            return Err(Diagnostic::runtime(format!(
+                "Pivots given to lu_solve must all be {bound}. Did you properly pass the result of lu_factor?"
+            )));
+        }
         let mut items = Vec::with_capacity(right.items.len());
         for (at, (m, b)) in factors.items.into_iter().zip(&right.items).enumerate() {
             let lu = Lu { packed: m, pivots: rows[at * n..(at + 1) * n].to_vec(), info: 0 };
@@ -667,6 +683,12 @@ fn ldl_solve(a: &Args<'_>) -> Result<Outputs> {
     with_field!(dtype, F => {
         let (factors, right) = (Batch::<F>::broadcast(packed, &sizes)?, Batch::<F>::broadcast(b, &sizes)?);
         let n = factors.rows;
+        if rows.iter().any(|p| p.unsigned_abs() as usize > n) {
+            return Err(Diagnostic::runtime(
+                "Pivots given to ldl_solve must all satisfy |pivot| <= LD.size(-2). Did you properly pass the result of \
+                 ldl_factor?",
+            ));
+        }
         let solve = |(at, (m, b)): (usize, (&Mat<F>, &Mat<F>))| {
             indefinite::solve(m, &rows[at * n..(at + 1) * n], b, hermitian)
         };

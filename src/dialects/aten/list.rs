@@ -3,6 +3,7 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, container, host, one};
 use crate::ir::Type;
+use crate::resources::{budget, memory};
 use crate::value::{List, Value};
 use num_complex::Complex64;
 use smallvec::SmallVec;
@@ -83,9 +84,9 @@ fn append(args: &Args<'_>) -> Result<Outputs> {
 
 fn extend(args: &Args<'_>) -> Result<Outputs> {
     // Copied first: a list may be extended by itself.
-    let other = args.list(1)?.to_vec();
     let list = args.list(0)?;
-    check_len(list.len().saturating_add(other.len()))?;
+    check_len(list.len().saturating_add(args.list(1)?.len()))?;
+    let other = args.list(1)?.to_vec();
     list.items_mut().extend(other);
     nothing()
 }
@@ -196,19 +197,20 @@ fn add_in_place(args: &Args<'_>) -> Result<Outputs> {
     same_list(args)
 }
 
+/// Fails where a list of so many elements is too long or does not fit the run's memory.
 fn check_len(len: usize) -> Result<()> {
     if len > MAX_ITEMS {
         return Err(Diagnostic::runtime(format!("a list of {len} elements is too long")));
     }
-    Ok(())
+    budget::expect_room(len.saturating_mul(size_of::<Value>()))
 }
 
 /// The elements `count` times.
 fn times(list: &List, count: i64) -> Result<Vec<Value>> {
-    let items = list.to_vec();
     let count = usize::try_from(count).unwrap_or(0);
-    check_len(items.len().saturating_mul(count))?;
-    let mut out = Vec::with_capacity(items.len() * count);
+    check_len(list.len().saturating_mul(count))?;
+    let items = list.to_vec();
+    let mut out = memory::reserved(items.len() * count)?;
     if !items.is_empty() {
         (0..count).for_each(|_| out.extend_from_slice(&items));
     }

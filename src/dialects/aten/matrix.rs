@@ -5,6 +5,7 @@ use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, OutRule, Outputs, composite, create, gather, one, opaque, view};
+use crate::resources::{budget, memory};
 use crate::tensor::{DType, Element, Scalar, Tensor, broadcast_all, view as layout, wrap_dim};
 use crate::value::Value;
 use num_complex::Complex;
@@ -21,11 +22,11 @@ pub static OPS: &[OpDef] = &[
         .out_exact("out"),
     create(
         "aten::tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |a| indices(a, "tril_indices", |row, column, k| column - row <= k),
+        |a| indices(a, "tril_indices", true),
     ).infer(trial::kernel),
     create(
         "aten::triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-        |a| indices(a, "triu_indices", |row, column, k| column - row >= k),
+        |a| indices(a, "triu_indices", false),
     ).infer(trial::kernel),
     gather("aten::diag(Tensor self, int diagonal=0) -> Tensor", diag).infer(trial::kernel)
         .grad("self: grad.diag(diagonal) if self.dim() == 1 else grad.new_zeros(self.size()).diagonal_scatter(grad, diagonal)")
@@ -105,7 +106,7 @@ fn triangle(a: &Args<'_>, keep: fn(i64, i64, i64) -> bool) -> Result<Outputs> {
 }
 
 /// Rows and columns of a triangle's places, in row-major order.
-fn indices(a: &Args<'_>, name: &str, keep: fn(i64, i64, i64) -> bool) -> Result<Outputs> {
+fn indices(a: &Args<'_>, name: &str, lower: bool) -> Result<Outputs> {
     let (rows, columns) = (a.int(0)?, a.int(1)?);
     for (size, what) in [(rows, "row"), (columns, "col")] {
         if size < 0 {
@@ -116,15 +117,34 @@ fn indices(a: &Args<'_>, name: &str, keep: fn(i64, i64, i64) -> bool) -> Result<
     if !matches!(dtype, DType::I64 | DType::I32) {
         return Err(not_implemented(name, dtype));
     }
-    // Proves that the places can be counted and stored.
-    Tensor::zeros(dtype, &[rows, columns])?;
-    let k = a.int(2)?.clamp(-rows - 1, columns + 1);
-    let places =
-        || (0..rows).flat_map(|r| (0..columns).map(move |c| (r, c))).filter(|(r, c)| keep(*r, *c, k));
-    let mut numbers: Vec<i64> = places().map(|(r, _)| r).collect();
-    let count = numbers.len() as i64;
-    numbers.extend(places().map(|(_, c)| c));
-    one(Tensor::from_vec(&numbers, &[2, count])?.to_dtype(dtype)?)
+    let k = a.int(2)?.clamp(-rows, columns);
+    let below = |k: i128| places_below(i128::from(rows), i128::from(columns), k);
+    let total = match lower {
+        true => below(i128::from(k)),
+        false => i128::from(rows) * i128::from(columns) - below(i128::from(k) - 1),
+    };
+    let mut numbers = memory::reserved(usize::try_from(2 * total).unwrap_or(usize::MAX))?;
+    let edge = |row: i64| (i128::from(row) + i128::from(k)).clamp(-1, i128::from(columns)) as i64;
+    let kept = |row: i64| if lower { 0..(edge(row) + 1).min(columns) } else { edge(row).max(0)..columns };
+    // Rows beside the triangle are left out: there may be 2^40 of them.
+    let inside = match lower {
+        true => (-k).clamp(0, rows)..rows,
+        false if columns == 0 => 0..0,
+        false => 0..columns.saturating_sub(k).clamp(0, rows),
+    };
+    let inside = if total == 0 { 0..0 } else { inside };
+    inside.clone().for_each(|row| numbers.extend(kept(row).map(|_| row)));
+    inside.for_each(|row| numbers.extend(kept(row)));
+    one(Tensor::from_vec(&numbers, &[2, total as i64])?.to_dtype(dtype)?)
+}
+
+/// How many places of a matrix have a column of at most their row plus `k`.
+fn places_below(rows: i128, columns: i128, k: i128) -> i128 {
+    let first = (-k).clamp(0, rows);
+    // From here on whole rows.
+    let whole = (columns - 1 - k).clamp(first, rows);
+    let triangle = (whole - first) * (first + whole + 2 * k + 1) / 2;
+    triangle + (rows - whole) * columns
 }
 
 /// A matrix with the vector on a diagonal, or a copy of a matrix's diagonal.
@@ -244,6 +264,10 @@ fn combinations(a: &Args<'_>) -> Result<Outputs> {
     if choice.iter().enumerate().all(|(i, c)| *c < last(i)) {
         loop {
             places.extend_from_slice(&choice);
+            if places.len() % (1 << 16) < r {
+                budget::check()?;
+                budget::expect_room(places.len() * size_of::<usize>())?;
+            }
             if places.len() > 1 << 30 {
                 return Err(Diagnostic::runtime("combinations: too many rows"));
             }

@@ -21,10 +21,13 @@ pub mod number_math;
 pub mod create;
 pub mod calculus;
 pub mod distance;
+pub mod dropout;
 pub mod embed;
 pub mod histogram;
 pub mod einsum;
 pub mod exponential;
+pub mod fake_quantize;
+pub mod fbgemm;
 pub mod fourier;
 pub mod index;
 pub mod join;
@@ -35,6 +38,7 @@ pub mod linalg_spectral;
 pub mod list;
 pub mod loss;
 pub mod matrix;
+pub mod mkldnn;
 pub mod norm;
 pub mod order;
 pub mod pad;
@@ -121,7 +125,10 @@ pub static TABLES: &[&[OpDef]] = &[
     calculus::OPS,
     embed::OPS,
     histogram::OPS,
+    fake_quantize::OPS,
+    fbgemm::OPS,
     shape::OPS,
     split::OPS,
     world::OPS,
+    mkldnn::OPS,
 ];

@@ -1,6 +1,6 @@
 //! Normalization: batch, layer, group, instance and root mean square.
 
-use super::convert::in_format_of;
+use super::convert::{channels_last, in_format_of};
 use super::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt, rounding};
 use super::kernels::pool::each_plane;
 use super::kernels::vector_rows::sum_wide;
@@ -8,8 +8,8 @@ use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::resources::{memory, pool};
 use crate::tensor::{DType, Tensor, numel};
-use rayon::prelude::*;
 use smallvec::smallvec;
 
 /// The rows.
@@ -258,7 +258,11 @@ impl Batch {
                 let values = if self.training { values } else { &[] };
                 Tensor::from_vec(values, &[values.len() as i64])?.to_dtype(kept)
             };
-            Ok((in_format_of(y, &[&self.input])?, save(&mean)?, save(&invstd)?))
+            // Images that lie densely with their channels last stay so, whatever strides dimensions of size 1 have.
+            let layout = self.input.layout();
+            let last = !layout.is_contiguous() && layout.is_channels_last();
+            let y = if last { channels_last(&y)? } else { y };
+            Ok((y, save(&mean)?, save(&invstd)?))
         })
     }
 
@@ -270,7 +274,7 @@ impl Batch {
             return Ok((wide(running_mean)?, wide(running_var)?));
         }
         let count = images * plane;
-        let (mut mean, mut var) = (vec![0.0; self.channels], vec![0.0; self.channels]);
+        let (mut mean, mut var) = (memory::filled(self.channels, 0.0)?, memory::filled(self.channels, 0.0)?);
         for c in 0..self.channels {
             let parts = (0..images).map(|n| &x[(n * self.channels + c) * plane..][..plane]);
             (mean[c], var[c]) = wide_loops(
@@ -410,10 +414,8 @@ fn each_row<T: Send, S: Send>(
     work: impl Fn(usize, &mut [T], &mut S) + Sync,
 ) {
     if out.len() > 1 << 16 {
-        out.par_chunks_mut(length.max(1))
-            .zip(kept)
-            .enumerate()
-            .for_each(|(at, (out, kept))| work(at, out, kept));
+        let rows: Vec<_> = out.chunks_mut(length.max(1)).zip(kept).enumerate().collect();
+        pool::each(rows, |(at, (out, kept))| work(at, out, kept));
     } else {
         let rows = out.chunks_mut(length.max(1));
         rows.zip(kept).enumerate().for_each(|(at, (out, kept))| work(at, out, kept));
@@ -439,7 +441,7 @@ pub fn layer(
         let x = x.open()?;
         let length = x.len() / rows.max(1);
         let (w, b) = (dense_opt::<R>(weight)?, dense_opt::<R>(bias)?);
-        let mut stats = vec![(f64::NAN, f64::NAN); rows];
+        let mut stats = memory::filled(rows, (f64::NAN, f64::NAN))?;
         let y = build_whole::<R>(&sizes, dtype, |out| {
             each_row(out, length, &mut stats, |at, out, stats| {
                 let row = &x[at * length..(at + 1) * length];
@@ -581,7 +583,7 @@ fn grouped(
         let save = |pick: fn(&(f64, f64)) -> f64| {
             Tensor::from_vec(&stats.iter().map(pick).collect::<Vec<_>>(), &[n, groups])?.to_dtype(kept)
         };
-        Ok((y, save(|s| s.0)?, save(|s| s.1)?))
+        Ok((in_format_of(y, &[input])?, save(|s| s.0)?, save(|s| s.1)?))
     })
 }
 

@@ -9,17 +9,20 @@ use num_complex::Complex64;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    host("aten::Int.Tensor(Tensor a) -> int", |a| one(tensor_int(a.tensor(0)?)?)),
+    host("aten::Int.Tensor(Tensor a) -> int", |a| one(tensor_int(a.tensor(0)?)?))
+        .quantized(crate::dialects::Quantized::Reals),
     host("aten::Int.bool(bool a) -> int", |a| one(a.int(0)?)),
     host("aten::Int.float(float a) -> int", |a| one(Scalar::Float(a.float(0)?).to_i64())),
     host("aten::Int.Scalar(Scalar a) -> int", |a| one(checked_c_int(a.scalar(0)?)?)),
     host("aten::Int.str(str a) -> int", int_of_text),
-    host("aten::Float.Tensor(Tensor a) -> float", |a| one(tensor_float(a.tensor(0)?)?)),
+    host("aten::Float.Tensor(Tensor a) -> float", |a| one(tensor_float(a.tensor(0)?)?))
+        .quantized(crate::dialects::Quantized::Reals),
     host("aten::Float.Scalar(Scalar a) -> float", |a| one(a.scalar(0)?.to_f64())),
     host("aten::Float.int(int a) -> float", |a| one(a.float(0)?)),
     host("aten::Float.bool(bool a) -> float", |a| one(if a.bool(0)? { 1.0 } else { 0.0 })),
     host("aten::Float.str(str a) -> float", float_of_text),
-    host("aten::Bool.Tensor(Tensor a) -> bool", |a| one(truth(a.tensor(0)?)?)),
+    host("aten::Bool.Tensor(Tensor a) -> bool", |a| one(truth(a.tensor(0)?)?))
+        .quantized(crate::dialects::Quantized::Reals),
     host("aten::Bool.int(int a) -> bool", |a| one(a.int(0)? != 0)),
     host("aten::Bool.float(float a) -> bool", |a| one(a.float(0)? != 0.0)),
     host("aten::Complex.Scalar(Scalar a) -> complex", |a| one(Value::Complex(a.scalar(0)?.to_complex()))),
@@ -39,12 +42,16 @@ pub static OPS: &[OpDef] = &[
     host("aten::Complex.int_Tensor(int x, Tensor y) -> complex", complex),
     host("aten::Complex.Tensor_bool(Tensor x, bool y) -> complex", complex),
     host("aten::Complex.bool_Tensor(bool x, Tensor y) -> complex", complex),
-    host("aten::ScalarImplicit(Tensor a) -> Scalar", |a| one(implicit(a)?)),
-    host("aten::FloatImplicit(Tensor a) -> float", |a| one(checked_float(implicit(a)?)?)),
-    host("aten::IntImplicit(Tensor a) -> int", int_implicit),
+    host("aten::ScalarImplicit(Tensor a) -> Scalar", |a| one(implicit(a)?))
+        .quantized(crate::dialects::Quantized::Reals),
+    host("aten::FloatImplicit(Tensor a) -> float", |a| one(checked_float(implicit(a)?)?))
+        .quantized(crate::dialects::Quantized::Reals),
+    host("aten::IntImplicit(Tensor a) -> int", int_implicit).quantized(crate::dialects::Quantized::Reals),
     host("aten::ComplexImplicit(Tensor a) -> complex", |a| one(Value::Complex(implicit(a)?.to_complex()))),
-    host("aten::item(Tensor self) -> Scalar", |a| one(a.tensor(0)?.item()?)),
-    host("aten::_local_scalar_dense(Tensor self) -> Scalar", |a| one(a.tensor(0)?.item()?)),
+    host("aten::item(Tensor self) -> Scalar", |a| one(a.tensor(0)?.item()?))
+        .quantized(crate::dialects::Quantized::Reals),
+    host("aten::_local_scalar_dense(Tensor self) -> Scalar", |a| one(a.tensor(0)?.item()?))
+        .quantized(crate::dialects::Quantized::Reals),
     host("aten::is_nonzero(Tensor self) -> bool", |a| one(truth(a.tensor(0)?)?)),
     host("aten::__not__(bool self) -> bool", |a| one(!a.bool(0)?)),
     host("aten::chr(int i) -> str", chr),
@@ -249,16 +256,12 @@ fn chr(args: &Args<'_>) -> Result<Outputs> {
     if !(0..0x11_0000).contains(&code) {
         return Err(Diagnostic::runtime(format!("chr() arg not in range(0x110000), found {code}")));
     }
-    let byte = code as u8;
-    if !byte.is_ascii() {
-        return Err(Diagnostic::unsupported(format!("chr({code}), which is the byte {byte} and no text")));
-    }
-    one(Value::str(char::from(byte).to_string()))
+    // Only the low byte is kept.
+    one(super::text::value(&[code as u8]))
 }
 
 fn ord(args: &Args<'_>) -> Result<Outputs> {
-    let text = args.str(0)?;
-    match text.as_bytes() {
+    match &*super::text::given(args, 0)? {
         [byte] => one(i64::from(*byte)),
         bytes => {
             Err(Diagnostic::runtime(format!("String for ord() must be 1 character, found {}", bytes.len())))

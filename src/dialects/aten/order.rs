@@ -2,10 +2,12 @@
 
 use super::list::{fresh, nothing};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, Env, OpDef, Outputs, container, host, one};
+use crate::dialects::{Args, OpDef, Outputs, Run, container, host, one};
 use crate::ir::TypeKind;
 use crate::tensor::{Scalar, Tensor};
 use crate::value::Value;
+use crate::value::bytes::bytes;
+use hashbrown::HashSet;
 use std::cmp::Ordering;
 
 /// Tuples nested deeper than this are not compared.
@@ -125,7 +127,12 @@ fn in_common_dtype(a: &Tensor, b: &Tensor) -> Result<(Scalar, Scalar)> {
 }
 
 /// `a == b` as lists and tuples compare their elements.
-fn equal(a: &Value, b: &Value, depth: usize) -> Result<bool> {
+fn equal(a: &Value, b: &Value) -> Result<bool> {
+    equal_in(a, b, 0, &mut HashSet::new())
+}
+
+/// Inside of tuples. `known` holds the pairs of tuples found equal, by identity: tuples may share parts.
+fn equal_in(a: &Value, b: &Value, depth: usize, known: &mut HashSet<(usize, usize)>) -> Result<bool> {
     match (a, b) {
         (Value::Tensor(x), Value::Tensor(y)) => compare_tensors(x, y, Ordering::is_eq),
         (Value::Str(x), Value::Str(y)) => Ok(x == y),
@@ -136,10 +143,16 @@ fn equal(a: &Value, b: &Value, depth: usize) -> Result<bool> {
             if x.items().len() != y.items().len() {
                 return Ok(false);
             }
+            if depth > 0 && known.contains(&(x.id(), y.id())) {
+                return Ok(true);
+            }
             for (x, y) in x.items().iter().zip(y.items()) {
-                if !equal(x, y, depth + 1)? {
+                if !equal_in(x, y, depth + 1, known)? {
                     return Ok(false);
                 }
+            }
+            if depth > 0 {
+                known.insert((x.id(), y.id()));
             }
             Ok(true)
         }
@@ -159,7 +172,7 @@ fn same_items(args: &Args<'_>) -> Result<bool> {
         return Ok(false);
     }
     for (x, y) in a.iter().zip(&b) {
-        if !equal(x, y, 0)? {
+        if !equal(x, y)? {
             return Ok(false);
         }
     }
@@ -170,7 +183,7 @@ fn same_items(args: &Args<'_>) -> Result<bool> {
 fn find(args: &Args<'_>) -> Result<Option<usize>> {
     let (items, wanted) = (args.list(0)?.to_vec(), args.value(1)?);
     for (n, item) in items.iter().enumerate() {
-        if equal(item, wanted, 0)? {
+        if equal(item, wanted)? {
             return Ok(Some(n));
         }
     }
@@ -181,7 +194,7 @@ fn count(args: &Args<'_>) -> Result<Outputs> {
     let (items, wanted) = (args.list(0)?.to_vec(), args.value(1)?);
     let mut n = 0i64;
     for item in &items {
-        n += i64::from(equal(item, wanted, 0)?);
+        n += i64::from(equal(item, wanted)?);
     }
     one(n)
 }
@@ -220,23 +233,23 @@ fn remove(args: &Args<'_>) -> Result<Outputs> {
 }
 
 /// `a < b`. Objects are asked by their `__lt__`.
-fn less(a: &Value, b: &Value, env: &Env, depth: usize) -> Result<bool> {
+fn less(a: &Value, b: &Value, run: &Run, depth: usize) -> Result<bool> {
     match (a, b) {
         (Value::Tensor(x), Value::Tensor(y)) => compare_tensors(x, y, Ordering::is_lt),
-        (Value::Str(x), Value::Str(y)) => Ok(x < y),
+        (Value::Str(x), Value::Str(y)) => Ok(bytes(x) < bytes(y)),
         (Value::Int(x), Value::Int(y)) => Ok(x < y),
         (Value::Bool(x), Value::Bool(y)) => Ok(!x & y),
         (Value::Float(x), Value::Float(y)) => Ok(x < y),
         (Value::Tuple(x), Value::Tuple(y)) if depth <= MAX_DEPTH => {
             for (x, y) in x.items().iter().zip(y.items()) {
-                if !equal(x, y, 0)? {
-                    return less(x, y, env, depth + 1);
+                if !equal(x, y)? {
+                    return less(x, y, run, depth + 1);
                 }
             }
             Ok(false)
         }
         (Value::Object(x), Value::Object(_)) => {
-            env.methods()?.call(x, "__lt__", std::slice::from_ref(b), env)?.to_bool()
+            run.methods()?.call(x, "__lt__", std::slice::from_ref(b), run)?.to_bool()
         }
         _ => Err(Diagnostic::runtime(format!(
             "Only values of same type can be compared. Found {} and {}",
@@ -307,21 +320,21 @@ fn merge(
 fn sort(args: &Args<'_>) -> Result<Outputs> {
     let (list, reverse) = (args.list(0)?, args.bool(1)?);
     let sorted =
-        sort_by(list.to_vec(), &mut |a, b| Ok(!equal(a, b, 0)? && less(a, b, args.env, 0)? != reverse))?;
+        sort_by(list.to_vec(), &mut |a, b| Ok(!equal(a, b)? && less(a, b, args.run, 0)? != reverse))?;
     *list.items_mut() = sorted;
     nothing()
 }
 
 fn sorted(args: &Args<'_>) -> Result<Outputs> {
     let list = args.list(0)?;
-    one(fresh(list, sort_by(list.to_vec(), &mut |a, b| less(a, b, args.env, 0))?))
+    one(fresh(list, sort_by(list.to_vec(), &mut |a, b| less(a, b, args.run, 0))?))
 }
 
 fn sort_any(args: &Args<'_>) -> Result<Outputs> {
     let (list, reverse) = (args.list(0)?, args.bool(1)?);
-    check_sortable(&list.to_vec(), args.env)?;
+    check_sortable(&list.to_vec(), args.run)?;
     let sorted = sort_by(list.to_vec(), &mut |a, b| {
-        if reverse { less(b, a, args.env, 0) } else { less(a, b, args.env, 0) }
+        if reverse { less(b, a, args.run, 0) } else { less(a, b, args.run, 0) }
     })?;
     *list.items_mut() = sorted;
     nothing()
@@ -329,12 +342,12 @@ fn sort_any(args: &Args<'_>) -> Result<Outputs> {
 
 fn sorted_any(args: &Args<'_>) -> Result<Outputs> {
     let list = args.list(0)?;
-    check_sortable(&list.to_vec(), args.env)?;
-    one(fresh(list, sort_by(list.to_vec(), &mut |a, b| less(a, b, args.env, 0))?))
+    check_sortable(&list.to_vec(), args.run)?;
+    one(fresh(list, sort_by(list.to_vec(), &mut |a, b| less(a, b, args.run, 0))?))
 }
 
 /// Fails, as PyTorch does, for lists of what has no order.
-fn check_sortable(items: &[Value], env: &Env) -> Result<()> {
+fn check_sortable(items: &[Value], run: &Run) -> Result<()> {
     let Some(first) = items.first() else { return Ok(()) };
     let ty = first.ty();
     for other in items {
@@ -347,20 +360,20 @@ fn check_sortable(items: &[Value], env: &Env) -> Result<()> {
         }
     }
     match first {
-        Value::Tuple(tuple) => match tuple.items().iter().all(|v| is_sortable(v, 0)) {
+        Value::Tuple(tuple) => match tuple.items().iter().all(is_sortable) {
             true => Ok(()),
             false => Err(Diagnostic::runtime(format!(
                 "Contained elements in {ty} are not sortable. Only Int, Bool, Float, String, Tensor, a User \
                  Defined Class with __lt__ method defined or Tuples of aforementioned types can be sorted."
             ))),
         },
-        Value::Object(object) if !env.methods()?.has_order(object) => {
+        Value::Object(object) if !run.methods()?.has_order(object) => {
             let ty = ty.repr();
             Err(Diagnostic::runtime(format!(
                 "To sort a list of {ty} it must define a __lt__ method with two inputs of type {ty} that returns a bool"
             )))
         }
-        value if is_sortable(value, 0) => Ok(()),
+        value if is_sortable(value) => Ok(()),
         _ => Err(Diagnostic::runtime(format!(
             "Only list of Tensors, ints, floats, bools, strs, a User Defined Class that defines the __lt__ \
              compare method or Tuples of aforementioned types can be sorted, got list of {}",
@@ -378,13 +391,18 @@ fn annotation(text: &str, kind: &TypeKind) -> String {
     }
 }
 
-fn is_sortable(value: &Value, depth: usize) -> bool {
-    match value {
-        Value::Int(_) | Value::Bool(_) | Value::Float(_) | Value::Str(_) | Value::Tensor(_) => true,
-        Value::Object(_) => true,
-        Value::Tuple(tuple) => depth < MAX_DEPTH && tuple.items().iter().all(|v| is_sortable(v, depth + 1)),
-        _ => false,
-    }
+/// Whether values of a type have an order. Tuples are asked by their type, in which shared parts are met once.
+fn is_sortable(value: &Value) -> bool {
+    use TypeKind as K;
+    let mut all = value.ty().depth() <= MAX_DEPTH;
+    value.ty().visit(&mut |part| {
+        all &= matches!(
+            part.kind(),
+            K::Int | K::Bool | K::Float | K::Str | K::Tensor(_) | K::Class(_) | K::Tuple(..)
+        );
+        all
+    });
+    all
 }
 
 fn order(a: &Value, b: &Value) -> Result<Option<Ordering>> {

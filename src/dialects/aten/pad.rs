@@ -1,11 +1,13 @@
 //! Padding, and sliding windows as columns (im2col, col2im).
 
+use super::convert::in_format_of;
 use super::kernels::fill::full_checked;
 use super::kernels::place::{identity, remap};
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
+use crate::resources::memory;
 use crate::tensor::{DType, Element, Scalar, Tensor, view};
 use num_complex::Complex64;
 
@@ -13,7 +15,7 @@ use num_complex::Complex64;
 pub static OPS: &[OpDef] = &[
     gather("aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", |a| {
         pad(a, a.str(2)?, a.opt_float(3)?)
-    }).infer(trial::kernel),
+    }).quantized_kernel(crate::dialects::quantized::moves::pad).infer(trial::kernel),
     gather("aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", |a| {
         let mode = match a.int(2)? {
             0 => "reflect",
@@ -28,12 +30,12 @@ pub static OPS: &[OpDef] = &[
         circular(a.tensor(0)?, &a.ints(1)?)
     }),
     gather("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", |a| {
-        one(constant(a.tensor(0)?, &a.ints(1)?, a.scalar(2)?)?)
-    }).infer(trial::kernel)
+        one(in_format_of(constant(a.tensor(0)?, &a.ints(1)?, a.scalar(2)?)?, &[a.tensor(0)?])?)
+    }).quantized_kernel(crate::dialects::quantized::moves::third).infer(trial::kernel)
     .grad("self: torch.constant_pad_nd(grad, [-i for i in pad])")
     .out_exact("out"),
-    gather("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |a| edges(a, 1, Edge::Reflect)).out_exact("out"),
-    gather("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |a| edges(a, 2, Edge::Reflect)).out("out"),
+    gather("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |a| edges(a, 1, Edge::Reflect)).quantized(crate::dialects::Quantized::Integers).out_exact("out"),
+    gather("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |a| edges(a, 2, Edge::Reflect)).quantized(crate::dialects::Quantized::Integers).out("out"),
     gather("aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", |a| edges(a, 3, Edge::Reflect)).out("out"),
     gather("aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |a| edges(a, 1, Edge::Replicate))
         .out_exact("out"),
@@ -76,7 +78,8 @@ fn pad(a: &Args<'_>, mode: &str, value: Option<f64>) -> Result<Outputs> {
         )));
     }
     if mode == "constant" {
-        return one(constant(tensor, &pad, value.map_or(Scalar::Int(0), Scalar::Float))?);
+        let padded = constant(tensor, &pad, value.map_or(Scalar::Int(0), Scalar::Float))?;
+        return one(in_format_of(padded, &[tensor])?);
     }
     if value.is_some_and(|v| v != 0.0) {
         return Err(Diagnostic::runtime(format!("Padding mode \"{mode}\" doesn't take in value argument")));
@@ -205,7 +208,7 @@ fn by_edge(tensor: &Tensor, pad: &[i64], dims: usize, edge: Edge) -> Result<Tens
         return Err(not_implemented(&format!("{name}_pad{dims}d"), DType::Bool));
     }
     Tensor::zeros(tensor.dtype(), &sizes)?;
-    let mut maps = identity(&own);
+    let mut maps = identity(&own)?;
     for (d, left, _) in pairs(pad, rank) {
         let last = own[d] - 1;
         maps[d] = (0..sizes[d])
@@ -244,7 +247,7 @@ fn circular(tensor: &Tensor, pad: &[i64]) -> Result<Outputs> {
         }
     }
     Tensor::zeros(tensor.dtype(), &sizes)?;
-    let mut maps = identity(&own);
+    let mut maps = identity(&own)?;
     for (d, left, _) in pairs(pad, rank) {
         // Negative padding crops first; what is left wraps around.
         let right = sizes[d] - own[d] - left;
@@ -428,7 +431,7 @@ fn col2im(a: &Args<'_>) -> Result<Outputs> {
     let (image, block) = ((result.numel() / sizes[0].max(1) as usize), (rows * columns) as usize);
     // Sums are kept in double precision and rounded once.
     let elements = tensor.to_vec_as::<Complex64>()?;
-    let mut sums = vec![Complex64::default(); result.numel()];
+    let mut sums = memory::filled(result.numel(), Complex64::default())?;
     for n in 0..sizes[0] as usize {
         windows
             .visit(size, channels, |column, pixel| sums[n * image + pixel] += elements[n * block + column]);

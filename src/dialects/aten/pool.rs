@@ -11,7 +11,9 @@ use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::resources::memory;
 use crate::tensor::{DType, Element, Tensor};
+use crate::value::Value;
 use smallvec::smallvec;
 
 /// The rows.
@@ -19,15 +21,15 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
         |a| max_pool(a, 1),
-    ).infer(products::pool1d),
+    ).quantized(crate::dialects::Quantized::Integers).infer(products::pool1d),
     opaque(
         "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
         |a| max_pool(a, 2),
-    ).infer(products::pool2d),
+    ).quantized(crate::dialects::Quantized::Integers).infer(products::pool2d),
     opaque(
         "aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
         |a| max_pool(a, 3),
-    ).infer(products::pool3d),
+    ).quantized(crate::dialects::Quantized::Integers).infer(products::pool3d),
     opaque(
         "aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> (Tensor, Tensor)",
         |a| max_pool_with_places(a, 1),
@@ -51,21 +53,21 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
         |a| avg_pool(a, 1),
-    ).infer(products::pool1d)
+    ).quantized_kernel(|a| crate::dialects::quantized::pool::avg(a, 1)).infer(products::pool1d)
     .out_exact("out"),
     opaque(
         "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         |a| avg_pool(a, 2),
-    ).infer(products::pool2d)
+    ).quantized_kernel(|a| crate::dialects::quantized::pool::avg(a, 2)).infer(products::pool2d)
     .out_exact("out"),
     opaque(
         "aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         |a| avg_pool(a, 3),
-    ).infer(products::pool3d)
+    ).quantized_kernel(|a| crate::dialects::quantized::pool::avg(a, 3)).infer(products::pool3d)
     .out_exact("out"),
-    opaque("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", |a| adaptive_avg(a, 1)).infer(products::adaptive).out("out"),
-    opaque("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).infer(products::adaptive).out("out"),
-    opaque("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).infer(products::adaptive).out("out"),
+    opaque("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", |a| adaptive_avg(a, 1)).quantized_kernel(|a| crate::dialects::quantized::pool::adaptive_avg(a, 1)).infer(products::adaptive).out("out"),
+    opaque("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).quantized_kernel(|a| crate::dialects::quantized::pool::adaptive_avg(a, 2)).infer(products::adaptive).out("out"),
+    opaque("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).quantized_kernel(|a| crate::dialects::quantized::pool::adaptive_avg(a, 3)).infer(products::adaptive).out("out"),
     opaque("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", |a| adaptive_avg(a, 2)).infer(products::adaptive).out_exact("out"),
     opaque("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", |a| adaptive_avg(a, 3)).infer(products::adaptive).out_exact("out"),
     opaque("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", |a| adaptive_max(a, 1)).infer(trial::kernel),
@@ -382,12 +384,17 @@ fn max_pool_with_places(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         })
     }
     match t.dtype() {
-        d if d.is_integral() => run::<i64>(t, &sizes, &axes, i64::MIN),
+        d if d.is_integral() => both_in_format_of(run::<i64>(t, &sizes, &axes, i64::MIN)?, t),
         d => {
             let name = ["max_pool2d", "max_pool2d", "max_pool3d"][dims - 1];
-            crate::dispatch_real!(d, name, R => run::<R>(t, &sizes, &axes, -R::INFINITY))
+            crate::dispatch_real!(d, name, R => both_in_format_of(run::<R>(t, &sizes, &axes, -R::INFINITY)?, t))
         }
     }
+}
+
+/// Values and places with their channels last where those of the image are.
+fn both_in_format_of(pair: Outputs, image: &Tensor) -> Result<Outputs> {
+    pair.into_iter().map(|v| in_format_of(v.to_tensor()?.clone(), &[image]).map(Value::Tensor)).collect()
 }
 
 /// Values and places as two tensors.
@@ -398,7 +405,7 @@ fn pairs<T: Element + Default>(
 ) -> Result<Outputs> {
     // Proves that the sizes can be allocated.
     let places = Tensor::zeros(DType::I64, sizes)?;
-    let mut both = vec![(T::default(), 0i64); places.numel()];
+    let mut both = memory::filled(places.numel(), (T::default(), 0i64))?;
     fill(&mut both);
     let values: Vec<T> = both.iter().map(|(v, _)| *v).collect();
     places.write_dense::<i64>(&both.iter().map(|(_, p)| *p).collect::<Vec<_>>())?;
@@ -689,7 +696,7 @@ fn unpool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     if t.dtype() == DType::Bool || t.dtype().is_complex() {
         return Err(not_implemented(&format!("max_unpool{dims}d"), t.dtype()));
     }
-    let mut positions = Vec::with_capacity(t.numel());
+    let mut positions = memory::reserved(t.numel())?;
     for (at, place) in places.to_vec::<i64>()?.into_iter().enumerate() {
         if !(0..size).contains(&place) {
             let shown = output.iter().map(i64::to_string).collect::<Vec<_>>().join("x");

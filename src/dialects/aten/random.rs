@@ -1,15 +1,18 @@
-//! Random numbers: drawn from the world's generator exactly as PyTorch's CPU kernels draw them, once a program (or who
-//! runs it) has seeded it. An unseeded draw is refused, since nobody could check it.
+//! Random numbers: drawn from the generator of the run exactly as PyTorch's CPU kernels draw them, and given to the elements
+//! of a tensor in the order in which they lie in memory. Dropout, which draws too, is in `dropout`.
 
 use super::create::{asked, like};
+use super::dropout::rounded_to;
 use super::kernels::wide::store;
 use super::list::nothing;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::generator::Generator;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, create, host, one, opaque};
-use crate::tensor::{DType, Scalar, Tensor, numel};
+use crate::resources::memory;
+use crate::tensor::pointwise::Walk;
+use crate::tensor::view::dense_like;
+use crate::tensor::{DType, Element, Scalar, Tensor};
 use crate::value::Value;
-use smallvec::smallvec;
 
 macro_rules! options {
     ($head:literal) => {
@@ -39,7 +42,7 @@ macro_rules! like_options {
 /// The rows.
 pub static OPS: &[OpDef] = &[
     host("aten::manual_seed(int seed) -> ()", |a| {
-        a.env.seed(a.int(0)? as u64);
+        a.run.seed(a.int(0)? as u64);
         nothing()
     })
     .effects(Effects::RANDOM.union(Effects::WRITES_WORLD))
@@ -88,18 +91,19 @@ pub static OPS: &[OpDef] = &[
         if from > to {
             return fail(format!("uniform_ expects to return a [from, to) range, but found from={from} > to={to}"));
         }
-        refill(a, 3, "check_uniform_bounds", |g, dtype, n| Ok(scaled(uniform(g, dtype, n)?, to - from, from)))
+        refill(a, 3, "check_uniform_bounds", |g, draw| Ok(scaled(uniform(g, draw)?, to - from, from)))
     })
     .effects(Effects::RANDOM),
     opaque("aten::normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor(a!)", |a| {
         let (mean, std) = (a.float(1)?, deviation(a.float(2)?)?);
-        refill(a, 3, "normal_kernel_cpu", |g, dtype, n| Ok(scaled(normal(g, dtype, n)?, std, mean)))
+        let std = if a.tensor(0)?.dtype().is_complex() { std * 0.5f64.sqrt() } else { std };
+        refill(a, 3, "normal_kernel_cpu", |g, draw| Ok(scaled(normal(g, draw)?, std, mean)))
     })
     .effects(Effects::RANDOM),
     opaque("aten::normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", |a| {
         let (mean, std, dtype) = (a.float(0)?, deviation(a.float(1)?)?, asked(a, 4)?.unwrap_or(DType::F32));
-        let sizes = a.ints(2)?;
-        one(make(a, 3, &sizes, dtype, |g, dtype, n| Ok(scaled(normal(g, dtype, n)?, std, mean)))?)
+        let std = if dtype.is_complex() { std * 0.5f64.sqrt() } else { std };
+        one(make(a, 3, &a.ints(2)?, dtype, |g, draw| Ok(scaled(normal(g, draw)?, std, mean)))?)
     })
     .effects(Effects::RANDOM),
     opaque("aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", |a| {
@@ -120,7 +124,7 @@ pub static OPS: &[OpDef] = &[
     .out("float_Tensor_out"),
     opaque("aten::log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)", |a| {
         let (mean, std) = (a.float(1)?, a.float(2)?);
-        refill(a, 3, "log_normal_cpu", |g, _, n| Ok(each(n, || (mean + std * g.normal()).exp())))
+        refill(a, 3, "log_normal_cpu", |g, draw| Ok(each(draw.count, || (mean + std * g.normal()).exp())))
     })
     .effects(Effects::RANDOM),
     opaque("aten::exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)", |a| {
@@ -128,13 +132,13 @@ pub static OPS: &[OpDef] = &[
         if rate <= 0.0 {
             return fail(format!("exponential_ expects lambda > 0.0, but found lambda={rate}"));
         }
-        refill(a, 2, "exponential_cpu", |g, _, n| Ok(each(n, || g.exponential() / rate)))
+        refill(a, 2, "exponential_cpu", |g, draw| Ok(each(draw.count, || g.exponential() / rate)))
     })
     .effects(Effects::RANDOM),
     opaque("aten::cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)", |a| {
         let (median, sigma) = (a.float(1)?, a.float(2)?);
-        refill(a, 3, "cauchy_cpu", |g, _, n| {
-            Ok(each(n, || median + sigma * (std::f64::consts::PI * (g.uniform() - 0.5)).tan()))
+        refill(a, 3, "cauchy_cpu", |g, draw| {
+            Ok(each(draw.count, || median + sigma * (std::f64::consts::PI * (g.uniform() - 0.5)).tan()))
         })
     })
     .effects(Effects::RANDOM),
@@ -143,7 +147,7 @@ pub static OPS: &[OpDef] = &[
         if !(0.0 < p && p < 1.0) {
             return fail(format!("geometric_ expects p to be in (0, 1), but got p={p}"));
         }
-        refill(a, 2, "", |g, _, n| Ok(each(n, || (g.uniform().ln() / (1.0 - p).ln()).ceil())))
+        refill(a, 2, "", |g, draw| Ok(each(draw.count, || (g.uniform().ln() / (1.0 - p).ln()).ceil())))
     })
     .effects(Effects::RANDOM),
     opaque("aten::random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)", |a| refill_ints(a, 1, any_number))
@@ -163,25 +167,27 @@ pub static OPS: &[OpDef] = &[
     })
     .effects(Effects::RANDOM),
     opaque("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", |a| {
-        one(coins(a, 1, a.tensor(0)?)?.to_dtype(a.tensor(0)?.dtype())?)
+        let chances = a.tensor(0)?;
+        let result = Tensor::zeros(chances.dtype(), &chances.sizes())?;
+        coins(a, 1, &result, chances)?;
+        one(result)
     })
     .effects(Effects::RANDOM)
     .out("out"),
     opaque("aten::bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", |a| {
-        let t = a.tensor(0)?;
-        one(make(a, 2, &t.sizes(), t.dtype(), |g, _, n| bernoulli(g, n, a.float(1)?))?)
+        let (result, p) = (empty_like(a.tensor(0)?, a.tensor(0)?.dtype())?, a.float(1)?);
+        fill(a, 2, &result, |g, draw| bernoulli(g, draw.count, p))?;
+        one(result)
     })
     .effects(Effects::RANDOM),
     opaque("aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", |a| {
         let p = a.float(1)?;
-        refill(a, 2, "", |g, _, n| bernoulli(g, n, p))
+        refill(a, 2, "", |g, draw| bernoulli(g, draw.count, p))
     })
     .effects(Effects::RANDOM),
     opaque("aten::bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)", |a| {
         let target = a.tensor(0)?;
-        let drawn = coins(a, 2, &a.tensor(1)?.broadcast_to(&target.sizes())?)?;
-        expect_dense(a, target)?;
-        target.copy_from(&drawn)?;
+        coins(a, 2, target, &a.tensor(1)?.broadcast_to(&target.sizes())?)?;
         one(target.clone())
     })
     .effects(Effects::RANDOM),
@@ -197,7 +203,7 @@ pub static OPS: &[OpDef] = &[
         if values.iter().any(|x| *x < 0.0) {
             return fail("invalid Poisson rate, expected rate to be non-negative".to_string());
         }
-        one(make(a, 1, &rates.sizes(), rates.dtype(), |g, _, _| Ok(values.iter().map(|x| g.poisson(*x)).collect()))?)
+        one(make(a, 1, &rates.sizes(), rates.dtype(), |g, _| Ok(values.iter().map(|x| g.poisson(*x)).collect()))?)
     })
     .effects(Effects::RANDOM),
 ];
@@ -206,32 +212,29 @@ fn fail<T>(text: String) -> Result<T> {
     Err(Diagnostic::runtime(text))
 }
 
-/// Runs work with the seeded generator of the world.
-fn with_generator<T>(a: &Args<'_>, work: impl FnOnce(&mut Generator) -> Result<T>) -> Result<T> {
-    a.env.with_generator(work).unwrap_or_else(|| {
-        Err(Diagnostic::unsupported(format!(
-            "{} draws random numbers and nobody has seeded the generator",
-            a.op.name()
-        ))
-        .hint("call torch.manual_seed first"))
-    })
+/// What is drawn at once: numbers for the elements of one tensor.
+pub(super) struct Draw {
+    dtype: DType,
+    /// How many.
+    pub(super) count: usize,
+    /// Whether they lie in row-major order.
+    dense: bool,
 }
 
-/// What draws `n` numbers for elements of a dtype.
-type Draw = fn(&mut Generator, DType, usize) -> Result<Vec<f64>>;
-
-fn uniform(g: &mut Generator, dtype: DType, n: usize) -> Result<Vec<f64>> {
-    Ok(if dtype == DType::F64 { each(n, || g.uniform()) } else { each(n, || g.uniform_single()) })
+fn uniform(g: &mut Generator, draw: &Draw) -> Result<Vec<f64>> {
+    let double = draw.dtype == DType::F64;
+    Ok(if double { each(draw.count, || g.uniform()) } else { each(draw.count, || g.uniform_single()) })
 }
 
-fn normal(g: &mut Generator, dtype: DType, n: usize) -> Result<Vec<f64>> {
-    if matches!(dtype, DType::F16 | DType::BF16) && n > 16 && !n.is_multiple_of(16) {
-        return Err(Diagnostic::unsupported(format!("{n} normal numbers of dtype {}", dtype.name())));
+fn normal(g: &mut Generator, draw: &Draw) -> Result<Vec<f64>> {
+    if !draw.dense {
+        return Ok(g.normals_each(draw.count));
     }
-    Ok(g.normals(n, if dtype == DType::F64 { Generator::uniform } else { Generator::uniform_single }))
+    let uniform = if draw.dtype == DType::F64 { Generator::uniform } else { Generator::uniform_single };
+    Ok(g.normals(draw.count, uniform, matches!(draw.dtype, DType::F16 | DType::BF16)))
 }
 
-fn bernoulli(g: &mut Generator, n: usize, p: f64) -> Result<Vec<f64>> {
+pub(super) fn bernoulli(g: &mut Generator, n: usize, p: f64) -> Result<Vec<f64>> {
     if !(0.0..=1.0).contains(&p) {
         return fail(format!("bernoulli_ expects p to be in [0, 1], but got p={p}"));
     }
@@ -250,58 +253,103 @@ fn deviation(std: f64) -> Result<f64> {
     if std < 0.0 { fail(format!("normal expects std >= 0.0, but found std {std}")) } else { Ok(std) }
 }
 
-/// A tensor of drawn numbers; a complex one is drawn as twice as many real ones.
+/// Gives every element of a tensor a drawn number, in the order in which they lie in memory; the parts of complex numbers
+/// are elements of their own.
+pub(super) fn fill(
+    a: &Args<'_>,
+    generator: usize,
+    target: &Tensor,
+    draw: impl FnOnce(&mut Generator, &Draw) -> Result<Vec<f64>>,
+) -> Result<()> {
+    expect_default(a, generator)?;
+    let target = real_parts(target)?;
+    let layout = target.layout();
+    layout.refuse_overlap()?;
+    let wanted = Draw { dtype: target.dtype(), count: target.numel(), dense: target.is_contiguous() };
+    let numbers = a.run.with_generator(|g| draw(g, &wanted))?;
+    crate::dispatch_dtype!(target.dtype(), T => write_in_memory_order(&target, numbers.iter().map(|x| T::from_scalar(Scalar::Float(*x)))))
+}
+
+/// Writes elements in the order in which they lie in memory.
+fn write_in_memory_order<T: Element>(target: &Tensor, elements: impl Iterator<Item = T>) -> Result<()> {
+    target.write::<T, _>(|storage, layout| {
+        let mut elements = elements;
+        Walk::writing(layout).for_each_index(|at| {
+            if let Some(x) = elements.next() {
+                storage[at] = x;
+            }
+        });
+    })
+}
+
+/// A complex tensor as one of its real and imaginary parts, in a dimension more.
+fn real_parts(tensor: &Tensor) -> Result<Tensor> {
+    if !tensor.dtype().is_complex() {
+        return Ok(tensor.clone());
+    }
+    let mut layout = tensor.layout();
+    layout.strides.iter_mut().for_each(|stride| *stride = stride.saturating_mul(2));
+    layout.offset = layout.offset.saturating_mul(2);
+    layout.sizes.push(2);
+    layout.strides.push(1);
+    tensor.with_dtype_layout(tensor.dtype().to_real(), layout)
+}
+
+/// A new tensor of drawn numbers, in row-major order.
 fn make(
     a: &Args<'_>,
     generator: usize,
     sizes: &[i64],
     dtype: DType,
-    draw: impl FnOnce(&mut Generator, DType, usize) -> Result<Vec<f64>>,
+    draw: impl FnOnce(&mut Generator, &Draw) -> Result<Vec<f64>>,
 ) -> Result<Tensor> {
-    expect_default(a, generator)?;
-    // Proves that the tensor can be stored.
-    let n = Tensor::zeros(dtype, sizes)?.numel();
-    debug_assert_eq!(n, numel(sizes));
-    store::<f64>(&with_generator(a, |g| draw(g, dtype, n))?, sizes, dtype)
+    let result = Tensor::zeros(dtype, sizes)?;
+    fill(a, generator, &result, draw)?;
+    Ok(result)
+}
+
+/// A new tensor of the sizes of another, its dimensions in the same order in memory.
+pub(super) fn empty_like(tensor: &Tensor, dtype: DType) -> Result<Tensor> {
+    let layout = dense_like(&tensor.layout());
+    Tensor::zeros(dtype, &[layout.numel() as i64])?.with_layout(layout)
 }
 
 /// Refuses generators that a program made itself.
-fn expect_default(a: &Args<'_>, generator: usize) -> Result<()> {
+pub(super) fn expect_default(a: &Args<'_>, generator: usize) -> Result<()> {
     if generator < a.values.len() && matches!(a.value(generator)?, Value::Object(_)) {
         return Err(Diagnostic::unsupported(format!("{} with a generator of its own", a.op.name())));
     }
     Ok(())
 }
 
-fn real_or_complex(a: &Args<'_>, sizes: &[i64], dtype: DType, draw: Draw, factor: f64) -> Result<Tensor> {
-    let real = match dtype {
-        DType::C64 => DType::F32,
-        DType::C128 => DType::F64,
-        _ if dtype.is_floating() => return make(a, usize::MAX, sizes, dtype, draw),
-        _ => return Err(super::kernels::range::not_implemented("check_uniform_bounds", dtype)),
-    };
-    let n = Tensor::zeros(dtype, sizes)?.numel();
-    let parts = with_generator(a, |g| draw(g, real, 2 * n))?;
-    let pairs: Vec<num_complex::Complex64> =
-        parts.chunks_exact(2).map(|p| num_complex::Complex64::new(p[0] * factor, p[1] * factor)).collect();
-    store::<num_complex::Complex64>(&pairs, sizes, dtype)
+type DrawReal = fn(&mut Generator, &Draw) -> Result<Vec<f64>>;
+
+/// Fills a tensor that an op has just made with real or complex numbers.
+fn filled(a: &Args<'_>, target: Tensor, draw: DrawReal) -> Result<Outputs> {
+    let dtype = target.dtype();
+    if !dtype.is_floating() && !dtype.is_complex() {
+        let kernel = if is_normal(a) { "normal_kernel_cpu" } else { "check_uniform_bounds" };
+        return Err(super::kernels::range::not_implemented(kernel, dtype));
+    }
+    // The two parts of a complex normal number share its variance.
+    let factor = if is_normal(a) && dtype.is_complex() { 0.5f64.sqrt() } else { 1.0 };
+    fill(a, usize::MAX, &target, |g, wanted| Ok(scaled(draw(g, wanted)?, factor, 0.0)))?;
+    one(target)
 }
 
-/// The two parts of a complex normal number share its variance.
-fn complex_factor(a: &Args<'_>) -> f64 {
-    if a.op.name().as_str().contains("randn") { 0.5f64.sqrt() } else { 1.0 }
+fn is_normal(a: &Args<'_>) -> bool {
+    a.op.name().as_str().contains("randn")
 }
 
-fn sized(a: &Args<'_>, sizes: usize, draw: Draw) -> Result<Outputs> {
+fn sized(a: &Args<'_>, sizes: usize, draw: DrawReal) -> Result<Outputs> {
     let dtype = asked(a, sizes + 1)?.unwrap_or(DType::F32);
-    one(real_or_complex(a, &a.ints(sizes)?, dtype, draw, complex_factor(a))?)
+    filled(a, Tensor::zeros(dtype, &a.ints(sizes)?)?, draw)
 }
 
-fn alike(a: &Args<'_>, options: usize, draw: Draw) -> Result<Outputs> {
+fn alike(a: &Args<'_>, options: usize, draw: DrawReal) -> Result<Outputs> {
     let template = like(a, options, Scalar::Int(0))?;
     let Some(Value::Tensor(t)) = template.first() else { return Ok(template) };
-    expect_dense(a, t)?;
-    one(real_or_complex(a, &t.sizes(), t.dtype(), draw, complex_factor(a))?)
+    filled(a, t.clone(), draw)
 }
 
 fn range_of(name: &str, low: i64, high: i64) -> Result<u64> {
@@ -311,27 +359,37 @@ fn range_of(name: &str, low: i64, high: i64) -> Result<u64> {
     Ok(high.wrapping_sub(low) as u64)
 }
 
-fn whole_numbers(a: &Args<'_>, sizes: &[i64], dtype: DType, low: i64, high: i64) -> Result<Outputs> {
-    let range = range_of("random_", low, high)?;
-    let n = Tensor::zeros(dtype, sizes)?.numel();
-    let drawn = with_generator(a, |g| {
-        Ok((0..n).map(|_| low.wrapping_add(g.below(range) as i64)).collect::<Vec<i64>>())
+/// Gives every element a whole number, in the order in which they lie in memory.
+fn whole_numbers(
+    a: &Args<'_>,
+    target: &Tensor,
+    draw: impl Fn(&mut Generator, DType) -> i64,
+) -> Result<Outputs> {
+    target.layout().refuse_overlap()?;
+    let (dtype, n) = (target.dtype(), target.numel());
+    let drawn = a.run.with_generator(|g| Ok((0..n).map(|_| draw(g, dtype)).collect::<Vec<i64>>()))?;
+    crate::dispatch_dtype!(dtype, T => {
+        write_in_memory_order(target, drawn.iter().map(|x| T::from_scalar(Scalar::Int(*x))))
     })?;
-    one(store::<i64>(&drawn, sizes, dtype)?)
+    one(target.clone())
+}
+
+fn between(low: i64, high: i64) -> Result<impl Fn(&mut Generator, DType) -> i64> {
+    let range = range_of("random_", low, high)?;
+    Ok(move |g: &mut Generator, _| low.wrapping_add(g.below(range) as i64))
 }
 
 fn integers(a: &Args<'_>, low: Option<usize>, high: usize, sizes: usize) -> Result<Outputs> {
     let low = low.map_or(Ok(0), |n| a.int(n))?;
     let dtype = asked(a, sizes + 1)?.unwrap_or(DType::I64);
-    whole_numbers(a, &a.ints(sizes)?, dtype, low, a.int(high)?)
+    whole_numbers(a, &Tensor::zeros(dtype, &a.ints(sizes)?)?, between(low, a.int(high)?)?)
 }
 
 fn integers_like(a: &Args<'_>, low: Option<usize>, high: usize) -> Result<Outputs> {
     let low = low.map_or(Ok(0), |n| a.int(n))?;
     let template = like(a, high + 1, Scalar::Int(0))?;
     let Some(Value::Tensor(t)) = template.first() else { return Ok(template) };
-    expect_dense(a, t)?;
-    whole_numbers(a, &t.sizes(), t.dtype(), low, a.int(high)?)
+    whole_numbers(a, t, between(low, a.int(high)?)?)
 }
 
 fn permutation(a: &Args<'_>) -> Result<Outputs> {
@@ -344,7 +402,7 @@ fn permutation(a: &Args<'_>) -> Result<Outputs> {
         return Err(Diagnostic::unsupported(format!("aten::randperm of {n} numbers")));
     }
     let mut order: Vec<i64> = (0..n).collect();
-    with_generator(a, |g| {
+    a.run.with_generator(|g| {
         for i in 0..order.len().saturating_sub(1) {
             let other = i + g.bits32() as usize % (order.len() - i);
             order.swap(i, other);
@@ -354,30 +412,19 @@ fn permutation(a: &Args<'_>) -> Result<Outputs> {
     one(store::<i64>(&order, &[n], dtype)?)
 }
 
-/// PyTorch fills in the order of memory; only where that is the logical order the numbers are known.
-fn expect_dense(a: &Args<'_>, target: &Tensor) -> Result<()> {
-    if !target.is_contiguous() {
-        return Err(Diagnostic::unsupported(format!("{} of a tensor that is not contiguous", a.op.name())));
-    }
-    Ok(())
-}
-
 fn refill(
     a: &Args<'_>,
     generator: usize,
     kernel: &str,
-    draw: impl FnOnce(&mut Generator, DType, usize) -> Result<Vec<f64>>,
+    draw: impl FnOnce(&mut Generator, &Draw) -> Result<Vec<f64>>,
 ) -> Result<Outputs> {
     let target = a.tensor(0)?;
     let dtype = target.dtype();
-    if !kernel.is_empty() && !dtype.is_floating() {
-        if dtype.is_complex() {
-            return Err(Diagnostic::unsupported(format!("{} of a complex tensor", a.op.name())));
-        }
+    let complex = dtype.is_complex() && matches!(kernel, "normal_kernel_cpu" | "check_uniform_bounds");
+    if !kernel.is_empty() && !dtype.is_floating() && !complex {
         return Err(super::kernels::range::not_implemented(kernel, dtype));
     }
-    expect_dense(a, target)?;
-    target.copy_from(&make(a, generator, &target.sizes(), dtype, draw)?)?;
+    fill(a, generator, target, draw)?;
     one(target.clone())
 }
 
@@ -386,14 +433,8 @@ fn refill_ints(
     generator: usize,
     draw: impl Fn(&mut Generator, DType) -> i64,
 ) -> Result<Outputs> {
-    let target = a.tensor(0)?;
     expect_default(a, generator)?;
-    expect_dense(a, target)?;
-    let dtype = target.dtype();
-    let n = target.numel();
-    let drawn = with_generator(a, |g| Ok((0..n).map(|_| draw(g, dtype)).collect::<Vec<i64>>()))?;
-    target.copy_from(&store::<i64>(&drawn, &target.sizes(), dtype)?)?;
-    one(target.clone())
+    whole_numbers(a, a.tensor(0)?, draw)
 }
 
 /// Any whole number that the dtype holds exactly.
@@ -412,23 +453,31 @@ fn any_number(g: &mut Generator, dtype: DType) -> i64 {
     }
 }
 
-/// One throw for each probability.
-fn coins(a: &Args<'_>, generator: usize, probabilities: &Tensor) -> Result<Tensor> {
+/// One throw for each element of `target`, by the probability of its place.
+fn coins(a: &Args<'_>, generator: usize, target: &Tensor, probabilities: &Tensor) -> Result<()> {
     expect_default(a, generator)?;
     if !probabilities.dtype().is_floating() {
         return Err(super::kernels::range::not_implemented("bernoulli_tensor_cpu_p_", probabilities.dtype()));
     }
+    let layout = target.layout();
+    layout.refuse_overlap()?;
     let double = probabilities.dtype() == DType::F64;
-    let chances = probabilities.to_vec_as::<f64>()?;
+    // The target decides the order first.
+    let walk = Walk::new(&[layout, probabilities.layout()])?;
+    let seen = |n: usize| walk.operands[n].clone();
+    let chances = probabilities.with_layout(seen(1))?.to_vec_as::<f64>()?;
     if let Some(p) = chances.iter().find(|p| !(0.0..=1.0).contains(*p)) {
         return fail(format!("Expected p_in >= 0 && p_in <= 1 to be true, but got p={p}"));
     }
-    let drawn = with_generator(a, |g| {
-        let mut throw =
-            |p: &f64| f64::from(u8::from(if double { g.uniform() } else { g.uniform_single() } < *p));
-        Ok(chances.iter().map(&mut throw).collect::<Vec<f64>>())
+    let drawn = a.run.with_generator(|g| {
+        let throw = |p: &f64| if double { g.uniform() < *p } else { g.uniform_single() < *p };
+        Ok(chances.iter().map(throw).collect::<Vec<bool>>())
     })?;
-    store::<f64>(&drawn, &probabilities.sizes(), probabilities.dtype())
+    let target = target.with_layout(seen(0))?;
+    crate::dispatch_dtype!(target.dtype(), T => {
+        let elements: Vec<T> = drawn.iter().map(|hit| T::from_scalar(Scalar::Bool(*hit))).collect();
+        target.write_dense::<T>(&elements)
+    })
 }
 
 /// Mean plus deviation times normal numbers of the sizes of both.
@@ -443,9 +492,12 @@ fn spread(a: &Args<'_>, mean: Tensor, std: Tensor, generator: usize) -> Result<O
     if stds.iter().any(|s| *s < 0.0) {
         return fail("normal expects all elements of std >= 0.0".to_string());
     }
-    one(make(a, generator, &sizes, dtype, |g, dtype, n| {
-        let drawn = normal(g, dtype, n)?;
-        Ok(drawn.iter().zip(means.iter().zip(&stds)).map(|(x, (mean, std))| x * std + mean).collect())
+    let round = rounded_to(dtype);
+    one(make(a, generator, &sizes, dtype, |g, draw| {
+        let drawn = normal(g, draw)?;
+        // The standard numbers are scaled and then moved, each rounded to the dtype.
+        let moved = |(x, (mean, std)): (&f64, (&f64, &f64))| round(round(*x) * std) + mean;
+        Ok(drawn.iter().zip(means.iter().zip(&stds)).map(moved).collect())
     })?)
 }
 
@@ -485,9 +537,11 @@ fn multinomial(a: &Args<'_>) -> Result<Outputs> {
         return fail("invalid multinomial distribution (sum of probabilities <= 0)".to_string());
     }
     let mut out: Vec<i64> = Vec::new();
-    with_generator(a, |g| {
+    a.run.with_generator(|g| {
         if replacement && count > 1 {
-            rows.iter().for_each(|row| out.extend(with_replacement(g, row, count)));
+            for row in &rows {
+                out.extend(with_replacement(g, row, count)?);
+            }
         } else {
             let noise: Vec<f64> = each(w.len(), || g.exponential());
             for (row, noise) in rows.iter().zip(noise.chunks(width.max(1) as usize)) {
@@ -505,7 +559,7 @@ fn multinomial(a: &Args<'_>) -> Result<Outputs> {
 }
 
 /// Looks uniform numbers up in the sums of the weights.
-fn with_replacement(g: &mut Generator, row: &[f64], count: i64) -> Vec<i64> {
+fn with_replacement(g: &mut Generator, row: &[f64], count: i64) -> Result<Vec<i64>> {
     let total: f64 = row.iter().sum();
     let mut sum = 0.0;
     let bounds: Vec<f64> = row
@@ -516,90 +570,10 @@ fn with_replacement(g: &mut Generator, row: &[f64], count: i64) -> Vec<i64> {
         })
         .collect();
     let last = row.len() - 1;
-    (0..count)
-        .map(|_| {
-            let u = g.uniform();
-            bounds.iter().position(|b| u <= *b).unwrap_or(last).min(last) as i64
-        })
-        .collect()
-}
-
-/// What is not above zero is scaled: by the middle of the range, in training by a number drawn for each element.
-pub fn rrelu(a: &Args<'_>) -> Result<Outputs> {
-    let (input, lower, upper) = (a.tensor(0)?, a.scalar(1)?.to_f64(), a.scalar(2)?.to_f64());
-    if lower > upper {
-        return fail("Lower bound should be less than or equal to the upper bound".to_string());
-    }
-    let dtype = input.dtype();
-    let training = a.bool(3)?;
-    if !dtype.is_floating() {
-        let kernel = if training { "rrelu_with_noise_out_cpu" } else { "leaky_relu_cpu" };
-        return Err(super::kernels::range::not_implemented(kernel, dtype));
-    }
-    // Products of float32 and wider are rounded once, in the dtype of the input.
-    let rounded = |x: f64| if dtype == DType::F64 { x } else { f64::from(x as f32) };
-    let mut values = input.to_vec_as::<f64>()?;
-    if training {
-        expect_default(a, 4)?;
-        expect_dense(a, input)?;
-        let (from, range) = (rounded(lower), rounded(upper) - rounded(lower));
-        with_generator(a, |g| {
-            for x in values.iter_mut().filter(|x| **x <= 0.0) {
-                *x *= rounded(g.uniform() * range + from);
-            }
-            Ok(())
-        })?;
-    } else {
-        let slope = rounded((lower + upper) / 2.0);
-        values.iter_mut().filter(|x| !(**x > 0.0)).for_each(|x| *x *= slope);
-    }
-    one(store::<f64>(&values, &input.sizes(), dtype)?)
-}
-
-/// Zeros and ones (ones with chance 1 - p) as dropout draws them, for elements or whole channels.
-pub fn kept(a: &Args<'_>, sizes: &[i64], p: f64) -> Result<Vec<f64>> {
-    let n = numel(sizes);
-    with_generator(a, |g| bernoulli(g, n, 1.0 - p))
-}
-
-/// Dropout in training, in any of its forms: what is dropped becomes zero (or, in the alpha forms, the value that keeps
-/// mean and variance of SELU), the rest is scaled up.
-pub fn drop_out(a: &Args<'_>, input: &Tensor, p: f64, features: bool, alpha: bool) -> Result<Tensor> {
-    let sizes = input.sizes();
-    let noise_sizes: Vec<i64> = if features {
-        if sizes.len() < 2 {
-            return fail("Feature dropout requires at least 2 dimensions in the input".to_string());
-        }
-        sizes.iter().enumerate().map(|(d, n)| if d < 2 { *n } else { 1 }).collect()
-    } else {
-        sizes.to_vec()
+    memory::expect::<i64>(usize::try_from(count).unwrap_or(usize::MAX))?;
+    let draw = |_| {
+        let u = g.uniform();
+        bounds.iter().position(|b| u <= *b).unwrap_or(last).min(last) as i64
     };
-    let dtype = input.dtype();
-    if p == 1.0 {
-        return Tensor::zeros(dtype, &sizes);
-    }
-    if !input.is_contiguous() && !features {
-        return Err(Diagnostic::unsupported(format!("{} of a tensor that is not contiguous", a.op.name())));
-    }
-    let noise = store::<f64>(&kept(a, &noise_sizes, p)?, &noise_sizes, dtype)?.broadcast_to(&sizes)?;
-    let (x, kept) = (input.to_vec_as::<f64>()?, noise.to_vec_as::<f64>()?);
-    const ALPHA: f64 = 1.758_099_340_847_376_6;
-    let scale = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
-    let value = |(x, kept): (&f64, f64)| {
-        if alpha {
-            x * kept * scale + (kept - 1.0) * ALPHA * scale + ALPHA * scale * p
-        } else {
-            x * (kept / (1.0 - p))
-        }
-    };
-    store::<f64>(&x.iter().zip(kept).map(value).collect::<Vec<f64>>(), &sizes, dtype)
-}
-
-/// The result and the mask of `native_dropout`.
-pub fn native_dropout(a: &Args<'_>, input: &Tensor, p: f64) -> Result<Outputs> {
-    let kept = if p == 1.0 { vec![0.0; input.numel()] } else { kept(a, &input.sizes(), p)? };
-    let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
-    let values: Vec<f64> = input.to_vec_as::<f64>()?.iter().zip(&kept).map(|(x, k)| x * k * scale).collect();
-    let mask = store::<f64>(&kept, &input.sizes(), DType::Bool)?;
-    Ok(smallvec![store::<f64>(&values, &input.sizes(), input.dtype())?.into(), mask.into()])
+    Ok((0..count).map(draw).collect())
 }

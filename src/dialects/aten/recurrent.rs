@@ -6,6 +6,7 @@ use super::kernels::vector_rows::{gru_row, lstm_row};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, Effects, OpDef, Outputs, one, opaque};
+use crate::resources::memory;
 use crate::tensor::{DType, Scalar, Tensor, view};
 use smallvec::smallvec;
 
@@ -157,7 +158,7 @@ impl<R: Real> Cell<R> {
         }
         let bias = |b: Option<&Tensor>| match b {
             Some(b) => b.to_vec_as::<R>(),
-            None => Ok(vec![R::ZERO; *rows as usize]),
+            None => memory::filled(*rows as usize, R::ZERO),
         };
         let any = biases.iter().any(Option::is_some);
         Ok(Cell {
@@ -187,7 +188,7 @@ impl<R: Real> Cell<R> {
         let gates = self.kind.gates() * self.hidden;
         let (w_ih, w_hh) = (self.w_ih.open()?, self.w_hh.open()?);
         let w_hr = self.w_hr.as_ref().map(Dense::open).transpose()?;
-        let mut from_input = vec![R::ZERO; rows * gates];
+        let mut from_input = memory::filled(rows * gates, R::ZERO)?;
         if let Some((b, _)) = &self.biases {
             from_input.chunks_mut(gates.max(1)).for_each(|row| row.copy_from_slice(b));
         }
@@ -200,9 +201,9 @@ impl<R: Real> Cell<R> {
             onto,
         )?;
         let most = batches.iter().copied().max().unwrap_or(0);
-        let mut from_state = vec![R::ZERO; most * gates];
-        let mut cells = vec![R::ZERO; most * self.hidden];
-        let mut starts = Vec::with_capacity(batches.len());
+        let mut from_state = memory::filled(most * gates, R::ZERO)?;
+        let mut cells = memory::filled(most * self.hidden, R::ZERO)?;
+        let mut starts = memory::reserved(batches.len())?;
         batches.iter().fold(0, |at, n| {
             starts.push(at);
             at + n
@@ -346,7 +347,7 @@ impl Network<'_> {
         let mut x = input.to_vec_as::<R>()?;
         let mut features = x.len() / rows.max(1);
         for layer in 0..self.layers {
-            let mut out = vec![R::ZERO; rows * hidden * directions];
+            let mut out = memory::filled(rows * hidden * directions, R::ZERO)?;
             for direction in 0..directions {
                 let at = layer * directions + direction;
                 let p = &self.params[at * per_cell..(at + 1) * per_cell];
@@ -373,7 +374,7 @@ impl Network<'_> {
             (x, features) = (out, hidden * directions);
             if self.dropout.0 > 0.0 && layer + 1 < self.layers {
                 let output = Tensor::from_vec(&x, &[rows as i64, features as i64])?;
-                x = super::random::drop_out(self.dropout.1, &output, self.dropout.0, false, false)?
+                x = super::dropout::drop_out(self.dropout.1, &output, self.dropout.0, false, false)?
                     .to_vec_as::<R>()?;
             }
         }
@@ -450,7 +451,7 @@ fn sequence(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
         bidirectional: a.bool(7)?,
         h: &h,
         c: c.as_ref(),
-        batches: vec![batch as usize; time as usize],
+        batches: memory::filled(time as usize, batch as usize)?,
         dropout: (if a.bool(6)? { a.float(5)? } else { 0.0 }, a),
     };
     let (y, h, c) = network.run(&turned)?;
@@ -518,7 +519,7 @@ fn cell(a: &Args<'_>, kind: Kind, h: &Tensor, c: Option<&Tensor>) -> Result<Outp
             h: h.to_vec_as::<R>()?,
             c: c.map_or(Ok(Vec::new()), Tensor::to_vec_as::<R>)?,
         };
-        let mut out = vec![R::ZERO; state.h.len()];
+        let mut out = memory::filled(state.h.len(), R::ZERO)?;
         net.run(&input.to_vec_as::<R>()?, &[*rows as usize], false, &mut state, &mut out, (net.output, 0))?;
         let round = |values: &[R]| Tensor::from_vec(values, &s)?.to_dtype(dtype);
         match c {
@@ -564,7 +565,7 @@ fn pack(a: &Args<'_>) -> Result<Outputs> {
     let steps: Vec<i64> =
         (0..lengths[0]).map(|t| lengths.iter().filter(|l| **l > t).count() as i64).collect();
     let rows: i64 = steps.iter().sum();
-    let mut positions = Vec::with_capacity(rows as usize * part);
+    let mut positions = memory::reserved((rows as usize).saturating_mul(part))?;
     for (t, n) in steps.iter().enumerate() {
         let start = t * batch as usize * part;
         positions.extend(start..start + *n as usize * part);
@@ -595,7 +596,7 @@ fn pad(a: &Args<'_>) -> Result<Outputs> {
     padded.extend(features);
     let result = Tensor::full(data.dtype(), &padded, scalar_of(value, data.dtype()))?;
     let part = features.iter().product::<i64>().max(0) as usize;
-    let mut positions = Vec::with_capacity(data.numel());
+    let mut positions = memory::reserved(data.numel())?;
     for (t, n) in steps.iter().enumerate() {
         let start = t * batch * part;
         positions.extend(start..start + n * part);

@@ -31,12 +31,12 @@ pub static OPS: &[OpDef] = &[
         .out("out"),
     reduce("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(mean(a.tensor(0)?, None, false, a.opt_dtype(1)?)?)
-    }).infer(reductions::reduce)
+    }).quantized(crate::dialects::Quantized::RealsBack).infer(reductions::reduce)
     .grad("self: (grad.expand(self.size()) / self.numel()).to(self.dtype)")
     .out("dtype_out"),
     reduce("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(mean(a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?)?)
-    }).infer(reductions::reduce)
+    }).quantized(crate::dialects::Quantized::RealsBack).infer(reductions::reduce)
     .reduces_rows(|p, x| p.mean(x[0]))
     .grad(
         "self: (grad.reshape(self.sum(dim, True).size()).expand(self.size()) * (float(grad.numel()) / float(max(self.numel(), 1)))).to(self.dtype)",
@@ -52,8 +52,8 @@ pub static OPS: &[OpDef] = &[
         one(prod(a.tensor(0)?, Some(a.int(1)?), a.bool(2)?, a.opt_dtype(3)?)?)
     }).infer(reductions::sum)
     .out("int_out"),
-    reduce("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Max)).infer(reductions::reduce).reduces_rows(|p, x| row_extreme(p, Binary::Max, x[0])).out_as("out", OutRule::Input),
-    reduce("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Min)).infer(reductions::reduce).reduces_rows(|p, x| row_extreme(p, Binary::Min, x[0])).out_as("out", OutRule::Input),
+    reduce("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Max)).quantized(crate::dialects::Quantized::Integers).infer(reductions::reduce).reduces_rows(|p, x| row_extreme(p, Binary::Max, x[0])).out_as("out", OutRule::Input),
+    reduce("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Min)).quantized(crate::dialects::Quantized::Integers).infer(reductions::reduce).reduces_rows(|p, x| row_extreme(p, Binary::Min, x[0])).out_as("out", OutRule::Input),
     reduce("aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", |a| {
         aminmax(a.tensor(0)?, a.opt_int(1)?, a.bool(2)?)
     }).infer(reductions::twice),
@@ -62,15 +62,15 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)", |a| {
         aminmax(a.tensor(0)?, Some(a.int(1)?), a.bool(2)?)
     }).infer(reductions::twice),
-    reduce("aten::max(Tensor self) -> Tensor", |a| extreme_all(a, Side::Max)).infer(reductions::reduce).out("unary_out"),
+    reduce("aten::max(Tensor self) -> Tensor", |a| extreme_all(a, Side::Max)).quantized(crate::dialects::Quantized::Integers).infer(reductions::reduce).out("unary_out"),
     reduce("aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
         extreme_dim(a, Side::Max)
-    }).infer(reductions::with_index),
+    }).quantized(crate::dialects::Quantized::Integers).infer(reductions::with_index),
     reduce("aten::max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, |a| extreme_dim(a, Side::Max))),
-    reduce("aten::min(Tensor self) -> Tensor", |a| extreme_all(a, Side::Min)).infer(reductions::reduce).out("unary_out"),
+    reduce("aten::min(Tensor self) -> Tensor", |a| extreme_all(a, Side::Min)).quantized(crate::dialects::Quantized::Integers).infer(reductions::reduce).out("unary_out"),
     reduce("aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", |a| {
         extreme_dim(a, Side::Min)
-    }).infer(reductions::with_index),
+    }).quantized(crate::dialects::Quantized::Integers).infer(reductions::with_index),
     reduce("aten::min.dim_min(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) min, Tensor(b!) min_indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, |a| extreme_dim(a, Side::Min))),
     reduce("aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", |a| arg_extreme(a, Side::Max)).infer(reductions::index).out_exact("out"),
     reduce("aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", |a| arg_extreme(a, Side::Min)).infer(reductions::index).out_exact("out"),
@@ -111,7 +111,7 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", |a| sum_to_size(a.tensor(0)?, &a.ints(1)?)).infer(views::nothing)
         .hidden_marks("aten::sum_to_size(Tensor(a) self, SymInt[] size) -> Tensor(a)")
         .grad("self: grad.expand(self.size())"),
-    opaque("aten::equal(Tensor self, Tensor other) -> bool", equal),
+    opaque("aten::equal(Tensor self, Tensor other) -> bool", equal).quantized_kernel(crate::dialects::quantized::moves::equal),
 ];
 
 /// The dtype of a sum or product: what was asked for, int64 for integers and bools.
@@ -145,14 +145,30 @@ pub fn sum_row<W: Wide>(row: &[W]) -> W {
 pub fn sum(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = sum_dtype(tensor, dtype);
     let dims = reduced_dims(dims, tensor.rank())?;
-    let rows = Rows::new(&tensor.to_dtype(dtype)?, &dims)?;
+    let (rows, times) = rows_in(tensor, &dims, dtype)?;
     if dtype == DType::Bool {
         return rows.reduce::<i64>(keepdim, dtype, |row| i64::from(row.iter().any(|x| *x != 0)));
     }
     if dtype == DType::F32 {
-        return store::<f64>(&rows.sums()?, rows.result_sizes(keepdim), dtype);
+        let sums: Vec<f64> = rows.sums()?.into_iter().map(|s| s * times as f64).collect();
+        return store::<f64>(&sums, rows.result_sizes(keepdim), dtype);
     }
-    dispatch_wide!(dtype, W => rows.reduce::<W>(keepdim, dtype, sum_row::<W>))
+    if times == 1 {
+        return dispatch_wide!(dtype, W => rows.reduce::<W>(keepdim, dtype, sum_row::<W>));
+    }
+    dispatch_wide!(dtype, W => rows.reduce::<W>(keepdim, dtype, |row| sum_row(row).times(W::count(times))))
+}
+
+/// Rows of the tensor in a dtype, and how often each of their elements stands in its row.
+fn rows_in(tensor: &Tensor, dims: &[usize], dtype: DType) -> Result<(Rows, usize)> {
+    let (mut rows, times) = match tensor.dtype() == dtype {
+        true => Rows::once_each(tensor, dims)?,
+        // A view that repeats its elements is converted after the repetitions are gone.
+        false if tensor.is_contiguous() => (Rows::new(&tensor.to_dtype(dtype)?, dims)?, 1),
+        false => Rows::once_each(tensor, dims)?,
+    };
+    rows.dense = rows.dense.to_dtype(dtype)?;
+    Ok((rows, times))
 }
 
 fn nansum(a: &Args<'_>) -> Result<Outputs> {
@@ -170,10 +186,10 @@ fn nansum(a: &Args<'_>) -> Result<Outputs> {
     if !dtype.is_floating() {
         return one(sum(tensor, dims, keepdim, Some(dtype))?);
     }
-    let rows = Rows::new(&tensor.to_dtype(dtype)?, &reduced_dims(dims, tensor.rank())?)?;
+    let (rows, times) = rows_in(tensor, &reduced_dims(dims, tensor.rank())?, dtype)?;
     one(rows.reduce::<f64>(keepdim, dtype, |row| {
         let numbers: Vec<f64> = row.iter().map(|x| if x.is_nan() { 0.0 } else { *x }).collect();
-        sum_row(&numbers)
+        sum_row(&numbers) * times as f64
     })?)
 }
 
@@ -190,17 +206,18 @@ pub fn mean(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Optio
             ),
         ));
     }
-    let rows = Rows::new(&tensor.to_dtype(result)?, &reduced_dims(dims, tensor.rank())?)?;
+    let (rows, times) = rows_in(tensor, &reduced_dims(dims, tensor.rank())?, result)?;
     if result == DType::F32 {
-        let means: Vec<f64> =
-            rows.sums()?.into_iter().map(|s| f64::from(s as f32) / rows.length as f64).collect();
+        let mean = |s: f64| f64::from((s * times as f64) as f32) / (rows.length as f64 * times as f64);
+        let means: Vec<f64> = rows.sums()?.into_iter().map(mean).collect();
         return store::<f64>(&means, rows.result_sizes(keepdim), result);
     }
     // The sum is rounded before it is divided, in single precision for the 16-bit dtypes too: a mean is bit for bit
     // the sum over the count.
     let single = !matches!(result.to_real(), DType::F64);
     dispatch_wide!(result, W => rows.reduce::<W>(keepdim, result, |row| {
-        let (sum, count) = (sum_row(row), W::count(row.len()));
+        let sum = if times == 1 { sum_row(row) } else { sum_row(row).times(W::count(times)) };
+        let count = W::count(row.len().saturating_mul(times));
         if single { sum.as_single().over(count).as_single() } else { sum.over(count) }
     }))
 }
@@ -223,7 +240,7 @@ fn nanmean(a: &Args<'_>) -> Result<Outputs> {
         ));
     }
     let dtype = a.opt_dtype(3)?.unwrap_or(tensor.dtype());
-    let rows = Rows::new(tensor, &reduced_dims(a.opt_ints(1)?, tensor.rank())?)?;
+    let (rows, _) = Rows::once_each(tensor, &reduced_dims(a.opt_ints(1)?, tensor.rank())?)?;
     one(rows.reduce::<f64>(a.bool(2)?, dtype, |row| {
         let numbers: Vec<f64> = row.iter().copied().filter(|x| !x.is_nan()).collect();
         sum_row(&numbers) / numbers.len() as f64
@@ -291,7 +308,7 @@ fn extreme_dims(tensor: &Tensor, dims: Vec<i64>, name: &str) -> Result<Vec<usize
 }
 
 fn values_at(tensor: &Tensor, dims: &[usize], keepdim: bool, side: Side) -> Result<Tensor> {
-    let rows = Rows::new(tensor, dims)?;
+    let (rows, _) = Rows::once_each(tensor, dims)?;
     if tensor.dtype() == DType::F32 {
         let values = rows.map_f32(|row| row[place_of_extreme(row, side == Side::Min)])?;
         return Tensor::from_vec(&values, rows.result_sizes(keepdim));
@@ -354,7 +371,8 @@ fn extreme_dim(a: &Args<'_>, side: Side) -> Result<Outputs> {
     let tensor = a.tensor(0)?;
     let dim = non_empty_dim(tensor, a.int(1)?, side.name())?;
     no_complex(tensor, side.name())?;
-    let rows = Rows::along(tensor, dim)?;
+    let dims = if tensor.rank() == 0 { &[][..] } else { &[dim] };
+    let (rows, _) = Rows::once_each(tensor, dims)?;
     let sizes = rows.result_sizes(a.bool(2)?);
     if tensor.dtype() == DType::F32 {
         let found = rows.map_f32(|row| {
@@ -399,7 +417,8 @@ fn arg_extreme(a: &Args<'_>, side: Side) -> Result<Outputs> {
             format!("{name}(): does not support bool input"),
         ));
     }
-    let rows = Rows::new(tensor, &dims)?;
+    // The place among all elements counts repeated ones, in one dimension the first of them is the place.
+    let rows = if dim.is_some() { Rows::once_each(tensor, &dims)?.0 } else { Rows::new(tensor, &dims)? };
     let places = side.places(&rows, tensor.dtype())?;
     one(Tensor::from_vec(&places, rows.result_sizes(keepdim))?)
 }
@@ -420,7 +439,7 @@ fn truth(a: &Args<'_>, dims: Option<Vec<i64>>, keepdim: bool, all: bool) -> Resu
         None => Vec::new(),
     };
     let dtype = if tensor.dtype() == DType::U8 { DType::U8 } else { DType::Bool };
-    let rows = Rows::new(tensor, &dims)?;
+    let (rows, _) = Rows::once_each(tensor, &dims)?;
     let truths = dispatch_wide!(tensor.dtype(), W => rows.map::<W, i64>(|row| {
         let is = |x: &W| *x != W::ZERO;
         i64::from(if all { row.iter().all(is) } else { row.iter().any(is) })
@@ -429,9 +448,9 @@ fn truth(a: &Args<'_>, dims: Option<Vec<i64>>, keepdim: bool, all: bool) -> Resu
 }
 
 fn count_nonzero(tensor: &Tensor, dims: Option<Vec<i64>>) -> Result<Outputs> {
-    let rows = Rows::new(tensor, &reduced_dims(dims, tensor.rank())?)?;
+    let (rows, times) = Rows::once_each(tensor, &reduced_dims(dims, tensor.rank())?)?;
     let counts = dispatch_wide!(tensor.dtype(), W => {
-        rows.map::<W, i64>(|row| row.iter().filter(|x| **x != W::ZERO).count() as i64)?
+        rows.map::<W, i64>(|row| (row.iter().filter(|x| **x != W::ZERO).count() * times) as i64)?
     });
     one(Tensor::from_vec(&counts, rows.result_sizes(false))?)
 }
@@ -478,5 +497,17 @@ fn equal(a: &Args<'_>) -> Result<Outputs> {
     if x.sizes() != y.sizes() {
         return one(false);
     }
+    let (x, y) = without_common_repeats(x, y)?;
     one(dispatch_wide!(x.dtype(), W => x.to_vec_as::<W>()? == y.to_vec_as::<W>()?))
+}
+
+/// Tensors of the same sizes at one index of each dimension in which both repeat their elements.
+fn without_common_repeats(x: &Tensor, y: &Tensor) -> Result<(Tensor, Tensor)> {
+    let (mut a, mut b) = (x.layout(), y.layout());
+    for d in 0..a.rank().min(b.rank()) {
+        if a.sizes[d] > 1 && a.strides[d] == 0 && b.strides[d] == 0 {
+            (a.sizes[d], b.sizes[d]) = (1, 1);
+        }
+    }
+    Ok((x.with_layout(a)?, y.with_layout(b)?))
 }

@@ -7,60 +7,62 @@ use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::kernels::resize::{self, Filter};
+use crate::resources::memory;
 use crate::tensor::{DType, Element, Tensor};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
     opaque("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", |a| {
         sized(a, 1, Mode::Nearest, None, 2)
-    }).infer(trial::kernel)
+    }).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
     .out_exact("out"),
     opaque("aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", |a| {
         scaled(a, 1, Mode::Nearest, None)
-    }).infer(trial::kernel),
+    }).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel),
     opaque(
         "aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::Nearest, None, 2),
-    ).infer(trial::kernel)
+    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
     .out("out"),
     opaque("aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", |a| {
         scaled(a, 2, Mode::Nearest, None)
-    }).infer(trial::kernel),
+    }).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel),
     opaque(
         "aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 3, Mode::Nearest, None, 2),
-    ).infer(trial::kernel)
+    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
     .out("out"),
     opaque("aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", |a| {
         scaled(a, 3, Mode::Nearest, None)
-    }).infer(trial::kernel),
+    }).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel),
     opaque(
         "aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
         |a| sized(a, 1, Mode::NearestExact, None, 2),
-    ).infer(trial::kernel)
+    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
     .out_exact("out"),
     opaque(
         "aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 1, Mode::NearestExact, None),
-    ).infer(trial::kernel),
+    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel),
     opaque(
         "aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::NearestExact, None, 2),
-    ).infer(trial::kernel)
+    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
     .out_exact("out"),
     opaque(
         "aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 2, Mode::NearestExact, None),
-    ).infer(trial::kernel),
+    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel),
     opaque(
         "aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 3, Mode::NearestExact, None, 2),
-    ).infer(trial::kernel)
+    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
     .out_exact("out"),
     opaque(
         "aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 3, Mode::NearestExact, None),
-    ).infer(trial::kernel),
+    ).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel),
     opaque(
         "aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor",
         |a| sized(a, 1, Mode::Linear, Some(2), 3),
@@ -73,12 +75,12 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::Linear, Some(2), 3),
-    ).infer(trial::kernel)
+    ).quantized_kernel(crate::dialects::quantized::pool::resample).infer(trial::kernel)
     .out_exact("out"),
     opaque(
         "aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 2, Mode::Linear, Some(2)),
-    ).infer(trial::kernel),
+    ).quantized_kernel(crate::dialects::quantized::pool::resample).infer(trial::kernel),
     opaque(
         "aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 3, Mode::Linear, Some(2), 3),
@@ -229,9 +231,7 @@ fn resampled(
         return resample(&input.to_dtype(DType::F32)?, output, scales, mode, align)?.to_dtype(dtype);
     }
     if dtype == DType::U8 && dims == 2 {
-        return Err(Diagnostic::unsupported(
-            "interpolation of uint8 images other than by the nearest element",
-        ));
+        return resampled_bytes(input, &result, scales, mode, align);
     }
     let name = match (mode, dims) {
         (Mode::Cubic, _) => "compute_indices_weights_cubic",
@@ -246,8 +246,8 @@ fn resampled(
     // PyTorch's kernel for small results copies where a size stays, and doubles where it doubles, whatever the scale.
     let is_small = match dims {
         1 => false,
-        2 => output.iter().sum::<i64>() <= 128,
-        _ => output.iter().sum::<i64>() <= 256,
+        2 => output.iter().fold(0, |sum: i64, n| sum.saturating_add(*n)) <= 128,
+        _ => output.iter().fold(0, |sum: i64, n| sum.saturating_add(*n)) <= 256,
     };
     let scale = |d: usize| {
         let plain = match mode {
@@ -259,6 +259,11 @@ fn resampled(
         };
         scales[d].filter(|_| !(is_small && plain))
     };
+    // The result, and what is noted for each of its places along a dimension, must fit before anything is computed.
+    memory::expect::<f32>(result.iter().fold(1usize, |n, size| n.saturating_mul((*size).max(0) as usize)))?;
+    for size in output {
+        memory::expect::<[Taps<f64>; 2]>((*size).max(0) as usize)?;
+    }
     crate::dispatch_real!(dtype, name, R => {
         let mut taps: Vec<Vec<Taps<R>>> = (0..dims)
             .map(|d| axis::<R>(mode, spatial[d] as usize, output[d] as usize, scale(d), align))
@@ -266,6 +271,8 @@ fn resampled(
         if mode == Mode::Cubic || (mode == Mode::Linear && !(dims == 2 && is_small)) {
             taps.iter_mut().flatten().for_each(|t| t.keep_as(dtype));
         }
+        // Sums of PyTorch's kernel with antialiasing are rounded once a step.
+        let fused = matches!(mode, Mode::SmoothLinear | Mode::SmoothCubic);
         let x = Dense::<R>::new(input)?;
         let x = x.open()?;
         // Dimension by dimension from the last: fewer elements are visited than by all at once.
@@ -277,16 +284,54 @@ fn resampled(
             let outer = source.len() / (from * inner);
             // Proves that the intermediate sizes can be allocated.
             Tensor::zeros(R::DTYPE, &[outer as i64, to as i64, inner as i64])?;
-            let mut next = vec![R::ZERO; outer * to * inner];
-            along(source, from, inner, &taps[d], &mut next);
+            let mut next = memory::filled(outer.saturating_mul(to).saturating_mul(inner), R::ZERO)?;
+            along(source, from, inner, &taps[d], fused, &mut next);
             (values, inner) = (next, inner * to);
         }
         let source = if dims == 1 { &x[..] } else { &values };
         build::<R>(&result, dtype, |out| {
-            along(source, spatial[0] as usize, inner, &taps[0], out);
+            along(source, spatial[0] as usize, inner, &taps[0], fused, out);
             Ok(())
         })
     })
+}
+
+/// Images of bytes, by weights of 16 bits: first along lines, then along columns.
+fn resampled_bytes(
+    input: &Tensor,
+    result: &[i64],
+    scales: &[Option<f64>],
+    mode: Mode,
+    align: bool,
+) -> Result<Tensor> {
+    let antialias = matches!(mode, Mode::SmoothLinear | Mode::SmoothCubic);
+    let filter =
+        if matches!(mode, Mode::Linear | Mode::SmoothLinear) { Filter::Linear } else { Filter::Cubic };
+    let sizes = input.sizes();
+    let mut bytes = input.to_vec::<u8>()?;
+    let mut inner = 1;
+    for d in [3, 2] {
+        let (from, to) = (sizes[d] as usize, result[d] as usize);
+        // A dimension that stays is left alone, whatever the scale.
+        if from != to {
+            let axis = resize::Axis {
+                from,
+                to,
+                step: step(from, to, scales[d - 2], align),
+                align,
+                filter,
+                antialias,
+            };
+            let planes = bytes.len() / (from * inner);
+            // Proves that the result can be allocated.
+            let next = Tensor::zeros(DType::U8, &[planes as i64, to as i64, inner as i64])?;
+            let weights = resize::Weights::new(&axis);
+            next.write::<u8, _>(|out, _| resize::along(&bytes, from, inner, &weights, out))?;
+            bytes = next.to_vec::<u8>()?;
+        }
+        inner *= to;
+    }
+    Tensor::from_vec(&bytes, result)
 }
 
 /// The elements that one result element is made of: the first, and a weight for each (clamped ones repeat).
@@ -307,7 +352,7 @@ impl<R: Real> Taps<R> {
 }
 
 /// Applies taps to one dimension: (outer, from, inner) becomes (outer, taps, inner).
-fn along<R: Real>(source: &[R], from: usize, inner: usize, taps: &[Taps<R>], out: &mut [R]) {
+fn along<R: Real>(source: &[R], from: usize, inner: usize, taps: &[Taps<R>], fused: bool, out: &mut [R]) {
     each_plane(out, taps.len() * inner, taps.first().map_or(1, |t| t.places.len()), |at, out| {
         let plane = &source[at * from * inner..(at + 1) * from * inner];
         wide_loops(
@@ -316,8 +361,11 @@ fn along<R: Real>(source: &[R], from: usize, inner: usize, taps: &[Taps<R>], out
                 if inner == 1 {
                     for (y, taps) in out.iter_mut().zip(taps) {
                         let mut sum = R::ZERO;
-                        for (place, weight) in taps.places.iter().zip(&taps.weights) {
-                            sum += plane[*place] * *weight;
+                        for (n, (place, weight)) in taps.places.iter().zip(&taps.weights).enumerate() {
+                            sum = match plane[*place] {
+                                x if n > 0 && fused => x.fused(*weight, sum),
+                                x => sum + x * *weight,
+                            };
                         }
                         *y = sum;
                     }
@@ -328,6 +376,8 @@ fn along<R: Real>(source: &[R], from: usize, inner: usize, taps: &[Taps<R>], out
                         let source = &plane[place * inner..(place + 1) * inner];
                         if n == 0 {
                             line.iter_mut().zip(source).for_each(|(y, x)| *y = *x * *weight);
+                        } else if fused {
+                            line.iter_mut().zip(source).for_each(|(y, x)| *y = x.fused(*weight, *y));
                         } else {
                             line.iter_mut().zip(source).for_each(|(y, x)| *y += *x * *weight);
                         }
@@ -395,25 +445,35 @@ pub fn cubic<R: Real>(t: R, a: R) -> [R; 4] {
 /// All elements under the filter stretched to the step, by their share.
 fn smooth<R: Real>(mode: Mode, from: usize, at: usize, step: R) -> Taps<R> {
     let reach = if mode == Mode::SmoothLinear { 1.0 } else { 2.0 };
+    // Sums with halves are computed as float64, what is kept is rounded to the dtype of computation.
+    let kept = |x: f64| R::of(x);
     let step = step.wide();
-    let (support, shrink) = if step >= 1.0 { (reach * step, 1.0 / step) } else { (reach, 1.0) };
-    let center = step * (at as f64 + 0.5);
-    let low = ((center - support + 0.5) as i64).max(0);
-    let high = ((center + support + 0.5) as i64).min(from as i64).max(low);
-    let filter = |x: f64| {
-        let x = x.abs();
+    let stretched = step >= 1.0;
+    let support = kept(if stretched { reach * step } else { reach });
+    let shrink = kept(if stretched { 1.0 / step } else { 1.0 });
+    let center = kept(step * (at as f64 + 0.5));
+    let low = (((center - support).wide() + 0.5) as i64).max(0);
+    let high = (((center + support).wide() + 0.5) as i64).min(from as i64).max(low);
+    let [one, two] = [R::ONE, R::of(2.0)];
+    let filter = |x: R| {
+        let (x, a) = (x.abs(), R::of(-0.5));
         match mode {
-            Mode::SmoothLinear => (1.0 - x).max(0.0),
-            _ if x < 1.0 => (1.5 * x - 2.5) * x * x + 1.0,
-            _ if x < 2.0 => ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0,
-            _ => 0.0,
+            Mode::SmoothLinear if x < one => one - x,
+            Mode::SmoothLinear => R::ZERO,
+            _ if x < one => ((a + two).mul_add(x, -(a + R::of(3.0))) * x).mul_add(x, one),
+            _ if x < two => {
+                let bend = a.mul_add(x, R::of(-5.0) * a);
+                bend.mul_add(x, R::of(8.0) * a).mul_add(x, R::of(-4.0) * a)
+            }
+            _ => R::ZERO,
         }
     };
-    let weights: Vec<f64> = (low..high).map(|j| filter((j as f64 - center + 0.5) * shrink)).collect();
-    let total: f64 = weights.iter().sum();
+    let weight = |j: i64| filter(kept(((R::of(j as f64) - center).wide() + 0.5) * shrink.wide()));
+    let weights: Vec<R> = (low..high).map(weight).collect();
+    let total = weights.iter().fold(R::ZERO, |total, w| total + *w);
     Taps {
         places: (low..high).map(|j| j as usize).collect(),
-        weights: weights.iter().map(|w| R::of(if total == 0.0 { *w } else { w / total })).collect(),
+        weights: weights.iter().map(|w| if total == R::ZERO { *w } else { *w / total }).collect(),
     }
 }
 

@@ -69,7 +69,25 @@ impl<F> Rule<F> {
         F: Fn(R) -> R,
     {
         let last = R::of(size as f64 - 1.0);
-        let clip = |x: R| if x > R::ZERO { if x < last { x } else { last } } else { R::ZERO };
+        // NaN comes to lie at the first element of images, at the last of volumes.
+        let clip = |x: R| match self.dims {
+            2 if x > R::ZERO => {
+                if x < last {
+                    x
+                } else {
+                    last
+                }
+            }
+            2 => R::ZERO,
+            _ if x < R::ZERO => R::ZERO,
+            _ => {
+                if x < last {
+                    x
+                } else {
+                    last
+                }
+            }
+        };
         match self.outside {
             Outside::Zeros => x,
             Outside::Border => clip(x),
@@ -255,8 +273,11 @@ fn look_up<R: Real, F: Fn(R) -> R>(plane: &Image<'_, R>, at: [R; 3], mode: i64, 
         at
     };
     match mode {
+        // A place that is no number has weights that are none.
+        0 if rule.dims == 2 && lost(&bring(at)) => R::of(f64::NAN),
         0 => plane.linear(bring(at), q),
         1 => plane.at(bring(at).map(|p| p.wide().round_ties_even())),
+        2 if lost(&at) => R::of(f64::NAN),
         _ => {
             let floors = [at[1].floor(), at[2].floor()];
             let (wy, wx) = (cubic_stepped(q(at[1] - floors[0]), q), cubic_stepped(q(at[2] - floors[1]), q));
@@ -274,6 +295,11 @@ fn look_up<R: Real, F: Fn(R) -> R>(plane: &Image<'_, R>, at: [R; 3], mode: i64, 
             sum
         }
     }
+}
+
+/// Whether a place in an image is not finite.
+fn lost<R: Real>(at: &[R; 3]) -> bool {
+    at[1..].iter().any(|x| !x.wide().is_finite())
 }
 
 /// The weights of a cubic through four neighbours, rounded step by step.

@@ -12,7 +12,7 @@ use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, wrap_dim};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", gather_kernel).infer(joins::gather)
+    gather("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", gather_kernel).quantized(crate::dialects::Quantized::Integers).infer(joins::gather)
         .grad("self: grad.new_zeros(self.size()).scatter_add(dim, index, grad)")
         .out_exact("out"),
     gather("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", |a| {
@@ -237,7 +237,7 @@ fn index_places(a: &Args<'_>, name: &str) -> Result<Vec<usize>> {
         )));
     }
     let sizes = at_least_1d(&own);
-    let mut maps = identity(&sizes);
+    let mut maps = identity(&sizes)?;
     maps[dim] = vector_indices(index, sizes[dim], |i| {
         if name == "index_reduce_" {
             return Diagnostic::raised("IndexError", "index out of range in self");

@@ -5,6 +5,7 @@ use super::kernels::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::resources::memory;
 use crate::tensor::{DType, Operand, Tensor, result_type, view, wrap_dim};
 use crate::value::Value;
 use std::cmp::Ordering;
@@ -355,7 +356,7 @@ fn bincount(a: &Args<'_>) -> Result<Outputs> {
     };
     let dtype = if weights.dtype() == DType::F32 { DType::F32 } else { DType::F64 };
     Tensor::zeros(DType::F64, &[length])?;
-    let mut sums = vec![0.0; length as usize];
+    let mut sums = memory::filled(length as usize, 0.0)?;
     for (x, weight) in values.iter().zip(weights.to_vec_as::<f64>()?) {
         sums[*x as usize] += weight;
     }

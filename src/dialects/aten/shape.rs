@@ -39,7 +39,8 @@ pub static OPS: &[OpDef] = &[
     }),
     ask("aten::is_same_size(Tensor self, Tensor other) -> bool", |a| {
         one(a.tensor(0)?.sizes() == a.tensor(1)?.sizes())
-    }),
+    })
+    .quantized(crate::dialects::Quantized::Own),
     layout("aten::is_set_to(Tensor self, Tensor tensor) -> bool", |a| {
         let (x, y) = (a.tensor(0)?, a.tensor(1)?);
         one(x.storage().same(&y.storage()) && x.layout() == y.layout())

@@ -3,6 +3,8 @@
 
 use super::{join, split};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::constraint::Law;
+use crate::dialects::structure::Structure;
 use crate::dialects::{Args, OpDef, Outputs, composite, host, one, opaque};
 use crate::ir::{Attr, Type};
 use crate::tensor::{DType, Scalar, Tensor, broadcast_sizes, wrap_dim};
@@ -20,7 +22,9 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::_list_to_tensor(int[] self) -> Tensor", list_to_tensor).doc("32-bit ints as a tensor"),
     host("aten::_tensor_to_list(Tensor self) -> int[]", tensor_to_list)
         .doc("the elements of a 32-bit int tensor"),
-    opaque("prim::ConstantChunk(...) -> ...", chunk).doc("equal parts, `chunks` of them along `dim`"),
+    opaque("prim::ConstantChunk(...) -> ...", chunk)
+        .laws(&[Law::Structure(Structure::Parts)])
+        .doc("equal parts, `chunks` of them along `dim`"),
     opaque("prim::FusedConcat(...) -> Tensor", concat).doc("tensors joined along `dim`"),
     opaque("aten::_no_grad_fill_(Tensor(a!) tensor, float val) -> Tensor(a!)", |a| fill(a, a.float(1)?))
         .doc("fills without recording gradients"),
@@ -88,7 +92,7 @@ fn concat(args: &Args<'_>) -> Result<Outputs> {
         return Err(Diagnostic::verify("prim::FusedConcat needs the attribute 'dim'"));
     };
     let values = [Value::list(Type::tensor(), args.values.to_vec()), Value::Int(dim)];
-    join::cat(&Args { op: args.op, values: &values, node: args.node, env: args.env })
+    join::cat(&Args { op: args.op, values: &values, node: args.node, run: args.run })
 }
 
 fn chunk(args: &Args<'_>) -> Result<Outputs> {
@@ -97,7 +101,7 @@ fn chunk(args: &Args<'_>) -> Result<Outputs> {
         return Err(Diagnostic::verify("prim::ConstantChunk needs the attributes 'chunks' and 'dim'"));
     };
     let values = [args.value(0)?.clone(), Value::Int(chunks), Value::Int(dim)];
-    let parts = split::chunk(&Args { op: args.op, values: &values, node: args.node, env: args.env })?;
+    let parts = split::chunk(&Args { op: args.op, values: &values, node: args.node, run: args.run })?;
     if parts.len() as i64 != chunks {
         return Err(Diagnostic::runtime(format!(
             "Expected {chunks} chunks but the tensor has {}",

@@ -16,11 +16,11 @@ use std::cmp::Ordering;
 pub static OPS: &[OpDef] = &[
     gather("aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", |a| {
         sort(a.tensor(0)?, a.int(1)?, a.bool(2)?, false)
-    }).infer(reductions::scan_with_index),
+    }).quantized(crate::dialects::Quantized::Integers).infer(reductions::scan_with_index),
     gather(
         "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
         |a| sort(a.tensor(0)?, a.int(2)?, a.bool(3)?, a.opt_bool(1)?.unwrap_or(false)),
-    ).infer(reductions::scan_with_index),
+    ).quantized(crate::dialects::Quantized::Integers).infer(reductions::scan_with_index),
     gather("aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 4, |a| sort(a.tensor(0)?, a.int(2)?, a.bool(3)?, a.opt_bool(1)?.unwrap_or(false)))),
     gather("aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, |a| sort(a.tensor(0)?, a.int(1)?, a.bool(2)?, false))),
     gather("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", |a| {
@@ -39,7 +39,7 @@ pub static OPS: &[OpDef] = &[
     gather(
         "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
         topk,
-    ).infer(reductions::topk),
+    ).quantized(crate::dialects::Quantized::Integers).infer(reductions::topk),
     gather("aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 5, topk)),
     gather("aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", kthvalue).infer(reductions::with_index),
     gather("aten::kthvalue.values(Tensor self, SymInt k, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 4, kthvalue)),

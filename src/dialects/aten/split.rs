@@ -3,12 +3,13 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::views;
 use crate::dialects::{Args, OpDef, Outputs, gather, one, view};
+use crate::resources::memory;
 use crate::tensor::{DType, Tensor, view as layout, wrap_dim};
 use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    view("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", |a| many(unbind(a)?))
+    view("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", |a| many(unbind(a)?)).quantized_kernel(crate::dialects::quantized::moves::uniform)
         .infer(views::unbind),
     view("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", |a| {
         many(split(a)?)
@@ -93,10 +94,14 @@ fn slice(tensor: &Tensor, dim: i64, start: i64, end: i64) -> Result<Tensor> {
     tensor.look(|l| layout::slice(l, dim, Some(start), Some(end), 1))
 }
 
+/// Bytes that a tensor takes besides its elements, about: many views may be asked for.
+const TENSOR_BYTES: usize = 512;
+
 fn unbind(a: &Args<'_>) -> Result<Vec<Tensor>> {
     let tensor = a.tensor(0)?;
     let dim = layout::wrap_dim_strict(wrap_dim(a.int(1)?, tensor.rank())? as i64, tensor.rank())?;
     let size = tensor.sizes()[dim];
+    memory::expect::<[u8; TENSOR_BYTES]>(usize::try_from(size).unwrap_or(usize::MAX))?;
     (0..size).map(|i| tensor.look(|l| layout::select(l, dim as i64, i))).collect()
 }
 

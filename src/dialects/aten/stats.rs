@@ -28,16 +28,16 @@ pub static OPS: &[OpDef] = &[
     }).infer(reductions::magnitude)
     .reduces_rows(|p, x| row_corrected(p, x, false))
     .out("correction_out"),
-    reduce("aten::std(Tensor self, bool unbiased=True) -> Tensor", |a| spread(a, None, unbiased(a, 1)?, false, &[STD])).infer(reductions::magnitude)
+    reduce("aten::std(Tensor self, bool unbiased=True) -> Tensor", |a| spread(a, None, unbiased(a, 1)?, false, &[STD])).quantized(crate::dialects::Quantized::RealsBack).infer(reductions::magnitude)
         .grad("self: (grad / result).masked_fill(result == 0, 0) * (self - self.mean()) / (self.numel() - (1 if unbiased else 0))"),
     reduce("aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", |a| {
         spread(a, a.opt_ints(1)?, unbiased(a, 2)?, a.bool(3)?, &[STD])
-    }).infer(reductions::magnitude)
+    }).quantized(crate::dialects::Quantized::RealsBack).infer(reductions::magnitude)
     .reduces_rows(|p, x| row_spread(p, x, true))
     .out("out"),
     reduce("aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", |a| {
         spread(a, a.opt_ints(1)?, correction(a)?, a.bool(3)?, &[STD])
-    }).infer(reductions::magnitude)
+    }).quantized(crate::dialects::Quantized::RealsBack).infer(reductions::magnitude)
     .reduces_rows(|p, x| row_corrected(p, x, true))
     .out("correction_out"),
     reduce("aten::var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", |a| {

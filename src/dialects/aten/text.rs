@@ -1,54 +1,56 @@
-//! Text: parts, joins, formatting. Text is UTF-8 whose places count bytes, as in PyTorch; an op that would cut a
-//! character in two is refused. Methods that change or test letters are in `text_case`, searching in `text_find`.
+//! Text: parts, joins, formatting. Places count bytes, as in PyTorch, and a part may end within a character. Methods that
+//! change or test letters are in `text_case`, searching in `text_find`.
 
 use super::list::{place, slice_places};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, container, host, one};
 use crate::ir::Type;
 use crate::ir::number_text::write_general;
+use crate::resources::budget;
 use crate::value::Value;
+use crate::value::bytes::{bytes, joined, text};
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    host("aten::len.str(str s) -> int", |a| one(a.str(0)?.len() as i64)).doc("the number of bytes"),
+    host("aten::len.str(str s) -> int", |a| one(bytes(a.str(0)?).len() as i64)).doc("the number of bytes"),
     host("aten::add.str(str a, str b) -> str", add).doc("one text after the other"),
     host("aten::__getitem__.str(str s, int index) -> str", get_item).doc("one character"),
     host("prim::StringIndex(str string, int index) -> str", get_item).doc("one character"),
     host("aten::slice.str(str string, int? start=None, int? end=None, int step=1) -> str", slice)
         .doc("every step-th character of a range"),
     container("aten::list(str t) -> str[]", list).doc("the characters"),
-    host("aten::str(t elem) -> str", |a| one(Value::str(a.value(0)?.to_text())))
-        .doc("the value as print shows it"),
+    host("aten::str(t elem) -> str", str).doc("the value as print shows it"),
     host("aten::format(str self, ...) -> str", format).doc("`{}` replaced by the values in turn"),
     host("aten::percentFormat(str self, ...) -> str", percent_format)
         .doc("`%s`, `%d`, `%f`, `%e`, `%c` replaced"),
     host("aten::join(str self, str[] values) -> str", join).doc("texts with a separator between them"),
 ];
 
-/// Bytes as text.
-pub(super) fn text(args: &Args<'_>, bytes: Vec<u8>) -> Result<Value> {
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(Value::str(text)),
-        Err(_) => Err(Diagnostic::unsupported(format!(
-            "{} of text that is not ASCII, where the result would hold a part of a character",
-            args.op.name()
-        ))),
-    }
+/// The bytes of an argument.
+pub(super) fn given<'a>(args: &Args<'a>, n: usize) -> Result<Cow<'a, [u8]>> {
+    args.str(n).map(|text| bytes(text))
+}
+
+/// Bytes as a value.
+pub(super) fn value(bytes: &[u8]) -> Value {
+    Value::str(text(bytes))
 }
 
 fn add(args: &Args<'_>) -> Result<Outputs> {
     let (a, b) = (args.str(0)?, args.str(1)?);
+    budget::expect_room(a.len() + b.len())?;
     let mut out = String::with_capacity(a.len() + b.len());
     out.push_str(a);
     out.push_str(b);
-    one(Value::str(out))
+    one(Value::str(joined(out)))
 }
 
 fn get_item(args: &Args<'_>) -> Result<Outputs> {
-    let (bytes, index) = (args.str(0)?.as_bytes(), args.int(1)?);
+    let (bytes, index) = (given(args, 0)?, args.int(1)?);
     match place(index, bytes.len()).and_then(|at| bytes.get(at)) {
-        Some(byte) => one(text(args, vec![*byte])?),
+        Some(byte) => one(value(&[*byte])),
         None => {
             let size = bytes.len() as i64;
             let at = if index < 0 { index.wrapping_add(size) } else { index } as u64;
@@ -60,24 +62,30 @@ fn get_item(args: &Args<'_>) -> Result<Outputs> {
 }
 
 fn slice(args: &Args<'_>) -> Result<Outputs> {
-    let bytes = args.str(0)?.as_bytes();
+    let bytes = given(args, 0)?;
     let places = slice_places(bytes.len(), args.opt_int(1)?, args.opt_int(2)?, args.int(3)?)?;
-    one(text(args, places.filter_map(|at| bytes.get(at).copied()).collect())?)
+    one(value(&places.filter_map(|at| bytes.get(at).copied()).collect::<Vec<u8>>()))
 }
 
 fn list(args: &Args<'_>) -> Result<Outputs> {
-    let bytes = args.str(0)?.bytes();
-    one(Value::list(Type::str(), bytes.map(|b| text(args, vec![b])).collect::<Result<_>>()?))
+    one(Value::list(Type::str(), given(args, 0)?.iter().map(|b| value(&[*b])).collect()))
 }
 
 fn join(args: &Args<'_>) -> Result<Outputs> {
     let separator = args.str(0)?;
     let mut out = String::new();
     for (n, item) in args.list(1)?.items().iter().enumerate() {
+        budget::expect_room(out.len() + separator.len() + item.to_str()?.len())?;
         out.push_str(if n > 0 { separator } else { "" });
         out.push_str(item.to_str()?);
     }
-    one(Value::str(out))
+    one(Value::str(joined(out)))
+}
+
+fn str(args: &Args<'_>) -> Result<Outputs> {
+    let mut out = String::new();
+    args.value(0)?.write_text(&mut out)?;
+    one(Value::str(joined(out)))
 }
 
 fn format(args: &Args<'_>) -> Result<Outputs> {
@@ -86,15 +94,16 @@ fn format(args: &Args<'_>) -> Result<Outputs> {
     let mut parts = pattern.split("{}");
     let mut out = parts.next().unwrap_or("").to_string();
     for part in parts {
+        budget::expect_room(out.len())?;
         match values.next() {
-            Some(value) => value.write_text(&mut out),
+            Some(value) => value.write_text(&mut out)?,
             None => {
                 return Err(Diagnostic::runtime(format!("Too few arguments for format string: {pattern}")));
             }
         }
         out.push_str(part);
     }
-    one(Value::str(out))
+    one(Value::str(joined(out)))
 }
 
 /// C's formatting in the subset that PyTorch has. Numbers go through float32 and int32 there, and so here.
@@ -128,7 +137,7 @@ fn percent_format(args: &Args<'_>) -> Result<Outputs> {
     if values.next().is_some() {
         return Err(Diagnostic::runtime("Too many arguments for format string"));
     }
-    one(Value::str(out))
+    one(Value::str(joined(out)))
 }
 
 fn write_key(out: &mut String, key: char, value: &Value) -> Result<()> {
@@ -157,8 +166,8 @@ fn write_key(out: &mut String, key: char, value: &Value) -> Result<()> {
             }
         }
         'c' => match value {
-            Value::Int(x) => out.push(ascii(*x)?),
-            Value::Str(text) if text.len() == 1 => out.push_str(text),
+            Value::Int(x) => out.push_str(&text(&[*x as u8])),
+            Value::Str(text) if bytes(text).len() == 1 => out.push_str(text),
             other => {
                 return Err(Diagnostic::runtime(format!(
                     "%{key} requires an int or char for formatting, but got {}",
@@ -166,7 +175,7 @@ fn write_key(out: &mut String, key: char, value: &Value) -> Result<()> {
                 )));
             }
         },
-        's' => value.write_text(out),
+        's' => value.write_text(out)?,
         _ => {
             return Err(Diagnostic::runtime(format!(
                 "The specifier %{key} is not supported in TorchScript format strings"
@@ -184,14 +193,6 @@ fn number(key: char, value: &Value) -> Result<f64> {
             "%{key} requires a number for formatting, but got {}",
             tag(other)
         ))),
-    }
-}
-
-/// The character of a byte that is one by itself.
-fn ascii(code: i64) -> Result<char> {
-    match code as u8 {
-        byte if byte.is_ascii() => Ok(char::from(byte)),
-        byte => Err(Diagnostic::unsupported(format!("the byte {byte} as text, which is not UTF-8"))),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, host, one};
+use crate::resources::budget;
 use crate::value::Value;
+use crate::value::bytes::{bytes, joined};
 
 /// No filled text is longer.
 const MAX_BYTES: usize = 1 << 30;
@@ -101,7 +103,7 @@ fn is_identifier(args: &Args<'_>) -> Result<Outputs> {
 
 fn filler<'a>(args: &Args<'a>) -> Result<&'a str> {
     let fill = args.str(2)?;
-    if fill.len() != 1 {
+    if bytes(fill).len() != 1 {
         return Err(Diagnostic::runtime("TypeError: The fill character must be exactly one character long"));
     }
     Ok(fill)
@@ -114,7 +116,8 @@ fn missing(args: &Args<'_>) -> Result<usize> {
     if width > MAX_BYTES {
         return Err(Diagnostic::runtime(format!("a text of {width} bytes is too long")));
     }
-    Ok(width.saturating_sub(text.len()))
+    budget::expect_room(width)?;
+    Ok(width.saturating_sub(bytes(text).len()))
 }
 
 fn filled(args: &Args<'_>, left: usize, right: usize, fill: &str) -> Result<Outputs> {
@@ -123,7 +126,7 @@ fn filled(args: &Args<'_>, left: usize, right: usize, fill: &str) -> Result<Outp
     (0..left).for_each(|_| out.push_str(fill));
     out.push_str(text);
     (0..right).for_each(|_| out.push_str(fill));
-    one(Value::str(out))
+    one(Value::str(joined(out)))
 }
 
 /// Where blanks cannot be shared evenly, an odd width has one more on the left, an even one on the right.
@@ -140,14 +143,13 @@ fn expand_tabs(args: &Args<'_>) -> Result<Outputs> {
     if tabs.saturating_mul(size) > MAX_BYTES {
         return Err(Diagnostic::runtime(format!("a text with {tabs} tabs of {size} blanks is too long")));
     }
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c != '\t' {
-            out.push(c);
+    let mut out = Vec::with_capacity(text.len());
+    for byte in bytes(text).iter() {
+        if *byte != b'\t' {
+            out.push(*byte);
         } else if size > 0 {
-            let blanks = size - out.len() % size;
-            (0..blanks).for_each(|_| out.push(' '));
+            out.resize(out.len() + size - out.len() % size, b' ');
         }
     }
-    one(Value::str(out))
+    one(super::text::value(&out))
 }

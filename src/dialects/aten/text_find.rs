@@ -1,10 +1,11 @@
 //! Methods of text that search, cut and replace. Places count bytes.
 
 use super::list::MAX_ITEMS;
-use super::text::text;
+use super::text::{given, value};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, container, host, one};
 use crate::ir::Type;
+use crate::resources::budget;
 use crate::value::Value;
 
 /// No replaced text is longer.
@@ -21,10 +22,10 @@ pub static OPS: &[OpDef] = &[
     host("aten::rindex(str self, str substr, int start=0, int end=-1) -> int", |a| index(a, true)),
     host("aten::count(str self, str substr, int start=0, int end=-1) -> int", count),
     host("aten::startswith(str self, str substr, int start=0, int end=-1) -> bool", |a| {
-        one(part(a)?.starts_with(a.str(1)?.as_bytes()))
+        one(part(a)?.starts_with(&given(a, 1)?))
     }),
     host("aten::endswith(str self, str substr, int start=0, int end=-1) -> bool", |a| {
-        one(part(a)?.ends_with(a.str(1)?.as_bytes()))
+        one(part(a)?.ends_with(&given(a, 1)?))
     }),
     host("aten::replace(str self, str old, str new, int max=-1) -> str", replace),
     container("aten::split.str(str self, str? separator=None, int max=-1) -> str[]", split),
@@ -59,10 +60,10 @@ fn cut(bytes: &[u8], start: i64, count: u64) -> Result<&[u8]> {
 }
 
 /// What `startswith` looks at. An end before the start means no end at all.
-fn part<'a>(args: &Args<'a>) -> Result<&'a [u8]> {
-    let bytes = args.str(0)?.as_bytes();
+fn part(args: &Args<'_>) -> Result<Vec<u8>> {
+    let bytes = given(args, 0)?;
     let (start, end) = bounds(args, bytes.len())?;
-    cut(bytes, start, end.wrapping_sub(start) as u64)
+    Ok(cut(&bytes, start, end.wrapping_sub(start) as u64)?.to_vec())
 }
 
 /// Where `wanted` stands first in `bytes`, from a place on.
@@ -83,10 +84,10 @@ fn search_last(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
 
 /// The place of a part, or -1. An empty part is found even behind the end.
 fn find(args: &Args<'_>, last: bool) -> Result<i64> {
-    let (bytes, wanted) = (args.str(0)?.as_bytes(), args.str(1)?.as_bytes());
+    let (bytes, wanted) = (given(args, 0)?, given(args, 1)?);
     let (start, end) = bounds(args, bytes.len())?;
-    let part = if end > start { cut(bytes, start, (end - start) as u64)? } else { &[] };
-    let found = if last { search_last(part, wanted) } else { search(part, wanted, 0) };
+    let part = if end > start { cut(&bytes, start, (end - start) as u64)? } else { &[] };
+    let found = if last { search_last(part, &wanted) } else { search(part, &wanted, 0) };
     Ok(found.map_or(-1, |at| start.saturating_add(at as i64)))
 }
 
@@ -99,7 +100,7 @@ fn index(args: &Args<'_>, last: bool) -> Result<Outputs> {
 
 /// How often a part begins before the end; parts do not overlap. (PyTorch does not return where the part is empty.)
 fn count(args: &Args<'_>) -> Result<Outputs> {
-    let (bytes, wanted) = (args.str(0)?.as_bytes(), args.str(1)?.as_bytes());
+    let (bytes, wanted) = (given(args, 0)?, given(args, 1)?);
     let (start, end) = bounds(args, bytes.len())?;
     let (Ok(mut at), Ok(end)) = (usize::try_from(start), usize::try_from(end)) else { return one(0) };
     let mut n = 0;
@@ -107,7 +108,7 @@ fn count(args: &Args<'_>) -> Result<Outputs> {
         let end = end.min(bytes.len());
         return one(if at > end { 0 } else { (end - at + 1) as i64 });
     }
-    while let Some(found) = search(bytes, wanted, at) {
+    while let Some(found) = search(&bytes, &wanted, at) {
         if found >= end {
             break;
         }
@@ -120,44 +121,89 @@ fn count(args: &Args<'_>) -> Result<Outputs> {
 /// Replaces the first `max` parts; all where `max` is negative. An empty part is replaced `max` times at the start,
 /// or, as in Python, between all characters (PyTorch does not return there).
 fn replace(args: &Args<'_>) -> Result<Outputs> {
-    let (source, old, new, max) = (args.str(0)?, args.str(1)?, args.str(2)?, args.int(3)?);
+    let (source, old, new, max) = (given(args, 0)?, given(args, 1)?, given(args, 2)?, args.int(3)?);
     let limit = usize::try_from(max).unwrap_or(usize::MAX);
-    let parts = if old.is_empty() && max >= 0 { limit } else { source.matches(&**old).count().min(limit) };
+    let between = old.is_empty() && max < 0;
+    let parts = match (old.is_empty(), between) {
+        (true, true) => source.len() + 1,
+        (true, false) => limit,
+        _ => places(&source, &old).take(limit).count(),
+    };
     if parts.saturating_mul(new.len()).saturating_add(source.len()) > MAX_BYTES {
         return Err(Diagnostic::runtime(format!("a text with {parts} replaced parts is too long")));
     }
-    one(Value::str(if old.is_empty() && max >= 0 {
-        new.repeat(parts) + source
-    } else {
-        source.replacen(&**old, new, parts)
-    }))
+    budget::expect_room(parts.saturating_mul(new.len()).saturating_add(source.len()))?;
+    if between {
+        // Characters are what they are in Python here.
+        return one(Value::str(args.str(0)?.replace("", args.str(2)?)));
+    }
+    let mut out = Vec::with_capacity(source.len());
+    if old.is_empty() {
+        (0..parts).for_each(|_| out.extend_from_slice(&new));
+        out.extend_from_slice(&source);
+        return one(value(&out));
+    }
+    let mut from = 0;
+    for at in places(&source, &old).take(limit) {
+        out.extend_from_slice(&source[from..at]);
+        out.extend_from_slice(&new);
+        from = at + old.len();
+    }
+    out.extend_from_slice(&source[from..]);
+    one(value(&out))
 }
 
-fn strings<'a>(parts: impl IntoIterator<Item = &'a str>) -> Result<Outputs> {
-    one(Value::list(Type::str(), parts.into_iter().map(|p| Value::str(p.to_string())).collect()))
+/// Where parts stand, none within another. The wanted part is not empty.
+fn places<'a>(source: &'a [u8], wanted: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let at = search(source, wanted, from)?;
+        from = at + wanted.len();
+        Some(at)
+    })
+}
+
+fn strings<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Result<Outputs> {
+    one(Value::list(Type::str(), parts.into_iter().map(value).collect()))
 }
 
 /// With no separator: the words, however many.
 fn split(args: &Args<'_>) -> Result<Outputs> {
-    let source = args.str(0)?;
-    match args.opt_str(1)? {
-        None => {
-            strings(source.split([' ', '\t', '\n', '\r', '\x0b', '\x0c']).filter(|word| !word.is_empty()))
-        }
-        Some(separator) if separator.is_empty() => Err(empty_separator()),
-        Some(separator) => strings(source.splitn(pieces(args.int(2)?), &**separator)),
+    let source = given(args, 0)?;
+    if args.opt_str(1)?.is_none() {
+        let words = source.split(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r' | b'\x0b' | b'\x0c'));
+        return strings(words.filter(|word| !word.is_empty()));
     }
+    let separator = given(args, 1)?;
+    if separator.is_empty() {
+        return Err(empty_separator());
+    }
+    let (mut parts, mut from) = (Vec::new(), 0);
+    for at in places(&source, &separator).take(cuts(args.int(2)?)) {
+        parts.push(&source[from..at]);
+        from = at + separator.len();
+    }
+    parts.push(&source[from..]);
+    strings(parts)
 }
 
 fn rsplit(args: &Args<'_>) -> Result<Outputs> {
-    let (source, separator) = (args.str(0)?, args.str(1)?);
+    let (source, separator) = (given(args, 0)?, given(args, 1)?);
     if separator.is_empty() {
         // PyTorch finds the empty separator at the end as often as it may; without a limit it never ends.
         let cuts = usize::try_from(args.int(2)?).ok().filter(|cuts| *cuts <= MAX_ITEMS);
         let cuts = cuts.ok_or_else(empty_separator)?;
-        return strings(std::iter::once(&**source).chain(std::iter::repeat_n("", cuts)));
+        return strings(std::iter::once(&*source).chain(std::iter::repeat_n(&b""[..], cuts)));
     }
-    let mut parts: Vec<&str> = source.rsplitn(pieces(args.int(2)?), &**separator).collect();
+    let (mut parts, mut rest) = (Vec::new(), &*source);
+    let limit = cuts(args.int(2)?);
+    while parts.len() < limit
+        && let Some(at) = search_last(rest, &separator)
+    {
+        parts.push(&rest[at + separator.len()..]);
+        rest = &rest[..at];
+    }
+    parts.push(rest);
     parts.reverse();
     strings(parts)
 }
@@ -166,45 +212,45 @@ fn empty_separator() -> Diagnostic {
     Diagnostic::runtime("ValueError: empty separator")
 }
 
-/// How many pieces so many cuts make.
-fn pieces(max: i64) -> usize {
-    usize::try_from(max).map_or(usize::MAX, |max| max.saturating_add(1))
+/// How many cuts there may be; any number where the limit is negative.
+fn cuts(max: i64) -> usize {
+    usize::try_from(max).unwrap_or(usize::MAX)
 }
 
 /// Cuts at each single break, so that `\r\n` makes an empty line; kept breaks are elements of their own.
 fn split_lines(args: &Args<'_>) -> Result<Outputs> {
-    let (bytes, keep) = (args.str(0)?.as_bytes(), args.bool(1)?);
-    let mut out = Vec::new();
-    let mut line = Vec::new();
-    for byte in bytes {
+    let (bytes, keep) = (given(args, 0)?, args.bool(1)?);
+    let (mut out, mut line) = (Vec::new(), Vec::new());
+    for byte in bytes.iter() {
         if BREAKS.contains(byte) {
-            out.push(text(args, std::mem::take(&mut line))?);
+            out.push(value(&std::mem::take(&mut line)));
             if keep {
-                out.push(text(args, vec![*byte])?);
+                out.push(value(&[*byte]));
             }
         } else {
             line.push(*byte);
         }
     }
     if !line.is_empty() {
-        out.push(text(args, line)?);
+        out.push(value(&line));
     }
     one(Value::list(Type::str(), out))
 }
 
 fn partition(args: &Args<'_>, last: bool) -> Result<Outputs> {
-    let (source, separator) = (&**args.str(0)?, &**args.str(1)?);
-    let found = if last { source.rsplit_once(separator) } else { source.split_once(separator) };
-    let parts = match found {
-        Some((before, after)) => [before, separator, after],
-        None if last => ["", "", source],
-        None => [source, "", ""],
+    let (source, separator) = (given(args, 0)?, given(args, 1)?);
+    let found = if last { search_last(&source, &separator) } else { search(&source, &separator, 0) };
+    let parts: [&[u8]; 3] = match found {
+        Some(at) => [&source[..at], &separator, &source[at + separator.len()..]],
+        None if last => [b"", b"", &source],
+        None => [&source, b"", b""],
     };
-    Ok(parts.into_iter().map(|p| Value::str(p.to_string())).collect())
+    Ok(parts.into_iter().map(value).collect())
 }
 
 fn strip(args: &Args<'_>, left: bool, right: bool) -> Result<Outputs> {
-    let (mut bytes, chars) = (args.str(0)?.as_bytes(), args.str(1)?.as_bytes());
+    let (source, chars) = (given(args, 0)?, given(args, 1)?);
+    let mut bytes = &*source;
     while let (true, Some((first, rest))) = (left, bytes.split_first()) {
         if !chars.contains(first) {
             break;
@@ -217,5 +263,5 @@ fn strip(args: &Args<'_>, left: bool, right: bool) -> Result<Outputs> {
         }
         bytes = rest;
     }
-    one(text(args, bytes.to_vec())?)
+    one(value(bytes))
 }

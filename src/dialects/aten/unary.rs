@@ -204,7 +204,7 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .inplace()
         .out("out"),
-    elementwise("aten::tanh(Tensor self) -> Tensor", Promote::Float)
+    elementwise("aten::tanh(Tensor self) -> Tensor", Promote::Float).quantized_kernel(crate::dialects::quantized::activation::tanh)
         .scalar(|p, x| p.tanh(x[0]))
         .grad("self: grad * (1 - result * result).conj()")
         .facts(&[Fact::Odd])
@@ -251,7 +251,7 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .inplace()
         .out("out"),
-    elementwise("aten::sigmoid(Tensor self) -> Tensor", Promote::Float)
+    elementwise("aten::sigmoid(Tensor self) -> Tensor", Promote::Float).quantized_kernel(crate::dialects::quantized::activation::sigmoid)
         .scalar(sigmoid)
         .grad("self: grad * ((1 - result) * result).conj()")
         .tolerance(Tolerance::Rounding)

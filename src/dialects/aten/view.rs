@@ -24,35 +24,35 @@ pub static OPS: &[OpDef] = &[
     view("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", |a| look(a, sizes_as)).facts(&[Fact::SeesLayout]).infer(views::reshape),
     view("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", |a| look(a, sizes_as)).hidden_marks("aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)").facts(&[Fact::SeesLayout]).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
-    view("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", |a| look(a, expand)).infer(views::expand)
+    view("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", |a| look(a, expand)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::expand)
         .grad("self: grad.sum_to_size(self.size())"),
     view("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| {
         one(a.tensor(0)?.broadcast_to(&a.tensor(1)?.sizes())?)
-    }).infer(views::as_other)
+    }).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::as_other)
     .grad("self: grad.sum_to_size(self.size())"),
     view("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, expand)).infer(views::expand)
         .grad("self: grad.sum_to_size(self.size())"),
-    view("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", |a| look(a, transpose)).infer(views::transpose)
+    view("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", |a| look(a, transpose)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::transpose)
         .grad("self: grad.transpose(dim0, dim1)"),
-    view("aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", |a| look(a, transpose)).infer(views::transpose)
+    view("aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", |a| look(a, transpose)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::transpose)
         .grad("self: grad.transpose(axis0, axis1)"),
-    view("aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", |a| look(a, transpose)).infer(views::transpose)
+    view("aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", |a| look(a, transpose)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::transpose)
         .grad("self: grad.transpose(dim0, dim1)"),
-    view("aten::t(Tensor(a) self) -> Tensor(a)", |a| look(a, t)).infer(views::t).grad("self: grad.t()"),
-    view("aten::mT(Tensor(a) self) -> Tensor(a)", |a| look(a, matrix_t)).infer(views::last_two).grad("self: grad.transpose(-2, -1)"),
+    view("aten::t(Tensor(a) self) -> Tensor(a)", |a| look(a, t)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::t).grad("self: grad.t()"),
+    view("aten::mT(Tensor(a) self) -> Tensor(a)", |a| look(a, matrix_t)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::last_two).grad("self: grad.transpose(-2, -1)"),
     view("aten::mT.a(Tensor(a) self) -> Tensor(a)", |a| look(a, matrix_t)).infer(views::last_two).grad("self: grad.transpose(-2, -1)"),
     view("aten::mH(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "mH")?)).infer(views::last_two),
     view("aten::mH.a(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "mH")?)).infer(views::last_two),
     view("aten::matrix_H(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "H")?)).infer(views::last_two),
     view("aten::matrix_H.a(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "H")?)).infer(views::last_two),
-    view("aten::adjoint(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "adjoint()")?)).infer(views::last_two),
-    view("aten::numpy_T(Tensor(a) self) -> Tensor(a)", |a| look(a, reverse)).infer(views::t),
+    view("aten::adjoint(Tensor(a) self) -> Tensor(a)", |a| one(adjoint(a, "adjoint()")?)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::last_two),
+    view("aten::numpy_T(Tensor(a) self) -> Tensor(a)", |a| look(a, reverse)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::t),
     view("aten::numpy_T.a(Tensor(a) self) -> Tensor(a)", |a| look(a, reverse)).infer(views::t),
-    view("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", |a| look(a, permute)).infer(views::permute)
+    view("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", |a| look(a, permute)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::permute)
         .grad("self: grad.movedim([i for i in range(len(dims))], dims)"),
-    view("aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", |a| look(a, movedim))
+    view("aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", |a| look(a, movedim)).quantized_kernel(crate::dialects::quantized::moves::uniform)
         .grad("self: grad.movedim(destination, source)"),
-    view("aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", |a| look(a, movedim))
+    view("aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", |a| look(a, movedim)).quantized_kernel(crate::dialects::quantized::moves::uniform)
         .grad("self: grad.movedim(destination, source)"),
     view("aten::moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", |a| {
         look(a, movedim)
@@ -66,7 +66,7 @@ pub static OPS: &[OpDef] = &[
     view("aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", |a| look(a, squeeze_dims)).infer(views::squeeze)
         .grad("self: grad.reshape(self.size())"),
     view("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", |a| look(a, unsqueeze)).infer(views::unsqueeze).grad("self: grad.squeeze(dim)"),
-    view("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", |a| look(a, select)).infer(views::select)
+    view("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", |a| look(a, select)).quantized_kernel(crate::dialects::quantized::moves::select).infer(views::select)
         .grad("self: grad.new_zeros(self.size()).select_scatter(grad, dim, index)"),
     view(
         "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
@@ -83,14 +83,14 @@ pub static OPS: &[OpDef] = &[
     view(
         "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
         |a| look(a, as_strided),
-    ).facts(&[Fact::SeesLayout]).infer(views::as_strided),
-    view("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", |a| look(a, diagonal))
+    ).quantized_kernel(crate::dialects::quantized::moves::uniform).facts(&[Fact::SeesLayout]).infer(views::as_strided),
+    view("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", |a| look(a, diagonal)).quantized_kernel(crate::dialects::quantized::moves::uniform)
         .grad("self: grad.new_zeros(self.size()).diagonal_scatter(grad, offset, dim1, dim2)"),
     view("aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", |a| {
         look(a, diagonal)
     })
     .grad("A: grad.new_zeros(A.size()).diagonal_scatter(grad, offset, dim1, dim2)"),
-    view("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", |a| look(a, unfold))
+    view("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", |a| look(a, unfold)).quantized_kernel(crate::dialects::quantized::moves::uniform)
         .grad("self: torch.unfold_backward(grad, self.size(), dimension, size, step)"),
     view("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", |a| {
         reshape(a, &layout::flatten_sizes(&a.tensor(0)?.sizes(), a.int(1)?, a.int(2)?)?)
@@ -190,7 +190,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
         |a| resize(a, &a.ints(1)?),
-    ).infer(views::nothing),
+    ).quantized(crate::dialects::Quantized::Own).infer(views::nothing),
     opaque(
         "aten::resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
         |a| resize(a, &a.tensor(1)?.sizes()),
@@ -198,7 +198,7 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", |a| {
         a.tensor(0)?.set_data(a.tensor(1)?);
         one(a.tensor(0)?.clone())
-    }).infer(views::nothing),
+    }).quantized(crate::dialects::Quantized::Own).infer(views::nothing),
     opaque("aten::set_(Tensor(a!) self) -> Tensor(a!)", |a| {
         a.tensor(0)?.set_data(&Tensor::zeros(a.tensor(0)?.dtype(), &[0])?);
         one(a.tensor(0)?.clone())

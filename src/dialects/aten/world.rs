@@ -14,7 +14,7 @@ pub static OPS: &[OpDef] = &[
     host("aten::warn(str message, int stacklevel=2) -> ()", warn)
         .effects(Effects::WRITES_WORLD)
         .doc("records a warning"),
-    host("aten::is_grad_enabled() -> bool", |a| one(a.env.grad_enabled()))
+    host("aten::is_grad_enabled() -> bool", |a| one(a.run.grad_enabled()))
         .effects(Effects::READS_WORLD)
         .doc("whether gradients are recorded"),
     host("aten::set_grad_enabled(bool val) -> ()", set_grad_enabled)
@@ -54,12 +54,12 @@ pub static OPS: &[OpDef] = &[
 ];
 
 fn warn(args: &Args<'_>) -> Result<Outputs> {
-    args.env.warn(args.str(0)?.to_string());
+    args.run.warn(args.str(0)?.to_string())?;
     Ok(SmallVec::new())
 }
 
 fn set_grad_enabled(args: &Args<'_>) -> Result<Outputs> {
-    args.env.set_grad_enabled(args.bool(0)?);
+    args.run.set_grad_enabled(args.bool(0)?);
     Ok(SmallVec::new())
 }
 

@@ -5,6 +5,8 @@
 //! softmax), constants, [`CHUNK`] on inputs and [`CONCAT`] on outputs; nothing there has effects. PyTorch's own name of the same thing is accepted.
 //! This dialect does not know how groups are found or compiled.
 
+use super::constraint::Law;
+use super::structure::Structure;
 use super::{Effects, OpDef, control};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Attr, Graph, OpId, Symbol};
@@ -23,9 +25,11 @@ pub const CONCAT: &str = "prim::FusedConcat";
 pub static OPS: &[OpDef] = &[
     control("fusion::Group(...) -> ...")
         .effects(Effects::NONE)
+        .laws(&[Law::Structure(Structure::Group)])
         .doc("Pure tensor work that runs as one kernel."),
     control("prim::FusionGroup(...) -> ...")
         .effects(Effects::NONE)
+        .laws(&[Law::Structure(Structure::Group)])
         .doc("PyTorch's spelling of fusion::Group."),
 ];
 

@@ -50,7 +50,9 @@ pub static OPS: &[OpDef] = &[
     host("prim::is_vulkan(Tensor a) -> bool", |a| on(a, "vulkan")),
     host("prim::is_xla(Tensor a) -> bool", |a| on(a, "xla")),
     host("prim::is_mkldnn(Tensor a) -> bool", never).doc("no tensor has this layout here"),
-    host("prim::is_quantized(Tensor a) -> bool", never).doc("no tensor is quantized here"),
+    host("prim::is_quantized(Tensor a) -> bool", |a| one(a.tensor(0)?.is_quantized()))
+        .facts(&[crate::dialects::Fact::Metadata])
+        .doc("whether its elements are integers that stand for real numbers"),
     host("prim::is_nested(Tensor a) -> bool", never).doc("no tensor is nested here"),
     host("prim::is_sparse(Tensor a) -> bool", never).doc("no tensor is sparse here"),
     host("prim::is_sparse_csr(Tensor a) -> bool", never).doc("no tensor is sparse here"),
@@ -143,9 +145,9 @@ fn print(args: &Args<'_>) -> Result<Outputs> {
     let mut line = String::new();
     for (n, value) in args.values.iter().enumerate() {
         line.push_str(if n > 0 { " " } else { "" });
-        value.write_text(&mut line);
+        value.write_text(&mut line)?;
     }
     line.push('\n');
-    args.env.print(&line);
+    args.run.print(&line)?;
     Ok(SmallVec::new())
 }

@@ -4,8 +4,8 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::constraint::Law;
 use crate::dialects::structure::Structure;
 use crate::dialects::{Args, OpDef, Outputs, host, one};
-use crate::ir::{Attr, Symbol, Type, TypeKind};
-use crate::value::{Dict, EnumValue, List, Tuple, Value};
+use crate::ir::{Attr, Held, Symbol, Type, TypeKind};
+use crate::value::{Dict, EnumValue, List, Object, Tuple, Value};
 use std::sync::Arc;
 
 /// Attributes nested deeper than this are refused.
@@ -71,7 +71,7 @@ fn from_attr(attr: &Attr, ty: Option<&Type>, depth: usize) -> Result<Value> {
         Attr::Complex(x) => Value::Complex(*x),
         Attr::Str(x) => match kind {
             Some(TypeKind::Device) => device(x)?,
-            _ => Value::Str(Arc::clone(x)),
+            _ => Value::str(Arc::clone(x)),
         },
         Attr::Device(x) => Value::Device(Arc::new(x.clone())),
         Attr::Tensor(x) => Value::Tensor(x.clone()),
@@ -89,7 +89,7 @@ fn from_attr(attr: &Attr, ty: Option<&Type>, depth: usize) -> Result<Value> {
             Value::list(Type::complex(), items.iter().copied().map(Value::Complex).collect())
         }
         Attr::Strs(items) => {
-            Value::list(Type::str(), items.iter().map(|x| Value::Str(Arc::clone(x))).collect())
+            Value::list(Type::str(), items.iter().map(|x| Value::str(Arc::clone(x))).collect())
         }
         Attr::Tensors(items) => Value::tensors(items.iter().cloned()),
         Attr::List(items) => list(items, ty, depth)?,
@@ -103,6 +103,7 @@ fn from_attr(attr: &Attr, ty: Option<&Type>, depth: usize) -> Result<Value> {
                 value: from_attr(value, None, depth + 1)?,
             }))
         }
+        Attr::Object(held) => Value::Object(Object::with_native(held.class, Arc::clone(&held.content))),
         Attr::Raw(text) => {
             return Err(Diagnostic::unsupported(format!("a constant whose text is not understood: {text}")));
         }
@@ -159,7 +160,7 @@ fn dict(entries: &[(Attr, Attr)], ty: Option<&Type>, depth: usize) -> Result<Val
     Ok(Value::Dict(out))
 }
 
-/// The attribute that stands for a value in a constant. None for what cannot be a constant: objects, futures,
+/// The attribute that stands for a value in a constant. None for what cannot be a constant: objects with attributes, futures,
 /// and containers that hold them.
 pub fn attr(value: &Value) -> Option<Attr> {
     attr_at(value, 0)
@@ -177,7 +178,7 @@ fn attr_at(value: &Value, depth: usize) -> Option<Attr> {
         Value::Float(x) => Attr::Float(*x),
         Value::Complex(x) => Attr::Complex(*x),
         Value::Bool(x) => Attr::Bool(*x),
-        Value::Str(x) => Attr::Str(Arc::clone(x)),
+        Value::Str(x) => Attr::Str(Arc::clone(x.shared())),
         Value::Device(x) => Attr::Device((**x).clone()),
         Value::Tuple(x) => Attr::Tuple(all(x.items())?.into()),
         Value::List(x) => flat_list(x).or_else(|| Some(Attr::List(all(&x.to_vec())?.into())))?,
@@ -192,7 +193,11 @@ fn attr_at(value: &Value, depth: usize) -> Option<Attr> {
             let value = attr_at(&x.value, depth + 1)?;
             Attr::Enum(Arc::new((x.class.to_string(), x.name.to_string(), value)))
         }
-        Value::Object(_) | Value::Future(_) | Value::Function(_) | Value::Uninitialized => return None,
+        Value::Object(x) => {
+            let content = Arc::clone(x.content()?);
+            Attr::Object(Held { class: x.class(), content })
+        }
+        Value::Future(_) | Value::Function(_) | Value::Uninitialized => return None,
     })
 }
 

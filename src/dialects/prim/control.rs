@@ -68,7 +68,7 @@ pub fn wait(args: &Args<'_>) -> Result<Outputs> {
 /// `raise C(msg)`: the class as Python qualifies it. Without a class it is what `assert` raises, which Python sees
 /// as `torch.jit.Error`.
 fn raise(args: &Args<'_>) -> Result<Outputs> {
-    let message = args.str(0)?.to_string();
+    let message = String::from_utf8_lossy(&crate::value::bytes::bytes(args.str(0)?)).into_owned();
     let class = args.opt_str(1)?.map_or("torch.jit.Error", |c| c);
     Err(Diagnostic::raised(class, message))
 }

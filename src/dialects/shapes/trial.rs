@@ -3,7 +3,7 @@
 //! numbers, and only what comes out each time is said.
 
 use super::{Known, Operands, Results};
-use crate::dialects::{Args, Env, Node};
+use crate::dialects::{Args, Node, Run};
 use crate::ir::{Argument, Dim, TensorType, Type, TypeKind};
 use crate::tensor::Tensor;
 use crate::value::{List, Value};
@@ -73,8 +73,8 @@ fn run(operands: &Operands<'_>, probe: Option<i64>, limit: i64) -> Results {
     let mut room = limit;
     let of = |(argument, known): (&Argument, &Known)| value(&argument.ty, known, probe, &mut room);
     let values = schema.arguments.iter().zip(operands.values).map(of).collect::<Option<Vec<Value>>>()?;
-    let env = Env::new(Box::new(std::io::sink()));
-    let results = kernel(&Args { op, values: &values, node: Node::default(), env: &env }).ok()?;
+    let run = Run::silent();
+    let results = kernel(&Args { op, values: &values, node: Node::default(), run: &run }).ok()?;
     Some(results.iter().map(|v| outcome(operands, v)).collect())
 }
 

@@ -5,6 +5,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::aten::kernels::compute::{Dense, Real, build, compute_dtype};
 use crate::dialects::aten::kernels::gemm::{Matrix, Onto, matmul};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::resources::memory;
 use crate::tensor::Tensor;
 
 /// The rows.
@@ -137,7 +138,7 @@ fn convolve<R: Real>(
     let (channels, outputs) = (g.channels / g.groups, g.outputs / g.groups);
     let rows = channels * area;
     // Columns of one group of channels at a time, so that memory stays bounded by the largest.
-    let mut columns = vec![R::ZERO; rows * pixels];
+    let mut columns = memory::filled(rows.saturating_mul(pixels), R::ZERO)?;
     for n in 0..g.batch {
         let moves = &offset[n * 2 * g.offset_groups * area * pixels..];
         let weights = mask.map(|m| &m[n * g.offset_groups * area * pixels..]);

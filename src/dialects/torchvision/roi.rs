@@ -5,8 +5,8 @@ use super::sample::Plane;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::aten::kernels::compute::{Dense, Real, compute_dtype};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::resources::pool;
 use crate::tensor::{DType, Element, Tensor};
-use rayon::prelude::*;
 use smallvec::smallvec;
 
 /// The rows.
@@ -81,8 +81,8 @@ fn run(a: &Args<'_>, name: &str, kind: Kind) -> Result<(Tensor, Tensor)> {
         if cells > 0 {
             values.write::<R, _>(|values, _| {
                 places.write::<i32, _>(|places, _| {
-                    let regions = values.par_chunks_mut(cells).zip(places.par_chunks_mut(cells));
-                    regions.enumerate().try_for_each(|(at, (values, places))| {
+                    let regions = values.chunks_mut(cells).zip(places.chunks_mut(cells)).enumerate().collect();
+                    pool::try_each(regions, |(at, (values, places))| {
                         region::<R>(&x, &r[at * 5..at * 5 + 5], scale, shape, kind, values, places)
                     })
                 })?

@@ -30,6 +30,8 @@ pub struct Limits {
     pub pickle_memo: usize,
     /// Nesting of the finished data tree.
     pub pickle_depth: u32,
+    /// Values of all constants of the code together, where one that is shared counts each time.
+    pub constant_values: u64,
     /// Bytes of the name of a class, and of each line of a `GLOBAL`.
     pub class_name_bytes: usize,
     /// Bytes of a type string (`Dict[str, List[int]]`).
@@ -55,6 +57,7 @@ impl Default for Limits {
             pickle_stack: 1 << 20,
             pickle_memo: 1 << 20,
             pickle_depth: 1000,
+            constant_values: 4 << 20,
             class_name_bytes: 4096,
             type_text_bytes: 64 << 10,
             dims: 64,

@@ -3,14 +3,15 @@
 //! Values are made bottom-up, so that a value that the archive shares is shared. What a node is meant to be (a
 //! named tuple, a list of what) is known top-down from the declared types of attributes.
 
-use super::pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
-use super::{Archive, upgraders};
+use super::declared::Declared;
+use super::pickle::{Node, NodeId, Pickle, Scales, StorageRecord, TensorRecord};
+use super::{Archive, mobile, upgraders};
 use crate::diag::{Diagnostic, Result, Source};
-use crate::dialects::Registry;
 use crate::dialects::prim::constant;
+use crate::dialects::{Registry, is_custom_class};
 use crate::frontend::script::{ArchiveCode, Library, compile_archive};
 use crate::ir::{Attr, Module, Symbol, Type, TypeKind};
-use crate::tensor::{DType, Dims, Layout, Storage, Tensor};
+use crate::tensor::{DType, Dims, Layout, Quantizer, Storage, Tensor};
 use crate::value::{Dict, EnumValue, Object, Tuple, Value};
 use hashbrown::HashMap;
 use indexmap::IndexSet;
@@ -35,10 +36,14 @@ pub struct Model {
 
 /// Builds the model of an archive. Nothing of it runs.
 pub fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> {
+    if mobile::is_bytecode_only(&archive) {
+        return mobile::load(registry, archive);
+    }
     let archive = Arc::new(archive);
-    let constant_values = read_constants(&archive)?;
-    let constants = constant_values.iter().map(|value| Ok((value.ty(), to_attr(value)?)));
+    let constant_values = read_constants(registry, &archive)?;
+    let constants = constant_values.iter().map(|(ty, value)| Ok((ty.clone(), to_attr(value)?)));
     let constants = constants.collect::<Result<Vec<_>>>()?;
+    let constant_values = constant_values.into_iter().map(|(_, value)| value).collect();
     let data = archive.data_pickle()?;
     let mut classes: IndexSet<String> = IndexSet::new();
     for (_, node) in data.iter() {
@@ -55,9 +60,9 @@ pub fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> {
     if !Arc::ptr_eq(&versioned, registry) {
         upgraders::apply(&mut module, &versioned, registry)?;
     }
-    let mut builder = Builder::new(&archive, "data", &module);
-    let root = builder.build(&data)?;
-    let states = builder.states;
+    let mut builder = Builder::new(registry, &archive, "data", &module);
+    let root = builder.build(&data)?.root;
+    let states = builder.states();
     Ok(Model {
         root,
         states,
@@ -79,15 +84,35 @@ impl Library for Sources {
     }
 }
 
-/// `CONSTANTS.c0` and so on, with their types.
-fn read_constants(archive: &Arc<Archive>) -> Result<Vec<Value>> {
+/// `CONSTANTS.c0` and so on, with their types. Code holds each constant as a tree, in which nothing is shared, so that
+/// the size of these trees is limited.
+fn read_constants(registry: &Registry, archive: &Arc<Archive>) -> Result<Vec<(Type, Value)>> {
     let pickle = archive.constants_pickle()?;
+    let limit = archive.limits().constant_values;
+    if unfolded_size(&pickle) > limit {
+        return Err(Diagnostic::input(format!(
+            "constants.pkl: the constants have more than {limit} values, where a value that is shared counts each time"
+        ))
+        .hint("Limits::constant_values is the limit"));
+    }
     let empty = Module::default();
-    let mut builder = Builder::new(archive, "constants", &empty);
-    let Value::Tuple(items) = builder.build(&pickle)? else {
+    let mut builder = Builder::new(registry, archive, "constants", &empty);
+    let built = builder.build(&pickle)?;
+    let (Value::Tuple(items), Some(types)) = (&built.root, built.ty.tuple_elements()) else {
         return Err(Diagnostic::input("constants.pkl does not hold a tuple"));
     };
-    Ok(items.items().to_vec())
+    Ok(types.iter().cloned().zip(items.items().iter().cloned()).collect())
+}
+
+/// How many values a tree has where those that are shared count each time. Children stand before their parents.
+pub(super) fn unfolded_size(pickle: &Pickle) -> u64 {
+    let mut sizes: Vec<u64> = Vec::with_capacity(pickle.len());
+    for (_, node) in pickle.iter() {
+        let mut size = 1u64;
+        node.children(|child| size = size.saturating_add(sizes.get(child.index()).copied().unwrap_or(1)));
+        sizes.push(size);
+    }
+    sizes.last().copied().unwrap_or(0)
 }
 
 /// A constant as an attribute.
@@ -97,30 +122,75 @@ fn to_attr(value: &Value) -> Result<Attr> {
     })
 }
 
-struct Builder<'a> {
+/// Makes the values of a pickle.
+pub(super) struct Builder<'a> {
+    registry: &'a Registry,
     archive: &'a Arc<Archive>,
     stem: &'a str,
     module: &'a Module,
     storages: HashMap<String, Storage>,
     states: Vec<(Value, Value)>,
+    declared: Declared<'a>,
+}
+
+/// A value with its type, which shares the types of the values within: asking the value would unfold it.
+pub(super) struct Built {
+    pub(super) root: Value,
+    pub(super) ty: Type,
+}
+
+/// The type of a value just made.
+fn type_of(value: &Value, node: &Node, made: &[Built]) -> Type {
+    match (value, node) {
+        (Value::Tuple(tuple), Node::Tuple(items)) => {
+            let types = items.iter().map(|id| made.get(id.index()).map_or_else(Type::none, |b| b.ty.clone()));
+            Type::new(TypeKind::Tuple(types.collect(), tuple.names().cloned()))
+        }
+        _ => value.ty(),
+    }
 }
 
 impl<'a> Builder<'a> {
-    fn new(archive: &'a Arc<Archive>, stem: &'a str, module: &'a Module) -> Self {
-        Builder { archive, stem, module, storages: HashMap::new(), states: Vec::new() }
+    pub(super) fn new(
+        registry: &'a Registry,
+        archive: &'a Arc<Archive>,
+        stem: &'a str,
+        module: &'a Module,
+    ) -> Self {
+        Builder {
+            registry,
+            archive,
+            stem,
+            module,
+            storages: HashMap::new(),
+            states: Vec::new(),
+            declared: Declared::new(module),
+        }
     }
 
-    fn build(&mut self, pickle: &Pickle) -> Result<Value> {
-        let types = self.expected_types(pickle)?;
-        let mut values: Vec<Value> = Vec::with_capacity(pickle.len());
-        for (id, node) in pickle.iter() {
-            let value = self.value(pickle, node, types[id.index()].as_ref(), &values)?;
-            values.push(value);
-        }
-        values
-            .get(pickle.root().index())
-            .cloned()
+    /// Objects that restore themselves, with their states.
+    pub(super) fn states(self) -> Vec<(Value, Value)> {
+        self.states
+    }
+
+    /// The value of the root.
+    pub(super) fn build(&mut self, pickle: &Pickle) -> Result<Built> {
+        self.build_all(pickle)?
+            .into_iter()
+            .nth(pickle.root().index())
             .ok_or_else(|| Diagnostic::input("the archive's pickle is empty"))
+    }
+
+    /// The values of all nodes.
+    pub(super) fn build_all(&mut self, pickle: &Pickle) -> Result<Vec<Built>> {
+        let expected = self.expected_types(pickle)?;
+        let mut made: Vec<Built> = Vec::with_capacity(pickle.len());
+        for (id, node) in pickle.iter() {
+            let root = self.value(pickle, node, expected[id.index()].as_ref(), &made)?;
+            let ty = type_of(&root, node, &made);
+            made.push(Built { root, ty });
+        }
+        Ok(made)
     }
 
     /// What each node is meant to be. Parents stand after their children, so the walk goes backwards.
@@ -182,8 +252,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn value(&mut self, pickle: &Pickle, node: &Node, ty: Option<&Type>, made: &[Value]) -> Result<Value> {
-        let at = |id: &NodeId| made.get(id.index()).cloned().unwrap_or_default();
+    fn value(&mut self, pickle: &Pickle, node: &Node, ty: Option<&Type>, made: &[Built]) -> Result<Value> {
+        let at = |id: &NodeId| made.get(id.index()).map(|b| b.root.clone()).unwrap_or_default();
+        let type_at = |id: &NodeId| made.get(id.index()).map_or_else(Type::none, |b| b.ty.clone());
         let ty = ty.map(|ty| match ty.kind() {
             TypeKind::Optional(inner) => inner.clone(),
             _ => ty.clone(),
@@ -201,12 +272,11 @@ impl<'a> Builder<'a> {
             Node::Device(x) => Value::Device(Arc::new(x.parse().map_err(Diagnostic::input)?)),
             Node::Tensor(record) => Value::Tensor(self.tensor(record)?),
             Node::List(list) => {
-                let items: Vec<Value> = list.items.iter().map(at).collect();
                 let element = match ty.as_ref().map(Type::kind) {
                     Some(TypeKind::List(element)) => element.clone(),
-                    _ => items.first().map_or_else(Type::tensor, Value::ty),
+                    _ => list.items.first().map_or_else(Type::tensor, type_at),
                 };
-                Value::list(element, items)
+                Value::list(element, list.items.iter().map(at).collect())
             }
             Node::Tuple(items) => {
                 let items: Vec<Value> = items.iter().map(at).collect();
@@ -221,8 +291,8 @@ impl<'a> Builder<'a> {
                 let (key, value) = match ty.as_ref().map(Type::kind) {
                     Some(TypeKind::Dict(key, value)) => (key.clone(), value.clone()),
                     _ => (
-                        dict.pairs.first().map_or_else(Type::str, |(k, _)| at(k).ty()),
-                        dict.pairs.first().map_or_else(Type::tensor, |(_, v)| at(v).ty()),
+                        dict.pairs.first().map_or_else(Type::str, |(k, _)| type_at(k)),
+                        dict.pairs.first().map_or_else(Type::tensor, |(_, v)| type_at(v)),
                     ),
                 };
                 let out = Dict::new(key, value);
@@ -241,14 +311,18 @@ impl<'a> Builder<'a> {
         })
     }
 
-    fn object(&mut self, pickle: &Pickle, object: &super::pickle::Object, made: &[Value]) -> Result<Value> {
+    fn object(&mut self, pickle: &Pickle, object: &super::pickle::Object, made: &[Built]) -> Result<Value> {
         let class = Symbol::new(&object.class);
+        if is_custom_class(&object.class) {
+            let state = object.state.and_then(|state| made.get(state.index())).map(|b| &b.root);
+            return self.custom_object(class, state);
+        }
         let instance = Object::new(class);
         let def = self.module.class(class);
         let Some(state) = object.state else { return Ok(Value::Object(instance)) };
         let restores = def.is_some_and(|c| c.methods.contains_key(&Symbol::new("__setstate__")));
         if restores {
-            let state = made.get(state.index()).cloned().unwrap_or_default();
+            let state = made.get(state.index()).map(|b| b.root.clone()).unwrap_or_default();
             let value = Value::Object(instance);
             self.states.push((value.clone(), state));
             return Ok(value);
@@ -260,18 +334,21 @@ impl<'a> Builder<'a> {
             let Some(name) = pickle.str(*key) else {
                 return Err(Diagnostic::input(format!("an attribute of {} has no name", object.class)));
             };
-            let value = made.get(value.index()).cloned().unwrap_or_default();
-            let attribute = def.and_then(|c| c.attribute(name));
-            if let (Value::Tensor(t), Some(attribute)) = (&value, attribute)
-                && attribute.is_parameter
-                && (t.dtype().is_floating() || t.dtype().is_complex())
-            {
-                // The pickle says whether it was frozen; a parameter that is not has gradients.
-                let _ = t;
+            if let Some(attribute) = def.and_then(|c| c.attribute(name)) {
+                self.declared.check(pickle, *value, attribute, &object.class)?;
             }
+            let value = made.get(value.index()).map(|b| b.root.clone()).unwrap_or_default();
             instance.set(Symbol::new(name), value);
         }
         Ok(Value::Object(instance))
+    }
+
+    /// An instance of a custom class. One of a class that is not known here is only a name: what uses it says so.
+    fn custom_object(&self, class: Symbol, state: Option<&Value>) -> Result<Value> {
+        Ok(Value::Object(match self.registry.custom_class(class) {
+            Some(row) => row.restore(state.unwrap_or(&Value::None))?,
+            None => Object::new(class),
+        }))
     }
 
     fn enum_member(&self, class: &str, value: &Value) -> Result<Value> {
@@ -281,7 +358,7 @@ impl<'a> Builder<'a> {
             def.members.iter().find(|(_, attr)| match (attr, value) {
                 (Attr::Int(a), Value::Int(b)) => a == b,
                 (Attr::Float(a), Value::Float(b)) => a == b,
-                (Attr::Str(a), Value::Str(b)) => a == b,
+                (Attr::Str(a), Value::Str(b)) => **a == **b,
                 _ => false,
             })
         });
@@ -311,9 +388,34 @@ impl<'a> Builder<'a> {
             strides: Dims::from_slice(&record.strides),
             offset,
         };
-        let tensor = Tensor::from_storage(storage, dtype, layout)?;
+        let storage = match dtype {
+            DType::QU4x2 | DType::QU2x4 => whole_bytes(&storage, layout.numel().saturating_add(offset))?,
+            _ => storage,
+        };
+        let mut tensor = Tensor::from_storage(storage, dtype.integer_repr(), layout)?;
+        if let Some(scales) = &record.scales {
+            tensor = Tensor::quantized(&tensor, dtype, Arc::new(self.quantizer(scales)?))?;
+        }
         tensor.set_requires_grad(record.requires_grad)?;
         Ok(tensor)
+    }
+
+    fn quantizer(&mut self, scales: &Scales) -> Result<Quantizer> {
+        let (scales, zero_points, axis) = match scales {
+            Scales::PerTensor { scale, zero_point } => {
+                return Ok(Quantizer::PerTensor { scale: *scale, zero_point: *zero_point });
+            }
+            Scales::PerChannel { scales, zero_points, axis } => {
+                (self.tensor(scales)?, self.tensor(zero_points)?, usize::try_from(*axis))
+            }
+        };
+        let axis = axis.map_err(|_| Diagnostic::input("a quantized tensor has a negative axis"))?;
+        if zero_points.dtype().is_floating() {
+            let (scales, zero_points) = (scales.to_vec_as::<f32>()?, zero_points.to_vec_as::<f32>()?);
+            return Ok(Quantizer::PerChannelFloat { scales, zero_points, axis });
+        }
+        let (scales, zero_points) = (scales.to_vec_as::<f64>()?, zero_points.to_vec_as::<i64>()?);
+        Ok(Quantizer::PerChannel { scales, zero_points, axis })
     }
 
     /// Tensors that share a storage in the archive share it here.
@@ -322,11 +424,23 @@ impl<'a> Builder<'a> {
             return Ok(storage.clone());
         }
         let in_place = self.archive.storage_in_place(self.stem, record)?;
-        let storage = match in_place.and_then(Storage::borrowed) {
-            Some(storage) => storage,
-            None => Storage::from_bytes(&self.archive.storage_bytes(self.stem, record)?)?,
+        let storage = match in_place.map(Storage::borrowed) {
+            // Elements of every dtype are aligned there.
+            Some(storage) if storage.alignment() >= 8 => storage,
+            _ => Storage::from_bytes(&self.archive.storage_bytes(self.stem, record)?)?,
         };
         self.storages.insert(record.key.to_string(), storage.clone());
         Ok(storage)
     }
+}
+
+/// A storage of elements of less than a byte with a byte for each, as tensors here count.
+fn whole_bytes(storage: &Storage, elements: usize) -> Result<Storage> {
+    let mut bytes = storage.read()?.to_vec();
+    if bytes.len() < elements {
+        let more = elements - bytes.len();
+        bytes.try_reserve_exact(more).map_err(|_| Diagnostic::input("a quantized tensor is too large"))?;
+        bytes.resize(elements, 0);
+    }
+    Storage::from_bytes(&bytes)
 }

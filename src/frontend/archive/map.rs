@@ -3,12 +3,11 @@
 use std::fs::File;
 
 /// Maps a whole file for reading.
-#[allow(
-    unsafe_code,
-    reason = "the system cannot promise that nobody changes the file; the caller is told so"
-)]
-pub(super) fn map(file: &File) -> std::io::Result<memmap2::Mmap> {
-    // SAFETY: the map is read-only and private to this process. That nobody shortens or changes the file meanwhile
-    // is what `Archive::map` asks of its caller; the command line maps only on request.
+///
+/// # Safety
+/// Nobody may change or shorten the file as long as the map lives.
+#[allow(unsafe_code, reason = "the system cannot promise that nobody changes the file; the caller must")]
+pub(super) unsafe fn map(file: &File) -> std::io::Result<memmap2::Mmap> {
+    // SAFETY: the map is read-only and private to this process; that the file stays as it is, is the caller's promise.
     unsafe { memmap2::MmapOptions::new().map_copy_read_only(file) }
 }

@@ -6,10 +6,13 @@
 //! types, operators) is for the callers; this module knows no IR.
 
 mod debug;
+mod declared;
 mod load;
 mod map;
+mod mobile;
 pub mod limits;
 pub mod pickle;
+pub mod recognize;
 pub mod save;
 mod upgraders;
 pub mod write;
@@ -22,7 +25,7 @@ pub use debug::DebugRanges;
 pub use limits::Limits;
 pub use load::{Model, load};
 pub use pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
-pub use zip::{Entry, Method};
+pub use zip::{Entry, Method, read_entries, read_entry};
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -98,14 +101,20 @@ impl Archive {
         Self::from_bytes_with(bytes, limits).map_err(named)
     }
 
-    /// Opens a file by mapping it into memory, so that only what is looked at is read. Nobody may change or shorten
-    /// the file while the archive is open: what was checked would no longer hold, and the system would end the
-    /// program.
-    pub fn map(path: impl AsRef<Path>, limits: Limits) -> Result<Archive> {
+    /// Opens a file by mapping it into memory, so that only what is looked at is read.
+    ///
+    /// # Safety
+    /// Nobody, of this process or another, may change or shorten the file as long as the archive lives, or a tensor that
+    /// was loaded from it: memory that counts as constant would change, what was checked would no longer hold, and the
+    /// system ends a program that reads behind the end of a shortened file.
+    #[allow(unsafe_code, reason = "hands on what mapping a file asks of its caller")]
+    pub unsafe fn map(path: impl AsRef<Path>, limits: Limits) -> Result<Archive> {
         let path = path.as_ref();
         let named = |error: std::io::Error| Diagnostic::input(format!("{}: {error}", path.display()));
         let file = open_file(path, &limits).map_err(named)?;
-        Self::from_parts(Bytes::Mapped(map::map(&file).map_err(named)?), limits)
+        // SAFETY: the caller's promise.
+        let mapped = unsafe { map::map(&file) };
+        Self::from_parts(Bytes::Mapped(mapped.map_err(named)?), limits)
     }
 
     /// Opens an archive in memory with the default limits.
@@ -119,12 +128,44 @@ impl Archive {
     }
 
     fn from_parts(bytes: Bytes, limits: Limits) -> Result<Archive> {
-        let directory = zip::read_directory(&bytes, &limits)?;
-        check_format(&directory)?;
+        let (archive, mut problems) = Self::from_parts_leniently(bytes, limits)?;
+        if problems.is_empty() { Ok(archive) } else { Err(problems.remove(0)) }
+    }
+
+    /// Opens whatever has a table of contents, to look at it: with it, what a model may not have.
+    pub fn open_leniently(path: impl AsRef<Path>) -> Result<(Archive, Vec<Diagnostic>)> {
+        let path = path.as_ref();
+        let limits = Limits::default();
+        let named = |mut error: Diagnostic| {
+            let report = error.report_mut();
+            report.message = format!("{}: {}", path.display(), report.message);
+            error
+        };
+        let bytes = read_file(path, &limits).map_err(|error| named(Diagnostic::input(error.to_string())))?;
+        let (archive, mut problems) =
+            Self::from_parts_leniently(Bytes::Owned(bytes), limits).map_err(named)?;
+        problems.dedup_by(|a, b| a.message() == b.message());
+        Ok((archive, problems))
+    }
+
+    fn from_parts_leniently(bytes: Bytes, limits: Limits) -> Result<(Archive, Vec<Diagnostic>)> {
+        let directory = zip::read_directory(&bytes, &limits)
+            .map_err(|error| recognize::no_archive(bytes.get(..512).unwrap_or(&bytes), error))?;
         let mut archive = Archive { bytes, directory, limits, version: 0, big_endian: false };
-        archive.version = archive.read_version()?;
-        archive.big_endian = archive.read_byte_order()?;
-        Ok(archive)
+        let mut problems = Vec::new();
+        if let Err(error) = check_format(&archive.directory) {
+            // The version may be missing for the same reason.
+            problems.push(error);
+        }
+        match archive.read_version() {
+            Ok(version) => archive.version = version,
+            Err(error) => problems.push(error),
+        }
+        match archive.read_byte_order() {
+            Ok(big_endian) => archive.big_endian = big_endian,
+            Err(error) => problems.push(error),
+        }
+        Ok((archive, problems))
     }
 
     /// Names of all entries in the order of the archive's table of contents.
@@ -267,7 +308,8 @@ impl Archive {
         self.names().filter_map(|name| name.strip_prefix("extra/"))
     }
 
-    fn parse(&self, name: &str) -> Result<Pickle> {
+    /// A pickle alone: whether the archive has the storages that it names is not asked.
+    pub fn parse(&self, name: &str) -> Result<Pickle> {
         let bytes = self.read(name)?;
         pickle::parse(&bytes, &self.limits).map_err(|error| in_entry(error, name))
     }
@@ -340,13 +382,13 @@ fn check_format(directory: &zip::Directory) -> Result<()> {
             Diagnostic::unsupported("the archive is in the format of PyTorch 1.3 or older").hint(again)
         );
     }
-    if directory.entries.keys().any(|name| name.starts_with(".data/ts_code/")) {
-        return Err(Diagnostic::unsupported("this is a torch.package archive")
-            .hint("load the model from the package and save it with torch.jit.save"));
+    if let Some(kind) = recognize::recognize_zip(directory.entries.keys().map(|name| &**name)) {
+        let is = if kind.what.starts_with("written") { "the archive was" } else { "this is" };
+        return Err(Diagnostic::input(format!("{is} {}", kind.what)).hint(kind.hint));
     }
-    if has("data.pkl") && !has("constants.pkl") {
-        return Err(Diagnostic::input("the archive was written by torch.save: it holds data and no program")
-            .hint("script or trace the model and save it with torch.jit.save"));
+    // A mobile model has its constants in its bytecode.
+    if has("bytecode.pkl") && has("data.pkl") {
+        return Ok(());
     }
     for name in ["data.pkl", "constants.pkl"] {
         if !has(name) {
@@ -368,11 +410,8 @@ fn in_entry(mut error: Diagnostic, name: &str) -> Diagnostic {
 
 /// Opens a regular file that is not too large.
 fn open_file(path: &Path, limits: &Limits) -> std::io::Result<std::fs::File> {
-    let file = std::fs::File::open(path)?;
+    let file = crate::diag::files::open(path)?;
     let about = file.metadata()?;
-    if !about.is_file() {
-        return Err(std::io::Error::other("this is no regular file"));
-    }
     if about.len() > limits.file_bytes {
         let text = format!("it has {} bytes, and the limit is {}", about.len(), limits.file_bytes);
         return Err(std::io::Error::other(text));

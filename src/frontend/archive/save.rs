@@ -4,14 +4,14 @@
 use super::pickle::{
     self, Dict as NodeDict, Enum, List as NodeList, Node, NodeId, Object as NodeObject, Pickle,
 };
-use super::pickle::{StorageRecord, TensorRecord, storage_type};
+use super::pickle::{Scales, StorageRecord, TensorRecord, storage_type};
 use super::write::Writer;
 use super::{Limits, debug, upgraders};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::Registry;
+use crate::dialects::{Registry, is_custom_class, unknown_class};
 use crate::frontend::python_print::{self, Origin};
 use crate::ir::{Module, Symbol};
-use crate::tensor::{Storage, Tensor};
+use crate::tensor::{Quantizer, Storage, Tensor};
 use crate::value::{Object, Value};
 use hashbrown::HashMap;
 use indexmap::IndexMap;
@@ -45,7 +45,7 @@ pub fn save<W: Write>(registry: &Registry, contents: Contents<'_>, name: &str, o
     let Contents { module, constants, origin, .. } = contents;
     let mut roots = vec![root.class()];
     // Classes that only the data names have code as well.
-    let mut data = Tree::new(module, contents.states);
+    let mut data = Tree::new(registry, module, contents.states);
     let data_root = data.node(contents.root, 0)?;
     roots.extend(data.classes.keys().copied());
     let printed = python_print::print(registry, module, &roots, &data.enums, constants, origin)?;
@@ -63,7 +63,7 @@ pub fn save<W: Write>(registry: &Registry, contents: Contents<'_>, name: &str, o
         writer.add(&file, text.as_str().as_bytes())?;
         writer.add(&format!("{file}.debug_pkl"), &debug::encode(text.tags())?)?;
     }
-    let mut constants = Tree::new(module, &[]);
+    let mut constants = Tree::new(registry, module, &[]);
     let table = constants.node(&Value::tuple(printed.constants), 0)?;
     constants.write(&mut writer, "constants", table)?;
     let version = upgraders::least_version(registry, module);
@@ -76,11 +76,14 @@ pub fn save<W: Write>(registry: &Registry, contents: Contents<'_>, name: &str, o
 
 /// A pickle in the making.
 struct Tree<'a> {
+    registry: &'a Registry,
     module: &'a Module,
     states: &'a [(Value, Value)],
     nodes: Vec<Node>,
     /// Nodes of values with an identity; None while the value is being written.
     seen: HashMap<(u8, usize), Option<NodeId>>,
+    /// States made here: they live as long as the tree, as what has an identity is known by its address.
+    kept: Vec<Value>,
     storages: IndexMap<usize, (Storage, Arc<str>)>,
     /// Classes of objects, and of members of enums, in the order in which they are met.
     classes: IndexMap<Symbol, ()>,
@@ -88,12 +91,14 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    fn new(module: &'a Module, states: &'a [(Value, Value)]) -> Tree<'a> {
+    fn new(registry: &'a Registry, module: &'a Module, states: &'a [(Value, Value)]) -> Tree<'a> {
         Tree {
+            registry,
             module,
             states,
             nodes: Vec::new(),
             seen: HashMap::new(),
+            kept: Vec::new(),
             storages: IndexMap::new(),
             classes: IndexMap::new(),
             enums: Vec::new(),
@@ -146,14 +151,20 @@ impl<'a> Tree<'a> {
             Value::Tensor(x) => Node::Tensor(Box::new(self.tensor(x)?)),
             Value::List(x) => {
                 let items = x.to_vec().iter().map(|v| self.node(v, depth)).collect::<Result<_>>()?;
-                Node::List(Box::new(NodeList { items, type_text: Some(value.ty().annotation().into()) }))
+                Node::List(Box::new(NodeList {
+                    items,
+                    type_text: Some(value.ty().whole_annotation()?.into()),
+                }))
             }
             Value::Dict(x) => {
                 let entries: Vec<(Value, Value)> =
                     x.entries().iter().map(|(k, v)| (k.to_value(), v.clone())).collect();
                 let pair = |(k, v): &(Value, Value)| Ok((self.node(k, depth)?, self.node(v, depth)?));
                 let pairs = entries.iter().map(pair).collect::<Result<_>>()?;
-                Node::Dict(Box::new(NodeDict { pairs, type_text: Some(value.ty().annotation().into()) }))
+                Node::Dict(Box::new(NodeDict {
+                    pairs,
+                    type_text: Some(value.ty().whole_annotation()?.into()),
+                }))
             }
             Value::Tuple(x) => {
                 Node::Tuple(x.items().iter().map(|v| self.node(v, depth)).collect::<Result<_>>()?)
@@ -179,6 +190,11 @@ impl<'a> Tree<'a> {
         let own = self.states.iter().find(|(o, _)| matches!(o, Value::Object(o) if o.same(object)));
         let state = if let Some((_, state)) = own {
             self.node(state, depth)?
+        } else if is_custom_class(class.as_str()) {
+            let row = self.registry.custom_class(class).ok_or_else(|| unknown_class(class.as_str()))?;
+            let own = (row.get_state)(object)?;
+            self.kept.push(own.clone());
+            self.node(&own, depth)?
         } else {
             let def = self.module.class(class);
             let mut fields = object.fields();
@@ -196,11 +212,32 @@ impl<'a> Tree<'a> {
         Ok(Node::Object(Box::new(NodeObject { class: class.as_str().into(), state: Some(state) })))
     }
 
+    /// The scales of a quantized tensor; of channels they are tensors of their own.
+    fn scales(&mut self, tensor: &Tensor) -> Result<Option<Scales>> {
+        let Some(quantizer) = tensor.quantizer() else { return Ok(None) };
+        let (scales, zero_points, axis) = match &*quantizer {
+            Quantizer::PerTensor { scale, zero_point } => {
+                return Ok(Some(Scales::PerTensor { scale: *scale, zero_point: *zero_point }));
+            }
+            Quantizer::PerChannel { scales, zero_points, axis } => {
+                let count = [scales.len() as i64];
+                (Tensor::from_vec(scales, &count)?, Tensor::from_vec(zero_points, &count)?, *axis)
+            }
+            Quantizer::PerChannelFloat { scales, zero_points, axis } => {
+                let count = [scales.len() as i64];
+                (Tensor::from_vec(scales, &count)?, Tensor::from_vec(zero_points, &count)?, *axis)
+            }
+        };
+        let (scales, zero_points) = (Box::new(self.tensor(&scales)?), Box::new(self.tensor(&zero_points)?));
+        Ok(Some(Scales::PerChannel { scales, zero_points, axis: axis as i64 }))
+    }
+
     fn tensor(&mut self, tensor: &Tensor) -> Result<TensorRecord> {
         let (storage, layout) = (tensor.storage(), tensor.layout());
         let element = storage_type(tensor.dtype().name()).ok_or_else(|| {
             Diagnostic::unsupported(format!("saving tensors of dtype {}", tensor.dtype().name()))
         })?;
+        let scales = self.scales(tensor)?;
         let next = self.storages.len();
         let entry = self.storages.entry(storage.id());
         let (_, key) = entry.or_insert_with(|| (storage.clone(), next.to_string().into()));
@@ -220,6 +257,7 @@ impl<'a> Tree<'a> {
             parameter: false,
             conj: false,
             neg: false,
+            scales,
         })
     }
 

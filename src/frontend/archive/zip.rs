@@ -45,8 +45,17 @@ pub struct Directory {
     pub entries: IndexMap<Box<str>, Entry>,
 }
 
-/// Reads and checks the whole table of contents of a zip file.
-pub fn read_directory(file: &[u8], limits: &Limits) -> Result<Directory> {
+/// Reads and checks the whole table of contents of an archive, whose entries lie in one folder.
+pub(super) fn read_directory(file: &[u8], limits: &Limits) -> Result<Directory> {
+    collect(&read_heads(file, limits)?)
+}
+
+/// The entries of any zip file under the same policy, with their whole names, in the order of its central directory.
+pub fn read_entries(file: &[u8], limits: &Limits) -> Result<Vec<(Box<str>, Entry)>> {
+    Ok(read_heads(file, limits)?.iter().map(|head| (head.name.into(), head.entry())).collect())
+}
+
+fn read_heads<'a>(file: &'a [u8], limits: &Limits) -> Result<Vec<Head<'a>>> {
     let end = find_end(file)?;
     if end.entries > limits.entries {
         return Err(Diagnostic::input(format!(
@@ -67,7 +76,7 @@ pub fn read_directory(file: &[u8], limits: &Limits) -> Result<Directory> {
     }
     check_budget(&heads, file, limits)?;
     check_tiling(file, &mut heads, end.directory_start)?;
-    collect(&heads)
+    Ok(heads)
 }
 
 /// The bytes of an entry, inflated if need be, with the checksum verified. `name` serves messages.
@@ -123,6 +132,13 @@ struct Head<'a> {
     offset: u64,
     /// Where the payload starts; known once the local header is checked.
     start: u64,
+}
+
+impl Head<'_> {
+    fn entry(&self) -> Entry {
+        let &Head { method, crc, compressed, size, start, .. } = self;
+        Entry { method, crc, compressed, size, start }
+    }
 }
 
 const END: u32 = 0x0605_4b50;
@@ -458,9 +474,7 @@ fn collect(heads: &[Head<'_>]) -> Result<Directory> {
         if name.is_empty() || name.ends_with('/') {
             continue; // a folder has no bytes
         }
-        let &Head { method, crc, compressed, size, start, .. } = head;
-        let entry = Entry { method, crc, compressed, size, start };
-        if entries.insert(name.into(), entry).is_some() {
+        if entries.insert(name.into(), head.entry()).is_some() {
             return Err(damaged(format!("entry `{}` occurs twice", head.name)));
         }
     }

@@ -283,7 +283,7 @@ fn same_constant(default: &Attr, value: &Value) -> bool {
         (Attr::Bool(a), Value::Bool(b)) => a == b,
         (Attr::Int(a), Value::Bool(b)) => *a == i64::from(*b),
         (Attr::Float(a), Value::Float(b)) => a == b,
-        (Attr::Str(a), Value::Str(b)) => a == b,
+        (Attr::Str(a), Value::Str(b)) => **a == **b,
         (Attr::Ints(a), Value::List(b)) => {
             b.len() == a.len()
                 && b.items().iter().zip(a.iter()).all(|(x, y)| matches!(x, Value::Int(x) if x == y))

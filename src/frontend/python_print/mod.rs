@@ -19,7 +19,7 @@ mod text;
 pub use text::Text;
 
 use crate::diag::{Diagnostic, Result, Span};
-use crate::dialects::Registry;
+use crate::dialects::{Registry, is_custom_class};
 use crate::ir::{Module, Symbol, Type, TypeKind};
 use crate::value::Value;
 use indexmap::{IndexMap, IndexSet};
@@ -55,6 +55,10 @@ pub fn print(
     while let Some(name) = cx.next_needed(next).or_else(|| others.find(|o| !cx.is_needed(**o)).copied()) {
         cx.depend(name);
         next += 1;
+        // PyTorch has no code for custom classes either: it knows them by name.
+        if is_custom_class(name.as_str()) {
+            continue;
+        }
         let package = name.as_str().rsplit_once('.').map_or("", |(package, _)| package);
         let file = files.entry(package.to_string()).or_default();
         file.item(&cx, name)?;
@@ -115,11 +119,19 @@ impl Context<'_> {
 
     /// Notes every definition that a type speaks of.
     fn depend_on_type(&self, ty: &Type) {
-        match ty.kind() {
-            TypeKind::Class(name) | TypeKind::Interface(name) | TypeKind::Enum(name, _) => self.depend(*name),
-            TypeKind::Tuple(_, Some(names)) if self.is_named_tuple(ty) => self.depend(names.name),
-            _ => ty.contained().into_iter().for_each(|t| self.depend_on_type(t)),
-        }
+        ty.visit(&mut |part| {
+            match part.kind() {
+                TypeKind::Class(name) | TypeKind::Interface(name) | TypeKind::Enum(name, _) => {
+                    self.depend(*name);
+                }
+                TypeKind::Tuple(_, Some(names)) if self.is_named_tuple(part) => {
+                    self.depend(names.name);
+                    return false;
+                }
+                _ => {}
+            }
+            true
+        });
     }
 
     /// Whether a type is a named tuple that the module defines. What an operator with several results gives has a name
@@ -131,18 +143,10 @@ impl Context<'_> {
 
     /// The type with such tuples as plain ones.
     fn writable(&self, ty: &Type) -> Type {
-        let all = |types: &[Type]| types.iter().map(|t| self.writable(t)).collect::<Vec<Type>>();
-        match ty.kind() {
-            TypeKind::Tuple(..) if self.is_named_tuple(ty) => ty.clone(),
-            TypeKind::Tuple(elements, _) => Type::tuple(all(elements)),
-            TypeKind::Union(members) => Type::new(TypeKind::Union(all(members).into())),
-            TypeKind::List(t) => Type::list(self.writable(t)),
-            TypeKind::Optional(t) => Type::new(TypeKind::Optional(self.writable(t))),
-            TypeKind::Future(t) => Type::future(self.writable(t)),
-            TypeKind::Await(t) => Type::new(TypeKind::Await(self.writable(t))),
-            TypeKind::Dict(k, v) => Type::dict(self.writable(k), self.writable(v)),
-            _ => ty.clone(),
-        }
+        ty.rebuilt(&mut |part| self.is_named_tuple(part).then(|| part.clone()), &|whole| match whole.kind() {
+            TypeKind::Tuple(elements, Some(_)) => Type::tuple(elements.clone()),
+            _ => whole,
+        })
     }
 
     /// A type as an annotation.
@@ -151,6 +155,6 @@ impl Context<'_> {
             return Err(Diagnostic::unsupported(format!("the type {ty} as Python")));
         }
         self.depend_on_type(ty);
-        Ok(self.writable(ty).annotation())
+        self.writable(ty).whole_annotation()
     }
 }

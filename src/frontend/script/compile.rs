@@ -5,6 +5,7 @@ pub use super::emit::Library;
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
 use crate::ir::{Attr, Module, Type};
+use crate::resources::budget;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -54,6 +55,12 @@ pub fn parse_annotation(module: &Module, text: &str) -> Result<Type> {
 
 /// Runs work on a thread whose stack holds the deepest tree.
 fn on_deep_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    // The thread works for whoever asked.
+    let budget = budget::current();
+    let work = || {
+        let _installed = budget::install(budget);
+        work()
+    };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
         let thread = thread.map_err(|e| Diagnostic::internal(format!("cannot start the compiler: {e}")))?;

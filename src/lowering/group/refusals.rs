@@ -46,7 +46,7 @@ impl Reader<'_> {
             },
             Known::Number(c) => Ok(Value::from(*c)),
             Known::Passed(v) => Ok(number(self.program.dtype(*v))),
-            Known::Other(Attr::Str(text)) => Ok(Value::Str(text.clone())),
+            Known::Other(Attr::Str(text)) => Ok(Value::str(text.clone())),
             Known::Other(Attr::None) => Ok(Value::None),
             Known::Other(_) | Known::Joined(..) => {
                 Err(self.refuse(op, "its row asks for more than is known"))

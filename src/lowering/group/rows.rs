@@ -1,7 +1,7 @@
 //! Reading ops that combine the elements of rows: what they combine becomes a reduction of the group, its answer a
 //! parameter of the group's program.
 
-use super::{Call, Known, Leaf, Reader, RowMeaning, RowReduction, Source, Tensor};
+use super::{Call, Form, Known, Leaf, Reader, RowMeaning, RowReduction, Source, Tensor};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Op, Variant};
 use crate::ir::{Argument, Attr, OpId, Schema, TypeKind};
@@ -93,7 +93,12 @@ impl<'a> Reader<'a> {
             RowMeaning::Number(_) => SmallVec::from_slice(&[Leaf::Reduced(first, call.rows.keepdim)]),
         };
         if let Some(out) = self.graph.result(op, 0) {
-            let tensor = Tensor { value, has_dims: true, leaves };
+            let form = match leaves[..] {
+                [leaf @ Leaf::Reduced(..)] => Form::Leaf(leaf),
+                _ => Form::RowMajor(call.forms),
+            };
+            let form = Some(self.form(form));
+            let tensor = Tensor { value, has_dims: true, leaves, form };
             self.known[out.index()] = Some(Known::Tensor(tensor));
         }
         Ok(())

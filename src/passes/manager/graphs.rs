@@ -9,9 +9,11 @@ use crate::ir::{Attr, Graph, Module, OpId, Symbol};
 use crate::passes::Context;
 use crate::passes::context::Parts;
 use crate::passes::pass::{GraphRun, Options, Pass};
+use crate::resources::pool;
 use hashbrown::HashMap;
-use rayon::prelude::*;
-use std::sync::Arc;
+use parking_lot::Mutex;
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Which graphs a pass is shown.
@@ -33,6 +35,8 @@ pub(super) struct Job<'a> {
     pub(super) scope: &'a Scope,
     /// How many changes it may make.
     pub(super) fuel: Option<u64>,
+    /// What the pass finds of the module for all functions.
+    pub(super) of_module: Arc<OnceLock<Arc<dyn Any + Send + Sync>>>,
 }
 
 /// What came of it.
@@ -100,16 +104,28 @@ fn limited(job: &Job<'_>, module: &Module, work: Vec<Work>, fuel: u64) -> Vec<Do
     work.into_iter().map(step).collect()
 }
 
+/// Ops that one thread passes over by itself.
+const FEW_OPS: usize = 2_000;
+/// Room on the stack of a thread that runs passes.
+const STACK_BYTES: usize = 16 << 20;
+
 fn side_by_side(job: &Job<'_>, module: &Module, work: Vec<Work>) -> Vec<Done> {
-    let all = || work.into_par_iter().map(|w| one(job, module, w, None)).collect();
-    match job.settings.threads {
-        0 => all(),
-        n => match rayon::ThreadPoolBuilder::new().num_threads(n).build() {
-            Ok(pool) => pool.install(all),
-            // Without threads of its own the work is done by those that there are.
-            Err(_) => all(),
-        },
+    let ops: usize = work.iter().map(|w| w.graph.op_count()).sum();
+    let threads = match job.settings.threads {
+        // Starting threads costs more than a pass over few ops.
+        0 if ops < FEW_OPS => 1,
+        0 => pool::threads(),
+        threads => threads,
+    };
+    if threads < 2 {
+        return work.into_iter().map(|work| one(job, module, work, None)).collect();
     }
+    let work: Vec<Mutex<Option<Work>>> = work.into_iter().map(|w| Mutex::new(Some(w))).collect();
+    let done = pool::jobs(threads, STACK_BYTES, work.len(), |n| {
+        let taken = work[n].lock().take();
+        taken.map(|work| one(job, module, work, None))
+    });
+    done.into_iter().flatten().collect()
 }
 
 fn one(job: &Job<'_>, module: &Module, mut work: Work, fuel: Option<u64>) -> Done {
@@ -118,6 +134,7 @@ fn one(job: &Job<'_>, module: &Module, mut work: Work, fuel: Option<u64>) -> Don
     let context = Context::new(job.registry, module)
         .for_pass(pass.name, job.options, &job.settings.log, (fuel, job.settings.record_steps))
         .with_analyses(std::mem::take(&mut work.analyses))
+        .with_module_facts(&job.of_module)
         .in_function(work.name)
         .with_extras(&job.settings.extras);
     let result = if fuel == Some(0) {

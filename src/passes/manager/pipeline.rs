@@ -85,12 +85,12 @@ impl Pipeline {
         Ok(changed)
     }
 
-    /// The names of the passes in order, those of nests too.
-    pub fn names(&self) -> Vec<&'static str> {
-        fn collect(steps: &[Step], out: &mut Vec<&'static str>) {
+    /// The passes with their options in order, those of nests too.
+    pub fn passes(&self) -> Vec<(&Pass, &Options)> {
+        fn collect<'p>(steps: &'p [Step], out: &mut Vec<(&'p Pass, &'p Options)>) {
             for step in steps {
                 match step {
-                    Step::Pass(pass, _) => out.push(pass.name),
+                    Step::Pass(pass, options) => out.push((pass, options)),
                     Step::Nest(_, steps) => collect(steps, out),
                 }
             }
@@ -100,19 +100,23 @@ impl Pipeline {
         out
     }
 
+    /// The names of the passes in order, those of nests too.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.passes().into_iter().map(|(pass, _)| pass.name).collect()
+    }
+
     /// The values of a text option of all passes that have it, those in nests too.
     pub fn option_texts(&self, name: &str) -> Vec<String> {
-        fn collect(steps: &[Step], name: &str, out: &mut Vec<String>) {
-            for step in steps {
-                match step {
-                    Step::Pass(_, options) => out.extend(options.text(name).ok().map(String::from)),
-                    Step::Nest(_, steps) => collect(steps, name, out),
-                }
-            }
-        }
-        let mut out = Vec::new();
-        collect(&self.steps, name, &mut out);
-        out
+        self.passes()
+            .into_iter()
+            .filter_map(|(_, options)| options.text(name).ok().map(String::from))
+            .collect()
+    }
+
+    /// Sets a text or word option of all passes that have it and whose own options do not say it: what a command's
+    /// `--fast-math` does with `contract`. Whether it was set somewhere.
+    pub fn set_default(&mut self, name: &str, text: &str) -> bool {
+        set_defaults(&mut self.steps, name, text)
     }
 
     /// The n-th pass in the order of writing, inside of its nests; repetitions count as one.
@@ -144,6 +148,14 @@ impl Pipeline {
     pub fn to_text(&self) -> String {
         steps_text(&self.steps)
     }
+}
+
+fn set_defaults(steps: &mut [Step], name: &str, text: &str) -> bool {
+    let one = |step: &mut Step| match step {
+        Step::Pass(_, options) => options.set_default(name, text),
+        Step::Nest(_, steps) => set_defaults(steps, name, text),
+    };
+    steps.iter_mut().map(one).fold(false, |any, set| any | set)
 }
 
 fn steps_text(steps: &[Step]) -> String {

@@ -126,6 +126,8 @@ impl<'a> Runner<'a> {
     fn steps(&mut self, steps: &[Step], scope: &Scope, module: &mut Module) -> Result<bool> {
         let mut changed = false;
         for step in steps {
+            // A command's time and memory hold for its passes too.
+            crate::resources::budget::check()?;
             if self.is_over() {
                 break;
             }
@@ -197,6 +199,7 @@ impl<'a> Runner<'a> {
                     options,
                     scope,
                     fuel,
+                    of_module: Default::default(),
                 };
                 let outcome = graphs::run(&job, module, &mut self.analyses);
                 self.print(&outcome.log);

@@ -6,7 +6,7 @@ use super::mentions::Mentions;
 use super::random::{Numbers, Random};
 use super::steps::{Bindings, Copies, Step, Trace, Variable, run_step, steps, value_of};
 use crate::diag::ErrorKind;
-use crate::dialects::{Effects, Env, Family};
+use crate::dialects::{Effects, Family, Run};
 use crate::ir::schema::Argument;
 use crate::ir::{Symbol, Type, TypeKind};
 use crate::rewrite::compile::{CompiledRule, Term};
@@ -33,7 +33,7 @@ pub struct Generator<'r> {
     rule: &'r CompiledRule,
     steps: Vec<Step<'r>>,
     random: Random,
-    env: &'r Env,
+    run: &'r Run,
     /// Ranks of tensors that an op accepted, by op.
     ranks: Vec<Vec<Vec<usize>>>,
     /// Instances that were valid.
@@ -58,7 +58,7 @@ struct Profile {
 
 impl<'r> Generator<'r> {
     /// A generator for a rule.
-    pub fn new(rule: &'r CompiledRule, seed: u64, env: &'r Env) -> Generator<'r> {
+    pub fn new(rule: &'r CompiledRule, seed: u64, run: &'r Run) -> Generator<'r> {
         let steps = steps(&rule.left);
         let mentions = Mentions::of(rule);
         let mut random = Random::new(seed);
@@ -68,7 +68,7 @@ impl<'r> Generator<'r> {
             ranks: vec![Vec::new(); steps.len()],
             steps,
             random,
-            env,
+            run,
             remembered: Vec::new(),
             mentions,
             evaluations: 0,
@@ -188,7 +188,7 @@ impl<'r> Generator<'r> {
                     pristine.insert(Arc::clone(&variable.name), value.clone());
                 }
                 self.evaluations += 1;
-                match run_step(self.steps[n].node, variables, trace, self.env) {
+                match run_step(self.steps[n].node, variables, trace, self.run) {
                     Ok(()) => {
                         self.learn(n, &values);
                         if let Some(value) = trace.value(self.steps[n].node) {
@@ -368,7 +368,7 @@ impl<'r> Generator<'r> {
         const TEXTS: &[&str] =
             &["", "a", "ab", "b", "A b", "none", "mean", "sum", "floor", "trunc", "tanh", " x "];
         if !self.mentions.texts.is_empty() && self.random.percent(50) {
-            return Value::Str(self.random.pick(&self.mentions.texts).clone());
+            return Value::str(self.random.pick(&self.mentions.texts).clone());
         }
         Value::str(*self.random.pick(TEXTS))
     }

@@ -5,6 +5,7 @@
 //! counterexample; a rule without valid instance is untestable. Budgets are counted.
 
 mod compare;
+mod example;
 mod instance;
 mod mentions;
 mod random;
@@ -15,10 +16,13 @@ use super::compile::{CompiledRule, Term, result_type};
 use super::condition;
 use super::syntax::Contract;
 use crate::diag::{Diagnostic, ErrorKind};
-use crate::dialects::Env;
+use crate::dialects::Run;
 use crate::ir::{Symbol, TypeKind};
 use crate::tensor::DType;
 use crate::value::Value;
+pub use example::{Example, Known, example, instances};
+pub use instance::Instance;
+
 use compare::Scale;
 use instance::Generator;
 use mentions::Mentions;
@@ -94,8 +98,8 @@ impl Counterexample {
 }
 
 /// Checks one rule.
-pub fn check(rule: &CompiledRule, effort: Effort, env: &Env) -> Verdict {
-    let mut checker = Checker { rule, env, instances: 0, reason: String::new(), draws: None };
+pub fn check(rule: &CompiledRule, effort: Effort, run: &Run) -> Verdict {
+    let mut checker = Checker { rule, run, instances: 0, reason: String::new(), draws: None };
     if let Some(found) = checker.exhaust(effort) {
         return Verdict::Refuted(found);
     }
@@ -113,7 +117,7 @@ pub fn check(rule: &CompiledRule, effort: Effort, env: &Env) -> Verdict {
 
 struct Checker<'r> {
     rule: &'r CompiledRule,
-    env: &'r Env,
+    run: &'r Run,
     instances: usize,
     reason: String,
     draws: Option<Symbol>,
@@ -133,7 +137,7 @@ impl Checker<'_> {
     /// Random instances.
     fn sample(&mut self, effort: Effort) -> Option<Box<Counterexample>> {
         let seed = self.rule.name.bytes().fold(0x5eed, |s: u64, b| s.wrapping_mul(31).wrapping_add(b.into()));
-        let mut generator = Generator::new(self.rule, seed, self.env);
+        let mut generator = Generator::new(self.rule, seed, self.run);
         let mut valid = 0;
         let mut attempts = 0u64;
         let (mut best, mut looked): (Option<Box<Counterexample>>, usize) = (None, 0);
@@ -208,7 +212,7 @@ impl Checker<'_> {
             return None;
         }
         // Three ints are too many for all of them: those near 0 stand for the rest.
-        let total: usize = domains.iter().map(|(_, d)| d.len()).product();
+        let total = domains.iter().fold(1usize, |total, (_, d)| total.saturating_mul(d.len()));
         if total > effort.exhaustive {
             let each = (effort.exhaustive as f64).powf(1.0 / domains.len() as f64) as usize;
             for (_, domain) in domains.iter_mut().filter(|(_, d)| d.len() > each) {
@@ -217,7 +221,8 @@ impl Checker<'_> {
             }
         }
         let mut at = vec![0usize; domains.len()];
-        loop {
+        // Of many variables even two values each are too many: the first combinations have to do.
+        for _ in 0..effort.exhaustive.max(1) {
             let bindings: Bindings =
                 domains.iter().zip(&at).map(|((name, d), n)| (Arc::clone(name), d[*n].clone())).collect();
             match self.judge(&bindings, None) {
@@ -236,6 +241,7 @@ impl Checker<'_> {
                 place += 1;
             }
         }
+        None
     }
 
     /// Runs both sides on an instance, the left one only if that was not done yet.
@@ -259,7 +265,7 @@ impl Checker<'_> {
             _ => {
                 let Some(copy) = own(variables) else { return Outcome::Invalid };
                 left_variables = copy;
-                match steps::run(&rule.left, &left_variables, self.env) {
+                match steps::run(&rule.left, &left_variables, self.run) {
                     Ok(found) => run = found,
                     Err(_) => return Outcome::Invalid,
                 }
@@ -315,7 +321,7 @@ impl Checker<'_> {
         // Named terms of the left side may stand on the right.
         let mut all = variables.clone();
         all.extend(named.iter().map(|(k, v)| (Arc::clone(k), v.clone())));
-        let (value, trace) = steps::run(&self.rule.right, &all, self.env)?;
+        let (value, trace) = steps::run(&self.rule.right, &all, self.run)?;
         let ty = result_type(&self.rule.right);
         let value = match (&value, ty.kind()) {
             (Value::Int(x), TypeKind::Float) => Value::Float(*x as f64),

@@ -4,7 +4,7 @@ use super::super::compile::{OpNode, Term, constant_value};
 use super::super::condition::{self, Kind, Seen, Subjects};
 use super::super::syntax::Expr;
 use crate::diag::{Diagnostic, ErrorKind, Result};
-use crate::dialects::{Env, Family, Node, Op, prim};
+use crate::dialects::{Family, Node, Op, Run, prim};
 use crate::eval;
 use crate::ir::{Attr, Symbol, Type, TypeKind};
 use crate::tensor::{DType, Tensor};
@@ -252,8 +252,8 @@ pub fn coarseness(dtype: DType) -> u8 {
 }
 
 /// Runs one op whose operands are known and keeps its value.
-pub fn run_step(node: &OpNode, variables: &Bindings, trace: &mut Trace, env: &Env) -> Result<()> {
-    let value = run_node(node, variables, trace, env)?;
+pub fn run_step(node: &OpNode, variables: &Bindings, trace: &mut Trace, run: &Run) -> Result<()> {
+    let value = run_node(node, variables, trace, run)?;
     if let Some(name) = &node.bound {
         trace.named.insert(Arc::clone(name), value.clone());
     }
@@ -261,7 +261,7 @@ pub fn run_step(node: &OpNode, variables: &Bindings, trace: &mut Trace, env: &En
     Ok(())
 }
 
-fn run_node(node: &OpNode, variables: &Bindings, trace: &Trace, env: &Env) -> Result<Value> {
+fn run_node(node: &OpNode, variables: &Bindings, trace: &Trace, run: &Run) -> Result<Value> {
     if node.op.name() == "prim::If" {
         return run_if(node, variables, trace);
     }
@@ -300,7 +300,7 @@ fn run_node(node: &OpNode, variables: &Bindings, trace: &Trace, env: &Env) -> Re
         _ => 1,
     };
     let types = vec![node.ty.clone(); count];
-    let outputs = eval::call(&node.op, &operands, Node { attrs: &attributes, result_types: &types }, env)?;
+    let outputs = eval::call(&node.op, &operands, Node { attrs: &attributes, result_types: &types }, run)?;
     let several = node.op.schema()?.returns.len() != 1;
     match node.result {
         Some(n) => outputs
@@ -428,10 +428,10 @@ fn attr_type(attr: &Attr) -> Type {
 }
 
 /// Runs a whole side.
-pub fn run(term: &Term, variables: &Bindings, env: &Env) -> Result<(Value, Trace)> {
+pub fn run(term: &Term, variables: &Bindings, run: &Run) -> Result<(Value, Trace)> {
     let mut trace = Trace::default();
     for step in steps(term) {
-        run_step(step.node, variables, &mut trace, env)?;
+        run_step(step.node, variables, &mut trace, run)?;
     }
     let value = value_of(term, variables, &trace)?;
     Ok((value, trace))

@@ -6,6 +6,7 @@ use super::run::{FAILED, GOOD, Run, UNUSABLE};
 use super::search::distance;
 use super::source::{Console, Sources};
 use super::{DumpFilter, DumpInput, Options, help};
+use crate::diag::files;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -145,10 +146,9 @@ impl Files<'_> {
     /// Reads a file, or the standard input for `-`; gives its name too.
     fn read(&mut self, path: &str, role: &str, console: &mut Console) -> Result<(String, Vec<u8>), i32> {
         let (name, result) = if path == "-" {
-            let mut text = Vec::new();
-            ("<stdin>", self.stdin.read_to_end(&mut text).map(|_| text))
+            ("<stdin>", files::read_stream(self.stdin, files::TEXT_BYTES))
         } else {
-            (path, std::fs::read(self.directory.join(path)))
+            (path, files::read(&self.directory.join(path), files::TEXT_BYTES))
         };
         result.map(|text| (name.to_string(), text)).map_err(|error| {
             let reason = error.to_string();

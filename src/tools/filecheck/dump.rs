@@ -157,7 +157,9 @@ impl Drawing<'_> {
     fn draw_row(&self, console: &mut Console, row: &Row, line_width: usize) {
         let (start, end) = row.columns;
         console.paint(row.mark.color, false);
-        let mut out = format!("{:<width$}  {:blank$}", row.label, "", width = self.width, blank = start - 1);
+        let mut out = format!("{:<width$}  ", row.label, width = self.width);
+        // A width of `format!` ends at 65,535; columns of a long line do not.
+        out.extend(std::iter::repeat_n(' ', start - 1));
         out.push(row.mark.lead);
         let mut column = start + 1;
         while column < end && column <= line_width {

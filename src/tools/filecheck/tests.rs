@@ -387,3 +387,17 @@ proptest! {
         prop_assert_eq!(check(&capture, &twice, &options), Ok(()));
     }
 }
+
+#[test]
+fn marks_reach_columns_of_any_number() {
+    let folder = Folder::new("long-line");
+    std::fs::write(folder.0.join("check"), "CHECK: aab\nCHECK: zzz\n").unwrap();
+    let words: Vec<OsString> = ["FileCheck", "check", "--dump-input=always", "-v"].map(OsString::from).into();
+    let input = format!("{}b\nmore\n", "a".repeat(70_000));
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let status = main_in(&folder.0, &words, None, &mut input.as_bytes(), &mut out, &mut err);
+    assert_eq!(status, 1);
+    let text = String::from_utf8_lossy(&err);
+    let mark = format!("{}^~~", " ".repeat(69_998));
+    assert!(text.contains(&mark), "{} bytes", text.len());
+}

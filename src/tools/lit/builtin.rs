@@ -2,6 +2,7 @@
 
 use super::words::{absolute, options, python_error};
 use super::{Call, difference};
+use crate::diag::files;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -52,11 +53,9 @@ fn read(call: &mut Call<'_>, path: &str) -> Result<Vec<u8>, String> {
 
 fn read_raw(call: &mut Call<'_>, path: &str) -> io::Result<Vec<u8>> {
     if path == "-" {
-        let mut text = Vec::new();
-        call.stdin.read_to_end(&mut text)?;
-        return Ok(text);
+        return files::read_stream(call.stdin, files::TEXT_BYTES);
     }
-    std::fs::read(call.directory.join(path))
+    files::read(&call.directory.join(path), files::TEXT_BYTES)
 }
 
 /// Writes an error as it is, and gives the status of a failure.

@@ -3,7 +3,8 @@
 use super::discover::{Test, discover};
 use super::report::{self, Detail, Level};
 use super::{Config, Outcome, Status, TempFolder, record, run_file};
-use rayon::prelude::*;
+use crate::diag::files;
+use crate::resources::pool;
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -359,6 +360,7 @@ fn run(
 ) -> std::io::Result<i32> {
     let start = Instant::now();
     // Gone at the end, whatever the end is.
+    files::create_private(&config.temp)?;
     let temp = (!words.keep).then(|| TempFolder::new(&config.temp));
     let threads = words.threads.clamp(1, tests.len().max(1));
     if words.detail.results != Level::Off {
@@ -381,22 +383,15 @@ fn run(
     });
     let late = || words.max_time.is_some_and(|most| start.elapsed() >= most);
     let enough = |failures| words.max_failures > 0 && failures >= words.max_failures;
-    let work = || {
-        // One by one, so that tests start in their order and a limit on failures is kept.
-        (0..tests.len()).into_par_iter().with_max_len(1).for_each(|index| {
-            let stop = late() || enough(teller.lock().unwrap_or_else(PoisonError::into_inner).failures);
-            if let (false, Some(test)) = (stop, tests.get(index)) {
-                let outcome = run_one(test, words);
-                let end = start.elapsed();
-                teller.lock().unwrap_or_else(PoisonError::into_inner).take(index, outcome, end);
-            }
-        });
-    };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(16 << 20).build();
-    match pool {
-        Ok(pool) => pool.install(work),
-        Err(error) => return Err(std::io::Error::other(error)),
-    }
+    // They are taken one by one, so that tests start in their order and a limit on failures is kept.
+    pool::jobs(threads, 16 << 20, tests.len(), |index| {
+        let stop = late() || enough(teller.lock().unwrap_or_else(PoisonError::into_inner).failures);
+        if let (false, Some(test)) = (stop, tests.get(index)) {
+            let outcome = run_one(test, words);
+            let end = start.elapsed();
+            teller.lock().unwrap_or_else(PoisonError::into_inner).take(index, outcome, end);
+        }
+    });
     let mut teller = teller.into_inner().unwrap_or_else(PoisonError::into_inner);
     teller.finish()?;
     let elapsed = start.elapsed();

@@ -7,6 +7,7 @@ use super::process::{self, Ran, Start};
 use super::syntax::{Command, Pipeline, Redirect, When, Word};
 use super::words::{absolute, python_error, quoted, repr};
 use super::{Config, inside};
+use crate::diag::files;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -418,7 +419,7 @@ impl Shell<'_> {
             let behind = word.get(at + MARK.len()..).unwrap_or_default();
             let Some(length) = behind.find('}') else { return Ok(()) };
             let path = self.environment.directory.join(behind.get(..length).unwrap_or_default());
-            let text = std::fs::read(&path).map_err(|_| {
+            let text = files::read(&path, MAX_WORD as u64).map_err(|_| {
                 let path = path.display();
                 Broken::Refused(format!("File specified in readfile substitution does not exist: {path}"))
             })?;
@@ -525,7 +526,7 @@ enum Step {
 
 impl Opened {
     fn text(&self) -> Option<(String, String)> {
-        let text = std::fs::read(&self.path).ok()?;
+        let text = files::read(&self.path, files::TEXT_BYTES).ok()?;
         Some((self.name.clone(), String::from_utf8_lossy(&text).into_owned()))
     }
 }
@@ -551,7 +552,7 @@ impl Streams {
 
     fn read(&self, number: usize) -> Result<Vec<u8>, Broken> {
         let Some(file) = self.files.get(number) else { return Ok(Vec::new()) };
-        std::fs::read(&file.path).map_err(|error| bad(file, &error))
+        files::read(&file.path, files::TEXT_BYTES).map_err(|error| bad(file, &error))
     }
 
     fn write(&self, number: usize, text: &[u8]) -> Result<(), Broken> {

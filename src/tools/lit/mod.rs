@@ -31,6 +31,7 @@ pub use record::records_folder;
 pub use words::split as split_words;
 
 use super::filecheck;
+use crate::diag::files;
 use exec::{Broken, Environment, Shell};
 use script::{LineKind, Script};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +42,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use substitute::Substitutions;
 use syntax::Pipeline;
+
+/// Most bytes of a test file.
+const MAX_TEST: u64 = 256 << 20;
 
 /// What a tool is started with.
 pub struct Call<'a> {
@@ -134,7 +138,7 @@ impl Default for Config {
             substitutions: Vec::new(),
             tools: [("FileCheck".to_string(), check)].into(),
             environment: inherited(),
-            temp: std::env::temp_dir().join(format!("flambeau-lit-{}", std::process::id())),
+            temp: files::unused_name("lit"),
             params: BTreeMap::new(),
             preamble: Vec::new(),
             rounds: None,
@@ -298,7 +302,7 @@ fn run_here(path: &Path, config: &Config) -> Outcome {
     if config.unsupported {
         return Outcome::of(Status::Unsupported, "Test is unsupported");
     }
-    let text = match std::fs::read(path) {
+    let text = match files::read(path, MAX_TEST) {
         Ok(text) => String::from_utf8_lossy(&text).into_owned(),
         Err(error) => return Outcome::of(Status::Unresolved, format!("{}: {error}", path.display())),
     };
@@ -348,15 +352,16 @@ fn run_here(path: &Path, config: &Config) -> Outcome {
 
 /// Whether a file has a `RUN:` line.
 fn has_run_lines(path: &Path) -> bool {
-    let text = std::fs::read(path).unwrap_or_default();
+    let text = files::read(path, MAX_TEST).unwrap_or_default();
     let script = script::parse_any(&String::from_utf8_lossy(&text)).unwrap_or_default();
     script.lines.iter().any(|line| line.kind == LineKind::Run)
 }
 
 /// The names of features in `REQUIRES:`, `UNSUPPORTED:` and `XFAIL:` lines of a file.
 fn used_features(path: &Path) -> BTreeSet<String> {
-    let text =
-        std::fs::read(path).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
+    let text = files::read(path, MAX_TEST)
+        .map(|text| String::from_utf8_lossy(&text).into_owned())
+        .unwrap_or_default();
     let script = script::parse_any(&text).unwrap_or_default();
     let items = script.requires.iter().chain(&script.unsupported).chain(&script.xfail);
     items.flat_map(|text| feature::names(text)).collect()
@@ -364,7 +369,7 @@ fn used_features(path: &Path) -> BTreeSet<String> {
 
 /// Whether a test says that it fails here.
 fn says_it_fails(test: &discover::Test) -> bool {
-    let text = std::fs::read(&test.path).unwrap_or_default();
+    let text = files::read(&test.path, MAX_TEST).unwrap_or_default();
     let script = script::parse(&String::from_utf8_lossy(&text)).unwrap_or_default();
     fails(&script, &test.config).unwrap_or(false)
 }

@@ -292,16 +292,41 @@ fn wait(child: &mut Child, deadline: Option<Instant>) -> Result<i32, Broken> {
     }
 }
 
-/// Ends a program and those it started, which share its group.
+/// Ends a program and those it started: its group, and its descendants in groups of their own.
 fn end(child: &mut Child) {
     if cfg!(unix) {
         let group = format!("-{}", child.id());
-        let _ =
-            std::process::Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+        let mut all = vec!["-KILL".to_string(), "--".to_string(), group];
+        // While the program lives, its children name it as their parent.
+        all.extend(descendants(child.id()).iter().map(u32::to_string));
+        // The program may have ended by itself meanwhile, and so may have each of the others.
+        let _ = std::process::Command::new("kill").args(&all).stderr(Stdio::null()).status();
     }
     // It may have ended by itself meanwhile.
     let _ = child.kill();
     let _ = child.wait();
+}
+
+/// The processes below a process, as far as the system tells (`/proc` of Linux).
+fn descendants(ancestor: u32) -> Vec<u32> {
+    let mut parents: Vec<(u32, u32)> = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let process = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok();
+        // The name of the program stands in parentheses and may contain anything; the parent is the second field behind.
+        let parent = stat.as_deref().and_then(|stat| stat.rsplit_once(')'));
+        let parent = parent.and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1)?.parse().ok());
+        parents.extend(process.zip(parent));
+    }
+    let mut found = vec![ancestor];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        next += 1;
+        let children = parents.iter().filter(|(_, of)| *of == parent).map(|(process, _)| *process);
+        let children: Vec<u32> = children.filter(|process| !found.contains(process)).collect();
+        found.extend(children);
+    }
+    found.split_off(1)
 }
 
 #[cfg(unix)]

@@ -5,6 +5,7 @@
 
 use super::Config;
 use super::python_value::{Scope, Value, value};
+use crate::diag::files;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -15,6 +16,8 @@ pub(super) const SUITES: &[&str] = &["{}.site.cfg", "{}.site.cfg.py", "{}.cfg", 
 pub(super) const LOCALS: &[&str] = &["{}.local.cfg", "{}.local.cfg.py"];
 /// Longer files are no configuration.
 const MAX_LENGTH: usize = 1 << 20;
+/// Most bytes of all values that files assign.
+const MAX_ASSIGNED: usize = 16 << 20;
 /// Deepest nesting of files that load each other.
 const MAX_DEPTH: usize = 8;
 
@@ -23,7 +26,7 @@ type Notes = Vec<(usize, String)>;
 
 /// Applies a file to the configuration; gives what was not understood. The error is what the file itself refuses.
 pub(super) fn apply(file: &Path, config: &mut Config) -> Result<Notes, String> {
-    let mut reader = Reader { config, variables: BTreeMap::new(), notes: Vec::new() };
+    let mut reader = Reader { config, variables: BTreeMap::new(), assigned: 0, notes: Vec::new() };
     reader.file(file, 0)?;
     Ok(reader.notes)
 }
@@ -31,6 +34,8 @@ pub(super) fn apply(file: &Path, config: &mut Config) -> Result<Notes, String> {
 struct Reader<'c> {
     config: &'c mut Config,
     variables: BTreeMap<String, Value>,
+    /// Weight of all values assigned so far.
+    assigned: usize,
     notes: Notes,
 }
 
@@ -44,7 +49,8 @@ struct Branch {
 
 impl Reader<'_> {
     fn file(&mut self, file: &Path, depth: usize) -> Result<(), String> {
-        let text = std::fs::read_to_string(file)
+        let text = files::read(file, MAX_LENGTH as u64)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .map_err(|_| format!("fatal: unable to load config file: '{}'", file.display()))?;
         if depth > MAX_DEPTH {
             return Err(format!("{}: files load each other too deeply", file.display()));
@@ -132,8 +138,12 @@ impl Reader<'_> {
         Ok(self.call(text, file).is_some())
     }
 
-    /// An assignment; false where it is not understood.
+    /// An assignment; false where it is not understood, or where all values together grow too large.
     fn assign(&mut self, target: &str, more: bool, value: Value, file: &Path) -> bool {
+        self.assigned = self.assigned.saturating_add(value.weight());
+        if self.assigned > MAX_ASSIGNED {
+            return false;
+        }
         if let Some(key) = target.strip_prefix("config.environment[").and_then(|key| key.strip_suffix(']')) {
             let key = self.value(key, file).and_then(|key| key.text().map(String::from));
             let (Some(key), Some(value)) = (key, value.text()) else { return false };
@@ -346,7 +356,8 @@ mod tests {
         let mut config = Config { features: ["foo".to_string()].into(), ..Config::default() };
         config.environment.insert("GONE".into(), "1".into());
         config.params.insert("mode".into(), "fast".into());
-        let mut reader = Reader { config: &mut config, variables: BTreeMap::new(), notes: Vec::new() };
+        let mut reader =
+            Reader { config: &mut config, variables: BTreeMap::new(), assigned: 0, notes: Vec::new() };
         reader.text(text, Path::new("/suite/lit.cfg"), 0).unwrap();
         let notes = reader.notes;
         (config, notes)
@@ -424,5 +435,29 @@ mod tests {
         let lines: Vec<usize> = notes.iter().map(|(line, _)| *line).collect();
         assert_eq!(lines, [1, 3, 7, 8]);
         assert!(!config.unsupported);
+    }
+
+    #[test]
+    fn values_that_double_are_not_made() {
+        let text = |first: &str, next: &str| {
+            format!("x = {first}\n{}config.name = x\n", format!("{next}\n").repeat(60))
+        };
+        for (first, next) in [
+            ("'aaaaaaaaaaaaaaaa'", "x = x + x"),
+            ("['a']", "x = x + x"),
+            ("['a']", "x = [x, x]"),
+            ("'aaaa'", "x = x.replace('a', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')"),
+            ("'aaaa'", "x = f'{x}{x}{x}'"),
+        ] {
+            let (config, notes) = read(&text(first, next));
+            assert!(notes.len() > 1, "{next}");
+            assert!(config.name.len() <= 1 << 20);
+        }
+        let (config, _) = read(&format!(
+            "config.suffixes = ['.{}']\n{}",
+            "a".repeat(1000),
+            "config.suffixes += config.suffixes\n".repeat(60)
+        ));
+        assert!(config.suffixes.len() < 1 << 15);
     }
 }

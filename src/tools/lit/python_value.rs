@@ -8,6 +8,8 @@ use std::path::Path;
 
 /// Deepest nesting of an expression.
 const MAX_DEPTH: usize = 64;
+/// Largest value that an expression may make, in bytes of its texts and items; a short file could double one line by line.
+const MAX_WEIGHT: usize = 1 << 20;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +60,17 @@ impl Value {
         list.iter().map(|value| value.text().map(String::from)).collect()
     }
 
+    /// Bytes of its texts and items, about.
+    pub(super) fn weight(&self) -> usize {
+        let texts = match self {
+            Value::Text(text) => text.len(),
+            Value::List(list) => list.iter().map(Value::weight).sum(),
+            Value::Format { preamble, .. } => preamble.iter().map(String::len).sum(),
+            Value::Number(_) | Value::Truth(_) | Value::Nothing => 0,
+        };
+        texts + 16
+    }
+
     fn shown(&self) -> String {
         match self {
             Value::Text(text) => text.clone(),
@@ -93,7 +106,7 @@ pub(super) struct Scope<'c> {
 
 /// The value of an expression; none if it is not understood.
 pub(super) fn value(text: &str, scope: &Scope<'_>) -> Option<Value> {
-    let mut parser = Parser { tokens: tokens(text)?, at: 0, scope, depth: 0 };
+    let mut parser = Parser { tokens: tokens(text)?, at: 0, scope, depth: 0, room: MAX_WEIGHT };
     let value = parser.choice()?;
     (parser.at == parser.tokens.len()).then_some(value)
 }
@@ -167,6 +180,8 @@ struct Parser<'s, 'c> {
     at: usize,
     scope: &'s Scope<'c>,
     depth: usize,
+    /// Weight of values that may still be made.
+    room: usize,
 }
 
 impl Parser<'_, '_> {
@@ -268,7 +283,14 @@ impl Parser<'_, '_> {
                 (Value::List(a), Value::List(b)) => Value::List([a, b].concat()),
                 _ => return None,
             };
+            value = self.charged(value)?;
         }
+        Some(value)
+    }
+
+    /// A value that was just made, if there is room for it.
+    fn charged(&mut self, value: Value) -> Option<Value> {
+        self.room = self.room.checked_sub(value.weight())?;
         Some(value)
     }
 
@@ -286,7 +308,8 @@ impl Parser<'_, '_> {
 
     /// A value with its calls of methods and its places.
     fn postfix(&mut self) -> Option<Value> {
-        let mut value = self.atom()?;
+        let value = self.atom()?;
+        let mut value = self.charged(value)?;
         loop {
             if self.sign("[") {
                 let key = self.choice()?;
@@ -303,7 +326,7 @@ impl Parser<'_, '_> {
                 let Some(Token::Name(method)) = self.peek().cloned() else { return None };
                 self.at += 1;
                 let arguments = self.call()?.0;
-                value = method_of(&value, &method, &arguments)?;
+                value = self.charged(method_of(&value, &method, &arguments)?)?;
             } else {
                 return Some(value);
             }
@@ -391,6 +414,9 @@ impl Parser<'_, '_> {
             }
             let (inside, behind) = behind.split_once('}')?;
             out.push_str(&value(inside, self.scope)?.shown());
+            if out.len() > MAX_WEIGHT {
+                return None;
+            }
             rest = behind;
         }
         Some(out + &rest.replace("}}", "}"))
@@ -508,8 +534,16 @@ fn method_of(value: &Value, method: &str, arguments: &[Value]) -> Option<Value> 
         "lower" => Value::Text(subject.to_lowercase()),
         "upper" => Value::Text(subject.to_uppercase()),
         "strip" => Value::Text(subject.trim().into()),
-        "replace" => Value::Text(subject.replace(text(0)?, text(1)?)),
-        "join" => Value::Text(arguments.first()?.texts()?.join(subject)),
+        "replace" => {
+            let (from, to) = (text(0)?, text(1)?);
+            let length = subject.matches(from).count().checked_mul(to.len())?;
+            Value::Text((length <= MAX_WEIGHT).then(|| subject.replace(from, to))?)
+        }
+        "join" => {
+            let parts = arguments.first()?.texts()?;
+            let length = parts.len().checked_mul(subject.len())?;
+            Value::Text((length <= MAX_WEIGHT).then(|| parts.join(subject))?)
+        }
         "split" => match text(0) {
             Some(mark) => Value::List(subject.split(mark).map(|part| Value::Text(part.into())).collect()),
             None => Value::List(subject.split_whitespace().map(|part| Value::Text(part.into())).collect()),

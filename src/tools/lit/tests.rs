@@ -605,3 +605,30 @@ fn what_commands_did_is_told_as_lit_tells_it() {
     );
     assert_eq!(output, expected);
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn children_in_sessions_of_their_own_end_with_a_late_test() {
+    let text = "RUN: sh -c 'setsid sh -c \"sleep 31.4159\" & echo started; sleep 30'\n";
+    let folder = Folder::new("sessions", &[("a.test", text)]);
+    let mut config = folder.config();
+    config.time_limit = Some(Duration::from_millis(500));
+    assert_eq!(run_file(&folder.0.join("a.test"), &config).status, Status::TimedOut);
+    let alive = |entry: std::fs::DirEntry| {
+        std::fs::read(entry.path().join("cmdline")).is_ok_and(|words| words == b"sleep\x0031.4159\0")
+    };
+    let left = || std::fs::read_dir("/proc").unwrap().flatten().any(alive);
+    let start = std::time::Instant::now();
+    while left() && start.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(!left());
+}
+
+#[test]
+fn special_files_are_refused() {
+    check("zero", "RUN: echo %{readfile:/dev/zero}\n", Status::Fail);
+    let output = check("cat-zero", "RUN: cat /dev/zero\n", Status::Fail);
+    assert!(output.contains("a device, not a regular file"), "{output}");
+    check("cat-null", "RUN: cat /dev/null\n", Status::Pass);
+}

@@ -49,7 +49,11 @@ pub(super) enum Kind {
     Other,
 }
 
+/// Most bytes of a file that is looked at; of a larger one the server says only that.
+pub(super) const MOST_TEXT: usize = 16 << 20;
+
 /// An open file.
+#[derive(Clone)]
 pub(super) struct Document {
     pub(super) uri: lsp::Uri,
     pub(super) kind: Kind,
@@ -86,7 +90,8 @@ impl Document {
 
     fn set(&mut self, text: String) {
         let name = Path::new(self.uri.path().as_str()).file_name().unwrap_or_default();
-        self.index = if self.kind == Kind::Graph { Index::new(&text) } else { Index::default() };
+        let indexed = self.kind == Kind::Graph && text.len() <= MOST_TEXT;
+        self.index = if indexed { Index::new(&text) } else { Index::default() };
         self.source = Source::new(name.to_string_lossy(), text);
     }
 
@@ -98,23 +103,32 @@ impl Document {
         self.source.text()
     }
 
-    /// Applies the client's changes, in their order.
-    pub(super) fn change(&mut self, changes: Vec<lsp::TextDocumentContentChangeEvent>, version: i32) {
+    /// The file after the client's changes, in their order.
+    pub(super) fn changed_by(
+        &self,
+        changes: Vec<lsp::TextDocumentContentChangeEvent>,
+        version: i32,
+    ) -> Document {
+        let mut document = self.clone();
         for change in changes {
             let text = match change.range {
                 None => change.text,
                 Some(range) => {
-                    let start = self.offset(range.start);
-                    let end = self.offset(range.end).max(start);
-                    let mut text = self.text().to_string();
+                    let start = document.offset(range.start);
+                    let end = document.offset(range.end).max(start);
+                    let mut text = document.text().to_string();
                     text.replace_range(start..end, &change.text);
                     text
                 }
             };
-            self.set(text);
+            document.set(text);
         }
-        self.version = version;
-        self.changed = true;
+        Document { version, changed: true, ..document }
+    }
+
+    /// The same file, which now is on the disk as it is here.
+    pub(super) fn as_saved(&self) -> Document {
+        Document { changed: false, ..self.clone() }
     }
 
     /// The offset in bytes of a place; one behind the end of its line is the end of the line.

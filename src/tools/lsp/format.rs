@@ -5,9 +5,15 @@ use super::document::{Document, Kind};
 use super::index::Line;
 use lsp_types as lsp;
 
-/// The edits that set the indentation; none for other kinds of files.
+/// Blocks deeper than this are left as they are: indentation grows with the depth, and so the text with its square.
+const MOST_DEPTH: usize = 100;
+
+/// The edits that set the indentation; none for other kinds of files, nor for blocks nested very deeply.
 pub(super) fn edits(document: &Document) -> Option<Vec<lsp::TextEdit>> {
     if document.kind != Kind::Graph {
+        return None;
+    }
+    if document.index.lines.iter().any(|(_, _, depth)| *depth > MOST_DEPTH) {
         return None;
     }
     let mut edits = Vec::new();

@@ -1,9 +1,10 @@
 //! `flambeau lsp`: a language server on standard input and output, for graph text, rules, dialects, TorchScript and
 //! check files.
 //!
-//! `document` holds open files, `index` finds the names in graph text, `problems` asks our own parsers what is
-//! wrong, `features` answers what an editor asks, `format` sets indentation, `project` reads `flambeau.toml`. Nothing
-//! here parses for itself what another module can: errors are those of the commands.
+//! `transport` frames messages, `work` has jobs done beside the thread that talks to the client, `document` holds open
+//! files, `index` finds the names in graph text, `problems` asks our own parsers what is wrong, `features` answers what
+//! an editor asks, `format` sets indentation, `project` reads `flambeau.toml`. Nothing here parses for itself what
+//! another module can: errors are those of the commands.
 
 mod complete;
 mod document;
@@ -13,6 +14,8 @@ mod index;
 mod problems;
 mod project;
 mod tokens;
+mod transport;
+mod work;
 
 #[cfg(test)]
 mod tests;
@@ -21,11 +24,15 @@ use crate::diag::{Diagnostic, Result};
 use document::{Document, Encoding};
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response};
 use lsp_types as lsp;
+use parking_lot::Mutex;
 use project::Project;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use work::{Answer, Failure, Work};
 
 /// Words of `flambeau lsp`.
 #[derive(clap::Args, Debug)]
@@ -37,28 +44,41 @@ pub struct Options {
 
 /// Runs the server until the client says goodbye.
 pub fn run(_: &Options) -> Result<bool> {
-    let (connection, threads) = Connection::stdio();
-    serve(&connection)?;
+    let (connection, threads) = transport::connect(std::io::stdin(), std::io::stdout());
+    let served = serve(&connection);
     drop(connection);
-    threads.join().map_err(|e| Diagnostic::input(format!("standard streams: {e}")))?;
+    // What ended the input explains better why the server could not go on.
+    threads.join().and(served)?;
     Ok(true)
 }
+
+/// How often late work is looked for.
+const TICK: Duration = Duration::from_millis(200);
 
 /// Serves one client.
 pub fn serve(connection: &Connection) -> Result<()> {
     let protocol = |e: lsp_server::ProtocolError| Diagnostic::input(format!("language server: {e}"));
     let (id, params) = connection.initialize_start().map_err(protocol)?;
-    // A client that tells nothing of itself is served all the same.
+    // A client that says nothing of itself is served all the same.
     let params: lsp::InitializeParams = serde_json::from_value(params).unwrap_or_default();
     let encoding = Encoding::agreed(&params);
     let info = lsp::ServerInfo { name: "flambeau".into(), version: Some(env!("CARGO_PKG_VERSION").into()) };
     let result = lsp::InitializeResult { capabilities: capabilities(encoding), server_info: Some(info) };
     let result = serde_json::to_value(result).map_err(|e| Diagnostic::internal(e.to_string()))?;
     connection.initialize_finish(id, result).map_err(protocol)?;
-    let mut server =
-        Server { connection, encoding, project: Project::find(&roots(&params)), documents: BTreeMap::new() };
+    let outbox = Outbox { sender: connection.sender.clone(), latest: Mutex::default() };
+    let open = Open { project: Arc::new(Project::find(&roots(&params))), documents: BTreeMap::new() };
+    let mut server = Server { outbox: Arc::new(outbox), encoding, open, work: Work::new(work::MOST_TIME) };
     server.report_project();
-    for message in &connection.receiver {
+    loop {
+        let message = match connection.receiver.recv_timeout(TICK) {
+            Ok(message) => message,
+            Err(error) if error.is_timeout() => {
+                server.work.tick();
+                continue;
+            }
+            Err(_) => return Ok(()),
+        };
         match message {
             Message::Request(request) => {
                 if connection.handle_shutdown(&request).map_err(protocol)? {
@@ -69,8 +89,8 @@ pub fn serve(connection: &Connection) -> Result<()> {
             Message::Notification(notification) => server.notice(notification),
             Message::Response(_) => {}
         }
+        server.work.tick();
     }
-    Ok(())
 }
 
 #[allow(deprecated, reason = "clients that know no workspace folders still send a root")]
@@ -108,141 +128,30 @@ fn capabilities(encoding: Encoding) -> lsp::ServerCapabilities {
     }
 }
 
-struct Server<'c> {
-    connection: &'c Connection,
-    encoding: Encoding,
-    project: Project,
-    documents: BTreeMap<String, Document>,
+/// What is open: a snapshot that jobs take along.
+#[derive(Clone)]
+struct Open {
+    project: Arc<Project>,
+    documents: BTreeMap<String, Arc<Document>>,
 }
 
-impl Server<'_> {
-    /// Answers a request; one of which we know nothing is refused by name.
-    fn answer(&mut self, request: Request) {
-        let response = match request.method.as_str() {
-            "textDocument/hover" => self.with(request, |s, p: lsp::HoverParams| {
-                let at = p.text_document_position_params;
-                features::hover(s.document(&at.text_document.uri)?, &s.project, at.position)
-            }),
-            "textDocument/definition" => self.with(request, |s, p: lsp::GotoDefinitionParams| {
-                let at = p.text_document_position_params;
-                features::definition(s.document(&at.text_document.uri)?, &s.project, at.position)
-            }),
-            "textDocument/references" => self.with(request, |s, p: lsp::ReferenceParams| {
-                let at = p.text_document_position;
-                let document = s.document(&at.text_document.uri)?;
-                features::references(document, at.position, p.context.include_declaration)
-            }),
-            "textDocument/documentHighlight" => self.with(request, |s, p: lsp::DocumentHighlightParams| {
-                let at = p.text_document_position_params;
-                features::highlights(s.document(&at.text_document.uri)?, at.position)
-            }),
-            "textDocument/rename" => self.rename(request),
-            "textDocument/completion" => self.with(request, |s, p: lsp::CompletionParams| {
-                let at = p.text_document_position;
-                Some(complete::complete(s.document(&at.text_document.uri)?, &s.project, at.position))
-            }),
-            "textDocument/documentSymbol" => self.with(request, |s, p: lsp::DocumentSymbolParams| {
-                Some(features::symbols(s.document(&p.text_document.uri)?))
-            }),
-            "textDocument/semanticTokens/full" => self.with(request, |s, p: lsp::SemanticTokensParams| {
-                tokens::tokens(s.document(&p.text_document.uri)?, &s.project)
-            }),
-            "textDocument/formatting" => self.with(request, |s, p: lsp::DocumentFormattingParams| {
-                format::edits(s.document(&p.text_document.uri)?)
-            }),
-            method => {
-                let message = format!("the method {method} is not supported");
-                Response::new_err(request.id, ErrorCode::MethodNotFound as i32, message)
-            }
-        };
-        self.send(Message::Response(response));
-    }
-
-    fn with<P: DeserializeOwned, R: Serialize>(
-        &self,
-        request: Request,
-        work: impl FnOnce(&Self, P) -> Option<R>,
-    ) -> Response {
-        match serde_json::from_value(request.params) {
-            Ok(params) => Response::new_ok(request.id, work(self, params)),
-            Err(error) => Response::new_err(request.id, ErrorCode::InvalidParams as i32, error.to_string()),
-        }
-    }
-
-    /// A rename can be refused, with the reason.
-    fn rename(&self, request: Request) -> Response {
-        let params: lsp::RenameParams = match serde_json::from_value(request.params) {
-            Ok(params) => params,
-            Err(error) => {
-                return Response::new_err(request.id, ErrorCode::InvalidParams as i32, error.to_string());
-            }
-        };
-        let at = params.text_document_position;
-        let edits = self
-            .document(&at.text_document.uri)
-            .ok_or_else(|| "the file is not open".to_string())
-            .and_then(|document| features::rename(document, at.position, &params.new_name));
-        match edits {
-            Ok(edit) => Response::new_ok(request.id, edit),
-            Err(message) => Response::new_err(request.id, ErrorCode::RequestFailed as i32, message),
-        }
-    }
-
+impl Open {
     fn document(&self, uri: &lsp::Uri) -> Option<&Document> {
-        self.documents.get(uri.as_str())
+        self.documents.get(uri.as_str()).map(|document| &**document)
     }
+}
 
-    /// Takes note of what changed.
-    fn notice(&mut self, notification: Notification) {
-        match notification.method.as_str() {
-            "textDocument/didOpen" => {
-                if let Some(p) = read::<lsp::DidOpenTextDocumentParams>(notification) {
-                    let d = p.text_document;
-                    let document = Document::new(d.uri, &d.language_id, d.text, d.version, self.encoding);
-                    self.take(document);
-                }
-            }
-            "textDocument/didChange" => {
-                if let Some(p) = read::<lsp::DidChangeTextDocumentParams>(notification)
-                    && let Some(mut document) = self.documents.remove(p.text_document.uri.as_str())
-                {
-                    document.change(p.content_changes, p.text_document.version);
-                    self.take(document);
-                }
-            }
-            "textDocument/didClose" => {
-                if let Some(p) = read::<lsp::DidCloseTextDocumentParams>(notification) {
-                    self.documents.remove(p.text_document.uri.as_str());
-                    self.publish(p.text_document.uri, Vec::new(), None);
-                }
-            }
-            // A dialect or the project file may have changed: all that is open is looked at again.
-            "textDocument/didSave" | "workspace/didChangeWatchedFiles" => {
-                if self.project.reload() {
-                    self.report_project();
-                }
-                let all = std::mem::take(&mut self.documents);
-                for mut document in all.into_values() {
-                    document.changed = false;
-                    self.take(document);
-                }
-            }
-            _ => {}
-        }
-    }
+/// Where messages to the client go.
+struct Outbox {
+    sender: crossbeam_channel::Sender<Message>,
+    /// The state of each open file that problems may be published of.
+    latest: Mutex<BTreeMap<String, u64>>,
+}
 
-    /// Keeps a document and tells what is wrong with it.
-    fn take(&mut self, document: Document) {
-        let found = problems::problems(&document, &self.project);
-        self.publish(document.uri.clone(), found, Some(document.version));
-        self.documents.insert(document.uri.as_str().to_string(), document);
-    }
-
-    /// Tells what is wrong with the project file and the dialects it names.
-    fn report_project(&self) {
-        for (uri, found) in self.project.problems(self.encoding) {
-            self.publish(uri, found, None);
-        }
+impl Outbox {
+    fn send(&self, message: Message) {
+        // A client that went away is noticed by the loop.
+        let _ = self.sender.send(message);
     }
 
     fn publish(&self, uri: lsp::Uri, diagnostics: Vec<lsp::Diagnostic>, version: Option<i32>) {
@@ -251,9 +160,180 @@ impl Server<'_> {
         self.send(Message::Notification(Notification::new(method, params)));
     }
 
-    fn send(&self, message: Message) {
-        // A client that went away is noticed by the loop.
-        let _ = self.connection.sender.send(message);
+    /// Publishes the problems of a file unless it has changed since they were looked for.
+    fn publish_state(&self, document: &Document, state: u64, diagnostics: Vec<lsp::Diagnostic>) {
+        let latest = self.latest.lock();
+        if latest.get(document.uri.as_str()) == Some(&state) {
+            self.publish(document.uri.clone(), diagnostics, Some(document.version));
+        }
+    }
+}
+
+struct Server {
+    outbox: Arc<Outbox>,
+    encoding: Encoding,
+    open: Open,
+    work: Work,
+}
+
+impl Server {
+    /// Answers a request; one of which we know nothing is refused by name.
+    fn answer(&self, request: Request) {
+        match request.method.as_str() {
+            "textDocument/hover" => self.with(request, |open, p: lsp::HoverParams| {
+                let at = p.text_document_position_params;
+                Ok(open
+                    .document(&at.text_document.uri)
+                    .and_then(|document| features::hover(document, &open.project, at.position)))
+            }),
+            "textDocument/definition" => self.with(request, |open, p: lsp::GotoDefinitionParams| {
+                let at = p.text_document_position_params;
+                Ok(open
+                    .document(&at.text_document.uri)
+                    .and_then(|document| features::definition(document, &open.project, at.position)))
+            }),
+            "textDocument/references" => self.with(request, |open, p: lsp::ReferenceParams| {
+                let at = p.text_document_position;
+                let declared = p.context.include_declaration;
+                Ok(open
+                    .document(&at.text_document.uri)
+                    .and_then(|document| features::references(document, at.position, declared)))
+            }),
+            "textDocument/documentHighlight" => {
+                self.with(request, |open, p: lsp::DocumentHighlightParams| {
+                    let at = p.text_document_position_params;
+                    Ok(open
+                        .document(&at.text_document.uri)
+                        .and_then(|document| features::highlights(document, at.position)))
+                })
+            }
+            "textDocument/rename" => self.with(request, |open, p: lsp::RenameParams| {
+                let at = p.text_document_position;
+                let document =
+                    open.document(&at.text_document.uri).ok_or_else(|| "the file is not open".to_string())?;
+                features::rename(document, at.position, &p.new_name)
+            }),
+            "textDocument/completion" => self.with(request, |open, p: lsp::CompletionParams| {
+                let at = p.text_document_position;
+                let document = open.document(&at.text_document.uri);
+                Ok(document.map(|document| complete::complete(document, &open.project, at.position)))
+            }),
+            "textDocument/documentSymbol" => self.with(request, |open, p: lsp::DocumentSymbolParams| {
+                Ok(open.document(&p.text_document.uri).map(features::symbols))
+            }),
+            "textDocument/semanticTokens/full" => self.with(request, |open, p: lsp::SemanticTokensParams| {
+                let document = open.document(&p.text_document.uri);
+                Ok(document.and_then(|document| tokens::tokens(document, &open.project)))
+            }),
+            "textDocument/formatting" => self.with(request, |open, p: lsp::DocumentFormattingParams| {
+                Ok(open.document(&p.text_document.uri).and_then(format::edits))
+            }),
+            method => {
+                let message = format!("the method {method} is not supported");
+                let code = ErrorCode::MethodNotFound as i32;
+                self.outbox.send(Message::Response(Response::new_err(request.id, code, message)));
+            }
+        }
+    }
+
+    /// Has a request answered beside this thread, by what is open now. A text instead of a result is a refusal.
+    fn with<P: DeserializeOwned + Send + 'static, R: Serialize + 'static>(
+        &self,
+        request: Request,
+        find: impl FnOnce(&Open, P) -> Result<R, String> + Send + 'static,
+    ) {
+        let Request { id, params, .. } = request;
+        let params = match serde_json::from_value(params) {
+            Ok(params) => params,
+            Err(error) => {
+                let response = Response::new_err(id, ErrorCode::InvalidParams as i32, error.to_string());
+                self.outbox.send(Message::Response(response));
+                return;
+            }
+        };
+        let (open, outbox, failed) = (self.open.clone(), Arc::clone(&self.outbox), Arc::clone(&self.outbox));
+        let late_id = id.clone();
+        let run = move || -> Answer {
+            let response = match find(&open, params) {
+                Ok(result) => Response::new_ok(id, result),
+                Err(refusal) => Response::new_err(id, ErrorCode::RequestFailed as i32, refusal),
+            };
+            Box::new(move || outbox.send(Message::Response(response)))
+        };
+        let fail = move |failure: Failure| {
+            let code = ErrorCode::RequestFailed as i32;
+            failed.send(Message::Response(Response::new_err(late_id, code, failure.text())));
+        };
+        self.work.add(None, run, fail);
+    }
+
+    /// Takes note of what changed.
+    fn notice(&mut self, notification: Notification) {
+        match notification.method.as_str() {
+            "textDocument/didOpen" => {
+                if let Some(p) = read::<lsp::DidOpenTextDocumentParams>(notification) {
+                    let d = p.text_document;
+                    self.take(Document::new(d.uri, &d.language_id, d.text, d.version, self.encoding));
+                }
+            }
+            "textDocument/didChange" => {
+                if let Some(p) = read::<lsp::DidChangeTextDocumentParams>(notification)
+                    && let Some(document) = self.open.documents.remove(p.text_document.uri.as_str())
+                {
+                    self.take(document.changed_by(p.content_changes, p.text_document.version));
+                }
+            }
+            "textDocument/didClose" => {
+                if let Some(p) = read::<lsp::DidCloseTextDocumentParams>(notification) {
+                    self.open.documents.remove(p.text_document.uri.as_str());
+                    self.outbox.latest.lock().remove(p.text_document.uri.as_str());
+                    self.outbox.publish(p.text_document.uri, Vec::new(), None);
+                }
+            }
+            // A dialect or the project file may have changed: all that is open is looked at again.
+            "textDocument/didSave" | "workspace/didChangeWatchedFiles" => {
+                if let Some(project) = self.open.project.reloaded() {
+                    self.open.project = Arc::new(project);
+                    self.report_project();
+                }
+                let all = std::mem::take(&mut self.open.documents);
+                for document in all.into_values() {
+                    self.take(document.as_saved());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Keeps a document and has what is wrong with it published.
+    fn take(&mut self, document: Document) {
+        let document = Arc::new(document);
+        let key = document.uri.as_str().to_string();
+        self.open.documents.insert(key.clone(), Arc::clone(&document));
+        let state = {
+            let mut latest = self.outbox.latest.lock();
+            let state = latest.get(&key).map_or(0, |state| state + 1);
+            latest.insert(key.clone(), state);
+            state
+        };
+        let (outbox, failed) = (Arc::clone(&self.outbox), Arc::clone(&self.outbox));
+        let (project, late) = (Arc::clone(&self.open.project), Arc::clone(&document));
+        let run = move || -> Answer {
+            let found = problems::problems(&document, &project);
+            Box::new(move || outbox.publish_state(&document, state, found))
+        };
+        let fail = move |failure: Failure| {
+            let problem = problems::whole_file(format!("the file was not analyzed: {}", failure.text()));
+            failed.publish_state(&late, state, vec![problem]);
+        };
+        self.work.add(Some(key), run, fail);
+    }
+
+    /// Publishes what is wrong with the project file and the dialects it names.
+    fn report_project(&self) {
+        for (uri, found) in self.open.project.problems(self.encoding) {
+            self.outbox.publish(uri, found, None);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is wrong with a file: asked of the parsers, the verifier and FileCheck, and put into the editor's words.
 
-use super::document::{Document, Kind};
+use super::document::{Document, Kind, MOST_TEXT};
 use super::project::Project;
 use crate::diag::{Diagnostic, Result, Severity, Source, Span};
 use crate::dialects::{Laws, Registry, Strictness, resolve, text};
@@ -17,6 +17,10 @@ const MOST: usize = 100;
 
 /// Everything that is wrong with a document, in the order of its places.
 pub(super) fn problems(document: &Document, project: &Project) -> Vec<lsp::Diagnostic> {
+    if document.text().len() > MOST_TEXT {
+        let (bytes, most) = (document.text().len(), MOST_TEXT);
+        return vec![whole_file(format!("the file has {bytes} bytes; files above {most} are not analyzed"))];
+    }
     let registry = &project.registry;
     let found = match document.kind {
         Kind::Graph => graph(document, registry),
@@ -30,6 +34,16 @@ pub(super) fn problems(document: &Document, project: &Project) -> Vec<lsp::Diagn
     all.sort_by_key(|d| (d.range.start.line, d.range.start.character));
     all.truncate(MOST);
     all
+}
+
+/// A remark on a file as a whole.
+pub(super) fn whole_file(message: String) -> lsp::Diagnostic {
+    lsp::Diagnostic {
+        severity: Some(lsp::DiagnosticSeverity::INFORMATION),
+        source: Some("flambeau".into()),
+        message,
+        ..lsp::Diagnostic::default()
+    }
 }
 
 /// The text as a module, each op with its place; types that the text leaves out come from schemas.

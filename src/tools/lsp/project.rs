@@ -6,7 +6,7 @@
 
 use super::document::{Document, Encoding};
 use super::problems::translated;
-use crate::diag::{Diagnostic, Source};
+use crate::diag::{Diagnostic, Source, files};
 use crate::dialects::Registry;
 use crate::frontend::dialect;
 use lsp_types as lsp;
@@ -34,8 +34,8 @@ pub(super) struct Project {
     loaded: Vec<(PathBuf, Arc<Source>)>,
     /// What is wrong with the project's own files.
     wrong: Vec<(PathBuf, Diagnostic)>,
-    /// Files that told of something wrong and must be told when they are well.
-    told: Vec<PathBuf>,
+    /// Files with problems that were published and must be taken back once they are mended.
+    reported: Vec<PathBuf>,
     /// The text of each file that was read, to see what changed.
     seen: Vec<(PathBuf, String)>,
 }
@@ -48,19 +48,21 @@ impl Project {
             roots: roots.to_vec(),
             loaded: Vec::new(),
             wrong: Vec::new(),
-            told: Vec::new(),
+            reported: Vec::new(),
             seen: Vec::new(),
         };
         project.read();
         project
     }
 
-    /// Reads the files again; true if one changed.
-    pub(super) fn reload(&mut self) -> bool {
-        let before = std::mem::take(&mut self.seen);
-        self.told.extend(self.wrong.drain(..).map(|(path, _)| path));
-        self.read();
-        before != self.seen
+    /// The project as its files are now, if one of them changed.
+    pub(super) fn reloaded(&self) -> Option<Project> {
+        let mut project = Project::find(&self.roots);
+        if project.seen == self.seen {
+            return None;
+        }
+        project.reported.extend(self.wrong.iter().map(|(path, _)| path.clone()));
+        Some(project)
     }
 
     fn read(&mut self) {
@@ -69,7 +71,7 @@ impl Project {
         for root in self.roots.clone() {
             let file = root.join(NAME);
             // A folder without one is no project of ours, which is well.
-            let Ok(text) = std::fs::read_to_string(&file) else { continue };
+            let Ok(text) = files::read_text(&file) else { continue };
             self.seen.push((file.clone(), text.clone()));
             match settings(&text) {
                 Ok(settings) => {
@@ -102,7 +104,7 @@ impl Project {
             self.wrong.push((file.to_path_buf(), error));
         }
         for path in paths {
-            let text = match std::fs::read_to_string(&path) {
+            let text = match files::read_text(&path) {
                 Ok(text) => text,
                 Err(error) => {
                     let error = Diagnostic::input(format!("{}: {error}", path.display()));
@@ -133,13 +135,13 @@ impl Project {
     /// What is wrong with the project's own files, and an empty list for those that are well again.
     pub(super) fn problems(&self, encoding: Encoding) -> Vec<(lsp::Uri, Vec<lsp::Diagnostic>)> {
         let mut files: Vec<&PathBuf> =
-            self.told.iter().chain(self.wrong.iter().map(|(path, _)| path)).collect();
+            self.reported.iter().chain(self.wrong.iter().map(|(path, _)| path)).collect();
         files.sort();
         files.dedup();
         let known = files.into_iter().filter_map(|path| Some((path, uri_of(path)?)));
         known
             .map(|(path, uri)| {
-                let text = std::fs::read_to_string(path).unwrap_or_default();
+                let text = files::read_text(path).unwrap_or_default();
                 let document = Document::new(uri.clone(), "", text, 0, encoding);
                 let own = self.wrong.iter().filter(|(file, _)| file == path);
                 (uri, own.map(|(_, error)| translated(&document, error)).collect())

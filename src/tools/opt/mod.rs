@@ -8,13 +8,13 @@ mod words;
 mod work;
 
 use super::io::Io;
-use super::load;
+use super::{load, numerics, prepare};
 use crate::diag::{Diagnostic, Result, Source, render};
-use crate::dialects::{Env, Registry, result_type};
+use crate::dialects::{Registry, Run, result_type};
 use crate::frontend::dialect;
 use crate::ir::{Graph, Module, Naming, OpId, ParseOptions, ParsedModule, PrintOptions, parse_module};
-use crate::passes::{PassSet, Pipeline};
-use crate::value::Object;
+use crate::passes::PassSet;
+use crate::runtime::Program;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
             registry = dialect::load(&registry, &Source::new(name.as_str(), text.as_str()))?;
         }
     }
-    let mut pipeline = Pipeline::parse(&options.passes, set)?;
+    let mut pipeline = options.numerics.pipeline(&options.passes, set)?;
     if let Some(file) = &options.rules {
         let file = io.path(file);
         let mut dialects = Vec::new();
@@ -53,13 +53,11 @@ pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
         for odd in super::rules::check_file(&file, &registry, &dialects)? {
             io.message(&render::human(&odd));
         }
-        let option = format!("simplify{{rules={:?}", file.display().to_string());
-        let text = pipeline.to_text().replace("simplify{rules=\"\"", &option);
-        if text == pipeline.to_text() {
+        if !pipeline.set_default("rules", &file.display().to_string()) {
             io.message("warning: the pipeline has no `simplify`, which is what takes rules\n");
         }
-        pipeline = Pipeline::parse(&text, set)?;
     }
+    numerics::warn_left_out(&pipeline, io)?;
     options.check_names(&pipeline, set)?;
     if options.dump_pipeline {
         io.message(&format!("{}\n", pipeline.to_text()));
@@ -101,15 +99,19 @@ pub fn registry(files: &[PathBuf], io: &mut Io<'_>) -> Result<Arc<Registry>> {
     load::registry(files, io.directory)
 }
 
-/// A module from a file of any form, of built-in ops.
-pub fn read_module(file: &Path, io: &mut Io<'_>) -> Result<Module> {
-    read_module_with(file, &Registry::builtin(), io)
+/// A module from a file of any form, and the model where the file is an archive; graph text is verified.
+pub fn read_program(file: &Path, registry: &Arc<Registry>, io: &mut Io<'_>) -> Result<Program> {
+    let input = input(file, io)?;
+    let Some(source) = &input.source else { return archive(&input, registry) };
+    let parsed = read_text(source, registry, false, false).map_err(fold)?;
+    prepare::verify(&parsed, registry)?;
+    Ok(Program::with(parsed.module, None, Arc::clone(registry)))
 }
 
-/// A module from a file of any form.
+/// A module from a file of any form, as it is: nothing is verified.
 pub fn read_module_with(file: &Path, registry: &Arc<Registry>, io: &mut Io<'_>) -> Result<Module> {
     let input = input(file, io)?;
-    let Some(source) = &input.source else { return archive(&input) };
+    let Some(source) = &input.source else { return Ok(archive(&input, registry)?.module().clone()) };
     let parsed = read_text(source, registry, false, false);
     parsed.map(|p| p.module).map_err(fold)
 }
@@ -119,18 +121,10 @@ pub(super) fn read_source(source: &Arc<Source>, registry: &Arc<Registry>) -> Res
     read_text(source, registry, false, false).map(|p| p.module).map_err(fold)
 }
 
-fn archive(input: &Input) -> Result<Module> {
+fn archive(input: &Input, registry: &Arc<Registry>) -> Result<Program> {
     match &input.file {
-        Some(file) => Ok(load::load_file(file, &Env::default())?.module().clone()),
+        Some(file) => load::load_file_with(file, &Run::default(), registry),
         None => Err(Diagnostic::internal("an input without a file")),
-    }
-}
-
-/// The model itself, whose attributes some passes make constants of.
-fn instance(input: &Input) -> Result<Option<Object>> {
-    match &input.file {
-        Some(file) => Ok(load::load_file(file, &Env::default())?.instance().cloned()),
-        None => Ok(None),
     }
 }
 

@@ -30,6 +30,13 @@ pub struct Case {
 }
 
 impl Case {
+    /// What failed in a file of a name.
+    pub fn of(module: &Module, pipeline: String, name: &str, error: &Diagnostic) -> Case {
+        let (name, error) = (name.to_string(), error.message().to_string());
+        // Whoever runs a program carries ops of unknown dialects until they are reached.
+        Case { name, error, carries: true, ..Case::new(module, pipeline) }
+    }
+
     /// A module and passes.
     pub(super) fn new(module: &Module, pipeline: String) -> Case {
         let mut text = Vec::new();

@@ -3,14 +3,16 @@
 use super::reproducer::Case;
 use crate::diag::log::LogSpec;
 use crate::diag::render::Form;
-use crate::diag::{Diagnostic, ErrorKind, Result, Source, nearest};
+use crate::diag::{Diagnostic, ErrorKind, Result, Source, files, nearest};
 use crate::dialects::Strictness;
 use crate::passes::manager::print_ir::PrintIr;
 use crate::passes::manager::{Limits, Settings};
 use crate::passes::{PassSet, Pipeline};
 use crate::rewrite::{self, Questions};
+use crate::tools::limits::LimitOptions;
+use crate::tools::numerics::Numerics;
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Words of `flambeau opt`.
 #[derive(Args, Clone, Debug)]
@@ -24,6 +26,8 @@ pub struct Options {
     /// Rules besides the built-in ones for every `simplify` of the pipeline; each is checked first
     #[arg(long, value_name = "FILE")]
     pub(super) rules: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) numerics: Numerics,
     /// List the passes, their options, nests and named pipelines
     #[arg(long)]
     pub(super) help_passes: bool,
@@ -67,6 +71,8 @@ pub struct Options {
     pub(super) look: Look,
     #[command(flatten)]
     pub(super) trouble: Trouble,
+    #[command(flatten)]
+    pub(in crate::tools) limits: LimitOptions,
     /// Find the first bad pass and step: 'verify' (a failing pass or verifier), 'answer' (another answer than without passes, with
     /// --args), or a command that fails for bad IR (%s stands for a file with it, else it is standard input)
     #[arg(long, value_name = "CHECK", num_args = 0..=1, default_missing_value = "verify", require_equals = true)]
@@ -248,10 +254,9 @@ impl Options {
     /// A question about a rule that nobody has is a slip of the hand.
     fn check_rule(&self, pipeline: &Pipeline) -> Result<()> {
         let Some(wanted) = self.look.why_not.as_deref() else { return Ok(()) };
-        let mut rules = rewrite::builtin_rules()?;
+        let mut rules = rewrite::builtin_rules()?.to_vec();
         for file in pipeline.option_texts("rules").into_iter().filter(|file| !file.is_empty()) {
-            let text =
-                std::fs::read_to_string(&file).map_err(|e| Diagnostic::input(format!("{file}: {e}")))?;
+            let text = files::text(Path::new(&file))?;
             rules.extend(rewrite::parse(&Source::new(file, text))?);
         }
         // The way back of a rule that holds both ways has a name of its own.

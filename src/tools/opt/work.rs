@@ -85,6 +85,7 @@ impl Work<'_> {
             if let Some(module) = outcome.output.filter(|_| prints) {
                 let bare = self.options.no_locations;
                 let form = if bare { PrintOptions::bare() } else { PrintOptions::default() };
+                module.check_text()?;
                 output.write(io, &mut |to| module.write_text(to, &form))?;
             }
             timing.end();
@@ -130,10 +131,11 @@ impl Work<'_> {
         let mut module = parsed.module;
         timing.begin("passes");
         let mut settings = self.options.settings()?;
+        // The model itself, whose attributes some passes make constants of.
         if source.is_none()
-            && let Some(instance) = super::instance(input)?
+            && let Some(instance) = super::archive(input, self.registry)?.instance()
         {
-            settings.extras.set(Arc::new(instance));
+            settings.extras.set(Arc::new(instance.clone()));
         }
         let explanations = Arc::new(Explanations::new(self.options.questions()));
         if explanations.questions.any() {
@@ -172,7 +174,10 @@ impl Work<'_> {
                 let (bare, symbols) = (self.options.no_locations, self.options.symbols);
                 Ok(super::read_text(source, self.registry, bare, symbols))
             }
-            None => Ok(Ok(ParsedModule { module: super::archive(input)?, ..ParsedModule::default() })),
+            None => {
+                let module = super::archive(input, self.registry)?.module().clone();
+                Ok(Ok(ParsedModule { module, ..ParsedModule::default() }))
+            }
         }
     }
 
@@ -272,11 +277,10 @@ impl Work<'_> {
         let case = self.smallest_case(&module, index, error)?;
         let file = match &self.options.trouble.reproducer {
             Some(file) => file.clone(),
-            None => {
-                let folder = self.options.trouble.reproducer_folder.clone();
-                let name = format!("flambeau-reproducer-{}.ir", std::process::id());
-                folder.unwrap_or_else(std::env::temp_dir).join(name)
-            }
+            None => match self.options.trouble.reproducer_folder.clone() {
+                Some(folder) => folder.join(format!("flambeau-reproducer-{}.ir", std::process::id())),
+                None => crate::diag::files::Temporary::new("reproducer").ok()?.keep().join("reproducer.ir"),
+            },
         };
         let dialects: Vec<(String, String)> = self
             .options

@@ -5,6 +5,7 @@ mod shrink;
 
 use super::io::Io;
 use super::judge::{Fault, Judge};
+use super::numerics::Numerics;
 use super::opt::{self, pass_error_signature, reproducer};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source};
 use crate::dialects::{Registry, Strictness};
@@ -12,6 +13,7 @@ use crate::frontend::dialect;
 use crate::ir::{Graph, Module, NoLaws, PrintOptions, verify_module};
 use crate::passes::manager::Settings;
 use crate::passes::{PassSet, Pipeline};
+use crate::tools::limits::LimitOptions;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +26,8 @@ pub struct Options {
     /// The passes that show the fault
     #[arg(long, value_name = "PIPELINE", default_value = "")]
     passes: String,
+    #[command(flatten)]
+    numerics: Numerics,
     /// A command that succeeds for IR that shows the fault; %s stands for a file with it, else it is standard input
     #[arg(long, value_name = "COMMAND")]
     test: Option<String>,
@@ -48,12 +52,14 @@ pub struct Options {
     /// Say nothing but the result
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    pub(in crate::tools) limits: LimitOptions,
 }
 
 /// Runs the command with the given passes.
 pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
     let Start { module, passes, registry, dialects } = read(options, io)?;
-    let pipeline = Pipeline::parse(&passes, set)?;
+    let pipeline = options.numerics.checked_pipeline(&passes, set, io)?;
     let strictness = if options.strict { Strictness::Ops } else { Strictness::Carry };
     let mut judge =
         Judge { registry, strictness, fault: Fault::Fails(String::new()), settings: Settings::default() };

@@ -272,7 +272,7 @@ impl<T: Element> Dense<T> {
     }
 
     /// Opens them for reading.
-    pub fn open(&self) -> Result<Open<'_, T>> {
+    pub fn open(&self) -> Result<Open<T>> {
         Ok(Open {
             bytes: self.storage.read()?,
             start: self.start * size_of::<T>(),
@@ -283,14 +283,14 @@ impl<T: Element> Dense<T> {
 }
 
 /// Elements open for reading.
-pub struct Open<'a, T> {
-    bytes: crate::tensor::ReadBytes<'a>,
+pub struct Open<T> {
+    bytes: crate::tensor::ReadBytes,
     start: usize,
     end: usize,
     element: PhantomData<T>,
 }
 
-impl<T: Element> Deref for Open<'_, T> {
+impl<T: Element> Deref for Open<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
         bytemuck::cast_slice(&self.bytes[self.start..self.end])

@@ -5,7 +5,7 @@ use super::depthwise::Grid;
 use super::gemm::{Gemm, Matrix, Onto, matmul};
 use super::wide_loops;
 use crate::diag::Result;
-use rayon::prelude::*;
+use crate::resources::pool;
 
 /// The numbers of a convolution. Spatial ones are depth, height, width.
 #[derive(Clone, Debug)]
@@ -139,7 +139,7 @@ fn each<T: Gemm>(
 ) -> Result<()> {
     let parts = out.len() / part.max(1);
     if parts > 1 && cost.saturating_mul(parts) > 1 << 20 {
-        out.par_chunks_mut(part.max(1)).enumerate().try_for_each(|(at, out)| work(at, out))
+        pool::try_chunks(out, part, work)
     } else {
         out.chunks_mut(part.max(1)).enumerate().try_for_each(|(at, out)| work(at, out))
     }

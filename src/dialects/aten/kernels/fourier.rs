@@ -2,6 +2,7 @@
 
 use super::wide::store;
 use crate::diag::{Diagnostic, Result};
+use crate::resources::memory;
 use crate::tensor::{DType, Tensor};
 use num_complex::Complex64;
 use rustfft::FftPlanner;
@@ -52,7 +53,7 @@ impl Grid {
 
     /// Transforms `length` elements (cropped or filled up) along a dimension.
     pub fn complex_lines(&self, dim: usize, length: usize, direction: Direction) -> Result<Grid> {
-        let plan = plan(length, direction);
+        let plan = plan(length, direction)?;
         self.map_lines(dim, length, length, |mut line| {
             plan.process(&mut line);
             line
@@ -62,7 +63,7 @@ impl Grid {
     /// Transforms lines that are the first half of Hermitian ones of `length` elements: results are real. `Forward`
     /// takes them conjugated.
     pub fn hermitian_lines(&self, dim: usize, length: usize, direction: Direction) -> Result<Grid> {
-        let plan = plan(length, Direction::Inverse);
+        let plan = plan(length, Direction::Inverse)?;
         let half = length / 2 + 1;
         self.map_lines(dim, half, length, |line| {
             let mut whole = vec![Complex64::ZERO; length];
@@ -95,7 +96,7 @@ impl Grid {
         sizes[dim] = given as i64;
         // Proves that the result can be stored.
         let whole = Tensor::zeros(DType::C128, &sizes)?.numel();
-        let mut data = vec![Complex64::ZERO; whole];
+        let mut data = memory::filled(whole, Complex64::ZERO)?;
         for o in 0..outer {
             for i in 0..inner {
                 let mut line = vec![Complex64::ZERO; taken];
@@ -113,12 +114,14 @@ impl Grid {
     }
 }
 
-fn plan(length: usize, direction: Direction) -> std::sync::Arc<dyn rustfft::Fft<f64>> {
+/// The transform of a length. What the library prepares grows with it, up to several arrays of twice the length.
+fn plan(length: usize, direction: Direction) -> Result<std::sync::Arc<dyn rustfft::Fft<f64>>> {
+    memory::expect::<Complex64>(length.saturating_mul(8))?;
     let mut planner = FftPlanner::<f64>::new();
-    match direction {
+    Ok(match direction {
         Direction::Forward => planner.plan_fft_forward(length),
         Direction::Inverse => planner.plan_fft_inverse(length),
-    }
+    })
 }
 
 #[cfg(test)]

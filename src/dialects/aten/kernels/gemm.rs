@@ -74,10 +74,15 @@ pub trait Gemm: Number {
     /// Whether the library computes it.
     #[doc(hidden)]
     const LIBRARY: bool;
-    /// The product itself; `matmul` has checked sizes and bounds. `strides`: elements of the result from row to row, and
-    /// from column to column.
+    /// The product itself, unchecked: safe callers go through [`matmul`]. `strides`: elements of the result from row to
+    /// row, and from column to column.
+    ///
+    /// # Safety
+    /// `a.cols == b.rows`; every element of `a` and `b` that their sizes and strides name lies within its slice, and every
+    /// element of the `a.rows` by `b.cols` result within `out`, no two of them at the same place.
     #[doc(hidden)]
-    fn kernel(
+    #[allow(unsafe_code, reason = "the library's kernel checks nothing")]
+    unsafe fn kernel(
         a: Matrix<'_, Self>,
         b: Matrix<'_, Self>,
         out: &mut [Self],
@@ -121,7 +126,9 @@ pub fn matmul<T: Gemm>(
     if T::LIBRARY && large && b.row_stride == 1 && b.col_stride > 1 && (2..=TURNED_MOST).contains(&a.rows) {
         turned(a, b, out, stride, onto);
     } else {
-        T::kernel(a, b, out, (stride, 1), onto);
+        // SAFETY: sizes and ends were checked above, and rows do not overlap as the stride is at least the number of
+        // columns.
+        unsafe { T::kernel(a, b, out, (stride, 1), onto) };
     }
     Ok(())
 }
@@ -140,7 +147,8 @@ fn turned<T: Gemm>(a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T], stride: us
             let cols = width.min(b.cols - left);
             let columns = Matrix { data: &b.data[left * b.col_stride..], cols, ..b };
             let block = &mut block[..rows * cols];
-            T::kernel(part, columns, block, (1, rows), Onto::Nothing);
+            // SAFETY: these are parts of factors that `matmul` checked, and a block of exactly rows times columns.
+            unsafe { T::kernel(part, columns, block, (1, rows), Onto::Nothing) };
             turn(block, rows, &mut out[top * stride + left..], stride, onto);
             left += cols;
         }
@@ -169,14 +177,11 @@ macro_rules! library {
     ($($T:ty),*) => {
         $(impl Gemm for $T {
             const LIBRARY: bool = true;
-            fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: &mut [Self], strides: (usize, usize), onto: Onto) {
+            unsafe fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: &mut [Self], strides: (usize, usize), onto: Onto) {
                 let work = a.rows.saturating_mul(b.cols).saturating_mul(a.cols);
                 let parallelism =
                     if work >= PARALLEL_WORK { gemm::Parallelism::Rayon(0) } else { gemm::Parallelism::None };
-                // SAFETY: `matmul` has checked that every element of `a` and `b` and every element of the result's
-                // rows lies within its slice; `out` is borrowed exclusively, and its rows do not overlap as the
-                // stride is at least the number of columns. `turned`, the other caller, gives parts of such factors
-                // and a block of exactly rows times columns elements.
+                // SAFETY: the caller's promise; `out` is borrowed exclusively.
                 unsafe {
                     gemm::gemm(
                         a.rows,
@@ -230,7 +235,7 @@ macro_rules! loops {
     ($($T:ty),*) => {
         $(impl Gemm for $T {
             const LIBRARY: bool = false;
-            fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: &mut [Self], strides: (usize, usize), onto: Onto) {
+            unsafe fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: &mut [Self], strides: (usize, usize), onto: Onto) {
                 // Rows are dense: only the library is asked for others.
                 in_order(a, b, out, strides.0, onto);
             }

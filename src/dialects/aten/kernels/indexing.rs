@@ -2,6 +2,7 @@
 
 use super::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
+use crate::resources::memory;
 use crate::tensor::{DType, Dims, Element, Tensor, broadcast_all, contiguous_strides, numel};
 
 /// Which elements an index expression means: their positions in the dense tensor, and the sizes of the result.
@@ -109,7 +110,7 @@ pub fn advanced(tensor: &Tensor, indices: &[Option<Tensor>], outside: Outside) -
         ))
     })?;
     let strides = contiguous_strides(&own);
-    let mut offsets = vec![0usize; numel(&shape)];
+    let mut offsets = memory::filled(numel(&shape), 0usize)?;
     for (d, index) in &given {
         let values = index.broadcast_to(&shape)?.to_vec_as::<i64>()?;
         for (offset, value) in offsets.iter_mut().zip(values) {
@@ -231,7 +232,7 @@ pub fn combine(
     dispatch_wide!(dtype, W => {
         let mut elements = target.to_vec_as::<W>()?;
         let source = source.to_vec_as::<W>()?;
-        let mut counts = vec![usize::from(include_self); elements.len()];
+        let mut counts = memory::filled(elements.len(), usize::from(include_self))?;
         for (position, value) in positions.iter().zip(source) {
             let element = &mut elements[*position];
             let count = &mut counts[*position];

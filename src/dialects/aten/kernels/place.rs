@@ -1,6 +1,7 @@
 //! Rearranging by place: each dimension of the result names the index it takes from the source.
 
 use crate::diag::{Diagnostic, Result};
+use crate::resources::memory;
 use crate::tensor::DType;
 use crate::tensor::{
     Dims, Operand, Tensor, contiguous_strides, numel, promote_types, result_type, view, wrap_dim,
@@ -30,13 +31,13 @@ pub fn positions(sizes: &[i64], maps: &[Vec<usize>]) -> Vec<usize> {
 }
 
 /// The identity map of each dimension.
-pub fn identity(sizes: &[i64]) -> Vec<Vec<usize>> {
-    sizes.iter().map(|s| (0..*s as usize).collect()).collect()
+pub fn identity(sizes: &[i64]) -> Result<Vec<Vec<usize>>> {
+    sizes.iter().map(|s| memory::collected(0..*s as usize)).collect()
 }
 
 /// The given indices of one dimension (of a tensor that has dimensions).
 pub fn pick(source: &Tensor, dim: usize, indices: Vec<usize>) -> Result<Tensor> {
-    let mut maps = identity(&source.sizes());
+    let mut maps = identity(&source.sizes())?;
     maps[dim] = indices;
     remap(source, &maps)
 }

@@ -2,7 +2,7 @@
 //! channel of one image. Fewer dimensions are sizes of 1.
 
 use super::compute::{Number, Real};
-use rayon::prelude::*;
+use crate::resources::pool;
 
 /// Where windows lie along one dimension.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ pub fn each_plane<T: Send>(
 ) {
     let plane = plane.max(1);
     if out.len().saturating_mul(cost) > PARALLEL_WORK {
-        out.par_chunks_mut(plane).enumerate().for_each(|(at, out)| work(at, out));
+        pool::chunks(out, plane, work);
     } else {
         out.chunks_mut(plane).enumerate().for_each(|(at, out)| work(at, out));
     }
@@ -100,10 +100,13 @@ pub fn max<T: Number + PartialOrd>(plane: &[T], axes: &[Axis; 3], lowest: T, out
     for (line, out) in out.chunks_mut(c.output).enumerate() {
         out.fill(lowest);
         let (dz, dy) = (a.window(line / b.output), b.window(line % b.output));
+        // Steps of windows that lie in the padding for all of them are left out: there may be 2^62.
+        let reach = c.padding.saturating_sub(out.len().saturating_sub(1).saturating_mul(c.stride));
+        let steps = reach.div_ceil(c.dilation)..c.kernel.min((c.input + c.padding).div_ceil(c.dilation));
         for z in (dz.0..dz.1).step_by(a.dilation) {
             for y in (dy.0..dy.1).step_by(b.dilation) {
                 let source = &plane[(z * b.input + y) * c.input..][..c.input];
-                for k in 0..c.kernel {
+                for k in steps.clone() {
                     let shift = k * c.dilation;
                     let low = c.padding.saturating_sub(shift).div_ceil(c.stride).min(out.len());
                     let high =

@@ -3,8 +3,8 @@
 use super::compute::{Number, compute_dtype};
 use super::gemm::{Gemm, Matrix, Onto, matmul};
 use crate::diag::{Diagnostic, Result};
+use crate::resources::{memory, pool};
 use crate::tensor::{DType, Dims, Element, Layout, Scalar, Tensor, broadcast_sizes, numel, view};
-use rayon::prelude::*;
 
 /// `a @ b` over the last two dimensions, the others broadcast; plus `onto`, broadcast, where given. All of one dtype
 /// and of rank 2 at least; `name` is the kernel in the refusal of other dtypes.
@@ -56,7 +56,7 @@ fn typed<T: Gemm>(a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> Result<Tenso
         };
         let small = m.saturating_mul(n).saturating_mul(k) < 1 << 20;
         if a_starts.len() > 1 && small && size.saturating_mul(a_starts.len()) > 1 << 14 {
-            out.par_chunks_mut(size.max(1)).enumerate().try_for_each(|(at, out)| one(at, out))
+            pool::try_chunks(out, size, one)
         } else {
             out.chunks_mut(size.max(1)).enumerate().try_for_each(|(at, out)| one(at, out))
         }
@@ -97,7 +97,7 @@ fn starts(layout: &Layout, batch: &[i64]) -> Result<Vec<usize>> {
     };
     let outer =
         outer.broadcast_to(batch).ok_or_else(|| Diagnostic::internal("batches that do not broadcast"))?;
-    let mut starts = Vec::with_capacity(outer.numel());
+    let mut starts = memory::reserved(outer.numel())?;
     outer.for_each_index(|i| starts.push(i));
     Ok(starts)
 }

@@ -4,11 +4,14 @@ use super::compute::Dense;
 use super::vector_rows;
 use super::wide::{Wide, store};
 use crate::diag::{Diagnostic, Result};
+use crate::resources::pool;
 use crate::tensor::{DType, Dims, Element, Tensor, numel, view, wrap_dim};
-use rayon::prelude::*;
 
 /// Work below this many elements stays on one thread.
 const PARALLEL_FROM: usize = 1 << 16;
+
+/// Tensors of fewer elements are computed with as they are.
+const MANY: usize = 1 << 24;
 
 /// A tensor seen as rows: the chosen dimensions joined make the rows' elements, the others number the rows.
 pub struct Rows {
@@ -52,6 +55,24 @@ impl Rows {
         if keepdim { &self.kept_ones } else { &self.kept }
     }
 
+    /// [`Rows::new`] for work that needs each element once: also says how often each stands in its row. A view that
+    /// repeats few elements along `dims` may have more of them than any memory holds.
+    pub fn once_each(tensor: &Tensor, dims: &[usize]) -> Result<(Rows, usize)> {
+        if tensor.numel() < MANY {
+            return Ok((Rows::new(tensor, dims)?, 1));
+        }
+        let mut times = 1usize;
+        let once = tensor.look(|layout| {
+            let mut once = layout.clone();
+            for d in dims.iter().filter(|d| layout.strides[**d] == 0) {
+                times = times.saturating_mul(layout.sizes[*d] as usize);
+                once.sizes[*d] = 1;
+            }
+            Ok(once)
+        })?;
+        Ok((Rows::new(&once, dims)?, times))
+    }
+
     /// One value for each row.
     pub fn map<W: Element, R: Send>(&self, f: impl Fn(&[W]) -> R + Send + Sync) -> Result<Vec<R>> {
         let elements = self.dense.to_vec_as::<W>()?;
@@ -61,7 +82,8 @@ impl Rows {
         if elements.len() < PARALLEL_FROM {
             return Ok(elements.chunks_exact(self.length).map(f).collect());
         }
-        Ok(elements.par_chunks_exact(self.length).map(f).collect())
+        let row = |at: usize| f(&elements[at * self.length..(at + 1) * self.length]);
+        Ok(pool::map(elements.len() / self.length, row))
     }
 
     /// One value for each row of float32, read where it lies.
@@ -72,7 +94,7 @@ impl Rows {
         if elements.len() < PARALLEL_FROM || self.count == 1 {
             return Ok((0..self.count).map(row).collect());
         }
-        Ok((0..self.count).into_par_iter().map(row).collect())
+        Ok(pool::map(self.count, row))
     }
 
     /// The sum of each row of float32, in double precision.

@@ -78,10 +78,11 @@ const LN2: [f32; 2] = [0.693_145_75, 1.428_606_8e-6];
 /// 1.5 * 2^23: adding it rounds a small float to an integer, which then stands in the low bits.
 const MAGIC: f32 = 12_582_912.0;
 
-/// The logarithm of the smallest normal float.
-const LEAST: f32 = -87.336_54;
+/// The logarithm of half the smallest float: what is below it rounds to 0.
+const LEAST: f32 = -103.972_08;
 
-/// e^x for x ≤ 0 (or NaN), within 2 units in the last place; 0 where that is no normal float, as those below are slow.
+/// e^x for x ≤ 0 (or NaN), within 2 units in the last place, those of denormals among them: PyTorch keeps them, and the
+/// logarithm of a softmax shows it.
 #[inline(always)]
 fn exp_of_negative(x: f32) -> f32 {
     // The comparison keeps NaN.
@@ -96,8 +97,10 @@ fn exp_of_negative(x: f32) -> f32 {
     }
     let e = (p * r).mul_add(r, r) + 1.0;
     let n = (shifted.to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32);
-    let power = f32::from_bits((n.wrapping_add(127) as u32) << 23);
-    if vanishes { 0.0 } else { e * power }
+    // In two steps, as 2^n itself may be no normal float.
+    let half = n >> 1;
+    let power = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);
+    if vanishes { 0.0 } else { e * power(half) * power(n.wrapping_sub(half)) }
 }
 
 /// Writes the exponentials of `row` less its largest element; gives that element and their sum.
@@ -253,6 +256,13 @@ mod tests {
             worst = worst.max((y - wanted).abs() / unit);
         }
         assert!(worst <= 2.0, "{worst} units");
+        for i in 0..80_000 {
+            let x = -80.0 - (i as f32) * 0.000_4;
+            let (y, wanted) = (f64::from(exp_of_negative(x)), f64::from(x).exp());
+            let unit = (f64::from(f32::EPSILON) * wanted).max(f64::from(f32::from_bits(1)));
+            assert!((y - wanted).abs() <= 2.0 * unit, "e^{x} is {wanted:e}, not {y:e}");
+        }
+        assert_eq!(exp_of_negative(-104.0), 0.0);
         assert_eq!(exp_of_negative(0.0), 1.0);
         assert_eq!(exp_of_negative(f32::NEG_INFINITY), 0.0);
         assert!(exp_of_negative(f32::NAN).is_nan());

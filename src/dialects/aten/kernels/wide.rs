@@ -2,6 +2,7 @@
 //! Sums so kept are rounded once, when they are stored.
 
 use crate::diag::Result;
+use crate::resources::memory;
 use crate::tensor::{DType, Element, Scalar, Tensor};
 use num_complex::Complex64;
 use std::cmp::Ordering;
@@ -153,7 +154,7 @@ pub fn store<W: Wide>(elements: &[W], sizes: &[i64], dtype: DType) -> Result<Ten
         return Tensor::from_vec(elements, sizes);
     }
     crate::dispatch_dtype!(dtype, T => {
-        let converted: Vec<T> = elements.iter().map(|x| T::from_scalar(x.to_scalar())).collect();
+        let converted: Vec<T> = memory::collected(elements.iter().map(|x| T::from_scalar(x.to_scalar())))?;
         Tensor::from_vec::<T>(&converted, sizes)
     })
 }

@@ -72,6 +72,9 @@ impl Machine<'_> {
             {
                 self.tensor([*storage, *offset, *sizes, *strides, *grad, *hooks], rest.first().copied())
             }
+            (Global::QuantizedTensor, &[storage, offset, sizes, strides, scales, grad, hooks]) => {
+                self.quantized_tensor([storage, offset, sizes, strides, grad, hooks], scales)
+            }
             (Global::Parameter, &[tensor, grad, hooks]) => self.parameter(tensor, grad, hooks),
             (Global::OrderedDict, []) => self.push_new(Node::Dict(Box::default())),
             (Global::Device, &[name]) => self.device(name),

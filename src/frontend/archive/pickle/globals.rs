@@ -13,6 +13,10 @@ pub enum Global {
     Storage(&'static StorageType),
     /// `torch._utils._rebuild_tensor_v2`.
     Tensor,
+    /// `torch._utils._rebuild_qtensor`.
+    QuantizedTensor,
+    /// `torch.per_tensor_affine` and its sisters.
+    Scheme(Scheme),
     /// `torch._utils._rebuild_parameter`.
     Parameter,
     /// `collections.OrderedDict`.
@@ -25,6 +29,17 @@ pub enum Global {
     TypedList(Element),
     /// `torch.jit._pickle.restore_type_tag`.
     TypeTag,
+}
+
+/// How integers stand for real numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// One scale and zero point.
+    Tensor,
+    /// One of each a channel.
+    Channel,
+    /// The same, both floats.
+    ChannelFloat,
 }
 
 /// The element type of a list with a constructor of its own.
@@ -78,7 +93,7 @@ pub fn resolve(module: &str, name: &str) -> Result<Global> {
         ("torch.jit._pickle", "build_boollist") => Ok(Global::TypedList(Element::Bool)),
         ("torch.jit._pickle", "build_tensorlist") => Ok(Global::TypedList(Element::Tensor)),
         ("torch.jit._pickle", "restore_type_tag") => Ok(Global::TypeTag),
-        ("torch._utils", "_rebuild_qtensor") => unsupported("a quantized tensor"),
+        ("torch._utils", "_rebuild_qtensor") => Ok(Global::QuantizedTensor),
         ("torch._utils", "_rebuild_sparse_tensor" | "_rebuild_sparse_csr_tensor") => {
             unsupported("a sparse tensor")
         }
@@ -87,11 +102,10 @@ pub fn resolve(module: &str, name: &str) -> Result<Global> {
         ("torch.jit._pickle", "build_tensor_from_id") | ("__main__", "TensorID" | "IntList") => {
             unsupported("a tensor in the format of PyTorch 1.3 or older")
         }
-        (
-            "torch",
-            "QInt8Storage" | "QUInt8Storage" | "QInt32Storage" | "QUInt4x2Storage" | "QUInt2x4Storage",
-        ) => unsupported("a quantized tensor"),
         ("torch.distributed.rpc", _) => unsupported("a remote reference"),
+        ("torch", "per_tensor_affine") => Ok(Global::Scheme(Scheme::Tensor)),
+        ("torch", "per_channel_affine") => Ok(Global::Scheme(Scheme::Channel)),
+        ("torch", "per_channel_affine_float_qparams") => Ok(Global::Scheme(Scheme::ChannelFloat)),
         ("torch", name) if name.starts_with("per_tensor_") || name.starts_with("per_channel_") => {
             unsupported("a quantization scheme")
         }

@@ -368,8 +368,9 @@ impl<'a> Machine<'a> {
 
     fn text(&mut self, length: u64) -> Result<()> {
         let bytes = self.take(length)?;
-        let text = std::str::from_utf8(bytes).map_err(|_| Diagnostic::input("a str is not UTF-8"))?;
-        self.charge(length)?;
+        // A str of TorchScript is any bytes.
+        let text = crate::value::bytes::text(bytes);
+        self.charge(text.len() as u64)?;
         self.push_new(Node::Str(text.into()))
     }
 

@@ -146,6 +146,29 @@ pub struct TensorRecord {
     pub conj: bool,
     /// Lazily negated: each element reads as its negative.
     pub neg: bool,
+    /// Scales of a quantized tensor; of no other.
+    pub scales: Option<Scales>,
+}
+
+/// How the integers of a quantized tensor stand for real numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scales {
+    /// One scale and zero point.
+    PerTensor {
+        /// Distance of neighbouring integers.
+        scale: f64,
+        /// The integer that stands for 0.
+        zero_point: i64,
+    },
+    /// One of each a channel, floats both if the dtype of the zero points is.
+    PerChannel {
+        /// A tensor of one dimension.
+        scales: Box<TensorRecord>,
+        /// A tensor of one dimension.
+        zero_points: Box<TensorRecord>,
+        /// The dimension of the channels.
+        axis: i64,
+    },
 }
 
 impl TensorRecord {
@@ -231,9 +254,16 @@ impl Pickle {
     /// The storage of each tensor, in order; one that several tensors share comes as often. Who reads their
     /// bytes keeps them by key, so that a thousand views cost one read.
     pub fn storages(&self) -> impl Iterator<Item = &Arc<StorageRecord>> {
-        self.nodes.iter().filter_map(|node| match node {
-            Node::Tensor(tensor) => Some(&tensor.storage),
+        let tensors = self.nodes.iter().filter_map(|node| match node {
+            Node::Tensor(tensor) => Some(tensor),
             _ => None,
+        });
+        tensors.flat_map(|tensor| {
+            let (scales, zero_points) = match &tensor.scales {
+                Some(Scales::PerChannel { scales, zero_points, .. }) => (Some(scales), Some(zero_points)),
+                _ => (None, None),
+            };
+            [Some(tensor), scales, zero_points].into_iter().flatten().map(|tensor| &tensor.storage)
         })
     }
 }

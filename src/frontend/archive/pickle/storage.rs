@@ -44,6 +44,11 @@ static ROWS: &[StorageType] = &[
     row("Float8_e5m2fnuzStorage", "float8_e5m2fnuz", 1),
     row("Float8_e4m3fnuzStorage", "float8_e4m3fnuz", 1),
     row("Float8_e8m0fnuStorage", "float8_e8m0fnu", 1),
+    row("QInt8Storage", "qint8", 1),
+    row("QUInt8Storage", "quint8", 1),
+    row("QInt32Storage", "qint32", 4),
+    row("QUInt4x2Storage", "quint4x2", 1),
+    row("QUInt2x4Storage", "quint2x4", 1),
 ];
 
 /// The storage class of a name in module `torch`, or of a dtype.

@@ -3,18 +3,27 @@
 
 use std::sync::Arc;
 
-use super::globals::Global;
+use super::globals::{Global, Scheme};
 use super::machine::Machine;
-use super::{Node, NodeId, StorageRecord, TensorRecord};
+use super::{Node, NodeId, Scales, StorageRecord, TensorRecord};
 use crate::diag::{Diagnostic, Result};
 
 impl Machine<'_> {
-    /// A persistent id is exactly `("storage", class, key, device, number of elements)`.
+    /// A persistent id is exactly `("storage", class, key, device, number of elements)`; up to PyTorch 1.4 None could stand
+    /// behind it, where a view of a storage would be described.
     pub(super) fn persistent(&mut self) -> Result<()> {
         let id = self.pop()?;
         let wrong = || Diagnostic::input("a persistent id is not (\"storage\", class, key, device, numel)");
         let Node::Tuple(items) = self.node(id) else { return Err(wrong()) };
-        let &[tag, class, key, device, numel] = &**items else { return Err(wrong()) };
+        let (&[tag, class, key, device, numel] | &[tag, class, key, device, numel, _]) = &**items else {
+            return Err(wrong());
+        };
+        if let Some(view) = items.get(5)
+            && !matches!(self.node(*view), Node::None)
+        {
+            return Err(Diagnostic::unsupported("a storage that is a view of another one")
+                .hint("save the model again with PyTorch 1.4 or later"));
+        }
         let (Node::Str(tag), Node::Global(Global::Storage(element))) = (self.node(tag), self.node(class))
         else {
             return Err(wrong());
@@ -45,6 +54,47 @@ impl Machine<'_> {
 
     /// `_rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks, metadata)`.
     pub(super) fn tensor(&mut self, arguments: [NodeId; 6], metadata: Option<NodeId>) -> Result<()> {
+        let metadata = self.metadata(metadata)?;
+        let record = self.tensor_record(arguments, metadata)?;
+        if record.storage.element.dtype.starts_with('q') {
+            return Err(Diagnostic::input("a tensor of a quantized type has no scale"));
+        }
+        self.push_new(Node::Tensor(Box::new(record)))
+    }
+
+    /// `_rebuild_qtensor(storage, offset, sizes, strides, (scheme, scale, zero_point), requires_grad, hooks)`, of channels
+    /// `(scheme, scales, zero_points, axis)`.
+    pub(super) fn quantized_tensor(&mut self, arguments: [NodeId; 6], scales: NodeId) -> Result<()> {
+        let wrong = || Diagnostic::input("a quantized tensor has no valid scheme, scale and zero point");
+        let Node::Tuple(items) = self.node(scales) else { return Err(wrong()) };
+        let items = items.clone();
+        let Some(Node::Global(Global::Scheme(scheme))) = items.first().map(|id| self.node(*id)) else {
+            return Err(wrong());
+        };
+        let channel = |id: NodeId| match self.node(id) {
+            Node::Tensor(record) if record.sizes.len() == 1 => Ok(record.clone()),
+            _ => Err(wrong()),
+        };
+        let scales = match (scheme, &items[1..]) {
+            (Scheme::Tensor, &[scale, zero_point]) => match (self.node(scale), self.node(zero_point)) {
+                (&Node::Float(scale), &Node::Int(zero_point)) => Scales::PerTensor { scale, zero_point },
+                _ => return Err(wrong()),
+            },
+            (Scheme::Channel | Scheme::ChannelFloat, &[scales, zero_points, axis]) => {
+                let &Node::Int(axis) = self.node(axis) else { return Err(wrong()) };
+                Scales::PerChannel { scales: channel(scales)?, zero_points: channel(zero_points)?, axis }
+            }
+            _ => return Err(wrong()),
+        };
+        let mut record = self.tensor_record(arguments, (false, false))?;
+        if !record.storage.element.dtype.starts_with('q') {
+            return Err(Diagnostic::input("a tensor with a scale is of no quantized type"));
+        }
+        record.scales = Some(scales);
+        self.push_new(Node::Tensor(Box::new(record)))
+    }
+
+    fn tensor_record(&mut self, arguments: [NodeId; 6], (conj, neg): (bool, bool)) -> Result<TensorRecord> {
         let [storage, offset, sizes, strides, requires_grad, hooks] = arguments;
         let Node::Storage(storage) = self.node(storage) else {
             return Err(Diagnostic::input("a tensor is built from something that is no storage"));
@@ -58,11 +108,19 @@ impl Machine<'_> {
         let sizes = self.dims(sizes, "sizes")?;
         let strides = self.dims(strides, "strides")?;
         check_extent(&storage, offset, &sizes, &strides)?;
-        let (conj, neg) = self.metadata(metadata)?;
         self.charge((size_of::<TensorRecord>() + 16 * sizes.len()) as u64)?;
-        let record =
-            TensorRecord { storage, offset, sizes, strides, requires_grad, parameter: false, conj, neg };
-        self.push_new(Node::Tensor(Box::new(record)))
+        let scales = None;
+        Ok(TensorRecord {
+            storage,
+            offset,
+            sizes,
+            strides,
+            requires_grad,
+            parameter: false,
+            conj,
+            neg,
+            scales,
+        })
     }
 
     pub(super) fn parameter(&mut self, tensor: NodeId, requires_grad: NodeId, hooks: NodeId) -> Result<()> {
@@ -151,7 +209,13 @@ fn check_extent(storage: &StorageRecord, offset: i64, sizes: &[i64], strides: &[
     let (Some(end), true) = (end, bytes.is_some() || empty) else {
         return Err(Diagnostic::input("a tensor has sizes and strides beyond 64 bits"));
     };
-    if offset < 0 || end as u64 > storage.numel {
+    // Elements of less than a byte: the storage counts bytes.
+    let each = match storage.element.dtype {
+        "quint4x2" => 2,
+        "quint2x4" => 4,
+        _ => 1,
+    };
+    if offset < 0 || (end as u64).div_ceil(each) > storage.numel {
         return Err(Diagnostic::input(format!(
             "a tensor reaches from element {offset} to {end} of storage `{}`, which has {}",
             storage.key, storage.numel

@@ -5,7 +5,7 @@
 use indexmap::IndexMap;
 
 use super::storage::StorageType;
-use super::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
+use super::{Node, NodeId, Pickle, Scales, StorageRecord, TensorRecord};
 
 /// The bytes of a pickle of a tree.
 pub fn write(pickle: &Pickle) -> Vec<u8> {
@@ -186,7 +186,8 @@ impl<'a> Writer<'a> {
             let flag: &[u8] = if tensor.requires_grad { b"\x88" } else { b"\x89" };
             self.then([Task::Bytes(flag)].into_iter().chain(hooks));
         }
-        self.global("torch._utils", "_rebuild_tensor_v2");
+        let rebuild = if tensor.scales.is_some() { "_rebuild_qtensor" } else { "_rebuild_tensor_v2" };
+        self.global("torch._utils", rebuild);
         self.out.push(b'(');
         self.storage(&tensor.storage);
         self.int(tensor.offset);
@@ -194,6 +195,9 @@ impl<'a> Writer<'a> {
             self.out.push(b'(');
             dims.iter().for_each(|dim| self.int(*dim));
             self.out.push(b't');
+        }
+        if let Some(scales) = &tensor.scales {
+            self.scales(scales);
         }
         self.out.push(if tensor.requires_grad { b'\x88' } else { b'\x89' });
         self.global("collections", "OrderedDict");
@@ -211,6 +215,27 @@ impl<'a> Writer<'a> {
             self.out.extend(b"\x86R");
         }
         self.out.extend(b"tR");
+    }
+
+    /// `(scheme, scale, zero_point)`, of channels `(scheme, scales, zero_points, axis)`.
+    fn scales(&mut self, scales: &'a Scales) {
+        self.out.push(b'(');
+        match scales {
+            Scales::PerTensor { scale, zero_point } => {
+                self.global("torch", "per_tensor_affine");
+                self.float(*scale);
+                self.int(*zero_point);
+            }
+            Scales::PerChannel { scales, zero_points, axis } => {
+                let float = zero_points.storage.element.dtype.starts_with("float");
+                let scheme = if float { "per_channel_affine_float_qparams" } else { "per_channel_affine" };
+                self.global("torch", scheme);
+                self.tensor(scales);
+                self.tensor(zero_points);
+                self.int(*axis);
+            }
+        }
+        self.out.push(b't');
     }
 
     fn storage(&mut self, storage: &'a StorageRecord) {

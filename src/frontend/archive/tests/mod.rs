@@ -6,6 +6,7 @@ mod corpus;
 mod hostile_pickle;
 mod hostile_zip;
 mod large;
+mod mobile;
 mod real;
 mod rewrite;
 mod save;

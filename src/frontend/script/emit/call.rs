@@ -4,6 +4,7 @@ use super::matching::Given;
 use super::sugared::{Context, Special};
 use super::{Emitter, Sugared, derived, error, literal};
 use crate::diag::{Diagnostic, Result, Span};
+use crate::dialects::{is_custom_class, unknown_class};
 use crate::frontend::script::ast::{Expr, ExprKind, Keyword};
 use crate::frontend::script::{kinds, library};
 use crate::ir::schema::{Argument, Schema};
@@ -193,10 +194,7 @@ impl Emitter<'_> {
         let unknown = self.unknown_builtin(kind, span);
         self.unit.note_unknown(unknown);
         let operands: Vec<ValueId> = args.iter().chain(named).map(|given| given.value).collect();
-        let ty = match self.unpacking {
-            0 => Type::tensor(),
-            n => Type::tuple(vec![Type::tensor(); n]),
-        };
+        let ty = self.guessed_result();
         self.emit_value(kind, &operands, ty, span)
     }
 
@@ -292,6 +290,11 @@ impl Emitter<'_> {
         span: &Span,
     ) -> Result<Sugared> {
         let schema = match self.ty(object).clone().kind() {
+            TypeKind::Class(class)
+                if is_custom_class(class.as_str()) && !self.unit.has_method(*class, method.as_str()) =>
+            {
+                return Ok(Sugared::Value(self.unknown_method(object, *class, method, args, named, span)));
+            }
             TypeKind::Class(class) => self.unit.method_schema(*class, method.as_str(), &self.name, span)?,
             TypeKind::Interface(name) => self.unit.interface_schema(*name, method.as_str(), span)?,
             _ => {
@@ -306,6 +309,33 @@ impl Emitter<'_> {
         let op = self.emit(Symbol::new("prim::CallMethod"), &operands, &[ty], span);
         self.graph.set_attr(op, "name", Attr::Str(method.as_str().into()));
         Ok(Sugared::Value(self.only_result(op)))
+    }
+
+    /// A method of a custom class that is not known here, as [`Self::unknown_op`].
+    fn unknown_method(
+        &mut self,
+        object: ValueId,
+        class: Symbol,
+        method: Symbol,
+        args: &[Given],
+        named: &[Given],
+        span: &Span,
+    ) -> ValueId {
+        self.unit.note_unknown(unknown_class(class.as_str()).at(span));
+        let given = args.iter().chain(named).map(|given| given.value);
+        let operands: Vec<ValueId> = std::iter::once(object).chain(given).collect();
+        let ty = self.guessed_result();
+        let op = self.emit(Symbol::new("prim::CallMethod"), &operands, &[ty], span);
+        self.graph.set_attr(op, "name", Attr::Str(method.as_str().into()));
+        self.only_result(op)
+    }
+
+    /// What a call is taken to give whose schema is not known: a tensor, or as many as the statement takes apart.
+    fn guessed_result(&self) -> Type {
+        match self.unpacking {
+            0 => Type::tensor(),
+            n => Type::tuple(vec![Type::tensor(); n]),
+        }
     }
 
     fn construct(&mut self, class: Symbol, args: &[Given], named: &[Given], span: &Span) -> Result<Sugared> {

@@ -39,6 +39,7 @@ fn scratch(unit: &mut Compiler) -> Emitter<'_> {
         merged_return: None,
         exiting: Default::default(),
         untyped_lists: Default::default(),
+        unrolled: 0,
         unpacking: 0,
         loops: Default::default(),
     }

@@ -1,8 +1,8 @@
 //! A program in the making: what is defined, what is still to be compiled, where code comes from.
 
-use super::{Sugared, class, error, function};
+use super::{Sugared, class, custom, error, function};
 use crate::diag::{Diagnostic, Result, Source, Span};
-use crate::dialects::Registry;
+use crate::dialects::{Registry, is_custom_class};
 use crate::frontend::script::ast::{Class, Def, Item};
 use crate::frontend::script::{library, parse_library, parse_module};
 use crate::ir::schema::{Argument, Schema};
@@ -327,6 +327,10 @@ impl Compiler {
         let name = Symbol::new(path);
         if let Some(found) = self.known(name, span)? {
             return Ok(Some(found));
+        }
+        if is_custom_class(path) {
+            custom::define(self, name);
+            return Ok(self.defined(name));
         }
         let Some((module, _)) = path.rsplit_once('.') else { return Ok(None) };
         self.read_module(module)?;

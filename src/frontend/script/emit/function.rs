@@ -4,7 +4,7 @@ use super::{Compiler, Emitter, Sugared, error};
 use crate::analysis::facts;
 use crate::diag::{Result, Span};
 use crate::dialects::prim::constant;
-use crate::dialects::{Env, Node, Registry};
+use crate::dialects::{Node, Registry, Run};
 use crate::eval;
 use crate::frontend::script::ast::{Def, Expr, ExprKind, Number, UnaryOp};
 use crate::frontend::script::{cleanup, exits, kinds, lift, ssa};
@@ -32,6 +32,7 @@ pub(super) fn compile(
         merged_return: None,
         exiting: Default::default(),
         untyped_lists: Default::default(),
+        unrolled: 0,
         unpacking: 0,
         loops: Default::default(),
     };
@@ -231,7 +232,7 @@ impl Emitter<'_> {
 /// Runs the ops of a block without control flow and gives one value as a constant; None if that cannot be done
 /// while compiling.
 fn evaluate(graph: &Graph, registry: &Registry, block: BlockId, wanted: ValueId) -> Option<Attr> {
-    let env = Env::default();
+    let run = Run::default();
     let mut values: HashMap<ValueId, Value> = HashMap::new();
     for op in graph.block_ops(block) {
         if !graph.nested_blocks(op).is_empty() {
@@ -246,7 +247,7 @@ fn evaluate(graph: &Graph, registry: &Registry, block: BlockId, wanted: ValueId)
         } else {
             let row = facts(registry, graph, op).op?;
             let node = Node { attrs: graph.attrs(op), result_types: &types };
-            eval::call(&row, &operands, node, &env).ok()?.into_iter().collect()
+            eval::call(&row, &operands, node, &run).ok()?.into_iter().collect()
         };
         values.extend(results.iter().copied().zip(made));
     }

@@ -1,10 +1,19 @@
 //! Loops, comprehensions, and what can be iterated over.
 
 use super::{Emitter, Sugared, error, literal};
-use crate::diag::{Result, Span};
+use crate::diag::{Diagnostic, Result, Span};
 use crate::frontend::script::ast::{Expr, ExprKind, Stmt};
 use crate::frontend::script::kinds;
 use crate::ir::{Symbol, Type, TypeKind, ValueId};
+
+/// Loops over tuples and modules are written out at most so many times in a function, nested ones counted each time.
+const MAX_UNROLLED: usize = 20_000;
+
+fn too_much_unrolled(span: &Span) -> Diagnostic {
+    let message =
+        format!("loops over tuples and modules are unrolled, here to more than {MAX_UNROLLED} turns");
+    Diagnostic::compile(message).at(span).hint("loop over a list or a range: such loops stay loops")
+}
 
 /// Something to iterate over.
 #[derive(Clone, Debug)]
@@ -198,6 +207,10 @@ impl Emitter<'_> {
         let result = (0..turns).try_for_each(|turn| {
             if self.exiting.contains(&self.block) {
                 return Ok(());
+            }
+            self.unrolled += 1;
+            if self.unrolled > MAX_UNROLLED {
+                return Err(too_much_unrolled(span));
             }
             let index = self.int(turn as i64, span);
             let item = self.item_of(iterable, index, Some(turn), span)?;

@@ -299,8 +299,13 @@ impl Emitter<'_> {
         keywords: &[Given],
         span: &Span,
     ) -> Result<(usize, Plan)> {
+        let values: Vec<ValueId> = args.iter().chain(keywords).map(|given| given.value).collect();
+        // A type variable takes the interface of a list, and then an object must fit it.
+        for value in &values {
+            let ty = self.ty(*value).clone();
+            self.ready_for(&ty, &values);
+        }
         if let [only] = schemas {
-            let values: Vec<ValueId> = args.iter().chain(keywords).map(|given| given.value).collect();
             only.arguments.iter().for_each(|formal| self.ready_for(&formal.ty, &values));
             return match self.fit(only, args, keywords, true) {
                 Ok(plan) => Ok((0, plan)),

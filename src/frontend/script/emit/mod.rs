@@ -9,6 +9,7 @@ mod call;
 mod class;
 mod compiler;
 mod cond;
+mod custom;
 mod derived;
 mod env;
 mod expr;
@@ -58,6 +59,8 @@ pub(super) struct Emitter<'c> {
     unpacking: usize,
     /// The loop around the place being emitted.
     loops: Loops,
+    /// Turns of unrolled loops so far.
+    unrolled: usize,
 }
 
 impl Emitter<'_> {

@@ -3,6 +3,7 @@
 use super::sugared::{Context, Special};
 use super::{Emitter, Sugared, error};
 use crate::diag::{Diagnostic, Result, Span};
+use crate::dialects::is_custom_class;
 use crate::frontend::script::library;
 use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
 use crate::tensor::DType;
@@ -518,7 +519,7 @@ impl Emitter<'_> {
         name: &str,
         span: &Span,
     ) -> Result<Sugared> {
-        if self.unit.has_method(class, name) {
+        if self.unit.has_method(class, name) || is_custom_class(class.as_str()) {
             return Ok(Sugared::Method(value, Symbol::new(name)));
         }
         if let Some(function) = self.unit.static_method(class, name) {

@@ -1,0 +1,176 @@
+//! What became of the fusion groups of a program: how many ran, how many kernels were compiled, which were refused and
+//! why, how many calls ran op by op instead. A fallback gives the right answer slowly, so that nothing but these numbers
+//! tells of it. Knows no group and no backend.
+
+use crate::diag::log::{Level, Log, LogSpec};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The topic under which fusion logs what happens at run time.
+pub(super) const TOPIC: &str = "fusion";
+/// Reasons that are counted apart; messages may contain sizes.
+const MAX_REASONS: usize = 64;
+/// What further reasons are counted under.
+const OTHER: &str = "other reasons";
+
+/// Counts while a program runs; shared by all threads of it.
+#[derive(Default)]
+pub struct FusionCounters {
+    groups: AtomicU64,
+    kernels: AtomicU64,
+    refused: AtomicU64,
+    fused: AtomicU64,
+    small: AtomicU64,
+    reasons: Mutex<BTreeMap<String, u64>>,
+    log: Log,
+}
+
+/// The counts at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FusionReport {
+    /// Fusion groups that were called at least once.
+    pub groups: u64,
+    /// Kernels that were compiled for them.
+    pub kernels: u64,
+    /// Kernels that were refused: a group for certain dtypes, or one of its kernels for certain layouts.
+    pub refused: u64,
+    /// Calls of groups that ran fused.
+    pub fused_calls: u64,
+    /// Calls of groups of a single op, with too few elements for a kernel to pay; the op ran by itself.
+    pub small_calls: u64,
+    /// Calls that ran op by op for another reason, by reason.
+    pub op_by_op: BTreeMap<String, u64>,
+}
+
+impl FusionCounters {
+    /// Counters that log what `spec` asks for.
+    pub fn logging(spec: &LogSpec) -> FusionCounters {
+        FusionCounters { log: Log::new(spec), ..FusionCounters::default() }
+    }
+
+    /// What is logged.
+    pub fn log_spec(&self) -> &LogSpec {
+        self.log.spec()
+    }
+
+    /// What happened so far.
+    pub fn report(&self) -> FusionReport {
+        let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        FusionReport {
+            groups: read(&self.groups),
+            kernels: read(&self.kernels),
+            refused: read(&self.refused),
+            fused_calls: read(&self.fused),
+            small_calls: read(&self.small),
+            op_by_op: self.reasons.lock().clone(),
+        }
+    }
+
+    /// Takes what was logged so far.
+    pub fn take_log(&self) -> String {
+        self.log.take()
+    }
+
+    /// A group is called for the first time.
+    pub(super) fn group(&self) {
+        self.groups.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A kernel of a group was compiled.
+    pub(super) fn compiled(&self, group: &str, what: impl FnOnce() -> String) {
+        self.kernels.fetch_add(1, Ordering::Relaxed);
+        self.log.message(TOPIC, Level::Update, || format!("compiled a kernel of {group} for {}", what()));
+    }
+
+    /// A group, or one of its kernels, cannot be compiled; the refusal is kept.
+    pub(super) fn refused(&self, group: &str, reason: &str, what: impl FnOnce() -> String) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.log.message(TOPIC, Level::Update, || format!("refused {group} for {}: {reason}", what()));
+    }
+
+    /// A call ran fused.
+    pub(super) fn fused(&self, group: &str) {
+        self.fused.fetch_add(1, Ordering::Relaxed);
+        self.log.message(TOPIC, Level::Debug, || format!("{group} ran fused"));
+    }
+
+    /// A call was too small for a kernel to pay.
+    pub(super) fn small(&self, group: &str) {
+        self.small.fetch_add(1, Ordering::Relaxed);
+        self.log.message(TOPIC, Level::Debug, || format!("{group} has too few elements for a kernel"));
+    }
+
+    /// A call runs op by op.
+    pub(super) fn op_by_op(&self, group: &str, reason: &str) {
+        let mut reasons = self.reasons.lock();
+        let known = reasons.len() < MAX_REASONS || reasons.contains_key(reason);
+        *reasons.entry(if known { reason } else { OTHER }.to_string()).or_default() += 1;
+        drop(reasons);
+        self.log.message(TOPIC, Level::Debug, || format!("{group} runs op by op: {reason}"));
+    }
+}
+
+impl FusionReport {
+    /// Calls that ran op by op though a kernel would have paid.
+    pub fn op_by_op_calls(&self) -> u64 {
+        self.op_by_op.values().sum()
+    }
+
+    /// Lines for people; empty where no group was called.
+    pub fn to_text(&self) -> String {
+        if self.groups == 0 {
+            return String::new();
+        }
+        let mut out = format!(
+            "fusion: {}, {} compiled, {} refused; {} fused, {} op by op, {} too small for a kernel\n",
+            count(self.groups, "group"),
+            count(self.kernels, "kernel"),
+            self.refused,
+            count(self.fused_calls, "call"),
+            self.op_by_op_calls(),
+            self.small_calls
+        );
+        for (reason, calls) in &self.op_by_op {
+            let _ = writeln!(out, "  {} op by op: {reason}", count(*calls, "call"));
+        }
+        out
+    }
+}
+
+fn count(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_counted_and_bounded() {
+        let counters = FusionCounters::default();
+        for n in 0..200 {
+            counters.op_by_op("a group", &format!("reason {}", n % 100));
+        }
+        let report = counters.report();
+        assert_eq!(report.op_by_op.len(), MAX_REASONS + 1);
+        assert_eq!((report.op_by_op_calls(), report.op_by_op["reason 3"]), (200, 2));
+        assert_eq!(report.to_text(), "", "no group was called");
+    }
+
+    #[test]
+    fn the_log_says_what_was_refused() {
+        let counters = FusionCounters::logging(&LogSpec::parse("fusion").expect("well formed"));
+        counters.group();
+        counters.refused("tanh+mul", "no such dtype", || "Half[2d]".to_string());
+        counters.op_by_op("tanh+mul", "no such dtype");
+        assert_eq!(counters.take_log(), "[UPDATE fusion] refused tanh+mul for Half[2d]: no such dtype\n");
+        let text = counters.report().to_text();
+        assert!(
+            text.starts_with("fusion: 1 group, 0 kernels compiled, 1 refused; 0 calls fused, 1 op by op"),
+            "{text}"
+        );
+        assert!(text.ends_with("  1 call op by op: no such dtype\n"), "{text}");
+    }
+}

@@ -1,0 +1,142 @@
+//! What the operators of `aten` that copy, fill, choose and compare do with quantized tensors.
+
+use super::ints::{Params, quantizer};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Args, Outputs, one};
+use crate::tensor::{DType, Quantizer, Scalar, Tensor};
+use crate::value::Value;
+use std::sync::Arc;
+
+/// The row's own kernel on the integers, with a number of the arguments as an integer too.
+fn with_number(a: &Args<'_>, at: usize, number: Scalar) -> Result<Outputs> {
+    let tensor = a.tensor(0)?;
+    let integer = Params::of(tensor)?.rounder(tensor.dtype()).integer(number.to_f64() as f32);
+    let kernel = a.op.def().eval.ok_or_else(|| Diagnostic::internal("a row without a kernel"))?;
+    let mut values = a.values.to_vec();
+    let plain = tensor.integers();
+    values[0] = plain.clone().into();
+    if let Some(value) = values.get_mut(at) {
+        *value = Value::Int(integer);
+    }
+    let results = kernel(&Args { op: a.op, values: &values, node: a.node, run: a.run })?;
+    match results.first() {
+        Some(Value::Tensor(t)) if t.same(&plain) => one(tensor.clone()),
+        Some(Value::Tensor(t)) => one(Tensor::quantized(t, tensor.dtype(), quantizer(tensor)?)?),
+        _ => Err(Diagnostic::internal("a row that gives no tensor")),
+    }
+}
+
+/// `aten::fill_.Scalar`
+pub fn fill(a: &Args<'_>) -> Result<Outputs> {
+    with_number(a, 1, a.scalar(1)?)
+}
+
+/// `aten::masked_fill.Scalar` and `aten::constant_pad_nd`, whose number is the third argument.
+pub fn third(a: &Args<'_>) -> Result<Outputs> {
+    with_number(a, 2, a.scalar(2)?)
+}
+
+/// `aten::pad`: constants become integers, other modes move elements.
+pub fn pad(a: &Args<'_>) -> Result<Outputs> {
+    let number = a.opt_scalar(3)?.unwrap_or(Scalar::Int(0));
+    if &**a.str(2)? != "constant" {
+        return with_number(a, usize::MAX, number);
+    }
+    let tensor = a.tensor(0)?;
+    let integer = Params::of(tensor)?.rounder(tensor.dtype()).integer(number.to_f64() as f32);
+    let kernel = a.op.def().eval.ok_or_else(|| Diagnostic::internal("a row without a kernel"))?;
+    let mut values = a.values.to_vec();
+    values[0] = tensor.integers().into();
+    values[3] = Value::Float(integer as f64);
+    let results = kernel(&Args { op: a.op, values: &values, node: a.node, run: a.run })?;
+    match results.first() {
+        Some(Value::Tensor(t)) => one(Tensor::quantized(t, tensor.dtype(), quantizer(tensor)?)?),
+        _ => Err(Diagnostic::internal("a row that gives no tensor")),
+    }
+}
+
+/// `aten::copy_`: real numbers are quantized with the target's scale; a quantized tensor brings its scale along.
+pub fn copy(a: &Args<'_>) -> Result<Outputs> {
+    let (target, source) = (a.tensor(0)?, a.tensor(1)?);
+    match (target.quantizer(), source.quantizer()) {
+        (Some(_), Some(other)) if target.dtype() == source.dtype() => {
+            target.copy_from(source)?;
+            target.set_quantizer(other)?;
+        }
+        (Some(_), None) => {
+            let reals = source.to_dtype(DType::F32)?.broadcast_to(&target.sizes())?;
+            target.copy_from(&super::convert::quantize(&reals, Params::of(target)?, target.dtype())?)?;
+        }
+        (Some(_), Some(_)) => {
+            return Err(Diagnostic::runtime("Quantized copy only works with same scalar types"));
+        }
+        (None, _) => {
+            return Err(Diagnostic::runtime(
+                "Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize to get a float \
+                 Tensor from a quantized Tensor",
+            ));
+        }
+    }
+    one(target.clone())
+}
+
+/// `aten::equal`: the same scheme, scale, sizes and integers.
+pub fn equal(a: &Args<'_>) -> Result<Outputs> {
+    let (x, y) = (a.tensor(0)?, a.tensor(1)?);
+    let alike = x.dtype() == y.dtype() && x.quantizer() == y.quantizer() && x.sizes() == y.sizes();
+    one(alike && x.to_bytes()? == y.to_bytes()?)
+}
+
+/// `aten::select.int`: of channels, one has one scale.
+pub fn select(a: &Args<'_>) -> Result<Outputs> {
+    let tensor = a.tensor(0)?;
+    let dim = crate::tensor::wrap_dim(a.int(1)?, tensor.rank())?;
+    let chosen = tensor.integers().look(|l| crate::tensor::view::select(l, a.int(1)?, a.int(2)?))?;
+    let own = quantizer(tensor)?;
+    let index = a.int(2)?;
+    let at = if index < 0 { index + tensor.sizes()[dim] } else { index } as usize;
+    let quantizer = match &*own {
+        Quantizer::PerTensor { .. } => own,
+        Quantizer::PerChannel { scales, zero_points, axis } if *axis == dim => {
+            let (scale, zero_point) = (scales.get(at), zero_points.get(at));
+            let scale = scale.copied().unwrap_or(1.0);
+            Params { scale, zero_point: zero_point.copied().unwrap_or(0) }.quantizer()
+        }
+        other => {
+            let mut other = other.clone();
+            match &mut other {
+                Quantizer::PerChannel { axis, .. } | Quantizer::PerChannelFloat { axis, .. } => {
+                    if *axis == dim {
+                        return Err(Diagnostic::unsupported(
+                            "selecting a channel of a tensor with float zero points",
+                        ));
+                    }
+                    *axis -= usize::from(*axis > dim);
+                }
+                Quantizer::PerTensor { .. } => {}
+            }
+            Arc::new(other)
+        }
+    };
+    one(Tensor::quantized(&chosen, tensor.dtype(), quantizer)?)
+}
+
+/// Views that move strides: of tensors with one scale only.
+pub fn uniform(a: &Args<'_>) -> Result<Outputs> {
+    if !quantizer(a.tensor(0)?)?.is_uniform() {
+        return Err(Diagnostic::runtime("Setting strides is possible only on uniformly quantized tensor"));
+    }
+    let kernel = a.op.def().eval.ok_or_else(|| Diagnostic::internal("a row without a kernel"))?;
+    kernel(a)
+}
+
+/// `aten::to` and its like: a quantized tensor takes no dtype but its own.
+pub fn same_dtype(tensor: &Tensor, wanted: Option<DType>) -> Result<()> {
+    if wanted.is_some_and(|wanted| wanted != tensor.dtype()) {
+        return Err(Diagnostic::runtime(
+            "Creation of quantized tensor requires quantized dtype like torch.quint8",
+        )
+        .hint("use dequantize() to get real numbers"));
+    }
+    Ok(())
+}

@@ -1,0 +1,372 @@
+//! One run of a program: what belongs to a call and not to the program. Grad mode, the random generator, output, warnings,
+//! limits, cancellation, and who runs meanings and methods.
+//!
+//! A [`Run`] belongs to one task: it can be sent to another thread, not shared with one. A fork gets a child
+//! ([`Run::fork`]) that begins with its parent's grad mode and then has its own, as PyTorch's threads do; output, warnings,
+//! generator and limits are the same for all tasks of a run. Threads that share a program have a run each.
+
+use super::generator::Generator;
+use super::{Op, Outputs};
+use crate::diag::{Diagnostic, Result};
+use crate::ir::Graph;
+use crate::resources::budget::{self, Budget, Installed};
+use crate::resources::limits::{self, KEPT_WARNINGS, Limits};
+use crate::value::bytes;
+use crate::value::{Future, Value};
+use parking_lot::Mutex;
+use std::cell::{Cell, RefCell};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Runs ops whose meaning is TorchScript text. A layer that has a frontend and an interpreter provides it.
+pub trait Composites: Send + Sync {
+    /// Runs the one function of `text` on the op's arguments.
+    fn run(&self, op: &Op, text: &str, values: &[Value], run: &Run) -> Result<Outputs>;
+}
+
+/// Calls methods of script classes for ops that need them (`sort` of a list of objects).
+pub trait Methods: Send + Sync {
+    /// Calls `object.name(arguments…)`.
+    fn call(
+        &self,
+        object: &crate::value::Object,
+        name: &str,
+        arguments: &[Value],
+        run: &Run,
+    ) -> Result<Value>;
+
+    /// Whether objects of the class can be ordered: `__lt__` takes two of them and gives a bool.
+    fn has_order(&self, object: &crate::value::Object) -> bool;
+}
+
+/// The state of one task of a run.
+pub struct Run {
+    shared: Arc<Shared>,
+    grad_enabled: Cell<bool>,
+    composites: RefCell<Option<Arc<dyn Composites>>>,
+    methods: RefCell<Option<Arc<dyn Methods>>>,
+}
+
+/// What all tasks of a run have in common.
+struct Shared {
+    stdout: Mutex<Box<dyn Write + Send>>,
+    printed: AtomicU64,
+    warnings: Mutex<Warnings>,
+    observer: Mutex<Option<GroupObserver>>,
+    generator: Mutex<Option<Generator>>,
+    audits: AtomicBool,
+    /// Forked tasks that may not have ended.
+    tasks: Mutex<Vec<Future>>,
+    budget: Arc<Budget>,
+}
+
+#[derive(Default)]
+struct Warnings {
+    kept: Vec<String>,
+    left_out: usize,
+}
+
+/// Sees each fusion group that runs, with its inputs.
+pub type GroupObserver = Arc<dyn Fn(&Arc<Graph>, &[Value]) + Send + Sync>;
+
+impl Default for Run {
+    fn default() -> Run {
+        Run::new(Box::new(std::io::stdout()))
+    }
+}
+
+impl Run {
+    /// A run whose program prints to `stdout`, with the default limits. Where this thread works for another run, it has the
+    /// limits of that one and uses its memory, time and steps. Gradients are recorded until somebody turns them off.
+    pub fn new(stdout: Box<dyn Write + Send>) -> Run {
+        let budget = budget::current().unwrap_or_default();
+        Run::assemble(stdout, budget)
+    }
+
+    /// A run that prints nothing and draws random numbers from the seed 0: for compilers and tests that run ops.
+    pub fn silent() -> Run {
+        let run = Run::new(Box::new(std::io::sink()));
+        run.seed(0);
+        run
+    }
+
+    /// A run that ends with an error where a limit is reached. Its time begins now.
+    pub fn with_limits(stdout: Box<dyn Write + Send>, limits: Limits) -> Run {
+        Run::assemble(stdout, Arc::new(Budget::new(limits)))
+    }
+
+    fn assemble(stdout: Box<dyn Write + Send>, budget: Arc<Budget>) -> Run {
+        let shared = Shared {
+            stdout: Mutex::new(stdout),
+            printed: AtomicU64::new(0),
+            warnings: Mutex::default(),
+            observer: Mutex::default(),
+            generator: Mutex::default(),
+            audits: AtomicBool::new(false),
+            tasks: Mutex::default(),
+            budget,
+        };
+        Run {
+            shared: Arc::new(shared),
+            grad_enabled: Cell::new(true),
+            composites: RefCell::default(),
+            methods: RefCell::default(),
+        }
+    }
+
+    /// The run of a task that this one forks.
+    pub fn fork(&self) -> Run {
+        Run {
+            shared: Arc::clone(&self.shared),
+            grad_enabled: self.grad_enabled.clone(),
+            composites: self.composites.clone(),
+            methods: self.methods.clone(),
+        }
+    }
+
+    // --- who runs what ---
+
+    /// Lets ops whose meaning is text run.
+    pub fn with_composites(self, composites: Arc<dyn Composites>) -> Run {
+        *self.composites.borrow_mut() = Some(composites);
+        self
+    }
+
+    /// The same, unless somebody does it already.
+    pub fn offer_composites(&self, composites: impl FnOnce() -> Arc<dyn Composites>) {
+        self.composites.borrow_mut().get_or_insert_with(composites);
+    }
+
+    /// What runs ops whose meaning is text; without it such an op is a named error.
+    pub fn composites(&self, op: &Op) -> Result<Arc<dyn Composites>> {
+        self.composites.borrow().clone().ok_or_else(|| {
+            Diagnostic::unsupported(format!(
+                "operator {} is defined in TorchScript, which cannot run here",
+                op.schema_text()
+            ))
+        })
+    }
+
+    /// Says who calls methods of the classes of the program that runs, and gives who did before.
+    pub fn set_methods(&self, methods: Option<Arc<dyn Methods>>) -> Option<Arc<dyn Methods>> {
+        self.methods.replace(methods)
+    }
+
+    /// Who calls methods of classes; without it a call is a named error.
+    pub fn methods(&self) -> Result<Arc<dyn Methods>> {
+        let methods = self.methods.borrow().clone();
+        methods.ok_or_else(|| Diagnostic::unsupported("calling methods of objects here"))
+    }
+
+    /// Lets somebody see the fusion groups that run; for tools that show or compile them.
+    pub fn observe_groups(&self, observer: GroupObserver) {
+        *self.shared.observer.lock() = Some(observer);
+    }
+
+    /// Shows the observer a group that is about to run.
+    pub fn group_runs(&self, graph: &Arc<Graph>, inputs: &[Value]) {
+        let observer = self.shared.observer.lock().clone();
+        if let Some(observer) = observer {
+            observer(graph, inputs);
+        }
+    }
+
+    /// Asks for every op's writes and aliases to be compared with the marks of its schema.
+    pub fn set_audits(&self, on: bool) {
+        self.shared.audits.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether they are compared.
+    pub fn audits(&self) -> bool {
+        self.shared.audits.load(Ordering::Relaxed)
+    }
+
+    // --- limits ---
+
+    /// What the run may use.
+    pub fn limits(&self) -> &Limits {
+        self.shared.budget.limits()
+    }
+
+    /// Makes this thread charge what it allocates to the run, as long as the result lives. The interpreter does so by itself;
+    /// whoever loads files or runs passes for a run may do it too.
+    pub fn install(&self) -> Installed {
+        self.shared.budget.install()
+    }
+
+    /// Ends the run from any thread.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        CancelHandle(Arc::clone(&self.shared.budget))
+    }
+
+    /// Fails if the run was cancelled, is out of time or out of memory.
+    pub fn check(&self) -> Result<()> {
+        self.shared.budget.check()
+    }
+
+    /// Takes up to `wanted` steps, at least one. Fails where the run must end.
+    pub fn take_steps(&self, wanted: u32) -> Result<u32> {
+        self.shared.budget.take_steps(wanted)
+    }
+
+    /// Gives back steps that were taken and not used.
+    pub fn give_back_steps(&self, unused: u32) {
+        self.shared.budget.give_back_steps(unused);
+    }
+
+    // --- tasks ---
+
+    /// Counts a forked task as one of the run. Fails where too many are open.
+    pub fn open_task(&self, task: &Future) -> Result<()> {
+        let mut tasks = self.shared.tasks.lock();
+        // Looking for ended ones each time would make many forks quadratic.
+        if tasks.len() == tasks.capacity() || tasks.len() >= self.limits().forks {
+            tasks.retain(|task| !task.is_done());
+        }
+        if tasks.len() >= self.limits().forks {
+            return Err(limits::too_many_forks(self.limits().forks));
+        }
+        tasks.push(task.clone());
+        Ok(())
+    }
+
+    /// Runs or awaits what was forked and not waited for, so that its effects have happened. What has not begun when the
+    /// run must end does not begin.
+    pub fn finish_tasks(&self) {
+        loop {
+            let Some(task) = self.shared.tasks.lock().pop() else { return };
+            if let Err(error) = self.check() {
+                task.give_up(error);
+            }
+            // Its error is of interest to those alone who wait for its value.
+            let _ = task.wait();
+        }
+    }
+
+    // --- the generator ---
+
+    /// Seeds the random generator, as `torch.manual_seed` does.
+    pub fn seed(&self, seed: u64) {
+        *self.shared.generator.lock() = Some(Generator::new(seed));
+    }
+
+    /// Runs work with the random generator; one that has no seed yet takes it from the system's entropy.
+    pub fn with_generator<T>(&self, work: impl FnOnce(&mut Generator) -> Result<T>) -> Result<T> {
+        let mut generator = self.shared.generator.lock();
+        let generator = match generator.as_mut() {
+            Some(generator) => generator,
+            None => generator.insert(Generator::from_entropy()?),
+        };
+        work(generator)
+    }
+
+    /// The seed of the random generator; None as long as nothing has seeded it or drawn from it.
+    pub fn random_seed(&self) -> Option<u64> {
+        self.shared.generator.lock().as_ref().map(Generator::seed)
+    }
+
+    // --- output ---
+
+    /// Prints text as `print` does. A closed pipe is not the program's fault and is ignored.
+    pub fn print(&self, text: &str) -> Result<()> {
+        let bytes = text.len() as u64;
+        let before = self.shared.printed.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(limit) = self.limits().output
+            && before.saturating_add(bytes) > limit
+        {
+            return Err(limits::too_much_output(limit));
+        }
+        let _ = self.shared.stdout.lock().write_all(&bytes::bytes(text));
+        Ok(())
+    }
+
+    /// Records a warning of the program.
+    pub fn warn(&self, text: String) -> Result<()> {
+        let mut warnings = self.shared.warnings.lock();
+        if let Some(limit) = self.limits().warnings
+            && warnings.kept.len() + warnings.left_out >= limit
+        {
+            return Err(limits::too_many_warnings(limit));
+        }
+        if warnings.kept.len() < KEPT_WARNINGS {
+            warnings.kept.push(text);
+        } else {
+            warnings.left_out += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes the warnings recorded so far; the last one says how many were not kept.
+    pub fn take_warnings(&self) -> Vec<String> {
+        let mut warnings = std::mem::take(&mut *self.shared.warnings.lock());
+        if warnings.left_out > 0 {
+            warnings.kept.push(format!("{} more warnings are not shown", warnings.left_out));
+        }
+        warnings.kept
+    }
+
+    // --- grad mode ---
+
+    /// Whether gradients are recorded in this task.
+    pub fn grad_enabled(&self) -> bool {
+        self.grad_enabled.get()
+    }
+
+    /// Turns recording of gradients on or off for this task and gives the former state.
+    pub fn set_grad_enabled(&self, on: bool) -> bool {
+        self.grad_enabled.replace(on)
+    }
+}
+
+/// Ends a run from another thread.
+#[derive(Clone, Debug)]
+pub struct CancelHandle(Arc<Budget>);
+
+impl CancelHandle {
+    /// Ends the run: its next step, loop or allocation fails with an error of kind [`crate::diag::ErrorKind::Limit`].
+    pub fn cancel(&self) {
+        self.0.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forks_grad_mode_is_its_own() {
+        let run = Run::silent();
+        run.set_grad_enabled(false);
+        let child = run.fork();
+        assert!(!child.grad_enabled());
+        child.set_grad_enabled(true);
+        assert!(!run.grad_enabled());
+    }
+
+    #[test]
+    fn steps_are_counted_over_all_tasks() {
+        let limits = Limits { steps: Some(10), ..Limits::default() };
+        let run = Run::with_limits(Box::new(std::io::sink()), limits);
+        let child = run.fork();
+        assert_eq!(run.take_steps(4).expect("of ten"), 4);
+        run.give_back_steps(1);
+        assert_eq!(child.take_steps(100).expect("the rest"), 7);
+        assert!(run.take_steps(1).expect_err("none left").message().contains("limit of 10 steps"));
+    }
+
+    #[test]
+    fn output_and_warnings_are_bounded() {
+        let limits = Limits { output: Some(5), warnings: Some(1), ..Limits::default() };
+        let run = Run::with_limits(Box::new(std::io::sink()), limits);
+        run.print("1234").expect("fits");
+        assert!(run.print("56").expect_err("too much").message().contains("limit of 5 bytes"));
+        run.warn("a".into()).expect("the first");
+        assert!(run.fork().warn("b".into()).is_err());
+        let endless = Run::silent();
+        (0..KEPT_WARNINGS + 5).for_each(|n| endless.warn(n.to_string()).expect("no limit"));
+        let warnings = endless.take_warnings();
+        assert_eq!(warnings.len(), KEPT_WARNINGS + 1);
+        assert_eq!(warnings.last().map(String::as_str), Some("5 more warnings are not shown"));
+    }
+}

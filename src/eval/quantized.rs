@@ -1,0 +1,180 @@
+//! Calls with quantized tensors: what the row says of them. It knows no op.
+
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::quantized::convert;
+use crate::dialects::quantized::ints::Params;
+use crate::dialects::{Args, Fact, Family, Node, Op, Outputs, Quantized, Run, Variant, one};
+use crate::ir::Type;
+use crate::tensor::{DType, Quantizer, Tensor};
+use crate::value::Value;
+use std::sync::Arc;
+
+/// Runs the op if an argument is quantized and the row treats such calls in a way of its own; None where the usual way
+/// serves. An op without a meaning for quantized tensors is PyTorch's error.
+pub(super) fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Option<Outputs>> {
+    let def = op.def();
+    if matches!(def.quantized, Quantized::Own) || !values.iter().any(is_quantized) {
+        return Ok(None);
+    }
+    match (def.quantized, def.family) {
+        (Quantized::Own, _) => Ok(None),
+        (Quantized::Integers, _) => on_integers(op, values, node, run).map(Some),
+        (Quantized::Reals, _) => super::call::dense(op, &reals(values)?, node, run).map(Some),
+        (Quantized::RealsBack, _) => rounded_back(op, values, node, run).map(Some),
+        (Quantized::Kernel(kernel), _) => with_kernel(op, kernel, values, node, run).map(Some),
+        (
+            Quantized::ByFamily,
+            Family::View | Family::Host | Family::Container | Family::Control | Family::Composite,
+        ) => Ok(None),
+        (Quantized::ByFamily, _) if def.facts.contains(&Fact::Metadata) => Ok(None),
+        // What is registered at run time decides by itself.
+        (Quantized::ByFamily, _) if op.function().is_some() => Ok(None),
+        (Quantized::ByFamily, _) => Err(refusal(op)),
+    }
+}
+
+/// PyTorch's error for an op that the backend of quantized tensors does not have.
+fn refusal(op: &Op) -> Diagnostic {
+    let name = match op.variant() {
+        Variant::Plain => op.def().out.map(|overload| format!("{}.{overload}", op.name())),
+        _ => None,
+    };
+    let name = name.unwrap_or_else(|| {
+        let text = op.schema_text();
+        text[..text.find('(').unwrap_or(text.len())].to_string()
+    });
+    let text = format!("Could not run '{name}' with arguments from the 'QuantizedCPU' backend.");
+    Diagnostic::raised("NotImplementedError", text)
+        .hint("dequantize the tensor before, or use the operator of the `quantized` namespace")
+}
+
+fn is_quantized(value: &Value) -> bool {
+    match value {
+        Value::Tensor(t) => t.is_quantized(),
+        Value::List(list) if list.element_type().is_tensor() => list.items().iter().any(is_quantized),
+        _ => false,
+    }
+}
+
+/// Runs the kernel in the form that the op is of.
+fn with_kernel(
+    op: &Op,
+    kernel: crate::dialects::Kernel,
+    values: &[Value],
+    node: Node<'_>,
+    run: &Run,
+) -> Result<Outputs> {
+    let split = match op.variant() {
+        Variant::Plain => return kernel(&Args { op, values, node, run }),
+        Variant::InPlace => values.first().map(|target| (target, values)),
+        Variant::Out => values.split_last(),
+    };
+    let Some((target, values)) = split else {
+        return Err(Diagnostic::internal(format!("{} was called without arguments", op.name())));
+    };
+    let results = kernel(&Args { op, values, node, run })?;
+    let (Some(Value::Tensor(result)), Value::Tensor(target)) = (results.first(), target) else {
+        return Err(Diagnostic::internal(format!("{} does not compute one tensor", op.schema_text())));
+    };
+    if target.dtype() != result.dtype() {
+        return Err(refusal(op));
+    }
+    target.give_sizes(&result.sizes())?;
+    target.copy_from(result)?;
+    if let Some(quantizer) = result.quantizer() {
+        target.set_quantizer(quantizer)?;
+    }
+    one(target.clone())
+}
+
+/// The values with real numbers in place of quantized tensors.
+fn reals(values: &[Value]) -> Result<Vec<Value>> {
+    let real = |value: &Value| match value {
+        Value::Tensor(t) if t.is_quantized() => Ok(convert::dequantize(t)?.into()),
+        other => Ok(other.clone()),
+    };
+    values.iter().map(real).collect()
+}
+
+fn rounded_back(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
+    let Some(Value::Tensor(first)) = values.first().filter(|v| is_quantized(v)) else {
+        return Err(refusal(op));
+    };
+    let params = Params::of(first)?;
+    let results = super::call::dense(op, &reals(values)?, node, run)?;
+    let back = |result: Value| match &result {
+        Value::Tensor(t) if t.dtype() == DType::F32 => {
+            Ok(convert::quantize(t, params, first.dtype())?.into())
+        }
+        _ => Ok(result),
+    };
+    results.into_iter().map(back).collect()
+}
+
+/// What all quantized operands of a call have in common.
+struct Common {
+    dtype: DType,
+    quantizer: Arc<Quantizer>,
+    /// Each quantized tensor with its integers.
+    pairs: Vec<(Tensor, Tensor)>,
+}
+
+fn on_integers(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
+    let mut common = None;
+    let replaced: Vec<Value> = values.iter().map(|v| integers(op, v, &mut common)).collect::<Result<_>>()?;
+    let Some(common) = common else { return Err(refusal(op)) };
+    let results = super::call::dense(op, &replaced, node, run)?;
+    results.into_iter().map(|result| common.wrap(result)).collect()
+}
+
+/// The value with integers in place of quantized tensors.
+fn integers(op: &Op, value: &Value, common: &mut Option<Common>) -> Result<Value> {
+    match value {
+        Value::Tensor(t) => {
+            let Some(quantizer) = t.quantizer() else { return Ok(value.clone()) };
+            let known = common.get_or_insert_with(|| Common {
+                dtype: t.dtype(),
+                quantizer: Arc::clone(&quantizer),
+                pairs: Vec::new(),
+            });
+            if known.dtype != t.dtype() || known.quantizer != quantizer {
+                return Err(Diagnostic::runtime(format!(
+                    "{}: quantized tensors must have the same dtype, scheme, scale and zero point",
+                    op.name()
+                )));
+            }
+            let plain = t.integers();
+            known.pairs.push((t.clone(), plain.clone()));
+            Ok(plain.into())
+        }
+        Value::List(list) if is_quantized(value) => {
+            let items = list.to_vec();
+            let items: Vec<Value> =
+                items.iter().map(|item| integers(op, item, common)).collect::<Result<_>>()?;
+            Ok(Value::list(Type::tensor(), items))
+        }
+        other => Ok(other.clone()),
+    }
+}
+
+impl Common {
+    /// A result as a quantized tensor; an operand that the op gives on is the operand itself.
+    fn wrap(&self, result: Value) -> Result<Value> {
+        match &result {
+            Value::Tensor(t) => {
+                if let Some((operand, _)) = self.pairs.iter().find(|(_, plain)| plain.same(t)) {
+                    return Ok(operand.clone().into());
+                }
+                if t.dtype() != self.dtype.integer_repr() {
+                    return Ok(result);
+                }
+                Ok(Tensor::quantized(t, self.dtype, Arc::clone(&self.quantizer))?.into())
+            }
+            Value::List(list) if list.element_type().is_tensor() => {
+                let items = list.to_vec().into_iter().map(|item| self.wrap(item)).collect::<Result<_>>()?;
+                Ok(Value::list(Type::tensor(), items))
+            }
+            _ => Ok(result),
+        }
+    }
+}

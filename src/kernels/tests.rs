@@ -1,0 +1,225 @@
+//! Integer kernels against PyTorch's recorded answers, and every set of instructions against plain sums.
+
+use super::lanes::{Isa, Out};
+use super::qconv::{Geometry, PackedConv};
+use super::qgemm::{PackedWeights, Quantization, linear, linear_dynamic};
+use super::quantize::{
+    Channels, Quantized, as_float16, choose_qparams, dequantize, dequantize_channels, extremes, quantize,
+    quantize_channels,
+};
+use super::stage::{Affine, Engine, Stage};
+use base64::Engine as _;
+use serde_json::Value;
+
+fn cases(kind: &str) -> Vec<Value> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/kernels/int8.jsonl");
+    let text = std::fs::read_to_string(path).expect("recorded");
+    let all = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let cases: Vec<Value> = all.filter(|case| case["kind"] == kind).collect();
+    assert!(!cases.is_empty(), "no cases of {kind}");
+    cases
+}
+
+fn data<T: bytemuck::Pod>(value: &Value) -> Vec<T> {
+    let bytes = base64::prelude::BASE64_STANDARD.decode(value.as_str().expect("text")).expect("base64");
+    bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
+}
+
+fn numbers<T>(value: &Value, read: impl Fn(&Value) -> T) -> Vec<T> {
+    value.as_array().expect("a list").iter().map(read).collect()
+}
+
+fn floats(value: &Value) -> Vec<f64> {
+    numbers(value, |x| x.as_f64().expect("a number"))
+}
+
+fn ints(value: &Value) -> Vec<i64> {
+    numbers(value, |x| x.as_i64().expect("an integer"))
+}
+
+fn space(value: &Value) -> [usize; 3] {
+    ints(value).iter().map(|x| *x as usize).collect::<Vec<_>>().try_into().expect("three")
+}
+
+fn affine(scale: &Value, zero_point: &Value) -> Affine {
+    Affine {
+        scale: scale.as_f64().expect("a number"),
+        zero_point: zero_point.as_i64().expect("an integer") as i32,
+    }
+}
+
+fn size(value: &Value) -> usize {
+    value.as_u64().expect("a size") as usize
+}
+
+fn quantization(case: &Value) -> Quantization {
+    let (scales, zeros) = (floats(&case["scales"]), ints(&case["zero_points"]));
+    let zeros: Vec<i32> = zeros.iter().map(|z| *z as i32).collect();
+    if case["per_channel"] == true {
+        return Quantization::per_channel(&scales, &zeros).expect("as many");
+    }
+    Quantization::per_tensor(Affine { scale: scales[0], zero_point: zeros[0] })
+}
+
+#[test]
+fn linear_layers_are_pytorchs_to_the_bit() {
+    for case in cases("linear") {
+        let (rows, depth, outputs) = (size(&case["rows"]), size(&case["depth"]), size(&case["outputs"]));
+        let weights =
+            PackedWeights::new(&data(&case["weights"]), outputs, depth, quantization(&case)).expect("fits");
+        let bias: Option<Vec<f32>> = (!case["bias"].is_null()).then(|| data(&case["bias"]));
+        let (input, output) =
+            (affine(&case["input"][0], &case["input"][1]), affine(&case["output"][0], &case["output"][1]));
+        let relu = case["relu"] == true;
+        let mut out = vec![0u8; rows * outputs];
+        let x: Vec<u8> = data(&case["x"]);
+        linear(&x, rows, input, &weights, bias.as_deref(), output, relu, &mut out).expect("fits");
+        assert_eq!(out, data::<u8>(&case["y"]));
+        let mut real = vec![0f32; rows * outputs];
+        let (x, reduce) = (data::<f32>(&case["floats"]), case["reduce_range"] == true);
+        linear_dynamic(&x, rows, &weights, bias.as_deref(), relu, reduce, &mut real).expect("fits");
+        let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&real), bits(&data::<f32>(&case["dynamic"])));
+    }
+}
+
+#[test]
+fn convolutions_are_pytorchs_to_the_bit_with_all_instructions() {
+    for case in cases("conv") {
+        let geometry = Geometry {
+            channels: size(&case["channels"]),
+            outputs: size(&case["outputs"]),
+            groups: size(&case["groups"]),
+            kernel: space(&case["kernel"]),
+            stride: space(&case["stride"]),
+            padding: space(&case["padding"]),
+            dilation: space(&case["dilation"]),
+        };
+        let conv = PackedConv::new(&data(&case["weights"]), geometry, quantization(&case)).expect("fits");
+        let (input, output) =
+            (affine(&case["input"][0], &case["input"][1]), affine(&case["output"][0], &case["output"][1]));
+        let (x, bias, y) = (data::<u8>(&case["x"]), data::<f32>(&case["bias"]), data::<u8>(&case["y"]));
+        for isa in Isa::supported() {
+            let mut out = vec![0u8; y.len()];
+            let image = (2, space(&case["sizes"]));
+            let relu = case["relu"] == true;
+            conv.run_with(isa, &x, image, input, Some(&bias), output, relu, &mut out).expect("fits");
+            assert_eq!(out, y, "{isa:?} {geometry:?}");
+        }
+    }
+}
+
+fn quantizes<Q: Quantized + bytemuck::Pod + PartialEq + std::fmt::Debug>(case: &Value) {
+    let (x, y, back) = (data::<f32>(&case["x"]), data::<Q>(&case["y"]), data::<f32>(&case["back"]));
+    let (mut q, mut real) = (vec![Q::of(1); x.len()], vec![0f32; x.len()]);
+    if case["kind"] == "quantize" {
+        let to = affine(&case["scale"], &case["zero_point"]);
+        quantize(&x, to, &mut q);
+        dequantize(&y, to, &mut real);
+    } else {
+        let (scales, zeros) = (floats(&case["scales"]), ints(&case["zero_points"]));
+        let channels = Channels { scales: &scales, zero_points: &zeros, inner: size(&case["inner"]) };
+        quantize_channels(&x, channels, &mut q);
+        dequantize_channels(&y, channels, &mut real);
+    }
+    assert_eq!(q, y, "{} {} {}", case["kind"], case["dtype"], case["scale"]);
+    assert_eq!(real, back);
+}
+
+#[test]
+fn rounding_is_pytorchs_at_the_edges_too() {
+    for case in cases("quantize").iter().chain(&cases("channels")) {
+        match case["dtype"].as_str() {
+            Some("u8") => quantizes::<u8>(case),
+            Some("i8") => quantizes::<i8>(case),
+            _ => quantizes::<i32>(case),
+        }
+    }
+}
+
+#[test]
+fn scales_are_chosen_as_pytorch_chooses_them() {
+    for case in cases("qparams") {
+        let ends = [&case["low"], &case["high"]].map(|x| x.as_f64().expect("a number") as f32);
+        assert_eq!(extremes(&ends), (ends[0], ends[1]));
+        let reduce = case["reduce_range"] == true;
+        let chosen = choose_qparams(ends[0], ends[1], (0, 255), false, reduce).expect("ordered");
+        assert_eq!(chosen, affine(&case["scale"], &case["zero_point"]), "{ends:?}");
+    }
+    assert!(choose_qparams(f32::NAN, 1.0, (0, 255), false, false).is_err());
+    assert!(choose_qparams(2.0, 1.0, (0, 255), false, false).is_err());
+    assert!(choose_qparams(0.0, 1.0, (3, 3), false, false).is_err());
+}
+
+/// Extreme values in no order that helps.
+fn noise(count: usize, seed: usize) -> Vec<u8> {
+    (0..count).map(|i| if i % 5 == 0 { 255 } else { ((i + seed) * 7919 % 256) as u8 }).collect()
+}
+
+#[test]
+fn all_instructions_give_exact_sums_of_all_shapes() {
+    for (rows, depth, outputs) in
+        [(1, 1, 1), (5, 3, 17), (13, 64, 100), (27, 130, 70), (25, 9, 33), (2, 600, 16)]
+    {
+        let weights: Vec<i8> = noise(outputs * depth, 3).iter().map(|x| *x as i8).collect();
+        let zeros: Vec<i32> = (0..outputs as i32).map(|i| i % 3 - 1).collect();
+        let scales = vec![1.0; outputs];
+        let quantization = Quantization::per_channel(&scales, &zeros).expect("as many");
+        let packed = PackedWeights::new(&weights, outputs, depth, quantization).expect("fits");
+        let stride = packed.padded_depth();
+        let x = noise(rows * stride, 1);
+        let input = Affine { scale: 1.0, zero_point: 7 };
+        for isa in Isa::supported() {
+            let stage = Stage::float(packed.plan(input, None, false).expect("fits")).expect("room");
+            let mut out = vec![0f32; rows * outputs];
+            let whole = (0, outputs);
+            let rows_of_x = (&x[..], stride, rows);
+            packed.multiply(isa, rows_of_x, whole, &stage, Out::Floats(&mut out), whole).expect("fits");
+            for (i, y) in out.iter().enumerate() {
+                let (row, column) = (i / outputs, i % outputs);
+                let term = |k: usize| {
+                    (i32::from(x[row * stride + k]) - 7)
+                        * (i32::from(weights[column * depth + k]) - zeros[column])
+                };
+                assert_eq!(*y, (0..depth).map(term).sum::<i32>() as f32, "{isa:?} {row} {column}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sizes_that_do_not_fit_are_errors() {
+    let one = Quantization::per_tensor(Affine { scale: 1.0, zero_point: 0 });
+    assert!(PackedWeights::new(&[1, 2, 3], 2, 2, one.clone()).is_err());
+    assert!(PackedWeights::new(&[], usize::MAX, 0, one.clone()).is_err());
+    assert!(Quantization::per_channel(&[1.0], &[]).is_err());
+    let weights = PackedWeights::new(&[1, 2, 3, 4], 2, 2, one.clone()).expect("fits");
+    let plain = Affine { scale: 1.0, zero_point: 0 };
+    let mut out = [0u8; 2];
+    assert!(linear(&[1, 2, 3], 1, plain, &weights, None, plain, false, &mut out).is_err());
+    assert!(linear(&[1, 2], 1, plain, &weights, Some(&[1.0]), plain, false, &mut out).is_err());
+    assert!(linear(&[], 0, plain, &weights, None, plain, false, &mut []).is_ok());
+    let geometry = Geometry {
+        channels: 4,
+        outputs: 4,
+        groups: 4,
+        kernel: [1, 3, 3],
+        stride: [1; 3],
+        padding: [0; 3],
+        dilation: [1, usize::MAX, 1],
+    };
+    let conv = PackedConv::new(&[1; 36], geometry, one.clone()).expect("fits");
+    assert!(conv.run(&[0; 36], (1, [1, 3, 3]), plain, None, plain, false, &mut [0; 4]).is_err());
+    assert!(PackedConv::new(&[1; 36], Geometry { groups: 3, ..geometry }, one.clone()).is_err());
+    assert!(PackedConv::new(&[1; 36], Geometry { stride: [0; 3], ..geometry }, one.clone()).is_err());
+    assert_eq!(Engine::of_convolution(101, &one), Engine::Fbgemm);
+    assert_eq!(Engine::of_convolution(100, &one), Engine::OneDnn);
+}
+
+#[test]
+fn weights_beyond_float16_saturate() {
+    assert_eq!(as_float16(1e6), 65504.0);
+    assert_eq!(as_float16(-65519.9), -65504.0);
+    assert_eq!(as_float16(2049.0), 2048.0);
+    assert!(as_float16(f32::NAN).is_nan());
+}

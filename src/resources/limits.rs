@@ -1,0 +1,65 @@
+//! What one run may use: the limits that a host gives for programs it does not trust.
+
+use super::budget::exceeded;
+use crate::diag::Diagnostic;
+use std::time::Duration;
+
+/// Limits of one run, its forks included. `None` is no limit. Below its limits a program answers as it does without;
+/// at a limit the run ends with an error of kind [`crate::diag::ErrorKind::Limit`] that names the limit and the line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Instructions that the interpreter runs.
+    pub steps: Option<u64>,
+    /// Bytes of memory that live at one time: tensors, lists, dictionaries and text that the run made.
+    pub bytes: Option<u64>,
+    /// Time from the moment the run was made.
+    pub time: Option<Duration>,
+    /// Calls nested in each other.
+    pub depth: usize,
+    /// Bytes that the program prints.
+    pub output: Option<u64>,
+    /// Warnings that the program gives. Without a limit the first [`KEPT_WARNINGS`] are kept and the others counted.
+    pub warnings: Option<usize>,
+    /// Forked tasks that have not ended, at one time.
+    pub forks: usize,
+}
+
+/// Warnings that a run keeps.
+pub const KEPT_WARNINGS: usize = 1_000;
+
+impl Default for Limits {
+    /// No limit of steps, memory, time and output; 4,000 nested calls and 100,000 open forks.
+    fn default() -> Limits {
+        Limits {
+            steps: None,
+            bytes: None,
+            time: None,
+            depth: 4_000,
+            output: None,
+            warnings: None,
+            forks: 100_000,
+        }
+    }
+}
+
+/// The program printed more than `limit` bytes.
+pub fn too_much_output(limit: u64) -> Diagnostic {
+    exceeded(format!("the program printed more than its limit of {limit} bytes"), "--max-output")
+}
+
+/// The program gave more than `limit` warnings.
+pub fn too_many_warnings(limit: usize) -> Diagnostic {
+    exceeded(format!("the program gave more than its limit of {limit} warnings"), "--max-warnings")
+}
+
+/// More than `limit` forked tasks have not ended.
+pub fn too_many_forks(limit: usize) -> Diagnostic {
+    exceeded(format!("more than {limit} forked tasks are open"), "--max-forks")
+        .hint("wait for tasks with torch.jit.wait before more are forked")
+}
+
+/// Calls are nested deeper than the limit, in `function`. It is Python's error, as a program can reach the default limit.
+pub fn too_deep(limit: usize, function: &str) -> Diagnostic {
+    let message = format!("maximum recursion depth exceeded: {limit} calls are running in '{function}'");
+    Diagnostic::raised("RecursionError", message).hint("--max-depth sets the limit")
+}

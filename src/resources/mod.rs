@@ -1,0 +1,13 @@
+//! What work may take of the machine: memory, time, threads.
+//!
+//! [`Limits`] say what one run may use, a [`Budget`] counts it; every layer above charges it. This layer knows no
+//! tensor, no graph and no value.
+
+pub mod budget;
+pub mod limits;
+pub mod memory;
+pub mod pool;
+pub mod tasks;
+
+pub use budget::{Budget, Charge};
+pub use limits::Limits;

@@ -1,0 +1,241 @@
+//! The threads that share loops: one pool for the process, built when it is first needed.
+//!
+//! What runs in the pool is a piece of a loop. It opens no storage and waits for nothing, so the pool never stands still;
+//! forked tasks, which wait, have threads of their own ([`super::tasks`]). The pool has as many threads as
+//! [`set_threads`], `FLAMBEAU_NUM_THREADS` or `RAYON_NUM_THREADS` says, else one for each core. With one thread, where threads
+//! cannot be started, or while the pool is being built, loops run in the thread that asks. A process that was forked off
+//! builds a pool of its own: threads do not survive a fork.
+//!
+//! Pieces are charged to the budget of the thread that asks. When that is used up, the pieces that have not begun are left out:
+//! the result is thrown away, as the caller's next check fails.
+
+use super::{Budget, budget};
+use crate::diag::Result;
+use parking_lot::{Mutex, RwLock};
+use rayon::prelude::*;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The pool of this process, if it could be built.
+struct Built {
+    process: u32,
+    threads: usize,
+    pool: Option<Arc<rayon::ThreadPool>>,
+}
+
+static BUILT: RwLock<Option<Built>> = RwLock::new(None);
+/// Threads that were asked for; 0 leaves it to the environment.
+static WANTED: AtomicUsize = AtomicUsize::new(0);
+/// No machine has more cores.
+const MAX_THREADS: usize = 1024;
+
+/// Sets how many threads share loops from now on; 0 leaves it to the environment.
+pub fn set_threads(threads: usize) {
+    WANTED.store(threads.min(MAX_THREADS), Ordering::Relaxed);
+}
+
+/// How many threads share loops.
+pub fn threads() -> usize {
+    static DEFAULT: OnceLock<usize> = OnceLock::new();
+    match WANTED.load(Ordering::Relaxed) {
+        0 => *DEFAULT.get_or_init(|| {
+            let named =
+                |name: &str| std::env::var(name).ok()?.trim().parse::<usize>().ok().filter(|n| *n > 0);
+            let asked = named("FLAMBEAU_NUM_THREADS").or_else(|| named("RAYON_NUM_THREADS"));
+            asked.unwrap_or_else(cores).min(MAX_THREADS)
+        }),
+        threads => threads,
+    }
+}
+
+/// How many cores the process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The pool; None where loops run in the thread that asks.
+fn pool() -> Option<Arc<rayon::ThreadPool>> {
+    let threads = threads();
+    if threads < 2 {
+        return None;
+    }
+    let process = std::process::id();
+    // Never blocks: in a process that was forked off the lock may be held for ever by a thread that is not there.
+    if let Some(built) = BUILT.try_read()?.as_ref()
+        && built.process == process
+        && built.threads == threads
+    {
+        return built.pool.clone();
+    }
+    let mut built = BUILT.try_write()?;
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|n| format!("flambeau-{n}"))
+        .build()
+        .ok()
+        .map(Arc::new);
+    let former = built.replace(Built { process, threads, pool: pool.clone() });
+    if former.as_ref().is_some_and(|former| former.process != process) {
+        // Its threads belong to another process; there is nothing to end.
+        std::mem::forget(former);
+    }
+    pool
+}
+
+/// Calls `work` with each of `0..count`, on several threads.
+pub fn for_each(count: usize, work: impl Fn(usize) + Sync) {
+    let Some(pool) = (count > 1).then(pool).flatten() else { return (0..count).for_each(work) };
+    let payer = Payer::here();
+    pool.install(|| (0..count).into_par_iter().for_each(|n| _ = payer.run(|| work(n))));
+}
+
+/// What `work` gives for each of `0..count`, in order, on several threads. All of it is done, whatever the budget says.
+pub fn map<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let Some(pool) = (count > 1).then(pool).flatten() else { return (0..count).map(work).collect() };
+    let budget = budget::current();
+    let piece = |n: usize| {
+        let _installed = budget::install(budget.clone());
+        work(n)
+    };
+    pool.install(|| (0..count).into_par_iter().map(piece).collect())
+}
+
+/// Calls `work` with stretches of `size` elements of a slice and their numbers, on several threads.
+pub fn chunks<T: Send>(slice: &mut [T], size: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+    let all = |at: usize, chunk: &mut [T]| {
+        work(at, chunk);
+        Ok(())
+    };
+    // Work that cannot fail leaves nothing to say.
+    let _ = try_chunks(slice, size, all);
+}
+
+/// The same for work that can fail; one of the errors is given.
+pub fn try_chunks<T: Send>(
+    slice: &mut [T],
+    size: usize,
+    work: impl Fn(usize, &mut [T]) -> Result<()> + Sync,
+) -> Result<()> {
+    let size = size.max(1);
+    let Some(pool) = (slice.len() > size).then(pool).flatten() else {
+        return slice.chunks_mut(size).enumerate().try_for_each(|(at, chunk)| work(at, chunk));
+    };
+    let payer = Payer::here();
+    let piece = |(at, chunk): (usize, &mut [T])| payer.run(|| work(at, chunk)).unwrap_or(Ok(()));
+    pool.install(|| slice.par_chunks_mut(size).enumerate().try_for_each(piece))
+}
+
+/// Calls `work` with each item, on several threads; one of the errors is given.
+pub fn try_each<T: Send>(items: Vec<T>, work: impl Fn(T) -> Result<()> + Sync) -> Result<()> {
+    let Some(pool) = (items.len() > 1).then(pool).flatten() else {
+        return items.into_iter().try_for_each(work);
+    };
+    let payer = Payer::here();
+    pool.install(|| items.into_par_iter().try_for_each(|item| payer.run(|| work(item)).unwrap_or(Ok(()))))
+}
+
+/// The same for work that cannot fail.
+pub fn each<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync) {
+    let all = |item: T| {
+        work(item);
+        Ok(())
+    };
+    let _ = try_each(items, all);
+}
+
+/// The budget of the thread that asks, for the threads that do the work.
+struct Payer(Option<Arc<Budget>>);
+
+impl Payer {
+    fn here() -> Payer {
+        Payer(budget::current())
+    }
+
+    /// Runs a piece of work, charged to the payer; None, with nothing done, once the budget is used up.
+    fn run<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
+        let Some(budget) = &self.0 else { return Some(work()) };
+        if budget.is_stopped() {
+            return None;
+        }
+        let _installed = budget.install();
+        Some(work())
+    }
+}
+
+/// Large pieces of work side by side, on threads of their own with large stacks: programs, files, functions. They may wait
+/// and use the pool. What `work` gives for each of `0..count` is in order; as many as there are threads run at a time.
+pub fn jobs<R: Send>(
+    threads: usize,
+    stack_bytes: usize,
+    count: usize,
+    work: impl Fn(usize) -> R + Sync,
+) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::new());
+    let budget = budget::current();
+    let take = || {
+        let _installed = budget::install(budget.clone());
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            if n >= count {
+                return;
+            }
+            let result = work(n);
+            done.lock().push((n, result));
+        }
+    };
+    std::thread::scope(|scope| {
+        let mut started = 0;
+        for _ in 0..threads.clamp(1, count.max(1)) {
+            let thread = std::thread::Builder::new().stack_size(stack_bytes);
+            started += usize::from(thread.spawn_scoped(scope, take).is_ok());
+        }
+        if started == 0 {
+            take();
+        }
+    });
+    let mut done = done.into_inner();
+    done.sort_by_key(|(n, _)| *n);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resources::Limits;
+
+    #[test]
+    fn everything_is_done_once_and_in_order() {
+        assert_eq!(map(1000, |n| n * 2), (0..1000).map(|n| n * 2).collect::<Vec<_>>());
+        assert_eq!(jobs(3, 1 << 20, 50, |n| n), (0..50).collect::<Vec<_>>());
+        let mut numbers = vec![0usize; 1000];
+        chunks(&mut numbers, 7, |at, chunk| chunk.iter_mut().for_each(|x| *x += at + 1));
+        assert!(numbers.iter().enumerate().all(|(n, x)| *x == n / 7 + 1));
+    }
+
+    #[test]
+    fn pieces_are_charged_to_who_asks() {
+        let budget = Arc::new(Budget::new(Limits { bytes: Some(1 << 30), ..Limits::default() }));
+        let _installed = budget.install();
+        let charges = map(8, |_| crate::resources::Charge::new(100).expect("fits"));
+        assert_eq!(budget.live_bytes(), 800);
+        drop(charges);
+        assert_eq!(budget.live_bytes(), 0);
+    }
+
+    #[test]
+    fn pieces_are_left_out_when_the_run_has_ended() {
+        let budget = Arc::new(Budget::default());
+        budget.cancel();
+        let _installed = budget.install();
+        let done = AtomicUsize::new(0);
+        let count = |()| {
+            done.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        try_each(vec![(); 100], count).expect("nothing fails");
+        // One thread does the work itself.
+        assert!(threads() < 2 || done.load(Ordering::Relaxed) == 0);
+    }
+}

@@ -1,0 +1,162 @@
+//! Limits, threads and run state: programs that are stopped, that share a program, that race.
+
+use super::Program;
+use crate::diag::{Diagnostic, ErrorKind, Result, Source};
+use crate::dialects::{Limits, Registry, Run};
+use crate::frontend::script::compile_source;
+use crate::value::Value;
+use std::time::{Duration, Instant};
+
+fn program(text: &str) -> Program {
+    let module = compile_source(&Registry::builtin(), &Source::new("t.py", text)).expect("compiles");
+    Program::new(module)
+}
+
+fn under(limits: Limits, text: &str) -> Result<Value> {
+    program(text).run("f", vec![], &Run::with_limits(Box::new(std::io::sink()), limits))
+}
+
+/// The error of a program that reaches a limit; it names the limit and a line of the program.
+fn refused(limits: Limits, text: &str, limit: &str, lines: &[usize]) {
+    let error = under(limits, text).expect_err("a limit is reached");
+    assert!(error.message().contains(limit), "{error}");
+    let place = error.report().span.as_ref().map(|span| span.line_column().0);
+    assert!(place.is_some_and(|line| lines.contains(&line)), "{error}");
+}
+
+#[test]
+fn limits_are_named_with_the_line() {
+    let none = Limits::default();
+    let endless = "def f() -> int:\n    n = 0\n    while True:\n        n += 1\n    return n\n";
+    refused(Limits { steps: Some(100_000), ..none }, endless, "limit of 100000 steps", &[2, 3, 4]);
+    refused(
+        Limits { time: Some(Duration::from_millis(50)), ..none },
+        endless,
+        "time limit of 0.05 s",
+        &[2, 3, 4],
+    );
+    let grows =
+        "def f() -> int:\n    l: List[int] = []\n    while True:\n        l.append(1)\n    return len(l)\n";
+    refused(Limits { bytes: Some(1 << 20), ..none }, grows, "memory limit of 1.0 MiB", &[4]);
+    let doubles = "def f() -> int:\n    s = 'a'\n    while True:\n        s = s + s\n    return len(s)\n";
+    refused(Limits { bytes: Some(1 << 20), ..none }, doubles, "memory limit of 1.0 MiB", &[4]);
+    let tensors = "def f() -> int:\n    l: List[Tensor] = []\n    while True:\n        l.append(torch.zeros([1000]))\n    return 1\n";
+    refused(Limits { bytes: Some(1 << 20), ..none }, tensors, "memory limit of 1.0 MiB", &[4]);
+    let prints = "def f() -> int:\n    while True:\n        print('hello')\n    return 1\n";
+    refused(Limits { output: Some(100), ..none }, prints, "limit of 100 bytes", &[3]);
+    let forks = "def g(n: int) -> int:\n    while True:\n        n += 1\n    return n\n\ndef f() -> int:\n    while True:\n        torch.jit.fork(g, 1)\n    return 1\n";
+    let limits = Limits { forks: 10, time: Some(Duration::from_secs(20)), ..none };
+    let error = under(Limits { steps: Some(10_000_000), ..limits }, forks).expect_err("too many forks");
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+}
+
+#[test]
+fn below_its_limits_a_program_answers_as_without() {
+    let text = "def f() -> int:\n    l: List[Tensor] = []\n    s = 0\n    for i in range(50):\n        x = torch.ones([1000])\n        s += int(x.sum())\n    return s\n";
+    let bytes = Some(64 << 10);
+    let limits =
+        Limits { bytes, steps: Some(10_000), time: Some(Duration::from_secs(600)), ..Limits::default() };
+    let answer = under(limits, text).expect("freed tensors are credited");
+    assert_eq!(answer.to_text(), "50000");
+}
+
+#[test]
+fn a_run_is_cancelled_from_another_thread() {
+    let run = Run::silent();
+    let handle = run.cancel_handle();
+    let start = Instant::now();
+    let canceller = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(30));
+        handle.cancel();
+    });
+    let endless = program("def f() -> int:\n    n = 0\n    while True:\n        n += 1\n    return n\n");
+    let error = endless.run("f", vec![], &run).expect_err("cancelled");
+    assert!(error.message().contains("cancelled") && start.elapsed() < Duration::from_secs(20), "{error}");
+    canceller.join().expect("ends");
+}
+
+#[test]
+fn a_task_that_waits_for_itself_is_an_error() {
+    let text = "def g(l: List[Future[int]]) -> int:\n    while len(l) == 0:\n        pass\n    return torch.jit.wait(l[0])\n\ndef f() -> int:\n    l: List[Future[int]] = []\n    a = torch.jit.fork(g, l)\n    l.append(a)\n    return torch.jit.wait(a)\n";
+    let limits = Limits { time: Some(Duration::from_secs(60)), ..Limits::default() };
+    let error = under(limits, text).expect_err("a circle");
+    assert!(error.message().contains("a task waits for itself"), "{error}");
+}
+
+/// Forks that leave `no_grad` at different times leave each other's grad mode alone.
+#[test]
+fn grad_mode_belongs_to_a_task() {
+    let text = "def work(n: int) -> int:\n    s = 0\n    for i in range(n):\n        with torch.no_grad():\n            s += i\n    return s\n\ndef f() -> bool:\n    a = torch.jit.fork(work, 300)\n    b = torch.jit.fork(work, 300)\n    c = work(300)\n    torch.jit.wait(a)\n    torch.jit.wait(b)\n    return torch.is_grad_enabled()\n";
+    for _ in 0..5 {
+        assert_eq!(under(Limits::default(), text).expect("runs").to_text(), "True");
+    }
+}
+
+const DISJOINT: &str = "def part(x: Tensor, n: int) -> int:
+    for i in range(n):
+        x.add_(1.0)
+    return n
+
+def f(n: int) -> Tensor:
+    x = torch.zeros([8, 9000])
+    fs: List[Future[int]] = []
+    for k in range(7):
+        fs.append(torch.jit.fork(part, x[k], n))
+    part(x[7], n)
+    for q in fs:
+        torch.jit.wait(q)
+    return x.sum()
+";
+
+const CROSSED: &str = "def part(x: Tensor, y: Tensor, n: int) -> int:
+    for i in range(n):
+        x.add_(y)
+        y.copy_(x)
+    return n
+
+def f(n: int) -> Tensor:
+    x = torch.zeros([70000])
+    y = torch.zeros([70000])
+    a = torch.jit.fork(part, x, y, n)
+    b = torch.jit.fork(part, y, x, n)
+    torch.jit.wait(a)
+    torch.jit.wait(b)
+    return x.sum()
+";
+
+/// Forks that write parts of one tensor, and forks that read and write two in both orders; the answers are those of one
+/// thread. A time limit makes a hang an error.
+#[test]
+fn forks_that_share_storage_end() {
+    let limits = Limits { time: Some(Duration::from_secs(120)), ..Limits::default() };
+    let call = |text: &str, n: i64| {
+        let run = Run::with_limits(Box::new(std::io::sink()), limits);
+        program(text).run("f", vec![Value::Int(n)], &run).expect("ends")
+    };
+    for _ in 0..3 {
+        let sum = call(DISJOINT, 10).to_tensor().expect("a tensor").item().expect("one");
+        assert_eq!(sum.to_f64(), 720_000.0);
+        call(CROSSED, 10);
+    }
+}
+
+/// Sixty-four threads, a run each, ten thousand calls each of one program that reads a tensor all share.
+#[test]
+fn many_threads_share_a_program() {
+    const THREADS: i64 = 64;
+    const CALLS: i64 = 10_000;
+    let text = "def f(x: Tensor, n: int) -> int:\n    with torch.no_grad():\n        n = n * 2\n    if n % 100 == 0:\n        n += int(x.sum())\n    return n + 1\n";
+    let shared = program(text);
+    let x = crate::tensor::Tensor::from_vec(&[1f32, 2.0, 3.0], &[3]).expect("valid");
+    let wrong = crate::resources::pool::jobs(THREADS as usize, 1 << 20, THREADS as usize, |thread| {
+        let run = Run::silent();
+        let call = |n: i64| -> Result<bool, Diagnostic> {
+            let answer = shared.run("f", vec![x.clone().into(), Value::Int(n)], &run)?.to_int()?;
+            let expected = n * 2 + if n * 2 % 100 == 0 { 6 } else { 0 } + 1;
+            Ok(answer == expected && run.grad_enabled())
+        };
+        let first = thread as i64;
+        (first..first + CALLS).filter(|n| !call(*n).unwrap_or(false)).count()
+    });
+    assert_eq!(wrong.iter().sum::<usize>(), 0, "{wrong:?}");
+}

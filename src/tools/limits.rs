@@ -1,0 +1,127 @@
+//! The words of the command line that bound what a command may use, the same for all commands that load or run.
+
+use crate::diag::render;
+use crate::dialects::{Limits, Run};
+use crate::resources::budget::{Installed, exceeded};
+use clap::Args;
+use std::io::Write;
+use std::time::Duration;
+
+/// Limits of a command.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Limits, for programs that are not trusted")]
+pub struct LimitOptions {
+    /// Memory for tensors, lists, dictionaries and text that live at one time: 512M, 1G
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub max_memory: Option<u64>,
+    /// Instructions that the interpreter runs
+    #[arg(long, value_name = "N")]
+    pub max_steps: Option<u64>,
+    /// Seconds for the command; for check and bench: for each case
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+    /// Calls nested in each other
+    #[arg(long, value_name = "N")]
+    pub max_depth: Option<usize>,
+    /// Bytes that the program prints
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub max_output: Option<u64>,
+    /// Warnings that the program gives
+    #[arg(long, value_name = "N")]
+    pub max_warnings: Option<usize>,
+    /// Forked tasks that are open at one time
+    #[arg(long, value_name = "N")]
+    pub max_forks: Option<usize>,
+}
+
+/// A number of bytes, with K, M, G or T for powers of 1024.
+fn bytes(text: &str) -> std::result::Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor: u64 = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 1,
+        "K" | "KB" | "KIB" => 1 << 10,
+        "M" | "MB" | "MIB" => 1 << 20,
+        "G" | "GB" | "GIB" => 1 << 30,
+        "T" | "TB" | "TIB" => 1 << 40,
+        _ => return Err("sizes are written as 512M or 1G".to_string()),
+    };
+    let number: f64 = digits.parse().map_err(|_| "sizes are written as 512M or 1G".to_string())?;
+    if !(number >= 0.0 && number.is_finite()) {
+        return Err("a size is not negative".to_string());
+    }
+    Ok((number * factor as f64) as u64)
+}
+
+fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| "give a number of seconds".to_string())?;
+    Duration::try_from_secs_f64(number).map_err(|error| error.to_string())
+}
+
+impl LimitOptions {
+    /// The limits of a run.
+    pub fn limits(&self) -> Limits {
+        let default = Limits::default();
+        Limits {
+            steps: self.max_steps,
+            bytes: self.max_memory,
+            time: self.timeout,
+            depth: self.max_depth.unwrap_or(default.depth),
+            output: self.max_output,
+            warnings: self.max_warnings,
+            forks: self.max_forks.unwrap_or(default.forks),
+        }
+    }
+
+    /// A run with these limits.
+    pub fn run(&self, stdout: Box<dyn Write + Send>) -> Run {
+        Run::with_limits(stdout, self.limits())
+    }
+
+    /// A run with these limits that prints nothing.
+    pub fn silent(&self) -> Run {
+        self.run(Box::new(std::io::sink()))
+    }
+
+    /// Bounds all that this thread does as long as the result lives: loading, compiling and the runs within it.
+    pub fn install(&self) -> Installed {
+        self.silent().install()
+    }
+
+    /// Ends the process where it goes on after its time: work that cannot be interrupted (a compiler's, a single kernel's)
+    /// must not outlive the limit by much. For the process's own command only, not for commands within a library.
+    pub fn watch(&self) {
+        let Some(time) = self.timeout else { return };
+        let watcher = std::thread::Builder::new().name("timeout".into());
+        let started = watcher.spawn(move || {
+            std::thread::sleep(time.saturating_add(GRACE));
+            let error =
+                exceeded(format!("the time limit of {} s was reached", time.as_secs_f64()), "--timeout")
+                    .note("the work that was going on cannot be interrupted, so the process was ended");
+            // Nothing more can be done about an error stream that is closed.
+            let _ = writeln!(std::io::stderr(), "{}", render::human(&error).trim_end());
+            std::process::exit(1);
+        });
+        if started.is_err() {
+            eprintln!("warning: no thread could be started that watches the time limit");
+        }
+    }
+}
+
+/// How long work may take to notice that its time is over.
+const GRACE: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_are_read() {
+        assert_eq!(bytes("1G"), Ok(1 << 30));
+        assert_eq!(bytes("1.5k"), Ok(1536));
+        assert_eq!(bytes("12"), Ok(12));
+        assert_eq!(bytes("3MiB"), Ok(3 << 20));
+        assert!(bytes("x").is_err() && bytes("1X").is_err() && bytes("-1").is_err() && bytes("é").is_err());
+        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
+        assert!(seconds("-1").is_err() && seconds("nan").is_err() && seconds("soon").is_err());
+    }
+}

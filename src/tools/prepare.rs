@@ -1,0 +1,105 @@
+//! What every command does with a program before it runs: graph text is verified, then passes run over it. A pass that
+//! panics, or that leaves an invalid module behind, becomes an error with a reproducer. Builds with debug assertions verify
+//! after each pass that changed something.
+
+use super::opt::reproducer;
+use crate::diag::log::LogSpec;
+use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
+use crate::dialects::{Laws, Registry, Strictness};
+use crate::ir::{Module, ParsedModule, verify_module};
+use crate::passes::manager::{Runner, Settings};
+use crate::passes::{PassSet, Pipeline};
+use crate::runtime::Program;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Names tried for a reproducer before the folder counts as full.
+const MAX_NAMES: u32 = 1000;
+
+/// Checks what was read from graph text against the laws of its structure and of its dialects. Ops of unknown dialects are
+/// carried: they fail when they are reached. The error is the first violation, with further ones as notes.
+pub fn verify(parsed: &ParsedModule, registry: &Registry) -> Result<()> {
+    let laws = Laws::new(registry, Strictness::Carry);
+    let found = verify_module(&parsed.module, &laws, &|name| parsed.places.get(&name).cloned());
+    let mut found = found.into_iter();
+    let Some(first) = found.next() else { return Ok(()) };
+    Err(found.take(3).fold(first, |error, other| error.note(other.to_string())))
+}
+
+/// The program with the passes on. `name` is what a reproducer says it was made from; logs of passes go to `out`.
+pub fn transformed(
+    program: &Program,
+    pipeline: &Pipeline,
+    mut settings: Settings,
+    name: &str,
+    out: &mut dyn Write,
+) -> Result<Program> {
+    if let Some(instance) = program.instance() {
+        settings.extras.set(Arc::new(instance.clone()));
+    }
+    program.transformed(|module, registry| run_passes(module, registry, pipeline, settings, name, out))
+}
+
+/// Runs passes over a module; see [`transformed`].
+pub fn run_passes(
+    module: &mut Module,
+    registry: &Registry,
+    pipeline: &Pipeline,
+    mut settings: Settings,
+    name: &str,
+    out: &mut dyn Write,
+) -> Result<()> {
+    if cfg!(debug_assertions) && settings.verify.is_none() {
+        settings.verify = Some(Strictness::Carry);
+    }
+    let before = module.clone();
+    let result = Runner::new(registry, settings, out).run(pipeline, module).map(|_| ());
+    result.map_err(|error| match error.kind() {
+        // Other errors are refusals of the pass and name what they refuse.
+        ErrorKind::Panic | ErrorKind::Verify | ErrorKind::Internal => {
+            let case = reproducer::Case::of(&before, pipeline.to_text(), name, &error);
+            match store(&reproducer::write(&case)) {
+                Ok(file) => {
+                    error.hint(format!("`flambeau opt --run-reproducer {}` replays it", file.display()))
+                }
+                Err(why) => error.note(format!("no reproducer was written: {why}")),
+            }
+        }
+        _ => error,
+    })
+}
+
+/// Writes a reproducer to a new file of the temporary folder, which must not have existed before.
+fn store(text: &str) -> std::io::Result<PathBuf> {
+    let folder = std::env::temp_dir();
+    for n in 0..MAX_NAMES {
+        let file = folder.join(format!("flambeau-reproducer-{}-{n}.ir", std::process::id()));
+        match std::fs::File::options().write(true).create_new(true).open(&file) {
+            Ok(mut opened) => return opened.write_all(text.as_bytes()).map(|()| file),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(std::io::Error::other(format!("{} has {MAX_NAMES} reproducers already", folder.display())))
+}
+
+/// What is logged, from a command's option or else from `FLAMBEAU_LOG`: topics are passes, and `fusion` for what becomes of
+/// fusion groups at run time. An option must name what exists; the variable may be meant for another command.
+pub fn log_spec(option: Option<&str>, set: &PassSet) -> Result<LogSpec> {
+    let Some(text) = option else {
+        return LogSpec::parse(&std::env::var("FLAMBEAU_LOG").unwrap_or_default());
+    };
+    let spec = LogSpec::parse(text)?;
+    let topics = || set.passes().iter().map(|pass| pass.name).chain(["fusion"]);
+    for name in spec.names().filter(|name| *name != "*") {
+        if !topics().any(|topic| topic == name) {
+            let error = Diagnostic::new(ErrorKind::Usage, format!("nothing logs under '{name}'"));
+            return Err(match nearest(name, topics()) {
+                Some(near) => error.hint(format!("did you mean '{near}'?")),
+                None => error.hint("topics are passes (`flambeau opt --help-passes`) and fusion"),
+            });
+        }
+    }
+    Ok(spec)
+}

@@ -1,0 +1,204 @@
+//! Fusion over random graphs whose ops have up to three operands: the graph stays valid, whatever groups are joined, and
+//! gives what it gave; and refusals that the recorded cases do not expect.
+
+use flambeau::dialects::{Laws, Registry, Run, Strictness};
+use flambeau::ir::verify_graph;
+use flambeau::passes;
+use flambeau::tensor::Tensor;
+use flambeau::tools::case::Case;
+use flambeau::tools::{case, check, load};
+use flambeau::value::Value;
+use libtest_mimic::{Failed, Trial};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Random graphs.
+const GRAPHS: u64 = 600;
+/// Of each so many are run, too.
+const RUN_EVERY: u64 = 6;
+
+/// Reasons to run op by op that recorded cases may have, by a part of them, and why each is right.
+const EXPECTED: &[(&str, &str)] = &[
+    ("the call raises: ", "the program raises; a test below asks that it does"),
+    ("an input requires grad", "what autograd follows is recorded op by op"),
+    ("fused kernels do not compute with dtype", "complex numbers, and dtypes that only some ops take"),
+    ("fused kernels do not compute with complex numbers", "complex numbers stay out of fusion"),
+    ("fused kernels take no inputs of type", "a value of type Any or Optional may be None or text"),
+    ("a fused chunk of size", "parts that are not equal are views of different sizes"),
+    ("a fused reduction", "rows that do not lie along the last dimensions, or are empty"),
+    ("powers of integers in compiled kernels", "integer powers raise on negative exponents"),
+    ("cannot be fused: it may raise", "a division of integers raises for some elements, a kernel cannot"),
+];
+
+/// The trials.
+pub fn trials() -> Vec<Trial> {
+    vec![
+        Trial::test("fusion::random_graphs_stay_valid", random_graphs),
+        Trial::test("fusion::refusals_are_expected", refusals),
+        Trial::test("fusion::gradients_are_followed", gradients),
+    ]
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) % n.max(1) as u64) as usize
+    }
+}
+
+/// A graph over square matrices: elementwise work of one to three operands, with ops between that cannot be fused.
+fn graph(seed: u64) -> String {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9).wrapping_add(17));
+    let mut body = String::new();
+    let mut all: Vec<String> = vec!["x".into(), "y".into()];
+    let mut truths: Vec<String> = Vec::new();
+    let count = 4 + random.below(12);
+    for n in 0..count {
+        let mut one = || all[all.len() - 1 - random.below(all.len().min(4))].clone();
+        let (a, b, c) = (one(), one(), one());
+        if random.below(4) == 0 {
+            let _ = writeln!(body, "  %m{n} : Tensor = aten::gt(%{a}, %{b})");
+            truths.push(format!("m{n}"));
+            continue;
+        }
+        let truth = truths.get(random.below(truths.len())).cloned();
+        let right = match (random.below(11), truth) {
+            (0..=2, Some(m)) => format!("aten::where(%{m}, %{a}, %{b})"),
+            (0..=2, None) => format!("aten::relu(%{a})"),
+            (3, _) => format!("aten::addcmul(%{a}, %{b}, %{c}, %half)"),
+            (4, _) => format!("aten::lerp(%{a}, %{b}, %half)"),
+            (5, _) => format!("aten::matmul(%{a}, %{b})"),
+            (6, _) => format!("aten::cumsum(%{a}, %zero, %none)"),
+            (7, _) => format!("aten::softmax(%{a}, %last, %none)"),
+            (8, _) => format!("aten::clamp(%{a}, %half, %none)"),
+            (9, _) => format!("aten::mul(%{a}, %{b})"),
+            _ => format!("aten::tanh(%{a})"),
+        };
+        let _ = writeln!(body, "  %v{n} : Tensor = {right}");
+        all.push(format!("v{n}"));
+    }
+    let used: Vec<String> = all.iter().rev().take(3).map(|name| format!("%{name}")).collect();
+    format!(
+        "graph(%x : Tensor, %y : Tensor):\n  %none : NoneType = prim::Constant()\n  %half : float = \
+         prim::Constant[value=0.5]()\n  %zero : int = prim::Constant[value=0]()\n  %last : int = \
+         prim::Constant[value=-1]()\n{body}  return ({})\n",
+        used.join(", ")
+    )
+}
+
+fn random_graphs() -> Result<(), Failed> {
+    let registry = Registry::builtin();
+    let passes = passes::parse("fuse").map_err(|e| e.to_string())?;
+    let mut fused = 0;
+    for seed in 0..GRAPHS {
+        let text = graph(seed);
+        let plain = load::load_graph("graph", &text, "f").map_err(|e| format!("{e}\n{text}"))?;
+        let mut changed = false;
+        let better = plain.transformed(|module, registry| {
+            changed = passes.run(module, registry)?;
+            Ok(())
+        });
+        let better = better.map_err(|e| format!("seed {seed}: {e}\n{text}"))?;
+        fused += u64::from(changed);
+        let function = better.function("f").ok_or("no function")?;
+        let found = verify_graph(&function.graph, &Laws::new(&registry, Strictness::Ops), None);
+        if let Some(first) = found.first() {
+            return Err(format!("seed {seed}: {first}\n{text}becomes\n{}", function.graph).into());
+        }
+        if seed.is_multiple_of(RUN_EVERY) {
+            let (want, got) = (answer(&plain)?, answer(&better)?);
+            case::compare(&case::encode(&want).map_err(|e| e.to_string())?, &got, Default::default())
+                .map_err(|e| format!("seed {seed}: {e}\n{text}"))?;
+            let report = better.fusion_report();
+            if changed && report.fused_calls == 0 {
+                return Err(format!("seed {seed}: nothing ran fused: {report:?}\n{text}").into());
+            }
+        }
+    }
+    if fused * 2 < GRAPHS {
+        return Err(format!("only {fused} of {GRAPHS} graphs were fused").into());
+    }
+    Ok(())
+}
+
+fn answer(program: &flambeau::runtime::Program) -> Result<Value, String> {
+    let run = Run::silent();
+    run.set_grad_enabled(false);
+    let x: Vec<f32> = (0..16).map(|n| (n * 7 % 16) as f32 / 8.0 - 1.0).collect();
+    let y: Vec<f32> = (0..16).map(|n| (n * 5 % 16) as f32 / 16.0).collect();
+    let tensor = |v: &[f32]| Tensor::from_vec(v, &[4, 4]).map(Value::Tensor).map_err(|e| e.to_string());
+    program.run("f", vec![tensor(&x)?, tensor(&y)?], &run).map_err(|e| e.to_string())
+}
+
+/// All recorded cases with passes: what runs op by op does so for a reason that is listed, and most calls run fused.
+fn refusals() -> Result<(), Failed> {
+    let treatment = check::Treatment::with_passes("default").map_err(|e| e.to_string())?;
+    let (mut fused, mut unexpected) = (0, BTreeMap::new());
+    let mut files: Vec<_> = std::fs::read_dir("tests/golden")?.flatten().map(|e| e.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "jsonl") && !path.ends_with("passes.jsonl"));
+    files.sort();
+    for file in &files {
+        let cases = Case::read_all(Path::new(file)).map_err(|e| e.to_string())?;
+        // Samples of operators are many, and alike.
+        let step = if file.ends_with("ops.jsonl") { 5 } else { 1 };
+        for case in cases.into_iter().step_by(step) {
+            for outcome in check::check_case_with(&case, None, &treatment) {
+                fused += outcome.fusion.fused_calls;
+                for reason in outcome.fusion.op_by_op.keys() {
+                    let listed = EXPECTED.iter().any(|(part, _)| reason.contains(part));
+                    let raises = !reason.starts_with("the call raises: ") || outcome.raises.is_some();
+                    if !listed || !raises {
+                        unexpected.entry(reason.clone()).or_insert_with(|| case.name.clone());
+                    }
+                }
+            }
+        }
+    }
+    if !unexpected.is_empty() {
+        let list: Vec<String> = unexpected.iter().map(|(why, case)| format!("{case}: {why}")).collect();
+        return Err(format!("groups run op by op:\n  {}", list.join("\n  ")).into());
+    }
+    if fused < 100 {
+        return Err(format!("only {fused} calls ran fused").into());
+    }
+    Ok(())
+}
+
+/// What requires grad runs op by op and is followed, under the default pipeline as without passes; under no_grad it is not.
+fn gradients() -> Result<(), Failed> {
+    let text = "\
+def f(a):
+    y = (a * 2).tanh() * 3 + 1
+    z = (a.detach() * 2).tanh() + 1
+    w = (a > 0).to(torch.int32) * 2 + 1
+    return y, [y.requires_grad, z.requires_grad, w.requires_grad, y.is_leaf, z.is_leaf]
+";
+    for (pipeline, grad) in [("", true), ("default", true), ("", false), ("default", false)] {
+        let passes = passes::parse(pipeline).map_err(|e| e.to_string())?;
+        let program = load::load_source("<string>", text)
+            .and_then(|p| p.transformed(|module, registry| passes.run(module, registry).map(|_| ())))
+            .map_err(|e| e.to_string())?;
+        let run = Run::silent();
+        run.set_grad_enabled(grad);
+        let a = Tensor::from_vec(&[0.5f32, -1.0], &[2]).map_err(|e| e.to_string())?;
+        a.set_requires_grad(true).map_err(|e| e.to_string())?;
+        let value = program.run("f", vec![a.into()], &run).map_err(|e| e.to_string())?;
+        let Value::Tuple(parts) = value else { return Err("no tuple".into()) };
+        let y = parts.items()[0].to_tensor().map_err(|e| e.to_string())?.clone();
+        let seen = parts.items()[1].to_text();
+        let want =
+            if grad { "[True, False, False, False, True]" } else { "[False, False, False, True, True]" };
+        if seen != want || y.requires_grad() != grad {
+            return Err(format!("passes '{pipeline}', grad mode {grad}: {seen}, not {want}").into());
+        }
+        let report = program.fusion_report();
+        let by_grad = report.op_by_op.get("an input requires grad").copied().unwrap_or(0);
+        if pipeline == "default" && (by_grad > 0) != grad {
+            return Err(format!("grad mode {grad}: {report:?}").into());
+        }
+    }
+    Ok(())
+}

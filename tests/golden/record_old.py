@@ -1,0 +1,327 @@
+"""Records archives of other times and places: with packed weights, of old layouts, for mobile devices.
+
+Where PyTorch writes such files no more, they are built here by the rules of their format, and the answers are those of
+plain ops.
+
+    python tests/golden/record_old.py > tests/golden/old.jsonl        (with torch 2.15.0)
+"""
+
+import base64
+import io
+import json
+import pickle
+import sys
+import types
+import warnings
+import zipfile
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+warnings.filterwarnings("ignore")
+
+
+class Point(NamedTuple):
+    where: int
+    value: Tensor
+
+
+def define(path):
+    """A class that pickles by its qualified name alone."""
+    module, name = path.rsplit(".", 1)
+    holder = sys.modules.setdefault(module, types.ModuleType(module))
+    if not hasattr(holder, name):
+        setattr(holder, name, type(name, (), {"__module__": module, "__getstate__": lambda self: self.state}))
+    return getattr(holder, name)
+
+
+def instance(path, state):
+    """An object with a state: a dict of attributes, or what its class takes."""
+    made = define(path)()
+    made.state = state
+    return made
+
+
+class Pickler(pickle.Pickler):
+    """Writes storages beside the pickle; `extra` is what old persistent ids had behind the number of elements."""
+
+    def __init__(self, out, storages, extra=()):
+        super().__init__(out, protocol=2)
+        self.storages, self.extra = storages, extra
+
+    def persistent_id(self, value):
+        if not isinstance(value, torch.storage.TypedStorage):
+            return None
+        key = str(value.data_ptr())
+        at = self.storages.setdefault(key, (str(len(self.storages)), value))[0]
+        kind = getattr(torch, f"{value.pickle_storage_type()}")
+        return ("storage", kind, at, "cpu", value.size(), *self.extra)
+
+
+def pickled(value, extra=()):
+    out, storages = io.BytesIO(), {}
+    Pickler(out, storages, extra).dump(value)
+    content = {key: bytes(s.untyped()) for key, s in storages.values()}
+    return out.getvalue(), content
+
+
+def archive(entries, root="m"):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        for name, content in entries.items():
+            file.writestr(f"{root}/{name}", content)
+    return out.getvalue()
+
+
+def model(data, code, constants=(), version=3):
+    """An archive of today's layout."""
+    tree, storages = pickled(data)
+    table, more = pickled(tuple(constants))
+    return archive({
+        "data.pkl": tree,
+        **{f"data/{key}": content for key, content in storages.items()},
+        "code/__torch__.py": code,
+        "constants.pkl": table,
+        **{f"constants/{key}": content for key, content in more.items()},
+        "version": f"{version}\n",
+    })
+
+
+def encode(value):
+    if value is None:
+        return {"none": None}
+    if isinstance(value, bool):
+        return {"bool": value}
+    if isinstance(value, int):
+        return {"int": value}
+    if isinstance(value, float):
+        return {"float": repr(value)}
+    if isinstance(value, str):
+        return {"str": value}
+    if isinstance(value, tuple):
+        return {"tuple": [encode(item) for item in value]}
+    if isinstance(value, list):
+        return {"list": [encode(item) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": [[encode(k), encode(v)] for k, v in value.items()]}
+    flat = value.detach().contiguous().flatten()
+    data = base64.b64encode(bytes(flat.view(torch.uint8).tolist())).decode()
+    return {"tensor": {"dtype": str(value.dtype).removeprefix("torch."), "shape": list(value.shape), "data": data}}
+
+
+CASES = []
+
+
+def case(name, pt, args, returns, entry="forward"):
+    CASES.append({
+        "name": name,
+        "entry": entry,
+        "pt": base64.b64encode(pt).decode(),
+        "args": [encode(a) for a in args],
+        "returns": encode(returns),
+    })
+
+
+def loads(pt, args, entry="forward"):
+    """What PyTorch makes of an archive."""
+    loaded = torch.jit.load(io.BytesIO(pt))
+    with torch.no_grad():
+        return getattr(loaded, entry)(*args)
+
+
+def packed():
+    """Contexts of XNNPACK, which optimize_for_mobile makes; PyTorch's wheels have no XNNPACK any more."""
+    g = torch.Generator().manual_seed(3)
+    r = lambda *sizes: torch.randn(*sizes, generator=g)
+    xnnpack = "__torch__.torch.classes.xnnpack."
+    w, b, cw, cb, tw, tb = r(4, 6), r(4), r(4, 2, 3, 3), r(4), r(4, 2, 2, 2), r(4)
+    contexts = {
+        "linear": instance(xnnpack + "LinearOpContext", (w, b, 0.0, None)),
+        "conv": instance(xnnpack + "Conv2dOpContext", (cw, cb, [2, 2], [1, 1], [1, 1], 2, -0.5, 0.5)),
+        "depthwise": instance(xnnpack + "Conv2dOpContext", (r(4, 1, 3, 3), None, [1, 1], [1, 1], [1, 1], 4, None, None)),
+        "turned": instance(
+            xnnpack + "TransposeConv2dOpContext", (tw, tb, [2, 2], [0, 0], [1, 1], [1, 1], 2, None, 1.0)),
+    }
+    kinds = ["LinearOpContext", "Conv2dOpContext", "Conv2dOpContext", "TransposeConv2dOpContext"]
+    code = "class M(Module):\n  __parameters__ = []\n  __buffers__ = []\n  training : bool\n"
+    code += "".join(f"  {n} : {xnnpack}{k}\n" for n, k in zip(contexts, kinds))
+    code += """  def forward(self: __torch__.M, x: Tensor, y: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+    a = ops.prepacked.linear_clamp_run(x, self.linear)
+    b = ops.prepacked.conv2d_clamp_run(y, self.conv)
+    c = ops.prepacked.conv2d_clamp_run(y, self.depthwise)
+    d = ops.prepacked.conv2d_transpose_clamp_run(y, self.turned)
+    return (a, b, c, d)
+  def pack(self: __torch__.M, x: Tensor, w: Tensor, b: Tensor) -> Tuple[Tensor, List[int], Optional[List[int]]]:
+    packed = ops.prepacked.linear_clamp_prepack(w, b, -1, 0.5)
+    sizes = ops.prepacked.unpack_prepacked_sizes_linear(packed)
+    weight, bias = unchecked_cast(Tuple[List[int], Optional[List[int]]], sizes)
+    return (ops.prepacked.linear_clamp_run(x, packed), weight, bias)
+"""
+    pt = model(instance("__torch__.M", {"training": False, **contexts}), code)
+    x, y = r(3, 6), r(2, 4, 5, 5)
+    depthwise = contexts["depthwise"].state[0]
+    answer = (
+        F.linear(x, w, b).clamp(min=0.0),
+        F.conv2d(y, cw, cb, 2, 1, 1, 2).clamp(-0.5, 0.5),
+        F.conv2d(y, depthwise, None, 1, 1, 1, 4),
+        F.conv_transpose2d(y, tw, tb, 2, 0, 1, 2).clamp(max=1.0),
+    )
+    case("packed.xnnpack", pt, (x, y), answer)
+    case("packed.xnnpack_prepack", pt, (x, w, b), (F.linear(x, w, b).clamp(-1, 0.5), [4, 6], [4]), "pack")
+
+
+class Steps(torch.nn.Module):
+    """Every construct that bytecode has jumps for, and what it has instructions for."""
+
+    maybe: Optional[Tensor]
+
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.tensor([1.0, 2.0, 3.0]))
+        self.register_buffer("count", torch.zeros(1))
+        self.inner = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+        self.names = {"a": 1}
+        self.maybe = None
+
+    def forward(self, x: Tensor, n: int, extra: Optional[Tensor] = None) -> Tuple[
+        Tensor, Dict[str, int], List[int], Point, str, Tensor
+    ]:
+        y = self.inner(x) * self.scale
+        seen: List[int] = []
+        table: Dict[str, int] = {"n": n}
+        for i in range(n):
+            if i % 2 == 0 and n > 1:
+                y = y + i
+                seen.append(i)
+            elif i == 5:
+                break
+            else:
+                y = y * 2
+        while y.sum().item() > 100:
+            y = y / 2
+            if y.sum() < 0:
+                continue
+            table[str(len(seen))] = n
+        if extra is not None:
+            y = y + extra
+        if self.maybe is None:
+            self.maybe = y
+        maybe = self.maybe
+        if maybe is not None:
+            y = y + maybe
+        self.count = self.count + 1
+        a, b = torch.topk(y, 2)
+        rows: List[float] = y.tolist()
+        first, second = y.unsqueeze(0).expand(2, 3).unbind(0)
+        assert n < 100, "too many"
+        total = 0
+        for i in range(2):
+            for j in range(3):
+                if j == i:
+                    continue
+                total += i * j
+        point = Point(total + len(self.names) + len(rows), a + first[:2])
+        text = f"{y.dtype} {y.dim()} {3 in seen} {isinstance(extra, torch.Tensor)} {not n > 2} {second.size(0)}"
+        return torch.cat([y, b.to(torch.float32)]), table, seen, point, text, self.count
+
+
+class Branches(torch.nn.Module):
+    def forward(self, x: Tensor, k: int) -> Tensor:
+        if k > 2:
+            if k > 5:
+                x = x + torch.tensor([1.0, 2.0])
+            return x * 2
+        for _ in range(k):
+            x = torch.tanh(x)
+            if bool(x.sum() > 1):
+                return x - 1
+        return x
+
+
+def without_code(pt):
+    """A mobile archive with its methods in bytecode only."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(pt)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            if "/code/" not in name:
+                new.writestr(name, old.read(name))
+    return out.getvalue()
+
+
+def mobile():
+    torch.manual_seed(5)
+    x = torch.tensor([0.5, -1.0, 2.0])
+    calls = [
+        ("steps", Steps(), [(x, 3, None), (x, 6, torch.ones(3)), (-x, 0, None)]),
+        ("branches", Branches(), [(x[:2], 7), (x[:2], 4), (x[:2], 2), (-x[:2], 0)]),
+    ]
+    for name, module, all_arguments in calls:
+        script = torch.jit.script(module.eval())
+        for n, arguments in enumerate(all_arguments):
+            pt = script._save_to_buffer_for_lite_interpreter()
+            # PyTorch loads it by its code.
+            answer = loads(pt, arguments)
+            case(f"mobile.{name}.{n}", without_code(pt), arguments, answer)
+    frozen = torch.jit.freeze(torch.jit.script(torch.nn.Sequential(
+        torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.ReLU6()).eval()))
+    image = torch.randn(1, 1, 5, 5)
+    pt = without_code(frozen._save_to_buffer_for_lite_interpreter())
+    case("mobile.frozen", pt, (image,), frozen(image))
+
+
+def old_ids():
+    """Persistent ids of six parts, as PyTorch wrote them up to 1.4."""
+    w = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    tree, storages = pickled(instance("__torch__.M", {"training": False, "w": w}), extra=(None,))
+    code = (
+        "op_version_set = 1\nclass M(Module):\n  __parameters__ = [\"w\", ]\n  training : bool\n  w : Tensor\n"
+        "  def forward(self: __torch__.M, x: Tensor) -> Tensor:\n    return torch.matmul(x, self.w)\n"
+    )
+    pt = archive({
+        "data.pkl": tree,
+        **{f"data/{key}": content for key, content in storages.items()},
+        "code/__torch__.py": code,
+        "constants.pkl": pickled(())[0],
+        "version": "1\n",
+    })
+    x = torch.tensor([[5.0, 6.0]])
+    try:
+        answer = loads(pt, (x,))
+    except RuntimeError as error:
+        print(f"PyTorch: {error}", file=sys.stderr)
+        answer = x @ w
+    case("old.six_part_ids", pt, (x,), answer)
+
+
+def mkldnn():
+    """A model whose weights are in the layout of oneDNN."""
+    from torch.utils import mkldnn as layout
+
+    torch.manual_seed(7)
+    inner = torch.nn.Conv2d(2, 4, 3, padding=1, stride=2), torch.nn.Linear(36, 5)
+    x = torch.randn(2, 2, 6, 6)
+
+    class Outer(torch.nn.Module):
+        def __init__(self, conv, linear):
+            super().__init__()
+            self.conv, self.linear = conv, linear
+
+        def forward(self, x):
+            return self.linear(torch.relu(self.conv(x)).flatten(1))
+
+    conv, linear = layout.MkldnnConv2d(inner[0], torch.float), layout.MkldnnLinear(inner[1], torch.float)
+    answer = inner[1](torch.relu(inner[0](x)).flatten(1))
+    out = io.BytesIO()
+    torch.jit.save(torch.jit.script(Outer(conv, linear)), out)
+    case("packed.mkldnn", out.getvalue(), (x,), answer)
+
+
+if __name__ == "__main__":
+    mkldnn()
+    packed()
+    mobile()
+    old_ids()
+    for row in CASES:
+        print(json.dumps(row))
