@@ -2,7 +2,7 @@
 //! Depthwise ones have a loop of their own; all others gather the inputs of a block of results and multiply.
 
 use super::filled;
-use super::lanes::{BLOCK, Isa, Out, QUAD, Taps, block_order, depthwise};
+use super::lanes::{BLOCK, Isa, Out, PANEL, QUAD, Taps, block_order, depthwise};
 use super::qgemm::{PackedWeights, Quantization, block_rows};
 use super::stage::{Affine, Engine, Plan, Stage};
 use crate::diag::{Diagnostic, Result};
@@ -58,14 +58,25 @@ pub struct PackedConv {
     engine: Engine,
     quantization: Quantization,
     weights: Packed,
+    /// The geometry with as many groups as there are matrices.
+    merged: Geometry,
 }
 
 #[derive(Clone, Debug)]
 enum Packed {
-    /// One matrix a group: taps, then channels of the group.
+    /// One matrix for each merged group: taps, then channels of the group.
     Groups(Vec<PackedWeights>),
     /// One channel each: blocks of channels, quads of taps.
     Depthwise { weights: Vec<i8>, sums: Vec<i32> },
+}
+
+/// How many groups become one matrix: as many as fill a panel of columns, which costs nothing, as the panel is multiplied
+/// whole. The zeros between groups must stand for 0.
+fn merging(g: &Geometry, quantization: &Quantization) -> usize {
+    let outputs = g.outputs / g.groups;
+    let zero = quantization.zero_points().iter().all(|z| *z == 0);
+    let most = if zero { PANEL / outputs.max(1) } else { 1 };
+    (1..=most).rev().find(|n| g.groups.is_multiple_of(*n)).unwrap_or(1)
 }
 
 fn refused(what: &str) -> Diagnostic {
@@ -88,32 +99,40 @@ impl PackedConv {
             return Err(refused("weights, scales and sizes do not fit each other"));
         }
         let engine = Engine::of_convolution(g.groups, &quantization);
-        let weights = if width == 1 && g.outputs == g.channels && g.groups > 1 {
+        let depthwise = width == 1 && g.outputs == g.channels && g.groups > 1;
+        let together = if depthwise { 1 } else { merging(&g, &quantization) };
+        let merged = Geometry { groups: g.groups / together, ..g };
+        let weights = if depthwise {
             Self::pack_depthwise(weights, g, taps)?
         } else {
-            Self::pack_groups(weights, g, (taps, width), &quantization)?
+            Self::pack_groups(weights, &merged, (taps, width), &quantization)?
         };
-        Ok(PackedConv { geometry, engine, quantization, weights })
+        Ok(PackedConv { geometry, engine, quantization, weights, merged })
     }
 
+    /// `width`: channels of a group before groups were merged. Weights between the channels of different groups are 0.
     fn pack_groups(
         weights: &[i8],
-        g: Geometry,
+        merged: &Geometry,
         (taps, width): (usize, usize),
         q: &Quantization,
     ) -> Result<Packed> {
-        let (depth, outputs) = (taps * width, g.outputs / g.groups);
+        let (all, outputs) = (merged.channels / merged.groups, merged.outputs / merged.groups);
+        let together = all / width.max(1);
+        let (depth, each) = (taps * width, outputs / together.max(1));
         let mut groups = Vec::new();
-        let mut reordered = filled(0i8, outputs * depth)?;
         for (group, weights) in weights.chunks_exact((outputs * depth).max(1)).enumerate() {
-            for (row, from) in
-                reordered.chunks_exact_mut(depth.max(1)).zip(weights.chunks_exact(depth.max(1)))
-            {
-                for (tap, to) in row.chunks_exact_mut(width.max(1)).enumerate() {
-                    to.iter_mut().enumerate().for_each(|(c, to)| *to = from[c * taps + tap]);
+            let mut reordered = filled(0i8, outputs * taps * all)?;
+            let rows = reordered.chunks_exact_mut((taps * all).max(1));
+            for (n, (row, from)) in rows.zip(weights.chunks_exact(depth.max(1))).enumerate() {
+                let first = n / each.max(1) * width;
+                for (tap, to) in row.chunks_exact_mut(all.max(1)).enumerate() {
+                    let to = to[first..first + width].iter_mut().enumerate();
+                    to.for_each(|(c, to)| *to = from[c * taps + tap]);
                 }
             }
-            groups.push(PackedWeights::new(&reordered, outputs, depth, q.part(group * outputs, outputs))?);
+            let part = q.part(group * outputs, outputs);
+            groups.push(PackedWeights::new(&reordered, outputs, taps * all, part)?);
         }
         Ok(Packed::Groups(groups))
     }
@@ -195,7 +214,7 @@ impl PackedConv {
         if out.is_empty() {
             return Ok(());
         }
-        let gather = Gather { x, sizes, result, geometry: g, zero };
+        let gather = Gather { x, sizes, result, geometry: &self.merged, zero };
         match &self.weights {
             Packed::Groups(groups) => {
                 let stages: Vec<Stage> = groups
@@ -297,6 +316,30 @@ impl PackedConv {
             return block((0, out));
         }
         pool::try_chunks(out, ROWS * channels, |i, out| block((i, out)))
+    }
+}
+
+/// Copies a few bytes. Of lengths that groups of channels have, the compiler knows the number: a call would take longer.
+#[inline(always)]
+fn copy(from: &[u8], to: &mut [u8]) {
+    fn known<const N: usize>(from: &[u8], to: &mut [u8]) -> bool {
+        match (from.first_chunk::<N>(), to.first_chunk_mut::<N>()) {
+            (Some(from), Some(to)) => {
+                *to = *from;
+                true
+            }
+            _ => false,
+        }
+    }
+    let done = match from.len() {
+        4 => known::<4>(from, to),
+        8 => known::<8>(from, to),
+        16 => known::<16>(from, to),
+        32 => known::<32>(from, to),
+        _ => false,
+    };
+    if !done {
+        to.copy_from_slice(from);
     }
 }
 
@@ -416,7 +459,7 @@ impl Gather<'_> {
             if let Some(base) = self.base(result) {
                 let base = base + group * width;
                 for (part, step) in to.chunks_exact_mut((run * width).max(1)).zip(steps) {
-                    part.copy_from_slice(&self.x[base + step..][..run * width]);
+                    copy(&self.x[base + step..][..run * width], part);
                 }
                 continue;
             }
@@ -434,7 +477,7 @@ impl Gather<'_> {
                     match self.inside(2, start, tap) {
                         Some(w) => {
                             let at = (line + w) * g.channels + group * width;
-                            part.copy_from_slice(&self.x[at..at + width]);
+                            copy(&self.x[at..at + width], part);
                         }
                         None => part.fill(self.zero),
                     }

@@ -223,3 +223,43 @@ fn weights_beyond_float16_saturate() {
     assert_eq!(as_float16(2049.0), 2048.0);
     assert!(as_float16(f32::NAN).is_nan());
 }
+
+/// Groups of few channels are multiplied together; each must come out as if it stood alone.
+#[test]
+fn groups_are_independent_of_each_other() {
+    for (groups, width, each) in [(8, 4, 4), (6, 3, 5), (4, 8, 8), (5, 2, 4), (3, 4, 1), (2, 16, 16)] {
+        let (channels, outputs, sizes) = (groups * width, groups * each, [1, 5, 6]);
+        let kernel = [1, 3, 3];
+        let geometry = |channels, outputs, groups| Geometry {
+            channels,
+            outputs,
+            groups,
+            kernel,
+            stride: [1, 1, 2],
+            padding: [0, 1, 1],
+            dilation: [1; 3],
+        };
+        let weights: Vec<i8> = noise(outputs * width * 9, 5).iter().map(|x| *x as i8).collect();
+        let x = noise(30 * channels, 2);
+        let scales = |n: usize| Quantization::per_channel(&vec![0.01; n], &vec![0; n]).expect("as many");
+        let (from, to) = (Affine { scale: 0.01, zero_point: 9 }, Affine { scale: 0.4, zero_point: 100 });
+        let whole =
+            PackedConv::new(&weights, geometry(channels, outputs, groups), scales(outputs)).expect("fits");
+        let places = 5 * 3;
+        for isa in Isa::supported() {
+            let mut all = vec![0u8; places * outputs];
+            whole.run_with(isa, &x, (1, sizes), from, None, to, false, &mut all).expect("fits");
+            for group in 0..groups {
+                let part = &weights[group * each * width * 9..][..each * width * 9];
+                let conv = PackedConv::new(part, geometry(width, each, 1), scales(each)).expect("fits");
+                let x: Vec<u8> =
+                    x.chunks_exact(channels).flat_map(|p| p[group * width..][..width].to_vec()).collect();
+                let mut alone = vec![0u8; places * each];
+                conv.run_with(isa, &x, (1, sizes), from, None, to, false, &mut alone).expect("fits");
+                for (all, alone) in all.chunks_exact(outputs).zip(alone.chunks_exact(each)) {
+                    assert_eq!(&all[group * each..][..each], alone, "{isa:?} group {group} of {groups}");
+                }
+            }
+        }
+    }
+}
