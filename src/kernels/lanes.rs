@@ -436,7 +436,13 @@ mod wide {
                     match out {
                         Out::Bytes(out) => {
                             let bytes = rounded(job.stage, *sums, job.first + column, sum);
-                            _mm512_mask_cvtepi32_storeu_epi8(out.as_mut_ptr().add(at).cast(), mask, bytes);
+                            let to = out.as_mut_ptr().add(at);
+                            // Narrowing while storing, and masks, take several times as long.
+                            if left == PANEL {
+                                _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(bytes));
+                            } else {
+                                _mm512_mask_cvtepi32_storeu_epi8(to.cast(), mask, bytes);
+                            }
                         }
                         Out::Floats(out) => {
                             let floats = real(job.stage, *sums, job.first + column, sum);

@@ -267,7 +267,7 @@ impl PackedConv {
         let size = block_rows(rows, padded, product(&[rows, padded, g.outputs]).unwrap_or(usize::MAX));
         let block = |index: usize, out: &mut [u8]| {
             let (from, count) = (index * size, out.len() / g.outputs);
-            let mut copy = if plain { Vec::new() } else { filled(0u8, count * padded)? };
+            let mut copy = if plain { Vec::new() } else { filled(0u8, count * padded + SLACK)? };
             for (group, (weights, stage)) in groups.iter().zip(stages).enumerate() {
                 let inputs = if plain {
                     &gather.x[from * padded..(from + count) * padded]
@@ -319,27 +319,32 @@ impl PackedConv {
     }
 }
 
-/// Copies a few bytes. Of lengths that groups of channels have, the compiler knows the number: a call would take longer.
+/// Bytes behind a block of gathered inputs, into which the last copy may reach.
+const SLACK: usize = 64;
+
+/// Copies `len` bytes and up to `SLACK` more where both sides have them, in steps whose length the compiler knows: a call
+/// for a few bytes would take longer. What comes behind is written later, or meets weights that are 0.
 #[inline(always)]
-fn copy(from: &[u8], to: &mut [u8]) {
-    fn known<const N: usize>(from: &[u8], to: &mut [u8]) -> bool {
-        match (from.first_chunk::<N>(), to.first_chunk_mut::<N>()) {
-            (Some(from), Some(to)) => {
+fn copy(from: &[u8], len: usize, to: &mut [u8]) {
+    #[inline(always)]
+    fn steps<const N: usize>(from: &[u8], len: usize, to: &mut [u8]) -> bool {
+        let reach = len.next_multiple_of(N);
+        let (Some(from), Some(to)) = (from.get(..reach), to.get_mut(..reach)) else { return false };
+        for (from, to) in from.chunks_exact(N).zip(to.chunks_exact_mut(N)) {
+            if let (Some(from), Some(to)) = (from.first_chunk::<N>(), to.first_chunk_mut::<N>()) {
                 *to = *from;
-                true
             }
-            _ => false,
         }
+        true
     }
-    let done = match from.len() {
-        4 => known::<4>(from, to),
-        8 => known::<8>(from, to),
-        16 => known::<16>(from, to),
-        32 => known::<32>(from, to),
+    let done = match len {
+        0..=16 => steps::<16>(from, len, to),
+        17..=32 => steps::<32>(from, len, to),
+        33..=512 => steps::<64>(from, len, to),
         _ => false,
     };
     if !done {
-        to.copy_from_slice(from);
+        to[..len].copy_from_slice(&from[..len]);
     }
 }
 
@@ -449,20 +454,23 @@ impl Gather<'_> {
         }
     }
 
-    /// Copies the inputs of a group for results from `from` on; each row has `stride` bytes. `steps` are those of every
-    /// `run`-th tap, which begin as many bytes as are copied at once where all are inside.
+    /// Copies the inputs of a group for results from `from` on; each row has `stride` bytes, and behind the last one there
+    /// are `SLACK`. `steps` are those of every `run`-th tap, which begin as many bytes as are copied at once where all are
+    /// inside.
     fn rows(&self, group: usize, from: usize, (steps, run): (&[usize], usize), stride: usize, to: &mut [u8]) {
         let g = self.geometry;
         let width = g.channels / g.groups;
         let together = self.runs();
-        for (result, to) in self.results(from).zip(to.chunks_exact_mut(stride.max(1))) {
+        let rows = to.len().saturating_sub(SLACK) / stride.max(1);
+        for (result, row) in self.results(from).zip(0..rows) {
             if let Some(base) = self.base(result) {
                 let base = base + group * width;
-                for (part, step) in to.chunks_exact_mut((run * width).max(1)).zip(steps) {
-                    copy(&self.x[base + step..][..run * width], part);
+                for (part, step) in steps.iter().enumerate() {
+                    copy(&self.x[base + step..], run * width, &mut to[row * stride + part * run * width..]);
                 }
                 continue;
             }
+            let to = &mut to[row * stride..(row + 1) * stride];
             let mut parts = to.chunks_exact_mut((g.kernel[2] * width).max(1));
             for ((line, start), part) in self.lines(result).zip(&mut parts) {
                 let Some(line) = line else {
@@ -477,7 +485,7 @@ impl Gather<'_> {
                     match self.inside(2, start, tap) {
                         Some(w) => {
                             let at = (line + w) * g.channels + group * width;
-                            copy(&self.x[at..at + width], part);
+                            part.copy_from_slice(&self.x[at..at + width]);
                         }
                         None => part.fill(self.zero),
                     }
