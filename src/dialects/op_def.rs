@@ -50,6 +50,9 @@ pub struct OpDef {
     pub out: Option<&'static str>,
     /// Which dtypes the tensor may have that such a form, derived or spelled out, writes to.
     pub out_rule: OutRule,
+    /// Arguments whose memory must lie apart from what an in-place or `out` form writes; the other tensors must then not
+    /// share it in another order. None: neither is asked.
+    pub apart: Option<&'static [usize]>,
     /// What the verifier demands besides operands that fit the schema.
     pub laws: &'static [Law],
     /// What it does with quantized tensors.
@@ -333,6 +336,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         inplace: false,
         out: None,
         out_rule: OutRule::Cast,
+        apart: None,
         laws: &[],
         quantized: Quantized::ByFamily,
         declared: false,
@@ -513,6 +517,12 @@ impl OpDef {
     /// Sets the kernel for quantized tensors.
     pub const fn quantized_kernel(self, kernel: Kernel) -> OpDef {
         self.quantized(Quantized::Kernel(kernel))
+    }
+
+    /// Refuses to write memory that is read in another order, or, by the arguments named, at all.
+    pub const fn apart(mut self, arguments: &'static [usize]) -> OpDef {
+        self.apart = Some(arguments);
+        self
     }
 
     /// Derives the in-place form.

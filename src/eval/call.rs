@@ -5,6 +5,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::constraint::{Law, Parameter, ParameterKind};
 use crate::dialects::{Args, Fact, Family, Node, Op, OutRule, Outputs, Run, Variant, one};
 use crate::ir::{Attr, Type};
+use crate::tensor::overlap::{refuse_any_overlap, refuse_partial_overlap};
 use crate::tensor::{DType, Tensor};
 use crate::value::{List, Value};
 use std::sync::Arc;
@@ -159,6 +160,7 @@ fn attribute_value(op: &Op, parameter: &Parameter, attr: &Attr) -> Result<Value>
 fn in_place(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
     let target = first_tensor(op, values.first())?.clone();
     check_overlap(&target)?;
+    check_apart(op, &target, values.get(1..).unwrap_or_default(), 1)?;
     let result = compute(op, values, node, run)?;
     if target.sizes() != result.sizes() {
         return Err(Diagnostic::runtime(format!(
@@ -182,8 +184,28 @@ fn out(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> 
     op.def().out_rule.check(op.name().as_str(), result.dtype(), target.dtype())?;
     resize(&target, &result.sizes(), run)?;
     check_overlap(&target)?;
+    check_apart(op, &target, values, 0)?;
     target.copy_from(&result)?;
     one(target)
+}
+
+/// Fails where an op may not write memory that it reads; `values` begin with argument `first`.
+fn check_apart(op: &Op, target: &Tensor, values: &[Value], first: usize) -> Result<()> {
+    let Some(wholly) = op.def().apart else { return Ok(()) };
+    let target = target.snapshot();
+    for (at, value) in values.iter().enumerate() {
+        let refuse = if wholly.contains(&(at + first)) { refuse_any_overlap } else { refuse_partial_overlap };
+        match value {
+            Value::Tensor(read) => refuse(&target, &read.snapshot())?,
+            Value::List(list) if list.element_type().is_tensor() => {
+                for item in list.items().iter() {
+                    refuse(&target, &item.to_tensor()?.snapshot())?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The one tensor that the row computes.

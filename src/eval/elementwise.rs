@@ -307,6 +307,7 @@ pub fn emit_elementwise(
         return Err(refusal(op, def, common));
     }
     program.set_statics(statics);
+    program.set_common(common);
     let mut converted: SmallVec<[Sv; 4]> = SmallVec::new();
     for operand in operands {
         let Some((mut x, kind)) = *operand else {
@@ -425,6 +426,8 @@ fn common_dtype(operands: impl Iterator<Item = OperandKind>) -> Option<DType> {
         _ => 2,
     };
     let combine = |higher: Option<DType>, lower: Option<DType>| match (higher, lower) {
+        // A float keeps its width when a number or a tensor of rank 0 makes it complex.
+        (Some(h), Some(l)) if h.is_floating() && l.is_complex() => Some(h.to_complex()),
         (Some(h), Some(l)) if category(l) > category(h) => Some(promote_types(h, l)),
         (Some(h), _) => Some(h),
         (None, l) => l,

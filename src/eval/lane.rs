@@ -248,7 +248,9 @@ fn sqrt(z: Complex64) -> Complex64 {
         if z.re > 0.0 { z } else { Complex64::new(f64::NAN, f64::INFINITY) }
     } else if z.im.is_infinite() {
         Complex64::new(f64::INFINITY, z.im)
-    } else if z.re.is_nan() || z.im.is_nan() || !z.re.is_infinite() {
+    } else if z.re.is_nan() || z.im.is_nan() {
+        Complex64::new(f64::NAN, f64::NAN)
+    } else if !z.re.is_infinite() {
         z.sqrt()
     } else if z.re > 0.0 {
         Complex64::new(z.re, 0f64.copysign(z.im))

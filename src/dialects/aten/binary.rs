@@ -3,7 +3,7 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Binary, Compare, Program, Sv};
 use crate::dialects::{Fact, OpDef, Promote, Tolerance, elementwise};
-use crate::tensor::DType;
+use crate::tensor::{DType, Scalar};
 use crate::value::Value;
 use std::f64::consts::LN_2;
 
@@ -389,7 +389,12 @@ fn complex_logaddexp(p: &mut Program, x: &[Sv]) -> Sv {
     let difference = p.sub(smaller, larger);
     let tail = p.exp(difference);
     let tail = p.log1p(tail);
-    p.add(larger, tail)
+    let sum = p.add(larger, tail);
+    let (no_first, no_second) = (p.ne(x[0], x[0]), p.ne(x[1], x[1]));
+    let neither = p.or(no_first, no_second);
+    let nan = num_complex::Complex64::new(f64::NAN, f64::NAN);
+    let nan = p.constant(Scalar::Complex(nan), p.dtype(sum));
+    p.select(neither, nan, sum)
 }
 
 fn xlogy(p: &mut Program, x: &[Sv]) -> Sv {

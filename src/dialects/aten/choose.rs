@@ -139,9 +139,10 @@ pub(super) fn saturated(p: &mut Program, bound: Sv) -> Sv {
         DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
         _ => return bound,
     };
-    let Some(wide) = p.converted_from(bound, DType::I64) else { return bound };
-    let low = p.constant(Scalar::Int(low), DType::I64);
-    let high = p.constant(Scalar::Int(high), DType::I64);
+    let from = |dtype| p.converted_from(bound, dtype).map(|wide| (wide, dtype));
+    let Some((wide, dtype)) = from(DType::I64).or(from(DType::F64)) else { return bound };
+    let low = p.constant(Scalar::Int(low), dtype);
+    let high = p.constant(Scalar::Int(high), dtype);
     let raised = p.max(wide, low);
     let inside = p.min(raised, high);
     p.convert(inside, p.dtype(bound))
@@ -179,8 +180,20 @@ fn lerp(p: &mut Program, x: &[Sv]) -> Sv {
 
 fn addcmul(p: &mut Program, x: &[Sv]) -> Sv {
     let first = if x[3].is_present() { p.mul(x[3], x[1]) } else { x[1] };
-    let product = p.mul(first, x[2]);
-    p.add(x[0], product)
+    fused(p, first, x[2], x[0])
+}
+
+/// a * b + c, for float32 rounded once as PyTorch's kernels round it: what cancels, or would overflow on the way, shows it.
+pub(super) fn fused(p: &mut Program, a: Sv, b: Sv, c: Sv) -> Sv {
+    let dtype = p.dtype(a);
+    if dtype != DType::F32 {
+        let product = p.mul(a, b);
+        return p.add(c, product);
+    }
+    let [a, b, c] = [a, b, c].map(|x| p.convert(x, DType::F64));
+    let product = p.mul(a, b);
+    let sum = p.add(c, product);
+    p.convert(sum, dtype)
 }
 
 fn addcdiv(p: &mut Program, x: &[Sv]) -> Sv {

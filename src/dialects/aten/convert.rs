@@ -131,15 +131,15 @@ pub static OPS: &[OpDef] = &[
     ),
     composite(
         "aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
-        "def ldexp(self: Tensor, other: Tensor) -> Tensor:
-    return torch.mul(self, torch.pow(2.0, other))
-",
+        LDEXP,
     )
     .out("out"),
     composite(
         "aten::ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "def ldexp_(self: Tensor, other: Tensor) -> Tensor:
-    return self.mul_(torch.pow(2.0, other))
+    if not self.is_floating_point() or other.is_floating_point() or other.is_complex():
+        return self.mul_(torch.pow(2.0, other))
+    return self.copy_(torch.ldexp(self, other))
 ",
     ),
     composite(
@@ -188,6 +188,22 @@ pub static OPS: &[OpDef] = &[
 const PRESERVE: i64 = 1;
 const CHANNELS_LAST: i64 = 2;
 const CHANNELS_LAST_3D: i64 = 3;
+
+/// Whole exponents are C ints. What is exact as a float64 is rounded once; a float64 is scaled in three steps, as one
+/// factor would overflow.
+const LDEXP: &str = "def ldexp(self: Tensor, other: Tensor) -> Tensor:
+    if not self.is_floating_point() or other.is_floating_point() or other.is_complex():
+        return torch.mul(self, torch.pow(2.0, other))
+    if other.dtype == torch.bool:
+        raise NotImplementedError('\"ldexp_cpu_exp\" not implemented for \\'Bool\\'')
+    exponent = other.to(torch.int32)
+    if self.dtype != torch.float64:
+        return (self.double() * torch.pow(2.0, exponent.clamp(-400, 400).double())).to(self.dtype)
+    exponent = exponent.clamp(-2200, 2200)
+    third = torch.div(exponent, 3, rounding_mode='trunc')
+    step = torch.pow(2.0, third.double())
+    return self * step * step * torch.pow(2.0, (exponent - third * 2).double())
+";
 
 fn same(args: &Args<'_>) -> Result<Outputs> {
     one(args.tensor(0)?.clone())
