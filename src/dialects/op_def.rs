@@ -53,6 +53,9 @@ pub struct OpDef {
     /// Arguments whose memory must lie apart from what an in-place or `out` form writes; the other tensors must then not
     /// share it in another order. None: neither is asked.
     pub apart: Option<&'static [usize]>,
+    /// Which dtypes that few ops take it takes: `u` uint16 to uint64, `8` floats of 8 bits. Views, and ops that make
+    /// tensors or are defined by others, take all.
+    pub rare: &'static str,
     /// What the verifier demands besides operands that fit the schema.
     pub laws: &'static [Law],
     /// What it does with quantized tensors.
@@ -337,6 +340,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         out: None,
         out_rule: OutRule::Cast,
         apart: None,
+        rare: "",
         laws: &[],
         quantized: Quantized::ByFamily,
         declared: false,
@@ -523,6 +527,19 @@ impl OpDef {
     pub const fn apart(mut self, arguments: &'static [usize]) -> OpDef {
         self.apart = Some(arguments);
         self
+    }
+
+    /// Takes dtypes that few ops take: `u` uint16 to uint64, `8` floats of 8 bits.
+    pub const fn rare(mut self, letters: &'static str) -> OpDef {
+        self.rare = letters;
+        self
+    }
+
+    /// Whether it takes a dtype that few ops take.
+    pub fn takes_rare(&self, dtype: DType) -> bool {
+        use Family::*;
+        matches!(self.family, View | Create | Composite | Host | Container | Control)
+            || self.rare.contains(if dtype.is_float8() { '8' } else { 'u' })
     }
 
     /// Derives the in-place form.

@@ -20,6 +20,7 @@ pub fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outp
     // What a dialect file says of its ops is somebody's word: builds with debug assertions always look.
     let doubted = cfg!(debug_assertions) && op.def().declared;
     let audit = (doubted || run.audits()).then(|| Audit::begin(values));
+    refuse_rare(op, values)?;
     let results = dispatch(op, values, node, run)?;
     // Loops are left when the run must end, and containers that grew are charged afterwards: the results may be nonsense.
     run.check()?;
@@ -81,6 +82,27 @@ fn check_leaves(op: &Op, values: &[Value]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Fails where an op does not take an operand's dtype, of those that few ops take. Elementwise ops see to it themselves.
+fn refuse_rare(op: &Op, values: &[Value]) -> Result<()> {
+    let is_elementwise = op.def().eval.is_none() && op.def().scalar.is_some();
+    let refused = |value: &Value| match value {
+        Value::Tensor(t) => Some(t.dtype()).filter(|d| d.is_rare() && !op.def().takes_rare(*d)),
+        _ => None,
+    };
+    let found = values.iter().find_map(|value| match value {
+        Value::List(list) if list.element_type().is_tensor() => list.items().iter().find_map(refused),
+        other => refused(other),
+    });
+    match found {
+        Some(dtype) if !is_elementwise => {
+            let name = op.name().as_str().rsplit("::").next().unwrap_or_default().trim_end_matches('_');
+            let message = format!("\"{name}_cpu\" not implemented for '{}'", dtype.type_name());
+            Err(Diagnostic::raised("NotImplementedError", message))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn dispatch(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {

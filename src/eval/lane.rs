@@ -181,6 +181,9 @@ macro_rules! int {
 }
 
 int!(u8, |x| x, |_| false);
+int!(u16, |x| x, |_| false);
+int!(u32, |x| x, |_| false);
+int!(u64, |x| x, |_| false);
 int!(i8, i8::wrapping_abs, |x| x < 0);
 int!(i16, i16::wrapping_abs, |x| x < 0);
 int!(i32, i32::wrapping_abs, |x| x < 0);

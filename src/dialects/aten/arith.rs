@@ -71,13 +71,13 @@ pub static OPS: &[OpDef] = &[
         .grad("self: -grad * alpha")
         .out("Scalar_out"),
     elementwise("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(mul)
+        .rare("u8").scalar(mul)
         .grad("self: grad * other.conj()\nother: grad * self.conj()")
         .facts(&[Fact::ConstantIsNumber, Fact::Commutative, Fact::Identity(1.0)])
         .inplace()
         .out("out"),
     elementwise("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(mul)
+        .rare("u").scalar(mul)
         .grad("self: grad * other")
         .facts(&[Fact::Identity(1.0)])
         .inplace()

@@ -14,7 +14,7 @@ use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index).quantized(crate::dialects::Quantized::Integers).infer(joins::indexed)
+    gather("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index).rare("u8").quantized(crate::dialects::Quantized::Integers).infer(joins::indexed)
         .grad("self: grad.new_zeros(self.size()).index_put(indices, grad, True)")
         .out("Tensor_out"),
     gather("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", index).infer(joins::indexed),
@@ -55,7 +55,7 @@ pub static OPS: &[OpDef] = &[
         "aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
         masked_index_put,
     ),
-    gather("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select).quantized(crate::dialects::Quantized::Integers).infer(joins::index_select)
+    gather("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select).rare("u8").quantized(crate::dialects::Quantized::Integers).infer(joins::index_select)
         .grad("self: grad.new_zeros(self.size()).index_add(dim, index, grad)")
         .apart(&[0, 2]).out("out"),
     gather(
@@ -79,7 +79,7 @@ pub static OPS: &[OpDef] = &[
     gather("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put).infer(joins::same_sizes)
         .apart(&[1, 2]).inplace()
         .out_exact("out"),
-    gather("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select).quantized(crate::dialects::Quantized::Integers).infer(joins::picked).apart(&[0, 1]).out("out"),
+    gather("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select).rare("8").quantized(crate::dialects::Quantized::Integers).infer(joins::picked).apart(&[0, 1]).out("out"),
     gather("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", masked_scatter).infer(joins::same_sizes)
         .inplace()
         .out_exact("out"),

@@ -11,14 +11,14 @@ use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat).quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).apart(&[0]).out("out"),
-    gather("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", cat).quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).apart(&[0]).out("out"),
-    gather("aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", cat).quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).apart(&[0]).out("out"),
-    gather("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", stack).quantized_kernel(crate::dialects::quantized::arith::aten_stack).infer(joins::stack).apart(&[0]).out("out"),
+    gather("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat).rare("u8").quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).apart(&[0]).out("out"),
+    gather("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", cat).rare("u8").quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).apart(&[0]).out("out"),
+    gather("aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", cat).rare("u8").quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).apart(&[0]).out("out"),
+    gather("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", stack).rare("u8").quantized_kernel(crate::dialects::quantized::arith::aten_stack).infer(joins::stack).apart(&[0]).out("out"),
     gather("aten::hstack(Tensor[] tensors) -> Tensor", |a| {
         let tensors = at_least(a, "hstack", 1)?;
         one(concat(&tensors, i64::from(tensors.first().is_some_and(|t| t.rank() != 1)))?)
-    }).infer(trial::kernel)
+    }).rare("u8").infer(trial::kernel)
     .out("out"),
     gather("aten::vstack(Tensor[] tensors) -> Tensor", |a| one(concat(&at_least(a, "vstack", 2)?, 0)?)).infer(trial::kernel)
         .out("out"),

@@ -12,7 +12,7 @@ use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, wrap_dim};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", gather_kernel).quantized(crate::dialects::Quantized::Integers).infer(joins::gather)
+    gather("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", gather_kernel).rare("u").quantized(crate::dialects::Quantized::Integers).infer(joins::gather)
         .grad("self: grad.new_zeros(self.size()).scatter_add(dim, index, grad)")
         .apart(&[0, 2]).out_exact("out"),
     gather("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", |a| {
