@@ -229,7 +229,7 @@ fn resampled(
         2 => output.iter().fold(0, |sum: i64, n| sum.saturating_add(*n)) <= 128,
         _ => output.iter().fold(0, |sum: i64, n| sum.saturating_add(*n)) <= 256,
     };
-    let at_once = at_once(output, mode);
+    let at_once = at_once(input, output, mode);
     let scale = |d: usize| {
         let plain = match mode {
             Mode::Nearest => output[d] == spatial[d] || output[d] == 2 * spatial[d],
@@ -290,10 +290,11 @@ fn resampled(
     })
 }
 
-/// Whether PyTorch's kernel sums all corners at once, channel by channel. On several threads it does so for small images
-/// and channels last alone; the numbers here are those of one thread.
-fn at_once(output: &[i64], mode: Mode) -> bool {
-    mode == Mode::Linear && output.len() > 1
+/// Whether PyTorch's kernel sums all corners at once, channel by channel: of planes always on one thread, whose numbers these
+/// are, of volumes where channels lie last.
+fn at_once(input: &Tensor, output: &[i64], mode: Mode) -> bool {
+    let lies_so = || input.layout().is_channels_last() && input.sizes()[1] > 3;
+    mode == Mode::Linear && (output.len() == 2 || output.len() == 3 && lies_so())
 }
 
 /// Images of bytes, by weights of 16 bits: first along lines, then along columns.
