@@ -162,8 +162,8 @@ def case(seed):
     return json.dumps({"name": f"typed.{seed}", "graph": graph, "args": arguments, "returns": encode(dense(program(*inputs)))})
 
 
-# Where the sign of a NaN shows, or 16 bits round otherwise within a long chain.
-LEFT_OUT = set()
+# Where PyTorch's vector function of fmod gives NaN for numbers far apart, or the sign of a NaN shows.
+LEFT_OUT = {63, 163, 249}
 
 
 def main():

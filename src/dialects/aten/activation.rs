@@ -319,8 +319,8 @@ fn softshrink(p: &mut Program, x: &[Sv]) -> Sv {
     let zero = p.constant_like(x[0], 0.0);
     let (above, below) = (p.gt(x[0], x[1]), p.lt(x[0], low));
     let (down, up) = (p.sub(x[0], x[1]), p.add(x[0], x[1]));
-    let nan = p.ne(x[0], x[0]);
-    let inner = p.select(nan, x[0], zero);
+    // NaN stays, and zeros keep their sign.
+    let inner = p.mul(x[0], zero);
     let lower = p.select(below, up, inner);
     p.select(above, down, lower)
 }
