@@ -539,6 +539,8 @@ impl OpDef {
     pub fn takes_rare(&self, dtype: DType) -> bool {
         use Family::*;
         matches!(self.family, View | Create | Composite | Host | Container | Control)
+            || self.facts.contains(&Fact::Metadata)
+            || self.facts.contains(&Fact::SeesLayout)
             || self.rare.contains(if dtype.is_float8() { '8' } else { 'u' })
     }
 

@@ -339,7 +339,7 @@ pub fn emit_elementwise(
 }
 
 fn refusal(op: &Op, def: &OpDef, dtype: DType) -> Diagnostic {
-    let kernel = def.accepts.kernel;
+    let kernel = if dtype.is_rare() && def.accepts.kernel.contains(' ') { "" } else { def.accepts.kernel };
     if kernel.contains(' ') {
         return match kernel.split_once("Error: ") {
             Some((class, message)) => Diagnostic::raised(format!("{class}Error"), message),

@@ -190,10 +190,10 @@ pub static OPS: &[OpDef] = &[
         .accepts("bi", "bitwise_or_cpu")
         .out_exact("Scalar_Tensor_out"),
     elementwise("aten::__or__.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.or(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.or(x[0], x[1]))
         .accepts("bi", "bitwise_or_cpu"),
     elementwise("aten::__or__.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.or(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.or(x[0], x[1]))
         .accepts("bi", "bitwise_or_cpu"),
     elementwise("aten::__ior__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.or(x[0], x[1]))
@@ -217,10 +217,10 @@ pub static OPS: &[OpDef] = &[
         .accepts("bi", "bitwise_xor_cpu")
         .out("Scalar_Tensor_out"),
     elementwise("aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.xor(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.xor(x[0], x[1]))
         .accepts("bi", "bitwise_xor_cpu"),
     elementwise("aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.xor(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.xor(x[0], x[1]))
         .accepts("bi", "bitwise_xor_cpu"),
     elementwise("aten::__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.xor(x[0], x[1]))

@@ -17,7 +17,7 @@ pub static OPS: &[OpDef] = &[
     gather("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index).rare("u8").quantized(crate::dialects::Quantized::Integers).infer(joins::indexed)
         .grad("self: grad.new_zeros(self.size()).index_put(indices, grad, True)")
         .out("Tensor_out"),
-    gather("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", index).infer(joins::indexed),
+    gather("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", index).rare("u8").infer(joins::indexed),
     gather("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", unsafe_index),
     gather("aten::_unsafe_index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", unsafe_index),
     gather(

@@ -23,7 +23,7 @@ pub static OPS: &[OpDef] = &[
     .out("value_out"),
     gather("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", |a| {
         scatter(a, a.tensor(3)?, None, true)
-    }).infer(joins::same_sizes)
+    }).rare("u").infer(joins::same_sizes)
     .grad("self: grad.scatter(dim, index, 0)\nsrc: grad.gather(dim, index)")
     .apart(&[2, 3]).inplace()
     .out_exact("src_out"),
@@ -40,7 +40,7 @@ pub static OPS: &[OpDef] = &[
     .out("value_reduce_out"),
     gather("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", |a| {
         scatter(a, a.tensor(3)?, Some(Combine::Sum), true)
-    }).infer(joins::same_sizes)
+    }).rare("u").infer(joins::same_sizes)
     .grad("self: grad\nsrc: grad.gather(dim, index)")
     .apart(&[2, 3]).inplace()
     .out_exact("out"),

@@ -233,6 +233,7 @@ fn substituted<F: Field>(t: &Mat<F>, values: &[Complex64], at: usize, epsilon: f
             if divisor.re.abs() + divisor.im.abs() < least {
                 divisor = Complex64::new(least, 0.0);
             }
+            restrain(&mut x, last, divisor.norm());
             x[last] /= divisor;
         } else {
             (x[first], x[last]) = solve_two(
@@ -255,6 +256,14 @@ fn substituted<F: Field>(t: &Mat<F>, values: &[Complex64], at: usize, epsilon: f
         next = first;
     }
     x
+}
+
+/// Scales a vector down where a division by `divisor` would make the component at `at` too large.
+fn restrain(x: &mut [Complex64], at: usize, divisor: f64) {
+    let (size, most) = (x[at].norm(), divisor * 1e100);
+    if size > most {
+        x.iter_mut().for_each(|x| *x *= most / size);
+    }
 }
 
 /// Two equations in two unknowns, by elimination with the larger pivot.
