@@ -44,7 +44,7 @@ impl Schur for f64 {
         } else if f == 0.0 {
             Complex64::new(0.0, -1f64.copysign(g))
         } else {
-            let r = f.hypot(g).copysign(f);
+            let r = if f.abs() > g.abs() { f.hypot(g).copysign(f) } else { f.hypot(g) };
             Complex64::new(f / r, -g / r)
         };
         let at = largest(vector);
