@@ -215,14 +215,14 @@ fn substituted<F: Field>(t: &Mat<F>, values: &[Complex64], at: usize, epsilon: f
         } else {
             (Complex64::new(-value.im / lower, 0.0), Complex64::new(0.0, 1.0))
         };
-        for i in 0..at {
-            let sum = entry(i, at) * x[at] + entry(i, at + 1) * x[at + 1];
-            x[i] = -sum;
+        let [first, second] = [x[at], x[at + 1]];
+        for (i, x) in x.iter_mut().enumerate().take(at) {
+            *x = -(entry(i, at) * first + entry(i, at + 1) * second);
         }
     } else {
         x[at] = Complex64::ONE;
-        for i in 0..at {
-            x[i] = -entry(i, at);
+        for (i, x) in x.iter_mut().enumerate().take(at) {
+            *x = -entry(i, at);
         }
     }
     while next > 0 {
@@ -245,9 +245,10 @@ fn substituted<F: Field>(t: &Mat<F>, values: &[Complex64], at: usize, epsilon: f
                 least,
             );
         }
-        for i in 0..first {
-            let sum = (first..=last).fold(Complex64::ZERO, |sum, k| sum + entry(i, k) * x[k]);
-            x[i] -= sum;
+        let (above, found) = x.split_at_mut(first);
+        for (i, x) in above.iter_mut().enumerate() {
+            let sum = (first..=last).zip(&*found).fold(Complex64::ZERO, |sum, (k, y)| sum + entry(i, k) * y);
+            *x -= sum;
         }
         // Vectors of nearly equal eigenvalues grow by a factor with each step.
         if x.iter().any(|x| x.re.abs().max(x.im.abs()) > 1e100) {
