@@ -50,6 +50,12 @@ pub struct OpDef {
     pub out: Option<&'static str>,
     /// Which dtypes the tensor may have that such a form, derived or spelled out, writes to.
     pub out_rule: OutRule,
+    /// Arguments whose memory must lie apart from what an in-place or `out` form writes; the other tensors must then not
+    /// share it in another order. None: neither is asked.
+    pub apart: Option<&'static [usize]>,
+    /// Which dtypes that few ops take it takes: `u` uint16 to uint64, `8` floats of 8 bits. Views, and ops that make
+    /// tensors or are defined by others, take all.
+    pub rare: &'static str,
     /// What the verifier demands besides operands that fit the schema.
     pub laws: &'static [Law],
     /// What it does with quantized tensors.
@@ -333,6 +339,8 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         inplace: false,
         out: None,
         out_rule: OutRule::Cast,
+        apart: None,
+        rare: "",
         laws: &[],
         quantized: Quantized::ByFamily,
         declared: false,
@@ -513,6 +521,27 @@ impl OpDef {
     /// Sets the kernel for quantized tensors.
     pub const fn quantized_kernel(self, kernel: Kernel) -> OpDef {
         self.quantized(Quantized::Kernel(kernel))
+    }
+
+    /// Refuses to write memory that is read in another order, or, by the arguments named, at all.
+    pub const fn apart(mut self, arguments: &'static [usize]) -> OpDef {
+        self.apart = Some(arguments);
+        self
+    }
+
+    /// Takes dtypes that few ops take: `u` uint16 to uint64, `8` floats of 8 bits.
+    pub const fn rare(mut self, letters: &'static str) -> OpDef {
+        self.rare = letters;
+        self
+    }
+
+    /// Whether it takes a dtype that few ops take.
+    pub fn takes_rare(&self, dtype: DType) -> bool {
+        use Family::*;
+        matches!(self.family, View | Create | Composite | Host | Container | Control)
+            || self.facts.contains(&Fact::Metadata)
+            || self.facts.contains(&Fact::SeesLayout)
+            || self.rare.contains(if dtype.is_float8() { '8' } else { 'u' })
     }
 
     /// Derives the in-place form.

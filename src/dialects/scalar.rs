@@ -224,6 +224,8 @@ pub struct Program {
     insts: Vec<(Inst, DType)>,
     params: u32,
     statics: Vec<Static>,
+    /// The common dtype of the operands of the op that is being added.
+    common: Option<DType>,
 }
 
 impl Program {
@@ -267,8 +269,16 @@ impl Program {
         }
     }
 
-    /// The dtype that an operand had before it was converted to the dtype of computation.
+    /// Sets the common dtype of the operands of the op that is added next.
+    pub fn set_common(&mut self, common: DType) {
+        self.common = Some(common);
+    }
+
+    /// The dtype that operands had before they were converted to the dtype of computation: their common one.
     pub fn source_dtype(&self, value: Sv) -> DType {
+        if let Some(common) = self.common {
+            return common;
+        }
         match self.insts[value.index()].0 {
             Inst::Convert(x) => self.dtype(x),
             _ => self.dtype(value),
@@ -338,6 +348,9 @@ impl Program {
     /// Applies a unary primitive.
     pub fn unary(&mut self, op: Unary, x: Sv) -> Sv {
         let dtype = self.dtype(x);
+        if matches!(op, Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc) && dtype.is_integral() {
+            return x;
+        }
         let result = match op {
             Unary::Abs | Unary::Real | Unary::Imag => dtype.to_real(),
             _ => dtype,

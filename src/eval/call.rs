@@ -5,6 +5,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::constraint::{Law, Parameter, ParameterKind};
 use crate::dialects::{Args, Fact, Family, Node, Op, OutRule, Outputs, Run, Variant, one};
 use crate::ir::{Attr, Type};
+use crate::tensor::overlap::{refuse_any_overlap, refuse_partial_overlap};
 use crate::tensor::{DType, Tensor};
 use crate::value::{List, Value};
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outp
     // What a dialect file says of its ops is somebody's word: builds with debug assertions always look.
     let doubted = cfg!(debug_assertions) && op.def().declared;
     let audit = (doubted || run.audits()).then(|| Audit::begin(values));
+    refuse_rare(op, values)?;
     let results = dispatch(op, values, node, run)?;
     // Loops are left when the run must end, and containers that grew are charged afterwards: the results may be nonsense.
     run.check()?;
@@ -80,6 +82,27 @@ fn check_leaves(op: &Op, values: &[Value]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Fails where an op does not take an operand's dtype, of those that few ops take. Elementwise ops see to it themselves.
+fn refuse_rare(op: &Op, values: &[Value]) -> Result<()> {
+    let is_elementwise = op.def().eval.is_none() && op.def().scalar.is_some();
+    let refused = |value: &Value| match value {
+        Value::Tensor(t) => Some(t.dtype()).filter(|d| d.is_rare() && !op.def().takes_rare(*d)),
+        _ => None,
+    };
+    let found = values.iter().find_map(|value| match value {
+        Value::List(list) if list.element_type().is_tensor() => list.items().iter().find_map(refused),
+        other => refused(other),
+    });
+    match found {
+        Some(dtype) if !is_elementwise => {
+            let name = op.name().as_str().rsplit("::").next().unwrap_or_default().trim_end_matches('_');
+            let message = format!("\"{name}_cpu\" not implemented for '{}'", dtype.type_name());
+            Err(Diagnostic::raised("NotImplementedError", message))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn dispatch(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
@@ -159,6 +182,7 @@ fn attribute_value(op: &Op, parameter: &Parameter, attr: &Attr) -> Result<Value>
 fn in_place(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
     let target = first_tensor(op, values.first())?.clone();
     check_overlap(&target)?;
+    check_apart(op, &target, values.get(1..).unwrap_or_default(), 1)?;
     let result = compute(op, values, node, run)?;
     if target.sizes() != result.sizes() {
         return Err(Diagnostic::runtime(format!(
@@ -182,8 +206,28 @@ fn out(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> 
     op.def().out_rule.check(op.name().as_str(), result.dtype(), target.dtype())?;
     resize(&target, &result.sizes(), run)?;
     check_overlap(&target)?;
+    check_apart(op, &target, values, 0)?;
     target.copy_from(&result)?;
     one(target)
+}
+
+/// Fails where an op may not write memory that it reads; `values` begin with argument `first`.
+fn check_apart(op: &Op, target: &Tensor, values: &[Value], first: usize) -> Result<()> {
+    let Some(wholly) = op.def().apart else { return Ok(()) };
+    let target = target.snapshot();
+    for (at, value) in values.iter().enumerate() {
+        let refuse = if wholly.contains(&(at + first)) { refuse_any_overlap } else { refuse_partial_overlap };
+        match value {
+            Value::Tensor(read) => refuse(&target, &read.snapshot())?,
+            Value::List(list) if list.element_type().is_tensor() => {
+                for item in list.items().iter() {
+                    refuse(&target, &item.to_tensor()?.snapshot())?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The one tensor that the row computes.

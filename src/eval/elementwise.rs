@@ -10,7 +10,7 @@ use crate::dialects::{Op, OpDef, OutRule, Promote};
 use crate::ir::{Argument, TypeKind};
 use crate::tensor::overlap::refuse_partial_overlap;
 use crate::tensor::pointwise::Walk;
-use crate::tensor::{DType, Layout, Tensor, promote_types};
+use crate::tensor::{DType, Layout, Rank, Tensor, check_promotions, promote_types};
 use crate::value::Value;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -301,12 +301,20 @@ pub fn emit_elementwise(
         (Promote::Rounding, _) => Promote::Common,
         (promote, _) => promote,
     };
+    let ranked = |kind: &OperandKind| match *kind {
+        OperandKind::Dims(d) => (d, Rank::Dims),
+        OperandKind::Zero(d) => (d, Rank::Zero),
+        OperandKind::Number(DType::F64) => (DType::F32, Rank::Number),
+        OperandKind::Number(d) => (d, Rank::Number),
+    };
+    check_promotions(&promoting.iter().map(ranked).collect::<SmallVec<[_; 4]>>())?;
     let (common, result_dtype) = dtypes(promote, &promoting)
         .ok_or_else(|| Diagnostic::unsupported(format!("{} without operands", op.name())))?;
-    if !def.accepts.contains(common) {
+    if !(def.accepts.contains(common) || common.is_rare() && def.takes_rare(common)) {
         return Err(refusal(op, def, common));
     }
     program.set_statics(statics);
+    program.set_common(common);
     let mut converted: SmallVec<[Sv; 4]> = SmallVec::new();
     for operand in operands {
         let Some((mut x, kind)) = *operand else {
@@ -331,7 +339,7 @@ pub fn emit_elementwise(
 }
 
 fn refusal(op: &Op, def: &OpDef, dtype: DType) -> Diagnostic {
-    let kernel = def.accepts.kernel;
+    let kernel = if dtype.is_rare() && def.accepts.kernel.contains(' ') { "" } else { def.accepts.kernel };
     if kernel.contains(' ') {
         return match kernel.split_once("Error: ") {
             Some((class, message)) => Diagnostic::raised(format!("{class}Error"), message),
@@ -365,7 +373,7 @@ fn c_name(dtype: DType) -> &'static str {
 
 /// Floats of 16 bits are computed as float32.
 fn compute_dtype(dtype: DType) -> DType {
-    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
+    if matches!(dtype, DType::F16 | DType::BF16) || dtype.is_float8() { DType::F32 } else { dtype }
 }
 
 /// Factors like `alpha` and `value` do not take part in promotion (nor does the condition of `where`).
@@ -380,7 +388,7 @@ fn promotes_at(arguments: &[Argument], n: usize) -> bool {
 
 /// The dtype of computation and that of the result. None without operands.
 fn dtypes(promote: Promote, operands: &[OperandKind]) -> Option<(DType, DType)> {
-    let float = |d: DType| if d.is_floating() || d.is_complex() { d } else { DType::F32 };
+    let float = |d: DType| if d.is_integral() || d == DType::Bool { DType::F32 } else { d };
     if promote == Promote::First {
         let first = operands.iter().find(|k| !matches!(k, OperandKind::Number(_)))?.dtype();
         return Some((first, first));
@@ -425,6 +433,9 @@ fn common_dtype(operands: impl Iterator<Item = OperandKind>) -> Option<DType> {
         _ => 2,
     };
     let combine = |higher: Option<DType>, lower: Option<DType>| match (higher, lower) {
+        (Some(h), Some(l)) if h.is_wide_unsigned() && l.is_complex() => Some(l),
+        // A float keeps its width when a number or a tensor of rank 0 makes it complex.
+        (Some(h), Some(l)) if h.is_floating() && l.is_complex() => Some(h.to_complex()),
         (Some(h), Some(l)) if category(l) > category(h) => Some(promote_types(h, l)),
         (Some(h), _) => Some(h),
         (None, l) => l,

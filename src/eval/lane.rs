@@ -181,6 +181,9 @@ macro_rules! int {
 }
 
 int!(u8, |x| x, |_| false);
+int!(u16, |x| x, |_| false);
+int!(u32, |x| x, |_| false);
+int!(u64, |x| x, |_| false);
 int!(i8, i8::wrapping_abs, |x| x < 0);
 int!(i16, i16::wrapping_abs, |x| x < 0);
 int!(i32, i32::wrapping_abs, |x| x < 0);
@@ -248,7 +251,9 @@ fn sqrt(z: Complex64) -> Complex64 {
         if z.re > 0.0 { z } else { Complex64::new(f64::NAN, f64::INFINITY) }
     } else if z.im.is_infinite() {
         Complex64::new(f64::INFINITY, z.im)
-    } else if z.re.is_nan() || z.im.is_nan() || !z.re.is_infinite() {
+    } else if z.re.is_nan() || z.im.is_nan() {
+        Complex64::new(f64::NAN, f64::NAN)
+    } else if !z.re.is_infinite() {
         z.sqrt()
     } else if z.re > 0.0 {
         Complex64::new(z.re, 0f64.copysign(z.im))

@@ -5,7 +5,7 @@
 use super::lane::{self, Int, Real};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Binary, Compare, Inst, Program, Sv, Unary};
-use crate::tensor::{DType, Element, Scalar};
+use crate::tensor::{DType, E4m3fn, E4m3fnuz, E5m2, E5m2fnuz, E8m0fnu, Element, Scalar};
 use half::{bf16, f16};
 use num_complex::{Complex, Complex64};
 
@@ -16,6 +16,9 @@ pub(super) enum Tile {
     I16(Vec<i16>),
     I32(Vec<i32>),
     I64(Vec<i64>),
+    U16(Vec<u16>),
+    U32(Vec<u32>),
+    U64(Vec<u64>),
     F32(Vec<f32>),
     F64(Vec<f64>),
     C64(Vec<Complex<f32>>),
@@ -41,7 +44,7 @@ macro_rules! lanes {
         })*
     };
 }
-lanes! { u8, U8; i8, I8; i16, I16; i32, I32; i64, I64; f32, F32; f64, F64; Complex<f32>, C64; Complex64, C128; bool, Bool }
+lanes! { u8, U8; i8, I8; i16, I16; i32, I32; i64, I64; u16, U16; u32, U32; u64, U64; f32, F32; f64, F64; Complex<f32>, C64; Complex64, C128; bool, Bool }
 
 impl Tile {
     pub(super) fn new(dtype: DType, n: usize) -> Result<Tile> {
@@ -51,6 +54,10 @@ impl Tile {
             DType::I16 => Tile::I16(vec![0; n]),
             DType::I32 => Tile::I32(vec![0; n]),
             DType::I64 => Tile::I64(vec![0; n]),
+            DType::U16 => Tile::U16(vec![0; n]),
+            DType::U32 => Tile::U32(vec![0; n]),
+            DType::U64 => Tile::U64(vec![0; n]),
+            dtype if dtype.is_float8() => Tile::F32(vec![0.0; n]),
             DType::F16 | DType::BF16 | DType::F32 => Tile::F32(vec![0.0; n]),
             DType::F64 => Tile::F64(vec![0.0; n]),
             DType::C64 => Tile::C64(vec![Complex::new(0.0, 0.0); n]),
@@ -72,6 +79,9 @@ impl Tile {
             Tile::I16(t) => t.fill(Element::from_scalar(x)),
             Tile::I32(t) => t.fill(Element::from_scalar(x)),
             Tile::I64(t) => t.fill(Element::from_scalar(x)),
+            Tile::U16(t) => t.fill(Element::from_scalar(x)),
+            Tile::U32(t) => t.fill(Element::from_scalar(x)),
+            Tile::U64(t) => t.fill(Element::from_scalar(x)),
             Tile::F32(t) => t.fill(round_to(dtype, Element::from_scalar(x))),
             Tile::F64(t) => t.fill(Element::from_scalar(x)),
             Tile::C64(t) => t.fill(Element::from_scalar(x)),
@@ -81,11 +91,16 @@ impl Tile {
     }
 }
 
-/// The nearest number of a 16-bit dtype; any other dtype leaves it alone.
+/// The nearest number of a dtype of 16 or 8 bits; any other dtype leaves it alone.
 fn round_to(dtype: DType, x: f32) -> f32 {
     match dtype {
         DType::F16 => f16::from_f32(x).to_f32(),
         DType::BF16 => bf16::from_f32(x).to_f32(),
+        DType::F8E4m3fn => E4m3fn::from_f32(x).to_f32(),
+        DType::F8E5m2 => E5m2::from_f32(x).to_f32(),
+        DType::F8E4m3fnuz => E4m3fnuz::from_f32(x).to_f32(),
+        DType::F8E5m2fnuz => E5m2fnuz::from_f32(x).to_f32(),
+        DType::F8E8m0fnu => E8m0fnu::from_f32(x).to_f32(),
         _ => x,
     }
 }
@@ -105,7 +120,7 @@ pub(super) fn step(inst: Inst, dtype: DType, program: &Program, regs: &[Tile], o
         Inst::Select(c, x, y) => select(reg(c), reg(x), reg(y), out),
         Inst::Convert(x) => convert(reg(x), out),
     };
-    if matches!(dtype, DType::F16 | DType::BF16)
+    if (matches!(dtype, DType::F16 | DType::BF16) || dtype.is_float8())
         && let Tile::F32(values) = out
     {
         values.iter_mut().for_each(|x| *x = round_to(dtype, *x));
@@ -160,6 +175,18 @@ macro_rules! by_kind {
             }
             Tile::I64(_) => {
                 type $T = i64;
+                $int
+            }
+            Tile::U16(_) => {
+                type $T = u16;
+                $int
+            }
+            Tile::U32(_) => {
+                type $T = u32;
+                $int
+            }
+            Tile::U64(_) => {
+                type $T = u64;
                 $int
             }
             Tile::F32(_) => {
@@ -347,6 +374,9 @@ fn convert(x: &Tile, out: &mut Tile) -> Option<()> {
                 Tile::I16(_) => map1(x, out, |x: $x| x as i16),
                 Tile::I32(_) => map1(x, out, |x: $x| x as i32),
                 Tile::I64(_) => map1(x, out, |x: $x| x as i64),
+                Tile::U16(_) => map1(x, out, |x: $x| x as u16),
+                Tile::U32(_) => map1(x, out, |x: $x| x as u32),
+                Tile::U64(_) => map1(x, out, |x: $x| x as u64),
                 Tile::F32(_) => map1(x, out, |x: $x| x as f32),
                 Tile::F64(_) => map1(x, out, |x: $x| x as f64),
                 Tile::C64(_) => map1(x, out, |x: $x| Complex::new(x as f32, 0.0)),
@@ -361,6 +391,9 @@ fn convert(x: &Tile, out: &mut Tile) -> Option<()> {
                 Tile::I16(_) => map1(x, out, |x: $x| x.to_i32() as i16),
                 Tile::I32(_) => map1(x, out, |x: $x| x.to_i32()),
                 Tile::I64(_) => map1(x, out, |x: $x| x.to_i64()),
+                Tile::U16(_) => map1(x, out, |x: $x| x.to_i32() as u16),
+                Tile::U32(_) => map1(x, out, |x: $x| x.to_i64() as u32),
+                Tile::U64(_) => map1(x, out, |x: $x| Scalar::Float(x.into()).to_u64()),
                 Tile::F32(_) => map1(x, out, |x: $x| x as f32),
                 Tile::F64(_) => map1(x, out, |x: $x| x as f64),
                 Tile::C64(_) => map1(x, out, |x: $x| Complex::new(x as f32, 0.0)),
@@ -377,6 +410,9 @@ fn convert(x: &Tile, out: &mut Tile) -> Option<()> {
                 Tile::I16(_) => map1(x, out, |x: Complex<$f>| x.re.to_i32() as i16),
                 Tile::I32(_) => map1(x, out, |x: Complex<$f>| x.re.to_i32()),
                 Tile::I64(_) => map1(x, out, |x: Complex<$f>| x.re.to_i64()),
+                Tile::U16(_) => map1(x, out, |x: Complex<$f>| x.re.to_i32() as u16),
+                Tile::U32(_) => map1(x, out, |x: Complex<$f>| x.re.to_i64() as u32),
+                Tile::U64(_) => map1(x, out, |x: Complex<$f>| Scalar::Float(x.re.into()).to_u64()),
                 Tile::F32(_) => map1(x, out, |x: Complex<$f>| x.re as f32),
                 Tile::F64(_) => map1(x, out, |x: Complex<$f>| x.re as f64),
                 Tile::C64(_) => map1(x, out, |x: Complex<$f>| Complex::new(x.re as f32, x.im as f32)),
@@ -391,6 +427,9 @@ fn convert(x: &Tile, out: &mut Tile) -> Option<()> {
         Tile::I16(_) => to!(i16, int),
         Tile::I32(_) => to!(i32, int),
         Tile::I64(_) => to!(i64, int),
+        Tile::U16(_) => to!(u16, int),
+        Tile::U32(_) => to!(u32, int),
+        Tile::U64(_) => to!(u64, int),
         Tile::F32(_) => to!(f32, real),
         Tile::F64(_) => to!(f64, real),
         Tile::C64(_) => complex_to!(f32),
@@ -401,6 +440,9 @@ fn convert(x: &Tile, out: &mut Tile) -> Option<()> {
             Tile::I16(_) => map1(x, out, |x: bool| i16::from(x)),
             Tile::I32(_) => map1(x, out, |x: bool| i32::from(x)),
             Tile::I64(_) => map1(x, out, |x: bool| i64::from(x)),
+            Tile::U16(_) => map1(x, out, |x: bool| u16::from(x)),
+            Tile::U32(_) => map1(x, out, |x: bool| u32::from(x)),
+            Tile::U64(_) => map1(x, out, |x: bool| u64::from(x)),
             Tile::F32(_) => map1(x, out, |x: bool| f32::from(u8::from(x))),
             Tile::F64(_) => map1(x, out, |x: bool| f64::from(u8::from(x))),
             Tile::C64(_) => map1(x, out, |x: bool| Complex::new(f32::from(u8::from(x)), 0.0)),

@@ -8,7 +8,10 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Inst, Program, Sv};
 use crate::resources::pool;
 use crate::tensor::pointwise::{PARALLEL_THRESHOLD, Walk, gather};
-use crate::tensor::{Bool, DType, Element, Layout, Scalar, Snapshot, Storage, Tensor};
+use crate::tensor::{
+    Bool, DType, E4m3fn, E4m3fnuz, E5m2, E5m2fnuz, E8m0fnu, Element, Layout, Scalar, Snapshot, Storage,
+    Tensor,
+};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use num_complex::{Complex, Complex64};
@@ -264,12 +267,32 @@ fn load(out: &mut Tile, dtype: DType, bytes: &[u8], layout: &Layout, start: usiz
         gather(typed::<T>(bytes), layout, start, &mut out[..n], |x| x);
         Ok(())
     }
+    fn small<T: Element>(
+        out: &mut Tile,
+        bytes: &[u8],
+        layout: &Layout,
+        start: usize,
+        n: usize,
+        number: impl Fn(T) -> f32,
+    ) -> Result<()> {
+        let out = f32::of_mut(out).ok_or_else(mismatch)?;
+        gather(typed::<T>(bytes), layout, start, &mut out[..n], number);
+        Ok(())
+    }
     match dtype {
         DType::U8 => plain::<u8>(out, bytes, layout, start, n),
         DType::I8 => plain::<i8>(out, bytes, layout, start, n),
         DType::I16 => plain::<i16>(out, bytes, layout, start, n),
         DType::I32 => plain::<i32>(out, bytes, layout, start, n),
         DType::I64 => plain::<i64>(out, bytes, layout, start, n),
+        DType::U16 => plain::<u16>(out, bytes, layout, start, n),
+        DType::U32 => plain::<u32>(out, bytes, layout, start, n),
+        DType::U64 => plain::<u64>(out, bytes, layout, start, n),
+        DType::F8E4m3fn => small::<E4m3fn>(out, bytes, layout, start, n, E4m3fn::to_f32),
+        DType::F8E5m2 => small::<E5m2>(out, bytes, layout, start, n, E5m2::to_f32),
+        DType::F8E4m3fnuz => small::<E4m3fnuz>(out, bytes, layout, start, n, E4m3fnuz::to_f32),
+        DType::F8E5m2fnuz => small::<E5m2fnuz>(out, bytes, layout, start, n, E5m2fnuz::to_f32),
+        DType::F8E8m0fnu => small::<E8m0fnu>(out, bytes, layout, start, n, E8m0fnu::to_f32),
         DType::F32 => plain::<f32>(out, bytes, layout, start, n),
         DType::F64 => plain::<f64>(out, bytes, layout, start, n),
         DType::C64 => plain::<Complex<f32>>(out, bytes, layout, start, n),
@@ -306,6 +329,16 @@ fn store(tile: &Tile, dtype: DType, out: &mut [u8]) -> Result<()> {
         (Tile::F32(x), DType::BF16) => {
             bytemuck::cast_slice_mut::<_, bf16>(out).convert_from_f32_slice(&x[..n])
         }
+        (Tile::F32(x), dtype) if dtype.is_float8() => {
+            crate::dispatch_dtype!(dtype, T => {
+                let small: &mut [T] = bytemuck::cast_slice_mut(out);
+                small.iter_mut().zip(x).for_each(|(o, x)| *o = T::from_scalar(Scalar::Float((*x).into())));
+                Ok(())
+            })?;
+        }
+        (Tile::U16(x), _) => out.copy_from_slice(bytemuck::cast_slice(&x[..n])),
+        (Tile::U32(x), _) => out.copy_from_slice(bytemuck::cast_slice(&x[..n])),
+        (Tile::U64(x), _) => out.copy_from_slice(bytemuck::cast_slice(&x[..n])),
         (Tile::Bool(x), _) => out.iter_mut().zip(x).for_each(|(o, x)| *o = u8::from(*x)),
         (Tile::U8(x), _) => out.copy_from_slice(&x[..n]),
         (Tile::I8(x), _) => out.copy_from_slice(bytemuck::cast_slice(&x[..n])),

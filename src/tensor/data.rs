@@ -95,6 +95,38 @@ macro_rules! dispatch_dtype {
                 type $T = $crate::tensor::Bool;
                 $body
             }
+            DType::U16 => {
+                type $T = u16;
+                $body
+            }
+            DType::U32 => {
+                type $T = u32;
+                $body
+            }
+            DType::U64 => {
+                type $T = u64;
+                $body
+            }
+            DType::F8E4m3fn => {
+                type $T = $crate::tensor::E4m3fn;
+                $body
+            }
+            DType::F8E5m2 => {
+                type $T = $crate::tensor::E5m2;
+                $body
+            }
+            DType::F8E4m3fnuz => {
+                type $T = $crate::tensor::E4m3fnuz;
+                $body
+            }
+            DType::F8E5m2fnuz => {
+                type $T = $crate::tensor::E5m2fnuz;
+                $body
+            }
+            DType::F8E8m0fnu => {
+                type $T = $crate::tensor::E8m0fnu;
+                $body
+            }
             other => Err($crate::diag::Diagnostic::unsupported(format!(
                 "tensors of dtype {} are not supported",
                 other.name()
@@ -138,6 +170,10 @@ impl Tensor {
         if self.dtype() == T::DTYPE {
             return self.to_vec();
         }
+        if self.dtype() == DType::U64 && !T::DTYPE.is_integral() {
+            return self
+                .read::<u64, _>(|view| view.converted(|x| T::from_scalar(Scalar::Float(x as f64))))?;
+        }
         dispatch_dtype!(self.dtype(), S => {
             self.read::<S, _>(|view| view.converted(|x| T::from_scalar(x.to_scalar())))?
         })
@@ -159,7 +195,13 @@ impl Tensor {
             )));
         }
         let now = self.snapshot();
-        dispatch_dtype!(now.dtype, S => now.read::<S, _>(|view| view.storage[view.layout.offset].to_scalar()))
+        let value: Scalar = dispatch_dtype!(now.dtype, S => now.read::<S, _>(|view| view.storage[view.layout.offset].to_scalar()))?;
+        match value {
+            Scalar::Int(x) if now.dtype == DType::U64 && x < 0 => {
+                Err(Diagnostic::runtime("value cannot be converted to type int64_t without overflow"))
+            }
+            value => Ok(value),
+        }
     }
 
     /// The elements as little-endian bytes in logical order.

@@ -54,19 +54,19 @@ pub enum DType {
     Bits8 = 21,
     /// bits16, named in types only
     Bits16 = 22,
-    /// float8_e5m2, named in types only
+    /// float8_e5m2
     F8E5m2 = 23,
-    /// float8_e4m3fn, named in types only
+    /// float8_e4m3fn
     F8E4m3fn = 24,
-    /// float8_e5m2fnuz, named in types only
+    /// float8_e5m2fnuz
     F8E5m2fnuz = 25,
-    /// float8_e4m3fnuz, named in types only
+    /// float8_e4m3fnuz
     F8E4m3fnuz = 26,
-    /// uint16, named in types only
+    /// uint16
     U16 = 27,
-    /// uint32, named in types only
+    /// uint32
     U32 = 28,
-    /// uint64, named in types only
+    /// uint64
     U64 = 29,
     /// uint1, named in types only
     U1 = 30,
@@ -96,13 +96,13 @@ pub enum DType {
     I6 = 42,
     /// int7, named in types only
     I7 = 43,
-    /// float8_e8m0fnu, named in types only
+    /// float8_e8m0fnu
     F8E8m0fnu = 44,
     /// float4_e2m1fn_x2, named in types only
     F4E2m1fnX2 = 45,
 }
 
-/// How many of the rows programs can name; the others stand in types alone.
+/// How many of the first rows programs can name; of the others some, the rest stands in types alone.
 const KNOWN: usize = 18;
 
 /// One row a dtype: code, Python name, name in type text, legacy storage class, bytes.
@@ -182,6 +182,9 @@ impl DType {
             DType::BF16 => "c10::BFloat16",
             DType::F32 => "float",
             DType::F64 => "double",
+            DType::U16 => "short unsigned int",
+            DType::U32 => "unsigned int",
+            DType::U64 => "long unsigned int",
             DType::C64 => "c10::complex<float>",
             DType::C128 => "c10::complex<double>",
             other => other.name(),
@@ -205,7 +208,8 @@ impl DType {
 
     /// The dtype of an integer code.
     pub fn from_code(code: i64) -> Option<DType> {
-        usize::try_from(code).ok().and_then(|i| TABLE[..KNOWN].get(i)).map(|row| row.0)
+        let row = usize::try_from(code).ok().and_then(|i| TABLE.get(i))?;
+        Some(row.0).filter(|dtype| dtype.is_nameable())
     }
 
     /// The dtype of a Python name, aliases (`float`, `half`, `long`) included.
@@ -222,7 +226,7 @@ impl DType {
             "chalf" => "complex32",
             other => other,
         };
-        TABLE[..KNOWN].iter().find(|row| row.1 == name).map(|row| row.0)
+        TABLE.iter().find(|row| row.1 == name).map(|row| row.0).filter(|dtype| dtype.is_nameable())
     }
 
     /// The dtype of a name in type text.
@@ -249,6 +253,28 @@ impl DType {
     /// The integers, bool left out.
     pub fn is_integral(self) -> bool {
         matches!(self, DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64)
+            || self.is_wide_unsigned()
+    }
+
+    /// uint16, uint32, uint64, with which few ops compute.
+    pub fn is_wide_unsigned(self) -> bool {
+        matches!(self, DType::U16 | DType::U32 | DType::U64)
+    }
+
+    /// The floats of 8 bits, with which few ops compute. [`DType::is_floating`] leaves them out.
+    pub fn is_float8(self) -> bool {
+        use DType::*;
+        matches!(self, F8E4m3fn | F8E5m2 | F8E4m3fnuz | F8E5m2fnuz | F8E8m0fnu)
+    }
+
+    /// Whether few ops take it.
+    pub fn is_rare(self) -> bool {
+        self.is_wide_unsigned() || self.is_float8()
+    }
+
+    /// Whether programs can name it.
+    fn is_nameable(self) -> bool {
+        (self as usize) < KNOWN || self.is_rare()
     }
 
     /// Types whose elements can be negative.
@@ -258,7 +284,7 @@ impl DType {
 
     /// Whether tensors of it can be computed with, and not only named.
     pub fn is_computable(self) -> bool {
-        (self as usize) < KNOWN && !self.is_quantized() && self != DType::C32
+        self.is_nameable() && !self.is_quantized() && self != DType::C32
     }
 
     /// The real dtype of a complex one (complex64 → float32); itself otherwise.
@@ -326,6 +352,26 @@ macro_rules! element {
 }
 
 use super::Scalar;
+use super::float8::{E4m3fn, E4m3fnuz, E5m2, E5m2fnuz, E8m0fnu};
+
+macro_rules! float8 {
+    ($($type:ident, $dtype:ident;)*) => {
+        $(element!($type, DType::$dtype, |s| $type::from_f32(s.to_f64() as f32), |x| Scalar::Float(x.to_f32().into()));)*
+    };
+}
+
+float8! {
+    E4m3fn, F8E4m3fn;
+    E5m2, F8E5m2;
+    E4m3fnuz, F8E4m3fnuz;
+    E5m2fnuz, F8E5m2fnuz;
+    E8m0fnu, F8E8m0fnu;
+}
+
+element!(u16, DType::U16, |s| s.to_i32() as u16, |x| Scalar::Int(x.into()));
+element!(u32, DType::U32, |s| s.to_i64() as u32, |x| Scalar::Int(x.into()));
+// What has the highest bit is taken for negative until it becomes a float.
+element!(u64, DType::U64, |s| s.to_u64(), |x| Scalar::Int(x as i64));
 element!(u8, DType::U8, |s| s.to_i32() as u8, |x| Scalar::Int(x.into()));
 element!(i8, DType::I8, |s| s.to_i32() as i8, |x| Scalar::Int(x.into()));
 element!(i16, DType::I16, |s| s.to_i32() as i16, |x| Scalar::Int(x.into()));

@@ -8,6 +8,15 @@ use crate::diag::{Diagnostic, Result};
 /// Fails, with PyTorch's error, if `written` and `read` are dense over overlapping memory and not the same elements in the
 /// same order.
 pub fn refuse_partial_overlap(written: &Snapshot, read: &Snapshot) -> Result<()> {
+    refuse(written, read, true)
+}
+
+/// As [`refuse_partial_overlap`], for what may not even be the same elements.
+pub fn refuse_any_overlap(written: &Snapshot, read: &Snapshot) -> Result<()> {
+    refuse(written, read, false)
+}
+
+fn refuse(written: &Snapshot, read: &Snapshot, same_is_allowed: bool) -> Result<()> {
     let (to, from) = (&written.layout, &read.layout);
     let apart = !written.storage.same(&read.storage) || to.numel() == 0 || from.numel() == 0;
     if apart || !is_dense(to) || !is_dense(from) {
@@ -18,8 +27,8 @@ pub fn refuse_partial_overlap(written: &Snapshot, read: &Snapshot) -> Result<()>
         (t.layout.offset * size, (t.layout.offset + t.layout.numel()) * size)
     };
     let (a, b) = (bytes(written), bytes(read));
-    let overlaps = if a == b { to.strides != from.strides } else { a.0 < b.1 && b.0 < a.1 };
-    if overlaps {
+    let is_same = a == b && to.strides == from.strides;
+    if a.0 < b.1 && b.0 < a.1 && !(is_same && same_is_allowed) {
         return Err(Diagnostic::runtime(
             "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory \
              location. Please clone() the tensor before performing the operation.",

@@ -1,6 +1,7 @@
 //! Type promotion: the dtype of an operation over tensors and numbers of several dtypes.
 
 use super::{DType, Scalar, Tensor};
+use crate::diag::{Diagnostic, Result};
 
 /// The smallest dtype that both promote to (`torch.promote_types`).
 pub fn promote_types(a: DType, b: DType) -> DType {
@@ -10,7 +11,7 @@ pub fn promote_types(a: DType, b: DType) -> DType {
     }
     let rank = |d: DType| match d {
         Bool => 0,
-        U8 | I8 | I16 | I32 | I64 => 1,
+        U8 | I8 | I16 | I32 | I64 | U16 | U32 | U64 => 1,
         F16 | BF16 | F32 | F64 => 2,
         C32 | C64 | C128 => 3,
         _ => 4,
@@ -45,9 +46,73 @@ fn promote_integers(a: DType, b: DType) -> DType {
     match (a, b) {
         (DType::U8, DType::I8) | (DType::I8, DType::U8) => DType::I16,
         (DType::U8, other) | (other, DType::U8) => other,
+        // Refused, where operands meet, by `check_promotion`.
+        _ if a.is_rare() => a,
+        _ if b.is_rare() => b,
         // The codes of the signed integers grow with their width.
         _ => a.max(b),
     }
+}
+
+/// Fails, in PyTorch's words, where two dtypes have no common one: few go with floats of 8 bits and wide unsigned integers.
+pub fn check_promotion(a: DType, b: DType) -> Result<()> {
+    if a == b || !a.is_rare() && !b.is_rare() {
+        return Ok(());
+    }
+    let refuse = |kind: &str| {
+        Err(Diagnostic::runtime(format!(
+            "Promotion for {kind} is not supported, attempted to promote {} and {}",
+            a.type_name(),
+            b.type_name()
+        )))
+    };
+    if a.is_float8() || b.is_float8() {
+        return refuse("Float8 Types");
+    }
+    let other = if a.is_wide_unsigned() { b } else { a };
+    if other.is_floating() { Ok(()) } else { refuse("uint16, uint32, uint64 types") }
+}
+
+/// As [`check_promotion`], for all operands of an operation: tensors with dimensions, of rank 0, and numbers.
+pub fn check_promotions(operands: &[(DType, Rank)]) -> Result<()> {
+    if !operands.iter().any(|(dtype, _)| dtype.is_rare()) {
+        return Ok(());
+    }
+    let of = |rank: Rank| -> Result<Option<DType>> {
+        operands.iter().filter(|(_, r)| *r == rank).map(|(d, _)| *d).try_fold(
+            None,
+            |seen: Option<DType>, dtype| {
+                let Some(seen) = seen else { return Ok(Some(dtype)) };
+                check_promotion(seen, dtype)?;
+                Ok(Some(promote_types(seen, dtype)))
+            },
+        )
+    };
+    let mut common: Option<DType> = None;
+    for lower in [of(Rank::Dims)?, of(Rank::Zero)?, of(Rank::Number)?] {
+        if let (Some(h), Some(l)) = (common, lower) {
+            let is_complex = l.is_complex() && (h.is_floating() || h.is_float8());
+            if is_complex && h.is_float8() {
+                return Err(Diagnostic::runtime(format!("Unknown Complex ScalarType for {}", h.type_name())));
+            }
+            if !is_complex && category(l) > category(h) && !(h.is_wide_unsigned() && l.is_complex()) {
+                check_promotion(h, l)?;
+            }
+        }
+        common = combine(common, lower);
+    }
+    Ok(())
+}
+
+/// What counts more in promotion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rank {
+    /// A tensor with dimensions.
+    Dims,
+    /// A tensor of rank 0.
+    Zero,
+    /// A number.
+    Number,
 }
 
 /// What takes part in promotion: tensors with dimensions count more than rank 0, and those more than numbers.
@@ -94,22 +159,22 @@ fn number_dtype(number: Scalar) -> DType {
     }
 }
 
+/// bool < integer < float < complex
+fn category(d: DType) -> u8 {
+    match d {
+        DType::Bool => 0,
+        d if d.is_integral() => 1,
+        d if d.is_complex() => 3,
+        _ => 2,
+    }
+}
+
 /// The higher priority wins unless the lower is of a higher category (bool < integer < float < complex).
 fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
-    let category = |d: DType| {
-        if d == DType::Bool {
-            0
-        } else if d.is_integral() {
-            1
-        } else if d.is_floating() {
-            2
-        } else {
-            3
-        }
-    };
     match (higher, lower) {
         // A float keeps its width when a number or a tensor of rank 0 makes it complex.
         (Some(h), Some(l)) if h.is_floating() && l.is_complex() => Some(h.to_complex()),
+        (Some(h), Some(l)) if h.is_wide_unsigned() && l.is_complex() => Some(l),
         (Some(h), Some(l)) if category(l) > category(h) => Some(promote_types(h, l)),
         (Some(h), _) => Some(h),
         (None, l) => l,

@@ -58,6 +58,14 @@ impl Scalar {
         }
     }
 
+    /// To an unsigned integer, as C++ truncates on x86-64: negative numbers wrap.
+    pub fn to_u64(self) -> u64 {
+        match self {
+            Scalar::Float(x) if x >= 9_223_372_036_854_775_808.0 => x as u64,
+            other => other.to_i64() as u64,
+        }
+    }
+
     /// To a complex number.
     pub fn to_complex(self) -> Complex64 {
         match self {

@@ -431,7 +431,7 @@ fn compare_tensors(data: &Json, actual: &Tensor, own: Option<f64>) -> std::resul
         (Ok(e), Ok(a)) => (e, a),
         (Err(d), _) | (_, Err(d)) => return Err(d.message().to_string()),
     };
-    let inexact = dtype.is_floating() || dtype.is_complex();
+    let inexact = dtype.is_floating() || dtype.is_float8() || dtype.is_complex();
     let mut wrong = 0;
     let mut first = None;
     for (n, (e, a)) in expected.iter().zip(&actual).enumerate() {

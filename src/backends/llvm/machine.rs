@@ -126,6 +126,10 @@ impl Machine {
                 },
             ));
             out.push(("no-trapping-math", "true"));
+            // LLVM makes a call of fmod by a known divisor an instruction that promises not to meet NaN, also where that
+            // divisor is NaN.
+            out.push(("no-builtin-fmod", ""));
+            out.push(("no-builtin-fmodf", ""));
         }
         out
     }

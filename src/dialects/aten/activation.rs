@@ -14,20 +14,20 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    elementwise("aten::relu(Tensor self) -> Tensor", Promote::Common).quantized_kernel(crate::dialects::quantized::activation::relu)
+    elementwise("aten::relu(Tensor self) -> Tensor", Promote::Common).rare("u").quantized_kernel(crate::dialects::quantized::activation::relu)
         .scalar(relu)
         .accepts("if", "Boolean inputs not supported for relu")
         .grad("self: torch.where(result > 0, grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_exact("out"),
-    elementwise("aten::relu6(Tensor self) -> Tensor", Promote::Common).quantized_kernel(crate::dialects::quantized::activation::relu6)
+    elementwise("aten::relu6(Tensor self) -> Tensor", Promote::Common).rare("u").quantized_kernel(crate::dialects::quantized::activation::relu6)
         .scalar(relu6)
         .accepts("if", "Bool inputs not supported for hardtanh")
         .grad("self: torch.where((self > 0) & (self < 6), grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace(),
-    elementwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", Promote::First).quantized_kernel(crate::dialects::quantized::activation::clamp)
+    elementwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", Promote::First).rare("u").quantized_kernel(crate::dialects::quantized::activation::clamp)
         .scalar(hardtanh)
         .accepts("if", "Bool inputs not supported for hardtanh")
         .grad("self: torch.where((self > min_val) & (self < max_val), grad, 0)")
@@ -319,8 +319,8 @@ fn softshrink(p: &mut Program, x: &[Sv]) -> Sv {
     let zero = p.constant_like(x[0], 0.0);
     let (above, below) = (p.gt(x[0], x[1]), p.lt(x[0], low));
     let (down, up) = (p.sub(x[0], x[1]), p.add(x[0], x[1]));
-    let nan = p.ne(x[0], x[0]);
-    let inner = p.select(nan, x[0], zero);
+    // NaN stays, and zeros keep their sign.
+    let inner = p.mul(x[0], zero);
     let lower = p.select(below, up, inner);
     p.select(above, down, lower)
 }

@@ -1,5 +1,6 @@
 //! Elementwise arithmetic of tensors: sums, products, quotients, remainders, powers.
 
+use super::choose::fused;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::{Fact, OpDef, Promote, Tolerance, elementwise};
@@ -70,13 +71,13 @@ pub static OPS: &[OpDef] = &[
         .grad("self: -grad * alpha")
         .out("Scalar_out"),
     elementwise("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(mul)
+        .rare("u8").scalar(mul)
         .grad("self: grad * other.conj()\nother: grad * self.conj()")
         .facts(&[Fact::ConstantIsNumber, Fact::Commutative, Fact::Identity(1.0)])
         .inplace()
         .out("out"),
     elementwise("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(mul)
+        .rare("u").scalar(mul)
         .grad("self: grad * other")
         .facts(&[Fact::Identity(1.0)])
         .inplace()
@@ -270,6 +271,9 @@ fn factor(p: &mut Program, y: Sv, alpha: Sv) -> Sv {
 }
 
 fn add_scaled(p: &mut Program, x: &[Sv]) -> Sv {
+    if x[2].is_present() && p.source_dtype(x[1]) == DType::F32 {
+        return fused(p, x[1], x[2], x[0]);
+    }
     let scaled = factor(p, x[1], x[2]);
     p.add(x[0], scaled)
 }
@@ -287,6 +291,10 @@ fn div(p: &mut Program, x: &[Sv]) -> Sv {
 }
 
 fn sub_scaled(p: &mut Program, x: &[Sv]) -> Sv {
+    if x[2].is_present() && p.source_dtype(x[1]) == DType::F32 {
+        let less = p.neg(x[2]);
+        return fused(p, x[1], less, x[0]);
+    }
     let scaled = factor(p, x[1], x[2]);
     p.sub(x[0], scaled)
 }

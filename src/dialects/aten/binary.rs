@@ -3,7 +3,7 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Binary, Compare, Program, Sv};
 use crate::dialects::{Fact, OpDef, Promote, Tolerance, elementwise};
-use crate::tensor::DType;
+use crate::tensor::{DType, Scalar};
 use crate::value::Value;
 use std::f64::consts::LN_2;
 
@@ -37,34 +37,34 @@ pub static OPS: &[OpDef] = &[
         .inplace()
         .out("out"),
     elementwise("aten::maximum(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.max(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.max(x[0], x[1]))
         .accepts("bif", "TypeError: maximum not implemented for complex tensors.")
         .facts(&[Fact::Commutative, Fact::Associative])
         .out("out"),
     elementwise("aten::minimum(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.min(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.min(x[0], x[1]))
         .accepts("bif", "TypeError: minimum not implemented for complex tensors.")
         .facts(&[Fact::Commutative, Fact::Associative])
         .out("out"),
     elementwise("aten::fmax(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| number_or(p, x, Compare::Ge))
+        .rare("u").scalar(|p, x| number_or(p, x, Compare::Ge))
         .accepts("bif", "TypeError: fmax not implemented for complex tensors.")
         .facts(&[Fact::Commutative, Fact::Associative])
         .out("out"),
     elementwise("aten::fmin(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| number_or(p, x, Compare::Le))
+        .rare("u").scalar(|p, x| number_or(p, x, Compare::Le))
         .accepts("bif", "TypeError: fmin not implemented for complex tensors.")
         .facts(&[Fact::Commutative, Fact::Associative])
         .out("out"),
     elementwise("aten::max.other(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.max(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.max(x[0], x[1]))
         .accepts("bif", "TypeError: maximum not implemented for complex tensors.")
         .facts(&[Fact::Commutative, Fact::Associative]),
     elementwise("aten::max.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.max(x[0], x[1]))
         .accepts("bif", "TypeError: maximum not implemented for complex tensors."),
     elementwise("aten::min.other(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.min(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.min(x[0], x[1]))
         .accepts("bif", "TypeError: minimum not implemented for complex tensors.")
         .facts(&[Fact::Commutative, Fact::Associative]),
     elementwise("aten::min.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", Promote::Common)
@@ -148,25 +148,25 @@ pub static OPS: &[OpDef] = &[
         .inplace()
         .out("out"),
     elementwise("aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.and(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.and(x[0], x[1]))
         .accepts("bi", "bitwise_and_cpu")
         .facts(&[Fact::Commutative, Fact::Associative])
         .inplace()
         .out("Tensor_out"),
     elementwise("aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.and(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.and(x[0], x[1]))
         .accepts("bi", "bitwise_and_cpu")
         .inplace()
         .out("Scalar_out"),
     elementwise("aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.and(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.and(x[0], x[1]))
         .accepts("bi", "bitwise_and_cpu")
         .out_exact("Scalar_Tensor_out"),
     elementwise("aten::__and__.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.and(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.and(x[0], x[1]))
         .accepts("bi", "bitwise_and_cpu"),
     elementwise("aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.and(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.and(x[0], x[1]))
         .accepts("bi", "bitwise_and_cpu"),
     elementwise("aten::__iand__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.and(x[0], x[1]))
@@ -175,25 +175,25 @@ pub static OPS: &[OpDef] = &[
         .scalar(|p, x| p.and(x[0], x[1]))
         .accepts("bi", "bitwise_and_cpu"),
     elementwise("aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.or(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.or(x[0], x[1]))
         .accepts("bi", "bitwise_or_cpu")
         .facts(&[Fact::Commutative, Fact::Associative])
         .inplace()
         .out("Tensor_out"),
     elementwise("aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.or(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.or(x[0], x[1]))
         .accepts("bi", "bitwise_or_cpu")
         .inplace()
         .out("Scalar_out"),
     elementwise("aten::bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.or(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.or(x[0], x[1]))
         .accepts("bi", "bitwise_or_cpu")
         .out_exact("Scalar_Tensor_out"),
     elementwise("aten::__or__.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.or(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.or(x[0], x[1]))
         .accepts("bi", "bitwise_or_cpu"),
     elementwise("aten::__or__.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.or(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.or(x[0], x[1]))
         .accepts("bi", "bitwise_or_cpu"),
     elementwise("aten::__ior__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.or(x[0], x[1]))
@@ -202,25 +202,25 @@ pub static OPS: &[OpDef] = &[
         .scalar(|p, x| p.or(x[0], x[1]))
         .accepts("bi", "bitwise_or_cpu"),
     elementwise("aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.xor(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.xor(x[0], x[1]))
         .accepts("bi", "bitwise_xor_cpu")
         .facts(&[Fact::Commutative, Fact::Associative])
         .inplace()
         .out("Tensor_out"),
     elementwise("aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.xor(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.xor(x[0], x[1]))
         .accepts("bi", "bitwise_xor_cpu")
         .inplace()
         .out("Scalar_out"),
     elementwise("aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.xor(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.xor(x[0], x[1]))
         .accepts("bi", "bitwise_xor_cpu")
         .out("Scalar_Tensor_out"),
     elementwise("aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.xor(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.xor(x[0], x[1]))
         .accepts("bi", "bitwise_xor_cpu"),
     elementwise("aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.xor(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.xor(x[0], x[1]))
         .accepts("bi", "bitwise_xor_cpu"),
     elementwise("aten::__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.xor(x[0], x[1]))
@@ -389,7 +389,12 @@ fn complex_logaddexp(p: &mut Program, x: &[Sv]) -> Sv {
     let difference = p.sub(smaller, larger);
     let tail = p.exp(difference);
     let tail = p.log1p(tail);
-    p.add(larger, tail)
+    let sum = p.add(larger, tail);
+    let (no_first, no_second) = (p.ne(x[0], x[0]), p.ne(x[1], x[1]));
+    let neither = p.or(no_first, no_second);
+    let nan = num_complex::Complex64::new(f64::NAN, f64::NAN);
+    let nan = p.constant(Scalar::Complex(nan), p.dtype(sum));
+    p.select(neither, nan, sum)
 }
 
 fn xlogy(p: &mut Program, x: &[Sv]) -> Sv {

@@ -10,16 +10,16 @@ use crate::value::Value;
 /// The rows.
 pub static OPS: &[OpDef] = &[
     elementwise("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.select(x[0], x[1], x[2]))
+        .rare("u8").scalar(|p, x| p.select(x[0], x[1], x[2]))
         .check(check_condition)
         .grad("self: torch.where(condition, grad, 0)\nother: torch.where(condition, 0, grad)")
         .out("self_out"),
     elementwise("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.select(x[0], x[1], x[2]))
+        .rare("u8").scalar(|p, x| p.select(x[0], x[1], x[2]))
         .check(check_condition)
         .grad("self: torch.where(condition, grad, 0)"),
     elementwise("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.select(x[0], x[1], x[2]))
+        .rare("u8").scalar(|p, x| p.select(x[0], x[1], x[2]))
         .check(check_condition)
         .grad("other: torch.where(condition, 0, grad)"),
     elementwise("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", Promote::Common)
@@ -37,7 +37,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad.masked_fill(mask, 0)")
         .inplace()
         .out_exact("Tensor_out"),
-    elementwise("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", Promote::Common).quantized_kernel(crate::dialects::quantized::activation::clamp)
+    elementwise("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", Promote::Common).rare("u").quantized_kernel(crate::dialects::quantized::activation::clamp)
         .scalar(clamp)
         .accepts("if", "clamp is not supported for complex types")
         .check(check_clamp)
@@ -45,7 +45,7 @@ pub static OPS: &[OpDef] = &[
         .inplace()
         .out_found("out"),
     elementwise("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", Promote::Common)
-        .scalar(clamp)
+        .rare("u").scalar(clamp)
         .accepts("bif", "clamp is not supported for complex types")
         .check(check_clamp)
         .inplace()
@@ -64,26 +64,26 @@ pub static OPS: &[OpDef] = &[
         .inplace()
         .out("Tensor_out"),
     elementwise("aten::clamp_min(Tensor self, Scalar min) -> Tensor", Promote::Common)
-        .scalar(clamp_min)
+        .rare("u").scalar(clamp_min)
         .accepts("if", "clamp_min_scalar_cpu")
         .grad("self: torch.where(self >= min, grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_found("out"),
     elementwise("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.max(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.max(x[0], x[1]))
         .accepts("bif", "maximum_cpu")
         .inplace()
         .out("Tensor_out"),
     elementwise("aten::clamp_max(Tensor self, Scalar max) -> Tensor", Promote::Common)
-        .scalar(clamp_max)
+        .rare("u").scalar(clamp_max)
         .accepts("if", "clamp_max_scalar_cpu")
         .grad("self: torch.where(self <= max, grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_found("out"),
     elementwise("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.min(x[0], x[1]))
+        .rare("u").scalar(|p, x| p.min(x[0], x[1]))
         .accepts("bif", "minimum_cpu")
         .inplace()
         .out("Tensor_out"),
@@ -139,9 +139,10 @@ pub(super) fn saturated(p: &mut Program, bound: Sv) -> Sv {
         DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
         _ => return bound,
     };
-    let Some(wide) = p.converted_from(bound, DType::I64) else { return bound };
-    let low = p.constant(Scalar::Int(low), DType::I64);
-    let high = p.constant(Scalar::Int(high), DType::I64);
+    let from = |dtype| p.converted_from(bound, dtype).map(|wide| (wide, dtype));
+    let Some((wide, dtype)) = from(DType::I64).or(from(DType::F64)) else { return bound };
+    let low = p.constant(Scalar::Int(low), dtype);
+    let high = p.constant(Scalar::Int(high), dtype);
     let raised = p.max(wide, low);
     let inside = p.min(raised, high);
     p.convert(inside, p.dtype(bound))
@@ -179,8 +180,20 @@ fn lerp(p: &mut Program, x: &[Sv]) -> Sv {
 
 fn addcmul(p: &mut Program, x: &[Sv]) -> Sv {
     let first = if x[3].is_present() { p.mul(x[3], x[1]) } else { x[1] };
-    let product = p.mul(first, x[2]);
-    p.add(x[0], product)
+    fused(p, first, x[2], x[0])
+}
+
+/// a * b + c, for float32 rounded once as PyTorch's kernels round it: what cancels, or would overflow on the way, shows it.
+pub(super) fn fused(p: &mut Program, a: Sv, b: Sv, c: Sv) -> Sv {
+    let dtype = p.dtype(a);
+    if dtype != DType::F32 {
+        let product = p.mul(a, b);
+        return p.add(c, product);
+    }
+    let [a, b, c] = [a, b, c].map(|x| p.convert(x, DType::F64));
+    let product = p.mul(a, b);
+    let sum = p.add(c, product);
+    p.convert(sum, dtype)
 }
 
 fn addcdiv(p: &mut Program, x: &[Sv]) -> Sv {

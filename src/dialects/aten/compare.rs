@@ -8,21 +8,21 @@ use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    elementwise("aten::eq.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
+    elementwise("aten::eq.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).rare("u8").quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.eq(x[0], x[1]))
         .facts(&[Fact::Commutative])
         .inplace()
         .out("Tensor_out"),
-    elementwise("aten::eq.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
+    elementwise("aten::eq.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).rare("u8").quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.eq(x[0], x[1]))
         .inplace()
         .out("Scalar_out"),
-    elementwise("aten::ne.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
+    elementwise("aten::ne.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).rare("u8").quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.ne(x[0], x[1]))
         .facts(&[Fact::Commutative])
         .inplace()
         .out("Tensor_out"),
-    elementwise("aten::ne.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
+    elementwise("aten::ne.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).rare("u8").quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.ne(x[0], x[1]))
         .inplace()
         .out("Scalar_out"),

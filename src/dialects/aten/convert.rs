@@ -60,35 +60,35 @@ pub static OPS: &[OpDef] = &[
     view("aten::cuda(Tensor(a) self) -> Tensor(b|a)", |a| to(a, Some(Device::cuda(0)), None, false, None)),
     opaque("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", |a| {
         one(copy_as(a.tensor(0)?, None, a.opt_int(1)?)?)
-    }).quantized(crate::dialects::Quantized::Integers).facts(&[Fact::KeepsLayout]).infer(pointwise::like_first)
+    }).rare("u8").quantized(crate::dialects::Quantized::Integers).facts(&[Fact::KeepsLayout]).infer(pointwise::like_first)
     .grad("self: grad")
     .out_exact("out"),
     view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous).quantized(crate::dialects::Quantized::Integers).facts(&[Fact::MayCopy]).infer(pointwise::same)
         .grad("self: grad"),
-    opaque("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", copy_).quantized_kernel(crate::dialects::quantized::moves::copy),
-    opaque("aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", copy_).quantized_kernel(crate::dialects::quantized::moves::copy),
-    opaque("aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)", fill_number),
-    opaque("aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)", fill_number),
+    opaque("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", copy_).rare("u8").quantized_kernel(crate::dialects::quantized::moves::copy),
+    opaque("aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", copy_).rare("u8").quantized_kernel(crate::dialects::quantized::moves::copy),
+    opaque("aten::copy_.int(Tensor(a!) self, int other) -> Tensor(a!)", fill_number).rare("u8"),
+    opaque("aten::copy_.float(Tensor(a!) self, float other) -> Tensor(a!)", fill_number).rare("u8"),
     opaque("aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", |a| {
         let result = copy_as(a.tensor(0)?, None, None)?;
         checked_copy(&result, a.tensor(1)?)?;
         one(result)
     })
     .out_exact("out"),
-    opaque("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", fill_number).quantized_kernel(crate::dialects::quantized::moves::fill),
+    opaque("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", fill_number).rare("u8").quantized_kernel(crate::dialects::quantized::moves::fill),
     opaque("aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", |a| {
         let value = fill_value(a)?;
         a.tensor(0)?.fill(value)?;
         one(a.tensor(0)?.clone())
-    }),
-    opaque("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", |a| filled(a, a.scalar(1)?)).infer(joins::same_sizes)
+    }).rare("u8"),
+    opaque("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", |a| filled(a, a.scalar(1)?)).rare("u8").infer(joins::same_sizes)
         .out_exact("Scalar_out"),
-    opaque("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", |a| filled(a, fill_value(a)?)).infer(joins::same_sizes)
+    opaque("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", |a| filled(a, fill_value(a)?)).rare("u8").infer(joins::same_sizes)
         .out_exact("Tensor_out"),
     opaque("aten::zero_(Tensor(a!) self) -> Tensor(a!)", |a| {
         a.tensor(0)?.fill(Scalar::Int(0))?;
         one(a.tensor(0)?.clone())
-    }),
+    }).rare("u8"),
     opaque("aten::zero(Tensor self) -> Tensor", |a| filled(a, Scalar::Int(0))).out_exact("out"),
     view("aten::detach(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())).infer(pointwise::same)
         .facts(&[Fact::Detached]),
@@ -117,7 +117,10 @@ pub static OPS: &[OpDef] = &[
     view("aten::_conj(Tensor(a) self) -> Tensor(a)", conj).grad("self: grad.conj()"),
     view("aten::resolve_conj(Tensor(a) self) -> Tensor(a)", same).infer(pointwise::same).grad("self: grad"),
     view("aten::resolve_neg(Tensor(a) self) -> Tensor(a)", same).infer(pointwise::same).grad("self: grad"),
-    opaque("aten::is_floating_point(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_floating())).quantized(crate::dialects::Quantized::Own).facts(&[crate::dialects::Fact::Metadata]),
+    opaque("aten::is_floating_point(Tensor self) -> bool", |a| {
+        let dtype = a.tensor(0)?.dtype();
+        one(dtype.is_floating() || dtype.is_float8())
+    }).quantized(crate::dialects::Quantized::Own).facts(&[crate::dialects::Fact::Metadata]),
     opaque("aten::is_complex(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_complex())).quantized(crate::dialects::Quantized::Own).facts(&[crate::dialects::Fact::Metadata]),
     opaque("aten::is_signed(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_signed())).quantized(crate::dialects::Quantized::Own),
     view(
@@ -131,15 +134,15 @@ pub static OPS: &[OpDef] = &[
     ),
     composite(
         "aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
-        "def ldexp(self: Tensor, other: Tensor) -> Tensor:
-    return torch.mul(self, torch.pow(2.0, other))
-",
+        LDEXP,
     )
     .out("out"),
     composite(
         "aten::ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
         "def ldexp_(self: Tensor, other: Tensor) -> Tensor:
-    return self.mul_(torch.pow(2.0, other))
+    if not self.is_floating_point() or other.is_floating_point() or other.is_complex():
+        return self.mul_(torch.pow(2.0, other))
+    return self.copy_(torch.ldexp(self, other))
 ",
     ),
     composite(
@@ -188,6 +191,22 @@ pub static OPS: &[OpDef] = &[
 const PRESERVE: i64 = 1;
 const CHANNELS_LAST: i64 = 2;
 const CHANNELS_LAST_3D: i64 = 3;
+
+/// Whole exponents are C ints. What is exact as a float64 is rounded once; a float64 is scaled in three steps, as one
+/// factor would overflow.
+const LDEXP: &str = "def ldexp(self: Tensor, other: Tensor) -> Tensor:
+    if not self.is_floating_point() or other.is_floating_point() or other.is_complex():
+        return torch.mul(self, torch.pow(2.0, other))
+    if other.dtype == torch.bool:
+        raise NotImplementedError('\"ldexp_cpu_exp\" not implemented for \\'Bool\\'')
+    exponent = other.to(torch.int32)
+    if self.dtype != torch.float64:
+        return (self.double() * torch.pow(2.0, exponent.clamp(-400, 400).double())).to(self.dtype)
+    exponent = exponent.clamp(-2200, 2200)
+    third = torch.div(exponent, 3, rounding_mode='trunc')
+    step = torch.pow(2.0, third.double())
+    return self * step * step * torch.pow(2.0, (exponent - third * 2).double())
+";
 
 fn same(args: &Args<'_>) -> Result<Outputs> {
     one(args.tensor(0)?.clone())

@@ -17,7 +17,7 @@ pub static OPS: &[OpDef] = &[
     gather(
         "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
         embedding,
-    ).infer(products::embedding)
+    ).rare("u8").infer(products::embedding)
     .grad("weight: torch.embedding_dense_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)")
     .out_exact("out"),
     gather(

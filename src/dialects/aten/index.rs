@@ -14,10 +14,10 @@ use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index).quantized(crate::dialects::Quantized::Integers).infer(joins::indexed)
+    gather("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index).rare("u8").quantized(crate::dialects::Quantized::Integers).infer(joins::indexed)
         .grad("self: grad.new_zeros(self.size()).index_put(indices, grad, True)")
         .out("Tensor_out"),
-    gather("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", index).infer(joins::indexed),
+    gather("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", index).rare("u8").infer(joins::indexed),
     gather("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", unsafe_index),
     gather("aten::_unsafe_index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", unsafe_index),
     gather(
@@ -55,9 +55,9 @@ pub static OPS: &[OpDef] = &[
         "aten::_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
         masked_index_put,
     ),
-    gather("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select).quantized(crate::dialects::Quantized::Integers).infer(joins::index_select)
+    gather("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select).rare("u8").quantized(crate::dialects::Quantized::Integers).infer(joins::index_select)
         .grad("self: grad.new_zeros(self.size()).index_add(dim, index, grad)")
-        .out("out"),
+        .apart(&[0, 2]).out("out"),
     gather(
         "aten::index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor",
         index_select_backward,
@@ -70,16 +70,16 @@ pub static OPS: &[OpDef] = &[
         .inplace()
         .out_exact("int_Scalar_out"),
     gather("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy).infer(joins::same_sizes)
-        .inplace()
+        .apart(&[2, 3]).inplace()
         .out_exact("out"),
     gather("aten::take(Tensor self, Tensor index) -> Tensor", take).infer(trial::kernel)
         .grad("self: grad.new_zeros(self.size()).put(index, grad, True)")
-        .out("out"),
+        .apart(&[0, 1]).out("out"),
     gather("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", take_along_dim).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel).out_exact("out"),
     gather("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put).infer(joins::same_sizes)
-        .inplace()
+        .apart(&[1, 2]).inplace()
         .out_exact("out"),
-    gather("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select).quantized(crate::dialects::Quantized::Integers).infer(joins::picked).out("out"),
+    gather("aten::masked_select(Tensor self, Tensor mask) -> Tensor", masked_select).rare("8").quantized(crate::dialects::Quantized::Integers).infer(joins::picked).apart(&[0, 1]).out("out"),
     gather("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", masked_scatter).infer(joins::same_sizes)
         .inplace()
         .out_exact("out"),

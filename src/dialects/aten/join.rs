@@ -6,27 +6,27 @@ use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, composite, gather, one, view};
-use crate::tensor::{DType, Dims, Tensor, broadcast_all, view as layout, wrap_dim};
+use crate::tensor::{DType, Dims, Rank, Tensor, broadcast_all, check_promotions, view as layout, wrap_dim};
 use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat).quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).out("out"),
-    gather("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", cat).quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).out("out"),
-    gather("aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", cat).quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).out("out"),
-    gather("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", stack).quantized_kernel(crate::dialects::quantized::arith::aten_stack).infer(joins::stack).out("out"),
+    gather("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat).rare("u8").quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).apart(&[0]).out("out"),
+    gather("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", cat).rare("u8").quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).apart(&[0]).out("out"),
+    gather("aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", cat).rare("u8").quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).apart(&[0]).out("out"),
+    gather("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", stack).rare("u8").quantized_kernel(crate::dialects::quantized::arith::aten_stack).infer(joins::stack).apart(&[0]).out("out"),
     gather("aten::hstack(Tensor[] tensors) -> Tensor", |a| {
         let tensors = at_least(a, "hstack", 1)?;
         one(concat(&tensors, i64::from(tensors.first().is_some_and(|t| t.rank() != 1)))?)
-    }).infer(trial::kernel)
+    }).rare("u8").infer(trial::kernel)
     .out("out"),
-    gather("aten::vstack(Tensor[] tensors) -> Tensor", |a| one(concat(&at_least(a, "vstack", 2)?, 0)?)).infer(trial::kernel)
+    gather("aten::vstack(Tensor[] tensors) -> Tensor", |a| one(concat(&at_least(a, "vstack", 2)?, 0)?)).rare("u8").infer(trial::kernel)
         .out("out"),
     gather("aten::row_stack(Tensor[] tensors) -> Tensor", |a| one(concat(&at_least(a, "vstack", 2)?, 0)?)).infer(trial::kernel)
         .out("out"),
-    gather("aten::dstack(Tensor[] tensors) -> Tensor", |a| one(concat(&at_least(a, "dstack", 3)?, 2)?)).infer(trial::kernel)
+    gather("aten::dstack(Tensor[] tensors) -> Tensor", |a| one(concat(&at_least(a, "dstack", 3)?, 2)?)).rare("u8").infer(trial::kernel)
         .out("out"),
-    gather("aten::column_stack(Tensor[] tensors) -> Tensor", column_stack).infer(trial::kernel).out("out"),
+    gather("aten::column_stack(Tensor[] tensors) -> Tensor", column_stack).rare("u8").infer(trial::kernel).out("out"),
     gather("aten::block_diag(Tensor[] tensors) -> Tensor", block_diag).infer(trial::kernel).out_exact("out"),
     gather("aten::_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", chunk_cat).infer(trial::kernel).out("out"),
     gather("aten::tile(Tensor self, SymInt[] dims) -> Tensor", |a| {
@@ -35,7 +35,7 @@ pub static OPS: &[OpDef] = &[
     }).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel),
     gather("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", |a| {
         one(repeat(a.tensor(0)?, &a.ints(1)?)?)
-    }).quantized(crate::dialects::Quantized::Integers)
+    }).rare("u8").quantized(crate::dialects::Quantized::Integers)
     .infer(joins::repeat)
     .out_exact("out"),
     gather("aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", |a| {
@@ -49,23 +49,23 @@ pub static OPS: &[OpDef] = &[
     gather(
         "aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
         interleave_int,
-    ).infer(trial::kernel),
+    ).rare("u8").infer(trial::kernel),
     gather("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", roll)
-        .infer(joins::same_sizes)
+        .rare("u8").infer(joins::same_sizes)
         .grad("self: grad.roll([-i for i in shifts], dims)")
         .out_exact("out"),
     gather("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", rot90).infer(trial::kernel)
         .grad("self: grad.rot90(-k, dims)")
         .out_exact("out"),
-    gather("aten::flip(Tensor self, int[] dims) -> Tensor", |a| flip(a.tensor(0)?, &a.ints(1)?)).quantized(crate::dialects::Quantized::Integers)
+    gather("aten::flip(Tensor self, int[] dims) -> Tensor", |a| flip(a.tensor(0)?, &a.ints(1)?)).rare("u8").quantized(crate::dialects::Quantized::Integers)
         .infer(joins::same_sizes)
         .grad("self: grad.flip(dims)")
         .out_exact("out"),
     gather("aten::fliplr(Tensor self) -> Tensor", |a| flip_at(a, 1, 2))
-        .infer(joins::same_sizes)
+        .rare("u8").infer(joins::same_sizes)
         .grad("self: grad.fliplr()"),
     gather("aten::flipud(Tensor self) -> Tensor", |a| flip_at(a, 0, 1))
-        .infer(joins::same_sizes)
+        .rare("u8").infer(joins::same_sizes)
         .grad("self: grad.flipud()"),
     gather("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel).out_exact("out"),
     gather("aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle).quantized(crate::dialects::Quantized::Integers),
@@ -142,13 +142,20 @@ def pad_sequence(sequences: List[Tensor], batch_first: bool=False, padding_value
     ),
 ];
 
+/// Fails where the tensors have no common dtype.
+fn one_dtype(tensors: &[Tensor]) -> Result<()> {
+    check_promotions(&tensors.iter().map(|t| (t.dtype(), Rank::Dims)).collect::<Vec<_>>())
+}
+
 pub(super) fn cat(a: &Args<'_>) -> Result<Outputs> {
     let tensors = a.tensors(0)?;
+    one_dtype(&tensors)?;
     one(in_format_of(concat(&tensors, a.int(1)?)?, &tensors.iter().collect::<Vec<_>>())?)
 }
 
 pub(super) fn stack(a: &Args<'_>) -> Result<Outputs> {
     let tensors = a.tensors(0)?;
+    one_dtype(&tensors)?;
     let Some(first) = tensors.first() else {
         return Err(Diagnostic::runtime("stack expects a non-empty TensorList"));
     };

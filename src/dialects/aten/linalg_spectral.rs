@@ -1,6 +1,7 @@
 //! Matrices taken apart by orthogonal factors: QR, singular values, eigenvalues, and what follows from them: norms,
 //! ranks, pseudoinverses, least squares.
 
+use super::kernels::linalg::eigen::eigen;
 use super::kernels::linalg::hermitian::eigh;
 use super::kernels::linalg::singular::svd;
 use super::kernels::linalg::{Batch, Field, Mat, orthogonal, stack, stack_vectors, with_field};
@@ -10,6 +11,7 @@ use super::linalg_factor::{expect_field, expect_matrix, expect_square, real_of, 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::tensor::view::transpose;
 use crate::tensor::{DType, Tensor};
 
 /// The rows.
@@ -64,6 +66,11 @@ pub static OPS: &[OpDef] = &[
         several([values, vectors])
     }),
     opaque("aten::linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor", |a| one(hermitian(a)?[0].clone())).infer(trial::kernel).out_exact("out"),
+    opaque("aten::linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", |a| several(general(a)?))
+        .infer(trial::kernel),
+    opaque("aten::linalg_eigvals(Tensor self) -> Tensor", |a| one(general(a)?[0].clone())).infer(trial::kernel)
+        .out_exact("out"),
+    opaque("aten::_linalg_eigvals(Tensor self) -> Tensor", |a| one(general(a)?[0].clone())).infer(trial::kernel),
     composite(
         "aten::linalg_matrix_sqrth(Tensor self) -> Tensor",
         "def linalg_matrix_sqrth(self: Tensor) -> Tensor:\n    \
@@ -541,6 +548,46 @@ fn hermitian(a: &Args<'_>) -> Result<[Tensor; 2]> {
     })
 }
 
+/// Eigenvalues and eigenvectors of matrices of any kind.
+fn general(a: &Args<'_>) -> Result<[Tensor; 2]> {
+    let (tensor, name) = (a.tensor(0)?, "linalg.eig");
+    expect_square(name, tensor, "A")?;
+    let dtype = tensor.dtype();
+    match dtype {
+        DType::F32 | DType::F64 | DType::C64 | DType::C128 => {}
+        DType::F16 | DType::BF16 => return Err(not_implemented("linalg_eig_out_cpu", dtype)),
+        _ => {
+            return Err(Diagnostic::runtime(format!("Unknown Complex ScalarType for {}", dtype.type_name())));
+        }
+    }
+    with_field!(dtype, F => {
+        let batch = Batch::<F>::new(tensor)?;
+        let finite = |m: &Mat<F>| m.data.iter().all(|x| x.complex().is_finite());
+        if !batch.items.iter().all(finite) {
+            return Err(Diagnostic::runtime(
+                "torch.linalg.eig: input tensor should not contain infs or NaNs.",
+            ));
+        }
+        let (mut values, mut columns) = (Vec::new(), Vec::new());
+        for (at, matrix) in batch.items.iter().enumerate() {
+            let Some(found) = eigen(matrix, epsilon_of(dtype)) else {
+                let place = if batch.sizes.is_empty() { String::new() } else { format!("(Batch element {at}): ") };
+                return Err(Diagnostic::runtime(format!(
+                    "{name}: {place}The algorithm failed to converge because the input matrix is ill-conditioned or \
+                     has too many repeated eigenvalues (error code: {}).",
+                    matrix.rows
+                )));
+            };
+            values.push(found.values);
+            columns.push(found.vectors.transpose());
+        }
+        let (n, complex) = (batch.rows, dtype.to_complex());
+        // Column after column, as LAPACK leaves them.
+        let vectors = stack(&columns, &batch.sizes, n, n, complex)?;
+        Ok([stack_vectors(&values, &batch.sizes, n, complex)?, vectors.look(|layout| transpose(layout, -2, -1))?])
+    })
+}
+
 /// Least squares of smallest norm.
 fn least_squares(a: &Args<'_>) -> Result<Outputs> {
     let (tensor, b) = (a.tensor(0)?, a.tensor(1)?);
@@ -578,6 +625,10 @@ fn least_squares(a: &Args<'_>) -> Result<Outputs> {
     let eps = epsilon_of(dtype);
     with_field!(dtype, F => {
         let (batch, others) = (Batch::<F>::new(tensor)?, Batch::<F>::new(&right)?);
+        let all = |items: &[Mat<F>], good: fn(f64) -> bool| items.iter().all(|m| m.data.iter().all(|x| good(x.size())));
+        if !all(&batch.items, f64::is_finite) || !all(&others.items, |x| !x.is_nan()) {
+            return fail("input tensors should not contain infs or NaNs.".into());
+        }
         let (m, n) = (batch.rows, batch.cols);
         let rcond = a.opt_float(2)?.unwrap_or(eps * m.max(n) as f64);
         let (mut xs, mut residuals, mut ranks, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

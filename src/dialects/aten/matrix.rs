@@ -28,7 +28,7 @@ pub static OPS: &[OpDef] = &[
         "aten::triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| indices(a, "triu_indices", false),
     ).infer(trial::kernel),
-    gather("aten::diag(Tensor self, int diagonal=0) -> Tensor", diag).infer(trial::kernel)
+    gather("aten::diag(Tensor self, int diagonal=0) -> Tensor", diag).rare("u8").infer(trial::kernel)
         .grad("self: grad.diag(diagonal) if self.dim() == 1 else grad.new_zeros(self.size()).diagonal_scatter(grad, diagonal)")
         .out_exact("out"),
     gather("aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", |a| {

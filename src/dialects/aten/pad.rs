@@ -15,7 +15,7 @@ use num_complex::Complex64;
 pub static OPS: &[OpDef] = &[
     gather("aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", |a| {
         pad(a, a.str(2)?, a.opt_float(3)?)
-    }).quantized_kernel(crate::dialects::quantized::moves::pad).infer(trial::kernel),
+    }).rare("u8").quantized_kernel(crate::dialects::quantized::moves::pad).infer(trial::kernel),
     gather("aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", |a| {
         let mode = match a.int(2)? {
             0 => "reflect",
@@ -31,7 +31,7 @@ pub static OPS: &[OpDef] = &[
     }),
     gather("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", |a| {
         one(in_format_of(constant(a.tensor(0)?, &a.ints(1)?, a.scalar(2)?)?, &[a.tensor(0)?])?)
-    }).quantized_kernel(crate::dialects::quantized::moves::third).infer(trial::kernel)
+    }).rare("u8").quantized_kernel(crate::dialects::quantized::moves::third).infer(trial::kernel)
     .grad("self: torch.constant_pad_nd(grad, [-i for i in pad])")
     .out_exact("out"),
     gather("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |a| edges(a, 1, Edge::Reflect)).quantized(crate::dialects::Quantized::Integers).out_exact("out"),

@@ -18,13 +18,13 @@ use std::cmp::Ordering;
 pub static OPS: &[OpDef] = &[
     reduce("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(sum(a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?)?)
-    }).infer(reductions::sum)
+    }).rare("u").infer(reductions::sum)
     .reduces_rows(row_sum)
     .grad("self: grad.reshape(self.sum(dim, True).size()).expand(self.size()).to(self.dtype)")
     .out("IntList_out"),
     reduce("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(sum(a.tensor(0)?, None, false, a.opt_dtype(1)?)?)
-    }).infer(reductions::sum)
+    }).rare("u").infer(reductions::sum)
     .grad("self: grad.expand(self.size()).to(self.dtype)")
     .out_exact("out"),
     reduce("aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", nansum).infer(reductions::sum)
@@ -46,11 +46,11 @@ pub static OPS: &[OpDef] = &[
         .out("out"),
     reduce("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(prod(a.tensor(0)?, None, false, a.opt_dtype(1)?)?)
-    }).infer(reductions::sum)
+    }).rare("u").infer(reductions::sum)
     .out_exact("out"),
     reduce("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(prod(a.tensor(0)?, Some(a.int(1)?), a.bool(2)?, a.opt_dtype(3)?)?)
-    }).infer(reductions::sum)
+    }).rare("u").infer(reductions::sum)
     .out("int_out"),
     reduce("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Max)).quantized(crate::dialects::Quantized::Integers).infer(reductions::reduce).reduces_rows(|p, x| row_extreme(p, Binary::Max, x[0])).out_as("out", OutRule::Input),
     reduce("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", |a| extreme(a, Side::Min)).quantized(crate::dialects::Quantized::Integers).infer(reductions::reduce).reduces_rows(|p, x| row_extreme(p, Binary::Min, x[0])).out_as("out", OutRule::Input),
@@ -74,18 +74,18 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::min.dim_min(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) min, Tensor(b!) min_indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, |a| extreme_dim(a, Side::Min))),
     reduce("aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", |a| arg_extreme(a, Side::Max)).infer(reductions::index).out_exact("out"),
     reduce("aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", |a| arg_extreme(a, Side::Min)).infer(reductions::index).out_exact("out"),
-    reduce("aten::all(Tensor self) -> Tensor", |a| truth(a, Some(Vec::new()), false, true)).infer(reductions::truth).out_as("all_out", OutRule::Truth),
+    reduce("aten::all(Tensor self) -> Tensor", |a| truth(a, Some(Vec::new()), false, true)).rare("u8").infer(reductions::truth).out_as("all_out", OutRule::Truth),
     reduce("aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", |a| {
         truth(a, Some(vec![a.int(1)?]), a.bool(2)?, true)
-    }).infer(reductions::truth)
+    }).rare("u8").infer(reductions::truth)
     .out_as("out", OutRule::Truth),
-    reduce("aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", |a| truth_dims(a, true)).infer(reductions::truth).out_as("dims_out", OutRule::Truth),
-    reduce("aten::any(Tensor self) -> Tensor", |a| truth(a, Some(Vec::new()), false, false)).infer(reductions::truth).out_as("all_out", OutRule::Truth),
+    reduce("aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", |a| truth_dims(a, true)).rare("u8").infer(reductions::truth).out_as("dims_out", OutRule::Truth),
+    reduce("aten::any(Tensor self) -> Tensor", |a| truth(a, Some(Vec::new()), false, false)).rare("u8").infer(reductions::truth).out_as("all_out", OutRule::Truth),
     reduce("aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", |a| {
         truth(a, Some(vec![a.int(1)?]), a.bool(2)?, false)
-    }).infer(reductions::truth)
+    }).rare("u8").infer(reductions::truth)
     .out_as("out", OutRule::Truth),
-    reduce("aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", |a| truth_dims(a, false)).infer(reductions::truth).out_as("dims_out", OutRule::Truth),
+    reduce("aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", |a| truth_dims(a, false)).rare("u8").infer(reductions::truth).out_as("dims_out", OutRule::Truth),
     reduce("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor", |a| {
         count_nonzero(a.tensor(0)?, a.opt_int(1)?.map(|d| vec![d]))
     }).infer(reductions::index)
@@ -111,7 +111,7 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", |a| sum_to_size(a.tensor(0)?, &a.ints(1)?)).infer(views::nothing)
         .hidden_marks("aten::sum_to_size(Tensor(a) self, SymInt[] size) -> Tensor(a)")
         .grad("self: grad.expand(self.size())"),
-    opaque("aten::equal(Tensor self, Tensor other) -> bool", equal).quantized_kernel(crate::dialects::quantized::moves::equal),
+    opaque("aten::equal(Tensor self, Tensor other) -> bool", equal).rare("u").quantized_kernel(crate::dialects::quantized::moves::equal),
 ];
 
 /// The dtype of a sum or product: what was asked for, int64 for integers and bools.

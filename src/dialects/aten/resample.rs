@@ -1,9 +1,8 @@
 //! Images at other sizes: interpolation by neighbours, lines, cubics and with antialiasing.
 
 use super::convert::in_format_of;
-use super::kernels::compute::{Dense, Real, build, rounding};
-use super::kernels::pool::each_plane;
-use super::kernels::wide_loops;
+use super::kernels::compute::{Dense, Real, build};
+use super::kernels::resample::{Mode, Taps, along, axis, corners, step};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
@@ -123,25 +122,6 @@ fn fail<T>(text: impl Into<String>) -> Result<T> {
     Err(Diagnostic::runtime(text))
 }
 
-/// How an element between others is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Nearest,
-    NearestExact,
-    Linear,
-    Cubic,
-    /// With antialiasing.
-    SmoothLinear,
-    /// With antialiasing.
-    SmoothCubic,
-}
-
-impl Mode {
-    fn is_nearest(self) -> bool {
-        matches!(self, Mode::Nearest | Mode::NearestExact)
-    }
-}
-
 /// Sizes given; scales stand at `scales..`, one a dimension.
 fn sized(a: &Args<'_>, dims: usize, mode: Mode, align: Option<usize>, scales: usize) -> Result<Outputs> {
     let output = a.ints(1)?;
@@ -249,10 +229,11 @@ fn resampled(
         2 => output.iter().fold(0, |sum: i64, n| sum.saturating_add(*n)) <= 128,
         _ => output.iter().fold(0, |sum: i64, n| sum.saturating_add(*n)) <= 256,
     };
+    let at_once = at_once(input, output, mode);
     let scale = |d: usize| {
         let plain = match mode {
             Mode::Nearest => output[d] == spatial[d] || output[d] == 2 * spatial[d],
-            Mode::Linear => output[d] == spatial[d],
+            Mode::Linear => return scales[d].filter(|_| !(at_once && output[d] == spatial[d])),
             // With antialiasing dimensions that stay are left alone.
             Mode::SmoothLinear | Mode::SmoothCubic => return scales[d].filter(|_| output[d] != spatial[d]),
             _ => false,
@@ -265,16 +246,29 @@ fn resampled(
         memory::expect::<[Taps<f64>; 2]>((*size).max(0) as usize)?;
     }
     crate::dispatch_real!(dtype, name, R => {
-        let mut taps: Vec<Vec<Taps<R>>> = (0..dims)
-            .map(|d| axis::<R>(mode, spatial[d] as usize, output[d] as usize, scale(d), align))
+        let taps: Vec<Vec<Taps<R>>> = (0..dims)
+            .map(|d| {
+                // Where lines are summed by PyTorch's kernel for corners, the places along a line are rounded twice.
+                let fused = mode == Mode::Cubic || (at_once && !(dims == 3 && d == 2));
+                let mut taps = axis::<R>(mode, spatial[d] as usize, output[d] as usize, scale(d), align, fused);
+                if mode == Mode::Cubic || (mode == Mode::Linear && !at_once) {
+                    taps.iter_mut().for_each(|taps| taps.keep_as(dtype));
+                }
+                taps
+            })
             .collect();
-        if mode == Mode::Cubic || (mode == Mode::Linear && !(dims == 2 && is_small)) {
-            taps.iter_mut().flatten().for_each(|t| t.keep_as(dtype));
-        }
-        // Sums of PyTorch's kernel with antialiasing are rounded once a step.
-        let fused = matches!(mode, Mode::SmoothLinear | Mode::SmoothCubic);
+        // PyTorch's kernel with antialiasing adds each product to the sum, the others begin with the second product.
+        let in_turn = matches!(mode, Mode::SmoothLinear | Mode::SmoothCubic);
         let x = Dense::<R>::new(input)?;
         let x = x.open()?;
+        if at_once {
+            let lanes = 64 / dtype.size();
+            let (channels, vectors) = (sizes[1] as usize, sizes[1] as usize / lanes * lanes);
+            return build::<R>(&result, dtype, |out| {
+                corners(&x, spatial, &taps, |plane| plane % channels < vectors, out);
+                Ok(())
+            });
+        }
         // Dimension by dimension from the last: fewer elements are visited than by all at once.
         let mut values: Vec<R> = Vec::new();
         let mut inner = 1;
@@ -285,15 +279,22 @@ fn resampled(
             // Proves that the intermediate sizes can be allocated.
             Tensor::zeros(R::DTYPE, &[outer as i64, to as i64, inner as i64])?;
             let mut next = memory::filled(outer.saturating_mul(to).saturating_mul(inner), R::ZERO)?;
-            along(source, from, inner, &taps[d], fused, &mut next);
+            along(source, from, inner, &taps[d], in_turn, &mut next);
             (values, inner) = (next, inner * to);
         }
         let source = if dims == 1 { &x[..] } else { &values };
         build::<R>(&result, dtype, |out| {
-            along(source, spatial[0] as usize, inner, &taps[0], fused, out);
+            along(source, spatial[0] as usize, inner, &taps[0], in_turn, out);
             Ok(())
         })
     })
+}
+
+/// Whether PyTorch's kernel sums all corners at once, channel by channel: of planes always on one thread, whose numbers these
+/// are, of volumes where channels lie last.
+fn at_once(input: &Tensor, output: &[i64], mode: Mode) -> bool {
+    let lies_so = || input.layout().is_channels_last() && input.sizes()[1] > 3;
+    mode == Mode::Linear && (output.len() == 2 || output.len() == 3 && lies_so())
 }
 
 /// Images of bytes, by weights of 16 bits: first along lines, then along columns.
@@ -332,149 +333,6 @@ fn resampled_bytes(
         inner *= to;
     }
     Tensor::from_vec(&bytes, result)
-}
-
-/// The elements that one result element is made of: the first, and a weight for each (clamped ones repeat).
-struct Taps<R> {
-    places: Vec<usize>,
-    weights: Vec<R>,
-}
-
-impl<R: Real> Taps<R> {
-    /// Most of PyTorch's kernels keep the weights in the dtype of the image; of two the first is what the second leaves.
-    fn keep_as(&mut self, dtype: DType) {
-        let round = rounding(dtype);
-        self.weights.iter_mut().for_each(|weight| *weight = R::of(round(weight.wide())));
-        if let [first, second] = &mut self.weights[..] {
-            *first = R::of(round(1.0 - second.wide()));
-        }
-    }
-}
-
-/// Applies taps to one dimension: (outer, from, inner) becomes (outer, taps, inner).
-fn along<R: Real>(source: &[R], from: usize, inner: usize, taps: &[Taps<R>], fused: bool, out: &mut [R]) {
-    each_plane(out, taps.len() * inner, taps.first().map_or(1, |t| t.places.len()), |at, out| {
-        let plane = &source[at * from * inner..(at + 1) * from * inner];
-        wide_loops(
-            #[inline(always)]
-            || {
-                if inner == 1 {
-                    for (y, taps) in out.iter_mut().zip(taps) {
-                        let mut sum = R::ZERO;
-                        for (n, (place, weight)) in taps.places.iter().zip(&taps.weights).enumerate() {
-                            sum = match plane[*place] {
-                                x if n > 0 && fused => x.fused(*weight, sum),
-                                x => sum + x * *weight,
-                            };
-                        }
-                        *y = sum;
-                    }
-                    return;
-                }
-                for (line, taps) in out.chunks_mut(inner).zip(taps) {
-                    for (n, (place, weight)) in taps.places.iter().zip(&taps.weights).enumerate() {
-                        let source = &plane[place * inner..(place + 1) * inner];
-                        if n == 0 {
-                            line.iter_mut().zip(source).for_each(|(y, x)| *y = *x * *weight);
-                        } else if fused {
-                            line.iter_mut().zip(source).for_each(|(y, x)| *y = x.fused(*weight, *y));
-                        } else {
-                            line.iter_mut().zip(source).for_each(|(y, x)| *y += *x * *weight);
-                        }
-                    }
-                }
-            },
-        );
-    });
-}
-
-/// Input steps for one output step.
-fn step<R: Real>(from: usize, to: usize, scale: Option<f64>, align: bool) -> R {
-    match scale {
-        _ if align && to > 1 => R::of((from - 1) as f64) / R::of((to - 1) as f64),
-        _ if align => R::ZERO,
-        Some(scale) if scale > 0.0 => R::of(1.0 / scale),
-        _ => R::of(from as f64) / R::of(to as f64),
-    }
-}
-
-/// The taps of every output element along a dimension.
-fn axis<R: Real>(mode: Mode, from: usize, to: usize, scale: Option<f64>, align: bool) -> Vec<Taps<R>> {
-    let step: R = step(from, to, scale, align);
-    let half = R::of(0.5);
-    let index = |x: R| x.wide().max(0.0) as usize;
-    (0..to)
-        .map(|at| {
-            let position = R::of(at as f64);
-            match mode {
-                Mode::Nearest | Mode::NearestExact => {
-                    let shift = if mode == Mode::Nearest { R::ZERO } else { half };
-                    let place = index(((position + shift) * step).floor()).min(from - 1);
-                    Taps { places: vec![place], weights: vec![R::ONE] }
-                }
-                Mode::Linear => {
-                    let x = if align { step * position } else { step * (position + half) - half };
-                    let x = x.greater(R::ZERO);
-                    let first = index(x.floor()).min(from - 1);
-                    let second = first + usize::from(first < from - 1);
-                    let rest = (x - R::of(first as f64)).greater(R::ZERO);
-                    let rest = if rest > R::ONE { R::ONE } else { rest };
-                    Taps { places: vec![first, second], weights: vec![R::ONE - rest, rest] }
-                }
-                Mode::Cubic => {
-                    let x = if align { step * position } else { step * (position + half) - half };
-                    let floor = x.floor().wide() as i64;
-                    let weights = cubic(x - R::of(floor as f64), R::of(-0.75)).to_vec();
-                    let places = (-1..3).map(|k| (floor + k).clamp(0, from as i64 - 1) as usize).collect();
-                    Taps { places, weights }
-                }
-                Mode::SmoothLinear | Mode::SmoothCubic => smooth(mode, from, at, step),
-            }
-        })
-        .collect()
-}
-
-/// The weights of the four elements around a place between the second and the third.
-pub fn cubic<R: Real>(t: R, a: R) -> [R; 4] {
-    let near = |x: R| ((a + R::of(2.0)) * x - (a + R::of(3.0))) * x * x + R::ONE;
-    let far = |x: R| ((a * x - R::of(5.0) * a) * x + R::of(8.0) * a) * x - R::of(4.0) * a;
-    let u = R::ONE - t;
-    [far(t + R::ONE), near(t), near(u), far(u + R::ONE)]
-}
-
-/// All elements under the filter stretched to the step, by their share.
-fn smooth<R: Real>(mode: Mode, from: usize, at: usize, step: R) -> Taps<R> {
-    let reach = if mode == Mode::SmoothLinear { 1.0 } else { 2.0 };
-    // Sums with halves are computed as float64, what is kept is rounded to the dtype of computation.
-    let kept = |x: f64| R::of(x);
-    let step = step.wide();
-    let stretched = step >= 1.0;
-    let support = kept(if stretched { reach * step } else { reach });
-    let shrink = kept(if stretched { 1.0 / step } else { 1.0 });
-    let center = kept(step * (at as f64 + 0.5));
-    let low = (((center - support).wide() + 0.5) as i64).max(0);
-    let high = (((center + support).wide() + 0.5) as i64).min(from as i64).max(low);
-    let [one, two] = [R::ONE, R::of(2.0)];
-    let filter = |x: R| {
-        let (x, a) = (x.abs(), R::of(-0.5));
-        match mode {
-            Mode::SmoothLinear if x < one => one - x,
-            Mode::SmoothLinear => R::ZERO,
-            _ if x < one => ((a + two).mul_add(x, -(a + R::of(3.0))) * x).mul_add(x, one),
-            _ if x < two => {
-                let bend = a.mul_add(x, R::of(-5.0) * a);
-                bend.mul_add(x, R::of(8.0) * a).mul_add(x, R::of(-4.0) * a)
-            }
-            _ => R::ZERO,
-        }
-    };
-    let weight = |j: i64| filter(kept(((R::of(j as f64) - center).wide() + 0.5) * shrink.wide()));
-    let weights: Vec<R> = (low..high).map(weight).collect();
-    let total = weights.iter().fold(R::ZERO, |total, w| total + *w);
-    Taps {
-        places: (low..high).map(|j| j as usize).collect(),
-        weights: weights.iter().map(|w| if total == R::ZERO { *w } else { *w / total }).collect(),
-    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", |a| {
         cumulative(a, true)
     })
+    .rare("u")
     .infer(reductions::scan)
     .grad("self: grad.flip([dim]).cumsum(dim).flip([dim]).to(self.dtype)")
     .inplace()
@@ -23,6 +24,7 @@ pub static OPS: &[OpDef] = &[
     reduce("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", |a| {
         cumulative(a, false)
     })
+    .rare("u")
     .infer(reductions::scan)
     .inplace()
     .out("out"),

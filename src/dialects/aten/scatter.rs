@@ -12,53 +12,53 @@ use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, wrap_dim};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", gather_kernel).quantized(crate::dialects::Quantized::Integers).infer(joins::gather)
+    gather("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", gather_kernel).rare("u").quantized(crate::dialects::Quantized::Integers).infer(joins::gather)
         .grad("self: grad.new_zeros(self.size()).scatter_add(dim, index, grad)")
-        .out_exact("out"),
+        .apart(&[0, 2]).out_exact("out"),
     gather("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", |a| {
         scatter_value(a, None)
     }).infer(joins::same_sizes)
     .grad("self: grad.scatter(dim, index, 0)")
-    .inplace()
+    .apart(&[2]).inplace()
     .out("value_out"),
     gather("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", |a| {
         scatter(a, a.tensor(3)?, None, true)
-    }).infer(joins::same_sizes)
+    }).rare("u").infer(joins::same_sizes)
     .grad("self: grad.scatter(dim, index, 0)\nsrc: grad.gather(dim, index)")
-    .inplace()
+    .apart(&[2, 3]).inplace()
     .out_exact("src_out"),
     gather("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", |a| {
         scatter(a, a.tensor(3)?, Some(legacy_reduce(a.str(4)?)?), true)
     }).infer(joins::same_sizes)
-    .inplace()
+    .apart(&[2, 3]).inplace()
     .out("reduce_out"),
     gather(
         "aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
         |a| scatter_value(a, Some(legacy_reduce(a.str(4)?)?)),
     ).infer(joins::same_sizes)
-    .inplace()
+    .apart(&[2]).inplace()
     .out("value_reduce_out"),
     gather("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", |a| {
         scatter(a, a.tensor(3)?, Some(Combine::Sum), true)
-    }).infer(joins::same_sizes)
+    }).rare("u").infer(joins::same_sizes)
     .grad("self: grad\nsrc: grad.gather(dim, index)")
-    .inplace()
+    .apart(&[2, 3]).inplace()
     .out_exact("out"),
     gather(
         "aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
         scatter_reduce,
     ).infer(joins::same_sizes)
-    .inplace()
+    .apart(&[2, 3]).inplace()
     .out_exact("two_out"),
     gather("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", index_add).infer(joins::same_sizes)
         .grad("self: grad\nsource: grad.index_select(dim, index).expand_as(source) * alpha")
-        .inplace()
+        .apart(&[2, 3]).inplace()
         .out("out"),
     gather(
         "aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
         index_reduce,
     ).infer(trial::kernel)
-    .inplace()
+    .apart(&[2, 3]).inplace()
     .out_exact("out"),
 ];
 

@@ -55,18 +55,18 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
         |a| outputs(unique_flat(a.tensor(0)?, a.bool(2)?, a.bool(3)?)?),
-    ).infer(joins::unique),
+    ).rare("u").infer(joins::unique),
     opaque(
         "aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
         |a| outputs(unique_slices(a.tensor(0)?, a.int(1)?, true)?),
-    ),
+    ).rare("u"),
     opaque(
         "aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
         |a| match a.opt_int(3)? {
             Some(dim) => outputs(unique_slices(a.tensor(0)?, dim, false)?),
             None => outputs(consecutive_flat(a.tensor(0)?, a.bool(1)?, a.bool(2)?)?),
         },
-    ).infer(joins::unique),
+    ).rare("u").infer(joins::unique),
     opaque(
         "aten::unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
         |a| outputs(unique_slices(a.tensor(0)?, a.int(1)?, false)?),

@@ -16,25 +16,25 @@ use std::cmp::Ordering;
 pub static OPS: &[OpDef] = &[
     gather("aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", |a| {
         sort(a.tensor(0)?, a.int(1)?, a.bool(2)?, false)
-    }).quantized(crate::dialects::Quantized::Integers).infer(reductions::scan_with_index),
+    }).rare("u").quantized(crate::dialects::Quantized::Integers).infer(reductions::scan_with_index),
     gather(
         "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
         |a| sort(a.tensor(0)?, a.int(2)?, a.bool(3)?, a.opt_bool(1)?.unwrap_or(false)),
-    ).quantized(crate::dialects::Quantized::Integers).infer(reductions::scan_with_index),
+    ).rare("u").quantized(crate::dialects::Quantized::Integers).infer(reductions::scan_with_index),
     gather("aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 4, |a| sort(a.tensor(0)?, a.int(2)?, a.bool(3)?, a.opt_bool(1)?.unwrap_or(false)))),
     gather("aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", |a| into(a, 3, |a| sort(a.tensor(0)?, a.int(1)?, a.bool(2)?, false))),
     gather("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", |a| {
         second(sort(a.tensor(0)?, a.int(1)?, a.bool(2)?, false)?)
-    }).infer(reductions::order),
+    }).rare("u").infer(reductions::order),
     gather("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", |a| {
         second(sort(a.tensor(0)?, a.int(2)?, a.bool(3)?, a.opt_bool(1)?.unwrap_or(false))?)
-    }).infer(reductions::order)
+    }).rare("u").infer(reductions::order)
     .out_exact("stable_out"),
     gather("aten::msort(Tensor self) -> Tensor", |a| {
         let mut out = sort(a.tensor(0)?, 0, false, false)?;
         out.truncate(1);
         Ok(out)
-    }).infer(trial::kernel)
+    }).rare("u").infer(trial::kernel)
     .out_exact("out"),
     gather(
         "aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",

@@ -13,7 +13,7 @@ const NEGATION: &str = "Negation, the `-` operator, on a bool tensor is not supp
 /// The rows.
 pub static OPS: &[OpDef] = &[
     elementwise("aten::abs(Tensor self) -> Tensor", Promote::Real)
-        .scalar(|p, x| p.abs(x[0]))
+        .rare("8").scalar(|p, x| p.abs(x[0]))
         .accepts("ifc", "abs_cpu")
         .grad("self: grad * self.sgn()")
         .facts(&[Fact::Even, Fact::Idempotent])
@@ -331,28 +331,28 @@ pub static OPS: &[OpDef] = &[
         .inplace()
         .out("out"),
     elementwise("aten::floor(Tensor self) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.floor(x[0]))
+        .rare("u").scalar(|p, x| p.floor(x[0]))
         .accepts("if", "floor_vml_cpu")
         .grad("self: torch.zeros_like(grad)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_found("out"),
     elementwise("aten::ceil(Tensor self) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.ceil(x[0]))
+        .rare("u").scalar(|p, x| p.ceil(x[0]))
         .accepts("if", "ceil_vml_cpu")
         .grad("self: torch.zeros_like(grad)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_found("out"),
     elementwise("aten::round(Tensor self) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.round(x[0]))
+        .rare("u").scalar(|p, x| p.round(x[0]))
         .accepts("if", "round_vml_cpu")
         .grad("self: torch.zeros_like(grad)")
         .facts(&[Fact::Odd, Fact::Idempotent])
         .inplace()
         .out_found("out"),
     elementwise("aten::trunc(Tensor self) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.trunc(x[0]))
+        .rare("u").scalar(|p, x| p.trunc(x[0]))
         .accepts("if", "trunc_vml_cpu")
         .grad("self: torch.zeros_like(grad)")
         .facts(&[Fact::Odd, Fact::Idempotent])
@@ -394,18 +394,18 @@ pub static OPS: &[OpDef] = &[
         .inplace()
         .out("out"),
     elementwise("aten::signbit(Tensor self) -> Tensor", Promote::Bool)
-        .scalar(signbit)
+        .rare("u").scalar(signbit)
         .accepts("bif", "signbit is not implemented for complex tensors.")
         .out("out"),
     elementwise("aten::isnan(Tensor self) -> Tensor", Promote::Bool)
-        .scalar(|p, x| p.ne(x[0], x[0]))
+        .rare("u8").scalar(|p, x| p.ne(x[0], x[0]))
         .out_exact("out"),
     elementwise("aten::isinf(Tensor self) -> Tensor", Promote::Bool)
-        .scalar(isinf)
+        .rare("u8").scalar(isinf)
         .facts(&[Fact::Even])
         .out_exact("out"),
     elementwise("aten::isfinite(Tensor self) -> Tensor", Promote::Bool)
-        .scalar(isfinite)
+        .rare("u8").scalar(isfinite)
         .facts(&[Fact::Even]),
     elementwise("aten::isposinf(Tensor self) -> Tensor", Promote::Bool)
         .scalar(|p, x| equals(p, x[0], f64::INFINITY))
@@ -456,7 +456,7 @@ pub static OPS: &[OpDef] = &[
         "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
         Promote::Common,
     )
-    .scalar(nan_to_num)
+    .rare("u").scalar(nan_to_num)
     .inplace()
     .out("out"),
     elementwise("aten::mvlgamma(Tensor self, int p) -> Tensor", Promote::Float)

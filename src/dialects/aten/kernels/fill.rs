@@ -54,6 +54,14 @@ pub fn check_fill(value: Scalar, dtype: DType) -> Result<()> {
         DType::F64 => "double",
         DType::C64 => "c10::complex<float>",
         DType::Bool => "bool",
+        DType::U16 => "uint16_t",
+        DType::U32 => "uint32_t",
+        DType::U64 => "uint64_t",
+        DType::F8E4m3fn => "c10::Float8_e4m3fn",
+        DType::F8E5m2 => "c10::Float8_e5m2",
+        DType::F8E4m3fnuz => "c10::Float8_e4m3fnuz",
+        DType::F8E5m2fnuz => "c10::Float8_e5m2fnuz",
+        DType::F8E8m0fnu => "c10::Float8_e8m0fnu",
         other => other.name(),
     };
     Err(Diagnostic::runtime(format!("value cannot be converted to type {name} without overflow")))
@@ -73,6 +81,13 @@ fn fits(value: Scalar, dtype: DType) -> bool {
     let (low, high) = match dtype {
         // Negative numbers wrap as two's complement does, as long as their magnitude fits.
         DType::U8 => (if matches!(value, Scalar::Float(_)) { 0.0 } else { -255.0 }, 255.0),
+        DType::U16 => (if matches!(value, Scalar::Float(_)) { 0.0 } else { -65535.0 }, 65535.0),
+        DType::U32 => {
+            (if matches!(value, Scalar::Float(_)) { 0.0 } else { -f64::from(u32::MAX) }, f64::from(u32::MAX))
+        }
+        DType::F8E4m3fn => return fits_float(value.to_f64(), 448.0),
+        DType::F8E5m2 | DType::F8E5m2fnuz => return fits_float(value.to_f64(), 57344.0),
+        DType::F8E4m3fnuz => return fits_float(value.to_f64(), 240.0),
         DType::I8 => (f64::from(i8::MIN), f64::from(i8::MAX)),
         DType::I16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
         DType::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),

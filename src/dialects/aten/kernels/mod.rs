@@ -12,6 +12,7 @@ pub mod product;
 pub mod range;
 pub mod indexing;
 pub mod place;
+pub mod resample;
 pub mod rows;
 pub mod rule;
 pub mod special;

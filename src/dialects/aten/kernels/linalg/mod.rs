@@ -2,6 +2,9 @@
 //! rounded once. Conventions (pivots, signs, packed factors) are LAPACK's, since programs see them. Knows tensors, no
 //! schema.
 
+pub mod eigen;
+mod eigen_complex;
+mod eigen_real;
 pub mod factor;
 pub mod hermitian;
 pub mod indefinite;

@@ -27,6 +27,10 @@ pub fn i1e(x: f64) -> f64 {
 /// Modified Bessel function of the first kind, order 0; infinite where e^x is.
 pub fn i0(x: f64, round: Rounding) -> f64 {
     let x = x.abs();
+    if x.is_infinite() {
+        // PyTorch multiplies e^x by what goes to 0.
+        return f64::NAN;
+    }
     if round(x.exp()).is_infinite() {
         return f64::INFINITY;
     }
@@ -36,6 +40,9 @@ pub fn i0(x: f64, round: Rounding) -> f64 {
 /// Modified Bessel function of the first kind, order 1; infinite where e^x is.
 pub fn i1(x: f64, round: Rounding) -> f64 {
     let size = x.abs();
+    if size.is_infinite() {
+        return f64::NAN;
+    }
     if round(size.exp()).is_infinite() {
         return f64::INFINITY.copysign(x);
     }
