@@ -55,10 +55,8 @@ impl Watch {
         });
         if started.is_err() {
             // Nothing more can be done about an error stream that is closed.
-            let _ = writeln!(
-                std::io::stderr(),
-                "warning: no thread could be started that watches the limits"
-            );
+            let _ =
+                writeln!(std::io::stderr(), "warning: no thread could be started that watches the limits");
         }
         Watch(Some(sender))
     }
