@@ -11,7 +11,7 @@ use super::numerics::Numerics;
 use super::{check_aliases, check_passes, prepare, raises};
 use crate::backends::FusionReport;
 use crate::diag::{Diagnostic, ErrorKind, Result, torch};
-use crate::dialects::{Limits, Registry, Run, Strictness};
+use crate::dialects::{Registry, Run, Strictness};
 use crate::passes::manager::{Settings, StopAt};
 use crate::passes::{self, PassSet, Pipeline};
 use crate::resources::pool;
