@@ -54,6 +54,7 @@ pub fn parse(source: &Arc<Source>) -> Result<Vec<Rule>> {
             return Err(error.at(&rule.span).label(&first.span, "the first stands here"));
         }
     }
+    drop(names);
     Ok(rules)
 }
 

@@ -135,6 +135,7 @@ impl Treatment {
             passes: Some(passes.clone()),
             settings: Settings { stop: Some(StopAt { index: n + 1, steps: 0 }), ..self.settings.clone() },
             each: false,
+            limits: self.limits.clone(),
             ..*self
         };
         passes.names().into_iter().enumerate().map(|(n, name)| (name, prefix(n))).collect()
