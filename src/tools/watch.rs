@@ -25,19 +25,21 @@ const LAST_BREATH: Duration = Duration::from_secs(1);
 /// Watches as long as it lives: the watcher ends when nobody can send to it any more.
 #[must_use = "the process is watched as long as this lives"]
 #[derive(Debug)]
-pub struct Watch(Option<Sender<()>>);
+pub struct Watch {
+    _alive: Option<Sender<()>>,
+}
 
 impl Watch {
     /// Watches nothing.
     pub fn none() -> Watch {
-        Watch(None)
+        Watch { _alive: None }
     }
 
     /// Ends the process some `grace` after `time`, and where it has grown by `bytes` since now.
     pub fn start(time: Option<Duration>, bytes: Option<u64>, grace: Duration) -> Watch {
         let bytes = bytes.filter(|_| resident().is_some());
         if time.is_none() && bytes.is_none() {
-            return Watch(None);
+            return Watch { _alive: None };
         }
         let deadline = time.and_then(|time| Instant::now().checked_add(time.saturating_add(grace)));
         let limits = Watched { time, deadline, bytes, base: resident().unwrap_or(0) };
@@ -58,7 +60,7 @@ impl Watch {
             let _ =
                 writeln!(std::io::stderr(), "warning: no thread could be started that watches the limits");
         }
-        Watch(Some(sender))
+        Watch { _alive: Some(sender) }
     }
 }
 
