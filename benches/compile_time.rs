@@ -9,7 +9,7 @@ use criterion::{BenchmarkId, Criterion};
 use flambeau::tools::{cli, io::Io};
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A program or a file that grows with a number, and the command that reads it.
@@ -17,72 +17,27 @@ struct Workload {
     name: &'static str,
     /// The size of the table's first column; criterion takes a twentieth.
     size: usize,
-    /// Words of the command; `FILE` stands for the text, `RULES` for the second one.
+    /// Words of the command; `FILE` stands for the text.
     words: &'static str,
     text: fn(usize) -> String,
-    /// A file of rules, where the command takes one.
-    rules: Option<fn(usize) -> String>,
 }
 
 const WORKLOADS: &[Workload] = &[
-    Workload {
-        name: "ops_parse_print",
-        size: 200_000,
-        words: "opt FILE --passes dce",
-        text: chain,
-        rules: None,
-    },
-    Workload {
-        name: "ops_default",
-        size: 100_000,
-        words: "opt FILE --passes default",
-        text: chain,
-        rules: None,
-    },
-    Workload {
-        name: "ops_simplify",
-        size: 40_000,
-        words: "opt FILE --passes simplify",
-        text: foldable,
-        rules: None,
-    },
-    Workload { name: "ops_source", size: 50_000, words: "opt FILE --passes dce", text: source, rules: None },
-    Workload {
-        name: "calls_inline",
-        size: 2_500,
-        words: "opt FILE --passes inline",
-        text: calls,
-        rules: None,
-    },
-    Workload { name: "calls_run", size: 2_500, words: "run FILE --entry f", text: calls, rules: None },
+    Workload { name: "ops_parse_print", size: 200_000, words: "opt FILE --passes dce", text: chain },
+    Workload { name: "ops_default", size: 100_000, words: "opt FILE --passes default", text: chain },
+    Workload { name: "ops_simplify", size: 40_000, words: "opt FILE --passes simplify", text: foldable },
+    Workload { name: "ops_source", size: 50_000, words: "opt FILE --passes dce", text: source },
+    Workload { name: "calls_inline", size: 2_500, words: "opt FILE --passes inline", text: calls },
+    Workload { name: "calls_run", size: 2_500, words: "run FILE --entry f", text: calls },
     Workload {
         name: "group_llvm",
         size: 3_000,
         words: "translate FILE --to llvm --passes default",
         text: chain_sized,
-        rules: None,
     },
-    Workload {
-        name: "alias_appends",
-        size: 5_000,
-        words: "opt FILE --passes default",
-        text: appends,
-        rules: None,
-    },
-    Workload {
-        name: "alias_views",
-        size: 5_000,
-        words: "opt FILE --passes default",
-        text: views,
-        rules: None,
-    },
-    Workload {
-        name: "rules_check",
-        size: 10_000,
-        words: "rules check FILE --samples 1",
-        text: rules,
-        rules: None,
-    },
+    Workload { name: "alias_appends", size: 5_000, words: "opt FILE --passes default", text: appends },
+    Workload { name: "alias_views", size: 5_000, words: "opt FILE --passes default", text: views },
+    Workload { name: "rules_check", size: 10_000, words: "rules check FILE --samples 1", text: rules },
 ];
 
 fn lines(n: usize, line: impl Fn(usize, &mut String)) -> String {
@@ -183,23 +138,14 @@ fn rules(n: usize) -> String {
 impl Workload {
     /// Writes the files of a size; gives the words.
     fn prepare(&self, folder: &Path, n: usize) -> Vec<OsString> {
-        let write = |name: String, text: String| -> PathBuf {
-            let path = folder.join(name);
-            std::fs::write(&path, text).expect("the folder can be written");
-            path
-        };
         let end = match self.words.split(' ').next() {
             Some("rules") => "rules",
             _ if (self.text)(1).starts_with("graph") => "ir",
             _ => "py",
         };
-        let file = write(format!("{}-{n}.{end}", self.name), (self.text)(n));
-        let rules = self.rules.map(|rules| write(format!("{}-{n}.rules", self.name), rules(n)));
-        let word = |word: &str| match (word, &rules) {
-            ("FILE", _) => file.clone().into(),
-            ("RULES", Some(rules)) => rules.clone().into(),
-            _ => word.into(),
-        };
+        let file = folder.join(format!("{}-{n}.{end}", self.name));
+        std::fs::write(&file, (self.text)(n)).expect("the folder can be written");
+        let word = |word: &str| if word == "FILE" { file.clone().into() } else { OsString::from(word) };
         std::iter::once("flambeau".into()).chain(self.words.split(' ').map(word)).collect()
     }
 }
