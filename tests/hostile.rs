@@ -504,8 +504,8 @@ fn in_process(words: &[&str]) -> Result<End, Failed> {
     let err = err.join().map_err(|_| "the errors could not be read")?;
     match status {
         None => return Err(format!("the process did not end within {} s", HANGS.as_secs()).into()),
-        // Where the time limit is watched from outside of the work, the process itself ends with status 1.
-        Some(status) if status.code() == Some(1) && err.contains("--timeout") => {
+        // Where the limits are watched from outside of the work, the process itself ends with status 1.
+        Some(status) if status.code() == Some(1) && err.contains("so the process was ended") => {
             return Ok(End { status: 1, peak: 0, err });
         }
         Some(status) if !status.success() => {

@@ -42,7 +42,7 @@ impl Watch {
             return Watch { _alive: None };
         }
         let deadline = time.and_then(|time| Instant::now().checked_add(time.saturating_add(grace)));
-        let limits = Watched { time, deadline, bytes, base: resident().unwrap_or(0) };
+        let mut limits = Watched { time, deadline, bytes, base: resident().unwrap_or(0), beyond: None };
         let (sender, receiver) = mpsc::channel();
         let watcher = std::thread::Builder::new().name("limits".into());
         let started = watcher.spawn(move || {
@@ -71,6 +71,8 @@ struct Watched {
     bytes: Option<u64>,
     /// Bytes that the process had before.
     base: u64,
+    /// Since when the process has been beyond its memory limit.
+    beyond: Option<Instant>,
 }
 
 impl Watched {
@@ -85,7 +87,7 @@ impl Watched {
     }
 
     /// Why the process must end now.
-    fn exceeded(&self) -> Option<Diagnostic> {
+    fn exceeded(&mut self) -> Option<Diagnostic> {
         const WHY: &str = "the work that was going on cannot be interrupted, so the process was ended";
         if self.deadline.is_some_and(|end| Instant::now() >= end) {
             let seconds = self.time.map_or(0.0, |time| time.as_secs_f64());
@@ -97,7 +99,13 @@ impl Watched {
         let grown = resident()?.saturating_sub(self.base);
         // Work that looks at its budget ends before the limit, with an error that names the line.
         budget::press(grown >= most - most / 8);
-        (grown >= most).then(|| {
+        // A run that noticed may still be about to end: it has the time, as long as it does not go on growing.
+        let now = Instant::now();
+        let since = *self.beyond.get_or_insert(now);
+        if grown < most {
+            self.beyond = None;
+        }
+        (grown >= most + most / 16 || grown >= most && now - since >= GRACE).then(|| {
             let text = format!(
                 "the memory limit of {} was reached: the process has {}",
                 bytes_text(limit),
