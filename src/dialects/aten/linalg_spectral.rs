@@ -371,7 +371,7 @@ fn qr(a: &Args<'_>) -> Result<Outputs> {
         let upper = |p: &Mat<F>| Mat::from_fn(width, n, |i, j| if i <= j { p[(i, j)] } else { F::ZERO });
         let r: Vec<Mat<F>> = factors.iter().map(|(p, _)| upper(p)).collect();
         let r = stack(&r, &batch.sizes, width, n, dtype)?;
-        if mode.as_ref() == "r" {
+        if mode == "r" {
             return several([Tensor::zeros(dtype, &[0])?, r]);
         }
         let q: Vec<Mat<F>> = factors.iter().map(|(p, t)| orthogonal::product(p, t, width)).collect();
