@@ -52,8 +52,9 @@ pub fn lint(registry: &Registry, rules: &[Rule]) -> Vec<Diagnostic> {
 #[derive(Default)]
 struct Sieve(Vec<(Heads, usize)>);
 
-/// The head of a term and those of its first operands as numbers; 0 may be anything.
-type Heads = [u64; 4];
+/// The head of a term, those of its first three operands, and of each of these those of its first two, as numbers; 0 may be
+/// anything.
+type Heads = [u64; 10];
 
 impl Sieve {
     fn add(&mut self, rule: usize, readings: &[CompiledRule]) {
@@ -85,13 +86,22 @@ fn distinct_heads(readings: &[CompiledRule]) -> Vec<Heads> {
 }
 
 fn heads(term: &Term) -> Heads {
-    let mut heads = [head(term), 0, 0, 0];
-    if let Term::Op(node) = term {
-        for (place, operand) in heads[1..].iter_mut().zip(&node.operands) {
-            *place = head(operand);
+    let mut heads = [0; 10];
+    heads[0] = head(term);
+    for (n, operand) in operands(term).iter().take(3).enumerate() {
+        heads[1 + n] = head(operand);
+        for (place, inner) in heads[4 + 2 * n..6 + 2 * n].iter_mut().zip(operands(operand)) {
+            *place = head(inner);
         }
     }
     heads
+}
+
+fn operands(term: &Term) -> &[Term] {
+    match term {
+        Term::Op(node) => &node.operands,
+        _ => &[],
+    }
 }
 
 fn head(term: &Term) -> u64 {

@@ -3,7 +3,7 @@
 
 use crate::diag::{Diagnostic, Result, files};
 use crate::ir::Type;
-use crate::resources::memory;
+use crate::resources::{budget, memory};
 use crate::tensor::{DType, Scalar, Tensor};
 use crate::value::{Dict, Value, bytes};
 use base64::Engine;
@@ -248,6 +248,9 @@ fn randn(data: &Json) -> Result<Tensor> {
     let mut state = data.get("seed").and_then(Json::as_u64).unwrap_or(0);
     let mut numbers: Vec<f64> = memory::reserved(count as usize + 1)?;
     while numbers.len() < count as usize {
+        if numbers.len() & 0xffff == 0 {
+            budget::check()?;
+        }
         // Two uniform numbers make two normal ones (Box and Muller).
         let radius = (-2.0 * (1.0 - uniform(&mut state)).ln()).sqrt();
         let angle = std::f64::consts::TAU * uniform(&mut state);

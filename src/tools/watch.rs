@@ -20,7 +20,7 @@ const LEAST_BYTES: u64 = 256 << 20;
 /// How long the last message may take to be written.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 /// How long the process may take to end.
-const LAST_BREATH: Duration = Duration::from_secs(1);
+const LAST_BREATH: Duration = Duration::from_secs(5);
 
 /// Watches as long as it lives: the watcher ends when nobody can send to it any more.
 #[must_use = "the process is watched as long as this lives"]
@@ -124,7 +124,7 @@ fn resident() -> Option<u64> {
     Some(kib.saturating_mul(1024))
 }
 
-/// Says why and ends the process with status 1, within two seconds whatever other threads hold.
+/// Says why and ends the process with status 1, within a few seconds whatever other threads hold.
 fn end_process(why: &Diagnostic) -> ! {
     let text = render::human(why);
     let (sender, done) = mpsc::channel();

@@ -358,7 +358,7 @@ fn qr(a: &Args<'_>) -> Result<Outputs> {
     with_field!(dtype, F => {
         let batch = Batch::<F>::new(tensor)?;
         let (m, n) = (batch.rows, batch.cols);
-        let width = match mode.as_ref() {
+        let width = match mode {
             "reduced" | "r" => m.min(n),
             "complete" => m,
             other => {
@@ -517,7 +517,7 @@ fn epsilon_of(dtype: DType) -> f64 {
 fn hermitian(a: &Args<'_>) -> Result<[Tensor; 2]> {
     let (tensor, triangle) = (a.tensor(0)?, a.str(1)?);
     expect_square("linalg.eigh", tensor, "A")?;
-    let upper = match triangle.as_ref() {
+    let upper = match triangle {
         "L" | "l" => false,
         "U" | "u" => true,
         other => {
@@ -556,7 +556,7 @@ fn least_squares(a: &Args<'_>) -> Result<Outputs> {
         return fail("Expected input and other to have the same dtype".into());
     }
     expect_field(name, tensor, "lstsq_cpu")?;
-    let driver = a.opt_str(3)?.map_or("gelsy", |d| d.as_ref());
+    let driver = a.opt_str(3)?.unwrap_or("gelsy");
     if !matches!(driver, "gels" | "gelsy" | "gelsd" | "gelss") {
         return fail(format!(
             "parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but got {driver}"
