@@ -7,6 +7,7 @@ use egg::{Analysis, DidMerge, EGraph, Id, Justification, Language};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The e-graph of one function.
 pub(super) type Graphs = EGraph<Node, Knowledge>;
@@ -130,6 +131,9 @@ impl Heads {
             Some(Attr::Int(x)) => *x as u64,
             Some(Attr::Bool(x)) => u64::from(*x),
             Some(Attr::Float(x)) => x.to_bits(),
+            Some(Attr::Str(x)) => hash(x),
+            Some(Attr::Ints(x)) => hash(x),
+            Some(Attr::Strs(x)) => hash(x),
             _ => 0,
         };
         let key = (ty.clone(), bits);
@@ -154,6 +158,13 @@ impl Heads {
         self.all.push(head);
         self.all.len() as u32 - 1
     }
+}
+
+/// The same for equal things: tells constants apart that are many.
+fn hash(what: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What is known of a class.
