@@ -211,6 +211,9 @@ pub fn room() -> usize {
 pub fn expect_room(bytes: usize) -> Result<()> {
     CURRENT.with(|current| match current.borrow().as_ref() {
         Some(budget) => {
+            if budget.limits.bytes.is_some() {
+                budget.check()?;
+            }
             let live = budget.live.load(Ordering::Relaxed);
             match budget.limits.bytes {
                 Some(max) if live.saturating_add(bytes as u64) > max => Err(budget.too_much(bytes as u64)),

@@ -35,14 +35,17 @@ impl Watch {
         Watch { _alive: None }
     }
 
-    /// Ends the process some `grace` after `time`, and where it has grown by `bytes` since now.
+    /// Ends the process some `grace` after `time`, and before it takes `bytes`.
     pub fn start(time: Option<Duration>, bytes: Option<u64>, grace: Duration) -> Watch {
-        let bytes = bytes.filter(|_| resident().is_some());
+        let own = bytes.and_then(|_| resident());
+        let bytes = bytes.filter(|_| own.is_some());
         if time.is_none() && bytes.is_none() {
             return Watch { _alive: None };
         }
         let deadline = time.and_then(|time| Instant::now().checked_add(time.saturating_add(grace)));
-        let mut limits = Watched { time, deadline, bytes, base: resident().unwrap_or(0), beyond: None };
+        // The program's own code, and files that are mapped, are pages of files: the system takes those back by itself.
+        let code = own.map_or(0, |(_, files)| files);
+        let limits = Watched { time, deadline, bytes, code };
         let (sender, receiver) = mpsc::channel();
         let watcher = std::thread::Builder::new().name("limits".into());
         let started = watcher.spawn(move || {
@@ -69,10 +72,8 @@ struct Watched {
     time: Option<Duration>,
     deadline: Option<Instant>,
     bytes: Option<u64>,
-    /// Bytes that the process had before.
-    base: u64,
-    /// Since when the process has been beyond its memory limit.
-    beyond: Option<Instant>,
+    /// Bytes of the process that were pages of files at the beginning.
+    code: u64,
 }
 
 impl Watched {
@@ -87,7 +88,7 @@ impl Watched {
     }
 
     /// Why the process must end now.
-    fn exceeded(&mut self) -> Option<Diagnostic> {
+    fn exceeded(&self) -> Option<Diagnostic> {
         const WHY: &str = "the work that was going on cannot be interrupted, so the process was ended";
         if self.deadline.is_some_and(|end| Instant::now() >= end) {
             let seconds = self.time.map_or(0.0, |time| time.as_secs_f64());
@@ -95,33 +96,30 @@ impl Watched {
             return Some(exceeded(text, "--timeout").note(WHY));
         }
         let limit = self.bytes?;
-        let most = limit.max(LEAST_BYTES);
-        let grown = resident()?.saturating_sub(self.base);
-        // Work that looks at its budget ends before the limit, with an error that names the line.
-        budget::press(grown >= most - most / 8);
-        // A run that noticed may still be about to end: it has the time, as long as it does not go on growing.
-        let now = Instant::now();
-        let since = *self.beyond.get_or_insert(now);
-        if grown < most {
-            self.beyond = None;
-        }
-        (grown >= most + most / 16 || grown >= most && now - since >= GRACE).then(|| {
+        let sixteenth = limit.max(LEAST_BYTES) / 16;
+        let taken = resident()?.0.saturating_add(self.code);
+        // Work that looks at its budget ends first, with an error that names the line.
+        budget::press(taken >= 13 * sixteenth);
+        (taken >= 15 * sixteenth).then(|| {
             let text = format!(
                 "the memory limit of {} was reached: the process has {}",
                 bytes_text(limit),
-                bytes_text(grown.saturating_add(self.base))
+                bytes_text(taken)
             );
             exceeded(text, "--max-memory").note(WHY)
         })
     }
 }
 
-/// Bytes of memory of its own that the process has, where the system tells.
-fn resident() -> Option<u64> {
+/// Bytes of memory of its own that the process has, and those that are pages of files, where the system tells.
+fn resident() -> Option<(u64, u64)> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kib.saturating_mul(1024))
+    let bytes = |name: &str| -> Option<u64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+        Some(kib.saturating_mul(1024))
+    };
+    Some((bytes("RssAnon:")?.saturating_add(bytes("RssShmem:")?), bytes("RssFile:")?))
 }
 
 /// Says why and ends the process with status 1, within a few seconds whatever other threads hold.

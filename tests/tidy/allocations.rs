@@ -59,7 +59,6 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("src/dialects/aten/softmax.rs", 2, HELD),
     ("src/dialects/aten/sort.rs", 1, HELD),
     ("src/dialects/aten/split.rs", 2, HELD),
-    ("src/dialects/aten/text.rs", 1, HELD),
     ("src/dialects/aten/text_case.rs", 2, HELD),
     ("src/dialects/aten/text_find.rs", 1, HELD),
     ("src/dialects/loops/decode.rs", 1, FEW),
