@@ -6,7 +6,7 @@
 CARGO ?= cargo
 SHARED ?= ../shared
 
-.PHONY: run test setup build lint unit conformance bench bless help
+.PHONY: run test setup build lint unit conformance bench sanitize bless help
 
 help:            ## Lists the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,9 @@ test: lint unit conformance  ## Everything; what CI runs
 
 bench: build     ## Criterion benchmarks, each with its peer
 	$(CARGO) bench
+
+sanitize:        ## Unit tests under AddressSanitizer and Miri; needs a nightly toolchain
+	@scripts/sanitize.sh
 
 bless:           ## Rewrites generated docs and expected outputs
 	BLESS=1 $(CARGO) test --quiet --test root

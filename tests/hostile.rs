@@ -3,7 +3,7 @@
 
 use crate::hostile_archives;
 use crate::hostile_texts::{self, Text};
-use flambeau::tools::{cli, io::Io};
+use flambeau::tools::cli;
 use libtest_mimic::{Failed, Trial};
 use std::ffi::OsString;
 use std::fs;
@@ -425,11 +425,9 @@ pub fn trials() -> Vec<Trial> {
 pub fn as_child() -> Option<i32> {
     let words = std::env::var(CHILD).ok()?;
     let words: Vec<OsString> = words.split('\n').map(OsString::from).collect();
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut io = Io { directory: "".as_ref(), stdin: &mut std::io::empty(), out: &mut out, err: &mut err };
-    let status = cli::main_in(words, &mut io);
-    println!("{END}{status} {}", peak_kb().unwrap_or(0));
-    print!("{}", String::from_utf8_lossy(&err));
+    // The process is the command's own, as that of the program is.
+    let status = cli::main(words);
+    println!("\n{END}{status} {}", peak_kb().unwrap_or(0));
     Some(0)
 }
 
@@ -506,8 +504,8 @@ fn in_process(words: &[&str]) -> Result<End, Failed> {
     let err = err.join().map_err(|_| "the errors could not be read")?;
     match status {
         None => return Err(format!("the process did not end within {} s", HANGS.as_secs()).into()),
-        // Where the time limit is watched from outside of the work, the process itself ends with status 1.
-        Some(status) if status.code() == Some(1) && err.contains("--timeout") => {
+        // Where the limits are watched from outside of the work, the process itself ends with status 1.
+        Some(status) if status.code() == Some(1) && err.contains("so the process was ended") => {
             return Ok(End { status: 1, peak: 0, err });
         }
         Some(status) if !status.success() => {
@@ -515,11 +513,10 @@ fn in_process(words: &[&str]) -> Result<End, Failed> {
         }
         Some(_) => {}
     }
-    let told = out.rsplit_once(END).map_or("", |(_, told)| told);
-    let (first, message) = told.split_once('\n').unwrap_or((told, ""));
-    let mut numbers = first.split(' ').filter_map(|n| n.parse::<u64>().ok());
+    let told = out.rsplit_once(END).map_or("", |(_, told)| told.trim_end());
+    let mut numbers = told.split(' ').filter_map(|n| n.parse::<u64>().ok());
     match (numbers.next(), numbers.next()) {
-        (Some(status), Some(peak)) => Ok(End { status, peak, err: message.to_string() }),
+        (Some(status), Some(peak)) => Ok(End { status, peak, err }),
         _ => Err(format!("the process did not say how it ended: {out}").into()),
     }
 }

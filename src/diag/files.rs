@@ -176,9 +176,29 @@ impl Drop for Temporary {
     }
 }
 
-/// Writes a file that must not exist yet; a link in its place is not followed.
+/// Writes a file that must not exist yet and that only this user may read; a link in its place is not followed.
 pub fn create(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).open(path)?.write_all(bytes)
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.write(true).create_new(true).open(path)?.write_all(bytes)
+}
+
+/// Names tried for a new file before its folder counts as full.
+const MAX_NAMES: usize = 1000;
+
+/// The same for a file of a folder that others may write to, under the first of the names `STEM-PROCESS-NUMBER.END` that is
+/// not taken. Gives where it is.
+pub fn create_in(folder: &Path, stem: &str, end: &str, bytes: &[u8]) -> std::io::Result<PathBuf> {
+    for n in 0..MAX_NAMES {
+        let file = folder.join(format!("{stem}-{}-{n}.{end}", std::process::id()));
+        match create(&file, bytes) {
+            Ok(()) => return Ok(file),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(std::io::Error::other(format!("{} has {MAX_NAMES} files of that name already", folder.display())))
 }
 
 #[cfg(test)]
@@ -211,5 +231,25 @@ mod tests {
         std::os::unix::fs::symlink(&victim, &link).expect("a link");
         assert!(create(&link, b"gone").is_err());
         assert_eq!(read(&victim, 100).expect("its bytes"), b"precious");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn new_files_are_private_and_follow_no_link() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = Temporary::new("private").expect("a folder");
+        let victim = folder.path().join("victim");
+        create(&victim, b"untouched").expect("a file");
+        // Somebody who guesses the names lays links in their way.
+        for n in 0..3 {
+            let name = format!("case-{}-{n}.ir", std::process::id());
+            std::os::unix::fs::symlink(&victim, folder.path().join(name)).expect("a link");
+        }
+        let file = create_in(folder.path(), "case", "ir", b"graph").expect("another name");
+        assert_eq!(std::fs::read(&victim).expect("there"), b"untouched");
+        assert_eq!(std::fs::read(&file).expect("there"), b"graph");
+        assert!(!std::fs::symlink_metadata(&file).expect("there").is_symlink());
+        let mode = |path: &Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!((mode(&file), mode(folder.path())), (0o600, 0o700));
     }
 }

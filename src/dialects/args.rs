@@ -6,7 +6,6 @@ use crate::ir::{Attr, Symbol, Type};
 use crate::tensor::{DType, Device, Scalar, Tensor};
 use crate::value::{Dict, List, Value};
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// Results of a call.
 pub type Outputs = SmallVec<[Value; 1]>;
@@ -105,12 +104,12 @@ impl<'a> Args<'a> {
     }
 
     /// Text.
-    pub fn str(&self, n: usize) -> Result<&'a Arc<str>> {
+    pub fn str(&self, n: usize) -> Result<&'a str> {
         self.context(n, self.value(n)?.to_str())
     }
 
     /// Text or None.
-    pub fn opt_str(&self, n: usize) -> Result<Option<&'a Arc<str>>> {
+    pub fn opt_str(&self, n: usize) -> Result<Option<&'a str>> {
         if self.value(n)?.is_none() { Ok(None) } else { self.str(n).map(Some) }
     }
 

@@ -225,7 +225,7 @@ fn static_value(value: &Value) -> Result<Static> {
         Value::Int(x) => Static::Int(*x),
         Value::Float(x) => Static::Float(*x),
         Value::Bool(x) => Static::Bool(*x),
-        Value::Str(x) => Static::Str(x.shared().clone()),
+        Value::Str(x) => Static::Str(x.shared()),
         other => {
             return Err(Diagnostic::unsupported(format!(
                 "an argument of type {} of an elementwise op",

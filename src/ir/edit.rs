@@ -448,6 +448,15 @@ impl Graph {
 
     /// Inserts an operand at a place among the others.
     pub fn insert_operand(&mut self, op: OpId, at: usize, value: ValueId) {
+        let data = &mut self.ops[op.index()];
+        let (start, len) = (data.operand_start, data.operand_len as usize);
+        if at >= len && room_for(len) > len {
+            data.operand_len += 1;
+            let slot = start + len as u32;
+            self.operands.values[slot as usize] = value;
+            self.link_use(slot, op, value);
+            return;
+        }
         let mut all: SmallVec<[ValueId; 8]> = SmallVec::from_slice(self.operands(op));
         all.insert(at.min(all.len()), value);
         self.set_operands(op, &all);
@@ -491,7 +500,9 @@ impl Graph {
         }
     }
 
+    /// Slots for so many operands, and those that [`room_for`] adds.
     fn allocate_operands(&mut self, len: usize) -> u32 {
+        let len = room_for(len);
         if let Some(start) = self.operands.free.get_mut(len).and_then(Vec::pop) {
             return start;
         }
@@ -513,7 +524,7 @@ impl Graph {
         for slot in start..start + len {
             self.unlink_use(slot);
         }
-        let len = len as usize;
+        let len = room_for(len as usize);
         if self.operands.free.len() <= len {
             self.operands.free.resize(len + 1, Vec::new());
         }
@@ -853,6 +864,12 @@ pub fn mapped(values: &[ValueId], map: &HashMap<ValueId, ValueId>) -> Vec<ValueI
     values.iter().map(|value| map.get(value).copied().unwrap_or(*value)).collect()
 }
 
+/// How many slots a range of so many operands has. Long ranges, which may grow operand by operand, have some to spare, so that
+/// they are seldom moved; the number follows from the length alone.
+fn room_for(len: usize) -> usize {
+    if len < 16 { len } else { len.next_power_of_two() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -916,6 +933,22 @@ mod tests {
         let all: Vec<OpId> = g.block_ops(g.root()).collect();
         assert_eq!(all.len(), 60_000);
         assert!(all.windows(2).all(|pair| g.is_before(pair[0], pair[1])));
+    }
+
+    #[test]
+    fn operands_are_added_in_place() {
+        let (mut g, ops) = chain(3);
+        let (x, y) = (g.inputs()[0], g.result(ops[0], 0).expect("result"));
+        let list = g.emit(g.root(), Symbol::new("test::list"), &[], &[]);
+        for n in 0..10_000 {
+            g.add_operand(list, if n % 3 == 0 { y } else { x });
+        }
+        g.insert_operand(list, 0, y);
+        g.remove_operand(list, 1);
+        assert_eq!(g.operands(list).len(), 10_000);
+        assert!((1..10_000).all(|n| g.operand(list, n) == Some(if n % 3 == 0 { y } else { x })));
+        assert_eq!(g.uses(y).filter(|u| u.op == list).count(), 3_334);
+        assert!(g.operands.values.len() < 100_000, "{} slots", g.operands.values.len());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::Limits;
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Why work must end.
@@ -26,6 +26,15 @@ pub struct Budget {
     live: AtomicU64,
     /// 0 while work may go on, else why it must end.
     stop: AtomicU8,
+}
+
+/// Whether the process as a whole has grown to its memory limit.
+static PRESSED: AtomicBool = AtomicBool::new(false);
+
+/// Says whether the process as a whole has grown to its memory limit, charged or not: work with a limit of memory then ends
+/// at its next check. For the program that owns the process and watches it.
+pub fn press(pressed: bool) {
+    PRESSED.store(pressed, Ordering::Relaxed);
 }
 
 thread_local! {
@@ -83,6 +92,10 @@ impl Budget {
     /// Whether work must end; looks at the clock.
     pub fn is_stopped(&self) -> bool {
         if self.stop.load(Ordering::Relaxed) != 0 {
+            return true;
+        }
+        if self.limits.bytes.is_some() && PRESSED.load(Ordering::Relaxed) {
+            let _ = self.stop.compare_exchange(0, FULL, Ordering::Relaxed, Ordering::Relaxed);
             return true;
         }
         match self.deadline {
@@ -198,6 +211,9 @@ pub fn room() -> usize {
 pub fn expect_room(bytes: usize) -> Result<()> {
     CURRENT.with(|current| match current.borrow().as_ref() {
         Some(budget) => {
+            if budget.limits.bytes.is_some() {
+                budget.check()?;
+            }
             let live = budget.live.load(Ordering::Relaxed);
             match budget.limits.bytes {
                 Some(max) if live.saturating_add(bytes as u64) > max => Err(budget.too_much(bytes as u64)),

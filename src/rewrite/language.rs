@@ -7,6 +7,7 @@ use egg::{Analysis, DidMerge, EGraph, Id, Justification, Language};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The e-graph of one function.
 pub(super) type Graphs = EGraph<Node, Knowledge>;
@@ -130,6 +131,9 @@ impl Heads {
             Some(Attr::Int(x)) => *x as u64,
             Some(Attr::Bool(x)) => u64::from(*x),
             Some(Attr::Float(x)) => x.to_bits(),
+            Some(Attr::Str(x)) => hash(x),
+            Some(Attr::Ints(x)) => hash(x),
+            Some(Attr::Strs(x)) => hash(x),
             _ => 0,
         };
         let key = (ty.clone(), bits);
@@ -154,6 +158,13 @@ impl Heads {
         self.all.push(head);
         self.all.len() as u32 - 1
     }
+}
+
+/// The same for equal things: tells constants apart that are many.
+fn hash(what: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What is known of a class.
@@ -199,27 +210,19 @@ impl Analysis<Node> for Knowledge {
     }
 
     fn merge(&mut self, a: &mut Facts, b: Facts) -> DidMerge {
-        let mut did = DidMerge(false, false);
         if exactness(&b.ty) > exactness(&a.ty) {
             a.ty = b.ty;
-            did.0 = true;
-        } else if exactness(&a.ty) > exactness(&b.ty) {
-            did.1 = true;
         }
-        if a.constant.is_none() && b.constant.is_some() {
+        if a.constant.is_none() {
             a.constant = b.constant;
-            did.0 = true;
-        } else if a.constant.is_some() && b.constant.is_none() {
-            did.1 = true;
         }
         // A value is in one class only.
-        did.0 |= !b.values.is_empty();
         a.values.extend(b.values);
-        did.0 |= b.written && !a.written || b.touched && !a.touched;
         a.written |= b.written;
         a.touched |= b.touched;
-        did.1 = true;
-        did
+        // What is known of a class follows from its own nodes: nothing is new for those above it. To have them looked at
+        // would take a step for each of them whenever two classes become one.
+        DidMerge(false, false)
     }
 
     fn pre_union(egraph: &Graphs, a: Id, b: Id, _: &Option<Justification>) {

@@ -9,7 +9,9 @@ use super::syntax::{Condition, Expr, Literal, Rule, RuleTerm, TermKind};
 use crate::diag::Diagnostic;
 use crate::dialects::Registry;
 use crate::ir::{Attr, Type, TypeKind};
+use crate::resources::budget;
 use crate::tensor::DType;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// What is odd, in the order of the text, as warnings with places.
@@ -17,7 +19,12 @@ pub fn lint(registry: &Registry, rules: &[Rule]) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let compiled: Vec<Vec<CompiledRule>> =
         rules.iter().map(|rule| compile(registry, rule).unwrap_or_default()).collect();
+    let mut sieve = Sieve::default();
     for (n, rule) in rules.iter().enumerate() {
+        // What is found until then is thrown away: the caller looks at the limits next.
+        if budget::is_stopped() {
+            break;
+        }
         found.extend(unused(rule));
         let impossible = compiled[n].iter().all(never_holds) && !compiled[n].is_empty();
         if impossible {
@@ -28,12 +35,90 @@ pub fn lint(registry: &Registry, rules: &[Rule]) -> Vec<Diagnostic> {
             );
             continue;
         }
-        found.extend((0..n).find_map(|earlier| taken(rules, &compiled, earlier, n)));
-        for earlier in 0..n {
-            found.extend(overlapping(rules, &compiled, earlier, n));
+        let earlier = sieve.met_by(&compiled[n]);
+        let taker = earlier.iter().find_map(|earlier| taken(rules, &compiled, *earlier, n));
+        if let Some(odd) = taker {
+            // What meets this rule meets the one that takes all of it: to say so again would help nobody.
+            found.push(odd);
+            continue;
         }
+        found.extend(earlier.iter().filter_map(|earlier| overlapping(rules, &compiled, *earlier, n)));
+        sieve.add(n, &compiled[n]);
     }
     found
+}
+
+/// Which rules may meet, by the heads of their left sides: of many rules most have nothing to do with each other.
+#[derive(Default)]
+struct Sieve(Vec<(Heads, usize)>);
+
+/// The head of a term, those of its first three operands, and of each of these those of its first two, as numbers; 0 may be
+/// anything.
+type Heads = [u64; 10];
+
+impl Sieve {
+    fn add(&mut self, rule: usize, readings: &[CompiledRule]) {
+        for heads in distinct_heads(readings) {
+            self.0.push((heads, rule));
+        }
+    }
+
+    /// Rules that were added and may meet one, in order.
+    fn met_by(&self, readings: &[CompiledRule]) -> Vec<usize> {
+        let own = distinct_heads(readings);
+        let fits = |a: &Heads, b: &Heads| a.iter().zip(b).all(|(a, b)| a == b || *a == 0 || *b == 0);
+        let met = self.0.iter().filter(|(heads, _)| own.iter().any(|own| fits(own, heads)));
+        let mut met: Vec<usize> = met.map(|(_, rule)| *rule).collect();
+        met.dedup();
+        met
+    }
+}
+
+fn distinct_heads(readings: &[CompiledRule]) -> Vec<Heads> {
+    let mut all: Vec<Heads> = Vec::new();
+    for reading in readings {
+        let heads = heads(&reading.left);
+        if !all.contains(&heads) {
+            all.push(heads);
+        }
+    }
+    all
+}
+
+fn heads(term: &Term) -> Heads {
+    let mut heads = [0; 10];
+    heads[0] = head(term);
+    for (n, operand) in operands(term).iter().take(3).enumerate() {
+        heads[1 + n] = head(operand);
+        for (place, inner) in heads[4 + 2 * n..6 + 2 * n].iter_mut().zip(operands(operand)) {
+            *place = head(inner);
+        }
+    }
+    heads
+}
+
+fn operands(term: &Term) -> &[Term] {
+    match term {
+        Term::Op(node) => &node.operands,
+        _ => &[],
+    }
+}
+
+fn head(term: &Term) -> u64 {
+    let number = |what: &dyn Fn(&mut DefaultHasher)| {
+        let mut hasher = DefaultHasher::new();
+        what(&mut hasher);
+        hasher.finish().max(1)
+    };
+    match term {
+        Term::Variable(..) | Term::Rest(..) | Term::Compute(..) => 0,
+        Term::Op(node) => number(&|h| (0, node.op.name(), node.operands.len()).hash(h)),
+        Term::List(..) => 1,
+        // Other constants may be equal although they are written in several ways.
+        Term::Constant(_, Some(Attr::Int(x))) => number(&|h| (1, x).hash(h)),
+        Term::Constant(_, Some(Attr::Str(x))) => number(&|h| (2, x).hash(h)),
+        Term::Constant(..) => 0,
+    }
 }
 
 /// Names of the left side that nothing else mentions; those that begin with `_` are meant so.

@@ -5,6 +5,7 @@ use super::syntax::{
 };
 use crate::diag::{Diagnostic, Result, Source, Span};
 use crate::tensor::DType;
+use hashbrown::HashMap;
 use pest::Parser;
 use pest::iterators::Pair;
 use std::ops::Range;
@@ -46,12 +47,14 @@ pub fn parse(source: &Arc<Source>) -> Result<Vec<Rule>> {
             _ => {}
         }
     }
-    for (n, rule) in rules.iter().enumerate() {
-        if let Some(first) = rules[..n].iter().find(|other| other.name == rule.name) {
+    let mut names: HashMap<&str, &Rule> = HashMap::new();
+    for rule in &rules {
+        if let Some(first) = names.insert(&rule.name, rule) {
             let error = Diagnostic::compile(format!("two rules are called {}", rule.name));
             return Err(error.at(&rule.span).label(&first.span, "the first stands here"));
         }
     }
+    drop(names);
     Ok(rules)
 }
 

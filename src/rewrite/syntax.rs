@@ -193,6 +193,14 @@ pub enum Comparison {
     Ge,
 }
 
+impl Rule {
+    /// What it says as it is written, without its name: rules with one text say the same.
+    pub fn law(&self) -> &str {
+        let text = self.span.text();
+        text.split_once(&self.name).map_or(text, |(_, law)| law)
+    }
+}
+
 impl RuleTerm {
     /// Every term in it, itself first.
     pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a RuleTerm)) {

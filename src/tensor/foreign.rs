@@ -50,3 +50,93 @@ impl fmt::Debug for Foreign {
         write!(f, "Foreign({} bytes)", self.nbytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::{DType, Layout, Storage, Tensor};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Numbers of the host, and how many owners of them were dropped.
+    struct Owner {
+        numbers: Box<[f32]>,
+        dropped: Arc<AtomicUsize>,
+    }
+
+    impl Drop for Owner {
+        fn drop(&mut self) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A vector over numbers that the host keeps, and the count of owners that went.
+    fn vector(numbers: &[f32]) -> (Tensor, Arc<AtomicUsize>) {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let mut owner = Owner { numbers: numbers.into(), dropped: Arc::clone(&dropped) };
+        let (address, nbytes) = (owner.numbers.as_mut_ptr().cast::<u8>(), numbers.len() * 4);
+        // SAFETY: the box stays at its place until the owner is dropped, and nobody else uses it.
+        let memory = unsafe { Foreign::new(address, nbytes, Box::new(owner)) };
+        let layout = Layout::contiguous(&[numbers.len() as i64]).expect("small");
+        (Tensor::from_storage(Storage::foreign(memory), DType::F32, layout).expect("it fits"), dropped)
+    }
+
+    #[test]
+    fn the_owner_goes_with_the_last_tensor() {
+        let (tensor, dropped) = vector(&[1.0, 2.0, 3.0]);
+        let view = tensor.clone();
+        drop(tensor);
+        assert_eq!(dropped.load(Ordering::Relaxed), 0);
+        assert_eq!(view.to_vec::<f32>().expect("readable"), [1.0, 2.0, 3.0]);
+        drop(view);
+        assert_eq!(dropped.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn writes_go_to_the_memory_of_the_host() {
+        let (tensor, _dropped) = vector(&[1.0, 2.0]);
+        let before = tensor.storage().read().expect("readable").as_ptr();
+        tensor.storage().write().expect("writable")[..4].copy_from_slice(&5f32.to_ne_bytes());
+        assert_eq!(tensor.storage().read().expect("readable").as_ptr(), before, "it is not copied away");
+        assert_eq!(tensor.to_vec::<f32>().expect("readable"), [5.0, 2.0]);
+    }
+
+    #[test]
+    fn it_never_grows() {
+        let (tensor, _dropped) = vector(&[1.0]);
+        tensor.storage().grow(4).expect("it has that many");
+        let error = tensor.storage().grow(5).expect_err("the host knows its size");
+        assert!(error.message().contains("not resizable"), "{error}");
+    }
+
+    #[test]
+    fn nothing_at_no_place_is_empty() {
+        // SAFETY: no byte is ever used.
+        let memory = unsafe { Foreign::new(std::ptr::null_mut(), 0, Box::new(())) };
+        assert!(memory.bytes().is_empty());
+        let storage = Storage::foreign(memory);
+        let layout = Layout::contiguous(&[0, 3]).expect("small");
+        let tensor = Tensor::from_storage(storage, DType::F32, layout).expect("it needs no byte");
+        assert!(tensor.to_vec::<f32>().expect("empty").is_empty());
+    }
+
+    #[test]
+    fn threads_take_turns() {
+        let (tensor, _dropped) = vector(&[0.0; 1024]);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let storage = tensor.storage();
+                        let mut bytes = storage.write().expect("its turn comes");
+                        let numbers: &mut [f32] = bytemuck::cast_slice_mut(&mut bytes);
+                        // A writer that is alone sees one number everywhere.
+                        assert!(numbers.iter().all(|x| *x == numbers[0]));
+                        numbers.iter_mut().for_each(|x| *x += 1.0);
+                    }
+                });
+            }
+        });
+        assert_eq!(tensor.to_vec::<f32>().expect("readable"), [800.0; 1024]);
+    }
+}

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 pub type Dims = SmallVec<[i64; 6]>;
 
 /// Rank that no tensor exceeds.
-const MAX_RANK: usize = 64;
+const MAX_RANK: usize = 4096;
 
 /// Where each element lies: element `(i0, i1, …)` at `offset + i0 * strides[0] + i1 * strides[1] + …`.
 #[derive(Clone, Debug, PartialEq, Eq)]

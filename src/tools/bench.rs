@@ -128,6 +128,7 @@ impl Times {
 }
 
 fn measure(options: &Options, pipeline: &Pipeline, case: &Case) -> Result<Times> {
+    let _watched = options.limits.watch();
     let run = options.limits.silent();
     let _bounded = run.install();
     run.set_grad_enabled(options.grad);

@@ -3,6 +3,7 @@
 
 use crate::diag::{Diagnostic, Result, files};
 use crate::ir::Type;
+use crate::resources::{budget, memory};
 use crate::tensor::{DType, Scalar, Tensor};
 use crate::value::{Dict, Value, bytes};
 use base64::Engine;
@@ -245,8 +246,11 @@ fn randn(data: &Json) -> Result<Tensor> {
     let count = sizes.iter().try_fold(1i64, |n, size| n.checked_mul((*size).max(0)));
     let count = count.filter(|n| *n <= MAX_RANDN).ok_or_else(|| bad("a random tensor that large"))?;
     let mut state = data.get("seed").and_then(Json::as_u64).unwrap_or(0);
-    let mut numbers: Vec<f64> = Vec::with_capacity(count as usize + 1);
+    let mut numbers: Vec<f64> = memory::reserved(count as usize + 1)?;
     while numbers.len() < count as usize {
+        if numbers.len() & 0xffff == 0 {
+            budget::check()?;
+        }
         // Two uniform numbers make two normal ones (Box and Muller).
         let radius = (-2.0 * (1.0 - uniform(&mut state)).ln()).sqrt();
         let angle = std::f64::consts::TAU * uniform(&mut state);

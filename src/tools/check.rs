@@ -11,7 +11,7 @@ use super::numerics::Numerics;
 use super::{check_aliases, check_passes, prepare, raises};
 use crate::backends::FusionReport;
 use crate::diag::{Diagnostic, ErrorKind, Result, torch};
-use crate::dialects::{Limits, Registry, Run, Strictness};
+use crate::dialects::{Registry, Run, Strictness};
 use crate::passes::manager::{Settings, StopAt};
 use crate::passes::{self, PassSet, Pipeline};
 use crate::resources::pool;
@@ -88,7 +88,7 @@ pub struct Treatment {
     audit: bool,
     seed: u64,
     grad: bool,
-    limits: Limits,
+    limits: LimitOptions,
 }
 
 impl Default for Treatment {
@@ -102,7 +102,7 @@ impl Default for Treatment {
             audit: false,
             seed: 0,
             grad: false,
-            limits: Limits::default(),
+            limits: LimitOptions::default(),
         }
     }
 }
@@ -122,7 +122,7 @@ impl Treatment {
         // Cases run side by side; each takes one thread for its passes.
         let settings = Settings { threads: 1, verify, ..Settings::default() };
         let Options { check_each: each, aliases, audit, seed, grad, .. } = *options;
-        let limits = options.limits.limits();
+        let limits = options.limits.clone();
         let registry = registry(&options.dialect, Path::new(""))?;
         Ok(Treatment { registry, passes, settings, each, aliases, audit, seed, grad, limits })
     }
@@ -135,6 +135,7 @@ impl Treatment {
             passes: Some(passes.clone()),
             settings: Settings { stop: Some(StopAt { index: n + 1, steps: 0 }), ..self.settings.clone() },
             each: false,
+            limits: self.limits.clone(),
             ..*self
         };
         passes.names().into_iter().enumerate().map(|(n, name)| (name, prefix(n))).collect()
@@ -197,6 +198,7 @@ pub struct Outcome {
 /// Runs the command; gives whether no case failed.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let (mut cases, mut graphs) = (Vec::new(), Vec::new());
+    let reading = options.limits.watch();
     for file in &options.files {
         match check_passes::read(file)? {
             Some(found) => graphs.extend(found),
@@ -209,12 +211,14 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     }
     let treatment = Treatment::of(options, io)?;
     let threads = options.jobs.filter(|n| *n > 0).unwrap_or_else(pool::cores);
+    drop(reading);
+    let _watched = options.limits.watch_memory_of(threads.min(cases.len() + graphs.len()));
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let outcomes: Vec<Vec<Outcome>> = pool::jobs(threads, STACK_BYTES, cases.len(), |n| {
         check_case_with(&cases[n], options.from, &treatment)
     });
-    let passes = check_passes::check(&graphs, threads, STACK_BYTES);
+    let passes = check_passes::check(&graphs, threads, STACK_BYTES, &options.limits);
     std::panic::set_hook(hook);
     let mut out = std::io::stdout().lock();
     let text = if options.json {
@@ -474,6 +478,7 @@ fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
         outcome.message = reason.to_string();
         return outcome;
     }
+    let _watched = treatment.limits.watch_case();
     let output = Output::default();
     let mut fusion = FusionReport::default();
     let run = catch_unwind(AssertUnwindSafe(|| {
@@ -510,7 +515,7 @@ fn answer(
     treatment: &Treatment,
     fusion: &mut FusionReport,
 ) -> Result<Answer> {
-    let run = Run::with_limits(Box::new(output.clone()), treatment.limits);
+    let run = treatment.limits.run(Box::new(output.clone()));
     let _bounded = run.install();
     run.set_audits(treatment.audit);
     run.seed(treatment.seed);

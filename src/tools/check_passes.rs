@@ -10,6 +10,7 @@ use crate::dialects::Registry;
 use crate::ir::{Module, ParseOptions, PrintOptions, parse_graph_source};
 use crate::passes::{self, Context};
 use crate::resources::pool;
+use crate::tools::limits::LimitOptions;
 use hashbrown::HashMap;
 use indexmap::IndexMap;
 use serde_json::Value as Json;
@@ -71,8 +72,13 @@ fn from_json(json: &Json) -> Option<Case> {
 }
 
 /// Runs all passes of all cases, so many at a time.
-pub fn check(cases: &[Case], threads: usize, stack_bytes: usize) -> Vec<Outcome> {
-    pool::jobs(threads, stack_bytes, cases.len(), |n| check_case(&cases[n])).concat()
+pub fn check(cases: &[Case], threads: usize, stack_bytes: usize, limits: &LimitOptions) -> Vec<Outcome> {
+    let check = |n: usize| {
+        let _watched = limits.watch_case();
+        let _bounded = limits.install();
+        check_case(&cases[n])
+    };
+    pool::jobs(threads, stack_bytes, cases.len(), check).concat()
 }
 
 fn check_case(case: &Case) -> Vec<Outcome> {

@@ -19,6 +19,8 @@ use std::sync::Arc;
 struct Words {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    limits: LimitOptions,
 }
 
 const LONG: &str = "\
@@ -113,22 +115,11 @@ enum Command {
     },
 }
 
-impl Command {
+impl Words {
     /// Limits of the whole command; `check` and `bench` limit each case by itself.
     fn limits(&self) -> Option<&LimitOptions> {
-        match self {
-            Command::Run(options) => Some(&options.limits),
-            Command::Opt(options) => Some(&options.limits),
-            Command::Reduce(options) => Some(&options.limits),
-            Command::Translate(options) => Some(&options.limits),
-            Command::Rules(options) => Some(&options.limits),
-            Command::Dialect(options) => Some(&options.limits),
-            Command::Save(options) => Some(&options.limits),
-            Command::Inspect(options) => Some(&options.limits),
-            Command::Demo(options) => Some(&options.limits),
-            Command::Check(_) | Command::Bench(_) | Command::Docs(_) | Command::FileCheck(_) => None,
-            Command::Lit(_) | Command::Lsp(_) | Command::Completions { .. } => None,
-        }
+        let by_case = matches!(self.command, Command::Check(_) | Command::Bench(_));
+        (!by_case).then_some(&self.limits)
     }
 }
 
@@ -188,7 +179,7 @@ fn start(
     owns_process: bool,
 ) -> i32 {
     let words = opt::join_timing(words.into_iter().collect());
-    let words = match Words::try_parse_from(words) {
+    let mut words = match Words::try_parse_from(words) {
         Ok(words) => words,
         Err(error) if error.use_stderr() => {
             io.message(&error.to_string());
@@ -199,10 +190,14 @@ fn start(
             return 0;
         }
     };
-    let limits = words.command.limits();
-    if owns_process && let Some(limits) = limits {
-        limits.watch();
+    words.limits.owns_process = owns_process;
+    match &mut words.command {
+        Command::Check(options) => options.limits.owns_process = owns_process,
+        Command::Bench(options) => options.limits.owns_process = owns_process,
+        _ => {}
     }
+    let limits = words.limits();
+    let _watched = limits.map(LimitOptions::watch);
     let _bounded = limits.map(LimitOptions::install);
     let result = match &words.command {
         Command::Run(options) => run::run(options, io).map(|()| true),

@@ -1,37 +1,40 @@
 //! The words of the command line that bound what a command may use, the same for all commands that load or run.
 
-use crate::diag::render;
+use super::watch::{self, Watch};
 use crate::dialects::{Limits, Run};
-use crate::resources::budget::{Installed, exceeded};
+use crate::resources::budget::Installed;
 use clap::Args;
 use std::io::Write;
 use std::time::Duration;
 
-/// Limits of a command.
+/// Limits of a command, at any place among its words.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Limits, for programs that are not trusted")]
 pub struct LimitOptions {
     /// Memory for tensors, lists, dictionaries and text that live at one time: 512M, 1G
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(long, global = true, value_name = "BYTES", value_parser = bytes)]
     pub max_memory: Option<u64>,
     /// Instructions that the interpreter runs
-    #[arg(long, value_name = "N")]
+    #[arg(long, global = true, value_name = "N")]
     pub max_steps: Option<u64>,
     /// Seconds for the command; for check and bench: for each case
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
     /// Calls nested in each other
-    #[arg(long, value_name = "N")]
+    #[arg(long, global = true, value_name = "N")]
     pub max_depth: Option<usize>,
     /// Bytes that the program prints
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(long, global = true, value_name = "BYTES", value_parser = bytes)]
     pub max_output: Option<u64>,
     /// Warnings that the program gives
-    #[arg(long, value_name = "N")]
+    #[arg(long, global = true, value_name = "N")]
     pub max_warnings: Option<usize>,
     /// Forked tasks that are open at one time
-    #[arg(long, value_name = "N")]
+    #[arg(long, global = true, value_name = "N")]
     pub max_forks: Option<usize>,
+    /// The command is the process's own, which may be ended with it.
+    #[arg(skip)]
+    pub(in crate::tools) owns_process: bool,
 }
 
 /// A number of bytes, with K, M, G or T for powers of 1024.
@@ -87,28 +90,28 @@ impl LimitOptions {
         self.silent().install()
     }
 
-    /// Ends the process where it goes on after its time: work that cannot be interrupted (a compiler's, a single kernel's)
-    /// must not outlive the limit by much. For the process's own command only, not for commands within a library.
-    pub fn watch(&self) {
-        let Some(time) = self.timeout else { return };
-        let watcher = std::thread::Builder::new().name("timeout".into());
-        let started = watcher.spawn(move || {
-            std::thread::sleep(time.saturating_add(GRACE));
-            let error =
-                exceeded(format!("the time limit of {} s was reached", time.as_secs_f64()), "--timeout")
-                    .note("the work that was going on cannot be interrupted, so the process was ended");
-            // Nothing more can be done about an error stream that is closed.
-            let _ = writeln!(std::io::stderr(), "{}", render::human(&error).trim_end());
-            std::process::exit(1);
-        });
-        if started.is_err() {
-            eprintln!("warning: no thread could be started that watches the time limit");
-        }
+    /// Ends the process where the command goes on beyond its limits, until the result is dropped: work that cannot be
+    /// interrupted (a compiler's, a single kernel's) must not outlive them by much. Does nothing for a command within a
+    /// library, which does not own its process.
+    pub fn watch(&self) -> Watch {
+        self.watched(self.timeout, self.max_memory, watch::GRACE)
+    }
+
+    /// The same for one of several cases that have this time each; others go on beside it, so it gets more time to notice.
+    pub fn watch_case(&self) -> Watch {
+        self.watched(self.timeout, None, watch::CASE_GRACE)
+    }
+
+    /// The same for the memory of so many cases side by side.
+    pub fn watch_memory_of(&self, cases: usize) -> Watch {
+        let bytes = self.max_memory.map(|bytes| bytes.saturating_mul(cases.max(1) as u64));
+        self.watched(None, bytes, watch::GRACE)
+    }
+
+    fn watched(&self, time: Option<Duration>, bytes: Option<u64>, grace: Duration) -> Watch {
+        if self.owns_process { Watch::start(time, bytes, grace) } else { Watch::none() }
     }
 }
-
-/// How long work may take to notice that its time is over.
-const GRACE: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {

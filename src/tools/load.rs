@@ -240,8 +240,9 @@ fn begins_as_text(path: &Path) -> bool {
 /// Whether a file begins as zip files do or as mobile models in flatbuffers, or is named like an archive.
 fn is_archive(path: &Path) -> bool {
     use std::io::Read;
-    let mut start = [0u8; 8];
-    let begins = files::open(path).and_then(|mut f| f.read_exact(&mut start)).is_ok();
+    let mut start = Vec::new();
+    // A file that ends early is a broken archive all the same.
+    let begins = files::open(path).and_then(|f| f.take(8).read_to_end(&mut start)).is_ok();
     let named = path.extension().is_some_and(|e| e == "pt" || e == "pth" || e == "zip" || e == "ptl");
     named || (begins && (start.starts_with(b"PK") || start.ends_with(b"PTMF")))
 }

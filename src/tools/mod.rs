@@ -31,3 +31,4 @@ pub mod run;
 pub mod save;
 pub mod translate;
 pub mod view;
+pub mod watch;

@@ -4,18 +4,14 @@
 
 use super::opt::reproducer;
 use crate::diag::log::LogSpec;
-use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
+use crate::diag::{Diagnostic, ErrorKind, Result, files, nearest};
 use crate::dialects::{Laws, Registry, Strictness};
 use crate::ir::{Module, ParsedModule, verify_module};
 use crate::passes::manager::{Runner, Settings};
 use crate::passes::{PassSet, Pipeline};
 use crate::runtime::Program;
 use std::io::Write;
-use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Names tried for a reproducer before the folder counts as full.
-const MAX_NAMES: u32 = 1000;
 
 /// Checks what was read from graph text against the laws of its structure and of its dialects. Ops of unknown dialects are
 /// carried: they fail when they are reached. The error is the first violation, with further ones as notes.
@@ -59,7 +55,8 @@ pub fn run_passes(
         // Other errors are refusals of the pass and name what they refuse.
         ErrorKind::Panic | ErrorKind::Verify | ErrorKind::Internal => {
             let case = reproducer::Case::of(&before, pipeline.to_text(), name, &error);
-            match store(&reproducer::write(&case)) {
+            let text = reproducer::write(&case);
+            match files::create_in(&std::env::temp_dir(), "flambeau-reproducer", "ir", text.as_bytes()) {
                 Ok(file) => {
                     error.hint(format!("`flambeau opt --run-reproducer {}` replays it", file.display()))
                 }
@@ -68,20 +65,6 @@ pub fn run_passes(
         }
         _ => error,
     })
-}
-
-/// Writes a reproducer to a new file of the temporary folder, which must not have existed before.
-fn store(text: &str) -> std::io::Result<PathBuf> {
-    let folder = std::env::temp_dir();
-    for n in 0..MAX_NAMES {
-        let file = folder.join(format!("flambeau-reproducer-{}-{n}.ir", std::process::id()));
-        match std::fs::File::options().write(true).create_new(true).open(&file) {
-            Ok(mut opened) => return opened.write_all(text.as_bytes()).map(|()| file),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(std::io::Error::other(format!("{} has {MAX_NAMES} reproducers already", folder.display())))
 }
 
 /// What is logged, from a command's option or else from `FLAMBEAU_LOG`: topics are passes, and `fusion` for what becomes of

@@ -5,6 +5,7 @@ use super::io::Io;
 use super::load;
 use crate::diag::{Diagnostic, Result, Source, files, render};
 use crate::dialects::{Registry, Run};
+use crate::resources::budget;
 use crate::rewrite::check::{Counterexample, Effort, Verdict, check};
 use crate::rewrite::syntax::Rule;
 use crate::rewrite::{self, compile};
@@ -13,6 +14,7 @@ use crate::tensor::Layout;
 use crate::tools::limits::LimitOptions;
 use crate::value::Value;
 use clap::{Args, Subcommand};
+use hashbrown::HashMap;
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -49,16 +51,17 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
             let text = io.read_text(file)?;
             let rules = rewrite::parse(&Source::new(file.display().to_string(), text))?;
             let registry = load::registry(dialect, io.directory)?;
-            for odd in rewrite::lint(&registry, &rules) {
-                io.message(&render::human(&odd));
-            }
+            let odd = rewrite::lint(&registry, &rules);
+            budget::check()?;
+            odd.iter().for_each(|odd| io.message(&render::human(odd)));
             let run = environment(&registry);
             let (mut accepted, mut refused) = (0, 0);
+            let mut judge = Judge::new(Effort::samples(*samples), &registry, &run);
             for rule in &rules {
                 if let Err(error) = compile(&registry, rule) {
                     io.message(&render::human(&error));
                 }
-                let (ok, line) = judge(rule, Effort::samples(*samples), &registry, &run);
+                let (ok, line) = judge.line(rule)?;
                 if ok {
                     accepted += 1;
                 } else {
@@ -89,10 +92,12 @@ pub fn check_file(file: &Path, registry: &Arc<Registry>, dialects: &[String]) ->
     if known.as_ref().is_some_and(|path| is_verdict_on(path, &content)) {
         return Ok(odd);
     }
+    budget::check()?;
     let run = environment(registry);
+    let mut judge = Judge::new(Effort::samples(200), registry, &run);
     for rule in &rules {
         compile(registry, rule)?;
-        let (ok, line) = judge(rule, Effort::samples(200), registry, &run);
+        let (ok, line) = judge.line(rule)?;
         if !ok {
             return Err(Diagnostic::compile(line.trim().to_string())
                 .at(&rule.span)
@@ -162,27 +167,57 @@ pub fn environment(registry: &Arc<Registry>) -> Run {
     run
 }
 
-/// Checks a rule in all its readings; whether it may be applied, and the line that says so.
-pub fn judge(rule: &Rule, effort: Effort, registry: &Registry, run: &Run) -> (bool, String) {
+/// Checks rules one after the other; of those that say the same, the first.
+pub struct Judge<'a> {
+    effort: Effort,
+    registry: &'a Registry,
+    run: &'a Run,
+    /// Whether a law may be applied, and why, by its text.
+    known: HashMap<String, (bool, String)>,
+}
+
+impl<'a> Judge<'a> {
+    /// One that has seen no rule yet.
+    pub fn new(effort: Effort, registry: &'a Registry, run: &'a Run) -> Judge<'a> {
+        Judge { effort, registry, run, known: HashMap::new() }
+    }
+
+    /// Whether a rule may be applied, and the line that says so. Fails where a limit of the run is reached.
+    pub fn line(&mut self, rule: &Rule) -> Result<(bool, String)> {
+        let known = self.known.get(rule.law()).cloned();
+        let (ok, why) = match known {
+            Some(known) => known,
+            None => {
+                let judged = judge(rule, self.effort, self.registry, self.run)?;
+                self.known.insert(rule.law().to_string(), judged.clone());
+                judged
+            }
+        };
+        Ok((ok, format!("{} {}{why}\n", if ok { "ok" } else { "REFUSED" }, rule.name)))
+    }
+}
+
+/// Checks a rule in all its readings; whether it may be applied, and why.
+fn judge(rule: &Rule, effort: Effort, registry: &Registry, run: &Run) -> Result<(bool, String)> {
     let compiled = match compile(registry, rule) {
         Ok(compiled) => compiled,
-        Err(error) => return (false, format!("REFUSED {}: {}\n", rule.name, one_line(&error))),
+        Err(error) => return Ok((false, format!(": {}", one_line(&error)))),
     };
     let mut instances = 0;
     let mut untestable = String::new();
     // Several readings share the samples.
     let effort = Effort { samples: (effort.samples / compiled.len()).max(effort.samples.min(150)), ..effort };
     for reading in &compiled {
-        match check(reading, effort, run) {
+        match check(reading, effort, run)? {
             Verdict::Sound { instances: n } => instances += n,
-            Verdict::Refuted(found) => return (false, refused(&rule.name, &found)),
+            Verdict::Refuted(found) => return Ok((false, refused(&found))),
             Verdict::Untestable { reason } => untestable = reason,
         }
     }
     if instances == 0 {
-        return (false, format!("REFUSED {}: untestable: {untestable}\n", rule.name));
+        return Ok((false, format!(": untestable: {untestable}")));
     }
-    (true, format!("ok {} ({}, {instances} instances)\n", rule.name, rule.contract.name()))
+    Ok((true, format!(" ({}, {instances} instances)", rule.contract.name())))
 }
 
 fn one_line(error: &Diagnostic) -> String {
@@ -194,9 +229,9 @@ fn one_line(error: &Diagnostic) -> String {
     format!("{}{}{hint}", place.unwrap_or_default(), error.message().replace('\n', " "))
 }
 
-/// `REFUSED name: x=… left=… right=…`, each value as cases encode it.
-fn refused(name: &str, found: &Counterexample) -> String {
-    let mut line = format!("REFUSED {name}:");
+/// `: x=… left=… right=…`, each value as cases encode it.
+fn refused(found: &Counterexample) -> String {
+    let mut line = ":".to_string();
     for (variable, value) in &found.variables {
         let _ = write!(line, " {variable}={}", shown(value));
     }
@@ -215,7 +250,6 @@ fn refused(name: &str, found: &Counterexample) -> String {
         let _ =
             write!(line, " shared={}", json!(found.shared.iter().map(|name| &**name).collect::<Vec<_>>()));
     }
-    line.push('\n');
     line
 }
 
@@ -253,9 +287,10 @@ mod tests {
             let rule = &rules[n];
             let registry = Registry::builtin();
             let run = environment(&registry);
-            let (mut ok, mut line) = judge(rule, EFFORT, &registry, &run);
+            let judged = |effort: Effort| Judge::new(effort, &registry, &run).line(rule).expect("no limits");
+            let (mut ok, mut line) = judged(EFFORT);
             if line.contains("untestable") {
-                (ok, line) = judge(rule, PATIENT, &registry, &run);
+                (ok, line) = judged(PATIENT);
             }
             (!ok).then_some(line)
         });
@@ -299,8 +334,36 @@ mod tests {
         for text in liars {
             let rules = rewrite::parse(&Source::new("t.rules", text)).expect("a rule");
             let registry = Registry::builtin();
-            let (ok, line) = judge(&rules[0], Effort::samples(200), &registry, &environment(&registry));
+            let run = environment(&registry);
+            let mut judge = Judge::new(Effort::samples(200), &registry, &run);
+            let (ok, line) = judge.line(&rules[0]).expect("no limits");
             assert!(!ok && line.contains(" left=") && line.contains(" right="), "{text}: {line}");
         }
+    }
+
+    #[test]
+    fn rules_that_say_the_same_are_checked_once() {
+        let rule = "exact aten::neg(aten::neg(?x: Tensor)) => ?x if is_float(?x)";
+        let text: String = (0..2_000).map(|n| format!("rule r{n} {rule}\n")).collect();
+        let rules = rewrite::parse(&Source::new("t.rules", text)).expect("rules");
+        let registry = Registry::builtin();
+        let run = environment(&registry);
+        let mut judge = Judge::new(Effort::samples(20), &registry, &run);
+        let lines: Vec<String> = rules.iter().map(|rule| judge.line(rule).expect("no limits").1).collect();
+        assert_eq!(judge.known.len(), 1);
+        assert_eq!(lines[1_999], lines[0].replace("r0", "r1999"));
+    }
+
+    #[test]
+    fn a_limit_of_time_ends_the_check() {
+        use crate::resources::{Budget, Limits};
+        let text = "rule r exact aten::neg(aten::neg(?x: Tensor)) => ?x if is_float(?x)";
+        let rules = rewrite::parse(&Source::new("t.rules", text)).expect("a rule");
+        let registry = Registry::builtin();
+        let limits = Limits { time: Some(std::time::Duration::ZERO), ..Limits::default() };
+        let _installed = Arc::new(Budget::new(limits)).install();
+        let run = environment(&registry);
+        let error = Judge::new(Effort::samples(1_000_000), &registry, &run).line(&rules[0]);
+        assert!(error.expect_err("late").message().contains("time limit"));
     }
 }

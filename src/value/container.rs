@@ -139,7 +139,7 @@ impl DictKey {
     /// The key that a value makes; other values cannot be keys.
     pub fn new(value: &Value) -> Result<DictKey> {
         match value {
-            Value::Str(x) => Ok(DictKey::Str(x.shared().clone())),
+            Value::Str(x) => Ok(DictKey::Str(x.shared())),
             Value::Int(x) => Ok(DictKey::Int(*x)),
             Value::Float(x) => Ok(DictKey::Float(*x)),
             Value::Complex(x) => Ok(DictKey::Complex(*x)),

@@ -63,8 +63,8 @@ pub enum Value {
 
 impl Value {
     /// Text.
-    pub fn str(text: impl Into<Arc<str>>) -> Value {
-        Value::Str(Text::from(text.into()))
+    pub fn str(text: impl Into<Text>) -> Value {
+        Value::Str(text.into())
     }
 
     /// A list with a known element type.
@@ -162,9 +162,9 @@ impl Value {
     }
 
     /// Text.
-    pub fn to_str(&self) -> Result<&Arc<str>> {
+    pub fn to_str(&self) -> Result<&str> {
         match self {
-            Value::Str(x) => Ok(x.shared()),
+            Value::Str(x) => Ok(x),
             other => Err(other.mismatch("str")),
         }
     }
@@ -225,7 +225,7 @@ impl Value {
             (Value::Float(a), Value::Float(b)) => a == b,
             (Value::Complex(a), Value::Complex(b)) => a == b,
             (Value::Bool(a), Value::Bool(b)) => a == b,
-            (Value::Str(a), Value::Str(b)) => Arc::ptr_eq(a.shared(), b.shared()),
+            (Value::Str(a), Value::Str(b)) => a.same(b),
             (Value::List(a), Value::List(b)) => a.same(b),
             (Value::Dict(a), Value::Dict(b)) => a.same(b),
             (Value::Tuple(a), Value::Tuple(b)) => a.same(b),

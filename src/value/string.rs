@@ -10,24 +10,44 @@ use std::sync::Arc;
 pub struct Text(Arc<Inner>);
 
 struct Inner {
-    text: Arc<str>,
+    text: Characters,
     _charge: Charge,
 }
 
+/// Long text stays where it was written, as a copy would take as much again; short text is shared with constants and keys.
+enum Characters {
+    Shared(Arc<str>),
+    Long(String),
+}
+
+/// Text of so many bytes is long.
+const LONG_BYTES: usize = 1 << 12;
 /// Bytes that a text takes besides its characters.
 const HEAD_BYTES: usize = 64;
 
 impl Text {
     /// The characters, to be shared with what is no value.
-    pub fn shared(&self) -> &Arc<str> {
-        &self.0.text
+    pub fn shared(&self) -> Arc<str> {
+        match &self.0.text {
+            Characters::Shared(text) => Arc::clone(text),
+            Characters::Long(text) => Arc::from(text.as_str()),
+        }
+    }
+
+    /// Whether both are one object.
+    pub fn same(&self, other: &Text) -> bool {
+        self.as_ptr() == other.as_ptr() && self.len() == other.len()
+    }
+
+    fn of(text: Characters, bytes: usize) -> Text {
+        Text(Arc::new(Inner { text, _charge: Charge::taken(HEAD_BYTES + bytes) }))
     }
 }
 
 impl From<Arc<str>> for Text {
     fn from(text: Arc<str>) -> Text {
-        let charge = Charge::taken(HEAD_BYTES + text.len());
-        Text(Arc::new(Inner { text, _charge: charge }))
+        let bytes = text.len();
+        Text::of(Characters::Shared(text), bytes)
     }
 }
 
@@ -37,10 +57,42 @@ impl From<&str> for Text {
     }
 }
 
+impl From<&String> for Text {
+    fn from(text: &String) -> Text {
+        Text::from(text.as_str())
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Text {
+        let bytes = text.capacity();
+        if text.len() < LONG_BYTES {
+            Text::from(text.as_str())
+        } else {
+            Text::of(Characters::Long(text), bytes)
+        }
+    }
+}
+
+impl From<Box<str>> for Text {
+    fn from(text: Box<str>) -> Text {
+        Text::from(String::from(text))
+    }
+}
+
+impl From<std::borrow::Cow<'_, str>> for Text {
+    fn from(text: std::borrow::Cow<'_, str>) -> Text {
+        Text::from(text.into_owned())
+    }
+}
+
 impl Deref for Text {
     type Target = str;
     fn deref(&self) -> &str {
-        &self.0.text
+        match &self.0.text {
+            Characters::Shared(text) => text,
+            Characters::Long(text) => text,
+        }
     }
 }
 

@@ -11,8 +11,10 @@ use crate::ir::number_text::write_general;
 use num_complex::Complex64;
 use std::fmt::Write;
 
-/// Containers nested deeper than this are cut.
-const MAX_DEPTH: usize = 100;
+/// Text of containers that are nested deeper is refused: a list may hold itself.
+const MAX_DEPTH: usize = 50_000;
+/// So many levels take one piece of stack.
+const LEVELS: usize = 64;
 
 /// A value's text is no longer than this many bytes.
 pub const MAX_TEXT: usize = 1 << 26;
@@ -20,30 +22,43 @@ pub const MAX_TEXT: usize = 1 << 26;
 /// Room for the text that errors and people see of values.
 const SHOWN: usize = 1 << 16;
 
-/// The text does not fit into its room.
-struct TooLong;
+/// Why a text ends early.
+enum Stop {
+    /// It does not fit into its room.
+    TooLong,
+    /// Containers are nested deeper than [`MAX_DEPTH`].
+    TooDeep,
+}
 
-type Written = std::result::Result<(), TooLong>;
+type Written = std::result::Result<(), Stop>;
 
 impl Value {
     /// The value as TorchScript's `str` gives it, for people: cut where it is very long.
     pub fn to_text(&self) -> String {
         let mut out = Text { out: String::new(), room: SHOWN };
-        if let Err(TooLong) = out.value(self, 0) {
+        if out.value(self, 0).is_err() {
+            // What people see of a value without end need not be longer than this.
+            out.out.truncate(out.out.floor_char_boundary(SHOWN));
             out.out.push_str("...");
         }
         out.out
     }
 
-    /// Appends the value as TorchScript's `str` gives it. Fails where `out` would be longer than [`MAX_TEXT`].
+    /// Appends the value as TorchScript's `str` gives it. Fails where `out` would be longer than [`MAX_TEXT`], and for
+    /// containers that are nested too deeply.
     pub fn write_text(&self, out: &mut String) -> Result<()> {
         let mut text = Text { out: std::mem::take(out), room: MAX_TEXT };
         let written = text.value(self, 0);
         *out = text.out;
-        written.map_err(|TooLong| {
-            Diagnostic::runtime(format!("the text of a value takes more than {MAX_TEXT} bytes")).hint(
-                "a container that holds the same parts many times is written out in full; print its parts",
-            )
+        written.map_err(|stop| match stop {
+            Stop::TooLong => Diagnostic::runtime(format!(
+                "the text of a value takes more than {MAX_TEXT} bytes"
+            ))
+            .hint("a container that holds the same parts many times is written out in full; print its parts"),
+            Stop::TooDeep => Diagnostic::runtime(format!(
+                "a value is nested more than {MAX_DEPTH} deep, too deep for its text"
+            ))
+            .hint("a list that holds itself has no text"),
         })
     }
 }
@@ -57,9 +72,15 @@ struct Text {
 impl Text {
     fn value(&mut self, value: &Value, depth: usize) -> Written {
         if depth > MAX_DEPTH {
-            self.out.push_str("...");
-            return Ok(());
+            return Err(Stop::TooDeep);
         }
+        if depth % LEVELS == LEVELS - 1 {
+            return stacker::maybe_grow(128 << 10, 1 << 20, || self.shallow(value, depth));
+        }
+        self.shallow(value, depth)
+    }
+
+    fn shallow(&mut self, value: &Value, depth: usize) -> Written {
         let out = &mut self.out;
         match value {
             Value::None => out.push_str("None"),
@@ -67,7 +88,7 @@ impl Text {
             Value::Tensor(t) => {
                 // Each number takes a digit and a separator.
                 if t.numel() > self.room.saturating_sub(out.len()) / 2 {
-                    return Err(TooLong);
+                    return Err(Stop::TooLong);
                 }
                 write_tensor(out, t);
             }
@@ -77,7 +98,9 @@ impl Text {
             Value::Float(x) => write_float(out, *x),
             Value::Complex(z) => write_complex(out, *z),
             Value::Bool(b) => out.push_str(if *b { "True" } else { "False" }),
-            Value::Str(text) if text.len() > self.room.saturating_sub(out.len()) => return Err(TooLong),
+            Value::Str(text) if text.len() > self.room.saturating_sub(out.len()) => {
+                return Err(Stop::TooLong);
+            }
             Value::Str(text) => out.push_str(text),
             Value::List(list) => self.items("[", &list.to_vec(), "]", depth)?,
             Value::Tuple(tuple) => {
@@ -109,7 +132,7 @@ impl Text {
             Value::Future(_) => out.push_str("Future"),
             Value::Function(name) => out.push_str(name.as_str()),
         }
-        if self.out.len() > self.room { Err(TooLong) } else { Ok(()) }
+        if self.out.len() > self.room { Err(Stop::TooLong) } else { Ok(()) }
     }
 
     fn items(&mut self, open: &str, items: &[Value], close: &str, depth: usize) -> Written {
@@ -168,6 +191,19 @@ mod tests {
         let mut whole = String::new();
         Value::ints(0..20_000).write_text(&mut whole).expect("short");
         assert_eq!(whole.len(), 20_000 * 2 + 88_890);
+    }
+
+    #[test]
+    fn nested_values_are_written_out_to_any_depth_that_ends() {
+        let nested = |depth: usize| {
+            (0..depth).fold(Value::Int(7), |x, _| Value::list(crate::ir::Type::any(), vec![x]))
+        };
+        let mut out = String::new();
+        nested(20_000).write_text(&mut out).expect("deep, and it ends");
+        assert_eq!(out, format!("{}7{}", "[".repeat(20_000), "]".repeat(20_000)));
+        let error = nested(60_000).write_text(&mut String::new()).expect_err("too deep");
+        assert!(error.message().contains("nested more than 50000 deep"), "{error}");
+        assert!(nested(60_000).to_text().ends_with("[..."));
     }
 
     #[test]

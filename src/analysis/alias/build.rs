@@ -25,6 +25,8 @@ pub(super) enum Write {
 pub(super) struct Builder<'a> {
     graph: &'a Graph,
     facts: FactsTable<'a>,
+    /// The op that was last asked for as the user of a container, and its row.
+    user: Option<(OpId, Option<Op>)>,
     mutable: MutableTypes,
     classes: Classes<'a>,
     pub(super) memory: Memory,
@@ -48,6 +50,7 @@ impl<'a> Builder<'a> {
         Builder {
             graph,
             facts: FactsTable::new(registry),
+            user: None,
             mutable: MutableTypes::new(graph),
             classes,
             memory: Memory::default(),
@@ -254,14 +257,22 @@ impl<'a> Builder<'a> {
         if graph.terminated_block(user.op) == Some(graph.root()) {
             return true;
         }
-        let Some(row) = self.facts.get(graph, user.op).op.clone() else { return false };
+        let is_list_of_tensors = graph.ty(container).element().is_some_and(Type::is_tensor);
+        if !is_list_of_tensors {
+            return false;
+        }
+        // One op may take many containers; to look for its row takes a step for each of them.
+        let row = match self.user.take().filter(|(op, _)| *op == user.op) {
+            Some((_, row)) => row,
+            None => self.facts.get(graph, user.op).op.clone(),
+        };
+        self.user = Some((user.op, row.clone()));
+        let Some(row) = row else { return false };
         let Ok(schema) = row.marked_schema() else { return false };
         let Some(formal) = schema.arguments.get(user.index) else { return false };
         let looks = !matches!(row.def().family, Family::Control) && !row.def().effects.contains(Effects::ALL);
         let is_plain = |ty: &Type| ty.is_tensor() || !types::is_mutable(ty);
-        let is_list_of_tensors = graph.ty(container).element().is_some_and(Type::is_tensor);
-        is_list_of_tensors
-            && looks
+        looks
             && formal.alias.is_none()
             && !formal.ty.has_free_vars()
             && !schema.is_varret

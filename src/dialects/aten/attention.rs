@@ -8,6 +8,7 @@ use super::kernels::product::{c_name, permute, product, times_scalar};
 use super::kernels::vector_rows::softmax_scaled;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
+use crate::resources::memory;
 use crate::resources::pool;
 use crate::tensor::{DType, Scalar, Tensor, broadcast_sizes, view};
 use crate::value::Value;
@@ -213,7 +214,7 @@ impl Attention {
         let head = |at: usize, out: &mut [f32]| -> Result<()> {
             let key = Matrix::dense(&k[at * keys * width..][..keys * width], keys, width);
             let value = Matrix::dense(&v[at * keys * values..][..keys * values], keys, values);
-            let mut weights = vec![0f32; QUERIES.min(queries) * keys];
+            let mut weights = memory::filled(QUERIES.min(queries).saturating_mul(keys), 0f32)?;
             for (n, out) in out.chunks_mut(QUERIES * values).enumerate() {
                 let (first, rows) = (n * QUERIES, out.len() / values);
                 let query = Matrix::dense(&q[(at * queries + first) * width..][..rows * width], rows, width);

@@ -137,11 +137,11 @@ fn general(a: &Args<'_>) -> Result<Outputs> {
 fn named_padding(a: &Args<'_>, dims: Option<usize>) -> Result<Outputs> {
     let weight = a.tensor(1)?;
     let spatial = weight.rank().saturating_sub(2);
-    if dims.is_some_and(|dims| dims != spatial) && &**a.str(4)? == "same" {
+    if dims.is_some_and(|dims| dims != spatial) && a.str(4)? == "same" {
         return Err(other_rank(a.tensor(0)?, weight, ""));
     }
     let (stride, dilation) = (a.ints(3)?, expand(a.ints(5)?, spatial, "dilation")?);
-    let padding = match &**a.str(4)? {
+    let padding = match a.str(4)? {
         "valid" => (vec![0; spatial], vec![0; spatial]),
         "same" => {
             if stride.iter().any(|s| *s != 1) {

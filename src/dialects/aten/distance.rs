@@ -219,7 +219,7 @@ fn segment_reduce(a: &Args<'_>) -> Result<Outputs> {
     let (data, how) = (a.tensor(0)?, a.str(1)?);
     let initial = a.opt_scalar(7)?.map(Scalar::to_f64);
     let fail = |text: &str| Diagnostic::runtime(format!("segment_reduce(): {text}"));
-    if !matches!(&**how, "sum" | "mean" | "max" | "min" | "prod" | "amax" | "amin") {
+    if !matches!(how, "sum" | "mean" | "max" | "min" | "prod" | "amax" | "amin") {
         return Err(Diagnostic::runtime(format!(
             "reduce argument must be either sum, prod, mean, amax or amin, got {how}"
         )));

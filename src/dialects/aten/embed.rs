@@ -166,7 +166,7 @@ fn bags(a: &Args<'_>, padding: Option<i64>) -> Result<Outputs> {
         .collect();
     let longs = |elements: &[i64]| Tensor::from_vec(elements, &[elements.len() as i64]);
     let sizes_len = offsets.numel();
-    let bag_sizes = if mode == 0 { vec![0; sizes_len] } else { out.sizes.clone() };
+    let bag_sizes = if mode == 0 { memory::filled(sizes_len, 0)? } else { out.sizes.clone() };
     let offset2bag = if simple { longs(&[])? } else { longs(&bag_of)? };
     let sizes = longs(&bag_sizes)?;
     let last =

@@ -7,6 +7,7 @@ use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::kernels::fake_quantize::{Window, ZeroPoint, best_range};
 use crate::kernels::quantize::choose_qparams;
+use crate::resources::memory;
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{Bool, DType, Scalar, Tensor};
 use crate::value::Value;
@@ -349,7 +350,7 @@ fn learned_backward(a: &Args<'_>) -> Result<Outputs> {
     }
     let zero = learned_zero(zero_point.item()?.to_f64() as f32, bounds, false);
     let window = Window { scale: scale.item()?.to_f64() as f32, low: bounds.0, high: bounds.1 };
-    let (mut by_x, mut sums) = (Vec::with_capacity(x.numel()), [0f64; 2]);
+    let (mut by_x, mut sums) = (memory::reserved(x.numel())?, [0f64; 2]);
     for (dy, x) in grad.to_vec::<f32>()?.iter().zip(x.to_vec::<f32>()?) {
         let slopes = window.slopes(x, zero);
         by_x.push(dy * slopes[0]);
@@ -373,7 +374,7 @@ fn learned_channels_backward(a: &Args<'_>) -> Result<Outputs> {
         zero_point.to_vec::<f32>()?.into_iter().map(|z| ZeroPoint::Int(learned_zero(z, bounds, true)));
     let channels = Channels::new(x, scale, zeros.collect(), a.int(4)?, bounds)?;
     let count = channels.scales.len();
-    let (mut by_x, mut sums) = (Vec::with_capacity(x.numel()), vec![[0f64; 2]; count]);
+    let (mut by_x, mut sums) = (memory::reserved(x.numel())?, memory::filled(count, [0f64; 2])?);
     for (i, (dy, x)) in grad.to_vec::<f32>()?.iter().zip(x.to_vec::<f32>()?).enumerate() {
         let channel = channels.of(i);
         let window = Window { scale: channels.scales[channel], low: bounds.0, high: bounds.1 };

@@ -415,7 +415,7 @@ fn single(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
     if length < 1 {
         return fail(format!("Invalid number of data points ({length}) specified"));
     }
-    transform(tensor, kind, complex, &dims, &[length], a.opt_str(3)?.map(|s| s.as_ref()))
+    transform(tensor, kind, complex, &dims, &[length], a.opt_str(3)?)
 }
 
 /// Several dimensions: all of them, those given, or the last ones that have sizes.
@@ -473,7 +473,7 @@ fn many(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
     if let Some(bad) = lengths.iter().find(|n| **n < 1) {
         return fail(format!("Invalid number of data points ({bad}) specified"));
     }
-    transform(tensor, kind, complex, &dims, &lengths, a.opt_str(3)?.map(|s| s.as_ref()))
+    transform(tensor, kind, complex, &dims, &lengths, a.opt_str(3)?)
 }
 
 /// Transforms `dims` to `lengths`; the last of them is the real or Hermitian one.

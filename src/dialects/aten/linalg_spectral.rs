@@ -365,7 +365,7 @@ fn qr(a: &Args<'_>) -> Result<Outputs> {
     with_field!(dtype, F => {
         let batch = Batch::<F>::new(tensor)?;
         let (m, n) = (batch.rows, batch.cols);
-        let width = match mode.as_ref() {
+        let width = match mode {
             "reduced" | "r" => m.min(n),
             "complete" => m,
             other => {
@@ -378,7 +378,7 @@ fn qr(a: &Args<'_>) -> Result<Outputs> {
         let upper = |p: &Mat<F>| Mat::from_fn(width, n, |i, j| if i <= j { p[(i, j)] } else { F::ZERO });
         let r: Vec<Mat<F>> = factors.iter().map(|(p, _)| upper(p)).collect();
         let r = stack(&r, &batch.sizes, width, n, dtype)?;
-        if mode.as_ref() == "r" {
+        if mode == "r" {
             return several([Tensor::zeros(dtype, &[0])?, r]);
         }
         let q: Vec<Mat<F>> = factors.iter().map(|(p, t)| orthogonal::product(p, t, width)).collect();
@@ -524,7 +524,7 @@ fn epsilon_of(dtype: DType) -> f64 {
 fn hermitian(a: &Args<'_>) -> Result<[Tensor; 2]> {
     let (tensor, triangle) = (a.tensor(0)?, a.str(1)?);
     expect_square("linalg.eigh", tensor, "A")?;
-    let upper = match triangle.as_ref() {
+    let upper = match triangle {
         "L" | "l" => false,
         "U" | "u" => true,
         other => {
@@ -603,7 +603,7 @@ fn least_squares(a: &Args<'_>) -> Result<Outputs> {
         return fail("Expected input and other to have the same dtype".into());
     }
     expect_field(name, tensor, "lstsq_cpu")?;
-    let driver = a.opt_str(3)?.map_or("gelsy", |d| d.as_ref());
+    let driver = a.opt_str(3)?.unwrap_or("gelsy");
     if !matches!(driver, "gels" | "gelsy" | "gelsd" | "gelss") {
         return fail(format!(
             "parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but got {driver}"

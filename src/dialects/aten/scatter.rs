@@ -176,7 +176,7 @@ fn scatter_checked(
 }
 
 fn scatter_reduce(a: &Args<'_>) -> Result<Outputs> {
-    let how = match &**a.str(4)? {
+    let how = match a.str(4)? {
         "sum" => Combine::Sum,
         "prod" => Combine::Product,
         "mean" => Combine::Mean,
@@ -266,7 +266,7 @@ fn scale(source: &Tensor, alpha: Scalar) -> Result<Tensor> {
 }
 
 fn index_reduce(a: &Args<'_>) -> Result<Outputs> {
-    let how = match &**a.str(4)? {
+    let how = match a.str(4)? {
         "prod" => Combine::Product,
         "mean" => Combine::Mean,
         "amax" => Combine::Max,

@@ -110,7 +110,7 @@ fn searchsorted(a: &Args<'_>) -> Result<Outputs> {
     let (sorted, sorter) = (a.tensor(0)?, a.opt_tensor(5)?);
     let values = as_tensor(a, 1, sorted)?;
     let mut right = a.bool(3)?;
-    match a.opt_str(4)?.map(|s| &**s) {
+    match a.opt_str(4)? {
         Some("right") => right = true,
         Some("left") if right => {
             return Err(search_error(

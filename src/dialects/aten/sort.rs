@@ -253,7 +253,7 @@ fn quantile(a: &Args<'_>, skip_nan: bool) -> Result<Outputs> {
     if q.dtype() != dtype {
         return fail("q tensor must be same dtype as the input tensor".into());
     }
-    let between = match &**a.str(4)? {
+    let between = match a.str(4)? {
         "linear" => Between::Linear,
         "lower" => Between::Lower,
         "higher" => Between::Higher,

@@ -6,7 +6,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, container, host, one};
 use crate::ir::Type;
 use crate::ir::number_text::write_general;
-use crate::resources::budget;
+use crate::resources::{budget, memory};
 use crate::value::Value;
 use crate::value::bytes::{bytes, joined, text};
 use std::borrow::Cow;
@@ -41,7 +41,8 @@ pub(super) fn value(bytes: &[u8]) -> Value {
 fn add(args: &Args<'_>) -> Result<Outputs> {
     let (a, b) = (args.str(0)?, args.str(1)?);
     budget::expect_room(a.len() + b.len())?;
-    let mut out = String::with_capacity(a.len() + b.len());
+    let mut out = String::new();
+    out.try_reserve_exact(a.len() + b.len()).map_err(|_| memory::no_memory(a.len() + b.len()))?;
     out.push_str(a);
     out.push_str(b);
     one(Value::str(joined(out)))
@@ -73,9 +74,16 @@ fn list(args: &Args<'_>) -> Result<Outputs> {
 
 fn join(args: &Args<'_>) -> Result<Outputs> {
     let separator = args.str(0)?;
+    let list = args.list(1)?;
+    let items = list.items();
+    let mut bytes = separator.len().saturating_mul(items.len().saturating_sub(1));
+    for item in items.iter() {
+        bytes = bytes.saturating_add(item.to_str()?.len());
+    }
+    budget::expect_room(bytes)?;
     let mut out = String::new();
-    for (n, item) in args.list(1)?.items().iter().enumerate() {
-        budget::expect_room(out.len() + separator.len() + item.to_str()?.len())?;
+    out.try_reserve_exact(bytes).map_err(|_| memory::no_memory(bytes))?;
+    for (n, item) in items.iter().enumerate() {
         out.push_str(if n > 0 { separator } else { "" });
         out.push_str(item.to_str()?);
     }

@@ -25,7 +25,7 @@ pub static OPS: &[OpDef] = &[
     host("aten::is_autocast_enabled() -> bool", |_| one(false)).doc("never: nothing is cast by itself"),
     host("aten::is_autocast_cpu_enabled() -> bool", |_| one(false)).doc("never: nothing is cast by itself"),
     host("aten::get_autocast_dtype(str device_type) -> ScalarType", |a| {
-        let dtype = if &**a.str(0)? == "cuda" { DType::F16 } else { DType::BF16 };
+        let dtype = if a.str(0)? == "cuda" { DType::F16 } else { DType::BF16 };
         one(dtype.code())
     })
     .doc("the dtype that autocasting would use, as its code"),

@@ -178,7 +178,7 @@ fn attr_at(value: &Value, depth: usize) -> Option<Attr> {
         Value::Float(x) => Attr::Float(*x),
         Value::Complex(x) => Attr::Complex(*x),
         Value::Bool(x) => Attr::Bool(*x),
-        Value::Str(x) => Attr::Str(Arc::clone(x.shared())),
+        Value::Str(x) => Attr::Str(x.shared()),
         Value::Device(x) => Attr::Device((**x).clone()),
         Value::Tuple(x) => Attr::Tuple(all(x.items())?.into()),
         Value::List(x) => flat_list(x).or_else(|| Some(Attr::List(all(&x.to_vec())?.into())))?,
@@ -211,9 +211,9 @@ fn flat_list(list: &List) -> Option<Attr> {
         TypeKind::Float => {
             Attr::Floats(items.iter().map(|v| v.to_float().ok()).collect::<Option<Vec<_>>>()?.into())
         }
-        TypeKind::Str => {
-            Attr::Strs(items.iter().map(|v| v.to_str().ok().cloned()).collect::<Option<Vec<_>>>()?.into())
-        }
+        TypeKind::Str => Attr::Strs(
+            items.iter().map(|v| v.to_str().ok().map(Arc::from)).collect::<Option<Vec<_>>>()?.into(),
+        ),
         TypeKind::Tensor(_) => Attr::Tensors(
             items.iter().map(|v| v.to_tensor().ok().cloned()).collect::<Option<Vec<_>>>()?.into(),
         ),

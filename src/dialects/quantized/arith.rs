@@ -6,6 +6,7 @@ use super::ints::{
 use super::stage::Epilogue;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Kernel, OpDef, Outputs, Quantized, one, opaque};
+use crate::resources::memory;
 use crate::tensor::{DType, Tensor, broadcast_sizes, view};
 
 const fn own(schema: &'static str, eval: Kernel) -> OpDef {
@@ -305,7 +306,7 @@ fn matmul(a: &Args<'_>) -> Result<Outputs> {
     dispatch_quant!(dtype, T => {
         let (xs, ys) = (x.integers().to_vec::<T>()?, y.integers().to_vec::<T>()?);
         let batches = xs.len().checked_div(n * k).unwrap_or(0);
-        let mut results: Vec<T> = Vec::with_capacity(batches * n * m);
+        let mut results: Vec<T> = memory::reserved(batches.saturating_mul(n).saturating_mul(m))?;
         for batch in 0..batches {
             for i in 0..n {
                 for j in 0..m {

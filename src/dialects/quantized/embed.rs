@@ -3,6 +3,7 @@
 use super::packed::{EmbeddingWeights, embedding, payload};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Kernel, OpDef, Outputs, Quantized, one, opaque};
+use crate::resources::memory;
 use crate::tensor::{DType, Layout, Quantizer, Tensor};
 use crate::value::Value;
 use std::sync::Arc;
@@ -51,7 +52,7 @@ pub fn quantize_packed(tensor: &Tensor, quantizer: Quantizer, dtype: DType) -> R
 fn from_integers(integers: &[u8], sizes: &[i64], quantizer: Arc<Quantizer>, dtype: DType) -> Result<Tensor> {
     let each = elements_a_byte(dtype);
     let bits = 8 / each;
-    let mut bytes = vec![0u8; integers.len()];
+    let mut bytes = memory::filled(integers.len(), 0u8)?;
     for (n, integer) in integers.iter().enumerate() {
         bytes[n / each] |= integer << (bits * (n % each));
     }
@@ -131,7 +132,7 @@ fn rows(a: &Args<'_>) -> Result<Outputs> {
     let table = table(payload(a.value(0)?)?)?;
     let indices = a.tensor(1)?;
     let positions = indices.to_vec_as::<i64>()?;
-    let mut out = vec![0f32; positions.len().saturating_mul(table.width)];
+    let mut out = memory::filled(positions.len().saturating_mul(table.width), 0f32)?;
     for (row, sums) in positions.iter().zip(out.chunks_mut(table.width.max(1))) {
         table.add(*row, None, sums)?;
     }
@@ -165,7 +166,7 @@ fn bags(a: &Args<'_>) -> Result<Outputs> {
     if !ends_given {
         starts.push(positions.len() as i64);
     }
-    let mut out = vec![0f32; starts.len().saturating_sub(1).saturating_mul(table.width)];
+    let mut out = memory::filled(starts.len().saturating_sub(1).saturating_mul(table.width), 0f32)?;
     for (bounds, sums) in starts.windows(2).zip(out.chunks_mut(table.width.max(1))) {
         let range = usize::try_from(bounds[0]).ok().zip(usize::try_from(bounds[1]).ok());
         let Some((from, to)) = range.filter(|(from, to)| from <= to && *to <= positions.len()) else {

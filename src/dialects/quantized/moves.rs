@@ -39,7 +39,7 @@ pub fn third(a: &Args<'_>) -> Result<Outputs> {
 /// `aten::pad`: constants become integers, other modes move elements.
 pub fn pad(a: &Args<'_>) -> Result<Outputs> {
     let number = a.opt_scalar(3)?.unwrap_or(Scalar::Int(0));
-    if &**a.str(2)? != "constant" {
+    if a.str(2)? != "constant" {
         return with_number(a, usize::MAX, number);
     }
     let tensor = a.tensor(0)?;

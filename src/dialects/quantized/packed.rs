@@ -354,7 +354,7 @@ fn cell_from(state: &Value) -> Result<CellWeights> {
         )));
     };
     let (input, hidden) = (input.clone(), hidden.clone());
-    let cell = match &**kind.to_str()? {
+    let cell = match kind.to_str()? {
         "quantized_dynamic" => match &tensors.to_tensors()?[..] {
             [input_bias, hidden_bias] => CellWeights::Dynamic {
                 input,

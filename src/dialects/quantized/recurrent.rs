@@ -7,6 +7,7 @@ use super::stage::Epilogue;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::aten::kernels::vector_rows::{gru_row, lstm_row};
 use crate::dialects::{Args, Effects, Kernel, OpDef, Outputs, Quantized, one, opaque};
+use crate::resources::memory;
 use crate::tensor::{Tensor, view};
 use crate::value::{Object, Value};
 use smallvec::smallvec;
@@ -217,7 +218,7 @@ impl Network<'_> {
         let (mut h_last, mut c_last) = (Vec::new(), Vec::new());
         let mut x = input.clone();
         for layer in 0..layers {
-            let mut out = vec![0f32; rows * n * directions];
+            let mut out = memory::filled(rows.saturating_mul(n).saturating_mul(directions), 0f32)?;
             for direction in 0..directions {
                 let at = layer * directions + direction;
                 let span = at * sequences * n..(at + 1) * sequences * n;
@@ -321,7 +322,7 @@ fn sequence(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
             bidirectional: a.bool(7)?,
             h,
             c,
-            batches: vec![batch.max(0) as usize; time as usize],
+            batches: memory::filled(time as usize, batch.max(0) as usize)?,
             dropout: if a.bool(6)? { a.float(5)? } else { 0.0 },
             args: a,
         };

@@ -5,6 +5,7 @@
 //! A reader of its own, because the policy is the point: it needs each raw field of each header, and the
 //! container part (three record kinds, little-endian) is smaller than the glue to a zip library would be.
 
+use crate::resources::memory;
 use std::borrow::Cow;
 
 use indexmap::IndexMap;
@@ -100,7 +101,7 @@ pub fn read_entry<'a>(file: &'a [u8], entry: &Entry, name: &str) -> Result<Cow<'
 /// Inflates to exactly `size` bytes, which the caller has checked against the limits.
 fn inflate(raw: &[u8], size: usize, name: &str) -> Result<Vec<u8>> {
     // One byte of room more, so that a stream that goes on past its declared size is seen.
-    let mut out = Vec::with_capacity(size + 1);
+    let mut out = memory::reserved(size.saturating_add(1))?;
     let mut stream = flate2::Decompress::new(false);
     let status = stream.decompress_vec(raw, &mut out, flate2::FlushDecompress::Finish);
     match status {

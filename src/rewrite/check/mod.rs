@@ -18,6 +18,7 @@ use super::syntax::Contract;
 use crate::diag::{Diagnostic, ErrorKind};
 use crate::dialects::Run;
 use crate::ir::{Symbol, TypeKind};
+use crate::resources::budget;
 use crate::tensor::DType;
 use crate::value::Value;
 pub use example::{Example, Known, example, instances};
@@ -97,22 +98,22 @@ impl Counterexample {
     }
 }
 
-/// Checks one rule.
-pub fn check(rule: &CompiledRule, effort: Effort, run: &Run) -> Verdict {
+/// Checks one rule. Fails where a limit of the run or of this thread's work is reached.
+pub fn check(rule: &CompiledRule, effort: Effort, run: &Run) -> Result<Verdict, Diagnostic> {
     let mut checker = Checker { rule, run, instances: 0, reason: String::new(), draws: None };
-    if let Some(found) = checker.exhaust(effort) {
-        return Verdict::Refuted(found);
+    if let Some(found) = checker.exhaust(effort)? {
+        return Ok(Verdict::Refuted(found));
     }
-    if let Some(found) = checker.sample(effort) {
-        return Verdict::Refuted(found);
+    if let Some(found) = checker.sample(effort)? {
+        return Ok(Verdict::Refuted(found));
     }
     if let Some(op) = checker.draws {
-        return Verdict::Untestable { reason: format!("{op} draws random numbers") };
+        return Ok(Verdict::Untestable { reason: format!("{op} draws random numbers") });
     }
-    match checker.instances {
+    Ok(match checker.instances {
         0 => Verdict::Untestable { reason: checker.reason },
         instances => Verdict::Sound { instances },
-    }
+    })
 }
 
 struct Checker<'r> {
@@ -122,6 +123,9 @@ struct Checker<'r> {
     reason: String,
     draws: Option<Symbol>,
 }
+
+/// A counterexample, if one was found before a limit was reached.
+type Found = Result<Option<Box<Counterexample>>, Diagnostic>;
 
 /// How one instance came out.
 enum Outcome {
@@ -135,7 +139,7 @@ enum Outcome {
 
 impl Checker<'_> {
     /// Random instances.
-    fn sample(&mut self, effort: Effort) -> Option<Box<Counterexample>> {
+    fn sample(&mut self, effort: Effort) -> Found {
         let seed = self.rule.name.bytes().fold(0x5eed, |s: u64, b| s.wrapping_mul(31).wrapping_add(b.into()));
         let mut generator = Generator::new(self.rule, seed, self.run);
         let mut valid = 0;
@@ -146,6 +150,7 @@ impl Checker<'_> {
             && attempts < effort.evaluations
         {
             attempts += 1;
+            self.within_limits()?;
             let Some(instance) = generator.attempt() else {
                 if self.reason.is_empty() {
                     self.reason = "the left side raised on every instance".to_string();
@@ -176,12 +181,12 @@ impl Checker<'_> {
         }
         self.draws = generator.draws;
         self.instances += valid;
-        best.map(|found| self.shrink(found))
+        Ok(best.map(|found| self.shrink(found)))
     }
 
     /// Rules over ints and truth values: all instances over 8 bits, and all mixes of extremes and of what the rule
     /// mentions.
-    fn exhaust(&mut self, effort: Effort) -> Option<Box<Counterexample>> {
+    fn exhaust(&mut self, effort: Effort) -> Found {
         let small: Vec<i64> = (-128..128).collect();
         let mentions = Mentions::of(self.rule);
         let mentioned = mentions.ints.iter().chain(&mentions.derived);
@@ -194,22 +199,25 @@ impl Checker<'_> {
                 extreme.push(x);
             }
         }
-        self.exhaust_over(&small, effort).or_else(|| self.exhaust_over(&extreme, effort))
+        match self.exhaust_over(&small, effort)? {
+            Some(found) => Ok(Some(found)),
+            None => self.exhaust_over(&extreme, effort),
+        }
     }
 
-    fn exhaust_over(&mut self, ints: &[i64], effort: Effort) -> Option<Box<Counterexample>> {
+    fn exhaust_over(&mut self, ints: &[i64], effort: Effort) -> Found {
         let variables = variables(&self.rule.left);
         let mut domains: Vec<(Arc<str>, Vec<Value>)> = Vec::new();
         for (name, ty) in &variables {
             let domain = match ty.kind() {
                 TypeKind::Int => ints.iter().copied().map(Value::Int).collect(),
                 TypeKind::Bool => vec![Value::Bool(false), Value::Bool(true)],
-                _ => return None,
+                _ => return Ok(None),
             };
             domains.push((Arc::clone(name), domain));
         }
         if domains.is_empty() || !scalar_ops(&self.rule.left) {
-            return None;
+            return Ok(None);
         }
         // Three ints are too many for all of them: those near 0 stand for the rest.
         let total = domains.iter().fold(1usize, |total, (_, d)| total.saturating_mul(d.len()));
@@ -223,16 +231,17 @@ impl Checker<'_> {
         let mut at = vec![0usize; domains.len()];
         // Of many variables even two values each are too many: the first combinations have to do.
         for _ in 0..effort.exhaustive.max(1) {
+            self.within_limits()?;
             let bindings: Bindings =
                 domains.iter().zip(&at).map(|((name, d), n)| (Arc::clone(name), d[*n].clone())).collect();
             match self.judge(&bindings, None) {
                 Outcome::Invalid => {}
                 Outcome::Agrees => self.instances += 1,
-                Outcome::Differs(found) => return Some(self.shrink(found)),
+                Outcome::Differs(found) => return Ok(Some(self.shrink(found))),
             }
             let mut place = 0;
             loop {
-                let (_, domain) = domains.get(place)?;
+                let Some((_, domain)) = domains.get(place) else { return Ok(None) };
                 at[place] += 1;
                 if at[place] < domain.len() {
                     break;
@@ -241,7 +250,13 @@ impl Checker<'_> {
                 place += 1;
             }
         }
-        None
+        Ok(None)
+    }
+
+    /// Fails where the run or this thread's work has reached a limit: ops raise from then on, which says nothing of the rule.
+    fn within_limits(&self) -> Result<(), Diagnostic> {
+        self.run.check()?;
+        budget::check()
     }
 
     /// Runs both sides on an instance, the left one only if that was not done yet.
@@ -292,7 +307,9 @@ impl Checker<'_> {
                 }
                 Ok(right)
             }
-            Err(error) if error.kind() == ErrorKind::Compile => return Outcome::Invalid,
+            Err(error) if matches!(error.kind(), ErrorKind::Compile | ErrorKind::Limit) => {
+                return Outcome::Invalid;
+            }
             Err(error) => Err(error),
         };
         let after = self.written(&left_variables, &right_variables);

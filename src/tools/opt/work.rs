@@ -2,7 +2,7 @@
 
 use super::words::ExplainForm;
 use super::{Input, Options, expected, reproducer};
-use crate::diag::{Diagnostic, ErrorKind, Result, Source, render};
+use crate::diag::{Diagnostic, ErrorKind, Result, Source, files, render};
 use crate::dialects::{Laws, Registry};
 use crate::ir::{Module, ParsedModule, PrintOptions, Symbol, verify_module};
 use crate::passes::Pipeline;
@@ -275,13 +275,6 @@ impl Work<'_> {
         }
         let module = self.read(input, source).ok()?.ok()?.module;
         let case = self.smallest_case(&module, index, error)?;
-        let file = match &self.options.trouble.reproducer {
-            Some(file) => file.clone(),
-            None => match self.options.trouble.reproducer_folder.clone() {
-                Some(folder) => folder.join(format!("flambeau-reproducer-{}.ir", std::process::id())),
-                None => crate::diag::files::Temporary::new("reproducer").ok()?.keep().join("reproducer.ir"),
-            },
-        };
         let dialects: Vec<(String, String)> = self
             .options
             .dialect
@@ -298,8 +291,20 @@ impl Work<'_> {
             dialects,
             ..case
         };
-        std::fs::write(io.path(&file), reproducer::write(&case)).ok()?;
-        Some(file)
+        self.keep(reproducer::write(&case).as_bytes(), io).ok()
+    }
+
+    /// Writes a reproducer where the user wants it, else to a new file that nobody else can read.
+    fn keep(&self, text: &[u8], io: &Io<'_>) -> std::io::Result<PathBuf> {
+        let trouble = &self.options.trouble;
+        match (&trouble.reproducer, &trouble.reproducer_folder) {
+            (Some(file), _) => std::fs::write(io.path(file), text).map(|()| file.clone()),
+            (None, Some(folder)) => files::create_in(&io.path(folder), "flambeau-reproducer", "ir", text),
+            (None, None) => {
+                let file = files::Temporary::new("reproducer")?.keep().join("reproducer.ir");
+                files::create(&file, text).map(|()| file)
+            }
+        }
     }
 
     fn smallest_case(&self, module: &Module, index: usize, error: &Diagnostic) -> Option<reproducer::Case> {

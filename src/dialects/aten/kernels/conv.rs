@@ -5,6 +5,7 @@ use super::depthwise::Grid;
 use super::gemm::{Gemm, Matrix, Onto, matmul};
 use super::wide_loops;
 use crate::diag::Result;
+use crate::resources::memory;
 use crate::resources::pool;
 
 /// The numbers of a convolution. Spatial ones are depth, height, width.
@@ -106,7 +107,7 @@ pub fn forward<T: Gemm>(x: &[T], w: &[T], bias: Option<&[T]>, g: &Geometry, out:
             return matmul(weights, Matrix::dense(image, rows, pixels), out, pixels, onto);
         }
         let block = (BLOCK / rows.max(1)).max(64).min(pixels);
-        let mut columns = vec![T::default(); rows * block];
+        let mut columns = memory::filled(rows.saturating_mul(block), T::default())?;
         let mut from = 0;
         while from < pixels {
             let to = (from + block).min(pixels);
@@ -243,7 +244,7 @@ pub fn transposed<T: Gemm>(
         let x = Matrix::dense(&x[at * sources * pixels..], sources, pixels);
         let weights = &w[(at % g.groups) * sources * targets * area..];
         let block = (4 * BLOCK / (area * pixels).max(1)).clamp(1, targets.max(1));
-        let mut columns = vec![T::default(); block * area * pixels];
+        let mut columns = memory::filled(block.saturating_mul(area).saturating_mul(pixels), T::default())?;
         let mut from = 0;
         while from < targets {
             let count = block.min(targets - from);

@@ -4,7 +4,7 @@ use super::compute::Dense;
 use super::vector_rows;
 use super::wide::{Wide, store};
 use crate::diag::{Diagnostic, Result};
-use crate::resources::pool;
+use crate::resources::{memory, pool};
 use crate::tensor::{DType, Dims, Element, Tensor, numel, view, wrap_dim};
 
 /// Work below this many elements stays on one thread.
@@ -76,9 +76,11 @@ impl Rows {
     /// One value for each row.
     pub fn map<W: Element, R: Send>(&self, f: impl Fn(&[W]) -> R + Send + Sync) -> Result<Vec<R>> {
         let elements = self.dense.to_vec_as::<W>()?;
+        // Rows without elements take no memory, however many there are; what is made of them does.
         if self.length == 0 {
-            return Ok((0..self.count).map(|_| f(&[])).collect());
+            return memory::collected((0..self.count).map(|_| f(&[])));
         }
+        memory::expect::<R>(self.count)?;
         if elements.len() < PARALLEL_FROM {
             return Ok(elements.chunks_exact(self.length).map(f).collect());
         }
@@ -92,8 +94,9 @@ impl Rows {
         let elements = elements.open()?;
         let row = |at: usize| f(&elements[at * self.length..(at + 1) * self.length]);
         if elements.len() < PARALLEL_FROM || self.count == 1 {
-            return Ok((0..self.count).map(row).collect());
+            return memory::collected((0..self.count).map(row));
         }
+        memory::expect::<R>(self.count)?;
         Ok(pool::map(self.count, row))
     }
 
