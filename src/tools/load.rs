@@ -237,11 +237,11 @@ fn begins_as_text(path: &Path) -> bool {
     read.is_ok() && is_text && !start.contains(&0)
 }
 
-/// Whether a file begins as zip files do, or is named like an archive.
+/// Whether a file begins as zip files do or as mobile models in flatbuffers, or is named like an archive.
 fn is_archive(path: &Path) -> bool {
     use std::io::Read;
-    let mut start = [0u8; 4];
+    let mut start = [0u8; 8];
     let begins = files::open(path).and_then(|mut f| f.read_exact(&mut start)).is_ok();
     let named = path.extension().is_some_and(|e| e == "pt" || e == "pth" || e == "zip" || e == "ptl");
-    named || (begins && start.starts_with(b"PK"))
+    named || (begins && (start.starts_with(b"PK") || start.ends_with(b"PTMF")))
 }
