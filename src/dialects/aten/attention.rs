@@ -159,9 +159,7 @@ impl Attention {
         }
         let dropout = a.float(dropout)?;
         if dropout > 1.0 {
-            return fail(format!(
-                "dropout probability has to be between 0 and 1, but got {dropout}"
-            ));
+            return fail(format!("dropout probability has to be between 0 and 1, but got {dropout}"));
         }
         let width = query.sizes()[rq - 1];
         let scale = a.opt_float(scale)?.unwrap_or(1.0 / (width as f64).sqrt());

@@ -55,13 +55,21 @@ fn grouped_mm(args: &Args<'_>) -> Result<Outputs> {
         start = end;
         let group = group as i64;
         let (x, y, to) = match (flat_a, flat_b) {
-            (true, true) => {
-                (view::narrow(&la, 1, from, length)?, view::narrow(&lb, 0, from, length)?, view::select(&whole, 0, group)?)
-            }
-            (true, false) => {
-                (view::narrow(&la, 0, from, length)?, view::select(&lb, 0, group)?, view::narrow(&whole, 0, from, length)?)
-            }
-            _ => (view::select(&la, 0, group)?, view::narrow(&lb, 1, from, length)?, view::narrow(&whole, 1, from, length)?),
+            (true, true) => (
+                view::narrow(&la, 1, from, length)?,
+                view::narrow(&lb, 0, from, length)?,
+                view::select(&whole, 0, group)?,
+            ),
+            (true, false) => (
+                view::narrow(&la, 0, from, length)?,
+                view::select(&lb, 0, group)?,
+                view::narrow(&whole, 0, from, length)?,
+            ),
+            _ => (
+                view::select(&la, 0, group)?,
+                view::narrow(&lb, 1, from, length)?,
+                view::narrow(&whole, 1, from, length)?,
+            ),
         };
         let part = product("mm", &a.with_layout(x)?, &b.with_layout(y)?, None)?;
         result.with_layout(to)?.copy_from(&part)?;

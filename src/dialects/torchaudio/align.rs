@@ -24,7 +24,9 @@ fn forced_align(a: &Args<'_>) -> Result<Outputs> {
         "log_probs must be float64, float32 or float16 (half) type",
     )?;
     expect(matches!(targets.dtype(), DType::I32 | DType::I64), "targets must be int32 or int64 type")?;
-    for (t, text) in [(probabilities, "log_probs must be contiguous"), (targets, "targets must be contiguous")] {
+    for (t, text) in
+        [(probabilities, "log_probs must be contiguous"), (targets, "targets must be contiguous")]
+    {
         expect(t.is_contiguous(), text)?;
     }
     let &[batch, steps, classes] = &probabilities.sizes()[..] else {

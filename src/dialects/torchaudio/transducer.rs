@@ -70,7 +70,8 @@ fn check(a: &Args<'_>, logits: &Tensor, targets: &Tensor, blank: i64) -> Result<
     for (name, t) in [("targets", targets), ("logit_lengths", steps), ("target_lengths", lengths)] {
         expect(t.dtype() == DType::I32, &format!("{name} must be int32 type"))?;
     }
-    let all = [("logits", logits), ("targets", targets), ("logit_lengths", steps), ("target_lengths", lengths)];
+    let all =
+        [("logits", logits), ("targets", targets), ("logit_lengths", steps), ("target_lengths", lengths)];
     for (name, t) in all {
         expect(t.is_contiguous(), &format!("{name} must be contiguous"))?;
     }
