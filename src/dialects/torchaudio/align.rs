@@ -79,7 +79,7 @@ fn viterbi<R: Real>(
 ) -> Result<Vec<i64>> {
     let states = 2 * labels.len() + 1;
     let steps = log_probs.len() / classes;
-    let label = |state: usize| if state % 2 == 0 { blank } else { labels[state / 2] };
+    let label = |state: usize| if state.is_multiple_of(2) { blank } else { labels[state / 2] };
     let never = -R::INFINITY;
     let (mut best, mut next) = (memory::filled(states, never)?, memory::filled(states, never)?);
     let mut moves = memory::filled(steps.saturating_mul(states), 0u8)?;
