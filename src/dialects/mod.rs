@@ -26,6 +26,7 @@ pub mod loops;
 pub mod prepacked;
 pub mod prim;
 pub mod quantized;
+pub mod torchaudio;
 pub mod torchvision;
 
 pub use crate::resources::Limits;

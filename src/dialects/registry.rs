@@ -3,7 +3,8 @@
 use super::constraint::Declaration;
 use super::op_def::declared;
 use super::{
-    Args, CustomClass, Effects, Family, OpDef, Outputs, aten, fusion, prepacked, prim, quantized, torchvision,
+    Args, CustomClass, Effects, Family, OpDef, Outputs, aten, fusion, prepacked, prim, quantized, torchaudio,
+    torchvision,
 };
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
@@ -162,6 +163,7 @@ impl Registry {
             .chain(aten::TABLES)
             .chain(quantized::TABLES)
             .chain(torchvision::TABLES)
+            .chain(torchaudio::TABLES)
             .chain(prepacked::TABLES);
         for table in tables {
             for def in *table {

@@ -13,7 +13,9 @@ use std::sync::Arc;
 /// Runs an op on arguments in schema order, defaults filled in. Plain forms give fresh results (views: other
 /// looks at their operand); in-place forms write to their first argument and `out` forms to their last.
 pub fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
-    let recorded = run.grad_enabled() && values.iter().any(requires_grad);
+    // Containers are not searched: a loop that appends to a list would take quadratic time.
+    let searched = op.def().family != Family::Container;
+    let recorded = searched && run.grad_enabled() && values.iter().any(requires_grad);
     if recorded {
         check_leaves(op, values)?;
     }

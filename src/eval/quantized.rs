@@ -13,23 +13,35 @@ use std::sync::Arc;
 /// serves. An op without a meaning for quantized tensors is PyTorch's error.
 pub(super) fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Option<Outputs>> {
     let def = op.def();
-    if matches!(def.quantized, Quantized::Own) || !values.iter().any(is_quantized) {
+    // Asked first: looking through a list at each call that appends to it would take quadratic time.
+    if takes_any(op) || !values.iter().any(is_quantized) {
         return Ok(None);
     }
-    match (def.quantized, def.family) {
-        (Quantized::Own, _) => Ok(None),
-        (Quantized::Integers, _) => on_integers(op, values, node, run).map(Some),
-        (Quantized::Reals, _) => super::call::dense(op, &reals(values)?, node, run).map(Some),
-        (Quantized::RealsBack, _) => rounded_back(op, values, node, run).map(Some),
-        (Quantized::Kernel(kernel), _) => with_kernel(op, kernel, values, node, run).map(Some),
-        (
-            Quantized::ByFamily,
-            Family::View | Family::Host | Family::Container | Family::Control | Family::Composite,
-        ) => Ok(None),
-        (Quantized::ByFamily, _) if def.facts.contains(&Fact::Metadata) => Ok(None),
+    match def.quantized {
+        Quantized::Own => Ok(None),
+        Quantized::Integers => on_integers(op, values, node, run).map(Some),
+        Quantized::Reals => super::call::dense(op, &reals(values)?, node, run).map(Some),
+        Quantized::RealsBack => rounded_back(op, values, node, run).map(Some),
+        Quantized::Kernel(kernel) => with_kernel(op, kernel, values, node, run).map(Some),
+        Quantized::ByFamily => Err(refusal(op)),
+    }
+}
+
+/// Does the op take quantized tensors as it takes all others?
+fn takes_any(op: &Op) -> bool {
+    let def = op.def();
+    let by_family = || {
+        let family = matches!(
+            def.family,
+            Family::View | Family::Host | Family::Container | Family::Control | Family::Composite
+        );
         // What is registered at run time decides by itself.
-        (Quantized::ByFamily, _) if op.function().is_some() => Ok(None),
-        (Quantized::ByFamily, _) => Err(refusal(op)),
+        family || def.facts.contains(&Fact::Metadata) || op.function().is_some()
+    };
+    match def.quantized {
+        Quantized::Own => true,
+        Quantized::ByFamily => by_family(),
+        Quantized::Integers | Quantized::Reals | Quantized::RealsBack | Quantized::Kernel(_) => false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Attention: scaled dot products of queries and keys as weights of values, and the layers made of it.
 
 use super::contraction::linear;
+use super::dropout::drop_out;
 use super::kernels::compute::{Dense, Real, build, build_whole, compute_dtype};
 use super::kernels::gemm::{Matrix, Onto, matmul};
 use super::kernels::pool::each_plane;
@@ -22,16 +23,19 @@ pub static OPS: &[OpDef] = &[
             let attention = Attention::new(a, 3, 4, 6, Some(7))?;
             let result = match attention.in_blocks()? {
                 Some(result) => result,
-                None => attention.run(false)?.0,
+                None => attention.run(a, false)?.0,
             };
-            one(attention.laid_out(result)?)
+            if attention.dropout > 0.0 { one(result) } else { one(attention.laid_out(result)?) }
         },
     )
     .effects(Effects::RANDOM),
     opaque(
         "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
         |a| {
-            let (y, _, logs) = Attention::new(a, 5, 3, 6, None)?.run(true)?;
+            if a.float(3)? != 0.0 {
+                return fail("scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
+            }
+            let (y, _, logs) = Attention::new(a, 5, 3, 6, None)?.run(a, true)?;
             Ok(smallvec![y.into(), logs.into()])
         },
     )
@@ -45,7 +49,7 @@ pub static OPS: &[OpDef] = &[
             let mut attention = Attention::new(a, 3, 4, 7, Some(8))?;
             // Here a mask is added as it is, bools as 0 and 1.
             attention.mask = attention.mask.map(|m| m.to_dtype(attention.query.dtype())).transpose()?;
-            let (y, weights, _) = attention.run(false)?;
+            let (y, weights, _) = attention.run(a, false)?;
             Ok(smallvec![y.into(), weights.into()])
         },
     )
@@ -106,6 +110,8 @@ struct Attention {
     mask: Option<Tensor>,
     causal: bool,
     scale: f64,
+    /// The chance of a weight to be dropped.
+    dropout: f64,
 }
 
 impl Attention {
@@ -152,11 +158,9 @@ impl Attention {
                 );
             }
         }
-        if a.float(dropout)? > 0.0 {
-            return Err(Diagnostic::unsupported(format!(
-                "{} with dropout draws random numbers",
-                a.op.name()
-            )));
+        let dropout = a.float(dropout)?;
+        if dropout > 1.0 {
+            return fail(format!("dropout probability has to be between 0 and 1, but got {dropout}"));
         }
         let width = query.sizes()[rq - 1];
         let scale = a.opt_float(scale)?.unwrap_or(1.0 / (width as f64).sqrt());
@@ -164,7 +168,7 @@ impl Attention {
             Some(n) if a.bool(n)? => (repeat_heads(&key, &query)?, repeat_heads(&value, &query)?),
             _ => (key, value),
         };
-        Ok(Attention { query, key, value, mask, causal, scale })
+        Ok(Attention { query, key, value, mask, causal, scale, dropout })
     }
 
     /// The result laid out as the queries are, where PyTorch computes it in blocks: for batches of heads whose numbers lie
@@ -194,7 +198,7 @@ impl Attention {
             && q[rank - 1] == k[rank - 1]
             && k[outer] == v[outer];
         let small = self.query.numel().saturating_mul(k[outer].max(1) as usize) <= SMALL_WORK;
-        if !fits || small || compute_dtype(dtype) != DType::F32 || v[rank - 1] == 0 {
+        if !fits || small || self.dropout > 0.0 || compute_dtype(dtype) != DType::F32 || v[rank - 1] == 0 {
             return Ok(None);
         }
         let (queries, width, keys, values) =
@@ -233,8 +237,8 @@ impl Attention {
         build_whole::<f32>(&sizes, dtype, |out| pool::try_chunks(out, queries * values, head)).map(Some)
     }
 
-    /// The result, the weights and, where asked for, the logarithms of the weights' denominators.
-    fn run(&self, with_logs: bool) -> Result<(Tensor, Tensor, Tensor)> {
+    /// The result, the weights (some dropped) and, where asked for, the logarithms of the weights' denominators.
+    fn run(&self, a: &Args<'_>, with_logs: bool) -> Result<(Tensor, Tensor, Tensor)> {
         let (q, k) = (self.query.sizes(), self.key.sizes());
         let keys = permute_last(&self.key)?;
         let count = broadcast_sizes(&q[..q.len() - 2], &k[..k.len() - 2])?.iter().product::<i64>();
@@ -286,6 +290,11 @@ impl Attention {
             }
             weights
         })?;
+        let weights = if self.dropout > 0.0 {
+            drop_out(a, &weights.to_dtype(dtype)?, self.dropout, false, false)?.to_dtype(wide)?
+        } else {
+            weights
+        };
         let result = product("bmm", &weights, &self.value.to_dtype(wide)?, None)?.to_dtype(dtype)?;
         let logs = Tensor::from_vec(&logs, &sizes[..sizes.len() - 1])?.to_dtype(compute_dtype(dtype))?;
         Ok((result, weights.to_dtype(dtype)?, logs))
@@ -400,10 +409,10 @@ fn multi_head(a: &Args<'_>) -> Result<Outputs> {
             Some(Tensor::from_vec(&seen, &hidden.sizes())?.to_dtype(DType::Bool)?.reshaped(&shape)?)
         }
     };
-    let attention = Attention { query: q, key: k, value: v, mask, causal: false, scale: 1.0 };
+    let attention = Attention { query: q, key: k, value: v, mask, causal: false, scale: 1.0, dropout: 0.0 };
     let (y, weights) = match if need_weights { None } else { attention.in_blocks()? } {
         Some(y) => (y, None),
-        None => attention.run(false).map(|(y, weights, _)| (y, Some(weights)))?,
+        None => attention.run(a, false).map(|(y, weights, _)| (y, Some(weights)))?,
     };
     let y = permute(&y, &[0, 2, 1, 3])?.reshaped(&[batch, steps, features])?;
     let y = linear(&y, a.tensor(7)?, Some(a.tensor(8)?))?;

@@ -12,6 +12,7 @@ pub mod contraction;
 pub mod convert;
 pub mod convolution;
 pub mod dict;
+pub mod grouped;
 pub mod hash;
 mod number;
 pub mod number_arith;
@@ -78,6 +79,7 @@ pub static TABLES: &[&[OpDef]] = &[
     choose::OPS,
     activation::OPS,
     contraction::OPS,
+    grouped::OPS,
     convolution::OPS,
     norm::OPS,
     resample::OPS,
