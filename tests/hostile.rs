@@ -426,7 +426,8 @@ pub fn as_child() -> Option<i32> {
     let words = std::env::var(CHILD).ok()?;
     let words: Vec<OsString> = words.split('\n').map(OsString::from).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut io = Io { directory: "".as_ref(), stdin: &mut std::io::empty(), out: &mut out, err: &mut err };
+    let mut stdin = std::io::empty();
+    let mut io = Io::new("".as_ref(), &mut stdin, &mut out, &mut err);
     let status = cli::main_in(words, &mut io);
     println!("{END}{status} {}", peak_kb().unwrap_or(0));
     print!("{}", String::from_utf8_lossy(&err));

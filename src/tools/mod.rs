@@ -1,10 +1,10 @@
 //! The tools that a user starts: each is a library that the command line calls.
 
 pub mod bench;
-mod bench_rewrite;
 pub mod case;
 pub mod check;
 pub mod check_aliases;
+mod check_model;
 pub mod check_passes;
 pub mod cli;
 pub mod demo;
@@ -13,6 +13,7 @@ pub mod docs;
 pub mod language;
 pub mod dot;
 pub mod filecheck;
+mod inputs;
 pub mod inspect;
 pub mod io;
 mod judge;
@@ -23,11 +24,17 @@ pub mod lsp;
 mod numerics;
 pub mod numpy;
 pub mod opt;
+mod outputs;
+pub mod parity;
 pub mod prepare;
+mod progress;
 pub mod raises;
 pub mod reduce;
 pub mod rules;
 pub mod run;
 pub mod save;
+mod table;
+mod threads;
 pub mod translate;
 pub mod view;
+mod watch;

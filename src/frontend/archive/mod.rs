@@ -25,6 +25,7 @@ pub use debug::DebugRanges;
 pub use limits::Limits;
 pub use load::{Model, load};
 pub use pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
+pub use write::Writer;
 pub use zip::{Entry, Method, read_entries, read_entry};
 
 use std::borrow::Cow;
