@@ -227,11 +227,7 @@ fn load_path(
         return start_archive(open(path)?, run, registry).map_err(named);
     }
     let bytes = files::read(path, MAX_TEXT as u64).map_err(|e| Diagnostic::input(format!("{shown}: {e}")))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let start = error.as_bytes().get(..512).unwrap_or(error.as_bytes());
-        if let Some(kind) = archive::recognize::recognize(start) {
-            return Diagnostic::input(format!("{shown} is {}", kind.what)).hint(kind.hint);
-        }
+    let text = String::from_utf8(bytes).map_err(|_| {
         Diagnostic::input(format!("{shown} is neither an archive nor text"))
             .hint("give a .pt archive of torch.jit.save, a file of TorchScript source or a graph")
     })?;
@@ -278,10 +274,35 @@ pub fn is_text(path: &Path) -> Result<bool> {
     if is_archive(path) || (meta.len() > SMALL && !begins_as_text(path)) {
         return Ok(false);
     }
+    refuse_stranger(path)?;
     if meta.len() > MAX_TEXT as u64 {
         return Err(Diagnostic::input(format!("{shown}: {}", too_large(meta.len()))));
     }
     Ok(true)
+}
+
+/// Fails for a file of a known kind that is no program, by its first bytes. Some binary files happen to be valid text, and some
+/// texts are known not to be programs.
+fn refuse_stranger(path: &Path) -> Result<()> {
+    use std::io::Read;
+    let mut start = Vec::new();
+    if files::open(path).and_then(|file| file.take(512).read_to_end(&mut start)).is_err() {
+        // Whoever reads the file tells the error.
+        return Ok(());
+    }
+    let is_text = std::str::from_utf8(&start).map_or_else(|error| error.error_len().is_none(), |_| true);
+    let odd =
+        !is_text || start.contains(&0) || start.starts_with(b"<") || start.starts_with(b"version https");
+    if odd && let Some(kind) = archive::recognize::recognize(&start) {
+        return Err(Diagnostic::input(format!("{} is {}", path.display(), kind.what)).hint(kind.hint));
+    }
+    if start.trim_ascii_start().starts_with(b"{") {
+        let error = Diagnostic::input(format!("{} is JSON, and no model", path.display()));
+        return Err(
+            error.hint("case files are for `flambeau check` and `flambeau bench`, arguments for --args")
+        );
+    }
+    Ok(())
 }
 
 /// Files up to this size are text unless they are archives; what is in larger ones is looked at before they are read.

@@ -150,8 +150,14 @@ impl Archive {
     }
 
     fn from_parts_leniently(bytes: Bytes, limits: Limits) -> Result<(Archive, Vec<Diagnostic>)> {
-        let directory = zip::read_directory(&bytes, &limits)
-            .map_err(|error| recognize::no_archive(bytes.get(..512).unwrap_or(&bytes), error))?;
+        let directory = zip::read_directory(&bytes, &limits).map_err(|error| {
+            // A zip file of another kind need not keep the laws of archives.
+            let names = zip::read_entries(&bytes, &limits).unwrap_or_default();
+            match recognize::recognize_zip(names.iter().map(|(name, _)| &**name)) {
+                Some(kind) => Diagnostic::input(format!("the file is {}", kind.what)).hint(kind.hint),
+                None => recognize::no_archive(bytes.get(..512).unwrap_or(&bytes), error),
+            }
+        })?;
         let mut archive = Archive { bytes, directory, limits, version: 0, big_endian: false };
         let mut problems = Vec::new();
         if let Err(error) = check_format(&archive.directory) {

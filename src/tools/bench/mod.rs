@@ -122,6 +122,10 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
                             let line = json!({"name": subject.name, "error": error.to_string()});
                             io.print(&format!("{line}\n"));
                         }
+                        // Errors of loading name the file themselves.
+                        false if error.message().starts_with(&subject.name) => {
+                            io.message(&render::human(&error));
+                        }
                         false => io.message(&format!("{}: {}", subject.name, render::human(&error))),
                     });
                 }
@@ -130,7 +134,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         }
     }
     progress.end();
-    if !options.json {
+    if !options.json && !lines.is_empty() {
         io.print(&report::table(&lines));
     }
     for line in &lines {
