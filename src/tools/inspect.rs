@@ -73,7 +73,7 @@ fn describe(archive: &Archive, problems: &mut Problems) -> Json {
     let entries: Vec<Json> =
         archive.names().filter_map(|name| Some((name, archive.entry(name)?))).map(entry).collect();
     let mut pickle = |stem: &str| {
-        let present = archive.entry(&format!("{stem}.pkl")).is_some();
+        let present = archive.has_pickle(&format!("{stem}.pkl"));
         present.then(|| {
             // Where storages are missing or short, the tree can be shown all the same.
             let whole = archive.pickle(stem);
@@ -175,7 +175,7 @@ fn entry((name, entry): (&str, &crate::frontend::archive::Entry)) -> Json {
         "stored": entry.compressed,
         "method": if entry.method == Method::Stored { "stored" } else { "deflated" },
         "offset": entry.start,
-        "crc": format!("{:08x}", entry.crc),
+        "crc": entry.crc.map(|crc| format!("{crc:08x}")),
     })
 }
 
@@ -183,6 +183,12 @@ fn entry((name, entry): (&str, &crate::frontend::archive::Entry)) -> Json {
 fn producer(archive: &Archive) -> &'static str {
     let has = |name: &str| archive.entry(name).is_some();
     match () {
+        () if archive.is_flat() && archive.code_files().next().is_some() => {
+            "torch.jit.save_jit_module_to_flatbuffer"
+        }
+        () if archive.is_flat() => {
+            "torch.jit.save for mobile, a flatbuffer (_save_for_lite_interpreter with _use_flatbuffer)"
+        }
         () if has("model.json") => "torch.jit.save of PyTorch 1.0 or 1.1",
         () if has("bytecode.pkl") && archive.code_files().next().is_none() => {
             "torch.jit.save for mobile, bytecode without code (_save_for_lite_interpreter)"

@@ -331,11 +331,11 @@ pub fn is_model(file: &Path) -> bool {
     }
 }
 
-/// Whether a file begins as zip files do, or is named like an archive.
+/// Whether a file begins as zip files do or as mobile models in flatbuffers, or is named like an archive.
 fn is_archive(path: &Path) -> bool {
     use std::io::Read;
-    let mut start = [0u8; 4];
+    let mut start = [0u8; 8];
     let begins = files::open(path).and_then(|mut f| f.read_exact(&mut start)).is_ok();
     let named = path.extension().is_some_and(|e| e == "pt" || e == "pth" || e == "zip" || e == "ptl");
-    named || (begins && start.starts_with(b"PK"))
+    named || (begins && (start.starts_with(b"PK") || start.ends_with(b"PTMF")))
 }

@@ -97,7 +97,9 @@ def encode(value):
     if isinstance(value, int):
         return {"int": value}
     if isinstance(value, float):
-        return {"float": repr(value)}
+        return {"float": value}
+    if isinstance(value, complex):
+        return {"complex": [repr(value.real), repr(value.imag)]}
     if isinstance(value, str):
         return {"str": value}
     if isinstance(value, tuple):
@@ -271,6 +273,98 @@ def mobile():
     case("mobile.frozen", pt, (image,), frozen(image))
 
 
+class Kept(torch.nn.Module):
+    """Values of every kind that a flatbuffer has."""
+
+    names: Dict[str, List[int]]
+
+    def __init__(self):
+        super().__init__()
+        self.flags, self.ints, self.floats = [True, False], [1, 2, 3], [0.5, 1.5]
+        self.pair, self.turn, self.place = (1, "two"), complex(1.0, -2.0), torch.device("cpu")
+        self.names = {"a": [4], "b": [5, 6]}
+        self.tensors = [torch.ones(2), torch.arange(3)]
+        weight = torch.arange(6.0).reshape(2, 3)
+        self.register_buffer("whole", weight)
+        self.register_buffer("part", weight.t()[1:])
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, List[bool], float, str, complex, Dict[str, List[int]], bool]:
+        text = self.pair[1]
+        y = x + self.whole.sum() + self.part[0, 1] * len(self.ints) + self.tensors[0][0]
+        self.part[0, 0] = 7.0
+        same = bool(self.whole[0, 1] == 7.0)
+        return y, self.flags, sum(self.floats), text, self.turn, self.names, same and x.device == self.place
+
+
+class Loops(torch.nn.Module):
+    """What `Steps` does, without a named tuple: PyTorch writes none into flatbuffers."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x: Tensor, n: int, extra: Optional[Tensor] = None) -> Tuple[Tensor, List[int], str]:
+        y, seen = self.inner(x), [0]
+        for i in range(n):
+            if i % 2 == 0 and n > 1:
+                y = y + i
+                seen.append(i)
+            elif i == 5:
+                break
+        while y.sum().item() > 10:
+            y = y / 2
+        if extra is not None:
+            y = y + extra
+        self.count = self.count + 1
+        first, second = y.unsqueeze(0).expand(2, 3).unbind(0)
+        return first + self.count, seen, f"{y.dim()} {3 in seen} {second.size(0)}"
+
+
+def flatbuffers():
+    """Mobile models as flatbuffers: with bytecode, with packed weights, with code."""
+    torch.manual_seed(6)
+    x = torch.tensor([0.5, -1.0, 2.0])
+    flat = lambda script: script._save_to_buffer_for_lite_interpreter(_use_flatbuffer=True)
+    calls = [
+        ("loops", Loops(), [(x, 3, None), (x, 6, torch.ones(3))]),
+        ("branches", Branches(), [(x[:2], 7), (x[:2], 2)]),
+        ("kept", Kept(), [(x,)]),
+    ]
+    for name, module, all_arguments in calls:
+        for n, arguments in enumerate(all_arguments):
+            script = torch.jit.script(module.eval())
+            pt = flat(script)
+            with torch.no_grad():
+                case(f"flat.{name}.{n}", pt, arguments, script(*arguments))
+    script = torch.jit.script(Branches())
+    pt = torch.jit._serialization.save_jit_module_to_flatbuffer
+    out = io.BytesIO()
+    try:
+        pt(script, out)
+        case("flat.code", out.getvalue(), (x[:2], 4), script(x[:2], 4))
+    except (AttributeError, RuntimeError, TypeError) as error:
+        print(f"PyTorch: {error}", file=sys.stderr)
+    torch.backends.quantized.engine = "fbgemm"
+    linear = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(4, 3)), {torch.nn.Linear})
+    image = torch.randn(2, 4)
+    script = torch.jit.script(linear)
+    case("flat.dynamic", flat(script), (image,), script(image))
+
+    class Holder(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("q", torch.quantize_per_channel(
+                image, torch.tensor([0.1, 0.2]), torch.tensor([3, 4]), 0, torch.qint8))
+            self.register_buffer("p", torch.quantize_per_tensor(image, 0.05, 100, torch.quint8))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x + self.q.dequantize() * self.p.dequantize()
+
+    script = torch.jit.script(Holder())
+    case("flat.quantized", flat(script), (image,), script(image))
+
+
 def old_ids():
     """Persistent ids of six parts, as PyTorch wrote them up to 1.4."""
     w = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -322,6 +416,7 @@ if __name__ == "__main__":
     mkldnn()
     packed()
     mobile()
+    flatbuffers()
     old_ids()
     for row in CASES:
         print(json.dumps(row))

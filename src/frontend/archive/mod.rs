@@ -7,6 +7,7 @@
 
 mod debug;
 mod declared;
+mod flat;
 mod load;
 mod map;
 mod mobile;
@@ -35,12 +36,15 @@ use std::sync::Arc;
 
 use crate::diag::{Diagnostic, Result, Source, nearest};
 use crate::tensor::HostBytes;
+use indexmap::IndexMap;
 
 /// An opened archive whose table of contents has been checked. Entry names are relative to its root.
 #[derive(Debug)]
 pub struct Archive {
     bytes: Bytes,
     directory: zip::Directory,
+    /// What stands in pickles elsewhere, by their names, where the file is no zip file.
+    trees: IndexMap<&'static str, Pickle>,
     limits: Limits,
     version: u64,
     big_endian: bool,
@@ -150,6 +154,11 @@ impl Archive {
     }
 
     fn from_parts_leniently(bytes: Bytes, limits: Limits) -> Result<(Archive, Vec<Diagnostic>)> {
+        if flat::is_flat(&bytes) {
+            let flat::Contents { directory, trees, version } = flat::read(&bytes, &limits)?;
+            check_version(version)?;
+            return Ok((Archive { bytes, directory, trees, limits, version, big_endian: false }, Vec::new()));
+        }
         let directory = zip::read_directory(&bytes, &limits).map_err(|error| {
             // A zip file of another kind need not keep the laws of archives.
             let names = zip::read_entries(&bytes, &limits).unwrap_or_default();
@@ -158,7 +167,8 @@ impl Archive {
                 None => recognize::no_archive(bytes.get(..512).unwrap_or(&bytes), error),
             }
         })?;
-        let mut archive = Archive { bytes, directory, limits, version: 0, big_endian: false };
+        let trees = IndexMap::new();
+        let mut archive = Archive { bytes, directory, trees, limits, version: 0, big_endian: false };
         let mut problems = Vec::new();
         if let Err(error) = check_format(&archive.directory) {
             // The version may be missing for the same reason.
@@ -183,6 +193,16 @@ impl Archive {
     /// What the table of contents says about an entry.
     pub fn entry(&self, name: &str) -> Option<&Entry> {
         self.directory.entries.get(name)
+    }
+
+    /// Whether the file is a flatbuffer, as mobile models can be, and no zip file.
+    pub fn is_flat(&self) -> bool {
+        !self.trees.is_empty()
+    }
+
+    /// Whether there is a pickle of a name (`data.pkl`), or what stands for it in a flatbuffer.
+    pub fn has_pickle(&self, name: &str) -> bool {
+        self.trees.contains_key(name) || self.entry(name).is_some()
     }
 
     /// The bytes of an entry, inflated if need be and with the checksum verified.
@@ -317,6 +337,9 @@ impl Archive {
 
     /// A pickle alone: whether the archive has the storages that it names is not asked.
     pub fn parse(&self, name: &str) -> Result<Pickle> {
+        if let Some(tree) = self.trees.get(name) {
+            return Ok(tree.clone());
+        }
         let bytes = self.read(name)?;
         pickle::parse(&bytes, &self.limits).map_err(|error| in_entry(error, name))
     }
@@ -356,13 +379,7 @@ impl Archive {
         let text = bytes.get(..32).map_or(&*bytes, |_| b"?"); // a version has one or two digits
         let number = std::str::from_utf8(text).ok().and_then(|text| text.trim().parse::<u64>().ok());
         match number {
-            Some(version) if VERSIONS.contains(&version) => Ok(version),
-            Some(version) => Err(Diagnostic::unsupported(format!(
-                "the archive has file format {version}; formats {} to {} can be read",
-                VERSIONS.start(),
-                VERSIONS.end()
-            ))
-            .hint("save the model again with PyTorch 1.4 or later")),
+            Some(version) => check_version(version),
             None => Err(Diagnostic::input(format!("entry `{name}` holds no version number"))),
         }
     }
@@ -377,6 +394,19 @@ impl Archive {
             _ => Err(Diagnostic::input("entry `byteorder` says neither `little` nor `big`")),
         }
     }
+}
+
+/// Refuses file formats that are older or newer than those that are known.
+fn check_version(version: u64) -> Result<u64> {
+    if VERSIONS.contains(&version) {
+        return Ok(version);
+    }
+    Err(Diagnostic::unsupported(format!(
+        "the archive has file format {version}; formats {} to {} can be read",
+        VERSIONS.start(),
+        VERSIONS.end()
+    ))
+    .hint("save the model again with PyTorch 1.4 or later"))
 }
 
 /// Refuses the archives of other formats by name.

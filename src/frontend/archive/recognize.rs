@@ -25,14 +25,6 @@ static STARTS: &[(usize, &[u8], Kind)] = &[
         b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.",
         kind("a file of torch.save before PyTorch 1.6: pickled data without a program", WEIGHTS),
     ),
-    (
-        4,
-        b"PTMF",
-        kind(
-            "a mobile model as a flatbuffer (_save_for_lite_interpreter with _use_flatbuffer)",
-            "save it with _save_for_lite_interpreter without flatbuffer, or with torch.jit.save",
-        ),
-    ),
     (4, b"ET12", kind("an ExecuTorch program", EXPORTED)),
     (4, b"TFL3", kind("a TensorFlow Lite model", NO_MODEL)),
     (0, b"GGUF", kind("a GGUF file, which has weights for llama.cpp and no program", WEIGHTS)),
@@ -162,7 +154,6 @@ mod tests {
         assert!(what(b"\x10\0\0\0\0\0\0\0{\"a\":{\"dtype\"").contains("safetensors"));
         assert!(what(b"\x08\x07\x12\x07pytorch").contains("ONNX"));
         assert!(what(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80").contains("torch.save before"));
-        assert!(what(b"\x1c\0\0\0PTMF").contains("flatbuffer"));
         let mut tar = vec![0u8; 512];
         tar[..8].copy_from_slice(b"sys_info");
         tar[257..262].copy_from_slice(b"ustar");

@@ -26,8 +26,8 @@ pub enum Method {
 pub struct Entry {
     /// How the bytes are kept.
     pub method: Method,
-    /// CRC-32 of the uncompressed bytes.
-    pub crc: u32,
+    /// CRC-32 of the uncompressed bytes; containers other than zip have none.
+    pub crc: Option<u32>,
     /// Bytes in the file.
     pub compressed: u64,
     /// Bytes after inflating.
@@ -87,11 +87,11 @@ pub fn read_entry<'a>(file: &'a [u8], entry: &Entry, name: &str) -> Result<Cow<'
         Method::Stored => Cow::Borrowed(raw),
         Method::Deflated => Cow::Owned(inflate(raw, entry.size as usize, name)?),
     };
+    let Some(expected) = entry.crc else { return Ok(bytes) };
     let crc = crc32fast::hash(&bytes);
-    if crc != entry.crc {
+    if crc != expected {
         return Err(damaged(format!(
-            "the checksum of entry `{name}` is {crc:08x}, and the archive says {:08x}",
-            entry.crc
+            "the checksum of entry `{name}` is {crc:08x}, and the archive says {expected:08x}"
         )));
     }
     Ok(bytes)
@@ -137,7 +137,7 @@ struct Head<'a> {
 impl Head<'_> {
     fn entry(&self) -> Entry {
         let &Head { method, crc, compressed, size, start, .. } = self;
-        Entry { method, crc, compressed, size, start }
+        Entry { method, crc: Some(crc), compressed, size, start }
     }
 }
 
@@ -522,10 +522,6 @@ fn damaged(what: impl std::fmt::Display) -> Diagnostic {
 /// Says what the file is instead, where its first bytes tell.
 fn not_an_archive(file: &[u8]) -> Diagnostic {
     let is = |magic: &[u8]| file.starts_with(magic);
-    if file.get(4..8) == Some(b"PTMF") {
-        return Diagnostic::unsupported("this is a mobile model in the flatbuffer format")
-            .hint("save the model with torch.jit.save");
-    }
     if is(b"\x80\x02") || is(b"\x80\x04") {
         return Diagnostic::unsupported("this is a bare pickle, as torch.save wrote it before PyTorch 1.6")
             .hint("script or trace the model and save it with torch.jit.save");

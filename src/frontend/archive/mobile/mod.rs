@@ -62,7 +62,7 @@ struct Parameter {
 
 /// Whether an archive has its methods in bytecode only.
 pub(super) fn is_bytecode_only(archive: &Archive) -> bool {
-    archive.entry("bytecode.pkl").is_some() && archive.code_files().next().is_none()
+    archive.has_pickle("bytecode.pkl") && archive.code_files().next().is_none()
 }
 
 /// Builds the model of an archive from its bytecode. Nothing of it runs.

@@ -16,6 +16,7 @@ mod write;
 
 pub use machine::parse;
 pub use storage::{StorageType, storage_type};
+pub(in crate::frontend::archive) use tensors::check_extent;
 pub use write::write;
 
 use std::sync::Arc;

@@ -191,7 +191,12 @@ impl Machine<'_> {
 }
 
 /// Checks that every element lies inside the storage, without overflow.
-fn check_extent(storage: &StorageRecord, offset: i64, sizes: &[i64], strides: &[i64]) -> Result<()> {
+pub(in crate::frontend::archive) fn check_extent(
+    storage: &StorageRecord,
+    offset: i64,
+    sizes: &[i64],
+    strides: &[i64],
+) -> Result<()> {
     if sizes.len() != strides.len() {
         return Err(Diagnostic::input(format!(
             "a tensor has {} sizes and {} strides",

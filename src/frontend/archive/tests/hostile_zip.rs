@@ -84,7 +84,7 @@ fn a_changed_byte_is_seen_or_harmless() {
 fn other_files_are_named() {
     refused("empty", b"", "no zip file");
     refused("text", &b"def f(x):\n".repeat(20), "no zip file");
-    refused("flatbuffer", &[b"\x10\0\0\0PTMF", &[0; 100][..]].concat(), "flatbuffer");
+    refused("flatbuffer", &[b"\x10\0\0\0PTMF", &[0; 100][..]].concat(), "a mobile model as a flatbuffer");
     refused("bare pickle", &[b"\x80\x02", &[0; 100][..]].concat(), "torch.save");
     refused("lfs", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS");
 }

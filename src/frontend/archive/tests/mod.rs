@@ -3,6 +3,7 @@
 mod build;
 mod conformance;
 mod corpus;
+mod flat;
 mod hostile_pickle;
 mod hostile_zip;
 mod large;
