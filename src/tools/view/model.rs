@@ -315,6 +315,8 @@ impl<'m, 'g> Builder<'m, 'g> {
         }
         let called = self.called(op, index);
         let part = if called.is_some() { Part::Call } else { self.part(op) };
+        // What a call does besides is said by the ops that it shows.
+        let effects = called.is_none() && self.has_effects(op);
         self.subgraphs.extend(called);
         let seen = self.seen(op);
         let own = Op {
@@ -323,7 +325,7 @@ impl<'m, 'g> Builder<'m, 'g> {
             operands: self.indices(graph.operands(op)),
             results: Vec::new(),
             constant: self.constant(op, &attributes),
-            effects: self.has_effects(op),
+            effects,
             attributes,
             blocks: Vec::new(),
             location: place.map(|(file, line, column)| format!("{file}:{line}:{column}")),
@@ -372,12 +374,7 @@ impl<'m, 'g> Builder<'m, 'g> {
         };
         let known = &self.pending.calls;
         let ops = self.model.ops.len() + function.graph.op_count();
-        if known.contains(&function.name)
-            && known.len() > 1
-            && known.iter().filter(|n| **n == function.name).count() > 1
-            || known.len() > MAX_CALLS
-            || ops > MAX_OPS
-        {
+        if known.contains(&function.name) || known.len() > MAX_CALLS || ops > MAX_OPS {
             return None;
         }
         let method = function.name.as_str().rsplit('.').next().unwrap_or_default();
