@@ -114,11 +114,11 @@ pub(super) fn svg(lines: &[Line]) -> String {
         let (median, low, high) = (times.quantile(0.5), times.min(), times.quantile(0.99));
         let plural = if line.threads == 1 { "thread" } else { "threads" };
         let name = escaped(&format!("{}, {} {plural}", line.shown(), line.threads));
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<text x=\"10\" y=\"{:.1}\">{name}</text><rect class=\"bar\" x=\"{NAMES}\" y=\"{y:.1}\" width=\"{:.1}\" \
              height=\"18\" rx=\"2\"/><line class=\"span\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
+             <text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             y + 14.0,
             x(median) - NAMES,
             x(low),
