@@ -74,7 +74,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         ));
         let progress = Progress::new("dialect", text.ops.iter().map(|op| op.grad.len()).sum(), io);
         for op in &text.ops {
-            progress.about(&op.name());
+            progress.about(op.name());
             for grad in &op.grad {
                 let verdict = judge(&registry, op, grad, limits);
                 refused += usize::from(matches!(verdict, Verdict::Refused(_)));
