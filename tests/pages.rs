@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// One trial a page.
 pub fn trials() -> Vec<Trial> {
-    let pages = ["docs/add-a-dialect.md", "docs/tools.md"];
+    let pages = ["docs/add-a-dialect.md", "docs/first-hour.md", "docs/tools.md"];
     pages.into_iter().map(|page| Trial::test(format!("pages::{page}"), move || check(page))).collect()
 }
 
@@ -24,9 +24,9 @@ fn check(page: &str) -> Result<(), Failed> {
             "dialect" => {
                 dialect::load(&Registry::builtin(), &Source::new(page, block)).map_err(|e| e.to_string())?;
             }
-            "console" => {
+            "console" | "console times" => {
                 commands += 1;
-                console(block, &folder)?;
+                console(block, &folder, mark == "console times")?;
             }
             _ => {}
         }
@@ -50,8 +50,11 @@ fn folder(page: &str) -> Result<PathBuf, Failed> {
     let name = page.replace(['/', '.'], "-");
     let folder = crate::scratch::folder(&format!("pages-{name}"));
     fs::create_dir_all(folder.join("examples"))?;
-    for file in ["quant.dialect", "quant.ir"] {
-        fs::copy(Path::new("examples").join(file), folder.join("examples").join(file))?;
+    for place in ["examples", "examples/small_case"] {
+        fs::create_dir_all(folder.join(place))?;
+        for file in fs::read_dir(place)?.flatten().map(|entry| entry.path()).filter(|file| file.is_file()) {
+            fs::copy(&file, folder.join(&file))?;
+        }
     }
     let bad = "graph(%x : Tensor):\n  %1 : int = prim::Constant[value=2]()\n  %2 : Tensor = quant::snap(%x, %1)\n  return (%2)\n";
     fs::write(folder.join("bad.ir"), bad)?;
@@ -76,21 +79,62 @@ fn blocks(text: &str) -> Vec<(&str, &str)> {
     parts.filter_map(|part| part.split_once('\n')).collect()
 }
 
-/// A block of `$ command` lines, each with what it prints.
-fn console(block: &str, folder: &Path) -> Result<(), Failed> {
+/// A block of `$ command` lines, each with what it prints. A line `...` stands for any lines; with `times` numbers and
+/// their units are not compared.
+fn console(block: &str, folder: &Path, times: bool) -> Result<(), Failed> {
     for part in block.split("$ ").skip(1) {
         let (command, wanted) = part.split_once('\n').unwrap_or((part, ""));
-        let words = words(command);
+        let mut words = words(command);
+        let to = match words.iter().position(|word| word == ">") {
+            Some(at) => words.drain(at..).nth(1),
+            None => None,
+        };
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut stdin: &[u8] = b"";
-        let mut io = Io { directory: folder, stdin: &mut stdin, out: &mut out, err: &mut err };
-        cli::main_in(words.into_iter().map(Into::into), &mut io);
-        let got = format!("{}{}", String::from_utf8_lossy(&out), String::from_utf8_lossy(&err));
-        if got.trim_end() != wanted.trim_end() {
-            return Err(format!("{command}\nprints\n{got}\nnot\n{wanted}").into());
+        let mut io = Io::new(folder, &mut stdin, &mut out, &mut err);
+        let status = cli::main_in(words.into_iter().map(Into::into), &mut io);
+        if let Some(file) = to {
+            fs::write(folder.join(file), &out)?;
+            out.clear();
+        }
+        let got = format!("{}{}", String::from_utf8_lossy(&err), String::from_utf8_lossy(&out));
+        let other = format!("{}{}", String::from_utf8_lossy(&out), String::from_utf8_lossy(&err));
+        let plain = |text: &str| if times { without_numbers(text) } else { text.to_string() };
+        if !is_as_shown(&plain(wanted), &plain(&got)) && !is_as_shown(&plain(wanted), &plain(&other)) {
+            return Err(format!("{command}\nprints (status {status})\n{got}\nnot\n{wanted}").into());
+        }
+        if status != 0 && !wanted.contains("error:") {
+            return Err(format!("{command}\nfails with status {status}\n{got}").into());
         }
     }
     Ok(())
+}
+
+fn is_as_shown(wanted: &str, got: &str) -> bool {
+    let mut rest = got.trim_end();
+    let parts: Vec<&str> = wanted.trim_end().split("...\n").flat_map(|part| part.split("\n...")).collect();
+    if parts.len() == 1 && wanted.trim_end() != "..." {
+        return wanted.trim_end() == rest;
+    }
+    for (n, part) in parts.iter().map(|part| part.trim_matches(['\n', '.'])).enumerate() {
+        match rest.find(part) {
+            Some(at) if at == 0 || n > 0 => rest = &rest[at + part.len()..],
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// A text with one mark for each number and its unit, and one blank for several.
+fn without_numbers(text: &str) -> String {
+    let is_number = |word: &str| word.trim_matches(['(', ')', 'x']).parse::<f64>().is_ok();
+    let is_unit = |word: &str| matches!(word, "us" | "ms" | "s" | "kB" | "MB" | "GB");
+    let line = |line: &str| {
+        let words = line.split_whitespace().filter(|word| !is_unit(word));
+        let words: Vec<&str> = words.map(|word| if is_number(word) { "#" } else { word }).collect();
+        words.join(" ")
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The words of a command; single quotes keep blanks.

@@ -11,16 +11,18 @@ use std::process::Command;
 
 const GRAPH: &str = include_str!("view/graph.ir");
 const DRIVER: &str = include_str!("view/driver.js");
+const MODEL_DRIVER: &str = include_str!("view/model.js");
 
 /// The tests of the page.
 pub fn trials() -> Vec<Trial> {
     let browser = chromium();
     let skip = browser.is_none();
     let name = browser.unwrap_or_default();
-    let other = name.clone();
+    let (other, third) = (name.clone(), name.clone());
     vec![
         Trial::test("view::a_person_can_use_the_page", move || page_is_usable(&name)).with_ignored_flag(skip),
         Trial::test("view::ten_thousand_ops_are_usable", move || large_graph(&other)).with_ignored_flag(skip),
+        Trial::test("view::a_model_opens_at_its_entry", move || model(&third)).with_ignored_flag(skip),
     ]
 }
 
@@ -32,13 +34,12 @@ fn chromium() -> Option<PathBuf> {
     all.into_iter().find(|file| file.is_file())
 }
 
-/// The page of a graph, with our driver behind it.
-fn page(folder: &Path, text: &str) -> Result<String, Failed> {
-    fs::create_dir_all(folder)?;
-    fs::write(folder.join("graph.ir"), text)?;
-    let words = ["flambeau", "translate", "--to", "html", "graph.ir"].map(OsString::from);
+/// What a command prints in a folder.
+fn command(folder: &Path, words: &[&str]) -> Result<String, Failed> {
+    let words = std::iter::once("flambeau").chain(words.iter().copied()).map(OsString::from);
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut io = Io { directory: folder, stdin: &mut std::io::empty(), out: &mut out, err: &mut err };
+    let mut stdin = std::io::empty();
+    let mut io = Io::new(folder, &mut stdin, &mut out, &mut err);
     let status = cli::main_in(words, &mut io);
     if status != 0 {
         return Err(format!("status {status}: {}", String::from_utf8_lossy(&err)).into());
@@ -46,10 +47,23 @@ fn page(folder: &Path, text: &str) -> Result<String, Failed> {
     Ok(String::from_utf8(out)?)
 }
 
-/// What the page shows after the driver has used it.
+/// The page of a graph.
+fn page(folder: &Path, text: &str) -> Result<String, Failed> {
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join("graph.ir"), text)?;
+    command(folder, &["translate", "--to", "html", "graph.ir"])
+}
+
+/// What the page of a graph shows after the driver has used it.
 fn drive(browser: &Path, name: &str, text: &str) -> Result<Value, Failed> {
     let folder = crate::scratch::folder(&format!("view-{name}"));
-    let page = page(&folder, text)?.replace("</body>", &format!("<script>{DRIVER}</script></body>"));
+    let page = page(&folder, text)?;
+    drive_page(browser, &folder, &page, DRIVER)
+}
+
+/// What a page shows after a driver has used it. The folder goes.
+fn drive_page(browser: &Path, folder: &Path, page: &str, driver: &str) -> Result<Value, Failed> {
+    let page = page.replace("</body>", &format!("<script>{driver}</script></body>"));
     let file = folder.join("page.html");
     fs::write(&file, page)?;
     let output = Command::new(browser)
@@ -60,7 +74,7 @@ fn drive(browser: &Path, name: &str, text: &str) -> Result<Value, Failed> {
         .output()?;
     let dom = String::from_utf8_lossy(&output.stdout).into_owned();
     // What a browser leaves behind is of no use.
-    let _ = fs::remove_dir_all(&folder);
+    let _ = fs::remove_dir_all(folder);
     let seen = dom.split_once("<pre id=\"seen\">").and_then(|(_, rest)| rest.split_once("</pre>"));
     let Some((seen, _)) = seen else {
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -73,6 +87,37 @@ fn drive(browser: &Path, name: &str, text: &str) -> Result<Value, Failed> {
         None => Ok(seen),
         Some(error) => Err(format!("{error}\n{seen}").into()),
     }
+}
+
+/// The page of a model: it opens at the entry, calls open in their place, sizes stand on edges, labels lie apart, and a profile
+/// is shown as heat.
+fn model(browser: &Path) -> Result<(), Failed> {
+    let folder = crate::scratch::folder("view-model");
+    fs::create_dir_all(&folder)?;
+    fs::copy("examples/small.pt", folder.join("small.pt"))?;
+    command(&folder, &["bench", "small.pt", "--seconds", "0", "--passes", "cse", "--profile=trace.json"])?;
+    let words = ["--profile", "trace.json", "--input", "input=float32[2,3,16,16]"];
+    let page = command(&folder, &[&["translate", "small.pt", "--to", "html"], &words[..]].concat())?;
+    let seen = drive_page(browser, &folder, &page, MODEL_DRIVER)?;
+    let mut wanted = Wanted(&seen, Vec::new());
+    wanted.is("function", "__torch__.torch.nn.modules.container.Sequential.forward");
+    wanted.is("inlineHidden", false);
+    wanted.holds("first", &["self.0", "self.9"]);
+    wanted.is("pressed", "true");
+    wanted.holds("inlined", &["aten::_convolution", "aten::silu"]);
+    wanted.holds("text", &["float32[2,8,8,8]", "self.4.weight"]);
+    wanted.holds("labels", &["float32[2,16,8,8]"]);
+    wanted.is("overlaps", 0);
+    wanted.is("covered", 0);
+    wanted.is("heats", vec!["time", "memory", ""]);
+    wanted.is("cold", 0);
+    if seen["hot"].as_u64().is_none_or(|n| n == 0) {
+        wanted.1.push("no op is hot".to_string());
+    }
+    if seen["closed"].to_string().contains("aten::silu") {
+        wanted.1.push(format!("calls are still open: {}", seen["closed"]));
+    }
+    wanted.done()
 }
 
 /// Compares, and tells all that is different.

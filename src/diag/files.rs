@@ -51,6 +51,13 @@ pub fn read(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Whether a regular file begins with these bytes, blanks before them left out.
+pub fn begins_with(path: &Path, wanted: &[u8]) -> bool {
+    let mut start = Vec::new();
+    let read = open(path).and_then(|file| file.take(4096).read_to_end(&mut start));
+    read.is_ok() && start.trim_ascii_start().starts_with(wanted)
+}
+
 /// The text of a file of at most [`TEXT_BYTES`]; it must be UTF-8.
 pub fn read_text(path: &Path) -> std::io::Result<String> {
     String::from_utf8(read(path, TEXT_BYTES)?).map_err(|_| Error::other("the file is not UTF-8 text"))

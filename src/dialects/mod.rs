@@ -42,4 +42,4 @@ pub use op_def::{
 };
 pub use registry::{Op, Registry, Variant};
 pub use resolve::{matches, resolve};
-pub use run::{CancelHandle, Composites, GroupObserver, Methods, Run};
+pub use run::{CancelHandle, Composites, GraphId, GroupObserver, Methods, Run, Watcher};

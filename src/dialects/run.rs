@@ -18,6 +18,7 @@ use std::cell::{Cell, RefCell};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Runs ops whose meaning is TorchScript text. A layer that has a frontend and an interpreter provides it.
 pub trait Composites: Send + Sync {
@@ -40,12 +41,38 @@ pub trait Methods: Send + Sync {
     fn has_order(&self, object: &crate::value::Object) -> bool;
 }
 
+/// Which graph code was made from: functions of a program and subgraphs of ops are told apart by it as long as they live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GraphId(usize);
+
+impl GraphId {
+    /// The identity of a graph where it lies.
+    pub fn of(graph: &Graph) -> GraphId {
+        GraphId(std::ptr::from_ref(graph) as usize)
+    }
+}
+
+/// Sees the ops of a run, for tools that time them or look at values. Tasks that are forked are not seen.
+pub trait Watcher: Send + Sync {
+    /// A function, or the body of an op, begins, called by an op of the graph that runs (by its index), or from outside. Its graph
+    /// is not known where the runtime made it on the way.
+    fn enters(&self, graph: Option<GraphId>, by: Option<u32>, arguments: &[Value]);
+
+    /// It ended. After an error nothing is told.
+    fn leaves(&self);
+
+    /// A step of an op (by its index in the graph) ran, gave results, and took some time; the work of a function that it calls is
+    /// told by itself. An op with blocks has several steps.
+    fn ran(&self, graph: Option<GraphId>, op: u32, results: &[Value], begin: Instant);
+}
+
 /// The state of one task of a run.
 pub struct Run {
     shared: Arc<Shared>,
     grad_enabled: Cell<bool>,
     composites: RefCell<Option<Arc<dyn Composites>>>,
     methods: RefCell<Option<Arc<dyn Methods>>>,
+    watcher: RefCell<Option<Arc<dyn Watcher>>>,
 }
 
 /// What all tasks of a run have in common.
@@ -112,6 +139,7 @@ impl Run {
             grad_enabled: Cell::new(true),
             composites: RefCell::default(),
             methods: RefCell::default(),
+            watcher: RefCell::default(),
         }
     }
 
@@ -122,6 +150,7 @@ impl Run {
             grad_enabled: self.grad_enabled.clone(),
             composites: self.composites.clone(),
             methods: self.methods.clone(),
+            watcher: RefCell::default(),
         }
     }
 
@@ -157,6 +186,16 @@ impl Run {
     pub fn methods(&self) -> Result<Arc<dyn Methods>> {
         let methods = self.methods.borrow().clone();
         methods.ok_or_else(|| Diagnostic::unsupported("calling methods of objects here"))
+    }
+
+    /// Lets somebody see the ops that run. Programs run slower while somebody looks on.
+    pub fn watch(&self, watcher: Option<Arc<dyn Watcher>>) {
+        *self.watcher.borrow_mut() = watcher;
+    }
+
+    /// Who sees the ops that run.
+    pub fn watcher(&self) -> Option<Arc<dyn Watcher>> {
+        self.watcher.borrow().clone()
     }
 
     /// Lets somebody see the fusion groups that run; for tools that show or compile them.

@@ -6,7 +6,7 @@ use super::arithmetic::Arithmetic;
 use super::constants::Constants;
 use crate::backends::{self, Backend, FusedGroup, FusionCounters};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
-use crate::dialects::{Fact, Node, Op, Registry, Variant, fusion, resolve};
+use crate::dialects::{Fact, GraphId, Node, Op, Registry, Variant, fusion, resolve};
 use crate::ir::{Attr, BlockId, Graph, LocationId, Module, OpId, Place, Symbol, Type, ValueId};
 use crate::passes;
 use crate::value::Value;
@@ -18,6 +18,9 @@ const MAX_DEPTH: usize = 400;
 
 /// A register of a frame.
 pub(super) type Register = u32;
+
+/// The op of a step that was made for none: the return from a function.
+const NO_OP: u32 = u32::MAX;
 
 /// Where a result goes that nobody uses.
 pub(super) const NOWHERE: Register = u32::MAX;
@@ -39,6 +42,8 @@ pub(super) struct Step {
     pub(super) operands: Box<[Operand]>,
     pub(super) results: Box<[Register]>,
     pub(super) location: LocationId,
+    /// The op that it was made for, by its index in the graph.
+    pub(super) op: u32,
     /// Whether the op stands in a block of another op.
     pub(super) nested: bool,
     /// Whether the op, or the op of the outermost block that contains it, has results.
@@ -102,6 +107,8 @@ impl Bound {
 pub(super) struct Code {
     /// Name that tracebacks show: the last component of the qualified name.
     pub(super) name: String,
+    /// The graph that it was made from; None for one that was made on the way.
+    pub(super) graph: Option<GraphId>,
     pub(super) steps: Vec<Step>,
     pub(super) constants: Vec<Value>,
     pub(super) registers: usize,
@@ -156,10 +163,12 @@ fn compile_graph(context: Context<'_>, graph: &Graph, name: &str, depth: usize) 
         places: vec![Holder::Nothing; graph.value_capacity()],
         free: Vec::new(),
         reserved: HashSet::new(),
+        op: NO_OP,
         nested: false,
         anchored: true,
         code: Code {
             name: name.rsplit('.').next().unwrap_or(name).to_string(),
+            graph: Some(GraphId::of(graph)),
             steps: Vec::new(),
             constants: Vec::new(),
             registers: 0,
@@ -258,6 +267,8 @@ struct Compiler<'a> {
     free: Vec<Register>,
     /// Registers that stay occupied though the value in them is gone: those that loops carry.
     reserved: HashSet<Register>,
+    /// The op that steps are made for.
+    op: u32,
     /// See [`Step`].
     nested: bool,
     anchored: bool,
@@ -276,7 +287,9 @@ impl Compiler<'_> {
                 self.anchored = self.graph.result_count(op) > 0;
             }
             self.nested = !outermost;
+            let around = std::mem::replace(&mut self.op, op.index() as u32);
             self.op(op, depth).map_err(|d| d.at_opt(self.span(op).as_ref()))?;
+            self.op = around;
             next = self.graph.next(op);
         }
         Ok(())
@@ -298,7 +311,12 @@ impl Compiler<'_> {
             _ => match self.graph.attr(op, "Subgraph").and_then(Attr::as_graph) {
                 Some(graph) if fusion::is_group(kind) => {
                     let parts = self.without_rows(graph)?;
-                    let code = self.nested_code(&parts, kind.base(), depth)?;
+                    let mut code = compile_graph(self.context, &parts, kind.base(), depth + 1)?;
+                    if !Arc::ptr_eq(&parts, graph) {
+                        // It is gone when the code runs.
+                        code.graph = None;
+                    }
+                    let code = Arc::new(code);
                     let counters = Arc::clone(self.context.fusion);
                     let group = FusedGroup::new(Arc::clone(graph), self.context.backend()?, counters);
                     let group = Arc::new(group);
@@ -614,6 +632,7 @@ impl Compiler<'_> {
             operands: operands.into(),
             results: results.into(),
             location,
+            op: self.op,
             nested: self.nested,
             anchored: self.anchored,
         });

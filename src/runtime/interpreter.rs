@@ -10,7 +10,7 @@ use super::tasks;
 use super::traceback;
 use crate::backends::FusedGroup;
 use crate::diag::{Diagnostic, ErrorKind, Result, Span};
-use crate::dialects::Run;
+use crate::dialects::{Run, Watcher};
 use crate::eval;
 use crate::ir::Symbol;
 use crate::resources::limits;
@@ -18,6 +18,7 @@ use crate::tensor::Tensor;
 use crate::value::{Future, Object, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Runs steps that need nothing but the registers of their frame, from step `at` on and at most `steps`; gives the first
 /// step that needs more.
@@ -158,6 +159,8 @@ pub(super) struct Machine<'a> {
     entered: Vec<Object>,
     /// Steps that were taken from the run and not used yet.
     steps: u32,
+    /// Who looks on.
+    watcher: Option<Arc<dyn Watcher>>,
 }
 
 impl Drop for Machine<'_> {
@@ -173,8 +176,15 @@ pub(super) fn execute(
     code: Arc<Code>,
     arguments: Vec<Value>,
 ) -> Result<Vec<Value>> {
-    let mut machine =
-        Machine { program, run, registers: Vec::new(), frames: Vec::new(), entered: Vec::new(), steps: 0 };
+    let mut machine = Machine {
+        program,
+        run,
+        registers: Vec::new(),
+        frames: Vec::new(),
+        entered: Vec::new(),
+        steps: 0,
+        watcher: run.watcher(),
+    };
     let _budget = run.install();
     let _running = tasks::Running::enter()?;
     machine.push(code, arguments, ResultsTo::Caller)?;
@@ -192,13 +202,20 @@ impl Machine<'_> {
             let depth = self.frames.len();
             // Until a step calls or returns, the code stays the same.
             while self.frames.len() == depth {
-                at = quick(&code, self.registers.get_mut(base..).unwrap_or_default(), at, &mut self.steps);
+                if self.watcher.is_none() {
+                    at =
+                        quick(&code, self.registers.get_mut(base..).unwrap_or_default(), at, &mut self.steps);
+                }
                 let Some(step) = code.steps.get(at) else {
                     return Err(Diagnostic::internal("the interpreter ran past the end of the code"));
                 };
                 self.jump(at + 1);
                 self.count_step()?;
-                if let Some(results) = self.step(step)? {
+                let results = match self.watcher.clone() {
+                    None => self.step(step)?,
+                    Some(watcher) => self.watched(step, &code, &*watcher)?,
+                };
+                if let Some(results) = results {
                     return Ok(results);
                 }
                 at = self.frames.last().map_or(0, |frame| frame.at);
@@ -213,6 +230,30 @@ impl Machine<'_> {
         }
         self.steps -= 1;
         Ok(())
+    }
+
+    /// Runs one step before a watcher's eyes.
+    fn watched(&mut self, step: &Step, code: &Code, watcher: &dyn Watcher) -> Result<Option<Vec<Value>>> {
+        let (begin, depth) = (Instant::now(), self.frames.len());
+        let done = self.step(step)?;
+        if self.frames.len() == depth {
+            watcher.ran(code.graph, step.op, &self.results_of(step), begin);
+        } else if self.frames.len() < depth {
+            watcher.leaves();
+            // The call that led here has its results now.
+            if let Some(caller) = self.frames.last()
+                && let code = Arc::clone(&caller.code)
+                && let Some(call) = caller.at.checked_sub(1).and_then(|at| code.steps.get(at))
+            {
+                watcher.ran(code.graph, call.op, &self.results_of(call), Instant::now());
+            }
+        }
+        Ok(done)
+    }
+
+    /// The values that a step of the innermost function gave; None for one that nobody uses.
+    fn results_of(&self, step: &Step) -> Values {
+        step.results.iter().map(|register| self.read(*register).unwrap_or_default()).collect()
     }
 
     /// Runs one step; gives results when the outermost function returns.
@@ -398,6 +439,10 @@ impl Machine<'_> {
                 arguments.len()
             )));
         }
+        if let Some(watcher) = &self.watcher {
+            let caller = self.frames.last().and_then(|f| f.code.steps.get(f.at.checked_sub(1)?));
+            watcher.enters(code.graph, caller.map(|step| step.op), &arguments);
+        }
         let base = self.registers.len();
         self.registers.resize(base + code.registers, Value::None);
         for (register, value) in code.parameters.iter().zip(arguments) {
@@ -438,7 +483,7 @@ impl Machine<'_> {
 
     fn read(&self, register: Register) -> Result<Value> {
         let base = self.frames.last().map_or(0, |f| f.base);
-        let value = self.registers.get(base + register as usize).cloned();
+        let value = self.registers.get(base.saturating_add(register as usize)).cloned();
         value.ok_or_else(|| Diagnostic::internal("a register out of range"))
     }
 

@@ -8,7 +8,7 @@ use crate::backends::{Backend, FusionCounters, FusionReport};
 use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{Methods, Registry, Run, is_custom_class, unknown_class};
-use crate::ir::{Function, Graph, Module, Schema, Symbol, Type};
+use crate::ir::{Argument, Function, Graph, Module, Schema, Symbol, Type};
 use crate::value::{Object, Value};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -127,6 +127,14 @@ impl Program {
         found.or_else(|| if self.is_saved_function() { method("forward") } else { None })
     }
 
+    /// The arguments that callers give to a function or method: those of its schema without the receiver. Fails where there is
+    /// no such function.
+    pub fn parameters(&self, name: &str) -> Result<Vec<Argument>> {
+        let function = self.function(name).ok_or_else(|| self.no_function(name))?;
+        let skipped = usize::from(self.receiver_of(function).is_some());
+        Ok(function.schema.arguments.iter().skip(skipped).cloned().collect())
+    }
+
     /// Whether the instance only stands for a function that was saved alone.
     fn is_saved_function(&self) -> bool {
         self.0.instance.as_ref().is_some_and(|i| i.class().as_str().ends_with(".PlaceholderModule"))
@@ -236,11 +244,10 @@ pub fn graph_function(name: &str, graph: Graph) -> Function {
         } else {
             plain.to_string()
         };
-        crate::ir::Argument::new(argument.as_str(), graph.ty(value).clone())
+        Argument::new(argument.as_str(), graph.ty(value).clone())
     };
     let arguments = graph.inputs().iter().enumerate().map(|(n, v)| argument(n, *v)).collect();
-    let returns =
-        graph.outputs().iter().map(|v| crate::ir::Argument::new("", graph.ty(*v).clone())).collect();
+    let returns = graph.outputs().iter().map(|v| Argument::new("", graph.ty(*v).clone())).collect();
     let name = Symbol::new(name);
     Function { name, schema: Schema::new(name, arguments, returns), graph, span: None }
 }

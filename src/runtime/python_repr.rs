@@ -2,6 +2,7 @@
 
 use crate::tensor::{Scalar, Tensor};
 use crate::value::Value;
+use crate::value::python_text::{number_text, write_str};
 use std::fmt::Write;
 
 /// Text longer than this is cut.
@@ -88,66 +89,6 @@ fn write_items(out: &mut String, open: char, items: &[Value], close: &str, depth
         write_value(out, item, depth + 1);
     }
     out.push_str(close);
-}
-
-fn write_str(out: &mut String, text: &str) {
-    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-    out.push(quote);
-    for c in text.chars() {
-        match c {
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\\' => out.push_str("\\\\"),
-            c if c == quote => {
-                out.push('\\');
-                out.push(c);
-            }
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => {
-                let _ = write!(out, "\\x{:02x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push(quote);
-}
-
-/// A number as Python's `repr`: the shortest digits that read back as the same float.
-fn number_text(number: Scalar) -> String {
-    match number {
-        Scalar::Int(x) => x.to_string(),
-        Scalar::Bool(x) => if x { "True" } else { "False" }.to_string(),
-        Scalar::Float(x) => float_text(x),
-        Scalar::Complex(z) => {
-            let strip = |t: String| t.strip_suffix(".0").map(str::to_string).unwrap_or(t);
-            let (re, im) = (strip(float_text(z.re)), strip(float_text(z.im)));
-            if z.re == 0.0 && z.re.is_sign_positive() {
-                format!("{im}j")
-            } else {
-                let sign = if im.starts_with('-') { "" } else { "+" };
-                format!("({re}{sign}{im}j)")
-            }
-        }
-    }
-}
-
-fn float_text(x: f64) -> String {
-    if x.is_nan() {
-        return "nan".to_string();
-    }
-    if x.is_infinite() {
-        return if x > 0.0 { "inf" } else { "-inf" }.to_string();
-    }
-    let size = x.abs();
-    if size != 0.0 && !(1e-4..1e16).contains(&size) {
-        let text = format!("{x:e}");
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let exponent: i32 = exponent.parse().unwrap_or(0);
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{digits}e{sign}{:02}", exponent.abs());
-    }
-    let text = format!("{x}");
-    if text.contains('.') { text } else { format!("{text}.0") }
 }
 
 /// Small tensors with their elements; large ones by shape.

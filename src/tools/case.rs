@@ -262,7 +262,7 @@ fn randn(data: &Json) -> Result<Tensor> {
 }
 
 /// The next number in 0..1 of the generator splitmix64.
-fn uniform(state: &mut u64) -> f64 {
+pub(super) fn uniform(state: &mut u64) -> f64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

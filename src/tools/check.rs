@@ -5,10 +5,15 @@
 //! `error` (anything else that failed, panics included) or `skipped`.
 
 use super::case::{Case, Raises, compare, decode, encode};
-use super::io::Io;
-use super::load::{detach_parameters, load_archive_with, load_graph_with, load_source_with, registry};
+use super::inputs::InputOptions;
+use super::io::{Io, Kept};
+use super::load::{
+    detach_parameters, is_model, load_archive_with, load_graph_with, load_source_with, registry,
+};
 use super::numerics::Numerics;
-use super::{check_aliases, check_passes, prepare, raises};
+use super::progress::Progress;
+use super::threads::ThreadOptions;
+use super::{check_aliases, check_model, check_passes, prepare, raises};
 use crate::backends::FusionReport;
 use crate::diag::{Diagnostic, ErrorKind, Result, torch};
 use crate::dialects::{Registry, Run, Strictness};
@@ -19,18 +24,17 @@ use crate::runtime::{Program, traceback};
 use crate::tools::limits::LimitOptions;
 use crate::value::Value;
 use clap::Args;
-use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Words of `flambeau check`.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// Case files (one JSON object a line) and case folders (with a case.json)
+    /// Case files (one JSON object a line), case folders (with a case.json, as examples/record.py writes them), and models: a
+    /// model's answer under the default passes is compared with that of the program as it was saved
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Run this form of each case only
@@ -41,18 +45,28 @@ pub struct Options {
     filter: Option<String>,
     /// Print one JSON object for each case and form, with the program's own answer
     #[arg(long)]
-    json: bool,
-    /// Run so many cases at once [default: one for each core]
+    pub(super) json: bool,
+    /// Run so many cases at once [default: one for each thread]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadOptions,
     /// Print failures of kind `wrong` only
     #[arg(long)]
     wrong_only: bool,
     /// Run each program with these passes on: 'default'
     #[arg(long, value_name = "PIPELINE", default_value = "")]
-    passes: String,
+    pub(super) passes: String,
     #[command(flatten)]
-    numerics: Numerics,
+    pub(super) inputs: InputOptions,
+    /// The function of a model to call
+    #[arg(long, value_name = "NAME", default_value = "forward")]
+    pub(super) entry: String,
+    /// Compare the value of each op of the graph with those that a folder records, and name the first that differs
+    #[arg(long)]
+    pub(super) ops: bool,
+    #[command(flatten)]
+    pub(super) numerics: Numerics,
     /// Verify each program after each pass
     #[arg(long)]
     verify_each: bool,
@@ -67,13 +81,13 @@ pub struct Options {
     audit: bool,
     /// Seed of the random generator at each call
     #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
+    pub(super) seed: u64,
     /// Let parameters of loaded modules require gradients, also where a case asks for none
     #[arg(long)]
-    grad: bool,
+    pub(super) grad: bool,
     /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
-    dialect: Vec<PathBuf>,
+    pub(super) dialect: Vec<PathBuf>,
     #[command(flatten)]
     pub(in crate::tools) limits: LimitOptions,
 }
@@ -123,7 +137,7 @@ impl Treatment {
         let settings = Settings { threads: 1, verify, ..Settings::default() };
         let Options { check_each: each, aliases, audit, seed, grad, .. } = *options;
         let limits = options.limits.clone();
-        let registry = registry(&options.dialect, Path::new(""))?;
+        let registry = registry(&options.dialect, io.directory)?;
         Ok(Treatment { registry, passes, settings, each, aliases, audit, seed, grad, limits })
     }
 
@@ -197,42 +211,76 @@ pub struct Outcome {
 
 /// Runs the command; gives whether no case failed.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
+    options.threads.set();
     let (mut cases, mut graphs) = (Vec::new(), Vec::new());
     let reading = options.limits.watch();
-    for file in &options.files {
+    let (mut folders, mut models_hold) = (Vec::new(), true);
+    let files: Vec<PathBuf> = options.files.iter().map(|file| io.path(file)).collect();
+    let (models, files): (Vec<PathBuf>, Vec<PathBuf>) = files.into_iter().partition(|file| is_model(file));
+    for file in &models {
+        models_hold &= check_model::run(options, file, io)?;
+    }
+    if files.is_empty() {
+        return Ok(models_hold);
+    }
+    if options.inputs.any() {
+        let error = Diagnostic::new(ErrorKind::Usage, "recorded cases have inputs of their own");
+        return Err(error.hint("--input and --args are for models"));
+    }
+    for file in &files {
         match check_passes::read(file)? {
             Some(found) => graphs.extend(found),
-            None => cases.extend(Case::read_all(file)?),
+            None => {
+                if file.is_dir() {
+                    folders.push((cases.len(), file.clone()));
+                }
+                cases.extend(Case::read_all(file)?);
+            }
         }
     }
+    if options.ops && folders.is_empty() {
+        let error = Diagnostic::new(ErrorKind::Usage, "--ops needs a folder that records the values of ops");
+        return Err(error.hint("examples/record.py MODEL FOLDER --ops writes one"));
+    }
     if let Some(text) = &options.filter {
+        folders.clear();
         cases.retain(|case| case.name.contains(text.as_str()));
         graphs.retain(|case| case.name.contains(text.as_str()));
     }
     let treatment = Treatment::of(options, io)?;
-    let threads = options.jobs.filter(|n| *n > 0).unwrap_or_else(pool::cores);
+    let threads = options.jobs.filter(|n| *n > 0).unwrap_or_else(|| options.threads.count());
     drop(reading);
     let _watched = options.limits.watch_memory_of(threads.min(cases.len() + graphs.len()));
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
+    let progress = Progress::new("check", cases.len(), io);
     let outcomes: Vec<Vec<Outcome>> = pool::jobs(threads, STACK_BYTES, cases.len(), |n| {
-        check_case_with(&cases[n], options.from, &treatment)
+        progress.about(&cases[n].name);
+        let outcomes = check_case_with(&cases[n], options.from, &treatment);
+        progress.step();
+        outcomes
     });
+    progress.end();
     let passes = check_passes::check(&graphs, threads, STACK_BYTES, &options.limits);
     std::panic::set_hook(hook);
-    let mut out = std::io::stdout().lock();
+    let mut ops_hold = true;
+    for (n, folder) in &folders {
+        let (Some(case), Some(forms)) = (cases.get(*n), outcomes.get(*n)) else { continue };
+        ops_hold &= check_model::folder(options, folder, case, forms, &treatment.registry, io)?;
+    }
     let text = if options.json {
         json_report(&cases, &outcomes) + &json_passes(&passes)
     } else {
         report(&cases, &outcomes, &passes, options)
     };
-    // A closed pipe is the reader's choice.
-    let _ = out.write_all(text.as_bytes());
-    Ok(outcomes
-        .iter()
-        .map(|forms| verdict(forms))
-        .chain(passes.iter().map(|o| o.status))
-        .all(|s| !is_failure(s)))
+    io.print(&text);
+    Ok(models_hold
+        && ops_hold
+        && outcomes
+            .iter()
+            .map(|forms| verdict(forms))
+            .chain(passes.iter().map(|o| o.status))
+            .all(|s| !is_failure(s)))
 }
 
 /// Stack of a worker: cases nest as deep as programs do.
@@ -437,21 +485,6 @@ fn leans_on(case: &Case, form: Form) -> Option<&'static str> {
     }
 }
 
-/// Standard output of a program, kept.
-#[derive(Clone, Default)]
-struct Output(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 /// How far a form came.
 enum Answer {
     /// The program, which should have been refused, compiled.
@@ -479,7 +512,7 @@ fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
         return outcome;
     }
     let _watched = treatment.limits.watch_case();
-    let output = Output::default();
+    let output = Kept::default();
     let mut fusion = FusionReport::default();
     let run = catch_unwind(AssertUnwindSafe(|| {
         let args = case.args.iter().map(decode).collect::<Result<Vec<Value>>>()?;
@@ -487,7 +520,7 @@ fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
         Ok::<_, Diagnostic>((answer, args))
     }));
     outcome.fusion = fusion;
-    outcome.stdout = String::from_utf8_lossy(&output.0.lock()).into_owned();
+    outcome.stdout = String::from_utf8_lossy(&output.take()).into_owned();
     match run {
         Err(panic) => {
             outcome.status = Status::Error;
@@ -511,7 +544,7 @@ fn answer(
     case: &Case,
     form: Form,
     args: &[Value],
-    output: &Output,
+    output: &Kept,
     treatment: &Treatment,
     fusion: &mut FusionReport,
 ) -> Result<Answer> {

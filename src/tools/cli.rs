@@ -1,6 +1,6 @@
 //! The command line: words in, exit status out. 0 done, 1 bad input or failed work, 2 wrong usage.
 
-use super::io::Io;
+use super::io::{Io, Terminal};
 use super::limits::LimitOptions;
 use super::{
     bench, check, demo, dialect, docs, filecheck, inspect, lit, lsp, opt, reduce, rules, run, save, translate,
@@ -32,7 +32,9 @@ and nothing else. Exit status: 0 done, 1 bad input or failed work, 2 wrong usage
 
 const MORE: &str = "\
 Examples:
-  flambeau run model.pt --args inputs.npz              load a model, call it, print the answer
+  flambeau run model.pt --input x=float32[1,3,224,224]   load a model, call it, print the answer
+  flambeau bench model.pt --input x=float32[1,3,224,224]   time it
+  flambeau check model.pt --input x=float32[1,3,224,224]   compare its answer with and without passes
   flambeau opt graph.ir --passes inline,cse,dce        run passes over graph text
   flambeau translate model.pt --to html > model.html   a page to look at the graph in a browser
   flambeau translate model.pt --to llvm --args x.npz   what is compiled
@@ -43,7 +45,7 @@ Examples:
 Environment:
   FILECHECK_OPTS   words that filecheck reads before its own
   LIT_OPTS, LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS, LIT_RUN_SHARD   the same for lit
-  FLAMBEAU_NUM_THREADS   threads that share loops
+  FLAMBEAU_NUM_THREADS   threads of every command that computes, where --threads is not given; all cores without it
   FLAMBEAU_LOG, FLAMBEAU_OPT_LIMIT   what is logged, and how many changes passes make; see docs/environment.md
 
 A link to the program that is called FileCheck or lit is that tool.
@@ -58,6 +60,7 @@ The forms:
   llvm    LLVM IR of each fusion group; asm: this computer's assembly; ptx: that of NVIDIA GPUs
   html    one page for the browser: search, blocks that open and close, types on edges, details of each op;
           it fetches nothing and works without a network (docs/view.md)
+          with --input it shows sizes, with --profile the time of each op
   svg     the same picture for documents
   dot     for Graphviz: flambeau translate g.ir --to dot | dot -Tpdf > g.pdf
   json    the graph as tables for other programs (docs/view.md)
@@ -72,12 +75,47 @@ output. It serves graph text (.ir), rules (.rules), dialects (.dialect), TorchSc
 CHECK lines. A file flambeau.toml in the project's folder names the dialects that its files use: \
 dialects = [\"dialects/*.dialect\"]. docs/lsp.md shows how editors are set up.";
 
+/// How inputs are written, shown by `run --help`.
+const INPUTS: &str = "\
+Inputs:
+  x=float32[1,3,224,224]      random numbers of the standard normal distribution, from --seed
+  ids=int64[2,16]{0..30000}   whole numbers from 0 to below 30000; bool[4], float16[8]{0..1}, complex64[3]
+  n=5  flag=true  s='\"text\"'  numbers, truth values, text, None
+  mask=@mask.npy              a file: .npy, .npz, .safetensors or .json; @all.npz gives arguments by name
+  images=[float32[3,300,400], float32[3,200,300]]   lists, tuples (a, b) and dictionaries {\"a\": 1}
+Names may be left out; then inputs are given in order.
+
+Examples:
+  flambeau run model.pt --input x=float32[1,3,224,224]
+  flambeau run model.pt --input @inputs.npz --output answer.npz
+  flambeau run traced.pt --time --threads 1          inputs of the sizes that the trace recorded";
+
+/// What is compared, shown by `check --help`.
+const CHECK: &str = "\
+Examples:
+  flambeau check model.pt --input x=float32[1,3,224,224]   with and without the default passes
+  python examples/record.py model.pt case --input x=float32[1,3,224,224] --ops
+  flambeau check case                                      beside PyTorch's answer, output by output
+  flambeau check case --ops                                the first op whose value differs
+  flambeau check cases.jsonl --passes default              recorded cases, many at once";
+
+/// What is timed, shown by `bench --help`.
+const BENCH: &str = "\
+Examples:
+  flambeau bench model.pt --input x=float32[1,3,224,224]
+  flambeau bench model.pt --input x=float32[1,3,224,224] --threads 1,2 --batch 1,8 --svg times.svg
+  flambeau bench model.pt --baseline none            the default passes beside none
+  flambeau bench new.pt --baseline old.pt            two models in turn
+  flambeau bench model.pt --profile=trace.json       where the time goes; ui.perfetto.dev opens the file";
+
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Run a model: load a file, call a function of it, print the answer
-    Run(run::Options),
-    /// Replay recorded cases and compare the answers
-    Check(check::Options),
+    #[command(after_long_help = INPUTS)]
+    Run(Box<run::Options>),
+    /// Compare answers: those of recorded cases with PyTorch's, those of a model with and without passes
+    #[command(after_long_help = CHECK)]
+    Check(Box<check::Options>),
     /// Run passes over a module and print it
     Opt(Box<opt::Options>),
     /// Make a failing input small by itself
@@ -95,8 +133,9 @@ enum Command {
     Save(save::Options),
     /// List what is in an archive, without building it
     Inspect(inspect::Options),
-    /// Time the programs of case files
-    Bench(bench::Options),
+    /// Time models: load, first call, calls once warm; beside a baseline, op by op
+    #[command(after_long_help = BENCH)]
+    Bench(Box<bench::Options>),
     /// Load a model with its recorded answer and show on one screen what becomes of it
     Demo(demo::Options),
     /// Check a text against the CHECK lines of a file, in LLVM's language
@@ -152,7 +191,8 @@ struct Rest {
 pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
     let words: Vec<OsString> = words.into_iter().collect();
     let (mut stdin, mut out, mut err) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    let mut io = Io { directory: Path::new(""), stdin: &mut stdin, out: &mut out, err: &mut err };
+    let mut io =
+        Io { terminal: Terminal::of_process(), ..Io::new(Path::new(""), &mut stdin, &mut out, &mut err) };
     let called = words.first().and_then(|name| Path::new(name).file_stem()).unwrap_or_default();
     match called.to_str() {
         Some("FileCheck") => filecheck_as(&words, &mut io),
@@ -269,6 +309,7 @@ fn lit_as(args: &[OsString]) -> i32 {
     args.extend(lit::split_words(&more).into_iter().map(OsString::from));
     let mut config = lit_config("flambeau");
     config.records = lit::records_folder();
+    config.progress = Terminal::of_process().out;
     lit::main(&args, config, &mut std::io::stdout(), &mut std::io::stderr())
 }
 
@@ -294,7 +335,7 @@ pub fn lit_config_with(name: &str, passes: PassSet) -> lit::Config {
         let words =
             std::iter::once(OsStr::new("flambeau").to_os_string()).chain(call.args.iter().skip(1).cloned());
         let words = with_variables(words.collect(), call.environment);
-        let mut io = Io { directory: call.directory, stdin: call.stdin, out: call.out, err: call.err };
+        let mut io = Io::new(call.directory, call.stdin, call.out, call.err);
         main_with(words, &passes, &mut io)
     });
     config.tools.insert("flambeau".to_string(), tool);

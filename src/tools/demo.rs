@@ -11,6 +11,7 @@ use crate::passes;
 use crate::passes::manager::Settings;
 use crate::runtime::Program;
 use crate::tools::limits::LimitOptions;
+use crate::tools::threads::ThreadOptions;
 use crate::value::Value;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,8 @@ pub struct Options {
     /// A .pt archive; beside it lies FILE.json with arguments and PyTorch's answer
     file: PathBuf,
     #[command(flatten)]
+    threads: ThreadOptions,
+    #[command(flatten)]
     pub(in crate::tools) limits: LimitOptions,
 }
 
@@ -30,6 +33,7 @@ const LINES: usize = 24;
 
 /// Runs the command. True if the answer is PyTorch's.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
+    options.threads.set();
     let run = Run::default();
     run.set_grad_enabled(false);
     let path = io.path(&options.file);

@@ -6,6 +6,7 @@
 //! compared. Automatic differentiation itself does not read derivatives of text files yet.
 
 use super::io::Io;
+use super::progress::Progress;
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::constraint::{Law, Parameter, ParameterKind};
 use crate::dialects::text::{GradText, OpText, parse_dialect};
@@ -15,6 +16,7 @@ use crate::ir::{Attr, Function, Module, Type, TypeKind};
 use crate::runtime::{Program, ScriptComposites};
 use crate::tensor::Tensor;
 use crate::tools::limits::LimitOptions;
+use crate::tools::threads::ThreadOptions;
 use crate::value::Value;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -37,6 +39,8 @@ pub struct Options {
     #[command(subcommand)]
     action: Action,
     #[command(flatten)]
+    threads: ThreadOptions,
+    #[command(flatten)]
     pub(in crate::tools) limits: LimitOptions,
 }
 
@@ -52,6 +56,7 @@ enum Action {
 
 /// Runs the command; gives whether nothing was refused.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
+    options.threads.set();
     let Action::Check { files } = &options.action;
     let given = options.limits.limits();
     let limits = Limits { steps: given.steps.or(Some(STEPS)), ..given };
@@ -67,13 +72,17 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
             file.display(),
             text.name
         ));
+        let progress = Progress::new("dialect", text.ops.iter().map(|op| op.grad.len()).sum(), io);
         for op in &text.ops {
+            progress.about(op.name());
             for grad in &op.grad {
                 let verdict = judge(&registry, op, grad, limits);
                 refused += usize::from(matches!(verdict, Verdict::Refused(_)));
-                io.print(&format!("{}\n", verdict.line(op, grad)));
+                progress.hidden(|| io.print(&format!("{}\n", verdict.line(op, grad))));
+                progress.step();
             }
         }
+        progress.end();
     }
     Ok(refused == 0)
 }

@@ -3,7 +3,6 @@
 
 use super::case::{compare, encode};
 use super::opt::pass_error_signature;
-use super::{io::Io, run as run_tool};
 use crate::diag::{Diagnostic, Result, files};
 use crate::dialects::{Registry, Run, Strictness};
 use crate::ir::{Module, PrintOptions, Symbol};
@@ -12,7 +11,6 @@ use crate::passes::manager::{Runner, Settings, StopAt};
 use crate::runtime::{Program, graph_function};
 use crate::value::Value;
 use serde_json::Value as Json;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -49,14 +47,9 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Reads the arguments for a comparison of answers.
-    pub fn answer(entry: &str, files: &[PathBuf], io: &Io<'_>) -> Result<Fault> {
-        let mut arguments = Vec::new();
-        for file in files {
-            for value in run_tool::read_arguments(&io.path(file))? {
-                arguments.push(encode(&value)?);
-            }
-        }
+    /// A comparison of answers to a call.
+    pub fn answer(entry: &str, arguments: &[Value]) -> Result<Fault> {
+        let arguments = arguments.iter().map(encode).collect::<Result<_>>()?;
         Ok(Fault::Answer { entry: entry.to_string(), arguments })
     }
 

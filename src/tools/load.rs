@@ -1,11 +1,14 @@
 //! From files and texts to programs that run.
 
+use super::io::Io;
 use super::prepare;
+use super::progress::Progress;
 use crate::diag::{Diagnostic, Result, Source, files};
 use crate::dialects::{Registry, Run, result_type};
 use crate::frontend::archive::DebugRanges;
 use crate::frontend::{archive, dialect, script};
 use crate::ir::{Graph, MAX_TEXT, OpId, ParseOptions, Symbol, parse_module, too_large};
+use crate::resources::memory;
 use crate::runtime::{Origins, Program, graph_function};
 use crate::value::Value;
 use indexmap::IndexMap;
@@ -43,10 +46,26 @@ pub fn load_archive(bytes: impl Into<Vec<u8>>, run: &Run) -> Result<Program> {
 
 /// The same for an archive whose code may use other ops than the built-in ones.
 pub fn load_archive_with(bytes: impl Into<Vec<u8>>, run: &Run, registry: &Arc<Registry>) -> Result<Program> {
-    start_archive(archive::Archive::from_bytes(bytes)?, run, registry)
+    start_archive(archive::Archive::from_bytes(bytes)?, run, registry).map(|loaded| loaded.program)
 }
 
-fn start_archive(archive: archive::Archive, run: &Run, registry: &Arc<Registry>) -> Result<Program> {
+/// A program with what its file says besides.
+pub struct Loaded {
+    /// The program.
+    pub program: Program,
+    /// What a traced model was traced with: sizes, no elements.
+    pub traced: Option<archive::Pickle>,
+}
+
+impl From<Program> for Loaded {
+    fn from(program: Program) -> Loaded {
+        Loaded { program, traced: None }
+    }
+}
+
+fn start_archive(archive: archive::Archive, run: &Run, registry: &Arc<Registry>) -> Result<Loaded> {
+    // A damaged record only costs the sizes that it has.
+    let traced = archive.traced_inputs().ok().flatten();
     let model = archive::load(registry, archive)?;
     let instance = match &model.root {
         Value::Object(object) => object.clone(),
@@ -64,7 +83,7 @@ fn start_archive(archive: archive::Archive, run: &Run, registry: &Arc<Registry>)
             program.call_method(&object, "__setstate__", vec![state], run)?;
         }
     }
-    Ok(program)
+    Ok(Loaded { program, traced })
 }
 
 /// Makes the tensors of a loaded module require no gradients: inference writes to parameters freely, and records nothing.
@@ -131,7 +150,51 @@ pub fn load_file(path: &Path, run: &Run) -> Result<Program> {
 
 /// Loads a file whose code may use other ops than the built-in ones.
 pub fn load_file_with(path: &Path, run: &Run, registry: &Arc<Registry>) -> Result<Program> {
+    load_model(path, run, registry).map(|loaded| loaded.program)
+}
+
+/// The same, with what the file says of inputs.
+pub fn load_model(path: &Path, run: &Run, registry: &Arc<Registry>) -> Result<Loaded> {
     load_path(path, run, registry, &|path| archive::Archive::open(path))
+}
+
+/// The same for a person, who sees how far the reading of gigabytes is.
+pub fn load_shown(path: &Path, run: &Run, registry: &Arc<Registry>, io: &Io<'_>) -> Result<Loaded> {
+    let shown = io.terminal.process && io.terminal.err;
+    load_path(path, run, registry, &|path| match path.metadata() {
+        Ok(meta) if shown && meta.len() >= LARGE => read_shown(path, meta.len()),
+        _ => archive::Archive::open(path),
+    })
+}
+
+/// Files from this size on take long enough to read that a person wants to see it.
+const LARGE: u64 = 1 << 30;
+
+/// Reads an archive piece by piece.
+fn read_shown(path: &Path, length: u64) -> Result<archive::Archive> {
+    use std::io::Read;
+    let named = |e: String| Diagnostic::input(format!("{}: {e}", path.display()));
+    let limits = archive::Limits::default();
+    if length > limits.file_bytes {
+        // The reader itself says what is wrong with it.
+        return archive::Archive::open(path);
+    }
+    let progress = Progress::bytes("loading", length, true);
+    let mut bytes: Vec<u8> = memory::reserved(length as usize)?;
+    let mut file = files::open(path).map_err(|e| named(e.to_string()))?.take(length);
+    loop {
+        let read = Read::by_ref(&mut file).take(16 << 20).read_to_end(&mut bytes);
+        match read.map_err(|e| named(e.to_string()))? {
+            0 => break,
+            n => progress.advance(n as u64),
+        }
+    }
+    progress.end();
+    archive::Archive::from_bytes(bytes).map_err(|mut error| {
+        let message = format!("{}: {}", path.display(), error.message());
+        error.report_mut().message = message;
+        error
+    })
 }
 
 /// The same, and an archive is mapped into memory: its tensors lie in the file until they are written.
@@ -139,7 +202,7 @@ pub fn load_file_with(path: &Path, run: &Run, registry: &Arc<Registry>) -> Resul
 /// # Safety
 /// See [`archive::Archive::map`]: nobody may change the file as long as anything of the program lives.
 #[allow(unsafe_code, reason = "hands on what mapping a file asks of its caller")]
-pub unsafe fn load_mapped(path: &Path, run: &Run, registry: &Arc<Registry>) -> Result<Program> {
+pub unsafe fn load_mapped(path: &Path, run: &Run, registry: &Arc<Registry>) -> Result<Loaded> {
     load_path(path, run, registry, &|path| {
         // SAFETY: the caller's promise.
         unsafe { archive::Archive::map(path, archive::Limits::default()) }
@@ -151,7 +214,7 @@ fn load_path(
     run: &Run,
     registry: &Arc<Registry>,
     open: &dyn Fn(&Path) -> Result<archive::Archive>,
-) -> Result<Program> {
+) -> Result<Loaded> {
     let shown = path.display().to_string();
     let named = |mut error: Diagnostic| {
         if error.report().span.is_none() && !error.message().starts_with(&shown) {
@@ -164,15 +227,11 @@ fn load_path(
         return start_archive(open(path)?, run, registry).map_err(named);
     }
     let bytes = files::read(path, MAX_TEXT as u64).map_err(|e| Diagnostic::input(format!("{shown}: {e}")))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let start = error.as_bytes().get(..512).unwrap_or(error.as_bytes());
-        if let Some(kind) = archive::recognize::recognize(start) {
-            return Diagnostic::input(format!("{shown} is {}", kind.what)).hint(kind.hint);
-        }
+    let text = String::from_utf8(bytes).map_err(|_| {
         Diagnostic::input(format!("{shown} is neither an archive nor text"))
             .hint("give a .pt archive of torch.jit.save, a file of TorchScript source or a graph")
     })?;
-    load_text_with(&shown, &text, registry)
+    load_text_with(&shown, &text, registry).map(Loaded::from)
 }
 
 /// Loads graph text or TorchScript source, whichever it is.
@@ -215,10 +274,35 @@ pub fn is_text(path: &Path) -> Result<bool> {
     if is_archive(path) || (meta.len() > SMALL && !begins_as_text(path)) {
         return Ok(false);
     }
+    refuse_stranger(path)?;
     if meta.len() > MAX_TEXT as u64 {
         return Err(Diagnostic::input(format!("{shown}: {}", too_large(meta.len()))));
     }
     Ok(true)
+}
+
+/// Fails for a file of a known kind that is no program, by its first bytes. Some binary files happen to be valid text, and some
+/// texts are known not to be programs.
+fn refuse_stranger(path: &Path) -> Result<()> {
+    use std::io::Read;
+    let mut start = Vec::new();
+    if files::open(path).and_then(|file| file.take(512).read_to_end(&mut start)).is_err() {
+        // Whoever reads the file tells the error.
+        return Ok(());
+    }
+    let is_text = std::str::from_utf8(&start).map_or_else(|error| error.error_len().is_none(), |_| true);
+    let odd =
+        !is_text || start.contains(&0) || start.starts_with(b"<") || start.starts_with(b"version https");
+    if odd && let Some(kind) = archive::recognize::recognize(&start) {
+        return Err(Diagnostic::input(format!("{} is {}", path.display(), kind.what)).hint(kind.hint));
+    }
+    if start.trim_ascii_start().starts_with(b"{") {
+        let error = Diagnostic::input(format!("{} is JSON, and no model", path.display()));
+        return Err(
+            error.hint("case files are for `flambeau check` and `flambeau bench`, arguments for --args")
+        );
+    }
+    Ok(())
 }
 
 /// Files up to this size are text unless they are archives; what is in larger ones is looked at before they are read.
@@ -235,6 +319,16 @@ fn begins_as_text(path: &Path) -> bool {
         Err(error) => error.error_len().is_none(),
     };
     read.is_ok() && is_text && !start.contains(&0)
+}
+
+/// Whether a file is a model and no file of cases, by its name or else by what is in it.
+pub fn is_model(file: &Path) -> bool {
+    match file.extension().and_then(|e| e.to_str()) {
+        _ if file.is_dir() => false,
+        Some("json" | "jsonl") => false,
+        Some("pt" | "pth" | "ptl" | "zip" | "py" | "ir") => true,
+        _ => !files::begins_with(file, b"{"),
+    }
 }
 
 /// Whether a file begins as zip files do or as mobile models in flatbuffers, or is named like an archive.

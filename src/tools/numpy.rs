@@ -3,6 +3,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::frontend::archive::{Limits, read_entries, read_entry};
+use crate::resources::memory;
 use crate::tensor::{DType, Layout, Tensor};
 
 /// The array of a `.npy` file, version 1 to 3. Arrays in column order keep it, as strides; big-endian ones are
@@ -211,6 +212,42 @@ fn element(descr: &str) -> Result<(DType, bool, usize)> {
     }
 }
 
+/// A tensor as a `.npy` file, in row order. Fails for dtypes that NumPy does not have.
+pub fn write_npy(tensor: &Tensor) -> Result<Vec<u8>> {
+    let descr = match tensor.dtype() {
+        DType::Bool => "|b1",
+        DType::U8 => "|u1",
+        DType::I8 => "|i1",
+        DType::U16 => "<u2",
+        DType::I16 => "<i2",
+        DType::U32 => "<u4",
+        DType::I32 => "<i4",
+        DType::U64 => "<u8",
+        DType::I64 => "<i8",
+        DType::F16 => "<f2",
+        DType::F32 => "<f4",
+        DType::F64 => "<f8",
+        DType::C64 => "<c8",
+        DType::C128 => "<c16",
+        other => {
+            let error =
+                Diagnostic::unsupported(format!("tensors of dtype {} in NumPy's files", other.name()));
+            return Err(error.hint("write the answer to .safetensors or .json"));
+        }
+    };
+    let sizes: Vec<String> = tensor.sizes().iter().map(|n| format!("{n},")).collect();
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}", sizes.join(" "));
+    // The data begins at a multiple of 64 bytes; the header ends with a line break.
+    let header = format!("{header:<width$}\n", width = (10 + header.len() + 1).next_multiple_of(64) - 11);
+    let data = tensor.to_bytes()?;
+    let mut file = memory::reserved(10 + header.len() + data.len())?;
+    file.extend(b"\x93NUMPY\x01\x00");
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(data);
+    Ok(file)
+}
+
 /// The same words with their bytes the other way round.
 fn swap(data: &[u8], word: usize) -> Result<Vec<u8>> {
     let mut swapped = Vec::new();
@@ -284,6 +321,18 @@ mod tests {
             assert!(read_npy(&file[..cut]).is_err());
         }
         assert!(read_npz(&file).is_err());
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for sizes in [&[][..], &[3], &[2, 0], &[1, 2, 3]] {
+            let count = sizes.iter().product::<i64>() as usize;
+            let tensor = Tensor::from_vec(&vec![1.5f32; count], sizes).expect("fits");
+            let file = write_npy(&tensor).expect("written");
+            let again = read_npy(&file).expect("an array");
+            assert_eq!((again.sizes(), again.dtype()), (tensor.sizes(), DType::F32));
+            assert_eq!((file.len() - tensor.numel() * 4) % 64, 0);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::case::encode;
 use super::io::Io;
 use super::load;
+use super::progress::Progress;
 use crate::diag::{Diagnostic, Result, Source, files, render};
 use crate::dialects::{Registry, Run};
 use crate::resources::budget;
@@ -12,6 +13,7 @@ use crate::rewrite::{self, compile};
 use crate::runtime::ScriptComposites;
 use crate::tensor::Layout;
 use crate::tools::limits::LimitOptions;
+use crate::tools::threads::ThreadOptions;
 use crate::value::Value;
 use clap::{Args, Subcommand};
 use hashbrown::HashMap;
@@ -25,6 +27,8 @@ use std::sync::Arc;
 pub struct Options {
     #[command(subcommand)]
     action: Action,
+    #[command(flatten)]
+    threads: ThreadOptions,
     #[command(flatten)]
     pub(in crate::tools) limits: LimitOptions,
 }
@@ -46,6 +50,7 @@ enum Action {
 
 /// Runs the command; gives whether no rule was refused.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
+    options.threads.set();
     match &options.action {
         Action::Check { file, samples, dialect } => {
             let text = io.read_text(file)?;
@@ -57,9 +62,11 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
             let run = environment(&registry);
             let (mut accepted, mut refused) = (0, 0);
             let mut judge = Judge::new(Effort::samples(*samples), &registry, &run);
+            let progress = Progress::new("rules", rules.len(), io);
             for rule in &rules {
+                progress.about(&rule.name);
                 if let Err(error) = compile(&registry, rule) {
-                    io.message(&render::human(&error));
+                    progress.hidden(|| io.message(&render::human(&error)));
                 }
                 let (ok, line) = judge.line(rule)?;
                 if ok {
@@ -67,8 +74,10 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
                 } else {
                     refused += 1;
                 }
-                io.print(&line);
+                progress.hidden(|| io.print(&line));
+                progress.step();
             }
+            progress.end();
             io.print(&format!("{accepted} accepted, {refused} refused\n"));
             Ok(refused == 0)
         }

@@ -1,26 +1,22 @@
 //! `flambeau run`: loads a file, calls a function of it, prints the answer.
 
-use super::case::decode;
+use super::inputs::{self, InputOptions};
 use super::io::Io;
-use super::load::{load_file_with, load_mapped, registry};
+use super::load::{load_mapped, load_shown, registry};
 use super::numerics::Numerics;
-use super::prepare;
+use super::threads::ThreadOptions;
+use super::{outputs, prepare};
 use crate::backends;
-use crate::diag::{Diagnostic, ErrorKind, Result, files};
+use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::Run;
 use crate::passes::PassSet;
 use crate::passes::manager::Settings;
-use crate::resources::pool;
-use crate::tensor::{DType, Tensor};
 use crate::tools::limits::LimitOptions;
 use crate::value::Value;
-use clap::Args;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use crate::value::python_text::python_text;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
 use std::time::Instant;
-
-/// Most bytes of a file of arguments.
-const ARGUMENT_BYTES: u64 = 64 << 30;
 
 /// Words of `flambeau run`.
 #[derive(Args, Debug)]
@@ -30,9 +26,17 @@ pub struct Options {
     /// The function or method to call
     #[arg(long, value_name = "NAME", default_value = "forward")]
     entry: String,
-    /// Arguments: .json (a list of encoded values), .npy, .npz or .safetensors, in order
-    #[arg(long, value_name = "FILE", num_args = 1..)]
-    args: Vec<PathBuf>,
+    #[command(flatten)]
+    inputs: InputOptions,
+    /// Write the answer to a file: .npz, .npy, .safetensors or .json; parts are named by their place: 0.boxes
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How the answer is printed [default: python on a terminal, script elsewhere]
+    #[arg(long, value_name = "FORM")]
+    print: Option<Printed>,
+    /// Print every element of every tensor, as Python does when it is told to
+    #[arg(long)]
+    full: bool,
     /// What runs fusion groups: cpu, or cuda (the first GPU); other ops run on the CPU
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
@@ -47,9 +51,8 @@ pub struct Options {
     /// Map the archive into memory instead of reading it: its tensors lie in the file, which nobody may change meanwhile
     #[arg(long)]
     mmap: bool,
-    /// Threads that share loops [default: FLAMBEAU_NUM_THREADS, else one for each core]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    threads: usize,
+    #[command(flatten)]
+    threads: ThreadOptions,
     /// Also print how long loading and the call took, what became of fusion groups, and the seed of the random
     /// generator where it was drawn from
     #[arg(long)]
@@ -57,7 +60,7 @@ pub struct Options {
     /// Log passes, and under `fusion` what becomes of fusion groups: 'fuse:>fusion' [default: FLAMBEAU_LOG]
     #[arg(long, value_name = "SPEC")]
     log: Option<String>,
-    /// Seed of the random generator [default: from the system's entropy]
+    /// Seed of the random generator [default: from the system's entropy] and of the numbers of --input [default: 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Record gradients; without it the program runs as under torch.no_grad()
@@ -65,6 +68,15 @@ pub struct Options {
     grad: bool,
     #[command(flatten)]
     pub(in crate::tools) limits: LimitOptions,
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Printed {
+    /// As Python's print shows it; of large tensors the edges
+    Python,
+    /// As TorchScript's print shows it, all elements
+    Script,
 }
 
 /// Runs the command.
@@ -77,116 +89,73 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
                 .hint("devices are cpu and cuda"));
         }
     };
-    pool::set_threads(options.threads);
-    let run = Run::default();
+    if let Some(output) = &options.output {
+        outputs::check_name(output)?;
+    }
+    options.threads.set();
+    let (stdout, printed) = io.program_output();
+    let run = Run::new(stdout);
     run.set_grad_enabled(options.grad);
     if let Some(seed) = options.seed {
         run.seed(seed);
     }
     let start = Instant::now();
     let pipeline = options.numerics.checked_pipeline(&options.passes, &PassSet::builtin(), io)?;
-    let registry = registry(&options.dialect, Path::new(""))?;
+    let registry = registry(&options.dialect, io.directory)?;
     let log = prepare::log_spec(options.log.as_deref(), &PassSet::builtin())?;
-    let program = match options.mmap {
+    let file = io.path(&options.file);
+    let mut loaded = match options.mmap {
         // SAFETY: the user asks for it with --mmap, whose help says that nobody may change the file.
         #[allow(unsafe_code, reason = "maps a file where the user says that it stays as it is")]
-        true => unsafe { load_mapped(&options.file, &run, &registry)? },
-        false => load_file_with(&options.file, &run, &registry)?,
+        true => unsafe { load_mapped(&file, &run, &registry)? },
+        false => load_shown(&file, &run, &registry, io)?,
     };
+    let entry = inputs::entry(&options.entry, &loaded.program).to_string();
+    let given = options.inputs.resolve(&loaded, &entry, io)?;
+    io.message(&given.note().unwrap_or_default());
     let settings = Settings { log: log.clone(), ..Settings::default() };
     let name = options.file.display().to_string();
-    let program = prepare::transformed(&program, &pipeline, settings, &name, &mut std::io::stderr())?;
-    let program = program.logging(&log);
-    let program = match device {
-        Some(backend) => program.on(backend),
-        None => program,
+    let program = prepare::transformed(&loaded.program, &pipeline, settings, &name, io.err)?;
+    loaded.program = match device {
+        Some(backend) => program.logging(&log).on(backend),
+        None => program.logging(&log),
     };
-    let loaded = start.elapsed();
-    let mut arguments = Vec::new();
-    for file in &options.args {
-        arguments.extend(read_arguments(file)?);
-    }
+    let ready = start.elapsed();
+    let arguments = given.values(options.seed.unwrap_or(0), io.directory)?;
     let start = Instant::now();
-    let value = program.run(entry(options, &program), arguments, &run);
+    let value = loaded.program.run(&entry, arguments, &run);
     let called = start.elapsed();
-    eprint!("{}", program.take_log());
-    let value = value?;
-    // A closed pipe is nothing to complain about.
-    let mut answer = String::new();
-    value.write_text(&mut answer)?;
-    let _ = writeln!(std::io::stdout(), "{answer}");
+    io.message(&loaded.program.take_log());
+    io.print_kept(&printed);
+    show(options, &value?, io)?;
     for warning in run.take_warnings() {
-        eprintln!("warning: {warning}");
+        io.message(&format!("warning: {warning}\n"));
     }
     if options.time {
-        eprintln!(
-            "loaded in {:.1} ms, called in {:.3} ms",
-            loaded.as_secs_f64() * 1e3,
-            called.as_secs_f64() * 1e3
-        );
-        eprint!("{}", program.fusion_report().to_text());
+        let (ready, called) = (ready.as_secs_f64() * 1e3, called.as_secs_f64() * 1e3);
+        io.message(&format!("loaded in {ready:.1} ms, called in {called:.3} ms\n"));
+        io.message(&loaded.program.fusion_report().to_text());
         if let Some(seed) = run.random_seed() {
-            eprintln!("random seed {seed}");
+            io.message(&format!("random seed {seed}\n"));
         }
     }
     Ok(())
 }
 
-/// The named entry; a file with a single function needs no name.
-fn entry<'a>(options: &'a Options, program: &'a crate::runtime::Program) -> &'a str {
-    let functions = &program.module().functions;
-    match functions.keys().next() {
-        Some(only) if options.entry == "forward" && program.instance().is_none() && functions.len() == 1 => {
-            only.as_str()
-        }
-        _ => &options.entry,
+/// Prints the answer, or writes it to the file that was asked for and says what is in it.
+fn show(options: &Options, value: &Value, io: &mut Io<'_>) -> Result<()> {
+    if let Some(output) = &options.output {
+        let written = outputs::write(&io.path(output), value)?;
+        io.message(&format!("{}: {written}\n", output.display()));
+        return Ok(());
     }
-}
-
-/// Values from a file, in order.
-pub(super) fn read_arguments(file: &Path) -> Result<Vec<Value>> {
-    let named = |e: String| Diagnostic::input(format!("{}: {e}", file.display()));
-    let bytes = files::read(file, ARGUMENT_BYTES).map_err(|e| named(e.to_string()))?;
-    match file.extension().and_then(|e| e.to_str()) {
-        Some("json") => {
-            let json: serde_json::Value = serde_json::from_slice(&bytes).map_err(|e| named(e.to_string()))?;
-            let items = json.as_array().cloned().unwrap_or_else(|| vec![json.clone()]);
-            items.iter().map(|v| decode(v).map_err(|d| named(d.message().to_string()))).collect()
-        }
-        Some("npy") => {
-            Ok(vec![super::numpy::read_npy(&bytes).map_err(|d| named(d.message().to_string()))?.into()])
-        }
-        Some("npz") => {
-            let tensors = super::numpy::read_npz(&bytes).map_err(|d| named(d.message().to_string()))?;
-            Ok(tensors.into_iter().map(|(_, t)| Value::Tensor(t)).collect())
-        }
-        Some("safetensors") => read_safetensors(&bytes).map_err(|d| named(d.message().to_string())),
-        _ => Err(named("arguments are .json, .npy, .npz or .safetensors files".to_string())),
+    let usual = if options.full || io.terminal.out { Printed::Python } else { Printed::Script };
+    let mut answer = String::new();
+    match options.print.unwrap_or(usual) {
+        Printed::Python => answer = python_text(value, options.full)?,
+        Printed::Script => value.write_text(&mut answer)?,
     }
-}
-
-/// The tensors of a file in order of their names.
-fn read_safetensors(bytes: &[u8]) -> Result<Vec<Value>> {
-    let file = safetensors::SafeTensors::deserialize(bytes).map_err(|e| Diagnostic::input(e.to_string()))?;
-    let mut tensors = file.tensors();
-    tensors.sort_by(|a, b| a.0.cmp(&b.0));
-    let tensor = |(name, view): (String, safetensors::tensor::TensorView<'_>)| {
-        use safetensors::Dtype as D;
-        let dtype = match view.dtype() {
-            D::BOOL => DType::Bool,
-            D::U8 => DType::U8,
-            D::I8 => DType::I8,
-            D::I16 => DType::I16,
-            D::I32 => DType::I32,
-            D::I64 => DType::I64,
-            D::F16 => DType::F16,
-            D::BF16 => DType::BF16,
-            D::F32 => DType::F32,
-            D::F64 => DType::F64,
-            other => return Err(Diagnostic::unsupported(format!("tensor '{name}' of dtype {other:?}"))),
-        };
-        let sizes: Vec<i64> = view.shape().iter().map(|n| *n as i64).collect();
-        Tensor::from_bytes(dtype, &sizes, view.data()).map(Value::Tensor)
-    };
-    tensors.into_iter().map(tensor).collect()
+    answer.push('\n');
+    io.print(&answer);
+    Ok(())
 }

@@ -1,8 +1,10 @@
 //! `flambeau translate`: a module or its fusion groups in another form.
 
+use super::inputs::{self, InputOptions};
 use super::io::Io;
 use super::numerics::Numerics;
-use super::{opt, prepare, run as run_tool, view};
+use super::threads::ThreadOptions;
+use super::{opt, prepare, view};
 use crate::backends;
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Registry, Run, fusion, loops};
@@ -36,12 +38,18 @@ pub struct Options {
     /// Know the ops of a dialect file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
-    /// Arguments to specialize kernels for; without them inputs are float32 of the sizes that their types tell
-    #[arg(long, value_name = "FILE", num_args = 1..)]
-    args: Vec<PathBuf>,
-    /// The function or method that the arguments are for
+    #[command(flatten)]
+    inputs: InputOptions,
+    /// The function or method that inputs are for: kernels are specialized for them, and pictures show their sizes. Kernels without
+    /// inputs are made for float32 of the sizes that their types tell
     #[arg(long, value_name = "NAME", default_value = "forward")]
     entry: String,
+    /// Show the times of ops as heat in html and json: a trace that `bench MODEL --profile=FILE` wrote. The passes are those of
+    /// the trace, unless others are named
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+    #[command(flatten)]
+    threads: ThreadOptions,
     /// GPU architecture for ptx
     #[arg(long, value_name = "SM", default_value = "sm_90")]
     arch: String,
@@ -77,15 +85,40 @@ pub enum Form {
 /// Runs the command.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let registry = opt::registry(&options.dialect, io)?;
-    let program = opt::read_program(&options.file, &registry, io)?;
+    options.threads.set();
+    let loaded = opt::read_loaded(&options.file, &registry, io)?;
+    let entry = inputs::entry(&options.entry, &loaded.program).to_string();
+    let given = match options.inputs.any() {
+        true => Some(options.inputs.resolve(&loaded, &entry, io)?.values(0, io.directory)?),
+        false => None,
+    };
     let plain =
         matches!(options.to, Form::Ir | Form::Dot | Form::Svg | Form::Html | Form::Json | Form::Python);
-    let pipeline =
-        options.passes.clone().unwrap_or_else(|| if plain { String::new() } else { "default".into() });
+    let times = match &options.profile {
+        Some(file) => Some(view::Times::parse(&io.read_text(file)?)?),
+        None => None,
+    };
+    let usual = || match &times {
+        Some(times) => times.passes.clone(),
+        None if plain => String::new(),
+        None => "default".into(),
+    };
+    let pipeline = options.passes.clone().unwrap_or_else(usual);
     let pipeline = options.numerics.checked_pipeline(&pipeline, &PassSet::builtin(), io)?;
     let log = prepare::log_spec(None, &PassSet::builtin())?;
     let settings = Settings { log, ..Settings::default() };
     let name = options.file.display().to_string();
+    let mut program = loaded.program;
+    if let Some(arguments) = &given
+        && options.to == Form::Ir
+    {
+        // Passes find out more where they know what comes in.
+        let name = program.function(&entry).map_or(entry.clone(), |function| function.name.to_string());
+        program = program.transformed(|module, _| {
+            inputs::annotate(module, &name, arguments);
+            Ok(())
+        })?;
+    }
     let program = prepare::transformed(&program, &pipeline, settings, &name, io.err)?;
     let module = program.module().clone();
     match options.to {
@@ -95,25 +128,39 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         }
         Form::Dot => io.print(&super::dot::module(&module)),
         Form::Svg => io.print(&view::svg(&view::model(&module, &registry))),
-        Form::Json => io.print(&view::json(&view::model(&module, &registry))),
-        Form::Html => {
+        Form::Json | Form::Html => {
+            let sizes = match &given {
+                Some(arguments) => {
+                    let run = options.limits.silent();
+                    run.set_grad_enabled(false);
+                    run.seed(0);
+                    Some(view::Sizes::of_run(&program, &entry, arguments, &run)?)
+                }
+                None => None,
+            };
+            let looks =
+                view::Looks { entry: program.function(&entry), sizes: sizes.as_ref(), times: times.as_ref() };
+            let model = view::model_with(&module, &registry, looks)?;
             let title = options.file.file_name().map_or("graph".into(), |name| name.to_string_lossy());
-            io.print(&view::html(&view::model(&module, &registry), &title));
+            io.print(&if options.to == Form::Json { view::json(&model) } else { view::html(&model, &title) });
         }
         Form::Python => io.print(&python(&registry, &module)?),
         Form::Loops | Form::Llvm | Form::Asm | Form::Ptx => {
-            let groups = if options.args.is_empty() { assumed(&module) } else { met(options, &program, io)? };
+            let groups = match &given {
+                None => assumed(&module),
+                Some(arguments) => met(&program, &entry, arguments)?,
+            };
             if groups.is_empty() {
                 io.message("note: the module has no fusion group\n");
             }
             for (n, (graph, inputs)) in groups.iter().enumerate() {
                 let text =
                     kernel_text(options, &registry, graph, inputs, n).map_err(|error| {
-                        match options.args.is_empty() {
-                            true => error.hint(
-                                "the sizes of the inputs are not known here: give arguments with --args",
+                        match given {
+                            None => error.hint(
+                                "the sizes of the inputs are not known here: give them with --input x=float32[1,3]",
                             ),
-                            false => error,
+                            Some(_) => error,
                         }
                     })?;
                 io.print(&text);
@@ -170,11 +217,7 @@ fn sample(ty: &Type) -> Value {
 }
 
 /// Groups with the inputs that they get when the program runs on the given arguments.
-fn met(options: &Options, program: &Program, io: &Io<'_>) -> Result<Vec<Group>> {
-    let mut arguments = Vec::new();
-    for file in &options.args {
-        arguments.extend(run_tool::read_arguments(&io.path(file))?);
-    }
+fn met(program: &Program, entry: &str, arguments: &[Value]) -> Result<Vec<Group>> {
     let run = Run::silent();
     let seen: Arc<Mutex<Vec<Group>>> = Arc::default();
     let sink = Arc::clone(&seen);
@@ -185,12 +228,7 @@ fn met(options: &Options, program: &Program, io: &Io<'_>) -> Result<Vec<Group>> 
             seen.push((Arc::clone(graph), inputs.to_vec()));
         }
     }));
-    let functions = &program.module().functions;
-    let entry = match functions.keys().next() {
-        Some(only) if functions.len() == 1 && program.instance().is_none() => only.as_str(),
-        _ => options.entry.as_str(),
-    };
-    program.run(entry, arguments, &run)?;
+    program.run(entry, arguments.to_vec(), &run)?;
     let groups = seen.lock().map(|seen| seen.clone()).unwrap_or_default();
     Ok(groups)
 }

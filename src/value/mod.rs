@@ -8,6 +8,7 @@ mod container;
 mod future;
 mod nested;
 mod object;
+pub mod python_text;
 mod string;
 mod tensor_text;
 pub mod text;

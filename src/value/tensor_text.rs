@@ -59,7 +59,7 @@ pub(super) fn write_tensor(out: &mut String, tensor: &Tensor) {
 }
 
 /// The real numbers of a quantized tensor of whole elements.
-fn quantized_scalars(tensor: &Tensor) -> Option<Result<Vec<Scalar>>> {
+pub(super) fn quantized_scalars(tensor: &Tensor) -> Option<Result<Vec<Scalar>>> {
     let quantizer = tensor.quantizer()?;
     let sizes = tensor.sizes();
     let inner = |axis: usize| sizes.iter().skip(axis + 1).product::<i64>().max(1) as usize;

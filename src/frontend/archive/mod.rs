@@ -26,6 +26,7 @@ pub use debug::DebugRanges;
 pub use limits::Limits;
 pub use load::{Model, load};
 pub use pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
+pub use write::Writer;
 pub use zip::{Entry, Method, read_entries, read_entry};
 
 use std::borrow::Cow;
@@ -158,8 +159,14 @@ impl Archive {
             check_version(version)?;
             return Ok((Archive { bytes, directory, trees, limits, version, big_endian: false }, Vec::new()));
         }
-        let directory = zip::read_directory(&bytes, &limits)
-            .map_err(|error| recognize::no_archive(bytes.get(..512).unwrap_or(&bytes), error))?;
+        let directory = zip::read_directory(&bytes, &limits).map_err(|error| {
+            // A zip file of another kind need not keep the laws of archives.
+            let names = zip::read_entries(&bytes, &limits).unwrap_or_default();
+            match recognize::recognize_zip(names.iter().map(|(name, _)| &**name)) {
+                Some(kind) => Diagnostic::input(format!("the file is {}", kind.what)).hint(kind.hint),
+                None => recognize::no_archive(bytes.get(..512).unwrap_or(&bytes), error),
+            }
+        })?;
         let trees = IndexMap::new();
         let mut archive = Archive { bytes, directory, trees, limits, version: 0, big_endian: false };
         let mut problems = Vec::new();

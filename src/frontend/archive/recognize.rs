@@ -29,7 +29,7 @@ static STARTS: &[(usize, &[u8], Kind)] = &[
     (4, b"TFL3", kind("a TensorFlow Lite model", NO_MODEL)),
     (0, b"GGUF", kind("a GGUF file, which has weights for llama.cpp and no program", WEIGHTS)),
     (0, b"\x89HDF\r\n\x1a\n", kind("an HDF5 file, as Keras writes its models", NO_MODEL)),
-    (0, b"\x93NUMPY", kind("a NumPy array", "arrays are arguments: give them with --args")),
+    (0, b"\x93NUMPY", kind("a NumPy array", "arrays are arguments: give them with --input @FILE")),
     (0, b"\x89PNG", kind("a PNG image", NO_MODEL)),
     (0, b"\xff\xd8\xff", kind("a JPEG image", NO_MODEL)),
     (0, b"GIF8", kind("a GIF image", NO_MODEL)),
@@ -126,7 +126,10 @@ pub fn recognize_zip<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option
     }
     let mut all = names.clone().peekable();
     if all.peek().is_some() && all.all(|name| name.ends_with(".npy")) {
-        return Some(kind("a file of NumPy arrays (.npz)", "arrays are arguments: give them with --args"));
+        return Some(kind(
+            "a file of NumPy arrays (.npz)",
+            "arrays are arguments: give them with --input @FILE",
+        ));
     }
     let holds =
         names.clone().any(|name| name.ends_with(".pt") || name.ends_with(".pth") || name.ends_with(".ptl"));

@@ -39,9 +39,14 @@ impl<W: Write> Writer<W> {
         Ok(Writer { out, at: 0, root: root.into(), limits, entries: IndexMap::new() })
     }
 
+    /// Starts a zip file without a root folder, as `.npz` files are.
+    pub fn without_root(out: W) -> Writer<W> {
+        Writer { out, at: 0, root: String::new(), limits: Limits::default(), entries: IndexMap::new() }
+    }
+
     /// Adds an entry; the name is relative to the root.
     pub fn add(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
-        let full = format!("{}/{name}", self.root);
+        let full = if self.root.is_empty() { name.to_string() } else { format!("{}/{name}", self.root) };
         zip::check_name(full.as_bytes(), &self.limits)?;
         if name.ends_with('/') || self.entries.contains_key(&full) {
             return Err(Diagnostic::input(format!("the archive cannot have a second entry `{name}`")));

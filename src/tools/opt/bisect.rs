@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Runs the search and tells what it found; gives whether everything is well.
 pub(super) fn run(work: &Work<'_>, input: &Input, io: &mut Io<'_>) -> Result<bool> {
     let module = work.read(input, input.source.as_ref())?.map_err(fold)?.module;
-    let judge = judge(work, io)?;
+    let judge = judge(work, input, &module, io)?;
     let (_, total, _) = judge.transform(&module, work.pipeline, None);
     if !judge.is_bad(&module, work.pipeline, None)? {
         io.print(&format!("nothing is wrong after {total} passes\n"));
@@ -112,11 +112,14 @@ fn look(judge: &Judge, pipeline: &Pipeline, module: &Module, stop: StopAt) -> Se
     seen
 }
 
-fn judge(work: &Work<'_>, io: &Io<'_>) -> Result<Judge> {
+fn judge(work: &Work<'_>, input: &Input, module: &Module, io: &mut Io<'_>) -> Result<Judge> {
     let options = work.options;
     let fault = match options.bisect.as_deref().unwrap_or("verify") {
         "verify" => Fault::Fails(String::new()),
-        "answer" => Judge::answer(&options.entry, &options.args, io)?,
+        "answer" => {
+            let (entry, arguments) = work.arguments(input, module, io)?;
+            Judge::answer(&entry, &arguments)?
+        }
         "" => return Err(Diagnostic::new(ErrorKind::Usage, "--bisect= needs a check")),
         command => Fault::Command { text: command.to_string(), success_is_bad: false },
     };

@@ -8,6 +8,7 @@ mod words;
 mod work;
 
 use super::io::Io;
+use super::load::Loaded;
 use super::{load, numerics, prepare};
 use crate::diag::{Diagnostic, Result, Source, render};
 use crate::dialects::{Registry, Run, result_type};
@@ -36,6 +37,7 @@ pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
         }
         None => (options, None),
     };
+    options.threads.set();
     let mut registry = registry(&options.dialect, io)?;
     if let Some(case) = &text {
         for (name, text) in &case.dialects {
@@ -101,17 +103,22 @@ pub fn registry(files: &[PathBuf], io: &mut Io<'_>) -> Result<Arc<Registry>> {
 
 /// A module from a file of any form, and the model where the file is an archive; graph text is verified.
 pub fn read_program(file: &Path, registry: &Arc<Registry>, io: &mut Io<'_>) -> Result<Program> {
+    read_loaded(file, registry, io).map(|loaded| loaded.program)
+}
+
+/// The same, with what the file says of inputs.
+pub fn read_loaded(file: &Path, registry: &Arc<Registry>, io: &mut Io<'_>) -> Result<Loaded> {
     let input = input(file, io)?;
     let Some(source) = &input.source else { return archive(&input, registry) };
     let parsed = read_text(source, registry, false, false).map_err(fold)?;
     prepare::verify(&parsed, registry)?;
-    Ok(Program::with(parsed.module, None, Arc::clone(registry)))
+    Ok(Program::with(parsed.module, None, Arc::clone(registry)).into())
 }
 
 /// A module from a file of any form, as it is: nothing is verified.
 pub fn read_module_with(file: &Path, registry: &Arc<Registry>, io: &mut Io<'_>) -> Result<Module> {
     let input = input(file, io)?;
-    let Some(source) = &input.source else { return Ok(archive(&input, registry)?.module().clone()) };
+    let Some(source) = &input.source else { return Ok(archive(&input, registry)?.program.module().clone()) };
     let parsed = read_text(source, registry, false, false);
     parsed.map(|p| p.module).map_err(fold)
 }
@@ -121,9 +128,9 @@ pub(super) fn read_source(source: &Arc<Source>, registry: &Arc<Registry>) -> Res
     read_text(source, registry, false, false).map(|p| p.module).map_err(fold)
 }
 
-fn archive(input: &Input, registry: &Arc<Registry>) -> Result<Program> {
+fn archive(input: &Input, registry: &Arc<Registry>) -> Result<Loaded> {
     match &input.file {
-        Some(file) => load::load_file_with(file, &Run::default(), registry),
+        Some(file) => load::load_model(file, &Run::default(), registry),
         None => Err(Diagnostic::internal("an input without a file")),
     }
 }

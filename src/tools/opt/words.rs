@@ -9,8 +9,10 @@ use crate::passes::manager::print_ir::PrintIr;
 use crate::passes::manager::{Limits, Settings};
 use crate::passes::{PassSet, Pipeline};
 use crate::rewrite::{self, Questions};
+use crate::tools::inputs::InputOptions;
 use crate::tools::limits::LimitOptions;
 use crate::tools::numerics::Numerics;
+use crate::tools::threads::ThreadOptions;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +28,8 @@ pub struct Options {
     /// Rules besides the built-in ones for every `simplify` of the pipeline; each is checked first
     #[arg(long, value_name = "FILE")]
     pub(super) rules: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) inputs: InputOptions,
     #[command(flatten)]
     pub(super) numerics: Numerics,
     /// List the passes, their options, nests and named pipelines
@@ -64,9 +68,8 @@ pub struct Options {
     /// Where the result goes
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub(super) output: PathBuf,
-    /// Threads for the functions of a module; 0 is one for each core
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(super) threads: usize,
+    #[command(flatten)]
+    pub(super) threads: ThreadOptions,
     #[command(flatten)]
     pub(super) look: Look,
     #[command(flatten)]
@@ -74,13 +77,10 @@ pub struct Options {
     #[command(flatten)]
     pub(in crate::tools) limits: LimitOptions,
     /// Find the first bad pass and step: 'verify' (a failing pass or verifier), 'answer' (another answer than without passes, with
-    /// --args), or a command that fails for bad IR (%s stands for a file with it, else it is standard input)
+    /// --input or --args), or a command that fails for bad IR (%s stands for a file with it, else it is standard input)
     #[arg(long, value_name = "CHECK", num_args = 0..=1, default_missing_value = "verify", require_equals = true)]
     pub(super) bisect: Option<String>,
-    /// Arguments for --bisect=answer: .json, .npy, .npz or .safetensors
-    #[arg(long, value_name = "FILE", num_args = 1.., requires = "bisect")]
-    pub(super) args: Vec<PathBuf>,
-    /// The function to call for --bisect=answer
+    /// The function that inputs are for: their dtypes and sizes go into its types, and --bisect=answer calls it
     #[arg(long, value_name = "NAME", default_value = "forward")]
     pub(super) entry: String,
     /// Work on the parts between lines `// -----` or `# -----` one by one
@@ -199,7 +199,7 @@ impl Options {
         let variable = |name: &str| std::env::var(name).unwrap_or_default();
         let log = self.look.log.clone().unwrap_or_else(|| variable("FLAMBEAU_LOG"));
         let limits = self.look.opt_limit.clone().unwrap_or_else(|| variable("FLAMBEAU_OPT_LIMIT"));
-        let threads = if self.questions().any() { 1 } else { self.threads };
+        let threads = if self.questions().any() { 1 } else { self.threads.threads };
         Ok(Settings {
             threads,
             log: LogSpec::parse(&log)?,

@@ -10,7 +10,10 @@ use crate::passes::manager::statistics::Statistics;
 use crate::passes::manager::timing::Timing;
 use crate::passes::manager::{Runner, Settings, StopAt};
 use crate::rewrite::Explanations;
+use crate::runtime::Program;
+use crate::tools::inputs;
 use crate::tools::io::Io;
+use crate::value::Value;
 use hashbrown::HashSet;
 use std::fs::File;
 use std::io::Write;
@@ -129,11 +132,15 @@ impl Work<'_> {
         }
         diagnostics.extend(self.unknown_ops(&parsed));
         let mut module = parsed.module;
+        if self.options.inputs.any() {
+            let (entry, arguments) = self.arguments(input, &module, io)?;
+            inputs::annotate(&mut module, &entry, &arguments);
+        }
         timing.begin("passes");
         let mut settings = self.options.settings()?;
         // The model itself, whose attributes some passes make constants of.
         if source.is_none()
-            && let Some(instance) = super::archive(input, self.registry)?.instance()
+            && let Some(instance) = super::archive(input, self.registry)?.program.instance()
         {
             settings.extras.set(Arc::new(instance.clone()));
         }
@@ -163,6 +170,24 @@ impl Work<'_> {
         }
     }
 
+    /// The function that inputs are for, and what it is called with.
+    pub(super) fn arguments(
+        &self,
+        input: &Input,
+        module: &Module,
+        io: &mut Io<'_>,
+    ) -> Result<(String, Vec<Value>)> {
+        let loaded = match &input.source {
+            None => super::archive(input, self.registry)?,
+            Some(_) => Program::with(module.clone(), None, Arc::clone(self.registry)).into(),
+        };
+        let entry = inputs::entry(&self.options.entry, &loaded.program).to_string();
+        let given = self.options.inputs.resolve(&loaded, &entry, io)?;
+        io.message(&given.note().unwrap_or_default());
+        let name = loaded.program.function(&entry).map_or(entry, |function| function.name.to_string());
+        Ok((name, given.values(0, io.directory)?))
+    }
+
     /// Reads the input or one of its parts.
     pub(super) fn read(
         &self,
@@ -175,7 +200,7 @@ impl Work<'_> {
                 Ok(super::read_text(source, self.registry, bare, symbols))
             }
             None => {
-                let module = super::archive(input, self.registry)?.module().clone();
+                let module = super::archive(input, self.registry)?.program.module().clone();
                 Ok(Ok(ParsedModule { module, ..ParsedModule::default() }))
             }
         }

@@ -3,10 +3,12 @@
 
 mod shrink;
 
+use super::inputs;
 use super::io::Io;
 use super::judge::{Fault, Judge};
 use super::numerics::Numerics;
 use super::opt::{self, pass_error_signature, reproducer};
+use super::progress::Progress;
 use crate::diag::{Diagnostic, ErrorKind, Result, Source};
 use crate::dialects::{Registry, Strictness};
 use crate::frontend::dialect;
@@ -14,6 +16,7 @@ use crate::ir::{Graph, Module, NoLaws, PrintOptions, verify_module};
 use crate::passes::manager::Settings;
 use crate::passes::{PassSet, Pipeline};
 use crate::tools::limits::LimitOptions;
+use crate::tools::threads::ThreadOptions;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,11 +56,14 @@ pub struct Options {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
+    threads: ThreadOptions,
+    #[command(flatten)]
     pub(in crate::tools) limits: LimitOptions,
 }
 
 /// Runs the command with the given passes.
 pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
+    options.threads.set();
     let Start { module, passes, registry, dialects } = read(options, io)?;
     let pipeline = options.numerics.checked_pipeline(&passes, set, io)?;
     let strictness = if options.strict { Strictness::Ops } else { Strictness::Carry };
@@ -82,10 +88,12 @@ pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
         dialects,
         quiet: options.quiet,
         said: usize::MAX,
+        progress: Progress::new("reduce: tests", options.max_tests, io),
         io,
     };
     best.keep()?;
     shrink::all(&mut best)?;
+    best.progress.end();
     let (ops, passes, tests) = (count_ops(&best.module), best.pipeline.names().len(), best.tests);
     let text = best.text();
     if output == Path::new("-") {
@@ -160,7 +168,11 @@ fn find_fault(
         let error = nothing("the passes do not fail".to_string());
         return Err(error.hint("give --args FILE to compare answers, or --test COMMAND"));
     }
-    judge.fault = Judge::answer(&options.entry, &options.args, io)?;
+    let mut arguments = Vec::new();
+    for file in &options.args {
+        arguments.extend(inputs::read_arguments(&io.path(file))?);
+    }
+    judge.fault = Judge::answer(&options.entry, &arguments)?;
     if !judge.is_bad(module, pipeline, None)? {
         return Err(nothing("the answer is the same with and without the passes".to_string()));
     }
@@ -197,6 +209,7 @@ struct Best<'a, 'io> {
     dialects: Vec<(String, String)>,
     quiet: bool,
     said: usize,
+    progress: Progress,
     io: &'a mut Io<'io>,
 }
 
@@ -217,6 +230,7 @@ impl Best<'_, '_> {
             return Ok(false);
         }
         self.tests += 1;
+        self.progress.step();
         if !self.judge.is_bad(&module, &pipeline, None)? {
             return Ok(false);
         }
@@ -260,7 +274,8 @@ impl Best<'_, '_> {
         if !self.quiet && ops * 10 <= self.said.saturating_mul(9) {
             self.said = ops;
             let passes = self.pipeline.names().len();
-            self.io.message(&format!("reduce: {ops} ops, {passes} passes after {} tests\n", self.tests));
+            let said = format!("reduce: {ops} ops, {passes} passes after {} tests\n", self.tests);
+            self.progress.hidden(|| self.io.message(&said));
         }
         Ok(())
     }

@@ -8,10 +8,13 @@ mod html;
 mod layers;
 mod model;
 mod place;
+mod seen;
 mod svg;
 
 pub use html::html;
-pub use model::{Block, Function, Model, Op, Part, Value, model};
+pub use model::{Block, Function, Looks, Model, Op, Part, Value, model, model_with};
+pub use seen::{Sizes, Times};
+pub(super) use svg::escaped;
 pub use svg::svg;
 
 /// The module as JSON; the layout of the data is described in docs/view.md.

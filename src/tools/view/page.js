@@ -6,7 +6,7 @@ const data = JSON.parse(document.getElementById('data').textContent);
 const { model, layers } = data;
 const { ops, values, blocks, functions, docs } = model;
 const LETTER = 7.25, LINE = 16, PAD = 8, GAP = 22, ROW_GAP = 40, TITLE = 20, LETTERS = 44, ROUNDS = 8;
-const PARTS = { compute: 'computes', control: 'control flow', data: 'data', fused: 'subgraph', foreign: 'undeclared', constant: 'constant' };
+const PARTS = { compute: 'computes', control: 'control flow', call: 'call', data: 'data', fused: 'subgraph', foreign: 'undeclared', constant: 'constant' };
 const MANY_OPS = 400, FAR = 0.32, MANY_NODES = 1500;
 const $ = id => document.getElementById(id);
 const canvas = $('canvas'), world = $('world'), details = $('details'), search = $('search');
@@ -14,8 +14,30 @@ const canvas = $('canvas'), world = $('world'), details = $('details'), search =
 // --- words ---
 const cut = text => { const t = [...text.replace(/[\n\r\t]/g, ' ')]; return t.length <= LETTERS ? t.join('') : t.slice(0, LETTERS - 1).join('') + '…'; };
 const operand = v => { const op = values[v].op; return op !== undefined && ops[op].constant !== undefined ? ops[op].constant : '%' + values[v].name; };
-const typed = v => '%' + values[v].name + ' : ' + values[v].type;
+const typed = v => '%' + values[v].name + ' : ' + (values[v].seen || values[v].type);
+// --- heat: what each op took or gave, as a share of the most that one of the same function has ---
+const HEATS = { time: ['time', t => t >= 1000 ? (t / 1000).toFixed(2) + ' ms' : t.toFixed(1) + ' us'],
+  memory: ['bytes', n => n >= 1 << 20 ? (n / (1 << 20)).toFixed(1) + ' MB' : (n / 1024).toFixed(1) + ' kB'] };
+const heats = Object.keys(HEATS).filter(name => ops.some(op => op[HEATS[name][0]] > 0));
+let heat = heats[0] || '';
+const own = o => heat ? ops[o][HEATS[heat][0]] || 0 : 0;
+const sums = new Map();
+function held(o) {
+  if (!ops[o].blocks) return 0;
+  const key = heat + o;
+  if (!sums.has(key)) sums.set(key, ops[o].blocks.reduce((n, b) => n + blocks[b].ops.reduce((m, i) => m + Math.max(own(i), held(i)), 0), 0));
+  return sums.get(key);
+}
+const most = {};
+// A closed op stands for what is in it.
+const hotness = o => {
+  if (!heat) return 0;
+  most[heat] ||= ops.reduce((m, op, i) => Math.max(m, op.blocks ? 0 : own(i)), 0) || 1;
+  return Math.min(1, (ops[o].blocks && !closed.has(o) ? 0 : Math.max(own(o), held(o))) / most[heat]);
+};
 const attributes = op => (op.attributes || []).map(([name, text]) => name + '=' + text);
+// A call is known by the module or function that it runs.
+const head = op => cut(op.part === 'call' ? blocks[op.blocks[0]].name : op.kind);
 const second = op => cut('(' + [...op.operands.map(operand), ...attributes(op)].join(', ') + ')');
 const ending = b => cut((blocks[b].owner === undefined ? 'return' : '->') + ' (' + blocks[b].outputs.map(operand).join(', ') + ')');
 const width = text => [...text].length * LETTER + 2 * PAD;
@@ -23,7 +45,7 @@ const inside = op => (op.blocks || []).reduce((n, b) => n + blocks[b].ops.reduce
 
 // --- state ---
 const closed = new Set();
-let current = 0, selected = null, hits = [], hitSet = new Set(), hitAt = -1, scene = null;
+let current = model.entry || 0, selected = null, hits = [], hitSet = new Set(), hitAt = -1, scene = null;
 const view = { x: 0, y: 0, k: 1 };
 
 // --- layout ---
@@ -32,7 +54,7 @@ function size(item, placed) {
   if (item === 'return') return null;
   if (item.input !== undefined) return [width(cut(typed(item.input))), LINE + 2 * PAD];
   const op = ops[item.op];
-  let w = Math.max(width(cut(op.kind)) + (op.blocks ? 26 : 0) + (op.effects ? 2 * LETTER : 0), width(second(op))), h = 2 * LINE + 2 * PAD;
+  let w = Math.max(width(head(op)) + (op.blocks ? 26 : 0) + (op.effects ? 2 * LETTER : 0), width(second(op))), h = 2 * LINE + 2 * PAD;
   if (op.blocks && !closed.has(item.op)) {
     w = Math.max(w, op.blocks.reduce((n, b) => n + placed[b].w + PAD, PAD));
     h += PAD + TITLE + Math.max(...op.blocks.map(b => placed[b].h));
@@ -143,11 +165,44 @@ function layout() {
       if (many && label) tips.set(end, taken + 1);
       const tip = many ? [first[0], first[1] - 15 - 10 * Math.min(taken, 2)] : start;
       edges.push({ value: e.value, depth, from: source, to: layers[b].items[e.to], path, x: lo, w: hi - lo, y: start[1], h: py - start[1],
-        tip: [tip[0] + (left ? -5 : 5), tip[1] + 12], left, label });
+        tip: [tip[0] + (left ? -5 : 5), tip[1] + 12], left, label, start, first });
       told = e.value;
     }
   }
+  spread(nodes, frames, edges);
   scene = { nodes, edges, frames, byOp, byInput, w: placed[root].w, h: placed[root].h + TITLE };
+}
+
+// Gives each label a place where it lies over no box and no other label; one without such a place is shown only when its op
+// is chosen. Rectangles are found by cells of a grid, so that large graphs take linear time.
+const SMALL = 6.1, CELL = 64;
+function spread(nodes, frames, edges) {
+  const cells = new Map();
+  const each = (q, visit) => {
+    for (let i = Math.floor(q.x / CELL); i <= Math.floor((q.x + q.w) / CELL); i++)
+      for (let j = Math.floor(q.y / CELL); j <= Math.floor((q.y + q.h) / CELL); j++) if (visit(i + ' ' + j)) return true;
+    return false;
+  };
+  const free = q => !each(q, key => (cells.get(key) || []).some(r => q.x < r.x + r.w && q.x + q.w > r.x && q.y < r.y + r.h && q.y + q.h > r.y));
+  const take = q => { each(q, key => { const list = cells.get(key); list ? list.push(q) : cells.set(key, [q]); }); };
+  for (const q of nodes) {
+    const open = q.item.op !== undefined && ops[q.item.op].blocks && !closed.has(q.item.op);
+    take(open ? { x: q.x, y: q.y, w: q.w, h: 2 * LINE + 2 * PAD } : q);
+  }
+  for (const f of frames) take({ x: f.x, y: f.y, w: f.w, h: TITLE });
+  for (const e of edges) {
+    if (!e.label) continue;
+    const w = [...cut(typed(e.value))].length * SMALL, h = 11, [sx, sy] = e.start, [fx, fy] = e.first;
+    const rect = ([x, y, left]) => ({ x: left ? x - w : x, y: y - 9, w, h });
+    const middle = [(sx + fx) / 2, (sy + fy) / 2 + 4];
+    const tries = [[...e.tip, e.left], [sx + 5, sy + 12, false], [sx - 5, sy + 12, true], [sx + 5, sy + 23, false], [sx - 5, sy + 23, true],
+      [middle[0] + 5, middle[1], false], [middle[0] - 5, middle[1], true], [fx + 5, fy - 6, false], [fx - 5, fy - 6, true],
+      [sx + 5, sy + 34, false], [sx - 5, sy + 34, true]];
+    const found = tries.find(place => free(rect(place)));
+    if (!found) { e.label = false; continue; }
+    take(rect(found));
+    e.tip = [found[0], found[1]]; e.left = found[2];
+  }
 }
 
 // --- drawing ---
@@ -176,15 +231,19 @@ function paint() {
 function paintFar(nodes, frames, edges, out) {
   for (const f of frames) out.push(frame(f));
   out.push(make('path', { class: 'far', d: edges.map(e => e.path).join('') }));
-  const paths = {};
+  const paths = {}, hot = {};
   const rect = q => `M${q.x.toFixed(0)} ${q.y.toFixed(0)}h${q.w.toFixed(0)}v${q.h.toFixed(0)}h${(-q.w).toFixed(0)}z`;
   for (const q of nodes) {
     const op = q.item.op;
     if (op !== undefined && ops[op].blocks && !closed.has(op)) continue;
     const part = op === undefined ? 'constant' : ops[op].part;
     paths[part] = (paths[part] || '') + rect(q);
+    const share = op === undefined ? 0 : Math.ceil(hotness(op) * 5);
+    if (share > 0) hot[share] = (hot[share] || '') + rect(q);
   }
   for (const part in paths) out.push(make('path', { class: 'boxes', d: paths[part], style: `fill:var(--${part})` }));
+  if (heat) out.push(make('path', { class: 'boxes', d: Object.values(paths).join(''), style: 'fill:var(--panel)' }));
+  for (const share in hot) out.push(make('path', { class: 'boxes', d: hot[share], style: `fill:var(--heat);fill-opacity:${share / 5}` }));
   let marked = '';
   for (const q of nodes) if (hitSet.has(q.item.op)) marked += rect(q);
   out.push(make('path', { d: marked, style: `fill:var(--hit);stroke:var(--text);stroke-width:${2 / view.k}` }));
@@ -221,7 +280,9 @@ function node(q) {
   if (item.op === selected) g.classList.add('selected');
   if (hitSet.has(item.op)) g.classList.add('hit');
   box(op.part);
-  text('head', 0, cut(op.kind) + (op.effects ? ' !' : ''));
+  const share = hotness(item.op);
+  if (share > 0.01) g.append(make('rect', { class: 'hot', x: q.x + 4, y: q.y, width: q.w - 4, height: q.h, rx: 4, style: `fill:var(--heat);fill-opacity:${(share * 0.75).toFixed(2)}` }));
+  text('head', 0, head(op) + (op.effects ? ' !' : ''));
   text('soft', 1, op.blocks && closed.has(item.op) ? hint(op) : second(op));
   if (op.blocks) {
     const t = make('g', { 'data-toggle': item.op }), x = q.x + q.w - 22, y = q.y + 6;
@@ -285,6 +346,16 @@ function all(close) {
   if (close && selected !== null) { let o = selected; while (blocks[ops[o].block].owner !== undefined) o = blocks[ops[o].block].owner; select(o, false); }
   layout(); fit(true);
   say(close ? 'all blocks closed' : 'all blocks open');
+}
+// Shows what calls run in their place, or hides it again.
+const calls = ops.flatMap((op, o) => op.part === 'call' ? [o] : []);
+function inline() {
+  const open = calls.some(o => closed.has(o));
+  for (const o of calls) open ? closed.delete(o) : closed.add(o);
+  $('inline').setAttribute('aria-pressed', open);
+  if (!open) selected = null;
+  layout(); fit(true);
+  say(open ? 'methods are shown where they are called' : 'calls are closed');
 }
 function functionOf(o) {
   let b = ops[o].block;
@@ -350,6 +421,8 @@ function describe() {
     row('Takes', ...op.operands.map(v => { const d = values[v].op; return d !== undefined && ops[d].constant === undefined ? link(d, typed(v), 'from ' + ops[d].kind) : code(d === undefined ? typed(v) : typed(v) + ' = ' + ops[d].constant); }));
     const next = [...new Set(op.results.flatMap(v => users[v]))];
     row('Used by', ...next.slice(0, 60).map(o => link(o, ops[o].kind, second(ops[o]))), ...(next.length > 60 ? [`and ${next.length - 60} more`] : []));
+    if (op.time !== undefined) row('Time', HEATS.time[1](op.time));
+    if (op.bytes !== undefined) row('Memory', HEATS.memory[1](op.bytes));
     row('Attributes', ...attributes(op).map(code));
     if (op.effects) row('Effects', 'does more than compute its results');
     if (op.scope) row('Scope', code(op.scope));
@@ -370,7 +443,7 @@ function describe() {
 }
 
 // --- search ---
-const texts = ops.map(op => [op.kind, ...op.operands.map(operand), ...op.results.map(typed), ...attributes(op), op.constant || '', op.scope || '', op.location || ''].join(' ').toLowerCase());
+const texts = ops.map(op => [op.kind, head(op), ...op.operands.map(operand), ...op.results.map(typed), ...attributes(op), op.constant || '', op.scope || '', op.location || ''].join(' ').toLowerCase());
 function find() {
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
   hits = [];
@@ -409,7 +482,7 @@ function key(e) {
   const onButton = e.target.matches('button');
   const acts = {
     '/': () => search.focus(), f: () => fit(false), '0': () => zoomTo(1), '+': () => zoomTo(view.k * 1.25), '=': () => zoomTo(view.k * 1.25),
-    '-': () => zoomTo(view.k / 1.25), e: () => all(false), c: () => all(true), t: theme, '?': () => $('keys').showModal(),
+    '-': () => zoomTo(view.k / 1.25), e: () => all(false), c: () => all(true), t: theme, i: inline, '?': () => $('keys').showModal(),
     Escape: () => select(null, false), n: () => step(1), N: () => step(-1),
   };
   for (const arrow of ['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight'])
@@ -425,6 +498,8 @@ document.addEventListener('keydown', key);
 search.addEventListener('input', find);
 $('next').addEventListener('click', () => step(1));
 $('prev').addEventListener('click', () => step(-1));
+$('inline').addEventListener('click', inline);
+$('heat').addEventListener('change', e => { heat = e.target.value; draw(); });
 $('expand').addEventListener('click', () => all(false));
 $('collapse').addEventListener('click', () => all(true));
 $('in').addEventListener('click', () => zoomTo(view.k * 1.25));
@@ -486,6 +561,12 @@ functions.forEach((f, i) => $('function').append(html('option', { value: i }, f.
 $('function').closest('label').hidden = functions.length < 2;
 const parts = new Set(ops.filter(op => op.constant === undefined).map(op => op.part));
 for (const part in PARTS) if (parts.has(part)) $('legend').append(html('li', {}, html('i', { style: `background:var(--${part})` }), PARTS[part]));
+$('function').value = current;
+$('inline').hidden = !calls.length;
+heats.forEach(name => $('heat').append(html('option', { value: name }, name)));
+if (heats.length) $('heat').append(html('option', { value: '' }, 'none'));
+$('heat').closest('label').hidden = !heats.length;
+for (const o of calls) closed.add(o);
 if (ops.length > MANY_OPS) ops.forEach((op, o) => { if (op.blocks) closed.add(o); });
 if (functions.length) { layout(); describe(); fit(true); } else details.textContent = 'The module has no functions.';
 })();

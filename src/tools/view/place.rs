@@ -65,7 +65,7 @@ pub(super) fn return_text(model: &Model, block: usize) -> String {
 /// The text of an input.
 pub(super) fn input_text(model: &Model, value: usize) -> String {
     let value = &model.values[value];
-    shortened(&format!("%{} : {}", value.name, value.ty))
+    shortened(&format!("%{} : {}", value.name, value.seen.as_ref().unwrap_or(&value.ty)))
 }
 
 /// A line cut to what a node holds.
@@ -215,6 +215,7 @@ pub(super) fn class(part: Part) -> &'static str {
     match part {
         Part::Constant => "constant",
         Part::Control => "control",
+        Part::Call => "call",
         Part::Compute => "compute",
         Part::Data => "data",
         Part::Fused => "fused",

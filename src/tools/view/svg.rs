@@ -10,11 +10,11 @@ const STYLE: &str = "\
 text{font:12px ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;fill:#1c2128}\
 .t{font-weight:600}.s{fill:#57606a}.l{font-size:10px;fill:#57606a;paint-order:stroke;stroke:#fff;stroke-width:3px}\
 .r{text-anchor:end}.n{fill:#fff;stroke:#8c959f}.b{fill:#f6f8fa;stroke:#d0d7de}.e{fill:none;stroke:#8c959f}\
-.bar{stroke:none}.compute{fill:#0969da}.control{fill:#8250df}.data{fill:#1a7f37}.fused{fill:#bc4c00}\
+.bar{stroke:none}.compute{fill:#0969da}.control{fill:#8250df}.call{fill:#9a6700}.data{fill:#1a7f37}.fused{fill:#bc4c00}\
 .foreign{fill:#cf222e}.constant,.edge{fill:#6e7781}\
 @media (prefers-color-scheme:dark){svg{background:#0d1117}text{fill:#e6edf3}.s,.l{fill:#9198a1}.l{stroke:#0d1117}\
 .n{fill:#161b22;stroke:#6e7681}.b{fill:#0d1117;stroke:#3d444d}.e{stroke:#6e7681}\
-.compute{fill:#4493f8}.control{fill:#ab7df8}.data{fill:#3fb950}.fused{fill:#db6d28}.foreign{fill:#f85149}}";
+.compute{fill:#4493f8}.control{fill:#ab7df8}.call{fill:#d29922}.data{fill:#3fb950}.fused{fill:#db6d28}.foreign{fill:#f85149}}";
 
 /// All functions below each other.
 pub fn svg(model: &Model) -> String {
@@ -173,7 +173,7 @@ impl Picture<'_> {
 }
 
 /// Text as XML holds it; characters that it cannot hold become a replacement.
-pub(super) fn escaped(text: &str) -> String {
+pub(in crate::tools) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

@@ -1,12 +1,12 @@
 //! `flambeau bench rewrite`: saturation against the greedy driver over the same rules, and both against
 //! `mlir-opt --canonicalize`, on the same generated graphs of integer arithmetic.
 
-use super::io::Io;
-use super::numerics::Numerics;
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
 use crate::ir::{Attr, Graph, Symbol, Type, ValueId};
 use crate::rewrite::{self, Budget, CompiledRule, Report, Settings};
+use crate::tools::io::Io;
+use crate::tools::numerics::Numerics;
 use clap::Args;
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;

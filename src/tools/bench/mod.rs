@@ -1,0 +1,215 @@
+//! `flambeau bench`: times models and the programs of case files: loading, the first call, and calls once warm; on several
+//! numbers of threads and batch sizes, beside a baseline, op by op.
+
+mod measure;
+mod profile;
+mod report;
+mod rewrite;
+mod subject;
+
+use super::check::fusion_json;
+use super::inputs::InputOptions;
+use super::io::Io;
+use super::numerics::Numerics;
+use super::progress::Progress;
+use crate::diag::{Diagnostic, ErrorKind, Result, render};
+use crate::passes::PassSet;
+use crate::resources::pool;
+use crate::tools::limits::LimitOptions;
+use clap::{Args, Subcommand};
+use report::Line;
+use serde_json::json;
+use std::path::PathBuf;
+use subject::{Setting, Subject};
+
+/// Words of `flambeau bench`.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Options {
+    #[command(subcommand)]
+    what: Option<What>,
+    /// Models (a .pt archive, TorchScript source, graph text), case files (one JSON object a line) and case folders
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    inputs: InputOptions,
+    /// The function or method of a model to call
+    #[arg(long, value_name = "NAME", default_value = "forward")]
+    entry: String,
+    /// Threads that share the work of loops; several numbers are timed one after the other: 1,2,4
+    /// [default: FLAMBEAU_NUM_THREADS, else all cores]
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    threads: Vec<usize>,
+    /// First sizes of the inputs that are given by their sizes, one after the other: 1,8
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    batch: Vec<i64>,
+    /// Time another model, or other passes for the same model, in turn with each, and give the ratio: a file, or a pipeline
+    /// ('none' for no passes)
+    #[arg(long, value_name = "FILE|PIPELINE")]
+    baseline: Option<String>,
+    /// How long to call each program once it is warm
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    seconds: f64,
+    /// Calls before those that are timed, besides the first
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    warmup: usize,
+    /// Run cases whose name contains this text only
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// Passes to run first
+    #[arg(long, value_name = "PIPELINE", default_value = "default")]
+    passes: String,
+    /// Load a dialect definition file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
+    #[command(flatten)]
+    numerics: Numerics,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// Write a chart of the times
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Show where the time of a call goes, by op and by kernel; with a FILE, write a trace for ui.perfetto.dev, which
+    /// `translate --to html --profile FILE` draws as heat
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    profile: Option<Option<PathBuf>>,
+    /// Seed of the random generator at the first call, and of the numbers of --input
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Record gradients; without it programs run as under torch.no_grad()
+    #[arg(long)]
+    grad: bool,
+    #[command(flatten)]
+    pub(in crate::tools) limits: LimitOptions,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    /// Time the simplifier on growing graphs: saturation, the greedy driver and mlir-opt
+    Rewrite(rewrite::Options),
+}
+
+/// Runs the command. Gives whether everything could be timed.
+pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
+    if let Some(What::Rewrite(options)) = &options.what {
+        return rewrite::run(options, io);
+    }
+    let subjects = subject::all(options, io)?;
+    let settings = settings(options);
+    if options.profile.as_ref().is_some_and(Option::is_some) && subjects.len() * settings.len() != 1 {
+        let error =
+            Diagnostic::new(ErrorKind::Usage, "one trace is written for one model on one number of threads");
+        return Err(error.hint("--profile without a file shows tables for each"));
+    }
+    let progress = Progress::new("bench", subjects.len() * settings.len(), io);
+    let (mut lines, mut all_ran) = (Vec::new(), true);
+    for subject in &subjects {
+        for setting in &settings {
+            progress.about(&subject.name);
+            match one(options, subject, *setting, io) {
+                Ok(line) => {
+                    if options.json {
+                        progress.hidden(|| io.print(&format!("{}\n", line.to_json())));
+                    }
+                    lines.push(line);
+                }
+                Err(error) if error.kind() == ErrorKind::Usage => return Err(error),
+                Err(error) => {
+                    all_ran = false;
+                    progress.hidden(|| match options.json {
+                        true => {
+                            let line = json!({"name": subject.name, "error": error.to_string()});
+                            io.print(&format!("{line}\n"));
+                        }
+                        // Errors of loading name the file themselves.
+                        false if error.message().starts_with(&subject.name) => {
+                            io.message(&render::human(&error));
+                        }
+                        false => io.message(&format!("{}: {}", subject.name, render::human(&error))),
+                    });
+                }
+            }
+            progress.step();
+        }
+    }
+    progress.end();
+    if !options.json && !lines.is_empty() {
+        io.print(&report::table(&lines));
+    }
+    for line in &lines {
+        if let Some(profile) = &line.profile
+            && !options.json
+        {
+            io.print(&format!("\n{}", profile.tables()));
+        }
+    }
+    write_files(options, &lines, io)?;
+    Ok(all_ran)
+}
+
+/// The numbers of threads and batches, one after the other.
+fn settings(options: &Options) -> Vec<Setting> {
+    let threads = if options.threads.is_empty() { vec![0] } else { options.threads.clone() };
+    let batches: Vec<Option<i64>> = match options.batch.as_slice() {
+        [] => vec![None],
+        batches => batches.iter().copied().map(Some).collect(),
+    };
+    let all = threads.iter().flat_map(|threads| batches.iter().map(|batch| (*threads, *batch)));
+    all.map(|(threads, batch)| Setting { threads, batch }).collect()
+}
+
+/// Times one program in one setting.
+fn one(options: &Options, subject: &Subject, setting: Setting, io: &mut Io<'_>) -> Result<Line> {
+    pool::set_threads(setting.threads);
+    let _watched = options.limits.watch();
+    let run = options.limits.silent();
+    let _bounded = run.install();
+    run.set_grad_enabled(options.grad);
+    run.seed(options.seed);
+    let set = PassSet::builtin();
+    let pipeline = options.numerics.checked_pipeline(&options.passes, &set, io)?;
+    let peak = measure::Peak::begin();
+    let ready = subject.prepare(options, &pipeline, setting, &run, io)?;
+    let first = ready.call(&run)?;
+    let times = match &options.baseline {
+        None => measure::times(options, &ready, &run)?,
+        Some(baseline) => {
+            let other = subject.baseline(options, baseline, setting, &run, io)?;
+            other.call(&run)?;
+            measure::in_turn(options, &ready, &other, &run)?
+        }
+    };
+    let peak = peak.end();
+    let profile = match &options.profile {
+        Some(_) => Some(profile::take(options, &ready, &run)?),
+        None => None,
+    };
+    Ok(Line {
+        name: subject.name.clone(),
+        threads: pool::threads(),
+        batch: setting.batch,
+        inputs: ready.words.clone(),
+        load: ready.load,
+        first,
+        times,
+        peak,
+        fusion: fusion_json(&ready.program.fusion_report()),
+        profile,
+    })
+}
+
+fn write_files(options: &Options, lines: &[Line], io: &mut Io<'_>) -> Result<()> {
+    let write = |file: &PathBuf, text: String, io: &Io<'_>| {
+        std::fs::write(io.path(file), text).map_err(|e| Diagnostic::input(format!("{}: {e}", file.display())))
+    };
+    if let Some(file) = &options.svg {
+        write(file, report::svg(lines), io)?;
+    }
+    let trace = lines.first().and_then(|line| line.profile.as_ref());
+    if let (Some(Some(file)), Some(profile)) = (&options.profile, trace) {
+        write(file, profile.trace(), io)?;
+        io.message(&format!("{}: a trace for ui.perfetto.dev\n", file.display()));
+    }
+    Ok(())
+}

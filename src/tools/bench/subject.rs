@@ -1,0 +1,170 @@
+//! What is timed: a model with inputs, or a case; loaded, changed by passes and ready to be called.
+
+use super::Options;
+use crate::diag::{Diagnostic, Result, render};
+use crate::dialects::Run;
+use crate::passes::manager::Settings;
+use crate::passes::{PassSet, Pipeline};
+use crate::runtime::Program;
+use crate::tools::case::{self, Case};
+use crate::tools::inputs;
+use crate::tools::io::Io;
+use crate::tools::load::{self, Loaded};
+use crate::tools::prepare;
+use crate::value::Value;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How a program is called.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting {
+    /// Threads; 0 is the default.
+    pub(super) threads: usize,
+    /// The first size of inputs that are given by their sizes.
+    pub(super) batch: Option<i64>,
+}
+
+/// What is timed.
+pub(super) struct Subject {
+    /// As reports show it.
+    pub(super) name: String,
+    what: What,
+}
+
+enum What {
+    Model(PathBuf),
+    Case(Box<Case>),
+}
+
+/// A program that can be called.
+pub(super) struct Ready {
+    pub(super) program: Program,
+    pub(super) entry: String,
+    pub(super) arguments: Vec<Value>,
+    /// What inputs were given by words, or taken from records.
+    pub(super) words: Vec<String>,
+    /// The passes that ran.
+    pub(super) passes: String,
+    /// What loading and passes took.
+    pub(super) load: Duration,
+}
+
+/// The models and cases that the words name.
+pub(super) fn all(options: &Options, io: &Io<'_>) -> Result<Vec<Subject>> {
+    let mut out = Vec::new();
+    for file in &options.files {
+        let path = io.path(file);
+        if load::is_model(&path) {
+            out.push(Subject { name: file.display().to_string(), what: What::Model(path) });
+            continue;
+        }
+        let wanted = |case: &Case| options.filter.as_ref().is_none_or(|f| case.name.contains(f.as_str()));
+        for case in Case::read_all(&path)?.into_iter().filter(wanted) {
+            out.push(Subject { name: case.name.clone(), what: What::Case(Box::new(case)) });
+        }
+    }
+    Ok(out)
+}
+
+impl Subject {
+    /// Loads the program, runs the passes and makes the arguments.
+    pub(super) fn prepare(
+        &self,
+        options: &Options,
+        pipeline: &Pipeline,
+        setting: Setting,
+        run: &Run,
+        io: &mut Io<'_>,
+    ) -> Result<Ready> {
+        let registry = load::registry(&options.dialect, io.directory)?;
+        let start = Instant::now();
+        let (loaded, entry) = match &self.what {
+            What::Model(path) => {
+                let loaded = load::load_shown(path, run, &registry, io)?;
+                let entry = inputs::entry(&options.entry, &loaded.program).to_string();
+                (loaded, entry)
+            }
+            What::Case(case) => {
+                let program = match (&case.archive, &case.source, &case.graph) {
+                    (Some(bytes), ..) => load::load_archive_with(bytes.clone(), run, &registry)?,
+                    (None, Some(source), _) => load::load_source_with("<string>", source, &registry)?,
+                    (None, None, Some(graph)) => {
+                        load::load_graph_with("graph", graph, &case.entry, &registry)?
+                    }
+                    (None, None, None) => {
+                        return Err(Diagnostic::input(format!("case {} carries no program", case.name)));
+                    }
+                };
+                (Loaded::from(program), case.entry.clone())
+            }
+        };
+        let program =
+            prepare::transformed(&loaded.program, pipeline, Settings::default(), &self.name, io.err)?;
+        let load = start.elapsed();
+        let (arguments, words) = self.arguments(options, &loaded, &entry, setting, io)?;
+        Ok(Ready { program, entry, arguments, words, passes: pipeline.to_text(), load })
+    }
+
+    fn arguments(
+        &self,
+        options: &Options,
+        loaded: &Loaded,
+        entry: &str,
+        setting: Setting,
+        io: &mut Io<'_>,
+    ) -> Result<(Vec<Value>, Vec<String>)> {
+        if let What::Case(case) = &self.what
+            && !options.inputs.any()
+        {
+            if setting.batch.is_some() {
+                let error = crate::tools::cli::usage("--batch is for inputs that are given by their sizes");
+                return Err(error.hint("a case has inputs of its own; give others with --input"));
+            }
+            return Ok((case.args.iter().map(case::decode).collect::<Result<_>>()?, Vec::new()));
+        }
+        let mut given = options.inputs.resolve(loaded, entry, io)?;
+        if let Some(batch) = setting.batch {
+            given = given.with_batch(batch)?;
+        }
+        if !options.json {
+            io.message(&given.note().unwrap_or_default());
+        }
+        Ok((given.values(options.seed, io.directory)?, given.words()))
+    }
+
+    /// The program that this one is compared with: another file, or the same one under other passes.
+    pub(super) fn baseline(
+        &self,
+        options: &Options,
+        baseline: &str,
+        setting: Setting,
+        run: &Run,
+        io: &mut Io<'_>,
+    ) -> Result<Ready> {
+        let file = io.path(Path::new(baseline));
+        let set = PassSet::builtin();
+        if file.is_file() {
+            let other = Subject { name: baseline.to_string(), what: What::Model(file) };
+            let pipeline = options.numerics.pipeline(&options.passes, &set)?;
+            return other.prepare(options, &pipeline, setting, run, io);
+        }
+        let text = if baseline == "none" { "" } else { baseline };
+        let pipeline = options.numerics.pipeline(text, &set).map_err(|error| {
+            crate::tools::cli::usage(format!(
+                "--baseline {baseline}: there is no such file, and no such pipeline"
+            ))
+            .note(render::human(&error).trim().to_string())
+        })?;
+        self.prepare(options, &pipeline, setting, run, io)
+    }
+}
+
+impl Ready {
+    /// Calls the program; gives how long that took. The answer is given back outside of the measured time, as peers do.
+    pub(super) fn call(&self, run: &Run) -> Result<Duration> {
+        let start = Instant::now();
+        let result = self.program.run(&self.entry, self.arguments.clone(), run);
+        let time = start.elapsed();
+        result.map(|_| time)
+    }
+}

@@ -1,0 +1,300 @@
+//! What a program is called with: the words `--input` and `--args`, and what is taken where neither is given. Every command
+//! that calls a program takes its arguments from here. Must not know what is done with them.
+
+mod files;
+mod make;
+mod recorded;
+mod words;
+
+use super::io::Io;
+use super::load::Loaded;
+use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
+use crate::dialects::prim::constant;
+use crate::ir::{Argument, Dim, Module, Symbol, TensorType, Type, TypeKind, ValueId};
+use crate::runtime::Program;
+use crate::tensor::Tensor;
+use crate::value::Value;
+use clap::Args;
+use make::Maker;
+use std::path::{Path, PathBuf};
+use words::Spec;
+
+/// The words of a command that say what a program is called with.
+#[derive(Args, Clone, Debug, Default)]
+pub struct InputOptions {
+    /// An input, by name or in order; repeat it for several: 'x=float32[1,3,224,224]' (random numbers), 'ids=int64[2,16]{0..30000}',
+    /// 'n=5', 'mask=@mask.npy', or JSON. Without any, the sizes that a trace or the graph's types record
+    #[arg(long, value_name = "[NAME=]VALUE", allow_negative_numbers = true)]
+    pub input: Vec<String>,
+    /// Files of arguments, in order: .json (a list of values), .npy, .npz or .safetensors
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub args: Vec<PathBuf>,
+}
+
+/// Arguments for one function of a program.
+pub struct Inputs {
+    parameters: Vec<Argument>,
+    slots: Vec<Option<Slot>>,
+    /// What follows the named arguments, for functions that take any number.
+    rest: Vec<Value>,
+    made_up: bool,
+}
+
+/// What fills an argument.
+enum Slot {
+    Words(Spec),
+    Given(Value),
+}
+
+impl InputOptions {
+    /// Whether the user said anything of inputs.
+    pub fn any(&self) -> bool {
+        !self.input.is_empty() || !self.args.is_empty()
+    }
+
+    /// What the words say for a function of a loaded program. Where they say nothing, recorded sizes are taken. Fails for words
+    /// that are none, for names that no argument has, and where nothing is known of an input.
+    pub fn resolve(&self, loaded: &Loaded, entry: &str, io: &Io<'_>) -> Result<Inputs> {
+        let parameters = loaded.program.parameters(entry)?;
+        let slots = parameters.iter().map(|_| None).collect();
+        let mut inputs = Inputs { parameters, slots, rest: Vec::new(), made_up: false };
+        for file in &self.args {
+            for value in read_arguments(&io.path(file))? {
+                inputs.in_order(Slot::Given(value))?;
+            }
+        }
+        for text in &self.input {
+            for (name, spec) in words::parse(text)? {
+                match (name, spec) {
+                    (Some(name), spec) => inputs.by_name(&name, Slot::Words(spec), entry)?,
+                    (None, Spec::File(file)) => inputs.file(&io.path(Path::new(&file)))?,
+                    (None, spec) => inputs.in_order(Slot::Words(spec))?,
+                }
+            }
+        }
+        // Files in order are all there is; what a program lacks then, it says itself.
+        if self.input.is_empty() && !self.args.is_empty() {
+            return Ok(inputs);
+        }
+        inputs.take_recorded(loaded, entry)?;
+        Ok(inputs)
+    }
+}
+
+impl Inputs {
+    fn in_order(&mut self, slot: Slot) -> Result<()> {
+        if let Some(free) = self.slots.iter_mut().find(|slot| slot.is_none()) {
+            *free = Some(slot);
+            return Ok(());
+        }
+        match slot {
+            Slot::Given(value) => {
+                // Too many arguments are the program's own error.
+                self.rest.push(value);
+                Ok(())
+            }
+            Slot::Words(spec) => Err(Diagnostic::new(
+                ErrorKind::Usage,
+                format!(
+                    "--input {spec}: the function takes {} arguments, and all are given",
+                    self.slots.len()
+                ),
+            )),
+        }
+    }
+
+    fn by_name(&mut self, name: &str, slot: Slot, entry: &str) -> Result<()> {
+        let Some(at) = self.parameters.iter().position(|argument| argument.name == name) else {
+            let names: Vec<&str> = self.parameters.iter().map(|a| a.name.as_str()).collect();
+            let error = Diagnostic::new(ErrorKind::Usage, format!("{entry} has no argument '{name}'"));
+            return Err(match nearest(name, names.iter().copied()) {
+                Some(near) => error.hint(format!("did you mean '{near}'?")),
+                None => error.hint(format!("it takes {}", names.join(", "))),
+            });
+        };
+        if self.slots[at].is_some() {
+            return Err(Diagnostic::new(ErrorKind::Usage, format!("argument '{name}' is given twice")));
+        }
+        self.slots[at] = Some(slot);
+        Ok(())
+    }
+
+    /// Values of a file: by their names where all of them are arguments, else in order.
+    fn file(&mut self, file: &Path) -> Result<()> {
+        let directory = Path::new("");
+        let values = files::read(file, &mut Maker { directory, state: 0 })?;
+        let known = |name: &str| self.parameters.iter().any(|argument| argument.name == name);
+        let by_name = values.iter().all(|(name, _)| name.as_deref().is_some_and(known));
+        for (name, value) in values {
+            match name.filter(|_| by_name) {
+                Some(name) => self.by_name(&name, Slot::Given(value), "the function")?,
+                None => self.in_order(Slot::Given(value))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills what is missing with what was recorded when the model was traced, or what the types say.
+    fn take_recorded(&mut self, loaded: &Loaded, entry: &str) -> Result<()> {
+        let lacks = |slots: &[Option<Slot>], n: usize, argument: &Argument| {
+            slots.get(n).is_some_and(Option::is_none) && argument.default.is_none()
+        };
+        let missing: Vec<usize> = self
+            .parameters
+            .iter()
+            .enumerate()
+            .filter(|(n, argument)| lacks(&self.slots, *n, argument))
+            .map(|(n, _)| n)
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let traced = loaded.traced.as_ref().and_then(|pickle| recorded::traced(pickle, entry));
+        let traced = traced.filter(|specs| specs.len() == self.parameters.len()).unwrap_or_default();
+        let typed = recorded::typed(&loaded.program, entry);
+        for n in missing {
+            let known = traced.get(n).cloned().or_else(|| typed.get(n).cloned().flatten());
+            match known {
+                Some(spec) => {
+                    self.slots[n] = Some(Slot::Words(spec));
+                    self.made_up = true;
+                }
+                None => return Err(self.unknown(n, entry)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The error for an argument of which nothing is known.
+    fn unknown(&self, n: usize, entry: &str) -> Diagnostic {
+        let argument = &self.parameters[n];
+        let example = match argument.ty.kind() {
+            TypeKind::Tensor(_) => "float32[1,3,224,224]",
+            TypeKind::List(element) if element.as_tensor().is_some() => "'[float32[3,224,224]]'",
+            TypeKind::List(_) => "'[1, 2]'",
+            TypeKind::Int | TypeKind::Number => "5",
+            TypeKind::Float => "0.5",
+            TypeKind::Bool => "true",
+            TypeKind::Str => "'\"text\"'",
+            _ => "@file.json",
+        };
+        let list = |a: &Argument| format!("{} {}", a.ty.annotation(), a.name);
+        let all: Vec<String> = self.parameters.iter().map(list).collect();
+        Diagnostic::input(format!("nothing is known of the input '{}': give it with --input", argument.name))
+            .note(format!("the function is {entry}({})", all.join(", ")))
+            .hint(format!("for example --input {}={example}", argument.name))
+    }
+
+    /// What was taken without being told, as words: for a note to the user.
+    pub fn note(&self) -> Option<String> {
+        let words: Vec<String> = self.words();
+        self.made_up.then(|| {
+            format!("note: inputs of the recorded sizes, with random numbers: {}\n", words.join(" "))
+        })
+    }
+
+    /// The inputs that words describe, each with its name: `x=float32[1,3]`.
+    pub fn words(&self) -> Vec<String> {
+        let word = |(slot, argument): (&Option<Slot>, &Argument)| match slot {
+            Some(Slot::Words(spec)) => Some(format!("{}={spec}", argument.name)),
+            _ => None,
+        };
+        self.slots.iter().zip(&self.parameters).filter_map(word).collect()
+    }
+
+    /// The same with the first size of each tensor of random numbers replaced. Fails where there is none.
+    pub fn with_batch(&self, batch: i64) -> Result<Inputs> {
+        let mut found = false;
+        let mut slots = Vec::new();
+        for slot in &self.slots {
+            slots.push(match slot {
+                Some(Slot::Words(Spec::Random { dtype, sizes, range })) if !sizes.is_empty() => {
+                    found = true;
+                    let sizes = std::iter::once(batch).chain(sizes.iter().skip(1).copied()).collect();
+                    Some(Slot::Words(Spec::Random { dtype: *dtype, sizes, range: *range }))
+                }
+                Some(Slot::Words(spec)) => Some(Slot::Words(spec.clone())),
+                Some(Slot::Given(value)) => Some(Slot::Given(value.clone())),
+                None => None,
+            });
+        }
+        if !found {
+            let error =
+                Diagnostic::new(ErrorKind::Usage, "--batch finds no input that is given by its sizes");
+            return Err(error.hint("give one with --input x=float32[1,3,224,224]"));
+        }
+        let Inputs { parameters, rest, made_up, .. } = self;
+        Ok(Inputs { parameters: parameters.clone(), slots, rest: rest.clone(), made_up: *made_up })
+    }
+
+    /// The values, random numbers drawn from the seed: the same on every machine, whichever order the words had.
+    pub fn values(&self, seed: u64, directory: &Path) -> Result<Vec<Value>> {
+        let last = self.slots.iter().rposition(Option::is_some).map_or(0, |n| n + 1);
+        let mut values = Vec::new();
+        for (n, (slot, argument)) in self.slots.iter().zip(&self.parameters).enumerate().take(last) {
+            let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add((n as u64) << 32);
+            values.push(match (slot, &argument.default) {
+                (Some(Slot::Given(value)), _) => value.clone(),
+                (Some(Slot::Words(spec)), _) => Maker { directory, state }.make(spec, Some(&argument.ty))?,
+                (None, Some(default)) => {
+                    constant::value(&[(Symbol::new("value"), default.clone())], Some(&argument.ty))?
+                }
+                (None, None) => return Err(self.unknown(n, "forward")),
+            });
+        }
+        values.extend(self.rest.iter().cloned());
+        Ok(values)
+    }
+}
+
+/// The named function, or the only one of a file with a single function where none is named.
+pub fn entry<'a>(wanted: &'a str, program: &'a Program) -> &'a str {
+    let functions = &program.module().functions;
+    match functions.keys().next() {
+        Some(only) if wanted == "forward" && program.instance().is_none() && functions.len() == 1 => {
+            only.as_str()
+        }
+        _ => wanted,
+    }
+}
+
+/// Writes dtypes, sizes and strides of arguments into the types of a function's inputs, as a trace has them.
+pub fn annotate(module: &mut Module, function: &str, arguments: &[Value]) {
+    let name = Symbol::new(function);
+    let Some(function) = module.functions.get_mut(&name) else { return };
+    let graph = &mut function.graph;
+    // A method's first input is the object.
+    let is_object = |v: &ValueId| matches!(graph.ty(*v).kind(), TypeKind::Class(_));
+    let skipped = usize::from(graph.inputs().first().is_some_and(is_object));
+    let inputs: Vec<ValueId> = graph.inputs().iter().skip(skipped).copied().collect();
+    for (input, argument) in inputs.into_iter().zip(arguments) {
+        let Value::Tensor(tensor) = argument else { continue };
+        if graph.ty(input).is_tensor() {
+            graph.set_type(input, Type::new(TypeKind::Tensor(complete(tensor))));
+        }
+    }
+}
+
+/// All that a type can say of a tensor.
+fn complete(tensor: &Tensor) -> TensorType {
+    TensorType {
+        dtype: Some(tensor.dtype()),
+        device: Some(tensor.device()),
+        sizes: Some(tensor.sizes().iter().map(|n| Dim::Known(*n)).collect()),
+        strides: Some(tensor.strides().iter().map(|n| Some(*n)).collect()),
+        requires_grad: Some(tensor.requires_grad()),
+        ..TensorType::default()
+    }
+}
+
+/// Values from a file, in order.
+pub fn read_arguments(file: &Path) -> Result<Vec<Value>> {
+    let values = files::read(file, &mut Maker { directory: Path::new(""), state: 0 })?;
+    Ok(values.into_iter().map(|(_, value)| value).collect())
+}
+
+/// The tensors of a file by name.
+pub fn read_named(file: &Path) -> Result<Vec<(String, Value)>> {
+    let values = files::read(file, &mut Maker { directory: Path::new(""), state: 0 })?;
+    Ok(values.into_iter().filter_map(|(name, value)| Some((name?, value))).collect())
+}

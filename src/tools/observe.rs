@@ -1,0 +1,83 @@
+//! Looking on while a program runs: what its ops give, and when. For sizes in pictures, comparisons of values, profiles.
+
+use crate::dialects::{GraphId, Watcher};
+use crate::value::Value;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What happened.
+pub enum Event<'a> {
+    /// A function or the body of an op begins.
+    Enters {
+        /// Its arguments.
+        arguments: &'a [Value],
+    },
+    /// It ended.
+    Leaves,
+    /// A step of an op ran.
+    Ran {
+        /// The op's index in the graph.
+        op: u32,
+        /// What the step gave; None for results that nobody uses.
+        results: &'a [Value],
+        /// When it began; it ends now.
+        begin: Instant,
+    },
+}
+
+/// Where it happened.
+pub struct At<'a> {
+    /// The ops that led here from the function that was called, each an index in its graph: calls, and ops with subgraphs.
+    pub path: &'a [u32],
+    /// The graph that runs; None where the runtime made it on the way.
+    pub graph: Option<GraphId>,
+}
+
+type Sink = Box<dyn FnMut(&At<'_>, Event<'_>) + Send>;
+
+struct State {
+    path: Vec<u32>,
+    graphs: Vec<Option<GraphId>>,
+    sink: Sink,
+}
+
+/// Tells a closure what happens.
+pub struct Watch(Mutex<State>);
+
+impl Watch {
+    /// To be given to [`crate::dialects::Run::watch`].
+    pub fn new(sink: impl FnMut(&At<'_>, Event<'_>) + Send + 'static) -> Arc<Watch> {
+        Arc::new(Watch(Mutex::new(State { path: Vec::new(), graphs: Vec::new(), sink: Box::new(sink) })))
+    }
+
+    fn tell(&self, event: Event<'_>) {
+        let State { path, graphs, sink } = &mut *self.0.lock();
+        sink(&At { path, graph: graphs.last().copied().flatten() }, event);
+    }
+}
+
+impl Watcher for Watch {
+    fn enters(&self, graph: Option<GraphId>, by: Option<u32>, arguments: &[Value]) {
+        {
+            let mut state = self.0.lock();
+            // Code that an op runs by itself has no op that led to it.
+            if !state.graphs.is_empty() {
+                state.path.push(by.unwrap_or(u32::MAX));
+            }
+            state.graphs.push(graph);
+        }
+        self.tell(Event::Enters { arguments });
+    }
+
+    fn leaves(&self) {
+        self.tell(Event::Leaves);
+        let mut state = self.0.lock();
+        state.graphs.pop();
+        state.path.pop();
+    }
+
+    fn ran(&self, _: Option<GraphId>, op: u32, results: &[Value], begin: Instant) {
+        self.tell(Event::Ran { op, results, begin });
+    }
+}
