@@ -153,12 +153,8 @@ impl Workload {
 /// Runs a command and throws away what it says; its status may be 1 where rules are refused.
 fn run(words: &[OsString]) -> Duration {
     let start = Instant::now();
-    let mut io = Io {
-        directory: Path::new(""),
-        stdin: &mut std::io::empty(),
-        out: &mut std::io::sink(),
-        err: &mut std::io::sink(),
-    };
+    let (mut stdin, mut out, mut err) = (std::io::empty(), std::io::sink(), std::io::sink());
+    let mut io = Io::new(Path::new(""), &mut stdin, &mut out, &mut err);
     let status = cli::main_in(words.iter().cloned(), &mut io);
     assert!(status < 2, "{words:?} is no command");
     start.elapsed()

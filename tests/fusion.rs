@@ -26,6 +26,7 @@ const EXPECTED: &[(&str, &str)] = &[
     ("fused kernels do not compute with complex numbers", "complex numbers stay out of fusion"),
     ("fused kernels take no inputs of type", "a value of type Any or Optional may be None or text"),
     ("a fused chunk of size", "parts that are not equal are views of different sizes"),
+    ("it needs all dimensions, of whole inputs", "extremes of some dimensions, or of views"),
     ("a fused reduction", "rows that do not lie along the last dimensions, or are empty"),
     ("powers of integers in compiled kernels", "integer powers raise on negative exponents"),
     ("cannot be fused: it may raise", "a division of integers raises for some elements, a kernel cannot"),

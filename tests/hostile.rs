@@ -171,7 +171,13 @@ const TABLE: &[Bad] = &[
         status: 1,
         says: "there is no function 'backward'",
     },
-    Bad { name: "missing_arguments", file: Bytes(sample_archive), words: RUN, status: 1, says: "missing" },
+    Bad {
+        name: "missing_arguments",
+        file: Bytes(sample_archive),
+        words: RUN,
+        status: 1,
+        says: "give it with --input",
+    },
     Bad {
         name: "unknown_op",
         file: Bytes(|| text("graph(%x : Tensor):\n  %1 : Tensor = aten::sigmoyd(%x)\n  return (%1)\n")),
@@ -347,7 +353,7 @@ const TABLE: &[Bad] = &[
         file: Bytes(Vec::new),
         words: &["check", "FILE"],
         status: 1,
-        says: "no cases",
+        says: "is empty",
     },
     Bad {
         name: "unknown_pass",

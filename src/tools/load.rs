@@ -291,8 +291,9 @@ fn refuse_stranger(path: &Path) -> Result<()> {
         return Ok(());
     }
     let is_text = std::str::from_utf8(&start).map_or_else(|error| error.error_len().is_none(), |_| true);
-    let odd =
-        !is_text || start.contains(&0) || start.starts_with(b"<") || start.starts_with(b"version https");
+    // No text has control characters before the tab.
+    let control = start.iter().any(|byte| *byte < 9);
+    let odd = !is_text || control || start.starts_with(b"<") || start.starts_with(b"version https");
     if odd && let Some(kind) = archive::recognize::recognize(&start) {
         return Err(Diagnostic::input(format!("{} is {}", path.display(), kind.what)).hint(kind.hint));
     }

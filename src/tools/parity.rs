@@ -2,8 +2,8 @@
 //! tolerance; and the first op of a graph whose value differs. Must not know where the answers come from.
 
 use super::case::{self, Case};
-use super::table::Table;
 use super::observe::{Event, Watch};
+use super::table::Table;
 use crate::diag::{Diagnostic, Result, files};
 use crate::dialects::{GraphId, Registry, Run};
 use crate::ir::{Graph, OpId};

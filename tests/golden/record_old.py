@@ -99,7 +99,7 @@ def encode(value):
     if isinstance(value, float):
         return {"float": value}
     if isinstance(value, complex):
-        return {"complex": [repr(value.real), repr(value.imag)]}
+        return {"complex": [value.real, value.imag]}
     if isinstance(value, str):
         return {"str": value}
     if isinstance(value, tuple):

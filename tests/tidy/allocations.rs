@@ -37,6 +37,7 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("src/dialects/aten/kernels/fourier.rs", 2, PART),
     ("src/dialects/aten/kernels/gemm.rs", 2, PART),
     ("src/dialects/aten/kernels/indexing.rs", 1, FEW),
+    ("src/dialects/aten/kernels/linalg/eigen.rs", 2, PART),
     ("src/dialects/aten/kernels/linalg/factor.rs", 1, PART),
     ("src/dialects/aten/kernels/linalg/hermitian.rs", 2, PART),
     ("src/dialects/aten/kernels/linalg/indefinite.rs", 1, PART),

@@ -187,7 +187,7 @@ fn one(options: &Options, subject: &Subject, setting: Setting, io: &mut Io<'_>) 
     };
     Ok(Line {
         name: subject.name.clone(),
-        threads: pool::threads(),
+        threads: if setting.threads == 0 { pool::threads() } else { setting.threads },
         batch: setting.batch,
         inputs: ready.words.clone(),
         load: ready.load,
