@@ -1,12 +1,14 @@
 //! Changing a graph: making, placing, rewiring and erasing ops, values and blocks. Each is constant time
 //! but for the length of the lists involved.
 
-use super::graph::{
-    AttrList, BlockData, DEAD, DEF_IS_BLOCK, Graph, OpData, TERMINATOR, UseLink, ValueData, ValueDef,
-};
+mod copy;
+mod uses;
+
+pub use copy::mapped;
+
+use super::graph::{AttrList, BlockData, DEAD, DEF_IS_BLOCK, Graph, OpData, TERMINATOR, ValueData, ValueDef};
 use super::location::LocationId;
 use super::{Attr, BlockId, Location, OpId, Symbol, Type, ValueId};
-use hashbrown::HashMap;
 use indexmap::IndexSet;
 use smallvec::SmallVec;
 
@@ -416,150 +418,6 @@ impl Graph {
         }
     }
 
-    // --- operands ---
-
-    /// Replaces all operands of an op.
-    pub fn set_operands(&mut self, op: OpId, operands: &[ValueId]) {
-        self.release_operands(op);
-        if operands.is_empty() {
-            return;
-        }
-        let start = self.allocate_operands(operands.len());
-        let data = &mut self.ops[op.index()];
-        (data.operand_start, data.operand_len) = (start, operands.len() as u32);
-        for (i, value) in operands.iter().enumerate() {
-            self.operands.values[start as usize + i] = *value;
-            self.link_use(start + i as u32, op, *value);
-        }
-    }
-
-    /// Replaces one operand.
-    pub fn set_operand(&mut self, op: OpId, n: usize, value: ValueId) {
-        let slot = self.ops[op.index()].operand_start + n as u32;
-        self.unlink_use(slot);
-        self.operands.values[slot as usize] = value;
-        self.link_use(slot, op, value);
-    }
-
-    /// Adds an operand at the end.
-    pub fn add_operand(&mut self, op: OpId, value: ValueId) {
-        self.insert_operand(op, usize::MAX, value);
-    }
-
-    /// Inserts an operand at a place among the others.
-    pub fn insert_operand(&mut self, op: OpId, at: usize, value: ValueId) {
-        let data = &mut self.ops[op.index()];
-        let (start, len) = (data.operand_start, data.operand_len as usize);
-        if at >= len && room_for(len) > len {
-            data.operand_len += 1;
-            let slot = start + len as u32;
-            self.operands.values[slot as usize] = value;
-            self.link_use(slot, op, value);
-            return;
-        }
-        let mut all: SmallVec<[ValueId; 8]> = SmallVec::from_slice(self.operands(op));
-        all.insert(at.min(all.len()), value);
-        self.set_operands(op, &all);
-    }
-
-    /// Removes one operand.
-    pub fn remove_operand(&mut self, op: OpId, n: usize) {
-        let mut all: SmallVec<[ValueId; 8]> = SmallVec::from_slice(self.operands(op));
-        all.remove(n);
-        self.set_operands(op, &all);
-    }
-
-    /// Sets the results of a block.
-    pub fn set_block_results(&mut self, block: BlockId, results: &[ValueId]) {
-        self.set_operands(self.blocks[block.index()].terminator, results);
-    }
-
-    /// Adds a result to a block.
-    pub fn add_block_result(&mut self, block: BlockId, value: ValueId) {
-        self.add_operand(self.blocks[block.index()].terminator, value);
-    }
-
-    /// Removes a result from a block.
-    pub fn remove_block_result(&mut self, block: BlockId, n: usize) {
-        self.remove_operand(self.blocks[block.index()].terminator, n);
-    }
-
-    /// Adds an output to the graph.
-    pub fn add_output(&mut self, value: ValueId) {
-        self.add_block_result(self.root, value);
-    }
-
-    /// Makes every use of `old` a use of `new`.
-    pub fn replace_all_uses(&mut self, old: ValueId, new: ValueId) {
-        if old == new {
-            return;
-        }
-        let uses: Vec<_> = self.uses(old).collect();
-        for u in uses {
-            self.set_operand(u.op, u.index, new);
-        }
-    }
-
-    /// Slots for so many operands, and those that [`room_for`] adds.
-    fn allocate_operands(&mut self, len: usize) -> u32 {
-        let len = room_for(len);
-        if let Some(start) = self.operands.free.get_mut(len).and_then(Vec::pop) {
-            return start;
-        }
-        let start = self.operands.values.len();
-        self.operands.values.resize(start + len, ValueId::NONE);
-        self.operands
-            .links
-            .resize(start + len, UseLink { owner: OpId::NONE, next: u32::MAX, prev: u32::MAX });
-        start as u32
-    }
-
-    fn release_operands(&mut self, op: OpId) {
-        let data = &mut self.ops[op.index()];
-        let (start, len) = (data.operand_start, data.operand_len);
-        data.operand_len = 0;
-        if len == 0 {
-            return;
-        }
-        for slot in start..start + len {
-            self.unlink_use(slot);
-        }
-        let len = room_for(len as usize);
-        if self.operands.free.len() <= len {
-            self.operands.free.resize(len + 1, Vec::new());
-        }
-        self.operands.free[len].push(start);
-    }
-
-    fn link_use(&mut self, slot: u32, owner: OpId, value: ValueId) {
-        let first = self.values[value.index()].first_use;
-        let links = &mut self.operands.links;
-        if first == u32::MAX {
-            links[slot as usize] = UseLink { owner, next: slot, prev: slot };
-            self.values[value.index()].first_use = slot;
-        } else {
-            let last = links[first as usize].prev;
-            links[slot as usize] = UseLink { owner, next: first, prev: last };
-            links[last as usize].next = slot;
-            links[first as usize].prev = slot;
-        }
-    }
-
-    fn unlink_use(&mut self, slot: u32) {
-        let value = self.operands.values[slot as usize];
-        let UseLink { next, prev, .. } = self.operands.links[slot as usize];
-        let first = &mut self.values[value.index()].first_use;
-        if next == slot {
-            *first = u32::MAX;
-            return;
-        }
-        if *first == slot {
-            *first = next;
-        }
-        self.operands.links[prev as usize].next = next;
-        self.operands.links[next as usize].prev = prev;
-    }
-
     // --- attributes, kind, location, types, names ---
 
     /// Changes the op's kind in place.
@@ -719,111 +577,6 @@ impl Graph {
         }
     }
 
-    // --- copying ---
-
-    /// Copies an op of another graph with its nested blocks to a detached op here. Operands are looked up in `map`,
-    /// which gains the copies of results and parameters; an operand that is not in the map stands for itself, which
-    /// is right only within one graph. Copies keep their names; where two values then have one, neither is changed.
-    pub fn copy_op(&mut self, from: &Graph, op: OpId, map: &mut HashMap<ValueId, ValueId>) -> OpId {
-        self.copy_tree(Some(from), op, map, Graph::set_name)
-    }
-
-    /// The same with a name of its own for every copy. `from` is the graph that has the op, None if that is this one.
-    pub fn clone_op(&mut self, from: Option<&Graph>, op: OpId, map: &mut HashMap<ValueId, ValueId>) -> OpId {
-        self.copy_tree(from, op, map, Graph::set_unique_name)
-    }
-
-    fn copy_tree(
-        &mut self,
-        from: Option<&Graph>,
-        op: OpId,
-        map: &mut HashMap<ValueId, ValueId>,
-        name: SetName,
-    ) -> OpId {
-        let root = self.copy_shallow(from, op, map, name);
-        let mut work = vec![(op, root)];
-        let mut blocks = Vec::new();
-        while let Some((old, new)) = work.pop() {
-            for old_block in from.unwrap_or(self).nested_blocks(old).to_vec() {
-                let new_block = self.add_block(new);
-                blocks.push((old_block, new_block));
-                for param in from.unwrap_or(self).params(old_block).to_vec() {
-                    let ty = from.unwrap_or(self).ty(param).clone();
-                    let copy = self.add_param(new_block, ty);
-                    self.copy_name(from, param, copy, name);
-                    map.insert(param, copy);
-                }
-                for inner in from.unwrap_or(self).block_ops(old_block).collect::<Vec<_>>() {
-                    let copy = self.copy_shallow(from, inner, map, name);
-                    self.append(new_block, copy);
-                    work.push((inner, copy));
-                }
-            }
-        }
-        // Results of nested blocks may name values that were copied after them.
-        for (old, new) in blocks {
-            let results = mapped(from.unwrap_or(self).block_results(old), map);
-            self.set_block_results(new, &results);
-        }
-        root
-    }
-
-    /// Copies kind, operands, results, attributes and location, not nested blocks.
-    fn copy_shallow(
-        &mut self,
-        from: Option<&Graph>,
-        op: OpId,
-        map: &mut HashMap<ValueId, ValueId>,
-        name: SetName,
-    ) -> OpId {
-        let source = from.unwrap_or(self);
-        let operands = mapped(source.operands(op), map);
-        let olds = source.results(op);
-        let types: SmallVec<[Type; 2]> = olds.iter().map(|value| source.ty(*value).clone()).collect();
-        let (kind, attrs) = (source.kind(op), source.attrs(op).to_vec());
-        let location = source.location_id(op);
-        let new = self.create(kind, &operands, &types);
-        for (attr, value) in attrs {
-            self.set_attr(new, attr, value);
-        }
-        let location = match from {
-            Some(from) => self.import_location(from, location),
-            None => Some(location),
-        };
-        if let Some(location) = location {
-            self.set_location_id(new, location);
-        }
-        for (old, copy) in olds.into_iter().zip(self.results(new)) {
-            self.copy_name(from, old, copy, name);
-            map.insert(old, copy);
-        }
-        new
-    }
-
-    fn copy_name(&mut self, from: Option<&Graph>, old: ValueId, new: ValueId, name: SetName) {
-        if let Some(text) = from.unwrap_or(self).name(old).map(str::to_string) {
-            name(self, new, &text);
-        }
-    }
-
-    /// Copies a location of another graph with its chain of calls.
-    pub fn import_location(&mut self, from: &Graph, id: LocationId) -> Option<LocationId> {
-        let mut chain = Vec::new();
-        let mut at = from.location_of(id);
-        while let Some(location) = at {
-            chain.push(location.clone());
-            at = location.inlined_from.and_then(|(_, outer)| from.location_of(outer));
-        }
-        let mut outer = None;
-        for mut location in chain.into_iter().rev() {
-            if let Some((function, _)) = location.inlined_from {
-                location.inlined_from = outer.map(|id| (function, id));
-            }
-            outer = Some(self.add_location(location));
-        }
-        outer
-    }
-
     /// What defines a value, by block: the op in `block` (or the block's parameter) that contains or is its
     /// definition. None where the value is not defined within `block`.
     pub fn ancestor_in(&self, op: OpId, block: BlockId) -> Option<OpId> {
@@ -854,20 +607,6 @@ impl Graph {
             }
         }
     }
-}
-
-/// Gives a value a name.
-type SetName = fn(&mut Graph, ValueId, &str);
-
-/// What stands for each value.
-pub fn mapped(values: &[ValueId], map: &HashMap<ValueId, ValueId>) -> Vec<ValueId> {
-    values.iter().map(|value| map.get(value).copied().unwrap_or(*value)).collect()
-}
-
-/// How many slots a range of so many operands has. Long ranges, which may grow operand by operand, have some to spare, so that
-/// they are seldom moved; the number follows from the length alone.
-fn room_for(len: usize) -> usize {
-    if len < 16 { len } else { len.next_power_of_two() }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::fs::File;
 ///
 /// # Safety
 /// Nobody may change or shorten the file as long as the map lives.
-#[allow(unsafe_code, reason = "the system cannot promise that nobody changes the file; the caller must")]
+#[allow(unsafe_code, reason = "no system keeps other processes from changing the file; the caller must")]
 pub(super) unsafe fn map(file: &File) -> std::io::Result<memmap2::Mmap> {
     // SAFETY: the map is read-only and private to this process; that the file stays as it is, is the caller's promise.
     unsafe { memmap2::MmapOptions::new().map_copy_read_only(file) }
