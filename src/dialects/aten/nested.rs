@@ -3,6 +3,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Fact, OpDef, Outputs, one, opaque};
+use crate::resources::memory;
 use crate::tensor::{DType, Scalar, Tensor, view};
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ impl Kept {
         }
         let steps = usize::try_from(mask.sizes()[1]).unwrap_or(0);
         let kept = mask.to_vec_as::<u8>()?;
-        let mut lengths = vec![0; usize::try_from(mask.sizes()[0]).unwrap_or(0)];
+        let mut lengths = memory::filled(usize::try_from(mask.sizes()[0]).unwrap_or(0), 0)?;
         let mut is_aligned = true;
         for (length, row) in lengths.iter_mut().zip(kept.chunks(steps.max(1))) {
             let count = row.iter().filter(|keep| **keep != 0).count();
