@@ -13,10 +13,10 @@ use crate::passes;
 use crate::passes::manager::Settings;
 use crate::runtime::Program;
 use crate::value::Value;
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 use serde_json::Value as Json;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
