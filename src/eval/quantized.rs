@@ -18,7 +18,8 @@ pub(super) fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Resu
         return Ok(None);
     }
     if values.iter().any(is_nested) {
-        let takes = matches!(def.family, Family::Control | Family::Composite) || def.facts.contains(&Fact::Nested);
+        let takes =
+            matches!(def.family, Family::Control | Family::Composite) || def.facts.contains(&Fact::Nested);
         return if takes { Ok(None) } else { Err(refusal(op, "NestedTensorCPU")) };
     }
     if takes_any(op) {

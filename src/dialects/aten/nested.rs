@@ -9,8 +9,11 @@ use std::sync::Arc;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    opaque("aten::_nested_tensor_from_mask(Tensor t, Tensor mask, bool mask_check=True) -> Tensor", from_mask)
-        .doc("the entries [N, L, D] without what the mask [N, L] leaves out behind them"),
+    opaque(
+        "aten::_nested_tensor_from_mask(Tensor t, Tensor mask, bool mask_check=True) -> Tensor",
+        from_mask,
+    )
+    .doc("the entries [N, L, D] without what the mask [N, L] leaves out behind them"),
     opaque("aten::_nested_tensor_from_mask_left_aligned(Tensor t, Tensor mask) -> bool", |a| {
         let kept = Kept::of(a)?;
         one(kept.is_aligned)
@@ -19,9 +22,12 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::_nested_tensor_size(Tensor self) -> Tensor", sizes)
         .facts(&[Fact::Nested])
         .doc("the sizes of each entry, one a row"),
-    opaque("aten::to_padded_tensor(Tensor self, float padding, SymInt[]? output_size=None) -> Tensor", padded)
-        .facts(&[Fact::Nested])
-        .doc("the entries padded to one length"),
+    opaque(
+        "aten::to_padded_tensor(Tensor self, float padding, SymInt[]? output_size=None) -> Tensor",
+        padded,
+    )
+    .facts(&[Fact::Nested])
+    .doc("the entries padded to one length"),
 ];
 
 /// What a mask keeps of each entry.
@@ -108,7 +114,9 @@ fn padded(a: &Args<'_>) -> Result<Outputs> {
         return fail("output_size dimension must match nested tensor's");
     }
     if wanted.iter().zip(&own).any(|(wanted, own)| wanted < own) {
-        return fail("Value in output_size is less than NestedTensor padded size. Truncation is not supported.");
+        return fail(
+            "Value in output_size is less than NestedTensor padded size. Truncation is not supported.",
+        );
     }
     let result = Tensor::full(entries.dtype(), &wanted, Scalar::Float(a.float(1)?))?;
     for (at, length) in lengths.iter().enumerate() {

@@ -135,11 +135,10 @@ pub fn recognize_zip<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option
     }
     let mut all = names.clone().peekable();
     if all.peek().is_some() && all.all(|name| name.ends_with(".npy")) {
-        return Some(kind(
-            "a file of NumPy arrays (.npz)",
-            "arrays are arguments: give them with --input @FILE",
-        )
-        .by("numpy.savez"));
+        return Some(
+            kind("a file of NumPy arrays (.npz)", "arrays are arguments: give them with --input @FILE")
+                .by("numpy.savez"),
+        );
     }
     let holds =
         names.clone().any(|name| name.ends_with(".pt") || name.ends_with(".pth") || name.ends_with(".ptl"));
