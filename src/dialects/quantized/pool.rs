@@ -3,7 +3,9 @@
 use super::ints::{Params, Quant, dispatch_quant, in_format, quantizer};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, composite, one};
-use crate::tensor::{Layout, Tensor, view};
+use crate::resources::memory;
+use crate::tensor::{DType, Layout, Tensor, view};
+use crate::value::Value;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -180,24 +182,71 @@ fn as_like(integers: &Tensor, like: &Tensor) -> Result<Tensor> {
     if last && !own.is_contiguous() { in_format(&result, format) } else { Ok(result) }
 }
 
-/// `aten::upsample_bilinear2d` and its like: the row's own kernel on the integers as real numbers, whose results are
-/// rounded.
-pub fn resample(a: &Args<'_>) -> Result<Outputs> {
+/// `aten::upsample_bilinear2d`, with sizes and two scales or with sizes or a list of scales: four neighbours are weighed
+/// and rounded once.
+pub fn bilinear(a: &Args<'_>) -> Result<Outputs> {
     let tensor = a.tensor(0)?;
     let params = Params::of(tensor)?;
     let kernel = a.op.def().eval.ok_or_else(|| Diagnostic::internal("resizing without a kernel"))?;
+    // The row's own kernel checks the arguments and finds the sizes.
     let mut values = a.values.to_vec();
-    let shifted = Params { scale: 1.0, zero_point: 0 };
-    let raw = Tensor::quantized(&tensor.integers(), tensor.dtype(), shifted.quantizer())?;
-    values[0] = super::convert::dequantize(&raw)?.into();
-    let results = kernel(&Args { op: a.op, values: &values, node: a.node, run: a.run })?;
-    let real =
-        results.first().ok_or_else(|| Diagnostic::internal("resizing without a result"))?.to_tensor()?;
-    let moved: Vec<f32> = real.to_vec::<f32>()?.iter().map(|x| x - params.zero_point as f32).collect();
+    values[0] = tensor.integers().to_dtype(DType::F32)?.into();
+    let real = kernel(&Args { op: a.op, values: &values, node: a.node, run: a.run })?;
+    let real = real.first().ok_or_else(|| Diagnostic::internal("resizing without a result"))?.to_tensor()?;
+    let (from, to) = (tensor.sizes(), real.sizes());
+    let ([_, _, h, w], [_, _, height, width]) = (&from[..], &to[..]) else {
+        return Err(Diagnostic::runtime("resizing of images needs four dimensions"));
+    };
+    let align = a.bool(2)?;
+    let scale = |n: usize| match a.value(3)? {
+        Value::List(list) => list.items().get(n).map(Value::to_float).transpose(),
+        _ if a.values.len() > 3 + n => a.opt_float(3 + n),
+        _ => Ok(None),
+    };
+    let rows = neighbours(*h, *height, align, scale(0)?)?;
+    let columns = neighbours(*w, *width, align, scale(1)?)?;
+    let (plane, width) = ((*h * *w).max(1) as usize, *w as usize);
     let rounder = Params { scale: 1.0, zero_point: params.zero_point }.rounder(tensor.dtype());
-    let sizes = real.sizes();
+    let zero = params.zero_point as f32;
     dispatch_quant!(tensor.dtype(), T => {
-        let integers: Vec<T> = moved.iter().map(|x| T::narrow(rounder.integer(*x))).collect();
-        one(as_like(&Tensor::from_vec(&integers, &sizes)?, tensor)?)
+        let items = tensor.integers().to_vec::<T>()?;
+        let mut integers: Vec<T> = memory::reserved(real.numel())?;
+        for image in items.chunks_exact(plane) {
+            for y in &rows {
+                for x in &columns {
+                    let at = |row: usize, column: usize| image[row * width + column].wide() as f32;
+                    let near = x.first_weight * at(y.first, x.first) + x.second_weight * at(y.first, x.second);
+                    let far = x.first_weight * at(y.second, x.first) + x.second_weight * at(y.second, x.second);
+                    let mixed = y.first_weight * near + y.second_weight * far - zero;
+                    integers.push(T::narrow(rounder.integer(mixed)));
+                }
+            }
+        }
+        one(as_like(&Tensor::from_vec(&integers, &to)?, tensor)?)
     })
+}
+
+/// The two places between which a place of the result lies, with their weights.
+struct Between {
+    first: usize,
+    second: usize,
+    first_weight: f32,
+    second_weight: f32,
+}
+
+fn neighbours(from: i64, to: i64, align: bool, scale: Option<f64>) -> Result<Vec<Between>> {
+    let step = match (align, scale) {
+        (true, _) if to > 1 => (from - 1) as f32 / (to - 1) as f32,
+        (true, _) => 0.0,
+        (false, Some(scale)) if scale > 0.0 => (1.0 / scale) as f32,
+        (false, _) => from as f32 / to as f32,
+    };
+    let last = usize::try_from(from - 1).unwrap_or(0);
+    let place = |at: i64| {
+        let place = if align { step * at as f32 } else { (step * (at as f32 + 0.5) - 0.5).max(0.0) };
+        let first = (place as usize).min(last);
+        let second_weight = place - first as f32;
+        Between { first, second: (first + 1).min(last), first_weight: 1.0 - second_weight, second_weight }
+    };
+    memory::collected((0..usize::try_from(to).unwrap_or(0)).map(|at| place(at as i64)))
 }
