@@ -1,11 +1,9 @@
 #--- slopes
-def f(x, w, quantized: bool):
+def f(x, w):
     q = torch.quantize_per_tensor(x, 0.1, 3, torch.quint8)
-    if quantized:
-        w = torch.quantize_per_tensor(w, 0.02, 1, torch.quint8)
+    w = torch.quantize_per_tensor(w, 0.02, 1, torch.quint8)
     return torch.ops.quantized.prelu(q, w, 0.07, 5).dequantize()
-#> f((torch.arange(24.).reshape(2, 3, 4) * 7 % 11 - 5) / 3, torch.tensor([0.1, 0.25, 0.5]), False)
-#> f((torch.arange(24.).reshape(2, 3, 4) * 7 % 11 - 5) / 3, torch.tensor([0.1, 0.25, 0.5]), True)
+#> f((torch.arange(24.).reshape(2, 3, 4) * 7 % 11 - 5) / 3, torch.tensor([0.1, 0.25, 0.5]))
 #--- pooling
 def f(x):
     q = torch.quantize_per_tensor(x, 0.1, 30, torch.quint8)

@@ -169,7 +169,7 @@ fn attribute_values(
 
 /// The objects of all modules, the root and what restores itself with its state.
 fn objects(rows: &[Row<'_>], tensors: &[Value], values: &[Value]) -> Result<(Value, Vec<(Value, Value)>)> {
-    let mut made: Vec<Value> = Vec::with_capacity(rows.len());
+    let mut made: Vec<Value> = Vec::new();
     let mut states = Vec::new();
     let missing = |name: &str| Diagnostic::input(format!("the attribute `{name}` has no value in the archive"));
     for row in rows {
