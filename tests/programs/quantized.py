@@ -31,3 +31,10 @@ def f(x):
     z.fill_(0.52)
     return z.dequantize(), torch.full_like(q, 0.3).int_repr(), torch.full_like(q, 100).q_zero_point()
 #> f(torch.arange(4.))
+#--- means
+def f(x):
+    q = torch.quantize_per_tensor(x, 0.031, 61, torch.quint8)
+    last = q.contiguous(memory_format=torch.channels_last_3d)
+    a = torch.nn.functional.adaptive_avg_pool3d(q, [2, 1, 2]).int_repr(), torch.nn.functional.adaptive_avg_pool3d(last, [2, 1, 2]).int_repr()
+    return a, torch.nn.functional.adaptive_avg_pool2d(q[0], [1, 2]).int_repr()
+#> f((torch.arange(96.).reshape(1, 4, 2, 3, 4) * 37 % 101 - 50) / 17)

@@ -72,7 +72,18 @@ pub fn adaptive_avg(a: &Args<'_>, spatial: usize) -> Result<Outputs> {
         (0..*out).map(range).collect()
     });
     let windows: Vec<Windows> = windows.collect();
-    one(average(tensor, &windows, false, None)?)
+    // Where channels are not last, PyTorch has another loop, which rounds the mean of the integers as they are.
+    let sum_of = if has_channels_last(tensor) { Sum::Real } else { Sum::Raw };
+    one(average(tensor, &windows, false, None, sum_of)?)
+}
+
+/// What a mean is rounded of.
+#[derive(Clone, Copy, PartialEq)]
+enum Sum {
+    /// The integers.
+    Raw,
+    /// The integers less the zero point, scaled.
+    Real,
 }
 
 /// `aten::avg_pool1d` to `3d`: kernel, stride, padding, `ceil_mode`, `count_include_pad`, `divisor_override`.
@@ -118,11 +129,17 @@ pub fn avg(a: &Args<'_>, spatial: usize) -> Result<Outputs> {
         };
         windows.push((0..count).map(range).collect());
     }
-    one(average(tensor, &windows, include, divisor)?)
+    one(average(tensor, &windows, include, divisor, Sum::Real)?)
 }
 
 /// Means over windows. `include`: padding counts.
-fn average(tensor: &Tensor, windows: &[Windows], include: bool, divisor: Option<i64>) -> Result<Tensor> {
+fn average(
+    tensor: &Tensor,
+    windows: &[Windows],
+    include: bool,
+    divisor: Option<i64>,
+    sum_of: Sum,
+) -> Result<Tensor> {
     let params = Params::of(tensor)?;
     let sizes = tensor.sizes();
     let lead = sizes.len() - windows.len();
@@ -154,6 +171,11 @@ fn average(tensor: &Tensor, windows: &[Windows], include: bool, divisor: Option<
                             }
                         }
                         let count = (z.len() * y.len() * x.len()) as i64;
+                        if sum_of == Sum::Raw {
+                            let mean = (sum as f64 / count as f64).round_ties_even() as i64;
+                            results.push(T::narrow(mean.clamp(low, high)));
+                            continue;
+                        }
                         let by = divisor.unwrap_or(if include { nz * ny * nx } else { count });
                         let sum = (sum - params.zero_point * count) as f32;
                         // The scale is a quotient of quotients, as PyTorch has it.
@@ -172,14 +194,21 @@ fn average(tensor: &Tensor, windows: &[Windows], include: bool, divisor: Option<
 /// Integers as a quantized tensor of the scale of `like`; its channels are last in memory where those of `like` are.
 fn as_like(integers: &Tensor, like: &Tensor) -> Result<Tensor> {
     let result = Tensor::quantized(integers, like.dtype(), Arc::clone(&quantizer(like)?))?;
-    let format = match like.rank() {
+    match has_channels_last(like) {
+        true if !like.is_contiguous() => in_format(&result, if like.rank() == 4 { 2 } else { 3 }),
+        _ => Ok(result),
+    }
+}
+
+/// Whether the channels of images or volumes are last in memory.
+fn has_channels_last(tensor: &Tensor) -> bool {
+    let format = match tensor.rank() {
         4 => 2,
         5 => 3,
-        _ => return Ok(result),
+        _ => return false,
     };
-    let own: Layout = like.layout();
-    let last = view::in_format(&own, format).is_ok_and(|wanted| wanted.strides == own.strides);
-    if last && !own.is_contiguous() { in_format(&result, format) } else { Ok(result) }
+    let own: Layout = tensor.layout();
+    view::in_format(&own, format).is_ok_and(|wanted| wanted.strides == own.strides)
 }
 
 /// `aten::upsample_bilinear2d`, with sizes and two scales or with sizes or a list of scales: four neighbours are weighed
