@@ -142,7 +142,7 @@ impl PackedConv {
         let (all, outputs) = (merged.channels / merged.groups, merged.outputs / merged.groups);
         let (together, run) = (all / width.max(1), Run::of(merged));
         let (depth, each) = (taps * width, outputs / together.max(1));
-        let row = (taps / run.taps.max(1)).checked_mul(run.padded).unwrap_or(usize::MAX);
+        let row = (taps / run.taps.max(1)).saturating_mul(run.padded);
         let room = product(&[outputs, row]).ok_or_else(|| refused("the weights are too large"))?;
         let mut groups = Vec::new();
         for (group, weights) in weights.chunks_exact((outputs * depth).max(1)).enumerate() {
