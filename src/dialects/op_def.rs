@@ -310,6 +310,8 @@ pub enum Fact {
     Costly,
     /// Asks for types, sizes or identity, never for contents: writes to its operands do not change its answer.
     Metadata,
+    /// Takes nested tensors; other ops but compositions refuse them.
+    Nested,
 }
 
 /// How exact a result is; tests take their bounds from it.

@@ -40,6 +40,7 @@ pub mod list;
 pub mod loss;
 pub mod matrix;
 pub mod mkldnn;
+pub mod nested;
 pub mod norm;
 pub mod order;
 pub mod pad;
@@ -133,4 +134,5 @@ pub static TABLES: &[&[OpDef]] = &[
     split::OPS,
     world::OPS,
     mkldnn::OPS,
+    nested::OPS,
 ];
