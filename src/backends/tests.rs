@@ -3,8 +3,8 @@
 
 use super::{Backend, Executable, ProgramRunner, by_name, ptx};
 use crate::diag::{Diagnostic, ErrorKind, Result};
-use crate::dialects::loops::Kernel;
 use crate::dialects::Order;
+use crate::dialects::loops::Kernel;
 use crate::dialects::scalar::{Program, Sv};
 use crate::lowering::{Form, GroupProgram, Leaf, Leaves, Load, Piece, Slot, Target};
 use crate::tensor::{DType, Layout, Tensor};

@@ -315,7 +315,8 @@ pub fn copy_keeping_strides(tensor: &Tensor) -> Result<Tensor> {
     if layout.has_internal_overlap() {
         return copy_as(tensor, None, None);
     }
-    let reach = |d: usize| layout.sizes[d].saturating_sub(1).saturating_mul(layout.strides[d]).max(0) as usize;
+    let reach =
+        |d: usize| layout.sizes[d].saturating_sub(1).saturating_mul(layout.strides[d]).max(0) as usize;
     let length = match layout.numel() {
         0 => 0,
         _ => (0..layout.rank()).fold(layout.offset.saturating_add(1), |n, d| n.saturating_add(reach(d))),

@@ -213,7 +213,8 @@ pub(in crate::dialects) fn convolve(call: Call<'_>) -> Result<Tensor> {
         // Lines are convolved as images of one row; only what is not row-major yet is copied before.
         3 if batched => {
             let one_row = |l: &Layout| view::unsqueeze(l, 2).map(|l| l.suggests_channels_last());
-            let line = if input.is_contiguous() { input.layout() } else { Layout::contiguous(&input.sizes())? };
+            let line =
+                if input.is_contiguous() { input.layout() } else { Layout::contiguous(&input.sizes())? };
             if !one_row(&line)? && !one_row(&weight.layout())? {
                 return Ok(result);
             }
@@ -223,7 +224,9 @@ pub(in crate::dialects) fn convolve(call: Call<'_>) -> Result<Tensor> {
             with_strides(result, &strides)
         }
         // Batches of one volume stay row-major.
-        5 if batched && input.sizes()[0] > 1 && weight.layout().suggests_channels_last() => channels_last(&result),
+        5 if batched && input.sizes()[0] > 1 && weight.layout().suggests_channels_last() => {
+            channels_last(&result)
+        }
         5 if input.sizes()[0] <= 1 => Ok(result),
         4 if batched && weight.layout().suggests_channels_last() => channels_last(&result),
         _ => in_format_of(result, &[input]),

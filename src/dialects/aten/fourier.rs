@@ -484,12 +484,15 @@ fn many(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
 fn laid_out(tensor: &Tensor, kind: Kind, complex: DType, dims: &[usize], lengths: &[i64]) -> Result<Dims> {
     let own = tensor.layout();
     // A single real dimension is transformed as it is.
-    let stays = tensor.dtype() == complex || (tensor.dtype().is_floating() && (kind.takes_real() || dims.len() == 1));
+    let stays =
+        tensor.dtype() == complex || (tensor.dtype().is_floating() && (kind.takes_real() || dims.len() == 1));
     let input = if stays { own } else { dense_like(&own) };
     let mut taken = lengths.to_vec();
     let mut sizes = input.sizes.clone();
     dims.iter().zip(lengths).for_each(|(d, n)| sizes[*d] = *n);
-    let (Some(last), Some(length)) = (dims.last().copied(), lengths.last().copied()) else { return Ok(input.strides) };
+    let (Some(last), Some(length)) = (dims.last().copied(), lengths.last().copied()) else {
+        return Ok(input.strides);
+    };
     let others = &dims[..dims.len() - 1];
     if kind.gives_real() {
         if let Some(n) = taken.last_mut() {

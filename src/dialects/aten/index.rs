@@ -2,11 +2,11 @@
 
 use super::convert::{copy_keeping_strides, laid_out_as, with_strides};
 use super::kernels::fill::check_fill;
-use super::view::as_strided_within;
 use super::kernels::indexing::{
     Combine, Outside, Plan, add_at, advanced, along, at_least_1d, combine, nonzero, truths,
 };
 use super::kernels::place::{identity, pick, positions};
+use super::view::as_strided_within;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};

@@ -351,7 +351,12 @@ fn as_strided(a: &Args<'_>) -> Result<Layout> {
 }
 
 /// Another look at the memory of a tensor, which must hold it.
-pub(super) fn as_strided_within(tensor: &Tensor, sizes: &[i64], strides: &[i64], offset: Option<i64>) -> Result<Layout> {
+pub(super) fn as_strided_within(
+    tensor: &Tensor,
+    sizes: &[i64],
+    strides: &[i64],
+    offset: Option<i64>,
+) -> Result<Layout> {
     let layout = layout::as_strided(&tensor.layout(), sizes, strides, offset)?;
     let (nbytes, itemsize) = (tensor.storage().nbytes(), tensor.dtype().size());
     layout.check_within(nbytes / itemsize).map_err(|_| {

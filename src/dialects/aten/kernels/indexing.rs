@@ -156,14 +156,16 @@ fn restrided(
 ) -> Result<Vec<Layout>> {
     let dims = |list: &[i64], block: &[i64]| -> Dims {
         let pick = |d: &usize| list[*d];
-        free[..lead].iter().map(pick).chain(block.iter().copied()).chain(free[lead..].iter().map(pick)).collect()
+        free[..lead]
+            .iter()
+            .map(pick)
+            .chain(block.iter().copied())
+            .chain(free[lead..].iter().map(pick))
+            .collect()
     };
     let nothing: Dims = shape.iter().map(|_| 0).collect();
-    let source = Layout {
-        sizes: dims(&own.sizes, shape),
-        strides: dims(&own.strides, &nothing),
-        offset: own.offset,
-    };
+    let source =
+        Layout { sizes: dims(&own.sizes, shape), strides: dims(&own.strides, &nothing), offset: own.offset };
     let ones = Dims::from_elem(1, own.rank());
     let among = dims(&ones, shape);
     let index = |(_, index): &(usize, &Tensor)| match index.layout().broadcast_to(shape) {
