@@ -146,6 +146,17 @@ mod tests {
     }
 
     #[test]
+    fn names_are_counted_once() {
+        let name = "names-test".repeat(10_000);
+        let before = names::taken();
+        Symbol::new(&name);
+        let after = names::taken();
+        assert!(after >= before + 100_000);
+        Symbol::new(&name);
+        assert!(names::taken() < after + 100_000 && names::check().is_ok());
+    }
+
+    #[test]
     fn names_come_back_whoever_interns() {
         let name = |n: usize| format!("symbol-test::{n}");
         let threads: Vec<_> = (0..4)
