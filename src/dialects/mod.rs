@@ -19,6 +19,7 @@ pub mod scalar;
 pub mod shapes;
 pub mod structure;
 pub mod text;
+mod torchscript_gradients;
 
 pub mod aten;
 pub mod fusion;
@@ -36,10 +37,11 @@ pub use effects::Effects;
 pub use foreign::result_type;
 pub use laws::{Laws, Strictness, check_type};
 pub use op_def::{
-    Accepts, Check, Fact, Family, HiddenMarks, Infer, Kernel, OpDef, OutRule, Promote, Quantized, ScalarFn,
-    Tolerance, composite, container, contraction, control, create, elementwise, gather, host, opaque, reduce,
-    view,
+    Accepts, Check, Fact, Family, HiddenMarks, Infer, Kernel, OpDef, Order, OutRule, Promote, Quantized,
+    ScalarFn, Tolerance, composite, container, contraction, control, create, elementwise, gather, host,
+    opaque, reduce, view,
 };
 pub use registry::{Op, Registry, Variant};
 pub use resolve::{matches, resolve};
 pub use run::{CancelHandle, Composites, GraphId, GroupObserver, Methods, Run, Watcher};
+pub use torchscript_gradients::has_torchscript_gradient;
