@@ -247,7 +247,11 @@ pub const TABLE: &[Archive] = &[
     case("no_data", || without("m/data.pkl"), "data.pkl"),
     case("saved_by_torch_save", || without("m/constants.pkl"), "torch.save"),
     case("legacy_model_json", || plus(entry("m/model.json", "{}")), "main module"),
-    case("legacy_model_json_deep", || plus(entry("m/model.json", &"{\"mainModule\":".repeat(1 << 16))), "JSON"),
+    case(
+        "legacy_model_json_deep",
+        || plus(entry("m/model.json", &"{\"mainModule\":".repeat(1 << 16))),
+        "JSON",
+    ),
     case(
         "legacy_tensor_elsewhere",
         || {

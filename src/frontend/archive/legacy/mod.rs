@@ -61,7 +61,14 @@ pub(super) fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> 
     let (root, own_states) = objects(&rows, &tensors, &values)?;
     let mut states = builder.states();
     states.extend(own_states);
-    Ok(Model { root, states, constants: tensors, version: archive.version(), debug_tables: Vec::new(), module })
+    Ok(Model {
+        root,
+        states,
+        constants: tensors,
+        version: archive.version(),
+        debug_tables: Vec::new(),
+        module,
+    })
 }
 
 fn read_def(archive: &Archive) -> Result<ModelDef> {
@@ -171,7 +178,8 @@ fn attribute_values(
 fn objects(rows: &[Row<'_>], tensors: &[Value], values: &[Value]) -> Result<(Value, Vec<(Value, Value)>)> {
     let mut made: Vec<Value> = Vec::new();
     let mut states = Vec::new();
-    let missing = |name: &str| Diagnostic::input(format!("the attribute `{name}` has no value in the archive"));
+    let missing =
+        |name: &str| Diagnostic::input(format!("the attribute `{name}` has no value in the archive"));
     for row in rows {
         let object = Object::new(Symbol::new(&row.class));
         object.set(Symbol::new("training"), Value::Bool(true));
