@@ -249,7 +249,7 @@ pub const TABLE: &[Archive] = &[
     case("legacy_model_json", || plus(entry("m/model.json", "{}")), "main module"),
     case(
         "legacy_model_json_deep",
-        || plus(entry("m/model.json", &"{\"mainModule\":".repeat(1 << 16))),
+        || plus(entry("m/model.json", "{\"mainModule\":".repeat(1 << 16))),
         "JSON",
     ),
     case(
