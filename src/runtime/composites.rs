@@ -40,18 +40,13 @@ impl ScriptComposites {
         ScriptComposites { registry, compiled: RwLock::default() }
     }
 
-    fn program(&self, op: &Op, text: &str) -> Result<Program> {
+    fn program(&self, name: &str, text: &str) -> Result<Program> {
         if let Some(program) = self.compiled.read().get(text) {
             return Ok(program.clone());
         }
-        let name = format!("<meaning of {}>", op.name());
-        let module = compile_source(&self.registry, &Source::new(name, text)).map_err(|d| {
+        let module = compile_source(&self.registry, &Source::new(format!("<{name}>"), text)).map_err(|d| {
             let place = d.report().span.as_ref().map_or(0, |span| span.line_column().0);
-            Diagnostic::unsupported(format!(
-                "operator {}: line {place} of its meaning does not compile: {}",
-                op.schema_text(),
-                d.message()
-            ))
+            Diagnostic::unsupported(format!("line {place} of {name} does not compile: {}", d.message()))
         })?;
         let program = Program::with(module, None, Arc::clone(&self.registry));
         self.compiled.write().insert(text.to_string(), program.clone());
@@ -61,7 +56,7 @@ impl ScriptComposites {
 
 impl Composites for ScriptComposites {
     fn run(&self, op: &Op, text: &str, values: &[Value], run: &Run) -> Result<Outputs> {
-        let program = self.program(op, text)?;
+        let program = self.program(&format!("the meaning of {}", op.schema_text()), text)?;
         let result = program.run_last(values.to_vec(), run).map_err(|mut error| {
             // The op raised: where in its meaning is nobody's business.
             let report = error.report_mut();
@@ -82,6 +77,10 @@ impl Composites for ScriptComposites {
             (_, Value::Tuple(tuple)) => tuple.items().iter().cloned().collect(),
             (_, value) => Outputs::from_iter([value]),
         })
+    }
+
+    fn function(&self, name: &str, text: &str, values: Vec<Value>, run: &Run) -> Result<Value> {
+        self.program(name, text)?.run_last(values, run)
     }
 }
 
