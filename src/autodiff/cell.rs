@@ -17,7 +17,7 @@
 //! or one function, which computes the op from ops that have derivatives and takes its place where gradients are wanted.
 //!
 //! Names that an entry sees: arguments of the schema; `grad`, the gradient of the only (or first) result, `grad0`,
-//! `grad1` and so on, `grads` (all of them); `result`, `result0`, `result1`; `needs`, which of the entry's arguments
+//! `grad1` and so on, `grads` (all of them); `result`, `result0`, `result1`, and results by their names in the schema; `needs`, which of the entry's arguments
 //! want a gradient; `sizes(xs)`, the sizes of a list of tensors. What an entry names is what is saved. Of a tensor that
 //! it only asks for its type and sizes, no element is kept.
 
@@ -123,7 +123,10 @@ impl Cells {
             let helpers = Arc::new(registry.grads().clone());
             let row = |op: &Op| {
                 let plain = plain_form(registry, op);
-                let text = text_of(registry, op).or_else(|| text_of(registry, plain.as_ref()?));
+                let text = filed(registry, op)
+                    .or_else(|| filed(registry, plain.as_ref()?))
+                    .or_else(|| carried(op))
+                    .or_else(|| carried(plain.as_ref()?));
                 let row = Row {
                     op: op.clone(),
                     text,
@@ -174,13 +177,18 @@ fn plain_form(registry: &Registry, op: &Op) -> Option<Op> {
     if !schema.arguments.first()?.alias.as_ref()?.is_write {
         return None;
     }
-    registry.find(name, schema.overload.as_str()).filter(|plain| plain.is_built()).cloned()
+    let plain = registry.find(name, schema.overload.as_str()).filter(|plain| plain.is_built())?;
+    let types = |schema: &Schema| schema.arguments.iter().map(|a| a.ty.clone()).collect::<Vec<_>>();
+    (types(plain.schema().ok()?) == types(schema)).then(|| plain.clone())
 }
 
-fn text_of(registry: &Registry, op: &Op) -> Option<Arc<str>> {
-    if let Some(text) = registry.grads().cell(op.full_name()) {
-        return Some(Arc::clone(text));
-    }
+/// The cell of an op in a file of derivatives.
+fn filed(registry: &Registry, op: &Op) -> Option<Arc<str>> {
+    registry.grads().cell(op.full_name()).map(Arc::clone)
+}
+
+/// The cell that an op's row carries.
+fn carried(op: &Op) -> Option<Arc<str>> {
     if op.variant() == Variant::Out { None } else { op.def().grad.map(Arc::from) }
 }
 
@@ -323,6 +331,9 @@ fn parameter(op: &Op, schema: &Schema, word: &str, body: &str) -> Option<(Parame
         return Some((Parameter::Grad(index), tensor()));
     }
     if let Some(index) = word.strip_prefix("result").and_then(|n| n.parse().ok()) {
+        return Some((Parameter::Result { index, keep: keeps(word, body) }, result_type(index)));
+    }
+    if let Some(index) = schema.returns.iter().position(|r| r.name == word) {
         return Some((Parameter::Result { index, keep: keeps(word, body) }, result_type(index)));
     }
     let attributes = op.def().laws.iter().filter_map(|law| match law {

@@ -268,6 +268,12 @@ impl<'a> Engine<'a> {
     ) -> Result<Vec<Option<Tensor>>> {
         match &node.work {
             Work::Refused(message) => Err(Diagnostic::runtime(message.clone())),
+            Work::Nothing => {
+                let zeros = node.operands.iter().zip(asked).map(|(operand, asked)| {
+                    if *asked { Tensor::zeros(operand.dtype, &operand.sizes).map(Some) } else { Ok(None) }
+                });
+                zeros.collect()
+            }
             Work::Write(write) => self.through_write(node, write, gradients, asked),
             Work::Cell { cell, saved } => {
                 let kept = self.unpacked(node, saved.lock().as_ref())?;

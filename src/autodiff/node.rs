@@ -60,6 +60,8 @@ pub(super) enum Work {
     },
     /// By the node of an op that wrote to a view: the first operand is the base.
     Write(Box<Write>),
+    /// They are zero: the output has no elements.
+    Nothing,
     /// It cannot be done, for this reason.
     Refused(String),
 }
@@ -117,7 +119,7 @@ impl Node {
                 };
                 parts.push(Part::Node(std::mem::replace(&mut write.inner, Arc::new(stub))));
             }
-            Work::Refused(_) => {}
+            Work::Refused(_) | Work::Nothing => {}
         }
         parts.extend(self.operands.drain(..).map(|operand| Part::Edge(operand.edge)));
         parts

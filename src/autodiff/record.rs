@@ -52,7 +52,7 @@ impl Call<'_> {
         }
         match self.cells.recipe(self.op) {
             Recipe::Inner if target.is_some() && self.cells.plain(self.op).is_some() => self.by_plain(),
-            Recipe::Inner => (self.compute)(self.values),
+            Recipe::Inner => self.empty_results((self.compute)(self.values)?),
             Recipe::Unfold(_) if target.is_some() => self.by_plain(),
             Recipe::Unfold(text) => self.unfold(&text),
             Recipe::Cell(cell) => self.with_cell(&cell, target),
@@ -68,6 +68,21 @@ impl Call<'_> {
         let result = results.into_iter().next().unwrap_or_default();
         let written = self.run.function("the helper 'write'", WRITE, vec![target, result])?;
         Ok(Outputs::from_iter([written]))
+    }
+
+    /// A result without elements that hangs on no operand any more requires gradients all the same, which are zero.
+    fn empty_results(&self, results: Outputs) -> Result<Outputs> {
+        if let [Value::Tensor(t)] = results.as_slice()
+            && t.numel() == 0
+            && !t.requires_grad()
+            && (t.dtype().is_floating() || t.dtype().is_complex())
+            && !matches!(self.op.def().family, Family::Host | Family::Container | Family::Create | Family::Control)
+        {
+            let operands = self.operands(0..self.op.schema()?.arguments.len())?;
+            let node = Node::new(self.op.full_name().to_string(), Work::Nothing, operands, vec![output_of(t)]);
+            history::set(t, &node, 0, None);
+        }
+        Ok(results)
     }
 
     fn unfold(&self, text: &str) -> Result<Outputs> {
@@ -244,7 +259,7 @@ fn after(
     let mut all = Vec::with_capacity(kept.len());
     for (parameter, saved) in kept {
         let saved = match (parameter, saved) {
-            (_, Some(saved)) => saved,
+            (_, Some(saved)) => saved.as_of_now(),
             (Parameter::Result { index, keep }, None) => {
                 let value = results.get(index).cloned().unwrap_or_default();
                 let output = match &value {

@@ -64,6 +64,17 @@ impl Saved {
         })
     }
 
+    /// The same after the op has run: what the op itself wrote, running statistics for instance, is no later write.
+    pub(super) fn as_of_now(self) -> Saved {
+        match self {
+            Saved::Tensor(tensor, _) => {
+                let version = tensor.version();
+                Saved::Tensor(tensor, version)
+            }
+            other => other,
+        }
+    }
+
     /// Whether it holds elements, which are freed after the first backward.
     pub(super) fn holds_elements(&self) -> bool {
         !matches!(self, Saved::Value(_))

@@ -90,6 +90,31 @@ mod tests {
     use crate::dialects::Variant;
 
     #[test]
+    fn every_derivative_compiles_and_stands_in_one_place() {
+        let registry = Registry::builtin();
+        let mut failures: Vec<String> = Vec::new();
+        for (op, texts) in crate::autodiff::Cells::of(&registry).texts() {
+            match texts {
+                Ok(texts) => failures.extend(texts.iter().filter_map(|text| {
+                    let error = compile_source(&registry, &Source::new("derivative", text.as_str())).err()?;
+                    Some(format!("{}: {}", op.full_name(), error.message()))
+                })),
+                Err(error) => failures.push(format!("{}: {}", op.full_name(), error.message())),
+            }
+            let derived = op.variant() != Variant::Plain;
+            if !derived && op.def().grad.is_some() && registry.grads().cell(op.full_name()).is_some() {
+                failures.push(format!("{} has a derivative in its row and one in a file", op.full_name()));
+            }
+        }
+        for (name, _) in registry.grads().cells() {
+            if !registry.iter().any(|op| op.full_name() == name) {
+                failures.push(format!("a file has a derivative of {name}, which is no op that runs"));
+            }
+        }
+        assert!(failures.is_empty(), "{failures:#?}");
+    }
+
+    #[test]
     fn every_meaning_compiles() {
         let registry = Registry::builtin();
         let meanings = registry.iter().filter(|op| op.variant() == Variant::Plain);

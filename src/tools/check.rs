@@ -605,7 +605,7 @@ fn load(case: &Case, form: Form, run: &Run, registry: &Arc<Registry>) -> Result<
         Form::Pt => load_archive_with(case.archive.clone().unwrap_or_default(), run, registry),
         Form::Source => {
             let source = case.source.as_deref().unwrap_or("");
-            let whole = if case.differentiates { gradients::without_imports(source) } else { source.to_string() };
+            let whole = if case.differentiates { gradients::from_python(source) } else { source.to_string() };
             load_source_with("<string>", &whole, registry)
         }
         Form::Graph => load_graph_with("graph", case.graph.as_deref().unwrap_or(""), &case.entry, registry),

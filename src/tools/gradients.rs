@@ -321,19 +321,50 @@ fn compare_all(
     Ok(())
 }
 
-/// The source of a case as TorchScript: files of Python begin with imports of what TorchScript knows by itself.
-pub fn without_imports(source: &str) -> String {
+/// The source of a case as TorchScript text. It was compiled from Python, which begins with imports of what TorchScript knows
+/// by itself and may write the body of a block behind its colon.
+pub fn from_python(source: &str) -> String {
     let mut out = String::new();
     let mut functional = false;
     for line in source.lines() {
-        let import = line.starts_with("import torch") || line.starts_with("from torch import") || line.starts_with("from typing import") || line == "import math";
+        let imports = ["import torch", "from torch import", "from typing import", "import math"];
         functional |= line == "import torch.nn.functional as F";
-        if !import {
-            out.push_str(line);
+        match block_on_a_line(line) {
+            _ if imports.iter().any(|import| line.starts_with(import)) => {}
+            Some((head, body)) => {
+                let indent = line.len() - line.trim_start().len();
+                out.push_str(&format!("{head}\n{}{body}", " ".repeat(indent + 4)));
+            }
+            None => out.push_str(line),
         }
         out.push('\n');
     }
     if functional { named_whole(&out) } else { out }
+}
+
+/// `for x in y: f(x)` → its head with the colon, and its body.
+fn block_on_a_line(line: &str) -> Option<(&str, &str)> {
+    let word = line.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or("");
+    if !matches!(word, "if" | "elif" | "else" | "for" | "while" | "with") {
+        return None;
+    }
+    let (mut depth, mut quote) = (0i32, None);
+    for (at, c) in line.char_indices() {
+        match (quote, c) {
+            (Some(q), _) if q == c => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth -= 1,
+            (None, ':') if depth == 0 => {
+                let (head, body) = line.split_at(at + 1);
+                let body = body.trim();
+                return (!body.is_empty() && !body.starts_with('#')).then_some((head, body));
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// `F.relu` → `torch.nn.functional.relu`

@@ -209,14 +209,12 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", Promote::Common)
         .scalar(|p, x| p.pow(x[0], x[1]))
         .accepts("ifc", "pow")
-        .grad("self: grad * (exponent * self.pow(exponent - 1)).conj()\nexponent: grad * (torch.where((self == 0) & (exponent >= 0), torch.zeros_like(result), result * self.log())).conj()")
         .tolerance(Tolerance::Rounding)
         .out("Tensor_Tensor_out"),
     elementwise("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", Promote::Common)
         .scalar(pow_number)
         .accepts("bifc", "pow")
         .check(check_power)
-        .grad("self: grad * (exponent * self.pow(exponent - 1)).conj()")
         .facts(&[Fact::Identity(1.0)])
         .tolerance(Tolerance::Rounding)
         .out("Tensor_Scalar_out"),

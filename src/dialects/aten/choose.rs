@@ -16,12 +16,10 @@ pub static OPS: &[OpDef] = &[
         .out("self_out"),
     elementwise("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", Promote::Common)
         .rare("u8").scalar(|p, x| p.select(x[0], x[1], x[2]))
-        .check(check_condition)
-        .grad("self: torch.where(condition, grad, 0)"),
+        .check(check_condition),
     elementwise("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", Promote::Common)
         .rare("u8").scalar(|p, x| p.select(x[0], x[1], x[2]))
-        .check(check_condition)
-        .grad("other: torch.where(condition, 0, grad)"),
+        .check(check_condition),
     elementwise("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.select(x[0], x[1], x[2]))
         .check(check_condition),
@@ -34,7 +32,6 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", Promote::First)
         .scalar(|p, x| p.select(x[1], x[2], x[0]))
         .check(check_mask)
-        .grad("self: grad.masked_fill(mask, 0)")
         .inplace()
         .out_exact("Tensor_out"),
     elementwise("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", Promote::Common).rare("u").quantized_kernel(crate::dialects::quantized::activation::clamp)
@@ -66,7 +63,6 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::clamp_min(Tensor self, Scalar min) -> Tensor", Promote::Common)
         .rare("u").scalar(clamp_min)
         .accepts("if", "clamp_min_scalar_cpu")
-        .grad("self: torch.where(self >= min, grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_found("out"),
@@ -78,7 +74,6 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::clamp_max(Tensor self, Scalar max) -> Tensor", Promote::Common)
         .rare("u").scalar(clamp_max)
         .accepts("if", "clamp_max_scalar_cpu")
-        .grad("self: torch.where(self <= max, grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_found("out"),
@@ -91,14 +86,12 @@ pub static OPS: &[OpDef] = &[
         .scalar(lerp)
         .accepts("fc", "lerp_kernel_scalar")
         .check(check_lerp)
-        .grad("self: grad * (1 - weight)\nend: grad * weight")
         .inplace()
         .out("Scalar_out"),
     elementwise("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", Promote::First)
         .scalar(lerp)
         .accepts("fc", "lerp_kernel_tensor")
         .check(check_lerp)
-        .grad("self: grad * (1 - weight)\nend: grad * weight\nweight: grad * (end - self)")
         .inplace()
         .out_found("Tensor_out"),
     elementwise(
@@ -107,7 +100,6 @@ pub static OPS: &[OpDef] = &[
     )
         .scalar(addcmul)
         .accepts("ifc", "addcmul_cpu_out")
-        .grad("self: grad\ntensor1: grad * (tensor2 * value).conj()\ntensor2: grad * (tensor1 * value).conj()")
         .inplace()
         .out("out"),
     elementwise(
@@ -117,7 +109,6 @@ pub static OPS: &[OpDef] = &[
         .scalar(addcdiv)
         .accepts("fc", "addcdiv_cpu_out")
         .check(check_addcdiv)
-        .grad("self: grad\ntensor1: grad * (value / tensor2).conj()\ntensor2: -grad * (value * tensor1 / (tensor2 * tensor2)).conj()")
         .inplace()
         .out("out"),
 ];
