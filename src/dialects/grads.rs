@@ -89,7 +89,7 @@ impl Grads {
 
     /// The text with the functions before it that it calls, and those that they call.
     pub fn with_helpers(&self, text: &str) -> String {
-        let mut wanted = vec![false; self.helpers.len()];
+        let mut wanted: Vec<bool> = self.helpers.keys().map(|_| false).collect();
         let mut work: Vec<&str> = vec![text];
         while let Some(text) = work.pop() {
             for word in words(text) {
