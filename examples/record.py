@@ -162,8 +162,10 @@ def record_ops(model, entry, arguments, folder):
     graph = model._c._get_method(entry).graph.copy()
     torch._C._jit_pass_inline(graph)
     nodes = [node for node in graph.nodes() if node.kind() not in ("prim::Constant", "prim::GetAttr")]
-    graph.setInsertPoint(next(iter(graph.nodes())))
-    none = graph.insertConstant(None)
+    # An operator of our own, since some results are undefined, which aten::clone refuses.
+    library = torch.library.Library("flambeau_record", "DEF")
+    library.define("copies(Tensor? x) -> Tensor[]")
+    library.impl("copies", lambda x: [] if x is None else [x.detach().clone()], "CompositeExplicitAutograd")
     ops, copies = [], []
     for node in nodes:
         results, last = [], node
@@ -172,7 +174,8 @@ def record_ops(model, entry, arguments, folder):
                 results.append(None)
                 continue
             # A copy at once: ops further down may write to the tensor.
-            copy = graph.create("aten::clone", [output, none], 1)
+            copy = graph.create("flambeau_record::copies", [output], 1)
+            copy.output().setType(torch._C.ListType.ofTensors())
             copy.insertAfter(last)
             last = copy
             results.append(str(len(copies)))
@@ -182,15 +185,16 @@ def record_ops(model, entry, arguments, folder):
         graph.eraseOutput(n)
     everything = graph.create("prim::TupleConstruct", copies, 1)
     everything.insertBefore(graph.return_node())
-    everything.output().setType(torch._C.TupleType([torch._C.TensorType.get()] * len(copies)))
+    everything.output().setType(torch._C.TupleType([torch._C.ListType.ofTensors()] * len(copies)))
     graph.registerOutput(everything.output())
     values = torch._C._create_function_from_graph(entry, graph)(model._c, *arguments)
     names = {torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
              torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL"}
     header, data, at = {}, [], 0
-    for n, tensor in enumerate(values):
-        if tensor.dtype not in names:
+    for n, held in enumerate(values):
+        if not held or held[0].dtype not in names:
             continue
+        tensor = held[0]
         data.append(raw(tensor))
         header[str(n)] = {"dtype": names[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + len(data[-1])]}
         at += len(data[-1])

@@ -248,7 +248,10 @@ impl Inputs {
     fn of(values: &[Value]) -> Result<Inputs> {
         let input = |value: &Value| {
             Ok(match value {
-                Value::Tensor(t) => Input::Tensor(t.snapshot()),
+                Value::Tensor(t) if t.lengths().is_none() => Input::Tensor(t.snapshot()),
+                Value::Tensor(_) => {
+                    return Err(Diagnostic::unsupported("fused kernels take no nested tensors"));
+                }
                 Value::Int(x) => Input::Number(Scalar::Int(*x)),
                 Value::Float(x) => Input::Number(Scalar::Float(*x)),
                 Value::Bool(x) => Input::Number(Scalar::Bool(*x)),

@@ -3,6 +3,7 @@
 
 use super::{Backend, Executable, ProgramRunner, by_name, ptx};
 use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::dialects::Order;
 use crate::dialects::loops::Kernel;
 use crate::dialects::scalar::{Program, Sv};
 use crate::lowering::{Form, GroupProgram, Leaf, Leaves, Load, Piece, Slot, Target};
@@ -40,7 +41,7 @@ pub(super) fn group(dtypes: &[DType], body: impl Fn(&mut Program, &[Sv]) -> Vec<
     });
     let (pieces, outputs) = (pieces.collect(), slots.collect());
     let mut forms: Vec<Form> = leaves.iter().map(|leaf| Form::Leaf(*leaf)).collect();
-    forms.push(Form::Elementwise((0..dtypes.len()).collect(), false));
+    forms.push(Form::Elementwise((0..dtypes.len()).collect(), false, Order::Operands));
     GroupProgram { program, loads, scalars: Vec::new(), reductions: Vec::new(), pieces, forms, outputs }
 }
 

@@ -39,9 +39,9 @@ pub use effects::Effects;
 pub use foreign::result_type;
 pub use laws::{Laws, Strictness, check_type};
 pub use op_def::{
-    Accepts, Check, Fact, Family, HiddenMarks, Infer, Kernel, OpDef, OutRule, Promote, Quantized, ScalarFn,
-    Tolerance, composite, container, contraction, control, create, elementwise, gather, host, opaque, reduce,
-    view,
+    Accepts, Check, Fact, Family, HiddenMarks, Infer, Kernel, OpDef, Order, OutRule, Promote, Quantized,
+    ScalarFn, Tolerance, composite, container, contraction, control, create, elementwise, gather, host,
+    opaque, reduce, view,
 };
 pub use registry::{Op, Registry, Variant};
 pub use resolve::{matches, resolve};

@@ -56,6 +56,8 @@ pub struct OpDef {
     /// Which dtypes that few ops take it takes: `u` uint16 to uint64, `8` floats of 8 bits. Views, and ops that make
     /// tensors or are defined by others, take all.
     pub rare: &'static str,
+    /// How the memory of an elementwise op's result is ordered.
+    pub order: Order,
     /// What the verifier demands besides operands that fit the schema.
     pub laws: &'static [Law],
     /// What it does with quantized tensors.
@@ -90,6 +92,20 @@ pub struct HiddenMarks {
     pub schema: &'static str,
     /// Nothing is written where this argument is False.
     pub writes_if: Option<&'static str>,
+}
+
+/// How the memory of a new result of an elementwise op is ordered. PyTorch's ops differ in this where they allocate the
+/// result themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// As the operands' is, by the rules of PyTorch's iterator.
+    Operands,
+    /// As the operands' is; dimensions of size 1 count, as where a number stands among the operands.
+    EveryStride,
+    /// As the first operand's is; if that is dense, its very strides.
+    First,
+    /// Row-major.
+    RowMajor,
 }
 
 /// Which dtypes the tensor of an `out=` form may have.
@@ -294,6 +310,8 @@ pub enum Fact {
     Costly,
     /// Asks for types, sizes or identity, never for contents: writes to its operands do not change its answer.
     Metadata,
+    /// Takes nested tensors; other ops but compositions refuse them.
+    Nested,
 }
 
 /// How exact a result is; tests take their bounds from it.
@@ -341,6 +359,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         out_rule: OutRule::Cast,
         apart: None,
         rare: "",
+        order: Order::Operands,
         laws: &[],
         quantized: Quantized::ByFamily,
         declared: false,
@@ -526,6 +545,12 @@ impl OpDef {
     /// Refuses to write memory that is read in another order, or, by the arguments named, at all.
     pub const fn apart(mut self, arguments: &'static [usize]) -> OpDef {
         self.apart = Some(arguments);
+        self
+    }
+
+    /// How the memory of an elementwise op's result is ordered, if not by all operands.
+    pub const fn ordered(mut self, order: Order) -> OpDef {
+        self.order = order;
         self
     }
 

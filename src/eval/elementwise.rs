@@ -6,10 +6,11 @@
 use super::tile::{Input, run_in_place, run_walk};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Static, Sv};
-use crate::dialects::{Op, OpDef, OutRule, Promote};
+use crate::dialects::{Op, OpDef, Order, OutRule, Promote};
 use crate::ir::{Argument, TypeKind};
 use crate::tensor::overlap::refuse_partial_overlap;
 use crate::tensor::pointwise::Walk;
+use crate::tensor::view::dense_like;
 use crate::tensor::{DType, Layout, Rank, Tensor, check_promotions, promote_types};
 use crate::value::Value;
 use hashbrown::HashMap;
@@ -27,7 +28,7 @@ pub fn elementwise(op: &Op, values: &[Value]) -> Result<Tensor> {
     call.refuse_overlap()?;
     let compiled = compile_cached(op, &call)?;
     let layouts: SmallVec<[Layout; 4]> = call.inputs.iter().filter_map(Input::layout).cloned().collect();
-    let walk = Walk::beside_number(&layouts, call.beside_number)?;
+    let walk = ordered_walk(&layouts, call.beside_number, call.order(op))?;
     if let Target::InPlace(target) = call.target
         && target.sizes() != walk.result.sizes
     {
@@ -46,6 +47,20 @@ pub fn elementwise(op: &Op, values: &[Value]) -> Result<Tensor> {
     let result =
         results.into_iter().next().ok_or_else(|| Diagnostic::internal("a program without result"))?;
     call.target.finish(op, result)
+}
+
+/// The walk over operands that gives a result of the given order; `number` says that a number stands in the place of a
+/// tensor.
+pub fn ordered_walk(operands: &[Layout], number: bool, order: Order) -> Result<Walk> {
+    match order {
+        Order::Operands => Walk::beside_number(operands, number),
+        Order::EveryStride => Walk::beside_number(operands, true),
+        Order::RowMajor => Walk::with_result(operands, Layout::contiguous),
+        Order::First => Walk::with_result(operands, |sizes| match operands.first() {
+            Some(first) if first.sizes.as_slice() == sizes => Ok(dense_like(first)),
+            _ => Layout::contiguous(sizes),
+        }),
+    }
 }
 
 /// Writes a result where the form of the op demands: into the first argument (in place), into the `out`
@@ -190,6 +205,11 @@ pub fn replaces_tensor(arguments: &[Argument], argument: &Argument) -> bool {
 }
 
 impl Call<'_> {
+    /// How the memory of the result is ordered: what is written in place keeps its own order.
+    fn order(&self, op: &Op) -> Order {
+        if matches!(self.target, Target::New) { op.def().order } else { Order::Operands }
+    }
+
     /// Fails if what is written shares memory with an operand that lies differently in it.
     fn refuse_overlap(&self) -> Result<()> {
         let (Target::InPlace(target) | Target::Out(target)) = self.target else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Calls with quantized tensors: what the row says of them. It knows no op.
+//! Calls with quantized and nested tensors: what the row says of them. It knows no op.
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::quantized::convert;
@@ -13,8 +13,16 @@ use std::sync::Arc;
 /// serves. An op without a meaning for quantized tensors is PyTorch's error.
 pub(super) fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Option<Outputs>> {
     let def = op.def();
-    // Asked first: looking through a list at each call that appends to it would take quadratic time.
-    if takes_any(op) || !values.iter().any(is_quantized) {
+    // Containers are not searched: looking through a list at each call that appends to it would take quadratic time.
+    if def.family == Family::Container || !values.iter().any(is_special) {
+        return Ok(None);
+    }
+    if values.iter().any(is_nested) {
+        let takes =
+            matches!(def.family, Family::Control | Family::Composite) || def.facts.contains(&Fact::Nested);
+        return if takes { Ok(None) } else { Err(refusal(op, "NestedTensorCPU")) };
+    }
+    if takes_any(op) {
         return Ok(None);
     }
     match def.quantized {
@@ -23,7 +31,7 @@ pub(super) fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Resu
         Quantized::Reals => super::call::dense(op, &reals(values)?, node, run).map(Some),
         Quantized::RealsBack => rounded_back(op, values, node, run).map(Some),
         Quantized::Kernel(kernel) => with_kernel(op, kernel, values, node, run).map(Some),
-        Quantized::ByFamily => Err(refusal(op)),
+        Quantized::ByFamily => Err(refusal(op, QUANTIZED)),
     }
 }
 
@@ -45,8 +53,8 @@ fn takes_any(op: &Op) -> bool {
     }
 }
 
-/// PyTorch's error for an op that the backend of quantized tensors does not have.
-fn refusal(op: &Op) -> Diagnostic {
+/// PyTorch's error for an op that a backend of such tensors does not have.
+fn refusal(op: &Op, backend: &str) -> Diagnostic {
     let name = match op.variant() {
         Variant::Plain => op.def().out.map(|overload| format!("{}.{overload}", op.name())),
         _ => None,
@@ -55,9 +63,32 @@ fn refusal(op: &Op) -> Diagnostic {
         let text = op.schema_text();
         text[..text.find('(').unwrap_or(text.len())].to_string()
     });
-    let text = format!("Could not run '{name}' with arguments from the 'QuantizedCPU' backend.");
-    Diagnostic::raised("NotImplementedError", text)
-        .hint("dequantize the tensor before, or use the operator of the `quantized` namespace")
+    let text = format!("Could not run '{name}' with arguments from the '{backend}' backend.");
+    let hint = match backend {
+        QUANTIZED => "dequantize the tensor before, or use the operator of the `quantized` namespace",
+        _ => "make it a padded tensor before (`to_padded_tensor`)",
+    };
+    Diagnostic::raised("NotImplementedError", text).hint(hint)
+}
+
+/// PyTorch's name for the kernels of quantized tensors.
+const QUANTIZED: &str = "QuantizedCPU";
+
+/// Is there a tensor whose elements are not what they seem?
+fn is_special(value: &Value) -> bool {
+    match value {
+        Value::Tensor(t) => !t.is_plain(),
+        Value::List(list) if list.element_type().is_tensor() => list.items().iter().any(is_special),
+        _ => false,
+    }
+}
+
+fn is_nested(value: &Value) -> bool {
+    match value {
+        Value::Tensor(t) => t.lengths().is_some(),
+        Value::List(list) if list.element_type().is_tensor() => list.items().iter().any(is_nested),
+        _ => false,
+    }
 }
 
 fn is_quantized(value: &Value) -> bool {
@@ -89,7 +120,7 @@ fn with_kernel(
         return Err(Diagnostic::internal(format!("{} does not compute one tensor", op.schema_text())));
     };
     if target.dtype() != result.dtype() {
-        return Err(refusal(op));
+        return Err(refusal(op, QUANTIZED));
     }
     target.give_sizes(&result.sizes())?;
     target.copy_from(result)?;
@@ -110,7 +141,7 @@ fn reals(values: &[Value]) -> Result<Vec<Value>> {
 
 fn rounded_back(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
     let Some(Value::Tensor(first)) = values.first().filter(|v| is_quantized(v)) else {
-        return Err(refusal(op));
+        return Err(refusal(op, QUANTIZED));
     };
     let params = Params::of(first)?;
     let results = super::call::dense(op, &reals(values)?, node, run)?;
@@ -134,7 +165,7 @@ struct Common {
 fn on_integers(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
     let mut common = None;
     let replaced: Vec<Value> = values.iter().map(|v| integers(op, v, &mut common)).collect::<Result<_>>()?;
-    let Some(common) = common else { return Err(refusal(op)) };
+    let Some(common) = common else { return Err(refusal(op, QUANTIZED)) };
     let results = super::call::dense(op, &replaced, node, run)?;
     results.into_iter().map(|result| common.wrap(result)).collect()
 }

@@ -1,10 +1,7 @@
 //! Products of unsigned and signed bytes, summed in 32 bits, with the machine's vector instructions: the inner loops below
 //! `qgemm` and `qconv`, and a plain loop where the machine has none of these. Every sum is exact modulo 2^32, whatever the
 //! instructions: none that saturates 16-bit sums is used. Knows pointers into checked slices, no sizes of tensors.
-#![allow(
-    unsafe_code,
-    reason = "vector loads and stores; `Job::check` and `Taps::check` prove them inside their slices"
-)]
+#![allow(unsafe_code, reason = "vector loads and stores; `Job::check` proves them inside their slices")]
 
 use super::stage::{Finish, Stage};
 use crate::diag::{Diagnostic, Result};
@@ -14,10 +11,10 @@ use std::sync::OnceLock;
 
 /// Columns of a panel of packed weights.
 pub(super) const PANEL: usize = 16;
+/// Where packed weights begin: vectors that lie in two lines of the cache take twice as long to load.
+pub(super) const CACHE_LINE: usize = 64;
 /// Terms of a sum that one instruction adds up.
 pub(super) const QUAD: usize = 4;
-/// Channels of a block of packed depthwise weights.
-pub(super) const BLOCK: usize = 64;
 
 /// Instructions that products are made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,12 +80,51 @@ impl Out<'_> {
     }
 }
 
+/// Where the inputs of rows begin: lines of rows, each so far from the one before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lines {
+    /// The first row's begin.
+    pub start: usize,
+    /// Lines, and from line to line.
+    pub count: usize,
+    pub step: usize,
+    /// Rows of a line, and from row to row.
+    pub rows: usize,
+    pub stride: usize,
+}
+
+impl Lines {
+    /// One line.
+    pub fn one(rows: usize, stride: usize) -> Lines {
+        Lines { start: 0, count: 1, step: 0, rows, stride }
+    }
+
+    /// All rows. None: too many for a number.
+    pub fn all(&self) -> Option<usize> {
+        self.count.checked_mul(self.rows)
+    }
+
+    /// The begin of the last row. None: too far for a number.
+    fn last(&self) -> Option<usize> {
+        let line = self.count.saturating_sub(1).checked_mul(self.step)?;
+        let row = self.rows.saturating_sub(1).checked_mul(self.stride)?;
+        self.start.checked_add(line)?.checked_add(row)
+    }
+
+    /// The begin of a row of a line.
+    #[inline(always)]
+    pub fn at(&self, line: usize, row: usize) -> usize {
+        self.start + line * self.step + row * self.stride
+    }
+}
+
 /// A product of some rows and some panels.
 pub(super) struct Job<'a> {
-    /// Inputs: row i begins at `i * stride` and has at least `quads * QUAD` bytes.
+    /// Inputs, and where in them rows begin.
     pub inputs: &'a [u8],
-    pub stride: usize,
-    pub rows: usize,
+    pub lines: Lines,
+    /// Where in a row each of its quads lies: `quads` numbers.
+    pub offsets: &'a [usize],
     /// Packed weights: panel after panel, in it for each quad 16 columns of 4 bytes.
     pub weights: &'a [i8],
     pub quads: usize,
@@ -107,14 +143,15 @@ impl Job<'_> {
     /// Whether all that the loops touch lies inside the slices.
     fn check(&self, out: &Out<'_>) -> Result<()> {
         let depth = self.quads.checked_mul(QUAD);
-        let reach =
-            |stride: usize, last: usize| self.rows.saturating_sub(1).checked_mul(stride)?.checked_add(last);
+        let rows = self.lines.all();
         let end = self.first.checked_add(self.columns).and_then(|n| n.checked_next_multiple_of(PANEL));
         let fits = || {
-            let (depth, end) = (depth?, end?);
-            let inputs = reach(self.stride, depth)?;
-            let results = reach(self.out_stride, self.columns)?.checked_add(self.out_start)?;
-            let sums = if self.stage.needs_row_sums() { self.rows } else { 0 };
+            let (depth, end, rows) = (depth?, end?, rows?);
+            let row = self.offsets.iter().max().map_or(Some(0), |at| at.checked_add(QUAD))?;
+            let inputs = self.lines.last()?.checked_add(row)?;
+            let results = rows.saturating_sub(1).checked_mul(self.out_stride)?.checked_add(self.columns)?;
+            let results = results.checked_add(self.out_start)?;
+            let sums = if self.stage.needs_row_sums() { rows } else { 0 };
             let padded =
                 [self.stage.a.len(), self.stage.b.len(), self.stage.c.len(), self.stage.correction.len()];
             let zeros = self.stage.weight_zeros.len();
@@ -127,15 +164,16 @@ impl Job<'_> {
                     && padded.iter().all(|n| end <= *n)
                     && (zeros == 0 || end <= zeros)
                     && self.first.is_multiple_of(PANEL)
+                    && self.offsets.len() == self.quads
                     && kind,
             )
         };
-        if self.rows == 0 || self.columns == 0 || fits() == Some(true) {
+        if rows == Some(0) || self.columns == 0 || fits() == Some(true) {
             return Ok(());
         }
         Err(Diagnostic::internal(format!(
-            "an integer product of {} rows, {} columns and {} quads in slices that are too small",
-            self.rows, self.columns, self.quads
+            "an integer product of {:?}, {} columns and {} quads in slices that are too small",
+            self.lines, self.columns, self.quads
         )))
     }
 }
@@ -143,7 +181,7 @@ impl Job<'_> {
 /// Computes a job.
 pub(super) fn product(isa: Isa, job: &Job<'_>, mut out: Out<'_>) -> Result<()> {
     job.check(&out)?;
-    if job.rows == 0 || job.columns == 0 {
+    if job.lines.all() == Some(0) || job.columns == 0 {
         return Ok(());
     }
     match isa {
@@ -176,12 +214,14 @@ fn finish(job: &Job<'_>, row: usize, panel: usize, sums: &[i32; PANEL], out: &mu
 
 fn portable(job: &Job<'_>, out: &mut Out<'_>) {
     let depth = job.quads * QUAD;
-    for row in 0..job.rows {
-        let inputs = &job.inputs[row * job.stride..][..depth];
+    let places = (0..job.lines.count).flat_map(|line| (0..job.lines.rows).map(move |row| (line, row)));
+    for (row, (line, at)) in places.enumerate() {
+        let inputs = &job.inputs[job.lines.at(line, at)..];
         for panel in 0..job.columns.div_ceil(PANEL) {
             let weights = &job.weights[(job.first + panel * PANEL) * depth..][..PANEL * depth];
             let mut sums = [0i32; PANEL];
-            for (x, w) in inputs.chunks_exact(QUAD).zip(weights.chunks_exact(PANEL * QUAD)) {
+            let quads = job.offsets.iter().map(|at| &inputs[*at..*at + QUAD]);
+            for (x, w) in quads.zip(weights.chunks_exact(PANEL * QUAD)) {
                 for (sum, w) in sums.iter_mut().zip(w.chunks_exact(QUAD)) {
                     let term = |i: usize| i32::from(x[i]) * i32::from(w[i]);
                     *sum = sum.wrapping_add(term(0) + term(1) + term(2) + term(3));
@@ -192,116 +232,9 @@ fn portable(job: &Job<'_>, out: &mut Out<'_>) {
     }
 }
 
-/// A depthwise convolution at some places: each channel's own sum over taps.
-pub(super) struct Taps<'a> {
-    /// The input, and a line of zero points that stands for what lies outside.
-    pub inputs: &'a [u8],
-    pub outside: &'a [u8],
-    /// Where the tap of each result lies in `inputs` (`usize::MAX`: outside), `taps` a result.
-    pub places: &'a [usize],
-    pub taps: usize,
-    pub channels: usize,
-    /// Packed weights: for each block of 64 channels and each quad of taps 4 vectors of 16 channels by 4 taps.
-    pub weights: &'a [i8],
-    /// Its columns stand in the order of the packed weights.
-    pub stage: &'a Stage,
-}
-
-/// The channel whose weights and numbers stand at `at` of a packed block: unpacking bytes leaves them in this order.
-pub(super) fn block_order(at: usize) -> usize {
-    let (vector, lane, within) = (at / 16, at % 16 / 4, at % 4);
-    lane * 16 + vector * 4 + within
-}
-
-impl Taps<'_> {
-    fn check(&self, out: &[u8]) -> Result<()> {
-        let fits = || {
-            let blocks = self.channels.div_ceil(BLOCK);
-            let results = self.places.len() / self.taps.max(1);
-            let padded = blocks.checked_mul(BLOCK)?;
-            let inside = |place: &usize| {
-                *place == usize::MAX
-                    || place.checked_add(self.channels).is_some_and(|end| end <= self.inputs.len())
-            };
-            let stage = self.stage;
-            let numbers = [stage.a.len(), stage.b.len(), stage.c.len(), stage.correction.len()];
-            Some(
-                self.taps > 0
-                    && self.places.iter().all(inside)
-                    && self.outside.len() >= self.channels
-                    && self.weights.len() >= padded.checked_mul(self.taps.checked_next_multiple_of(QUAD)?)?
-                    && numbers.iter().all(|n| padded <= *n)
-                    && (stage.weight_zeros.is_empty() || stage.weight_zeros.len() >= padded)
-                    && stage.finish != Finish::Float
-                    && results.checked_mul(self.channels)? <= out.len(),
-            )
-        };
-        if fits() == Some(true) {
-            return Ok(());
-        }
-        Err(Diagnostic::internal("a depthwise product in slices that are too small"))
-    }
-
-    fn at(&self, place: usize) -> &[u8] {
-        if place == usize::MAX { self.outside } else { &self.inputs[place..place + self.channels] }
-    }
-}
-
-/// Computes a depthwise convolution at its places.
-pub(super) fn depthwise(isa: Isa, job: &Taps<'_>, out: &mut [u8]) -> Result<()> {
-    if job.channels == 0 || job.places.is_empty() {
-        return Ok(());
-    }
-    job.check(out)?;
-    match isa {
-        // SAFETY: `Isa::supported` found the instructions; `Taps::check` has proved all accesses in bounds. Weights'
-        // zero points need sums of each channel's inputs, which only the loop makes.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if !job.stage.needs_row_sums() => unsafe { wide::depthwise(job, out) },
-        // SAFETY: as above; the loop itself is safe code.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::AvxVnni | Isa::Avx2 => unsafe { depthwise_avx2(job, out) },
-        Isa::Portable => depthwise_loop(job, out),
-    }
-    Ok(())
-}
-
-/// The loop compiled for AVX2.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn depthwise_avx2(job: &Taps<'_>, out: &mut [u8]) {
-    depthwise_loop(job, out);
-}
-
-#[inline(always)]
-fn depthwise_loop(job: &Taps<'_>, out: &mut [u8]) {
-    let quads = job.taps.div_ceil(QUAD);
-    for (places, out) in job.places.chunks_exact(job.taps).zip(out.chunks_exact_mut(job.channels)) {
-        for block in 0..job.channels.div_ceil(BLOCK) {
-            let (mut sums, mut rows) = ([0i32; BLOCK], [0i32; BLOCK]);
-            for (tap, place) in places.iter().enumerate() {
-                let inputs = job.at(*place);
-                let weights = &job.weights[(block * quads + tap / QUAD) * BLOCK * QUAD..][..BLOCK * QUAD];
-                for at in 0..BLOCK {
-                    let channel = block * BLOCK + block_order(at);
-                    let x = inputs.get(channel).map_or(0, |x| i32::from(*x));
-                    sums[at] = sums[at].wrapping_add(x * i32::from(weights[at * QUAD + tap % QUAD]));
-                    rows[at] = rows[at].wrapping_add(x);
-                }
-            }
-            for at in 0..BLOCK {
-                let channel = block * BLOCK + block_order(at);
-                if let Some(out) = out.get_mut(channel..channel + 1) {
-                    job.stage.round(&sums[at..at + 1], block * BLOCK + at, rows[at], out);
-                }
-            }
-        }
-    }
-}
-
 /// 512-bit vectors: a panel is one register.
 #[cfg(target_arch = "x86_64")]
-mod wide {
+pub(super) mod wide {
     use super::*;
 
     /// A vector loaded from anywhere.
@@ -309,7 +242,7 @@ mod wide {
     /// # Safety
     /// 64 bytes must be readable at `at + offset` elements.
     #[target_feature(enable = "avx512f")]
-    unsafe fn load<T>(at: *const T, offset: usize) -> __m512i {
+    pub unsafe fn load<T>(at: *const T, offset: usize) -> __m512i {
         // SAFETY: the caller's promise; the instruction takes any alignment.
         unsafe { _mm512_loadu_si512(at.add(offset).cast()) }
     }
@@ -319,7 +252,7 @@ mod wide {
     /// # Safety
     /// 16 floats must lie in `from` at `at`.
     #[target_feature(enable = "avx512f")]
-    unsafe fn numbers(from: &[f32], at: usize) -> __m512 {
+    pub unsafe fn numbers(from: &[f32], at: usize) -> __m512 {
         debug_assert!(at + 16 <= from.len());
         // SAFETY: the caller's promise.
         unsafe { _mm512_loadu_ps(from.as_ptr().add(at)) }
@@ -335,118 +268,216 @@ mod wide {
         _mm512_set1_epi32(unsafe { at.cast::<i32>().read_unaligned() })
     }
 
-    /// The output stage of 16 sums; columns from `at` on. Rounded numbers have their zero point and are within 0..=255.
+    /// A stage's numbers that all columns share, in vectors: kept in registers, where reading them from the stage again after
+    /// each store would take longer than the arithmetic.
+    pub struct Shared {
+        one_dnn: bool,
+        input: __m512,
+        inverse: __m512,
+        /// Added before rounding (OneDnn), and after it (Fbgemm).
+        zero: __m512,
+        zero_after: __m512i,
+        /// Numbers below become this (OneDnn: before they are scaled). The lowest number where there is no such bound: what is
+        /// below 0 becomes 0 when it is packed.
+        floor: __m512,
+        high: __m512,
+    }
+
+    /// Sums of 16 columns from `at` on as floats, without what the zero points of weights contribute to a row whose inputs' sum
+    /// is `row`. The sums began with the columns' corrections.
     ///
     /// # Safety
     /// The stage must have 16 columns from `at` on.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
     #[inline]
-    unsafe fn exact(stage: &Stage, sums: __m512i, at: usize, row: i32) -> __m512 {
-        // SAFETY: the caller's promise, for each array of the stage's columns.
-        unsafe {
-            let mut sums = _mm512_add_epi32(sums, load(stage.correction.as_ptr(), at));
-            if !stage.weight_zeros.is_empty() {
-                let zeros = load(stage.weight_zeros.as_ptr(), at);
-                sums = _mm512_sub_epi32(sums, _mm512_mullo_epi32(zeros, _mm512_set1_epi32(row)));
-            }
-            _mm512_cvtepi32_ps(sums)
+    pub unsafe fn exact(stage: &Stage, sums: __m512i, at: usize, row: i32) -> __m512 {
+        let mut sums = sums;
+        if !stage.weight_zeros.is_empty() {
+            // SAFETY: the caller's promise; where there are zeros, all columns have one.
+            let zeros = unsafe { load(stage.weight_zeros.as_ptr(), at) };
+            sums = _mm512_sub_epi32(sums, _mm512_mullo_epi32(zeros, _mm512_set1_epi32(row)));
         }
+        _mm512_cvtepi32_ps(sums)
     }
 
-    /// # Safety
-    /// As `exact`.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-    #[inline]
-    unsafe fn rounded(stage: &Stage, sums: __m512i, at: usize, row: i32) -> __m512i {
-        // SAFETY: the caller's promise.
-        let (sums, a, b) =
-            unsafe { (exact(stage, sums, at, row), numbers(&stage.a, at), numbers(&stage.b, at)) };
-        let (low, high) = (_mm512_set1_ps(stage.bounds.0), _mm512_set1_ps(stage.bounds.1));
-        match stage.finish {
-            Finish::OneDnn { input, inverse } => {
-                let scaled = _mm512_mul_ps(_mm512_mul_ps(sums, _mm512_set1_ps(input)), a);
-                let mut real = _mm512_add_ps(scaled, b);
-                if stage.relu {
-                    real = _mm512_max_ps(real, _mm512_setzero_ps());
+    impl Shared {
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+        #[inline]
+        pub fn of(stage: &Stage) -> Shared {
+            let (one_dnn, input, inverse) = match stage.finish {
+                Finish::OneDnn { input, inverse } => (true, input, inverse),
+                Finish::Fbgemm | Finish::Float => (false, 0.0, 0.0),
+            };
+            let low = if one_dnn { 0.0 } else { stage.bounds.0 };
+            Shared {
+                one_dnn,
+                input: _mm512_set1_ps(input),
+                inverse: _mm512_set1_ps(inverse),
+                zero: _mm512_set1_ps(stage.zero_point as f32),
+                zero_after: _mm512_set1_epi32(stage.zero_point),
+                floor: _mm512_set1_ps(if stage.relu { low } else { f32::NEG_INFINITY }),
+                high: _mm512_set1_ps(stage.bounds.1),
+            }
+        }
+
+        /// 16 sums as rounded numbers with their zero point, at most 255; `a`, `b`, `c` are the columns' numbers.
+        /// What is not `BOUNDED` needs no bounds but those of bytes, to which it is packed.
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+        #[inline]
+        pub fn rounded<const BOUNDED: bool>(&self, sums: __m512, a: __m512, b: __m512, c: __m512) -> __m512i {
+            // Of a NaN and another number the second operand is taken; a NaN that is left becomes the lowest integer.
+            if self.one_dnn {
+                let mut real = _mm512_add_ps(_mm512_mul_ps(_mm512_mul_ps(sums, self.input), a), b);
+                if BOUNDED {
+                    real = _mm512_max_ps(real, self.floor);
                 }
-                let moved = _mm512_mul_ps(real, _mm512_set1_ps(inverse));
-                let moved = _mm512_add_ps(moved, _mm512_set1_ps(stage.zero_point as f32));
-                // The second operand is taken where the first is NaN.
-                _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(moved, low), high))
+                let mut moved = _mm512_add_ps(_mm512_mul_ps(real, self.inverse), self.zero);
+                if BOUNDED {
+                    moved = _mm512_min_ps(self.high, moved);
+                }
+                return _mm512_cvtps_epi32(moved);
             }
-            Finish::Fbgemm | Finish::Float => {
-                // SAFETY: the caller's promise.
-                let c = unsafe { numbers(&stage.c, at) };
-                let scaled = _mm512_mul_ps(_mm512_fmadd_ps(a, b, sums), c);
-                let bounded = _mm512_min_ps(_mm512_max_ps(scaled, low), high);
-                _mm512_add_epi32(_mm512_cvtps_epi32(bounded), _mm512_set1_epi32(stage.zero_point))
+            let mut scaled = _mm512_mul_ps(_mm512_fmadd_ps(a, b, sums), c);
+            if BOUNDED {
+                scaled = _mm512_min_ps(self.high, _mm512_max_ps(scaled, self.floor));
+            }
+            _mm512_add_epi32(_mm512_cvtps_epi32(scaled), self.zero_after)
+        }
+    }
+
+    /// Rounded numbers of four vectors as bytes, in the order of the vectors. What is outside of 0..=255 becomes its end.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+    #[inline]
+    pub fn bytes(v: [__m512i; 4]) -> __m512i {
+        // Packing works within 128 bits: its doublewords are those of the four vectors in turn.
+        let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+        let (low, high) = (_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
+        _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high))
+    }
+
+    /// Stores the first `count` bytes of a vector: whole registers where that is all, as masks take several times as long.
+    ///
+    /// # Safety
+    /// They must be writable.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+    #[inline]
+    pub unsafe fn store(to: *mut u8, bytes: __m512i, count: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match count {
+                64 => _mm512_storeu_si512(to.cast(), bytes),
+                48 => {
+                    _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(bytes));
+                    _mm_storeu_si128(to.add(32).cast(), _mm512_extracti32x4_epi32::<2>(bytes));
+                }
+                32 => _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(bytes)),
+                24 => {
+                    _mm_storeu_si128(to.cast(), _mm512_castsi512_si128(bytes));
+                    _mm_storel_epi64(to.add(16).cast(), _mm512_extracti32x4_epi32::<1>(bytes));
+                }
+                16 => _mm_storeu_si128(to.cast(), _mm512_castsi512_si128(bytes)),
+                8 => _mm_storel_epi64(to.cast(), _mm512_castsi512_si128(bytes)),
+                _ => _mm512_mask_storeu_epi8(to.cast(), (1u64 << count) - 1, bytes),
             }
         }
     }
 
-    /// # Safety
-    /// As `exact`.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-    #[inline]
-    unsafe fn real(stage: &Stage, sums: __m512i, at: usize, row: i32) -> __m512 {
-        // SAFETY: the caller's promise.
-        let real = unsafe {
-            _mm512_fmadd_ps(exact(stage, sums, at, row), numbers(&stage.a, at), numbers(&stage.b, at))
-        };
-        if stage.relu { _mm512_max_ps(real, _mm512_setzero_ps()) } else { real }
-    }
-
-    /// Rows `row..row + R`, panels `panel..panel + P`: sums stay in registers until they are stored as results.
+    /// Rows `row..row + R` of a line, panels `panel..panel + P`: sums stay in registers until they are stored as results.
     ///
     /// # Safety
     /// `Job::check` must have passed, and the rows and panels be the job's.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
     unsafe fn tile<const R: usize, const P: usize>(
         job: &Job<'_>,
-        row: usize,
+        (line, row): (usize, usize),
         panel: usize,
         out: &mut Out<'_>,
     ) {
-        let depth = job.quads * QUAD;
-        let mut sums = [[_mm512_setzero_si512(); P]; R];
-        // SAFETY: reading: rows have `depth` bytes from their starts, panels `PANEL * depth` bytes, both inside their slices
-        // by `Job::check`. Writing: masks leave out what lies behind the last column; rows and columns are inside `out`.
+        let (depth, stride) = (job.quads * QUAD, job.lines.stride);
+        let first = job.first + panel * PANEL;
+        // SAFETY: rows have a quad at each offset from their begins, panels `PANEL * depth` bytes, the stage `PANEL` numbers a
+        // panel, all inside their slices by `Job::check`.
         unsafe {
-            let inputs = job.inputs.as_ptr().add(row * job.stride);
-            let weights = job.weights.as_ptr().add((job.first + panel * PANEL) * depth);
-            for quad_at in 0..job.quads {
+            // Loops and no closures: what calls a closure lacks the instructions, and passes vectors through memory.
+            let mut corrections = [_mm512_setzero_si512(); P];
+            for (p, correction) in corrections.iter_mut().enumerate() {
+                *correction = load(job.stage.correction.as_ptr(), first + p * PANEL);
+            }
+            let mut sums = [corrections; R];
+            let inputs = job.inputs.as_ptr().add(job.lines.at(line, row));
+            let weights = job.weights.as_ptr().add(first * depth);
+            for (n, offset) in job.offsets.iter().enumerate() {
                 let mut w = [_mm512_setzero_si512(); P];
                 for (p, w) in w.iter_mut().enumerate() {
-                    *w = load(weights, p * PANEL * depth + quad_at * PANEL * QUAD);
+                    *w = load(weights, p * PANEL * depth + n * PANEL * QUAD);
                 }
+                let inputs = inputs.add(*offset);
                 for (r, sums) in sums.iter_mut().enumerate() {
-                    let x = quad(inputs.add(r * job.stride + quad_at * QUAD));
+                    let x = quad(inputs.add(r * stride));
                     for (sum, w) in sums.iter_mut().zip(&w) {
                         *sum = _mm512_dpbusd_epi32(*sum, x, *w);
                     }
                 }
             }
-            for (r, sums) in sums.iter().enumerate() {
-                let sum = job.row_sums.get(row + r).copied().unwrap_or(0);
-                for (p, sums) in sums.iter().enumerate() {
-                    let column = (panel + p) * PANEL;
-                    let left = job.columns.saturating_sub(column).min(PANEL);
-                    let mask = ((1u32 << left) - 1) as u16;
-                    let at = job.out_start + (row + r) * job.out_stride + column;
-                    match out {
-                        Out::Bytes(out) => {
-                            let bytes = rounded(job.stage, *sums, job.first + column, sum);
-                            let to = out.as_mut_ptr().add(at);
-                            // Narrowing while storing, and masks, take several times as long.
-                            if left == PANEL {
-                                _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(bytes));
-                            } else {
-                                _mm512_mask_cvtepi32_storeu_epi8(to.cast(), mask, bytes);
-                            }
+            let done = sums;
+            let row = line * job.lines.rows + row;
+            if job.stage.bounded {
+                finish_tile::<P, true>(job, &done, row, panel, out);
+            } else {
+                finish_tile::<P, false>(job, &done, row, panel, out);
+            }
+        }
+    }
+
+    /// What follows the sums of a tile. A function of its own, which takes a copy: in a loop over rows the sums would have to
+    /// lie in memory, and be stored there after each product.
+    ///
+    /// # Safety
+    /// As `tile`.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+    #[inline(never)]
+    unsafe fn finish_tile<const P: usize, const BOUNDED: bool>(
+        job: &Job<'_>,
+        sums: &[[__m512i; P]],
+        row: usize,
+        panel: usize,
+        out: &mut Out<'_>,
+    ) {
+        let (stage, first, column) = (job.stage, job.first + panel * PANEL, panel * PANEL);
+        let left = (job.columns - column).min(P * PANEL);
+        let (mut a, mut b, mut c) =
+            ([_mm512_setzero_ps(); P], [_mm512_setzero_ps(); P], [_mm512_setzero_ps(); P]);
+        for p in 0..P {
+            let at = first + p * PANEL;
+            // SAFETY: the caller's promise: the stage has `PANEL` numbers a panel.
+            unsafe {
+                (a[p], b[p], c[p]) = (numbers(&stage.a, at), numbers(&stage.b, at), numbers(&stage.c, at))
+            };
+        }
+        let shared = Shared::of(stage);
+        for (r, sums) in sums.iter().enumerate() {
+            let sum = job.row_sums.get(row + r).copied().unwrap_or(0);
+            let at = job.out_start + (row + r) * job.out_stride + column;
+            // SAFETY: as above, and `out` has the columns that are left.
+            unsafe {
+                match out {
+                    Out::Bytes(out) => {
+                        let mut all = [_mm512_setzero_si512(); 4];
+                        for (p, (sums, all)) in sums.iter().zip(&mut all).enumerate() {
+                            let sums = exact(stage, *sums, first + p * PANEL, sum);
+                            *all = shared.rounded::<BOUNDED>(sums, a[p], b[p], c[p]);
                         }
-                        Out::Floats(out) => {
-                            let floats = real(job.stage, *sums, job.first + column, sum);
-                            _mm512_mask_storeu_ps(out.as_mut_ptr().add(at), mask, floats);
+                        store(out.as_mut_ptr().add(at), bytes(all), left);
+                    }
+                    Out::Floats(out) => {
+                        for (p, sums) in sums.iter().enumerate() {
+                            let mask = ((1u32 << left.saturating_sub(p * PANEL).min(PANEL)) - 1) as u16;
+                            let sums = exact(stage, *sums, first + p * PANEL, sum);
+                            let mut floats = _mm512_fmadd_ps(sums, a[p], b[p]);
+                            if stage.relu {
+                                floats = _mm512_max_ps(floats, _mm512_setzero_ps());
+                            }
+                            _mm512_mask_storeu_ps(out.as_mut_ptr().add(at + p * PANEL), mask, floats);
                         }
                     }
                 }
@@ -457,7 +488,7 @@ mod wide {
     /// # Safety
     /// `Job::check` must have passed.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-    pub(super) unsafe fn product(job: &Job<'_>, out: &mut Out<'_>) {
+    pub unsafe fn product(job: &Job<'_>, out: &mut Out<'_>) {
         let panels = job.columns.div_ceil(PANEL);
         let mut panel = 0;
         while panel < panels {
@@ -469,89 +500,51 @@ mod wide {
                 5 => (3, 8),
                 _ => (4, 6),
             };
-            let mut row = 0;
-            while row < job.rows {
-                let rows = (job.rows - row).min(most);
-                // SAFETY: rows and panels are the job's.
-                unsafe {
-                    match (width, rows) {
-                        (1, 12) => tile::<12, 1>(job, row, panel, out),
-                        (1, 6..) => tile::<6, 1>(job, row, panel, out),
-                        (1, 4..) => tile::<4, 1>(job, row, panel, out),
-                        (1, 2..) => tile::<2, 1>(job, row, panel, out),
-                        (1, _) => tile::<1, 1>(job, row, panel, out),
-                        (2, 12) => tile::<12, 2>(job, row, panel, out),
-                        (2, 6..) => tile::<6, 2>(job, row, panel, out),
-                        (2, 4..) => tile::<4, 2>(job, row, panel, out),
-                        (2, 2..) => tile::<2, 2>(job, row, panel, out),
-                        (2, _) => tile::<1, 2>(job, row, panel, out),
-                        (3, 8) => tile::<8, 3>(job, row, panel, out),
-                        (3, 4..) => tile::<4, 3>(job, row, panel, out),
-                        (3, 2..) => tile::<2, 3>(job, row, panel, out),
-                        (3, _) => tile::<1, 3>(job, row, panel, out),
-                        (_, 6) => tile::<6, 4>(job, row, panel, out),
-                        (_, 4..) => tile::<4, 4>(job, row, panel, out),
-                        (_, 2..) => tile::<2, 4>(job, row, panel, out),
-                        (_, _) => tile::<1, 4>(job, row, panel, out),
-                    }
+            for line in 0..job.lines.count {
+                let mut row = 0;
+                while row < job.lines.rows {
+                    // SAFETY: rows and panels are the job's.
+                    row += unsafe { some(job, (line, row), panel, (width, most), out) };
                 }
-                row += match (width, rows) {
-                    (1 | 2, 12) | (3, 8) => rows,
-                    (_, 6..) if width != 3 => 6,
-                    (_, 4..) => 4,
-                    (_, 2..) => 2,
-                    _ => 1,
-                };
             }
             panel += width;
         }
     }
 
+    /// Rows of a line from one on, as many as a tile has. Gives how many.
+    ///
     /// # Safety
-    /// `Taps::check` must have passed; the weights have no zero points.
+    /// As `tile`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-    pub(super) unsafe fn depthwise(job: &Taps<'_>, out: &mut [u8]) {
-        let quads = job.taps.div_ceil(QUAD);
-        for (result, places) in job.places.chunks_exact(job.taps).enumerate() {
-            for block in 0..job.channels.div_ceil(BLOCK) {
-                let first = block * BLOCK;
-                let left = (job.channels - first).min(BLOCK);
-                let mask = u64::MAX >> (BLOCK - left);
-                let mut sums = [_mm512_setzero_si512(); 4];
-                // SAFETY: each place has `channels` bytes, of which the mask leaves those behind the last unread; weights and
-                // the stage's numbers are padded to whole blocks and quads; results are masked likewise.
+    unsafe fn some(
+        job: &Job<'_>,
+        at: (usize, usize),
+        panel: usize,
+        (width, most): (usize, usize),
+        out: &mut Out<'_>,
+    ) -> usize {
+        let rows = (job.lines.rows - at.1).min(most);
+        macro_rules! tiles {
+            ($rows:literal) => {{
+                // SAFETY: the caller's promise.
                 unsafe {
-                    let line = |tap: usize| {
-                        let at = match places.get(tap) {
-                            Some(&usize::MAX) | None => job.outside.as_ptr(),
-                            Some(&place) => job.inputs.as_ptr().add(place),
-                        };
-                        _mm512_maskz_loadu_epi8(mask, at.add(first).cast())
-                    };
-                    let mut weights = job.weights.as_ptr().add(first * quads * QUAD);
-                    for q in 0..quads {
-                        let x = [line(q * QUAD), line(q * QUAD + 1), line(q * QUAD + 2), line(q * QUAD + 3)];
-                        let lows = (_mm512_unpacklo_epi8(x[0], x[1]), _mm512_unpacklo_epi8(x[2], x[3]));
-                        let highs = (_mm512_unpackhi_epi8(x[0], x[1]), _mm512_unpackhi_epi8(x[2], x[3]));
-                        let quadruples = [
-                            _mm512_unpacklo_epi16(lows.0, lows.1),
-                            _mm512_unpackhi_epi16(lows.0, lows.1),
-                            _mm512_unpacklo_epi16(highs.0, highs.1),
-                            _mm512_unpackhi_epi16(highs.0, highs.1),
-                        ];
-                        for (i, (sum, x)) in sums.iter_mut().zip(quadruples).enumerate() {
-                            *sum = _mm512_dpbusd_epi32(*sum, x, load(weights, i * BLOCK));
-                        }
-                        weights = weights.add(BLOCK * QUAD);
+                    match width {
+                        1 => tile::<$rows, 1>(job, at, panel, out),
+                        2 => tile::<$rows, 2>(job, at, panel, out),
+                        3 => tile::<{ if $rows > 8 { 8 } else { $rows } }, 3>(job, at, panel, out),
+                        _ => tile::<{ if $rows > 6 { 6 } else { $rows } }, 4>(job, at, panel, out),
                     }
-                    let done = |i: usize| rounded(job.stage, sums[i], first + i * PANEL, 0);
-                    // Packing stays within 128 bits, and so undoes the order that unpacking made.
-                    let low = _mm512_packs_epi32(done(0), done(1));
-                    let high = _mm512_packs_epi32(done(2), done(3));
-                    let at = out.as_mut_ptr().add(result * job.channels + first);
-                    _mm512_mask_storeu_epi8(at.cast(), mask, _mm512_packus_epi16(low, high));
                 }
-            }
+                $rows
+            }};
+        }
+        match rows {
+            12.. => tiles!(12),
+            8.. => tiles!(8),
+            6.. => tiles!(6),
+            4.. => tiles!(4),
+            2.. => tiles!(2),
+            _ => tiles!(1),
         }
     }
 }
@@ -569,14 +562,16 @@ mod narrow {
             pub(super) unsafe fn $name(job: &Job<'_>, out: &mut Out<'_>) {
                 const ROWS: usize = 4;
                 for panel in 0..job.columns.div_ceil(PANEL) {
-                    let whole = job.rows / ROWS * ROWS;
-                    // SAFETY: rows and panels are the job's.
-                    unsafe {
-                        for row in (0..whole).step_by(ROWS) {
-                            $tile::<ROWS>(job, row, panel, out);
-                        }
-                        for row in whole..job.rows {
-                            $tile::<1>(job, row, panel, out);
+                    let whole = job.lines.rows / ROWS * ROWS;
+                    for line in 0..job.lines.count {
+                        // SAFETY: rows and panels are the job's.
+                        unsafe {
+                            for row in (0..whole).step_by(ROWS) {
+                                $tile::<ROWS>(job, (line, row), panel, out);
+                            }
+                            for row in whole..job.lines.rows {
+                                $tile::<1>(job, (line, row), panel, out);
+                            }
                         }
                     }
                 }
@@ -585,19 +580,24 @@ mod narrow {
             /// # Safety
             /// As the product, for rows and panels of the job.
             #[target_feature(enable = $features)]
-            unsafe fn $tile<const R: usize>(job: &Job<'_>, row: usize, panel: usize, out: &mut Out<'_>) {
+            unsafe fn $tile<const R: usize>(
+                job: &Job<'_>,
+                (line, row): (usize, usize),
+                panel: usize,
+                out: &mut Out<'_>,
+            ) {
                 let depth = job.quads * QUAD;
                 let mut sums = [[_mm256_setzero_si256(); 2]; R];
                 // SAFETY: rows and panels lie inside their slices by `Job::check`; unaligned loads and stores.
                 unsafe {
-                    let inputs = job.inputs.as_ptr().add(row * job.stride);
+                    let inputs = job.inputs.as_ptr().add(job.lines.at(line, row));
                     let weights = job.weights.as_ptr().add((job.first + panel * PANEL) * depth);
-                    for quad in 0..job.quads {
-                        let w = [0, 32].map(|at| {
-                            _mm256_loadu_si256(weights.add(quad * PANEL * QUAD + at).cast())
-                        });
+                    for (n, offset) in job.offsets.iter().enumerate() {
+                        let w =
+                            [0, 32].map(|at| _mm256_loadu_si256(weights.add(n * PANEL * QUAD + at).cast()));
                         for (r, sums) in sums.iter_mut().enumerate() {
-                            let x = inputs.add(r * job.stride + quad * QUAD).cast::<i32>().read_unaligned();
+                            let x = inputs.add(r * job.lines.stride + offset);
+                            let x = x.cast::<i32>().read_unaligned();
                             let x = _mm256_set1_epi32(x);
                             sums[0] = $($step)*(sums[0], x, w[0]);
                             sums[1] = $($step)*(sums[1], x, w[1]);
@@ -607,7 +607,7 @@ mod narrow {
                         let mut plain = [0i32; PANEL];
                         _mm256_storeu_si256(plain.as_mut_ptr().cast(), sums[0]);
                         _mm256_storeu_si256(plain.as_mut_ptr().add(8).cast(), sums[1]);
-                        finish(job, row + r, panel, &plain, out);
+                        finish(job, line * job.lines.rows + row + r, panel, &plain, out);
                     }
                 }
             }

@@ -2,6 +2,7 @@
 //! graph.
 
 pub mod fake_quantize;
+mod depthwise;
 mod lanes;
 pub mod qconv;
 pub mod qgemm;

@@ -1,12 +1,14 @@
 //! Convolutions of unsigned bytes with packed signed weights in one to three dimensions. Channels are innermost, in and out.
 //! Depthwise ones have a loop of their own; all others gather the inputs of a block of results and multiply.
 
+use super::depthwise::{self, SLACK, Slide, interleave, slide};
 use super::filled;
-use super::lanes::{BLOCK, Isa, Out, PANEL, QUAD, Taps, block_order, depthwise};
+use super::lanes::{CACHE_LINE, Isa, Lines, Out, PANEL, QUAD};
 use super::qgemm::{PackedWeights, Quantization, block_rows};
 use super::stage::{Affine, Engine, Plan, Stage};
 use crate::diag::{Diagnostic, Result};
-use crate::resources::pool;
+use crate::resources::{memory, pool};
+use std::borrow::Cow;
 
 /// Three numbers of an operation in space: depth, height, width. With fewer dimensions the first ones are 1 (padding 0).
 pub type Space = [usize; 3];
@@ -66,8 +68,26 @@ pub struct PackedConv {
 enum Packed {
     /// One matrix for each merged group: taps, then channels of the group.
     Groups(Vec<PackedWeights>),
-    /// One channel each: blocks of channels, quads of taps.
-    Depthwise { weights: Vec<i8>, sums: Vec<i32> },
+    /// One channel each.
+    Depthwise(depthwise::Packed),
+}
+
+/// Taps that lie side by side in an image: the line of a window where all channels are wanted, else one tap's channels.
+#[derive(Clone, Copy)]
+struct Run {
+    taps: usize,
+    /// Bytes.
+    len: usize,
+    /// Up to a whole quad.
+    padded: usize,
+}
+
+impl Run {
+    fn of(merged: &Geometry) -> Run {
+        let taps = if merged.groups == 1 && merged.dilation[2] == 1 { merged.kernel[2] } else { 1 };
+        let len = taps * (merged.channels / merged.groups);
+        Run { taps, len, padded: len.next_multiple_of(QUAD) }
+    }
 }
 
 /// How many groups become one matrix: as many as fill a panel of columns, which costs nothing, as the panel is multiplied
@@ -103,14 +123,16 @@ impl PackedConv {
         let together = if depthwise { 1 } else { merging(&g, &quantization) };
         let merged = Geometry { groups: g.groups / together, ..g };
         let weights = if depthwise {
-            Self::pack_depthwise(weights, g, taps)?
+            let columns = g.kernel[2];
+            Packed::Depthwise(depthwise::Packed::new(weights, g.channels, taps / columns, columns)?)
         } else {
             Self::pack_groups(weights, &merged, (taps, width), &quantization)?
         };
         Ok(PackedConv { geometry, engine, quantization, weights, merged })
     }
 
-    /// `width`: channels of a group before groups were merged. Weights between the channels of different groups are 0.
+    /// `width`: channels of a group before groups were merged. Weights between the channels of different groups are 0, and
+    /// so are those between the end of a run and the end of its last quad.
     fn pack_groups(
         weights: &[i8],
         merged: &Geometry,
@@ -118,42 +140,26 @@ impl PackedConv {
         q: &Quantization,
     ) -> Result<Packed> {
         let (all, outputs) = (merged.channels / merged.groups, merged.outputs / merged.groups);
-        let together = all / width.max(1);
+        let (together, run) = (all / width.max(1), Run::of(merged));
         let (depth, each) = (taps * width, outputs / together.max(1));
+        let row = (taps / run.taps.max(1)).saturating_mul(run.padded);
+        let room = product(&[outputs, row]).ok_or_else(|| refused("the weights are too large"))?;
         let mut groups = Vec::new();
         for (group, weights) in weights.chunks_exact((outputs * depth).max(1)).enumerate() {
-            let mut reordered = filled(0i8, outputs * taps * all)?;
-            let rows = reordered.chunks_exact_mut((taps * all).max(1));
-            for (n, (row, from)) in rows.zip(weights.chunks_exact(depth.max(1))).enumerate() {
+            let mut reordered = filled(0i8, room)?;
+            let rows = reordered.chunks_exact_mut(row.max(1));
+            for (n, (to, from)) in rows.zip(weights.chunks_exact(depth.max(1))).enumerate() {
                 let first = n / each.max(1) * width;
-                for (tap, to) in row.chunks_exact_mut(all.max(1)).enumerate() {
-                    let to = to[first..first + width].iter_mut().enumerate();
-                    to.for_each(|(c, to)| *to = from[c * taps + tap]);
+                for (at, weight) in from.iter().enumerate() {
+                    let (channel, tap) = (at / taps, at % taps);
+                    let place = tap / run.taps * run.padded + tap % run.taps * all;
+                    to[place + first + channel] = *weight;
                 }
             }
             let part = q.part(group * outputs, outputs);
-            groups.push(PackedWeights::new(&reordered, outputs, taps * all, part)?);
+            groups.push(PackedWeights::new(&reordered, outputs, row, part)?);
         }
         Ok(Packed::Groups(groups))
-    }
-
-    fn pack_depthwise(weights: &[i8], g: Geometry, taps: usize) -> Result<Packed> {
-        let (blocks, quads) = (g.channels.div_ceil(BLOCK), taps.div_ceil(QUAD));
-        let room = product(&[blocks, quads, BLOCK * QUAD]).ok_or_else(|| refused("weights are too large"))?;
-        let mut packed = filled(0i8, room)?;
-        let mut sums = filled(0i32, g.channels)?;
-        for (part, quads) in packed.chunks_exact_mut(quads * BLOCK * QUAD).enumerate() {
-            for (quad, block) in quads.chunks_exact_mut(BLOCK * QUAD).enumerate() {
-                for (at, to) in block.iter_mut().enumerate() {
-                    let (channel, tap) = (part * BLOCK + block_order(at / QUAD), quad * QUAD + at % QUAD);
-                    if channel < g.channels && tap < taps {
-                        *to = weights[channel * taps + tap];
-                        sums[channel] += i32::from(*to);
-                    }
-                }
-            }
-        }
-        Ok(Packed::Depthwise { weights: packed, sums })
     }
 
     /// Sizes and steps.
@@ -214,6 +220,7 @@ impl PackedConv {
         if out.is_empty() {
             return Ok(());
         }
+        let taps = product(&g.kernel).unwrap_or(0);
         let gather = Gather { x, sizes, result, geometry: &self.merged, zero };
         match &self.weights {
             Packed::Groups(groups) => {
@@ -223,29 +230,84 @@ impl PackedConv {
                     .map(|(i, w)| {
                         let n = w.outputs();
                         let bias = bias.map(|b| &b[i * n..(i + 1) * n]);
-                        Stage::rounding(w.plan(input, bias, relu)?, output, self.engine)
+                        // Weights that pad runs are no weights.
+                        let depth = taps * (self.merged.channels / self.merged.groups);
+                        let plan = Plan { depth, ..w.plan(input, bias, relu)? };
+                        Stage::rounding(plan, output, self.engine)
                     })
                     .collect::<Result<_>>()?;
-                self.multiply(isa, groups, &stages, &gather, rows, out)
+                match gather.padded_image(batch, &stages)? {
+                    Some(image) => self.direct(isa, groups, &stages, &gather, image, out),
+                    None => self.multiply(isa, groups, &stages, &gather, rows, out),
+                }
             }
-            Packed::Depthwise { weights, sums } => {
-                let columns = g.channels.next_multiple_of(BLOCK);
-                let order = |at: usize| at / BLOCK * BLOCK + block_order(at % BLOCK);
-                let taps = product(&g.kernel).unwrap_or(0);
+            Packed::Depthwise(packed) => {
                 let plan = Plan {
                     input,
                     weights: &self.quantization,
-                    sums,
+                    sums: packed.sums(),
                     depth: taps,
                     bias,
-                    order,
-                    columns,
+                    order: |at| at,
+                    columns: packed.padded(),
                     relu,
                 };
                 let stage = Stage::rounding(plan, output, self.engine)?;
-                self.slide(isa, weights, taps, &stage, &gather, rows, out)
+                self.slide(isa, packed, &stage, &gather, out)
             }
         }
+    }
+
+    /// Lines of results after lines, from images that have their padding: each tile reads its rows where they lie.
+    fn direct(
+        &self,
+        isa: Isa,
+        groups: &[PackedWeights],
+        stages: &[Stage],
+        gather: &Gather<'_>,
+        (image, sizes): (Cow<'_, [u8]>, Space),
+        out: &mut [u8],
+    ) -> Result<()> {
+        let (g, run, r) = (&self.merged, Run::of(&self.merged), gather.result);
+        let whole = Gather { x: &image, sizes, result: r, geometry: g, zero: gather.zero };
+        let steps = whole.steps(run.taps)?;
+        let quads = run.padded / QUAD;
+        let mut offsets = filled(0usize, steps.len().saturating_mul(quads))?;
+        for (offsets, step) in offsets.chunks_exact_mut(quads.max(1)).zip(&steps) {
+            offsets.iter_mut().enumerate().for_each(|(n, offset)| *offset = step + n * QUAD);
+        }
+        let (width, columns) = (g.channels / g.groups, g.outputs / g.groups);
+        let (line, results) = (sizes[2] * g.channels, r[2] * g.outputs);
+        // Lines whose inputs fit into a cache; where there are threads, no more than their share.
+        let work = product(&[out.len(), offsets.len(), QUAD]).unwrap_or(usize::MAX);
+        let lines = block_rows(out.len() / results, g.stride[1] * line, work);
+        let block = |index: usize, out: &mut [u8]| {
+            let (mut at, end) = (index * lines, index * lines + out.len() / results);
+            let mut out = out;
+            while at < end {
+                // Lines of one plane are equally far apart.
+                let (plane, h) = (at / r[1], at % r[1]);
+                let count = (end - at).min(r[1] - h);
+                let depth = plane / r[0] * sizes[0] + plane % r[0] * g.stride[0];
+                let start = (depth * sizes[1] + h * g.stride[1]) * line;
+                let (part, rest) = out.split_at_mut(count * results);
+                for (group, (weights, stage)) in groups.iter().zip(stages).enumerate() {
+                    let lines = Lines {
+                        start: start + group * width,
+                        count,
+                        step: g.stride[1] * line,
+                        rows: r[2],
+                        stride: g.stride[2] * g.channels,
+                    };
+                    let to = (group * columns, g.outputs);
+                    let inputs = (&*image, lines, &*offsets);
+                    weights.multiply(isa, inputs, (0, columns), stage, Out::Bytes(part), to)?;
+                }
+                (out, at) = (rest, at + count);
+            }
+            Ok(())
+        };
+        pool::try_chunks(out, lines.max(1) * results, block)
     }
 
     /// Block of results after block: gathers their inputs, group by group, and multiplies.
@@ -260,10 +322,9 @@ impl PackedConv {
     ) -> Result<()> {
         let g = &self.geometry;
         let Some(first) = groups.first() else { return Ok(()) };
-        let (padded, columns) = (first.padded_depth(), first.outputs());
-        let plain = gather.is_plain() && padded == first.depth();
-        let run = if gather.runs() { g.kernel[2] } else { 1 };
-        let steps = gather.steps(run)?;
+        let (padded, columns, run) = (first.padded_depth(), first.outputs(), Run::of(&self.merged));
+        let plain = gather.is_plain() && run.len == run.padded;
+        let steps = gather.steps(run.taps)?;
         let size = block_rows(rows, padded, product(&[rows, padded, g.outputs]).unwrap_or(usize::MAX));
         let block = |index: usize, out: &mut [u8]| {
             let (from, count) = (index * size, out.len() / g.outputs);
@@ -272,11 +333,15 @@ impl PackedConv {
                 let inputs = if plain {
                     &gather.x[from * padded..(from + count) * padded]
                 } else {
-                    gather.rows(group, from, (&steps, run), padded, &mut copy);
+                    gather.rows(group, from, &steps, padded, &mut copy);
+                    if stage.needs_row_sums() && run.len < run.padded {
+                        copy.chunks_exact_mut(run.padded).for_each(|run_of| run_of[run.len..].fill(0));
+                    }
                     &copy
                 };
                 let to = (group * columns, g.outputs);
-                weights.multiply(isa, (inputs, padded, count), (0, columns), stage, Out::Bytes(out), to)?;
+                let inputs = (inputs, Lines::one(count, padded), weights.offsets());
+                weights.multiply(isa, inputs, (0, columns), stage, Out::Bytes(out), to)?;
             }
             Ok(())
         };
@@ -286,41 +351,49 @@ impl PackedConv {
         pool::try_chunks(out, size * g.outputs, |i, out| block(i, out))
     }
 
-    /// Depthwise: block of results after block, each from the places of its taps.
-    #[allow(clippy::too_many_arguments, reason = "parts of one packed convolution")]
+    /// Depthwise: line of results after line.
     fn slide(
         &self,
         isa: Isa,
-        weights: &[i8],
-        taps: usize,
+        packed: &depthwise::Packed,
         stage: &Stage,
         gather: &Gather<'_>,
-        rows: usize,
         out: &mut [u8],
     ) -> Result<()> {
-        const ROWS: usize = 64;
-        let channels = self.geometry.channels;
-        let outside = filled(gather.zero, channels)?;
-        let steps = gather.steps(1)?;
-        let block = |(i, out): (usize, &mut [u8])| {
-            let count = out.len() / channels;
-            let mut places = filled(usize::MAX, count * taps)?;
-            for (result, places) in gather.results(i * ROWS).zip(places.chunks_exact_mut(taps)) {
-                gather.places(result, &steps, places);
+        /// Results of a share of one thread, and quads of a part of a line, about: half of a first cache.
+        const RESULTS: usize = 32 << 10;
+        const QUADS: usize = 24 << 10;
+        let (g, r) = (&self.geometry, gather.result);
+        let results = r[2] * g.channels;
+        // Columns under the window, and how many results a part of a line has.
+        let window = (g.kernel[2] - 1).checked_mul(g.dilation[2]).and_then(|n| n.checked_add(1));
+        let column = product(&[g.channels, QUAD, packed.row_quads()]);
+        let (window, column) = window.zip(column).ok_or_else(|| refused("the window is too large"))?;
+        let part = (QUADS / column).saturating_sub(window) / g.stride[2] + 1;
+        let part = part.clamp(8.min(r[2]), r[2]);
+        let columns = (part - 1).checked_mul(g.stride[2]).and_then(|n| n.checked_add(window));
+        let room = columns.and_then(|n| n.checked_mul(column)?.checked_add(SLACK + CACHE_LINE));
+        let room = room.ok_or_else(|| refused("the window is too large"))?;
+        let outside = filled(gather.zero, gather.sizes[2] * g.channels)?;
+        let lines = (RESULTS / results).clamp(1, out.len() / results);
+        let block = |index: usize, out: &mut [u8]| {
+            let mut quads = memory::filled(room, gather.zero)?;
+            let begin = quads.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
+            let quads = &mut quads[begin..];
+            for (n, out) in out.chunks_exact_mut(results).enumerate() {
+                for (at, out) in out.chunks_mut(part * g.channels).enumerate() {
+                    let count = out.len() / g.channels;
+                    let columns = (at * part * g.stride[2], (count - 1) * g.stride[2] + window);
+                    let line = gather.quads(isa, (index * lines + n, columns), &outside, quads);
+                    let (stride, dilation) = (g.stride[2], g.dilation[2]);
+                    slide(isa, &Slide { packed, quads, line, stride, dilation, stage }, out)?;
+                }
             }
-            let job =
-                Taps { inputs: gather.x, outside: &outside, places: &places, taps, channels, weights, stage };
-            depthwise(isa, &job, out)
+            Ok(())
         };
-        if rows <= ROWS {
-            return block((0, out));
-        }
-        pool::try_chunks(out, ROWS * channels, |i, out| block((i, out)))
+        pool::try_chunks(out, lines * results, block)
     }
 }
-
-/// Bytes behind a block of gathered inputs, into which the last copy may reach.
-const SLACK: usize = 64;
 
 /// Copies `len` bytes and up to `SLACK` more where both sides have them, in steps whose length the compiler knows: a call
 /// for a few bytes would take longer. What comes behind is written later, or meets weights that are 0.
@@ -404,9 +477,65 @@ impl Gather<'_> {
         })
     }
 
-    /// Whether neighbouring taps of a line lie side by side, with all channels.
-    fn runs(&self) -> bool {
-        self.geometry.groups == 1 && self.geometry.dilation[2] == 1
+    /// Interleaves the rows under the window of a line of results, for columns from one on, counted in the padded image. Gives
+    /// the bytes that a quad of rows takes.
+    fn quads(&self, isa: Isa, at: (usize, (usize, usize)), outside: &[u8], to: &mut [u8]) -> usize {
+        let (g, r, (line, (first, columns))) = (self.geometry, self.result, at);
+        let (plane, h) = (line / r[1], line % r[1]);
+        let start = (plane / r[0], [plane % r[0] * g.stride[0], h * g.stride[1], 0]);
+        // What lies beside the image is as many zero points.
+        let left = g.padding[2].saturating_sub(first).min(columns);
+        let from = (first + left).saturating_sub(g.padding[2]).min(self.sizes[2]);
+        let inside = (columns - left).min(self.sizes[2] - from);
+        let bytes = |columns: usize| columns * g.channels;
+        let rows = product(&g.kernel[..2]).unwrap_or(0);
+        for (n, to) in to.chunks_exact_mut(bytes(columns) * QUAD).take(rows.div_ceil(QUAD)).enumerate() {
+            let mut lines = [&outside[..bytes(inside)]; QUAD];
+            for (to, (at, _)) in lines.iter_mut().zip(self.lines(start).skip(n * QUAD)) {
+                if let Some(at) = at {
+                    *to = &self.x[bytes(at + from)..][..bytes(inside)];
+                }
+            }
+            let (before, rest) = to.split_at_mut(bytes(left) * QUAD);
+            let (middle, behind) = rest.split_at_mut(bytes(inside) * QUAD);
+            before.fill(self.zero);
+            interleave(isa, lines, middle);
+            behind.fill(self.zero);
+        }
+        bytes(columns) * QUAD
+    }
+
+    /// Images with their padding and its sizes, for products that read rows where they lie; themselves where they have no
+    /// padding. None where it is better to gather: lines too short for whole tiles, padding much larger than the images, or
+    /// sums of rows that reads behind a run would spoil.
+    fn padded_image(&self, batch: usize, stages: &[Stage]) -> Result<Option<(Cow<'_, [u8]>, Space)>> {
+        const SHORT: usize = 12;
+        const SMALL: usize = 1 << 20;
+        let (g, from, run) = (self.geometry, self.sizes, Run::of(self.geometry));
+        let slack = run.padded - run.len;
+        let spoiled = slack > 0 && stages.iter().any(Stage::needs_row_sums);
+        if self.result[2] < SHORT || spoiled || (self.is_plain() && slack == 0) {
+            return Ok(None);
+        }
+        if g.padding == [0; 3] && slack == 0 {
+            return Ok(Some((Cow::Borrowed(self.x), from)));
+        }
+        let sizes: Space = std::array::from_fn(|i| from[i].saturating_add(g.padding[i].saturating_mul(2)));
+        let len = product(&[batch, sizes[0], sizes[1], sizes[2], g.channels]);
+        let Some(len) = len.filter(|len| *len <= self.x.len().saturating_mul(2).saturating_add(SMALL)) else {
+            return Ok(None);
+        };
+        let mut image = memory::reserved(len + QUAD)?;
+        let line = from[2] * g.channels;
+        for (n, source) in self.x.chunks_exact(line.max(1)).enumerate() {
+            let (h, rest) = (n % from[1], n / from[1]);
+            let depth = rest / from[0] * sizes[0] + rest % from[0] + g.padding[0];
+            let place = ((depth * sizes[1] + h + g.padding[1]) * sizes[2] + g.padding[2]) * g.channels;
+            image.resize(place, self.zero);
+            image.extend_from_slice(source);
+        }
+        image.resize(len + QUAD, self.zero);
+        Ok(Some((Cow::Owned(image), sizes)))
     }
 
     /// Elements from the first tap to every `each`-th one, where all are inside.
@@ -439,55 +568,35 @@ impl Gather<'_> {
         Some(at * g.channels)
     }
 
-    /// Places of the taps of a result: elements of its first channel, or `usize::MAX` outside.
-    fn places(&self, result: (usize, Space), steps: &[usize], places: &mut [usize]) {
-        if let Some(base) = self.base(result) {
-            places.iter_mut().zip(steps).for_each(|(place, step)| *place = base + step);
-            return;
-        }
-        let width = self.geometry.kernel[2];
-        for (places, (line, start)) in places.chunks_exact_mut(width).zip(self.lines(result)) {
-            for (tap, place) in places.iter_mut().enumerate() {
-                let at = line.zip(self.inside(2, start, tap));
-                *place = at.map_or(usize::MAX, |(line, w)| (line + w) * self.geometry.channels);
-            }
-        }
-    }
-
     /// Copies the inputs of a group for results from `from` on; each row has `stride` bytes, and behind the last one there
-    /// are `SLACK`. `steps` are those of every `run`-th tap, which begin as many bytes as are copied at once where all are
-    /// inside.
-    fn rows(&self, group: usize, from: usize, (steps, run): (&[usize], usize), stride: usize, to: &mut [u8]) {
-        let g = self.geometry;
+    /// are `SLACK`. `steps` are those of the runs where all taps are inside. What pads runs is left as it comes.
+    fn rows(&self, group: usize, from: usize, steps: &[usize], stride: usize, to: &mut [u8]) {
+        let (g, run) = (self.geometry, Run::of(self.geometry));
         let width = g.channels / g.groups;
-        let together = self.runs();
         let rows = to.len().saturating_sub(SLACK) / stride.max(1);
         for (result, row) in self.results(from).zip(0..rows) {
             if let Some(base) = self.base(result) {
                 let base = base + group * width;
                 for (part, step) in steps.iter().enumerate() {
-                    copy(&self.x[base + step..], run * width, &mut to[row * stride + part * run * width..]);
+                    copy(&self.x[base + step..], run.len, &mut to[row * stride + part * run.padded..]);
                 }
                 continue;
             }
             let to = &mut to[row * stride..(row + 1) * stride];
-            let mut parts = to.chunks_exact_mut((g.kernel[2] * width).max(1));
-            for ((line, start), part) in self.lines(result).zip(&mut parts) {
-                let Some(line) = line else {
-                    part.fill(self.zero);
-                    continue;
-                };
-                if together {
-                    self.run(line, start, part);
-                    continue;
-                }
-                for (tap, part) in part.chunks_exact_mut(width.max(1)).enumerate() {
-                    match self.inside(2, start, tap) {
-                        Some(w) => {
-                            let at = (line + w) * g.channels + group * width;
-                            part.copy_from_slice(&self.x[at..at + width]);
-                        }
+            let mut parts = to.chunks_exact_mut(run.padded.max(1)).map(|part| &mut part[..run.len]);
+            for (line, start) in self.lines(result) {
+                for first in (0..g.kernel[2]).step_by(run.taps) {
+                    let Some(part) = parts.next() else { break };
+                    match line {
                         None => part.fill(self.zero),
+                        Some(line) if run.taps > 1 => self.run(line, start, part),
+                        Some(line) => match self.inside(2, start, first) {
+                            Some(w) => {
+                                let at = (line + w) * g.channels + group * width;
+                                part.copy_from_slice(&self.x[at..at + width]);
+                            }
+                            None => part.fill(self.zero),
+                        },
                     }
                 }
             }
@@ -501,6 +610,11 @@ impl Gather<'_> {
         let before = padding.saturating_sub(start).min(taps);
         let first = (start + before).saturating_sub(padding);
         let count = self.sizes[2].saturating_sub(first).min(taps - before);
+        if count == 0 {
+            // All of it lies on one side of the image.
+            part.fill(self.zero);
+            return;
+        }
         let (left, rest) = part.split_at_mut(before * channels);
         let (middle, right) = rest.split_at_mut(count * channels);
         left.fill(self.zero);

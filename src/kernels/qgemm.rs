@@ -2,7 +2,7 @@
 //! packed once; sums are exact in 32 bits, and rounding is PyTorch's to the bit.
 
 use super::filled;
-use super::lanes::{Isa, Job, Out, PANEL, QUAD, product};
+use super::lanes::{CACHE_LINE, Isa, Job, Lines, Out, PANEL, QUAD, product};
 use super::quantize::{choose_qparams, extremes, quantize};
 use super::stage::{Affine, Engine, Plan, Stage};
 use crate::diag::{Diagnostic, Result};
@@ -72,10 +72,14 @@ impl Quantization {
 #[derive(Clone, Debug)]
 pub struct PackedWeights {
     panels: Vec<i8>,
+    /// Where in `panels` the first one begins: at a cache line, unless they were copied.
+    begin: usize,
     outputs: usize,
     depth: usize,
     sums: Vec<i32>,
     quantization: Quantization,
+    /// Where the quads of a row lie that is one run of bytes.
+    offsets: Vec<usize>,
 }
 
 fn mismatch(what: &str) -> Diagnostic {
@@ -100,16 +104,19 @@ impl PackedWeights {
         let room =
             outputs.checked_next_multiple_of(PANEL).and_then(|n| n.checked_mul(quads)?.checked_mul(QUAD));
         let room = room.ok_or_else(|| Diagnostic::runtime("weights are too large"))?;
-        let mut panels = filled(0i8, room)?;
+        let mut panels = filled(0i8, room.saturating_add(CACHE_LINE))?;
+        let begin = panels.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
         let mut sums = filled(0i32, outputs)?;
         for (output, (row, sum)) in weights.chunks_exact(depth.max(1)).zip(&mut sums).enumerate() {
-            let start = output / PANEL * PANEL * quads * QUAD + output % PANEL * QUAD;
+            let start = begin + output / PANEL * PANEL * quads * QUAD + output % PANEL * QUAD;
             for (quad, terms) in row.chunks(QUAD).enumerate() {
                 panels[start + quad * PANEL * QUAD..][..terms.len()].copy_from_slice(terms);
             }
             *sum = row.iter().fold(0i32, |sum, w| sum.wrapping_add(i32::from(*w)));
         }
-        Ok(PackedWeights { panels, outputs, depth, sums, quantization })
+        let mut offsets = filled(0usize, quads)?;
+        offsets.iter_mut().enumerate().for_each(|(n, at)| *at = n * QUAD);
+        Ok(PackedWeights { panels, begin, outputs, depth, sums, quantization, offsets })
     }
 
     /// Rows: features of the result.
@@ -154,30 +161,29 @@ impl PackedWeights {
         self.depth.next_multiple_of(QUAD)
     }
 
-    /// The product of rows that have `padded_depth` bytes each at `stride`, for columns `first..first + columns`; results of
-    /// a row begin at `out_start`, rows `out_stride` apart.
+    /// Where the quads of a row lie that is one run of bytes: side by side.
+    pub(super) fn offsets(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    /// The product of rows of inputs, whose quads lie at `offsets` from their begins, for columns `first..first + columns`;
+    /// results of a row begin at `out_start`, rows `out_stride` apart.
     #[allow(clippy::too_many_arguments, reason = "two matrices and a window of the second")]
     pub(super) fn multiply(
         &self,
         isa: Isa,
-        (inputs, stride, rows): (&[u8], usize, usize),
+        (inputs, lines, offsets): (&[u8], Lines, &[usize]),
         (first, columns): (usize, usize),
         stage: &Stage,
         out: Out<'_>,
         (out_start, out_stride): (usize, usize),
     ) -> Result<()> {
-        let mut row_sums = Vec::new();
-        if stage.needs_row_sums() {
-            row_sums = filled(0i32, rows)?;
-            for (sum, row) in row_sums.iter_mut().zip(inputs.chunks(stride.max(1))) {
-                *sum = row[..self.depth].iter().fold(0i32, |sum, x| sum.wrapping_add(i32::from(*x)));
-            }
-        }
+        let row_sums = if stage.needs_row_sums() { row_sums(inputs, lines, offsets)? } else { Vec::new() };
         let job = Job {
             inputs,
-            stride,
-            rows,
-            weights: &self.panels,
+            lines,
+            offsets,
+            weights: &self.panels[self.begin..],
             quads: self.padded_depth() / QUAD,
             first,
             columns,
@@ -188,6 +194,17 @@ impl PackedWeights {
         };
         product(isa, &job, out)
     }
+}
+
+/// The sum of each row's inputs. What fills a row's last quad must be 0.
+fn row_sums(inputs: &[u8], lines: Lines, offsets: &[usize]) -> Result<Vec<i32>> {
+    let mut sums = filled(0i32, lines.all().unwrap_or(usize::MAX))?;
+    for (n, sum) in sums.iter_mut().enumerate() {
+        let row = lines.at(n / lines.rows.max(1), n % lines.rows.max(1));
+        let quads = offsets.iter().filter_map(|at| inputs.get(row + at..row + at + QUAD));
+        *sum = quads.flatten().fold(0i32, |sum, x| sum.wrapping_add(i32::from(*x)));
+    }
+    Ok(sums)
 }
 
 /// Products of fewer multiplications stay on one thread.
@@ -277,15 +294,16 @@ fn rows_times<T: Send>(
     // Rows that do not end with a quad are copied block by block.
     let block = |first: usize, count: usize, columns: (usize, usize), out: &mut [T]| {
         let inputs = &x[first * depth..(first + count) * depth];
-        let stride = (0, columns.1);
+        let (stride, lines) = ((0, columns.1), Lines::one(count, padded));
         if depth == padded {
-            return weights.multiply(isa, (inputs, depth, count), columns, stage, wrap(out), stride);
+            let inputs = (inputs, lines, weights.offsets());
+            return weights.multiply(isa, inputs, columns, stage, wrap(out), stride);
         }
         let mut copy = filled(0u8, count * padded)?;
         for (to, from) in copy.chunks_exact_mut(padded).zip(inputs.chunks_exact(depth.max(1))) {
             to[..depth].copy_from_slice(from);
         }
-        weights.multiply(isa, (&copy, padded, count), columns, stage, wrap(out), stride)
+        weights.multiply(isa, (&copy, lines, weights.offsets()), columns, stage, wrap(out), stride)
     };
     if rows == 1 {
         let threads = if work < PARALLEL_WORK { 1 } else { pool::threads().max(1) };

@@ -60,6 +60,11 @@ pub(super) struct Stage {
     pub zero_point: i32,
     /// Negative results become 0 before the zero point is added.
     pub relu: bool,
+    /// Whether numbers may be too large for the 32-bit integers that they are rounded to, or have a bound of their own: where
+    /// neither holds, saturating to bytes is all the bounds there are.
+    pub bounded: bool,
+    /// Terms of a sum.
+    depth: usize,
 }
 
 /// What the stage is made of.
@@ -76,6 +81,9 @@ pub(super) struct Plan<'a, O: Fn(usize) -> usize> {
     pub columns: usize,
     pub relu: bool,
 }
+
+/// Numbers below this, and their zero points, are rounded to 32-bit integers.
+const FAR: f32 = 1e9;
 
 /// Adding it to a float of up to 22 bits rounds that to an integer, half to even, which then stands in the low bits.
 const MAGIC: f32 = 12_582_912.0;
@@ -101,6 +109,9 @@ impl Stage {
                 })?;
                 stage.bounds = (low, 255.0 - zero);
                 stage.zero_point = output.zero_point;
+                let largest =
+                    stage.largest(|sum, [a, b, c]| (a * b).abs().max(sum + (a * b).abs()) * c.abs());
+                stage.bounded = stage.relu || !(largest < FAR);
                 Ok(stage)
             }
             Engine::OneDnn => {
@@ -111,6 +122,8 @@ impl Stage {
                 stage.finish = Finish::OneDnn { input, inverse };
                 stage.bounds = (0.0, 255.0);
                 stage.zero_point = output.zero_point;
+                let largest = stage.largest(|sum, [a, b, _]| (sum * input * a.abs() + b.abs()) * inverse);
+                stage.bounded = stage.relu || !(largest < FAR);
                 Ok(stage)
             }
         }
@@ -140,6 +153,8 @@ impl Stage {
             bounds: (0.0, 0.0),
             zero_point: 0,
             relu: plan.relu,
+            bounded: true,
+            depth: plan.depth,
         };
         let input_zero = plan.input.zero_point;
         for at in 0..n {
@@ -157,6 +172,17 @@ impl Stage {
             }
         }
         Ok(stage)
+    }
+
+    /// The largest number that a column may be before its zero point is added: `number` of the largest sum and the column's
+    /// numbers. NaN where one of them is.
+    fn largest(&self, number: impl Fn(f32, [f32; 3]) -> f32) -> f32 {
+        // Each term is the product of two differences of bytes, and sums are modulo 2^32.
+        let sum = (self.depth as f32 * 65536.0).min(i32::MAX as f32);
+        let columns = self.a.iter().zip(&self.b).zip(&self.c);
+        // Bits of numbers from 0 on are ordered as the numbers, NaN above all; integers have a maximum in vectors.
+        let bits = columns.map(|((a, b), c)| number(sum, [*a, *b, *c]).abs().to_bits());
+        f32::from_bits(bits.fold(0, u32::max))
     }
 
     /// Whether the sums of rows are needed.

@@ -1,13 +1,13 @@
 //! Integer kernels against PyTorch's recorded answers, and every set of instructions against plain sums.
 
-use super::lanes::{Isa, Out};
+use super::lanes::{Isa, Lines, Out};
 use super::qconv::{Geometry, PackedConv};
 use super::qgemm::{PackedWeights, Quantization, linear, linear_dynamic};
 use super::quantize::{
     Channels, Quantized, as_float16, choose_qparams, dequantize, dequantize_channels, extremes, quantize,
     quantize_channels,
 };
-use super::stage::{Affine, Engine, Stage};
+use super::stage::{Affine, Engine, Plan, Stage};
 use base64::Engine as _;
 use serde_json::Value;
 
@@ -167,13 +167,14 @@ fn all_instructions_give_exact_sums_of_all_shapes() {
         let quantization = Quantization::per_channel(&scales, &zeros).expect("as many");
         let packed = PackedWeights::new(&weights, outputs, depth, quantization).expect("fits");
         let stride = packed.padded_depth();
-        let x = noise(rows * stride, 1);
+        let mut x = noise(rows * stride, 1);
+        x.chunks_exact_mut(stride).for_each(|row| row[depth..].fill(0));
         let input = Affine { scale: 1.0, zero_point: 7 };
         for isa in Isa::supported() {
             let stage = Stage::float(packed.plan(input, None, false).expect("fits")).expect("room");
             let mut out = vec![0f32; rows * outputs];
             let whole = (0, outputs);
-            let rows_of_x = (&x[..], stride, rows);
+            let rows_of_x = (&x[..], Lines::one(rows, stride), packed.offsets());
             packed.multiply(isa, rows_of_x, whole, &stage, Out::Floats(&mut out), whole).expect("fits");
             for (i, y) in out.iter().enumerate() {
                 let (row, column) = (i / outputs, i % outputs);
@@ -260,6 +261,109 @@ fn groups_are_independent_of_each_other() {
                     assert_eq!(&all[group * each..][..each], alone, "{isa:?} group {group} of {groups}");
                 }
             }
+        }
+    }
+}
+
+/// A convolution by its definition: places that lie outside are the zero point, one result after the other.
+fn by_definition(
+    weights: &[i8],
+    (g, quantization): (Geometry, &Quantization),
+    x: &[u8],
+    (batch, sizes): (usize, [usize; 3]),
+    (input, output): (Affine, Affine),
+    bias: &[f32],
+    relu: bool,
+) -> Vec<u8> {
+    let (r, taps) = (g.result(sizes).expect("large enough"), g.kernel.iter().product::<usize>());
+    let (width, each) = (g.channels / g.groups, g.outputs / g.groups);
+    let mut out = Vec::new();
+    for at in 0..batch * r[0] * r[1] * r[2] {
+        let (w, h, rest) = (at % r[2], at / r[2] % r[1], at / r[2] / r[1]);
+        let place = [rest % r[0], h, w];
+        for n in 0..g.outputs {
+            let (mut sum, mut inputs, mut total) = (0i32, 0i32, 0i32);
+            for tap in 0..taps {
+                let k = [tap / g.kernel[2] / g.kernel[1], tap / g.kernel[2] % g.kernel[1], tap % g.kernel[2]];
+                let mut from = Some(rest / r[0]);
+                for i in 0..3 {
+                    let at = (place[i] * g.stride[i] + k[i] * g.dilation[i]).checked_sub(g.padding[i]);
+                    from = from.zip(at.filter(|at| *at < sizes[i])).map(|(from, at)| from * sizes[i] + at);
+                }
+                for c in 0..width {
+                    let channel = n / each * width + c;
+                    let x = from.map_or(input.zero_point, |from| i32::from(x[from * g.channels + channel]));
+                    let weight = i32::from(weights[(n * width + c) * taps + tap]);
+                    (sum, inputs, total) = (sum + x * weight, inputs + x, total + weight);
+                }
+            }
+            let one = quantization.part(n, 1);
+            let plan = Plan {
+                input,
+                weights: &one,
+                sums: &[total],
+                depth: taps * width,
+                bias: Some(&bias[n..n + 1]),
+                order: |at| at,
+                columns: 1,
+                relu,
+            };
+            let engine = Engine::of_convolution(g.groups, quantization);
+            let stage = Stage::rounding(plan, output, engine).expect("room");
+            let mut byte = [0u8];
+            stage.round(&[sum], 0, inputs, &mut byte);
+            out.push(byte[0]);
+        }
+    }
+    out
+}
+
+/// Every way to compute a convolution (where inputs lie, gathered, line by line) with all instructions is its definition.
+#[test]
+fn convolutions_are_their_definition() {
+    let mut seed = 12345usize;
+    let mut pick = |from: usize, to: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        from + (seed >> 33) % (to - from + 1)
+    };
+    for round in 0..200 {
+        let depthwise = round % 3 == 0;
+        let groups = if depthwise { [3, 16, 24, 33, 70][pick(0, 4)] } else { [1, 1, 1, 2, 4][pick(0, 4)] };
+        let (width, each) = if depthwise { (1, 1) } else { (pick(1, 9), pick(1, 40)) };
+        let deep = usize::from(pick(0, 4) == 0);
+        let kernel = [1 + deep, pick(1, 5), pick(1, 4)];
+        let g = Geometry {
+            channels: groups * width,
+            outputs: groups * each,
+            groups,
+            kernel,
+            stride: [1 + deep, pick(1, 2), pick(1, 3)],
+            padding: [deep, pick(0, 2), pick(0, 3)],
+            dilation: [1, pick(1, 2), pick(1, 2)],
+        };
+        let (batch, sizes) = (pick(1, 2), [2 * deep + 1, pick(1, 9), pick(1, 40)]);
+        let Some(result) = g.result(sizes) else { continue };
+        let taps: usize = kernel.iter().product();
+        let weights: Vec<i8> = noise(g.outputs * width * taps, round).iter().map(|x| *x as i8).collect();
+        let zeros: Vec<i32> =
+            (0..g.outputs).map(|i| if round % 4 == 1 { i as i32 % 3 - 1 } else { 0 }).collect();
+        let scales: Vec<f64> = (0..g.outputs).map(|i| 0.01 + 0.001 * i as f64).collect();
+        let quantization = Quantization::per_channel(&scales, &zeros).expect("as many");
+        let x = noise(batch * sizes.iter().product::<usize>() * g.channels, round + 1);
+        let bias: Vec<f32> = (0..g.outputs).map(|i| i as f32 - 3.0).collect();
+        // Small scales of results make numbers that no 32-bit integer holds.
+        let scale = [0.5, 4.0, 1e-12][pick(0, 2)];
+        let (input, output) =
+            (Affine { scale: 0.02, zero_point: 64 }, Affine { scale, zero_point: pick(0, 255) as i32 });
+        let relu = pick(0, 1) == 1;
+        let expected =
+            by_definition(&weights, (g, &quantization), &x, (batch, sizes), (input, output), &bias, relu);
+        let conv = PackedConv::new(&weights, g, quantization).expect("fits");
+        assert_eq!(expected.len(), batch * result.iter().product::<usize>() * g.outputs);
+        for isa in Isa::supported() {
+            let mut out = vec![0u8; expected.len()];
+            conv.run_with(isa, &x, (batch, sizes), input, Some(&bias), output, relu, &mut out).expect("fits");
+            assert_eq!(out, expected, "{isa:?} {g:?} {sizes:?} {output:?} relu {relu}");
         }
     }
 }

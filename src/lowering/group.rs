@@ -7,7 +7,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::fusion;
 use crate::dialects::rows::{RowMeaning, RowProgram};
 use crate::dialects::scalar::{Binary, Inst, Program, Static, Sv};
-use crate::dialects::{Op, Registry, Variant};
+use crate::dialects::{Op, Order, Registry, Variant};
 use crate::eval::{OperandKind, compile_elementwise, replaces_tensor};
 use crate::ir::{Argument, Attr, Graph, OpId, Schema, TypeKind, ValueId};
 use crate::tensor::{DType, Scalar};
@@ -57,8 +57,8 @@ pub type Leaves = SmallVec<[Leaf; 4]>;
 pub enum Form {
     /// That of a leaf.
     Leaf(Leaf),
-    /// That of an elementwise op over earlier forms; whether a number stands in the place of a tensor.
-    Elementwise(SmallVec<[usize; 3]>, bool),
+    /// That of an elementwise op over earlier forms; whether a number stands in the place of a tensor; what the row says.
+    Elementwise(SmallVec<[usize; 3]>, bool, Order),
     /// Row-major, of the sizes to which earlier forms broadcast.
     RowMajor(SmallVec<[usize; 3]>),
 }
@@ -365,7 +365,7 @@ impl<'a> Reader<'a> {
             };
             map.push(value);
         }
-        let form = Some(self.form(Form::Elementwise(forms, false)));
+        let form = Some(self.form(Form::Elementwise(forms, false, Order::Operands)));
         Tensor { value: map[whole.value.index()], has_dims: whole.has_dims, leaves, form }
     }
 
@@ -396,7 +396,7 @@ impl<'a> Reader<'a> {
         let compiled = compile_elementwise(row, &call.kinds, call.statics)?;
         let value = self.splice(&compiled.program, &call.values, compiled.output)?;
         if let Some(out) = self.graph.result(op, 0) {
-            let form = Some(self.form(Form::Elementwise(call.forms, call.beside_number)));
+            let form = Some(self.form(Form::Elementwise(call.forms, call.beside_number, row.def().order)));
             let tensor = Tensor { value, has_dims: call.has_dims, leaves: call.leaves, form };
             self.known[out.index()] = Some(Known::Tensor(tensor));
         }

@@ -6,6 +6,7 @@ use super::nest::{Nest, Stride, Target};
 use super::row_plan::{self, RowDomain};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Inst, Program, Sv};
+use crate::eval::ordered_walk;
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{
     DType, Dims, Layout, broadcast_sizes, channels_last_strides, contiguous_strides, wrap_dim,
@@ -132,9 +133,9 @@ fn forms(group: &GroupProgram, loads: &[Layout], rows: Option<&RowDomain>) -> Re
     for form in &group.forms {
         let layout = match form {
             Form::Leaf(leaf) => leaf_layout(leaf, loads, rows)?,
-            Form::Elementwise(operands, number) => {
+            Form::Elementwise(operands, number, order) => {
                 let operands: SmallVec<[Layout; 3]> = operands.iter().map(|n| done[*n].clone()).collect();
-                Walk::beside_number(&operands, *number)?.result
+                ordered_walk(&operands, *number, *order)?.result
             }
             Form::RowMajor(operands) => {
                 let mut sizes = Dims::new();

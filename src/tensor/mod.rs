@@ -67,6 +67,9 @@ pub struct Snapshot {
     pub layout: Layout,
     /// How integers stand for numbers: of a quantized dtype, and of no other.
     pub quantizer: Option<Arc<Quantizer>>,
+    /// Of a nested tensor, how many entries of the second dimension each entry of the first has; what lies behind them
+    /// is padding.
+    pub lengths: Option<Arc<[i64]>>,
 }
 
 /// What autograd keeps with a tensor.
@@ -95,7 +98,7 @@ impl Tensor {
     }
 
     fn assemble(storage: Storage, dtype: DType, layout: Layout) -> Tensor {
-        Self::assemble_meta(Snapshot { storage, dtype, layout, quantizer: None })
+        Self::assemble_meta(Snapshot { storage, dtype, layout, quantizer: None, lengths: None })
     }
 
     fn assemble_meta(meta: Snapshot) -> Tensor {
@@ -202,6 +205,41 @@ impl Tensor {
     /// Whether it is quantized.
     pub fn is_quantized(&self) -> bool {
         self.0.meta.read().dtype.is_quantized()
+    }
+
+    /// A nested tensor over the same storage: entry `n` of the first dimension has `lengths[n]` entries of the second, the
+    /// others are padding. Fails unless there is one length an entry, none above the second size.
+    pub fn nested(padded: &Tensor, lengths: Arc<[i64]>) -> Result<Tensor> {
+        let mut meta = padded.meta();
+        let sizes = &meta.layout.sizes;
+        let fits = sizes.len() >= 2
+            && lengths.len() as i64 == sizes[0]
+            && lengths.iter().all(|n| (0..=sizes[1]).contains(n));
+        if !fits || meta.quantizer.is_some() {
+            return Err(Diagnostic::internal(format!("lengths {lengths:?} for sizes {sizes:?}")));
+        }
+        meta.lengths = Some(lengths);
+        Ok(Self::assemble_meta(meta))
+    }
+
+    /// How long the entries of a nested tensor are; None for other tensors.
+    pub fn lengths(&self) -> Option<Arc<[i64]>> {
+        self.0.meta.read().lengths.clone()
+    }
+
+    /// The storage of a nested tensor with its padding; the tensor itself where it is not nested.
+    pub fn padded(&self) -> Tensor {
+        let mut meta = self.meta();
+        if meta.lengths.take().is_none() {
+            return self.clone();
+        }
+        Self::assemble_meta(meta)
+    }
+
+    /// Whether its elements are what they seem: neither quantized nor nested.
+    pub fn is_plain(&self) -> bool {
+        let meta = self.0.meta.read();
+        !meta.dtype.is_quantized() && meta.lengths.is_none()
     }
 
     /// Gives this very tensor other scales (`set_`, `copy_` of one quantized tensor to another).

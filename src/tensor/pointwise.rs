@@ -56,6 +56,20 @@ impl Walk {
         Ok(Walk { result, operands, numel })
     }
 
+    /// A walk with a result of the layout that `choose` makes of the sizes to which the operands broadcast; it is dense.
+    pub fn with_result(operands: &[Layout], choose: impl FnOnce(&[i64]) -> Result<Layout>) -> Result<Walk> {
+        let mut sizes = Dims::new();
+        for operand in operands {
+            sizes = broadcast_sizes(&sizes, &operand.sizes)?;
+        }
+        let numel = Layout::contiguous(&sizes)?.numel();
+        let result = Layout { offset: 0, ..choose(&sizes)? };
+        let wide: Vec<Layout> = operands.iter().filter_map(|o| o.broadcast_to(&sizes)).collect();
+        let order = memory_order(&sizes, std::slice::from_ref(&result));
+        let operands = coalesce(&sizes, &wide, &order);
+        Ok(Walk { result, operands, numel })
+    }
+
     /// The elements of a layout in the order in which work that only writes visits them: as they lie in memory.
     pub fn writing(layout: &Layout) -> Layout {
         let order = memory_order(&layout.sizes, std::slice::from_ref(layout));

@@ -461,7 +461,7 @@ pub fn in_format(layout: &Layout, format: i64) -> Result<Layout> {
 }
 
 /// A dense layout whose dimensions lie in memory in the given order, the first outermost.
-fn dense_in_order(sizes: &[i64], order: &[usize]) -> Layout {
+pub fn dense_in_order(sizes: &[i64], order: &[usize]) -> Layout {
     let mut strides: Dims = SmallVec::from_elem(1, sizes.len());
     let mut step: i64 = 1;
     for d in order.iter().rev() {

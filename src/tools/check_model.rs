@@ -95,8 +95,17 @@ pub(super) fn folder(
             let rows: Vec<_> = first.rows.iter().map(Row::to_json).collect();
             json!({"op": first.place, "kind": first.kind, "scope": first.scope, "results": rows})
         });
-        io.print(&format!("{}\n", json!({"name": case.name, "ops": found.compared, "first": first})));
+        io.print(&format!(
+            "{}\n",
+            json!({"name": case.name, "ops": found.compared, "alone": found.alone, "first": first})
+        ));
         return Ok(found.first.is_none());
+    }
+    if found.alone != (0, 0) {
+        let (here, there) = found.alone;
+        io.print(&format!(
+            "not compared: {here} ops that this graph alone has, {there} that were recorded alone\n"
+        ));
     }
     match &found.first {
         None => io.print(&format!("{} ops have PyTorch's values\n", found.compared)),

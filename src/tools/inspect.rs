@@ -3,6 +3,7 @@
 use super::io::Io;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Registry, is_custom_class};
+use crate::frontend::archive::recognize::recognize_zip;
 use crate::frontend::archive::{Archive, Limits, Method, Node, NodeId, Pickle, TensorRecord};
 use crate::frontend::script::outline;
 use crate::ir::Symbol;
@@ -182,6 +183,9 @@ fn entry((name, entry): (&str, &crate::frontend::archive::Entry)) -> Json {
 /// What wrote the archive, as far as its form tells.
 fn producer(archive: &Archive) -> &'static str {
     let has = |name: &str| archive.entry(name).is_some();
+    if let Some(kind) = recognize_zip(archive.names()) {
+        return kind.writer.unwrap_or("another program than torch.jit.save");
+    }
     match () {
         () if archive.is_flat() && archive.code_files().next().is_some() => {
             "torch.jit.save_jit_module_to_flatbuffer"
@@ -189,7 +193,7 @@ fn producer(archive: &Archive) -> &'static str {
         () if archive.is_flat() => {
             "torch.jit.save for mobile, a flatbuffer (_save_for_lite_interpreter with _use_flatbuffer)"
         }
-        () if has("model.json") => "torch.jit.save of PyTorch 1.0 or 1.1",
+        () if has("model.json") => "torch.jit.save of PyTorch 1.0 to 1.3",
         () if has("bytecode.pkl") && archive.code_files().next().is_none() => {
             "torch.jit.save for mobile, bytecode without code (_save_for_lite_interpreter)"
         }

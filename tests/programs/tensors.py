@@ -196,3 +196,10 @@ def f(x):
     return y.dtype == torch.float32, d == torch.int64, y
 #> f(torch.ones(1))
 #> f(torch.ones(1, dtype=torch.int64))
+#--- quantized_parts
+def f(x):
+    q = torch.quantize_per_tensor(x, 0.5, 3, torch.quint8)
+    a, b = torch.chunk(q, 2, 1)
+    c, d = q.split(1)
+    return a.dequantize(), b.int_repr(), c.dequantize(), d.q_scale(), torch.unbind(q)[1].dequantize()
+#> f(torch.arange(8.).reshape(2, 4))

@@ -5,7 +5,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::shapes::joins;
 use crate::dialects::{
-    Args, Effects, Fact, OpDef, Outputs, Promote, Tolerance, composite, elementwise, one, opaque,
+    Args, Effects, Fact, OpDef, Order, Outputs, Promote, Tolerance, composite, elementwise, one, opaque,
 };
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;
@@ -23,12 +23,14 @@ pub static OPS: &[OpDef] = &[
         .out_exact("out"),
     elementwise("aten::relu6(Tensor self) -> Tensor", Promote::Common).rare("u").quantized_kernel(crate::dialects::quantized::activation::relu6)
         .scalar(relu6)
+        .ordered(Order::First)
         .accepts("if", "Bool inputs not supported for hardtanh")
         .grad("self: torch.where((self > 0) & (self < 6), grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace(),
     elementwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", Promote::First).rare("u").quantized_kernel(crate::dialects::quantized::activation::clamp)
         .scalar(hardtanh)
+        .ordered(Order::First)
         .accepts("if", "Bool inputs not supported for hardtanh")
         .grad("self: torch.where((self > min_val) & (self < max_val), grad, 0)")
         .facts(&[Fact::Idempotent])
@@ -133,6 +135,7 @@ pub static OPS: &[OpDef] = &[
         .out("out"),
     elementwise("aten::log_sigmoid(Tensor self) -> Tensor", Promote::First)
         .scalar(log_sigmoid)
+        .ordered(Order::RowMajor)
         .accepts("f", "log_sigmoid_cpu")
         .grad("self: grad * torch.sigmoid(-self)")
         .tolerance(Tolerance::Rounding)

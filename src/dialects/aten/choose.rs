@@ -3,7 +3,7 @@
 use super::kernels::fill::check_fill;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Fact, OpDef, Promote, elementwise};
+use crate::dialects::{Fact, OpDef, Order, Promote, elementwise};
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;
 
@@ -26,12 +26,14 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", Promote::First).quantized_kernel(crate::dialects::quantized::moves::third)
         .scalar(|p, x| p.select(x[1], x[2], x[0]))
         .check(check_mask)
+        .ordered(Order::RowMajor)
         .grad("self: grad.masked_fill(mask, 0)")
         .inplace()
         .out("Scalar_out"),
     elementwise("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", Promote::First)
         .scalar(|p, x| p.select(x[1], x[2], x[0]))
         .check(check_mask)
+        .ordered(Order::RowMajor)
         .inplace()
         .out_exact("Tensor_out"),
     elementwise("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", Promote::Common).rare("u").quantized_kernel(crate::dialects::quantized::activation::clamp)

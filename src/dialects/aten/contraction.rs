@@ -1,5 +1,6 @@
 //! Products of matrices and vectors, alone, in batches and added to something; linear layers.
 
+use super::convert::with_strides;
 use super::kernels::compute::{compute_dtype, rounding};
 use super::kernels::product::{conjugate, contract, product, scaled, times_scalar};
 use super::kernels::rows::Rows;
@@ -7,6 +8,7 @@ use super::reduce::sum_row;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
+use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, result_type, view, wrap_dim};
 
 /// The rows.
@@ -413,7 +415,10 @@ fn addr(args: &Args<'_>) -> Result<Outputs> {
     let x = if alpha.to_complex() == 1.0.into() { x } else { times_scalar(&x, alpha)? };
     let product = outer_product(&x, &y, None)?;
     match scaled(&onto.to_dtype(dtype)?, beta)? {
-        Some(onto) => one(sum(&product, &onto)?),
+        Some(onto) => {
+            let walk = Walk::new(&[onto.layout()])?;
+            one(with_strides(sum(&product, &onto)?, &walk.result.strides)?)
+        }
         None => one(product),
     }
 }

@@ -6,7 +6,7 @@ use crate::dialects::{Args, Fact, OpDef, Outputs, composite, one, opaque, view};
 use crate::dispatch_dtype;
 use crate::tensor::overlap::refuse_partial_overlap;
 use crate::tensor::pointwise::{is_dense, map1};
-use crate::tensor::view::dense_like;
+use crate::tensor::view::{dense_in_order, dense_like};
 use crate::tensor::{
     DType, Device, Dims, Element, Layout, Scalar, Storage, Tensor, broadcast_sizes, contiguous_strides,
 };
@@ -231,7 +231,7 @@ fn to(
     }
     let dtype = dtype.unwrap_or(tensor.dtype());
     let format = format.unwrap_or(PRESERVE);
-    let fits = format == PRESERVE || has_format(&tensor.layout(), format)?;
+    let fits = format == PRESERVE || suggests_format(&tensor.layout(), format)?;
     if !copy && dtype == tensor.dtype() && fits {
         return one(tensor.clone());
     }
@@ -264,12 +264,67 @@ pub fn in_format_of(result: Tensor, like: &[&Tensor]) -> Result<Tensor> {
 /// begins as a copy.
 pub fn laid_out_as(result: Tensor, like: &Tensor) -> Result<Tensor> {
     let wanted = dense_like(&like.layout());
-    if wanted.sizes != result.sizes() || wanted.strides == result.strides() {
+    if wanted.sizes != result.sizes() {
         return Ok(result);
     }
-    let laid_out = super::random::empty_like(like, result.dtype())?;
+    with_strides(result, &wanted.strides)
+}
+
+/// A new tensor `result` with the given dense strides: without a copy where only those of dimensions of size 1 differ.
+pub fn with_strides(result: Tensor, strides: &[i64]) -> Result<Tensor> {
+    let layout = result.layout();
+    if layout.strides.as_slice() == strides {
+        return Ok(result);
+    }
+    let wanted = Layout::strided(&layout.sizes, strides, layout.offset)?;
+    let same = |d: usize| layout.sizes[d] <= 1 || layout.strides[d] == strides[d];
+    if layout.numel() == 0 || (0..strides.len()).all(same) {
+        return result.with_layout(wanted);
+    }
+    let storage = Storage::zeroed(layout.numel().saturating_mul(result.dtype().size()))?;
+    let laid_out = Tensor::from_storage(storage, result.dtype(), Layout { offset: 0, ..wanted })?;
     laid_out.copy_from(&result)?;
     Ok(laid_out)
+}
+
+/// A new tensor `result` with row-major strides, those of dimensions of size 1 too.
+pub fn row_major(result: Tensor) -> Result<Tensor> {
+    let strides = contiguous_strides(&result.sizes());
+    with_strides(result, &strides)
+}
+
+/// A new tensor `result` whose dimensions lie in memory in the given order, the outermost first.
+pub fn in_memory_order(result: Tensor, order: &[usize]) -> Result<Tensor> {
+    let strides = dense_in_order(&result.sizes(), order).strides;
+    with_strides(result, &strides)
+}
+
+/// New matrices `result` whose columns lie in memory one after the other, as LAPACK wants them.
+pub fn by_columns(result: Tensor) -> Result<Tensor> {
+    let rank = result.rank();
+    if rank < 2 {
+        return Ok(result);
+    }
+    let order: Vec<usize> = (0..rank - 2).chain([rank - 1, rank - 2]).collect();
+    in_memory_order(result, &order)
+}
+
+/// A copy of a tensor with its very strides and offset, gaps included; one whose elements share memory becomes dense.
+pub fn copy_keeping_strides(tensor: &Tensor) -> Result<Tensor> {
+    let layout = tensor.layout();
+    if layout.has_internal_overlap() {
+        return copy_as(tensor, None, None);
+    }
+    let reach =
+        |d: usize| layout.sizes[d].saturating_sub(1).saturating_mul(layout.strides[d]).max(0) as usize;
+    let length = match layout.numel() {
+        0 => 0,
+        _ => (0..layout.rank()).fold(layout.offset.saturating_add(1), |n, d| n.saturating_add(reach(d))),
+    };
+    let storage = Storage::zeroed(length.saturating_mul(tensor.dtype().size()))?;
+    let result = Tensor::from_storage(storage, tensor.dtype(), layout)?;
+    result.copy_from(tensor)?;
+    Ok(result)
 }
 
 /// A tensor of rank 4 or 5 with its channels last in memory; one of another rank as it is.
@@ -337,6 +392,12 @@ fn format_strides(sizes: &[i64], format: i64) -> Result<Dims> {
         step = step.saturating_mul(sizes[dim].max(1));
     }
     Ok(strides)
+}
+
+/// Whether PyTorch takes a layout for one of a memory format; whatever is not channels last counts as row-major.
+fn suggests_format(layout: &Layout, format: i64) -> Result<bool> {
+    format_strides(&layout.sizes, format)?;
+    Ok(layout.suggests_channels_last() == (format != 0))
 }
 
 /// Whether a layout is in a memory format; dimensions of size 1 may have any stride.
@@ -434,8 +495,19 @@ fn component(tensor: &Tensor, part: usize) -> Result<Outputs> {
 fn conj(args: &Args<'_>) -> Result<Outputs> {
     let tensor = args.tensor(0)?;
     match tensor.dtype() {
-        DType::C64 => one(map1::<num_complex::Complex<f32>, _>(tensor, |z| z.conj())?),
-        DType::C128 => one(map1::<num_complex::Complex64, _>(tensor, |z| z.conj())?),
+        DType::C64 => conjugate(tensor, map1::<num_complex::Complex<f32>, _>(tensor, |z| z.conj())?),
+        DType::C128 => conjugate(tensor, map1::<num_complex::Complex64, _>(tensor, |z| z.conj())?),
         _ => same(args),
     }
+}
+
+/// The conjugate elements in memory of their own, with the strides of the tensor, as PyTorch's are a look at it.
+fn conjugate(tensor: &Tensor, dense: Tensor) -> Result<Outputs> {
+    let layout = tensor.layout();
+    if layout.strides == dense.strides() || layout.has_internal_overlap() {
+        return one(dense);
+    }
+    let result = copy_keeping_strides(tensor)?;
+    result.copy_from(&dense)?;
+    one(result)
 }

@@ -1,6 +1,6 @@
 //! Convolutions, plain and transposed, with all their names.
 
-use super::convert::{channels_last, in_format_of};
+use super::convert::{channels_last, in_format_of, with_strides};
 use super::kernels::compute::{Dense, build, build_whole, compute_dtype, rounding};
 use super::kernels::conv::{Geometry, forward, transposed};
 use super::kernels::range::not_implemented;
@@ -211,20 +211,24 @@ pub(in crate::dialects) fn convolve(call: Call<'_>) -> Result<Tensor> {
     let batched = input.rank() == weight.rank();
     match weight.rank() {
         // Lines are convolved as images of one row; only what is not row-major yet is copied before.
-        3 if batched && input.is_contiguous() => {
-            let one_row = |t: &Tensor| view::unsqueeze(&t.layout(), 2).map(|l| l.suggests_channels_last());
-            if !one_row(input)? && !one_row(weight)? {
+        3 if batched => {
+            let one_row = |l: &Layout| view::unsqueeze(l, 2).map(|l| l.suggests_channels_last());
+            let line =
+                if input.is_contiguous() { input.layout() } else { Layout::contiguous(&input.sizes())? };
+            if !one_row(&line)? && !one_row(&weight.layout())? {
                 return Ok(result);
             }
             let sizes = result.sizes();
             let mut strides = channels_last_strides(&[sizes[0], sizes[1], 1, sizes[2]]);
             strides.remove(2);
-            let laid_out = Tensor::zeros(result.dtype(), &[result.numel() as i64])?;
-            let laid_out = laid_out.with_layout(Layout::strided(&sizes, &strides, 0)?)?;
-            laid_out.copy_from(&result)?;
-            Ok(laid_out)
+            with_strides(result, &strides)
         }
-        4 | 5 if batched && weight.layout().suggests_channels_last() => channels_last(&result),
+        // Batches of one volume stay row-major.
+        5 if batched && input.sizes()[0] > 1 && weight.layout().suggests_channels_last() => {
+            channels_last(&result)
+        }
+        5 if input.sizes()[0] <= 1 => Ok(result),
+        4 if batched && weight.layout().suggests_channels_last() => channels_last(&result),
         _ => in_format_of(result, &[input]),
     }
 }

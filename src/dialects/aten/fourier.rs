@@ -1,10 +1,13 @@
 //! Discrete Fourier transforms: complex, real and Hermitian, over one or several dimensions, and over short windows.
 
+use super::convert::with_strides;
 use super::kernels::fourier::{Direction, Grid};
+use super::kernels::fourier_layout as layout;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
-use crate::tensor::{DType, Tensor, view::wrap_dims};
+use crate::tensor::view::{dense_like, wrap_dims};
+use crate::tensor::{DType, Dims, Tensor};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -391,12 +394,13 @@ fn complex_dtype(kind: Kind, tensor: &Tensor) -> Result<DType> {
     }
 }
 
-fn finish(grid: Grid, kind: Kind, complex: DType) -> Result<Outputs> {
-    if kind.gives_real() {
-        let real = if complex == DType::C64 { DType::F32 } else { DType::F64 };
-        return one(grid.real_tensor(real)?);
-    }
-    one(grid.tensor(complex)?)
+fn finish(grid: Grid, kind: Kind, complex: DType, strides: &[i64]) -> Result<Outputs> {
+    let result = if kind.gives_real() {
+        grid.real_tensor(if complex == DType::C64 { DType::F32 } else { DType::F64 })?
+    } else {
+        grid.tensor(complex)?
+    };
+    one(with_strides(result, strides)?)
 }
 
 /// One dimension.
@@ -476,6 +480,44 @@ fn many(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
     transform(tensor, kind, complex, &dims, &lengths, a.opt_str(3)?)
 }
 
+/// The strides of a result. Complex inputs in the real kinds' place of complex ones are copies of the same order.
+fn laid_out(tensor: &Tensor, kind: Kind, complex: DType, dims: &[usize], lengths: &[i64]) -> Result<Dims> {
+    let own = tensor.layout();
+    // A single real dimension is transformed as it is.
+    let stays =
+        tensor.dtype() == complex || (tensor.dtype().is_floating() && (kind.takes_real() || dims.len() == 1));
+    let input = if stays { own } else { dense_like(&own) };
+    let mut taken = lengths.to_vec();
+    let mut sizes = input.sizes.clone();
+    dims.iter().zip(lengths).for_each(|(d, n)| sizes[*d] = *n);
+    let (Some(last), Some(length)) = (dims.last().copied(), lengths.last().copied()) else {
+        return Ok(input.strides);
+    };
+    let others = &dims[..dims.len() - 1];
+    if kind.gives_real() {
+        if let Some(n) = taken.last_mut() {
+            *n = length / 2 + 1;
+        }
+        let mut strides = layout::resized(&input, dims, &taken)?;
+        if !others.is_empty() {
+            let mut halved = sizes.clone();
+            halved[last] = length / 2 + 1;
+            strides = layout::transformed(&strides, &halved, &layout::sorted(&strides, others, 0));
+        }
+        return Ok(layout::transformed(&strides, &sizes, &[last]));
+    }
+    let strides = layout::resized(&input, dims, &taken)?;
+    if !kind.takes_real() {
+        return Ok(layout::transformed(&strides, &sizes, &layout::sorted(&strides, dims, 0)));
+    }
+    sizes[last] = length / 2 + 1;
+    if kind == Kind::Real || others.is_empty() {
+        return Ok(layout::transformed(&strides, &sizes, &layout::sorted(&strides, dims, 1)));
+    }
+    let strides = layout::transformed(&strides, &sizes, &[last]);
+    Ok(layout::transformed(&strides, &sizes, &layout::sorted(&strides, others, 0)))
+}
+
 /// Transforms `dims` to `lengths`; the last of them is the real or Hermitian one.
 fn transform(
     tensor: &Tensor,
@@ -491,7 +533,7 @@ fn transform(
     let factor = scale(norm, direction, count)?;
     let (others, last) = match dims.split_last() {
         Some((last, others)) => (others, *last),
-        None => return finish(grid, kind, complex),
+        None => return finish(grid, kind, complex, &dense_like(&tensor.layout()).strides),
     };
     let length = lengths[others.len()] as usize;
     if kind.takes_real() {
@@ -507,5 +549,6 @@ fn transform(
         grid = grid.complex_lines(last, length, direction)?;
     }
     grid.scale(factor);
-    finish(grid, kind, complex)
+    let strides = laid_out(tensor, kind, complex, dims, lengths)?;
+    finish(grid, kind, complex, &strides)
 }

@@ -1,14 +1,17 @@
 //! Elements by index: advanced indexing, selection along a dimension, masks, and the forms that write there.
 
+use super::convert::{copy_keeping_strides, laid_out_as, with_strides};
 use super::kernels::fill::check_fill;
 use super::kernels::indexing::{
     Combine, Outside, Plan, add_at, advanced, along, at_least_1d, combine, nonzero, truths,
 };
 use super::kernels::place::{identity, pick, positions};
+use super::view::as_strided_within;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
 use crate::resources::memory;
+use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Dims, Scalar, Storage, Tensor, broadcast_all, view, wrap_dim};
 use crate::value::Value;
 
@@ -133,7 +136,8 @@ fn index(a: &Args<'_>) -> Result<Outputs> {
         return Err(index_error("at least one index must be provided"));
     }
     let plan = advanced(tensor, &indices, Outside::Raise)?;
-    one(tensor.take_positions(&plan.positions, &plan.sizes)?)
+    let result = tensor.take_positions(&plan.positions, &plan.sizes)?;
+    one(with_strides(result, &Walk::new(&plan.operands)?.result.strides)?)
 }
 
 /// A single value under a single mask is converted; everything else must have the target's dtype.
@@ -189,7 +193,7 @@ fn index_put(a: &Args<'_>) -> Result<Outputs> {
     let (tensor, indices, accumulate) = (a.tensor(0)?, a.opt_tensors(1)?, a.bool(3)?);
     let values = values_like(tensor, &indices, a.tensor(2)?, accumulate)?;
     let plan = advanced(tensor, &indices, Outside::Raise)?;
-    one(put_plan(tensor, &plan, &values, accumulate)?)
+    one(laid_out_as(put_plan(tensor, &plan, &values, accumulate)?, tensor)?)
 }
 
 fn index_put_impl(a: &Args<'_>) -> Result<Outputs> {
@@ -313,7 +317,7 @@ fn index_fill(a: &Args<'_>) -> Result<Outputs> {
     for i in wrapped {
         flat.look(|l| view::select(l, dim as i64, i as i64))?.fill(value)?;
     }
-    one(result)
+    one(laid_out_as(result, tensor)?)
 }
 
 fn index_copy(a: &Args<'_>) -> Result<Outputs> {
@@ -449,11 +453,11 @@ fn put(a: &Args<'_>) -> Result<Outputs> {
     }
     let places = flat_positions(tensor, index)?;
     if a.bool(3)? {
-        return one(add_at(tensor, &places, source)?);
+        return one(laid_out_as(add_at(tensor, &places, source)?, tensor)?);
     }
     let result = tensor.copy()?;
     result.put_positions(&places, source)?;
-    one(result)
+    one(laid_out_as(result, tensor)?)
 }
 
 fn take_along_dim(a: &Args<'_>) -> Result<Outputs> {
@@ -536,16 +540,18 @@ fn rows_of(tensor: &Tensor) -> Result<Tensor> {
         Some(column) => column.len(),
         None => usize::from(truths(tensor)?.first() == Some(&true)),
     };
-    let rows: Vec<i64> = (0..count).flat_map(|i| columns.iter().map(move |c| c[i])).collect();
-    Tensor::from_vec(&rows, &[count as i64, columns.len() as i64])
+    // Column after column, as PyTorch lays them out.
+    let dense = Tensor::from_vec(&columns.concat(), &[columns.len() as i64, count as i64])?;
+    dense.look(|l| view::transpose(l, 0, 1))
 }
 
 /// One vector of indices for each dimension; rank 0 counts as one dimension.
 fn columns_of(tensor: &Tensor) -> Result<Value> {
     let columns = nonzero(&tensor.reshaped(&at_least_1d(&tensor.sizes()))?)?;
-    let tensors: Result<Vec<Tensor>> =
-        columns.iter().map(|c| Tensor::from_vec(c, &[c.len() as i64])).collect();
-    Ok(Value::tensors(tensors?))
+    let count = columns.first().map_or(0, Vec::len);
+    let dense = Tensor::from_vec(&columns.concat(), &[columns.len() as i64, count as i64])?;
+    let column = |n: usize| dense.look(|l| view::select(l, 0, n as i64));
+    Ok(Value::tensors((0..columns.len()).map(column).collect::<Result<Vec<Tensor>>>()?))
 }
 
 fn nonzero_static(a: &Args<'_>) -> Result<Outputs> {
@@ -566,7 +572,7 @@ fn into_view(
     rule: impl FnOnce(&crate::tensor::Layout) -> Result<crate::tensor::Layout>,
 ) -> Result<Outputs> {
     let (tensor, source) = (a.tensor(0)?, a.tensor(1)?);
-    let result = tensor.copy()?;
+    let result = copy_keeping_strides(tensor)?;
     write_slot(&result.look(rule)?, source)?;
     one(result)
 }
@@ -576,8 +582,12 @@ fn as_strided_scatter(a: &Args<'_>) -> Result<Outputs> {
     let (tensor, source) = (a.tensor(0)?, a.tensor(1)?);
     let layout = tensor.layout();
     let storage = tensor.storage();
-    let result = Tensor::from_storage(Storage::from_bytes(&storage.read()?)?, tensor.dtype(), layout)?;
-    let slot = result.look(|l| view::as_strided(l, &a.ints(2)?, &a.ints(3)?, a.opt_int(4)?))?;
+    let result = match layout.has_internal_overlap() {
+        true => copy_keeping_strides(tensor)?,
+        false => Tensor::from_storage(Storage::from_bytes(&storage.read()?)?, tensor.dtype(), layout)?,
+    };
+    let slot = as_strided_within(&result, &a.ints(2)?, &a.ints(3)?, a.opt_int(4)?)?;
+    let slot = result.with_layout(slot)?;
     write_slot(&slot, source)?;
     one(result)
 }

@@ -176,8 +176,8 @@ fn with_rank(tensor: &Tensor, rank: usize) -> Result<Tensor> {
     let own = tensor.sizes();
     let sizes = match (rank, own.len()) {
         (r, n) if n >= r => return Ok(tensor.clone()),
-        (3, 1) => Dims::from_slice(&[1, own[0], 1]),
-        (3, 2) => Dims::from_slice(&[own[0], own[1], 1]),
+        (3, 1) => return tensor.look(|l| layout::unsqueeze(&layout::unsqueeze(l, 0)?, -1)),
+        (3, 2) => return tensor.look(|l| layout::unsqueeze(l, -1)),
         (r, _) => pad_rank(&own, r),
     };
     tensor.reshaped(&sizes)
@@ -400,9 +400,9 @@ fn rot90(a: &Args<'_>) -> Result<Outputs> {
     let (d0, d1) = (wrap_dim(dim0, rank)?, wrap_dim(dim1, rank)?);
     let swapped = |t: &Tensor| t.look(|l| layout::transpose(l, d0 as i64, d1 as i64));
     one(match k.rem_euclid(4) {
-        1 => swapped(&flipped(tensor, &[d1])?)?.contiguous()?,
-        2 => flipped(tensor, &[d0, d1])?,
-        3 => swapped(&flipped(tensor, &[d0])?)?.contiguous()?,
+        1 => swapped(&laid_out_as(flipped(tensor, &[d1])?, tensor)?)?,
+        2 => laid_out_as(flipped(tensor, &[d0, d1])?, tensor)?,
+        3 => swapped(&laid_out_as(flipped(tensor, &[d0])?, tensor)?)?,
         _ => tensor.copy()?,
     })
 }

@@ -1,5 +1,6 @@
 //! Matrices factored and solved: LU, Cholesky, LDL, triangles, determinants, inverses, powers.
 
+use super::convert::row_major;
 use super::kernels::linalg::factor::{Lu, cholesky, lu, permutation};
 use super::kernels::linalg::indefinite::{self, ldl};
 use super::kernels::linalg::solve::{Triangle, triangular, with_lu, with_lu_adjoint};
@@ -145,7 +146,7 @@ pub static OPS: &[OpDef] = &[
          t = A\n    up = upper\n    \
          if transpose:\n        t = A.mT\n        up = not upper\n    \
          x = torch.linalg_solve_triangular(t, self, upper=up, unitriangular=unitriangular)\n    \
-         return x, A.expand(x.size()[:-2] + A.size()[-2:]).clone()\n",
+         return x, A.expand(x.size()[:-2] + A.size()[-2:]).mT.clone(memory_format=torch.contiguous_format).mT\n",
     ),
     opaque("aten::linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", |a| {
         let (l, info) = cholesky_factor(a)?;
@@ -457,7 +458,7 @@ fn lu_unpack(a: &Args<'_>) -> Result<Outputs> {
             if k == 0 {
                 items = batch.items.iter().map(|_| Mat::identity(m, m)).collect();
             }
-            parts[0] = stack(&items, &batch.sizes, m, m, dtype)?;
+            parts[0] = row_major(stack(&items, &batch.sizes, m, m, dtype)?)?;
         }
         if a.bool(2)? {
             let lower = |x: &Mat<F>| {
@@ -466,8 +467,8 @@ fn lu_unpack(a: &Args<'_>) -> Result<Outputs> {
             let upper = |x: &Mat<F>| Mat::from_fn(k, n, |i, j| if i <= j { x[(i, j)] } else { F::ZERO });
             let l: Vec<Mat<F>> = batch.items.iter().map(lower).collect();
             let u: Vec<Mat<F>> = batch.items.iter().map(upper).collect();
-            parts[1] = stack(&l, &batch.sizes, m, k, dtype)?;
-            parts[2] = stack(&u, &batch.sizes, k, n, dtype)?;
+            parts[1] = row_major(stack(&l, &batch.sizes, m, k, dtype)?)?;
+            parts[2] = row_major(stack(&u, &batch.sizes, k, n, dtype)?)?;
         }
         several(parts)
     })

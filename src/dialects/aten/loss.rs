@@ -67,7 +67,7 @@ pub static OPS: &[OpDef] = &[
         raise RuntimeError('all elements of input should be between 0 and 1')
     if not bool(torch.all((target >= 0.0).logical_and(target <= 1.0))):
         raise RuntimeError('all elements of target should be between 0 and 1')
-    loss = (target - 1.0) * torch.clamp_min(torch.log1p(-self), -100.0) - target * torch.clamp_min(torch.log(self), -100.0)
+    loss = torch.clamp_min(torch.log1p(-self), -100.0) * (target - 1.0) - target * torch.clamp_min(torch.log(self), -100.0)
     if weight is not None:
         loss = loss * weight"),
     )

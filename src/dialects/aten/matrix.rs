@@ -1,11 +1,13 @@
 //! Tensors built from the places or the combinations of elements: triangles, diagonals, grids, one-hot codes.
 
+use super::convert::with_strides;
 use super::create::asked;
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, OutRule, Outputs, composite, create, gather, one, opaque, view};
 use crate::resources::{budget, memory};
+use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Element, Scalar, Tensor, broadcast_all, view as layout, wrap_dim};
 use crate::value::Value;
 use num_complex::Complex;
@@ -346,10 +348,12 @@ fn pair(a: &Args<'_>, combine: fn(f64, f64) -> (f64, f64)) -> Result<Outputs> {
         };
         Tensor::from_vec::<T>(&xs.iter().zip(ys).map(make).collect::<Vec<T>>(), sizes)
     }
-    one(match dtype {
+    let result = match dtype {
         DType::C64 => build::<Complex<f32>>(&xs, &ys, &sizes, combine)?,
         _ => build::<Complex<f64>>(&xs, &ys, &sizes, combine)?,
-    })
+    };
+    let walk = Walk::new(&[x.layout(), y.layout()])?;
+    one(with_strides(result, &walk.result.strides)?)
 }
 
 /// Writes the main diagonal; with `wrap` it starts again below a gap of one row in tall matrices.

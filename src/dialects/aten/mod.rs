@@ -41,6 +41,7 @@ pub mod list;
 pub mod loss;
 pub mod matrix;
 pub mod mkldnn;
+pub mod nested;
 pub mod norm;
 pub mod order;
 pub mod pad;
@@ -135,6 +136,7 @@ pub static TABLES: &[&[OpDef]] = &[
     world::OPS,
     autograd::OPS,
     mkldnn::OPS,
+    nested::OPS,
 ];
 
 /// Derivatives, a file a family of ops.

@@ -1,6 +1,6 @@
 //! Normalization: batch, layer, group, instance and root mean square.
 
-use super::convert::{channels_last, in_format_of};
+use super::convert::{channels_last, in_format_of, row_major, with_strides};
 use super::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt, rounding};
 use super::kernels::pool::each_plane;
 use super::kernels::vector_rows::sum_wide;
@@ -9,6 +9,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
 use crate::resources::{memory, pool};
+use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Tensor, numel};
 use smallvec::smallvec;
 
@@ -354,7 +355,7 @@ fn instance_norm(a: &Args<'_>) -> Result<Outputs> {
         channels: joined as usize,
     };
     batch.check()?;
-    let result = batch.run()?.0.reshaped(&sizes)?;
+    let result = row_major(batch.run()?.0.reshaped(&sizes)?)?;
     for (target, repeated) in [mean, var].into_iter().zip(&batch.running) {
         let (Some(target), Some(repeated), true) = (target, repeated, own) else { continue };
         let values = repeated.to_vec_as::<f64>()?;
@@ -620,6 +621,13 @@ fn root_mean_square(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
             });
             Ok(())
         })?;
+        // With channels last PyTorch computes op by op: the input times a number for each row, a tensor of other sizes.
+        let layout = input.layout();
+        let y = match layout.suggests_channels_last() {
+            true => with_strides(y, &Walk::beside_number(&[layout], true)?.result.strides)?,
+            false if layout.is_contiguous() => with_strides(y, &layout.strides)?,
+            false => y,
+        };
         let saved = Tensor::from_vec(&rstd, &row_sizes(input, shape.len()))?;
         Ok((y, saved.to_dtype(compute_dtype(dtype))?))
     })

@@ -40,10 +40,10 @@ pub static OPS: &[OpDef] = &[
     host("aten::gt.str(str a, str b) -> bool", |a| one(a.str(0)? > a.str(1)?)),
     host("aten::ge.str(str a, str b) -> bool", |a| one(a.str(0)? >= a.str(1)?)),
     host("aten::__is__(t1 self, t2 obj) -> bool", |a| one(a.value(0)?.is_same(a.value(1)?)))
-        .facts(&[crate::dialects::Fact::Metadata])
+        .facts(&[crate::dialects::Fact::Metadata, crate::dialects::Fact::Nested])
         .doc("whether two values are the same object"),
     host("aten::__isnot__(t1 self, t2 obj) -> bool", |a| one(!a.value(0)?.is_same(a.value(1)?)))
-        .facts(&[crate::dialects::Fact::Metadata])
+        .facts(&[crate::dialects::Fact::Metadata, crate::dialects::Fact::Nested])
         .doc("whether two values are different objects"),
     host("aten::__contains__.int_list(int[] l, int item) -> bool", |a| one(find(a)?.is_some())),
     host("aten::__contains__.str_list(str[] l, str item) -> bool", |a| one(find(a)?.is_some())),

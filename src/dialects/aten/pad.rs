@@ -223,7 +223,8 @@ fn by_edge(tensor: &Tensor, pad: &[i64], dims: usize, edge: Edge) -> Result<Tens
             })
             .collect();
     }
-    remap(tensor, &maps)
+    let padded = remap(tensor, &maps)?;
+    if rank == dims + 2 { in_format_of(padded, &[tensor]) } else { Ok(padded) }
 }
 
 fn circular(tensor: &Tensor, pad: &[i64]) -> Result<Outputs> {

@@ -1,6 +1,6 @@
 //! Pooling: the largest element or the mean of windows, at fixed steps or in as many parts as asked for.
 
-use super::convert::in_format_of;
+use super::convert::{in_format_of, with_strides};
 use super::kernels::compute::{Dense, Number, Real, build, build_whole, rounding};
 use super::kernels::pool::{
     Axis, Divisor, adaptive_mean, adaptive_mean_stepped, each_plane, largest, max, max_with_places, mean,
@@ -12,7 +12,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::resources::memory;
-use crate::tensor::{DType, Element, Tensor};
+use crate::tensor::{DType, Element, Tensor, channels_last_strides, view};
 use crate::value::Value;
 use smallvec::smallvec;
 
@@ -394,7 +394,21 @@ fn max_pool_with_places(a: &Args<'_>, dims: usize) -> Result<Outputs> {
 
 /// Values and places with their channels last where those of the image are.
 fn both_in_format_of(pair: Outputs, image: &Tensor) -> Result<Outputs> {
-    pair.into_iter().map(|v| in_format_of(v.to_tensor()?.clone(), &[image]).map(Value::Tensor)).collect()
+    pair.into_iter().map(|v| pooled(v.to_tensor()?.clone(), image).map(Value::Tensor)).collect()
+}
+
+/// A result with its channels last where those of the image are. Lines are pooled as images of one row.
+fn pooled(result: Tensor, image: &Tensor) -> Result<Tensor> {
+    if image.rank() != 3 || result.rank() != 3 {
+        return in_format_of(result, &[image]);
+    }
+    if !view::unsqueeze(&image.layout(), 2)?.suggests_channels_last() {
+        return Ok(result);
+    }
+    let sizes = result.sizes();
+    let mut strides = channels_last_strides(&[sizes[0], sizes[1], 1, sizes[2]]);
+    strides.remove(2);
+    with_strides(result, &strides)
 }
 
 /// Values and places as two tensors.
@@ -438,26 +452,27 @@ fn avg_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         axes: &[Axis; 3],
         divisor: Divisor,
         finish: impl Fn(T, i64) -> T + Sync + Send,
-    ) -> Result<Outputs> {
+    ) -> Result<Tensor> {
         let x = Dense::<T>::new(t)?;
         let x = x.open()?;
         let size: usize = axes.iter().map(|a| a.input).product();
         let cost = axes.iter().map(|a| a.kernel).product();
-        let result = build::<T>(sizes, t.dtype(), |out| {
+        build::<T>(sizes, t.dtype(), |out| {
             each_plane(out, axes.iter().map(|a| a.output).product(), cost, |at, out| {
                 mean(&x[at * size..(at + 1) * size], axes, divisor, &finish, out);
             });
             Ok(())
-        })?;
-        one(in_format_of(result, &[t])?)
+        })
     }
-    match t.dtype() {
+    let result = match t.dtype() {
         DType::I64 => run::<i64>(t, &sizes, &axes, divisor, |sum, n| sum.wrapping_div(n)),
         d => {
             let name = ["avg_pool2d", "avg_pool2d", "avg_pool3d_out_frame"][dims - 1];
             crate::dispatch_real!(d, name, R => run::<R>(t, &sizes, &axes, divisor, |sum, n| sum / R::of(n as f64)))
         }
-    }
+    }?;
+    // Volumes stay row-major.
+    one(if dims == 3 { result } else { pooled(result, t)? })
 }
 
 /// The asked number of parts, and the planes.
@@ -533,7 +548,8 @@ fn adaptive_avg(a: &Args<'_>, dims: usize) -> Result<Outputs> {
             });
             Ok(())
         })?;
-        one(in_format_of(result, &[t])?)
+        // Volumes stay row-major, but for their means, which keep the order of the volume.
+        one(if dims < 3 || (count == 1 && t.rank() == 5) { pooled(result, t)? } else { result })
     })
 }
 
@@ -552,6 +568,7 @@ fn adaptive_max(a: &Args<'_>, dims: usize) -> Result<Outputs> {
             });
         })
     })
+    .and_then(|pair| if dims < 3 { both_in_format_of(pair, t) } else { Ok(pair) })
 }
 
 /// Windows whose places follow from given random numbers, one for each plane and dimension.

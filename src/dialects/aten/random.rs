@@ -60,6 +60,37 @@ pub static OPS: &[OpDef] = &[
     })
     .effects(Effects::RANDOM),
     create(int_options!("aten::randperm(SymInt n, *, "), permutation).effects(Effects::RANDOM),
+    // The same with a generator; one of the program's own is refused.
+    create(options!("aten::rand.generator(SymInt[] size, *, Generator? generator, "), |a| default_only(a, 1, |a| sized(a, 0, uniform)))
+        .effects(Effects::RANDOM),
+    create(options!("aten::randn.generator(SymInt[] size, *, Generator? generator, "), |a| default_only(a, 1, |a| sized(a, 0, normal)))
+        .effects(Effects::RANDOM),
+    create(like_options!("aten::rand_like.generator(Tensor self, *, Generator? generator, "), |a| {
+        default_only(a, 1, |a| alike(a, 1, uniform))
+    })
+    .effects(Effects::RANDOM),
+    create(like_options!("aten::randn_like.generator(Tensor self, *, Generator? generator, "), |a| {
+        default_only(a, 1, |a| alike(a, 1, normal))
+    })
+    .effects(Effects::RANDOM),
+    create(int_options!("aten::randint.generator(SymInt high, SymInt[] size, *, Generator? generator, "), |a| {
+        default_only(a, 2, |a| integers(a, None, 0, 1))
+    })
+    .effects(Effects::RANDOM),
+    create(int_options!("aten::randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, "), |a| {
+        default_only(a, 3, |a| integers(a, Some(0), 1, 2))
+    })
+    .effects(Effects::RANDOM),
+    create(like_options!("aten::randint_like.generator(Tensor self, SymInt high, *, Generator? generator, "), |a| {
+        default_only(a, 2, |a| integers_like(a, None, 1))
+    })
+    .effects(Effects::RANDOM),
+    create(like_options!("aten::randint_like.low_generator_dtype(Tensor self, SymInt low, SymInt high, *, Generator? generator, "), |a| {
+        default_only(a, 3, |a| integers_like(a, Some(1), 2))
+    })
+    .effects(Effects::RANDOM),
+    create(int_options!("aten::randperm.generator(SymInt n, *, Generator? generator, "), |a| default_only(a, 1, permutation))
+        .effects(Effects::RANDOM),
     // Forms that fill a tensor of the caller's.
     composite(
         "aten::rand.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
@@ -320,6 +351,14 @@ pub(super) fn expect_default(a: &Args<'_>, generator: usize) -> Result<()> {
         return Err(Diagnostic::unsupported(format!("{} with a generator of its own", a.op.name())));
     }
     Ok(())
+}
+
+/// Runs the kernel of the form without a generator, which stands at `generator` among the arguments.
+fn default_only(a: &Args<'_>, generator: usize, kernel: fn(&Args<'_>) -> Result<Outputs>) -> Result<Outputs> {
+    expect_default(a, generator)?;
+    let others = a.values.iter().enumerate().filter(|(at, _)| *at != generator);
+    let values: Vec<Value> = others.map(|(_, value)| value.clone()).collect();
+    kernel(&Args { op: a.op, values: &values, node: a.node, run: a.run })
 }
 
 type DrawReal = fn(&mut Generator, &Draw) -> Result<Vec<f64>>;

@@ -327,6 +327,10 @@ fn unique_slices(tensor: &Tensor, dim: i64, sort: bool) -> Result<Vec<Tensor>> {
     });
     let kept: Vec<usize> = starts.iter().map(|s| order[*s]).collect();
     let values = super::kernels::place::pick(tensor, dim, kept)?;
+    // Slices were compared, and are kept, as rows.
+    let order_in_memory: Vec<usize> =
+        std::iter::once(dim).chain((0..own.len()).filter(|d| *d != dim)).collect();
+    let values = super::convert::in_memory_order(values, &order_in_memory)?;
     groups(values, &order, &starts, &[count as i64], true, true)
 }
 

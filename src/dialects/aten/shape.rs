@@ -20,7 +20,9 @@ pub static OPS: &[OpDef] = &[
     layout("aten::sym_stride(Tensor self) -> SymInt[]", |a| one(Value::ints(a.tensor(0)?.strides()))),
     ask("aten::sym_numel(Tensor self) -> SymInt", |a| one(a.tensor(0)?.numel() as i64)).infer(views::numel),
     layout("aten::sym_storage_offset(Tensor self) -> SymInt", |a| one(a.tensor(0)?.layout().offset as i64)),
-    ask("aten::dim(Tensor self) -> int", |a| one(a.tensor(0)?.rank() as i64)).infer(views::rank),
+    ask("aten::dim(Tensor self) -> int", |a| one(a.tensor(0)?.rank() as i64))
+        .facts(&[crate::dialects::Fact::Metadata, crate::dialects::Fact::Nested])
+        .infer(views::rank),
     ask("aten::numel(Tensor self) -> int", |a| one(a.tensor(0)?.numel() as i64)).infer(views::numel),
     layout("aten::is_contiguous(Tensor self) -> bool", |a| one(a.tensor(0)?.is_contiguous())),
     layout(

@@ -5,7 +5,7 @@ use super::{join, split};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::constraint::Law;
 use crate::dialects::structure::Structure;
-use crate::dialects::{Args, OpDef, Outputs, composite, host, one, opaque};
+use crate::dialects::{Args, OpDef, Outputs, Quantized, composite, host, one, opaque};
 use crate::ir::{Attr, Type};
 use crate::tensor::{DType, Scalar, Tensor, broadcast_sizes, wrap_dim};
 use crate::value::Value;
@@ -23,6 +23,7 @@ pub static OPS: &[OpDef] = &[
     host("aten::_tensor_to_list(Tensor self) -> int[]", tensor_to_list)
         .doc("the elements of a 32-bit int tensor"),
     opaque("prim::ConstantChunk(...) -> ...", chunk)
+        .quantized(Quantized::Own)
         .laws(&[Law::Structure(Structure::Parts)])
         .doc("equal parts, `chunks` of them along `dim`"),
     opaque("prim::FusedConcat(...) -> Tensor", concat).doc("tensors joined along `dim`"),

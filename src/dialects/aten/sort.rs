@@ -1,5 +1,6 @@
 //! Order along a dimension: sorting, the k largest, medians, quantiles, the most frequent. NaN is the largest.
 
+use super::convert::laid_out_as;
 use super::kernels::range::not_implemented;
 use super::kernels::rows::{Rows, non_empty_dim};
 use super::kernels::rule::into;
@@ -114,8 +115,8 @@ fn sort(tensor: &Tensor, dim: i64, descending: bool, stable: bool) -> Result<Out
     })?)
     .concat();
     two(
-        rows.pick(&places, rows.length, tensor.dtype())?,
-        rows.restore::<i64>(&places, rows.length, DType::I64)?,
+        laid_out_as(rows.pick(&places, rows.length, tensor.dtype())?, tensor)?,
+        laid_out_as(rows.restore::<i64>(&places, rows.length, DType::I64)?, tensor)?,
     )
 }
 

@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Fact, OpDef, Promote, Tolerance, elementwise};
+use crate::dialects::{Fact, OpDef, Order, Promote, Tolerance, elementwise};
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;
 use std::f64::consts::PI;
@@ -417,11 +417,13 @@ pub static OPS: &[OpDef] = &[
         .scalar(isreal),
     elementwise("aten::conj_physical(Tensor self) -> Tensor", Promote::Common)
         .scalar(|p, x| p.conj(x[0]))
+        .ordered(Order::First)
         .facts(&[Fact::Involution])
         .inplace()
         .out_found("out"),
     elementwise("aten::_conj_physical(Tensor self) -> Tensor", Promote::Common)
         .scalar(|p, x| p.conj(x[0]))
+        .ordered(Order::First)
         .facts(&[Fact::Involution])
         .out_exact("out"),
     elementwise("aten::angle(Tensor self) -> Tensor", Promote::RealFloat)
@@ -455,6 +457,7 @@ pub static OPS: &[OpDef] = &[
         Promote::Common,
     )
     .rare("u").scalar(nan_to_num)
+    .ordered(Order::EveryStride)
     .inplace()
     .out("out"),
     elementwise("aten::mvlgamma(Tensor self, int p) -> Tensor", Promote::Float)

@@ -154,7 +154,7 @@ pub static OPS: &[OpDef] = &[
     gather("aten::alias_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).out_exact("out").grad("self: grad"),
     gather("aten::detach_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).facts(&[Fact::Detached]).out_exact("out"),
     gather("aten::lift_fresh_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).out_exact("out").grad("self: grad"),
-    gather("aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", |a| copied(a, narrow)).infer(views::narrow)
+    gather("aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", |a| copied(a, narrow_of_copy)).infer(views::narrow)
         .out("out"),
     gather("aten::view_as_real_copy(Tensor self) -> Tensor", |a| one(view_as_real(a.tensor(0)?)?.copy()?)).out("out"),
     gather("aten::view_as_complex_copy(Tensor self) -> Tensor", |a| one(view_as_complex(a.tensor(0)?)?.copy()?))
@@ -305,6 +305,24 @@ fn narrow(a: &Args<'_>) -> Result<Layout> {
     layout::narrow(&own(a)?, a.int(1)?, a.int(2)?, a.int(3)?)
 }
 
+/// As [`narrow`], with the refusals of the form that copies.
+fn narrow_of_copy(a: &Args<'_>) -> Result<Layout> {
+    let (own, dim, start, length) = (own(a)?, a.int(1)?, a.int(2)?, a.int(3)?);
+    if dim >= own.rank() as i64 {
+        return Err(Diagnostic::runtime(
+            "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.  (Could this error message be \
+             improved?  If so, please report an enhancement request to PyTorch.)",
+        ));
+    }
+    let size = own.sizes.get(crate::tensor::wrap_dim(dim, own.rank())?).copied().unwrap_or(1);
+    if length < 0 {
+        return Err(Diagnostic::runtime(format!(
+            "start ({start}) + length ({length}) exceeds dimension size ({size})."
+        )));
+    }
+    narrow(a)
+}
+
 fn narrow_tensor(a: &Args<'_>) -> Result<Layout> {
     let start = a.tensor(2)?;
     if start.rank() != 0 || !start.dtype().is_integral() {
@@ -314,8 +332,17 @@ fn narrow_tensor(a: &Args<'_>) -> Result<Layout> {
 }
 
 fn as_strided(a: &Args<'_>) -> Result<Layout> {
-    let tensor = a.tensor(0)?;
-    let layout = layout::as_strided(&own(a)?, &a.ints(1)?, &a.ints(2)?, a.opt_int(3)?)?;
+    as_strided_within(a.tensor(0)?, &a.ints(1)?, &a.ints(2)?, a.opt_int(3)?)
+}
+
+/// Another look at the memory of a tensor, which must hold it.
+pub(super) fn as_strided_within(
+    tensor: &Tensor,
+    sizes: &[i64],
+    strides: &[i64],
+    offset: Option<i64>,
+) -> Result<Layout> {
+    let layout = layout::as_strided(&tensor.layout(), sizes, strides, offset)?;
     let (nbytes, itemsize) = (tensor.storage().nbytes(), tensor.dtype().size());
     layout.check_within(nbytes / itemsize).map_err(|_| {
         let reach: i128 =

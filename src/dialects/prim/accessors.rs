@@ -16,14 +16,15 @@ const MAX_LIST_DEPTH: i64 = 64;
 /// The rows.
 pub static OPS: &[OpDef] = &[
     host("prim::dtype(Tensor a) -> int", |a| one(a.tensor(0)?.dtype().code()))
-        .facts(&[crate::dialects::Fact::Metadata])
+        .facts(&[Fact::Metadata, Fact::Nested])
         .doc("the dtype, as its code"),
     host("prim::device(Tensor a) -> Device", |a| one(device_value(a.tensor(0)?.device())))
-        .facts(&[crate::dialects::Fact::Metadata])
+        .facts(&[Fact::Metadata, Fact::Nested])
         .doc("where the tensor lives"),
     host("prim::layout(Tensor a) -> Layout", |a| a.tensor(0).and_then(|_| one(STRIDED)))
         .doc("the layout, as its code: all tensors are strided"),
     host("prim::requires_grad(Tensor a) -> bool", |a| one(a.tensor(0)?.requires_grad()))
+        .facts(&[Fact::Nested])
         .effects(Effects::READS_WORLD)
         .doc("whether gradients are recorded"),
     host("prim::grad(Tensor a) -> Tensor(*)", |a| one(a.tensor(0)?.grad()))
@@ -39,7 +40,7 @@ pub static OPS: &[OpDef] = &[
         .doc("a name, which no tensor has here"),
     host("prim::is_cpu(Tensor a) -> bool", |a| on(a, "cpu")).doc("whether it lives on the host"),
     host("prim::is_cuda(Tensor a) -> bool", |a| on(a, "cuda"))
-        .facts(&[crate::dialects::Fact::Metadata])
+        .facts(&[Fact::Metadata, Fact::Nested])
         .doc("whether it lives on a CUDA device"),
     host("prim::is_meta(Tensor a) -> bool", |a| on(a, "meta")).doc("whether it has no memory"),
     host("prim::is_xpu(Tensor a) -> bool", |a| on(a, "xpu")),
@@ -51,9 +52,11 @@ pub static OPS: &[OpDef] = &[
     host("prim::is_xla(Tensor a) -> bool", |a| on(a, "xla")),
     host("prim::is_mkldnn(Tensor a) -> bool", never).doc("no tensor has this layout here"),
     host("prim::is_quantized(Tensor a) -> bool", |a| one(a.tensor(0)?.is_quantized()))
-        .facts(&[crate::dialects::Fact::Metadata])
+        .facts(&[Fact::Metadata, Fact::Nested])
         .doc("whether its elements are integers that stand for real numbers"),
-    host("prim::is_nested(Tensor a) -> bool", never).doc("no tensor is nested here"),
+    host("prim::is_nested(Tensor a) -> bool", |a| one(a.tensor(0)?.lengths().is_some()))
+        .facts(&[Fact::Metadata, Fact::Nested])
+        .doc("whether its entries have lengths of their own"),
     host("prim::is_sparse(Tensor a) -> bool", never).doc("no tensor is sparse here"),
     host("prim::is_sparse_csr(Tensor a) -> bool", never).doc("no tensor is sparse here"),
     host("prim::type(Device self) -> str", |a| one(Value::str(device(a)?.kind_name())))

@@ -34,10 +34,10 @@ pub static OPS: &[OpDef] = &[
     host("prim::IfThenElse(bool cond, Any(a) x, Any(b) y) -> Any(b|a)", if_then_else)
         .doc("one of two values that are both computed"),
     host("prim::unchecked_cast(t x) -> t", unchanged)
-        .facts(&[crate::dialects::Fact::Metadata])
+        .facts(&[crate::dialects::Fact::Metadata, crate::dialects::Fact::Nested])
         .doc("the same value under a type that was proven"),
     host("prim::unchecked_unwrap_optional(t(a)? optional) -> t(a)", unchanged)
-        .facts(&[crate::dialects::Fact::Metadata])
+        .facts(&[crate::dialects::Fact::Metadata, crate::dialects::Fact::Nested])
         .doc("the same value, proven not to be None"),
 ];
 

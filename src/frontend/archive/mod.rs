@@ -186,7 +186,7 @@ impl Archive {
     }
 
     /// Names of all entries in the order of the archive's table of contents.
-    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
         self.directory.entries.keys().map(|name| &**name)
     }
 

@@ -10,6 +10,8 @@ pub struct Kind {
     pub what: &'static str,
     /// What to do.
     pub hint: &'static str,
+    /// What writes such files, where that is known.
+    pub writer: Option<&'static str>,
 }
 
 const WEIGHTS: &str = "build the model in Python, load the weights, and save it with torch.jit.save";
@@ -56,7 +58,14 @@ static STARTS: &[(usize, &[u8], Kind)] = &[
 ];
 
 const fn kind(what: &'static str, hint: &'static str) -> Kind {
-    Kind { what, hint }
+    Kind { what, hint, writer: None }
+}
+
+impl Kind {
+    const fn by(mut self, writer: &'static str) -> Kind {
+        self.writer = Some(writer);
+        self
+    }
 }
 
 /// The kind of a file that is no zip file, by its first bytes; 512 are enough.
@@ -105,15 +114,15 @@ pub fn recognize_zip<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option
         names.clone().any(|name| name.starts_with(folder) || name.contains(&inner))
     };
     if has("archive_format") || has("serialized_exported_program.json") || has("models/model.json") {
-        return Some(kind("a program of torch.export (.pt2)", EXPORTED));
+        return Some(kind("a program of torch.export (.pt2)", EXPORTED).by("torch.export.save"));
     }
     if under(".data/extern_modules") || under(".data/ts_code/") {
         let hint = "load the model from the package and save it with torch.jit.save";
-        return Some(kind("a torch.package archive", hint));
+        return Some(kind("a torch.package archive", hint).by("torch.package.PackageExporter"));
     }
     if has("data.pkl") && !has("constants.pkl") && !has("bytecode.pkl") {
         let hint = "script or trace the model and save it with torch.jit.save";
-        return Some(kind("written by torch.save: it holds data and no program", hint));
+        return Some(kind("written by torch.save: it holds data and no program", hint).by("torch.save"));
     }
     if has("[Content_Types].xml") {
         return Some(kind("an office document", NO_MODEL));
@@ -126,10 +135,10 @@ pub fn recognize_zip<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option
     }
     let mut all = names.clone().peekable();
     if all.peek().is_some() && all.all(|name| name.ends_with(".npy")) {
-        return Some(kind(
-            "a file of NumPy arrays (.npz)",
-            "arrays are arguments: give them with --input @FILE",
-        ));
+        return Some(
+            kind("a file of NumPy arrays (.npz)", "arrays are arguments: give them with --input @FILE")
+                .by("numpy.savez"),
+        );
     }
     let holds =
         names.clone().any(|name| name.ends_with(".pt") || name.ends_with(".pth") || name.ends_with(".ptl"));
@@ -170,5 +179,8 @@ mod tests {
         assert!(what(&["a.npy", "b.npy"]).contains("NumPy"));
         assert_eq!(what(&["m/data.pkl", "m/constants.pkl", "m/code/__torch__.py"]), "");
         assert_eq!(what(&[]), "");
+        let writer = |names: &[&str]| recognize_zip(names.iter().copied()).and_then(|k| k.writer);
+        assert_eq!(writer(&["m/archive_format"]), Some("torch.export.save"));
+        assert_eq!(writer(&["data.pkl", "data/0"]), Some("torch.save"));
     }
 }

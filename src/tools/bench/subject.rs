@@ -12,6 +12,7 @@ use crate::tools::io::Io;
 use crate::tools::load::{self, Loaded};
 use crate::tools::prepare;
 use crate::value::Value;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,8 @@ pub(super) struct Subject {
     /// As reports show it.
     pub(super) name: String,
     what: What,
+    /// The note on its inputs that was last shown: settings that call it alike say so once.
+    noted: RefCell<Option<String>>,
 }
 
 enum What {
@@ -55,18 +58,22 @@ pub(super) fn all(options: &Options, io: &Io<'_>) -> Result<Vec<Subject>> {
     for file in &options.files {
         let path = io.path(file);
         if load::is_model(&path) {
-            out.push(Subject { name: file.display().to_string(), what: What::Model(path) });
+            out.push(Subject::new(file.display().to_string(), What::Model(path)));
             continue;
         }
         let wanted = |case: &Case| options.filter.as_ref().is_none_or(|f| case.name.contains(f.as_str()));
         for case in Case::read_all(&path)?.into_iter().filter(wanted) {
-            out.push(Subject { name: case.name.clone(), what: What::Case(Box::new(case)) });
+            out.push(Subject::new(case.name.clone(), What::Case(Box::new(case))));
         }
     }
     Ok(out)
 }
 
 impl Subject {
+    fn new(name: String, what: What) -> Subject {
+        Subject { name, what, noted: RefCell::new(None) }
+    }
+
     /// Loads the program, runs the passes and makes the arguments.
     pub(super) fn prepare(
         &self,
@@ -126,8 +133,10 @@ impl Subject {
         if let Some(batch) = setting.batch {
             given = given.with_batch(batch)?;
         }
-        if !options.json {
-            io.message(&given.note().unwrap_or_default());
+        let note = given.note();
+        if !options.json && *self.noted.borrow() != note {
+            io.message(note.as_deref().unwrap_or_default());
+            self.noted.replace(note);
         }
         Ok((given.values(options.seed, io.directory)?, given.words()))
     }
@@ -144,7 +153,7 @@ impl Subject {
         let file = io.path(Path::new(baseline));
         let set = PassSet::builtin();
         if file.is_file() {
-            let other = Subject { name: baseline.to_string(), what: What::Model(file) };
+            let other = Subject::new(baseline.to_string(), What::Model(file));
             let pipeline = options.numerics.pipeline(&options.passes, &set)?;
             return other.prepare(options, &pipeline, setting, run, io);
         }

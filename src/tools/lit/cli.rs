@@ -2,6 +2,7 @@
 
 use super::discover::{Test, discover};
 use super::report::{self, Detail, Level};
+use super::teller::Teller;
 use super::{Config, Outcome, Status, TempFolder, record, run_file};
 use crate::diag::files;
 use crate::resources::pool;
@@ -81,9 +82,9 @@ The words of LIT_OPTS come before those of the command line; LIT_FILTER, LIT_FIL
 LIT_RUN_SHARD hold defaults. Not supported, and refused by name: valgrind (--vg), coverage of single tests, ResultDB.
 ";
 
-struct Words {
+pub(super) struct Words {
     paths: Vec<PathBuf>,
-    detail: Detail,
+    pub(super) detail: Detail,
     threads: usize,
     filter: Option<Regex>,
     filter_out: Option<Regex>,
@@ -448,76 +449,6 @@ fn remember(folder: &Path, words: &Words, tests: &[(&Test, &Outcome)]) {
     for path in &words.paths {
         let below = tests.iter().filter(|(test, _)| test.path.starts_with(path)).copied();
         record::write(folder, path, &below.collect::<Vec<_>>());
-    }
-}
-
-/// Tells results in order of the tests, as soon as all before are there.
-struct Teller<'a> {
-    config: &'a Config,
-    words: &'a Words,
-    tests: &'a [Test],
-    outcomes: Vec<Option<Outcome>>,
-    /// When each test ended, from the start of the run.
-    ends: Vec<Duration>,
-    told: usize,
-    failures: usize,
-    out: &'a mut (dyn Write + Send),
-    result: std::io::Result<()>,
-}
-
-impl Teller<'_> {
-    fn take(&mut self, index: usize, outcome: Outcome, end: Duration) {
-        self.failures += usize::from(outcome.status.is_failure());
-        if let Some(slot) = self.outcomes.get_mut(index) {
-            *slot = Some(outcome);
-        }
-        if let Some(slot) = self.ends.get_mut(index) {
-            *slot = end;
-        }
-        if self.result.is_ok() {
-            self.result = self.tell();
-        }
-    }
-
-    fn tell(&mut self) -> std::io::Result<()> {
-        let total = self.tests.len();
-        while let (Some(test), Some(Some(outcome))) =
-            (self.tests.get(self.told), self.outcomes.get(self.told))
-        {
-            self.told += 1;
-            let position = (self.told, total);
-            let text = report::result(test, outcome, position, self.words.detail);
-            if self.config.progress && !text.is_empty() {
-                write!(self.out, "\r\x1b[K")?;
-            }
-            self.out.write_all(text.as_bytes())?;
-        }
-        if self.config.progress {
-            const WIDTH: usize = 40;
-            let done = self.outcomes.iter().flatten().count();
-            let filled = done * WIDTH / total.max(1);
-            let bar = format!("{}{}", "#".repeat(filled), "-".repeat(WIDTH - filled));
-            write!(self.out, "\r[{bar}] {done}/{total}, {} failed", self.failures)?;
-            self.out.flush()?;
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self) -> std::io::Result<()> {
-        std::mem::replace(&mut self.result, Ok(()))?;
-        // Where tests were left out, tell of those behind them too.
-        let tests = self.tests;
-        for (index, test) in tests.iter().enumerate().skip(self.told) {
-            if let Some(Some(outcome)) = self.outcomes.get(index) {
-                let position = (index + 1, tests.len());
-                let text = report::result(test, outcome, position, self.words.detail);
-                self.out.write_all(text.as_bytes())?;
-            }
-        }
-        if self.config.progress {
-            write!(self.out, "\r\x1b[K")?;
-        }
-        Ok(())
     }
 }
 

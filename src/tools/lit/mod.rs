@@ -20,6 +20,7 @@ mod report;
 mod script;
 mod substitute;
 mod syntax;
+mod teller;
 mod update;
 mod words;
 

@@ -5,9 +5,11 @@
 //! know how graphs are run or changed.
 
 mod html;
+mod labels;
 mod layers;
 mod model;
 mod place;
+mod scopes;
 mod seen;
 mod svg;
 

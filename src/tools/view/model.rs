@@ -113,6 +113,8 @@ pub enum Part {
     Control,
     /// Calls a function, which it holds as a block.
     Call,
+    /// Stands for the module that the ops in its block came from.
+    Scope,
     /// Computes, as its row says.
     Compute,
     /// Lists, tuples, attributes, conversions: the `prim` dialect.
@@ -183,6 +185,7 @@ pub fn model_with(module: &Module, registry: &Registry, looks: Looks<'_>) -> Res
             work.extend(Builder::new(&mut model, registry, module, looks, pending).run()?);
         }
     }
+    super::scopes::frame(&mut model);
     Ok(model)
 }
 

@@ -6,7 +6,7 @@ const data = JSON.parse(document.getElementById('data').textContent);
 const { model, layers } = data;
 const { ops, values, blocks, functions, docs } = model;
 const LETTER = 7.25, LINE = 16, PAD = 8, GAP = 22, ROW_GAP = 40, TITLE = 20, LETTERS = 44, ROUNDS = 8;
-const PARTS = { compute: 'computes', control: 'control flow', call: 'call', data: 'data', fused: 'subgraph', foreign: 'undeclared', constant: 'constant' };
+const PARTS = { compute: 'computes', control: 'control flow', call: 'call', scope: 'module', data: 'data', fused: 'subgraph', foreign: 'undeclared', constant: 'constant' };
 const MANY_OPS = 400, FAR = 0.32, MANY_NODES = 1500;
 const $ = id => document.getElementById(id);
 const canvas = $('canvas'), world = $('world'), details = $('details'), search = $('search');
@@ -36,8 +36,8 @@ const hotness = o => {
   return Math.min(1, (ops[o].blocks && !closed.has(o) ? 0 : Math.max(own(o), held(o))) / most[heat]);
 };
 const attributes = op => (op.attributes || []).map(([name, text]) => name + '=' + text);
-// A call is known by the module or function that it runs.
-const head = op => cut(op.part === 'call' ? blocks[op.blocks[0]].name : op.kind);
+// A call is known by the module or function that it runs, a scope by its module.
+const head = op => cut(op.part === 'call' || op.part === 'scope' ? blocks[op.blocks[0]].name : op.kind);
 const second = op => cut('(' + [...op.operands.map(operand), ...attributes(op)].join(', ') + ')');
 const ending = b => cut((blocks[b].owner === undefined ? 'return' : '->') + ' (' + blocks[b].outputs.map(operand).join(', ') + ')');
 const width = text => [...text].length * LETTER + 2 * PAD;
@@ -180,10 +180,11 @@ function spread(nodes, frames, edges) {
   const cells = new Map();
   const each = (q, visit) => {
     for (let i = Math.floor(q.x / CELL); i <= Math.floor((q.x + q.w) / CELL); i++)
-      for (let j = Math.floor(q.y / CELL); j <= Math.floor((q.y + q.h) / CELL); j++) if (visit(i + ' ' + j)) return true;
+      for (let j = Math.floor(q.y / CELL); j <= Math.floor((q.y + q.h) / CELL); j++) if (visit(i * 4194304 + j)) return true;
     return false;
   };
-  const free = q => !each(q, key => (cells.get(key) || []).some(r => q.x < r.x + r.w && q.x + q.w > r.x && q.y < r.y + r.h && q.y + q.h > r.y));
+  const none = [];
+  const free = q => !each(q, key => (cells.get(key) || none).some(r => q.x < r.x + r.w && q.x + q.w > r.x && q.y < r.y + r.h && q.y + q.h > r.y));
   const take = q => { each(q, key => { const list = cells.get(key); list ? list.push(q) : cells.set(key, [q]); }); };
   for (const q of nodes) {
     const open = q.item.op !== undefined && ops[q.item.op].blocks && !closed.has(q.item.op);
@@ -348,7 +349,7 @@ function all(close) {
   say(close ? 'all blocks closed' : 'all blocks open');
 }
 // Shows what calls run in their place, or hides it again.
-const calls = ops.flatMap((op, o) => op.part === 'call' ? [o] : []);
+const calls = ops.flatMap((op, o) => op.part === 'call' || op.part === 'scope' ? [o] : []);
 function inline() {
   const open = calls.some(o => closed.has(o));
   for (const o of calls) open ? closed.delete(o) : closed.add(o);
@@ -415,7 +416,7 @@ function describe() {
     dl.append(html('dt', {}, 'Help'), html('dd', {}, 'Choose an op to see what it is. Press ? for the keys.'));
   } else {
     const op = ops[selected];
-    const kind = html('p', { class: 'kind', style: `--part:var(--${op.part})` }, op.kind);
+    const kind = html('p', { class: 'kind', style: `--part:var(--${op.part})` }, op.part === 'scope' ? head(op) : op.kind);
     out.push(kind);
     row('Gives', ...op.results.map(v => code(typed(v))));
     row('Takes', ...op.operands.map(v => { const d = values[v].op; return d !== undefined && ops[d].constant === undefined ? link(d, typed(v), 'from ' + ops[d].kind) : code(d === undefined ? typed(v) : typed(v) + ' = ' + ops[d].constant); }));
@@ -435,7 +436,7 @@ function describe() {
     }
     const owner = blocks[op.block].owner;
     if (owner !== undefined) row('Inside of', link(owner, ops[owner].kind, blocks[op.block].name));
-    row('Operator', ...(docs[op.kind] || (op.part === 'foreign' ? ['no dialect declares it'] : [])).slice(0, 12).map(code));
+    row('Operator', ...(docs[op.kind] || (op.part === 'foreign' ? ['no dialect declares it'] : op.part === 'scope' ? ['ops that stand next to each other and came from this module'] : [])).slice(0, 12).map(code));
   }
   out.push(dl);
   details.replaceChildren(...out);

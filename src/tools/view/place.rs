@@ -44,7 +44,12 @@ pub(super) fn lines(model: &Model, op: usize) -> [String; 2] {
     let op = &model.ops[op];
     let mut words: Vec<String> = op.operands.iter().map(|v| operand(model, *v)).collect();
     words.extend(op.attributes.iter().map(|(name, text)| format!("{name}={text}")));
-    [shortened(&op.kind), shortened(&format!("({})", words.join(", ")))]
+    // A module is known by its name.
+    let kind = match (op.part, op.blocks.first()) {
+        (Part::Scope, Some(block)) => &model.blocks[*block].name,
+        _ => &op.kind,
+    };
+    [shortened(kind), shortened(&format!("({})", words.join(", ")))]
 }
 
 /// A value as an operand: its name, or what it is.
@@ -85,8 +90,15 @@ fn text_width(text: &str) -> f64 {
 pub(super) fn place(model: &Model, layers: &[Layers]) -> Vec<Placed> {
     let mut placed: Vec<Placed> = Vec::new();
     placed.resize_with(layers.len(), Placed::default);
-    // A block is made after the op that holds it, so inner blocks have larger indices.
-    for block in (0..layers.len()).rev() {
+    // Blocks from the outermost to the innermost, those of one op after the block that it stands in.
+    let mut order: Vec<usize> = model.functions.iter().map(|function| function.block).collect();
+    let mut at = 0;
+    while let Some(block) = order.get(at).copied() {
+        let ops = model.blocks[block].ops.iter();
+        order.extend(ops.flat_map(|op| model.ops[*op].blocks.iter().copied()));
+        at += 1;
+    }
+    for block in order.into_iter().rev() {
         let sizes = layers[block].items.iter().map(|item| size(model, &placed, block, *item)).collect();
         placed[block] = place_block(&layers[block], sizes);
     }
@@ -216,6 +228,7 @@ pub(super) fn class(part: Part) -> &'static str {
         Part::Constant => "constant",
         Part::Control => "control",
         Part::Call => "call",
+        Part::Scope => "scope",
         Part::Compute => "compute",
         Part::Data => "data",
         Part::Fused => "fused",

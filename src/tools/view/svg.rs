@@ -1,5 +1,6 @@
 //! A picture of a module: boxes for ops, lines for values with their types, frames for blocks.
 
+use super::labels::{Labels, Wish};
 use super::layers::{Item, Layers, layers};
 use super::model::Model;
 use super::place::{self, LINE, PAD, Placed, Rect, TITLE, place};
@@ -10,17 +11,18 @@ const STYLE: &str = "\
 text{font:12px ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;fill:#1c2128}\
 .t{font-weight:600}.s{fill:#57606a}.l{font-size:10px;fill:#57606a;paint-order:stroke;stroke:#fff;stroke-width:3px}\
 .r{text-anchor:end}.n{fill:#fff;stroke:#8c959f}.b{fill:#f6f8fa;stroke:#d0d7de}.e{fill:none;stroke:#8c959f}\
-.bar{stroke:none}.compute{fill:#0969da}.control{fill:#8250df}.call{fill:#9a6700}.data{fill:#1a7f37}.fused{fill:#bc4c00}\
+.bar{stroke:none}.compute{fill:#0969da}.control{fill:#8250df}.call,.scope{fill:#9a6700}.data{fill:#1a7f37}.fused{fill:#bc4c00}\
 .foreign{fill:#cf222e}.constant,.edge{fill:#6e7781}\
 @media (prefers-color-scheme:dark){svg{background:#0d1117}text{fill:#e6edf3}.s,.l{fill:#9198a1}.l{stroke:#0d1117}\
 .n{fill:#161b22;stroke:#6e7681}.b{fill:#0d1117;stroke:#3d444d}.e{stroke:#6e7681}\
-.compute{fill:#4493f8}.control{fill:#ab7df8}.call{fill:#d29922}.data{fill:#3fb950}.fused{fill:#db6d28}.foreign{fill:#f85149}}";
+.compute{fill:#4493f8}.control{fill:#ab7df8}.call,.scope{fill:#d29922}.data{fill:#3fb950}.fused{fill:#db6d28}.foreign{fill:#f85149}}";
 
 /// All functions below each other.
 pub fn svg(model: &Model) -> String {
     let layers = layers(model);
     let placed = place(model, &layers);
-    let mut picture = Picture { model, layers: &layers, placed: &placed, out: String::new() };
+    let (out, labels) = (String::new(), Labels::default());
+    let mut picture = Picture { model, layers: &layers, placed: &placed, out, labels };
     let (mut y, mut width) = (10.0, 0.0f64);
     for function in &model.functions {
         let block = function.block;
@@ -29,6 +31,7 @@ pub fn svg(model: &Model) -> String {
         y += placed[block].height + TITLE + 20.0;
         width = width.max(placed[block].width);
     }
+    picture.labels();
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w:.0}\" height=\"{y:.0}\" viewBox=\"0 0 {w:.0} {y:.0}\" \
          role=\"img\" aria-label=\"graph of {count} ops\"><style>{STYLE}</style>\n{}</svg>\n",
@@ -43,6 +46,7 @@ struct Picture<'a> {
     layers: &'a [Layers],
     placed: &'a [Placed],
     out: String,
+    labels: Labels,
 }
 
 impl Picture<'_> {
@@ -52,11 +56,17 @@ impl Picture<'_> {
         while let Some((block, x, y, title)) = work.pop() {
             let Placed { width, height, items } = &self.placed[block];
             self.rect("b", Rect { x, y, width: *width, height: height + TITLE });
+            self.labels.take(Rect { x, y, width: *width, height: TITLE });
             self.text("s", x + PAD, y + 14.0, &place::shortened(&title));
             let y = y + TITLE;
             self.edges(block, x, y);
             for (item, rect) in self.layers[block].items.iter().zip(items) {
                 let rect = Rect { x: rect.x + x, y: rect.y + y, ..*rect };
+                let is_open = matches!(item, Item::Op(op) if !self.model.ops[*op].blocks.is_empty());
+                let height = if is_open { 2.0 * LINE + 2.0 * PAD } else { rect.height };
+                if *item != Item::Way {
+                    self.labels.take(Rect { height, ..rect });
+                }
                 match item {
                     Item::Way => {}
                     Item::Input(value) => self.edge_of_block(rect, &place::input_text(self.model, *value)),
@@ -140,11 +150,19 @@ impl Picture<'_> {
                 };
                 // The word stands on the side that the line does not take.
                 let left = !many && first.0 > start.0 + 4.0;
-                let label = place::input_text(self.model, edge.value);
-                let class = if left { "l r" } else { "l" };
-                self.text(class, if left { lx - 5.0 } else { lx + 5.0 }, ly + 12.0, &label);
+                let tip = (if left { lx - 5.0 } else { lx + 5.0 }, ly + 12.0, left);
+                let text = place::input_text(self.model, edge.value);
+                self.labels.wish(Wish { text, tip, start, first });
             }
         }
+    }
+
+    /// Types of values, over all that is drawn.
+    fn labels(&mut self) {
+        for label in std::mem::take(&mut self.labels).settle() {
+            self.text(if label.left { "l r" } else { "l" }, label.x, label.y, &label.text);
+        }
+        self.out.push('\n');
     }
 
     /// Where along its lower side an item gives a value, and whether it gives several.

@@ -1,7 +1,7 @@
 //! Layout laws, and that a module survives the way into tables.
 
 use super::layers::{Item, layers};
-use super::model::{Model, model};
+use super::model::{Model, Part, model};
 use super::place::place;
 use crate::diag::Source;
 use crate::dialects::Registry;
@@ -151,4 +151,48 @@ fn deep_nesting_and_large_graphs_end_soon() {
     let page = super::html(&of(&large(10_000)), "large");
     assert!(page.len() > 1_000_000);
     assert!(start.elapsed() < std::time::Duration::from_secs(20));
+}
+
+const SCOPES: &str = "\
+graph(%x : Tensor, %flag : bool):
+  %1 : int = prim::Constant[value=1]()
+  %a : Tensor = aten::relu(%x), scope: __module.layer1/__module.layer1.0
+  %b : Tensor = aten::add(%a, %x, %1), scope: __module.layer1/__module.layer1.1
+  %c : Tensor = prim::If(%flag), scope: __module.layer2
+    block0():
+      %d : Tensor = aten::mul(%b, %a), scope: __module.layer2
+      -> (%d)
+    block1():
+      -> (%b)
+  %e : Tensor = aten::tanh(%c)
+  return (%e, %a)
+";
+
+#[test]
+fn scopes_are_frames() {
+    let model = of(SCOPES);
+    let frames: Vec<(&str, usize)> = (model.ops.iter())
+        .filter(|op| op.part == Part::Scope)
+        .map(|op| (model.blocks[op.blocks[0]].name.as_str(), model.blocks[op.blocks[0]].ops.len()))
+        .collect();
+    assert_eq!(frames, [("layer1", 2), ("layer1.0", 1), ("layer1.1", 1), ("layer2", 1)]);
+    // The ops of a block whose own op has a scope need no second frame of it.
+    let root = &model.blocks[0];
+    assert_eq!(root.ops.len(), 4, "the constant, two modules, and what has no scope");
+    for (index, op) in model.ops.iter().enumerate() {
+        assert!(model.blocks[op.block].ops.contains(&index));
+        assert!(op.results.iter().all(|v| model.values[*v].op == Some(index)));
+        assert!(op.results.iter().all(|v| model.values[*v].block == op.block));
+    }
+    // What leaves a module leaves it as its result: %a both frames, and %b the outer one.
+    let layer1 =
+        model.ops.iter().find(|op| op.blocks.first().is_some_and(|b| model.blocks[*b].name == "layer1"));
+    let names: Vec<&str> = layer1.unwrap().results.iter().map(|v| model.values[*v].name.as_str()).collect();
+    assert_eq!(names, ["b", "a"]);
+    let layers = layers(&model);
+    assert!(layers.iter().zip(&model.blocks).all(|(layers, block)| {
+        block.outputs.is_empty() || !layers.edges.is_empty() || block.ops.is_empty()
+    }));
+    // Every block has a place, those in frames too.
+    assert!(place(&model, &layers).iter().all(|placed| placed.width > 0.0));
 }

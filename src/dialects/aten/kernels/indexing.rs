@@ -3,7 +3,7 @@
 use super::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
 use crate::resources::memory;
-use crate::tensor::{DType, Dims, Element, Tensor, broadcast_all, contiguous_strides, numel};
+use crate::tensor::{DType, Dims, Element, Layout, Tensor, broadcast_all, contiguous_strides, numel, view};
 
 /// Which elements an index expression means: their positions in the dense tensor, and the sizes of the result.
 pub struct Plan {
@@ -11,6 +11,9 @@ pub struct Plan {
     pub positions: Vec<usize>,
     /// Sizes of the result.
     pub sizes: Dims,
+    /// The tensor, its indexed dimensions replaced by those of the indices, and the index tensors: what PyTorch's
+    /// iterator walks, and so what orders the memory of the result.
+    pub operands: Vec<Layout>,
 }
 
 fn index_error(message: impl Into<String>) -> Diagnostic {
@@ -129,8 +132,9 @@ pub fn advanced(tensor: &Tensor, indices: &[Option<Tensor>], outside: Outside) -
     sizes.extend_from_slice(&shape);
     sizes.extend(free[lead..].iter().map(|d| own[*d]));
     Tensor::zeros(tensor.dtype(), &sizes)?;
+    let operands = restrided(&tensor.layout(), &free, lead, &given, &shape)?;
     if numel(&sizes) == 0 {
-        return Ok(Plan { positions: Vec::new(), sizes });
+        return Ok(Plan { positions: Vec::new(), sizes, operands });
     }
     let whole = |positions: Vec<usize>, d: &usize| -> Vec<usize> {
         let (size, stride) = (own[*d] as usize, strides[*d] as usize);
@@ -139,7 +143,36 @@ pub fn advanced(tensor: &Tensor, indices: &[Option<Tensor>], outside: Outside) -
     let mut positions = free[..lead].iter().fold(vec![0], whole);
     positions = positions.iter().flat_map(|p| offsets.iter().map(move |o| p + o)).collect();
     positions = free[lead..].iter().fold(positions, whole);
-    Ok(Plan { positions, sizes })
+    Ok(Plan { positions, sizes, operands })
+}
+
+/// See [`Plan::operands`]: `lead` of the `free` dimensions stand before those of the indices, whose sizes are `shape`.
+fn restrided(
+    own: &Layout,
+    free: &[usize],
+    lead: usize,
+    given: &[(usize, &Tensor)],
+    shape: &[i64],
+) -> Result<Vec<Layout>> {
+    let dims = |list: &[i64], block: &[i64]| -> Dims {
+        let pick = |d: &usize| list[*d];
+        free[..lead]
+            .iter()
+            .map(pick)
+            .chain(block.iter().copied())
+            .chain(free[lead..].iter().map(pick))
+            .collect()
+    };
+    let nothing: Dims = shape.iter().map(|_| 0).collect();
+    let source =
+        Layout { sizes: dims(&own.sizes, shape), strides: dims(&own.strides, &nothing), offset: own.offset };
+    let ones = Dims::from_elem(1, own.rank());
+    let among = dims(&ones, shape);
+    let index = |(_, index): &(usize, &Tensor)| match index.layout().broadcast_to(shape) {
+        Some(wide) => view::try_view(&wide, &among).map_or_else(|| Layout::contiguous(&among), Ok),
+        None => Layout::contiguous(&among),
+    };
+    std::iter::once(Ok(source)).chain(given.iter().map(index)).collect()
 }
 
 fn wrap_index(index: i64, size: i64, dim: usize, outside: Outside) -> Result<usize> {

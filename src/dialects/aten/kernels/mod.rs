@@ -5,6 +5,7 @@ pub mod conv;
 mod depthwise;
 pub mod fill;
 pub mod fourier;
+pub mod fourier_layout;
 pub mod gemm;
 pub mod pool;
 pub mod linalg;

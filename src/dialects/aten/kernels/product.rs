@@ -134,11 +134,13 @@ pub fn contract(name: &str, a: &Tensor, b: &Tensor, sums: &[usize]) -> Result<Te
         sums.iter().copied().filter(|d| t.sizes()[*d] != 1 && other.sizes()[*d] == 1).collect()
     };
     let (in_a, in_b) = (lone(&a, &b), lone(&b, &a));
+    // Sums widen integers.
+    let widened = |t: &Tensor| if t.dtype().is_integral() { t.to_dtype(DType::I64) } else { Ok(t.clone()) };
     if !in_a.is_empty() {
-        a = sum_dims(name, &a, &in_a)?;
+        a = sum_dims(name, &widened(&a)?, &in_a)?;
     }
     if !in_b.is_empty() {
-        b = sum_dims(name, &b, &in_b)?;
+        b = sum_dims(name, &widened(&b)?, &in_b)?;
     }
     let (sa, sb) = (a.sizes(), b.sizes());
     let (mut batch, mut left, mut right, mut inner) = (vec![], vec![], vec![], vec![]);
@@ -151,6 +153,13 @@ pub fn contract(name: &str, a: &Tensor, b: &Tensor, sums: &[usize]) -> Result<Te
             (false, true) => right.push(d),
             (false, false) => {}
         }
+    }
+    // As PyTorch's: what comes first in the result also comes first in memory.
+    if a.dtype() == b.dtype() && left.first().zip(right.first()).is_some_and(|(l, r)| r < l) {
+        return contract(name, &b, &a, sums);
+    }
+    if inner.is_empty() && a.dtype() != b.dtype() && a.dtype().is_integral() && b.dtype().is_integral() {
+        (a, b) = (widened(&a)?, widened(&b)?);
     }
     inner.iter().for_each(|d| out_sizes[*d] = 1);
     let count = |sizes: &[i64], dims: &[usize]| dims.iter().map(|d| sizes[*d]).product::<i64>();

@@ -1,5 +1,6 @@
 //! A tensor as rows along some of its dimensions: the frame of reductions, scans and sorts.
 
+use super::super::convert::row_major;
 use super::compute::Dense;
 use super::vector_rows;
 use super::wide::{Wide, store};
@@ -128,7 +129,7 @@ impl Rows {
         for (at, d) in order.drain(..).enumerate() {
             back[d] = at;
         }
-        dense.look(|l| Ok(view::reorder(l, &back)))?.contiguous()
+        row_major(dense.look(|l| Ok(view::reorder(l, &back)))?)
     }
 
     /// A tensor of rows like [`Rows::dense`], back in the tensor's order of dimensions.
@@ -137,7 +138,7 @@ impl Rows {
         for (at, d) in self.order.iter().enumerate() {
             back[*d] = at;
         }
-        dense.look(|l| Ok(view::reorder(l, &back)))?.contiguous()
+        row_major(dense.look(|l| Ok(view::reorder(l, &back)))?)
     }
 
     /// For each row, elements at places within the row, back in the tensor's order of dimensions.
@@ -158,7 +159,7 @@ impl Rows {
         for (at, d) in self.order.iter().enumerate() {
             back[*d] = at;
         }
-        taken.reshaped(&sizes)?.look(|l| Ok(view::reorder(l, &back)))?.contiguous()
+        row_major(taken.reshaped(&sizes)?.look(|l| Ok(view::reorder(l, &back)))?)
     }
 }
 

@@ -263,6 +263,8 @@ const TABLE: &[(&str, &str)] = &[
     return torch.layer_norm(input, normalized_shape, weight, bias, eps)
 "),
     ("group_norm", "def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, eps: float = 1e-05) -> Tensor:
+    if input.dim() < 2:
+        raise RuntimeError('Expected at least 2 dimensions for input tensor but received {}'.format(input.dim()))
     return torch.group_norm(input, num_groups, weight, bias, eps)
 "),
     ("batch_norm", "def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optional[Tensor], weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-05) -> Tensor:

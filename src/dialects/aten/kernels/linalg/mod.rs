@@ -12,6 +12,7 @@ pub mod orthogonal;
 pub mod singular;
 pub mod solve;
 
+use super::super::convert::by_columns;
 use super::wide::{Wide, store};
 use crate::diag::{Diagnostic, Result};
 use crate::tensor::{DType, Dims, Tensor, numel};
@@ -220,7 +221,7 @@ impl<F: Field> Batch<F> {
     }
 }
 
-/// A tensor of matrices of the same size, rounded to a dtype.
+/// A tensor of matrices of the same size, rounded to a dtype; in memory column after column, as PyTorch's are.
 pub fn stack<F: Field>(
     items: &[Mat<F>],
     batch: &[i64],
@@ -231,7 +232,7 @@ pub fn stack<F: Field>(
     let mut sizes = Dims::from_slice(batch);
     sizes.extend([rows as i64, cols as i64]);
     let elements: Vec<F> = items.iter().flat_map(|m| m.data.iter().copied()).collect();
-    store::<F>(&elements, &sizes, dtype)
+    by_columns(store::<F>(&elements, &sizes, dtype)?)
 }
 
 /// A tensor of vectors of the same length.

@@ -1,22 +1,16 @@
 //! How far an answer is from another one: for each output the largest absolute and relative difference, its place, and the
 //! tolerance; and the first op of a graph whose value differs. Must not know where the answers come from.
 
-use super::case::{self, Case};
-use super::observe::{Event, Watch};
+mod ops;
+
+pub use ops::{FirstOp, Found, has_ops, ops};
+
+use super::case;
 use super::table::Table;
-use crate::diag::{Diagnostic, Result, files};
-use crate::dialects::{GraphId, Registry, Run};
-use crate::ir::{Graph, OpId};
-use crate::passes;
-use crate::passes::manager::Settings;
-use crate::runtime::Program;
 use crate::tensor::{DType, Tensor};
 use crate::value::Value;
 use num_complex::Complex64;
-use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
-use std::path::Path;
-use std::sync::Arc;
 
 /// Values nested deeper than this are not compared.
 const MAX_DEPTH: usize = 100;
@@ -104,7 +98,7 @@ fn walk(expected: &Value, actual: &Value, own: Option<f64>, path: &str, depth: u
         }
     };
     match (expected, actual) {
-        (Value::Tensor(e), Value::Tensor(a)) => out.push(tensors(name, e, a, own)),
+        (Value::Tensor(e), Value::Tensor(a)) => out.push(tensors(name, e, a, own, Scale::One)),
         (Value::Tuple(e), Value::Tuple(a)) => each(e.items(), a.items(), &|n| {
             let names = a.names().and_then(|names| names.fields.get(n));
             names.map_or(n.to_string(), |field| field.as_str().to_string())
@@ -159,7 +153,17 @@ fn about(tensor: &Tensor) -> String {
     format!("{}[{}]", tensor.dtype().name(), sizes.join(","))
 }
 
-fn tensors(name: &str, expected: &Tensor, actual: &Tensor, own: Option<f64>) -> Row {
+/// What the absolute tolerance of a tensor is measured by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    /// Numbers about 1, as answers have them.
+    One,
+    /// The largest finite number of the tensor, where it is above 1. Inside of a model a small number is often the difference of
+    /// large ones and carries their rounding, which says nothing of the op.
+    Largest,
+}
+
+fn tensors(name: &str, expected: &Tensor, actual: &Tensor, own: Option<f64>, scale: Scale) -> Row {
     let mut row = Row::new(name, about(expected));
     if expected.dtype() != actual.dtype() || expected.sizes() != actual.sizes() {
         row.differs = Some(about(actual));
@@ -169,7 +173,10 @@ fn tensors(name: &str, expected: &Tensor, actual: &Tensor, own: Option<f64>) -> 
     match (read(expected), read(actual)) {
         (Ok(e), Ok(a)) => {
             let sizes: Vec<usize> = expected.sizes().iter().map(|n| *n as usize).collect();
-            numbers(&mut row, &e, &a, &sizes, tolerance(expected.dtype(), own));
+            let (relative, absolute) = tolerance(expected.dtype(), own);
+            let largest = || e.iter().map(|x| x.norm()).filter(|x| x.is_finite()).fold(1.0, f64::max);
+            let unit = if scale == Scale::Largest { largest() } else { 1.0 };
+            numbers(&mut row, &e, &a, &sizes, (relative, absolute * unit));
         }
         (Err(error), _) | (_, Err(error)) => row.differs = Some(error.message().to_string()),
     }
@@ -246,156 +253,6 @@ pub fn table(rows: &[Row]) -> String {
         ]);
     }
     table.to_string()
-}
-
-// --- values of ops ---
-
-/// What a folder records of the ops of its model's graph, inlined, in their order.
-const OPS_FILE: &str = "ops.json";
-const VALUES_FILE: &str = "ops.safetensors";
-
-/// Whether a folder records the values of ops.
-pub fn has_ops(folder: &Path) -> bool {
-    folder.join(OPS_FILE).is_file()
-}
-
-/// An op that was recorded: its kind, and where its tensors stand in the file of values.
-struct Recorded {
-    kind: String,
-    results: Vec<Option<String>>,
-    scope: String,
-}
-
-/// What a comparison of ops found.
-pub struct Found {
-    /// How many ops were compared.
-    pub compared: usize,
-    /// The first whose value differs.
-    pub first: Option<FirstOp>,
-}
-
-/// An op whose value differs.
-pub struct FirstOp {
-    /// Its place among the ops that were recorded.
-    pub place: usize,
-    /// `aten::relu`
-    pub kind: String,
-    /// The module that it belongs to, where the graph says so.
-    pub scope: String,
-    /// Its results.
-    pub rows: Vec<Row>,
-}
-
-/// Runs the inlined graph of a folder's model op by op, without other passes, and compares each op's tensors with those that
-/// were recorded. Fails where the graphs are not the same.
-pub fn ops(
-    folder: &Path,
-    case: &Case,
-    program: &Program,
-    registry: &Arc<Registry>,
-    run: &Run,
-) -> Result<Found> {
-    let recorded = read_ops(folder)?;
-    let values = super::inputs::read_named(&folder.join(VALUES_FILE))?;
-    let pipeline = passes::parse("inline")?;
-    let program = program.transformed(|module, _| {
-        super::prepare::run_passes(
-            module,
-            registry,
-            &pipeline,
-            Settings::default(),
-            &case.name,
-            &mut std::io::sink(),
-        )
-    })?;
-    let function = program
-        .function(&case.entry)
-        .ok_or_else(|| Diagnostic::input(format!("the model has no '{}'", case.entry)))?;
-    let graph = &function.graph;
-    let order: Vec<OpId> = compared_ops(graph);
-    for (n, (op, wanted)) in order.iter().zip(&recorded).enumerate() {
-        if graph.kind(*op).as_str() != wanted.kind {
-            let message =
-                format!("op {n} of the graph is {}, and {} was recorded", graph.kind(*op), wanted.kind);
-            return Err(Diagnostic::input(message).hint("record the folder anew from this model"));
-        }
-    }
-    if order.len() != recorded.len() {
-        let message = format!("the graph has {} ops, and {} were recorded", order.len(), recorded.len());
-        return Err(Diagnostic::input(message).hint("record the folder anew from this model"));
-    }
-    let seen = run_watched(&program, case, graph, run)?;
-    let mut compared = 0;
-    for (n, (op, wanted)) in order.iter().zip(&recorded).enumerate() {
-        let mut rows = Vec::new();
-        for (at, key) in wanted.results.iter().enumerate() {
-            let expected = key.as_ref().and_then(|key| values.iter().find(|(name, _)| name == key));
-            let actual =
-                seen.iter().find(|(index, ..)| *index == op.index() as u32).and_then(|(_, r)| r.get(at));
-            if let (Some((_, Value::Tensor(expected))), Some(Value::Tensor(actual))) = (expected, actual) {
-                rows.push(tensors(&format!("{n}.{at}"), expected, actual, case.tolerance));
-            }
-        }
-        compared += usize::from(!rows.is_empty());
-        if rows.iter().any(|row| !row.holds()) {
-            let (kind, scope) = (wanted.kind.clone(), wanted.scope.clone());
-            return Ok(Found { compared, first: Some(FirstOp { place: n, kind, scope, rows }) });
-        }
-    }
-    Ok(Found { compared, first: None })
-}
-
-/// The ops of a graph's outermost block that compute, in order: constants and reads of attributes are left out, as recorders
-/// leave them out.
-fn compared_ops(graph: &Graph) -> Vec<OpId> {
-    let computes = |op: &OpId| !matches!(graph.kind(*op).as_str(), "prim::Constant" | "prim::GetAttr");
-    graph.block_ops(graph.root()).filter(computes).collect()
-}
-
-/// What each op of the graph gave when it first ran, copied, since later ops may write to it.
-fn run_watched(program: &Program, case: &Case, graph: &Graph, run: &Run) -> Result<Vec<(u32, Vec<Value>)>> {
-    let seen: Arc<Mutex<Vec<(u32, Vec<Value>)>>> = Arc::default();
-    let (sink, own) = (Arc::clone(&seen), GraphId::of(graph));
-    let watch = Watch::new(move |at, event| {
-        if let Event::Ran { op, results, .. } = event
-            && at.graph == Some(own)
-            && at.path.is_empty()
-        {
-            let copy = |value: &Value| match value {
-                Value::Tensor(tensor) => tensor.copy().map_or(Value::None, Value::Tensor),
-                other => other.clone(),
-            };
-            sink.lock().push((op, results.iter().map(copy).collect()));
-        }
-    });
-    run.watch(Some(watch));
-    let arguments = case.args.iter().map(case::decode).collect::<Result<Vec<Value>>>()?;
-    let result = program.run(&case.entry, arguments, run);
-    run.watch(None);
-    result?;
-    let seen = std::mem::take(&mut *seen.lock());
-    Ok(seen)
-}
-
-fn read_ops(folder: &Path) -> Result<Vec<Recorded>> {
-    let file = folder.join(OPS_FILE);
-    let named = |e: String| Diagnostic::input(format!("{}: {e}", file.display()));
-    let text = files::read_text(&file).map_err(|e| named(e.to_string()))?;
-    let json: Json = serde_json::from_str(&text).map_err(|e| named(e.to_string()))?;
-    let items = json.as_array().ok_or_else(|| named("it holds no list of ops".to_string()))?;
-    let op = |item: &Json| {
-        let text = |key: &str| item.get(key).and_then(Json::as_str).map(str::to_string);
-        let results = item.get("results").and_then(Json::as_array)?;
-        Some(Recorded {
-            kind: text("kind")?,
-            scope: text("scope").unwrap_or_default(),
-            results: results.iter().map(|key| key.as_str().map(str::to_string)).collect(),
-        })
-    };
-    items
-        .iter()
-        .map(|item| op(item).ok_or_else(|| named("an op lacks its kind or results".to_string())))
-        .collect()
 }
 
 #[cfg(test)]
