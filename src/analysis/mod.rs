@@ -6,6 +6,6 @@ mod cache;
 mod effects;
 pub mod shapes;
 
-pub use alias::{AliasDb, Locations, Side};
+pub use alias::{AliasDb, Aliasing, Locations, Side};
 pub use cache::{Analysis, AnalysisCache};
 pub use effects::{FactsTable, OpFacts, facts, is_pure};

@@ -21,6 +21,7 @@ pub mod scalar;
 pub mod shapes;
 pub mod structure;
 pub mod text;
+mod torchscript_gradients;
 
 pub mod aten;
 pub mod fusion;
@@ -46,3 +47,4 @@ pub use op_def::{
 pub use registry::{Op, Registry, Variant};
 pub use resolve::{matches, resolve};
 pub use run::{CancelHandle, Composites, GraphId, GroupObserver, Methods, Run, Watcher};
+pub use torchscript_gradients::has_torchscript_gradient;

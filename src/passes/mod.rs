@@ -14,6 +14,7 @@ mod check_inplace;
 mod constant_pooling;
 mod constant_propagation;
 mod convert_activation;
+mod create_autodiff_subgraphs;
 mod cse;
 mod dce;
 mod decompose_ops;
@@ -48,6 +49,7 @@ mod variadic;
 
 mod constants;
 mod copy;
+mod subgraphs;
 mod input_shapes;
 mod tuples;
 mod walk;
@@ -71,6 +73,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("constant-pooling", "Keeps one of equal constants, at the top of the graph", constant_pooling::run),
     Pass::graph("constant-propagation", "Computes now what can be computed now", constant_propagation::run),
     Pass::graph("constant-propagation-immutable-types", "The same for numbers and text only", constant_propagation::immutable_types),
+    Pass::graph("create-autodiff-subgraphs", "Gathers what TorchScript differentiates in groups", create_autodiff_subgraphs::run).options(&[PassOption::int("threshold", 2, 0, "smaller groups are dissolved")]),
     Pass::graph("cse", "Replaces an op by an equal one that is in scope, where nobody can tell", cse::run),
     Pass::graph("dce", "Removes ops whose results nobody uses and that do nothing else", dce::block),
     Pass::graph("dce-graph", "The same; writes to memory that nobody looks at go too", dce::run),
@@ -86,6 +89,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("fuse-addmm", "Makes addmm of products and sums", fuse_addmm::run),
     Pass::graph("fuse-linear", "Finds linear in products with a transposed weight", fuse_linear::run),
     Pass::graph("inline", "Replaces calls of functions and methods by their graphs", inline::run).reads_functions(),
+    Pass::graph("inline-autodiff-subgraphs", "Dissolves small differentiable groups", create_autodiff_subgraphs::inline).options(&[PassOption::int("threshold", 5, 0, "groups of at least so many ops stay")]),
     Pass::graph("inline-fork-wait", "Does the work of forks where they begin", inline_fork_wait::run),
     Pass::graph("inline-meanings", "Replaces ops that are defined in TorchScript by their meaning", inline_meanings::run).options(&[PassOption::bool("all", false, "built-in composites too, not only ops of text files")]),
     Pass::graph("inplace-to-functional-activation", "Replaces activations that write to new objects by ones that give new ones", convert_activation::inplace_to_functional),

@@ -3,7 +3,7 @@
 
 use super::memory::{Element, Memory};
 use super::types::{self, Classes};
-use crate::analysis::effects::{FactsTable, is_read_only};
+use crate::analysis::effects::{FactsTable, facts, is_read_only};
 use crate::dialects::{Effects, Family, Op, Registry};
 use crate::ir::{AliasInfo, Argument, Attr, BlockId, Graph, OpId, Schema, Symbol, Type, TypeKind, ValueId};
 use hashbrown::{HashMap, HashSet};
@@ -23,6 +23,7 @@ pub(super) enum Write {
 
 /// The points-to graph of a graph, not solved yet.
 pub(super) struct Builder<'a> {
+    registry: &'a Registry,
     graph: &'a Graph,
     facts: FactsTable<'a>,
     /// The op that was last asked for as the user of a container, and its row.
@@ -48,6 +49,7 @@ pub(super) struct Builder<'a> {
 impl<'a> Builder<'a> {
     pub(super) fn new(registry: &'a Registry, classes: Classes<'a>, graph: &'a Graph) -> Builder<'a> {
         Builder {
+            registry,
             graph,
             facts: FactsTable::new(registry),
             user: None,
@@ -297,6 +299,9 @@ impl<'a> Builder<'a> {
                 Ok(schema) => self.marks(op, row, schema),
                 Err(_) => self.conservative(op),
             },
+            Some(_) if has_body && !facts.effects.contains(Effects::ALL) && self.makes_all_anew(op) => {
+                self.graph.results(op).iter().for_each(|value| self.set_fresh(*value));
+            }
             _ => {
                 self.conservative(op);
                 if has_body && !facts.writes && !facts.effects.contains(Effects::ALL) {
@@ -304,6 +309,23 @@ impl<'a> Builder<'a> {
                 }
             }
         }
+    }
+
+    /// Whether the subgraph of an op gives only what ops in it made, and no op in it keeps, gives back or writes an operand.
+    fn makes_all_anew(&self, op: OpId) -> bool {
+        let Some(body) = self.graph.attr(op, "Subgraph").and_then(Attr::as_graph) else { return false };
+        let unmarked = |schema: &Schema| {
+            let all = schema.arguments.iter().chain(&schema.returns);
+            !schema.is_varret && all.into_iter().all(|a| a.alias.is_none() && !is_open(&a.ty))
+        };
+        let is_plain = |inner: OpId| {
+            let facts = facts(self.registry, body, inner);
+            body.kind(inner) == "prim::Constant"
+                || (body.nested_blocks(inner).is_empty()
+                    && facts.op.as_ref().is_some_and(|row| row.marked_schema().is_ok_and(unmarked)))
+        };
+        let made = |value: &ValueId| body.def_op(*value).is_some_and(|op| body.kind(op) != "prim::Constant");
+        body.block_ops(body.root()).all(is_plain) && body.outputs().iter().all(made)
     }
 
     /// An op that may do everything.

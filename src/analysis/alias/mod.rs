@@ -56,6 +56,10 @@ enum Known {
     Element(Element),
 }
 
+/// What a database knows of a value.
+#[derive(Clone, Copy, Debug)]
+pub struct Aliasing(Known);
+
 /// A set of memory locations that grows.
 #[derive(Clone, Debug, Default)]
 pub struct Locations {
@@ -359,6 +363,16 @@ impl AliasDb {
     pub fn copy_value(&mut self, from: ValueId, to: ValueId) {
         let known = self.known(from);
         self.set_known(to, known);
+    }
+
+    /// What is known of a value, to be said of another one later.
+    pub fn aliasing(&self, value: ValueId) -> Aliasing {
+        Aliasing(self.known(value))
+    }
+
+    /// Says of a new value what was known of another one.
+    pub fn set_aliasing(&mut self, value: ValueId, known: Aliasing) {
+        self.set_known(value, known.0);
     }
 
     /// Says that a value of which nothing is known has the type that the graph gives it: a number is no object.

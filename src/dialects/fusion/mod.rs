@@ -31,6 +31,10 @@ pub static OPS: &[OpDef] = &[
         .effects(Effects::NONE)
         .laws(&[Law::Structure(Structure::Group)])
         .doc("PyTorch's spelling of fusion::Group."),
+    control("prim::DifferentiableGraph(...) -> ...")
+        .effects(Effects::NONE)
+        .laws(&[Law::Structure(Structure::Group)])
+        .doc("Work that TorchScript's executors differentiate as one; made by create-autodiff-subgraphs."),
 ];
 
 /// All rows, file by file.
@@ -53,7 +57,7 @@ pub fn subgraph(graph: &Graph, op: OpId) -> Option<&Arc<Graph>> {
 pub fn verify(graph: &Graph, op: OpId) -> Result<()> {
     let kind = graph.kind(op);
     let broken = |law: &str| Err(Diagnostic::verify(format!("{kind} {law}")));
-    let Some(body) = subgraph(graph, op) else {
+    let Some(body) = graph.attr(op, "Subgraph").and_then(Attr::as_graph) else {
         return broken("must have a graph as its attribute `Subgraph`");
     };
     if body.inputs().len() != graph.operands(op).len() {
