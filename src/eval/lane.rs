@@ -189,9 +189,9 @@ int!(i16, i16::wrapping_abs, |x| x < 0);
 int!(i32, i32::wrapping_abs, |x| x < 0);
 int!(i64, i64::wrapping_abs, |x| x < 0);
 
-/// A unary primitive on a complex number; None where it has none. `Abs`, `Real` and `Imag`, which give a real
+/// A unary primitive on a complex number; None where it has none. `round` rounds to the precision of the parts. `Abs`, `Real` and `Imag`, which give a real
 /// number, give it as the real part.
-pub fn complex_unary(op: Unary, z: Complex64) -> Option<Complex64> {
+pub fn complex_unary(op: Unary, z: Complex64, round: fn(f64) -> f64) -> Option<Complex64> {
     let real = |x: f64| Complex64::new(x, 0.0);
     Some(match op {
         Unary::Neg => -z,
@@ -203,8 +203,8 @@ pub fn complex_unary(op: Unary, z: Complex64) -> Option<Complex64> {
             Complex64::new(z.re.exp_m1() * z.im.cos() - 2.0 * half * half, z.re.exp() * z.im.sin())
         }
         Unary::Log => z.ln(),
-        Unary::Log2 => z.ln() / std::f64::consts::LN_2,
-        Unary::Log10 => z.ln() / std::f64::consts::LN_10,
+        Unary::Log2 => logarithm(z, std::f64::consts::LN_2, round),
+        Unary::Log10 => logarithm(z, std::f64::consts::LN_10, round),
         Unary::Log1p => {
             let squared = z.re * (2.0 + z.re) + z.im * z.im;
             Complex64::new(0.5 * squared.ln_1p(), z.im.atan2(1.0 + z.re))
@@ -238,6 +238,12 @@ pub fn complex_unary(op: Unary, z: Complex64) -> Option<Complex64> {
         | Unary::Round
         | Unary::Trunc => return None,
     })
+}
+
+/// The logarithm to another base, whose own logarithm is given; every step rounded, as PyTorch's.
+fn logarithm(z: Complex64, base: f64, round: fn(f64) -> f64) -> Complex64 {
+    let (log, base) = (z.ln(), round(base));
+    Complex64::new(round(log.re) / base, round(log.im) / base)
 }
 
 /// e^z without 0 * inf on the real axis.

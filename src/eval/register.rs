@@ -226,15 +226,18 @@ fn unary(op: Unary, dtype: DType, x: &Tile, out: &mut Tile) -> Option<()> {
             _ => None,
         },
         real F => unary_real::<F>(op, x, out),
-        complex F => match op {
-            Unary::Abs | Unary::Real | Unary::Imag =>
-                map1(x, out, |z: Complex<F>| lane::complex_unary(op, widen(z)).map_or(0.0, |z| z.re as F)),
-            _ => {
-                lane::complex_unary(op, Complex64::new(0.0, 0.0))?;
-                map1(x, out, |z: Complex<F>| {
-                    let z = lane::complex_unary(op, widen(z)).unwrap_or_default();
-                    Complex::new(z.re as F, z.im as F)
-                })
+        complex F => {
+            let round: fn(f64) -> f64 = |x| widen(Complex::new(x as F, 0.0)).re;
+            match op {
+                Unary::Abs | Unary::Real | Unary::Imag =>
+                    map1(x, out, |z: Complex<F>| lane::complex_unary(op, widen(z), round).map_or(0.0, |z| z.re as F)),
+                _ => {
+                    lane::complex_unary(op, Complex64::new(0.0, 0.0), round)?;
+                    map1(x, out, |z: Complex<F>| {
+                        let z = lane::complex_unary(op, widen(z), round).unwrap_or_default();
+                        Complex::new(z.re as F, z.im as F)
+                    })
+                }
             }
         },
         bool => match op {

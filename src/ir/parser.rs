@@ -83,6 +83,7 @@ pub fn parse_graph_source(
 
 /// Refuses a text whose places do not fit into 32 bits.
 pub(super) fn check_size(source: &Source) -> std::result::Result<(), Vec<Diagnostic>> {
+    crate::resources::names::check().map_err(|error| vec![error])?;
     let bytes = source.text().len();
     if bytes <= MAX_TEXT {
         return Ok(());

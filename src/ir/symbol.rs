@@ -1,8 +1,10 @@
 //! Interned names: op kinds (`aten::add`), attribute names, class and function names.
 //!
 //! Symbols compare by number and are never ordered or printed by it, so that the order in which threads
-//! intern cannot show. The table only grows; its entries live as long as the process. Reading a name takes no lock.
+//! intern cannot show. The table only grows; its entries live as long as the process, and `resources::names` counts and
+//! bounds them. Reading a name takes no lock.
 
+use crate::resources::names;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 use std::fmt;
@@ -52,6 +54,8 @@ impl Symbol {
         // The place is empty: the table of numbers is locked, and each number is given once.
         let _ = segment[(number - first) as usize].set(name);
         numbers.insert(name, number);
+        drop(numbers);
+        names::interned(name.len());
         Symbol(number)
     }
 
@@ -139,6 +143,17 @@ mod tests {
             end = first.wrapping_add(len);
         }
         assert_eq!(end, 0, "the segments hold all numbers");
+    }
+
+    #[test]
+    fn names_are_counted_once() {
+        let name = "names-test".repeat(10_000);
+        let before = names::taken();
+        Symbol::new(&name);
+        let after = names::taken();
+        assert!(after >= before + 100_000);
+        Symbol::new(&name);
+        assert!(names::taken() < after + 100_000 && names::check().is_ok());
     }
 
     #[test]

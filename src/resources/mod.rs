@@ -6,6 +6,7 @@
 pub mod budget;
 pub mod limits;
 pub mod memory;
+pub mod names;
 pub mod pool;
 pub mod tasks;
 

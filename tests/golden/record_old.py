@@ -20,6 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from record_programs import encode
+
 warnings.filterwarnings("ignore")
 
 
@@ -87,30 +89,6 @@ def model(data, code, constants=(), version=3):
         **{f"constants/{key}": content for key, content in more.items()},
         "version": f"{version}\n",
     })
-
-
-def encode(value):
-    if value is None:
-        return {"none": None}
-    if isinstance(value, bool):
-        return {"bool": value}
-    if isinstance(value, int):
-        return {"int": value}
-    if isinstance(value, float):
-        return {"float": value}
-    if isinstance(value, complex):
-        return {"complex": [value.real, value.imag]}
-    if isinstance(value, str):
-        return {"str": value}
-    if isinstance(value, tuple):
-        return {"tuple": [encode(item) for item in value]}
-    if isinstance(value, list):
-        return {"list": [encode(item) for item in value]}
-    if isinstance(value, dict):
-        return {"dict": [[encode(k), encode(v)] for k, v in value.items()]}
-    flat = value.detach().contiguous().flatten()
-    data = base64.b64encode(bytes(flat.view(torch.uint8).tolist())).decode()
-    return {"tensor": {"dtype": str(value.dtype).removeprefix("torch."), "shape": list(value.shape), "data": data}}
 
 
 CASES = []

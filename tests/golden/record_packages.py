@@ -6,24 +6,13 @@ Run with a Python that has torch (2.15.0) and torchaudio (2.11.0):
     python tests/golden/record_packages.py > tests/golden/packages.jsonl
 """
 
-import base64
 import json
 import textwrap
 
 import torch
 import torchaudio  # noqa: F401  registers its operators
 
-
-def encode(value):
-    if isinstance(value, torch.Tensor):
-        flat = value.detach().contiguous().flatten()
-        data = bytes(flat.view(torch.uint8).tolist()) if flat.numel() else b""
-        dtype = str(value.dtype).removeprefix("torch.")
-        return {"tensor": {"dtype": dtype, "shape": list(value.shape), "data": base64.b64encode(data).decode()}}
-    if isinstance(value, (list, tuple)):
-        return {"tuple" if isinstance(value, tuple) else "list": [encode(item) for item in value]}
-    kind = {bool: "bool", int: "int", float: "float", str: "str", type(None): "none"}[type(value)]
-    return {kind: value}
+from record_programs import encode
 
 
 def record(name, source, *args):

@@ -13,19 +13,11 @@ import torch.ao.quantization as Q
 import torch.nn as nn
 import torch.nn.functional as F
 
+from record_programs import encode
+
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
 torch.backends.quantized.engine = "x86"
-
-
-def encode(value):
-    if isinstance(value, torch.Tensor):
-        name = str(value.dtype).split(".")[1]
-        data = base64.b64encode(value.detach().contiguous().numpy().tobytes()).decode()
-        return {"tensor": {"dtype": name, "shape": list(value.shape), "data": data}}
-    if isinstance(value, tuple):
-        return {"tuple": [encode(item) for item in value]}
-    return {"list": [encode(item) for item in value]} if isinstance(value, list) else {type(value).__name__: value}
 
 
 def record(name, module, args, how="script"):

@@ -12,6 +12,8 @@ import zipfile
 
 import torch
 
+from record_programs import encode
+
 
 class Plain(torch.nn.Module):
     def forward(self, i, j, x):
@@ -70,14 +72,6 @@ def archive(version):
             content = code if is_code else f"{version}\n" if name.endswith("/version") else old.read(name)
             new.writestr(name, content, zipfile.ZIP_DEFLATED if is_code else zipfile.ZIP_STORED)
     return out.getvalue()
-
-
-def encode(value):
-    if isinstance(value, tuple):
-        return {"tuple": [encode(item) for item in value]}
-    flat = value.contiguous().flatten()
-    data = base64.b64encode(bytes(flat.view(torch.uint8).tolist())).decode()
-    return {"tensor": {"dtype": str(value.dtype).removeprefix("torch."), "shape": list(value.shape), "data": data}}
 
 
 for version in range(2, 11):

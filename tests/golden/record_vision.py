@@ -5,27 +5,15 @@ Run with a Python that has torch (2.15.0) and torchvision:
     python tests/golden/record_vision.py > tests/golden/vision.jsonl
 """
 
-import base64
 import json
 import textwrap
 
 import torch
 import torchvision  # noqa: F401  registers its operators
 
+from record_programs import encode
+
 torch.manual_seed(0)
-
-
-def encode(value):
-    if isinstance(value, torch.Tensor):
-        flat = value.detach().contiguous().flatten()
-        data = bytes(flat.view(torch.uint8).tolist()) if flat.numel() else b""
-        text = base64.b64encode(data).decode()
-        dtype = str(value.dtype).removeprefix("torch.")
-        return {"tensor": {"dtype": dtype, "shape": list(value.shape), "data": text}}
-    if isinstance(value, (list, tuple)):
-        return {"tuple" if isinstance(value, tuple) else "list": [encode(item) for item in value]}
-    kind = {bool: "bool", int: "int", float: "float", str: "str", type(None): "none"}[type(value)]
-    return {kind: value}
 
 
 def record(name, source, *args):

@@ -4,6 +4,7 @@ use super::convert::{channels_last, in_format_of, row_major, with_strides};
 use super::kernels::compute::{Dense, Number, Real, build, build_whole, compute_dtype, dense_opt, rounding};
 use super::kernels::pool::each_plane;
 use super::kernels::vector_rows::sum_wide;
+use super::kernels::wide::store;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
@@ -11,6 +12,7 @@ use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
 use crate::resources::{memory, pool};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Tensor, numel};
+use num_complex::Complex64;
 use smallvec::smallvec;
 
 /// The rows.
@@ -596,11 +598,14 @@ fn root_mean_square(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
     let smallest = match dtype {
         DType::F16 => 0.0009765625,
         DType::BF16 => 0.0078125,
-        DType::F64 => f64::EPSILON,
+        DType::F64 | DType::C128 => f64::EPSILON,
         _ => f64::from(f32::EPSILON),
     };
     let eps = a.opt_float(3)?.unwrap_or(smallest);
     let sizes = input.sizes();
+    if dtype.is_complex() {
+        return complex_root_mean_square(input, weight, &row_sizes(input, shape.len()), eps);
+    }
     crate::dispatch_real!(dtype, "rms_norm", R => {
         let x = Dense::<R>::new(input)?;
         let x = x.open()?;
@@ -631,6 +636,33 @@ fn root_mean_square(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
         let saved = Tensor::from_vec(&rstd, &row_sizes(input, shape.len()))?;
         Ok((y, saved.to_dtype(compute_dtype(dtype))?))
     })
+}
+
+/// The same of complex numbers, whose squares PyTorch does not make real.
+fn complex_root_mean_square(
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    row_sizes: &[i64],
+    eps: f64,
+) -> Result<(Tensor, Tensor)> {
+    let rows = numel(row_sizes);
+    let x = input.to_vec_as::<Complex64>()?;
+    let length = x.len() / rows.max(1);
+    let w = weight.map(Tensor::to_vec_as::<Complex64>).transpose()?;
+    let mut out = memory::reserved(x.len())?;
+    let mut roots = memory::reserved(rows)?;
+    for row in (0..rows).map(|at| &x[at * length..(at + 1) * length]) {
+        let mean = row.iter().map(|x| x * x).sum::<Complex64>() / length as f64;
+        let root = (mean + eps).sqrt().inv();
+        roots.push(root);
+        out.extend(
+            row.iter().enumerate().map(|(i, x)| x * root * w.as_ref().map_or(Complex64::ONE, |w| w[i])),
+        );
+    }
+    Ok((
+        store::<Complex64>(&out, &input.sizes(), input.dtype())?,
+        store::<Complex64>(&roots, row_sizes, input.dtype())?,
+    ))
 }
 
 #[cfg(test)]

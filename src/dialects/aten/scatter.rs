@@ -1,7 +1,7 @@
 //! Gathering and scattering along a dimension by an index tensor, with the ways to combine what meets.
 
 use super::index::vector_indices;
-use super::kernels::indexing::{Combine, along, at_least_1d, combine};
+use super::kernels::indexing::{Combine, along, at_least_1d, combine, combine_stepwise};
 use super::kernels::place::{identity, positions};
 use super::kernels::range::not_implemented;
 use super::kernels::wide::{Wide, dispatch_wide, store, wide};
@@ -279,5 +279,5 @@ fn index_reduce(a: &Args<'_>) -> Result<Outputs> {
         return Err(not_implemented("index_reduce_func_exclude_input_init", DType::Bool));
     }
     let places = index_places(a, "index_reduce_")?;
-    one(combine(a.tensor(0)?, &places, a.tensor(3)?, how, a.bool(5)?)?)
+    one(combine_stepwise(a.tensor(0)?, &places, a.tensor(3)?, how, a.bool(5)?)?)
 }

@@ -3,6 +3,7 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Effects, Fact, OpDef, Outputs, host, one, opaque, view};
 use crate::ir::Type;
+use crate::resources::{budget, memory};
 use crate::tensor::{DType, Device, Scalar, Tensor};
 use crate::value::Value;
 use smallvec::SmallVec;
@@ -131,17 +132,23 @@ fn to_list(args: &Args<'_>) -> Result<Outputs> {
         )));
     }
     let elements = tensor.to_scalars()?;
-    one(nest(&elements, &tensor.sizes(), &element))
+    one(nest(&elements, &tensor.sizes(), &element)?)
 }
 
-fn nest(elements: &[Scalar], sizes: &[i64], element: &Type) -> Value {
+/// Lists within lists. Sizes beside a size of 0 have no elements, but lists all the same.
+fn nest(elements: &[Scalar], sizes: &[i64], element: &Type) -> Result<Value> {
     let Some((first, rest)) = sizes.split_first() else {
-        return elements.first().map_or(Value::None, |x| Value::from(*x));
+        return Ok(elements.first().map_or(Value::None, |x| Value::from(*x)));
     };
     let step = rest.iter().product::<i64>() as usize;
     let part = |n: usize| nest(elements.get(n * step..(n + 1) * step).unwrap_or(&[]), rest, element);
     let inner = rest.iter().fold(element.clone(), |ty, _| Type::list(ty));
-    Value::list(inner, (0..*first as usize).map(part).collect())
+    let mut items = memory::reserved(*first as usize)?;
+    for n in 0..*first as usize {
+        budget::check()?;
+        items.push(part(n)?);
+    }
+    Ok(Value::list(inner, items))
 }
 
 fn print(args: &Args<'_>) -> Result<Outputs> {

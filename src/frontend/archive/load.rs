@@ -56,21 +56,26 @@ pub fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> {
     let library = Sources(Arc::clone(&archive));
     let code = ArchiveCode { library, constants, classes: classes.into_iter().collect() };
     let versioned = upgraders::registry(registry, archive.version());
-    let mut module = compile_archive(&versioned, code)?;
-    if !Arc::ptr_eq(&versioned, registry) {
-        upgraders::apply(&mut module, &versioned, registry)?;
+    let module = compile_archive(&versioned, code)?;
+    let debug_tables = archive.debug_tables()?;
+    let model = assembled(registry, (&archive, &data), (module, &versioned))?;
+    Ok(Model { constants: constant_values, debug_tables, ..model })
+}
+
+/// A model of code, which was read with the operators of the archive's version, and of the archive's objects.
+pub(super) fn assembled(
+    registry: &Arc<Registry>,
+    (archive, data): (&Arc<Archive>, &Pickle),
+    (mut module, versioned): (Module, &Arc<Registry>),
+) -> Result<Model> {
+    if !Arc::ptr_eq(versioned, registry) {
+        upgraders::apply(&mut module, versioned, registry)?;
     }
-    let mut builder = Builder::new(registry, &archive, "data", &module);
-    let root = builder.build(&data)?.root;
+    let mut builder = Builder::new(registry, archive, "data", &module);
+    let root = builder.build(data)?.root;
     let states = builder.states();
-    Ok(Model {
-        root,
-        states,
-        constants: constant_values,
-        version: archive.version(),
-        debug_tables: archive.debug_tables()?,
-        module,
-    })
+    let version = archive.version();
+    Ok(Model { root, states, constants: Vec::new(), version, debug_tables: Vec::new(), module })
 }
 
 /// The code of an archive by module.

@@ -35,6 +35,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::diag::{Diagnostic, Result, Source, nearest};
+use crate::resources::names;
 use crate::tensor::HostBytes;
 use indexmap::IndexMap;
 
@@ -340,6 +341,7 @@ impl Archive {
         if let Some(tree) = self.trees.get(name) {
             return Ok(tree.clone());
         }
+        names::check()?;
         let bytes = self.read(name)?;
         pickle::parse(&bytes, &self.limits).map_err(|error| in_entry(error, name))
     }

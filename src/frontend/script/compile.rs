@@ -6,6 +6,7 @@ use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
 use crate::ir::{Attr, Module, Type};
 use crate::resources::budget;
+use crate::resources::names;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ const STACK_BYTES: usize = 256 << 20;
 /// Compiles TorchScript source: every function of the text, as `torch.jit.CompilationUnit` does. Errors are in
 /// the form of PyTorch's compiler.
 pub fn compile_source(registry: &Arc<Registry>, source: &Arc<Source>) -> Result<Module> {
+    names::check()?;
     on_deep_stack(|| {
         let mut compiler = Compiler::new(Arc::clone(registry));
         compiler.declare_source(source)?;
@@ -37,6 +39,7 @@ pub fn compile_archive<L: Library + Send + 'static>(
     registry: &Arc<Registry>,
     code: ArchiveCode<L>,
 ) -> Result<Module> {
+    names::check()?;
     on_deep_stack(move || {
         let ArchiveCode { library, constants, classes } = code;
         let mut compiler = Compiler::new(Arc::clone(registry)).with_library(Rc::new(library), constants);

@@ -291,6 +291,51 @@ pub fn combine(
     })
 }
 
+/// As [`combine`], with products and means of 16 bits rounded after each step.
+pub fn combine_stepwise(
+    target: &Tensor,
+    positions: &[usize],
+    source: &Tensor,
+    how: Combine,
+    include_self: bool,
+) -> Result<Tensor> {
+    match (target.dtype(), how) {
+        (DType::F16, Combine::Product | Combine::Mean) => {
+            halves(target, positions, source, how, include_self, half::f16::from_f32)
+        }
+        (DType::BF16, Combine::Product | Combine::Mean) => {
+            halves(target, positions, source, how, include_self, half::bf16::from_f32)
+        }
+        _ => combine(target, positions, source, how, include_self),
+    }
+}
+
+fn halves<T: Element + Into<f32>>(
+    target: &Tensor,
+    positions: &[usize],
+    source: &Tensor,
+    how: Combine,
+    include_self: bool,
+    round: fn(f32) -> T,
+) -> Result<Tensor> {
+    let mut elements = target.to_vec_as::<T>()?;
+    let mut counts = memory::filled(elements.len(), usize::from(include_self))?;
+    for (position, value) in positions.iter().zip(source.to_vec_as::<T>()?) {
+        let (element, count) = (&mut elements[*position], &mut counts[*position]);
+        let so_far: f32 = if *count == 0 { how.start::<f64>() as f32 } else { (*element).into() };
+        let value: f32 = value.into();
+        *element = round(if how == Combine::Product { so_far * value } else { so_far + value });
+        *count += 1;
+    }
+    if how == Combine::Mean {
+        for (element, count) in elements.iter_mut().zip(&counts) {
+            let (sum, count): (f32, f32) = ((*element).into(), round((*count).max(1) as f32).into());
+            *element = round(sum / count);
+        }
+    }
+    Tensor::from_vec(&elements, &target.sizes())
+}
+
 /// A copy of `target` with the n-th element of `source` added to element `positions[n]`, rounded after each one.
 pub fn add_at(target: &Tensor, positions: &[usize], source: &Tensor) -> Result<Tensor> {
     fn stepped<T: Element + std::ops::Add<Output = T>>(

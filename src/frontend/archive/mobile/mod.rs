@@ -10,7 +10,7 @@ mod steps;
 mod translate;
 mod types;
 
-use super::load::{Builder, Model};
+use super::load::{Model, assembled};
 use super::{Archive, upgraders};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
@@ -78,20 +78,7 @@ pub(super) fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> 
             .map_err(|error| named(error, &format!("bytecode of {}", code.name)))?;
         module.functions.insert(function.name, function);
     }
-    if !Arc::ptr_eq(&versioned, registry) {
-        upgraders::apply(&mut module, &versioned, registry)?;
-    }
-    let mut builder = Builder::new(registry, &archive, "data", &module);
-    let root = builder.build(&data)?.root;
-    let states = builder.states();
-    Ok(Model {
-        root,
-        states,
-        constants: Vec::new(),
-        version: archive.version(),
-        debug_tables: Vec::new(),
-        module,
-    })
+    assembled(registry, (&archive, &data), (module, &versioned))
 }
 
 /// Puts what an error is about before its message.

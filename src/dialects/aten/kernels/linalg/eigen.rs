@@ -72,6 +72,60 @@ pub fn eigen<F: Schur>(matrix: &Mat<F>, epsilon: f64) -> Option<Eigen> {
     Some(Eigen { values, vectors })
 }
 
+/// Takes steps over `low..=last` until all that lies between a subdiagonal element that vanishes and `last` are at most
+/// `rest` more rows; gives the first of them. None where that takes too long.
+pub(super) fn split<F: Field>(
+    h: &mut Mat<F>,
+    (low, last): (usize, usize),
+    rest: usize,
+    [epsilon, tiny]: [f64; 2],
+    mut step: impl FnMut(&mut Mat<F>, usize, usize),
+) -> Option<usize> {
+    for taken in 0..=30 * (last + 1).max(10) {
+        let start = negligible(h, low, last, epsilon, tiny);
+        if start > low {
+            h[(start, start - 1)] = F::ZERO;
+        }
+        if start + rest >= last {
+            return Some(start);
+        }
+        step(h, start, taken + 1);
+    }
+    None
+}
+
+/// The first row of the last part that no vanishing subdiagonal element divides (Ahues and Tisseur's test).
+fn negligible<F: Field>(h: &Mat<F>, low: usize, last: usize, epsilon: f64, tiny: f64) -> usize {
+    let mut k = last;
+    while k > low {
+        let below = h[(k, k - 1)].size();
+        if below <= tiny {
+            break;
+        }
+        let mut size = h[(k - 1, k - 1)].size() + h[(k, k)].size();
+        if size == 0.0 {
+            if k >= low + 2 {
+                size += h[(k - 1, k - 2)].size();
+            }
+            if k < last {
+                size += h[(k + 1, k)].size();
+            }
+        }
+        if below <= epsilon * size {
+            let above = h[(k - 1, k)].size();
+            let (ab, ba) = (below.max(above), below.min(above));
+            let (diagonal, gap) = (h[(k, k)].size(), (h[(k - 1, k - 1)] - h[(k, k)]).size());
+            let (aa, bb) = (diagonal.max(gap), diagonal.min(gap));
+            let sum = aa + ab;
+            if ba * (ab / sum) <= tiny.max(epsilon * (bb * (aa / sum))) {
+                break;
+            }
+        }
+        k -= 1;
+    }
+    k
+}
+
 /// Whether a block of two stands at `at` on the diagonal.
 fn is_block<F: Field>(t: &Mat<F>, at: usize) -> bool {
     at + 1 < t.rows && t[(at + 1, at)] != F::ZERO

@@ -1,7 +1,7 @@
 //! QR steps with one shift on complex Hessenberg matrices, as LAPACK's `lahqr` takes them. Subdiagonal elements are kept
 //! real.
 
-use super::eigen::{Schur, largest, unit};
+use super::eigen::{Schur, largest, split, unit};
 use super::{Field, Mat};
 use num_complex::Complex64;
 
@@ -24,7 +24,11 @@ impl Schur for Complex64 {
         let tiny = f64::MIN_POSITIVE * (high - low) as f64 / epsilon;
         let mut end = high;
         while end > low {
-            end = split(h, z, low, end - 1, epsilon, tiny)?;
+            let last = end - 1;
+            end = split(h, (low, last), 0, [epsilon, tiny], |h, start, step| {
+                let shift = shift(h, start, last, step);
+                sweep(h, z, start, last, shift, epsilon);
+            })?;
         }
         Some((0..h.rows).map(|i| h[(i, i)]).collect())
     }
@@ -51,61 +55,6 @@ fn turn(
     (first..h.cols).for_each(|j| h[(at, j)] *= unit);
     (0..rows).for_each(|i| h[(i, at)] *= unit.conj());
     (0..z.rows).for_each(|i| z[(i, at)] *= unit.conj());
-}
-
-/// Steps until the subdiagonal element of row `last` vanishes; gives `last`.
-fn split(
-    h: &mut Mat<Complex64>,
-    z: &mut Mat<Complex64>,
-    low: usize,
-    last: usize,
-    epsilon: f64,
-    tiny: f64,
-) -> Option<usize> {
-    let limit = 30 * (last + 1).max(10);
-    for step in 0..=limit {
-        let start = negligible(h, low, last, epsilon, tiny);
-        if start > low {
-            h[(start, start - 1)] = Complex64::ZERO;
-        }
-        if start >= last {
-            return Some(last);
-        }
-        let shift = shift(h, start, last, step + 1);
-        sweep(h, z, start, last, shift, epsilon);
-    }
-    None
-}
-
-fn negligible(h: &Mat<Complex64>, low: usize, last: usize, epsilon: f64, tiny: f64) -> usize {
-    let mut k = last;
-    while k > low {
-        let below = h[(k, k - 1)].size();
-        if below <= tiny {
-            break;
-        }
-        let mut size = h[(k - 1, k - 1)].size() + h[(k, k)].size();
-        if size == 0.0 {
-            if k >= low + 2 {
-                size += h[(k - 1, k - 2)].re.abs();
-            }
-            if k < last {
-                size += h[(k + 1, k)].re.abs();
-            }
-        }
-        if h[(k, k - 1)].re.abs() <= epsilon * size {
-            let above = h[(k - 1, k)].size();
-            let (ab, ba) = (below.max(above), below.min(above));
-            let (diagonal, gap) = (h[(k, k)].size(), (h[(k - 1, k - 1)] - h[(k, k)]).size());
-            let (aa, bb) = (diagonal.max(gap), diagonal.min(gap));
-            let sum = aa + ab;
-            if ba * (ab / sum) <= tiny.max(epsilon * (bb * (aa / sum))) {
-                break;
-            }
-        }
-        k -= 1;
-    }
-    k
 }
 
 /// Wilkinson's shift, or an exceptional one after ten steps in vain.

@@ -1,7 +1,7 @@
 //! QR steps with two shifts on real Hessenberg matrices (Francis), as LAPACK's `lahqr` takes them.
 
 use super::Mat;
-use super::eigen::{Schur, largest, unit};
+use super::eigen::{Schur, largest, split, unit};
 use num_complex::Complex64;
 
 impl Schur for f64 {
@@ -18,7 +18,10 @@ impl Schur for f64 {
         // Splits off the last one or two eigenvalues of `low..end` until none is left.
         while end > low {
             let last = end - 1;
-            let start = split(h, z, low, last, epsilon, tiny)?;
+            let start = split(h, (low, last), 1, [epsilon, tiny], |h, start, step| {
+                let shifts = shifts(h, start, last, step);
+                sweep(h, z, start, last, shifts, epsilon);
+            })?;
             if start == last {
                 values[last] = Complex64::new(h[(last, last)], 0.0);
             } else {
@@ -51,62 +54,6 @@ impl Schur for f64 {
         vector.iter_mut().for_each(|x| *x *= turn);
         vector[at].im = 0.0;
     }
-}
-
-/// Steps until a subdiagonal element at the end of `low..=last` vanishes; gives the first row behind it.
-fn split(
-    h: &mut Mat<f64>,
-    z: &mut Mat<f64>,
-    low: usize,
-    last: usize,
-    epsilon: f64,
-    tiny: f64,
-) -> Option<usize> {
-    let limit = 30 * (last + 1).max(10);
-    for step in 0..=limit {
-        let start = negligible(h, low, last, epsilon, tiny);
-        if start > low {
-            h[(start, start - 1)] = 0.0;
-        }
-        if start + 1 >= last {
-            return Some(start);
-        }
-        let shifts = shifts(h, start, last, step + 1);
-        sweep(h, z, start, last, shifts, epsilon);
-    }
-    None
-}
-
-/// The first row of the last part that no vanishing subdiagonal element divides (Ahues and Tisseur's test).
-fn negligible(h: &Mat<f64>, low: usize, last: usize, epsilon: f64, tiny: f64) -> usize {
-    let mut k = last;
-    while k > low {
-        let below = h[(k, k - 1)].abs();
-        if below <= tiny {
-            break;
-        }
-        let mut size = h[(k - 1, k - 1)].abs() + h[(k, k)].abs();
-        if size == 0.0 {
-            if k >= low + 2 {
-                size += h[(k - 1, k - 2)].abs();
-            }
-            if k < last {
-                size += h[(k + 1, k)].abs();
-            }
-        }
-        if below <= epsilon * size {
-            let above = h[(k - 1, k)].abs();
-            let (ab, ba) = (below.max(above), below.min(above));
-            let (diagonal, gap) = (h[(k, k)].abs(), (h[(k - 1, k - 1)] - h[(k, k)]).abs());
-            let (aa, bb) = (diagonal.max(gap), diagonal.min(gap));
-            let sum = aa + ab;
-            if ba * (ab / sum) <= tiny.max(epsilon * (bb * (aa / sum))) {
-                break;
-            }
-        }
-        k -= 1;
-    }
-    k
 }
 
 /// The two shifts: eigenvalues of the last block, or of an exceptional one after ten steps in vain.
