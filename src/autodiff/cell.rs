@@ -98,7 +98,16 @@ pub enum Keep {
 
 /// What entries ask of a tensor without reading its elements.
 const QUESTIONS: &[&str] = &[
-    "size", "dim", "numel", "dtype", "device", "shape", "ndim", "is_complex", "is_floating_point", "layout",
+    "size",
+    "dim",
+    "numel",
+    "dtype",
+    "device",
+    "shape",
+    "ndim",
+    "is_complex",
+    "is_floating_point",
+    "layout",
     "ndimension",
 ];
 
@@ -196,7 +205,9 @@ impl Row {
     fn read(&self) -> Recipe {
         let def = self.op.def();
         match &self.text {
-            Some(text) if text.starts_with("def ") => Recipe::Unfold((self.helpers.with_helpers(text) + "\n").into()),
+            Some(text) if text.starts_with("def ") => {
+                Recipe::Unfold((self.helpers.with_helpers(text) + "\n").into())
+            }
             Some(text) => match read(&self.op, text, &self.helpers) {
                 Ok(cell) => Recipe::Cell(Arc::new(cell)),
                 Err(error) => Recipe::Missing(error.message().into()),
@@ -226,7 +237,8 @@ pub fn read(op: &Op, text: &str, helpers: &crate::dialects::grads::Grads) -> Res
         let body = body.trim_end();
         if head.trim() == "results" {
             let parsed = body.split(',').filter(|n| !n.trim().is_empty()).map(|n| n.trim().parse());
-            cell.results = Some(parsed.collect::<Result<_, _>>().map_err(|_| fault("expected numbers".into()))?);
+            cell.results =
+                Some(parsed.collect::<Result<_, _>>().map_err(|_| fault("expected numbers".into()))?);
             continue;
         }
         let mut targets = Vec::new();

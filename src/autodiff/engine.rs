@@ -123,7 +123,9 @@ impl<'a> Engine<'a> {
                 Some(gradient) => gradient,
                 None if output.numel() == 1 => Tensor::full(output.dtype(), &output.sizes(), Scalar::Int(1))?,
                 None => {
-                    return Err(Diagnostic::runtime("grad can be implicitly created only for scalar outputs"));
+                    return Err(Diagnostic::runtime(
+                        "grad can be implicitly created only for scalar outputs",
+                    ));
                 }
             };
             roots.push((edge, gradient));
@@ -513,4 +515,3 @@ fn placed(mut error: Diagnostic, node: &Node) -> Diagnostic {
         None => error,
     }
 }
-

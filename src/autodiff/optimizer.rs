@@ -204,7 +204,9 @@ impl Optimizer {
             let error = Diagnostic::unsupported(format!("optimizer '{name}'"));
             match nearest(&lower, Optimizer::names()) {
                 Some(near) => error.hint(format!("did you mean {near}?")),
-                None => error.hint(format!("there are {}", Optimizer::names().collect::<Vec<_>>().join(", "))),
+                None => {
+                    error.hint(format!("there are {}", Optimizer::names().collect::<Vec<_>>().join(", ")))
+                }
             }
         })?;
         let known = |name: &str| kind.options.iter().any(|(known, _)| *known == name);

@@ -76,10 +76,14 @@ impl Call<'_> {
             && t.numel() == 0
             && !t.requires_grad()
             && (t.dtype().is_floating() || t.dtype().is_complex())
-            && !matches!(self.op.def().family, Family::Host | Family::Container | Family::Create | Family::Control)
+            && !matches!(
+                self.op.def().family,
+                Family::Host | Family::Container | Family::Create | Family::Control
+            )
         {
             let operands = self.operands(0..self.op.schema()?.arguments.len())?;
-            let node = Node::new(self.op.full_name().to_string(), Work::Nothing, operands, vec![output_of(t)]);
+            let node =
+                Node::new(self.op.full_name().to_string(), Work::Nothing, operands, vec![output_of(t)]);
             history::set(t, &node, 0, None);
         }
         Ok(results)
@@ -121,7 +125,8 @@ impl Call<'_> {
         let mut wanted: Vec<Parameter> = Vec::new();
         let mut seen = HashSet::new();
         for entry in &cell.entries {
-            let wants = |operand: &Operand| entry.targets.contains(&operand.argument) && !operand.edge.is_none();
+            let wants =
+                |operand: &Operand| entry.targets.contains(&operand.argument) && !operand.edge.is_none();
             if operands.iter().any(wants) {
                 wanted.extend(entry.parameters.iter().copied().filter(|p| seen.insert(*p)));
             }
@@ -194,9 +199,7 @@ impl Call<'_> {
         let mut values = self.values.to_vec();
         let Some(target) = target else { return Ok(values) };
         for (index, value) in values.iter_mut().enumerate() {
-            let reads = |p: &Parameter| {
-                matches!(p, Parameter::Argument { index: at, keep: super::cell::Keep::All } if *at == index)
-            };
+            let reads = |p: &Parameter| matches!(p, Parameter::Argument { index: at, keep: super::cell::Keep::All } if *at == index);
             if let Value::Tensor(t) = value
                 && (t.same(target) || t.storage().same(&target.storage()))
                 && wanted.iter().any(reads)

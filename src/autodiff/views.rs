@@ -104,7 +104,8 @@ pub(super) fn written(target: &Tensor, node: &Arc<Node>, argument: Option<usize>
     };
     let at = node.operands.iter().position(|operand| Some(operand.argument) == argument);
     let edge = edge_of(&base, run)?;
-    let mut operands = vec![Operand { argument: 0, item: None, edge, sizes: base.sizes(), dtype: base.dtype() }];
+    let mut operands =
+        vec![Operand { argument: 0, item: None, edge, sizes: base.sizes(), dtype: base.dtype() }];
     for (n, operand) in node.operands.iter().enumerate() {
         let edge = if Some(n) == at { Edge::None } else { operand.edge.clone() };
         let (sizes, dtype) = (operand.sizes.clone(), operand.dtype);
@@ -116,7 +117,8 @@ pub(super) fn written(target: &Tensor, node: &Arc<Node>, argument: Option<usize>
         base: (base.dtype(), base.layout()),
         view: (target.dtype(), target.layout()),
     };
-    let outer = Node::new("CopySlices".to_string(), Work::Write(Box::new(write)), operands, vec![output_of(&base)]);
+    let outer =
+        Node::new("CopySlices".to_string(), Work::Write(Box::new(write)), operands, vec![output_of(&base)]);
     run.note_recorded(Arc::downgrade(&outer) as std::sync::Weak<dyn crate::dialects::Recorded>);
     history::set(&base, &outer, 0, None);
     renew(target, &base, run)

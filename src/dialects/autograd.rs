@@ -12,7 +12,14 @@ pub type Compute<'a> = &'a dyn Fn(&[Value]) -> Result<Outputs>;
 /// Records operations and computes gradients.
 pub trait Autograd: Send + Sync {
     /// Runs an op some operand of which requires gradients, and records it.
-    fn call(&self, op: &Op, values: &[Value], node: Node<'_>, run: &Run, compute: Compute<'_>) -> Result<Outputs>;
+    fn call(
+        &self,
+        op: &Op,
+        values: &[Value],
+        node: Node<'_>,
+        run: &Run,
+        compute: Compute<'_>,
+    ) -> Result<Outputs>;
 
     /// Notes which results are views of which operand, for an op that was not recorded.
     fn link_views(&self, op: &Op, values: &[Value], results: &[Value]);

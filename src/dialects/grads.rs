@@ -54,7 +54,9 @@ impl Grads {
                 } else {
                     let span = Span::new(source, start, start + text.len());
                     let error = Diagnostic::syntax("expected the name of an op or a `def`").at(&span);
-                    return Err(error.hint("a cell is indented below its op: `aten::neg`, then `    self: -grad`"));
+                    return Err(
+                        error.hint("a cell is indented below its op: `aten::neg`, then `    self: -grad`")
+                    );
                 }
             } else if helper.is_some() {
                 body.push_str(line);

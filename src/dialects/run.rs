@@ -5,9 +5,9 @@
 //! ([`Run::fork`]) that begins with its parent's grad mode and then has its own, as PyTorch's threads do; output, warnings,
 //! generator and limits are the same for all tasks of a run. Threads that share a program have a run each.
 
+use super::autograd::{Autograd, Recorded};
 use super::generator::Generator;
 use super::{Op, Outputs};
-use super::autograd::{Autograd, Recorded};
 use crate::diag::{Diagnostic, Result, Span};
 use crate::ir::Graph;
 use crate::resources::budget::{self, Budget, Installed};
@@ -17,8 +17,8 @@ use crate::value::{Future, Value};
 use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 /// So many recorded operations wait to be told their place.

@@ -44,10 +44,11 @@ impl ScriptComposites {
         if let Some(program) = self.compiled.read().get(text) {
             return Ok(program.clone());
         }
-        let module = compile_source(&self.registry, &Source::new(format!("<{name}>"), text)).map_err(|d| {
-            let place = d.report().span.as_ref().map_or(0, |span| span.line_column().0);
-            Diagnostic::unsupported(format!("line {place} of {name} does not compile: {}", d.message()))
-        })?;
+        let module =
+            compile_source(&self.registry, &Source::new(format!("<{name}>"), text)).map_err(|d| {
+                let place = d.report().span.as_ref().map_or(0, |span| span.line_column().0);
+                Diagnostic::unsupported(format!("line {place} of {name} does not compile: {}", d.message()))
+            })?;
         let program = Program::with(module, None, Arc::clone(&self.registry));
         self.compiled.write().insert(text.to_string(), program.clone());
         Ok(program)

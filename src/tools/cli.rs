@@ -3,7 +3,8 @@
 use super::io::{Io, Terminal};
 use super::limits::LimitOptions;
 use super::{
-    bench, check, demo, dialect, docs, grad, filecheck, inspect, lit, lsp, opt, reduce, rules, run, save, translate,
+    bench, check, demo, dialect, docs, filecheck, grad, inspect, lit, lsp, opt, reduce, rules, run, save,
+    translate,
 };
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::passes::PassSet;

@@ -99,7 +99,13 @@ fn tensors(items: &[Json]) -> Result<Vec<Option<Tensor>>> {
 }
 
 /// Computes the gradients that a case asks for.
-pub fn backward(case: &Case, program: &Program, answer: &Value, wrt: &[Tensor], run: &Run) -> Result<Learned> {
+pub fn backward(
+    case: &Case,
+    program: &Program,
+    answer: &Value,
+    wrt: &[Tensor],
+    run: &Run,
+) -> Result<Learned> {
     let mut learned = Learned { buffers: buffers(case, program), ..Learned::default() };
     let Some(backward) = &case.backward else { return Ok(learned) };
     let Some(autograd) = run.autograd() else { return Ok(learned) };
@@ -116,7 +122,8 @@ pub fn backward(case: &Case, program: &Program, answer: &Value, wrt: &[Tensor], 
     let second = backward.second.is_some();
     let gradients = |outputs: Vec<Tensor>, cotangents, again| {
         let inputs = Some(wrt.to_vec());
-        let wanted = Gradients { outputs, cotangents, inputs, keep: again, create: again, allow_unused: true };
+        let wanted =
+            Gradients { outputs, cotangents, inputs, keep: again, create: again, allow_unused: true };
         autograd.gradients(&wanted, run)
     };
     let grads =
@@ -254,7 +261,9 @@ impl Learned {
         for (step, (expected, loss)) in expected.into_iter().flatten().zip(losses).enumerate() {
             let expected = expected.as_f64().unwrap_or(f64::NAN);
             let tolerance = own.unwrap_or(1e-5);
-            if (expected - loss).abs() > tolerance + tolerance * expected.abs() && !(expected.is_nan() && loss.is_nan()) {
+            if (expected - loss).abs() > tolerance + tolerance * expected.abs()
+                && !(expected.is_nan() && loss.is_nan())
+            {
                 return Err(format!("loss of step {}: expected {expected}, got {loss}", step + 1));
             }
         }
