@@ -215,11 +215,7 @@ pub fn parameters(program: &Program) -> Vec<Tensor> {
     let mut work: Vec<Value> = program.instance().cloned().map(Value::Object).into_iter().collect();
     while let Some(value) = work.pop() {
         match value {
-            Value::Tensor(t) if t.requires_grad() && t.grad_node().is_none() => {
-                if !found.iter().any(|other| other.same(&t)) {
-                    found.push(t);
-                }
-            }
+            Value::Tensor(t) if t.requires_grad() && t.grad_node().is_none() => found.push(t),
             Value::Object(object) if seen.insert(object.id()) => {
                 work.extend(object.fields().into_iter().rev().map(|(_, field)| field));
             }
@@ -227,6 +223,8 @@ pub fn parameters(program: &Program) -> Vec<Tensor> {
             _ => {}
         }
     }
+    let mut known = BTreeSet::new();
+    found.retain(|t| known.insert(t.id()));
     found
 }
 
