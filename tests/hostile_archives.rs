@@ -246,7 +246,20 @@ pub const TABLE: &[Archive] = &[
     case("byte_order_is_prose", || zip(&with(&[("m/byteorder", b"middle".to_vec())])), "byteorder"),
     case("no_data", || without("m/data.pkl"), "data.pkl"),
     case("saved_by_torch_save", || without("m/constants.pkl"), "torch.save"),
-    case("legacy_model_json", || plus(entry("m/model.json", "{}")), "1.3"),
+    case("legacy_model_json", || plus(entry("m/model.json", "{}")), "main module"),
+    case(
+        "legacy_model_json_deep",
+        || plus(entry("m/model.json", "{\"mainModule\":".repeat(1 << 16))),
+        "JSON",
+    ),
+    case(
+        "legacy_tensor_elsewhere",
+        || {
+            let tensor = r#"{"mainModule":{"name":"m"},"tensors":[{"dims":["4"],"strides":["1"],"dataType":"FLOAT","data":{"key":"tensors/9"}}]}"#;
+            plus(entry("m/model.json", tensor))
+        },
+        "does not have",
+    ),
     case("package", || plus(entry("m/.data/ts_code/0/x", "")), "torch.package"),
     // The pickle machine: what would run, reach out of bounds or grow.
     case("os_system", || with_value(b"cos\nsystem\n(X\x02\0\0\0ls\x85R"), "os"),

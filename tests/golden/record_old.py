@@ -390,11 +390,202 @@ def mkldnn():
     case("packed.mkldnn", out.getvalue(), (x,), answer)
 
 
+def listed(version, tensors, modules, files, attributes=None, snake=False):
+    """An archive of PyTorch 1.0 to 1.3: modules and tensors are listed in `model.json`."""
+    import re
+
+    names = {torch.float32: "FLOAT", torch.int64: "INT64", torch.float64: "DOUBLE", torch.int8: "INT8"}
+    rows, entries = [], {}
+    for n, (tensor, options) in enumerate(tensors):
+        rows.append({
+            "dims": [str(d) for d in tensor.shape],
+            "offset": str(tensor.storage_offset()),
+            "strides": [str(s) for s in tensor.stride()],
+            "requiresGrad": False,
+            "dataType": names[tensor.dtype],
+            "data": {"key": f"tensors/{n}"},
+            "device": "cpu",
+            **options,
+        })
+        entries[f"tensors/{n}"] = bytes(tensor.untyped_storage())
+    model = {"protoVersion": str(version), "mainModule": modules, "producerName": "pytorch", "tensors": rows}
+    if snake:
+        change = lambda v: (
+            {re.sub("[A-Z]", lambda m: "_" + m[0].lower(), k): change(x) for k, x in v.items()}
+            if isinstance(v, dict)
+            else [change(x) for x in v] if isinstance(v, list) else v
+        )
+        model = change(model)
+    if attributes is not None:
+        entries["attributes.pkl"] = attributes
+    return archive({"model.json": json.dumps(model), **entries, **files, "version": "1\n"})
+
+
+def parameter(name, tensor, is_buffer=False):
+    return {"name": name, "tensorId": str(tensor), "isBuffer": is_buffer}
+
+
+def inlined():
+    """1.0 and 1.1: calls of modules are inlined, code names parameters by their path, constants are tensors of the table."""
+    g = torch.Generator().manual_seed(5)
+    w, b, c, x = (torch.randn(*sizes, generator=g) for sizes in ((3, 4), (3,), (2, 3), (2, 4)))
+    code = """op_version_set = 0
+def forward(self,
+    x: Tensor) -> Tensor:
+  _0 = torch.addmm(self.fc.bias, x, torch.t(self.fc.weight), beta=1, alpha=1)
+  _1 = getattr(self, "0").scale
+  y = torch.mul(torch.add(torch.relu(_0), CONSTANTS.c3, alpha=2), _1)
+  return y
+def twice(self,
+    x: Tensor) -> Tensor:
+  return torch.add(x, x)
+"""
+    inner = {"name": "fc", "parameters": [parameter("weight", 0), parameter("bias", 1)]}
+    numbered = {"name": "0", "parameters": [parameter("scale", 2, True)]}
+    root = {"name": "net", "submodules": [inner, numbered], "torchscriptArena": {"key": "code/net.py"}}
+    # One storage, of which the weight is a part in another order.
+    whole = torch.zeros(20)
+    view = whole[2:14].view(4, 3).t()
+    view.copy_(w)
+    scale = torch.tensor([3.0])
+    tensors = [(view, {"requiresGrad": True}), (b, {}), (scale, {}), (c, {})]
+    pt = listed(1, tensors, root, {"code/net.py": code})
+    case("listed.inlined", pt, (x,), (torch.relu(x @ w.t() + b) + 2 * c) * scale)
+    case("listed.method", pt, (x,), x + x, entry="twice")
+    snake = listed(1, tensors, root, {"code/net.py": code}, snake=True)
+    case("listed.other_names", snake, (x,), (torch.relu(x @ w.t() + b) + 2 * c) * scale)
+
+
+def attributes():
+    """1.1 to 1.3: attributes of all kinds, classes, modules that restore themselves, integers divided as then."""
+    table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    mark = torch.tensor([7, -8])
+
+    class Id:
+        def __init__(self, n):
+            self.n = n
+
+    # Instructions as they were written; a pickler of today makes others.
+    def put(value):
+        if isinstance(value, Id):
+            return b"ctorch.jit._pickle\nbuild_tensor_from_id\n(K" + bytes([value.n]) + b"tR"
+        if isinstance(value, list) and all(type(v) is int for v in value):
+            return b"ctorch.jit._pickle\nbuild_intlist\n(](" + b"".join(map(put, value)) + b"etR"
+        if isinstance(value, list) and all(isinstance(v, Id) for v in value):
+            return b"ctorch.jit._pickle\nbuild_tensorlist\n(](" + b"".join(map(put, value)) + b"etR"
+        if isinstance(value, list):
+            return b"](" + b"".join(map(put, value)) + b"e"
+        if isinstance(value, dict):
+            return b"}(" + b"".join(put(k) + put(v) for k, v in value.items()) + b"u"
+        if isinstance(value, tuple):
+            return b"(" + b"".join(map(put, value)) + b"t"
+        return pickle.dumps(value, protocol=2)[2:-1]
+
+    code = """op_version_set = 1
+import __torch__.helpers
+def forward(self,
+    x: Tensor,
+    key: str) -> Tuple[Tensor, List[int], Tensor, int]:
+  _0 = self.inner.forward(x, )
+  sizes = self.sizes
+  n = torch.add(torch.__getitem__(self.table, key), torch.len(self.names))
+  if self.training:
+    _1 = torch.add(_0, self.tensor, alpha=1)
+  else:
+    _1 = _0
+  _2 = __torch__.helpers.shift(_1, n, )
+  _3 = torch.__getitem__(self.several, 1)
+  return (_2, sizes, torch.div(_3, 2), n)
+"""
+    inner_code = """op_version_set = 1
+def forward(self,
+    x: Tensor) -> Tensor:
+  return torch.mul(x, self.factor)
+def __getstate__(self) -> Tuple[Tensor, float]:
+  return (self.factor, self.power)
+def __setstate__(self,
+    state: Tuple[Tensor, float]) -> None:
+  factor, power, = state
+  self.factor = torch.mul(factor, power)
+  self.power = power
+  return None
+"""
+    library = """op_version_set = 1
+def shift(x: Tensor,
+    n: int) -> Tensor:
+  return torch.add(x, n, 1)
+"""
+    names = ("sizes", "List[int]"), ("table", "Dict[str, int]"), ("names", "List[str]"), ("training", "bool")
+    names += ("tensor", "Tensor"), ("several", "List[Tensor]"), ("nothing", "Optional[Tensor]")
+    values = [[1, 2, 3], {"a": 5, "b": -1}, ["p", "q"], True, Id(0), [Id(0), Id(1)], None, (Id(0), 2.0)]
+    inner = {
+        "name": "inner",
+        "attributes": [{"type": "Tensor", "name": "factor", "id": "-1"}, {"type": "float", "name": "power", "id": "-1"}],
+        "torchscriptArena": {"key": "code/inner.py"},
+        "getStateAttributeId": "7",
+    }
+    root = {
+        "name": "net",
+        "submodules": [inner],
+        "attributes": [{"type": ty, "name": name, "id": str(n)} for n, (name, ty) in enumerate(names)],
+        "torchscriptArena": {"key": "code/net.py"},
+    }
+    files = {"code/net.py": code, "code/inner.py": inner_code, "libs/__torch__/helpers.py": library}
+    x = torch.tensor([[0.5, -1.0], [2.0, 8.0]])
+    answer = (x * (table * 2) + table + 7, [1, 2, 3], torch.tensor([3, -4]), 7)
+    for version, root_value in ((2, values), (3, tuple(values))):
+        body = put(root_value) if version > 2 else b"](" + b"".join(map(put, values)) + b"e"
+        pt = listed(version, [(table, {}), (mark, {})], root, files, b"\x80\x02" + body + b".")
+        case(f"listed.attributes_{version}", pt, (x, "a"), answer)
+
+
+def ids_of_1_1():
+    """The first pickles of attributes: instances of two classes stand for tensors and lists of ints."""
+    w = torch.tensor([2.0, 3.0])
+    body = b"\x80\x02](c__main__\nTensorID\n)\x81K\x00bc__main__\nIntList\n)\x81](K\x04K\x05eb(G@\x04\x00\x00\x00\x00\x00\x00K\x01te."
+    code = """op_version_set = 0
+def forward(self,
+    x: Tensor) -> Tuple[Tensor, List[int]]:
+  a, b, = self.pair
+  return (torch.mul(torch.mul(x, self.w), a), self.sizes)
+"""
+    root = {
+        "name": "m",
+        "attributes": [
+            {"type": "Tensor", "name": "w", "id": "0"},
+            {"type": "List[int]", "name": "sizes", "id": 1},
+            {"type": "Tuple[float, int]", "name": "pair", "id": 2},
+        ],
+        "torchscriptArena": {"key": "code/m.py"},
+    }
+    x = torch.tensor([1.0, -1.0])
+    case("listed.first_ids", listed(2, [(w, {})], root, {"code/m.py": code}, body), (x,), (x * w * 2.5, [4, 5]))
+
+
+def listed_quantized():
+    """A quantized tensor of the table, its numbers in the list."""
+    integers = torch.tensor([[1, -2], [3, 100]], dtype=torch.int8)
+    code = """op_version_set = 1
+def forward(self,
+    x: Tensor) -> Tensor:
+  return torch.add(torch.dequantize(self.w), x)
+"""
+    root = {"name": "m", "parameters": [parameter("w", 0)], "torchscriptArena": {"key": "code/m.py"}}
+    options = {"isQuantized": True, "scale": 0.5, "zeroPoint": "-3"}
+    x = torch.ones(2, 2)
+    pt = listed(4, [(integers, options)], root, {"code/m.py": code})
+    case("listed.quantized", pt, (x,), (integers.float() + 3) * 0.5 + x)
+
+
 if __name__ == "__main__":
     mkldnn()
     packed()
     mobile()
     flatbuffers()
     old_ids()
+    inlined()
+    attributes()
+    ids_of_1_1()
+    listed_quantized()
     for row in CASES:
         print(json.dumps(row))

@@ -80,7 +80,7 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
         |a| like(a, 2, a.scalar(1)?),
-    ).infer(joins::like),
+    ).quantized_kernel(crate::dialects::quantized::moves::full_like).infer(joins::like),
     create(
         "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
         |a| refill_like(a, 3, a.scalar(1)?),

@@ -21,7 +21,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
         |a| max_pool(a, 1),
-    ).quantized(crate::dialects::Quantized::Integers).infer(products::pool1d),
+    ).quantized_kernel(quantized_max_pool1d).infer(products::pool1d),
     opaque(
         "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
         |a| max_pool(a, 2),
@@ -362,6 +362,20 @@ fn max_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
             crate::dispatch_real!(d, name, R => one(in_format_of(run::<R>(t, &sizes, d, &axes, -R::INFINITY)?, &[t])?))
         }
     }
+}
+
+/// Of integers there is no such kernel, of quantized ones there is: they are compared as real numbers.
+fn quantized_max_pool1d(a: &Args<'_>) -> Result<Outputs> {
+    let tensor = a.tensor(0)?;
+    let (integers, quantizer) = (tensor.integers(), crate::dialects::quantized::ints::quantizer(tensor)?);
+    let mut values = a.values.to_vec();
+    values[0] = integers.to_dtype(DType::F64)?.into();
+    let results = max_pool(&Args { op: a.op, values: &values, node: a.node, run: a.run }, 1)?;
+    let results = match results.first() {
+        Some(Value::Tensor(t)) => t.to_dtype(integers.dtype())?,
+        _ => return Err(crate::diag::Diagnostic::internal("pooling without a result")),
+    };
+    one(Tensor::quantized(&results, tensor.dtype(), quantizer)?)
 }
 
 fn max_pool_with_places(a: &Args<'_>, dims: usize) -> Result<Outputs> {

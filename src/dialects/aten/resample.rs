@@ -74,12 +74,12 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 2, Mode::Linear, Some(2), 3),
-    ).quantized_kernel(crate::dialects::quantized::pool::resample).infer(trial::kernel)
+    ).quantized_kernel(crate::dialects::quantized::pool::bilinear).infer(trial::kernel)
     .out_exact("out"),
     opaque(
         "aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
         |a| scaled(a, 2, Mode::Linear, Some(2)),
-    ).quantized_kernel(crate::dialects::quantized::pool::resample).infer(trial::kernel),
+    ).quantized_kernel(crate::dialects::quantized::pool::bilinear).infer(trial::kernel),
     opaque(
         "aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
         |a| sized(a, 3, Mode::Linear, Some(2), 3),

@@ -148,7 +148,12 @@ pub fn tanh(a: &Args<'_>) -> Result<Outputs> {
 /// A slope for each channel, or one for all.
 fn prelu(a: &Args<'_>) -> Result<Outputs> {
     let (tensor, out) = (a.tensor(0)?, given(a, 2)?);
-    let slopes = a.tensor(1)?.to_vec_as::<f32>()?;
+    let slopes = a.tensor(1)?;
+    if !slopes.is_quantized() {
+        let message = "Could not run 'aten::q_zero_point' with arguments from the 'CPU' backend.";
+        return Err(Diagnostic::raised("NotImplementedError", message).hint("quantize the slopes"));
+    }
+    let slopes = super::convert::dequantize(slopes)?.to_vec_as::<f32>()?;
     let reals = super::convert::dequantize(tensor)?.contiguous()?;
     let sizes = tensor.sizes();
     let inner: usize = sizes.iter().skip(2).map(|n| *n as usize).product();

@@ -5,9 +5,9 @@ use super::ints::{
 };
 use super::stage::Epilogue;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::aten::contraction::any_rank;
 use crate::dialects::{Args, Kernel, OpDef, Outputs, Quantized, one, opaque};
-use crate::resources::memory;
-use crate::tensor::{DType, Tensor, broadcast_sizes, view};
+use crate::tensor::{Tensor, broadcast_sizes, view};
 
 const fn own(schema: &'static str, eval: Kernel) -> OpDef {
     opaque(schema, eval).quantized(Quantized::Own)
@@ -285,48 +285,18 @@ fn mul_number(tensor: &Tensor, number: f64, epilogue: Epilogue) -> Result<Tensor
 fn matmul(a: &Args<'_>) -> Result<Outputs> {
     let (x, y) = (a.tensor(0)?, a.tensor(1)?);
     let out = Params { scale: a.float(2)?, zero_point: a.int(3)? };
-    let ([.., n, k], [.., k2, m]) = (&x.sizes()[..], &y.sizes()[..]) else {
+    if x.rank() < 2 || y.rank() < 2 {
         return Err(Diagnostic::runtime(
             "Quantized Matmul currently only suports operands which are at least 2-dimensional.",
         ));
-    };
-    let (n, k, m) = (*n as usize, *k as usize, *m as usize);
-    if k as i64 != *k2 || x.dtype() != y.dtype() || x.sizes()[..x.rank() - 2] != y.sizes()[..y.rank() - 2] {
+    }
+    let (rows, columns) = (x.rank() - 2, y.rank() - 2);
+    let fits = x.sizes()[rows + 1] == y.sizes()[columns] && x.sizes()[..rows] == y.sizes()[..columns];
+    if !fits || x.dtype() != y.dtype() {
         return Err(Diagnostic::runtime("Quantized Matmul expects operands of fitting sizes and one dtype."));
     }
-    let (px, py) = (Params::of(x)?, Params::of(y)?);
-    let mut sizes = x.sizes().to_vec();
-    if let Some(last) = sizes.last_mut() {
-        *last = m as i64;
-    }
-    // The sum is exact, then scaled once.
-    let multiplier = (px.scale * py.scale / out.scale) as f32;
-    let (low, high) = out_range(x.dtype())?;
-    let dtype = x.dtype();
-    dispatch_quant!(dtype, T => {
-        let (xs, ys) = (x.integers().to_vec::<T>()?, y.integers().to_vec::<T>()?);
-        let batches = xs.len().checked_div(n * k).unwrap_or(0);
-        let mut results: Vec<T> = memory::reserved(batches.saturating_mul(n).saturating_mul(m))?;
-        for batch in 0..batches {
-            for i in 0..n {
-                for j in 0..m {
-                    let sum: i64 = (0..k).map(|at| {
-                        let x = i64::from(xs[(batch * n + i) * k + at].wide()) - px.zero_point;
-                        let y = i64::from(ys[(batch * k + at) * m + j].wide()) - py.zero_point;
-                        x * y
-                    }).sum();
-                    let rounded = (sum as f32 * multiplier).round_ties_even() as i64 + out.zero_point;
-                    results.push(T::narrow(rounded.clamp(low, high)));
-                }
-            }
-        }
-        let flat = Tensor::from_vec(&results, &sizes)?;
-        one(from_memory(&flat, results, dtype, out.quantizer())?)
-    })
-}
-
-fn out_range(dtype: DType) -> Result<(i64, i64)> {
-    dtype.quantized_range().ok_or_else(|| not_supported(dtype))
+    let product = any_rank(&super::convert::dequantize(x)?, &super::convert::dequantize(y)?)?;
+    one(super::convert::quantize(&product, out, x.dtype())?)
 }
 
 fn cat_row(a: &Args<'_>, epilogue: Epilogue) -> Result<Outputs> {

@@ -31,6 +31,16 @@ pub fn fill(a: &Args<'_>) -> Result<Outputs> {
     with_number(a, 1, a.scalar(1)?)
 }
 
+/// `aten::full_like`: of the same scale.
+pub fn full_like(a: &Args<'_>) -> Result<Outputs> {
+    same_dtype(a.tensor(0)?, a.opt_dtype(2)?)?;
+    let mut values = a.values.to_vec();
+    if let Some(dtype) = values.get_mut(2) {
+        *dtype = Value::None;
+    }
+    with_number(&Args { op: a.op, values: &values, node: a.node, run: a.run }, 1, a.scalar(1)?)
+}
+
 /// `aten::masked_fill.Scalar` and `aten::constant_pad_nd`, whose number is the third argument.
 pub fn third(a: &Args<'_>) -> Result<Outputs> {
     with_number(a, 2, a.scalar(2)?)

@@ -3,7 +3,9 @@
 use super::ints::{Params, Quant, dispatch_quant, in_format, quantizer};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, composite, one};
-use crate::tensor::{Layout, Tensor, view};
+use crate::resources::memory;
+use crate::tensor::{DType, Layout, Tensor, view};
+use crate::value::Value;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -70,7 +72,18 @@ pub fn adaptive_avg(a: &Args<'_>, spatial: usize) -> Result<Outputs> {
         (0..*out).map(range).collect()
     });
     let windows: Vec<Windows> = windows.collect();
-    one(average(tensor, &windows, false, None)?)
+    // Where channels are not last, PyTorch has another loop, which rounds the mean of the integers as they are.
+    let sum_of = if has_channels_last(tensor) { Sum::Real } else { Sum::Raw };
+    one(average(tensor, &windows, false, None, sum_of)?)
+}
+
+/// What a mean is rounded of.
+#[derive(Clone, Copy, PartialEq)]
+enum Sum {
+    /// The integers.
+    Raw,
+    /// The integers less the zero point, scaled.
+    Real,
 }
 
 /// `aten::avg_pool1d` to `3d`: kernel, stride, padding, `ceil_mode`, `count_include_pad`, `divisor_override`.
@@ -116,11 +129,17 @@ pub fn avg(a: &Args<'_>, spatial: usize) -> Result<Outputs> {
         };
         windows.push((0..count).map(range).collect());
     }
-    one(average(tensor, &windows, include, divisor)?)
+    one(average(tensor, &windows, include, divisor, Sum::Real)?)
 }
 
 /// Means over windows. `include`: padding counts.
-fn average(tensor: &Tensor, windows: &[Windows], include: bool, divisor: Option<i64>) -> Result<Tensor> {
+fn average(
+    tensor: &Tensor,
+    windows: &[Windows],
+    include: bool,
+    divisor: Option<i64>,
+    sum_of: Sum,
+) -> Result<Tensor> {
     let params = Params::of(tensor)?;
     let sizes = tensor.sizes();
     let lead = sizes.len() - windows.len();
@@ -152,6 +171,11 @@ fn average(tensor: &Tensor, windows: &[Windows], include: bool, divisor: Option<
                             }
                         }
                         let count = (z.len() * y.len() * x.len()) as i64;
+                        if sum_of == Sum::Raw {
+                            let mean = (sum as f64 / count as f64).round_ties_even() as i64;
+                            results.push(T::narrow(mean.clamp(low, high)));
+                            continue;
+                        }
                         let by = divisor.unwrap_or(if include { nz * ny * nx } else { count });
                         let sum = (sum - params.zero_point * count) as f32;
                         // The scale is a quotient of quotients, as PyTorch has it.
@@ -170,34 +194,88 @@ fn average(tensor: &Tensor, windows: &[Windows], include: bool, divisor: Option<
 /// Integers as a quantized tensor of the scale of `like`; its channels are last in memory where those of `like` are.
 fn as_like(integers: &Tensor, like: &Tensor) -> Result<Tensor> {
     let result = Tensor::quantized(integers, like.dtype(), Arc::clone(&quantizer(like)?))?;
-    let format = match like.rank() {
-        4 => 2,
-        5 => 3,
-        _ => return Ok(result),
-    };
-    let own: Layout = like.layout();
-    let last = view::in_format(&own, format).is_ok_and(|wanted| wanted.strides == own.strides);
-    if last && !own.is_contiguous() { in_format(&result, format) } else { Ok(result) }
+    match has_channels_last(like) {
+        true if !like.is_contiguous() => in_format(&result, if like.rank() == 4 { 2 } else { 3 }),
+        _ => Ok(result),
+    }
 }
 
-/// `aten::upsample_bilinear2d` and its like: the row's own kernel on the integers as real numbers, whose results are
-/// rounded.
-pub fn resample(a: &Args<'_>) -> Result<Outputs> {
+/// Whether the channels of images or volumes are last in memory.
+fn has_channels_last(tensor: &Tensor) -> bool {
+    let format = match tensor.rank() {
+        4 => 2,
+        5 => 3,
+        _ => return false,
+    };
+    let own: Layout = tensor.layout();
+    view::in_format(&own, format).is_ok_and(|wanted| wanted.strides == own.strides)
+}
+
+/// `aten::upsample_bilinear2d`, with sizes and two scales or with sizes or a list of scales: four neighbours are weighed
+/// and rounded once.
+pub fn bilinear(a: &Args<'_>) -> Result<Outputs> {
     let tensor = a.tensor(0)?;
     let params = Params::of(tensor)?;
     let kernel = a.op.def().eval.ok_or_else(|| Diagnostic::internal("resizing without a kernel"))?;
+    // The row's own kernel checks the arguments and finds the sizes.
     let mut values = a.values.to_vec();
-    let shifted = Params { scale: 1.0, zero_point: 0 };
-    let raw = Tensor::quantized(&tensor.integers(), tensor.dtype(), shifted.quantizer())?;
-    values[0] = super::convert::dequantize(&raw)?.into();
-    let results = kernel(&Args { op: a.op, values: &values, node: a.node, run: a.run })?;
-    let real =
-        results.first().ok_or_else(|| Diagnostic::internal("resizing without a result"))?.to_tensor()?;
-    let moved: Vec<f32> = real.to_vec::<f32>()?.iter().map(|x| x - params.zero_point as f32).collect();
+    values[0] = tensor.integers().to_dtype(DType::F32)?.into();
+    let real = kernel(&Args { op: a.op, values: &values, node: a.node, run: a.run })?;
+    let real = real.first().ok_or_else(|| Diagnostic::internal("resizing without a result"))?.to_tensor()?;
+    let (from, to) = (tensor.sizes(), real.sizes());
+    let ([_, _, h, w], [_, _, height, width]) = (&from[..], &to[..]) else {
+        return Err(Diagnostic::runtime("resizing of images needs four dimensions"));
+    };
+    let align = a.bool(2)?;
+    let scale = |n: usize| match a.value(3)? {
+        Value::List(list) => list.items().get(n).map(Value::to_float).transpose(),
+        _ if a.values.len() > 3 + n => a.opt_float(3 + n),
+        _ => Ok(None),
+    };
+    let rows = neighbours(*h, *height, align, scale(0)?)?;
+    let columns = neighbours(*w, *width, align, scale(1)?)?;
+    let (plane, width) = ((*h * *w).max(1) as usize, *w as usize);
     let rounder = Params { scale: 1.0, zero_point: params.zero_point }.rounder(tensor.dtype());
-    let sizes = real.sizes();
+    let zero = params.zero_point as f32;
     dispatch_quant!(tensor.dtype(), T => {
-        let integers: Vec<T> = moved.iter().map(|x| T::narrow(rounder.integer(*x))).collect();
-        one(as_like(&Tensor::from_vec(&integers, &sizes)?, tensor)?)
+        let items = tensor.integers().to_vec::<T>()?;
+        let mut integers: Vec<T> = memory::reserved(real.numel())?;
+        for image in items.chunks_exact(plane) {
+            for y in &rows {
+                for x in &columns {
+                    let at = |row: usize, column: usize| image[row * width + column].wide() as f32;
+                    let near = x.first_weight * at(y.first, x.first) + x.second_weight * at(y.first, x.second);
+                    let far = x.first_weight * at(y.second, x.first) + x.second_weight * at(y.second, x.second);
+                    let mixed = y.first_weight * near + y.second_weight * far - zero;
+                    integers.push(T::narrow(rounder.integer(mixed)));
+                }
+            }
+        }
+        one(as_like(&Tensor::from_vec(&integers, &to)?, tensor)?)
     })
+}
+
+/// The two places between which a place of the result lies, with their weights.
+struct Between {
+    first: usize,
+    second: usize,
+    first_weight: f32,
+    second_weight: f32,
+}
+
+fn neighbours(from: i64, to: i64, align: bool, scale: Option<f64>) -> Result<Vec<Between>> {
+    let step = match (align, scale) {
+        (true, _) if to > 1 => (from - 1) as f32 / (to - 1) as f32,
+        (true, _) => 0.0,
+        (false, Some(scale)) if scale > 0.0 => (1.0 / scale) as f32,
+        (false, _) => from as f32 / to as f32,
+    };
+    let last = usize::try_from(from - 1).unwrap_or(0);
+    let place = |at: i64| {
+        let place = if align { step * at as f32 } else { (step * (at as f32 + 0.5) - 0.5).max(0.0) };
+        let first = (place as usize).min(last);
+        let second_weight = place - first as f32;
+        Between { first, second: (first + 1).min(last), first_weight: 1.0 - second_weight, second_weight }
+    };
+    memory::collected((0..usize::try_from(to).unwrap_or(0)).map(|at| place(at as i64)))
 }

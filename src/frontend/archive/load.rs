@@ -5,7 +5,7 @@
 
 use super::declared::Declared;
 use super::pickle::{Node, NodeId, Pickle, Scales, StorageRecord, TensorRecord};
-use super::{Archive, mobile, upgraders};
+use super::{Archive, legacy, mobile, upgraders};
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::prim::constant;
 use crate::dialects::{Registry, is_custom_class};
@@ -38,6 +38,9 @@ pub struct Model {
 pub fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> {
     if mobile::is_bytecode_only(&archive) {
         return mobile::load(registry, archive);
+    }
+    if legacy::is_legacy(&archive) {
+        return legacy::load(registry, archive);
     }
     let archive = Arc::new(archive);
     let constant_values = read_constants(registry, &archive)?;
@@ -121,7 +124,7 @@ pub(super) fn unfolded_size(pickle: &Pickle) -> u64 {
 }
 
 /// A constant as an attribute.
-fn to_attr(value: &Value) -> Result<Attr> {
+pub(super) fn to_attr(value: &Value) -> Result<Attr> {
     constant::attr(value).ok_or_else(|| {
         Diagnostic::unsupported(format!("constants of kind {} in an archive", value.kind_name()))
     })
@@ -173,6 +176,14 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// The same builder for a module that is known now; storages that were read are kept.
+    pub(super) fn with_module<'b>(self, module: &'b Module) -> Builder<'b>
+    where
+        'a: 'b,
+    {
+        Builder { module, declared: Declared::new(module), ..self }
+    }
+
     /// Objects that restore themselves, with their states.
     pub(super) fn states(self) -> Vec<(Value, Value)> {
         self.states
@@ -188,7 +199,12 @@ impl<'a> Builder<'a> {
 
     /// The values of all nodes.
     pub(super) fn build_all(&mut self, pickle: &Pickle) -> Result<Vec<Built>> {
-        let expected = self.expected_types(pickle)?;
+        self.build_as(pickle, Vec::new())
+    }
+
+    /// The values of all nodes, some of which are declared to be of a type.
+    pub(super) fn build_as(&mut self, pickle: &Pickle, types: Vec<(NodeId, Type)>) -> Result<Vec<Built>> {
+        let expected = self.expected_types(pickle, types)?;
         let mut made: Vec<Built> = Vec::with_capacity(pickle.len());
         for (id, node) in pickle.iter() {
             let root = self.value(pickle, node, expected[id.index()].as_ref(), &made)?;
@@ -199,8 +215,11 @@ impl<'a> Builder<'a> {
     }
 
     /// What each node is meant to be. Parents stand after their children, so the walk goes backwards.
-    fn expected_types(&self, pickle: &Pickle) -> Result<Vec<Option<Type>>> {
+    fn expected_types(&self, pickle: &Pickle, known: Vec<(NodeId, Type)>) -> Result<Vec<Option<Type>>> {
         let mut types: Vec<Option<Type>> = vec![None; pickle.len()];
+        for (id, ty) in known {
+            types[id.index()] = Some(ty);
+        }
         let nodes: Vec<(NodeId, &Node)> = pickle.iter().collect();
         for (id, node) in nodes.into_iter().rev() {
             let stated = match node {
@@ -375,7 +394,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn tensor(&mut self, record: &TensorRecord) -> Result<Tensor> {
+    pub(super) fn tensor(&mut self, record: &TensorRecord) -> Result<Tensor> {
         let Some(dtype) = DType::from_name(record.storage.element.dtype) else {
             return Err(Diagnostic::unsupported(format!(
                 "tensors of storage type {}",

@@ -8,6 +8,7 @@
 mod debug;
 mod declared;
 mod flat;
+mod legacy;
 mod load;
 mod map;
 mod mobile;
@@ -338,6 +339,13 @@ impl Archive {
 
     /// A pickle alone: whether the archive has the storages that it names is not asked.
     pub fn parse(&self, name: &str) -> Result<Pickle> {
+        let pickle = self.parse_any(name)?;
+        pickle.refuse_old_tensors().map_err(|error| in_entry(error, name))?;
+        Ok(pickle)
+    }
+
+    /// The same; tensors may be numbers, as in archives of PyTorch 1.3 and older.
+    fn parse_any(&self, name: &str) -> Result<Pickle> {
         if let Some(tree) = self.trees.get(name) {
             return Ok(tree.clone());
         }
@@ -414,12 +422,14 @@ fn check_version(version: u64) -> Result<u64> {
 /// Refuses the archives of other formats by name.
 fn check_format(directory: &zip::Directory) -> Result<()> {
     let has = |name: &str| directory.entries.contains_key(name);
+    if has("model.json") {
+        return Ok(());
+    }
     let again =
         "load it with the PyTorch that wrote it and save it with torch.jit.save of PyTorch 1.4 or later";
-    if has("model.json") || has("tensors.pkl") || has("attributes.pkl") {
-        return Err(
-            Diagnostic::unsupported("the archive is in the format of PyTorch 1.3 or older").hint(again)
-        );
+    if has("tensors.pkl") || has("attributes.pkl") {
+        let message = "the archive is in a format from between PyTorch 1.3 and 1.4, which no release wrote";
+        return Err(Diagnostic::unsupported(message).hint(again));
     }
     if let Some(kind) = recognize::recognize_zip(directory.entries.keys().map(|name| &**name)) {
         let is = if kind.what.starts_with("written") { "the archive was" } else { "this is" };

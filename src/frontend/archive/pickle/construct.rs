@@ -4,7 +4,7 @@
 use super::globals::{Element, Global};
 use super::machine::Machine;
 use super::tensors::device_name;
-use super::{Enum, Node, NodeId, Object};
+use super::{Enum, Node, NodeId, Object, TENSOR_ID};
 use crate::diag::{Diagnostic, Result};
 
 impl Machine<'_> {
@@ -80,6 +80,11 @@ impl Machine<'_> {
             (Global::Device, &[name]) => self.device(name),
             (Global::Complex, &[re, im]) => self.complex(re, im),
             (Global::TypedList(element), &[list]) => self.typed_list(*element, list),
+            (Global::TensorId, &[id]) => {
+                self.charge((size_of::<Object>() + TENSOR_ID.len()) as u64)?;
+                let class = TENSOR_ID.into();
+                self.push_new(Node::Object(Box::new(Object { class, state: Some(id) })))
+            }
             (Global::TypeTag, &[value, text]) => self.type_tag(value, text),
             (Global::Storage(row), _) => {
                 Err(Diagnostic::input(format!("REDUCE calls `{}`, which is no constructor here", row.class)))
@@ -129,7 +134,10 @@ impl Machine<'_> {
                 Element::Int => matches!(node, Node::Int(_)),
                 Element::Float => matches!(node, Node::Float(_)),
                 Element::Bool => matches!(node, Node::Bool(_)),
-                Element::Tensor => matches!(node, Node::Tensor(_) | Node::None),
+                Element::Tensor => match node {
+                    Node::Object(object) => *object.class == *TENSOR_ID,
+                    node => matches!(node, Node::Tensor(_) | Node::None),
+                },
             };
             if !fits {
                 return Err(Diagnostic::input(format!("a {} contains {}", element.list_type(), node.kind())));

@@ -29,6 +29,8 @@ pub enum Global {
     TypedList(Element),
     /// `torch.jit._pickle.restore_type_tag`.
     TypeTag,
+    /// `torch.jit._pickle.build_tensor_from_id`, of archives with a `model.json`.
+    TensorId,
 }
 
 /// How integers stand for real numbers.
@@ -99,9 +101,8 @@ pub fn resolve(module: &str, name: &str) -> Result<Global> {
         }
         ("torch._utils", "_rebuild_meta_tensor_no_storage") => unsupported("a meta tensor"),
         ("torch._tensor", "_rebuild_from_type_v2") => unsupported("a tensor subclass"),
-        ("torch.jit._pickle", "build_tensor_from_id") | ("__main__", "TensorID" | "IntList") => {
-            unsupported("a tensor in the format of PyTorch 1.3 or older")
-        }
+        ("torch.jit._pickle", "build_tensor_from_id") => Ok(Global::TensorId),
+        ("__main__", "TensorID" | "IntList") => Ok(Global::Class(format!("{module}.{name}").into())),
         ("torch.distributed.rpc", _) => unsupported("a remote reference"),
         ("torch", "per_tensor_affine") => Ok(Global::Scheme(Scheme::Tensor)),
         ("torch", "per_channel_affine") => Ok(Global::Scheme(Scheme::Channel)),

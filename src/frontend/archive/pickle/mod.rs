@@ -179,6 +179,12 @@ impl TensorRecord {
     }
 }
 
+/// Class of the object that stands for a tensor by its number in `model.json`; its state is the number.
+pub(in crate::frontend::archive) const TENSOR_ID: &str = "__main__.TensorID";
+
+/// Class of the object that stands for a list of ints in archives of PyTorch 1.1; its state is the list.
+pub(in crate::frontend::archive) const INT_LIST: &str = "__main__.IntList";
+
 /// A finished tree: acyclic, of bounded depth, children before parents, root last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pickle {
@@ -193,6 +199,16 @@ impl Pickle {
             return Err(Diagnostic::input(format!("{count} values are too many for one pickle")));
         }
         finish::finish(nodes, root, limits)
+    }
+
+    /// Fails where a tensor is only a number, as in archives of PyTorch 1.3 and older.
+    pub(in crate::frontend::archive) fn refuse_old_tensors(&self) -> Result<()> {
+        let old = |node: &Node| matches!(node, Node::Object(o) if [TENSOR_ID, INT_LIST].contains(&&*o.class));
+        if self.nodes.iter().any(old) {
+            let message = "the model holds a tensor in the format of PyTorch 1.3 or older";
+            return Err(Diagnostic::unsupported(message).hint("save the model without it"));
+        }
+        Ok(())
     }
 
     /// All nodes, children before parents.

@@ -94,7 +94,6 @@ fn other_formats_are_named() {
     let plain = |names: &[&str]| build(&names.iter().map(|name| item(name, "3\n")).collect::<Vec<_>>()).bytes;
     refused("torch.save", &plain(&["m/data.pkl", VERSION]), "torch.save");
     refused("a zip", &plain(&["m/readme"]), "no `data.pkl`");
-    refused("model.json", &plain(&["m/model.json", VERSION]), "PyTorch 1.3");
     refused("tensors.pkl", &plain(&["m/tensors.pkl", "m/data.pkl"]), "PyTorch 1.3");
     refused("package", &plain(&["m/.data/ts_code/0/data.pkl", "m/data.pkl"]), "torch.package");
     refused("no version", &plain(&["m/data.pkl", "m/constants.pkl"]), "no entry `version`");
