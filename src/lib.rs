@@ -15,6 +15,7 @@ pub mod analysis;
 pub mod frontend;
 pub mod rewrite;
 pub mod passes;
+pub mod autodiff;
 pub mod lowering;
 pub mod backends;
 pub mod runtime;

@@ -4,11 +4,13 @@
 //! This layer knows values and types; it does not know how graphs are run, optimized or compiled.
 
 mod args;
+mod autograd;
 mod classes;
 mod effects;
 pub mod constraint;
 mod run;
 mod foreign;
+pub mod grads;
 mod laws;
 pub mod generator;
 mod op_def;
@@ -32,6 +34,7 @@ pub mod torchvision;
 
 pub use crate::resources::Limits;
 pub use args::{Args, Node, Outputs, one};
+pub use autograd::{Autograd, Compute, Gradients, Recorded};
 pub use classes::{CustomClass, is_custom_class, unknown_class};
 pub use effects::Effects;
 pub use foreign::result_type;

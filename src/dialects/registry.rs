@@ -1,12 +1,13 @@
 //! All ops by name, in order of registration. Registration is explicit and in a fixed order.
 
 use super::constraint::Declaration;
+use super::grads::Grads;
 use super::op_def::declared;
 use super::{
     Args, CustomClass, Effects, Family, OpDef, Outputs, aten, fusion, prepacked, prim, quantized, torchaudio,
     torchvision,
 };
-use crate::diag::{Diagnostic, Result, nearest};
+use crate::diag::{Diagnostic, Result, Source, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
 use hashbrown::HashSet;
 use indexmap::{IndexMap, IndexSet};
@@ -97,7 +98,7 @@ impl Op {
     }
 
     /// `aten::add.Tensor`
-    fn full_name(&self) -> &str {
+    pub fn full_name(&self) -> &str {
         full_name(&self.0.text)
     }
 
@@ -137,6 +138,7 @@ pub struct Registry {
     attributes: IndexMap<Symbol, Declaration>,
     derived: Derived,
     classes: IndexMap<Symbol, CustomClass>,
+    grads: Grads,
 }
 
 /// What was computed from a table, one value of each type. A copy of the table has the same content and shares them;
@@ -173,7 +175,19 @@ impl Registry {
         let classes = prepacked::CLASSES.iter().chain(quantized::packed::CLASSES);
         classes.for_each(|class| registry.add_class(*class));
         registry.declare_all();
+        registry.grads = Grads::builtin();
         registry
+    }
+
+    /// Derivatives that stand in files of their own.
+    pub fn grads(&self) -> &Grads {
+        &self.grads
+    }
+
+    /// Adds derivatives from a file; what they say of an op takes the place of what its row says.
+    pub fn add_grads(&mut self, source: &Arc<Source>) -> Result<()> {
+        self.changed();
+        self.grads.add(source)
     }
 
     /// A value that follows from the ops of this table, computed when first asked for and kept until the table

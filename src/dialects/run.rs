@@ -5,9 +5,10 @@
 //! ([`Run::fork`]) that begins with its parent's grad mode and then has its own, as PyTorch's threads do; output, warnings,
 //! generator and limits are the same for all tasks of a run. Threads that share a program have a run each.
 
+use super::autograd::{Autograd, Recorded};
 use super::generator::Generator;
 use super::{Op, Outputs};
-use crate::diag::{Diagnostic, Result};
+use crate::diag::{Diagnostic, Result, Span};
 use crate::ir::Graph;
 use crate::resources::budget::{self, Budget, Installed};
 use crate::resources::limits::{self, KEPT_WARNINGS, Limits};
@@ -16,14 +17,20 @@ use crate::value::{Future, Value};
 use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
+
+/// So many recorded operations wait to be told their place.
+const KEPT_RECORDED: usize = 4096;
 
 /// Runs ops whose meaning is TorchScript text. A layer that has a frontend and an interpreter provides it.
 pub trait Composites: Send + Sync {
     /// Runs the one function of `text` on the op's arguments.
     fn run(&self, op: &Op, text: &str, values: &[Value], run: &Run) -> Result<Outputs>;
+
+    /// Runs the last function of `text`, which errors call `name`, on values that fit its parameters.
+    fn function(&self, name: &str, text: &str, values: Vec<Value>, run: &Run) -> Result<Value>;
 }
 
 /// Calls methods of script classes for ops that need them (`sort` of a list of objects).
@@ -71,6 +78,8 @@ pub struct Run {
     shared: Arc<Shared>,
     grad_enabled: Cell<bool>,
     composites: RefCell<Option<Arc<dyn Composites>>>,
+    autograd: RefCell<Option<Arc<dyn Autograd>>>,
+    recorded: RefCell<Vec<Weak<dyn Recorded>>>,
     methods: RefCell<Option<Arc<dyn Methods>>>,
     watcher: RefCell<Option<Arc<dyn Watcher>>>,
 }
@@ -138,6 +147,8 @@ impl Run {
             shared: Arc::new(shared),
             grad_enabled: Cell::new(true),
             composites: RefCell::default(),
+            autograd: RefCell::default(),
+            recorded: RefCell::default(),
             methods: RefCell::default(),
             watcher: RefCell::default(),
         }
@@ -149,6 +160,8 @@ impl Run {
             shared: Arc::clone(&self.shared),
             grad_enabled: self.grad_enabled.clone(),
             composites: self.composites.clone(),
+            autograd: self.autograd.clone(),
+            recorded: RefCell::default(),
             methods: self.methods.clone(),
             watcher: RefCell::default(),
         }
@@ -175,6 +188,48 @@ impl Run {
                 op.schema_text()
             ))
         })
+    }
+
+    /// Runs TorchScript text that belongs to a row: the last function of `text`.
+    pub fn function(&self, name: &str, text: &str, values: Vec<Value>) -> Result<Value> {
+        let composites = self.composites.borrow().clone();
+        match composites {
+            Some(composites) => composites.function(name, text, values, self),
+            None => Err(Diagnostic::unsupported(format!("{name} is TorchScript, which cannot run here"))),
+        }
+    }
+
+    // --- gradients ---
+
+    /// Lets operations be recorded for gradients, unless somebody does it already.
+    pub fn offer_autograd(&self, autograd: impl FnOnce() -> Arc<dyn Autograd>) {
+        self.autograd.borrow_mut().get_or_insert_with(autograd);
+    }
+
+    /// Who records operations for gradients.
+    pub fn autograd(&self) -> Option<Arc<dyn Autograd>> {
+        self.autograd.borrow().clone()
+    }
+
+    /// Notes that an operation was recorded, for the one who knows its place.
+    pub fn note_recorded(&self, recorded: Weak<dyn Recorded>) {
+        let mut all = self.recorded.borrow_mut();
+        // Where nobody knows places, none are kept for long.
+        if all.len() >= KEPT_RECORDED {
+            all.clear();
+        }
+        all.push(recorded);
+    }
+
+    /// Tells all operations recorded since the last time where they stand.
+    pub fn place_recorded(&self, place: impl FnOnce() -> Option<Span>) {
+        if self.recorded.borrow().is_empty() {
+            return;
+        }
+        if let Some(span) = place() {
+            let recorded = self.recorded.take();
+            recorded.iter().filter_map(Weak::upgrade).for_each(|node| node.at(&span));
+        }
     }
 
     /// Says who calls methods of the classes of the program that runs, and gives who did before.

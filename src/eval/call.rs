@@ -4,7 +4,7 @@ use super::audit::Audit;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::constraint::{Law, Parameter, ParameterKind};
 use crate::dialects::{Args, Fact, Family, Node, Op, OutRule, Outputs, Run, Variant, one};
-use crate::ir::{Attr, Type};
+use crate::ir::{Attr, Type, TypeKind};
 use crate::tensor::overlap::{refuse_any_overlap, refuse_partial_overlap};
 use crate::tensor::{DType, Tensor};
 use crate::value::{List, Value};
@@ -15,20 +15,22 @@ use std::sync::Arc;
 pub fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
     // Containers are not searched: a loop that appends to a list would take quadratic time.
     let searched = op.def().family != Family::Container;
-    let recorded = searched && run.grad_enabled() && values.iter().any(requires_grad);
+    let followed = searched && run.grad_enabled();
+    if followed && let Some(autograd) = run.autograd() {
+        if values.iter().any(requires_grad) {
+            return autograd.call(op, values, node, run, &|values| computed(op, values, node, run));
+        }
+        let results = computed(op, values, node, run)?;
+        if op.def().family == Family::View {
+            autograd.link_views(op, values, &results);
+        }
+        return Ok(results);
+    }
+    let recorded = followed && values.iter().any(requires_grad);
     if recorded {
         check_leaves(op, values)?;
     }
-    // What a dialect file says of its ops is somebody's word: builds with debug assertions always look.
-    let doubted = cfg!(debug_assertions) && op.def().declared;
-    let audit = (doubted || run.audits()).then(|| Audit::begin(values));
-    refuse_rare(op, values)?;
-    let results = dispatch(op, values, node, run)?;
-    // Loops are left when the run must end, and containers that grew are charged afterwards: the results may be nonsense.
-    run.check()?;
-    if let Some(audit) = audit {
-        audit.end(op, &results)?;
-    }
+    let results = computed(op, values, node, run)?;
     let flows =
         !matches!(op.def().family, Family::Create | Family::Host | Family::Container | Family::Control);
     if recorded && flows && !op.def().facts.contains(&Fact::Detached) {
@@ -39,12 +41,31 @@ pub fn call(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outp
     Ok(results)
 }
 
+/// Runs an op without recording it.
+fn computed(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs> {
+    // What a dialect file says of its ops is somebody's word: builds with debug assertions always look.
+    let doubted = cfg!(debug_assertions) && op.def().declared;
+    let audit = (doubted || run.audits()).then(|| Audit::begin(values));
+    refuse_rare(op, values)?;
+    let results = dispatch(op, values, node, run)?;
+    // Loops are left when the run must end, and containers that grew are charged afterwards: the results may be nonsense.
+    run.check()?;
+    if let Some(audit) = audit {
+        audit.end(op, &results)?;
+    }
+    Ok(results)
+}
+
 fn requires_grad(value: &Value) -> bool {
     match value {
         Value::Tensor(t) => t.requires_grad(),
-        Value::List(list) if list.element_type().is_tensor() => list.items().iter().any(requires_grad),
+        Value::List(list) if holds_tensors(list.element_type()) => list.items().iter().any(requires_grad),
         _ => false,
     }
+}
+
+fn holds_tensors(element: &Type) -> bool {
+    element.is_tensor() || matches!(element.kind(), TypeKind::Optional(inner) if inner.is_tensor())
 }
 
 /// The autograd node of a result whose history nobody keeps: it only says that the tensor is no leaf.
@@ -149,6 +170,13 @@ fn plain(op: &Op, values: &[Value], node: Node<'_>, run: &Run) -> Result<Outputs
 /// The arguments of a meaning: operands, then the attributes that the row declares.
 fn with_attributes(op: &Op, values: &[Value], node: Node<'_>) -> Result<Vec<Value>> {
     let mut all = values.to_vec();
+    all.extend(attributes(op, node)?);
+    Ok(all)
+}
+
+/// The values of the attributes that an op's row declares, in order.
+pub fn attributes(op: &Op, node: Node<'_>) -> Result<Vec<Value>> {
+    let mut all = Vec::new();
     for law in op.def().laws {
         let Law::Attribute(parameter) = law else { continue };
         let given = node.attrs.iter().find(|(name, _)| *name == parameter.name).map(|(_, a)| a);

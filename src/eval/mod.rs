@@ -10,7 +10,7 @@ mod quantized;
 mod register;
 mod tile;
 
-pub use call::call;
+pub use call::{attributes, call};
 pub use elementwise::{
     Compiled, OperandKind, compile_elementwise, elementwise, emit_elementwise, ordered_walk, replaces_tensor,
     write_back,

@@ -40,19 +40,15 @@ impl ScriptComposites {
         ScriptComposites { registry, compiled: RwLock::default() }
     }
 
-    fn program(&self, op: &Op, text: &str) -> Result<Program> {
+    fn program(&self, name: &str, text: &str) -> Result<Program> {
         if let Some(program) = self.compiled.read().get(text) {
             return Ok(program.clone());
         }
-        let name = format!("<meaning of {}>", op.name());
-        let module = compile_source(&self.registry, &Source::new(name, text)).map_err(|d| {
-            let place = d.report().span.as_ref().map_or(0, |span| span.line_column().0);
-            Diagnostic::unsupported(format!(
-                "operator {}: line {place} of its meaning does not compile: {}",
-                op.schema_text(),
-                d.message()
-            ))
-        })?;
+        let module =
+            compile_source(&self.registry, &Source::new(format!("<{name}>"), text)).map_err(|d| {
+                let place = d.report().span.as_ref().map_or(0, |span| span.line_column().0);
+                Diagnostic::unsupported(format!("line {place} of {name} does not compile: {}", d.message()))
+            })?;
         let program = Program::with(module, None, Arc::clone(&self.registry));
         self.compiled.write().insert(text.to_string(), program.clone());
         Ok(program)
@@ -61,7 +57,7 @@ impl ScriptComposites {
 
 impl Composites for ScriptComposites {
     fn run(&self, op: &Op, text: &str, values: &[Value], run: &Run) -> Result<Outputs> {
-        let program = self.program(op, text)?;
+        let program = self.program(&format!("the meaning of {}", op.schema_text()), text)?;
         let result = program.run_last(values.to_vec(), run).map_err(|mut error| {
             // The op raised: where in its meaning is nobody's business.
             let report = error.report_mut();
@@ -83,12 +79,41 @@ impl Composites for ScriptComposites {
             (_, value) => Outputs::from_iter([value]),
         })
     }
+
+    fn function(&self, name: &str, text: &str, values: Vec<Value>, run: &Run) -> Result<Value> {
+        self.program(name, text)?.run_last(values, run)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dialects::Variant;
+
+    #[test]
+    fn every_derivative_compiles_and_stands_in_one_place() {
+        let registry = Registry::builtin();
+        let mut failures: Vec<String> = Vec::new();
+        for (op, texts) in crate::autodiff::Cells::of(&registry).texts() {
+            match texts {
+                Ok(texts) => failures.extend(texts.iter().filter_map(|text| {
+                    let error = compile_source(&registry, &Source::new("derivative", text.as_str())).err()?;
+                    Some(format!("{}: {}", op.full_name(), error.message()))
+                })),
+                Err(error) => failures.push(format!("{}: {}", op.full_name(), error.message())),
+            }
+            let derived = op.variant() != Variant::Plain;
+            if !derived && op.def().grad.is_some() && registry.grads().cell(op.full_name()).is_some() {
+                failures.push(format!("{} has a derivative in its row and one in a file", op.full_name()));
+            }
+        }
+        for (name, _) in registry.grads().cells() {
+            if !registry.iter().any(|op| op.full_name() == name) {
+                failures.push(format!("a file has a derivative of {name}, which is no op that runs"));
+            }
+        }
+        assert!(failures.is_empty(), "{failures:#?}");
+    }
 
     #[test]
     fn every_meaning_compiles() {

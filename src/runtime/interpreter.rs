@@ -380,7 +380,16 @@ impl Machine<'_> {
     }
 
     fn call_op(&self, bound: &Bound, operands: &[Value]) -> Result<crate::dialects::Outputs> {
-        eval::call(&bound.op, operands, bound.node(), self.run)
+        let results = eval::call(&bound.op, operands, bound.node(), self.run)?;
+        self.run.place_recorded(|| self.place());
+        Ok(results)
+    }
+
+    /// The place in source of the step that runs; None within meanings of ops, which say nothing to users.
+    fn place(&self) -> Option<Span> {
+        let frame = self.frames.last()?;
+        let span = frame.code.site(frame.at.checked_sub(1)?)?.span.clone()?;
+        (!span.source().name().starts_with("<the ")).then_some(span)
     }
 
     /// Begins the next turn of a loop, or leaves it.

@@ -4,6 +4,7 @@ use super::code::{self, Code};
 use super::composites::ScriptComposites;
 use super::constants::Constants;
 use super::{arguments, interpreter};
+use crate::autodiff::Tape;
 use crate::backends::{Backend, FusionCounters, FusionReport};
 use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, Result, Span, nearest};
@@ -167,6 +168,7 @@ impl Program {
             )?,
         };
         run.offer_composites(|| ScriptComposites::of(&self.0.registry));
+        run.offer_autograd(|| Tape::of(&self.0.registry));
         let former = run.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
         let result = self.0.call_function(function.name, bound, run);
         run.finish_tasks();
@@ -191,6 +193,7 @@ impl Program {
         run: &Run,
     ) -> Result<Value> {
         run.offer_composites(|| ScriptComposites::of(&self.0.registry));
+        run.offer_autograd(|| Tape::of(&self.0.registry));
         let arguments = with_receiver(&Value::Object(object.clone()), &arguments);
         let result = self.0.call_method(object.class(), Symbol::new(method), arguments, run);
         run.finish_tasks();
@@ -229,6 +232,7 @@ pub fn run_graph(graph: &Graph, arguments: Vec<Value>, run: &Run) -> Result<Vec<
     let program = Program::new(Module::default());
     let code = Code::compile(program.0.code_context(), graph, "graph")?;
     run.offer_composites(ScriptComposites::builtin);
+    run.offer_autograd(|| Tape::of(&program.0.registry));
     let result = interpreter::execute(&program.0, run, Arc::new(code), arguments);
     run.finish_tasks();
     result

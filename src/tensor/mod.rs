@@ -78,6 +78,8 @@ struct GradState {
     requires_grad: bool,
     grad: Option<Tensor>,
     node: Option<Arc<dyn Any + Send + Sync>>,
+    /// Of a view: the tensor that is no view itself and whose elements it shows.
+    base: Option<Tensor>,
 }
 
 impl Tensor {
@@ -350,13 +352,17 @@ impl Tensor {
 
     /// Whether autograd records operations on it.
     pub fn requires_grad(&self) -> bool {
-        self.0.grad.read().requires_grad
+        let state = self.0.grad.read();
+        // What is written to a base later shows in its views. A base is no view, so this ends.
+        state.requires_grad || state.base.as_ref().is_some_and(|base| base.0.grad.read().requires_grad)
     }
 
     /// Turns recording on or off; only floating point and complex tensors can require gradients.
     pub fn set_requires_grad(&self, on: bool) -> Result<()> {
         if on && !(self.dtype().is_floating() || self.dtype().is_complex()) {
-            return Err(Diagnostic::runtime("only Tensors of floating point dtype can require gradients"));
+            return Err(Diagnostic::runtime(
+                "only Tensors of floating point and complex dtype can require gradients",
+            ));
         }
         self.0.grad.write().requires_grad = on;
         Ok(())
@@ -380,6 +386,17 @@ impl Tensor {
     /// Sets the autograd node.
     pub fn set_grad_node(&self, node: Option<Arc<dyn Any + Send + Sync>>) {
         self.0.grad.write().node = node;
+    }
+
+    /// Of a view that autograd follows: the tensor that is no view itself and whose elements it shows.
+    pub fn base(&self) -> Option<Tensor> {
+        self.0.grad.read().base.clone()
+    }
+
+    /// Makes it a view of `base`, which must be no view itself and another tensor over the same storage.
+    pub fn set_base(&self, base: Option<Tensor>) {
+        let base = base.filter(|base| !base.same(self) && base.0.grad.read().base.is_none());
+        self.0.grad.write().base = base;
     }
 
     /// How often the storage was written through any view; saved tensors compare it.

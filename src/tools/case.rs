@@ -48,6 +48,45 @@ pub struct Case {
     pub stdout: Option<String>,
     /// Whether it asks for gradients or a training run (`backward`, `train`), for which parameters require gradients.
     pub differentiates: bool,
+    /// Gradients that are asked for.
+    pub backward: Option<Backward>,
+    /// A training run that is asked for: `optimizer`, `options`, `batches`, `steps`, `losses`, `parameters_after`.
+    pub train: Option<Json>,
+    /// The module's buffers after the call, by name.
+    pub buffers_after: Option<Vec<(String, Json)>>,
+}
+
+/// Gradients that a case asks for.
+#[derive(Clone, Debug, Default)]
+pub struct Backward {
+    /// By what: `args[0]`, or the name of a parameter.
+    pub wrt: Vec<String>,
+    /// Gradients of the differentiable tensors of the answer.
+    pub cotangents: Vec<Json>,
+    /// The gradients.
+    pub grads: Vec<Json>,
+    /// Cotangents of the gradients, and the gradients of their weighted sum.
+    pub second: Option<(Vec<Json>, Vec<Json>)>,
+}
+
+impl Backward {
+    fn from_json(json: &Json) -> Result<Backward> {
+        let list = |json: &Json, key: &str| {
+            let list = json.get(key).and_then(Json::as_array).cloned();
+            list.ok_or_else(|| bad(&format!("'backward' needs '{key}'")))
+        };
+        let words = |item: Json| item.as_str().map(str::to_string).ok_or_else(|| bad("'wrt' holds text"));
+        let second = match json.get("second") {
+            Some(second) => Some((list(second, "cotangents")?, list(second, "grads")?)),
+            None => None,
+        };
+        Ok(Backward {
+            wrt: list(json, "wrt")?.into_iter().map(words).collect::<Result<_>>()?,
+            cotangents: list(json, "cotangents")?,
+            grads: list(json, "grads")?,
+            second,
+        })
+    }
 }
 
 /// A recorded exception.
@@ -84,6 +123,12 @@ impl Case {
             tolerance: json.get("tol").and_then(Json::as_f64),
             stdout: text("stdout"),
             differentiates: json.get("backward").is_some() || json.get("train").is_some(),
+            backward: json.get("backward").map(Backward::from_json).transpose()?,
+            train: json.get("train").cloned(),
+            buffers_after: json
+                .get("buffers_after")
+                .and_then(Json::as_object)
+                .map(|all| all.iter().map(|(name, value)| (name.clone(), value.clone())).collect()),
         })
     }
 

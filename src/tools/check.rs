@@ -5,6 +5,7 @@
 //! `error` (anything else that failed, panics included) or `skipped`.
 
 use super::case::{Case, Raises, compare, decode, encode};
+use super::gradients::{self, Learned};
 use super::inputs::InputOptions;
 use super::io::{Io, Kept};
 use super::load::{
@@ -207,6 +208,8 @@ pub struct Outcome {
     pub stdout: String,
     /// What became of its fusion groups.
     pub fusion: FusionReport,
+    /// Gradients and training, where the case asks for them.
+    pub learned: Learned,
 }
 
 /// Runs the command; gives whether no case failed.
@@ -370,6 +373,7 @@ fn json_report(cases: &[Case], outcomes: &[Vec<Outcome>]) -> String {
             if let Some(raises) = &outcome.raises {
                 line["raises"] = raises.to_json();
             }
+            outcome.learned.write(&mut line);
             if outcome.fusion.groups > 0 {
                 line["fusion"] = fusion_json(&outcome.fusion);
             }
@@ -506,6 +510,7 @@ fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
         args_after: Vec::new(),
         stdout: String::new(),
         fusion: FusionReport::default(),
+        learned: Learned::default(),
     };
     if let Some(reason) = leans_on(case, form) {
         outcome.message = reason.to_string();
@@ -516,8 +521,9 @@ fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
     let mut fusion = FusionReport::default();
     let run = catch_unwind(AssertUnwindSafe(|| {
         let args = case.args.iter().map(decode).collect::<Result<Vec<Value>>>()?;
-        let answer = answer(case, form, &args, &output, treatment, &mut fusion)?;
-        Ok::<_, Diagnostic>((answer, args))
+        let mut learned = Learned::default();
+        let answer = answer(case, form, &args, &output, treatment, (&mut fusion, &mut learned))?;
+        Ok::<_, Diagnostic>((answer, args, learned))
     }));
     outcome.fusion = fusion;
     outcome.stdout = String::from_utf8_lossy(&output.take()).into_owned();
@@ -527,7 +533,8 @@ fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
             outcome.message = format!("panic: {}", panic_text(&*panic));
         }
         Ok(Err(error)) => (outcome.status, outcome.message) = failure(&error),
-        Ok(Ok((answer, args))) => {
+        Ok(Ok((answer, args, learned))) => {
+            outcome.learned = learned;
             outcome.args_after = args.iter().filter_map(|v| encode(v).ok()).collect();
             judge(case, form, answer, &args, &mut outcome);
         }
@@ -546,7 +553,7 @@ fn answer(
     args: &[Value],
     output: &Kept,
     treatment: &Treatment,
-    fusion: &mut FusionReport,
+    (fusion, learned): (&mut FusionReport, &mut Learned),
 ) -> Result<Answer> {
     let run = treatment.limits.run(Box::new(output.clone()));
     let _bounded = run.install();
@@ -564,8 +571,17 @@ fn answer(
     }
     let program = treatment.apply(program, &case.name)?;
     run.seed(treatment.seed);
+    if case.train.is_some() {
+        *learned = gradients::train(case, &program, &run)?;
+        *fusion = program.fusion_report();
+        return Ok(Answer::Returned(Value::None));
+    }
     let before = treatment.aliases.then(|| check_aliases::Before::of(args));
+    let wrt = gradients::prepare(case, &program, args)?;
     let result = program.run(&case.entry, args.to_vec(), &run);
+    if let Ok(value) = &result {
+        *learned = gradients::backward(case, &program, value, &wrt, &run)?;
+    }
     *fusion = program.fusion_report();
     Ok(match result {
         Ok(value) => {
@@ -587,7 +603,11 @@ fn answer(
 fn load(case: &Case, form: Form, run: &Run, registry: &Arc<Registry>) -> Result<Program> {
     match form {
         Form::Pt => load_archive_with(case.archive.clone().unwrap_or_default(), run, registry),
-        Form::Source => load_source_with("<string>", case.source.as_deref().unwrap_or(""), registry),
+        Form::Source => {
+            let source = case.source.as_deref().unwrap_or("");
+            let whole = if case.differentiates { gradients::from_python(source) } else { source.to_string() };
+            load_source_with("<string>", &whole, registry)
+        }
         Form::Graph => load_graph_with("graph", case.graph.as_deref().unwrap_or(""), &case.entry, registry),
     }
 }
@@ -609,7 +629,7 @@ fn judge(case: &Case, form: Form, answer: Answer, args: &[Value], outcome: &mut 
                     .and_then(|()| compare_arguments(case, args))
                     .and_then(|()| compare_output(case, outcome)),
                 (None, Some(raises)) => Err(format!("expected {} to be raised, got an answer", raises.class)),
-                (None, None) => Ok(()),
+                (None, None) => outcome.learned.compare(case),
             }
         }
         Answer::Failed { error, .. } if is_missing(form, &error) => {

@@ -3,7 +3,8 @@
 use super::io::{Io, Terminal};
 use super::limits::LimitOptions;
 use super::{
-    bench, check, demo, dialect, docs, filecheck, inspect, lit, lsp, opt, reduce, rules, run, save, translate,
+    bench, check, demo, dialect, docs, filecheck, grad, inspect, lit, lsp, opt, reduce, rules, run, save,
+    translate,
 };
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::passes::PassSet;
@@ -129,6 +130,8 @@ enum Command {
     Rules(rules::Options),
     /// Load dialect files and check what they say of derivatives
     Dialect(dialect::Options),
+    /// Check derivatives of operators
+    Grad(grad::Options),
     /// Write a program as an archive that PyTorch loads
     Save(save::Options),
     /// List what is in an archive, without building it
@@ -248,6 +251,7 @@ fn start(
         Command::Translate(options) => translate::run(options, io),
         Command::Rules(options) => rules::run(options, io),
         Command::Dialect(options) => dialect::run(options, io),
+        Command::Grad(options) => grad::run(options, io),
         Command::Save(options) => save::run(options, io),
         Command::Inspect(options) => inspect::run(options, io),
         Command::Bench(options) => bench::run(options, io),

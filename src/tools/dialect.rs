@@ -3,7 +3,7 @@
 //! A derivative by an argument is a function of the arguments and of the gradient of the result. With a random
 //! gradient w, it must be the gradient of the sum of w f(x): each element is compared with (L(x + h) - L(x - h)) / 2h in
 //! float64. Where the difference from the left is another than that from the right, f has an edge and nothing is
-//! compared. Automatic differentiation itself does not read derivatives of text files yet.
+//! compared.
 
 use super::io::Io;
 use super::progress::Progress;

@@ -66,7 +66,7 @@ pub fn ops(registry: &Registry, cases: &str) -> String {
             family_name(def.family),
             meaning(op),
             mark(fuses),
-            mark(def.grad.is_some()),
+            mark(def.grad.is_some() || registry.grads().cell(op.full_name()).is_some()),
             forms.join(" "),
             effects(def.effects),
             recorded.get(op.name().as_str()).map_or(String::new(), |(count, dtypes)| {

@@ -23,7 +23,14 @@ pub fn registry(files: &[PathBuf], directory: &Path) -> Result<Arc<Registry>> {
         let shown = file.display().to_string();
         let text = files::read_text(&directory.join(file))
             .map_err(|e| Diagnostic::input(format!("{shown}: {e}")))?;
-        registry = dialect::load(&registry, &Source::new(shown, text))?;
+        let source = Source::new(shown, text);
+        if file.extension().is_some_and(|end| end == "grad") {
+            let mut with = Registry::clone(&registry);
+            with.add_grads(&source)?;
+            registry = Arc::new(with);
+        } else {
+            registry = dialect::load(&registry, &source)?;
+        }
     }
     Ok(registry)
 }

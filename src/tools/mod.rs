@@ -16,6 +16,8 @@ pub mod filecheck;
 mod inputs;
 pub mod inspect;
 pub mod io;
+mod grad;
+mod gradients;
 mod judge;
 pub mod lit;
 pub mod limits;

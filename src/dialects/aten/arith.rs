@@ -37,29 +37,41 @@ pub static OPS: &[OpDef] = &[
         .facts(&[Fact::Identity(0.0)])
         .inplace()
         .out_exact("Scalar_out"),
-    elementwise("aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Promote::Common)
-        .scalar(sub_scaled)
-        .check(check_sub)
-        .grad("self: grad\nother: -grad * alpha")
-        .facts(&[Fact::Identity(0.0)])
-        .inplace()
-        .out("out"),
-    elementwise("aten::subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
-        .scalar(sub_scaled)
-        .check(check_sub)
-        .grad("self: grad")
-        .facts(&[Fact::Identity(0.0)])
-        .inplace(),
-    elementwise("aten::_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Promote::Common)
-        .scalar(add_relu)
-        .check(check_alpha)
-        .inplace()
-        .out("out"),
-    elementwise("aten::_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
-        .scalar(add_relu)
-        .check(check_alpha)
-        .inplace()
-        .out_exact("Scalar_out"),
+    elementwise(
+        "aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        Promote::Common,
+    )
+    .scalar(sub_scaled)
+    .check(check_sub)
+    .grad("self: grad\nother: -grad * alpha")
+    .facts(&[Fact::Identity(0.0)])
+    .inplace()
+    .out("out"),
+    elementwise(
+        "aten::subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+        Promote::Common,
+    )
+    .scalar(sub_scaled)
+    .check(check_sub)
+    .grad("self: grad")
+    .facts(&[Fact::Identity(0.0)])
+    .inplace(),
+    elementwise(
+        "aten::_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        Promote::Common,
+    )
+    .scalar(add_relu)
+    .check(check_alpha)
+    .inplace()
+    .out("out"),
+    elementwise(
+        "aten::_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+        Promote::Common,
+    )
+    .scalar(add_relu)
+    .check(check_alpha)
+    .inplace()
+    .out_exact("Scalar_out"),
     elementwise("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Promote::Common)
         .scalar(rsub)
         .check(check_sub)
@@ -71,13 +83,15 @@ pub static OPS: &[OpDef] = &[
         .grad("self: -grad * alpha")
         .out("Scalar_out"),
     elementwise("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .rare("u8").scalar(mul)
+        .rare("u8")
+        .scalar(mul)
         .grad("self: grad * other.conj()\nother: grad * self.conj()")
         .facts(&[Fact::ConstantIsNumber, Fact::Commutative, Fact::Identity(1.0)])
         .inplace()
         .out("out"),
     elementwise("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .rare("u").scalar(mul)
+        .rare("u")
+        .scalar(mul)
         .grad("self: grad * other")
         .facts(&[Fact::Identity(1.0)])
         .inplace()
@@ -109,18 +123,18 @@ pub static OPS: &[OpDef] = &[
         "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
         Promote::Rounding,
     )
-        .scalar(div_mode)
-        .check(check_div_mode)
-        .inplace()
-        .out("out_mode"),
+    .scalar(div_mode)
+    .check(check_div_mode)
+    .inplace()
+    .out("out_mode"),
     elementwise(
         "aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
         Promote::Rounding,
     )
-        .scalar(div_mode)
-        .check(check_div_mode)
-        .inplace()
-        .out_exact("Scalar_mode_out"),
+    .scalar(div_mode)
+    .check(check_div_mode)
+    .inplace()
+    .out_exact("Scalar_mode_out"),
     elementwise("aten::divide.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
         .scalar(div)
         .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
@@ -136,17 +150,17 @@ pub static OPS: &[OpDef] = &[
         "aten::divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
         Promote::Rounding,
     )
-        .scalar(div_mode)
-        .check(check_div_mode)
-        .inplace()
-        .out("out_mode"),
+    .scalar(div_mode)
+    .check(check_div_mode)
+    .inplace()
+    .out("out_mode"),
     elementwise(
         "aten::divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
         Promote::Rounding,
     )
-        .scalar(div_mode)
-        .check(check_div_mode)
-        .inplace(),
+    .scalar(div_mode)
+    .check(check_div_mode)
+    .inplace(),
     elementwise("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
         .scalar(div)
         .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
@@ -209,14 +223,12 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", Promote::Common)
         .scalar(|p, x| p.pow(x[0], x[1]))
         .accepts("ifc", "pow")
-        .grad("self: grad * (exponent * self.pow(exponent - 1)).conj()\nexponent: grad * (torch.where((self == 0) & (exponent >= 0), torch.zeros_like(result), result * self.log())).conj()")
         .tolerance(Tolerance::Rounding)
         .out("Tensor_Tensor_out"),
     elementwise("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", Promote::Common)
         .scalar(pow_number)
         .accepts("bifc", "pow")
         .check(check_power)
-        .grad("self: grad * (exponent * self.pow(exponent - 1)).conj()")
         .facts(&[Fact::Identity(1.0)])
         .tolerance(Tolerance::Rounding)
         .out("Tensor_Scalar_out"),

@@ -10,22 +10,30 @@ use crate::value::Value;
 /// The rows.
 pub static OPS: &[OpDef] = &[
     elementwise("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .rare("u8").scalar(|p, x| p.select(x[0], x[1], x[2]))
+        .rare("u8")
+        .scalar(|p, x| p.select(x[0], x[1], x[2]))
         .check(check_condition)
         .grad("self: torch.where(condition, grad, 0)\nother: torch.where(condition, 0, grad)")
         .out("self_out"),
-    elementwise("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", Promote::Common)
-        .rare("u8").scalar(|p, x| p.select(x[0], x[1], x[2]))
-        .check(check_condition)
-        .grad("self: torch.where(condition, grad, 0)"),
-    elementwise("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", Promote::Common)
-        .rare("u8").scalar(|p, x| p.select(x[0], x[1], x[2]))
-        .check(check_condition)
-        .grad("other: torch.where(condition, 0, grad)"),
+    elementwise(
+        "aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
+        Promote::Common,
+    )
+    .rare("u8")
+    .scalar(|p, x| p.select(x[0], x[1], x[2]))
+    .check(check_condition),
+    elementwise(
+        "aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
+        Promote::Common,
+    )
+    .rare("u8")
+    .scalar(|p, x| p.select(x[0], x[1], x[2]))
+    .check(check_condition),
     elementwise("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.select(x[0], x[1], x[2]))
         .check(check_condition),
-    elementwise("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", Promote::First).quantized_kernel(crate::dialects::quantized::moves::third)
+    elementwise("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", Promote::First)
+        .quantized_kernel(crate::dialects::quantized::moves::third)
         .scalar(|p, x| p.select(x[1], x[2], x[0]))
         .check(check_mask)
         .ordered(Order::RowMajor)
@@ -36,22 +44,27 @@ pub static OPS: &[OpDef] = &[
         .scalar(|p, x| p.select(x[1], x[2], x[0]))
         .check(check_mask)
         .ordered(Order::RowMajor)
-        .grad("self: grad.masked_fill(mask, 0)")
         .inplace()
         .out_exact("Tensor_out"),
-    elementwise("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", Promote::Common).rare("u").quantized_kernel(crate::dialects::quantized::activation::clamp)
+    elementwise("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", Promote::Common)
+        .rare("u")
+        .quantized_kernel(crate::dialects::quantized::activation::clamp)
         .scalar(clamp)
         .accepts("if", "clamp is not supported for complex types")
         .check(check_clamp)
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_found("out"),
-    elementwise("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", Promote::Common)
-        .rare("u").scalar(clamp)
-        .accepts("bif", "clamp is not supported for complex types")
-        .check(check_clamp)
-        .inplace()
-        .out("Tensor_out"),
+    elementwise(
+        "aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+        Promote::Common,
+    )
+    .rare("u")
+    .scalar(clamp)
+    .accepts("bif", "clamp is not supported for complex types")
+    .check(check_clamp)
+    .inplace()
+    .out("Tensor_out"),
     elementwise("aten::clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", Promote::Common)
         .scalar(clamp)
         .accepts("if", "clamp is not supported for complex types")
@@ -59,33 +72,38 @@ pub static OPS: &[OpDef] = &[
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_found("out"),
-    elementwise("aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", Promote::Common)
-        .scalar(clamp)
-        .accepts("bif", "clamp is not supported for complex types")
-        .check(check_clamp)
-        .inplace()
-        .out("Tensor_out"),
+    elementwise(
+        "aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+        Promote::Common,
+    )
+    .scalar(clamp)
+    .accepts("bif", "clamp is not supported for complex types")
+    .check(check_clamp)
+    .inplace()
+    .out("Tensor_out"),
     elementwise("aten::clamp_min(Tensor self, Scalar min) -> Tensor", Promote::Common)
-        .rare("u").scalar(clamp_min)
+        .rare("u")
+        .scalar(clamp_min)
         .accepts("if", "clamp_min_scalar_cpu")
-        .grad("self: torch.where(self >= min, grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_found("out"),
     elementwise("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", Promote::Common)
-        .rare("u").scalar(|p, x| p.max(x[0], x[1]))
+        .rare("u")
+        .scalar(|p, x| p.max(x[0], x[1]))
         .accepts("bif", "maximum_cpu")
         .inplace()
         .out("Tensor_out"),
     elementwise("aten::clamp_max(Tensor self, Scalar max) -> Tensor", Promote::Common)
-        .rare("u").scalar(clamp_max)
+        .rare("u")
+        .scalar(clamp_max)
         .accepts("if", "clamp_max_scalar_cpu")
-        .grad("self: torch.where(self <= max, grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_found("out"),
     elementwise("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", Promote::Common)
-        .rare("u").scalar(|p, x| p.min(x[0], x[1]))
+        .rare("u")
+        .scalar(|p, x| p.min(x[0], x[1]))
         .accepts("bif", "minimum_cpu")
         .inplace()
         .out("Tensor_out"),
@@ -93,35 +111,31 @@ pub static OPS: &[OpDef] = &[
         .scalar(lerp)
         .accepts("fc", "lerp_kernel_scalar")
         .check(check_lerp)
-        .grad("self: grad * (1 - weight)\nend: grad * weight")
         .inplace()
         .out("Scalar_out"),
     elementwise("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", Promote::First)
         .scalar(lerp)
         .accepts("fc", "lerp_kernel_tensor")
         .check(check_lerp)
-        .grad("self: grad * (1 - weight)\nend: grad * weight\nweight: grad * (end - self)")
         .inplace()
         .out_found("Tensor_out"),
     elementwise(
         "aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
         Promote::Common,
     )
-        .scalar(addcmul)
-        .accepts("ifc", "addcmul_cpu_out")
-        .grad("self: grad\ntensor1: grad * (tensor2 * value).conj()\ntensor2: grad * (tensor1 * value).conj()")
-        .inplace()
-        .out("out"),
+    .scalar(addcmul)
+    .accepts("ifc", "addcmul_cpu_out")
+    .inplace()
+    .out("out"),
     elementwise(
         "aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
         Promote::Common,
     )
-        .scalar(addcdiv)
-        .accepts("fc", "addcdiv_cpu_out")
-        .check(check_addcdiv)
-        .grad("self: grad\ntensor1: grad * (value / tensor2).conj()\ntensor2: -grad * (value * tensor1 / (tensor2 * tensor2)).conj()")
-        .inplace()
-        .out("out"),
+    .scalar(addcdiv)
+    .accepts("fc", "addcdiv_cpu_out")
+    .check(check_addcdiv)
+    .inplace()
+    .out("out"),
 ];
 
 fn clamp_min(p: &mut Program, x: &[Sv]) -> Sv {

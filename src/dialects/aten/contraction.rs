@@ -14,10 +14,8 @@ use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, result_type
 /// The rows.
 pub static OPS: &[OpDef] = &[
     contraction("aten::mm(Tensor self, Tensor mat2) -> Tensor", |a| one(mm("mm", a.tensor(0)?, a.tensor(1)?, None)?)).infer(products::matmul)
-        .grad("self: torch.mm(grad, mat2.t())\nmat2: torch.mm(self.t(), grad)")
         .out_exact("out"),
     contraction("aten::bmm(Tensor self, Tensor mat2) -> Tensor", |a| one(bmm("bmm", a.tensor(0)?, a.tensor(1)?, None)?)).infer(products::matmul)
-        .grad("self: torch.bmm(grad, mat2.transpose(1, 2))\nmat2: torch.bmm(self.transpose(1, 2), grad)")
         .out_exact("out"),
     contraction("aten::matmul(Tensor self, Tensor other) -> Tensor", |a| one(any_rank(a.tensor(0)?, a.tensor(1)?)?)).infer(products::matmul)
         .out_exact("out"),
@@ -29,28 +27,24 @@ pub static OPS: &[OpDef] = &[
         "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addmm,
     ).infer(products::added)
-    .grad("self: (grad * beta).sum_to_size(self.size())\nmat1: torch.mm(grad, mat2.t()) * alpha\nmat2: torch.mm(mat1.t(), grad) * alpha")
     .inplace()
     .out("out"),
     contraction(
         "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         |a| one(addmv(Some(a.tensor(0)?), a.tensor(1)?, a.tensor(2)?, a.scalar(3)?, a.scalar(4)?)?),
     ).infer(products::added)
-    .grad("self: (grad * beta).sum_to_size(self.size())\nmat: torch.outer(grad, vec) * alpha\nvec: torch.mv(mat.t(), grad) * alpha")
     .inplace()
     .out("out"),
     contraction(
         "aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         addr,
     ).infer(trial::kernel)
-    .grad("self: (grad * beta).sum_to_size(self.size())\nvec1: torch.mv(grad, vec2) * alpha\nvec2: torch.mv(grad.t(), vec1) * alpha")
     .inplace()
     .out("out"),
     contraction(
         "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
         baddbmm,
     ).infer(products::added)
-    .grad("self: (grad * beta).sum_to_size(self.size())\nbatch1: torch.bmm(grad, batch2.transpose(1, 2)) * alpha\nbatch2: torch.bmm(batch1.transpose(1, 2), grad) * alpha")
     .inplace()
     .out_exact("out"),
     contraction(
@@ -62,10 +56,8 @@ pub static OPS: &[OpDef] = &[
     contraction("aten::mv(Tensor self, Tensor vec) -> Tensor", |a| {
         one(addmv(None, a.tensor(0)?, a.tensor(1)?, Scalar::Int(0), Scalar::Int(1))?)
     }).infer(products::matmul)
-    .grad("self: torch.outer(grad, vec)\nvec: torch.mv(self.t(), grad)")
     .out("out"),
     contraction("aten::dot(Tensor self, Tensor tensor) -> Tensor", |a| one(dot("dot", a.tensor(0)?, a.tensor(1)?)?)).infer(products::matmul)
-        .grad("self: grad * tensor\ntensor: grad * self")
         .out("out"),
     contraction("aten::vdot(Tensor self, Tensor other) -> Tensor", |a| {
         one(dot("dot", &conjugate(a.tensor(0)?)?, a.tensor(1)?)?)
@@ -73,7 +65,6 @@ pub static OPS: &[OpDef] = &[
     .out("out"),
     contraction("aten::inner(Tensor self, Tensor other) -> Tensor", inner).infer(trial::kernel).out("out"),
     contraction("aten::outer(Tensor self, Tensor vec2) -> Tensor", outer).infer(products::outer)
-        .grad("self: torch.mv(grad, vec2)\nvec2: torch.mv(grad.t(), self)")
         .out("out"),
     contraction("aten::ger(Tensor self, Tensor vec2) -> Tensor", outer).infer(products::outer).out("out"),
     contraction("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", |a| {

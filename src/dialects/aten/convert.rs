@@ -101,7 +101,7 @@ pub static OPS: &[OpDef] = &[
     .facts(&[Fact::Detached]),
     view("aten::alias(Tensor(a) self) -> Tensor(a)", |a| one(a.tensor(0)?.detach())).infer(pointwise::same).grad("self: grad"),
     view("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", same).infer(pointwise::same),
-    view("aten::positive(Tensor(a) self) -> Tensor(a)", positive).infer(pointwise::same).grad("self: grad"),
+    view("aten::positive(Tensor(a) self) -> Tensor(a)", positive).infer(pointwise::same),
     view("aten::real(Tensor(a) self) -> Tensor(a)", |a| {
         if a.tensor(0)?.dtype().is_complex() { component(a.tensor(0)?, 0) } else { same(a) }
     }),

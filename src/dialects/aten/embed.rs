@@ -18,7 +18,6 @@ pub static OPS: &[OpDef] = &[
         "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
         embedding,
     ).rare("u8").infer(products::embedding)
-    .grad("weight: torch.embedding_dense_backward(grad, indices, weight.size(0), padding_idx, scale_grad_by_freq)")
     .out_exact("out"),
     gather(
         "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",

@@ -18,7 +18,6 @@ use crate::value::Value;
 /// The rows.
 pub static OPS: &[OpDef] = &[
     gather("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", index).rare("u8").quantized(crate::dialects::Quantized::Integers).infer(joins::indexed)
-        .grad("self: grad.new_zeros(self.size()).index_put(indices, grad, True)")
         .out("Tensor_out"),
     gather("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", index).rare("u8").infer(joins::indexed),
     gather("aten::_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", unsafe_index),
@@ -59,7 +58,6 @@ pub static OPS: &[OpDef] = &[
         masked_index_put,
     ),
     gather("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select).rare("u8").quantized(crate::dialects::Quantized::Integers).infer(joins::index_select)
-        .grad("self: grad.new_zeros(self.size()).index_add(dim, index, grad)")
         .apart(&[0, 2]).out("out"),
     gather(
         "aten::index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor",
@@ -69,14 +67,12 @@ pub static OPS: &[OpDef] = &[
         .inplace()
         .out_exact("int_Tensor_out"),
     gather("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", index_fill).infer(joins::same_sizes)
-        .grad("self: grad.index_fill(dim, index, 0)")
         .inplace()
         .out_exact("int_Scalar_out"),
     gather("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", index_copy).infer(joins::same_sizes)
         .apart(&[2, 3]).inplace()
         .out_exact("out"),
     gather("aten::take(Tensor self, Tensor index) -> Tensor", take).infer(trial::kernel)
-        .grad("self: grad.new_zeros(self.size()).put(index, grad, True)")
         .apart(&[0, 1]).out("out"),
     gather("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", take_along_dim).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel).out_exact("out"),
     gather("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put).infer(joins::same_sizes)

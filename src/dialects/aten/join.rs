@@ -70,7 +70,6 @@ pub static OPS: &[OpDef] = &[
     gather("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel).out_exact("out"),
     gather("aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", channel_shuffle).quantized(crate::dialects::Quantized::Integers),
     gather("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
-        .grad("self: torch.pixel_unshuffle(grad, upscale_factor)")
         .out_exact("out"),
     gather("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle).quantized(crate::dialects::Quantized::Integers).infer(trial::kernel)
         .grad("self: torch.pixel_shuffle(grad, downscale_factor)")

@@ -4,6 +4,7 @@
 pub mod activation;
 pub mod arith;
 pub mod attention;
+pub mod autograd;
 pub mod backward;
 pub mod binary;
 pub mod choose;
@@ -133,6 +134,25 @@ pub static TABLES: &[&[OpDef]] = &[
     shape::OPS,
     split::OPS,
     world::OPS,
+    autograd::OPS,
     mkldnn::OPS,
     nested::OPS,
+];
+
+/// Derivatives, a file a family of ops.
+#[rustfmt::skip] // one line a file
+pub const GRADS: &[(&str, &str)] = &[
+    ("elementwise.grad", include_str!("grads/elementwise.grad")),
+    ("special.grad", include_str!("grads/special.grad")),
+    ("reduce.grad", include_str!("grads/reduce.grad")),
+    ("shape.grad", include_str!("grads/shape.grad")),
+    ("index.grad", include_str!("grads/index.grad")),
+    ("contraction.grad", include_str!("grads/contraction.grad")),
+    ("linalg.grad", include_str!("grads/linalg.grad")),
+    ("norm.grad", include_str!("grads/norm.grad")),
+    ("pool.grad", include_str!("grads/pool.grad")),
+    ("loss.grad", include_str!("grads/loss.grad")),
+    ("layer.grad", include_str!("grads/layer.grad")),
+    ("fourier.grad", include_str!("grads/fourier.grad")),
+    ("random.grad", include_str!("grads/random.grad")),
 ];

@@ -32,7 +32,6 @@ pub static OPS: &[OpDef] = &[
     gather("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", |a| {
         one(in_format_of(constant(a.tensor(0)?, &a.ints(1)?, a.scalar(2)?)?, &[a.tensor(0)?])?)
     }).rare("u8").quantized_kernel(crate::dialects::quantized::moves::third).infer(trial::kernel)
-    .grad("self: torch.constant_pad_nd(grad, [-i for i in pad])")
     .out_exact("out"),
     gather("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", |a| edges(a, 1, Edge::Reflect)).quantized(crate::dialects::Quantized::Integers).out_exact("out"),
     gather("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", |a| edges(a, 2, Edge::Reflect)).quantized(crate::dialects::Quantized::Integers).out("out"),
@@ -130,7 +129,8 @@ fn constant(tensor: &Tensor, pad: &[i64], value: Scalar) -> Result<Tensor> {
     let mut source = tensor.clone();
     for (d, left, right) in pairs(pad, rank) {
         sizes[d] = own[d].saturating_add(left).saturating_add(right);
-        let (start, end) = ((-left).max(0), own[d] - (-right).max(0));
+        let cut = |side: i64| side.saturating_neg().max(0);
+        let (start, end) = (cut(left), own[d].saturating_sub(cut(right)));
         if end < start && (left < 0 || right < 0) {
             return Err(Diagnostic::runtime("narrow(): length must be non-negative."));
         }

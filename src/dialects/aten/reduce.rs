@@ -20,27 +20,21 @@ pub static OPS: &[OpDef] = &[
         one(sum(a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?)?)
     }).rare("u").infer(reductions::sum)
     .reduces_rows(row_sum)
-    .grad("self: grad.reshape(self.sum(dim, True).size()).expand(self.size()).to(self.dtype)")
     .out("IntList_out"),
     reduce("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(sum(a.tensor(0)?, None, false, a.opt_dtype(1)?)?)
     }).rare("u").infer(reductions::sum)
-    .grad("self: grad.expand(self.size()).to(self.dtype)")
     .out_exact("out"),
     reduce("aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", nansum).infer(reductions::sum)
         .out("out"),
     reduce("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(mean(a.tensor(0)?, None, false, a.opt_dtype(1)?)?)
     }).quantized(crate::dialects::Quantized::RealsBack).infer(reductions::reduce)
-    .grad("self: (grad.expand(self.size()) / self.numel()).to(self.dtype)")
     .out("dtype_out"),
     reduce("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", |a| {
         one(mean(a.tensor(0)?, a.opt_ints(1)?, a.bool(2)?, a.opt_dtype(3)?)?)
     }).quantized(crate::dialects::Quantized::RealsBack).infer(reductions::reduce)
     .reduces_rows(|p, x| p.mean(x[0]))
-    .grad(
-        "self: (grad.reshape(self.sum(dim, True).size()).expand(self.size()) * (float(grad.numel()) / float(max(self.numel(), 1)))).to(self.dtype)",
-    )
     .out("out"),
     reduce("aten::nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", nanmean).infer(reductions::reduce)
         .out("out"),

@@ -18,7 +18,6 @@ pub static OPS: &[OpDef] = &[
     })
     .rare("u")
     .infer(reductions::scan)
-    .grad("self: grad.flip([dim]).cumsum(dim).flip([dim]).to(self.dtype)")
     .inplace()
     .out("out"),
     reduce("aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", |a| {

@@ -13,18 +13,15 @@ use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, wrap_dim};
 /// The rows.
 pub static OPS: &[OpDef] = &[
     gather("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", gather_kernel).rare("u").quantized(crate::dialects::Quantized::Integers).infer(joins::gather)
-        .grad("self: grad.new_zeros(self.size()).scatter_add(dim, index, grad)")
         .apart(&[0, 2]).out_exact("out"),
     gather("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", |a| {
         scatter_value(a, None)
     }).infer(joins::same_sizes)
-    .grad("self: grad.scatter(dim, index, 0)")
     .apart(&[2]).inplace()
     .out("value_out"),
     gather("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", |a| {
         scatter(a, a.tensor(3)?, None, true)
     }).rare("u").infer(joins::same_sizes)
-    .grad("self: grad.scatter(dim, index, 0)\nsrc: grad.gather(dim, index)")
     .apart(&[2, 3]).inplace()
     .out_exact("src_out"),
     gather("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", |a| {
@@ -41,7 +38,6 @@ pub static OPS: &[OpDef] = &[
     gather("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", |a| {
         scatter(a, a.tensor(3)?, Some(Combine::Sum), true)
     }).rare("u").infer(joins::same_sizes)
-    .grad("self: grad\nsrc: grad.gather(dim, index)")
     .apart(&[2, 3]).inplace()
     .out_exact("out"),
     gather(
@@ -51,7 +47,6 @@ pub static OPS: &[OpDef] = &[
     .apart(&[2, 3]).inplace()
     .out_exact("two_out"),
     gather("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", index_add).infer(joins::same_sizes)
-        .grad("self: grad\nsource: grad.index_select(dim, index).expand_as(source) * alpha")
         .apart(&[2, 3]).inplace()
         .out("out"),
     gather(

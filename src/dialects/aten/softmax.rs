@@ -20,21 +20,17 @@ pub static OPS: &[OpDef] = &[
         converted(a, Which::Softmax)
     }).infer(reductions::normalized)
     .maps_rows(row_softmax)
-    .grad("self: torch._softmax_backward_data(grad, result, dim, self.dtype)")
     .out_exact("int_out"),
     reduce("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
         converted(a, Which::Log)
     }).infer(reductions::normalized)
     .maps_rows(row_log_softmax)
-    .grad("self: torch._log_softmax_backward_data(grad, result, dim, self.dtype)")
     .out_exact("int_out"),
     reduce("aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", |a| plain(a, Which::Softmax)).infer(reductions::normalized)
-        .grad("self: torch._softmax_backward_data(grad, result, dim, self.dtype)")
         .out_exact("out"),
     reduce("aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", |a| {
         plain(a, Which::Log)
     }).infer(reductions::normalized)
-    .grad("self: torch._log_softmax_backward_data(grad, result, dim, self.dtype)")
     .out_exact("out"),
     reduce("aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
         converted(a, Which::Safe)

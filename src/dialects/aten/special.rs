@@ -35,33 +35,28 @@ pub static OPS: &[OpDef] = &[
         .eval(|a| unary(a, 0, gamma::digamma))
         .accepts("f", "digamma")
         .tolerance(Tolerance::Rounding)
-        .grad("self: grad * torch.polygamma(1, self)")
         .inplace()
         .out("out"),
     elementwise("aten::special_digamma(Tensor self) -> Tensor", Promote::Float)
         .eval(|a| unary(a, 0, gamma::digamma))
         .accepts("f", "digamma")
         .tolerance(Tolerance::Rounding)
-        .grad("self: grad * torch.polygamma(1, self)")
         .out("out"),
     elementwise("aten::special_psi(Tensor self) -> Tensor", Promote::Float)
         .eval(|a| unary(a, 0, gamma::digamma))
         .accepts("f", "digamma")
         .tolerance(Tolerance::Rounding)
-        .grad("self: grad * torch.polygamma(1, self)")
         .out("out"),
     elementwise("aten::i0(Tensor self) -> Tensor", Promote::Float)
         .eval(|a| stepped(a, bessel::i0))
         .accepts("f", "i0_vml_cpu")
         .tolerance(Tolerance::Rounding)
-        .grad("self: grad * torch.special_i1(self)")
         .inplace()
         .out("out"),
     elementwise("aten::special_i0(Tensor self) -> Tensor", Promote::Float)
         .eval(|a| stepped(a, bessel::i0))
         .accepts("f", "i0_vml_cpu")
         .tolerance(Tolerance::Rounding)
-        .grad("self: grad * torch.special_i1(self)")
         .out("out"),
     elementwise("aten::special_i0e(Tensor self) -> Tensor", Promote::Float)
         .eval(|a| unary(a, 0, bessel::i0e))

@@ -16,8 +16,7 @@ use num_complex::Complex64;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    reduce("aten::var(Tensor self, bool unbiased=True) -> Tensor", |a| spread(a, None, unbiased(a, 1)?, false, &[VAR])).infer(reductions::magnitude)
-        .grad("self: grad * (self - self.mean()) * (2.0 / (self.numel() - (1 if unbiased else 0)))"),
+    reduce("aten::var(Tensor self, bool unbiased=True) -> Tensor", |a| spread(a, None, unbiased(a, 1)?, false, &[VAR])).infer(reductions::magnitude),
     reduce("aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", |a| {
         spread(a, a.opt_ints(1)?, unbiased(a, 2)?, a.bool(3)?, &[VAR])
     }).infer(reductions::magnitude)
@@ -28,8 +27,7 @@ pub static OPS: &[OpDef] = &[
     }).infer(reductions::magnitude)
     .reduces_rows(|p, x| row_corrected(p, x, false))
     .out("correction_out"),
-    reduce("aten::std(Tensor self, bool unbiased=True) -> Tensor", |a| spread(a, None, unbiased(a, 1)?, false, &[STD])).quantized(crate::dialects::Quantized::RealsBack).infer(reductions::magnitude)
-        .grad("self: (grad / result).masked_fill(result == 0, 0) * (self - self.mean()) / (self.numel() - (1 if unbiased else 0))"),
+    reduce("aten::std(Tensor self, bool unbiased=True) -> Tensor", |a| spread(a, None, unbiased(a, 1)?, false, &[STD])).quantized(crate::dialects::Quantized::RealsBack).infer(reductions::magnitude),
     reduce("aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", |a| {
         spread(a, a.opt_ints(1)?, unbiased(a, 2)?, a.bool(3)?, &[STD])
     }).quantized(crate::dialects::Quantized::RealsBack).infer(reductions::magnitude)
@@ -93,9 +91,6 @@ pub static OPS: &[OpDef] = &[
     ).infer(reductions::magnitude)
     .out_exact("out"),
     reduce("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp).infer(views::nothing)
-        .grad(
-            "self: grad.reshape(torch.logsumexp(self, dim, True).size()) * (self - torch.logsumexp(self, dim, True)).exp().conj()",
-        )
         .out("out"),
     reduce("aten::special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp).infer(views::nothing).out("out"),
 ];

@@ -227,13 +227,11 @@ pub static OPS: &[OpDef] = &[
         .out("out"),
     elementwise("aten::acosh(Tensor self) -> Tensor", Promote::Float)
         .scalar(|p, x| p.acosh(x[0]))
-        .grad("self: grad * ((self - 1).rsqrt() * (self + 1).rsqrt()).conj()")
         .tolerance(Tolerance::Rounding)
         .inplace()
         .out("out"),
     elementwise("aten::arccosh(Tensor self) -> Tensor", Promote::Float)
         .scalar(|p, x| p.acosh(x[0]))
-        .grad("self: grad * ((self - 1).rsqrt() * (self + 1).rsqrt()).conj()")
         .tolerance(Tolerance::Rounding)
         .inplace()
         .out("out"),

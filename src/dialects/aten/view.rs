@@ -15,12 +15,10 @@ pub static OPS: &[OpDef] = &[
     // There is no `view.dtype`: programs cannot tell a dtype from a size, so it is never chosen.
     view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", |a| reshape(a, &a.ints(1)?)).facts(&[Fact::MayCopy]).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
-    view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| reshape(a, &a.tensor(1)?.sizes())).facts(&[Fact::MayCopy]).infer(views::as_other)
-        .grad("self: grad.reshape(self.size())"),
+    view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| reshape(a, &a.tensor(1)?.sizes())).facts(&[Fact::MayCopy]).infer(views::as_other),
     view("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| {
         look(a, |a| layout::view(&own(a)?, &a.tensor(1)?.sizes()))
-    }).facts(&[Fact::SeesLayout]).infer(views::as_other)
-    .grad("self: grad.reshape(self.size())"),
+    }).facts(&[Fact::SeesLayout]).infer(views::as_other),
     view("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", |a| look(a, sizes_as)).facts(&[Fact::SeesLayout]).infer(views::reshape),
     view("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", |a| look(a, sizes_as)).hidden_marks("aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)").facts(&[Fact::SeesLayout]).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
@@ -28,8 +26,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad.sum_to_size(self.size())"),
     view("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| {
         one(a.tensor(0)?.broadcast_to(&a.tensor(1)?.sizes())?)
-    }).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::as_other)
-    .grad("self: grad.sum_to_size(self.size())"),
+    }).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::as_other),
     view("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, expand)).infer(views::expand)
         .grad("self: grad.sum_to_size(self.size())"),
     view("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", |a| look(a, transpose)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::transpose)
@@ -66,17 +63,12 @@ pub static OPS: &[OpDef] = &[
     view("aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", |a| look(a, squeeze_dims)).infer(views::squeeze)
         .grad("self: grad.reshape(self.size())"),
     view("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", |a| look(a, unsqueeze)).infer(views::unsqueeze).grad("self: grad.squeeze(dim)"),
-    view("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", |a| look(a, select)).quantized_kernel(crate::dialects::quantized::moves::select).infer(views::select)
-        .grad("self: grad.new_zeros(self.size()).select_scatter(grad, dim, index)"),
+    view("aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", |a| look(a, select)).quantized_kernel(crate::dialects::quantized::moves::select).infer(views::select),
     view(
         "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
         |a| look(a, slice),
-    ).infer(views::slice)
-    .grad("self: grad.new_zeros(self.size()).slice_scatter(grad, dim, start, end, step)"),
-    view("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", |a| look(a, narrow)).infer(views::narrow).grad(
-        "self: grad.new_zeros(self.size()).slice_scatter(grad, dim, start if start >= 0 else start + self.size(dim), \
-         (start if start >= 0 else start + self.size(dim)) + length)",
-    ),
+    ).infer(views::slice),
+    view("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", |a| look(a, narrow)).infer(views::narrow),
     view("aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", |a| {
         look(a, narrow_tensor)
     }),
@@ -84,14 +76,12 @@ pub static OPS: &[OpDef] = &[
         "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
         |a| look(a, as_strided),
     ).quantized_kernel(crate::dialects::quantized::moves::uniform).facts(&[Fact::SeesLayout]).infer(views::as_strided),
-    view("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", |a| look(a, diagonal)).quantized_kernel(crate::dialects::quantized::moves::uniform)
-        .grad("self: grad.new_zeros(self.size()).diagonal_scatter(grad, offset, dim1, dim2)"),
+    view("aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", |a| look(a, diagonal)).quantized_kernel(crate::dialects::quantized::moves::uniform),
     view("aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", |a| {
         look(a, diagonal)
     })
     .grad("A: grad.new_zeros(A.size()).diagonal_scatter(grad, offset, dim1, dim2)"),
-    view("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", |a| look(a, unfold)).quantized_kernel(crate::dialects::quantized::moves::uniform)
-        .grad("self: torch.unfold_backward(grad, self.size(), dimension, size, step)"),
+    view("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", |a| look(a, unfold)).quantized_kernel(crate::dialects::quantized::moves::uniform),
     view("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", |a| {
         reshape(a, &layout::flatten_sizes(&a.tensor(0)?.sizes(), a.int(1)?, a.int(2)?)?)
     }).facts(&[Fact::MayCopy]).infer(views::flatten)
@@ -111,10 +101,9 @@ pub static OPS: &[OpDef] = &[
         })
     }).facts(&[Fact::MayCopy]).infer(views::ravel)
     .grad("self: grad.reshape(self.size())"),
-    view("aten::view_as_real(Tensor(a) self) -> Tensor(a)", |a| one(view_as_real(a.tensor(0)?)?))
-        .grad("self: torch.view_as_complex(grad.contiguous())"),
+    view("aten::view_as_real(Tensor(a) self) -> Tensor(a)", |a| one(view_as_real(a.tensor(0)?)?)),
     view("aten::view_as_complex(Tensor(a) self) -> Tensor(a)", |a| one(view_as_complex(a.tensor(0)?)?))
-        .facts(&[Fact::SeesLayout]).grad("self: torch.view_as_real(grad.contiguous())"),
+        .facts(&[Fact::SeesLayout]),
     view("aten::lift(Tensor self) -> Tensor", |a| one(a.tensor(0)?.clone())).hidden_marks("aten::lift(Tensor(a) self) -> Tensor(a)").grad("self: grad"),
     view("aten::data(Tensor self) -> Tensor", |a| one(a.tensor(0)?.detach())).hidden_marks("aten::data(Tensor(a) self) -> Tensor(a)").facts(&[Fact::Detached]),
     // Copying forms.
@@ -147,25 +136,21 @@ pub static OPS: &[OpDef] = &[
         .out_exact("out")
         .grad("self: grad.squeeze(dim)"),
     gather("aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor", |a| copied(a, select)).infer(views::select)
-        .out_exact("int_out")
-        .grad("self: grad.new_zeros(self.size()).select_scatter(grad, dim, index)"),
+        .out_exact("int_out"),
     gather(
         "aten::slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
         |a| copied(a, slice),
     ).infer(views::slice)
-    .out_exact("Tensor_out")
-    .grad("self: grad.new_zeros(self.size()).slice_scatter(grad, dim, start, end, step)"),
+    .out_exact("Tensor_out"),
     gather(
         "aten::as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
         |a| copied(a, as_strided),
     ).infer(views::as_strided)
     .out_exact("out"),
     gather("aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", |a| copied(a, diagonal)).infer(trial::kernel)
-        .out_exact("out")
-        .grad("self: grad.new_zeros(self.size()).diagonal_scatter(grad, offset, dim1, dim2)"),
+        .out_exact("out"),
     gather("aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", |a| copied(a, unfold)).infer(trial::kernel)
-        .out_exact("out")
-        .grad("self: torch.unfold_backward(grad, self.size(), dimension, size, step)"),
+        .out_exact("out"),
     gather("aten::alias_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).out_exact("out").grad("self: grad"),
     gather("aten::detach_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).facts(&[Fact::Detached]).out_exact("out"),
     gather("aten::lift_fresh_copy(Tensor self) -> Tensor", |a| copied(a, own)).infer(pointwise::same).out_exact("out").grad("self: grad"),

@@ -1,0 +1,47 @@
+//! What a tensor knows of how it was made.
+
+use super::node::Node;
+use crate::tensor::Tensor;
+use std::sync::Arc;
+
+/// The operation that made a tensor.
+pub(super) struct History {
+    pub(super) node: Arc<Node>,
+    /// Which of its outputs the tensor is.
+    pub(super) output: usize,
+    /// The version of the storage when this was noted: a view's history is worked out anew after writes.
+    pub(super) version: u64,
+    /// Of one of several views that one operation gave: the operation's name. It must not be written in place.
+    pub(super) one_of: Option<String>,
+}
+
+/// The history of a tensor, if it has one.
+pub(super) fn of(tensor: &Tensor) -> Option<Arc<History>> {
+    tensor.grad_node()?.downcast::<History>().ok()
+}
+
+/// Says that a tensor is an output of a node.
+pub(super) fn set(tensor: &Tensor, node: &Arc<Node>, output: usize, one_of: Option<String>) {
+    let history = History { node: Arc::clone(node), output, version: tensor.version(), one_of };
+    // Only floating point and complex tensors come here.
+    if tensor.set_requires_grad(true).is_ok() {
+        tensor.set_grad_node(Some(Arc::new(history)));
+    }
+}
+
+/// Where the gradient of a value goes.
+#[derive(Clone)]
+pub(super) enum Edge {
+    /// Nowhere: it needs none.
+    None,
+    /// To an output of a node.
+    Node(Arc<Node>, usize),
+    /// To a leaf.
+    Leaf(Tensor),
+}
+
+impl Edge {
+    pub(super) fn is_none(&self) -> bool {
+        matches!(self, Edge::None)
+    }
+}

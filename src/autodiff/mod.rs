@@ -1,0 +1,17 @@
+//! Differentiation. Each op's row says its derivative as TorchScript text, its *cell*; what is here knows cells and no op by
+//! name. The *tape* records operations as they run and runs their cells backward: it defines what a gradient is, as eager
+//! PyTorch does.
+
+mod cell;
+mod engine;
+mod history;
+mod node;
+mod optimizer;
+mod record;
+mod saved;
+mod tape;
+mod views;
+
+pub use cell::{Cells, Recipe};
+pub use optimizer::Optimizer;
+pub use tape::Tape;

@@ -1,0 +1,47 @@
+//! The tape: records operations as they run, and runs them backward.
+
+use super::cell::Cells;
+use super::record::Call;
+use super::{engine, views};
+use crate::diag::Result;
+use crate::dialects::constraint::Law;
+use crate::dialects::{Autograd, Compute, Gradients, Node, Op, Outputs, Registry, Run};
+use crate::eval;
+use crate::tensor::Tensor;
+use crate::value::Value;
+use std::sync::Arc;
+
+/// Records operations of a program over the ops of a registry. It has no state: histories hang on tensors.
+pub struct Tape {
+    cells: Arc<Cells>,
+}
+
+impl Tape {
+    /// Over the ops of a registry.
+    pub fn of(registry: &Registry) -> Arc<dyn Autograd> {
+        Arc::new(Tape { cells: Cells::of(registry) })
+    }
+}
+
+impl Autograd for Tape {
+    fn call(
+        &self,
+        op: &Op,
+        values: &[Value],
+        node: Node<'_>,
+        run: &Run,
+        compute: Compute<'_>,
+    ) -> Result<Outputs> {
+        let declared = op.def().laws.iter().any(|law| matches!(law, Law::Attribute(_)));
+        let attributes = if declared { eval::attributes(op, node)? } else { Vec::new() };
+        Call { cells: &self.cells, op, values, attributes: &attributes, run, compute }.record()
+    }
+
+    fn link_views(&self, op: &Op, values: &[Value], results: &[Value]) {
+        views::link(op, values, results);
+    }
+
+    fn gradients(&self, wanted: &Gradients, run: &Run) -> Result<Vec<Option<Tensor>>> {
+        engine::run(wanted, run)
+    }
+}

@@ -1,0 +1,52 @@
+//! Who records operations for gradients and computes them: what a layer that has differentiation provides, and what ops may
+//! ask of it.
+
+use super::{Node, Op, Outputs, Run};
+use crate::diag::{Result, Span};
+use crate::tensor::Tensor;
+use crate::value::Value;
+
+/// Computes an op's results from its arguments, without anything being recorded for the op itself.
+pub type Compute<'a> = &'a dyn Fn(&[Value]) -> Result<Outputs>;
+
+/// Records operations and computes gradients.
+pub trait Autograd: Send + Sync {
+    /// Runs an op some operand of which requires gradients, and records it.
+    fn call(
+        &self,
+        op: &Op,
+        values: &[Value],
+        node: Node<'_>,
+        run: &Run,
+        compute: Compute<'_>,
+    ) -> Result<Outputs>;
+
+    /// Notes which results are views of which operand, for an op that was not recorded.
+    fn link_views(&self, op: &Op, values: &[Value], results: &[Value]);
+
+    /// The gradients of the outputs by each input; without inputs they are added to the `grad` of all leaves.
+    fn gradients(&self, wanted: &Gradients, run: &Run) -> Result<Vec<Option<Tensor>>>;
+}
+
+/// What is asked of [`Autograd::gradients`].
+#[derive(Default)]
+pub struct Gradients {
+    /// What is differentiated.
+    pub outputs: Vec<Tensor>,
+    /// The gradient of each output; 1 for outputs of one element where None or missing.
+    pub cotangents: Vec<Option<Tensor>>,
+    /// By what. None: by all leaves.
+    pub inputs: Option<Vec<Tensor>>,
+    /// Keep what was saved for another time.
+    pub keep: bool,
+    /// Record the computation of the gradients.
+    pub create: bool,
+    /// Inputs that the outputs do not hang on have no gradient; otherwise they are an error.
+    pub allow_unused: bool,
+}
+
+/// A recorded operation.
+pub trait Recorded: Send + Sync {
+    /// Says where it stands. Only the first call counts.
+    fn at(&self, span: &Span);
+}

@@ -1,0 +1,108 @@
+"""Records gradients of small programs, first and second order, and a training run with each optimizer.
+
+Run with a Python that has torch (2.15.0 was used):
+
+    python tests/golden/record_gradients.py > tests/golden/gradients.jsonl
+"""
+
+import base64
+import io
+import json
+
+import torch
+from torch import Tensor
+
+PROGRAMS = {
+    "views": "def views(x: Tensor):\n    a = x * 2\n    v = a[0]\n    v.mul_(x[1])\n    a[1:, :1] = 3.0\n    return a.t() * v.sum()\n",
+    "store_in_loop": "def store_in_loop(x: Tensor):\n    out = torch.zeros([x.size(0)], dtype=x.dtype)\n    for i in range(x.size(0)):\n        out[i] = x[i].exp().sum()\n    return out * out\n",
+    "unbinds": "def unbinds(x: Tensor):\n    s = torch.zeros_like(x[0])\n    for r in x.unbind(0):\n        s = s * r + r\n    return s, torch.cat([s, s * 2])\n",
+    "branches": "def branches(x: Tensor):\n    y = x\n    while float(y.abs().sum()) < 30.0:\n        y = y * 1.5\n    if bool((y > 0).any()):\n        y = y.sin()\n    return y\n",
+    "inner": "def inner(x: Tensor):\n    y = (x ** 3).sum()\n    g = torch.autograd.grad([y], [x], None, None, True)[0]\n    assert g is not None\n    return (g * x).sum()\n",
+    "no_grad": "def no_grad(x: Tensor):\n    with torch.no_grad():\n        s = x.sum()\n    return x * s + x.detach()\n",
+    "products": "def products(x: Tensor):\n    return torch.einsum('ij,kj->ik', x, x).tanh() @ x\n",
+    "solve": "def solve(x: Tensor):\n    a = x @ x.t() + torch.eye(x.size(0), dtype=x.dtype) * 3\n    return torch.linalg.solve(a, x) * torch.linalg.det(a)\n",
+    "extremes": "def extremes(x: Tensor):\n    v, i = x.sort(1)\n    return x.max() * v + x.amin(0) + torch.maximum(x, x * 2)\n",
+    "complex": "def complex(x: Tensor):\n    z = torch.complex(x, x * 2)\n    return (torch.fft.fft(z) * z.conj()).real + z.abs()\n",
+    "norms": "def norms(x: Tensor):\n    y = torch.layer_norm(x, [x.size(1)])\n    return y + torch.softmax(x, 0) * x.std() + x.norm()\n",
+    "windows": "def windows(x: Tensor):\n    y = torch.max_pool1d(x.unsqueeze(0), [2], [1])\n    return torch.conv1d(y, x[:, :2].unsqueeze(0).contiguous()) + torch.avg_pool1d(x.unsqueeze(0), [2]).sum()\n",
+}
+
+OPTIMIZERS = [
+    ("sgd", torch.optim.SGD, dict(lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01)),
+    ("adam", torch.optim.Adam, dict(lr=0.05, amsgrad=True)),
+    ("adamw", torch.optim.AdamW, dict(lr=0.05)),
+    ("adagrad", torch.optim.Adagrad, dict(lr=0.1, lr_decay=0.1)),
+    ("rmsprop", torch.optim.RMSprop, dict(lr=0.05, centered=True, momentum=0.5)),
+    ("adamax", torch.optim.Adamax, dict(lr=0.05)),
+    ("nadam", torch.optim.NAdam, dict(lr=0.05)),
+    ("radam", torch.optim.RAdam, dict(lr=0.05, betas=[0.5, 0.6])),
+    ("adadelta", torch.optim.Adadelta, dict(lr=1.0)),
+    ("asgd", torch.optim.ASGD, dict(lr=0.1, t0=2.0)),
+    ("rprop", torch.optim.Rprop, dict(lr=0.05)),
+    ("adafactor", torch.optim.Adafactor, dict(lr=0.05)),
+    ("muon", torch.optim.Muon, dict(lr=0.05)),
+]
+
+
+def encode(value):
+    if value is None:
+        return {"none": None}
+    if isinstance(value, Tensor):
+        value = value.detach().contiguous()
+        data = base64.b64encode(value.numpy().tobytes()).decode()
+        return {"tensor": {"dtype": str(value.dtype)[6:], "shape": list(value.shape), "data": data}}
+    return {"tuple": [encode(v) for v in value]}
+
+
+def gradients(name, text):
+    unit = torch.jit.CompilationUnit(text)
+    x = torch.randn(3, 4, dtype=torch.float64)
+    leaf = x.clone().requires_grad_()
+    out = getattr(unit, name)(leaf)
+    outs = [o for o in (out if isinstance(out, tuple) else (out,)) if o.requires_grad]
+    cotangents = [torch.randn_like(o) for o in outs]
+    (grad,) = torch.autograd.grad(outs, [leaf], cotangents, create_graph=True, allow_unused=True)
+    backward = {"wrt": ["args[0]"], "cotangents": [encode(c) for c in cotangents], "grads": [encode(grad)]}
+    if grad.requires_grad:
+        weight = torch.randn_like(grad)
+        (second,) = torch.autograd.grad([grad], [leaf], [weight], allow_unused=True)
+        backward["second"] = {"cotangents": [encode(weight)], "grads": [encode(second)]}
+    return {"name": f"gradients.{name}", "entry": name, "source": text, "args": [encode(x)], "returns": encode(out), "backward": backward}
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = torch.nn.Parameter(torch.randn(3, 4, dtype=torch.float64))
+        self.v = torch.nn.Parameter(torch.randn(4, 2, dtype=torch.float64))
+
+    def forward(self, x: Tensor):
+        return ((x @ self.w).tanh() @ self.v).pow(2).mean()
+
+
+def training(name, optimizer, options):
+    model = torch.jit.script(Model())
+    file = io.BytesIO()
+    torch.jit.save(model, file)
+    batches = [torch.randn(5, 3, dtype=torch.float64) for _ in range(2)]
+    step = optimizer(model.parameters(), **options)
+    losses = []
+    for n in range(6):
+        step.zero_grad()
+        loss = model(batches[n % 2])
+        loss.backward()
+        step.step()
+        losses.append(loss.item())
+    after = {key: encode(value) for key, value in model.named_parameters()}
+    train = {"optimizer": name, "options": options, "batches": [[encode(b)] for b in batches], "steps": 6}
+    train |= {"losses": losses, "parameters_after": after, "buffers_after": {}}
+    archive = base64.b64encode(file.getvalue()).decode()
+    # Sums of squares are rounded in another order; bfloat16 products in one step of muon.
+    return {"name": f"training.{name}", "pt": archive, "train": train, "tol": 2e-2 if name == "muon" else 1e-6}
+
+
+torch.manual_seed(0)
+for name, text in PROGRAMS.items():
+    print(json.dumps(gradients(name, text)))
+for case in OPTIMIZERS:
+    print(json.dumps(training(*case)))
