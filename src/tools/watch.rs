@@ -100,7 +100,7 @@ impl Watched {
         let taken = resident()?.0.saturating_add(self.code);
         // Work that looks at its budget ends first, with an error that names the line.
         budget::press(taken >= 13 * sixteenth);
-        (taken >= 15 * sixteenth).then(|| {
+        (taken >= 14 * sixteenth).then(|| {
             let text = format!(
                 "the memory limit of {} was reached: the process has {}",
                 bytes_text(limit),

@@ -314,15 +314,20 @@ impl<'a> Builder<'a> {
     /// Whether the subgraph of an op gives only what ops in it made, and no op in it keeps, gives back or writes an operand.
     fn makes_all_anew(&self, op: OpId) -> bool {
         let Some(body) = self.graph.attr(op, "Subgraph").and_then(Attr::as_graph) else { return false };
-        let unmarked = |schema: &Schema| {
-            let all = schema.arguments.iter().chain(&schema.returns);
-            !schema.is_varret && all.into_iter().all(|a| a.alias.is_none() && !is_open(&a.ty))
+        let unmarked = |a: &Argument| a.alias.is_none() && !is_open(&a.ty);
+        // What an op may write is marked too, and not written where a constant says so: statistics in evaluation.
+        let keeps_nothing = |inner: OpId, row: &Op| {
+            row.marked_schema().is_ok_and(|schema| {
+                !schema.is_varret
+                    && schema.returns.iter().all(unmarked)
+                    && (schema.arguments.iter().all(unmarked) || is_read_only(body, inner, row))
+            })
         };
         let is_plain = |inner: OpId| {
             let facts = facts(self.registry, body, inner);
             body.kind(inner) == "prim::Constant"
                 || (body.nested_blocks(inner).is_empty()
-                    && facts.op.as_ref().is_some_and(|row| row.marked_schema().is_ok_and(unmarked)))
+                    && facts.op.as_ref().is_some_and(|row| keeps_nothing(inner, row)))
         };
         let made = |value: &ValueId| body.def_op(*value).is_some_and(|op| body.kind(op) != "prim::Constant");
         body.block_ops(body.root()).all(is_plain) && body.outputs().iter().all(made)

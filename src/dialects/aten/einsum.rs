@@ -221,9 +221,10 @@ fn contract_all(operands: Vec<Tensor>, kept: usize, rank: usize) -> Result<Tenso
     let Some((_, mut result)) = operands.next() else { return fail("must provide at least one operand") };
     let due = |at: usize| -> Vec<usize> { (kept..rank).filter(|d| last[*d] == at).collect() };
     let alone = due(0);
-    if alone.iter().any(|d| result.sizes()[*d] != 1) {
-        if operands.len() == 0 && result.dtype().is_integral() {
-            // A sum alone widens integers.
+    let summed = alone.iter().any(|d| result.sizes()[*d] != 1);
+    if summed || (operands.len() == 0 && !alone.is_empty()) {
+        if result.dtype().is_integral() {
+            // A sum before a product, or alone, widens integers.
             result = result.to_dtype(DType::I64)?;
         }
         result = sum_dims("sum_cpu", &result, &alone)?;

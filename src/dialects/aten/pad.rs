@@ -129,7 +129,8 @@ fn constant(tensor: &Tensor, pad: &[i64], value: Scalar) -> Result<Tensor> {
     let mut source = tensor.clone();
     for (d, left, right) in pairs(pad, rank) {
         sizes[d] = own[d].saturating_add(left).saturating_add(right);
-        let (start, end) = ((-left).max(0), own[d] - (-right).max(0));
+        let cut = |side: i64| side.saturating_neg().max(0);
+        let (start, end) = (cut(left), own[d].saturating_sub(cut(right)));
         if end < start && (left < 0 || right < 0) {
             return Err(Diagnostic::runtime("narrow(): length must be non-negative."));
         }

@@ -120,7 +120,10 @@ pub(super) fn attributes(row: &Row<'_>, rows: &[Row<'_>]) -> Result<IndexMap<Str
         let Some(child) = rows.get(*child) else { continue };
         all.insert(child.def.name.clone(), child.class.clone());
     }
-    all.entry("training".to_string()).or_insert_with(|| "bool".to_string());
+    // What restores itself sets all that it has.
+    if row.def.state.is_none() {
+        all.entry("training".to_string()).or_insert_with(|| "bool".to_string());
+    }
     if let Some(name) = all.keys().find(|name| !name.chars().all(|c| c.is_alphanumeric() || c == '_')) {
         return Err(Diagnostic::input(format!("an attribute is called `{}`", name.escape_debug())));
     }

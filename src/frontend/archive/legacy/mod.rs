@@ -182,7 +182,9 @@ fn objects(rows: &[Row<'_>], tensors: &[Value], values: &[Value]) -> Result<(Val
         |name: &str| Diagnostic::input(format!("the attribute `{name}` has no value in the archive"));
     for row in rows {
         let object = Object::new(Symbol::new(&row.class));
-        object.set(Symbol::new("training"), Value::Bool(true));
+        if row.def.state.is_none() {
+            object.set(Symbol::new("training"), Value::Bool(true));
+        }
         for attribute in &row.def.attributes {
             let value = match attribute.value {
                 Some(at) => values.get(at).cloned().ok_or_else(|| missing(&attribute.name))?,
