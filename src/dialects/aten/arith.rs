@@ -92,7 +92,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
         .rare("u")
         .scalar(mul)
-        .grad("self: grad * other")
+        .grad("self: scaled(grad, other)")
         .facts(&[Fact::Identity(1.0)])
         .inplace()
         .out("Scalar_out"),
@@ -104,7 +104,7 @@ pub static OPS: &[OpDef] = &[
         .out("out"),
     elementwise("aten::multiply.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
         .scalar(mul)
-        .grad("self: grad * other")
+        .grad("self: scaled(grad, other)")
         .facts(&[Fact::Identity(1.0)])
         .inplace(),
     elementwise("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
@@ -115,7 +115,7 @@ pub static OPS: &[OpDef] = &[
         .out("out"),
     elementwise("aten::div.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
         .scalar(div)
-        .grad("self: grad / other")
+        .grad("self: (grad.conj() / other).conj() if grad.is_complex() else grad / other")
         .facts(&[Fact::Identity(1.0)])
         .inplace()
         .out_exact("Scalar_out"),
@@ -143,7 +143,7 @@ pub static OPS: &[OpDef] = &[
         .out("out"),
     elementwise("aten::divide.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
         .scalar(div)
-        .grad("self: grad / other")
+        .grad("self: (grad.conj() / other).conj() if grad.is_complex() else grad / other")
         .facts(&[Fact::Identity(1.0)])
         .inplace(),
     elementwise(
@@ -169,7 +169,7 @@ pub static OPS: &[OpDef] = &[
         .out("out"),
     elementwise("aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
         .scalar(div)
-        .grad("self: grad / other")
+        .grad("self: (grad.conj() / other).conj() if grad.is_complex() else grad / other")
         .facts(&[Fact::Identity(1.0)])
         .inplace(),
     elementwise("aten::floor_divide(Tensor self, Tensor other) -> Tensor", Promote::Common)
