@@ -74,6 +74,7 @@ pub static OPS: &[OpDef] = &[
         checked_copy(&result, a.tensor(1)?)?;
         one(result)
     })
+    .quantized_kernel(crate::dialects::quantized::moves::copied)
     .out_exact("out"),
     opaque("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", fill_number).rare("u8").quantized_kernel(crate::dialects::quantized::moves::fill),
     opaque("aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", |a| {

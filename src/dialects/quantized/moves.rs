@@ -65,6 +65,19 @@ pub fn pad(a: &Args<'_>) -> Result<Outputs> {
     }
 }
 
+/// `aten::copy`: what `aten::copy_` makes of a copy. PyTorch has none; passes that remove writes make it of `copy_`.
+pub fn copied(a: &Args<'_>) -> Result<Outputs> {
+    let target = a.tensor(0)?;
+    if target.quantizer().is_none() {
+        return Err(Diagnostic::runtime(
+            "aten::copy of a quantized tensor into a real one is no copy: dequantize it",
+        ));
+    }
+    let mut values = a.values.to_vec();
+    values[0] = Tensor::quantized(&target.integers().copy()?, target.dtype(), quantizer(target)?)?.into();
+    copy(&Args { op: a.op, values: &values, node: a.node, run: a.run })
+}
+
 /// `aten::copy_`: real numbers are quantized with the target's scale; a quantized tensor brings its scale along.
 pub fn copy(a: &Args<'_>) -> Result<Outputs> {
     let (target, source) = (a.tensor(0)?, a.tensor(1)?);
