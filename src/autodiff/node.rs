@@ -28,7 +28,7 @@ pub(super) struct Node {
     pub(super) operands: Vec<Operand>,
     /// What is known of its outputs.
     pub(super) outputs: Vec<Output>,
-    /// Tensors whose gradient is kept though they are no leaves.
+    /// Where the operation stands in the program, once that is said.
     pub(super) place: OnceLock<Span>,
     pub(super) _charge: Charge,
 }
@@ -137,13 +137,23 @@ impl Recorded for Node {
 
 /// A part of a node that may be the last to hold other nodes.
 enum Part {
-    Saved(#[allow(dead_code, reason = "held to be dropped")] Saved),
-    Edge(#[allow(dead_code, reason = "held to be dropped")] Edge),
-    Node(#[allow(dead_code, reason = "held to be dropped")] Arc<Node>),
+    Saved(Saved),
+    Edge(Edge),
+    Node(Arc<Node>),
+}
+
+impl Part {
+    fn free(self) {
+        match self {
+            Part::Saved(saved) => drop(saved),
+            Part::Edge(edge) => drop(edge),
+            Part::Node(node) => drop(node),
+        }
+    }
 }
 
 thread_local! {
-    /// Parts of nodes that are being freed, and whether somebody frees them: a chain of nodes is as long as a program
+    /// Parts of nodes that are being freed, and whether a call further up the stack frees them: a chain of nodes is as long as a program
     /// likes, and must not take the stack.
     static FREED: RefCell<(Vec<Part>, bool)> = const { RefCell::new((Vec::new(), false)) };
 }
@@ -165,7 +175,7 @@ impl Drop for Node {
             return;
         }
         while let Ok(Some(part)) = FREED.try_with(|freed| freed.borrow_mut().0.pop()) {
-            drop(part);
+            part.free();
         }
         let _ = FREED.try_with(|freed| freed.borrow_mut().1 = false);
     }

@@ -2,8 +2,8 @@
 //! ops, as large as the order of effects allows.
 //!
 //! Each block is cut at ops that act on the world. Within a stretch ops are looked at from the last to the first: a consumer takes
-//! in the producers of its operands that can be moved before it, until nothing changes. Views are left out, since they would be
-//! outputs that share memory with others; outputs that alias inputs or each other leave their group again; groups of fewer
+//! in the producers of its operands that can be moved before it, until nothing changes. Plain views are not among
+//! them, since they would be outputs that share memory with others; outputs that alias inputs or each other leave their group again; groups of fewer
 //! ops than the threshold are dissolved. The order of all of it, and so the text, is PyTorch's.
 //!
 //! The executor here does not need the groups: the pass shows what TorchScript's would do.
@@ -12,22 +12,9 @@ use super::subgraphs::{self, Body};
 use super::{Context, cse, dce};
 use crate::analysis::{AliasDb, Side, facts};
 use crate::diag::Result;
-use crate::dialects::{Effects, has_torchscript_gradient};
+use crate::dialects::{Effects, fusion, has_torchscript_gradient};
 use crate::ir::{Attr, BlockId, Graph, Module, OpId, ValueId};
 use hashbrown::HashMap;
-
-/// PyTorch's name of a group.
-const GROUP: &str = "prim::DifferentiableGraph";
-/// Differentiable, and not in groups.
-const VIEWS: [&str; 7] = [
-    "aten::view",
-    "aten::view_as",
-    "aten::reshape",
-    "aten::reshape_as",
-    "aten::transpose",
-    "aten::expand",
-    "aten::expand_as",
-];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let threshold = usize::try_from(context.int("threshold")?).unwrap_or(usize::MAX);
@@ -116,7 +103,7 @@ impl Slicer<'_> {
                 return Scan::Done(op);
             }
             self.changed = true;
-            group = subgraphs::group_before(graph, GROUP, op);
+            group = subgraphs::group_before(graph, fusion::DIFFERENTIABLE, op);
             let mut body = Body::default();
             subgraphs::skip_numbers(graph, op);
             subgraphs::merge(graph, group, &mut body, op, &mut self.db);
@@ -155,12 +142,9 @@ impl Slicer<'_> {
     }
 
     fn is_wanted(&self, graph: &Graph, op: OpId) -> bool {
-        let kind = graph.kind(op);
         self.bodies.contains_key(&op)
-            || (!VIEWS.contains(&kind.as_str())
-                && kind != "prim::Constant"
-                && (kind == "prim::ConstantChunk"
-                    || has_torchscript_gradient(self.context.registry, graph, op)))
+            || graph.kind(op) == *fusion::CHUNK
+            || has_torchscript_gradient(self.context.registry, graph, op)
     }
 
     /// Lets ops leave their groups whose outputs share memory with an input or with another output.
@@ -232,7 +216,7 @@ pub(super) fn inline(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let threshold = usize::try_from(context.int("threshold")?).unwrap_or(usize::MAX);
     let mut changed = false;
     for op in graph.all_ops().into_iter().rev().filter(|op| graph.is_live(*op)).collect::<Vec<_>>() {
-        if graph.kind(op) != GROUP {
+        if graph.kind(op) != *fusion::DIFFERENTIABLE {
             continue;
         }
         let Some(inner) = graph.attr(op, "Subgraph").and_then(Attr::as_graph).cloned() else { continue };

@@ -1,5 +1,5 @@
 //! Moving ops between a graph and the subgraph of one of its ops, as PyTorch's passes for differentiable groups do: the order of
-//! inputs and outputs, and copies of constants, are theirs. No pass itself, and no op is known by name but the constant.
+//! inputs and outputs, and copies of constants, are theirs. No pass itself, and no op that computes is known by name.
 
 use crate::analysis::{AliasDb, Aliasing};
 use crate::dialects::Registry;

@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub const GROUP: &str = "fusion::Group";
 /// PyTorch's name of a group in its graph text.
 pub const TORCH_GROUP: &str = "prim::FusionGroup";
+/// PyTorch's name of work that its executors differentiate as one.
+pub const DIFFERENTIABLE: &str = "prim::DifferentiableGraph";
 /// `prim::ConstantChunk[chunks=4, dim=1](%x) -> (Tensor, ...)`: equal parts of an input along a dimension.
 pub const CHUNK: &str = "prim::ConstantChunk";
 /// `prim::FusedConcat[dim=1](%a, %b, ...) -> Tensor`: outputs joined along a dimension.
