@@ -5,6 +5,7 @@ pub mod activation;
 pub mod arith;
 pub mod attention;
 pub mod autograd;
+pub mod asserts;
 pub mod backward;
 pub mod binary;
 pub mod choose;
@@ -133,6 +134,7 @@ pub static TABLES: &[&[OpDef]] = &[
     fbgemm::OPS,
     shape::OPS,
     split::OPS,
+    asserts::OPS,
     world::OPS,
     autograd::OPS,
     mkldnn::OPS,

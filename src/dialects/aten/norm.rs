@@ -45,6 +45,15 @@ pub static OPS: &[OpDef] = &[
         "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
         |a| native_batch(Batch::new(a, 3, false, 5)?),
     ).infer(trial::kernel),
+    composite(
+        "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
+        "def _native_batch_norm_legit_functional(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], running_mean: Tensor, running_var: Tensor, training: bool, momentum: float, eps: float) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    mean = running_mean.clone()
+    var = running_var.clone()
+    out, save_mean, save_invstd = torch._native_batch_norm_legit(input, weight, bias, mean, var, training, momentum, eps)
+    return out, save_mean, save_invstd, mean, var
+",
+    ),
     opaque(
         "aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
         |a| with_reserve(Batch::new(a, 3, true, 5)?),

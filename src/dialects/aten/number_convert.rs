@@ -117,7 +117,7 @@ fn tensor_float(tensor: &Tensor) -> Result<f64> {
     checked_float(tensor.item()?)
 }
 
-fn truth(tensor: &Tensor) -> Result<bool> {
+pub(super) fn truth(tensor: &Tensor) -> Result<bool> {
     match tensor.numel() {
         0 => Err(Diagnostic::runtime("Boolean value of Tensor with no values is ambiguous")),
         1 => Ok(tensor.item()?.to_bool()),

@@ -5,7 +5,7 @@
 
 use super::declared::Declared;
 use super::pickle::{Node, NodeId, Pickle, Scales, StorageRecord, TensorRecord};
-use super::{Archive, legacy, mobile, upgraders};
+use super::{Archive, exported, legacy, mobile, upgraders};
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::prim::constant;
 use crate::dialects::{Registry, is_custom_class};
@@ -38,6 +38,9 @@ pub struct Model {
 pub fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> {
     if mobile::is_bytecode_only(&archive) {
         return mobile::load(registry, archive);
+    }
+    if exported::is_exported(&archive) {
+        return exported::load(registry, archive);
     }
     if legacy::is_legacy(&archive) {
         return legacy::load(registry, archive);

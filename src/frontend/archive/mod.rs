@@ -7,6 +7,8 @@
 
 mod debug;
 mod declared;
+mod emit;
+mod exported;
 mod flat;
 mod legacy;
 mod load;
@@ -24,6 +26,7 @@ mod zip;
 mod tests;
 
 pub use debug::DebugRanges;
+pub use exported::{Outline, outline};
 pub use limits::Limits;
 pub use load::{Model, load};
 pub use pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
@@ -37,7 +40,7 @@ use std::sync::Arc;
 
 use crate::diag::{Diagnostic, Result, Source, nearest};
 use crate::resources::names;
-use crate::tensor::HostBytes;
+use crate::tensor::{HostBytes, Storage};
 use indexmap::IndexMap;
 
 /// An opened archive whose table of contents has been checked. Entry names are relative to its root.
@@ -324,11 +327,25 @@ impl Archive {
     ) -> Result<Option<Arc<dyn HostBytes>>> {
         let (name, entry) = self.storage_entry(stem, storage)?;
         let swapped = self.big_endian && storage.element.swap > 1;
-        if !matches!(self.bytes, Bytes::Mapped(_)) || entry.method != Method::Stored || swapped {
+        if swapped { Ok(None) } else { self.in_place(&name, entry) }
+    }
+
+    /// The bytes of an entry as the memory of tensors: in place where the file is mapped, else a copy.
+    fn raw_storage(self: &Arc<Self>, name: &str) -> Result<Storage> {
+        let entry = self.entry(name).ok_or_else(|| self.missing(name))?;
+        match self.in_place(name, entry)?.map(Storage::borrowed) {
+            // Elements of every dtype are aligned there.
+            Some(storage) if storage.alignment() >= 8 => Ok(storage),
+            _ => Storage::from_bytes(&self.read(name)?),
+        }
+    }
+
+    fn in_place(self: &Arc<Self>, name: &str, entry: &Entry) -> Result<Option<Arc<dyn HostBytes>>> {
+        if !matches!(self.bytes, Bytes::Mapped(_)) || entry.method != Method::Stored {
             return Ok(None);
         }
         let range = entry.start as usize..(entry.start + entry.size) as usize;
-        self.read(&name)?;
+        self.read(name)?;
         Ok(Some(Arc::new(InPlace { archive: Arc::clone(self), range })))
     }
 
@@ -422,7 +439,7 @@ fn check_version(version: u64) -> Result<u64> {
 /// Refuses the archives of other formats by name.
 fn check_format(directory: &zip::Directory) -> Result<()> {
     let has = |name: &str| directory.entries.contains_key(name);
-    if has("model.json") {
+    if has("model.json") || directory.entries.keys().any(|name| name.starts_with("models/")) {
         return Ok(());
     }
     let again =

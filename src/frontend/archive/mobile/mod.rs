@@ -4,7 +4,6 @@
 //! (`translate`), so that passes and printing work on them as on any other. This module knows nothing of running them.
 
 mod classes;
-mod emit;
 mod pickled;
 mod steps;
 mod translate;

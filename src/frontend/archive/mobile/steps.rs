@@ -115,7 +115,7 @@ impl Machine<'_> {
             "prim::unchecked_cast" => return self.cast_of_unknown(),
             _ => {}
         }
-        let row = self.emitter.row(&operator);
+        let row = self.emitter.row(operator.name, &operator.overload);
         let schema = row.as_ref().map(|op| op.schema()).transpose()?;
         let given = inputs.or(operator.given.map(|n| n as i64));
         let given = given.or(schema.map(|s| s.arguments.len() as i64));

@@ -4,7 +4,7 @@
 //! form. A jump of another form is an error. Loops are translated again where their variables turn out to have another
 //! type than before them.
 
-use super::emit::Emitter;
+use crate::frontend::archive::emit::Emitter;
 use super::{Code, Instruction, types};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;

@@ -1,7 +1,6 @@
-//! Ops from instructions: what an operator of the table takes and gives is found in its schema. Bytecode has no types,
-//! so that a value of which too little is known is cast to what the operator wants.
+//! Ops of graphs that are built from files without source code: what an operator takes and gives is found in its schema.
+//! A value of which too little is known is cast to what the operator wants.
 
-use super::Operator;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Op, Registry};
 use crate::ir::unify::{TypeEnv, match_type_variables, substitute};
@@ -48,9 +47,9 @@ impl Emitter<'_> {
     }
 
     /// The row of an operator, if there is one.
-    pub(super) fn row(&self, operator: &Operator) -> Option<Op> {
-        let overloads = self.registry.overloads(operator.name);
-        let named = |op: &&Op| op.schema().is_ok_and(|s| s.overload == *operator.overload);
+    pub(super) fn row(&self, name: Symbol, overload: &str) -> Option<Op> {
+        let overloads = self.registry.overloads(name);
+        let named = |op: &&Op| op.schema().is_ok_and(|s| s.overload == *overload);
         overloads.iter().find(named).cloned()
     }
 
@@ -59,16 +58,39 @@ impl Emitter<'_> {
     pub(super) fn call(&mut self, schema: &Schema, given: Vec<ValueId>) -> Result<Vec<ValueId>> {
         let outs = schema.arguments.iter().filter(|a| a.is_out).count();
         let plain = given.len().saturating_sub(outs);
+        let place = |n: usize| match n < plain {
+            true => Some(n),
+            false => n.checked_sub(schema.arguments.len() - outs).map(|k| plain + k),
+        };
+        let chosen: Vec<Option<ValueId>> =
+            (0..schema.arguments.len()).map(|n| place(n).and_then(|at| given.get(at)).copied()).collect();
+        let rest = match given.get(schema.arguments.len()..) {
+            Some(rest) if schema.is_vararg => rest,
+            Some([_, ..]) => {
+                return Err(Diagnostic::input(format!(
+                    "{} gets {} arguments, and takes {}",
+                    schema.name,
+                    given.len(),
+                    schema.arguments.len()
+                )));
+            }
+            _ => &[],
+        };
+        self.call_with(schema, &chosen, rest)
+    }
+
+    /// A call of an operator by its schema, with a value for each of its arguments that are given, and those behind them.
+    pub(super) fn call_with(
+        &mut self,
+        schema: &Schema,
+        given: &[Option<ValueId>],
+        rest: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
         let mut operands = Vec::with_capacity(schema.arguments.len());
         let mut variables = TypeEnv::new();
         for (n, formal) in schema.arguments.iter().enumerate() {
-            let at = if n < plain {
-                Some(n)
-            } else {
-                n.checked_sub(schema.arguments.len() - outs).map(|k| plain + k)
-            };
-            let value = match (at.and_then(|at| given.get(at)), &formal.default) {
-                (Some(value), _) => *value,
+            let value = match (given.get(n).copied().flatten(), &formal.default) {
+                (Some(value), _) => value,
                 (None, Some(default)) => self.default(formal, default)?,
                 (None, None) => {
                     return Err(Diagnostic::input(format!(
@@ -79,16 +101,7 @@ impl Emitter<'_> {
             };
             operands.push(self.fit(formal, value, &mut variables)?);
         }
-        if schema.is_vararg {
-            operands.extend(given.iter().skip(schema.arguments.len()));
-        } else if given.len() > schema.arguments.len() {
-            return Err(Diagnostic::input(format!(
-                "{} gets {} arguments, and takes {}",
-                schema.name,
-                given.len(),
-                schema.arguments.len()
-            )));
-        }
+        operands.extend(rest);
         let result = |r: &Argument| substitute(&r.ty, &variables).unwrap_or_else(Type::any);
         let types: Vec<Type> = schema.returns.iter().map(result).collect();
         let op = self.graph.emit(self.block, schema.name, &operands, &types);

@@ -1,0 +1,394 @@
+//! Nodes of an exported graph as ops. A node names its operator with the overload, and its arguments as the operator's schema
+//! has them; higher-order operators are in [`super::control`].
+
+use super::schema::{
+    Argument, Float, Graph, NamedArgument, Node, OptionalTensor, SymBoolArgument, SymFloatArgument, SymIntArgument,
+};
+use super::{codes, control, operators};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Op, matches};
+use crate::frontend::archive::emit::Emitter;
+use crate::ir::{Argument as Formal, Attr, Location, Place, Schema, Symbol, Type, TypeKind, ValueId};
+use hashbrown::HashMap;
+use num_complex::Complex64;
+
+/// A graph in the making, with the values that have names.
+pub(super) struct Nodes<'a> {
+    pub(super) emitter: Emitter<'a>,
+    values: HashMap<String, ValueId>,
+}
+
+impl<'a> Nodes<'a> {
+    pub(super) fn new(emitter: Emitter<'a>) -> Nodes<'a> {
+        Nodes { emitter, values: HashMap::new() }
+    }
+
+    /// Gives a value a name.
+    pub(super) fn bind(&mut self, name: &str, value: ValueId) {
+        self.values.insert(name.to_string(), value);
+    }
+
+    /// The value with a name.
+    pub(super) fn named(&self, name: &str) -> Result<ValueId> {
+        self.values.get(name).copied().ok_or_else(|| Diagnostic::input(format!("there is no value `{name}`")))
+    }
+
+    /// Emits all nodes.
+    pub(super) fn emit(&mut self, graph: &Graph) -> Result<()> {
+        for node in &graph.nodes {
+            let before = self.emitter.graph.last_op(self.emitter.block);
+            self.node(node).map_err(|mut error| {
+                let report = error.report_mut();
+                report.message = format!("{}: {}", node.target, report.message);
+                error
+            })?;
+            self.locate(node, before);
+        }
+        Ok(())
+    }
+
+    /// Emits a graph that an operator calls, with values for its inputs. Gives its outputs.
+    pub(super) fn inner(&mut self, graph: &Graph, inputs: &[ValueId]) -> Result<Vec<ValueId>> {
+        if graph.inputs.len() != inputs.len() {
+            return Err(Diagnostic::input(format!(
+                "a graph that takes {} values gets {}",
+                graph.inputs.len(),
+                inputs.len()
+            )));
+        }
+        let outer = std::mem::take(&mut self.values);
+        for (input, value) in graph.inputs.iter().zip(inputs) {
+            if let Some(name) = name_of(input) {
+                self.bind(name, *value);
+            }
+        }
+        let outputs = self.emit(graph).and_then(|()| graph.outputs.iter().map(|output| self.free(output)).collect());
+        self.values = outer;
+        outputs
+    }
+
+    fn node(&mut self, node: &Node) -> Result<()> {
+        let Some(path) = node.target.strip_prefix("torch.ops.") else {
+            let outputs = operators::call(self, node)?;
+            return self.results(&node.outputs, &outputs);
+        };
+        if let Some(name) = path.strip_prefix("higher_order.") {
+            let outputs = control::call(self, name, &node.inputs)?;
+            return self.results(&node.outputs, &outputs);
+        }
+        let mut parts = path.split('.');
+        let (Some(dialect), Some(name), overload, None) = (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(Diagnostic::input("the target is no operator"));
+        };
+        let name = Symbol::new(&format!("{dialect}::{name}"));
+        let overload = overload.filter(|overload| *overload != "default").unwrap_or("");
+        let (row, given) = self.choose(name, overload, &node.inputs)?;
+        let outputs = self.emitter.call_with(row.schema()?, &given, &[])?;
+        self.results(&node.outputs, &outputs)
+    }
+
+    /// The row of an operator and a value for each of its arguments that are given. A number where the overload wants a
+    /// tensor is taken by the overload that wants a number, as its dtype does not count as a tensor's does.
+    fn choose(&mut self, name: Symbol, overload: &str, inputs: &[NamedArgument]) -> Result<(Op, Vec<Option<ValueId>>)> {
+        let Some(exact) = self.emitter.row(name, overload) else { return Err(self.emitter.registry.unknown(name)) };
+        let schema = exact.schema()?;
+        let is_number = |input: &NamedArgument| {
+            let formal = schema.arguments.iter().find(|formal| formal.name == *input.name);
+            formal.is_some_and(|formal| formal.ty.is_tensor()) && number(&input.arg)
+        };
+        if !inputs.iter().any(is_number) {
+            let given = self.given(schema, inputs)?;
+            return Ok((exact.clone(), given));
+        }
+        for other in self.emitter.registry.overloads(name) {
+            let Ok(schema) = other.schema() else { continue };
+            let takes = |input: &NamedArgument| {
+                let formal = schema.arguments.iter().find(|formal| formal.name == *input.name);
+                formal.is_some_and(|formal| formal.ty.is_tensor() != number(&input.arg))
+            };
+            let concerned = |input: &&NamedArgument| number(&input.arg) || matches!(input.arg, Argument::AsTensor(_));
+            if inputs.iter().filter(concerned).all(takes) {
+                let given = self.given(schema, inputs)?;
+                return Ok((other.clone(), given));
+            }
+        }
+        let given = self.given(schema, inputs)?;
+        Ok((exact.clone(), given))
+    }
+
+    fn given(&mut self, schema: &Schema, inputs: &[NamedArgument]) -> Result<Vec<Option<ValueId>>> {
+        let unknown = inputs.iter().find(|input| schema.arguments.iter().all(|formal| formal.name != *input.name));
+        if let Some(input) = unknown {
+            return Err(Diagnostic::input(format!("{} has no argument `{}`", schema.name, input.name)));
+        }
+        let mut given = Vec::with_capacity(schema.arguments.len());
+        for formal in &schema.arguments {
+            let input = inputs.iter().find(|input| formal.name == *input.name);
+            given.push(input.map(|input| self.operand(formal, &input.arg)).transpose()?);
+        }
+        Ok(given)
+    }
+
+    /// An argument as a value of the type that the schema wants.
+    fn operand(&mut self, formal: &Formal, arg: &Argument) -> Result<ValueId> {
+        let wanted = formal.ty.without_none();
+        match (wanted.kind(), arg) {
+            (TypeKind::Float, Argument::AsInt(n)) => self.emitter.constant(Type::float(), Attr::Float(*n as f64)),
+            (TypeKind::List(element), Argument::AsInts(ns)) if *element == Type::float() => {
+                let numbers = ns.iter().map(|n| *n as f64).collect();
+                self.emitter.constant(wanted.clone(), Attr::Floats(numbers))
+            }
+            (TypeKind::List(_), Argument::AsInts(ns)) if ns.is_empty() => {
+                self.emitter.value("prim::ListConstruct", &[], wanted.clone())
+            }
+            (_, arg) if wanted.is_tensor() && number(arg) => {
+                let value = self.free(arg)?;
+                self.by_types("prim::NumToTensor", &[value], None)
+            }
+            _ => self.free(arg),
+        }
+    }
+
+    /// An argument as a value.
+    pub(super) fn free(&mut self, arg: &Argument) -> Result<ValueId> {
+        let emitter = &mut self.emitter;
+        match arg {
+            Argument::AsNone(_) => emitter.constant(Type::none(), Attr::None),
+            Argument::AsTensor(tensor) => self.named(&tensor.name),
+            Argument::AsTensors(tensors) => {
+                let items = tensors.iter().map(|tensor| self.named(&tensor.name)).collect::<Result<Vec<_>>>()?;
+                self.list(&items, Type::tensor())
+            }
+            Argument::AsInt(n) => emitter.constant(Type::int(), Attr::Int(*n)),
+            Argument::AsInts(ns) => emitter.constant(Type::list(Type::int()), Attr::Ints(ns.as_slice().into())),
+            Argument::AsFloat(Float(x)) => emitter.constant(Type::float(), Attr::Float(*x)),
+            Argument::AsFloats(xs) => {
+                let numbers = xs.iter().map(|Float(x)| *x).collect();
+                emitter.constant(Type::list(Type::float()), Attr::Floats(numbers))
+            }
+            Argument::AsBool(b) => emitter.constant(Type::bool(), Attr::Bool(*b)),
+            Argument::AsBools(flags) => {
+                let items = flags.iter().map(|b| Attr::Bool(*b)).collect();
+                emitter.constant(Type::list(Type::bool()), Attr::List(items))
+            }
+            Argument::AsString(text) | Argument::AsOperator(text) => {
+                emitter.constant(Type::str(), Attr::Str(text.as_str().into()))
+            }
+            Argument::AsStrings(texts) => {
+                let texts = texts.iter().map(|text| text.as_str().into()).collect();
+                emitter.constant(Type::list(Type::str()), Attr::Strs(texts))
+            }
+            Argument::AsComplex(z) => {
+                emitter.constant(Type::complex(), Attr::Complex(Complex64::new(z.real.0, z.imag.0)))
+            }
+            Argument::AsScalarType(n) => emitter.constant(Type::int(), Attr::Int(codes::dtype(*n)?.code())),
+            Argument::AsMemoryFormat(n) => emitter.constant(Type::int(), Attr::Int(codes::memory_format(*n)?)),
+            Argument::AsLayout(n) => emitter.constant(Type::int(), Attr::Int(codes::layout(*n)?)),
+            Argument::AsDevice(device) => {
+                let index = device.index.map(|index| format!(":{index}")).unwrap_or_default();
+                let device = format!("{}{index}", device.kind).parse().map_err(Diagnostic::input)?;
+                emitter.constant(Type::device(), Attr::Device(device))
+            }
+            _ => self.symbolic(arg),
+        }
+    }
+
+    /// An argument that names values, as a value.
+    fn symbolic(&mut self, arg: &Argument) -> Result<ValueId> {
+        match arg {
+            Argument::AsSymInt(n) => self.sym_int(n),
+            Argument::AsSymInts(ns) => {
+                let items = ns.iter().map(|n| self.sym_int(n)).collect::<Result<Vec<_>>>()?;
+                self.list(&items, Type::int())
+            }
+            Argument::AsSymFloat(x) => self.sym_float(x),
+            Argument::AsSymFloats(xs) => {
+                let items = xs.iter().map(|x| self.sym_float(x)).collect::<Result<Vec<_>>>()?;
+                self.list(&items, Type::float())
+            }
+            Argument::AsSymBool(b) => self.sym_bool(b),
+            Argument::AsSymBools(flags) => {
+                let items = flags.iter().map(|b| self.sym_bool(b)).collect::<Result<Vec<_>>>()?;
+                self.list(&items, Type::bool())
+            }
+            Argument::AsOptionalTensor(tensor) => self.optional_tensor(tensor),
+            Argument::AsOptionalTensors(tensors) => {
+                let items = tensors.iter().map(|tensor| self.optional_tensor(tensor));
+                let items = items.collect::<Result<Vec<_>>>()?;
+                self.list(&items, Type::optional(Type::tensor()))
+            }
+            Argument::AsNestedTensors(lists) => {
+                let mut items = Vec::with_capacity(lists.len());
+                for list in lists {
+                    let inner = list.iter().map(|tensor| self.named(&tensor.name)).collect::<Result<Vec<_>>>()?;
+                    items.push(self.list(&inner, Type::tensor())?);
+                }
+                self.list(&items, Type::list(Type::tensor()))
+            }
+            Argument::AsIntLists(lists) => {
+                let lists = lists.iter().map(|list| Attr::Ints(list.as_slice().into())).collect();
+                self.emitter.constant(Type::list(Type::list(Type::int())), Attr::List(lists))
+            }
+            Argument::AsFloatLists(lists) => {
+                let row = |list: &Vec<Float>| Attr::Floats(list.iter().map(|Float(x)| *x).collect());
+                let lists = lists.iter().map(row).collect();
+                self.emitter.constant(Type::list(Type::list(Type::float())), Attr::List(lists))
+            }
+            Argument::AsCustomObj(object) => {
+                Err(Diagnostic::unsupported(format!("an object of the class {}", object.class_fqn)))
+            }
+            Argument::AsStringToArgument(_) => Err(Diagnostic::unsupported("an argument that is a dictionary")),
+            _ => Err(Diagnostic::unsupported("a graph as an argument of this operator")),
+        }
+    }
+
+    fn sym_int(&mut self, arg: &SymIntArgument) -> Result<ValueId> {
+        match arg {
+            SymIntArgument::AsName(name) => self.named(name),
+            SymIntArgument::AsInt(n) => self.emitter.constant(Type::int(), Attr::Int(*n)),
+        }
+    }
+
+    fn sym_float(&mut self, arg: &SymFloatArgument) -> Result<ValueId> {
+        match arg {
+            SymFloatArgument::AsName(name) => self.named(name),
+            SymFloatArgument::AsFloat(Float(x)) => self.emitter.constant(Type::float(), Attr::Float(*x)),
+        }
+    }
+
+    fn sym_bool(&mut self, arg: &SymBoolArgument) -> Result<ValueId> {
+        match arg {
+            SymBoolArgument::AsName(name) => self.named(name),
+            SymBoolArgument::AsBool(b) => self.emitter.constant(Type::bool(), Attr::Bool(*b)),
+        }
+    }
+
+    fn optional_tensor(&mut self, arg: &OptionalTensor) -> Result<ValueId> {
+        match arg {
+            OptionalTensor::AsTensor(tensor) => self.named(&tensor.name),
+            OptionalTensor::AsNone(_) => self.emitter.constant(Type::none(), Attr::None),
+        }
+    }
+
+    pub(super) fn list(&mut self, items: &[ValueId], element: Type) -> Result<ValueId> {
+        self.emitter.value("prim::ListConstruct", items, Type::list(element))
+    }
+
+    /// A call of the first overload that takes values of these types, and gives what is wanted.
+    pub(super) fn by_types(&mut self, name: &str, values: &[ValueId], wanted: Option<&Type>) -> Result<ValueId> {
+        let types: Vec<&Type> = values.iter().map(|value| self.emitter.graph.ty(*value)).collect();
+        let name = Symbol::new(name);
+        let fits = |op: &&Op| {
+            let gives = |schema: &Schema| wanted.is_none_or(|ty| schema.returns.iter().any(|r| r.ty == *ty));
+            op.schema().is_ok_and(|schema| matches(schema, &types) && gives(schema))
+        };
+        let row = self.emitter.registry.overloads(name).iter().find(fits).cloned();
+        let Some(row) = row else {
+            let types: Vec<String> = types.iter().map(|ty| ty.annotation()).collect();
+            return Err(Diagnostic::input(format!("{name} does not take ({})", types.join(", "))));
+        };
+        let results = self.emitter.call(row.schema()?, values.to_vec())?;
+        results.first().copied().ok_or_else(|| Diagnostic::internal("an operator without a result"))
+    }
+
+    /// Gives names to results.
+    fn results(&mut self, outputs: &[Argument], values: &[ValueId]) -> Result<()> {
+        if outputs.len() > values.len() {
+            return Err(Diagnostic::input(format!(
+                "{} results are named, and there are {}",
+                outputs.len(),
+                values.len()
+            )));
+        }
+        for (output, value) in outputs.iter().zip(values) {
+            match output {
+                Argument::AsTensors(tensors) => {
+                    let types = vec![Type::tensor(); tensors.len()];
+                    let op = self.emitter.emit("prim::ListUnpack", &[*value], &types);
+                    let parts = self.emitter.graph.results(op);
+                    for (tensor, part) in tensors.iter().zip(parts) {
+                        self.bind(&tensor.name, part);
+                    }
+                }
+                Argument::AsNone(_) => {}
+                other => {
+                    let Some(name) = name_of(other) else {
+                        return Err(Diagnostic::unsupported("a result that is no tensor and no number"));
+                    };
+                    let value = match type_of(other) {
+                        Some(ty) => self.emitter.cast(*value, &ty)?,
+                        None => *value,
+                    };
+                    self.bind(name, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives ops behind one the place and the module that a node states.
+    fn locate(&mut self, node: &Node, before: Option<crate::ir::OpId>) {
+        let Some(location) = location(node) else { return };
+        let graph = &mut self.emitter.graph;
+        let id = graph.add_location(location);
+        let mut next = match before {
+            Some(op) => graph.next(op),
+            None => graph.first_op(self.emitter.block),
+        };
+        while let Some(op) = next.filter(|op| graph.terminated_block(*op).is_none()) {
+            graph.set_location_id(op, id);
+            next = graph.next(op);
+        }
+    }
+}
+
+/// The place that the node's stack trace ends with, and the module that it lies in.
+fn location(node: &Node) -> Option<Location> {
+    let trace = node.metadata.get("stack_trace").map_or("", String::as_str);
+    let frame = trace.lines().rev().find_map(|line| line.trim_start().strip_prefix("File \""));
+    let place = frame.and_then(|frame| {
+        let (file, rest) = frame.split_once("\", line ")?;
+        let line = rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
+        Some(Place::File { file: Symbol::new(file), line, column: 0 })
+    });
+    let stack = node.metadata.get("nn_module_stack").map_or("", String::as_str);
+    let path = stack.rsplit(';').next().and_then(|module| module.split(',').nth(1)).filter(|path| !path.is_empty());
+    let scope = path.map(|path| Symbol::new(&format!("__module.{path}")));
+    if place.is_none() && scope.is_none() {
+        return None;
+    }
+    Some(Location { place: place.unwrap_or(Place::Unknown), scope, inlined_from: None })
+}
+
+/// Whether an argument is a number.
+fn number(arg: &Argument) -> bool {
+    use Argument as A;
+    matches!(
+        arg,
+        A::AsInt(_) | A::AsFloat(_) | A::AsBool(_) | A::AsComplex(_) | A::AsSymInt(_) | A::AsSymFloat(_) | A::AsSymBool(_)
+    )
+}
+
+/// The name of the one value that an argument is.
+pub(super) fn name_of(arg: &Argument) -> Option<&str> {
+    match arg {
+        Argument::AsTensor(tensor) | Argument::AsOptionalTensor(OptionalTensor::AsTensor(tensor)) => Some(&tensor.name),
+        Argument::AsSymInt(SymIntArgument::AsName(name))
+        | Argument::AsSymFloat(SymFloatArgument::AsName(name))
+        | Argument::AsSymBool(SymBoolArgument::AsName(name)) => Some(name),
+        _ => None,
+    }
+}
+
+/// The type that the value of an argument has.
+pub(super) fn type_of(arg: &Argument) -> Option<Type> {
+    Some(match arg {
+        Argument::AsTensor(_) => Type::tensor(),
+        Argument::AsInt(_) | Argument::AsSymInt(_) => Type::int(),
+        Argument::AsFloat(_) | Argument::AsSymFloat(_) => Type::float(),
+        Argument::AsBool(_) | Argument::AsSymBool(_) => Type::bool(),
+        Argument::AsString(_) => Type::str(),
+        _ => return None,
+    })
+}
