@@ -38,6 +38,7 @@ pub const ALL: &[(&str, Target)] = &[
     ("rules", rules),
     ("pickle", pickle_machine),
     ("archive", archive),
+    ("exported", exported),
 ];
 
 /// Runs a target on one input.
@@ -268,4 +269,27 @@ fn exercise(archive: Archive) -> Result<()> {
     let written = writer.finish().expect("memory takes all");
     Archive::from_bytes(written).expect("what was written is read");
     flambeau::frontend::archive::load(&REGISTRY, archive).map(|_| ())
+}
+
+/// The message of an exported program, in an archive with three small tensors. What can be built must be a valid graph, in
+/// text too.
+fn exported(data: &[u8]) {
+    let meta = r#"{"dtype":7,"sizes":[{"as_int":3}],"strides":[{"as_int":1}],"storage_offset":{"as_int":0}}"#;
+    let row = |name: &str| format!(r#""{name}":{{"path_name":"weight_0","tensor_meta":{meta}}}"#);
+    let table = format!(r#"{{"config":{{{},{},{}}}}}"#, row("n"), row("m.hidden"), row("m.c"));
+    let mut writer = write::Writer::new(Vec::new(), "m").expect("a fine name");
+    writer.add("version", b"6\n").expect("a fine entry");
+    writer.add("models/model.json", data).expect("a fine entry");
+    writer.add("data/weights/model_weights_config.json", table.as_bytes()).expect("a fine entry");
+    writer.add("data/weights/weight_0", &[0; 12]).expect("a fine entry");
+    let archive = Archive::from_bytes(writer.finish().expect("memory takes all")).expect("a fine archive");
+    let module = match flambeau::frontend::archive::load(&REGISTRY, archive) {
+        Ok(model) => model.module,
+        Err(error) => {
+            assert!(!is_fault(&error), "{error:?}");
+            return;
+        }
+    };
+    let violations = verify_module(&module, &NoLaws, &|_| None);
+    assert!(violations.is_empty(), "the reader made an invalid graph: {violations:?}");
 }

@@ -118,8 +118,16 @@ impl Layout {
         Ok(())
     }
 
-    /// Fails unless every element lies within a storage of `capacity` elements.
+    /// Fails unless there is a stride for each size, no size is negative, and every element lies within a storage of
+    /// `capacity` elements.
     pub fn check_within(&self, capacity: usize) -> Result<()> {
+        if self.sizes.len() != self.strides.len() || self.sizes.iter().any(|size| *size < 0) {
+            return Err(Diagnostic::runtime(format!(
+                "setStorage: sizes {:?} with strides {:?} are no layout",
+                self.sizes.as_slice(),
+                self.strides.as_slice()
+            )));
+        }
         if self.numel() == 0 {
             return Ok(());
         }

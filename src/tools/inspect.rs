@@ -1,10 +1,12 @@
 //! `flambeau inspect`: what is in an archive, without building any of it: no class is compiled, no tensor is made.
 
+mod exported;
+
 use super::io::Io;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Registry, is_custom_class};
 use crate::frontend::archive::recognize::recognize_zip;
-use crate::frontend::archive::{Archive, Limits, Method, Node, NodeId, Pickle, TensorRecord};
+use crate::frontend::archive::{Archive, Limits, Method, Node, NodeId, Pickle, TensorRecord, is_exported};
 use crate::frontend::script::outline;
 use crate::ir::Symbol;
 use crate::tools::limits::LimitOptions;
@@ -91,8 +93,12 @@ fn describe(archive: &Archive, problems: &mut Problems) -> Json {
         Node::Object(object) => object.class.to_string(),
         other => other.kind().to_string(),
     });
-    let tensors = data.as_ref().map(tensors).unwrap_or_default();
-    let (classes, functions) = code(archive, problems);
+    let mut tensors = data.as_ref().map(tensors).unwrap_or_default();
+    let (classes, mut functions) = code(archive, problems);
+    let programs = exported::programs(archive, problems);
+    tensors.extend(programs.iter().flat_map(exported::tensors));
+    functions.extend(programs.iter().map(exported::function));
+    let root = root.or_else(|| programs.first().map(|program| program.name.clone()));
     let extra: Vec<Json> = archive
         .extra_files()
         .map(|name| json!({ "name": name, "bytes": archive.entry(&format!("extra/{name}")).map(|e| e.size) }))
@@ -111,6 +117,7 @@ fn describe(archive: &Archive, problems: &mut Problems) -> Json {
         "custom_classes": data.as_ref().map(custom_classes).unwrap_or_default(),
         "classes": classes,
         "functions": functions,
+        "operators": exported::operators(&programs),
         "tensors": tensors,
         "constants": constants.as_ref().map(constant_rows).unwrap_or_default(),
         "extra": extra,
@@ -120,7 +127,7 @@ fn describe(archive: &Archive, problems: &mut Problems) -> Json {
             "bytes": total("bytes"),
             "parameters": elements("parameter"),
             "buffers": elements("buffer"),
-            "storage_bytes": data.as_ref().map_or(0, storage_bytes),
+            "storage_bytes": data.as_ref().map_or(0, storage_bytes) + exported::storage_bytes(archive, &programs),
         },
         "problems": problems.rows(),
         "entries": entries,
@@ -187,6 +194,7 @@ fn producer(archive: &Archive) -> &'static str {
         return kind.writer.unwrap_or("another program than torch.jit.save");
     }
     match () {
+        () if is_exported(archive) => "torch.export.save",
         () if archive.is_flat() && archive.code_files().next().is_some() => {
             "torch.jit.save_jit_module_to_flatbuffer"
         }
@@ -341,6 +349,10 @@ fn text(about: &Json, with_entries: bool) -> String {
     section("custom classes", rows("custom_classes").iter().map(custom).collect());
     let function = |f: &Json| format!("def {}{}", word(&f["name"]), word(&f["signature"]));
     section("functions", rows("functions").iter().map(function).collect());
+    section(
+        "operators",
+        rows("operators").iter().map(|o| format!("{:<60} {}", word(&o["target"]), o["calls"])).collect(),
+    );
     section(
         "extra files",
         rows("extra").iter().map(|e| format!("{:<40} {} bytes", word(&e["name"]), e["bytes"])).collect(),

@@ -94,13 +94,17 @@ fn metadata(a: &Args<'_>) -> Result<Outputs> {
     let layout = tensor.layout();
     for (n, what, actual) in [(1, "sizes", &layout.sizes), (2, "strides", &layout.strides)] {
         if let Some(expected) = a.opt_ints(n)?.filter(|expected| **expected != **actual) {
-            let message = format!("Tensor {what} mismatch! Expected: {expected:?}, Got: {:?}", actual.as_slice());
+            let message =
+                format!("Tensor {what} mismatch! Expected: {expected:?}, Got: {:?}", actual.as_slice());
             return Err(Diagnostic::runtime(message));
         }
     }
     if let Some(expected) = a.opt_dtype(3)?.filter(|expected| *expected != tensor.dtype()) {
-        let message =
-            format!("Tensor dtype mismatch! Expected: {}, Got: {}", scalar_type(expected), tensor.dtype().cpp_name());
+        let message = format!(
+            "Tensor dtype mismatch! Expected: {}, Got: {}",
+            scalar_type(expected),
+            tensor.dtype().cpp_name()
+        );
         return Err(Diagnostic::runtime(message));
     }
     if let Some(expected) = a.opt_device(4)?.filter(|expected| *expected != tensor.device()) {

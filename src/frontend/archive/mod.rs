@@ -26,7 +26,7 @@ mod zip;
 mod tests;
 
 pub use debug::DebugRanges;
-pub use exported::{Outline, outline};
+pub use exported::{Outline, OutlinedTensor, is_exported, outline};
 pub use limits::Limits;
 pub use load::{Model, load};
 pub use pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
@@ -439,7 +439,7 @@ fn check_version(version: u64) -> Result<u64> {
 /// Refuses the archives of other formats by name.
 fn check_format(directory: &zip::Directory) -> Result<()> {
     let has = |name: &str| directory.entries.contains_key(name);
-    if has("model.json") || directory.entries.keys().any(|name| name.starts_with("models/")) {
+    if has("model.json") || directory.entries.keys().any(|name| exported::model_name(name).is_some()) {
         return Ok(());
     }
     let again =

@@ -113,8 +113,22 @@ pub fn recognize_zip<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option
         let inner = format!("/{folder}");
         names.clone().any(|name| name.starts_with(folder) || name.contains(&inner))
     };
-    if has("archive_format") || has("serialized_exported_program.json") || has("models/model.json") {
-        return Some(kind("a program of torch.export (.pt2)", EXPORTED).by("torch.export.save"));
+    if names.clone().any(is_exported_program) {
+        return None;
+    }
+    if has("serialized_exported_program.json") {
+        let hint = "export the model again with PyTorch 2.8 or later";
+        return Some(kind("a program of torch.export before PyTorch 2.8", hint).by("torch.export.save"));
+    }
+    if under("data/aotinductor/") {
+        let hint = "save the program itself with torch.export.save";
+        return Some(
+            kind("a package of AOTInductor, which holds machine code", hint)
+                .by("torch._inductor.aoti_compile_and_package"),
+        );
+    }
+    if has("archive_format") {
+        return Some(kind("an archive of torch.export without a program", EXPORTED).by("torch.export"));
     }
     if under(".data/extern_modules") || under(".data/ts_code/") {
         let hint = "load the model from the package and save it with torch.jit.save";
@@ -143,6 +157,11 @@ pub fn recognize_zip<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option
     let holds =
         names.clone().any(|name| name.ends_with(".pt") || name.ends_with(".pth") || name.ends_with(".ptl"));
     holds.then(|| kind("a zip file with models in it", UNPACK))
+}
+
+/// Whether an entry is a program of `torch.export`, with or without the archive's root folder.
+fn is_exported_program(name: &str) -> bool {
+    name.ends_with(".json") && (name.starts_with("models/") || name.contains("/models/"))
 }
 
 /// The error for a file that is no zip file.
@@ -174,13 +193,16 @@ mod tests {
     #[test]
     fn zip_files_are_known_by_their_entries() {
         let what = |names: &[&str]| recognize_zip(names.iter().copied()).map(|k| k.what).unwrap_or_default();
-        assert!(what(&["m/archive_format", "m/data/weights/0"]).contains("torch.export"));
+        assert!(what(&["m/archive_format", "m/data/weights/0"]).contains("without a program"));
+        assert!(what(&["m/archive_format", "m/data/aotinductor/model/x.so"]).contains("machine code"));
+        assert!(what(&["p/serialized_exported_program.json"]).contains("before PyTorch 2.8"));
+        assert_eq!(what(&["m/archive_format", "m/models/model.json"]), "");
         assert!(what(&["m/data.pkl", "m/data/0"]).contains("torch.save"));
         assert!(what(&["a.npy", "b.npy"]).contains("NumPy"));
         assert_eq!(what(&["m/data.pkl", "m/constants.pkl", "m/code/__torch__.py"]), "");
         assert_eq!(what(&[]), "");
         let writer = |names: &[&str]| recognize_zip(names.iter().copied()).and_then(|k| k.writer);
-        assert_eq!(writer(&["m/archive_format"]), Some("torch.export.save"));
+        assert_eq!(writer(&["serialized_exported_program.json"]), Some("torch.export.save"));
         assert_eq!(writer(&["data.pkl", "data/0"]), Some("torch.save"));
     }
 }

@@ -30,8 +30,9 @@ pub(super) fn dtype(number: i64) -> Result<DType> {
         35 => "uint64",
         _ => "",
     };
-    DType::from_name(name)
-        .ok_or_else(|| Diagnostic::unsupported(format!("the dtype with number {number} in an exported program")))
+    DType::from_name(name).ok_or_else(|| {
+        Diagnostic::unsupported(format!("the dtype with number {number} in an exported program"))
+    })
 }
 
 /// The code of a memory format.

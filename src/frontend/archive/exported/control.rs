@@ -37,10 +37,7 @@ pub(super) fn call(nodes: &mut Nodes<'_>, name: &str, inputs: &[NamedArgument]) 
             nodes.emitter.emit("aten::set_grad_enabled", &[before], &[]);
             Ok(results)
         }
-        (
-            "wrap_with_autocast",
-            [_, _, Argument::AsBool(false), _, Argument::AsGraph(body), rest @ ..],
-        )
+        ("wrap_with_autocast", [_, _, Argument::AsBool(false), _, Argument::AsGraph(body), rest @ ..])
         | ("invoke_subgraph", [Argument::AsGraph(body), Argument::AsString(_), rest @ ..]) => {
             let operands = operands(nodes, rest)?;
             nodes.inner(&body.graph, &operands)

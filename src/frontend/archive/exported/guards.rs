@@ -26,7 +26,13 @@ impl<'a> Guards<'a> {
     }
 
     /// Checks the sizes of a tensor.
-    pub(super) fn sizes(&mut self, nodes: &mut Nodes<'_>, name: &str, tensor: ValueId, path: &str) -> Result<()> {
+    pub(super) fn sizes(
+        &mut self,
+        nodes: &mut Nodes<'_>,
+        name: &str,
+        tensor: ValueId,
+        path: &str,
+    ) -> Result<()> {
         let Some(meta) = self.graph.tensor_values.get(name) else { return Ok(()) };
         for (dim, size) in meta.sizes.iter().enumerate() {
             let symbol = match size {
@@ -52,7 +58,13 @@ impl<'a> Guards<'a> {
     }
 
     /// The first place of a symbol says what it is, and is held to its range; all others must agree.
-    fn symbol(&mut self, nodes: &mut Nodes<'_>, symbol: &'a str, actual: ValueId, shown: String) -> Result<()> {
+    fn symbol(
+        &mut self,
+        nodes: &mut Nodes<'_>,
+        symbol: &'a str,
+        actual: ValueId,
+        shown: String,
+    ) -> Result<()> {
         if let Some((known, first)) = self.symbols.get(symbol) {
             return self.check(nodes, "aten::eq", (actual, *known), &format!("{shown} == {first}"));
         }
@@ -97,16 +109,22 @@ impl<'a> Guards<'a> {
         self.check(nodes, "aten::eq", pair, text)
     }
 
-    /// An exception where something does not hold, as TorchScript's `assert` is compiled.
-    fn check(&self, nodes: &mut Nodes<'_>, op: &str, (left, right): (ValueId, ValueId), text: &str) -> Result<()> {
+    /// An exception where something does not hold.
+    fn check(
+        &self,
+        nodes: &mut Nodes<'_>,
+        op: &str,
+        (left, right): (ValueId, ValueId),
+        text: &str,
+    ) -> Result<()> {
         let holds = nodes.by_types(op, &[left, right], Some(&Type::bool()))?;
         let check = nodes.emitter.emit("prim::If", &[holds], &[]);
         nodes.emitter.graph.add_block(check);
         let block = nodes.emitter.graph.add_block(check);
         let outer = std::mem::replace(&mut nodes.emitter.block, block);
-        let message = format!("AssertionError: Guard failed: {text}");
+        let message = format!("Guard failed: {text}");
         let message = nodes.emitter.constant(Type::str(), Attr::Str(message.into()));
-        let class = nodes.emitter.constant(Type::none(), Attr::None);
+        let class = nodes.emitter.constant(Type::str(), Attr::Str("builtins.AssertionError".into()));
         let operands = message.and_then(|message| Ok([message, class?]));
         let raised = operands.map(|operands| nodes.emitter.emit("prim::RaiseException", &operands, &[]));
         nodes.emitter.block = outer;

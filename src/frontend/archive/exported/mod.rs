@@ -34,13 +34,18 @@ use weights::Weights;
 const MAIN: &str = "model";
 
 /// Whether an archive holds exported programs.
-pub(super) fn is_exported(archive: &Archive) -> bool {
+pub fn is_exported(archive: &Archive) -> bool {
     models(archive).next().is_some()
 }
 
 /// Names of the models in an archive.
-pub(super) fn models(archive: &Archive) -> impl Iterator<Item = &str> {
-    archive.names().filter_map(|name| name.strip_prefix("models/")?.strip_suffix(".json"))
+fn models(archive: &Archive) -> impl Iterator<Item = &str> {
+    archive.names().filter_map(model_name)
+}
+
+/// The name of the model that an entry is.
+pub(super) fn model_name(entry: &str) -> Option<&str> {
+    entry.strip_prefix("models/")?.strip_suffix(".json")
 }
 
 /// Builds the model of an archive.
@@ -122,7 +127,9 @@ fn forward(registry: &Registry, module: &Module, program: &Program) -> Result<Fu
             nodes.bind(name, value);
         }
         if let InputSpec::CustomObj { custom_obj_name } = spec {
-            return Err(Diagnostic::unsupported(format!("the custom object `{custom_obj_name}` of the program")));
+            return Err(Diagnostic::unsupported(format!(
+                "the custom object `{custom_obj_name}` of the program"
+            )));
         }
     }
     nodes.emit(&exported.graph)?;
@@ -154,7 +161,12 @@ fn trees(program: &Program) -> Result<(Tree, Tree)> {
 }
 
 /// Writes back what the program changes, and puts its results together.
-fn outputs(nodes: &mut Nodes<'_>, program: &Program, tree: &Tree, reads: &mut Reads) -> Result<crate::ir::ValueId> {
+fn outputs(
+    nodes: &mut Nodes<'_>,
+    program: &Program,
+    tree: &Tree,
+    reads: &mut Reads,
+) -> Result<crate::ir::ValueId> {
     let mut results = Vec::new();
     for spec in &program.graph_module.signature.output_specs {
         match spec {
@@ -169,10 +181,15 @@ fn outputs(nodes: &mut Nodes<'_>, program: &Program, tree: &Tree, reads: &mut Re
                 write_back(nodes, target, &arg.name)?;
             }
             OutputSpec::LossOutput { arg } => {
-                return Err(Diagnostic::unsupported(format!("a program whose loss `{}` is an output", arg.name))
-                    .hint("export the module's forward, not its training step"));
+                return Err(Diagnostic::unsupported(format!(
+                    "a program whose loss `{}` is an output",
+                    arg.name
+                ))
+                .hint("export the module's forward, not its training step"));
             }
-            OutputSpec::GradientToParameter {} | OutputSpec::GradientToUserInput {} | OutputSpec::Token {} => {
+            OutputSpec::GradientToParameter {}
+            | OutputSpec::GradientToUserInput {}
+            | OutputSpec::Token {} => {
                 return Err(Diagnostic::unsupported("a program whose outputs are gradients or tokens"));
             }
         }
@@ -185,21 +202,19 @@ fn outputs(nodes: &mut Nodes<'_>, program: &Program, tree: &Tree, reads: &mut Re
     }
 }
 
-/// What an archive says of its programs without building them: for each its name, version, and the targets of its nodes with
-/// how often each is called.
+/// What an archive says of its programs without building them.
 pub fn outline(archive: &Archive) -> Result<Vec<Outline>> {
     models(archive)
         .map(|name| {
             let entry = format!("models/{name}.json");
             let program = schema::parse_program(&entry, &archive.read(&entry)?)?;
-            let mut targets: IndexMap<String, usize> = IndexMap::new();
+            let mut operators: IndexMap<String, usize> = IndexMap::new();
             for node in &program.graph_module.graph.nodes {
-                *targets.entry(node.target.clone()).or_default() += 1;
+                *operators.entry(node.target.clone()).or_default() += 1;
             }
-            let inputs = &program.graph_module.signature.input_specs;
-            let parameters = inputs.iter().filter_map(attribute).map(str::to_string).collect();
             let arguments = root_call(&program)?.forward_arg_names.clone().unwrap_or_default();
-            Ok(Outline { name: name.to_string(), arguments, parameters, targets })
+            let tensors = weights::outline(archive, name)?;
+            Ok(Outline { name: name.to_string(), arguments, tensors, operators })
         })
         .collect()
 }
@@ -211,8 +226,25 @@ pub struct Outline {
     pub name: String,
     /// Names of what `forward` takes.
     pub arguments: Vec<String>,
-    /// Qualified names of its tensors.
-    pub parameters: Vec<String>,
-    /// Operators, each with its number of calls, in order of first use.
-    pub targets: IndexMap<String, usize>,
+    /// Its tensors.
+    pub tensors: Vec<OutlinedTensor>,
+    /// Targets of the graph's nodes, each with its number of calls, in order of first use.
+    pub operators: IndexMap<String, usize>,
+}
+
+/// A tensor of an exported program.
+#[derive(Debug)]
+pub struct OutlinedTensor {
+    /// Qualified name.
+    pub name: String,
+    /// Whether it is a parameter, and no buffer or constant.
+    pub is_parameter: bool,
+    /// Element type.
+    pub dtype: crate::tensor::DType,
+    /// Sizes.
+    pub sizes: Vec<i64>,
+    /// Strides, in elements.
+    pub strides: Vec<i64>,
+    /// Name of the archive's entry.
+    pub entry: String,
 }

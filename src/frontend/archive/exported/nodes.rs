@@ -2,7 +2,8 @@
 //! has them; higher-order operators are in [`super::control`].
 
 use super::schema::{
-    Argument, Float, Graph, NamedArgument, Node, OptionalTensor, SymBoolArgument, SymFloatArgument, SymIntArgument,
+    Argument, Float, Graph, NamedArgument, Node, OptionalTensor, SymBoolArgument, SymFloatArgument,
+    SymIntArgument,
 };
 use super::{codes, control, operators};
 use crate::diag::{Diagnostic, Result};
@@ -62,7 +63,8 @@ impl<'a> Nodes<'a> {
                 self.bind(name, *value);
             }
         }
-        let outputs = self.emit(graph).and_then(|()| graph.outputs.iter().map(|output| self.free(output)).collect());
+        let outputs =
+            self.emit(graph).and_then(|()| graph.outputs.iter().map(|output| self.free(output)).collect());
         self.values = outer;
         outputs
     }
@@ -77,7 +79,8 @@ impl<'a> Nodes<'a> {
             return self.results(&node.outputs, &outputs);
         }
         let mut parts = path.split('.');
-        let (Some(dialect), Some(name), overload, None) = (parts.next(), parts.next(), parts.next(), parts.next())
+        let (Some(dialect), Some(name), overload, None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
         else {
             return Err(Diagnostic::input("the target is no operator"));
         };
@@ -90,8 +93,15 @@ impl<'a> Nodes<'a> {
 
     /// The row of an operator and a value for each of its arguments that are given. A number where the overload wants a
     /// tensor is taken by the overload that wants a number, as its dtype does not count as a tensor's does.
-    fn choose(&mut self, name: Symbol, overload: &str, inputs: &[NamedArgument]) -> Result<(Op, Vec<Option<ValueId>>)> {
-        let Some(exact) = self.emitter.row(name, overload) else { return Err(self.emitter.registry.unknown(name)) };
+    fn choose(
+        &mut self,
+        name: Symbol,
+        overload: &str,
+        inputs: &[NamedArgument],
+    ) -> Result<(Op, Vec<Option<ValueId>>)> {
+        let Some(exact) = self.emitter.row(name, overload) else {
+            return Err(self.emitter.registry.unknown(name));
+        };
         let schema = exact.schema()?;
         let is_number = |input: &NamedArgument| {
             let formal = schema.arguments.iter().find(|formal| formal.name == *input.name);
@@ -107,7 +117,8 @@ impl<'a> Nodes<'a> {
                 let formal = schema.arguments.iter().find(|formal| formal.name == *input.name);
                 formal.is_some_and(|formal| formal.ty.is_tensor() != number(&input.arg))
             };
-            let concerned = |input: &&NamedArgument| number(&input.arg) || matches!(input.arg, Argument::AsTensor(_));
+            let concerned =
+                |input: &&NamedArgument| number(&input.arg) || matches!(input.arg, Argument::AsTensor(_));
             if inputs.iter().filter(concerned).all(takes) {
                 let given = self.given(schema, inputs)?;
                 return Ok((other.clone(), given));
@@ -118,7 +129,8 @@ impl<'a> Nodes<'a> {
     }
 
     fn given(&mut self, schema: &Schema, inputs: &[NamedArgument]) -> Result<Vec<Option<ValueId>>> {
-        let unknown = inputs.iter().find(|input| schema.arguments.iter().all(|formal| formal.name != *input.name));
+        let unknown =
+            inputs.iter().find(|input| schema.arguments.iter().all(|formal| formal.name != *input.name));
         if let Some(input) = unknown {
             return Err(Diagnostic::input(format!("{} has no argument `{}`", schema.name, input.name)));
         }
@@ -134,7 +146,9 @@ impl<'a> Nodes<'a> {
     fn operand(&mut self, formal: &Formal, arg: &Argument) -> Result<ValueId> {
         let wanted = formal.ty.without_none();
         match (wanted.kind(), arg) {
-            (TypeKind::Float, Argument::AsInt(n)) => self.emitter.constant(Type::float(), Attr::Float(*n as f64)),
+            (TypeKind::Float, Argument::AsInt(n)) => {
+                self.emitter.constant(Type::float(), Attr::Float(*n as f64))
+            }
             (TypeKind::List(element), Argument::AsInts(ns)) if *element == Type::float() => {
                 let numbers = ns.iter().map(|n| *n as f64).collect();
                 self.emitter.constant(wanted.clone(), Attr::Floats(numbers))
@@ -157,11 +171,14 @@ impl<'a> Nodes<'a> {
             Argument::AsNone(_) => emitter.constant(Type::none(), Attr::None),
             Argument::AsTensor(tensor) => self.named(&tensor.name),
             Argument::AsTensors(tensors) => {
-                let items = tensors.iter().map(|tensor| self.named(&tensor.name)).collect::<Result<Vec<_>>>()?;
+                let items =
+                    tensors.iter().map(|tensor| self.named(&tensor.name)).collect::<Result<Vec<_>>>()?;
                 self.list(&items, Type::tensor())
             }
             Argument::AsInt(n) => emitter.constant(Type::int(), Attr::Int(*n)),
-            Argument::AsInts(ns) => emitter.constant(Type::list(Type::int()), Attr::Ints(ns.as_slice().into())),
+            Argument::AsInts(ns) => {
+                emitter.constant(Type::list(Type::int()), Attr::Ints(ns.as_slice().into()))
+            }
             Argument::AsFloat(Float(x)) => emitter.constant(Type::float(), Attr::Float(*x)),
             Argument::AsFloats(xs) => {
                 let numbers = xs.iter().map(|Float(x)| *x).collect();
@@ -183,7 +200,9 @@ impl<'a> Nodes<'a> {
                 emitter.constant(Type::complex(), Attr::Complex(Complex64::new(z.real.0, z.imag.0)))
             }
             Argument::AsScalarType(n) => emitter.constant(Type::int(), Attr::Int(codes::dtype(*n)?.code())),
-            Argument::AsMemoryFormat(n) => emitter.constant(Type::int(), Attr::Int(codes::memory_format(*n)?)),
+            Argument::AsMemoryFormat(n) => {
+                emitter.constant(Type::int(), Attr::Int(codes::memory_format(*n)?))
+            }
             Argument::AsLayout(n) => emitter.constant(Type::int(), Attr::Int(codes::layout(*n)?)),
             Argument::AsDevice(device) => {
                 let index = device.index.map(|index| format!(":{index}")).unwrap_or_default();
@@ -221,7 +240,8 @@ impl<'a> Nodes<'a> {
             Argument::AsNestedTensors(lists) => {
                 let mut items = Vec::with_capacity(lists.len());
                 for list in lists {
-                    let inner = list.iter().map(|tensor| self.named(&tensor.name)).collect::<Result<Vec<_>>>()?;
+                    let inner =
+                        list.iter().map(|tensor| self.named(&tensor.name)).collect::<Result<Vec<_>>>()?;
                     items.push(self.list(&inner, Type::tensor())?);
                 }
                 self.list(&items, Type::list(Type::tensor()))
@@ -238,7 +258,9 @@ impl<'a> Nodes<'a> {
             Argument::AsCustomObj(object) => {
                 Err(Diagnostic::unsupported(format!("an object of the class {}", object.class_fqn)))
             }
-            Argument::AsStringToArgument(_) => Err(Diagnostic::unsupported("an argument that is a dictionary")),
+            Argument::AsStringToArgument(_) => {
+                Err(Diagnostic::unsupported("an argument that is a dictionary"))
+            }
             _ => Err(Diagnostic::unsupported("a graph as an argument of this operator")),
         }
     }
@@ -276,7 +298,12 @@ impl<'a> Nodes<'a> {
     }
 
     /// A call of the first overload that takes values of these types, and gives what is wanted.
-    pub(super) fn by_types(&mut self, name: &str, values: &[ValueId], wanted: Option<&Type>) -> Result<ValueId> {
+    pub(super) fn by_types(
+        &mut self,
+        name: &str,
+        values: &[ValueId],
+        wanted: Option<&Type>,
+    ) -> Result<ValueId> {
         let types: Vec<&Type> = values.iter().map(|value| self.emitter.graph.ty(*value)).collect();
         let name = Symbol::new(name);
         let fits = |op: &&Op| {
@@ -353,7 +380,8 @@ fn location(node: &Node) -> Option<Location> {
         Some(Place::File { file: Symbol::new(file), line, column: 0 })
     });
     let stack = node.metadata.get("nn_module_stack").map_or("", String::as_str);
-    let path = stack.rsplit(';').next().and_then(|module| module.split(',').nth(1)).filter(|path| !path.is_empty());
+    let path =
+        stack.rsplit(';').next().and_then(|module| module.split(',').nth(1)).filter(|path| !path.is_empty());
     let scope = path.map(|path| Symbol::new(&format!("__module.{path}")));
     if place.is_none() && scope.is_none() {
         return None;
@@ -366,14 +394,22 @@ fn number(arg: &Argument) -> bool {
     use Argument as A;
     matches!(
         arg,
-        A::AsInt(_) | A::AsFloat(_) | A::AsBool(_) | A::AsComplex(_) | A::AsSymInt(_) | A::AsSymFloat(_) | A::AsSymBool(_)
+        A::AsInt(_)
+            | A::AsFloat(_)
+            | A::AsBool(_)
+            | A::AsComplex(_)
+            | A::AsSymInt(_)
+            | A::AsSymFloat(_)
+            | A::AsSymBool(_)
     )
 }
 
 /// The name of the one value that an argument is.
 pub(super) fn name_of(arg: &Argument) -> Option<&str> {
     match arg {
-        Argument::AsTensor(tensor) | Argument::AsOptionalTensor(OptionalTensor::AsTensor(tensor)) => Some(&tensor.name),
+        Argument::AsTensor(tensor) | Argument::AsOptionalTensor(OptionalTensor::AsTensor(tensor)) => {
+            Some(&tensor.name)
+        }
         Argument::AsSymInt(SymIntArgument::AsName(name))
         | Argument::AsSymFloat(SymFloatArgument::AsName(name))
         | Argument::AsSymBool(SymBoolArgument::AsName(name)) => Some(name),

@@ -22,13 +22,17 @@ pub(super) struct Objects {
 
 impl Objects {
     /// The objects that hold all tensors that the inputs name; their classes join the module.
-    pub(super) fn build(module: &mut Module, inputs: &[InputSpec], weights: &mut Weights<'_>) -> Result<Objects> {
+    pub(super) fn build(
+        module: &mut Module,
+        inputs: &[InputSpec],
+        weights: &mut Weights<'_>,
+    ) -> Result<Objects> {
         let mut objects = Objects { made: IndexMap::new() };
         objects.object(module, "")?;
         for input in inputs {
             let Some(name) = attribute(input) else { continue };
-            let tensor = weights.tensor(name)?;
             let (parent, last) = split(name)?;
+            let tensor = weights.tensor(name)?;
             let (object, class) = objects.object(module, parent)?;
             if object.get(Symbol::new(last)).is_some() {
                 return Err(Diagnostic::input(format!("two attributes of the program are called `{name}`")));
@@ -62,7 +66,9 @@ impl Objects {
             if let Some(outer) = &above {
                 let (_, last) = split(path)?;
                 if outer.get(Symbol::new(last)).is_some() {
-                    return Err(Diagnostic::input(format!("`{path}` is a tensor and a module of the program")));
+                    return Err(Diagnostic::input(format!(
+                        "`{path}` is a tensor and a module of the program"
+                    )));
                 }
                 outer.set(Symbol::new(last), Value::Object(object.clone()));
                 add(module, outer.class(), last, Type::class(class), None);
@@ -122,7 +128,8 @@ impl Reads {
         }
         let (parent, _) = split(path)?;
         let above = self.made.get(parent).copied();
-        let above = above.ok_or_else(|| Diagnostic::internal("an object is read before the one that it lies in"))?;
+        let above =
+            above.ok_or_else(|| Diagnostic::internal("an object is read before the one that it lies in"))?;
         let made = get(emitter, above, path)?;
         self.made.insert(path.to_string(), made);
         Ok(made)

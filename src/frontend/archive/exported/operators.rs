@@ -40,7 +40,8 @@ const OPERATORS: &[(&str, &str)] = &[
 
 /// Emits a call of an operator on numbers.
 pub(super) fn call(nodes: &mut Nodes<'_>, node: &Node) -> Result<Vec<ValueId>> {
-    let operands = node.inputs.iter().map(|input| nodes.free(&input.arg)).collect::<Result<Vec<ValueId>>>()?;
+    let operands =
+        node.inputs.iter().map(|input| nodes.free(&input.arg)).collect::<Result<Vec<ValueId>>>()?;
     let wanted = node.outputs.first().and_then(type_of);
     match (node.target.as_str(), operands.as_slice()) {
         ("_operator.pos", [value]) => return Ok(vec![*value]),
@@ -61,7 +62,11 @@ pub(super) fn call(nodes: &mut Nodes<'_>, node: &Node) -> Result<Vec<ValueId>> {
 }
 
 /// One of two values.
-fn choose(nodes: &mut Nodes<'_>, condition: ValueId, (then, otherwise): (ValueId, ValueId)) -> Result<ValueId> {
+fn choose(
+    nodes: &mut Nodes<'_>,
+    condition: ValueId,
+    (then, otherwise): (ValueId, ValueId),
+) -> Result<ValueId> {
     let emitter = &mut nodes.emitter;
     let ty = emitter.graph.ty(then).clone();
     let op = emitter.emit("prim::If", &[condition], &[ty]);

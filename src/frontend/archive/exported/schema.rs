@@ -285,6 +285,8 @@ pub(super) struct PayloadConfig {
 pub(super) struct Payload {
     pub(super) path_name: String,
     #[serde(default)]
+    pub(super) is_param: bool,
+    #[serde(default)]
     pub(super) use_pickle: bool,
     pub(super) tensor_meta: Option<TensorMeta>,
 }

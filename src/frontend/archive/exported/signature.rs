@@ -50,7 +50,11 @@ pub(super) fn arguments<'t>(tree: &'t Tree, names: Option<&[String]>) -> Result<
     let (positional, named): (&[Tree], &[(Key, Tree)]) = match tree {
         Tree::Tuple(both) => match both.as_slice() {
             [Tree::Tuple(items), Tree::Dict(pairs)] => (items, pairs),
-            _ => return Err(Diagnostic::input("the tree of arguments has no part by position and part by name")),
+            _ => {
+                return Err(Diagnostic::input(
+                    "the tree of arguments has no part by position and part by name",
+                ));
+            }
         },
         _ => return Err(Diagnostic::input("the tree of arguments is no tuple")),
     };
@@ -109,7 +113,9 @@ impl Unpacker<'_, '_, '_> {
             }
             Tree::Tuple(items) => Type::tuple(all(&mut items.iter())?),
             Tree::List(items) => Type::list(common(&all(&mut items.iter())?)),
-            Tree::Dict(pairs) => Type::dict(key_type(pairs)?, common(&all(&mut pairs.iter().map(|(_, tree)| tree))?)),
+            Tree::Dict(pairs) => {
+                Type::dict(key_type(pairs)?, common(&all(&mut pairs.iter().map(|(_, tree)| tree))?))
+            }
             Tree::Named { name, fields } => {
                 let types = all(&mut fields.iter().map(|(_, tree)| tree))?;
                 Type::named_tuple(Symbol::new(name), names(fields), types)
@@ -154,7 +160,9 @@ impl Unpacker<'_, '_, '_> {
     fn key(&mut self, key: &Key) -> Result<(ValueId, String)> {
         let emitter = &mut self.nodes.emitter;
         Ok(match key {
-            Key::Str(text) => (emitter.constant(Type::str(), Attr::Str(text.as_str().into()))?, format!("'{text}'")),
+            Key::Str(text) => {
+                (emitter.constant(Type::str(), Attr::Str(text.as_str().into()))?, format!("'{text}'"))
+            }
             Key::Int(n) => (emitter.constant(Type::int(), Attr::Int(*n))?, n.to_string()),
         })
     }
@@ -257,7 +265,10 @@ pub(super) fn write_back(nodes: &mut Nodes<'_>, target: ValueId, value: &str) ->
 }
 
 /// The names that the graph has for its inputs, beside what they are for.
-pub(super) fn inputs<'g>(graph: &'g Graph, specs: &'g [InputSpec]) -> Result<Vec<(Option<&'g str>, &'g InputSpec)>> {
+pub(super) fn inputs<'g>(
+    graph: &'g Graph,
+    specs: &'g [InputSpec],
+) -> Result<Vec<(Option<&'g str>, &'g InputSpec)>> {
     if graph.inputs.len() != specs.len() {
         return Err(Diagnostic::input(format!(
             "the graph has {} inputs, and its signature {}",

@@ -17,7 +17,10 @@ pub(super) enum Tree {
     List(Vec<Tree>),
     /// Keys are texts or ints.
     Dict(Vec<(Key, Tree)>),
-    Named { name: String, fields: Vec<(String, Tree)> },
+    Named {
+        name: String,
+        fields: Vec<(String, Tree)>,
+    },
 }
 
 /// A key of a dictionary.
@@ -40,7 +43,9 @@ pub(super) fn parse(text: &str, named_tuples: &IndexMap<String, NamedTuple>) -> 
     let (version, spec): (i64, Spec) = serde_json::from_str(text)
         .map_err(|error| Diagnostic::input(format!("a tree of arguments or results: {error}")))?;
     if version != VERSION {
-        return Err(Diagnostic::unsupported(format!("trees of arguments in version {version} of their form")));
+        return Err(Diagnostic::unsupported(format!(
+            "trees of arguments in version {version} of their form"
+        )));
     }
     tree(spec, named_tuples)
 }
@@ -48,7 +53,8 @@ pub(super) fn parse(text: &str, named_tuples: &IndexMap<String, NamedTuple>) -> 
 /// The parser of JSON has bounded how deep the tree is.
 fn tree(spec: Spec, named_tuples: &IndexMap<String, NamedTuple>) -> Result<Tree> {
     let Some(kind) = spec.kind else { return Ok(Tree::Leaf) };
-    let context: Json = spec.context.as_deref().map_or(Ok(Json::Null), serde_json::from_str).unwrap_or_default();
+    let context: Json =
+        spec.context.as_deref().map_or(Ok(Json::Null), serde_json::from_str).unwrap_or_default();
     let children = spec.children_spec.into_iter().map(|child| tree(child, named_tuples));
     let children = children.collect::<Result<Vec<Tree>>>()?;
     Ok(match (&*kind, keys(&context)) {
@@ -63,7 +69,9 @@ fn tree(spec: Spec, named_tuples: &IndexMap<String, NamedTuple>) -> Result<Tree>
             Tree::Named { name: name.to_string(), fields: fields.into_iter().zip(children).collect() }
         }
         // Dictionaries, and classes of results that are dictionaries by the names of their fields.
-        (_, Some(keys)) if keys.len() == children.len() => Tree::Dict(keys.into_iter().zip(children).collect()),
+        (_, Some(keys)) if keys.len() == children.len() => {
+            Tree::Dict(keys.into_iter().zip(children).collect())
+        }
         _ => {
             return Err(Diagnostic::unsupported(format!("arguments or results of the class `{kind}`")));
         }

@@ -1,8 +1,8 @@
 //! The tensors of an exported program: raw elements, with sizes and strides in a table of their own. Tensors that share an
 //! entry share their storage.
 
-use super::codes;
 use super::schema::{Payload, PayloadConfig, parse};
+use super::{OutlinedTensor, codes};
 use crate::diag::{Diagnostic, Result};
 use crate::frontend::archive::Archive;
 use crate::tensor::{Dims, Layout, Storage, Tensor};
@@ -22,21 +22,16 @@ pub(super) struct Weights<'a> {
 impl<'a> Weights<'a> {
     /// Reads the tables, and no tensor yet.
     pub(super) fn open(archive: &'a Arc<Archive>, model: &str) -> Result<Weights<'a>> {
-        let mut tables = Vec::new();
-        for folder in FOLDERS {
-            let name = format!("data/{folder}/{model}_{folder}_config.json");
-            if archive.entry(&name).is_some() {
-                tables.push((folder, parse(&name, &archive.read(&name)?)?));
-            }
-        }
-        Ok(Weights { archive, tables, storages: HashMap::new() })
+        Ok(Weights { archive, tables: tables(archive, model)?, storages: HashMap::new() })
     }
 
     /// The tensor with a name.
     pub(super) fn tensor(&mut self, name: &str) -> Result<Tensor> {
         let found = self.tables.iter().find_map(|(folder, table)| Some((*folder, table.config.get(name)?)));
         let Some((folder, payload)) = found else {
-            return Err(Diagnostic::input(format!("the archive does not say where the tensor `{name}` lies")));
+            return Err(Diagnostic::input(format!(
+                "the archive does not say where the tensor `{name}` lies"
+            )));
         };
         let entry = format!("data/{folder}/{}", payload.path_name);
         let (dtype, layout, requires_grad) = about(name, payload)?;
@@ -56,6 +51,39 @@ impl<'a> Weights<'a> {
         tensor.set_requires_grad(requires_grad)?;
         Ok(tensor)
     }
+}
+
+/// The tables of a model, by folder.
+fn tables(archive: &Archive, model: &str) -> Result<Vec<(&'static str, PayloadConfig)>> {
+    let mut tables = Vec::new();
+    for folder in FOLDERS {
+        let name = format!("data/{folder}/{model}_{folder}_config.json");
+        if archive.entry(&name).is_some() {
+            tables.push((folder, parse(&name, &archive.read(&name)?)?));
+        }
+    }
+    Ok(tables)
+}
+
+/// What the tables say of a model's tensors.
+pub(super) fn outline(archive: &Archive, model: &str) -> Result<Vec<OutlinedTensor>> {
+    let mut tensors = Vec::new();
+    for (folder, table) in tables(archive, model)? {
+        for (name, payload) in table.config {
+            let (dtype, layout, _) = about(&name, &payload)?;
+            let entry = format!("data/{folder}/{}", payload.path_name);
+            let (sizes, strides) = (layout.sizes.to_vec(), layout.strides.to_vec());
+            tensors.push(OutlinedTensor {
+                is_parameter: payload.is_param,
+                name,
+                dtype,
+                sizes,
+                strides,
+                entry,
+            });
+        }
+    }
+    Ok(tensors)
 }
 
 /// Dtype, layout, and whether gradients are recorded.

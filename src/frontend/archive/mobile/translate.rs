@@ -4,10 +4,10 @@
 //! form. A jump of another form is an error. Loops are translated again where their variables turn out to have another
 //! type than before them.
 
-use crate::frontend::archive::emit::Emitter;
 use super::{Code, Instruction, types};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
+use crate::frontend::archive::emit::Emitter;
 use crate::ir::unify::unify_as;
 use crate::ir::{
     Argument, Attr, BlockId, Function, Graph, Module, OpId, Schema, Symbol, Type, TypeKind, ValueId,

@@ -3,6 +3,7 @@
 mod build;
 mod conformance;
 mod corpus;
+mod exported;
 mod flat;
 mod hostile_pickle;
 mod hostile_zip;
