@@ -66,7 +66,7 @@ pub(super) struct Profile {
 pub(super) fn take(options: &Options, ready: &Ready, run: &Run) -> Result<Profile> {
     let record: Arc<Mutex<Record>> = Arc::default();
     let sink = Arc::clone(&record);
-    run.watch(Some(Watch::new(move |at, event| sink.lock().take_in(at.graph, event))));
+    run.watch(Some(Watch::of_plans(move |at, event| sink.lock().take_in(at.graph, event))));
     let end = Instant::now() + Duration::from_secs_f64(options.seconds.clamp(0.0, 3600.0));
     let (mut calls, mut total, mut result) = (0, Duration::ZERO, Ok(()));
     while calls < CALLS && (calls == 0 || Instant::now() < end) && result.is_ok() {
@@ -82,6 +82,9 @@ pub(super) fn take(options: &Options, ready: &Ready, run: &Run) -> Result<Profil
     let mut map = Map::default();
     for function in ready.program.module().functions.values() {
         map.graph(&function.graph, function.name.as_str());
+    }
+    for (function, graph) in ready.program.plan_graphs() {
+        map.graph(&graph, &format!("the plan of {function}"));
     }
     let record = std::mem::take(&mut *record.lock());
     Ok(Profile {
