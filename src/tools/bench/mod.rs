@@ -73,8 +73,8 @@ pub struct Options {
     /// Write a chart of the times
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Show where the time of a call goes, by op and by kernel; with a FILE, write a trace for ui.perfetto.dev, which
-    /// `translate --to html --profile FILE` draws as heat
+    /// Show where the time of a call goes, by op and by kernel; with a FILE, do so without plans and write a trace for
+    /// ui.perfetto.dev, which `translate --to html --profile FILE` draws as heat
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     profile: Option<Option<PathBuf>>,
     /// Seed of the random generator at the first call, and of the numbers of --input
