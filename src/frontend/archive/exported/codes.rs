@@ -59,8 +59,8 @@ pub(super) fn layout(number: i64) -> Result<i64> {
 /// A size that must be known.
 pub(super) fn known(size: &SymInt) -> Result<i64> {
     match size {
-        SymInt::AsInt(size) => Ok(*size),
-        SymInt::AsExpr(symbolic) => Err(Diagnostic::input(format!(
+        SymInt::Int(size) => Ok(*size),
+        SymInt::Expr(symbolic) => Err(Diagnostic::input(format!(
             "a stored tensor has the size `{}`, which is no number",
             symbolic.expr_str
         ))),

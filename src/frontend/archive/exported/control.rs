@@ -9,26 +9,26 @@ use crate::ir::{Attr, BlockId, OpId, Type, ValueId};
 pub(super) fn call(nodes: &mut Nodes<'_>, name: &str, inputs: &[NamedArgument]) -> Result<Vec<ValueId>> {
     let args: Vec<&Argument> = inputs.iter().map(|input| &input.arg).collect();
     match (name, args.as_slice()) {
-        ("cond", [condition, Argument::AsGraph(then), Argument::AsGraph(otherwise), rest @ ..]) => {
+        ("cond", [condition, Argument::Graph(then), Argument::Graph(otherwise), rest @ ..]) => {
             let operands = operands(nodes, rest)?;
             let condition = nodes.free(condition)?;
             branch(nodes, condition, (&then.graph, &otherwise.graph), &operands)
         }
-        ("while_loop", [Argument::AsGraph(condition), Argument::AsGraph(body), carried, rest @ ..]) => {
+        ("while_loop", [Argument::Graph(condition), Argument::Graph(body), carried, rest @ ..]) => {
             let carried = operands(nodes, &[*carried])?;
             let rest = operands(nodes, rest)?;
             repeat(nodes, (&condition.graph, &body.graph), &carried, &rest)
         }
-        ("map_impl", [Argument::AsGraph(body), over, rest @ ..]) => {
+        ("map_impl", [Argument::Graph(body), over, rest @ ..]) => {
             let (over, rest) = (operands(nodes, &[*over])?, operands(nodes, rest)?);
             scan(nodes, &body.graph, &[], &over, &rest)
         }
-        ("scan", [Argument::AsGraph(body), start, over, rest @ ..]) => {
+        ("scan", [Argument::Graph(body), start, over, rest @ ..]) => {
             let (start, over) = (operands(nodes, &[*start])?, operands(nodes, &[*over])?);
             let rest = operands(nodes, rest)?;
             scan(nodes, &body.graph, &start, &over, &rest)
         }
-        ("wrap_with_set_grad_enabled", [enabled, Argument::AsGraph(body), rest @ ..]) => {
+        ("wrap_with_set_grad_enabled", [enabled, Argument::Graph(body), rest @ ..]) => {
             let operands = operands(nodes, rest)?;
             let enabled = nodes.free(enabled)?;
             let before = nodes.by_types("aten::is_grad_enabled", &[], None)?;
@@ -37,8 +37,8 @@ pub(super) fn call(nodes: &mut Nodes<'_>, name: &str, inputs: &[NamedArgument]) 
             nodes.emitter.emit("aten::set_grad_enabled", &[before], &[]);
             Ok(results)
         }
-        ("wrap_with_autocast", [_, _, Argument::AsBool(false), _, Argument::AsGraph(body), rest @ ..])
-        | ("invoke_subgraph", [Argument::AsGraph(body), Argument::AsString(_), rest @ ..]) => {
+        ("wrap_with_autocast", [_, _, Argument::Bool(false), _, Argument::Graph(body), rest @ ..])
+        | ("invoke_subgraph", [Argument::Graph(body), Argument::String(_), rest @ ..]) => {
             let operands = operands(nodes, rest)?;
             nodes.inner(&body.graph, &operands)
         }
@@ -51,15 +51,15 @@ fn operands(nodes: &mut Nodes<'_>, args: &[&Argument]) -> Result<Vec<ValueId>> {
     let mut values = Vec::new();
     for arg in args {
         match arg {
-            Argument::AsTensors(tensors) => {
+            Argument::Tensors(tensors) => {
                 for tensor in tensors {
                     values.push(nodes.named(&tensor.name)?);
                 }
             }
             // An empty tuple has no kind of its own.
-            Argument::AsInts(items) => {
+            Argument::Ints(items) => {
                 for item in items {
-                    values.push(nodes.free(&Argument::AsInt(*item))?);
+                    values.push(nodes.free(&Argument::Int(*item))?);
                 }
             }
             other => values.push(nodes.free(other)?),

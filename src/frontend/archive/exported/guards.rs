@@ -36,8 +36,8 @@ impl<'a> Guards<'a> {
         let Some(meta) = self.graph.tensor_values.get(name) else { return Ok(()) };
         for (dim, size) in meta.sizes.iter().enumerate() {
             let symbol = match size {
-                SymInt::AsInt(_) => None,
-                SymInt::AsExpr(expression) => match symbol(&expression.expr_str) {
+                SymInt::Int(_) => None,
+                SymInt::Expr(expression) => match symbol(&expression.expr_str) {
                     Some(symbol) => Some(symbol),
                     None => continue,
                 },
@@ -47,11 +47,11 @@ impl<'a> Guards<'a> {
             let shown = format!("{path}.size()[{dim}]");
             match (symbol, size) {
                 (Some(symbol), _) => self.symbol(nodes, symbol, actual, shown)?,
-                (None, SymInt::AsInt(size)) => {
+                (None, SymInt::Int(size)) => {
                     let wanted = nodes.emitter.constant(Type::int(), Attr::Int(*size))?;
                     self.equal(nodes, (actual, wanted), &format!("{shown} == {size}"))?;
                 }
-                (None, SymInt::AsExpr(_)) => {}
+                (None, SymInt::Expr(_)) => {}
             }
         }
         Ok(())
@@ -89,15 +89,15 @@ impl<'a> Guards<'a> {
         path: &str,
     ) -> Result<()> {
         let (ty, shown) = match constant {
-            Constant::AsNone(_) => (Type::none(), "None".to_string()),
-            Constant::AsInt(n) => (Type::int(), n.to_string()),
-            Constant::AsFloat(x) => (Type::float(), format!("{:?}", x.0)),
-            Constant::AsString(text) => (Type::str(), format!("'{text}'")),
-            Constant::AsBool(true) => (Type::bool(), "True".to_string()),
-            Constant::AsBool(false) => (Type::bool(), "False".to_string()),
+            Constant::None(_) => (Type::none(), "None".to_string()),
+            Constant::Int(n) => (Type::int(), n.to_string()),
+            Constant::Float(x) => (Type::float(), format!("{:?}", x.0)),
+            Constant::String(text) => (Type::str(), format!("'{text}'")),
+            Constant::Bool(true) => (Type::bool(), "True".to_string()),
+            Constant::Bool(false) => (Type::bool(), "False".to_string()),
         };
         let wanted = nodes.emitter.constant(ty.clone(), attr(constant))?;
-        if matches!(constant, Constant::AsNone(_)) {
+        if matches!(constant, Constant::None(_)) {
             return self.check(nodes, "aten::__is__", (value, wanted), &format!("{path} is None"));
         }
         let value = nodes.emitter.cast(value, &ty)?;

@@ -113,12 +113,17 @@ impl<'a> Nodes<'a> {
         }
         for other in self.emitter.registry.overloads(name) {
             let Ok(schema) = other.schema() else { continue };
+            let known =
+                |input: &NamedArgument| schema.arguments.iter().any(|formal| formal.name == *input.name);
+            if !inputs.iter().all(known) {
+                continue;
+            }
             let takes = |input: &NamedArgument| {
                 let formal = schema.arguments.iter().find(|formal| formal.name == *input.name);
                 formal.is_some_and(|formal| formal.ty.is_tensor() != number(&input.arg))
             };
             let concerned =
-                |input: &&NamedArgument| number(&input.arg) || matches!(input.arg, Argument::AsTensor(_));
+                |input: &&NamedArgument| number(&input.arg) || matches!(input.arg, Argument::Tensor(_));
             if inputs.iter().filter(concerned).all(takes) {
                 let given = self.given(schema, inputs)?;
                 return Ok((other.clone(), given));
@@ -146,14 +151,14 @@ impl<'a> Nodes<'a> {
     fn operand(&mut self, formal: &Formal, arg: &Argument) -> Result<ValueId> {
         let wanted = formal.ty.without_none();
         match (wanted.kind(), arg) {
-            (TypeKind::Float, Argument::AsInt(n)) => {
+            (TypeKind::Float, Argument::Int(n)) => {
                 self.emitter.constant(Type::float(), Attr::Float(*n as f64))
             }
-            (TypeKind::List(element), Argument::AsInts(ns)) if *element == Type::float() => {
+            (TypeKind::List(element), Argument::Ints(ns)) if *element == Type::float() => {
                 let numbers = ns.iter().map(|n| *n as f64).collect();
                 self.emitter.constant(wanted.clone(), Attr::Floats(numbers))
             }
-            (TypeKind::List(_), Argument::AsInts(ns)) if ns.is_empty() => {
+            (TypeKind::List(_), Argument::Ints(ns)) if ns.is_empty() => {
                 self.emitter.value("prim::ListConstruct", &[], wanted.clone())
             }
             (_, arg) if wanted.is_tensor() && number(arg) => {
@@ -168,43 +173,39 @@ impl<'a> Nodes<'a> {
     pub(super) fn free(&mut self, arg: &Argument) -> Result<ValueId> {
         let emitter = &mut self.emitter;
         match arg {
-            Argument::AsNone(_) => emitter.constant(Type::none(), Attr::None),
-            Argument::AsTensor(tensor) => self.named(&tensor.name),
-            Argument::AsTensors(tensors) => {
+            Argument::None(_) => emitter.constant(Type::none(), Attr::None),
+            Argument::Tensor(tensor) => self.named(&tensor.name),
+            Argument::Tensors(tensors) => {
                 let items =
                     tensors.iter().map(|tensor| self.named(&tensor.name)).collect::<Result<Vec<_>>>()?;
                 self.list(&items, Type::tensor())
             }
-            Argument::AsInt(n) => emitter.constant(Type::int(), Attr::Int(*n)),
-            Argument::AsInts(ns) => {
-                emitter.constant(Type::list(Type::int()), Attr::Ints(ns.as_slice().into()))
-            }
-            Argument::AsFloat(Float(x)) => emitter.constant(Type::float(), Attr::Float(*x)),
-            Argument::AsFloats(xs) => {
+            Argument::Int(n) => emitter.constant(Type::int(), Attr::Int(*n)),
+            Argument::Ints(ns) => emitter.constant(Type::list(Type::int()), Attr::Ints(ns.as_slice().into())),
+            Argument::Float(Float(x)) => emitter.constant(Type::float(), Attr::Float(*x)),
+            Argument::Floats(xs) => {
                 let numbers = xs.iter().map(|Float(x)| *x).collect();
                 emitter.constant(Type::list(Type::float()), Attr::Floats(numbers))
             }
-            Argument::AsBool(b) => emitter.constant(Type::bool(), Attr::Bool(*b)),
-            Argument::AsBools(flags) => {
+            Argument::Bool(b) => emitter.constant(Type::bool(), Attr::Bool(*b)),
+            Argument::Bools(flags) => {
                 let items = flags.iter().map(|b| Attr::Bool(*b)).collect();
                 emitter.constant(Type::list(Type::bool()), Attr::List(items))
             }
-            Argument::AsString(text) | Argument::AsOperator(text) => {
+            Argument::String(text) | Argument::Operator(text) => {
                 emitter.constant(Type::str(), Attr::Str(text.as_str().into()))
             }
-            Argument::AsStrings(texts) => {
+            Argument::Strings(texts) => {
                 let texts = texts.iter().map(|text| text.as_str().into()).collect();
                 emitter.constant(Type::list(Type::str()), Attr::Strs(texts))
             }
-            Argument::AsComplex(z) => {
+            Argument::Complex(z) => {
                 emitter.constant(Type::complex(), Attr::Complex(Complex64::new(z.real.0, z.imag.0)))
             }
-            Argument::AsScalarType(n) => emitter.constant(Type::int(), Attr::Int(codes::dtype(*n)?.code())),
-            Argument::AsMemoryFormat(n) => {
-                emitter.constant(Type::int(), Attr::Int(codes::memory_format(*n)?))
-            }
-            Argument::AsLayout(n) => emitter.constant(Type::int(), Attr::Int(codes::layout(*n)?)),
-            Argument::AsDevice(device) => {
+            Argument::ScalarType(n) => emitter.constant(Type::int(), Attr::Int(codes::dtype(*n)?.code())),
+            Argument::MemoryFormat(n) => emitter.constant(Type::int(), Attr::Int(codes::memory_format(*n)?)),
+            Argument::Layout(n) => emitter.constant(Type::int(), Attr::Int(codes::layout(*n)?)),
+            Argument::Device(device) => {
                 let index = device.index.map(|index| format!(":{index}")).unwrap_or_default();
                 let device = format!("{}{index}", device.kind).parse().map_err(Diagnostic::input)?;
                 emitter.constant(Type::device(), Attr::Device(device))
@@ -216,28 +217,28 @@ impl<'a> Nodes<'a> {
     /// An argument that names values, as a value.
     fn symbolic(&mut self, arg: &Argument) -> Result<ValueId> {
         match arg {
-            Argument::AsSymInt(n) => self.sym_int(n),
-            Argument::AsSymInts(ns) => {
+            Argument::SymInt(n) => self.sym_int(n),
+            Argument::SymInts(ns) => {
                 let items = ns.iter().map(|n| self.sym_int(n)).collect::<Result<Vec<_>>>()?;
                 self.list(&items, Type::int())
             }
-            Argument::AsSymFloat(x) => self.sym_float(x),
-            Argument::AsSymFloats(xs) => {
+            Argument::SymFloat(x) => self.sym_float(x),
+            Argument::SymFloats(xs) => {
                 let items = xs.iter().map(|x| self.sym_float(x)).collect::<Result<Vec<_>>>()?;
                 self.list(&items, Type::float())
             }
-            Argument::AsSymBool(b) => self.sym_bool(b),
-            Argument::AsSymBools(flags) => {
+            Argument::SymBool(b) => self.sym_bool(b),
+            Argument::SymBools(flags) => {
                 let items = flags.iter().map(|b| self.sym_bool(b)).collect::<Result<Vec<_>>>()?;
                 self.list(&items, Type::bool())
             }
-            Argument::AsOptionalTensor(tensor) => self.optional_tensor(tensor),
-            Argument::AsOptionalTensors(tensors) => {
+            Argument::OptionalTensor(tensor) => self.optional_tensor(tensor),
+            Argument::OptionalTensors(tensors) => {
                 let items = tensors.iter().map(|tensor| self.optional_tensor(tensor));
                 let items = items.collect::<Result<Vec<_>>>()?;
                 self.list(&items, Type::optional(Type::tensor()))
             }
-            Argument::AsNestedTensors(lists) => {
+            Argument::NestedTensors(lists) => {
                 let mut items = Vec::with_capacity(lists.len());
                 for list in lists {
                     let inner =
@@ -246,50 +247,48 @@ impl<'a> Nodes<'a> {
                 }
                 self.list(&items, Type::list(Type::tensor()))
             }
-            Argument::AsIntLists(lists) => {
+            Argument::IntLists(lists) => {
                 let lists = lists.iter().map(|list| Attr::Ints(list.as_slice().into())).collect();
                 self.emitter.constant(Type::list(Type::list(Type::int())), Attr::List(lists))
             }
-            Argument::AsFloatLists(lists) => {
+            Argument::FloatLists(lists) => {
                 let row = |list: &Vec<Float>| Attr::Floats(list.iter().map(|Float(x)| *x).collect());
                 let lists = lists.iter().map(row).collect();
                 self.emitter.constant(Type::list(Type::list(Type::float())), Attr::List(lists))
             }
-            Argument::AsCustomObj(object) => {
+            Argument::CustomObj(object) => {
                 Err(Diagnostic::unsupported(format!("an object of the class {}", object.class_fqn)))
             }
-            Argument::AsStringToArgument(_) => {
-                Err(Diagnostic::unsupported("an argument that is a dictionary"))
-            }
+            Argument::Dictionary(_) => Err(Diagnostic::unsupported("an argument that is a dictionary")),
             _ => Err(Diagnostic::unsupported("a graph as an argument of this operator")),
         }
     }
 
     fn sym_int(&mut self, arg: &SymIntArgument) -> Result<ValueId> {
         match arg {
-            SymIntArgument::AsName(name) => self.named(name),
-            SymIntArgument::AsInt(n) => self.emitter.constant(Type::int(), Attr::Int(*n)),
+            SymIntArgument::Name(name) => self.named(name),
+            SymIntArgument::Int(n) => self.emitter.constant(Type::int(), Attr::Int(*n)),
         }
     }
 
     fn sym_float(&mut self, arg: &SymFloatArgument) -> Result<ValueId> {
         match arg {
-            SymFloatArgument::AsName(name) => self.named(name),
-            SymFloatArgument::AsFloat(Float(x)) => self.emitter.constant(Type::float(), Attr::Float(*x)),
+            SymFloatArgument::Name(name) => self.named(name),
+            SymFloatArgument::Float(Float(x)) => self.emitter.constant(Type::float(), Attr::Float(*x)),
         }
     }
 
     fn sym_bool(&mut self, arg: &SymBoolArgument) -> Result<ValueId> {
         match arg {
-            SymBoolArgument::AsName(name) => self.named(name),
-            SymBoolArgument::AsBool(b) => self.emitter.constant(Type::bool(), Attr::Bool(*b)),
+            SymBoolArgument::Name(name) => self.named(name),
+            SymBoolArgument::Bool(b) => self.emitter.constant(Type::bool(), Attr::Bool(*b)),
         }
     }
 
     fn optional_tensor(&mut self, arg: &OptionalTensor) -> Result<ValueId> {
         match arg {
-            OptionalTensor::AsTensor(tensor) => self.named(&tensor.name),
-            OptionalTensor::AsNone(_) => self.emitter.constant(Type::none(), Attr::None),
+            OptionalTensor::Tensor(tensor) => self.named(&tensor.name),
+            OptionalTensor::None(_) => self.emitter.constant(Type::none(), Attr::None),
         }
     }
 
@@ -330,7 +329,7 @@ impl<'a> Nodes<'a> {
         }
         for (output, value) in outputs.iter().zip(values) {
             match output {
-                Argument::AsTensors(tensors) => {
+                Argument::Tensors(tensors) => {
                     let types = vec![Type::tensor(); tensors.len()];
                     let op = self.emitter.emit("prim::ListUnpack", &[*value], &types);
                     let parts = self.emitter.graph.results(op);
@@ -338,7 +337,7 @@ impl<'a> Nodes<'a> {
                         self.bind(&tensor.name, part);
                     }
                 }
-                Argument::AsNone(_) => {}
+                Argument::None(_) => {}
                 other => {
                     let Some(name) = name_of(other) else {
                         return Err(Diagnostic::unsupported("a result that is no tensor and no number"));
@@ -394,25 +393,19 @@ fn number(arg: &Argument) -> bool {
     use Argument as A;
     matches!(
         arg,
-        A::AsInt(_)
-            | A::AsFloat(_)
-            | A::AsBool(_)
-            | A::AsComplex(_)
-            | A::AsSymInt(_)
-            | A::AsSymFloat(_)
-            | A::AsSymBool(_)
+        A::Int(_) | A::Float(_) | A::Bool(_) | A::Complex(_) | A::SymInt(_) | A::SymFloat(_) | A::SymBool(_)
     )
 }
 
 /// The name of the one value that an argument is.
 pub(super) fn name_of(arg: &Argument) -> Option<&str> {
     match arg {
-        Argument::AsTensor(tensor) | Argument::AsOptionalTensor(OptionalTensor::AsTensor(tensor)) => {
+        Argument::Tensor(tensor) | Argument::OptionalTensor(OptionalTensor::Tensor(tensor)) => {
             Some(&tensor.name)
         }
-        Argument::AsSymInt(SymIntArgument::AsName(name))
-        | Argument::AsSymFloat(SymFloatArgument::AsName(name))
-        | Argument::AsSymBool(SymBoolArgument::AsName(name)) => Some(name),
+        Argument::SymInt(SymIntArgument::Name(name))
+        | Argument::SymFloat(SymFloatArgument::Name(name))
+        | Argument::SymBool(SymBoolArgument::Name(name)) => Some(name),
         _ => None,
     }
 }
@@ -420,11 +413,11 @@ pub(super) fn name_of(arg: &Argument) -> Option<&str> {
 /// The type that the value of an argument has.
 pub(super) fn type_of(arg: &Argument) -> Option<Type> {
     Some(match arg {
-        Argument::AsTensor(_) => Type::tensor(),
-        Argument::AsInt(_) | Argument::AsSymInt(_) => Type::int(),
-        Argument::AsFloat(_) | Argument::AsSymFloat(_) => Type::float(),
-        Argument::AsBool(_) | Argument::AsSymBool(_) => Type::bool(),
-        Argument::AsString(_) => Type::str(),
+        Argument::Tensor(_) => Type::tensor(),
+        Argument::Int(_) | Argument::SymInt(_) => Type::int(),
+        Argument::Float(_) | Argument::SymFloat(_) => Type::float(),
+        Argument::Bool(_) | Argument::SymBool(_) => Type::bool(),
+        Argument::String(_) => Type::str(),
         _ => return None,
     })
 }

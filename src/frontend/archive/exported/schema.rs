@@ -94,39 +94,69 @@ pub(super) struct NamedArgument {
 
 /// An argument or result.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub(super) enum Argument {
-    AsNone(IgnoredAny),
-    AsTensor(Named),
-    AsTensors(Vec<Named>),
-    AsInt(i64),
-    AsInts(Vec<i64>),
-    AsFloat(Float),
-    AsFloats(Vec<Float>),
-    AsString(String),
-    AsStrings(Vec<String>),
-    AsSymInt(SymIntArgument),
-    AsSymInts(Vec<SymIntArgument>),
-    AsSymFloat(SymFloatArgument),
-    AsSymFloats(Vec<SymFloatArgument>),
-    AsSymBool(SymBoolArgument),
-    AsSymBools(Vec<SymBoolArgument>),
-    AsScalarType(i64),
-    AsMemoryFormat(i64),
-    AsLayout(i64),
-    AsDevice(Device),
-    AsBool(bool),
-    AsBools(Vec<bool>),
-    AsGraph(Box<GraphArgument>),
-    AsOptionalTensor(OptionalTensor),
-    AsOptionalTensors(Vec<OptionalTensor>),
-    AsCustomObj(CustomObject),
-    AsOperator(String),
-    AsComplex(Complex),
-    AsNestedTensors(Vec<Vec<Named>>),
-    AsIntLists(Vec<Vec<i64>>),
-    AsFloatLists(Vec<Vec<Float>>),
-    AsStringToArgument(IgnoredAny),
+    #[serde(rename = "as_none")]
+    None(IgnoredAny),
+    #[serde(rename = "as_tensor")]
+    Tensor(Named),
+    #[serde(rename = "as_tensors")]
+    Tensors(Vec<Named>),
+    #[serde(rename = "as_int")]
+    Int(i64),
+    #[serde(rename = "as_ints")]
+    Ints(Vec<i64>),
+    #[serde(rename = "as_float")]
+    Float(Float),
+    #[serde(rename = "as_floats")]
+    Floats(Vec<Float>),
+    #[serde(rename = "as_string")]
+    String(String),
+    #[serde(rename = "as_strings")]
+    Strings(Vec<String>),
+    #[serde(rename = "as_sym_int")]
+    SymInt(SymIntArgument),
+    #[serde(rename = "as_sym_ints")]
+    SymInts(Vec<SymIntArgument>),
+    #[serde(rename = "as_sym_float")]
+    SymFloat(SymFloatArgument),
+    #[serde(rename = "as_sym_floats")]
+    SymFloats(Vec<SymFloatArgument>),
+    #[serde(rename = "as_sym_bool")]
+    SymBool(SymBoolArgument),
+    #[serde(rename = "as_sym_bools")]
+    SymBools(Vec<SymBoolArgument>),
+    #[serde(rename = "as_scalar_type")]
+    ScalarType(i64),
+    #[serde(rename = "as_memory_format")]
+    MemoryFormat(i64),
+    #[serde(rename = "as_layout")]
+    Layout(i64),
+    #[serde(rename = "as_device")]
+    Device(Device),
+    #[serde(rename = "as_bool")]
+    Bool(bool),
+    #[serde(rename = "as_bools")]
+    Bools(Vec<bool>),
+    #[serde(rename = "as_graph")]
+    Graph(Box<GraphArgument>),
+    #[serde(rename = "as_optional_tensor")]
+    OptionalTensor(OptionalTensor),
+    #[serde(rename = "as_optional_tensors")]
+    OptionalTensors(Vec<OptionalTensor>),
+    #[serde(rename = "as_custom_obj")]
+    CustomObj(CustomObject),
+    #[serde(rename = "as_operator")]
+    Operator(String),
+    #[serde(rename = "as_complex")]
+    Complex(Complex),
+    #[serde(rename = "as_nested_tensors")]
+    NestedTensors(Vec<Vec<Named>>),
+    #[serde(rename = "as_int_lists")]
+    IntLists(Vec<Vec<i64>>),
+    #[serde(rename = "as_float_lists")]
+    FloatLists(Vec<Vec<Float>>),
+    #[serde(rename = "as_string_to_argument")]
+    Dictionary(IgnoredAny),
 }
 
 /// The name of a value.
@@ -149,34 +179,38 @@ pub(super) struct GraphArgument {
 
 /// A tensor that may be missing.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub(super) enum OptionalTensor {
-    AsTensor(Named),
-    AsNone(IgnoredAny),
+    #[serde(rename = "as_tensor")]
+    Tensor(Named),
+    #[serde(rename = "as_none")]
+    None(IgnoredAny),
 }
 
 /// An int, or the name of one.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub(super) enum SymIntArgument {
-    AsName(String),
-    AsInt(i64),
+    #[serde(rename = "as_name")]
+    Name(String),
+    #[serde(rename = "as_int")]
+    Int(i64),
 }
 
 /// A float, or the name of one.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub(super) enum SymFloatArgument {
-    AsName(String),
-    AsFloat(Float),
+    #[serde(rename = "as_name")]
+    Name(String),
+    #[serde(rename = "as_float")]
+    Float(Float),
 }
 
 /// A bool, or the name of one.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub(super) enum SymBoolArgument {
-    AsName(String),
-    AsBool(bool),
+    #[serde(rename = "as_name")]
+    Name(String),
+    #[serde(rename = "as_bool")]
+    Bool(bool),
 }
 
 /// A complex number.
@@ -197,10 +231,11 @@ pub(super) struct Device {
 
 /// A size: a number, or an expression of symbols.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub(super) enum SymInt {
-    AsExpr(Expression),
-    AsInt(i64),
+    #[serde(rename = "as_expr")]
+    Expr(Expression),
+    #[serde(rename = "as_int")]
+    Int(i64),
 }
 
 /// An expression in the words of sympy.
@@ -251,13 +286,17 @@ pub(super) enum InputSpec {
 
 /// A value that an argument had when the program was exported, and must have.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub(super) enum Constant {
-    AsNone(IgnoredAny),
-    AsInt(i64),
-    AsFloat(Float),
-    AsString(String),
-    AsBool(bool),
+    #[serde(rename = "as_none")]
+    None(IgnoredAny),
+    #[serde(rename = "as_int")]
+    Int(i64),
+    #[serde(rename = "as_float")]
+    Float(Float),
+    #[serde(rename = "as_string")]
+    String(String),
+    #[serde(rename = "as_bool")]
+    Bool(bool),
 }
 
 /// What an output is for.

@@ -19,15 +19,15 @@ pub(super) enum Leaf<'a> {
 impl Leaf<'_> {
     fn ty(&self) -> Result<Type> {
         match self {
-            Leaf::Given(Argument::AsCustomObj(object)) => {
+            Leaf::Given(Argument::CustomObj(object)) => {
                 Err(Diagnostic::unsupported(format!("an argument of the class {}", object.class_fqn)))
             }
             Leaf::Given(arg) => Ok(type_of(arg).unwrap_or_else(Type::any)),
-            Leaf::Fixed(Constant::AsNone(_)) => Ok(Type::optional(Type::tensor())),
-            Leaf::Fixed(Constant::AsInt(_)) => Ok(Type::int()),
-            Leaf::Fixed(Constant::AsFloat(_)) => Ok(Type::float()),
-            Leaf::Fixed(Constant::AsString(_)) => Ok(Type::str()),
-            Leaf::Fixed(Constant::AsBool(_)) => Ok(Type::bool()),
+            Leaf::Fixed(Constant::None(_)) => Ok(Type::optional(Type::tensor())),
+            Leaf::Fixed(Constant::Int(_)) => Ok(Type::int()),
+            Leaf::Fixed(Constant::Float(_)) => Ok(Type::float()),
+            Leaf::Fixed(Constant::String(_)) => Ok(Type::str()),
+            Leaf::Fixed(Constant::Bool(_)) => Ok(Type::bool()),
         }
     }
 }
@@ -247,10 +247,10 @@ pub(super) fn pack<'l>(
 }
 
 /// The same through a pointer, as the recursion would make ever new types of iterators.
-fn pack_any<'l>(
+fn pack_any(
     nodes: &mut Nodes<'_>,
     tree: &Tree,
-    mut leaves: &mut dyn Iterator<Item = &'l Argument>,
+    mut leaves: &mut dyn Iterator<Item = &Argument>,
 ) -> Result<ValueId> {
     pack(nodes, tree, &mut leaves)
 }
@@ -308,10 +308,10 @@ fn key_type(pairs: &[(Key, Tree)]) -> Result<Type> {
 /// A constant as an attribute.
 pub(super) fn attr(constant: &Constant) -> Attr {
     match constant {
-        Constant::AsNone(_) => Attr::None,
-        Constant::AsInt(n) => Attr::Int(*n),
-        Constant::AsFloat(Float(x)) => Attr::Float(*x),
-        Constant::AsString(text) => Attr::Str(text.as_str().into()),
-        Constant::AsBool(b) => Attr::Bool(*b),
+        Constant::None(_) => Attr::None,
+        Constant::Int(n) => Attr::Int(*n),
+        Constant::Float(Float(x)) => Attr::Float(*x),
+        Constant::String(text) => Attr::Str(text.as_str().into()),
+        Constant::Bool(b) => Attr::Bool(*b),
     }
 }
