@@ -79,7 +79,7 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("src/frontend/archive/debug.rs", 2, HELD),
     ("src/frontend/archive/load.rs", 3, HELD),
     ("src/frontend/archive/mobile/classes.rs", 1, HELD),
-    ("src/frontend/archive/mobile/emit.rs", 2, HELD),
+    ("src/frontend/archive/emit.rs", 2, HELD),
     ("src/frontend/archive/mobile/steps.rs", 2, HELD),
     ("src/frontend/archive/mobile/translate.rs", 1, HELD),
     ("src/frontend/archive/pickle/finish.rs", 4, HELD),

@@ -10,6 +10,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Op, matches};
 use crate::frontend::archive::emit::Emitter;
 use crate::ir::{Argument as Formal, Attr, Location, Place, Schema, Symbol, Type, TypeKind, ValueId};
+use crate::resources::memory;
 use hashbrown::HashMap;
 use num_complex::Complex64;
 
@@ -139,7 +140,7 @@ impl<'a> Nodes<'a> {
         if let Some(input) = unknown {
             return Err(Diagnostic::input(format!("{} has no argument `{}`", schema.name, input.name)));
         }
-        let mut given = Vec::with_capacity(schema.arguments.len());
+        let mut given = memory::reserved(schema.arguments.len())?;
         for formal in &schema.arguments {
             let input = inputs.iter().find(|input| formal.name == *input.name);
             given.push(input.map(|input| self.operand(formal, &input.arg)).transpose()?);
@@ -239,7 +240,7 @@ impl<'a> Nodes<'a> {
                 self.list(&items, Type::optional(Type::tensor()))
             }
             Argument::NestedTensors(lists) => {
-                let mut items = Vec::with_capacity(lists.len());
+                let mut items = memory::reserved(lists.len())?;
                 for list in lists {
                     let inner =
                         list.iter().map(|tensor| self.named(&tensor.name)).collect::<Result<Vec<_>>>()?;
@@ -330,7 +331,7 @@ impl<'a> Nodes<'a> {
         for (output, value) in outputs.iter().zip(values) {
             match output {
                 Argument::Tensors(tensors) => {
-                    let types = vec![Type::tensor(); tensors.len()];
+                    let types = memory::filled(tensors.len(), Type::tensor())?;
                     let op = self.emitter.emit("prim::ListUnpack", &[*value], &types);
                     let parts = self.emitter.graph.results(op);
                     for (tensor, part) in tensors.iter().zip(parts) {
