@@ -2,10 +2,12 @@
 //! are read where they lie, from a copy of the image that has its padding; where lines of results are too short for tiles,
 //! blocks of windows are gathered. Knows layers, no ops.
 
+use super::depthwise;
 use super::epilogue::{Epilogue, spans};
 use super::scratch::Scratch;
-use super::tile::{BLOCK, Block, Cut, Panels, Product, Run, blocks};
+use super::tile::{BLOCK, Block, Cut, Panels, Product, Run, areas_of, blocks};
 use super::vector::{Isa, LANES};
+use super::winograd;
 use crate::diag::{Diagnostic, Result};
 use crate::kernels::lanes::Lines;
 use crate::resources::pool;
@@ -89,8 +91,15 @@ pub struct Images<'a> {
 pub struct PackedConv {
     shape: ConvShape,
     layout: Layout,
-    /// One matrix for each group.
-    groups: Vec<Panels>,
+    weights: Packed,
+}
+
+#[derive(Clone, Debug)]
+enum Packed {
+    /// One matrix for each group, and where there are fewer products to make, transformed weights.
+    Groups(Vec<Panels>, Option<winograd::Packed>),
+    /// One channel each.
+    Depthwise(depthwise::Packed),
 }
 
 fn product(sizes: &[usize]) -> Option<usize> {
@@ -119,6 +128,10 @@ impl PackedConv {
         if depth.checked_mul(s.out_channels) != Some(weights.len()) {
             return Err(refused("weights and sizes do not fit each other"));
         }
+        if layout == Layout::ChannelsLast && width == 1 && s.groups > 1 && s.out_channels == s.groups {
+            let weights = Packed::Depthwise(depthwise::Packed::new(weights, s.groups)?);
+            return Ok(PackedConv { shape, layout, weights });
+        }
         let outputs = s.out_channels / s.groups;
         let mut groups = Vec::new();
         for group in 0..s.groups {
@@ -129,7 +142,14 @@ impl PackedConv {
             };
             groups.push(Panels::new(outputs, depth, at)?);
         }
-        Ok(PackedConv { shape, layout, groups })
+        let plain = s.kernel == [3; 2] && s.stride == [1; 2] && s.dilation == [1; 2] && s.groups == 1;
+        let wide = s.in_channels >= LANES && s.out_channels >= LANES && layout == Layout::ChannelsLast;
+        let transformed = if plain && wide {
+            Some(winograd::Packed::new(weights, s.in_channels, s.out_channels)?)
+        } else {
+            None
+        };
+        Ok(PackedConv { shape, layout, weights: Packed::Groups(groups, transformed) })
     }
 
     /// Sizes and steps.
@@ -176,7 +196,29 @@ impl PackedConv {
         if pixels == 0 || s.out_channels == 0 {
             return Ok(());
         }
-        let job = Job { conv: self, isa, images, result, pixels, epilogue, pitch };
+        let (groups, transformed) = match &self.weights {
+            Packed::Groups(groups, transformed) => (groups, transformed),
+            Packed::Depthwise(packed) => {
+                // Results at the sides are computed one by one, which is slow; where there are many of them, a copy that
+                // has its padding at the sides costs less.
+                let sides = s.padding[1][0] + s.padding[1][1];
+                if sides * 8 <= result[1] {
+                    return depthwise::Job { packed, shape: s, images, result, epilogue, pitch }
+                        .run(isa, out);
+                }
+                let beside = ConvShape { padding: [[0; 2], s.padding[1]], ..*s };
+                let (copy, _) = with_padding(&beside, &images, self.layout)?;
+                let within = ConvShape { padding: [s.padding[0], [0; 2]], ..*s };
+                let (values, sizes) = (&*copy, beside.padded(images.sizes));
+                let images = Images { values, sizes, batch: images.batch, pitch: s.in_channels };
+                return depthwise::Job { packed, shape: &within, images, result, epilogue, pitch }
+                    .run(isa, out);
+            }
+        };
+        let job = Job { conv: self, groups, isa, images, result, pixels, epilogue, pitch };
+        if let Some(packed) = transformed.as_ref().filter(|_| result[0] >= SMALL && result[1] >= SMALL) {
+            return job.transformed(packed, out);
+        }
         if self.layout == Layout::ChannelsFirst || job.has_long_lines() {
             job.direct(out)
         } else {
@@ -185,6 +227,10 @@ impl PackedConv {
     }
 }
 
+/// Sides of results from which tiles of 2 x 2 pay.
+const SMALL: usize = 4;
+/// Floats of a block's transformed inputs: they stay in a cache.
+const TRANSFORMED: usize = 13 << 14;
 /// Results of a line from which on tiles fill it well.
 const LONG_LINE: usize = 10;
 /// Terms of a sum that are added at a time: inputs of a block of pixels stay in a cache.
@@ -195,6 +241,7 @@ const PIXELS: usize = 112;
 /// A call of a convolution.
 struct Job<'a> {
     conv: &'a PackedConv,
+    groups: &'a [Panels],
     isa: Isa,
     images: Images<'a>,
     result: Plane,
@@ -239,8 +286,13 @@ impl Job<'_> {
 
     /// Reads the windows of whole lines of results where they lie.
     fn direct(&self, out: &mut [f32]) -> Result<()> {
-        let (s, result) = (&self.conv.shape, self.result);
-        let (copy, view) = self.with_padding()?;
+        let s = &self.conv.shape;
+        let (copy, view) = if s.has_padding() {
+            let (copy, view) = with_padding(s, &self.images, self.conv.layout)?;
+            (Some(copy), view)
+        } else {
+            (None, View::of(s, self.conv.layout, self.images.sizes, self.images.pitch))
+        };
         let values = copy.as_deref().unwrap_or(self.images.values);
         let parts = parts(view.runs(s), DEPTH);
         // A matrix is one line, in blocks of pixels; else blocks are of whole lines.
@@ -248,35 +300,99 @@ impl Job<'_> {
             let size = PIXELS.min(self.pixels.div_ceil(pool::threads())).max(1);
             (size, self.pixels.div_ceil(size))
         } else {
-            (result[1], self.pixels / result[1])
+            (self.result[1], self.pixels / self.result[1])
         };
         let mut cut = self.cut(line, lines);
         if self.is_matrix() {
             cut.pixel_block = line;
         }
         blocks(self.isa, out, self.pitch, s.out_channels, cut, |block| {
-            let (step, stride) = (s.stride[0] * view.line, s.stride[1] * view.pixel);
-            let mut done = 0;
-            while done < block.pixels.len() {
-                let pixel = block.pixels.start + done;
-                let lines = if self.is_matrix() {
-                    Lines { start: pixel * view.pixel, ..Lines::one(block.pixels.len(), stride) }
-                } else {
-                    let (row, left) = (pixel / result[1], (block.pixels.len() - done) / result[1]);
-                    let (image, h) = (row / result[0], row % result[0]);
-                    let start = image * view.image + h * step;
-                    Lines { start, count: left.min(result[0] - h), step, rows: result[1], stride }
-                };
-                for group in 0..s.groups {
-                    let lines = Lines { start: lines.start + group * s.width() * view.channel, ..lines };
-                    let mut first = 0;
-                    for runs in &parts {
-                        first = self.multiply(block, group, (values, lines, runs), first, done)?;
-                    }
+            self.direct_block(block, values, view, &parts)
+        })
+    }
+
+    /// Computes a block of whole lines, or of any pixels of a matrix.
+    fn direct_block(
+        &self,
+        block: &mut Block<'_>,
+        values: &[f32],
+        view: View,
+        parts: &[Vec<Run>],
+    ) -> Result<()> {
+        let (s, result) = (&self.conv.shape, self.result);
+        let (step, stride) = (s.stride[0] * view.line, s.stride[1] * view.pixel);
+        let mut done = 0;
+        while done < block.pixels.len() {
+            let pixel = block.pixels.start + done;
+            let lines = if self.is_matrix() {
+                Lines { start: pixel * view.pixel, ..Lines::one(block.pixels.len(), stride) }
+            } else {
+                let (row, left) = (pixel / result[1], (block.pixels.len() - done) / result[1]);
+                let (image, h) = (row / result[0], row % result[0]);
+                let start = image * view.image + h * step;
+                Lines { start, count: left.min(result[0] - h), step, rows: result[1], stride }
+            };
+            for group in 0..s.groups {
+                let lines = Lines { start: lines.start + group * s.width() * view.channel, ..lines };
+                let mut first = 0;
+                for runs in parts {
+                    first = self.multiply(block, group, (values, lines, runs), first, done)?;
                 }
-                done += lines.count * lines.rows;
             }
-            Ok(())
+            done += lines.count * lines.rows;
+        }
+        Ok(())
+    }
+
+    /// Multiplies transformed tiles, in blocks of whole rows of tiles of one image.
+    fn transformed(&self, packed: &winograd::Packed, out: &mut [f32]) -> Result<()> {
+        let (s, result) = (&self.conv.shape, self.result);
+        let [down, across] = [result[0].div_ceil(winograd::SIDE), result[1].div_ceil(winograd::SIDE)];
+        // The last tiles reach behind the padding.
+        let mut reach = *s;
+        reach.padding[0][1] += down * winograd::SIDE - result[0];
+        reach.padding[1][1] += across * winograd::SIDE - result[1];
+        let (copy, view) = with_padding(&reach, &self.images, self.conv.layout)?;
+        let padded = winograd::Padded { values: &copy, image: view.image, line: view.line };
+        let parts = parts(view.runs(s), DEPTH);
+        let most = (TRANSFORMED / (across * s.in_channels * 16).max(1)).clamp(1, down);
+        let pieces = down.div_ceil(most);
+        let rows = down.div_ceil(pieces);
+        let (pieces, threads) = (pieces * self.images.batch, pool::threads());
+        let column_block = if pieces.is_multiple_of(threads) || pieces >= 4 * threads {
+            s.out_channels
+        } else {
+            s.out_channels.div_ceil(threads).next_multiple_of(BLOCK)
+        };
+        // An image's blocks of lines; the last one is shorter.
+        let across_columns = s.out_channels.div_ceil(column_block);
+        let line = result[1] * winograd::SIDE;
+        let cut = |image: usize, piece: usize, columns: usize| {
+            let first = piece * rows;
+            let start = image * result[0] * result[1];
+            let end = start + ((first + rows) * line).min(result[0] * result[1]);
+            let columns = columns * column_block..s.out_channels.min((columns + 1) * column_block);
+            (start + first * line..end, columns)
+        };
+        let each = down.div_ceil(rows);
+        let areas = (0..self.images.batch * each * across_columns)
+            .map(|n| cut(n / across_columns / each, n / across_columns % each, n % across_columns))
+            .collect();
+        areas_of(self.isa, out, self.pitch, areas, |block| {
+            let first = block.pixels.start / result[1];
+            let lines = block.pixels.len() / result[1];
+            let (image, h) = (first / result[0], first % result[0]);
+            let tiles = winograd::Tiles {
+                across,
+                down,
+                first: image * down + h / winograd::SIDE,
+                rows: lines.div_ceil(winograd::SIDE),
+                result,
+            };
+            if winograd::block(packed, padded, tiles, self.epilogue, block)? {
+                return Ok(());
+            }
+            self.direct_block(block, &copy, view, &parts)
         })
     }
 
@@ -317,7 +433,7 @@ impl Job<'_> {
         first: usize,
         pixel: usize,
     ) -> Result<usize> {
-        let panels = &self.conv.groups[group];
+        let panels = &self.groups[group];
         let next = first + runs.iter().map(|run| run.len).sum::<usize>();
         let epilogue = Some(self.epilogue).filter(|e| next == panels.depth() && !e.is_empty());
         let base = group * panels.columns();
@@ -357,54 +473,37 @@ impl Job<'_> {
             (to, tap, skip) = (rest, tap + 1, 0);
         }
     }
+}
 
-    /// Images with their padding, and how they lie; no copy where they have none.
-    fn with_padding(&self) -> Result<(Option<Scratch>, View)> {
-        let (s, images) = (&self.conv.shape, &self.images);
-        let dense = |sizes: Plane, pitch: usize| match self.conv.layout {
-            Layout::ChannelsLast => {
-                View { image: sizes[0] * sizes[1] * pitch, line: sizes[1] * pitch, pixel: pitch, channel: 1 }
-            }
-            Layout::ChannelsFirst => {
-                let channel = sizes[0] * sizes[1];
-                View { image: channel * s.in_channels, line: sizes[1], pixel: 1, channel }
-            }
+/// A copy of images with their padding, and how it lies.
+fn with_padding(s: &ConvShape, images: &Images<'_>, layout: Layout) -> Result<(Scratch, View)> {
+    let from = View::of(s, layout, images.sizes, images.pitch);
+    let sizes = s.padded(images.sizes);
+    let room = product(&[images.batch, sizes[0], sizes[1], s.in_channels]);
+    let mut copy = Scratch::new(room.ok_or_else(|| refused("the padded images are too large"))?)?;
+    let to = View::of(s, layout, sizes, s.in_channels);
+    // From plane to plane: of an image, or of a channel.
+    let source = if layout == Layout::ChannelsLast { from.image } else { from.channel };
+    pool::chunks(&mut copy, to.line.max(1), |n, line| {
+        let (plane, h) = (n / sizes[0], n % sizes[0]);
+        let Some(h) = h.checked_sub(s.padding[0][0]).filter(|h| *h < images.sizes[0]) else {
+            return line.fill(0.0);
         };
-        let from = dense(images.sizes, images.pitch);
-        if !s.has_padding() {
-            return Ok((None, from));
+        let given = &images.values[plane * source + h * from.line..];
+        let (left, rest) = line.split_at_mut(s.padding[1][0] * to.pixel);
+        let (middle, right) = rest.split_at_mut(images.sizes[1] * to.pixel);
+        left.fill(0.0);
+        right.fill(0.0);
+        if from.pixel == to.pixel {
+            let len = middle.len();
+            middle.copy_from_slice(&given[..len]);
+        } else {
+            for (to, from) in middle.chunks_exact_mut(to.pixel.max(1)).zip(given.chunks(from.pixel)) {
+                to.copy_from_slice(&from[..to.len()]);
+            }
         }
-        let sizes = s.padded(images.sizes);
-        let room = product(&[images.batch, sizes[0], sizes[1], s.in_channels]);
-        let mut copy = Scratch::new(room.ok_or_else(|| refused("the padded images are too large"))?)?;
-        let to = dense(sizes, s.in_channels);
-        // Planes: of an image, or of a channel.
-        let (planes, source, target) = match self.conv.layout {
-            Layout::ChannelsLast => (images.batch, from.image, to.image),
-            Layout::ChannelsFirst => (images.batch * s.in_channels, from.channel, to.channel),
-        };
-        debug_assert_eq!(planes * target, copy.len());
-        pool::chunks(&mut copy, to.line.max(1), |n, line| {
-            let (plane, h) = (n / sizes[0], n % sizes[0]);
-            let Some(h) = h.checked_sub(s.padding[0][0]).filter(|h| *h < images.sizes[0]) else {
-                return line.fill(0.0);
-            };
-            let line_of = &images.values[plane * source + h * from.line..];
-            let (left, rest) = line.split_at_mut(s.padding[1][0] * to.pixel);
-            let (middle, right) = rest.split_at_mut(images.sizes[1] * to.pixel);
-            left.fill(0.0);
-            right.fill(0.0);
-            if from.pixel == to.pixel {
-                let len = middle.len();
-                middle.copy_from_slice(&line_of[..len]);
-            } else {
-                for (to, from) in middle.chunks_exact_mut(to.pixel.max(1)).zip(line_of.chunks(from.pixel)) {
-                    to.copy_from_slice(&from[..to.len()]);
-                }
-            }
-        });
-        Ok((Some(copy), to))
-    }
+    });
+    Ok((copy, to))
 }
 
 /// How images lie: floats from one to the next, from line to line, pixel to pixel, channel to channel.
@@ -417,6 +516,18 @@ struct View {
 }
 
 impl View {
+    fn of(s: &ConvShape, layout: Layout, sizes: Plane, pitch: usize) -> View {
+        match layout {
+            Layout::ChannelsLast => {
+                View { image: sizes[0] * sizes[1] * pitch, line: sizes[1] * pitch, pixel: pitch, channel: 1 }
+            }
+            Layout::ChannelsFirst => {
+                let channel = sizes[0] * sizes[1];
+                View { image: channel * s.in_channels, line: sizes[1], pixel: 1, channel }
+            }
+        }
+    }
+
     /// The inputs of a window in the order of the packed weights, neighbours together.
     fn runs(&self, s: &ConvShape) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();

@@ -135,6 +135,84 @@ impl Activation {
     }
 }
 
+/// A vector of channels of an epilogue. Parts that are missing are numbers that change nothing: -0 as a term.
+#[derive(Clone, Copy)]
+pub(super) struct Column<V> {
+    bias: V,
+    scale: V,
+    shift: V,
+    /// Bounds that do what the activation does, unless it is another function.
+    low: V,
+    high: V,
+    curved: bool,
+    first: usize,
+    count: usize,
+}
+
+impl<V: Copy> Column<V> {
+    /// `count` channels from `first` on, which the epilogue must have.
+    #[inline(always)]
+    pub(super) fn of<L: Lanes<V = V>>(
+        l: L,
+        epilogue: &Epilogue<'_>,
+        first: usize,
+        count: usize,
+    ) -> Column<V> {
+        let (mut bias, mut scale, mut shift) = (l.splat(-0.0), l.splat(1.0), l.splat(-0.0));
+        if let Some(given) = epilogue.bias {
+            bias = l.load_some(&given[first..first + count], 0.0);
+        }
+        if let Some((by, then)) = epilogue.norm {
+            scale = l.load_some(&by[first..first + count], 0.0);
+            shift = l.load_some(&then[first..first + count], 0.0);
+        }
+        let bounds = epilogue.activation.bounds();
+        let (low, high) = bounds.unwrap_or((f32::NEG_INFINITY, f32::INFINITY));
+        let (low, high, curved) = (l.splat(low), l.splat(high), bounds.is_none());
+        Column { bias, scale, shift, low, high, curved, first, count }
+    }
+
+    /// What the epilogue makes of a pixel's sums.
+    #[inline(always)]
+    pub(super) fn finish<L: Lanes<V = V>>(&self, l: L, epilogue: &Epilogue<'_>, sums: V, pixel: usize) -> V {
+        let x = self.moved(l, sums);
+        if self.is_simple(epilogue) { self.bounded(l, x) } else { self.rest(l, epilogue, x, pixel) }
+    }
+
+    /// Whether `simple` does all there is to do.
+    #[inline(always)]
+    pub(super) fn is_simple(&self, epilogue: &Epilogue<'_>) -> bool {
+        epilogue.residual.is_none() && !self.curved
+    }
+
+    /// What an epilogue without residual makes of sums, whose activation is bounds.
+    #[inline(always)]
+    pub(super) fn simple<L: Lanes<V = V>>(&self, l: L, sums: V) -> V {
+        self.bounded(l, self.moved(l, sums))
+    }
+
+    #[inline(always)]
+    fn moved<L: Lanes<V = V>>(&self, l: L, sums: V) -> V {
+        l.fma(l.add(sums, self.bias), self.scale, self.shift)
+    }
+
+    #[inline(always)]
+    fn bounded<L: Lanes<V = V>>(&self, l: L, x: V) -> V {
+        l.at_most(self.high, l.at_least(self.low, x))
+    }
+
+    #[inline(always)]
+    fn rest<L: Lanes<V = V>>(&self, l: L, epilogue: &Epilogue<'_>, mut x: V, pixel: usize) -> V {
+        let Some(r) = epilogue.residual else { return epilogue.activation.apply(l, x) };
+        let other = l.load_some(&r.values[pixel * r.pitch + self.first..][..self.count], 0.0);
+        if !r.after {
+            x = l.add(x, other);
+        }
+        x = epilogue.activation.apply(l, x);
+        if r.after { l.add(x, other) } else { x }
+    }
+}
+
 /// Applies an activation to rows of stored sums, and what is added after it.
 pub(super) struct Finish<'a, 'r> {
     pub activation: Activation,

@@ -97,10 +97,10 @@ pub(super) fn sigmoid<L: Lanes>(l: L, x: L::V) -> L::V {
 #[inline(always)]
 pub(super) fn tanh<L: Lanes>(l: L, x: L::V) -> L::V {
     let (one, size, u) = (l.splat(1.0), l.abs(x), l.mul(x, x));
-    let small = l.fma(l.mul(x, u), poly(l, u, &TANH), x);
+    let small = l.fma(l.mul(size, u), poly(l, u, &TANH), size);
     let e = exp_of_gate(l, l.mul(l.splat(-2.0), size));
-    let large = l.with_sign(l.div(l.sub(one, e), l.add(one, e)), x);
-    l.where_less(size, l.splat(0.8), small, large)
+    let large = l.div(l.sub(one, e), l.add(one, e));
+    l.with_sign(l.where_less(size, l.splat(0.8), small, large), x)
 }
 
 /// The error function: an odd polynomial below 0.9, 1 - e^(polynomial) above.

@@ -1,8 +1,10 @@
 //! Linear layers: products of float32 rows with weights packed once, with an epilogue. Knows layers, no ops.
 
+use super::channels::transpose;
 use super::conv::{ConvShape, Images, Layout, PackedConv};
 use super::epilogue::Epilogue;
 use crate::diag::Result;
+use crate::resources::memory;
 
 /// Weights of a linear layer, packed.
 #[derive(Clone, Debug)]
@@ -23,7 +25,14 @@ impl PackedMatrix {
         Ok(PackedMatrix(PackedConv::new(shape, weights, Layout::ChannelsLast)?))
     }
 
-    /// Features of a row, and of a result.
+    /// Packs weights in the order of `torch.addmm`: inputs, then outputs. Fails as `new`.
+    pub fn from_columns(inputs: usize, outputs: usize, weights: &[f32]) -> Result<PackedMatrix> {
+        let mut turned = memory::filled(weights.len(), 0f32)?;
+        transpose(weights, 1, inputs, outputs, &mut turned)?;
+        PackedMatrix::new(outputs, inputs, &turned)
+    }
+
+    /// Features of a row.
     pub fn inputs(&self) -> usize {
         self.0.shape().in_channels
     }

@@ -142,7 +142,8 @@ fn check(random: &mut Random, s: ConvShape, layout: Layout, batch: usize, sizes:
             let allowed = 1e-6 * (size + 2.0);
             assert!(
                 (f64::from(*y) - wanted).abs() <= allowed,
-                "{isa:?}: {y} for {wanted} at {pixel}, {channel} of {s:?} {layout:?} {sizes:?} {epilogue:?}"
+                "{isa:?}: {y} for {wanted} at {pixel}, {channel} of {s:?} {layout:?} {sizes:?} {:?}",
+                epilogue.activation
             );
         }
     }
@@ -169,4 +170,113 @@ fn convolutions_of_random_shapes_are_right() {
         let batch = random.from(1, 2);
         check(&mut random, shape, layout, batch, sizes);
     }
+}
+
+fn shape(channels: [usize; 2], kernel: usize, stride: usize, padding: usize, groups: usize) -> ConvShape {
+    ConvShape {
+        in_channels: channels[0],
+        out_channels: channels[1],
+        kernel: [kernel; 2],
+        stride: [stride; 2],
+        padding: [[padding; 2]; 2],
+        dilation: [1; 2],
+        groups,
+    }
+}
+
+#[test]
+fn convolutions_with_algorithms_of_their_own_are_right() {
+    let mut random = Random(2);
+    let count = if cfg!(debug_assertions) { 1 } else { 20 };
+    for _ in 0..count {
+        // Transformed tiles, of odd and even sizes; with channels that fill no vector.
+        let channels = [random.from(16, 70), random.from(16, 100)];
+        let sizes = [random.from(4, 15), random.from(4, 20)];
+        let padding = random.below(3);
+        if sizes.iter().all(|size| size + 2 * padding >= 3) {
+            check(&mut random, shape(channels, 3, 1, padding, 1), Layout::ChannelsLast, 2, sizes);
+        }
+        // Depthwise windows: those with loops of their own, in lines that are short and long.
+        let (channels, width) = (random.from(2, 70), random.from(7, 40));
+        for (kernel, stride) in [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1), (2, 1)] {
+            let shape = shape([channels; 2], kernel, stride, random.below(kernel), channels);
+            let sizes = [random.from(7, 9), width];
+            check(&mut random, shape, Layout::ChannelsLast, 1, sizes);
+        }
+        // Matrices whose rows meet in the same lines of a cache, and sums in more parts than one.
+        check(&mut random, shape([1536, 130], 1, 1, 0, 1), Layout::ChannelsLast, 1, [3, 7]);
+        check(&mut random, shape([130, 40], 3, 2, 1, 1), Layout::ChannelsLast, 1, [9, 31]);
+        // First layers: patches, and windows with padding.
+        check(&mut random, shape([3, 40], 4, 4, 0, 1), Layout::ChannelsFirst, 2, [16, 60]);
+        check(&mut random, shape([3, 64], 7, 2, 3, 1), Layout::ChannelsFirst, 1, [15, 33]);
+    }
+}
+
+#[test]
+fn infinite_inputs_reach_only_the_windows_that_have_them() {
+    let s = shape([16, 16], 3, 1, 1, 1);
+    let mut values = vec![1.0f32; 64 * 16];
+    values[(3 * 8 + 3) * 16] = f32::INFINITY;
+    let conv = PackedConv::new(s, &vec![1.0; 16 * 16 * 9], Layout::ChannelsLast).expect("it fits");
+    let images = Images { values: &values, batch: 1, sizes: [8, 8], pitch: 16 };
+    let mut out = vec![0.0f32; 64 * 16];
+    conv.run(images, &Epilogue::default(), &mut out, 16).expect("it fits");
+    for (pixel, y) in out.chunks(16).enumerate() {
+        let near = (2..5).contains(&(pixel / 8)) && (2..5).contains(&(pixel % 8));
+        assert_eq!(y[0] == f32::INFINITY, near, "{pixel}: {}", y[0]);
+        assert!(near || y[0].is_finite());
+    }
+}
+
+#[test]
+fn results_are_the_same_for_any_number_of_threads() {
+    let mut random = Random(3);
+    let before = crate::resources::pool::threads();
+    for s in [
+        shape([64, 96], 3, 1, 1, 1),
+        shape([40, 300], 3, 2, 1, 1),
+        shape([300, 200], 1, 1, 0, 1),
+        shape([32, 32], 5, 1, 2, 32),
+    ] {
+        let values = random.floats(14 * 14 * s.in_channels);
+        let weights = random.floats(s.out_channels * s.in_channels / s.groups * s.kernel[0] * s.kernel[1]);
+        let conv = PackedConv::new(s, &weights, Layout::ChannelsLast).expect("it fits");
+        let images = Images { values: &values, batch: 1, sizes: [14, 14], pitch: s.in_channels };
+        let r = s.result([14, 14]).expect("large enough");
+        let answers: Vec<Vec<f32>> = [1, 2, 3, 7]
+            .iter()
+            .map(|threads| {
+                crate::resources::pool::set_threads(*threads);
+                let mut out = vec![0.0; r[0] * r[1] * s.out_channels];
+                conv.run(images, &Epilogue::default(), &mut out, s.out_channels).expect("it fits");
+                out
+            })
+            .collect();
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "{s:?}");
+    }
+    crate::resources::pool::set_threads(before);
+}
+
+#[test]
+fn what_does_not_fit_is_an_error() {
+    let s = shape([4, 4], 3, 1, 0, 1);
+    assert!(PackedConv::new(s, &[0.0; 9], Layout::ChannelsLast).is_err(), "too few weights");
+    assert!(PackedConv::new(ConvShape { groups: 3, ..s }, &[0.0; 144], Layout::ChannelsLast).is_err());
+    assert!(PackedConv::new(ConvShape { stride: [0, 1], ..s }, &[0.0; 144], Layout::ChannelsLast).is_err());
+    assert!(PackedConv::new(ConvShape { kernel: [usize::MAX, 3], ..s }, &[], Layout::ChannelsLast).is_err());
+    let conv = PackedConv::new(s, &[0.0; 144], Layout::ChannelsLast).expect("it fits");
+    let image = |values, sizes, pitch| Images { values, batch: 1, sizes, pitch };
+    let run = |images: Images<'_>, epilogue: &Epilogue<'_>, len: usize, pitch: usize| {
+        conv.run(images, epilogue, &mut vec![0.0; len], pitch).is_err()
+    };
+    let (x, none) = ([0.0; 100], Epilogue::default());
+    assert!(!run(image(&x, [5, 5], 4), &none, 36, 4));
+    assert!(run(image(&x, [2, 5], 4), &none, 36, 4), "smaller than the window");
+    assert!(run(image(&x, [6, 5], 4), &none, 48, 4), "too few values");
+    assert!(run(image(&x, [5, 5], 3), &none, 36, 4), "pixels overlap");
+    assert!(run(image(&x, [5, 5], 4), &none, 35, 4), "too few results");
+    assert!(run(image(&x, [usize::MAX, 5], 4), &none, 36, 4));
+    assert!(run(image(&x, [5, 5], 4), &Epilogue { bias: Some(&[0.0; 3]), ..none }, 36, 4));
+    let residual = Some(Residual { values: &x[..35], pitch: 4, after: false });
+    assert!(run(image(&x, [5, 5], 4), &Epilogue { residual, ..none }, 36, 4));
 }

@@ -9,7 +9,7 @@ use super::epilogue::{Epilogue, Finish, spans};
 use super::vector::Portable;
 #[cfg(target_arch = "x86_64")]
 use super::vector::{Avx2, Avx512};
-use super::vector::{Isa, LANES, Lanes, Work, with};
+use super::vector::{Isa, LANES, Lanes, Work, read_some, with, write_some};
 use crate::diag::{Diagnostic, Result};
 use crate::kernels::lanes::{CACHE_LINE, Lines};
 use crate::resources::{memory, pool};
@@ -140,24 +140,66 @@ pub(super) fn blocks(
         return Err(Diagnostic::internal(format!("a result of {} values cut as {cut:?}", out.len())));
     }
     let across = cut.columns.div_ceil(cut.column_block);
-    let (shared, len) = (Shared(out.as_mut_ptr()), out.len());
-    let shared = &shared;
-    let piece = |n: usize| {
+    let area = |n: usize| {
         let (pixel, column) = (n / across * cut.pixel_block, n % across * cut.column_block);
-        work(&mut Block {
-            pixels: pixel..cut.pixels.min(pixel + cut.pixel_block),
-            columns: column..cut.columns.min(column + cut.column_block),
-            out: shared.0,
-            len,
-            pitch,
-            isa,
-            held: PhantomData,
-        })
+        let pixels = pixel..cut.pixels.min(pixel + cut.pixel_block);
+        (pixels, column..cut.columns.min(column + cut.column_block))
     };
-    pool::try_each((0..cut.pixels.div_ceil(cut.pixel_block) * across).collect(), piece)
+    let count = cut.pixels.div_ceil(cut.pixel_block) * across;
+    areas_of(isa, out, pitch, (0..count).map(area).collect(), work)
 }
 
-impl Block<'_> {
+/// Pixels of a result, and columns of them.
+pub(super) type Area = (Range<usize>, Range<usize>);
+
+/// Does `work` with a block for each area, on several threads. Fails where areas overlap, and as `work` does.
+pub(super) fn areas_of(
+    isa: Isa,
+    out: &mut [f32],
+    pitch: usize,
+    areas: Vec<Area>,
+    work: impl Fn(&mut Block<'_>) -> Result<()> + Sync,
+) -> Result<()> {
+    // In order: each begins behind the pixels of the one before, or has its pixels and begins behind its columns.
+    let apart = |pair: &[Area]| {
+        let [a, b] = pair else { return true };
+        a.0.end <= b.0.start || (a.0 == b.0 && a.1.end <= b.1.start)
+    };
+    if !areas.windows(2).all(apart) || areas.iter().any(|(pixels, _)| pixels.start > pixels.end) {
+        return Err(Diagnostic::internal("blocks of a result overlap"));
+    }
+    let (shared, len) = (Shared(out.as_mut_ptr()), out.len());
+    let shared = &shared;
+    pool::try_each(areas, |(pixels, columns)| {
+        work(&mut Block { pixels, columns, out: shared.0, len, pitch, isa, held: PhantomData })
+    })
+}
+
+impl<'a> Block<'a> {
+    /// A matrix of its own, whose rows lie `pitch` apart.
+    pub fn of(isa: Isa, out: &'a mut [f32], pitch: usize, pixels: usize, columns: usize) -> Block<'a> {
+        let len = out.len();
+        let out = out.as_mut_ptr();
+        Block { pixels: 0..pixels, columns: 0..columns, out, len, pitch, isa, held: PhantomData }
+    }
+
+    /// The instructions that it is computed with.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// Writes a vector of a pixel's channels. What does not lie in the block is not written.
+    #[inline(always)]
+    pub fn store<L: Lanes>(&mut self, l: L, pixel: usize, column: usize, count: usize, v: L::V) {
+        let at = pixel * self.pitch + column;
+        let inside = self.pixels.contains(&pixel) && column >= self.columns.start;
+        debug_assert!(inside && column + count <= self.columns.end);
+        if inside && column + count <= self.columns.end && at + count <= self.len {
+            // SAFETY: inside the result and the block.
+            unsafe { write_some(l, self.out.add(at), count, v) }
+        }
+    }
+
     /// Computes the block's columns for rows that become its pixels from `product.pixel` on.
     pub fn product(&mut self, product: &Product<'_>) -> Result<()> {
         let p = product;
@@ -362,18 +404,6 @@ impl Tile<'_> {
     }
 }
 
-/// As many numbers as there are columns in a vector.
-///
-/// # Safety
-/// They must be readable.
-#[inline(always)]
-unsafe fn read_some<L: Lanes>(l: L, at: *const f32, count: usize) -> L::V {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if count == LANES { l.read(at) } else { l.load_some(std::slice::from_raw_parts(at, count), 0.0) }
-    }
-}
-
 /// Computes `M` rows of `N` vectors of columns.
 ///
 /// # Safety
@@ -413,12 +443,7 @@ unsafe fn compute<L: Lanes, const M: usize, const N: usize>(l: L, t: &Tile<'_>) 
         }
         for i in 0..M {
             for j in 0..N {
-                let (at, count) = (t.out.add(i * t.pitch + j * LANES), t.part(j));
-                if count == LANES {
-                    l.write(at, sums[i][j]);
-                } else {
-                    l.store_some(std::slice::from_raw_parts_mut(at, count), sums[i][j]);
-                }
+                write_some(l, t.out.add(i * t.pitch + j * LANES), t.part(j), sums[i][j]);
             }
         }
         if let Some(epilogue) = t.epilogue.filter(|e| e.activation.bounds().is_none()) {

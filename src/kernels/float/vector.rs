@@ -73,6 +73,14 @@ pub(super) trait Lanes: Copy + Send + Sync + super::tile::TileRows {
     fn at_least(self, low: Self::V, x: Self::V) -> Self::V;
     /// The smaller; `x` where either is NaN or both are zero.
     fn at_most(self, high: Self::V, x: Self::V) -> Self::V;
+    /// The larger; NaN where either is NaN.
+    #[inline(always)]
+    fn largest(self, a: Self::V, b: Self::V) -> Self::V {
+        // `at_least` keeps NaN of its second operand alone.
+        self.where_nan(a, a, self.at_least(a, b))
+    }
+    /// `yes` where `x` is NaN.
+    fn where_nan(self, x: Self::V, yes: Self::V, no: Self::V) -> Self::V;
     /// `yes` where a < b, `no` elsewhere and where either is NaN.
     fn where_less(self, a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V;
     fn abs(self, a: Self::V) -> Self::V;
@@ -118,6 +126,49 @@ pub(super) trait Lanes: Copy + Send + Sync + super::tile::TileRows {
         self.store(&mut all, v);
         let count = to.len();
         to.copy_from_slice(&all[..count]);
+    }
+
+    /// The sum of all, pair by pair.
+    #[inline(always)]
+    fn sum(self, v: Self::V) -> f32 {
+        let mut all = [0.0; LANES];
+        self.store(&mut all, v);
+        let mut half = LANES / 2;
+        while half > 0 {
+            for i in 0..half {
+                all[i] += all[i + half];
+            }
+            half /= 2;
+        }
+        all[0]
+    }
+}
+
+/// As many numbers as there are channels in a vector; zeros behind them.
+///
+/// # Safety
+/// They must be readable.
+#[inline(always)]
+pub(super) unsafe fn read_some<L: Lanes>(l: L, at: *const f32, count: usize) -> L::V {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if count == LANES { l.read(at) } else { l.load_some(std::slice::from_raw_parts(at, count), 0.0) }
+    }
+}
+
+/// Writes as many numbers as there are channels in a vector.
+///
+/// # Safety
+/// They must be writable, and no slice may hold them.
+#[inline(always)]
+pub(super) unsafe fn write_some<L: Lanes>(l: L, at: *mut f32, count: usize, v: L::V) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if count == LANES {
+            l.write(at, v);
+        } else {
+            l.store_some(std::slice::from_raw_parts_mut(at, count), v);
+        }
     }
 }
 
@@ -215,6 +266,10 @@ impl Lanes for Avx512 {
         unsafe { _mm512_min_ps(high, x) }
     }
     #[inline(always)]
+    fn where_nan(self, x: __m512, yes: __m512, no: __m512) -> __m512 {
+        unsafe { _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x), no, yes) }
+    }
+    #[inline(always)]
     fn where_less(self, a: __m512, b: __m512, yes: __m512, no: __m512) -> __m512 {
         unsafe { _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), no, yes) }
     }
@@ -309,6 +364,12 @@ impl Lanes for Avx2 {
         unsafe { [_mm256_min_ps(high[0], x[0]), _mm256_min_ps(high[1], x[1])] }
     }
     #[inline(always)]
+    fn where_nan(self, x: Self::V, yes: Self::V, no: Self::V) -> Self::V {
+        let half =
+            |i: usize| unsafe { _mm256_blendv_ps(no[i], yes[i], _mm256_cmp_ps::<_CMP_UNORD_Q>(x[i], x[i])) };
+        [half(0), half(1)]
+    }
+    #[inline(always)]
     fn where_less(self, a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V {
         let half =
             |i: usize| unsafe { _mm256_blendv_ps(no[i], yes[i], _mm256_cmp_ps::<_CMP_LT_OQ>(a[i], b[i])) };
@@ -391,6 +452,10 @@ impl Lanes for Portable {
     #[inline(always)]
     fn at_most(self, high: Self::V, x: Self::V) -> Self::V {
         lanes(|i| if high[i] < x[i] { high[i] } else { x[i] })
+    }
+    #[inline(always)]
+    fn where_nan(self, x: Self::V, yes: Self::V, no: Self::V) -> Self::V {
+        lanes(|i| if x[i].is_nan() { yes[i] } else { no[i] })
     }
     #[inline(always)]
     fn where_less(self, a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V {
