@@ -75,9 +75,8 @@ impl Free {
             return false;
         }
         let kept = self.kept(graph, context);
-        let is_shared = |a: &ValueId| {
-            self.values.contains(a) && kept.iter().any(|b| b != a && db.may_contain_alias(*a, *b))
-        };
+        let is_shared =
+            |a: &ValueId| self.values.contains(a) && kept.iter().any(|b| b != a && db.may_alias(*a, *b));
         let shared = kept.iter().find(|value| is_shared(value));
         if let Some(value) = shared {
             context
@@ -98,7 +97,7 @@ impl Free {
                 kept.extend(graph.block_results(*block));
             }
         }
-        kept.retain(|value| is_free_type(graph, *value));
+        kept.retain(|value| graph.ty(*value).is_tensor());
         kept.sort();
         kept.dedup();
         kept

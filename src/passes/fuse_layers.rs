@@ -54,9 +54,16 @@ struct Layer {
 }
 
 enum Kind {
-    /// Stride, padding, dilation, groups.
-    Convolution([ValueId; 4]),
+    Convolution(Window),
     Linear,
+}
+
+/// How the window of a convolution moves.
+struct Window {
+    stride: [usize; 2],
+    padding: [usize; 2],
+    dilation: [usize; 2],
+    groups: i64,
 }
 
 impl Layer {
@@ -191,9 +198,11 @@ impl Layer {
         let class = Type::class(layer::CLASS);
         let ty = maker.graph.result(at, 0).map_or(Type::tensor(), |v| maker.graph.ty(v).clone());
         let result = match self.kind {
-            Kind::Convolution(geometry) => {
-                let operands: Vec<ValueId> =
-                    [self.weight, bias].into_iter().chain(geometry).chain(rest).collect();
+            Kind::Convolution(Window { stride, padding, dilation, groups }) => {
+                let moves = [stride, padding, dilation].map(|pair| maker.pair(pair));
+                let groups = maker.constant(Type::int(), Attr::Int(groups));
+                let operands = [self.weight, bias].into_iter().chain(moves).chain([groups]).chain(rest);
+                let operands: Vec<ValueId> = operands.collect();
                 let packed = maker.emit(layer::PACK_CONV, &operands, class);
                 let format = maker.constant(Type::int(), Attr::Int(layer::ROW_MAJOR));
                 maker.emit(layer::CONV, &[self.input, packed, residual, format], ty)
@@ -245,14 +254,13 @@ impl<'a> Call<'a> {
         }
         let names = ["stride", "padding", "dilation", "groups"];
         let [stride, padding, dilation, groups] = names.map(|name| self.get(name));
-        let geometry = [stride?, padding?, dilation?, groups?];
-        let pair = |value: ValueId| match constants::value_of(graph, value)?.to_ints().ok()?.as_slice() {
+        let pair = |value: ValueId| match constants::ints_of(graph, value)?.as_slice() {
             [a, b] => Some([usize::try_from(*a).ok()?, usize::try_from(*b).ok()?]),
             [a] => Some([usize::try_from(*a).ok()?; 2]),
             _ => None,
         };
-        let (stride, padding, dilation) = (pair(geometry[0])?, pair(geometry[1])?, pair(geometry[2])?);
-        let groups = constants::int_of(graph, geometry[3])?;
+        let (stride, padding, dilation) = (pair(stride?)?, pair(padding?)?, pair(dilation?)?);
+        let groups = constants::int_of(graph, groups?)?;
         let weight = is_constant_tensor(graph, weight, 4).then(|| float_sizes(graph, weight))??;
         let shape = layer::conv_shape(&weight, (stride, padding.map(|p| [p; 2]), dilation), groups)?;
         let (images, result) = (float_sizes(graph, input)?, self.result_sizes()?);
@@ -262,7 +270,7 @@ impl<'a> Call<'a> {
         let divides = shape.out_channels.is_multiple_of(shape.groups);
         let positive = stride.iter().chain(&dilation).chain(&shape.kernel).all(|n| *n > 0);
         let fits = channels == shape.in_channels as i64 && result == expected && divides && positive;
-        fits.then_some(Kind::Convolution(geometry))
+        fits.then_some(Kind::Convolution(Window { stride, padding, dilation, groups }))
     }
 
     /// A linear map of rows whose sizes fit each other.
@@ -300,6 +308,11 @@ impl Maker<'_> {
             self.graph.set_attr(op, "value", attr);
         }
         value
+    }
+
+    fn pair(&mut self, pair: [usize; 2]) -> ValueId {
+        let ints: Vec<i64> = pair.iter().map(|n| *n as i64).collect();
+        self.constant(Type::list(Type::int()), Attr::Ints(ints.into()))
     }
 
     fn none(&mut self) -> ValueId {

@@ -111,8 +111,11 @@ fn norm_shift(a: &Args<'_>) -> Result<Outputs> {
     let (Some(mean), Some(scale)) = (mean, scale) else {
         return Err(Diagnostic::internal("a batch norm without statistics"));
     };
-    let bias = bias.unwrap_or_else(|| vec![0.0; mean.len()]);
-    let shift: Vec<f32> = bias.iter().zip(mean.iter().zip(&scale)).map(|(b, (m, s))| b - m * s).collect();
+    let moved = mean.iter().zip(&scale).map(|(m, s)| m * s);
+    let shift: Vec<f32> = match bias {
+        Some(bias) => bias.iter().zip(moved).map(|(b, m)| b - m).collect(),
+        None => moved.map(|m| 0.0 - m).collect(),
+    };
     one(Tensor::from_vec::<f32>(&shift, &[shift.len() as i64])?)
 }
 
