@@ -19,4 +19,10 @@ pub mod autodiff;
 pub mod lowering;
 pub mod backends;
 pub mod runtime;
+pub mod toolkit;
 pub mod tools;
+
+/// What programs that embed or extend Flambeau use most.
+pub mod prelude {
+    pub use crate::toolkit::{Dialect, Model, Toolkit};
+}

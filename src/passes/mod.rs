@@ -49,12 +49,11 @@ mod variadic;
 
 mod constants;
 mod copy;
+mod rule_group;
 mod subgraphs;
 mod input_shapes;
 mod tuples;
 mod walk;
-
-use crate::diag::Result;
 
 pub use context::{Context, Extras};
 pub use fuse::{fuse, fuse_elementwise};
@@ -131,7 +130,8 @@ pub static NAMED: &[(&str, &str)] = &[
     ("default", "optimize,inline-meanings,dce-graph,fuse"),
 ];
 
-/// Reads a pipeline of built-in passes: `'inline,cse,dce'`.
-pub fn parse(text: &str) -> Result<Pipeline> {
+/// Reads a pipeline of built-in passes; programs ask their toolkit.
+#[cfg(test)]
+pub(crate) fn parse(text: &str) -> crate::diag::Result<Pipeline> {
     Pipeline::parse(text, &PassSet::builtin())
 }

@@ -11,7 +11,6 @@ use crate::dialects::{Registry, Run, fusion, loops};
 use crate::frontend::python_print;
 use crate::ir::{Graph, Module, PrintOptions, Type, TypeKind};
 use crate::lowering::Target;
-use crate::passes::PassSet;
 use crate::passes::manager::Settings;
 use crate::runtime::Program;
 use crate::tensor::{DType, Tensor};
@@ -84,7 +83,8 @@ pub enum Form {
 
 /// Runs the command.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
-    let registry = opt::registry(&options.dialect, io)?;
+    let toolkit = io.toolkit_with(&options.dialect)?;
+    let registry = toolkit.registry();
     options.threads.set();
     let loaded = opt::read_loaded(&options.file, &registry, io)?;
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
@@ -104,8 +104,8 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         None => "default".into(),
     };
     let pipeline = options.passes.clone().unwrap_or_else(usual);
-    let pipeline = options.numerics.checked_pipeline(&pipeline, &PassSet::builtin(), io)?;
-    let log = prepare::log_spec(None, &PassSet::builtin())?;
+    let pipeline = options.numerics.checked_pipeline(&pipeline, io)?;
+    let log = prepare::log_spec(None, toolkit.passes())?;
     let settings = Settings { log, ..Settings::default() };
     let name = options.file.display().to_string();
     let mut program = loaded.program;

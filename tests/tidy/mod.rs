@@ -7,6 +7,7 @@ mod environment;
 mod layers;
 mod sources;
 mod threads;
+mod toolkit;
 
 use libtest_mimic::{Failed, Trial};
 
@@ -14,6 +15,10 @@ use libtest_mimic::{Failed, Trial};
 pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test("tidy::layers_point_left", layers::layers_point_left),
+        Trial::test(
+            "tidy::only_the_toolkit_names_what_is_built_in",
+            toolkit::only_the_toolkit_names_what_is_built_in,
+        ),
         Trial::test("tidy::loops_run_in_the_one_pool", threads::loops_run_in_the_one_pool),
         Trial::test("tidy::sizes_from_outside_can_fail", allocations::sizes_from_outside_can_fail),
         Trial::test("tidy::modules_open_with_a_header", sources::modules_open_with_a_header),

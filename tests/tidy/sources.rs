@@ -54,6 +54,30 @@ pub(super) fn an_aten_op_stands_in_one_file() -> Result<(), Failed> {
     verdict("ops with more than one row", twice.map(|(name, paths)| format!("{name}: {paths:?}")).collect())
 }
 
+/// The lines of a file that are part of the product, with their numbers: no comments, no tests.
+pub(super) fn product_code<'a>(path: &str, text: &'a str) -> Vec<(usize, &'a str)> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let tests = path.contains("/tests/") || name == "tests.rs" || name.ends_with("_tests.rs");
+    if tests || name == "properties.rs" || name == "grammar_check.rs" {
+        return Vec::new();
+    }
+    let mut product = Vec::new();
+    let mut lines = text.lines().enumerate();
+    while let Some((n, line)) = lines.next() {
+        if line.trim_start() == "#[cfg(test)]" {
+            // An item of tests ends where a line closes it, or at once.
+            let indent = &line[..line.len() - line.trim_start().len()];
+            let closes = |line: &str| line == format!("{indent}}}") || line.trim_end().ends_with(';');
+            lines.find(|(_, line)| {
+                closes(line) && line.starts_with(indent) && !line[indent.len()..].starts_with(' ')
+            });
+        } else if !line.trim_start().starts_with("//") {
+            product.push((n + 1, line));
+        }
+    }
+    product
+}
+
 /// All Rust files below a folder, by path, in order.
 pub(super) fn rust_files(root: &str) -> Vec<(String, String)> {
     let mut out = Vec::new();

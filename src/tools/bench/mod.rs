@@ -13,7 +13,6 @@ use super::io::Io;
 use super::numerics::Numerics;
 use super::progress::Progress;
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
-use crate::passes::PassSet;
 use crate::resources::pool;
 use crate::tools::limits::LimitOptions;
 use clap::{Args, Subcommand};
@@ -167,8 +166,7 @@ fn one(options: &Options, subject: &Subject, setting: Setting, io: &mut Io<'_>) 
     let _bounded = run.install();
     run.set_grad_enabled(options.grad);
     run.seed(options.seed);
-    let set = PassSet::builtin();
-    let pipeline = options.numerics.checked_pipeline(&options.passes, &set, io)?;
+    let pipeline = options.numerics.checked_pipeline(&options.passes, io)?;
     let peak = measure::Peak::begin();
     let ready = subject.prepare(options, &pipeline, setting, &run, io)?;
     let first = ready.call(&run)?;
