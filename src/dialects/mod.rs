@@ -16,6 +16,7 @@ pub mod generator;
 mod op_def;
 mod registry;
 mod resolve;
+pub mod region;
 pub mod rows;
 pub mod scalar;
 pub mod shapes;
@@ -42,7 +43,7 @@ pub use laws::{Laws, Strictness, check_type};
 pub use op_def::{
     Accepts, Check, Fact, Family, HiddenMarks, Infer, Kernel, OpDef, Order, OutRule, Promote, Quantized,
     ScalarFn, Tolerance, composite, container, contraction, control, create, elementwise, gather, host,
-    opaque, reduce, view,
+    opaque, reduce, regional, view,
 };
 pub use registry::{Op, Registry, Variant};
 pub use resolve::{matches, resolve};

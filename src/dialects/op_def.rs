@@ -1,6 +1,7 @@
 //! The row of an op, and the families that fix what most cells of a row are.
 
 use super::constraint::Law;
+use super::region::RegionKernel;
 use super::rows::{RowFn, RowMeaning};
 use super::scalar::{Program, Sv};
 use super::structure::Structure;
@@ -32,6 +33,8 @@ pub struct OpDef {
     pub check: Option<Check>,
     /// Reference kernel.
     pub eval: Option<Kernel>,
+    /// What an op with blocks does: it runs them.
+    pub region: Option<RegionKernel>,
     /// Meaning in TorchScript over other ops: the text of one function.
     pub meaning: Option<&'static str>,
     /// Derivative: `self: grad * (1 - result * result)`, TorchScript; several separated by newlines.
@@ -348,6 +351,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         accepts: Accepts::ALL,
         check: None,
         eval: None,
+        region: None,
         meaning: None,
         grad: None,
         facts: &[],
@@ -376,6 +380,11 @@ pub const fn elementwise(schema: &'static str, promote: Promote) -> OpDef {
     let mut def = row(schema, Family::Elementwise);
     def.promote = promote;
     def
+}
+
+/// An op with blocks of its own: `laws` declare them ([`Structure::Regions`]), `run` runs them.
+pub const fn regional(schema: &'static str, laws: &'static [Law], run: RegionKernel) -> OpDef {
+    row(schema, Family::Control).laws(laws).region(run)
 }
 
 /// A reduction.
@@ -466,6 +475,12 @@ impl OpDef {
     /// Sets the reference kernel.
     pub const fn eval(mut self, eval: Kernel) -> OpDef {
         self.eval = Some(eval);
+        self
+    }
+
+    /// Sets what an op with blocks does.
+    pub const fn region(mut self, region: RegionKernel) -> OpDef {
+        self.region = Some(region);
         self
     }
 

@@ -88,7 +88,8 @@ impl Op {
     /// Whether it has a row. Others are known by their schema only, so that code that mentions them can be read.
     pub fn is_built(&self) -> bool {
         let def = &self.0.def;
-        let has_meaning = def.eval.is_some() || def.scalar.is_some() || def.meaning.is_some();
+        let has_meaning =
+            def.eval.is_some() || def.scalar.is_some() || def.meaning.is_some() || def.region.is_some();
         has_meaning || def.family == Family::Control || def.declared || self.0.function.is_some()
     }
 

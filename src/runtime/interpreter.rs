@@ -6,6 +6,7 @@ use super::arithmetic::Arithmetic;
 use super::code::{Action, Bound, Code, NOWHERE, Operand, Register, Step};
 use super::instance::is_instance;
 use super::program::{Inner, Origins};
+use super::regions;
 use super::tasks;
 use super::traceback;
 use crate::backends::FusedGroup;
@@ -280,6 +281,11 @@ impl Machine<'_> {
             Action::Call(code) => {
                 let operands = self.operands(step).into_vec();
                 self.push(Arc::clone(code), operands, ResultsTo::Caller)?;
+            }
+            Action::Regions { bound, blocks } => {
+                let operands = self.operands(step).into_vec();
+                let results = regions::run(self.program, self.run, bound, blocks, operands)?;
+                self.store_all(step, results)?;
             }
             Action::Fused { graph, group, code } => {
                 let operands = self.operands(step).into_vec();

@@ -10,6 +10,7 @@ mod constants;
 mod instance;
 mod interpreter;
 mod program;
+mod regions;
 mod python_repr;
 mod tasks;
 #[cfg(test)]

@@ -46,7 +46,8 @@ pub(super) fn added(base: &Arc<Registry>, dialect: &dyn Dialect) -> Result<Arc<R
     let name = dialect.name();
     let fault = |why: String| Diagnostic::input(format!("dialect {name}: {why}"));
     let mut registry = Registry::clone(base);
-    let ops = dialect.ops();
+    // The laws of a dialect that was added hold in every verification, as those of dialect files do.
+    let ops: Vec<OpDef> = dialect.ops().into_iter().map(|def| OpDef { declared: true, ..def }).collect();
     for def in &ops {
         let taken = registry.add_checked(*def).map_err(|error| fault(error.message().to_string()))?;
         if taken.namespace() != name {
