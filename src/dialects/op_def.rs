@@ -546,6 +546,11 @@ impl OpDef {
         self
     }
 
+    /// Sets demands of the verifier that are made when a dialect is; they are kept as long as the process lives, as schemas are.
+    pub fn demanding(self, laws: Vec<Law>) -> OpDef {
+        self.laws(laws.leak())
+    }
+
     /// Sets what it does with quantized tensors.
     pub const fn quantized(mut self, quantized: Quantized) -> OpDef {
         self.quantized = quantized;

@@ -5,6 +5,7 @@ mod dependencies;
 mod docs;
 mod environment;
 mod layers;
+mod pages_of_files;
 mod sources;
 mod threads;
 mod toolkit;
@@ -25,6 +26,11 @@ pub fn trials() -> Vec<Trial> {
         Trial::test("tidy::files_are_short", sources::files_are_short),
         Trial::test("tidy::architecture_names_existing_paths", sources::architecture_names_existing_paths),
         Trial::test("tidy::docs_are_fresh", docs::docs_are_fresh),
+        Trial::test(
+            "tidy::blocks_are_the_files_that_they_name",
+            pages_of_files::blocks_are_the_files_that_they_name,
+        ),
+        Trial::test("tidy::the_public_surface_is_listed", pages_of_files::the_public_surface_is_listed),
         Trial::test("tidy::environment_variables_are_documented", environment::variables_are_documented),
         Trial::test("tidy::rows_of_rules_are_rules", docs::rows_of_rules_are_rules),
         Trial::test(

@@ -65,12 +65,17 @@ pub(super) fn product_code<'a>(path: &str, text: &'a str) -> Vec<(usize, &'a str
     let mut lines = text.lines().enumerate();
     while let Some((n, line)) = lines.next() {
         if line.trim_start() == "#[cfg(test)]" {
-            // An item of tests ends where a line closes it, or at once.
             let indent = &line[..line.len() - line.trim_start().len()];
-            let closes = |line: &str| line == format!("{indent}}}") || line.trim_end().ends_with(';');
-            lines.find(|(_, line)| {
-                closes(line) && line.starts_with(indent) && !line[indent.len()..].starts_with(' ')
-            });
+            match lines.next() {
+                // Tests stand at the end of a file.
+                Some((_, "mod tests {")) => break,
+                // Another item of tests ends where a line closes it.
+                Some((_, item)) if !item.ends_with(';') => {
+                    let end = format!("{indent}}}");
+                    while lines.next().is_some_and(|(_, line)| line != end) {}
+                }
+                _ => {}
+            }
         } else if !line.trim_start().starts_with("//") {
             product.push((n + 1, line));
         }
