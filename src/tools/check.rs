@@ -10,6 +10,7 @@ use super::inputs::InputOptions;
 use super::io::{Io, Kept};
 use super::load::{detach_parameters, is_model, load_archive_with, load_graph_with, load_source_with};
 use super::numerics::Numerics;
+use super::prepare::PlanOptions;
 use super::progress::Progress;
 use super::threads::ThreadOptions;
 use super::{check_aliases, check_model, check_passes, prepare, raises};
@@ -19,7 +20,7 @@ use crate::dialects::{Registry, Run, Strictness};
 use crate::passes::Pipeline;
 use crate::passes::manager::{Settings, StopAt};
 use crate::resources::pool;
-use crate::runtime::{Program, traceback};
+use crate::runtime::{PlanReport, Program, traceback};
 use crate::toolkit::Toolkit;
 use crate::tools::limits::LimitOptions;
 use crate::value::Value;
@@ -57,6 +58,8 @@ pub struct Options {
     /// Run each program with these passes on: 'default'
     #[arg(long, value_name = "PIPELINE", default_value = "")]
     pub(super) passes: String,
+    #[command(flatten)]
+    pub(super) plans: PlanOptions,
     #[command(flatten)]
     pub(super) inputs: InputOptions,
     /// The function of a model to call
@@ -96,6 +99,8 @@ pub struct Options {
 pub struct Treatment {
     toolkit: Toolkit,
     passes: Option<Pipeline>,
+    /// Whether programs get plans.
+    planned: bool,
     settings: Settings,
     each: bool,
     aliases: bool,
@@ -111,6 +116,7 @@ impl Treatment {
         Treatment {
             toolkit,
             passes: None,
+            planned: false,
             settings: Settings::default(),
             each: false,
             aliases: false,
@@ -136,7 +142,8 @@ impl Treatment {
         let Options { check_each: each, aliases, audit, seed, grad, .. } = *options;
         let limits = options.limits.clone();
         let toolkit = io.toolkit_with(&options.dialect)?;
-        Ok(Treatment { toolkit, passes, settings, each, aliases, audit, seed, grad, limits })
+        let planned = options.plans.wanted(&options.passes);
+        Ok(Treatment { toolkit, passes, planned, settings, each, aliases, audit, seed, grad, limits })
     }
 
     /// The same up to the n-th pass, with its name.
@@ -147,6 +154,7 @@ impl Treatment {
             passes: Some(passes.clone()),
             settings: Settings { stop: Some(StopAt { index: n + 1, steps: 0 }), ..self.settings.clone() },
             each: false,
+            planned: false,
             limits: self.limits.clone(),
             ..*self
         };
@@ -156,7 +164,9 @@ impl Treatment {
     /// The program with the passes on.
     fn apply(&self, program: Program, name: &str) -> Result<Program> {
         let Some(passes) = &self.passes else { return Ok(program) };
-        prepare::transformed(&program, passes, self.settings.clone(), name, &mut std::io::sink())
+        let settings = self.settings.clone();
+        let program = prepare::transformed(&program, passes, settings, name, &mut std::io::sink())?;
+        Ok(if self.planned { program.planned() } else { program })
     }
 }
 
@@ -205,6 +215,8 @@ pub struct Outcome {
     pub stdout: String,
     /// What became of its fusion groups.
     pub fusion: FusionReport,
+    /// What became of its calls, where it has plans.
+    pub plans: PlanReport,
     /// Gradients and training, where the case asks for them.
     pub learned: Learned,
 }
@@ -371,6 +383,9 @@ fn json_report(cases: &[Case], outcomes: &[Vec<Outcome>]) -> String {
                 line["raises"] = raises.to_json();
             }
             outcome.learned.write(&mut line);
+            if outcome.plans != PlanReport::default() {
+                line["plans"] = plans_json(&outcome.plans);
+            }
             if outcome.fusion.groups > 0 {
                 line["fusion"] = fusion_json(&outcome.fusion);
             }
@@ -381,6 +396,20 @@ fn json_report(cases: &[Case], outcomes: &[Vec<Outcome>]) -> String {
         }
     }
     text
+}
+
+/// What became of the calls of programs with plans, as reports of `check` and `bench` show it.
+pub(super) fn plans_json(report: &PlanReport) -> Json {
+    json!({
+        "built": report.built,
+        "build_us": report.build_time.as_secs_f64() * 1e6,
+        "hits": report.hits,
+        "misses": report.misses,
+        "outdated": report.outdated,
+        "evicted": report.evicted,
+        "unplanned_calls": report.unplanned_calls(),
+        "unplanned": report.unplanned,
+    })
 }
 
 /// What became of fusion groups, as reports of `check` and `bench` show it.
@@ -502,6 +531,7 @@ fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
         args_after: Vec::new(),
         stdout: String::new(),
         fusion: FusionReport::default(),
+        plans: PlanReport::default(),
         learned: Learned::default(),
     };
     if let Some(reason) = leans_on(case, form) {
@@ -510,14 +540,14 @@ fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
     }
     let _watched = treatment.limits.watch_case();
     let output = Kept::default();
-    let mut fusion = FusionReport::default();
+    let mut reports = (FusionReport::default(), PlanReport::default());
     let run = catch_unwind(AssertUnwindSafe(|| {
         let args = case.args.iter().map(decode).collect::<Result<Vec<Value>>>()?;
         let mut learned = Learned::default();
-        let answer = answer(case, form, &args, &output, treatment, (&mut fusion, &mut learned))?;
+        let answer = answer(case, form, &args, &output, treatment, (&mut reports, &mut learned))?;
         Ok::<_, Diagnostic>((answer, args, learned))
     }));
-    outcome.fusion = fusion;
+    (outcome.fusion, outcome.plans) = reports;
     outcome.stdout = String::from_utf8_lossy(&output.take()).into_owned();
     match run {
         Err(panic) => {
@@ -545,7 +575,7 @@ fn answer(
     args: &[Value],
     output: &Kept,
     treatment: &Treatment,
-    (fusion, learned): (&mut FusionReport, &mut Learned),
+    (reports, learned): (&mut (FusionReport, PlanReport), &mut Learned),
 ) -> Result<Answer> {
     let run = treatment.limits.run(Box::new(output.clone()));
     let _bounded = run.install();
@@ -565,7 +595,7 @@ fn answer(
     run.seed(treatment.seed);
     if case.train.is_some() {
         *learned = gradients::train(case, &program, &run)?;
-        *fusion = program.fusion_report();
+        *reports = (program.fusion_report(), program.plan_report());
         return Ok(Answer::Returned(Value::None));
     }
     let before = treatment.aliases.then(|| check_aliases::Before::of(args));
@@ -574,7 +604,7 @@ fn answer(
     if let Ok(value) = &result {
         *learned = gradients::backward(case, &program, value, &wrt, &run)?;
     }
-    *fusion = program.fusion_report();
+    *reports = (program.fusion_report(), program.plan_report());
     Ok(match result {
         Ok(value) => {
             // Python, for which answers are recorded, takes text from the program as UTF-8.

@@ -24,6 +24,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("src/toolkit/mod.rs", "makes the built-in toolkit"),
     ("src/toolkit/model.rs", "the front door, for those who bring no toolkit"),
     ("src/dialects/registry.rs", "defines the table of ops"),
+    ("src/passes/mod.rs", "reads the pipeline of plans, which is of built-in passes"),
     ("src/rewrite/mod.rs", "defines the built-in rules"),
     ("src/rewrite/groups.rs", "joins them with those of a table of ops"),
     ("src/runtime/composites.rs", "keeps compiled meanings of the built-in ops for all programs over them"),
