@@ -131,7 +131,7 @@ fn to_list(args: &Args<'_>) -> Result<Outputs> {
             found.type_name()
         )));
     }
-    let elements = tensor.to_scalars()?;
+    let elements = tensor.scalars()?;
     one(nest(&elements, &tensor.sizes(), &element)?)
 }
 
