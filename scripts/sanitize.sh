@@ -21,7 +21,8 @@ fi
 asan() {
     # Memory that the pool of a process keeps for the next tensor is no leak, and sizes that cannot be had are what some tests ask
     # for. Without debug information the build takes half the time; symbols remain.
-    RUSTFLAGS="-Zsanitizer=address" CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0 \
+    # Its frames are larger than those that limits of depth were measured with.
+    RUST_MIN_STACK=268435456 RUSTFLAGS="-Zsanitizer=address" CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0 \
         ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1" \
         cargo $nightly test --quiet --no-default-features --lib --target "$host" --target-dir target/sanitize -- "$@"
 }
