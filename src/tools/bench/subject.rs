@@ -74,12 +74,12 @@ impl Subject {
         Subject { name, what, noted: RefCell::new(None) }
     }
 
-    /// Loads the program, runs the passes and makes the arguments.
+    /// Loads the program, runs the passes, which go by a name where they have one, and makes the arguments.
     pub(super) fn prepare(
         &self,
         options: &Options,
         pipeline: &Pipeline,
-        setting: Setting,
+        (setting, passes): (Setting, &str),
         run: &Run,
         io: &mut Io<'_>,
     ) -> Result<Ready> {
@@ -107,6 +107,7 @@ impl Subject {
         };
         let program =
             prepare::transformed(&loaded.program, pipeline, Settings::default(), &self.name, io.err)?;
+        let program = options.plans.apply(program, passes);
         let load = start.elapsed();
         let (arguments, words) = self.arguments(options, &loaded, &entry, setting, io)?;
         Ok(Ready { program, entry, arguments, words, passes: pipeline.to_text(), load })
@@ -155,7 +156,7 @@ impl Subject {
         if file.is_file() {
             let other = Subject::new(baseline.to_string(), What::Model(file));
             let pipeline = options.numerics.pipeline(&options.passes, &set)?;
-            return other.prepare(options, &pipeline, setting, run, io);
+            return other.prepare(options, &pipeline, (setting, &options.passes), run, io);
         }
         let text = if baseline == "none" { "" } else { baseline };
         let pipeline = options.numerics.pipeline(text, &set).map_err(|error| {
@@ -164,7 +165,7 @@ impl Subject {
             ))
             .note(render::human(&error).trim().to_string())
         })?;
-        self.prepare(options, &pipeline, setting, run, io)
+        self.prepare(options, &pipeline, (setting, text), run, io)
     }
 }
 
