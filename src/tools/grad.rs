@@ -1,7 +1,6 @@
 //! `flambeau grad check`: compiles the derivatives of all operators.
 
 use super::io::Io;
-use super::load::registry;
 use crate::autodiff::Cells;
 use crate::diag::{Result, Source};
 use crate::frontend::script::compile_source;
@@ -28,9 +27,10 @@ enum Action {
 /// Runs the command; gives whether everything compiles.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let Action::Check { dialect } = &options.action;
-    let registry = registry(dialect, io.directory)?;
+    let toolkit = io.toolkit_with(dialect)?;
+    let registry = toolkit.registry();
     let (mut ops, mut functions, mut refused) = (0, 0, 0);
-    for (op, texts) in Cells::of(&registry).texts() {
+    for (op, texts) in Cells::of(registry).texts() {
         ops += 1;
         let texts = match texts {
             Ok(texts) => texts,
@@ -42,7 +42,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         };
         for text in texts {
             functions += 1;
-            if let Err(error) = compile_source(&registry, &Source::new("derivative", text.as_str())) {
+            if let Err(error) = compile_source(registry, &Source::new("derivative", text.as_str())) {
                 refused += 1;
                 let line = error.report().span.as_ref().map_or(0, |span| span.line_column().0);
                 let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim();

@@ -3,8 +3,8 @@
 use super::Options;
 use crate::diag::{Diagnostic, Result, render};
 use crate::dialects::Run;
+use crate::passes::Pipeline;
 use crate::passes::manager::Settings;
-use crate::passes::{PassSet, Pipeline};
 use crate::runtime::Program;
 use crate::tools::case::{self, Case};
 use crate::tools::inputs;
@@ -83,20 +83,21 @@ impl Subject {
         run: &Run,
         io: &mut Io<'_>,
     ) -> Result<Ready> {
-        let registry = load::registry(&options.dialect, io.directory)?;
+        let toolkit = io.toolkit_with(&options.dialect)?;
+        let registry = toolkit.registry();
         let start = Instant::now();
         let (loaded, entry) = match &self.what {
             What::Model(path) => {
-                let loaded = load::load_shown(path, run, &registry, io)?;
+                let loaded = load::load_shown(path, run, registry, io)?;
                 let entry = inputs::entry(&options.entry, &loaded.program).to_string();
                 (loaded, entry)
             }
             What::Case(case) => {
                 let program = match (&case.archive, &case.source, &case.graph) {
-                    (Some(bytes), ..) => load::load_archive_with(bytes.clone(), run, &registry)?,
-                    (None, Some(source), _) => load::load_source_with("<string>", source, &registry)?,
+                    (Some(bytes), ..) => load::load_archive_with(bytes.clone(), run, registry)?,
+                    (None, Some(source), _) => load::load_source_with("<string>", source, registry)?,
                     (None, None, Some(graph)) => {
-                        load::load_graph_with("graph", graph, &case.entry, &registry)?
+                        load::load_graph_with("graph", graph, &case.entry, registry)?
                     }
                     (None, None, None) => {
                         return Err(Diagnostic::input(format!("case {} carries no program", case.name)));
@@ -152,14 +153,13 @@ impl Subject {
         io: &mut Io<'_>,
     ) -> Result<Ready> {
         let file = io.path(Path::new(baseline));
-        let set = PassSet::builtin();
         if file.is_file() {
             let other = Subject::new(baseline.to_string(), What::Model(file));
-            let pipeline = options.numerics.pipeline(&options.passes, &set)?;
+            let pipeline = options.numerics.pipeline(&options.passes, io.toolkit)?;
             return other.prepare(options, &pipeline, (setting, &options.passes), run, io);
         }
         let text = if baseline == "none" { "" } else { baseline };
-        let pipeline = options.numerics.pipeline(text, &set).map_err(|error| {
+        let pipeline = options.numerics.pipeline(text, io.toolkit).map_err(|error| {
             crate::tools::cli::usage(format!(
                 "--baseline {baseline}: there is no such file, and no such pipeline"
             ))
