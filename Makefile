@@ -42,7 +42,7 @@ test: lint unit conformance  ## Everything; what CI runs
 bench: build     ## Criterion benchmarks, each with its peer
 	$(CARGO) bench
 
-sanitize:        ## Unit tests under AddressSanitizer and Miri; needs a nightly toolchain
+sanitize:        ## Unit tests under AddressSanitizer, and under Miri where it is installed
 	@scripts/sanitize.sh
 
 bless:           ## Rewrites generated docs and expected outputs

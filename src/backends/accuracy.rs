@@ -141,7 +141,7 @@ impl Function {
             }
             Ok::<Worst, Diagnostic>(worst)
         });
-        batches.into_iter().try_fold(Worst::default(), |a, b| {
+        batches?.into_iter().try_fold(Worst::default(), |a, b| {
             let b = b?;
             let tried = a.tried + b.tried;
             Ok(Worst { tried, ..if b.ulps > a.ulps { b } else { a } })

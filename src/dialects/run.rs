@@ -315,6 +315,11 @@ impl Run {
         self.shared.budget.give_back_steps(unused);
     }
 
+    /// Bytes that the run holds now, as far as they are charged: none without a limit of memory.
+    pub fn live_bytes(&self) -> u64 {
+        self.shared.budget.live_bytes()
+    }
+
     // --- tasks ---
 
     /// Counts a forked task as one of the run. Fails where too many are open.

@@ -3,12 +3,12 @@
 //! column's inputs, and each column is interleaved once for all results that it belongs to. Knows pointers into checked slices.
 #![allow(unsafe_code, reason = "vector loads and stores; `Slide::check` proves them inside their slices")]
 
-use super::filled;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::wide;
 use super::lanes::{CACHE_LINE, Isa, PANEL, QUAD};
 use super::stage::{Finish, Stage};
 use crate::diag::{Diagnostic, Result};
+use crate::resources::{Scratch, memory};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
@@ -16,10 +16,10 @@ use std::arch::x86_64::*;
 /// padded to whole panels.
 #[derive(Clone, Debug)]
 pub(super) struct Packed {
-    weights: Vec<i8>,
+    weights: Scratch<i8>,
     /// Where in `weights` they begin: at a cache line, unless they were copied.
     begin: usize,
-    sums: Vec<i32>,
+    sums: Scratch<i32>,
     channels: usize,
     /// Rows and columns of the window; a row of a window in depth counts as one.
     rows: usize,
@@ -36,9 +36,9 @@ impl Packed {
         let room =
             room.ok_or_else(|| Diagnostic::runtime("weights of a depthwise convolution do not fit"))?;
         let line = padded.unwrap_or(0) * QUAD;
-        let mut packed = filled(0i8, room.saturating_add(CACHE_LINE))?;
+        let mut packed = memory::filled(room.saturating_add(CACHE_LINE), 0i8)?;
         let begin = packed.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
-        let mut sums = filled(0i32, channels)?;
+        let mut sums = memory::filled(channels, 0i32)?;
         for (at, weight) in weights.iter().enumerate() {
             let (channel, tap) = (at / (rows * columns), at % (rows * columns));
             let (row, column) = (tap / columns, tap % columns);

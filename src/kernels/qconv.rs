@@ -2,13 +2,12 @@
 //! Depthwise ones have a loop of their own; all others gather the inputs of a block of results and multiply.
 
 use super::depthwise::{self, SLACK, Slide, interleave, slide};
-use super::filled;
 use super::lanes::{CACHE_LINE, Isa, Lines, Out, PANEL, QUAD};
 use super::qgemm::{PackedWeights, Quantization, block_rows};
 use super::stage::{Affine, Engine, Plan, Stage};
 use crate::diag::{Diagnostic, Result};
-use crate::resources::{memory, pool};
-use std::borrow::Cow;
+use crate::resources::{Scratch, memory, pool};
+use crate::tensor::InOrder;
 
 /// Three numbers of an operation in space: depth, height, width. With fewer dimensions the first ones are 1 (padding 0).
 pub type Space = [usize; 3];
@@ -146,7 +145,7 @@ impl PackedConv {
         let room = product(&[outputs, row]).ok_or_else(|| refused("the weights are too large"))?;
         let mut groups = Vec::new();
         for (group, weights) in weights.chunks_exact((outputs * depth).max(1)).enumerate() {
-            let mut reordered = filled(0i8, room)?;
+            let mut reordered = memory::filled(room, 0i8)?;
             let rows = reordered.chunks_exact_mut(row.max(1));
             for (n, (to, from)) in rows.zip(weights.chunks_exact(depth.max(1))).enumerate() {
                 let first = n / each.max(1) * width;
@@ -265,14 +264,14 @@ impl PackedConv {
         groups: &[PackedWeights],
         stages: &[Stage],
         gather: &Gather<'_>,
-        (image, sizes): (Cow<'_, [u8]>, Space),
+        (image, sizes): (InOrder<'_, u8>, Space),
         out: &mut [u8],
     ) -> Result<()> {
         let (g, run, r) = (&self.merged, Run::of(&self.merged), gather.result);
         let whole = Gather { x: &image, sizes, result: r, geometry: g, zero: gather.zero };
         let steps = whole.steps(run.taps)?;
         let quads = run.padded / QUAD;
-        let mut offsets = filled(0usize, steps.len().saturating_mul(quads))?;
+        let mut offsets = memory::filled(steps.len().saturating_mul(quads), 0usize)?;
         for (offsets, step) in offsets.chunks_exact_mut(quads.max(1)).zip(&steps) {
             offsets.iter_mut().enumerate().for_each(|(n, offset)| *offset = step + n * QUAD);
         }
@@ -328,7 +327,8 @@ impl PackedConv {
         let size = block_rows(rows, padded, product(&[rows, padded, g.outputs]).unwrap_or(usize::MAX));
         let block = |index: usize, out: &mut [u8]| {
             let (from, count) = (index * size, out.len() / g.outputs);
-            let mut copy = if plain { Vec::new() } else { filled(0u8, count * padded + SLACK)? };
+            let mut copy =
+                if plain { Scratch::default() } else { memory::filled(count * padded + SLACK, 0u8)? };
             for (group, (weights, stage)) in groups.iter().zip(stages).enumerate() {
                 let inputs = if plain {
                     &gather.x[from * padded..(from + count) * padded]
@@ -374,7 +374,7 @@ impl PackedConv {
         let columns = (part - 1).checked_mul(g.stride[2]).and_then(|n| n.checked_add(window));
         let room = columns.and_then(|n| n.checked_mul(column)?.checked_add(SLACK + CACHE_LINE));
         let room = room.ok_or_else(|| refused("the window is too large"))?;
-        let outside = filled(gather.zero, gather.sizes[2] * g.channels)?;
+        let outside = memory::filled(gather.sizes[2] * g.channels, gather.zero)?;
         let lines = (RESULTS / results).clamp(1, out.len() / results);
         let block = |index: usize, out: &mut [u8]| {
             let mut quads = memory::filled(room, gather.zero)?;
@@ -508,7 +508,7 @@ impl Gather<'_> {
     /// Images with their padding and its sizes, for products that read rows where they lie; themselves where they have no
     /// padding. None where it is better to gather: lines too short for whole tiles, padding much larger than the images, or
     /// sums of rows that reads behind a run would spoil.
-    fn padded_image(&self, batch: usize, stages: &[Stage]) -> Result<Option<(Cow<'_, [u8]>, Space)>> {
+    fn padded_image(&self, batch: usize, stages: &[Stage]) -> Result<Option<(InOrder<'_, u8>, Space)>> {
         const SHORT: usize = 12;
         const SMALL: usize = 1 << 20;
         let (g, from, run) = (self.geometry, self.sizes, Run::of(self.geometry));
@@ -518,7 +518,7 @@ impl Gather<'_> {
             return Ok(None);
         }
         if g.padding == [0; 3] && slack == 0 {
-            return Ok(Some((Cow::Borrowed(self.x), from)));
+            return Ok(Some((InOrder::Borrowed(self.x), from)));
         }
         let sizes: Space = std::array::from_fn(|i| from[i].saturating_add(g.padding[i].saturating_mul(2)));
         let len = product(&[batch, sizes[0], sizes[1], sizes[2], g.channels]);
@@ -531,18 +531,18 @@ impl Gather<'_> {
             let (h, rest) = (n % from[1], n / from[1]);
             let depth = rest / from[0] * sizes[0] + rest % from[0] + g.padding[0];
             let place = ((depth * sizes[1] + h + g.padding[1]) * sizes[2] + g.padding[2]) * g.channels;
-            image.resize(place, self.zero);
-            image.extend_from_slice(source);
+            image.resize(place, self.zero)?;
+            image.extend(source.iter().copied())?;
         }
-        image.resize(len + QUAD, self.zero);
-        Ok(Some((Cow::Owned(image), sizes)))
+        image.resize(len + QUAD, self.zero)?;
+        Ok(Some((InOrder::Gathered(image), sizes)))
     }
 
     /// Elements from the first tap to every `each`-th one, where all are inside.
-    fn steps(&self, each: usize) -> Result<Vec<usize>> {
+    fn steps(&self, each: usize) -> Result<Scratch<usize>> {
         let (k, d, sizes) = (self.geometry.kernel, self.geometry.dilation, self.sizes);
         let count = product(&k).unwrap_or(0) / each.max(1);
-        let mut steps = filled(0usize, count)?;
+        let mut steps = memory::filled(count, 0usize)?;
         for (i, step) in steps.iter_mut().enumerate() {
             let tap = i * each;
             let (line, w) = (tap / k[2], tap % k[2] * d[2]);

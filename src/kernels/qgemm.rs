@@ -1,12 +1,11 @@
 //! Products of unsigned bytes with packed signed weights: linear layers that answer in bytes or in float32. Weights are
 //! packed once; sums are exact in 32 bits, and rounding is PyTorch's to the bit.
 
-use super::filled;
 use super::lanes::{CACHE_LINE, Isa, Job, Lines, Out, PANEL, QUAD, product};
 use super::quantize::{choose_qparams, extremes, quantize};
 use super::stage::{Affine, Engine, Plan, Stage};
 use crate::diag::{Diagnostic, Result};
-use crate::resources::pool;
+use crate::resources::{Scratch, memory, pool};
 
 /// What signed weights mean: one scale and zero point for all, or one for each output.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,15 +70,15 @@ impl Quantization {
 /// Signed weights of `outputs` rows by `depth`, in the order in which products read them.
 #[derive(Clone, Debug)]
 pub struct PackedWeights {
-    panels: Vec<i8>,
+    panels: Scratch<i8>,
     /// Where in `panels` the first one begins: at a cache line, unless they were copied.
     begin: usize,
     outputs: usize,
     depth: usize,
-    sums: Vec<i32>,
+    sums: Scratch<i32>,
     quantization: Quantization,
     /// Where the quads of a row lie that is one run of bytes.
-    offsets: Vec<usize>,
+    offsets: Scratch<usize>,
 }
 
 fn mismatch(what: &str) -> Diagnostic {
@@ -104,9 +103,9 @@ impl PackedWeights {
         let room =
             outputs.checked_next_multiple_of(PANEL).and_then(|n| n.checked_mul(quads)?.checked_mul(QUAD));
         let room = room.ok_or_else(|| Diagnostic::runtime("weights are too large"))?;
-        let mut panels = filled(0i8, room.saturating_add(CACHE_LINE))?;
+        let mut panels = memory::filled(room.saturating_add(CACHE_LINE), 0i8)?;
         let begin = panels.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
-        let mut sums = filled(0i32, outputs)?;
+        let mut sums = memory::filled(outputs, 0i32)?;
         for (output, (row, sum)) in weights.chunks_exact(depth.max(1)).zip(&mut sums).enumerate() {
             let start = begin + output / PANEL * PANEL * quads * QUAD + output % PANEL * QUAD;
             for (quad, terms) in row.chunks(QUAD).enumerate() {
@@ -114,7 +113,7 @@ impl PackedWeights {
             }
             *sum = row.iter().fold(0i32, |sum, w| sum.wrapping_add(i32::from(*w)));
         }
-        let mut offsets = filled(0usize, quads)?;
+        let mut offsets = memory::filled(quads, 0usize)?;
         offsets.iter_mut().enumerate().for_each(|(n, at)| *at = n * QUAD);
         Ok(PackedWeights { panels, begin, outputs, depth, sums, quantization, offsets })
     }
@@ -178,7 +177,8 @@ impl PackedWeights {
         out: Out<'_>,
         (out_start, out_stride): (usize, usize),
     ) -> Result<()> {
-        let row_sums = if stage.needs_row_sums() { row_sums(inputs, lines, offsets)? } else { Vec::new() };
+        let row_sums =
+            if stage.needs_row_sums() { row_sums(inputs, lines, offsets)? } else { Scratch::default() };
         let job = Job {
             inputs,
             lines,
@@ -197,8 +197,8 @@ impl PackedWeights {
 }
 
 /// The sum of each row's inputs. What fills a row's last quad must be 0.
-fn row_sums(inputs: &[u8], lines: Lines, offsets: &[usize]) -> Result<Vec<i32>> {
-    let mut sums = filled(0i32, lines.all().unwrap_or(usize::MAX))?;
+fn row_sums(inputs: &[u8], lines: Lines, offsets: &[usize]) -> Result<Scratch<i32>> {
+    let mut sums = memory::filled(lines.all().unwrap_or(usize::MAX), 0i32)?;
     for (n, sum) in sums.iter_mut().enumerate() {
         let row = lines.at(n / lines.rows.max(1), n % lines.rows.max(1));
         let quads = offsets.iter().filter_map(|at| inputs.get(row + at..row + at + QUAD));
@@ -267,7 +267,7 @@ pub fn linear_dynamic(
 ) -> Result<()> {
     let (low, high) = extremes(x);
     let input = choose_qparams(low, high, (0, 255), false, reduce_range)?;
-    let mut bytes = filled(0u8, x.len())?;
+    let mut bytes = memory::filled(x.len(), 0u8)?;
     quantize(x, input, &mut bytes);
     linear_float(&bytes, rows, input, weights, bias, relu, out)
 }
@@ -299,7 +299,7 @@ fn rows_times<T: Send>(
             let inputs = (inputs, lines, weights.offsets());
             return weights.multiply(isa, inputs, columns, stage, wrap(out), stride);
         }
-        let mut copy = filled(0u8, count * padded)?;
+        let mut copy = memory::filled(count * padded, 0u8)?;
         for (to, from) in copy.chunks_exact_mut(padded).zip(inputs.chunks_exact(depth.max(1))) {
             to[..depth].copy_from_slice(from);
         }

@@ -1,9 +1,9 @@
 //! What follows an integer product: zero points are taken out, bias comes in, and the sum is rounded to 8 bits or becomes
 //! float32. The order of the float operations is that of the libraries behind PyTorch, as answers agree to the bit.
 
-use super::filled;
 use super::qgemm::Quantization;
 use crate::diag::Result;
+use crate::resources::{Scratch, memory};
 
 /// Real numbers as integers: `real = scale * (integer - zero_point)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,13 +47,13 @@ pub(super) enum Finish {
 pub(super) struct Stage {
     pub finish: Finish,
     /// Added to the sum: what the input's zero point contributes.
-    pub correction: Vec<i32>,
+    pub correction: Scratch<i32>,
     /// Zero points of the columns' weights, where there are any: times the sum of a row's inputs they are taken off.
-    pub weight_zeros: Vec<i32>,
+    pub weight_zeros: Scratch<i32>,
     /// Numbers of `finish`.
-    pub a: Vec<f32>,
-    pub b: Vec<f32>,
-    pub c: Vec<f32>,
+    pub a: Scratch<f32>,
+    pub b: Scratch<f32>,
+    pub c: Scratch<f32>,
     /// Bounds of the rounded number before the zero point is added (OneDnn: after), as floats.
     pub bounds: (f32, f32),
     /// Added after rounding (OneDnn: before).
@@ -145,11 +145,11 @@ impl Stage {
         let any_zero = plan.weights.zero_points().iter().any(|z| *z != 0);
         let mut stage = Stage {
             finish: Finish::Fbgemm,
-            correction: filled(0, n)?,
-            weight_zeros: filled(0, if any_zero { n } else { 0 })?,
-            a: filled(0.0, n)?,
-            b: filled(0.0, n)?,
-            c: filled(0.0, n)?,
+            correction: memory::filled(n, 0)?,
+            weight_zeros: memory::filled(if any_zero { n } else { 0 }, 0)?,
+            a: memory::filled(n, 0.0)?,
+            b: memory::filled(n, 0.0)?,
+            c: memory::filled(n, 0.0)?,
             bounds: (0.0, 0.0),
             zero_point: 0,
             relu: plan.relu,

@@ -248,6 +248,10 @@ impl Charge {
 
     /// Charges another number of bytes from now on. Fails, with nothing changed, where the memory limit is exceeded.
     pub fn resize(&mut self, bytes: usize) -> Result<()> {
+        // What was made before the run and grows in it is the run's from then on.
+        if self.budget.is_none() {
+            self.budget = counting();
+        }
         let Some(budget) = &self.budget else { return Ok(()) };
         let bytes = bytes as u64;
         match bytes.checked_sub(self.bytes) {

@@ -12,3 +12,4 @@ pub mod tasks;
 
 pub use budget::{Budget, Charge};
 pub use limits::Limits;
+pub use memory::{Collect, Scratch};

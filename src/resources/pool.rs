@@ -9,7 +9,7 @@
 //! Pieces are charged to the budget of the thread that asks. When that is used up, the pieces that have not begun are left out:
 //! the result is thrown away, as the caller's next check fails.
 
-use super::{Budget, budget};
+use super::{Budget, Scratch, budget, memory};
 use crate::diag::Result;
 use parking_lot::{Mutex, RwLock};
 use rayon::prelude::*;
@@ -96,14 +96,15 @@ pub fn for_each(count: usize, work: impl Fn(usize) + Sync) {
 }
 
 /// What `work` gives for each of `0..count`, in order, on several threads. All of it is done, whatever the budget says.
-pub fn map<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
-    let Some(pool) = (count > 1).then(pool).flatten() else { return (0..count).map(work).collect() };
+/// Fails where there is no room for the results.
+pub fn map<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Result<Scratch<R>> {
+    let Some(pool) = (count > 1).then(pool).flatten() else { return memory::collected((0..count).map(work)) };
     let budget = budget::current();
     let piece = |n: usize| {
         let _installed = budget::install(budget.clone());
         work(n)
     };
-    pool.install(|| (0..count).into_par_iter().map(piece).collect())
+    memory::built(count, |out| pool.install(|| (0..count).into_par_iter().map(piece).collect_into_vec(out)))
 }
 
 /// Calls `work` with stretches of `size` elements of a slice and their numbers, on several threads.
@@ -212,7 +213,7 @@ mod tests {
 
     #[test]
     fn everything_is_done_once_and_in_order() {
-        assert_eq!(map(1000, |n| n * 2), (0..1000).map(|n| n * 2).collect::<Vec<_>>());
+        assert_eq!(map(1000, |n| n * 2).expect("small"), (0..1000).map(|n| n * 2).collect::<Vec<_>>());
         assert_eq!(jobs(3, 1 << 20, 50, |n| n), (0..50).collect::<Vec<_>>());
         let mut numbers = vec![0usize; 1000];
         chunks(&mut numbers, 7, |at, chunk| chunk.iter_mut().for_each(|x| *x += at + 1));

@@ -2,8 +2,8 @@
 
 use super::{Bool, DType, Element, Layout, Scalar, Snapshot, Tensor};
 use crate::diag::{Diagnostic, Result};
-use crate::resources::memory;
-use std::borrow::Cow;
+use crate::resources::{Scratch, memory};
+use std::ops::Deref;
 
 /// A typed look at a tensor's storage together with the layout that says which elements belong to it.
 pub struct Strided<'a, T> {
@@ -16,28 +16,44 @@ pub struct Strided<'a, T> {
 impl<T: Element> Strided<'_, T> {
     /// The tensor's elements in logical order; borrowed where they lie so already. A view may have far more elements than
     /// its storage, so that there may be no memory for a copy.
-    pub fn to_dense(&self) -> Result<Cow<'_, [T]>> {
+    pub fn to_dense(&self) -> Result<InOrder<'_, T>> {
         let n = self.layout.numel();
         if self.layout.is_contiguous() {
             let start = if n == 0 { 0 } else { self.layout.offset };
-            return Ok(Cow::Borrowed(&self.storage[start..start + n]));
+            return Ok(InOrder::Borrowed(&self.storage[start..start + n]));
         }
-        let mut dense = memory::reserved(n)?;
-        self.layout.for_each_index(|i| dense.push(self.storage[i]));
-        Ok(Cow::Owned(dense))
+        self.converted(|x| x).map(InOrder::Gathered)
     }
 
     /// What `convert` makes of each element, in logical order.
-    fn converted<R>(&self, mut convert: impl FnMut(T) -> R) -> Result<Vec<R>> {
+    fn converted<R>(&self, mut convert: impl FnMut(T) -> R) -> Result<Scratch<R>> {
         let n = self.layout.numel();
-        let mut out = memory::reserved(n)?;
-        if self.layout.is_contiguous() {
-            let start = if n == 0 { 0 } else { self.layout.offset };
-            out.extend(self.storage[start..start + n].iter().map(|x| convert(*x)));
-        } else {
-            self.layout.for_each_index(|i| out.push(convert(self.storage[i])));
+        memory::built(n, |out| {
+            if self.layout.is_contiguous() {
+                let start = if n == 0 { 0 } else { self.layout.offset };
+                out.extend(self.storage[start..start + n].iter().map(|x| convert(*x)));
+            } else {
+                self.layout.for_each_index(|i| out.push(convert(self.storage[i])));
+            }
+        })
+    }
+}
+
+/// Elements in logical order: where they lie, or gathered.
+pub enum InOrder<'a, T> {
+    /// Where they lie.
+    Borrowed(&'a [T]),
+    /// A copy.
+    Gathered(Scratch<T>),
+}
+
+impl<T> Deref for InOrder<'_, T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        match self {
+            InOrder::Borrowed(elements) => elements,
+            InOrder::Gathered(elements) => elements,
         }
-        Ok(out)
     }
 }
 
@@ -162,13 +178,23 @@ impl Tensor {
 
     /// The elements in logical order, which must be of type `T`.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        self.read::<T, _>(|view| view.converted(|x| x))?
+        self.elements().map(Scratch::into_vec)
     }
 
     /// The elements in logical order, converted to `T` (as `.to(dtype)` would).
     pub fn to_vec_as<T: Element>(&self) -> Result<Vec<T>> {
+        self.elements_as().map(Scratch::into_vec)
+    }
+
+    /// The elements in logical order, which must be of type `T`, for work of this run.
+    pub fn elements<T: Element>(&self) -> Result<Scratch<T>> {
+        self.read::<T, _>(|view| view.converted(|x| x))?
+    }
+
+    /// The elements in logical order, converted to `T` (as `.to(dtype)` would), for work of this run.
+    pub fn elements_as<T: Element>(&self) -> Result<Scratch<T>> {
         if self.dtype() == T::DTYPE {
-            return self.to_vec();
+            return self.elements();
         }
         if self.dtype() == DType::U64 && !T::DTYPE.is_integral() {
             return self
@@ -181,6 +207,11 @@ impl Tensor {
 
     /// The elements in logical order as scalars of the widest type of their kind.
     pub fn to_scalars(&self) -> Result<Vec<Scalar>> {
+        self.scalars().map(Scratch::into_vec)
+    }
+
+    /// The same for work of this run.
+    pub fn scalars(&self) -> Result<Scratch<Scalar>> {
         dispatch_dtype!(self.dtype(), S => {
             self.read::<S, _>(|view| view.converted(|x| x.to_scalar()))?
         })
@@ -213,7 +244,7 @@ impl Tensor {
             self.read::<S, _>(|view| {
                 let dense = view.to_dense()?;
                 let bytes: &[u8] = bytemuck::cast_slice(&dense);
-                memory::collected(bytes.iter().copied())
+                memory::copied(bytes).map(Scratch::into_vec)
             })?
         })
     }
@@ -240,7 +271,7 @@ impl Tensor {
             return Ok(self.clone());
         }
         let now = self.detach();
-        dispatch_dtype!(dtype, T => Tensor::from_vec::<T>(&now.to_vec_as::<T>()?, &now.sizes()))
+        dispatch_dtype!(dtype, T => Tensor::from_vec::<T>(&now.elements_as::<T>()?, &now.sizes()))
     }
 
     /// Writes `value`, converted, to every element.
@@ -294,7 +325,7 @@ impl Tensor {
         // Along dimensions in which this tensor repeats itself, the last element stays: the others need not be written.
         let (own, layout) = last_of_repeated(&self.layout(), &layout);
         let (target, source) = (self.with_layout(own)?, source.with_layout(layout)?);
-        dispatch_dtype!(self.dtype(), T => target.write_dense::<T>(&source.to_vec_as::<T>()?))
+        dispatch_dtype!(self.dtype(), T => target.write_dense::<T>(&source.elements_as::<T>()?))
     }
 
     /// Copies the bytes of a tensor of the same dtype and number of elements in another storage, both dense.

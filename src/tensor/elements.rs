@@ -2,6 +2,7 @@
 
 use super::{Dims, Layout, Tensor};
 use crate::diag::{Diagnostic, Result};
+use crate::resources::{Collect, Scratch};
 use bytemuck::Pod;
 
 /// Runs `$body` with `$P` bound to plain bytes of the size of an element.
@@ -100,9 +101,9 @@ fn outside(position: usize, count: usize) -> Diagnostic {
     Diagnostic::internal(format!("position {position} in a tensor of {count} elements"))
 }
 
-fn take<P: Pod>(bytes: &[u8], count: usize, positions: &[usize]) -> Result<Vec<P>> {
+fn take<P: Pod>(bytes: &[u8], count: usize, positions: &[usize]) -> Result<Scratch<P>> {
     let elements: &[P] = bytemuck::cast_slice(&bytes[..count * size_of::<P>()]);
-    positions.iter().map(|p| elements.get(*p).copied().ok_or_else(|| outside(*p, count))).collect()
+    positions.iter().map(|p| elements.get(*p).copied().ok_or_else(|| outside(*p, count))).try_scratch()
 }
 
 fn put<P: Pod>(to: &mut [u8], count: usize, positions: &[usize], from: &[u8]) -> Result<()> {

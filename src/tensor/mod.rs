@@ -23,7 +23,7 @@ mod storage;
 mod sync;
 pub mod view;
 
-pub use data::Strided;
+pub use data::{InOrder, Strided};
 pub use device::Device;
 pub use dtype::{Bool, DType, Element};
 pub use elements::broadcast_all;

@@ -291,7 +291,7 @@ fn randn(data: &Json) -> Result<Tensor> {
     let count = sizes.iter().try_fold(1i64, |n, size| n.checked_mul((*size).max(0)));
     let count = count.filter(|n| *n <= MAX_RANDN).ok_or_else(|| bad("a random tensor that large"))?;
     let mut state = data.get("seed").and_then(Json::as_u64).unwrap_or(0);
-    let mut numbers: Vec<f64> = memory::reserved(count as usize + 1)?;
+    let mut numbers: Vec<f64> = memory::vec_reserved(count as usize + 1)?;
     while numbers.len() < count as usize {
         if numbers.len() & 0xffff == 0 {
             budget::check()?;

@@ -37,7 +37,7 @@ fn read_shown(path: &Path, length: u64) -> Result<archive::Archive> {
         return archive::Archive::open(path);
     }
     let progress = Progress::bytes("loading", length, true);
-    let mut bytes: Vec<u8> = memory::reserved(length as usize)?;
+    let mut bytes: Vec<u8> = memory::vec_reserved(length as usize)?;
     let mut file = files::open(path).map_err(|e| named(e.to_string()))?.take(length);
     loop {
         let read = Read::by_ref(&mut file).take(16 << 20).read_to_end(&mut bytes);

@@ -240,7 +240,7 @@ pub fn write_npy(tensor: &Tensor) -> Result<Vec<u8>> {
     // The data begins at a multiple of 64 bytes; the header ends with a line break.
     let header = format!("{header:<width$}\n", width = (10 + header.len() + 1).next_multiple_of(64) - 11);
     let data = tensor.to_bytes()?;
-    let mut file = memory::reserved(10 + header.len() + data.len())?;
+    let mut file = memory::vec_reserved(10 + header.len() + data.len())?;
     file.extend(b"\x93NUMPY\x01\x00");
     file.extend((header.len() as u16).to_le_bytes());
     file.extend(header.as_bytes());

@@ -22,6 +22,7 @@ pub fn trials() -> Vec<Trial> {
         ),
         Trial::test("tidy::loops_run_in_the_one_pool", threads::loops_run_in_the_one_pool),
         Trial::test("tidy::sizes_from_outside_can_fail", allocations::sizes_from_outside_can_fail),
+        Trial::test("tidy::kernels_are_charged", allocations::kernels_are_charged),
         Trial::test("tidy::modules_open_with_a_header", sources::modules_open_with_a_header),
         Trial::test("tidy::files_are_short", sources::files_are_short),
         Trial::test("tidy::architecture_names_existing_paths", sources::architecture_names_existing_paths),

@@ -524,7 +524,7 @@ fn check_zero_divisor(values: &[Value]) -> Result<()> {
 }
 
 fn has_zero(tensor: &Tensor) -> Result<bool> {
-    Ok(tensor.to_vec_as::<i64>()?.contains(&0))
+    Ok(tensor.elements_as::<i64>()?.contains(&0))
 }
 
 fn check_power(values: &[Value]) -> Result<()> {

@@ -9,8 +9,7 @@ use super::kernels::product::{c_name, permute, product, times_scalar};
 use super::kernels::vector_rows::softmax_scaled;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
-use crate::resources::memory;
-use crate::resources::pool;
+use crate::resources::{Collect, memory, pool};
 use crate::tensor::{DType, Scalar, Tensor, broadcast_sizes, view};
 use crate::value::Value;
 use smallvec::smallvec;
@@ -278,7 +277,7 @@ impl Attention {
         let mask = self.mask.as_ref().map(|m| additive(m, wide)?.broadcast_to(&sizes)).transpose()?;
         let rows = sizes[sizes.len() - 2].max(1) as usize;
         let columns = sizes[sizes.len() - 1].max(1) as usize;
-        let mut logs = vec![0f64; scores.numel() / columns];
+        let mut logs = memory::filled(scores.numel() / columns, 0f64)?;
         let weights = crate::dispatch_real!(wide, "softmax_lastdim_kernel_impl", R => {
             let x = Dense::<R>::new(&scores)?;
             let x = x.open()?;
@@ -323,11 +322,11 @@ fn additive(mask: &Tensor, dtype: DType) -> Result<Tensor> {
     if mask.dtype() != DType::Bool {
         return mask.to_dtype(dtype);
     }
-    let values: Vec<f64> = mask
-        .to_vec_as::<u8>()?
+    let values = mask
+        .elements_as::<u8>()?
         .into_iter()
         .map(|seen| if seen != 0 { 0.0 } else { f64::NEG_INFINITY })
-        .collect();
+        .scratch()?;
     Tensor::from_vec(&values, &mask.sizes())?.to_dtype(dtype)
 }
 
@@ -417,7 +416,7 @@ fn multi_head(a: &Args<'_>) -> Result<Outputs> {
                 (_, 2) => vec![1, 1, steps, length],
                 _ => hidden.sizes().to_vec(),
             };
-            let seen: Vec<u8> = hidden.to_vec_as::<u8>()?.into_iter().map(|h| u8::from(h == 0)).collect();
+            let seen = hidden.elements_as::<u8>()?.into_iter().map(|h| u8::from(h == 0)).scratch()?;
             Some(Tensor::from_vec(&seen, &hidden.sizes())?.to_dtype(DType::Bool)?.reshaped(&shape)?)
         }
     };
@@ -436,7 +435,7 @@ fn multi_head(a: &Args<'_>) -> Result<Outputs> {
     }
     let dtype = weights.dtype();
     let mean = crate::dispatch_real!(dtype, "mean", R => {
-        let w = weights.to_vec_as::<R>()?;
+        let w = weights.elements_as::<R>()?;
         let plane = (steps * length) as usize;
         build::<R>(&[batch, steps, length], dtype, |out| {
             for (at, y) in out.iter_mut().enumerate() {

@@ -8,6 +8,7 @@ use super::reduce::sum_row;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, LayerPart, OpDef, Outputs, composite, contraction, one};
+use crate::resources::Collect;
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, result_type, view, wrap_dim};
 
@@ -129,12 +130,12 @@ fn vecdot(args: &Args<'_>) -> Result<Outputs> {
     if matches!(dtype, DType::F16 | DType::BF16) {
         // Products of 16 bits are rounded before they are summed.
         let round = rounding(dtype);
-        let products: Vec<f64> = widen(x)?
-            .to_vec_as::<f64>()?
+        let products = widen(x)?
+            .elements_as::<f64>()?
             .into_iter()
-            .zip(widen(y)?.to_vec_as::<f64>()?)
+            .zip(widen(y)?.elements_as::<f64>()?)
             .map(|(x, y)| round(x * y))
-            .collect();
+            .scratch()?;
         let products = Tensor::from_vec(&products, &sizes)?;
         return one(Rows::along(&products, d)?.reduce::<f64>(false, dtype, sum_row)?);
     }
@@ -295,8 +296,8 @@ fn sum(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let (sizes, dtype) = (a.sizes(), a.dtype());
     let wide = compute_dtype(dtype);
     crate::dispatch_number!(wide, "add", T => {
-        let (xs, ys) = (a.to_vec_as::<T>()?, b.to_vec_as::<T>()?);
-        let sums: Vec<T> = xs.into_iter().zip(ys).map(|(x, y)| x.plus(y)).collect();
+        let (xs, ys) = (a.elements_as::<T>()?, b.elements_as::<T>()?);
+        let sums = xs.into_iter().zip(ys).map(|(x, y)| x.plus(y)).scratch()?;
         Tensor::from_vec(&sums, &sizes)?.to_dtype(dtype)
     })
 }

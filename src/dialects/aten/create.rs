@@ -7,6 +7,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, create, one};
 use crate::ir::{Type, TypeKind};
+use crate::resources::Collect;
 use crate::tensor::{DType, Scalar, Tensor, view};
 use crate::value::{List, Value};
 
@@ -570,7 +571,7 @@ fn tensor(a: &Args<'_>) -> Result<Outputs> {
     };
     let dtype = a.opt_dtype(1)?.unwrap_or(natural);
     let result = crate::dispatch_dtype!(dtype, T => {
-        let elements: Vec<T> = elements.iter().map(|x| range::wrapped::<T>(*x)).collect();
+        let elements = elements.iter().map(|x| range::wrapped::<T>(*x)).scratch()?;
         Tensor::from_vec::<T>(&elements, &sizes)
     })?;
     if a.values.len() > 3 && a.bool(3)? {

@@ -9,7 +9,7 @@ use super::stats::vector_norm;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::views;
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
-use crate::resources::{memory, pool};
+use crate::resources::{Collect, memory, pool};
 use crate::tensor::{
     DType, Dims, Operand, Scalar, Tensor, broadcast_all, broadcast_sizes, numel, result_type, wrap_dim,
 };
@@ -70,8 +70,8 @@ fn difference(x: &Tensor, y: &Tensor, eps: f64) -> Result<Tensor> {
     let sizes = broadcast_all([x, y])?;
     let (x, y) = (x.to_dtype(own)?.broadcast_to(&sizes)?, y.to_dtype(own)?.broadcast_to(&sizes)?);
     let difference = dispatch_wide!(own, W => {
-        let (xs, ys) = (x.to_vec_as::<W>()?, y.to_vec_as::<W>()?);
-        store::<W>(&xs.iter().zip(ys).map(|(x, y)| x.minus(y)).collect::<Vec<W>>(), &sizes, own)
+        let (xs, ys) = (x.elements_as::<W>()?, y.elements_as::<W>()?);
+        store::<W>(&xs.iter().zip(ys).map(|(x, y)| x.minus(y)).scratch()?, &sizes, own)
     })?;
     if eps == 0.0 {
         return Ok(difference);
@@ -80,7 +80,7 @@ fn difference(x: &Tensor, y: &Tensor, eps: f64) -> Result<Tensor> {
     let dtype = result_type(&operands).unwrap_or(DType::F32);
     dispatch_wide!(dtype, W => {
         let eps = super::kernels::wide::wide::<W>(Scalar::Float(eps));
-        let moved: Vec<W> = difference.to_vec_as::<W>()?.into_iter().map(|x| x.plus(eps)).collect();
+        let moved = difference.elements_as::<W>()?.into_iter().map(|x| x.plus(eps)).scratch()?;
         store::<W>(&moved, &sizes, dtype)
     })
 }
@@ -141,19 +141,17 @@ fn cdist(a: &Args<'_>) -> Result<Outputs> {
     let with = |tail: [i64; 2]| -> Dims { lead.iter().copied().chain(tail).collect() };
     let result_sizes = with([*rows, *columns]);
     Tensor::zeros(x.dtype(), &result_sizes)?;
-    let points_x = x.broadcast_to(&with([*rows, *width]))?.to_vec_as::<f64>()?;
-    let points_y = y.broadcast_to(&with([*columns, *width]))?.to_vec_as::<f64>()?;
+    let points_x = x.broadcast_to(&with([*rows, *width]))?.elements_as::<f64>()?;
+    let points_y = y.broadcast_to(&with([*columns, *width]))?.elements_as::<f64>()?;
     let (rows, columns, width) = (*rows as usize, *columns as usize, *width as usize);
-    let row = |n: usize| -> Vec<f64> {
+    let mut distances = memory::filled(numel(&result_sizes), 0f64)?;
+    pool::chunks(&mut distances, columns, |n, out| {
         let (batch, x) = (n / rows.max(1), &points_x[n * width..(n + 1) * width]);
-        (0..columns)
-            .map(|j| {
-                let at = (batch * columns + j) * width;
-                distance(x, &points_y[at..at + width], p)
-            })
-            .collect()
-    };
-    let distances: Vec<f64> = pool::map(numel(&lead) * rows, row).concat();
+        for (j, distance_to) in out.iter_mut().enumerate() {
+            let at = (batch * columns + j) * width;
+            *distance_to = distance(x, &points_y[at..at + width], p);
+        }
+    });
     one(store::<f64>(&distances, &result_sizes, x.dtype())?)
 }
 
@@ -172,15 +170,15 @@ fn pdist(a: &Args<'_>) -> Result<Outputs> {
     if !matches!(tensor.dtype(), DType::F32 | DType::F64) && rows > 1 && width > 0 {
         return Err(not_implemented("pdist", tensor.dtype()));
     }
-    let points = tensor.to_vec_as::<f64>()?;
+    let points = tensor.elements_as::<f64>()?;
     let (rows, width) = (rows as usize, width as usize);
     let point = |i: usize| &points[i * width..(i + 1) * width];
     let pairs = rows.saturating_mul(rows.saturating_sub(1)) / 2;
     Tensor::zeros(tensor.dtype(), &[pairs as i64])?;
-    let distances: Vec<f64> = (0..rows)
+    let distances = (0..rows)
         .flat_map(|i| (i + 1..rows).map(move |j| (i, j)))
         .map(|(i, j)| distance(point(i), point(j), p))
-        .collect();
+        .scratch()?;
     one(store::<f64>(&distances, &[pairs as i64], tensor.dtype())?)
 }
 
@@ -201,12 +199,12 @@ fn renorm(a: &Args<'_>) -> Result<Outputs> {
     }
     let dim = wrap_dim(a.int(2)?, rank)?;
     let others: Vec<i64> = (0..rank).filter(|d| *d != dim).map(|d| d as i64).collect();
-    let norms = vector_norm(tensor, p, others, false, None)?.to_vec_as::<f64>()?;
-    let factors: Vec<f64> = norms.iter().map(|n| if *n > bound { bound / (n + 1e-7) } else { 1.0 }).collect();
+    let norms = vector_norm(tensor, p, others, false, None)?.elements_as::<f64>()?;
+    let factors = norms.iter().map(|n| if *n > bound { bound / (n + 1e-7) } else { 1.0 }).scratch()?;
     let block = tensor.sizes()[dim + 1..].iter().fold(1i64, |n, s| n.saturating_mul(*s)).max(1) as usize;
     let dtype = tensor.dtype();
     one(dispatch_wide!(dtype, W => {
-        let mut elements = tensor.to_vec_as::<W>()?;
+        let mut elements = tensor.elements_as::<W>()?;
         for (i, x) in elements.iter_mut().enumerate() {
             *x = x.times(super::kernels::wide::wide::<W>(Scalar::Float(factors[i / block % factors.len()])));
         }
@@ -248,7 +246,7 @@ fn segment_reduce(a: &Args<'_>) -> Result<Outputs> {
     if segments < 0 || bounds.sizes()[..axis] != data.sizes()[..axis] {
         return Err(fail("Expected the leading sizes of data and of its segments to agree"));
     }
-    let numbers = bounds.to_vec_as::<i64>()?;
+    let numbers = bounds.elements_as::<i64>()?;
     let per_row = bounds.sizes()[axis].max(1) as usize;
     let mut ranges = Vec::new();
     for row in numbers.chunks(per_row) {
@@ -290,7 +288,7 @@ fn reduce_segments(
     // Rows run along the axis; leading dimensions vary slowest, so that a row's place tells its ranges.
     let rows = Rows::along(data, axis)?;
     let inner = numel(&data.sizes()[axis + 1..]).max(1);
-    let elements = rows.dense.to_vec_as::<f64>()?;
+    let elements = rows.dense.elements_as::<f64>()?;
     let count = segments as usize;
     let round = rounding(data.dtype());
     let mut results = memory::reserved(rows.count.saturating_mul(count))?;
@@ -298,7 +296,7 @@ fn reduce_segments(
         let outer = row / inner;
         for (start, end) in &ranges[outer * count..(outer + 1) * count] {
             let part = &elements[row * rows.length + start..row * rows.length + end];
-            results.push(reduce_part(part, how, initial, round));
+            results.push(reduce_part(part, how, initial, round))?;
         }
     }
     one(rows.restore::<f64>(&results, count, data.dtype())?)

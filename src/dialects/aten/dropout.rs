@@ -24,7 +24,7 @@ pub fn rrelu(a: &Args<'_>) -> Result<Outputs> {
     }
     // Products of float32 and wider are rounded once, in the dtype of the input.
     let rounded = |x: f64| if dtype == DType::F64 { x } else { f64::from(x as f32) };
-    let mut values = input.to_vec_as::<f64>()?;
+    let mut values = input.elements_as::<f64>()?;
     if training {
         expect_default(a, 4)?;
         if !input.is_contiguous() {

@@ -8,7 +8,7 @@ use super::stats::vector_norm;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
-use crate::resources::memory;
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{DType, Tensor, view};
 use crate::value::Value;
 
@@ -63,7 +63,7 @@ fn embedding(a: &Args<'_>) -> Result<Outputs> {
     let places = vector_indices(indices, rows, out_of_range)?;
     let mut sizes = indices.sizes();
     sizes.push(width);
-    one(pick(weight, 0, places)?.reshaped(&sizes)?)
+    one(pick(weight, 0, &places)?.reshaped(&sizes)?)
 }
 
 /// Adds each gradient row to the row of its index; the padding row gets nothing.
@@ -76,9 +76,9 @@ fn embedding_backward(a: &Args<'_>) -> Result<Outputs> {
     places.iter().for_each(|p| uses[*p] += 1);
     let scale = a.bool(4)?;
     let zeros = Tensor::zeros(grad.dtype(), &[count, width])?;
-    let kept: Vec<usize> = (0..places.len()).filter(|i| places[*i] as i64 != padding).collect();
+    let kept = (0..places.len()).filter(|i| places[*i] as i64 != padding).scratch()?;
     let rows = grad.reshaped(&[places.len() as i64, width])?;
-    let mut elements = pick(&rows, 0, kept.clone())?.to_vec_as::<f64>()?;
+    let mut elements = pick(&rows, 0, &kept)?.elements_as::<f64>()?;
     if scale {
         for (row, i) in elements.chunks_mut(width.max(1) as usize).zip(&kept) {
             row.iter_mut().for_each(|x| *x /= uses[places[*i]] as f64);
@@ -86,7 +86,9 @@ fn embedding_backward(a: &Args<'_>) -> Result<Outputs> {
     }
     let source = super::kernels::wide::store::<f64>(&elements, &[kept.len() as i64, width], grad.dtype())?;
     let width = width as usize;
-    let to: Vec<usize> = kept.iter().flat_map(|i| (0..width).map(|c| places[*i] * width + c)).collect();
+    let to = memory::built(kept.len().saturating_mul(width), |to| {
+        to.extend(kept.iter().flat_map(|i| (0..width).map(|c| places[*i] * width + c)));
+    })?;
     one(combine(&zeros, &to, &source, Combine::Sum, true)?)
 }
 
@@ -98,13 +100,12 @@ fn embedding_renorm(a: &Args<'_>) -> Result<Outputs> {
     };
     let mut used = vector_indices(a.tensor(1)?, rows, out_of_range)?;
     used.sort_unstable();
-    used.dedup();
-    for row in used {
+    for row in used.chunk_by(|a, b| a == b).map(|same| same[0]) {
         let row = weight.look(|l| view::select(l, 0, row as i64))?;
         let norm = vector_norm(&row, p, Vec::new(), false, None)?.item()?.to_f64();
         if norm > bound {
             let scale = bound / (norm + 1e-7);
-            let scaled: Vec<f64> = row.to_vec_as::<f64>()?.into_iter().map(|x| x * scale).collect();
+            let scaled = row.elements_as::<f64>()?.into_iter().map(|x| x * scale).scratch()?;
             row.copy_from(&Tensor::from_vec(&scaled, &row.sizes())?)?;
         }
     }
@@ -123,7 +124,7 @@ fn bags(a: &Args<'_>, padding: Option<i64>) -> Result<Outputs> {
         return Err(Diagnostic::runtime("embedding_bag: per_sample_weights only supported with mode='sum'"));
     }
     let total = indices.numel();
-    let mut starts = offsets.to_vec_as::<i64>()?;
+    let mut starts = offsets.elements_as::<i64>()?;
     if let Some(first) = starts.first().filter(|s| **s != 0) {
         return Err(Diagnostic::runtime(format!(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got \
@@ -137,7 +138,7 @@ fn bags(a: &Args<'_>, padding: Option<i64>) -> Result<Outputs> {
     }
     let count = if last_given { starts.len().saturating_sub(1) } else { starts.len() };
     if !last_given {
-        starts.push(total as i64);
+        starts.push(total as i64)?;
     }
     if starts.windows(2).any(|w| w[0] > w[1]) {
         return Err(Diagnostic::runtime("embedding_bag: offsets must not decrease"));
@@ -149,23 +150,23 @@ fn bags(a: &Args<'_>, padding: Option<i64>) -> Result<Outputs> {
         )
     })?;
     let padding = padding.map(|p| if p < 0 { p + rows } else { p });
-    let factors = weights.map(Tensor::to_vec_as::<f64>).transpose()?;
-    let table = Table { elements: weight.to_vec_as::<f64>()?, width: width as usize };
+    let factors = weights.map(Tensor::elements_as::<f64>).transpose()?;
+    let table = Table { elements: weight.elements_as::<f64>()?, width: width as usize };
     let mut out = Bags::default();
     for bag in 0..count {
-        let members: Vec<usize> = (starts[bag] as usize..starts[bag + 1] as usize)
-            .filter(|i| padding != Some(places[*i] as i64))
-            .collect();
-        out.add(&table, mode, &members, &places, factors.as_deref());
+        let members =
+            (starts[bag] as usize..starts[bag + 1] as usize).filter(|i| padding != Some(places[*i] as i64));
+        let members = memory::collected(members)?;
+        out.add(&table, mode, &members, &places, factors.as_deref())?;
     }
     let output = super::kernels::wide::store::<f64>(&out.values, &[count as i64, width], weight.dtype())?;
     let simple = mode == 0 && padding.is_none() && weight.dtype() != DType::F64;
-    let bag_of: Vec<i64> = (0..count)
-        .flat_map(|bag| std::iter::repeat_n(bag as i64, (starts[bag + 1] - starts[bag]) as usize))
-        .collect();
+    let bag_of = memory::collected(
+        (0..count).flat_map(|bag| std::iter::repeat_n(bag as i64, (starts[bag + 1] - starts[bag]) as usize)),
+    )?;
     let longs = |elements: &[i64]| Tensor::from_vec(elements, &[elements.len() as i64]);
     let sizes_len = offsets.numel();
-    let bag_sizes = if mode == 0 { memory::filled(sizes_len, 0)? } else { out.sizes.clone() };
+    let bag_sizes = if mode == 0 { memory::filled(sizes_len, 0)? } else { memory::copied(&out.sizes)? };
     let offset2bag = if simple { longs(&[])? } else { longs(&bag_of)? };
     let sizes = longs(&bag_sizes)?;
     let last =
@@ -174,16 +175,16 @@ fn bags(a: &Args<'_>, padding: Option<i64>) -> Result<Outputs> {
 }
 
 struct Table {
-    elements: Vec<f64>,
+    elements: Scratch<f64>,
     width: usize,
 }
 
 /// What is known of the bags so far.
 #[derive(Default)]
 struct Bags {
-    values: Vec<f64>,
-    sizes: Vec<i64>,
-    largest: Vec<i64>,
+    values: Scratch<f64>,
+    sizes: Scratch<i64>,
+    largest: Scratch<i64>,
 }
 
 impl Bags {
@@ -195,10 +196,10 @@ impl Bags {
         members: &[usize],
         places: &[usize],
         factors: Option<&[f64]>,
-    ) {
+    ) -> Result<()> {
         let start = self.values.len();
-        self.values.resize(start + table.width, 0.0);
-        self.largest.resize(start + table.width, 0);
+        self.values.resize(start + table.width, 0.0)?;
+        self.largest.resize(start + table.width, 0)?;
         for (n, member) in members.iter().enumerate() {
             let row = places[*member] * table.width;
             let factor = factors.map_or(1.0, |f| f[*member]);
@@ -216,6 +217,6 @@ impl Bags {
         if mode == 1 && !members.is_empty() {
             self.values[start..].iter_mut().for_each(|x| *x /= members.len() as f64);
         }
-        self.sizes.push(members.len() as i64);
+        self.sizes.push(members.len() as i64)
     }
 }

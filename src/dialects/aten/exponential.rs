@@ -8,7 +8,7 @@ use super::linalg_factor::{expect_field, expect_square};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::joins;
 use crate::dialects::{OpDef, one, opaque};
-use crate::resources::memory;
+use crate::resources::{Scratch, memory};
 use crate::tensor::{DType, Element, Scalar, Tensor};
 use num_complex::Complex;
 
@@ -31,14 +31,14 @@ fn matrix_exp(tensor: &Tensor) -> Result<Tensor> {
         return Err(Diagnostic::unsupported("linalg_matrix_exp of floats of 16 bits"));
     }
     fn all<T: Gemm>(tensor: &Tensor, n: usize, single: bool) -> Result<Tensor> {
-        let elements = tensor.to_vec_as::<T>()?;
-        let sizes = tensor.to_vec_as::<Complex<f64>>()?;
+        let elements = tensor.elements_as::<T>()?;
+        let sizes = tensor.elements_as::<Complex<f64>>()?;
         let mut results = memory::reserved(elements.len())?;
         for (matrix, sizes) in elements.chunks(n * n).zip(sizes.chunks(n * n)) {
             let column = |j: usize| (0..n).map(|i| sizes[i * n + j].norm()).sum::<f64>();
             let norm =
                 (0..n).map(column).fold(0.0, |most: f64, x| if x > most || x.is_nan() { x } else { most });
-            results.extend(Square { n, single }.exponential(matrix, norm)?);
+            results.extend(Square { n, single }.exponential(matrix, norm)?)?;
         }
         Tensor::from_vec(&results, &tensor.sizes())
     }
@@ -81,25 +81,25 @@ const DOUBLE: [f64; 6] = [
 ];
 
 impl Square {
-    fn exponential<T: Gemm>(self, a: &[T], norm: f64) -> Result<Vec<T>> {
+    fn exponential<T: Gemm>(self, a: &[T], norm: f64) -> Result<Scratch<T>> {
         let reach = if self.single { SINGLE } else { DOUBLE };
         if !norm.is_finite() {
             let nan = T::from_scalar(Scalar::Float(f64::NAN));
             return memory::filled(a.len(), nan);
         }
         match reach.iter().position(|most| norm <= *most) {
-            Some(0) => Ok(self.combined(&[1.0, 1.0], &[&self.identity(), a])),
+            Some(0) => self.combined(&[1.0, 1.0], &[&self.identity()?, a]),
             Some(1) => {
                 let square = self.times(a, a)?;
-                let half = self.combined(&[0.5], &[&square]);
-                Ok(self.combined(&[1.0, 1.0, 1.0], &[&self.identity(), a, &half]))
+                let half = self.combined(&[0.5], &[&square])?;
+                self.combined(&[1.0, 1.0, 1.0], &[&self.identity()?, a, &half])
             }
             Some(2) => self.degree4(a),
             Some(3) => self.degree8(a),
             Some(4) => self.degree12(a),
             _ => {
                 let halvings = (norm / reach[5]).log2().ceil().max(0.0) as i32;
-                let scaled = self.combined(&[0.5f64.powi(halvings)], &[a]);
+                let scaled = self.combined(&[0.5f64.powi(halvings)], &[a])?;
                 let mut result = self.degree18(&scaled)?;
                 for _ in 0..halvings {
                     result = self.times(&result, &result)?;
@@ -109,12 +109,12 @@ impl Square {
         }
     }
 
-    fn identity<T: Number>(self) -> Vec<T> {
+    fn identity<T: Number>(self) -> Result<Scratch<T>> {
         let diagonal = |at: usize| if at.is_multiple_of(self.n + 1) { T::ONE } else { T::default() };
-        (0..self.n * self.n).map(diagonal).collect()
+        memory::collected((0..self.n * self.n).map(diagonal))
     }
 
-    fn times<T: Gemm>(self, a: &[T], b: &[T]) -> Result<Vec<T>> {
+    fn times<T: Gemm>(self, a: &[T], b: &[T]) -> Result<Scratch<T>> {
         let n = self.n;
         let mut out = memory::filled(n * n, T::default())?;
         matmul(Matrix::dense(a, n, n), Matrix::dense(b, n, n), &mut out, n, Onto::Nothing)?;
@@ -122,26 +122,26 @@ impl Square {
     }
 
     /// A sum with factors, term after term.
-    fn combined<T: Number + Element>(self, factors: &[f64], terms: &[&[T]]) -> Vec<T> {
-        let mut sum = vec![T::default(); self.n * self.n];
+    fn combined<T: Number + Element>(self, factors: &[f64], terms: &[&[T]]) -> Result<Scratch<T>> {
+        let mut sum = memory::filled(self.n * self.n, T::default())?;
         for (factor, term) in factors.iter().zip(terms) {
             let factor = T::from_scalar(Scalar::Float(*factor));
             sum.iter_mut().zip(*term).for_each(|(s, t)| *s = s.plus(factor.times(*t)));
         }
-        sum
+        Ok(sum)
     }
 
-    fn sum<T: Number + Element>(self, a: &[T], b: &[T]) -> Vec<T> {
-        a.iter().zip(b).map(|(a, b)| a.plus(*b)).collect()
+    fn sum<T: Number + Element>(self, a: &[T], b: &[T]) -> Result<Scratch<T>> {
+        memory::collected(a.iter().zip(b).map(|(a, b)| a.plus(*b)))
     }
 
-    fn degree4<T: Gemm>(self, a: &[T]) -> Result<Vec<T>> {
-        let (i, a2) = (self.identity(), self.times(a, a)?);
-        let rest = self.times(&a2, &self.combined(&[1.0 / 2.0, 1.0 / 6.0, 1.0 / 24.0], &[&i, a, &a2]))?;
-        Ok(self.combined(&[1.0, 1.0, 0.0, 1.0], &[&i, a, &a2, &rest]))
+    fn degree4<T: Gemm>(self, a: &[T]) -> Result<Scratch<T>> {
+        let (i, a2) = (self.identity()?, self.times(a, a)?);
+        let rest = self.times(&a2, &self.combined(&[1.0 / 2.0, 1.0 / 6.0, 1.0 / 24.0], &[&i, a, &a2])?)?;
+        self.combined(&[1.0, 1.0, 0.0, 1.0], &[&i, a, &a2, &rest])
     }
 
-    fn degree8<T: Gemm>(self, a: &[T]) -> Result<Vec<T>> {
+    fn degree8<T: Gemm>(self, a: &[T]) -> Result<Scratch<T>> {
         // Constants are kept in the dtype of the matrix on the way.
         let kept = |x: f64| if self.single { f64::from(x as f32) } else { x };
         let root = kept(0.1330413469565007072504e+2);
@@ -153,28 +153,29 @@ impl Square {
         let x6 = kept((-99.0 + 11.0 * root) / (5040.0 * x3));
         let x7 = kept((89.0 - root) / (5040.0 * x3 * x3));
         let y2 = kept((857.0 - 58.0 * root) / 630.0);
-        let (i, a2) = (self.identity(), self.times(a, a)?);
-        let a4 = self.times(&a2, &self.combined(&[x1, x2], &[a, &a2]))?;
-        let left = self.combined(&[x3, 1.0], &[&a2, &a4]);
-        let a8 = self.times(&left, &self.combined(&[x4, x5, x6, x7], &[&i, a, &a2, &a4]))?;
-        Ok(self.combined(&[1.0, 1.0, y2, 0.0, 1.0], &[&i, a, &a2, &a4, &a8]))
+        let (i, a2) = (self.identity()?, self.times(a, a)?);
+        let a4 = self.times(&a2, &self.combined(&[x1, x2], &[a, &a2])?)?;
+        let left = self.combined(&[x3, 1.0], &[&a2, &a4])?;
+        let a8 = self.times(&left, &self.combined(&[x4, x5, x6, x7], &[&i, a, &a2, &a4])?)?;
+        self.combined(&[1.0, 1.0, y2, 0.0, 1.0], &[&i, a, &a2, &a4, &a8])
     }
 
-    fn degree12<T: Gemm>(self, a: &[T]) -> Result<Vec<T>> {
+    fn degree12<T: Gemm>(self, a: &[T]) -> Result<Scratch<T>> {
         const B: [[f64; 4]; 4] = [
             [9.0198e-16, 0.46932117595418237389, -0.20099424927047284052, -0.04623946134063071740],
             [5.31597895759871264183, 1.19926790417132231573, 0.01179296240992997031, 0.01108844528519167989],
             [0.18188869982170434744, 0.05502798439925399070, 0.09351590770535414968, 0.00610700528898058230],
             [-2.0861320e-13, -0.13181061013830184015, -0.02027855540589259079, -0.00675951846863086359],
         ];
-        let (i, a2) = (self.identity(), self.times(a, a)?);
+        let (i, a2) = (self.identity()?, self.times(a, a)?);
         let a3 = self.times(a, &a2)?;
-        let [b0, b1, b2, b3] = B.map(|row| self.combined(&row, &[&i, a, &a2, &a3]));
-        let a6 = self.sum(&b2, &self.times(&b3, &b3)?);
-        Ok(self.sum(&b0, &self.times(&self.sum(&b1, &a6), &a6)?))
+        let row = |n: usize| self.combined(&B[n], &[&i, a, &a2, &a3]);
+        let b3 = row(3)?;
+        let a6 = self.sum(&row(2)?, &self.times(&b3, &b3)?)?;
+        self.sum(&row(0)?, &self.times(&self.sum(&row(1)?, &a6)?, &a6)?)
     }
 
-    fn degree18<T: Gemm>(self, a: &[T]) -> Result<Vec<T>> {
+    fn degree18<T: Gemm>(self, a: &[T]) -> Result<Scratch<T>> {
         const B: [[f64; 5]; 5] = [
             [0.0, -1.00365581030144618291e-01, -8.02924648241156932449e-03, -8.92138498045729985177e-04, 0.0],
             [
@@ -200,12 +201,12 @@ impl Square {
             ],
             [0.0, 0.0, -9.23364619367118555360e-02, -1.69364939002081722752e-02, -1.40086798182036094347e-05],
         ];
-        let (i, a2) = (self.identity(), self.times(a, a)?);
+        let (i, a2) = (self.identity()?, self.times(a, a)?);
         let a3 = self.times(a, &a2)?;
         let a6 = self.times(&a3, &a3)?;
-        let [b0, b1, b2, b3, b4] = B.map(|row| self.combined(&row, &[&i, a, &a2, &a3, &a6]));
-        let a9 = self.sum(&b3, &self.times(&b0, &b4)?);
-        Ok(self.sum(&b1, &self.times(&self.sum(&b2, &a9), &a9)?))
+        let row = |n: usize| self.combined(&B[n], &[&i, a, &a2, &a3, &a6]);
+        let a9 = self.sum(&row(3)?, &self.times(&row(0)?, &row(4)?)?)?;
+        self.sum(&row(1)?, &self.times(&self.sum(&row(2)?, &a9)?, &a9)?)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::kernels::fake_quantize::{Window, ZeroPoint, best_range};
 use crate::kernels::quantize::choose_qparams;
-use crate::resources::memory;
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{Bool, DType, Scalar, Tensor};
 use crate::value::Value;
@@ -97,14 +97,14 @@ pub static OPS: &[OpDef] = &[
                  the 'dim' argument.",
             ));
         }
-        let (low, high) = ends(&x.to_vec_as::<f32>()?);
+        let (low, high) = ends(&x.elements_as::<f32>()?);
         let chosen = choose_qparams(low, high, (0, 255), false, a.bool(1)?)?;
         Ok(smallvec![Value::Float(chosen.scale), Value::Int(i64::from(chosen.zero_point))])
     }),
     opaque(
         "aten::choose_qparams_optimized(Tensor input, int numel, int n_bins, float ratio, int bit_width) -> (Tensor, Tensor)",
         |a| {
-            let x = a.tensor(0)?.to_vec::<f32>()?;
+            let x = a.tensor(0)?.elements::<f32>()?;
             let row = usize::try_from(a.int(1)?).ok().and_then(|n| x.get(..n)).filter(|row| !row.is_empty());
             let row = row.ok_or_else(|| Diagnostic::runtime("numel is out of the bound of input tensor"))?;
             let bits = u32::try_from(a.int(4)?).ok().filter(|bits| (1..=16).contains(bits));
@@ -151,7 +151,7 @@ fn floating(x: &Tensor, kernel: &str) -> Result<()> {
 /// A result of the dtype and memory order of `x` and a mask of the same order, element by element in logical order.
 fn rounded(x: &Tensor, mut rule: impl FnMut(usize, f64, bool) -> (f64, bool)) -> Result<Outputs> {
     let wide = x.dtype() == DType::F64;
-    let items = x.to_vec_as::<f64>()?;
+    let items = x.elements_as::<f64>()?;
     let (mut reals, mut inside) = (Vec::new(), Vec::new());
     let room = reals.try_reserve_exact(items.len()).is_ok() && inside.try_reserve_exact(items.len()).is_ok();
     if !room {
@@ -225,17 +225,17 @@ fn masked(a: &Args<'_>) -> Result<Outputs> {
             grad.numel()
         ));
     }
-    let kept = mask.to_vec::<Bool>()?;
-    let values = grad.to_vec_as::<f64>()?;
-    let product: Vec<f64> =
-        values.iter().zip(&kept).map(|(x, keep)| x * if keep.get() { 1.0 } else { 0.0 }).collect();
+    let kept = mask.elements::<Bool>()?;
+    let values = grad.elements_as::<f64>()?;
+    let product =
+        values.iter().zip(&kept).map(|(x, keep)| x * if keep.get() { 1.0 } else { 0.0 }).scratch()?;
     one(like(grad, &store::<f64>(&product, &grad.sizes(), grad.dtype())?)?)
 }
 
 /// The channels of a tensor: of each its scale and zero point, and how far apart elements of different channels lie.
 struct Channels {
-    scales: Vec<f32>,
-    zeros: Vec<ZeroPoint>,
+    scales: Scratch<f32>,
+    zeros: Scratch<ZeroPoint>,
     inner: usize,
 }
 
@@ -243,7 +243,7 @@ impl Channels {
     fn new(
         x: &Tensor,
         scale: &Tensor,
-        zeros: Vec<ZeroPoint>,
+        zeros: Scratch<ZeroPoint>,
         axis: i64,
         (low, high): (i64, i64),
     ) -> Result<Channels> {
@@ -251,7 +251,7 @@ impl Channels {
         if scale.rank() != 1 {
             return fail("scale should be a 1-D tensor");
         }
-        let scales = scale.to_vec_as::<f32>()?;
+        let scales = scale.elements_as::<f32>()?;
         if scales.len() != zeros.len() {
             return fail("scale and zero-point need to have the same dimensions");
         }
@@ -291,9 +291,9 @@ fn channels(a: &Args<'_>) -> Result<Outputs> {
         return fail(format!("Scale must be Float or BFloat16, found {}", scale.dtype().type_name()));
     }
     let zeros = match zero_point.dtype() {
-        DType::I32 => zero_point.to_vec_as::<i64>()?.into_iter().map(ZeroPoint::Int).collect(),
+        DType::I32 => zero_point.elements_as::<i64>()?.into_iter().map(ZeroPoint::Int).scratch()?,
         DType::F32 | DType::F16 | DType::BF16 => {
-            zero_point.to_vec_as::<f32>()?.into_iter().map(ZeroPoint::Float).collect()
+            zero_point.elements_as::<f32>()?.into_iter().map(ZeroPoint::Float).scratch()?
         }
         other => {
             return fail(format!("Zero-point must be Int32, Float or Half, found {}", other.type_name()));
@@ -319,8 +319,8 @@ fn learned(a: &Args<'_>) -> Result<Outputs> {
 fn learned_channels(a: &Args<'_>) -> Result<Outputs> {
     let bounds = bounds(a, 4)?;
     let (x, scale) = (a.tensor(0)?, a.tensor(1)?);
-    let zeros = a.tensor(2)?.to_vec_as::<f32>()?;
-    let zeros = zeros.into_iter().map(|z| ZeroPoint::Int(learned_zero(z, bounds, true))).collect();
+    let zeros = a.tensor(2)?.elements_as::<f32>()?;
+    let zeros = zeros.into_iter().map(|z| ZeroPoint::Int(learned_zero(z, bounds, true))).scratch()?;
     first(Channels::new(x, scale, zeros, a.int(3)?, bounds)?.round(x, bounds)?)
 }
 
@@ -351,9 +351,9 @@ fn learned_backward(a: &Args<'_>) -> Result<Outputs> {
     let zero = learned_zero(zero_point.item()?.to_f64() as f32, bounds, false);
     let window = Window { scale: scale.item()?.to_f64() as f32, low: bounds.0, high: bounds.1 };
     let (mut by_x, mut sums) = (memory::reserved(x.numel())?, [0f64; 2]);
-    for (dy, x) in grad.to_vec::<f32>()?.iter().zip(x.to_vec::<f32>()?) {
+    for (dy, x) in grad.elements::<f32>()?.iter().zip(x.elements::<f32>()?) {
         let slopes = window.slopes(x, zero);
-        by_x.push(dy * slopes[0]);
+        by_x.push(dy * slopes[0])?;
         sums[0] += f64::from(dy * slopes[1] * factor);
         sums[1] += f64::from(dy * slopes[2] * factor);
     }
@@ -371,21 +371,21 @@ fn learned_channels_backward(a: &Args<'_>) -> Result<Outputs> {
         return fail("`X` and `dY` are not the same size");
     }
     let zeros =
-        zero_point.to_vec::<f32>()?.into_iter().map(|z| ZeroPoint::Int(learned_zero(z, bounds, true)));
-    let channels = Channels::new(x, scale, zeros.collect(), a.int(4)?, bounds)?;
+        zero_point.elements::<f32>()?.into_iter().map(|z| ZeroPoint::Int(learned_zero(z, bounds, true)));
+    let channels = Channels::new(x, scale, zeros.scratch()?, a.int(4)?, bounds)?;
     let count = channels.scales.len();
     let (mut by_x, mut sums) = (memory::reserved(x.numel())?, memory::filled(count, [0f64; 2])?);
-    for (i, (dy, x)) in grad.to_vec::<f32>()?.iter().zip(x.to_vec::<f32>()?).enumerate() {
+    for (i, (dy, x)) in grad.elements::<f32>()?.iter().zip(x.elements::<f32>()?).enumerate() {
         let channel = channels.of(i);
         let window = Window { scale: channels.scales[channel], low: bounds.0, high: bounds.1 };
         let ZeroPoint::Int(zero) = channels.zeros[channel] else { continue };
         let slopes = window.slopes(x, zero);
-        by_x.push(dy * slopes[0]);
+        by_x.push(dy * slopes[0])?;
         sums[channel][0] += f64::from(dy * slopes[1] * factor);
         sums[channel][1] += f64::from(dy * slopes[2] * factor);
     }
     let vector = |which: usize| {
-        let values: Vec<f32> = sums.iter().map(|s| s[which] as f32).collect();
+        let values = sums.iter().map(|s| s[which] as f32).scratch()?;
         Ok(Value::Tensor(Tensor::from_vec(&values, &[count as i64])?))
     };
     let by_x = like(x, &Tensor::from_vec(&by_x, &x.sizes())?)?;
@@ -428,7 +428,7 @@ fn observe(a: &Args<'_>) -> Result<Outputs> {
             tensor.fill(Scalar::Float(start))?;
         }
     }
-    let (mut lows, mut highs) = (low.to_vec::<f32>()?, high.to_vec::<f32>()?);
+    let (mut lows, mut highs) = (low.elements::<f32>()?, high.elements::<f32>()?);
     if lows.len() as i64 != rows || highs.len() as i64 != rows {
         return fail(
             "fused_moving_avg_obs_fake_quant: running extremes must be as many as rows of the input",
@@ -440,7 +440,7 @@ fn observe(a: &Args<'_>) -> Result<Outputs> {
                 "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.",
             );
         }
-        let (items, weight) = (x.to_vec::<f32>()?, a.float(7)? as f32);
+        let (items, weight) = (x.elements::<f32>()?, a.float(7)? as f32);
         for ((low, high), row) in
             lows.iter_mut().zip(&mut highs).zip(items.chunks(items.len() / rows.max(1) as usize))
         {
@@ -462,12 +462,12 @@ fn observe(a: &Args<'_>) -> Result<Outputs> {
         .zip(&highs)
         .map(|(low, high)| choose_qparams(*low, *high, range, a.bool(12)?, false))
         .collect::<Result<_>>()?;
-    let scales: Vec<f64> = chosen.iter().map(|q| q.scale).collect();
-    let zeros: Vec<f64> = chosen.iter().map(|q| f64::from(q.zero_point)).collect();
+    let scales = chosen.iter().map(|q| q.scale).scratch()?;
+    let zeros = chosen.iter().map(|q| f64::from(q.zero_point)).scratch()?;
     scale.copy_from(&Tensor::from_vec(&scales, &[rows])?)?;
     zero_point.copy_from(&Tensor::from_vec(&zeros, &[rows])?)?;
     if per_row {
-        let zeros = chosen.iter().map(|q| ZeroPoint::Int(i64::from(q.zero_point))).collect();
+        let zeros = chosen.iter().map(|q| ZeroPoint::Int(i64::from(q.zero_point))).scratch()?;
         return Channels::new(x, scale, zeros, axis, bounds)?.round(x, bounds);
     }
     let window = Window { scale: chosen[0].scale as f32, low: bounds.0, high: bounds.1 };

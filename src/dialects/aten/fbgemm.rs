@@ -4,9 +4,10 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::kernels::Affine;
 use crate::kernels::qgemm::{PackedWeights, Quantization, linear_dynamic};
 use crate::kernels::quantize::{as_float16, choose_qparams, extremes, quantize};
-use crate::kernels::{Affine, filled};
+use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Tensor};
 use crate::value::Value;
 use smallvec::smallvec;
@@ -94,16 +95,16 @@ fn matrix(weight: &Tensor) -> Result<(usize, usize)> {
 fn quantize_weight(a: &Args<'_>) -> Result<Outputs> {
     let weight = a.tensor(0)?;
     let (rows, columns) = matrix(weight)?;
-    let items = weight.to_vec::<f32>()?;
+    let items = weight.elements::<f32>()?;
     let (low, high) = extremes(&items);
     let chosen = choose_qparams(low, high, (-128, 127), false, false)?;
-    let mut bytes = filled(0i8, items.len())?;
+    let mut bytes = memory::filled(items.len(), 0i8)?;
     quantize(&items, chosen, &mut bytes);
     let offset = chosen.zero_point.wrapping_mul(columns as i32);
     let sum =
         |row: &[i8]| row.iter().fold(0i32, |sum, w| sum.wrapping_add(i32::from(*w))).wrapping_sub(offset);
-    let mut sums: Vec<i32> = bytes.chunks_exact(columns.max(1)).map(sum).collect();
-    sums.resize(rows, 0);
+    let mut sums = bytes.chunks_exact(columns.max(1)).map(sum).scratch()?;
+    sums.resize(rows, 0)?;
     Ok(smallvec![
         Value::Tensor(Tensor::from_vec(&bytes, &weight.sizes())?),
         Value::Tensor(Tensor::from_vec(&sums, &[rows as i64])?),
@@ -124,7 +125,7 @@ fn pack_bytes(weight: &Tensor) -> Result<Outputs> {
 fn pack_half(a: &Args<'_>) -> Result<Outputs> {
     let weight = a.tensor(0)?;
     matrix(weight)?;
-    let items: Vec<f32> = weight.to_vec::<f32>()?.into_iter().map(as_float16).collect();
+    let items = weight.elements::<f32>()?.into_iter().map(as_float16).scratch()?;
     one(Tensor::from_vec(&items, &weight.sizes())?.to_dtype(DType::F16)?)
 }
 
@@ -146,8 +147,8 @@ fn linear_bytes(a: &Args<'_>) -> Result<Outputs> {
         zero_point: i32::try_from(a.scalar(5)?.to_i64())
             .map_err(|_| Diagnostic::runtime("fbgemm_linear_int8_weight: the zero point is out of range"))?,
     });
-    let weights = PackedWeights::new(&weight.to_vec::<i8>()?, outputs, depth, quantization)?;
-    let (x, bias) = (input.to_vec::<f32>()?, bias.to_vec::<f32>()?);
+    let weights = PackedWeights::new(&weight.elements::<i8>()?, outputs, depth, quantization)?;
+    let (x, bias) = (input.elements::<f32>()?, bias.elements::<f32>()?);
     let rows = x.len().checked_div(depth).unwrap_or(0);
     if let Some(last) = sizes.last_mut() {
         *last = outputs as i64;

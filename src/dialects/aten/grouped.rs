@@ -33,7 +33,7 @@ fn grouped_mm(args: &Args<'_>) -> Result<Outputs> {
         result.copy_from(&product("bmm", a, b, None)?)?;
         return one(result);
     };
-    let ends: Vec<i64> = ends.to_vec::<i32>()?.into_iter().map(i64::from).collect();
+    let ends: Vec<i64> = ends.elements::<i32>()?.into_iter().map(i64::from).collect();
     let (rows, columns) = (la.sizes[la.rank() - 2], lb.sizes[lb.rank() - 1]);
     let sizes: Dims = match (flat_a, flat_b) {
         (true, true) => [ends.len() as i64, rows, columns].into_iter().collect(),

@@ -6,7 +6,7 @@ use super::kernels::wide::store;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
-use crate::resources::memory;
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{DType, Scalar, Tensor};
 use crate::value::Value;
 
@@ -84,8 +84,8 @@ fn fail(text: String) -> Diagnostic {
 }
 
 /// Smallest and largest element of each dimension of points.
-fn extent(tensor: &Tensor, width: usize) -> Result<Vec<(f64, f64)>> {
-    let elements = tensor.to_vec_as::<f64>()?;
+fn extent(tensor: &Tensor, width: usize) -> Result<Scratch<(f64, f64)>> {
+    let elements = tensor.elements_as::<f64>()?;
     if elements.is_empty() {
         return memory::filled(width, (0.0, 1.0));
     }
@@ -96,7 +96,7 @@ fn extent(tensor: &Tensor, width: usize) -> Result<Vec<(f64, f64)>> {
             .reduce(|m, x| if m.is_nan() || x.is_nan() { f64::NAN } else { f(m, x) })
             .unwrap_or(0.0)
     };
-    Ok((0..width).map(|d| (extreme(d, f64::min), extreme(d, f64::max))).collect())
+    (0..width).map(|d| (extreme(d, f64::min), extreme(d, f64::max))).scratch()
 }
 
 /// The intervals for points of the given tensor, whose last dimension is the points'.
@@ -135,7 +135,7 @@ fn edges(tensor: &Tensor, bins: Bins, range: Option<Vec<f64>>) -> Result<Grid> {
         )));
     }
     let ends = match range {
-        Some(range) if range.len() == width * 2 => range.chunks_exact(2).map(|p| (p[0], p[1])).collect(),
+        Some(range) if range.len() == width * 2 => range.chunks_exact(2).map(|p| (p[0], p[1])).scratch()?,
         Some(range) => {
             return Err(fail(format!(
                 "for a {width}-dimensional histogram range should have {} elements, but got {}",
@@ -236,12 +236,13 @@ fn count(tensor: &Tensor, grid: &Grid, weight: Option<&Tensor>, density: bool) -
             )));
         }
     }
-    let edges: Vec<Vec<f64>> = grid.edges.iter().map(Tensor::to_vec_as::<f64>).collect::<Result<_>>()?;
+    let edges: Vec<Scratch<f64>> =
+        grid.edges.iter().map(Tensor::elements_as::<f64>).collect::<Result<_>>()?;
     let sizes: Vec<i64> = edges.iter().map(|e| e.len() as i64 - 1).collect();
     let cells = Tensor::zeros(DType::F64, &sizes)?.numel();
     let mut hist = memory::filled(cells, 0.0)?;
-    let weights = weight.map(Tensor::to_vec_as::<f64>).transpose()?;
-    let points = tensor.to_vec_as::<f64>()?;
+    let weights = weight.map(Tensor::elements_as::<f64>).transpose()?;
+    let points = tensor.elements_as::<f64>()?;
     for (n, point) in points.chunks(width.max(1)).enumerate() {
         let cell = point.iter().zip(&edges).try_fold(0, |cell, (x, e)| {
             Some(cell * (e.len() - 1) + interval(e, *x, grid.uniform, true, dtype)?)
@@ -330,9 +331,9 @@ fn histc(a: &Args<'_>) -> Result<Outputs> {
     }
     Tensor::zeros(DType::F64, &[bins])?;
     let points = spaced(Scalar::Float(low), Scalar::Float(high), bins.saturating_add(1), None, DType::F64)?;
-    let edges = points.to_vec_as::<f64>()?;
+    let edges = points.elements_as::<f64>()?;
     let mut hist = memory::filled(bins as usize, 0.0)?;
-    for x in tensor.to_vec_as::<f64>()? {
+    for x in tensor.elements_as::<f64>()? {
         if let Some(at) = interval(&edges, x, true, false, dtype) {
             hist[at] += 1.0;
         }

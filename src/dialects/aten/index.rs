@@ -10,7 +10,7 @@ use super::view::as_strided_within;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
-use crate::resources::memory;
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Dims, Scalar, Storage, Tensor, broadcast_all, view, wrap_dim};
 use crate::value::Value;
@@ -221,7 +221,7 @@ fn masked_index(a: &Args<'_>) -> Result<Outputs> {
     let sizes = crate::tensor::broadcast_sizes(&plan.sizes, &mask.sizes())?;
     let result = taken.broadcast_to(&sizes)?.copy()?;
     let keep = truths(&mask.broadcast_to(&sizes)?)?;
-    let filled: Vec<usize> = keep.iter().enumerate().filter(|(_, k)| !**k).map(|(i, _)| i).collect();
+    let filled = keep.iter().enumerate().filter(|(_, k)| !**k).map(|(i, _)| i).scratch()?;
     result.put_positions(&filled, &Tensor::full(tensor.dtype(), &[filled.len() as i64], fill)?)?;
     one(result)
 }
@@ -234,15 +234,19 @@ fn masked_index_put(a: &Args<'_>) -> Result<Outputs> {
     let plan = advanced(tensor, &a.opt_tensors(2)?, Outside::Clamp)?;
     let values = values.broadcast_to(&plan.sizes)?;
     let keep = truths(&mask.broadcast_to(&plan.sizes)?)?;
-    let kept: Vec<usize> = keep.iter().enumerate().filter(|(_, k)| **k).map(|(i, _)| i).collect();
-    let to: Vec<usize> = kept.iter().map(|i| plan.positions[*i]).collect();
+    let kept = keep.iter().enumerate().filter(|(_, k)| **k).map(|(i, _)| i).scratch()?;
+    let to = kept.iter().map(|i| plan.positions[*i]).scratch()?;
     one(add_at(tensor, &to, &values.take_positions(&kept, &[kept.len() as i64])?)?)
 }
 
 /// Indices of a vector (or rank 0) of int32 or int64 along a dimension of `size`.
-pub fn vector_indices(index: &Tensor, size: i64, error: impl Fn(i64) -> Diagnostic) -> Result<Vec<usize>> {
+pub fn vector_indices(
+    index: &Tensor,
+    size: i64,
+    error: impl Fn(i64) -> Diagnostic,
+) -> Result<Scratch<usize>> {
     let check = |i: i64| if (0..size).contains(&i) { Ok(i as usize) } else { Err(error(i)) };
-    index.to_vec_as::<i64>()?.into_iter().map(check).collect()
+    index.elements_as::<i64>()?.into_iter().map(check).try_scratch()
 }
 
 fn index_select(a: &Args<'_>) -> Result<Outputs> {
@@ -262,7 +266,7 @@ fn index_select(a: &Args<'_>) -> Result<Outputs> {
     }
     let sizes = at_least_1d(&tensor.sizes());
     let indices = vector_indices(index, sizes[dim], |_| index_error("index out of range in self"))?;
-    let picked = pick(&tensor.reshaped(&sizes)?, dim, indices)?;
+    let picked = pick(&tensor.reshaped(&sizes)?, dim, &indices)?;
     one(if tensor.rank() == 0 { picked.reshaped(&[])? } else { picked })
 }
 
@@ -273,7 +277,7 @@ fn index_select_backward(a: &Args<'_>) -> Result<Outputs> {
     let sizes = at_least_1d(&sizes);
     let mut maps = identity(&sizes)?;
     maps[dim] = vector_indices(index, sizes[dim], |_| index_error("index out of range in self"))?;
-    one(combine(&zeros, &positions(&sizes, &maps), grad, Combine::Sum, true)?)
+    one(combine(&zeros, &positions(&sizes, &maps)?, grad, Combine::Sum, true)?)
 }
 
 fn index_fill(a: &Args<'_>) -> Result<Outputs> {
@@ -302,7 +306,7 @@ fn index_fill(a: &Args<'_>) -> Result<Outputs> {
     let dim = wrap_dim(a.int(1)?, tensor.rank())?;
     let size = sizes[dim];
     let wrapped: Vec<usize> = index
-        .to_vec::<i64>()?
+        .elements::<i64>()?
         .into_iter()
         .map(|i| match i {
             i if i < -size || i >= size => {
@@ -382,7 +386,7 @@ fn index_copy(a: &Args<'_>) -> Result<Outputs> {
             sizes[dim]
         ))
     })?;
-    let places = positions(&sizes, &maps);
+    let places = positions(&sizes, &maps)?;
     if places.len() != source.numel() {
         return Err(Diagnostic::unsupported("aten::index_copy of a source of rank 0 into several elements"));
     }
@@ -397,10 +401,10 @@ fn spaced(sizes: &[i64]) -> String {
 }
 
 /// Positions in the flattened tensor; negative ones count from its end.
-fn flat_positions(tensor: &Tensor, index: &Tensor) -> Result<Vec<usize>> {
+fn flat_positions(tensor: &Tensor, index: &Tensor) -> Result<Scratch<usize>> {
     let n = tensor.numel() as i64;
     index
-        .to_vec::<i64>()?
+        .elements::<i64>()?
         .into_iter()
         .map(|i| match i {
             i if i < -n || i >= n => Err(index_error(format!(
@@ -408,7 +412,7 @@ fn flat_positions(tensor: &Tensor, index: &Tensor) -> Result<Vec<usize>> {
             ))),
             i => Ok(if i < 0 { i + n } else { i } as usize),
         })
-        .collect()
+        .try_scratch()
 }
 
 fn expect_long(name: &str, index: &Tensor) -> Result<()> {
@@ -502,7 +506,7 @@ fn masked_select(a: &Args<'_>) -> Result<Outputs> {
     }
     let sizes = broadcast_all([mask, tensor])?;
     let keep = truths(&mask.broadcast_to(&sizes)?)?;
-    let kept: Vec<usize> = keep.iter().enumerate().filter(|(_, k)| **k).map(|(i, _)| i).collect();
+    let kept = keep.iter().enumerate().filter(|(_, k)| **k).map(|(i, _)| i).scratch()?;
     one(tensor.broadcast_to(&sizes)?.take_positions(&kept, &[kept.len() as i64])?)
 }
 
@@ -524,11 +528,11 @@ fn masked_scatter(a: &Args<'_>) -> Result<Outputs> {
     }
     let result = tensor.broadcast_to(&sizes)?.copy()?;
     let keep = truths(&mask.broadcast_to(&sizes)?)?;
-    let kept: Vec<usize> = keep.iter().enumerate().filter(|(_, k)| **k).map(|(i, _)| i).collect();
+    let kept = keep.iter().enumerate().filter(|(_, k)| **k).map(|(i, _)| i).scratch()?;
     if kept.len() > source.numel() {
         return Err(Diagnostic::runtime("Number of elements of source < number of ones in mask"));
     }
-    let order: Vec<usize> = (0..kept.len()).collect();
+    let order = (0..kept.len()).scratch()?;
     result.put_positions(&kept, &source.take_positions(&order, &[order.len() as i64])?)?;
     one(result)
 }
@@ -541,15 +545,20 @@ fn rows_of(tensor: &Tensor) -> Result<Tensor> {
         None => usize::from(truths(tensor)?.first() == Some(&true)),
     };
     // Column after column, as PyTorch lays them out.
-    let dense = Tensor::from_vec(&columns.concat(), &[columns.len() as i64, count as i64])?;
-    dense.look(|l| view::transpose(l, 0, 1))
+    joined(&columns, count)?.look(|l| view::transpose(l, 0, 1))
+}
+
+/// Columns of `count` elements as the rows of a matrix.
+fn joined(columns: &[Scratch<i64>], count: usize) -> Result<Tensor> {
+    let all = columns.iter().flatten().copied().scratch()?;
+    Tensor::from_vec(&all, &[columns.len() as i64, count as i64])
 }
 
 /// One vector of indices for each dimension; rank 0 counts as one dimension.
 fn columns_of(tensor: &Tensor) -> Result<Value> {
     let columns = nonzero(&tensor.reshaped(&at_least_1d(&tensor.sizes()))?)?;
-    let count = columns.first().map_or(0, Vec::len);
-    let dense = Tensor::from_vec(&columns.concat(), &[columns.len() as i64, count as i64])?;
+    let count = columns.first().map_or(0, |column| column.len());
+    let dense = joined(&columns, count)?;
     let column = |n: usize| dense.look(|l| view::select(l, 0, n as i64));
     Ok(Value::tensors((0..columns.len()).map(column).collect::<Result<Vec<Tensor>>>()?))
 }
@@ -615,7 +624,6 @@ fn unfold_backward(a: &Args<'_>) -> Result<Outputs> {
             grad.sizes().as_slice()
         )));
     }
-    let mut places = memory::reserved(windows.numel())?;
-    windows.for_each_index(|i| places.push(i));
+    let places = memory::built(windows.numel(), |places| windows.for_each_index(|i| places.push(i)))?;
     one(combine(&zeros, &places, grad, Combine::Sum, true)?)
 }

@@ -6,6 +6,7 @@ use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, composite, gather, one, view};
+use crate::resources::{Collect, Scratch};
 use crate::tensor::{DType, Dims, Rank, Tensor, broadcast_all, check_promotions, view as layout, wrap_dim};
 use crate::value::Value;
 
@@ -289,7 +290,7 @@ fn repeated_indices(repeats: &Tensor, output_size: Option<i64>) -> Result<Tensor
     if !matches!(repeats.dtype(), DType::I64 | DType::I32) {
         return Err(not_implemented("repeat_interleave_cpu", repeats.dtype()));
     }
-    let counts = repeats.to_vec_as::<i64>()?;
+    let counts = repeats.elements_as::<i64>()?;
     if counts.iter().any(|c| *c < 0) {
         return Err(Diagnostic::runtime("repeats can not be negative"));
     }
@@ -298,8 +299,8 @@ fn repeated_indices(repeats: &Tensor, output_size: Option<i64>) -> Result<Tensor
         return Err(Diagnostic::runtime("allocated size does not match required size"));
     }
     Tensor::zeros(repeats.dtype(), &[total])?;
-    let indices: Vec<i64> =
-        counts.iter().enumerate().flat_map(|(i, c)| std::iter::repeat_n(i as i64, *c as usize)).collect();
+    let indices =
+        counts.iter().enumerate().flat_map(|(i, c)| std::iter::repeat_n(i as i64, *c as usize)).scratch()?;
     Tensor::from_vec(&indices, &[total])?.to_dtype(repeats.dtype())
 }
 
@@ -327,8 +328,8 @@ fn interleave_tensor(a: &Args<'_>) -> Result<Outputs> {
     } else {
         return Err(Diagnostic::runtime("repeats must be 0-dim or 1-dim tensor"));
     }
-    let indices = repeated_indices(&repeats, a.opt_int(3)?)?.to_vec_as::<i64>()?;
-    one(pick(&tensor, dim, indices.into_iter().map(|i| i as usize).collect())?)
+    let indices = repeated_indices(&repeats, a.opt_int(3)?)?.elements_as::<i64>()?;
+    one(pick(&tensor, dim, &indices.into_iter().map(|i| i as usize).scratch()?)?)
 }
 
 fn interleave_int(a: &Args<'_>) -> Result<Outputs> {
@@ -345,7 +346,7 @@ fn interleave_int(a: &Args<'_>) -> Result<Outputs> {
     sizes[dim] = total;
     Tensor::zeros(tensor.dtype(), &sizes)?;
     let each = repeats as usize;
-    one(pick(&tensor, dim, (0..size as usize).flat_map(|i| std::iter::repeat_n(i, each)).collect())?)
+    one(pick(&tensor, dim, &(0..size as usize).flat_map(|i| std::iter::repeat_n(i, each)).scratch()?)?)
 }
 
 fn roll(a: &Args<'_>) -> Result<Outputs> {
@@ -356,7 +357,7 @@ fn roll(a: &Args<'_>) -> Result<Outputs> {
     let own = tensor.sizes();
     if dims.is_empty() && shifts.len() == 1 {
         let n = tensor.numel() as i64;
-        let rolled = pick(&tensor.reshaped(&[n])?, 0, shifted(n, shifts[0]))?;
+        let rolled = pick(&tensor.reshaped(&[n])?, 0, &shifted(n, shifts[0])?)?;
         return one(rolled.reshaped(&own)?);
     }
     if shifts.len() != dims.len() {
@@ -369,15 +370,15 @@ fn roll(a: &Args<'_>) -> Result<Outputs> {
     let mut maps = identity(&own)?;
     for (shift, dim) in shifts.iter().zip(&dims) {
         let d = layout::wrap_dim_strict(*dim, own.len())?;
-        maps[d] = shifted(own[d], *shift).into_iter().map(|i| maps[d][i]).collect();
+        maps[d] = shifted(own[d], *shift)?.into_iter().map(|i| maps[d][i]).scratch()?;
     }
     one(remap(tensor, &maps)?)
 }
 
 /// For each place of a dimension of `size` rolled by `shift`, where its element comes from.
-fn shifted(size: i64, shift: i64) -> Vec<usize> {
+fn shifted(size: i64, shift: i64) -> Result<Scratch<usize>> {
     let start = if size == 0 { 0 } else { (-i128::from(shift)).rem_euclid(i128::from(size)) as i64 };
-    (0..size).map(|i| ((start + i) % size) as usize).collect()
+    (0..size).map(|i| ((start + i) % size) as usize).scratch()
 }
 
 fn rot90(a: &Args<'_>) -> Result<Outputs> {

@@ -52,7 +52,7 @@ pub static OPS: &[OpDef] = &[
     ),
     opaque(
         "aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
-        |a| ctc_loss(a, &a.tensor(2)?.to_vec_as::<i64>()?, &a.tensor(3)?.to_vec_as::<i64>()?),
+        |a| ctc_loss(a, &a.tensor(2)?.elements_as::<i64>()?, &a.tensor(3)?.elements_as::<i64>()?),
     ),
 ];
 
@@ -197,10 +197,10 @@ impl<'a> Labels<'a> {
             ));
         }
         let dtype = self.input.dtype();
-        let labels = self.target.to_vec_as::<i64>()?;
+        let labels = self.target.elements_as::<i64>()?;
         crate::dispatch_real!(dtype, "nll_loss_out_frame", R => {
-            let x = self.input.to_vec_as::<R>()?;
-            let w = self.weight.map(Tensor::to_vec_as::<R>).transpose()?;
+            let x = self.input.elements_as::<R>()?;
+            let w = self.weight.map(Tensor::elements_as::<R>).transpose()?;
             let (mut losses, mut total) = (memory::filled(images * pixels, 0f64)?, 0f64);
             for (at, loss) in losses.iter_mut().enumerate() {
                 let label = labels[at];
@@ -258,13 +258,13 @@ fn multi_margin(a: &Args<'_>) -> Result<Outputs> {
     if target.dtype() != DType::I64 {
         return fail(format!("expected scalar type Long but found {}", target.dtype().type_name()));
     }
-    let labels = target.to_vec_as::<i64>()?;
+    let labels = target.elements_as::<i64>()?;
     if labels.iter().any(|t| !(0..classes as i64).contains(t)) {
         return fail("target out of range");
     }
     crate::dispatch_real!(input.dtype(), "multi_margin_loss", R => {
-        let x = input.to_vec_as::<R>()?;
-        let w = weight.map(Tensor::to_vec_as::<R>).transpose()?;
+        let x = input.elements_as::<R>()?;
+        let w = weight.map(Tensor::elements_as::<R>).transpose()?;
         let losses: Vec<f64> = (0..rows)
             .map(|r| {
                 let (row, label) = (&x[r * classes..(r + 1) * classes], labels[r] as usize);
@@ -294,7 +294,7 @@ fn multilabel_margin(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
             input.sizes().as_slice()
         ));
     }
-    let labels = target.to_vec_as::<i64>()?;
+    let labels = target.elements_as::<i64>()?;
     if labels.iter().any(|t| *t < -1) {
         return fail("argument #2 'target' is out of range");
     }
@@ -303,7 +303,7 @@ fn multilabel_margin(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
     }
     let mut is_target = memory::filled(rows * classes, 0u8)?;
     crate::dispatch_real!(input.dtype(), "multilabel_margin_loss_forward_out_frame", R => {
-        let x = input.to_vec_as::<R>()?;
+        let x = input.elements_as::<R>()?;
         let mut losses = memory::filled(rows, 0f64)?;
         for (r, loss) in losses.iter_mut().enumerate() {
             let row = &x[r * classes..(r + 1) * classes];
@@ -360,7 +360,7 @@ fn ctc_loss(a: &Args<'_>, frames: &[i64], lengths: &[i64]) -> Result<Outputs> {
         ));
     }
     let longest = lengths.iter().copied().max().unwrap_or(0);
-    let labels = targets.to_vec_as::<i64>()?;
+    let labels = targets.elements_as::<i64>()?;
     let starts: Vec<usize> = match targets.sizes()[..] {
         [_] if sizes.len() == 3 || batch == 1 => {
             let total: i64 = lengths.iter().sum();
@@ -387,7 +387,7 @@ fn ctc_loss(a: &Args<'_>, frames: &[i64], lengths: &[i64]) -> Result<Outputs> {
         return fail(format!("targets must be labels below {classes}, got {bad}"));
     }
     crate::dispatch_real!(logs.dtype(), "ctc_loss_cpu", R => {
-        let x = logs.to_vec_as::<R>()?;
+        let x = logs.elements_as::<R>()?;
         let mut losses: Vec<f64> = (0..batch as usize)
             .map(|n| {
                 let sequence = &labels[starts[n]..starts[n] + lengths[n] as usize];

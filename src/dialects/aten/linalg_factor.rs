@@ -314,7 +314,7 @@ pub fn real_of(dtype: DType) -> DType {
 
 /// Raises for the first factorization that failed; `text` says how from its number.
 fn check(info: &Tensor, api: &str, text: impl Fn(i64) -> String) -> Result<()> {
-    let infos = info.to_vec_as::<i64>()?;
+    let infos = info.elements_as::<i64>()?;
     let Some(at) = infos.iter().position(|i| *i != 0) else { return Ok(()) };
     let batch = if info.rank() == 0 { String::new() } else { format!("(Batch element {at}): ") };
     Err(Diagnostic::runtime(format!("{api}: {batch}{}", text(infos[at]))))
@@ -444,7 +444,7 @@ fn lu_unpack(a: &Args<'_>) -> Result<Outputs> {
         let k = m.min(n);
         let mut parts = [Tensor::zeros(dtype, &[0])?, Tensor::zeros(dtype, &[0])?, Tensor::zeros(dtype, &[0])?];
         if a.bool(3)? {
-            let rows = pivots.to_vec_as::<i64>()?;
+            let rows = pivots.elements_as::<i64>()?;
             if rows.iter().any(|p| !(1..=m as i64).contains(p)) {
                 return Err(Diagnostic::runtime(
                     "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the \
@@ -516,7 +516,7 @@ fn lu_solve(packed: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoint: b
     let dtype = packed.dtype();
     let mut pivot_sizes = sizes.clone();
     pivot_sizes.push(packed.sizes()[packed.rank() - 1]);
-    let rows = pivots.broadcast_to(&pivot_sizes)?.to_vec_as::<i64>()?;
+    let rows = pivots.broadcast_to(&pivot_sizes)?.elements_as::<i64>()?;
     with_field!(dtype, F => {
         let (factors, right) = (Batch::<F>::broadcast(packed, &sizes)?, Batch::<F>::broadcast(b, &sizes)?);
         let n = factors.rows;
@@ -680,7 +680,7 @@ fn ldl_solve(a: &Args<'_>) -> Result<Outputs> {
     let (sizes, dtype) = (common_batch(packed, b)?, packed.dtype());
     let mut pivot_sizes = sizes.clone();
     pivot_sizes.push(packed.sizes()[packed.rank() - 1]);
-    let rows = pivots.broadcast_to(&pivot_sizes)?.to_vec_as::<i64>()?;
+    let rows = pivots.broadcast_to(&pivot_sizes)?.elements_as::<i64>()?;
     with_field!(dtype, F => {
         let (factors, right) = (Batch::<F>::broadcast(packed, &sizes)?, Batch::<F>::broadcast(b, &sizes)?);
         let n = factors.rows;

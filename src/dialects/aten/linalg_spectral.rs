@@ -11,6 +11,7 @@ use super::linalg_factor::{expect_field, expect_matrix, expect_square, real_of, 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::resources::Scratch;
 use crate::tensor::view::transpose;
 use crate::tensor::{DType, Tensor};
 
@@ -402,9 +403,9 @@ fn geqrf(a: &Args<'_>) -> Result<Outputs> {
 }
 
 /// The scales of the reflections, for each matrix of the batch.
-fn taus_of<F: Field>(tensor: &Tensor) -> Result<(usize, Vec<F>)> {
+fn taus_of<F: Field>(tensor: &Tensor) -> Result<(usize, Scratch<F>)> {
     let count = tensor.sizes().last().copied().unwrap_or(0);
-    Ok((count.max(0) as usize, tensor.to_vec_as::<F>()?))
+    Ok((count.max(0) as usize, tensor.elements_as::<F>()?))
 }
 
 fn householder_product(a: &Args<'_>) -> Result<Outputs> {

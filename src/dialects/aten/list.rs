@@ -210,7 +210,7 @@ fn times(list: &List, count: i64) -> Result<Vec<Value>> {
     let count = usize::try_from(count).unwrap_or(0);
     check_len(list.len().saturating_mul(count))?;
     let items = list.to_vec();
-    let mut out = memory::reserved(items.len() * count)?;
+    let mut out = memory::vec_reserved(items.len() * count)?;
     if !items.is_empty() {
         (0..count).for_each(|_| out.extend_from_slice(&items));
     }

@@ -6,7 +6,7 @@ use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, OutRule, Outputs, composite, create, gather, one, opaque, view};
-use crate::resources::{budget, memory};
+use crate::resources::{Collect, Scratch, budget, memory};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Element, Scalar, Tensor, broadcast_all, view as layout, wrap_dim};
 use crate::value::Value;
@@ -97,12 +97,12 @@ fn triangle(a: &Args<'_>, keep: fn(i64, i64, i64) -> bool) -> Result<Outputs> {
     let k = k.clamp(-rows - 1, columns + 1);
     let result = Tensor::zeros(tensor.dtype(), &sizes)?;
     let matrix = rows.saturating_mul(columns).max(1) as usize;
-    let kept: Vec<usize> = (0..tensor.numel())
+    let kept = (0..tensor.numel())
         .filter(|i| {
             let place = (i % matrix) as i64;
             keep(place / columns, place % columns, k)
         })
-        .collect();
+        .scratch()?;
     result.put_positions(&kept, &tensor.take_positions(&kept, &[kept.len() as i64])?)?;
     one(result)
 }
@@ -125,7 +125,6 @@ fn indices(a: &Args<'_>, name: &str, lower: bool) -> Result<Outputs> {
         true => below(i128::from(k)),
         false => i128::from(rows) * i128::from(columns) - below(i128::from(k) - 1),
     };
-    let mut numbers = memory::reserved(usize::try_from(2 * total).unwrap_or(usize::MAX))?;
     let edge = |row: i64| (i128::from(row) + i128::from(k)).clamp(-1, i128::from(columns)) as i64;
     let kept = |row: i64| if lower { 0..(edge(row) + 1).min(columns) } else { edge(row).max(0)..columns };
     // Rows beside the triangle are left out: there may be 2^40 of them.
@@ -135,8 +134,10 @@ fn indices(a: &Args<'_>, name: &str, lower: bool) -> Result<Outputs> {
         false => 0..columns.saturating_sub(k).clamp(0, rows),
     };
     let inside = if total == 0 { 0..0 } else { inside };
-    inside.clone().for_each(|row| numbers.extend(kept(row).map(|_| row)));
-    inside.for_each(|row| numbers.extend(kept(row)));
+    let numbers = memory::built(usize::try_from(2 * total).unwrap_or(usize::MAX), |numbers| {
+        inside.clone().for_each(|row| numbers.extend(kept(row).map(|_| row)));
+        inside.for_each(|row| numbers.extend(kept(row)));
+    })?;
     one(Tensor::from_vec(&numbers, &[2, total as i64])?.to_dtype(dtype)?)
 }
 
@@ -259,16 +260,15 @@ fn combinations(a: &Args<'_>) -> Result<Outputs> {
         return Err(Diagnostic::unsupported(format!("aten::combinations of {r} elements")));
     }
     let r = r as usize;
-    let mut places = Vec::new();
+    let mut places = Scratch::default();
     let step = usize::from(!repeat);
     let mut choice: Vec<usize> = (0..r).map(|i| i * step).collect();
     let last = |i: usize| if repeat { n } else { (n + i + 1).saturating_sub(r) };
     if choice.iter().enumerate().all(|(i, c)| *c < last(i)) {
         loop {
-            places.extend_from_slice(&choice);
+            places.extend(choice.iter().copied())?;
             if places.len() % (1 << 16) < r {
                 budget::check()?;
-                budget::expect_room(places.len() * size_of::<usize>())?;
             }
             if places.len() > 1 << 30 {
                 return Err(Diagnostic::runtime("combinations: too many rows"));
@@ -288,7 +288,7 @@ fn one_hot(a: &Args<'_>) -> Result<Outputs> {
     if tensor.dtype() != DType::I64 {
         return Err(Diagnostic::runtime("one_hot is only applicable to index tensor of type LongTensor."));
     }
-    let labels = tensor.to_vec::<i64>()?;
+    let labels = tensor.elements::<i64>()?;
     if labels.is_empty() && classes <= 0 {
         return Err(Diagnostic::runtime("Can not infer total number of classes from empty tensor."));
     }
@@ -335,7 +335,8 @@ fn pair(a: &Args<'_>, combine: fn(f64, f64) -> (f64, f64)) -> Result<Outputs> {
         )));
     }
     let sizes = broadcast_all([x, y])?;
-    let (xs, ys) = (x.broadcast_to(&sizes)?.to_vec_as::<f64>()?, y.broadcast_to(&sizes)?.to_vec_as::<f64>()?);
+    let (xs, ys) =
+        (x.broadcast_to(&sizes)?.elements_as::<f64>()?, y.broadcast_to(&sizes)?.elements_as::<f64>()?);
     fn build<T: Element>(
         xs: &[f64],
         ys: &[f64],
@@ -346,7 +347,7 @@ fn pair(a: &Args<'_>, combine: fn(f64, f64) -> (f64, f64)) -> Result<Outputs> {
             let (re, im) = f(*x, *y);
             T::from_scalar(Scalar::Complex(Complex::new(re, im)))
         };
-        Tensor::from_vec::<T>(&xs.iter().zip(ys).map(make).collect::<Vec<T>>(), sizes)
+        Tensor::from_vec::<T>(&xs.iter().zip(ys).map(make).scratch()?, sizes)
     }
     let result = match dtype {
         DType::C64 => build::<Complex<f32>>(&xs, &ys, &sizes, combine)?,

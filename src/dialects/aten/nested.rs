@@ -3,7 +3,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Fact, OpDef, Outputs, one, opaque};
-use crate::resources::memory;
+use crate::resources::{Scratch, memory};
 use crate::tensor::{DType, Scalar, Tensor, view};
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub static OPS: &[OpDef] = &[
 
 /// What a mask keeps of each entry.
 struct Kept {
-    lengths: Vec<i64>,
+    lengths: Scratch<i64>,
     /// Nothing is kept behind a gap.
     is_aligned: bool,
 }
@@ -57,7 +57,7 @@ impl Kept {
             return fail("Mask size should match input size");
         }
         let steps = usize::try_from(mask.sizes()[1]).unwrap_or(0);
-        let kept = mask.to_vec_as::<u8>()?;
+        let kept = mask.elements_as::<u8>()?;
         let mut lengths = memory::filled(usize::try_from(mask.sizes()[0]).unwrap_or(0), 0)?;
         let mut is_aligned = true;
         for (length, row) in lengths.iter_mut().zip(kept.chunks(steps.max(1))) {
@@ -80,7 +80,7 @@ fn from_mask(a: &Args<'_>) -> Result<Outputs> {
     }
     let longest = kept.lengths.iter().copied().max().unwrap_or(0);
     let entries = a.tensor(0)?.look(|l| view::slice(l, 1, Some(0), Some(longest), 1))?.copy()?;
-    one(Tensor::nested(&entries, kept.lengths.into())?)
+    one(Tensor::nested(&entries, kept.lengths.iter().copied().collect())?)
 }
 
 /// A nested tensor's padded entries and their lengths.

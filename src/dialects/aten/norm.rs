@@ -9,7 +9,7 @@ use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, LayerPart, OpDef, Outputs, composite, one, opaque};
-use crate::resources::{memory, pool};
+use crate::resources::{Collect, Scratch, memory, pool};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Tensor, numel};
 use num_complex::Complex64;
@@ -235,24 +235,25 @@ impl Batch {
             let kept = self.weight.as_ref().map_or(dtype, Tensor::dtype);
             // Of 16 bits the sum of squares is kept in the dtype, and so is the variance.
             let (round, count) = (rounding(kept), (images * plane) as f64);
-            let var: Vec<f64> = match self.training && matches!(kept, DType::F16 | DType::BF16) {
-                true => var.iter().map(|v| round(round(v * count) / count)).collect(),
+            let var = match self.training && matches!(kept, DType::F16 | DType::BF16) {
+                true => memory::collected(var.iter().map(|v| round(round(v * count) / count)))?,
                 false => var,
             };
-            let mut invstd: Vec<f64> = var.iter().map(|v| 1.0 / (v + eps).sqrt()).collect();
+            let mut invstd = memory::collected(var.iter().map(|v| 1.0 / (v + eps).sqrt()))?;
             // Statistics of 16-bit inputs are kept in the dtype of the parameters, and used as they are kept.
             if self.training {
                 for values in [&mut mean, &mut invstd] {
-                    *values = Tensor::from_vec(values, &[values.len() as i64])?.to_dtype(kept)?.to_vec_as::<f64>()?;
+                    *values = Tensor::from_vec(values, &[values.len() as i64])?.to_dtype(kept)?.elements_as::<f64>()?;
                 }
             }
             let (w, b) = (dense_opt::<R>(self.weight.as_ref())?, dense_opt::<R>(self.bias.as_ref())?);
-            let scale: Vec<R> = (0..self.channels)
-                .map(|c| R::of(invstd[c]) * w.as_ref().map_or(R::ONE, |w| w[c]))
-                .collect();
-            let shift: Vec<R> = (0..self.channels)
-                .map(|c| (-R::of(mean[c])).mul_add(scale[c], b.as_ref().map_or(R::ZERO, |b| b[c])))
-                .collect();
+            let scale = memory::collected(
+                (0..self.channels).map(|c| R::of(invstd[c]) * w.as_ref().map_or(R::ONE, |w| w[c])),
+            )?;
+            let shift = memory::collected(
+                (0..self.channels)
+                    .map(|c| (-R::of(mean[c])).mul_add(scale[c], b.as_ref().map_or(R::ZERO, |b| b[c]))),
+            )?;
             let y = build_whole::<R>(&sizes, dtype, |out| {
                 each_plane(out, plane, 1, |at, out| {
                     // Without channels there is no element to write.
@@ -279,10 +280,16 @@ impl Batch {
     }
 
     /// Mean and variance of each channel: of the input in training (the running ones follow), else the running ones.
-    fn statistics<R: Real>(&self, x: &[R], images: usize, plane: usize) -> Result<(Vec<f64>, Vec<f64>)> {
+    fn statistics<R: Real>(
+        &self,
+        x: &[R],
+        images: usize,
+        plane: usize,
+    ) -> Result<(Scratch<f64>, Scratch<f64>)> {
         let [running_mean, running_var] = &self.running;
         if !self.training {
-            let wide = |t: &Option<Tensor>| t.as_ref().map_or(Ok(Vec::new()), Tensor::to_vec_as::<f64>);
+            let wide =
+                |t: &Option<Tensor>| t.as_ref().map_or(Ok(Scratch::default()), Tensor::elements_as::<f64>);
             return Ok((wide(running_mean)?, wide(running_var)?));
         }
         let count = images * plane;
@@ -294,12 +301,12 @@ impl Batch {
                 || moments(parts, count),
             );
         }
-        let unbiased: Vec<f64> = var.iter().map(|v| v * count as f64 / (count as f64 - 1.0)).collect();
+        let unbiased = memory::collected(var.iter().map(|v| v * count as f64 / (count as f64 - 1.0)))?;
         for (running, new) in [(running_mean, &mean), (running_var, &unbiased)] {
             let Some(running) = running else { continue };
-            let old = running.to_vec_as::<f64>()?;
+            let old = running.elements_as::<f64>()?;
             let m = self.momentum;
-            let followed: Vec<f64> = old.iter().zip(new).map(|(o, n)| (1.0 - m) * o + m * n).collect();
+            let followed = memory::collected(old.iter().zip(new).map(|(o, n)| (1.0 - m) * o + m * n))?;
             running.copy_from(&Tensor::from_vec(&followed, &[followed.len() as i64])?)?;
         }
         Ok((mean, var))
@@ -369,10 +376,10 @@ fn instance_norm(a: &Args<'_>) -> Result<Outputs> {
     let result = row_major(batch.run()?.0.reshaped(&sizes)?)?;
     for (target, repeated) in [mean, var].into_iter().zip(&batch.running) {
         let (Some(target), Some(repeated), true) = (target, repeated, own) else { continue };
-        let values = repeated.to_vec_as::<f64>()?;
-        let means: Vec<f64> = (0..c as usize)
+        let values = repeated.elements_as::<f64>()?;
+        let means = (0..c as usize)
             .map(|at| values.iter().skip(at).step_by(c as usize).sum::<f64>() / n as f64)
-            .collect();
+            .scratch()?;
         target.copy_from(&Tensor::from_vec(&means, &[c])?)?;
     }
     one(result)
@@ -486,7 +493,7 @@ pub fn layer(
         let kept = weight.map_or(dtype, Tensor::dtype);
         let kept_sizes = row_sizes(input, shape.len());
         let save = |pick: fn(&(f64, f64)) -> f64| {
-            Tensor::from_vec(&stats.iter().map(pick).collect::<Vec<_>>(), &kept_sizes)?.to_dtype(kept)
+            Tensor::from_vec(&stats.iter().map(pick).scratch()?, &kept_sizes)?.to_dtype(kept)
         };
         Ok((y, save(|s| s.0)?, save(|s| s.1)?))
     })
@@ -569,13 +576,13 @@ fn grouped(
         let (w, b) = (dense_opt::<R>(weight)?, dense_opt::<R>(bias)?);
         let (area, per_group) = (area as usize, (c / groups) as usize);
         let part = area * per_group;
-        let stats: Vec<(f64, f64)> = (0..(n * groups) as usize)
+        let stats = (0..(n * groups) as usize)
             .map(|g| {
                 let values = &x[g * part..(g + 1) * part];
                 let (mean, var) = wide_loops(#[inline(always)] || moments(std::iter::once(values), part));
                 (mean, 1.0 / (var + eps).sqrt())
             })
-            .collect();
+            .scratch()?;
         let y = build::<R>(&sizes, dtype, |out| {
             each_plane(out, area, 1, |at, out| {
                 let (mean, rstd) = stats[at / per_group];
@@ -593,7 +600,7 @@ fn grouped(
         })?;
         let kept = weight.map_or(dtype, Tensor::dtype);
         let save = |pick: fn(&(f64, f64)) -> f64| {
-            Tensor::from_vec(&stats.iter().map(pick).collect::<Vec<_>>(), &[n, groups])?.to_dtype(kept)
+            Tensor::from_vec(&stats.iter().map(pick).scratch()?, &[n, groups])?.to_dtype(kept)
         };
         Ok((in_format_of(y, &[input])?, save(|s| s.0)?, save(|s| s.1)?))
     })
@@ -620,12 +627,12 @@ fn root_mean_square(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
         let x = x.open()?;
         let length = x.len() / rows.max(1);
         let w = dense_opt::<R>(weight)?;
-        let rstd: Vec<f64> = (0..rows)
+        let rstd = (0..rows)
             .map(|r| {
                 let row = &x[r * length..(r + 1) * length];
                 1.0 / (wide_loops(#[inline(always)] || sum_wide(row, |x| x * x)) / length as f64 + eps).sqrt()
             })
-            .collect();
+            .scratch()?;
         let y = build::<R>(&sizes, dtype, |out| {
             each_plane(out, length, 1, |at, out| {
                 let factor = R::of(rstd[at]);
@@ -655,18 +662,18 @@ fn complex_root_mean_square(
     eps: f64,
 ) -> Result<(Tensor, Tensor)> {
     let rows = numel(row_sizes);
-    let x = input.to_vec_as::<Complex64>()?;
+    let x = input.elements_as::<Complex64>()?;
     let length = x.len() / rows.max(1);
-    let w = weight.map(Tensor::to_vec_as::<Complex64>).transpose()?;
+    let w = weight.map(Tensor::elements_as::<Complex64>).transpose()?;
     let mut out = memory::reserved(x.len())?;
     let mut roots = memory::reserved(rows)?;
     for row in (0..rows).map(|at| &x[at * length..(at + 1) * length]) {
         let mean = row.iter().map(|x| x * x).sum::<Complex64>() / length as f64;
         let root = (mean + eps).sqrt().inv();
-        roots.push(root);
+        roots.push(root)?;
         out.extend(
             row.iter().enumerate().map(|(i, x)| x * root * w.as_ref().map_or(Complex64::ONE, |w| w[i])),
-        );
+        )?;
     }
     Ok((
         store::<Complex64>(&out, &input.sizes(), input.dtype())?,

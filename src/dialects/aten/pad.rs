@@ -7,7 +7,7 @@ use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
-use crate::resources::memory;
+use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Element, Scalar, Tensor, view};
 use num_complex::Complex64;
 
@@ -222,7 +222,7 @@ fn by_edge(tensor: &Tensor, pad: &[i64], dims: usize, edge: Edge) -> Result<Tens
                 };
                 at.clamp(0, last) as usize
             })
-            .collect();
+            .scratch()?;
     }
     let padded = remap(tensor, &maps)?;
     if rank == dims + 2 { in_format_of(padded, &[tensor]) } else { Ok(padded) }
@@ -255,7 +255,7 @@ fn circular(tensor: &Tensor, pad: &[i64]) -> Result<Outputs> {
         let (start, kept) = ((-left).max(0), own[d] + left.min(0) + right.min(0));
         maps[d] = (0..if kept > 0 { sizes[d] } else { 0 })
             .map(|i| (start + (i - left.max(0)).rem_euclid(kept)) as usize)
-            .collect();
+            .scratch()?;
     }
     one(remap(tensor, &maps)?)
 }
@@ -431,14 +431,14 @@ fn col2im(a: &Args<'_>) -> Result<Outputs> {
     let result = Tensor::zeros(tensor.dtype(), &sizes)?;
     let (image, block) = ((result.numel() / sizes[0].max(1) as usize), (rows * columns) as usize);
     // Sums are kept in double precision and rounded once.
-    let elements = tensor.to_vec_as::<Complex64>()?;
+    let elements = tensor.elements_as::<Complex64>()?;
     let mut sums = memory::filled(result.numel(), Complex64::default())?;
     for n in 0..sizes[0] as usize {
         windows
             .visit(size, channels, |column, pixel| sums[n * image + pixel] += elements[n * block + column]);
     }
     crate::dispatch_dtype!(tensor.dtype(), T => {
-        let sums: Vec<T> = sums.iter().map(|c| <T as Element>::from_scalar(real_or_complex(tensor.dtype(), *c))).collect();
+        let sums = sums.iter().map(|c| <T as Element>::from_scalar(real_or_complex(tensor.dtype(), *c))).scratch()?;
         result.write_dense::<T>(&sums)
     })?;
     one(if batch.is_some() { result } else { result.reshaped(&sizes[1..])? })

@@ -11,7 +11,7 @@ use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
-use crate::resources::memory;
+use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Element, Tensor, channels_last_strides, view};
 use crate::value::Value;
 use smallvec::smallvec;
@@ -388,7 +388,7 @@ fn max_pool_with_places(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         axes: &[Axis; 3],
         lowest: T,
     ) -> Result<Outputs> {
-        let x = t.to_vec_as::<T>()?;
+        let x = t.elements_as::<T>()?;
         let size: usize = axes.iter().map(|a| a.input).product();
         let cost = axes.iter().map(|a| a.kernel).product();
         pairs(t.dtype(), sizes, |out| {
@@ -435,7 +435,7 @@ fn pairs<T: Element + Default>(
     let places = Tensor::zeros(DType::I64, sizes)?;
     let mut both = memory::filled(places.numel(), (T::default(), 0i64))?;
     fill(&mut both);
-    let values: Vec<T> = both.iter().map(|(v, _)| *v).collect();
+    let values = both.iter().map(|(v, _)| *v).scratch()?;
     places.write_dense::<i64>(&both.iter().map(|(_, p)| *p).collect::<Vec<_>>())?;
     Ok(smallvec![Tensor::from_vec(&values, sizes)?.to_dtype(dtype)?.into(), places.into()])
 }
@@ -573,7 +573,7 @@ fn adaptive_max(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     let (sizes, input, parts) = (planes.sizes(&output), three(&planes.input), three(&output));
     let name = ["adaptive_max_pool2d", "adaptive_max_pool2d", "adaptive_max_pool3d_cpu"][dims - 1];
     crate::dispatch_real!(t.dtype(), name, R => {
-        let x = t.to_vec_as::<R>()?;
+        let x = t.elements_as::<R>()?;
         let size: usize = input.iter().product();
         pairs::<R>(t.dtype(), &sizes, |out| {
             each_plane(out, parts.iter().product(), 1, |at, out| {
@@ -621,7 +621,7 @@ fn fractional(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     let (sizes, input) = (planes.sizes(&output), three(&planes.input));
     let parts = three(&output);
     crate::dispatch_real!(t.dtype(), &name, R => {
-        let (x, random) = (t.to_vec_as::<R>()?, samples.to_vec_as::<R>()?);
+        let (x, random) = (t.elements_as::<R>()?, samples.elements_as::<R>()?);
         let size: usize = input.iter().product();
         pairs::<R>(t.dtype(), &sizes, |out| {
             each_plane(out, parts.iter().product(), 1, |at, out| {
@@ -667,14 +667,14 @@ fn spread(values: &Tensor, places: &Tensor, sizes: &[i64], dims: usize) -> Resul
         return fail("expected gradients and indices of the same sizes");
     }
     let size: i64 = sizes[sizes.len() - dims..].iter().product();
-    let places = places.to_vec_as::<i64>()?;
+    let places = places.elements_as::<i64>()?;
     let count = sizes[..sizes.len() - dims].iter().product::<i64>() as usize;
     let part = places.len() / count.max(1);
     if let Some(bad) = places.iter().find(|p| !(0..size).contains(*p)) {
         return fail(format!("invalid max index {bad} in a plane of {size} elements"));
     }
     crate::dispatch_real!(values.dtype(), "max_pool_backward", R => {
-        let x = values.to_vec_as::<R>()?;
+        let x = values.elements_as::<R>()?;
         build::<R>(sizes, values.dtype(), |out| {
             for (at, (value, place)) in x.iter().zip(&places).enumerate() {
                 out[at / part.max(1) * size as usize + *place as usize] += *value;
@@ -728,12 +728,12 @@ fn unpool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         return Err(not_implemented(&format!("max_unpool{dims}d"), t.dtype()));
     }
     let mut positions = memory::reserved(t.numel())?;
-    for (at, place) in places.to_vec::<i64>()?.into_iter().enumerate() {
+    for (at, place) in places.elements::<i64>()?.into_iter().enumerate() {
         if !(0..size).contains(&place) {
             let shown = output.iter().map(i64::to_string).collect::<Vec<_>>().join("x");
             return fail(format!("Found an invalid max index: {place} (output volumes are of size {shown})"));
         }
-        positions.push((at as i64 / part.max(1) * size + place) as usize);
+        positions.push((at as i64 / part.max(1) * size + place) as usize)?;
     }
     result.put_positions(&positions, t)?;
     one(result)

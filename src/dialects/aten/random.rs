@@ -8,7 +8,7 @@ use super::list::nothing;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::generator::Generator;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, create, host, one, opaque};
-use crate::resources::memory;
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::view::dense_like;
 use crate::tensor::{DType, Element, Scalar, Tensor};
@@ -155,7 +155,7 @@ pub static OPS: &[OpDef] = &[
     .out("float_Tensor_out"),
     opaque("aten::log_normal_(Tensor(a!) self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor(a!)", |a| {
         let (mean, std) = (a.float(1)?, a.float(2)?);
-        refill(a, 3, "log_normal_cpu", |g, draw| Ok(each(draw.count, || (mean + std * g.normal()).exp())))
+        refill(a, 3, "log_normal_cpu", |g, draw| each(draw.count, || (mean + std * g.normal()).exp()))
     })
     .effects(Effects::RANDOM),
     opaque("aten::exponential_(Tensor(a!) self, float lambd=1., *, Generator? generator=None) -> Tensor(a!)", |a| {
@@ -163,13 +163,13 @@ pub static OPS: &[OpDef] = &[
         if rate <= 0.0 {
             return fail(format!("exponential_ expects lambda > 0.0, but found lambda={rate}"));
         }
-        refill(a, 2, "exponential_cpu", |g, draw| Ok(each(draw.count, || g.exponential() / rate)))
+        refill(a, 2, "exponential_cpu", |g, draw| each(draw.count, || g.exponential() / rate))
     })
     .effects(Effects::RANDOM),
     opaque("aten::cauchy_(Tensor(a!) self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor(a!)", |a| {
         let (median, sigma) = (a.float(1)?, a.float(2)?);
         refill(a, 3, "cauchy_cpu", |g, draw| {
-            Ok(each(draw.count, || median + sigma * (std::f64::consts::PI * (g.uniform() - 0.5)).tan()))
+            each(draw.count, || median + sigma * (std::f64::consts::PI * (g.uniform() - 0.5)).tan())
         })
     })
     .effects(Effects::RANDOM),
@@ -178,7 +178,7 @@ pub static OPS: &[OpDef] = &[
         if !(0.0 < p && p < 1.0) {
             return fail(format!("geometric_ expects p to be in (0, 1), but got p={p}"));
         }
-        refill(a, 2, "", |g, draw| Ok(each(draw.count, || (g.uniform().ln() / (1.0 - p).ln()).ceil())))
+        refill(a, 2, "", |g, draw| each(draw.count, || (g.uniform().ln() / (1.0 - p).ln()).ceil()))
     })
     .effects(Effects::RANDOM),
     opaque("aten::random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)", |a| refill_ints(a, 1, any_number))
@@ -230,11 +230,11 @@ pub static OPS: &[OpDef] = &[
         if !rates.dtype().is_floating() {
             return Err(super::kernels::range::not_implemented("poisson_cpu", rates.dtype()));
         }
-        let values = rates.to_vec_as::<f64>()?;
+        let values = rates.elements_as::<f64>()?;
         if values.iter().any(|x| *x < 0.0) {
             return fail("invalid Poisson rate, expected rate to be non-negative".to_string());
         }
-        one(make(a, 1, &rates.sizes(), rates.dtype(), |g, _| Ok(values.iter().map(|x| g.poisson(*x)).collect()))?)
+        one(make(a, 1, &rates.sizes(), rates.dtype(), |g, _| values.iter().map(|x| g.poisson(*x)).scratch())?)
     })
     .effects(Effects::RANDOM),
 ];
@@ -252,32 +252,34 @@ pub(super) struct Draw {
     dense: bool,
 }
 
-fn uniform(g: &mut Generator, draw: &Draw) -> Result<Vec<f64>> {
+fn uniform(g: &mut Generator, draw: &Draw) -> Result<Scratch<f64>> {
     let double = draw.dtype == DType::F64;
-    Ok(if double { each(draw.count, || g.uniform()) } else { each(draw.count, || g.uniform_single()) })
+    if double { each(draw.count, || g.uniform()) } else { each(draw.count, || g.uniform_single()) }
 }
 
-fn normal(g: &mut Generator, draw: &Draw) -> Result<Vec<f64>> {
+fn normal(g: &mut Generator, draw: &Draw) -> Result<Scratch<f64>> {
+    memory::expect::<f64>(draw.count)?;
     if !draw.dense {
-        return Ok(g.normals_each(draw.count));
+        return Ok(memory::taken(g.normals_each(draw.count)));
     }
     let uniform = if draw.dtype == DType::F64 { Generator::uniform } else { Generator::uniform_single };
-    Ok(g.normals(draw.count, uniform, matches!(draw.dtype, DType::F16 | DType::BF16)))
+    Ok(memory::taken(g.normals(draw.count, uniform, matches!(draw.dtype, DType::F16 | DType::BF16))))
 }
 
-pub(super) fn bernoulli(g: &mut Generator, n: usize, p: f64) -> Result<Vec<f64>> {
+pub(super) fn bernoulli(g: &mut Generator, n: usize, p: f64) -> Result<Scratch<f64>> {
     if !(0.0..=1.0).contains(&p) {
         return fail(format!("bernoulli_ expects p to be in [0, 1], but got p={p}"));
     }
-    Ok(each(n, || f64::from(u8::from(g.uniform() < p))))
+    each(n, || f64::from(u8::from(g.uniform() < p)))
 }
 
-fn each(n: usize, mut draw: impl FnMut() -> f64) -> Vec<f64> {
-    (0..n).map(|_| draw()).collect()
+fn each(n: usize, mut draw: impl FnMut() -> f64) -> Result<Scratch<f64>> {
+    (0..n).map(|_| draw()).scratch()
 }
 
-fn scaled(numbers: Vec<f64>, factor: f64, term: f64) -> Vec<f64> {
-    numbers.into_iter().map(|x| x * factor + term).collect()
+fn scaled(mut numbers: Scratch<f64>, factor: f64, term: f64) -> Scratch<f64> {
+    numbers.iter_mut().for_each(|x| *x = *x * factor + term);
+    numbers
 }
 
 fn deviation(std: f64) -> Result<f64> {
@@ -290,7 +292,7 @@ pub(super) fn fill(
     a: &Args<'_>,
     generator: usize,
     target: &Tensor,
-    draw: impl FnOnce(&mut Generator, &Draw) -> Result<Vec<f64>>,
+    draw: impl FnOnce(&mut Generator, &Draw) -> Result<Scratch<f64>>,
 ) -> Result<()> {
     expect_default(a, generator)?;
     let target = real_parts(target)?;
@@ -332,7 +334,7 @@ fn make(
     generator: usize,
     sizes: &[i64],
     dtype: DType,
-    draw: impl FnOnce(&mut Generator, &Draw) -> Result<Vec<f64>>,
+    draw: impl FnOnce(&mut Generator, &Draw) -> Result<Scratch<f64>>,
 ) -> Result<Tensor> {
     let result = Tensor::zeros(dtype, sizes)?;
     fill(a, generator, &result, draw)?;
@@ -361,7 +363,7 @@ fn default_only(a: &Args<'_>, generator: usize, kernel: fn(&Args<'_>) -> Result<
     kernel(&Args { op: a.op, values: &values, node: a.node, run: a.run })
 }
 
-type DrawReal = fn(&mut Generator, &Draw) -> Result<Vec<f64>>;
+type DrawReal = fn(&mut Generator, &Draw) -> Result<Scratch<f64>>;
 
 /// Fills a tensor that an op has just made with real or complex numbers.
 fn filled(a: &Args<'_>, target: Tensor, draw: DrawReal) -> Result<Outputs> {
@@ -406,7 +408,7 @@ fn whole_numbers(
 ) -> Result<Outputs> {
     target.layout().refuse_overlap()?;
     let (dtype, n) = (target.dtype(), target.numel());
-    let drawn = a.run.with_generator(|g| Ok((0..n).map(|_| draw(g, dtype)).collect::<Vec<i64>>()))?;
+    let drawn = a.run.with_generator(|g| (0..n).map(|_| draw(g, dtype)).scratch())?;
     crate::dispatch_dtype!(dtype, T => {
         write_in_memory_order(target, drawn.iter().map(|x| T::from_scalar(Scalar::Int(*x))))
     })?;
@@ -440,7 +442,7 @@ fn permutation(a: &Args<'_>) -> Result<Outputs> {
     if n >= i64::from(u32::MAX) / 20 {
         return Err(Diagnostic::unsupported(format!("aten::randperm of {n} numbers")));
     }
-    let mut order: Vec<i64> = (0..n).collect();
+    let mut order = (0..n).scratch()?;
     a.run.with_generator(|g| {
         for i in 0..order.len().saturating_sub(1) {
             let other = i + g.bits32() as usize % (order.len() - i);
@@ -455,7 +457,7 @@ fn refill(
     a: &Args<'_>,
     generator: usize,
     kernel: &str,
-    draw: impl FnOnce(&mut Generator, &Draw) -> Result<Vec<f64>>,
+    draw: impl FnOnce(&mut Generator, &Draw) -> Result<Scratch<f64>>,
 ) -> Result<Outputs> {
     let target = a.tensor(0)?;
     let dtype = target.dtype();
@@ -504,17 +506,17 @@ fn coins(a: &Args<'_>, generator: usize, target: &Tensor, probabilities: &Tensor
     // The target decides the order first.
     let walk = Walk::new(&[layout, probabilities.layout()])?;
     let seen = |n: usize| walk.operands[n].clone();
-    let chances = probabilities.with_layout(seen(1))?.to_vec_as::<f64>()?;
+    let chances = probabilities.with_layout(seen(1))?.elements_as::<f64>()?;
     if let Some(p) = chances.iter().find(|p| !(0.0..=1.0).contains(*p)) {
         return fail(format!("Expected p_in >= 0 && p_in <= 1 to be true, but got p={p}"));
     }
     let drawn = a.run.with_generator(|g| {
         let throw = |p: &f64| if double { g.uniform() < *p } else { g.uniform_single() < *p };
-        Ok(chances.iter().map(throw).collect::<Vec<bool>>())
+        chances.iter().map(throw).scratch()
     })?;
     let target = target.with_layout(seen(0))?;
     crate::dispatch_dtype!(target.dtype(), T => {
-        let elements: Vec<T> = drawn.iter().map(|hit| T::from_scalar(Scalar::Bool(*hit))).collect();
+        let elements = drawn.iter().map(|hit| T::from_scalar(Scalar::Bool(*hit))).scratch()?;
         target.write_dense::<T>(&elements)
     })
 }
@@ -527,7 +529,7 @@ fn spread(a: &Args<'_>, mean: Tensor, std: Tensor, generator: usize) -> Result<O
         return Err(Diagnostic::unsupported(format!("{} of dtype {}", a.op.name(), dtype.name())));
     }
     let (means, stds) =
-        (mean.broadcast_to(&sizes)?.to_vec_as::<f64>()?, std.broadcast_to(&sizes)?.to_vec_as::<f64>()?);
+        (mean.broadcast_to(&sizes)?.elements_as::<f64>()?, std.broadcast_to(&sizes)?.elements_as::<f64>()?);
     if stds.iter().any(|s| *s < 0.0) {
         return fail("normal expects all elements of std >= 0.0".to_string());
     }
@@ -536,7 +538,7 @@ fn spread(a: &Args<'_>, mean: Tensor, std: Tensor, generator: usize) -> Result<O
         let drawn = normal(g, draw)?;
         // The standard numbers are scaled and then moved, each rounded to the dtype.
         let moved = |(x, (mean, std)): (&f64, (&f64, &f64))| round(round(*x) * std) + mean;
-        Ok(drawn.iter().zip(means.iter().zip(&stds)).map(moved).collect())
+        drawn.iter().zip(means.iter().zip(&stds)).map(moved).scratch()
     })?)
 }
 
@@ -560,7 +562,7 @@ fn multinomial(a: &Args<'_>) -> Result<Outputs> {
     if !replacement && count > width {
         return fail("cannot sample n_sample > prob_dist.size(-1) samples without replacement".to_string());
     }
-    let w = weights.to_vec_as::<f64>()?;
+    let w = weights.elements_as::<f64>()?;
     // Draws that are put back are checked one weight after the other.
     let bad = if replacement && count > 1 { w.iter().find(|x| !x.is_finite() || **x < 0.0) } else { None };
     if let Some(x) = bad {
@@ -571,22 +573,22 @@ fn multinomial(a: &Args<'_>) -> Result<Outputs> {
     if w.iter().any(|x| !x.is_finite() || *x < 0.0) {
         return fail("probability tensor contains either `inf`, `nan` or element < 0".to_string());
     }
-    let rows: Vec<&[f64]> = w.chunks(width.max(1) as usize).collect();
+    let rows = w.chunks(width.max(1) as usize).scratch()?;
     if rows.iter().any(|row| row.iter().sum::<f64>() == 0.0) {
         return fail("invalid multinomial distribution (sum of probabilities <= 0)".to_string());
     }
-    let mut out: Vec<i64> = Vec::new();
+    let mut out: Scratch<i64> = Scratch::default();
     a.run.with_generator(|g| {
         if replacement && count > 1 {
             for row in &rows {
-                out.extend(with_replacement(g, row, count)?);
+                out.extend(with_replacement(g, row, count)?)?;
             }
         } else {
-            let noise: Vec<f64> = each(w.len(), || g.exponential());
+            let noise = each(w.len(), || g.exponential())?;
             for (row, noise) in rows.iter().zip(noise.chunks(width.max(1) as usize)) {
-                let mut order: Vec<usize> = (0..row.len()).collect();
+                let mut order = (0..row.len()).scratch()?;
                 order.sort_by(|x, y| (row[*y] / noise[*y]).total_cmp(&(row[*x] / noise[*x])));
-                out.extend(order.iter().take(count as usize).map(|i| *i as i64));
+                out.extend(order.iter().take(count as usize).map(|i| *i as i64))?;
             }
         }
         Ok(())
@@ -598,21 +600,20 @@ fn multinomial(a: &Args<'_>) -> Result<Outputs> {
 }
 
 /// Looks uniform numbers up in the sums of the weights.
-fn with_replacement(g: &mut Generator, row: &[f64], count: i64) -> Result<Vec<i64>> {
+fn with_replacement(g: &mut Generator, row: &[f64], count: i64) -> Result<Scratch<i64>> {
     let total: f64 = row.iter().sum();
     let mut sum = 0.0;
-    let bounds: Vec<f64> = row
+    let bounds = row
         .iter()
         .map(|x| {
             sum += x;
             sum / total
         })
-        .collect();
+        .scratch()?;
     let last = row.len() - 1;
-    memory::expect::<i64>(usize::try_from(count).unwrap_or(usize::MAX))?;
     let draw = |_| {
         let u = g.uniform();
         bounds.iter().position(|b| u <= *b).unwrap_or(last).min(last) as i64
     };
-    Ok((0..count).map(draw).collect())
+    (0..count).map(draw).scratch()
 }

@@ -6,7 +6,7 @@ use super::kernels::vector_rows::{gru_row, lstm_row};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, Effects, OpDef, Outputs, one, opaque};
-use crate::resources::memory;
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{DType, Scalar, Tensor, view};
 use smallvec::smallvec;
 
@@ -114,7 +114,7 @@ struct Cell<R> {
     w_ih: Dense<R>,
     w_hh: Dense<R>,
     /// The two biases; of a GRU they do not simply add.
-    biases: Option<(Vec<R>, Vec<R>)>,
+    biases: Option<(Scratch<R>, Scratch<R>)>,
     /// Projection of an LSTM's output.
     w_hr: Option<Dense<R>>,
     /// Features of the input.
@@ -157,7 +157,7 @@ impl<R: Real> Cell<R> {
             ));
         }
         let bias = |b: Option<&Tensor>| match b {
-            Some(b) => b.to_vec_as::<R>(),
+            Some(b) => b.elements_as::<R>(),
             None => memory::filled(*rows as usize, R::ZERO),
         };
         let any = biases.iter().any(Option::is_some);
@@ -203,14 +203,13 @@ impl<R: Real> Cell<R> {
         let most = batches.iter().copied().max().unwrap_or(0);
         let mut from_state = memory::filled(most * gates, R::ZERO)?;
         let mut cells = memory::filled(most * self.hidden, R::ZERO)?;
-        let mut starts = memory::reserved(batches.len())?;
-        batches.iter().fold(0, |at, n| {
-            starts.push(at);
-            at + n
-        });
-        let steps: Vec<usize> =
-            if reverse { (0..batches.len()).rev().collect() } else { (0..batches.len()).collect() };
-        for t in steps {
+        let mut end = 0;
+        let starts = memory::collected(batches.iter().map(|n| {
+            end += n;
+            end - n
+        }))?;
+        let count = batches.len();
+        for t in (0..count).map(|t| if reverse { count - 1 - t } else { t }) {
             let (n, start) = (batches[t], starts[t]);
             let from_state = &mut from_state[..n * gates];
             if let Some((_, b)) = &self.biases {
@@ -301,9 +300,9 @@ impl<R: Real> Cell<R> {
 
 /// What a layer remembers: one row a sequence.
 struct State<R> {
-    h: Vec<R>,
+    h: Scratch<R>,
     /// Of an LSTM.
-    c: Vec<R>,
+    c: Scratch<R>,
 }
 
 /// The call of a layered network, in terms of packed steps.
@@ -315,7 +314,7 @@ struct Network<'a> {
     bidirectional: bool,
     h: &'a Tensor,
     c: Option<&'a Tensor>,
-    batches: Vec<usize>,
+    batches: Scratch<usize>,
     /// The chance in training that an output between layers is dropped, and who draws.
     dropout: (f64, &'a Args<'a>),
 }
@@ -341,10 +340,10 @@ impl Network<'_> {
             Some(c) => self.check_state(c, "cell", count, sequences)?,
             None => hidden,
         };
-        let (h0, c0) = (self.h.to_vec_as::<R>()?, self.c.map(Tensor::to_vec_as::<R>).transpose()?);
-        let (mut h_last, mut c_last) = (Vec::with_capacity(h0.len()), Vec::new());
+        let (h0, c0) = (self.h.elements_as::<R>()?, self.c.map(Tensor::elements_as::<R>).transpose()?);
+        let (mut h_last, mut c_last) = (memory::reserved(h0.len())?, Scratch::default());
         let rows: usize = self.batches.iter().sum();
-        let mut x = input.to_vec_as::<R>()?;
+        let mut x = input.elements_as::<R>()?;
         let mut features = x.len() / rows.max(1);
         for layer in 0..self.layers {
             let mut out = memory::filled(rows * hidden * directions, R::ZERO)?;
@@ -361,21 +360,21 @@ impl Network<'_> {
                     ));
                 }
                 let mut state = State {
-                    h: h0[at * sequences * hidden..(at + 1) * sequences * hidden].to_vec(),
-                    c: c0.as_ref().map_or(Vec::new(), |c| {
-                        c[at * sequences * cell..(at + 1) * sequences * cell].to_vec()
-                    }),
+                    h: memory::copied(&h0[at * sequences * hidden..(at + 1) * sequences * hidden])?,
+                    c: c0.as_ref().map_or(Ok(Scratch::default()), |c| {
+                        memory::copied(&c[at * sequences * cell..(at + 1) * sequences * cell])
+                    })?,
                 };
                 let place = (hidden * directions, direction * hidden);
                 net.run(&x, &self.batches, direction == 1, &mut state, &mut out, place)?;
-                h_last.extend(state.h);
-                c_last.extend(state.c);
+                h_last.extend(state.h)?;
+                c_last.extend(state.c)?;
             }
             (x, features) = (out, hidden * directions);
             if self.dropout.0 > 0.0 && layer + 1 < self.layers {
                 let output = Tensor::from_vec(&x, &[rows as i64, features as i64])?;
                 x = super::dropout::drop_out(self.dropout.1, &output, self.dropout.0, false, false)?
-                    .to_vec_as::<R>()?;
+                    .elements_as::<R>()?;
             }
         }
         let sizes = |n: usize| [count as i64, sequences as i64, n as i64];
@@ -462,14 +461,14 @@ fn sequence(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
 }
 
 /// The sizes of a packed sequence's steps: positive, never growing, together as many as there are rows.
-fn step_sizes(t: &Tensor, rows: usize) -> Result<Vec<usize>> {
-    let sizes = t.to_vec_as::<i64>()?;
+fn step_sizes(t: &Tensor, rows: usize) -> Result<Scratch<usize>> {
+    let sizes = t.elements_as::<i64>()?;
     let falls = sizes.windows(2).all(|w| w[0] >= w[1]);
     let total: i64 = sizes.iter().fold(0, |n, s| n.saturating_add(*s));
     if !falls || sizes.iter().any(|s| *s <= 0) || total != rows as i64 {
         return fail("batch_sizes must be positive, in decreasing order, and add up to the number of rows");
     }
-    Ok(sizes.into_iter().map(|s| s as usize).collect())
+    sizes.into_iter().map(|s| s as usize).scratch()
 }
 
 fn packed(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
@@ -516,11 +515,11 @@ fn cell(a: &Args<'_>, kind: Kind, h: &Tensor, c: Option<&Tensor>) -> Result<Outp
             return fail(format!("hidden0 has inconsistent hidden_size: got {width}, expected {}", net.output));
         }
         let mut state = State {
-            h: h.to_vec_as::<R>()?,
-            c: c.map_or(Ok(Vec::new()), Tensor::to_vec_as::<R>)?,
+            h: h.elements_as::<R>()?,
+            c: c.map_or(Ok(Scratch::default()), Tensor::elements_as::<R>)?,
         };
         let mut out = memory::filled(state.h.len(), R::ZERO)?;
-        net.run(&input.to_vec_as::<R>()?, &[*rows as usize], false, &mut state, &mut out, (net.output, 0))?;
+        net.run(&input.elements_as::<R>()?, &[*rows as usize], false, &mut state, &mut out, (net.output, 0))?;
         let round = |values: &[R]| Tensor::from_vec(values, &s)?.to_dtype(dtype);
         match c {
             Some(_) => Ok(smallvec![round(&state.h)?.into(), round(&state.c)?.into()]),
@@ -531,7 +530,7 @@ fn cell(a: &Args<'_>, kind: Kind, h: &Tensor, c: Option<&Tensor>) -> Result<Outp
 
 /// Sequences of falling lengths, step by step without padding.
 fn pack(a: &Args<'_>) -> Result<Outputs> {
-    let (input, lengths) = (a.tensor(0)?, a.tensor(1)?.to_vec_as::<i64>()?);
+    let (input, lengths) = (a.tensor(0)?, a.tensor(1)?.elements_as::<i64>()?);
     let input = if a.bool(2)? { input.look(|l| view::transpose(l, 0, 1))? } else { input.clone() };
     let sizes = input.sizes();
     let [time, batch, ref features @ ..] = sizes[..] else {
@@ -568,7 +567,7 @@ fn pack(a: &Args<'_>) -> Result<Outputs> {
     let mut positions = memory::reserved((rows as usize).saturating_mul(part))?;
     for (t, n) in steps.iter().enumerate() {
         let start = t * batch as usize * part;
-        positions.extend(start..start + *n as usize * part);
+        positions.extend(start..start + *n as usize * part)?;
     }
     let mut packed = vec![rows];
     packed.extend(features);
@@ -599,10 +598,10 @@ fn pad(a: &Args<'_>) -> Result<Outputs> {
     let mut positions = memory::reserved(data.numel())?;
     for (t, n) in steps.iter().enumerate() {
         let start = t * batch * part;
-        positions.extend(start..start + n * part);
+        positions.extend(start..start + n * part)?;
     }
     result.put_positions(&positions, data)?;
-    let lengths: Vec<i64> = (0..batch).map(|b| steps.iter().filter(|n| **n > b).count() as i64).collect();
+    let lengths = (0..batch).map(|b| steps.iter().filter(|n| **n > b).count() as i64).scratch()?;
     let result = if batch_first { result.look(|l| view::transpose(l, 0, 1))? } else { result };
     Ok(smallvec![result.into(), Tensor::from_vec(&lengths, &[batch as i64])?.into()])
 }
@@ -624,7 +623,7 @@ mod tests {
             let gates = kind.gates() as i64;
             let (w, h) = (full(&[gates, 1], 0.5), full(&[1, 1], 0.2));
             let net = Cell::<f64>::new(kind, [&w, &w], [None, None], None, 1).expect("fits");
-            let mut state = State { h: h.to_vec().expect("f64"), c: vec![] };
+            let mut state = State { h: h.elements().expect("f64"), c: Scratch::default() };
             let mut out = [0.0];
             net.run(&[1.0], &[1], false, &mut state, &mut out, (1, 0)).expect("runs");
             assert!((out[0] - expected).abs() < 1e-9, "{kind:?}: {}", out[0]);

@@ -10,6 +10,7 @@ use crate::dialects::rows::RowProgram;
 use crate::dialects::scalar::{Binary, Sv};
 use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Args, OpDef, OutRule, Outputs, one, opaque, reduce};
+use crate::resources::{Collect, Scratch};
 use crate::tensor::{DType, Tensor, view};
 use crate::value::Value;
 use std::cmp::Ordering;
@@ -144,7 +145,7 @@ pub fn sum(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option
         return rows.reduce::<i64>(keepdim, dtype, |row| i64::from(row.iter().any(|x| *x != 0)));
     }
     if dtype == DType::F32 {
-        let sums: Vec<f64> = rows.sums()?.into_iter().map(|s| s * times as f64).collect();
+        let sums = rows.sums()?.into_iter().map(|s| s * times as f64).scratch()?;
         return store::<f64>(&sums, rows.result_sizes(keepdim), dtype);
     }
     if times == 1 {
@@ -203,7 +204,7 @@ pub fn mean(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Optio
     let (rows, times) = rows_in(tensor, &reduced_dims(dims, tensor.rank())?, result)?;
     if result == DType::F32 {
         let mean = |s: f64| f64::from((s * times as f64) as f32) / (rows.length as f64 * times as f64);
-        let means: Vec<f64> = rows.sums()?.into_iter().map(mean).collect();
+        let means = rows.sums()?.into_iter().map(mean).scratch()?;
         return store::<f64>(&means, rows.result_sizes(keepdim), result);
     }
     // The sum is rounded before it is divided, in single precision for the 16-bit dtypes too: a mean is bit for bit
@@ -263,7 +264,7 @@ impl Side {
     }
 
     /// The place of the extreme element of each row, as `place` says.
-    fn places(self, rows: &Rows, dtype: DType) -> Result<Vec<i64>> {
+    fn places(self, rows: &Rows, dtype: DType) -> Result<Scratch<i64>> {
         if dtype == DType::F32 {
             return rows.map_f32(|row| place_of_extreme(row, self == Side::Min) as i64);
         }
@@ -492,7 +493,7 @@ fn equal(a: &Args<'_>) -> Result<Outputs> {
         return one(false);
     }
     let (x, y) = without_common_repeats(x, y)?;
-    one(dispatch_wide!(x.dtype(), W => x.to_vec_as::<W>()? == y.to_vec_as::<W>()?))
+    one(dispatch_wide!(x.dtype(), W => x.elements_as::<W>()? == y.elements_as::<W>()?))
 }
 
 /// Tensors of the same sizes at one index of each dimension in which both repeat their elements.

@@ -7,7 +7,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::kernels::resize::{self, Filter};
-use crate::resources::memory;
+use crate::resources::{Scratch, memory};
 use crate::tensor::{DType, Element, Tensor};
 
 /// The rows.
@@ -270,7 +270,7 @@ fn resampled(
             });
         }
         // Dimension by dimension from the last: fewer elements are visited than by all at once.
-        let mut values: Vec<R> = Vec::new();
+        let mut values: Scratch<R> = Scratch::default();
         let mut inner = 1;
         for d in (1..dims).rev() {
             let source = if d == dims - 1 { &x[..] } else { &values };
@@ -309,7 +309,7 @@ fn resampled_bytes(
     let filter =
         if matches!(mode, Mode::Linear | Mode::SmoothLinear) { Filter::Linear } else { Filter::Cubic };
     let sizes = input.sizes();
-    let mut bytes = input.to_vec::<u8>()?;
+    let mut bytes = input.elements::<u8>()?;
     let mut inner = 1;
     for d in [3, 2] {
         let (from, to) = (sizes[d] as usize, result[d] as usize);
@@ -328,7 +328,7 @@ fn resampled_bytes(
             let next = Tensor::zeros(DType::U8, &[planes as i64, to as i64, inner as i64])?;
             let weights = resize::Weights::new(&axis);
             next.write::<u8, _>(|out, _| resize::along(&bytes, from, inner, &weights, out))?;
-            bytes = next.to_vec::<u8>()?;
+            bytes = next.elements::<u8>()?;
         }
         inner *= to;
     }

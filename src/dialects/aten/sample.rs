@@ -339,7 +339,7 @@ fn affine_grid(a: &Args<'_>) -> Result<Outputs> {
     sizes.extend(&size[2..]);
     sizes.push(dims as i64);
     crate::dispatch_real!(theta.dtype(), "affine_grid", R => {
-        let m = theta.to_vec_as::<R>()?;
+        let m = theta.elements_as::<R>()?;
         let coordinate = |at: usize, n: usize| {
             let x = if n <= 1 { 0.0 } else { 2.0 * at as f64 / (n as f64 - 1.0) - 1.0 };
             R::of(if align { x } else { x * (n as f64 - 1.0) / n as f64 })

@@ -48,18 +48,21 @@ pub static OPS: &[OpDef] = &[
         .out("out"),
 ];
 
-/// Replaces each row by what `step` makes of it, running from its first element.
+/// Replaces each row by what `step` writes for it, running from its first element.
 fn scan<W: Wide>(
     tensor: &Tensor,
     dim: usize,
     dtype: DType,
-    step: impl Fn(&[W]) -> Vec<W> + Send + Sync,
+    step: impl Fn(&[W], &mut [W]) + Sync,
 ) -> Result<Tensor> {
     let rows = Rows::along(tensor, dim)?;
     if tensor.numel() == 0 {
         return Tensor::zeros(dtype, &tensor.sizes());
     }
-    let scanned: Vec<W> = rows.map::<W, Vec<W>>(step)?.concat();
+    let scanned = rows.map_wide::<W, W>(rows.length, |row, out| {
+        step(row, out);
+        Ok(())
+    })?;
     rows.restore::<W>(&scanned, rows.length, dtype)
 }
 
@@ -74,14 +77,12 @@ fn cumulative(a: &Args<'_>, sum: bool) -> Result<Outputs> {
         return Err(not_implemented(if sum { "cumsum_out_cpu" } else { "cumprod_out_cpu" }, dtype));
     }
     let tensor = tensor.to_dtype(dtype)?;
-    one(dispatch_wide!(dtype, W => scan::<W>(&tensor, dim, dtype, |row| {
+    one(dispatch_wide!(dtype, W => scan::<W>(&tensor, dim, dtype, |row, out| {
         let mut total = if sum { W::ZERO } else { W::ONE };
-        row.iter()
-            .map(|x| {
-                total = if sum { total.plus(*x) } else { total.times(*x) };
-                total
-            })
-            .collect()
+        for (x, out) in row.iter().zip(out) {
+            total = if sum { total.plus(*x) } else { total.times(*x) };
+            *out = total;
+        }
     })?))
 }
 
@@ -102,19 +103,17 @@ fn extreme(a: &Args<'_>, wanted: Ordering) -> Result<Outputs> {
         return Ok([Value::Tensor(values), Value::Tensor(places)].into_iter().collect());
     }
     let rows = Rows::along(tensor, dim)?;
-    let places: Vec<i64> = dispatch_wide!(dtype, W => rows.map::<W, Vec<i64>>(|row| {
+    let places = dispatch_wide!(dtype, W => rows.map_wide::<W, i64>(rows.length, |row, places| {
         let mut best = 0;
-        let mut places = Vec::with_capacity(row.len());
-        for (i, x) in row.iter().enumerate() {
+        for (i, (x, place)) in row.iter().zip(places).enumerate() {
             let takes = x.is_nan() || (!row[best].is_nan() && matches!(x.order(row[best]), o if o == wanted || o == Ordering::Equal));
             if takes {
                 best = i;
             }
-            places.push(best as i64);
+            *place = best as i64;
         }
-        places
-    })?)
-    .concat();
+        Ok(())
+    })?);
     let values = rows.pick(&places, rows.length, dtype)?;
     let places = rows.restore::<i64>(&places, rows.length, DType::I64)?;
     Ok([Value::Tensor(values), Value::Tensor(places)].into_iter().collect())
@@ -130,14 +129,12 @@ fn logcumsumexp(a: &Args<'_>) -> Result<Outputs> {
     if !dtype.is_floating() {
         return Err(not_implemented("logcumsumexp_out_cpu", dtype));
     }
-    one(scan::<f64>(tensor, dim, dtype, |row| {
+    one(scan::<f64>(tensor, dim, dtype, |row, out| {
         let mut total = f64::NEG_INFINITY;
-        row.iter()
-            .map(|x| {
-                total = log_add(total, *x);
-                total
-            })
-            .collect()
+        for (x, out) in row.iter().zip(out) {
+            total = log_add(total, *x);
+            *out = total;
+        }
     })?)
 }
 
@@ -158,7 +155,10 @@ mod tests {
     fn rows_run_along_the_dimension() {
         let t = crate::dialects::aten::kernels::wide::store::<i64>(&[1, 2, 3, 4, 5, 6], &[2, 3], DType::I32)
             .expect("small");
-        let down = scan::<i64>(&t, 0, DType::I64, |row| vec![row[0], row[0] + row[1]]).expect("scans");
+        let down = scan::<i64>(&t, 0, DType::I64, |row, out| {
+            (out[0], out[1]) = (row[0], row[0] + row[1]);
+        })
+        .expect("scans");
         assert_eq!(down.to_vec::<i64>().expect("i64"), [1, 2, 3, 5, 7, 9]);
     }
 

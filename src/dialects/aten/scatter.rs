@@ -8,6 +8,7 @@ use super::kernels::wide::{Wide, dispatch_wide, store, wide};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
+use crate::resources::{Collect, Scratch};
 use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, wrap_dim};
 
 /// The rows.
@@ -187,7 +188,7 @@ fn scatter_reduce(a: &Args<'_>) -> Result<Outputs> {
 }
 
 /// Checks that index_add and index_reduce share; gives the positions of the source's elements.
-fn index_places(a: &Args<'_>, name: &str) -> Result<Vec<usize>> {
+fn index_places(a: &Args<'_>, name: &str) -> Result<Scratch<usize>> {
     let (tensor, index, source) = (a.tensor(0)?, a.tensor(2)?, a.tensor(3)?);
     let dim = wrap_dim(a.int(1)?, tensor.rank())?;
     if index.rank() > 1 {
@@ -242,7 +243,7 @@ fn index_places(a: &Args<'_>, name: &str) -> Result<Vec<usize>> {
             sizes[dim]
         ))
     })?;
-    Ok(positions(&sizes, &maps))
+    positions(&sizes, &maps)
 }
 
 fn index_add(a: &Args<'_>) -> Result<Outputs> {
@@ -255,7 +256,7 @@ fn index_add(a: &Args<'_>) -> Result<Outputs> {
 fn scale(source: &Tensor, alpha: Scalar) -> Result<Tensor> {
     dispatch_wide!(source.dtype(), W => {
         let factor = wide::<W>(alpha);
-        let scaled: Vec<W> = source.to_vec_as::<W>()?.into_iter().map(|x| x.times(factor)).collect();
+        let scaled = source.elements_as::<W>()?.into_iter().map(|x| x.times(factor)).scratch()?;
         store::<W>(&scaled, &source.sizes(), source.dtype())
     })
 }

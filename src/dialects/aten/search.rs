@@ -5,7 +5,7 @@ use super::kernels::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
-use crate::resources::memory;
+use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Operand, Tensor, result_type, view, wrap_dim};
 use crate::value::Value;
 use std::cmp::Ordering;
@@ -175,14 +175,14 @@ fn search(
         return Err(not_implemented("searchsorted_out_cpu", dtype));
     }
     let length = sorted.sizes().last().copied().unwrap_or(0) as usize;
-    let order = sorter.map(Tensor::to_vec::<i64>).transpose()?;
+    let order = sorter.map(Tensor::elements::<i64>).transpose()?;
     if order.iter().flatten().any(|i| *i < 0 || *i >= length as i64) {
         return Err(search_error("sorter index out of range".into()));
     }
     let one_row = sorted.rank() == 1;
     let per_row = if one_row { values.numel() } else { values.sizes().last().copied().unwrap_or(1) as usize };
-    let found: Vec<i64> = dispatch_wide!(dtype, W => {
-        let (bounds, values) = (sorted.to_vec_as::<W>()?, values.to_vec_as::<W>()?);
+    let found = dispatch_wide!(dtype, W => {
+        let (bounds, values) = (sorted.elements_as::<W>()?, values.elements_as::<W>()?);
         let find = |(n, value): (usize, &W)| {
             let start = if one_row { 0 } else { n / per_row.max(1) * length };
             let at = |i: usize| match &order {
@@ -205,7 +205,7 @@ fn search(
             }
             low as i64
         };
-        values.iter().enumerate().map(find).collect()
+        values.iter().enumerate().map(find).scratch()?
     });
     Tensor::from_vec(&found, &values.sizes())?.to_dtype(if int32 { DType::I32 } else { DType::I64 })
 }
@@ -224,12 +224,12 @@ fn isin(a: &Args<'_>) -> Result<Outputs> {
     }
     let invert = a.bool(3)?;
     let dtype = result_type(&[elements.clone().into(), tests.clone().into()]).unwrap_or(DType::F32);
-    let found: Vec<i64> = dispatch_wide!(dtype, W => {
-        let mut tests = tests.to_dtype(dtype)?.to_vec_as::<W>()?;
+    let found = dispatch_wide!(dtype, W => {
+        let mut tests = tests.to_dtype(dtype)?.elements_as::<W>()?;
         tests.retain(|x| !x.is_nan());
         tests.sort_by(|x, y| x.order(*y));
-        let elements = elements.to_dtype(dtype)?.to_vec_as::<W>()?;
-        elements.iter().map(|x| i64::from(tests.binary_search_by(|t| t.order(*x)).is_ok() != invert)).collect()
+        let elements = elements.to_dtype(dtype)?.elements_as::<W>()?;
+        elements.iter().map(|x| i64::from(tests.binary_search_by(|t| t.order(*x)).is_ok() != invert)).scratch()?
     });
     one(store::<i64>(&found, &elements.sizes(), DType::Bool)?)
 }
@@ -240,15 +240,15 @@ fn unique_flat(tensor: &Tensor, inverse: bool, counts: bool) -> Result<Vec<Tenso
         return Err(not_implemented("unique", tensor.dtype()));
     }
     let (order, starts) = dispatch_wide!(tensor.dtype(), W => {
-        let elements = tensor.to_vec_as::<W>()?;
-        let mut order: Vec<usize> = (0..elements.len()).collect();
+        let elements = tensor.elements_as::<W>()?;
+        let mut order = (0..elements.len()).scratch()?;
         order.sort_by(|x, y| elements[*x].order(elements[*y]));
-        let starts: Vec<usize> = (0..order.len())
+        let starts = (0..order.len())
             .filter(|i| *i == 0 || elements[order[*i]] != elements[order[*i - 1]])
-            .collect();
+            .scratch()?;
         (order, starts)
     });
-    let firsts: Vec<usize> = starts.iter().map(|s| order[*s]).collect();
+    let firsts = starts.iter().map(|s| order[*s]).scratch()?;
     let values = tensor.take_positions(&firsts, &[firsts.len() as i64])?;
     groups(values, &order, &starts, &tensor.sizes(), inverse, counts)
 }
@@ -263,11 +263,11 @@ fn groups(
     counts: bool,
 ) -> Result<Vec<Tensor>> {
     let ends = starts.iter().skip(1).copied().chain([order.len()]);
-    let mut places = vec![0i64; order.len()];
-    let mut lengths = Vec::with_capacity(starts.len());
+    let mut places = memory::filled(order.len(), 0i64)?;
+    let mut lengths = memory::reserved(starts.len())?;
     for (group, (start, end)) in starts.iter().zip(ends).enumerate() {
         order[*start..end].iter().for_each(|i| places[*i] = group as i64);
-        lengths.push((end - start) as i64);
+        lengths.push((end - start) as i64)?;
     }
     let empty = || Tensor::zeros(DType::I64, &[0]);
     let places = if inverse { Tensor::from_vec(&places, sizes)? } else { empty()? };
@@ -279,11 +279,11 @@ fn consecutive_flat(tensor: &Tensor, inverse: bool, counts: bool) -> Result<Vec<
     if tensor.dtype().is_complex() {
         return Err(not_implemented("unique", tensor.dtype()));
     }
-    let starts: Vec<usize> = dispatch_wide!(tensor.dtype(), W => {
-        let elements = tensor.to_vec_as::<W>()?;
-        (0..elements.len()).filter(|i| *i == 0 || elements[*i] != elements[*i - 1]).collect()
+    let starts = dispatch_wide!(tensor.dtype(), W => {
+        let elements = tensor.elements_as::<W>()?;
+        (0..elements.len()).filter(|i| *i == 0 || elements[*i] != elements[*i - 1]).scratch()?
     });
-    let order: Vec<usize> = (0..tensor.numel()).collect();
+    let order = (0..tensor.numel()).scratch()?;
     let values = tensor.take_positions(&starts, &[starts.len() as i64])?;
     groups(values, &order, &starts, &tensor.sizes(), inverse, counts)
 }
@@ -311,22 +311,21 @@ fn unique_slices(tensor: &Tensor, dim: i64, sort: bool) -> Result<Vec<Tensor>> {
     let rows = tensor.look(|l| view::movedim(l, &[dim as i64], &[0]))?.contiguous()?;
     let width = tensor.numel() / count.max(1);
     let (order, starts) = dispatch_wide!(tensor.dtype(), W => {
-        let elements = rows.to_vec_as::<W>()?;
+        let elements = rows.elements_as::<W>()?;
         let row = |i: usize| &elements[i * width..(i + 1) * width];
         let compare = |x: &usize, y: &usize| {
             let differing = row(*x).iter().zip(row(*y)).map(|(p, q)| p.order(*q)).find(|o| *o != Ordering::Equal);
             differing.unwrap_or(Ordering::Equal)
         };
-        let mut order: Vec<usize> = (0..count).collect();
+        let mut order = (0..count).scratch()?;
         if sort {
             order.sort_by(compare);
         }
-        let starts: Vec<usize> =
-            (0..count).filter(|i| *i == 0 || row(order[*i]) != row(order[*i - 1])).collect();
+        let starts = (0..count).filter(|i| *i == 0 || row(order[*i]) != row(order[*i - 1])).scratch()?;
         (order, starts)
     });
-    let kept: Vec<usize> = starts.iter().map(|s| order[*s]).collect();
-    let values = super::kernels::place::pick(tensor, dim, kept)?;
+    let kept = starts.iter().map(|s| order[*s]).scratch()?;
+    let values = super::kernels::place::pick(tensor, dim, &kept)?;
     // Slices were compared, and are kept, as rows.
     let order_in_memory: Vec<usize> =
         std::iter::once(dim).chain((0..own.len()).filter(|d| *d != dim)).collect();
@@ -345,7 +344,7 @@ fn bincount(a: &Args<'_>) -> Result<Outputs> {
     if tensor.rank() == 1 && tensor.numel() == 0 {
         return one(Tensor::zeros(DType::I64, &[minlength])?);
     }
-    let values = tensor.to_vec_as::<i64>()?;
+    let values = tensor.elements_as::<i64>()?;
     if tensor.rank() != 1 || values.iter().any(|x| *x < 0) {
         return Err(Diagnostic::runtime("bincount only supports 1-d non-negative integral inputs."));
     }
@@ -361,7 +360,7 @@ fn bincount(a: &Args<'_>) -> Result<Outputs> {
     let dtype = if weights.dtype() == DType::F32 { DType::F32 } else { DType::F64 };
     Tensor::zeros(DType::F64, &[length])?;
     let mut sums = memory::filled(length as usize, 0.0)?;
-    for (x, weight) in values.iter().zip(weights.to_vec_as::<f64>()?) {
+    for (x, weight) in values.iter().zip(weights.elements_as::<f64>()?) {
         sums[*x as usize] += weight;
     }
     one(store::<f64>(&sums, &[length], dtype)?)

@@ -85,7 +85,7 @@ fn tensor_to_list(args: &Args<'_>) -> Result<Outputs> {
             tensor.dtype().type_name()
         )));
     }
-    one(Value::ints(tensor.to_vec::<i32>()?.into_iter().map(i64::from)))
+    one(Value::ints(tensor.elements::<i32>()?.into_iter().map(i64::from)))
 }
 
 fn concat(args: &Args<'_>) -> Result<Outputs> {

@@ -12,6 +12,7 @@ use crate::dialects::rows::RowProgram;
 use crate::dialects::scalar::{Binary, Sv};
 use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Tensor, wrap_dim};
 
 /// The rows.
@@ -90,12 +91,12 @@ enum Which {
 }
 
 impl Which {
-    fn wide(self, row: &[f64]) -> Vec<f64> {
+    fn wide(self, row: &[f64], out: &mut [f64]) {
         match self {
-            Which::Softmax => softmax(row),
-            Which::Safe if row.iter().all(|x| *x == f64::NEG_INFINITY) => vec![0.0; row.len()],
-            Which::Safe => softmax(row),
-            Which::Log => log_softmax(row),
+            Which::Softmax => softmax(row, out),
+            Which::Safe if row.iter().all(|x| *x == f64::NEG_INFINITY) => out.fill(0.0),
+            Which::Safe => softmax(row, out),
+            Which::Log => log_softmax(row, out),
         }
     }
 
@@ -120,19 +121,23 @@ impl Which {
     }
 }
 
-fn softmax(row: &[f64]) -> Vec<f64> {
+/// Writes the powers of e, relative to the largest element; gives that element and the powers' sum.
+fn powers(row: &[f64], out: &mut [f64]) -> (f64, f64) {
     let largest = row.iter().fold(f64::NEG_INFINITY, |m, x| if x.is_nan() || *x > m { *x } else { m });
-    let powers: Vec<f64> = row.iter().map(|x| (x - largest).exp()).collect();
-    let total = sum_row(&powers);
-    powers.into_iter().map(|p| p / total).collect()
+    out.iter_mut().zip(row).for_each(|(out, x)| *out = (x - largest).exp());
+    (largest, sum_row(out))
 }
 
-fn log_softmax(row: &[f64]) -> Vec<f64> {
-    let largest = row.iter().fold(f64::NEG_INFINITY, |m, x| if x.is_nan() || *x > m { *x } else { m });
-    let powers: Vec<f64> = row.iter().map(|x| (x - largest).exp()).collect();
-    let log = sum_row(&powers).ln();
+fn softmax(row: &[f64], out: &mut [f64]) {
+    let (_, total) = powers(row, out);
+    out.iter_mut().for_each(|p| *p /= total);
+}
+
+fn log_softmax(row: &[f64], out: &mut [f64]) {
+    let (largest, total) = powers(row, out);
+    let log = total.ln();
     // Where the largest is infinite the differences are not numbers, as in PyTorch.
-    row.iter().map(|x| (x - largest) - log).collect()
+    out.iter_mut().zip(row).for_each(|(out, x)| *out = (x - largest) - log);
 }
 
 fn converted(a: &Args<'_>, which: Which) -> Result<Outputs> {
@@ -160,7 +165,10 @@ fn by_rows(a: &Args<'_>, tensor: &Tensor, which: Which) -> Result<Tensor> {
     }
     if dtype == DType::F64 {
         let rows = Rows::along(tensor, dim)?;
-        let results = rows.map::<f64, Vec<f64>>(|row| which.wide(row))?.concat();
+        let results = rows.map_wide::<f64, f64>(rows.length, |row, out| {
+            which.wide(row, out);
+            Ok(())
+        })?;
         return rows.restore::<f64>(&results, rows.length, dtype);
     }
     let inner = dim + 1 >= tensor.rank();
@@ -200,13 +208,13 @@ fn backward(a: &Args<'_>, element: fn(f64, f64, f64) -> f64, term: fn(f64, f64) 
         return one(Tensor::zeros(dtype, &grad.sizes())?);
     }
     let (grads, outs) = (Rows::along(grad, dim)?, Rows::along(output, dim)?);
-    let (gs, os) = (grads.dense.to_vec_as::<f64>()?, outs.dense.to_vec_as::<f64>()?);
+    let (gs, os) = (grads.dense.elements_as::<f64>()?, outs.dense.elements_as::<f64>()?);
     let length = grads.length.max(1);
-    let mut result = Vec::with_capacity(gs.len());
+    let mut result = memory::reserved(gs.len())?;
     for (g, o) in gs.chunks(length).zip(os.chunks(length)) {
-        let terms: Vec<f64> = g.iter().zip(o).map(|(g, o)| term(*g, *o)).collect();
+        let terms = g.iter().zip(o).map(|(g, o)| term(*g, *o)).scratch()?;
         let total = sum_row(&terms);
-        result.extend(g.iter().zip(o).map(|(g, o)| element(*g, *o, total)));
+        result.extend(g.iter().zip(o).map(|(g, o)| element(*g, *o, total)))?;
     }
     one(grads.restore::<f64>(&result, grads.length, dtype)?)
 }

@@ -9,6 +9,7 @@ use super::kernels::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{reductions, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one};
+use crate::resources::Collect;
 use crate::tensor::{DType, Dims, Scalar, Tensor, wrap_dim};
 use crate::value::Value;
 use std::cmp::Ordering;
@@ -100,20 +101,20 @@ fn sort(tensor: &Tensor, dim: i64, descending: bool, stable: bool) -> Result<Out
         );
     }
     let rows = Rows::along(tensor, dim)?;
-    let places = dispatch_wide!(tensor.dtype(), W => rows.map::<W, Vec<i64>>(|row| {
+    let places = dispatch_wide!(tensor.dtype(), W => rows.map_wide::<W, i64>(rows.length, |row, places| {
         let compare = |x: usize, y: usize| {
             let (x, y) = (row[x], row[y]);
             if descending { y.order(x) } else { x.order(y) }
         };
-        let mut order: Vec<usize> = (0..row.len()).collect();
+        let mut order = (0..row.len()).scratch()?;
         if stable {
             order.sort_by(|x, y| compare(*x, *y));
         } else {
             intro_sort(&mut order, &|x, y| compare(x, y) == Ordering::Less);
         }
-        order.into_iter().map(|i| i as i64).collect()
-    })?)
-    .concat();
+        places.iter_mut().zip(order).for_each(|(place, i)| *place = i as i64);
+        Ok(())
+    })?);
     two(
         laid_out_as(rows.pick(&places, rows.length, tensor.dtype())?, tensor)?,
         laid_out_as(rows.restore::<i64>(&places, rows.length, DType::I64)?, tensor)?,
@@ -140,8 +141,11 @@ fn topk(a: &Args<'_>) -> Result<Outputs> {
         }
         return two(tensor.copy()?, Tensor::zeros(DType::I64, &[])?);
     }
-    let places = dispatch_wide!(tensor.dtype(), W => rows.map::<W, Vec<i64>>(|row| top_places(row, k, largest, sorted))?)
-        .concat();
+    let places = dispatch_wide!(tensor.dtype(), W => rows.map_wide::<W, i64>(k, |row, places| {
+        let top = top_places(row, k, largest, sorted)?;
+        places.iter_mut().zip(top).for_each(|(place, i)| *place = i as i64);
+        Ok(())
+    })?);
     two(rows.pick(&places, k, tensor.dtype())?, rows.restore::<i64>(&places, k, DType::I64)?)
 }
 
@@ -266,7 +270,7 @@ fn quantile(a: &Args<'_>, skip_nan: bool) -> Result<Outputs> {
             ));
         }
     };
-    let qs = q.to_vec_as::<f64>()?;
+    let qs = q.elements_as::<f64>()?;
     if qs.iter().any(|q| !(0.0..=1.0).contains(q)) {
         return fail("q values must be in the range [0, 1]".into());
     }

@@ -522,7 +522,7 @@ fn binary(args: &Args<'_>, f: fn(f64, f64) -> f64) -> Result<Outputs> {
 fn polynomial(args: &Args<'_>, family: Family, shifted: bool) -> Result<Outputs> {
     let (x, n) = pair(args)?;
     // What does not fit an int becomes the smallest one, a negative degree.
-    let degrees = n.to_vec_as::<f64>()?.into_iter().filter(|n| *n < 9e18);
+    let degrees = n.elements_as::<f64>()?.into_iter().filter(|n| *n < 9e18);
     let largest = degrees.fold(0.0, f64::max);
     if largest > polynomial::MAX_DEGREE as f64 {
         return Err(Diagnostic::unsupported(format!(

@@ -3,7 +3,7 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::views;
 use crate::dialects::{Args, OpDef, Outputs, gather, one, view};
-use crate::resources::memory;
+use crate::resources::{Scratch, memory};
 use crate::tensor::{DType, Tensor, view as layout, wrap_dim};
 use crate::value::Value;
 
@@ -46,7 +46,7 @@ pub static OPS: &[OpDef] = &[
     ),
     view(
         "aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
-        |a| many(tensor_split(a.tensor(0)?, Parts::Indices(a.ints(1)?), a.int(2)?)?),
+        |a| many(tensor_split(a.tensor(0)?, Parts::Indices(memory::copied(&a.ints(1)?)?), a.int(2)?)?),
     ),
     view(
         "aten::tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
@@ -188,7 +188,7 @@ enum Parts {
     /// So many pieces whose sizes differ by one at most.
     Sections(i64),
     /// Before these indices.
-    Indices(Vec<i64>),
+    Indices(Scratch<i64>),
 }
 
 fn parts_of(tensor: &Tensor) -> Result<Parts> {
@@ -200,7 +200,7 @@ fn parts_of(tensor: &Tensor) -> Result<Parts> {
     }
     match tensor.rank() {
         0 => Ok(Parts::Sections(tensor.item()?.to_i64())),
-        1 => Ok(Parts::Indices(tensor.to_vec::<i64>()?)),
+        1 => Ok(Parts::Indices(tensor.elements::<i64>()?)),
         n => Err(Diagnostic::runtime(format!(
             "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but \
              got a tensor with {n} dims"
@@ -228,7 +228,7 @@ fn tensor_split(tensor: &Tensor, parts: Parts, dim: i64) -> Result<Vec<Tensor>> 
             (0..n).map(|i| slice(tensor, dim, start(i), start(i + 1))).collect()
         }
         Parts::Indices(indices) => {
-            let mut out = Vec::with_capacity(indices.len() + 1);
+            let mut out = memory::vec_reserved(indices.len() + 1)?;
             let mut start = 0;
             for end in indices {
                 out.push(slice(tensor, dim, start, end)?);
@@ -255,7 +255,7 @@ fn along(a: &Args<'_>, name: &str, rank: usize) -> Result<Vec<Tensor>> {
         _ => 2,
     };
     if matches!(a.value(1)?, Value::List(_)) {
-        return tensor_split(tensor, Parts::Indices(a.ints(1)?), dim as i64);
+        return tensor_split(tensor, Parts::Indices(memory::copied(&a.ints(1)?)?), dim as i64);
     }
     let (sections, size) = (a.int(1)?, tensor.sizes()[dim]);
     if sections == 0 || size % sections != 0 {

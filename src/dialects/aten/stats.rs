@@ -10,6 +10,7 @@ use crate::dialects::rows::RowProgram;
 use crate::dialects::scalar::Sv;
 use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::resources::Collect;
 use crate::tensor::{DType, Scalar, Tensor};
 use crate::value::Value;
 use num_complex::Complex64;
@@ -165,7 +166,7 @@ fn spread(
     for what in wanted {
         out.push(Value::Tensor(match *what {
             MEAN => {
-                let means: Vec<Complex64> = moments.iter().map(|(_, mean)| *mean).collect();
+                let means = moments.iter().map(|(_, mean)| *mean).scratch()?;
                 match dtype.is_complex() {
                     true => store::<Complex64>(&means, sizes, dtype)?,
                     false => store::<f64>(&means.iter().map(|m| m.re).collect::<Vec<f64>>(), sizes, dtype)?,

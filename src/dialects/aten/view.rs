@@ -5,6 +5,7 @@ use super::kernels::rule::{copied, in_place, look};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{pointwise, trial, views};
 use crate::dialects::{Args, Fact, OpDef, Outputs, gather, one, opaque, view};
+use crate::resources::Collect;
 use crate::tensor::{DType, Element, Layout, Tensor, view as layout};
 use num_complex::Complex;
 
@@ -257,7 +258,7 @@ fn adjoint(a: &Args<'_>, name: &str) -> Result<Tensor> {
 
 fn conj(tensor: &Tensor) -> Result<Tensor> {
     fn copy<T: Element>(tensor: &Tensor, flip: impl Fn(T) -> T) -> Result<Tensor> {
-        let elements: Vec<T> = tensor.to_vec::<T>()?.into_iter().map(flip).collect();
+        let elements = tensor.elements::<T>()?.into_iter().map(flip).scratch()?;
         Tensor::from_vec(&elements, &tensor.sizes())
     }
     match tensor.dtype() {

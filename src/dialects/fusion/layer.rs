@@ -184,7 +184,7 @@ fn pack_linear(a: &Args<'_>) -> Result<Outputs> {
 
 /// A layer whose weight and bias come first and whose epilogue begins at argument `rest`.
 fn pack(a: &Args<'_>, shape: ConvShape, order: Order, rest: usize) -> Result<Outputs> {
-    let weight = a.tensor(0)?.to_vec::<f32>()?;
+    let weight = a.tensor(0)?.elements::<f32>()?;
     let norm = match (vector(a, rest)?, vector(a, rest + 1)?) {
         (Some(scale), Some(shift)) => Some((scale, shift)),
         (None, None) => None,

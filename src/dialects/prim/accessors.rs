@@ -131,7 +131,7 @@ fn to_list(args: &Args<'_>) -> Result<Outputs> {
             found.type_name()
         )));
     }
-    let elements = tensor.to_scalars()?;
+    let elements = tensor.scalars()?;
     one(nest(&elements, &tensor.sizes(), &element)?)
 }
 
@@ -143,7 +143,7 @@ fn nest(elements: &[Scalar], sizes: &[i64], element: &Type) -> Result<Value> {
     let step = rest.iter().product::<i64>() as usize;
     let part = |n: usize| nest(elements.get(n * step..(n + 1) * step).unwrap_or(&[]), rest, element);
     let inner = rest.iter().fold(element.clone(), |ty, _| Type::list(ty));
-    let mut items = memory::reserved(*first as usize)?;
+    let mut items = memory::vec_reserved(*first as usize)?;
     for n in 0..*first as usize {
         budget::check()?;
         items.push(part(n)?);

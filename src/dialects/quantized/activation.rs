@@ -153,7 +153,7 @@ fn prelu(a: &Args<'_>) -> Result<Outputs> {
         let message = "Could not run 'aten::q_zero_point' with arguments from the 'CPU' backend.";
         return Err(Diagnostic::raised("NotImplementedError", message).hint("quantize the slopes"));
     }
-    let slopes = super::convert::dequantize(slopes)?.to_vec_as::<f32>()?;
+    let slopes = super::convert::dequantize(slopes)?.elements_as::<f32>()?;
     let reals = super::convert::dequantize(tensor)?.contiguous()?;
     let sizes = tensor.sizes();
     let inner: usize = sizes.iter().skip(2).map(|n| *n as usize).product();
@@ -161,7 +161,7 @@ fn prelu(a: &Args<'_>) -> Result<Outputs> {
     if slopes.len() != 1 && slopes.len() != channels {
         return Err(Diagnostic::runtime(format!("{} slopes for {channels} channels", slopes.len())));
     }
-    let items = reals.to_vec::<f32>()?;
+    let items = reals.elements::<f32>()?;
     let results: Vec<f32> = items
         .iter()
         .enumerate()
@@ -185,7 +185,7 @@ fn softmax(a: &Args<'_>) -> Result<Outputs> {
     let last = reals.rank().saturating_sub(1) as i64;
     let turned = reals.look(|l| crate::tensor::view::transpose(l, dim as i64, last))?;
     let length = turned.sizes().last().map_or(1, |n| (*n).max(1) as usize);
-    let mut items = turned.to_vec::<f32>()?;
+    let mut items = turned.elements::<f32>()?;
     for row in items.chunks_mut(length) {
         let most = row.iter().fold(f32::NEG_INFINITY, |m, x| m.max(*x));
         row.iter_mut().for_each(|x| *x = f64::from(*x - most).exp() as f32);

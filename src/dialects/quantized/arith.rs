@@ -7,6 +7,7 @@ use super::stage::Epilogue;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::aten::contraction::any_rank;
 use crate::dialects::{Args, Kernel, OpDef, Outputs, Quantized, one, opaque};
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{Tensor, broadcast_sizes, view};
 
 const fn own(schema: &'static str, eval: Kernel) -> OpDef {
@@ -168,15 +169,15 @@ pub fn pair(
     let rounder = out.rounder(a.dtype());
     let dtype = a.dtype();
     dispatch_quant!(dtype, T => {
-        let results: Vec<T> = in_memory::<T, _>(&a, |xs| in_memory::<T, _>(&b, |ys| {
+        let results = in_memory::<T, _>(&a, |xs| in_memory::<T, _>(&b, |ys| {
             if size_of::<T>() == 1 {
                 bytes(xs, ys, pa, pb, rounder, rule, epilogue)
             } else {
                 let each = xs.iter().zip(ys);
-                each.map(|(x, y)| finish(rule(pa.real(x.wide()), pb.real(y.wide())), rounder, epilogue)).collect()
+                each.map(|(x, y)| finish(rule(pa.real(x.wide()), pb.real(y.wide())), rounder, epilogue)).scratch()
             }
-        }))??;
-        from_memory(&a, results, dtype, out.quantizer())
+        }))???;
+        from_memory(&a, &results, dtype, out.quantizer())
     })
 }
 
@@ -193,7 +194,7 @@ fn bytes<T: Quant>(
     rounder: Rounder,
     rule: impl Fn(f32, f32) -> f32,
     epilogue: Epilogue,
-) -> Vec<T> {
+) -> Result<Scratch<T>> {
     let table = |params: Params, fused: bool| -> Vec<f32> {
         let real = |byte: u8| {
             let integer = T::of_byte(byte).wide();
@@ -202,16 +203,16 @@ fn bytes<T: Quant>(
         (0..=255).map(real).collect()
     };
     let whole = xs.len() - xs.len() % LANES;
-    let mut results = Vec::with_capacity(xs.len());
+    let mut results = memory::reserved(xs.len())?;
     for (range, fused) in [(0..whole, true), (whole..xs.len(), false)] {
         let (ta, tb) = (table(pa, fused), table(pb, fused));
         let each = xs[range.clone()].iter().zip(&ys[range]);
         results.extend(each.map(|(x, y)| {
             let (x, y) = (x.wide() as u8, y.wide() as u8);
             finish::<T>(rule(ta[usize::from(x)], tb[usize::from(y)]), rounder, epilogue)
-        }));
+        }))?;
     }
-    results
+    Ok(results)
 }
 
 /// Both operands broadcast, dense, and lying in memory in one order: the first one's.

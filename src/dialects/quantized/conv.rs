@@ -7,8 +7,8 @@ use super::packed::{ConvWeights, Prepared, payload};
 use super::stage::{Epilogue, Stage, WeightScales};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Kernel, OpDef, Outputs, Quantized, one, opaque};
-use crate::kernels::filled;
 use crate::kernels::qconv::{Geometry, PackedConv};
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{DType, Tensor};
 use crate::value::Value;
 use std::sync::Arc;
@@ -177,11 +177,11 @@ fn prepack(a: &Args<'_>, spatial: usize, transpose: bool) -> Result<Outputs> {
 /// What the kernel needs of the weights.
 struct ConvKernel {
     /// `[groups][out / groups][kernel places][in / groups]`
-    weights: Vec<i8>,
+    weights: Scratch<i8>,
     scales: WeightScales,
     /// Packed, where the convolution is not transposed.
     packed: Option<PackedConv>,
-    bias: Option<Vec<f32>>,
+    bias: Option<Scratch<f32>>,
     /// Output channels of a group, input channels of a group.
     out_group: usize,
     in_group: usize,
@@ -208,8 +208,8 @@ fn kernel(conv: &ConvWeights) -> Result<Arc<ConvKernel>> {
             if conv.transpose { (second, first / groups) } else { (first / groups, second) };
         let kernel = three(&sizes[2..], 1).map(|k| k.max(0) as usize);
         let places = kernel.iter().product::<usize>();
-        let items = conv.weight.integers().to_vec::<i8>()?;
-        let mut weights = Vec::with_capacity(items.len());
+        let items = conv.weight.integers().elements::<i8>()?;
+        let mut weights = memory::reserved(items.len())?;
         for g in 0..groups {
             for o in 0..out_group {
                 for k in 0..places {
@@ -219,7 +219,7 @@ fn kernel(conv: &ConvWeights) -> Result<Arc<ConvKernel>> {
                         } else {
                             ((g * out_group + o) * in_group + i) * places + k
                         };
-                        weights.push(items[at]);
+                        weights.push(items[at])?;
                     }
                 }
             }
@@ -244,7 +244,7 @@ fn kernel(conv: &ConvWeights) -> Result<Arc<ConvKernel>> {
             weights,
             scales,
             packed,
-            bias: conv.bias.as_ref().map(|b| b.to_vec_as::<f32>()).transpose()?,
+            bias: conv.bias.as_ref().map(|b| b.elements_as::<f32>()).transpose()?,
             out_group,
             in_group,
             kernel,
@@ -259,6 +259,14 @@ struct Plan {
     input: [usize; 3],
     output: [usize; 3],
     sizes: Vec<i64>,
+}
+
+impl Plan {
+    /// Elements of the output.
+    fn count(&self) -> Result<usize> {
+        let count = self.sizes.iter().try_fold(1usize, |n, s| n.checked_mul(*s as usize));
+        count.ok_or_else(|| Diagnostic::runtime("the output of a quantized convolution is too large"))
+    }
 }
 
 fn plan(x: &Tensor, conv: &ConvWeights, kernel: &ConvKernel) -> Result<Plan> {
@@ -388,8 +396,8 @@ fn channels_last(rank: usize) -> i64 {
     if rank == 5 { 3 } else { 2 }
 }
 
-fn integers(x: &Tensor) -> Result<Vec<i32>> {
-    dispatch_quant!(x.dtype(), T => in_memory::<T, _>(x, |items| items.iter().map(|x| super::ints::Quant::wide(*x)).collect()))
+fn integers(x: &Tensor) -> Result<Scratch<i32>> {
+    dispatch_quant!(x.dtype(), T => in_memory::<T, _>(x, |items| items.iter().map(|x| super::ints::Quant::wide(*x)).scratch())?)
 }
 
 /// A call with output scale and zero point at `at`.
@@ -415,14 +423,11 @@ fn static_conv(x: &Tensor, conv: &ConvWeights, out: Params, epilogue: Epilogue) 
     let params = Params::of(&x)?;
     let bias = kernel.bias.as_deref();
     if let Some(packed) = kernel.packed.as_ref().filter(|_| dtype == DType::QU8) {
-        let count = plan.sizes.iter().try_fold(1usize, |n, s| n.checked_mul(*s as usize));
-        let count =
-            count.ok_or_else(|| Diagnostic::runtime("the output of a quantized convolution is too large"))?;
         let (input, output, relu) = (params.affine()?, out.affine()?, epilogue == Epilogue::Relu);
-        let mut results = filled(0u8, count)?;
+        let mut results = memory::filled(plan.count()?, 0u8)?;
         let image = (plan.batch, plan.input);
         in_memory::<u8, _>(&x, |items| packed.run(items, image, input, bias, output, relu, &mut results))??;
-        return narrowed(from_memory(&lying_last(&plan.sizes)?, results, dtype, out.quantizer())?, wide);
+        return narrowed(from_memory(&lying_last(&plan.sizes)?, &results, dtype, out.quantizer())?, wide);
     }
     let stage = if onednn {
         Stage::onednn(params, out, &kernel.scales, bias, epilogue, dtype)
@@ -432,13 +437,14 @@ fn static_conv(x: &Tensor, conv: &ConvWeights, out: Params, epilogue: Epilogue) 
     let items = integers(&x)?;
     // Allocated first: sizes that fit no memory are an error, and not work without end.
     let like = lying_last(&plan.sizes)?;
-    let mut results: Vec<i32> = Vec::new();
-    sums(&items, params.zero_point as i32, conv, &kernel, &plan, |sum, output| {
-        results.push(stage.round(sum, output) as i32);
-    });
+    let results = memory::built(plan.count()?, |results| {
+        sums(&items, params.zero_point as i32, conv, &kernel, &plan, |sum, output| {
+            results.push(stage.round(sum, output) as i32);
+        });
+    })?;
     let result = dispatch_quant!(dtype, T => {
-        let narrow: Vec<T> = results.iter().map(|x| <T as super::ints::Quant>::narrow(i64::from(*x))).collect();
-        from_memory(&like, narrow, dtype, out.quantizer())
+        let narrow = results.iter().map(|x| <T as super::ints::Quant>::narrow(i64::from(*x))).scratch()?;
+        from_memory(&like, &narrow, dtype, out.quantizer())
     })?;
     narrowed(result, wide)
 }
@@ -464,10 +470,11 @@ fn dynamic(x: &Tensor, conv: &ConvWeights, reduce_range: bool) -> Result<Tensor>
     let stage = Stage::float(params, &kernel.scales, kernel.bias.as_deref(), Epilogue::None);
     let items = integers(&x)?;
     let like = lying_last(&plan.sizes)?;
-    let mut results: Vec<f32> = Vec::new();
-    sums(&items, params.zero_point as i32, conv, &kernel, &plan, |sum, output| {
-        results.push(stage.real(sum, output));
-    });
+    let results = memory::built(plan.count()?, |results| {
+        sums(&items, params.zero_point as i32, conv, &kernel, &plan, |sum, output| {
+            results.push(stage.real(sum, output));
+        });
+    })?;
     let flat = Tensor::from_vec(&results, &[results.len() as i64])?;
     narrowed(flat.with_layout(like.layout())?, wide)
 }
@@ -486,15 +493,16 @@ fn with_sum(a: &Args<'_>, epilogue: Epilogue) -> Result<Outputs> {
     let stage = Stage::float(params, &kernel.scales, kernel.bias.as_deref(), Epilogue::None);
     let (items, others) = (integers(&x)?, integers(&other)?);
     let rounder = out.rounder(x.dtype());
-    let mut results: Vec<i32> = Vec::new();
-    sums(&items, params.zero_point as i32, conv, &kernel, &plan, |sum, output| {
-        let other = others.get(results.len()).copied().unwrap_or(0);
-        let real = stage.real(sum, output) + added.real(other);
-        let real = if epilogue == Epilogue::Relu { real.max(0.0) } else { real };
-        results.push(rounder.integer(real) as i32);
-    });
+    let results = memory::built(plan.count()?, |results| {
+        sums(&items, params.zero_point as i32, conv, &kernel, &plan, |sum, output| {
+            let other = others.get(results.len()).copied().unwrap_or(0);
+            let real = stage.real(sum, output) + added.real(other);
+            let real = if epilogue == Epilogue::Relu { real.max(0.0) } else { real };
+            results.push(rounder.integer(real) as i32);
+        });
+    })?;
     dispatch_quant!(x.dtype(), T => {
-        let narrow: Vec<T> = results.iter().map(|x| <T as super::ints::Quant>::narrow(i64::from(*x))).collect();
-        one(from_memory(&lying_last(&plan.sizes)?, narrow, x.dtype(), out.quantizer())?)
+        let narrow = results.iter().map(|x| <T as super::ints::Quant>::narrow(i64::from(*x))).scratch()?;
+        one(from_memory(&lying_last(&plan.sizes)?, &narrow, x.dtype(), out.quantizer())?)
     })
 }

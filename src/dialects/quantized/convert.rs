@@ -5,6 +5,7 @@ use super::ints::{Params, Quant, dense, dispatch_quant, from_memory, in_memory, 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Fact, OpDef, Outputs, Quantized, host, one, opaque};
 use crate::ir::Type;
+use crate::resources::{Collect, Scratch};
 use crate::tensor::{DType, Quantizer, Tensor};
 use crate::value::Value;
 use smallvec::SmallVec;
@@ -112,10 +113,10 @@ pub fn quantize(tensor: &Tensor, params: Params, dtype: DType) -> Result<Tensor>
     let source = dense(tensor)?;
     let rounder = params.rounder(dtype);
     dispatch_quant!(dtype, T => {
-        let integers: Vec<T> = in_memory::<f32, _>(&source, |items| {
-            items.iter().map(|x| T::narrow(rounder.integer(*x))).collect()
-        })?;
-        from_memory(&source, integers, dtype, params.quantizer())
+        let integers = in_memory::<f32, _>(&source, |items| {
+            items.iter().map(|x| T::narrow(rounder.integer(*x))).scratch()
+        })??;
+        from_memory(&source, &integers, dtype, params.quantizer())
     })
 }
 
@@ -130,7 +131,7 @@ fn float_only(tensor: &Tensor, what: &str) -> Result<()> {
 
 fn quantize_each(a: &Args<'_>) -> Result<Outputs> {
     let (tensors, scales, zero_points, dtype) = (a.tensors(0)?, a.tensor(1)?, a.tensor(2)?, a.dtype(3)?);
-    let (scales, zero_points) = (scales.to_vec_as::<f64>()?, zero_points.to_vec_as::<i64>()?);
+    let (scales, zero_points) = (scales.elements_as::<f64>()?, zero_points.elements_as::<i64>()?);
     if scales.len() < tensors.len() || zero_points.len() < tensors.len() {
         return Err(Diagnostic::runtime(format!(
             "{} tensors to quantize, with {} scales and {} zero points",
@@ -226,14 +227,14 @@ fn quantize_channels(a: &Args<'_>) -> Result<Tensor> {
         return super::embed::quantize_packed(tensor, quantizer, dtype);
     }
     let source = dense(tensor)?;
-    let channel = channel_of_each(&source, axis);
+    let channel = channel_of_each(&source, axis)?;
     let (low, high) = dtype.quantized_range().ok_or_else(|| not_supported(dtype))?;
     dispatch_quant!(dtype, T => {
         let rule = channel_rounder(&quantizer, dtype, low, high);
-        let integers: Vec<T> = in_memory::<f32, _>(&source, |items| {
-            items.iter().zip(&channel).map(|(x, c)| T::narrow(rule(*x, *c))).collect()
-        })?;
-        from_memory(&source, integers, dtype, Arc::new(quantizer.clone()))
+        let integers = in_memory::<f32, _>(&source, |items| {
+            items.iter().zip(&channel).map(|(x, c)| T::narrow(rule(*x, *c))).scratch()
+        })??;
+        from_memory(&source, &integers, dtype, Arc::new(quantizer.clone()))
     })
 }
 
@@ -268,10 +269,10 @@ pub fn channel_rounder(
 }
 
 /// The channel of each element of a dense tensor in memory order.
-pub fn channel_of_each(tensor: &Tensor, axis: usize) -> Vec<usize> {
+pub fn channel_of_each(tensor: &Tensor, axis: usize) -> Result<Scratch<usize>> {
     let layout = tensor.layout();
     let (stride, size) = (layout.strides[axis].max(1) as usize, layout.sizes[axis].max(1) as usize);
-    (0..layout.numel()).map(|at| at / stride % size).collect()
+    (0..layout.numel()).map(|at| at / stride % size).scratch()
 }
 
 /// The real numbers of a quantized tensor; a tensor that is not quantized becomes float32.
@@ -281,17 +282,17 @@ pub fn dequantize(tensor: &Tensor) -> Result<Tensor> {
         return super::embed::dequantize_packed(tensor);
     }
     let source = dense(tensor)?;
-    let reals: Vec<f32> = dispatch_quant!(source.dtype(), T => {
+    let reals = dispatch_quant!(source.dtype(), T => {
         in_memory::<T, _>(&source, |items| match &*quantizer {
             Quantizer::PerTensor { scale, zero_point } => {
                 let params = Params { scale: *scale, zero_point: *zero_point };
-                items.iter().map(|x| params.real(x.wide())).collect()
+                items.iter().map(|x| params.real(x.wide())).scratch()
             }
             other => {
-                let channel = channel_of_each(&source, other.axis().unwrap_or(0));
-                items.iter().zip(&channel).map(|(x, c)| channel_real(other, x.wide(), *c)).collect()
+                let channel = channel_of_each(&source, other.axis().unwrap_or(0))?;
+                items.iter().zip(&channel).map(|(x, c)| channel_real(other, x.wide(), *c)).scratch()
             }
-        })
+        })?
     })?;
     let flat = Tensor::from_vec(&reals, &[reals.len() as i64])?;
     let mut layout = source.layout();

@@ -3,7 +3,7 @@
 use super::packed::{EmbeddingWeights, embedding, payload};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Kernel, OpDef, Outputs, Quantized, one, opaque};
-use crate::resources::memory;
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{DType, Layout, Quantizer, Tensor};
 use crate::value::Value;
 use std::sync::Arc;
@@ -42,10 +42,10 @@ pub fn quantize_packed(tensor: &Tensor, quantizer: Quantizer, dtype: DType) -> R
     let (low, high) = dtype.quantized_range().unwrap_or((0, 0));
     let axis = quantizer.axis().unwrap_or(0);
     let dense = tensor.contiguous()?;
-    let channel = super::convert::channel_of_each(&dense, axis);
+    let channel = super::convert::channel_of_each(&dense, axis)?;
     let rule = super::convert::channel_rounder(&quantizer, dtype, low, high);
-    let items = dense.to_vec::<f32>()?;
-    let integers: Vec<u8> = items.iter().zip(&channel).map(|(x, c)| rule(*x, *c) as u8).collect();
+    let items = dense.elements::<f32>()?;
+    let integers = memory::collected(items.iter().zip(&channel).map(|(x, c)| rule(*x, *c) as u8))?;
     from_integers(&integers, &tensor.sizes(), Arc::new(quantizer.clone()), dtype)
 }
 
@@ -62,33 +62,32 @@ fn from_integers(integers: &[u8], sizes: &[i64], quantizer: Arc<Quantizer>, dtyp
 }
 
 /// The integers of a dense table, one a byte.
-fn unpacked(tensor: &Tensor) -> Result<Vec<u8>> {
-    let bytes = tensor.integers().to_vec::<u8>()?;
+fn unpacked(tensor: &Tensor) -> Result<Scratch<u8>> {
+    let bytes = tensor.integers().elements::<u8>()?;
     let each = elements_a_byte(tensor.dtype());
     if each == 1 {
         return Ok(bytes);
     }
     let bits = 8 / each;
     let mask = (1u8 << bits) - 1;
-    Ok((0..tensor.numel()).map(|n| (bytes[n / each] >> (bits * (n % each))) & mask).collect())
+    memory::collected((0..tensor.numel()).map(|n| (bytes[n / each] >> (bits * (n % each))) & mask))
 }
 
 /// The real numbers of a table of elements of less than a byte.
 pub fn dequantize_packed(tensor: &Tensor) -> Result<Tensor> {
     let quantizer = super::ints::quantizer(tensor)?;
     let tensor = tensor.contiguous()?;
-    let channel = super::convert::channel_of_each(&tensor, quantizer.axis().unwrap_or(0));
+    let channel = super::convert::channel_of_each(&tensor, quantizer.axis().unwrap_or(0))?;
     let integers = unpacked(&tensor)?;
     let each = integers.iter().zip(&channel);
-    let reals: Vec<f32> =
-        each.map(|(x, c)| super::convert::channel_real(&quantizer, i32::from(*x), *c)).collect();
+    let reals = each.map(|(x, c)| super::convert::channel_real(&quantizer, i32::from(*x), *c)).scratch()?;
     Tensor::from_vec(&reals, &tensor.sizes())
 }
 
 /// A table as real numbers, made once: each row is `scale * integer + bias`, in float16 where elements are smaller than a
 /// byte.
 struct Table {
-    integers: Vec<u8>,
+    integers: Scratch<u8>,
     scales: Vec<f32>,
     biases: Vec<f32>,
     width: usize,
@@ -131,7 +130,7 @@ impl Table {
 fn rows(a: &Args<'_>) -> Result<Outputs> {
     let table = table(payload(a.value(0)?)?)?;
     let indices = a.tensor(1)?;
-    let positions = indices.to_vec_as::<i64>()?;
+    let positions = indices.elements_as::<i64>()?;
     let mut out = memory::filled(positions.len().saturating_mul(table.width), 0f32)?;
     for (row, sums) in positions.iter().zip(out.chunks_mut(table.width.max(1))) {
         table.add(*row, None, sums)?;
@@ -147,15 +146,15 @@ fn bags(a: &Args<'_>) -> Result<Outputs> {
     if a.opt_tensor(7)?.is_some_and(|t| t.numel() > 0) && a.bool(5)? {
         return Err(Diagnostic::unsupported("tables of embeddings with rows left out (pruned_weights)"));
     }
-    let positions = indices.to_vec_as::<i64>()?;
-    let weights = a.opt_tensor(6)?.map(|t| t.to_vec_as::<f32>()).transpose()?;
+    let positions = indices.elements_as::<i64>()?;
+    let weights = a.opt_tensor(6)?.map(|t| t.elements_as::<f32>()).transpose()?;
     if weights.as_ref().is_some_and(|w| w.len() != positions.len()) {
         return Err(Diagnostic::runtime("per_sample_weights must have as many elements as indices"));
     }
     // Of a matrix each row is a bag.
-    let mut starts: Vec<i64> = match (a.opt_tensor(2)?, &indices.sizes()[..]) {
-        (None, [bags, length]) => (0..=*bags).map(|bag| bag * length).collect(),
-        (Some(offsets), _) => offsets.to_vec_as::<i64>()?,
+    let mut starts = match (a.opt_tensor(2)?, &indices.sizes()[..]) {
+        (None, [bags, length]) => memory::collected((0..=*bags).map(|bag| bag * length))?,
+        (Some(offsets), _) => offsets.elements_as::<i64>()?,
         _ => {
             return Err(Diagnostic::runtime(
                 "embedding_bag operator expects offsets to be set for 1D indices.",
@@ -164,7 +163,7 @@ fn bags(a: &Args<'_>) -> Result<Outputs> {
     };
     let ends_given = a.opt_tensor(2)?.is_none() || a.bool(8)?;
     if !ends_given {
-        starts.push(positions.len() as i64);
+        starts.push(positions.len() as i64)?;
     }
     let mut out = memory::filled(starts.len().saturating_sub(1).saturating_mul(table.width), 0f32)?;
     for (bounds, sums) in starts.windows(2).zip(out.chunks_mut(table.width.max(1))) {

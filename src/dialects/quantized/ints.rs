@@ -2,6 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::aten::kernels::fill;
+use crate::resources::Collect;
 use crate::tensor::{DType, Element, Quantizer, Tensor, view};
 use std::sync::Arc;
 
@@ -200,11 +201,11 @@ pub fn in_memory<T: Element, R>(tensor: &Tensor, work: impl FnOnce(&[T]) -> R) -
 /// A quantized tensor from its integers in memory order; it lies as `like`, which is dense.
 pub fn from_memory<T: Quant>(
     like: &Tensor,
-    integers: Vec<T>,
+    integers: &[T],
     dtype: DType,
     quantizer: Arc<Quantizer>,
 ) -> Result<Tensor> {
-    let flat = Tensor::from_vec(&integers, &[integers.len() as i64])?;
+    let flat = Tensor::from_vec(integers, &[integers.len() as i64])?;
     let mut layout = like.layout();
     layout.offset = 0;
     Tensor::quantized(&flat.with_layout(layout)?, dtype, quantizer)
@@ -215,14 +216,14 @@ pub fn map(tensor: &Tensor, out: Params, rule: impl Fn(i32) -> i64) -> Result<Te
     let source = dense(tensor)?;
     let dtype = source.dtype();
     dispatch_quant!(dtype, T => {
-        let integers: Vec<T> = in_memory::<T, _>(&source, |items| {
+        let integers = in_memory::<T, _>(&source, |items| {
             // Of a byte there are 256: what is long is looked up.
             if size_of::<T>() == 1 && items.len() > 256 {
                 let table: Vec<T> = (0..=255).map(|byte| T::narrow(rule(T::of_byte(byte).wide()))).collect();
-                return items.iter().map(|x| table[usize::from(x.wide() as u8)]).collect();
+                return items.iter().map(|x| table[usize::from(x.wide() as u8)]).scratch();
             }
-            items.iter().map(|x| T::narrow(rule(x.wide()))).collect()
-        })?;
-        from_memory(&source, integers, dtype, out.quantizer())
+            items.iter().map(|x| T::narrow(rule(x.wide()))).scratch()
+        })??;
+        from_memory(&source, &integers, dtype, out.quantizer())
     })
 }

@@ -7,8 +7,8 @@ use super::stage::{Epilogue, WeightScales};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::aten::kernels::gemm::{Matrix, Onto, matmul};
 use crate::dialects::{Args, OpDef, Outputs, Quantized, one, opaque};
-use crate::kernels::filled;
 use crate::kernels::qgemm::{PackedWeights, linear as linear_bytes, linear_float};
+use crate::resources::{Scratch, memory};
 use crate::tensor::{DType, Quantizer, Tensor};
 use crate::value::Value;
 use smallvec::SmallVec;
@@ -142,9 +142,9 @@ fn prepack_half(a: &Args<'_>) -> Result<Outputs> {
 /// float32 numbers that float16 can hold; what is larger becomes the largest of these.
 fn as_half(weight: &Tensor) -> Result<Tensor> {
     const MOST: f32 = 65504.0;
-    let halves = weight.to_vec_as::<f32>()?;
-    let halves: Vec<f32> =
-        halves.iter().map(|x| half::f16::from_f32(x.clamp(-MOST, MOST)).to_f32()).collect();
+    let halves = weight.elements_as::<f32>()?;
+    let halves =
+        memory::collected(halves.iter().map(|x| half::f16::from_f32(x.clamp(-MOST, MOST)).to_f32()))?;
     Tensor::from_vec(&halves, &weight.sizes())
 }
 
@@ -156,7 +156,7 @@ fn unpack(a: &Args<'_>) -> Result<Outputs> {
 /// What the product of integers needs of the weights.
 pub struct LinearKernel {
     weights: PackedWeights,
-    bias: Option<Vec<f32>>,
+    bias: Option<Scratch<f32>>,
 }
 
 /// Weights as the kernel wants them, made once.
@@ -164,11 +164,11 @@ fn kernel(weights: &LinearWeights) -> Result<std::sync::Arc<LinearKernel>> {
     weights.prepared.get(|| {
         let sizes = weights.weight.sizes();
         let (outputs, depth) = (sizes[0].max(0) as usize, sizes[1].max(0) as usize);
-        let items = weights.weight.integers().to_vec::<i8>()?;
+        let items = weights.weight.integers().elements::<i8>()?;
         let quantization = WeightScales::of(&weights.weight)?.quantization()?;
         Ok(LinearKernel {
             weights: PackedWeights::new(&items, outputs, depth, quantization)?,
-            bias: weights.bias.as_ref().map(|b| b.to_vec_as::<f32>()).transpose()?,
+            bias: weights.bias.as_ref().map(|b| b.elements_as::<f32>()).transpose()?,
         })
     })
 }
@@ -205,12 +205,12 @@ fn static_linear(a: &Args<'_>, epilogue: Epilogue) -> Result<Tensor> {
     let kernel = kernel(weights)?;
     let x = x.contiguous()?;
     let (input, output, relu) = (Params::of(&x)?.affine()?, out.affine()?, epilogue == Epilogue::Relu);
-    let mut results = filled(0u8, rows * kernel.weights.outputs())?;
+    let mut results = memory::filled(rows * kernel.weights.outputs(), 0u8)?;
     in_memory::<u8, _>(&x, |items| {
         linear_bytes(items, rows, input, &kernel.weights, kernel.bias.as_deref(), output, relu, &mut results)
     })??;
     let flat = Tensor::from_vec(&results, &sizes)?;
-    from_memory(&flat, results, DType::QU8, out.quantizer())
+    from_memory(&flat, &results, DType::QU8, out.quantizer())
 }
 
 /// The input quantized by its extremes, an integer product, a float32 result.
@@ -246,7 +246,7 @@ fn by_integers(x: &Tensor, params: Params, weights: &LinearWeights, epilogue: Ep
     let kernel = kernel(weights)?;
     let (input, relu) = (params.affine()?, epilogue == Epilogue::Relu);
     let integers = quantize(&dense(&x.contiguous()?)?, params, DType::QU8)?;
-    let mut results = filled(0f32, rows * kernel.weights.outputs())?;
+    let mut results = memory::filled(rows * kernel.weights.outputs(), 0f32)?;
     in_memory::<u8, _>(&integers, |items| {
         linear_float(items, rows, input, &kernel.weights, kernel.bias.as_deref(), relu, &mut results)
     })??;
@@ -258,9 +258,9 @@ pub fn half(x: &Tensor, weights: &LinearWeights, epilogue: Epilogue) -> Result<T
     float_input(x)?;
     let (rows, depth, sizes) = sizes(x, weights)?;
     let outputs = weights.weight.sizes()[0].max(0) as usize;
-    let (items, weight) = (x.to_vec::<f32>()?, weights.weight.to_vec_as::<f32>()?);
-    let bias = weights.bias.as_ref().map(|b| b.to_vec_as::<f32>()).transpose()?;
-    let mut results = filled(0f32, rows * outputs)?;
+    let (items, weight) = (x.elements::<f32>()?, weights.weight.elements_as::<f32>()?);
+    let bias = weights.bias.as_ref().map(|b| b.elements_as::<f32>()).transpose()?;
+    let mut results = memory::filled(rows * outputs, 0f32)?;
     let (left, right) = (Matrix::dense(&items, rows, depth), Matrix::dense(&weight, outputs, depth).t());
     matmul(left, right, &mut results, outputs, Onto::Nothing)?;
     for row in results.chunks_exact_mut(outputs.max(1)) {

@@ -4,6 +4,7 @@ use super::ints::{Params, Quant, dense, dispatch_quant, from_memory, in_format, 
 use super::stage::Epilogue;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, Kernel, OpDef, Outputs, Quantized, one, opaque};
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::Tensor;
 
 const fn own(schema: &'static str, eval: Kernel) -> OpDef {
@@ -46,11 +47,11 @@ pub static OPS: &[OpDef] = &[
     }),
 ];
 
-fn opt_vec(tensor: Option<&Tensor>) -> Result<Option<Vec<f32>>> {
-    tensor.map(|t| t.to_vec_as::<f32>()).transpose()
+fn opt_vec(tensor: Option<&Tensor>) -> Result<Option<Scratch<f32>>> {
+    tensor.map(|t| t.elements_as::<f32>()).transpose()
 }
 
-fn fits(what: &str, list: Option<&Vec<f32>>, count: usize) -> Result<()> {
+fn fits(what: &str, list: Option<&Scratch<f32>>, count: usize) -> Result<()> {
     match list {
         Some(list) if list.len() != count => {
             Err(Diagnostic::runtime(format!("{what} has {} elements, expected {count}", list.len())))
@@ -68,7 +69,7 @@ fn batch_norm(a: &Args<'_>, epilogue: Epilogue) -> Result<Outputs> {
     let eps = a.float(5)? as f32;
     let channels = tensor.sizes()[1].max(0) as usize;
     let (weight, bias) = (opt_vec(a.opt_tensor(1)?)?, opt_vec(a.opt_tensor(2)?)?);
-    let (mean, var) = (a.tensor(3)?.to_vec_as::<f32>()?, a.tensor(4)?.to_vec_as::<f32>()?);
+    let (mean, var) = (a.tensor(3)?.elements_as::<f32>()?, a.tensor(4)?.elements_as::<f32>()?);
     for (what, list) in
         [("weight", weight.as_ref()), ("bias", bias.as_ref()), ("mean", Some(&mean)), ("var", Some(&var))]
     {
@@ -87,20 +88,20 @@ fn batch_norm(a: &Args<'_>, epilogue: Epilogue) -> Result<Outputs> {
         5 => in_format(tensor, 3)?,
         _ => dense(tensor)?,
     };
-    let channel = super::convert::channel_of_each(&source, 1);
+    let channel = super::convert::channel_of_each(&source, 1)?;
     let (low, high) = source.dtype().quantized_range().unwrap_or((0, 0));
     let low = if epilogue == Epilogue::Relu { out.zero_point } else { low };
     let dtype = source.dtype();
     dispatch_quant!(dtype, T => {
-        let results: Vec<T> = in_memory::<T, _>(&source, |items| {
+        let results = in_memory::<T, _>(&source, |items| {
             let each = items.iter().zip(&channel);
             each.map(|(x, c)| {
                 let (alpha, beta) = fused[*c];
                 let real = alpha.mul_add((i64::from(x.wide()) - own.zero_point) as f32, beta);
                 T::narrow((real.round_ties_even() as i64).saturating_add(out.zero_point).max(low).min(high))
-            }).collect()
-        })?;
-        one(from_memory(&source, results, dtype, out.quantizer())?)
+            }).scratch()
+        })??;
+        one(from_memory(&source, &results, dtype, out.quantizer())?)
     })
 }
 
@@ -151,8 +152,8 @@ fn normalized(a: &Args<'_>, first: usize, count: usize, runs: &Runs) -> Result<O
     let source = tensor.contiguous()?;
     let dtype = source.dtype();
     dispatch_quant!(dtype, T => {
-        let items = source.integers().to_vec::<T>()?;
-        let mut results: Vec<T> = Vec::with_capacity(items.len());
+        let items = source.integers().elements::<T>()?;
+        let mut results = memory::reserved::<T>(items.len())?;
         for run in items.chunks(runs.length.max(1)) {
             let count = run.len() as f32;
             let total: i64 = run.iter().map(|x| i64::from(x.wide())).sum();
@@ -165,10 +166,10 @@ fn normalized(a: &Args<'_>, first: usize, count: usize, runs: &Runs) -> Result<O
                 let at = (runs.affine)(results.len());
                 let real = ((i64::from(x.wide()) - own.zero_point) as f32 - mean) * factor;
                 let real = weight.as_ref().map_or(real, |w| real * w[at]) + bias.as_ref().map_or(0.0, |b| b[at]);
-                results.push(T::narrow(rounder.integer(real)));
+                results.push(T::narrow(rounder.integer(real)))?;
             }
         }
         let flat = Tensor::from_vec(&results, &source.sizes())?;
-        one(from_memory(&flat, results, dtype, out.quantizer())?)
+        one(from_memory(&flat, &results, dtype, out.quantizer())?)
     })
 }

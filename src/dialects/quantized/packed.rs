@@ -302,7 +302,7 @@ fn conv_from(name: &str, state: &Value) -> Result<ConvWeights> {
             let (tensors, optional) = (tensors.to_tensors()?, optional.to_list()?.to_vec());
             let [numbers, weight] = &tensors[..] else { return Err(wrong(name)) };
             let bias = optional.first().map(opt_tensor).transpose()?.flatten();
-            ConvWeights::from_numbers(&numbers.to_vec_as::<i64>()?, weight.clone(), bias)?
+            ConvWeights::from_numbers(&numbers.elements_as::<i64>()?, weight.clone(), bias)?
         }
         [Value::Int(_), numbers, tensors] => {
             let tensors = tensors.to_list()?.to_vec();

@@ -3,7 +3,7 @@
 use super::ints::{Params, Quant, dispatch_quant, in_format, quantizer};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, composite, one};
-use crate::resources::memory;
+use crate::resources::{Scratch, memory};
 use crate::tensor::{DType, Layout, Tensor, view};
 use crate::value::Value;
 use std::ops::Range;
@@ -156,7 +156,7 @@ fn average(
     let plane = extent(0) * height * width;
     let planes = sizes[..lead].iter().product::<i64>().max(0) as usize;
     let result = dispatch_quant!(tensor.dtype(), T => {
-        let items = tensor.integers().to_vec::<T>()?;
+        let items = tensor.integers().elements::<T>()?;
         let mut results: Vec<T> = Vec::new();
         for p in 0..planes {
             let items = &items[p * plane..(p + 1) * plane];
@@ -238,8 +238,8 @@ pub fn bilinear(a: &Args<'_>) -> Result<Outputs> {
     let rounder = Params { scale: 1.0, zero_point: params.zero_point }.rounder(tensor.dtype());
     let zero = params.zero_point as f32;
     dispatch_quant!(tensor.dtype(), T => {
-        let items = tensor.integers().to_vec::<T>()?;
-        let mut integers: Vec<T> = memory::reserved(real.numel())?;
+        let items = tensor.integers().elements::<T>()?;
+        let mut integers = memory::reserved::<T>(real.numel())?;
         for image in items.chunks_exact(plane) {
             for y in &rows {
                 for x in &columns {
@@ -247,7 +247,7 @@ pub fn bilinear(a: &Args<'_>) -> Result<Outputs> {
                     let near = x.first_weight * at(y.first, x.first) + x.second_weight * at(y.first, x.second);
                     let far = x.first_weight * at(y.second, x.first) + x.second_weight * at(y.second, x.second);
                     let mixed = y.first_weight * near + y.second_weight * far - zero;
-                    integers.push(T::narrow(rounder.integer(mixed)));
+                    integers.push(T::narrow(rounder.integer(mixed)))?;
                 }
             }
         }
@@ -263,7 +263,7 @@ struct Between {
     second_weight: f32,
 }
 
-fn neighbours(from: i64, to: i64, align: bool, scale: Option<f64>) -> Result<Vec<Between>> {
+fn neighbours(from: i64, to: i64, align: bool, scale: Option<f64>) -> Result<Scratch<Between>> {
     let step = match (align, scale) {
         (true, _) if to > 1 => (from - 1) as f32 / (to - 1) as f32,
         (true, _) => 0.0,

@@ -7,7 +7,7 @@ use super::stage::Epilogue;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::aten::kernels::vector_rows::{gru_row, lstm_row};
 use crate::dialects::{Args, Effects, Kernel, OpDef, Outputs, Quantized, one, opaque};
-use crate::resources::memory;
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{Tensor, view};
 use crate::value::{Object, Value};
 use smallvec::smallvec;
@@ -75,8 +75,8 @@ struct Cell<'a> {
 
 /// What a cell remembers, one row a sequence.
 struct State {
-    h: Vec<f32>,
-    c: Vec<f32>,
+    h: Scratch<f32>,
+    c: Scratch<f32>,
 }
 
 impl<'a> Cell<'a> {
@@ -120,15 +120,15 @@ impl<'a> Cell<'a> {
     }
 
     /// The gates of all steps as far as they follow from the input.
-    fn from_input(&self, x: &Tensor) -> Result<Vec<f32>> {
-        self.product(x, self.input)?.to_vec::<f32>()
+    fn from_input(&self, x: &Tensor) -> Result<Scratch<f32>> {
+        self.product(x, self.input)?.elements::<f32>()
     }
 
     /// One step of the first `rows` sequences; `given` holds their gates from the input.
     fn step(&self, given: &[f32], rows: usize, state: &mut State) -> Result<()> {
         let n = self.width();
         let h = Tensor::from_vec(&state.h[..rows * n], &[rows as i64, n as i64])?;
-        let mut sums = self.product(&h, self.hidden)?.to_vec::<f32>()?;
+        let mut sums = self.product(&h, self.hidden)?.elements::<f32>()?;
         let gates = self.kind.gates() * n;
         let mut cells = vec![0f32; n];
         for row in 0..rows {
@@ -175,8 +175,10 @@ fn single(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
             sizes.as_slice()
         )));
     }
-    let mut state =
-        State { h: h.to_vec_as::<f32>()?, c: c.as_ref().map_or(Ok(Vec::new()), |c| c.to_vec_as::<f32>())? };
+    let mut state = State {
+        h: h.elements_as::<f32>()?,
+        c: c.as_ref().map_or(Ok(Scratch::default()), |c| c.elements_as::<f32>())?,
+    };
     cell.step(&cell.from_input(x)?, sizes[0] as usize, &mut state)?;
     let h = Tensor::from_vec(&state.h, &sizes)?;
     match c {
@@ -192,7 +194,7 @@ struct Network<'a> {
     bidirectional: bool,
     h: Tensor,
     c: Option<Tensor>,
-    batches: Vec<usize>,
+    batches: Scratch<usize>,
     dropout: f64,
     args: &'a Args<'a>,
 }
@@ -214,8 +216,8 @@ impl Network<'_> {
             )));
         }
         let (h0, c0) =
-            (self.h.to_vec_as::<f32>()?, self.c.as_ref().map(|c| c.to_vec_as::<f32>()).transpose()?);
-        let (mut h_last, mut c_last) = (Vec::new(), Vec::new());
+            (self.h.elements_as::<f32>()?, self.c.as_ref().map(|c| c.elements_as::<f32>()).transpose()?);
+        let (mut h_last, mut c_last) = (Scratch::default(), Scratch::default());
         let mut x = input.clone();
         for layer in 0..layers {
             let mut out = memory::filled(rows.saturating_mul(n).saturating_mul(directions), 0f32)?;
@@ -223,13 +225,13 @@ impl Network<'_> {
                 let at = layer * directions + direction;
                 let span = at * sequences * n..(at + 1) * sequences * n;
                 let mut state = State {
-                    h: h0[span.clone()].to_vec(),
-                    c: c0.as_ref().map_or(Vec::new(), |c| c[span].to_vec()),
+                    h: memory::copied(&h0[span.clone()])?,
+                    c: c0.as_ref().map_or(Ok(Scratch::default()), |c| memory::copied(&c[span]))?,
                 };
                 let place = (directions * n, direction * n);
                 self.direction(&self.cells[at], &x, direction == 1, &mut state, &mut out, place)?;
-                h_last.extend(state.h);
-                c_last.extend(state.c);
+                h_last.extend(state.h)?;
+                c_last.extend(state.c)?;
             }
             x = Tensor::from_vec(&out, &[rows as i64, (n * directions) as i64])?;
             if self.dropout > 0.0 && layer + 1 < layers {
@@ -335,7 +337,7 @@ fn sequence(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
 }
 
 fn packed(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
-    let (data, sizes, (h, c)) = (a.tensor(0)?, a.tensor(1)?.to_vec_as::<i64>()?, states(a, 2, kind)?);
+    let (data, sizes, (h, c)) = (a.tensor(0)?, a.tensor(1)?.elements_as::<i64>()?, states(a, 2, kind)?);
     let falls = sizes.windows(2).all(|w| w[0] >= w[1]) && sizes.iter().all(|s| *s > 0);
     let total: i64 = sizes.iter().fold(0, |n, s| n.saturating_add(*s));
     if data.rank() != 2 || !falls || total != data.sizes()[0] {
@@ -350,7 +352,7 @@ fn packed(a: &Args<'_>, kind: Kind) -> Result<Outputs> {
             bidirectional: a.bool(8)?,
             h,
             c,
-            batches: sizes.iter().map(|s| *s as usize).collect(),
+            batches: sizes.iter().map(|s| *s as usize).scratch()?,
             dropout: if a.bool(7)? { a.float(6)? } else { 0.0 },
             args: a,
         };

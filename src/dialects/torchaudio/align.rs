@@ -4,7 +4,7 @@ use super::expect;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::aten::kernels::compute::Real;
 use crate::dialects::{Args, OpDef, Outputs, opaque};
-use crate::resources::memory;
+use crate::resources::{Scratch, memory};
 use crate::tensor::{DType, Tensor};
 use smallvec::smallvec;
 
@@ -38,10 +38,10 @@ fn forced_align(a: &Args<'_>) -> Result<Outputs> {
     expect(batch == 1, "The batch dimension for log_probs must be 1 at the current version.")?;
     expect(target_batch == 1, "The batch dimension for targets must be 1 at the current version.")?;
     expect((0..classes).contains(&blank), "blank must be within [0, num classes)")?;
-    let longest = |n: usize| Ok::<_, Diagnostic>(a.tensor(n)?.to_vec_as::<i64>()?.into_iter().max());
+    let longest = |n: usize| Ok::<_, Diagnostic>(a.tensor(n)?.elements_as::<i64>()?.into_iter().max());
     expect(longest(2)? == Some(steps), "input length mismatch")?;
     expect(longest(3)? == Some(length), "target length mismatch")?;
-    let labels = targets.to_vec_as::<i64>()?;
+    let labels = targets.elements_as::<i64>()?;
     expect(labels.iter().all(|l| (0..classes).contains(l)), "targets must be within [0, num classes)")?;
     let repeats = labels.windows(2).filter(|pair| pair[0] == pair[1]).count();
     if (steps as usize) < labels.len() + repeats {
@@ -50,8 +50,8 @@ fn forced_align(a: &Args<'_>) -> Result<Outputs> {
         )));
     }
     let path = match dtype {
-        DType::F64 => likeliest(&probabilities.to_vec::<f64>()?, classes as usize, &labels, blank)?,
-        DType::F32 => likeliest(&probabilities.to_vec::<f32>()?, classes as usize, &labels, blank)?,
+        DType::F64 => likeliest(&probabilities.elements::<f64>()?, classes as usize, &labels, blank)?,
+        DType::F32 => likeliest(&probabilities.elements::<f32>()?, classes as usize, &labels, blank)?,
         _ => halves(probabilities, classes as usize, &labels, blank)?,
     };
     let path = Tensor::from_vec(&path, &[1, steps])?.to_dtype(targets.dtype())?;
@@ -59,12 +59,12 @@ fn forced_align(a: &Args<'_>) -> Result<Outputs> {
 }
 
 /// Sums of halves are rounded to halves, which may make paths equal.
-fn halves(probabilities: &Tensor, classes: usize, labels: &[i64], blank: i64) -> Result<Vec<i64>> {
-    let wide = probabilities.to_vec_as::<f32>()?;
+fn halves(probabilities: &Tensor, classes: usize, labels: &[i64], blank: i64) -> Result<Scratch<i64>> {
+    let wide = probabilities.elements_as::<f32>()?;
     viterbi(&wide, classes, labels, blank, |x: f32| half::f16::from_f32(x).to_f32())
 }
 
-fn likeliest<R: Real>(log_probs: &[R], classes: usize, labels: &[i64], blank: i64) -> Result<Vec<i64>> {
+fn likeliest<R: Real>(log_probs: &[R], classes: usize, labels: &[i64], blank: i64) -> Result<Scratch<i64>> {
     viterbi(log_probs, classes, labels, blank, |x| x)
 }
 
@@ -76,7 +76,7 @@ fn viterbi<R: Real>(
     labels: &[i64],
     blank: i64,
     round: impl Fn(R) -> R,
-) -> Result<Vec<i64>> {
+) -> Result<Scratch<i64>> {
     let states = 2 * labels.len() + 1;
     let steps = log_probs.len() / classes;
     let label = |state: usize| if state.is_multiple_of(2) { blank } else { labels[state / 2] };

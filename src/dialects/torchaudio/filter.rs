@@ -61,9 +61,9 @@ fn feedback<R: Real>(a: &Args<'_>) -> Result<Outputs> {
         && order > 0
         && out_steps.checked_sub(steps) == Some(order - 1);
     expect(fits, "_lfilter_core_loop: sizes of input, coefficients and output do not fit")?;
-    let (xs, factors) = (input.to_vec::<R>()?, coefficients.to_vec::<R>()?);
+    let (xs, factors) = (input.elements::<R>()?, coefficients.elements::<R>()?);
     let (steps, order, out_steps) = (steps as usize, order as usize, out_steps as usize);
-    let mut ys = output.to_vec::<R>()?;
+    let mut ys = output.elements::<R>()?;
     for (row, out) in ys.chunks_exact_mut(out_steps.max(1)).enumerate() {
         let samples = &xs[row * steps..][..steps];
         let factors = &factors[row % channels as usize * order..][..order];
@@ -89,9 +89,9 @@ fn overdrive<R: Real>(a: &Args<'_>) -> Result<Outputs> {
     let fits = distorted.sizes() == sizes && output.sizes() == sizes;
     let states = [last_in, last_out].iter().all(|t| t.sizes()[..] == [channels]);
     expect(fits && states, "_overdrive_core_loop: sizes of waveforms and states do not fit")?;
-    let (xs, ts) = (waveform.to_vec::<R>()?, distorted.to_vec::<R>()?);
-    let (mut ins, mut outs) = (last_in.to_vec::<R>()?, last_out.to_vec::<R>()?);
-    let mut ys = output.to_vec::<R>()?;
+    let (xs, ts) = (waveform.elements::<R>()?, distorted.elements::<R>()?);
+    let (mut ins, mut outs) = (last_in.elements::<R>()?, last_out.elements::<R>()?);
+    let mut ys = output.elements::<R>()?;
     let (pole, dry, wet) = (R::of(0.995), R::of(0.5), R::of(0.75));
     let rows = ys.chunks_exact_mut((steps as usize).max(1));
     for (channel, row) in rows.enumerate() {

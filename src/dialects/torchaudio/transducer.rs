@@ -3,7 +3,7 @@
 use super::expect;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Args, OpDef, Outputs, opaque};
-use crate::resources::memory;
+use crate::resources::{Scratch, memory};
 use crate::tensor::{DType, Tensor};
 use smallvec::smallvec;
 
@@ -25,8 +25,8 @@ fn rnnt_loss(a: &Args<'_>) -> Result<Outputs> {
     let (logits, targets) = (a.tensor(0)?, a.tensor(1)?);
     let (blank, clamp, fused) = (a.int(4)?, a.float(5)?, a.bool(6)?);
     let call = check(a, logits, targets, blank)?;
-    let scores = logits.to_vec_as::<f64>()?;
-    let labels = targets.to_vec::<i32>()?;
+    let scores = logits.elements_as::<f64>()?;
+    let labels = targets.elements::<i32>()?;
     let mut grads = memory::filled(scores.len(), 0f64)?;
     let mut costs = memory::reserved(call.steps.len())?;
     let area = call.rows * call.width * call.classes;
@@ -41,7 +41,7 @@ fn rnnt_loss(a: &Args<'_>) -> Result<Outputs> {
             fused,
         };
         let cost = one.run(&mut grads[at * area..][..area])?;
-        costs.push(cost);
+        costs.push(cost)?;
     }
     if clamp > 0.0 {
         grads.iter_mut().for_each(|g| *g = g.clamp(-clamp, clamp));
@@ -57,8 +57,8 @@ struct Call {
     rows: usize,
     width: usize,
     classes: usize,
-    steps: Vec<usize>,
-    lengths: Vec<usize>,
+    steps: Scratch<usize>,
+    lengths: Scratch<usize>,
 }
 
 fn check(a: &Args<'_>, logits: &Tensor, targets: &Tensor, blank: i64) -> Result<Call> {
@@ -88,16 +88,16 @@ fn check(a: &Args<'_>, logits: &Tensor, targets: &Tensor, blank: i64) -> Result<
     }
     expect(target_batch == batch, "batch dimension mismatch between logits and targets")?;
     expect((0..classes).contains(&blank), "blank must be within [0, logits.shape[-1])")?;
-    let (steps, lengths) = (steps.to_vec_as::<i64>()?, lengths.to_vec_as::<i64>()?);
+    let (steps, lengths) = (steps.elements_as::<i64>()?, lengths.elements_as::<i64>()?);
     expect(steps.iter().max() == Some(&rows), "input length mismatch")?;
     expect(lengths.iter().max().map(|n| n + 1) == Some(width), "output length mismatch")?;
     expect(longest + 1 == width, "target length mismatch")?;
     expect(steps.iter().all(|n| *n > 0) && lengths.iter().all(|n| *n >= 0), "lengths must be positive")?;
     let within = |label: &i32| (0..classes).contains(&i64::from(*label));
-    expect(targets.to_vec::<i32>()?.iter().all(within), "targets must be within [0, logits.shape[-1])")?;
-    let count = |all: Vec<i64>| all.into_iter().map(|n| n as usize).collect();
+    expect(targets.elements::<i32>()?.iter().all(within), "targets must be within [0, logits.shape[-1])")?;
+    let count = |all: Scratch<i64>| memory::collected(all.into_iter().map(|n| n as usize));
     let (rows, width, classes) = (rows as usize, width as usize, classes as usize);
-    Ok(Call { rows, width, classes, steps: count(steps), lengths: count(lengths) })
+    Ok(Call { rows, width, classes, steps: count(steps)?, lengths: count(lengths)? })
 }
 
 /// One sequence: scores of each class at (step, labels emitted so far).
@@ -149,7 +149,7 @@ impl Sequence<'_> {
     }
 
     /// At each place, the logarithm of the probability to come there.
-    fn from_start(&self, log_prob: &impl Fn(usize, usize) -> f64) -> Result<Vec<f64>> {
+    fn from_start(&self, log_prob: &impl Fn(usize, usize) -> f64) -> Result<Scratch<f64>> {
         let mut sums = memory::filled(self.steps * self.width, f64::NEG_INFINITY)?;
         sums[0] = 0.0;
         for step in 0..self.steps {
@@ -169,7 +169,7 @@ impl Sequence<'_> {
     }
 
     /// At each place, the logarithm of the probability of all that is left.
-    fn from_end(&self, log_prob: &impl Fn(usize, usize) -> f64) -> Result<Vec<f64>> {
+    fn from_end(&self, log_prob: &impl Fn(usize, usize) -> f64) -> Result<Scratch<f64>> {
         let mut sums = memory::filled(self.steps * self.width, f64::NEG_INFINITY)?;
         let (last_step, ends) = (self.steps - 1, self.labels.len());
         for step in (0..self.steps).rev() {

@@ -3,6 +3,7 @@
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::aten::kernels::compute::Real;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::resources::Collect;
 use crate::tensor::{DType, Tensor};
 
 /// The rows.
@@ -53,14 +54,14 @@ fn check(boxes: &Tensor, scores: &Tensor) -> Result<()> {
 /// From the highest score down, keeps a box and drops all that overlap it too much. Areas and overlaps are computed in
 /// the boxes' dtype and compared in double.
 fn greedy<R: Real>(boxes: &Tensor, scores: &Tensor, threshold: f64) -> Result<Vec<i64>> {
-    let (boxes, scores) = (boxes.to_vec::<R>()?, scores.to_vec::<R>()?);
+    let (boxes, scores) = (boxes.elements::<R>()?, scores.elements::<R>()?);
     let corners = |i: usize| (boxes[4 * i], boxes[4 * i + 1], boxes[4 * i + 2], boxes[4 * i + 3]);
     let area = |i: usize| {
         let (x1, y1, x2, y2) = corners(i);
         (x2 - x1) * (y2 - y1)
     };
-    let areas: Vec<R> = (0..scores.len()).map(area).collect();
-    let mut order: Vec<usize> = (0..scores.len()).collect();
+    let areas = (0..scores.len()).map(area).scratch()?;
+    let mut order = (0..scores.len()).scratch()?;
     // Equal scores stay in order; NaN counts as the highest, as PyTorch sorts.
     order.sort_by(|i, j| {
         let (a, b) = (scores[*i], scores[*j]);

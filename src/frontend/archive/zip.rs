@@ -101,7 +101,7 @@ pub fn read_entry<'a>(file: &'a [u8], entry: &Entry, name: &str) -> Result<Cow<'
 /// Inflates to exactly `size` bytes, which the caller has checked against the limits.
 fn inflate(raw: &[u8], size: usize, name: &str) -> Result<Vec<u8>> {
     // One byte of room more, so that a stream that goes on past its declared size is seen.
-    let mut out = memory::reserved(size.saturating_add(1))?;
+    let mut out = memory::vec_reserved(size.saturating_add(1))?;
     let mut stream = flate2::Decompress::new(false);
     let status = stream.decompress_vec(raw, &mut out, flate2::FlushDecompress::Finish);
     match status {

@@ -7,13 +7,13 @@ use super::conv::{ConvShape, Images, Plane};
 use super::epilogue::{Column, Epilogue, spans};
 use super::vector::{Isa, LANES, Lanes, Work, read_some, with, write_some};
 use crate::diag::{Diagnostic, Result};
-use crate::resources::{memory, pool};
+use crate::resources::{Scratch, memory, pool};
 use std::ops::Range;
 
 /// Weights: for each tap those of all channels, padded to whole vectors.
 #[derive(Clone, Debug)]
 pub(super) struct Packed {
-    weights: Vec<f32>,
+    weights: Scratch<f32>,
     padded: usize,
 }
 

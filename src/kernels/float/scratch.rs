@@ -2,7 +2,7 @@
 //! layers do. Knows floats only.
 
 use crate::diag::Result;
-use crate::resources::memory;
+use crate::resources::{Charge, memory};
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
@@ -14,37 +14,42 @@ thread_local! {
     static FREE: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Floats with whatever they held before; given back when dropped.
-pub(super) struct Scratch(Vec<f32>);
+/// Floats with whatever they held before, charged to the run; given back when dropped.
+pub(super) struct Scratch {
+    room: Vec<f32>,
+    _charge: Charge,
+}
 
 impl Scratch {
-    /// Room for `count` floats. Fails without memory.
+    /// Room for `count` floats. Fails without memory, or beyond the run's limit.
     pub fn new(count: usize) -> Result<Scratch> {
+        // What a thread keeps is charged to whoever works in it.
         let mut room = FREE.with_borrow_mut(Vec::pop).unwrap_or_default();
         if room.capacity() < count {
-            room = memory::reserved(count)?;
+            room = memory::reserved(count)?.into_vec();
         }
+        let charge = Charge::new(count.saturating_mul(size_of::<f32>()))?;
         room.resize(count, 0.0);
-        Ok(Scratch(room))
+        Ok(Scratch { room, _charge: charge })
     }
 }
 
 impl Deref for Scratch {
     type Target = [f32];
     fn deref(&self) -> &[f32] {
-        &self.0
+        &self.room
     }
 }
 
 impl DerefMut for Scratch {
     fn deref_mut(&mut self) -> &mut [f32] {
-        &mut self.0
+        &mut self.room
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let room = std::mem::take(&mut self.0);
+        let room = std::mem::take(&mut self.room);
         // Where the thread ends, or is in here already, the buffer is freed.
         let _ = FREE.try_with(|free| {
             if let Ok(mut free) = free.try_borrow_mut()

@@ -12,7 +12,7 @@ use super::vector::{Avx2, Avx512};
 use super::vector::{Isa, LANES, Lanes, Work, read_some, with, write_some};
 use crate::diag::{Diagnostic, Result};
 use crate::kernels::lanes::{CACHE_LINE, Lines};
-use crate::resources::{memory, pool};
+use crate::resources::{Scratch, memory, pool};
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub(super) const BLOCK: usize = 2 * LANES;
 /// Weights as products read them: block of columns after block, in it for each term of the sums the block's columns.
 #[derive(Clone, Debug)]
 pub(super) struct Panels {
-    weights: Vec<f32>,
+    weights: Scratch<f32>,
     /// Where in `weights` they begin: at a cache line.
     begin: usize,
     columns: usize,

@@ -133,7 +133,7 @@ impl Maker<'_> {
     }
 
     fn drawn<T>(&mut self, count: usize, mut draw: impl FnMut(&mut Self) -> T) -> Result<Vec<T>> {
-        let mut numbers = memory::reserved(count)?;
+        let mut numbers = memory::vec_reserved(count)?;
         for _ in 0..count {
             numbers.push(draw(self));
         }

@@ -2,6 +2,7 @@
 //! Floats of 16 bits are computed as float32. Knows tensors, no schema.
 
 use crate::diag::Result;
+use crate::resources::Scratch;
 use crate::tensor::{DType, Element, Storage, Tensor};
 use num_complex::Complex;
 use std::marker::PhantomData;
@@ -320,6 +321,6 @@ pub fn build_whole<T: Element>(
 }
 
 /// The elements of an optional tensor.
-pub fn dense_opt<T: Element>(tensor: Option<&Tensor>) -> Result<Option<Vec<T>>> {
-    tensor.map(Tensor::to_vec_as::<T>).transpose()
+pub fn dense_opt<T: Element>(tensor: Option<&Tensor>) -> Result<Option<Scratch<T>>> {
+    tensor.map(Tensor::elements_as::<T>).transpose()
 }

@@ -2,7 +2,7 @@
 
 use super::wide::store;
 use crate::diag::{Diagnostic, Result};
-use crate::resources::memory;
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{DType, Tensor};
 use num_complex::Complex64;
 use rustfft::FftPlanner;
@@ -19,13 +19,13 @@ pub enum Direction {
 /// An array in row-major order.
 pub struct Grid {
     sizes: Vec<i64>,
-    data: Vec<Complex64>,
+    data: Scratch<Complex64>,
 }
 
 impl Grid {
     /// The elements of a tensor.
     pub fn new(tensor: &Tensor) -> Result<Grid> {
-        Ok(Grid { sizes: tensor.sizes().to_vec(), data: tensor.to_vec_as::<Complex64>()? })
+        Ok(Grid { sizes: tensor.sizes().to_vec(), data: tensor.elements_as::<Complex64>()? })
     }
 
     /// As a complex tensor.
@@ -35,7 +35,7 @@ impl Grid {
 
     /// The real parts as a tensor.
     pub fn real_tensor(&self, dtype: DType) -> Result<Tensor> {
-        let real: Vec<f64> = self.data.iter().map(|x| x.re).collect();
+        let real = self.data.iter().map(|x| x.re).scratch()?;
         store::<f64>(&real, &self.sizes, dtype)
     }
 

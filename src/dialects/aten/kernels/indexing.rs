@@ -2,13 +2,13 @@
 
 use super::wide::{Wide, dispatch_wide, store};
 use crate::diag::{Diagnostic, Result};
-use crate::resources::memory;
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{DType, Dims, Element, Layout, Tensor, broadcast_all, contiguous_strides, numel, view};
 
 /// Which elements an index expression means: their positions in the dense tensor, and the sizes of the result.
 pub struct Plan {
     /// Position of each result element.
-    pub positions: Vec<usize>,
+    pub positions: Scratch<usize>,
     /// Sizes of the result.
     pub sizes: Dims,
     /// The tensor, its indexed dimensions replaced by those of the indices, and the index tensors: what PyTorch's
@@ -21,14 +21,15 @@ fn index_error(message: impl Into<String>) -> Diagnostic {
 }
 
 /// The places of the non-zero elements, one column a dimension.
-pub fn nonzero(tensor: &Tensor) -> Result<Vec<Vec<i64>>> {
+pub fn nonzero(tensor: &Tensor) -> Result<Vec<Scratch<i64>>> {
     let sizes = tensor.sizes();
     let truths = truths(tensor)?;
-    let mut columns = vec![Vec::new(); sizes.len()];
+    let count = truths.iter().filter(|x| **x).count();
+    let mut columns = sizes.iter().map(|_| memory::reserved(count)).collect::<Result<Vec<_>>>()?;
     for (i, _) in truths.iter().enumerate().filter(|(_, x)| **x) {
         let mut rest = i as i64;
         for (column, size) in columns.iter_mut().zip(&sizes).rev() {
-            column.push(rest % size);
+            column.push(rest % size)?;
             rest /= size;
         }
     }
@@ -36,9 +37,9 @@ pub fn nonzero(tensor: &Tensor) -> Result<Vec<Vec<i64>>> {
 }
 
 /// Which elements differ from zero, in logical order.
-pub fn truths(tensor: &Tensor) -> Result<Vec<bool>> {
+pub fn truths(tensor: &Tensor) -> Result<Scratch<bool>> {
     dispatch_wide!(tensor.dtype(), W => {
-        Ok(tensor.to_vec_as::<W>()?.into_iter().map(|x| x != W::ZERO).collect())
+        tensor.elements_as::<W>()?.into_iter().map(|x| x != W::ZERO).scratch()
     })
 }
 
@@ -115,7 +116,7 @@ pub fn advanced(tensor: &Tensor, indices: &[Option<Tensor>], outside: Outside) -
     let strides = contiguous_strides(&own);
     let mut offsets = memory::filled(numel(&shape), 0usize)?;
     for (d, index) in &given {
-        let values = index.broadcast_to(&shape)?.to_vec_as::<i64>()?;
+        let values = index.broadcast_to(&shape)?.elements_as::<i64>()?;
         for (offset, value) in offsets.iter_mut().zip(values) {
             let at = wrap_index(value, own[*d], *d, outside)?;
             *offset += at * strides[*d] as usize;
@@ -134,16 +135,23 @@ pub fn advanced(tensor: &Tensor, indices: &[Option<Tensor>], outside: Outside) -
     Tensor::zeros(tensor.dtype(), &sizes)?;
     let operands = restrided(&tensor.layout(), &free, lead, &given, &shape)?;
     if numel(&sizes) == 0 {
-        return Ok(Plan { positions: Vec::new(), sizes, operands });
+        return Ok(Plan { positions: Scratch::default(), sizes, operands });
     }
-    let whole = |positions: Vec<usize>, d: &usize| -> Vec<usize> {
+    let whole = |positions: Scratch<usize>, d: &usize| -> Result<Scratch<usize>> {
         let (size, stride) = (own[*d] as usize, strides[*d] as usize);
-        positions.iter().flat_map(|p| (0..size).map(move |i| p + i * stride)).collect()
+        sums(&positions, size, |i| i * stride)
     };
-    let mut positions = free[..lead].iter().fold(vec![0], whole);
-    positions = positions.iter().flat_map(|p| offsets.iter().map(move |o| p + o)).collect();
-    positions = free[lead..].iter().fold(positions, whole);
+    let mut positions = free[..lead].iter().try_fold(memory::filled(1, 0)?, whole)?;
+    positions = sums(&positions, offsets.len(), |i| offsets[i])?;
+    positions = free[lead..].iter().try_fold(positions, whole)?;
     Ok(Plan { positions, sizes, operands })
+}
+
+/// Each of the numbers plus each of `count` others, in this order.
+fn sums(numbers: &[usize], count: usize, other: impl Fn(usize) -> usize) -> Result<Scratch<usize>> {
+    memory::built(numbers.len().saturating_mul(count), |out| {
+        numbers.iter().for_each(|n| out.extend((0..count).map(|i| n + other(i))));
+    })
 }
 
 /// See [`Plan::operands`]: `lead` of the `free` dimensions stand before those of the indices, whose sizes are `shape`.
@@ -196,17 +204,17 @@ pub fn at_least_1d(sizes: &[i64]) -> Dims {
 /// For each element of `index` (sizes no larger than `sizes` except in `dim`): the position in a dense tensor of
 /// `sizes` that has the element's own place in all dimensions and the element's value in `dim`. `wrap`: negative
 /// values count from the back.
-pub fn along(sizes: &[i64], dim: usize, index: &Tensor, wrap: bool) -> Result<Vec<usize>> {
+pub fn along(sizes: &[i64], dim: usize, index: &Tensor, wrap: bool) -> Result<Scratch<usize>> {
     let sizes = at_least_1d(sizes);
     let shape = at_least_1d(&index.sizes());
     let strides = contiguous_strides(&sizes);
-    let mut bases = vec![0usize];
+    let mut bases = memory::filled(1, 0usize)?;
     for (d, size) in shape.iter().enumerate() {
         let stride = if d == dim { 0 } else { strides[d] as usize };
-        bases = bases.iter().flat_map(|p| (0..*size as usize).map(move |i| p + i * stride)).collect();
+        bases = sums(&bases, *size as usize, |i| i * stride)?;
     }
     let (size, stride) = (sizes[dim], strides[dim] as usize);
-    let values = index.to_vec_as::<i64>()?;
+    let values = index.elements_as::<i64>()?;
     bases
         .into_iter()
         .zip(values)
@@ -219,7 +227,7 @@ pub fn along(sizes: &[i64], dim: usize, index: &Tensor, wrap: bool) -> Result<Ve
             }
             Ok(base + value as usize * stride)
         })
-        .collect()
+        .try_scratch()
 }
 
 /// How elements that meet at one place become one.
@@ -263,8 +271,8 @@ pub fn combine(
 ) -> Result<Tensor> {
     let dtype = target.dtype();
     dispatch_wide!(dtype, W => {
-        let mut elements = target.to_vec_as::<W>()?;
-        let source = source.to_vec_as::<W>()?;
+        let mut elements = target.elements_as::<W>()?;
+        let source = source.elements_as::<W>()?;
         let mut counts = memory::filled(elements.len(), usize::from(include_self))?;
         for (position, value) in positions.iter().zip(source) {
             let element = &mut elements[*position];
@@ -284,7 +292,7 @@ pub fn combine(
         }
         if dtype == DType::Bool {
             // Sums of bools are "or", as large counts must not wrap to false.
-            let bools: Vec<i64> = elements.iter().map(|x| i64::from(*x != W::ZERO)).collect();
+            let bools = elements.iter().map(|x| i64::from(*x != W::ZERO)).scratch()?;
             return store::<i64>(&bools, &target.sizes(), dtype);
         }
         store::<W>(&elements, &target.sizes(), dtype)
@@ -318,9 +326,9 @@ fn halves<T: Element + Into<f32>>(
     include_self: bool,
     round: fn(f32) -> T,
 ) -> Result<Tensor> {
-    let mut elements = target.to_vec_as::<T>()?;
+    let mut elements = target.elements_as::<T>()?;
     let mut counts = memory::filled(elements.len(), usize::from(include_self))?;
-    for (position, value) in positions.iter().zip(source.to_vec_as::<T>()?) {
+    for (position, value) in positions.iter().zip(source.elements_as::<T>()?) {
         let (element, count) = (&mut elements[*position], &mut counts[*position]);
         let so_far: f32 = if *count == 0 { how.start::<f64>() as f32 } else { (*element).into() };
         let value: f32 = value.into();
@@ -343,8 +351,8 @@ pub fn add_at(target: &Tensor, positions: &[usize], source: &Tensor) -> Result<T
         positions: &[usize],
         source: &Tensor,
     ) -> Result<Tensor> {
-        let mut elements = target.to_vec_as::<T>()?;
-        for (position, value) in positions.iter().zip(source.to_vec_as::<T>()?) {
+        let mut elements = target.elements_as::<T>()?;
+        for (position, value) in positions.iter().zip(source.elements_as::<T>()?) {
             elements[*position] = elements[*position] + value;
         }
         Tensor::from_vec(&elements, &target.sizes())

@@ -1,7 +1,7 @@
 //! Rearranging by place: each dimension of the result names the index it takes from the source.
 
 use crate::diag::{Diagnostic, Result};
-use crate::resources::memory;
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::DType;
 use crate::tensor::{
     Dims, Operand, Tensor, contiguous_strides, numel, promote_types, result_type, view, wrap_dim,
@@ -9,36 +9,37 @@ use crate::tensor::{
 
 /// Element `(i, j, …)` of the result is the source's element `(maps[0][i], maps[1][j], …)`. One map a dimension;
 /// the indices are within the source.
-pub fn remap(source: &Tensor, maps: &[Vec<usize>]) -> Result<Tensor> {
+pub fn remap(source: &Tensor, maps: &[Scratch<usize>]) -> Result<Tensor> {
     let sizes: Dims = maps.iter().map(|m| m.len() as i64).collect();
     // Proves that the result can be stored before its places are listed.
     let empty = Tensor::zeros(source.dtype(), &sizes)?;
     if empty.numel() == 0 {
         return Ok(empty);
     }
-    let positions = positions(&source.sizes(), maps);
+    let positions = positions(&source.sizes(), maps)?;
     source.take_positions(&positions, &sizes)
 }
 
 /// The positions, in a dense tensor of `sizes`, of the elements that the maps name, one map a dimension.
-pub fn positions(sizes: &[i64], maps: &[Vec<usize>]) -> Vec<usize> {
-    let mut positions = vec![0usize];
+pub fn positions(sizes: &[i64], maps: &[Scratch<usize>]) -> Result<Scratch<usize>> {
+    let mut positions = memory::filled(1, 0usize)?;
     for (map, stride) in maps.iter().zip(contiguous_strides(sizes)) {
-        let offsets: Vec<usize> = map.iter().map(|i| i * stride as usize).collect();
-        positions = positions.iter().flat_map(|p| offsets.iter().map(move |o| p + o)).collect();
+        positions = memory::built(positions.len().saturating_mul(map.len()), |next| {
+            positions.iter().for_each(|p| next.extend(map.iter().map(|i| p + i * stride as usize)));
+        })?;
     }
-    positions
+    Ok(positions)
 }
 
 /// The identity map of each dimension.
-pub fn identity(sizes: &[i64]) -> Result<Vec<Vec<usize>>> {
+pub fn identity(sizes: &[i64]) -> Result<Vec<Scratch<usize>>> {
     sizes.iter().map(|s| memory::collected(0..*s as usize)).collect()
 }
 
 /// The given indices of one dimension (of a tensor that has dimensions).
-pub fn pick(source: &Tensor, dim: usize, indices: Vec<usize>) -> Result<Tensor> {
+pub fn pick(source: &Tensor, dim: usize, indices: &[usize]) -> Result<Tensor> {
     let mut maps = identity(&source.sizes())?;
-    maps[dim] = indices;
+    maps[dim] = memory::copied(indices)?;
     remap(source, &maps)
 }
 
@@ -124,8 +125,8 @@ pub fn repeat(tensor: &Tensor, repeats: &[i64]) -> Result<Tensor> {
         return Tensor::zeros(tensor.dtype(), &result);
     }
     Tensor::zeros(tensor.dtype(), &result)?;
-    let maps: Vec<Vec<usize>> =
-        sizes.iter().zip(&result).map(|(s, n)| (0..*n as usize).map(|i| i % *s as usize).collect()).collect();
+    let map = |(size, count): (&i64, &i64)| (0..*count as usize).map(|i| i % *size as usize).scratch();
+    let maps = sizes.iter().zip(&result).map(map).collect::<Result<Vec<_>>>()?;
     remap(&tensor.reshaped(&sizes)?, &maps)
 }
 

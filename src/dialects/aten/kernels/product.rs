@@ -3,7 +3,7 @@
 use super::compute::{Number, compute_dtype};
 use super::gemm::{Gemm, Matrix, Onto, matmul};
 use crate::diag::{Diagnostic, Result};
-use crate::resources::{memory, pool};
+use crate::resources::{Collect, Scratch, memory, pool};
 use crate::tensor::{DType, Dims, Element, Layout, Scalar, Tensor, broadcast_sizes, numel, view};
 
 /// `a @ b` over the last two dimensions, the others broadcast; plus `onto`, broadcast, where given. All of one dtype
@@ -88,7 +88,7 @@ fn matrix<'a, T>(elements: &'a [T], layout: &Layout, start: usize) -> Result<Mat
 }
 
 /// Where the matrices of a batch begin.
-fn starts(layout: &Layout, batch: &[i64]) -> Result<Vec<usize>> {
+fn starts(layout: &Layout, batch: &[i64]) -> Result<Scratch<usize>> {
     let own = layout.rank() - 2;
     let outer = Layout {
         sizes: Dims::from_slice(&layout.sizes[..own]),
@@ -97,9 +97,7 @@ fn starts(layout: &Layout, batch: &[i64]) -> Result<Vec<usize>> {
     };
     let outer =
         outer.broadcast_to(batch).ok_or_else(|| Diagnostic::internal("batches that do not broadcast"))?;
-    let mut starts = memory::reserved(outer.numel())?;
-    outer.for_each_index(|i| starts.push(i));
-    Ok(starts)
+    memory::built(outer.numel(), |starts| outer.for_each_index(|i| starts.push(i)))
 }
 
 /// Dimensions in another order.
@@ -195,7 +193,7 @@ pub fn times_scalar(t: &Tensor, factor: Scalar) -> Result<Tensor> {
     let (source, sizes) = (t.to_dtype(wide)?, t.sizes());
     crate::dispatch_number!(wide, "mul_cpu", T => {
         let factor = <T as Element>::from_scalar(factor);
-        let scaled: Vec<T> = source.to_vec::<T>()?.into_iter().map(|x| x.times(factor)).collect();
+        let scaled = source.elements::<T>()?.into_iter().map(|x| x.times(factor)).scratch()?;
         Tensor::from_vec(&scaled, &sizes)?.to_dtype(dtype)
     })
 }
@@ -207,7 +205,7 @@ pub fn conjugate(t: &Tensor) -> Result<Tensor> {
         return Ok(t.clone());
     }
     crate::dispatch_number!(t.dtype(), "conj", T => {
-        let conjugates: Vec<T> = t.to_vec::<T>()?.into_iter().map(Number::conjugate).collect();
+        let conjugates = t.elements::<T>()?.into_iter().map(Number::conjugate).scratch()?;
         Tensor::from_vec(&conjugates, &sizes)
     })
 }

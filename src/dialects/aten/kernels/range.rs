@@ -2,6 +2,7 @@
 
 use super::fill::check_fill;
 use crate::diag::{Diagnostic, Result};
+use crate::resources::Collect;
 use crate::tensor::{DType, Element, Scalar, Tensor};
 use num_complex::Complex64;
 use std::f64::consts::PI;
@@ -68,12 +69,12 @@ fn steps(start: Scalar, step: Scalar, length: f64, dtype: DType) -> Result<Tenso
     let n = length as i64;
     Tensor::zeros(dtype, &[n])?;
     crate::dispatch_dtype!(dtype, T => {
-        let elements: Vec<T> = if dtype.is_integral() {
+        let elements = if dtype.is_integral() {
             let (start, step) = (start.to_i64(), step.to_i64());
-            (0..n).map(|i| T::from_scalar(Scalar::Int(start.wrapping_add(step.wrapping_mul(i))))).collect()
+            (0..n).map(|i| T::from_scalar(Scalar::Int(start.wrapping_add(step.wrapping_mul(i))))).scratch()?
         } else {
             let (start, step) = (start.to_f64(), step.to_f64());
-            (0..n).map(|i| T::from_scalar(Scalar::Float(start + step * i as f64))).collect()
+            (0..n).map(|i| T::from_scalar(Scalar::Float(start + step * i as f64))).scratch()?
         };
         Tensor::from_vec::<T>(&elements, &[n])
     })
@@ -130,12 +131,12 @@ pub fn spaced(start: Scalar, end: Scalar, steps: i64, base: Option<f64>, dtype: 
         }
     };
     crate::dispatch_dtype!(dtype, T => {
-        let elements: Vec<T> = (0..steps)
+        let elements = (0..steps)
             .map(|i| {
                 let x = value(i);
                 T::from_scalar(if dtype.is_complex() { Scalar::Complex(x) } else { Scalar::Float(x.re) })
             })
-            .collect();
+            .scratch()?;
         Tensor::from_vec::<T>(&elements, &[steps])
     })
 }
@@ -176,7 +177,7 @@ pub fn window(length: i64, periodic: bool, shape: Shape, dtype: DType) -> Result
         }
     };
     crate::dispatch_dtype!(dtype, T => {
-        let elements: Vec<T> = (0..length).map(|i| T::from_scalar(Scalar::Float(value(i)))).collect();
+        let elements = (0..length).map(|i| T::from_scalar(Scalar::Float(value(i)))).scratch()?;
         Tensor::from_vec::<T>(&elements, &[length])
     })
 }

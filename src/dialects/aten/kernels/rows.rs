@@ -5,7 +5,7 @@ use super::compute::Dense;
 use super::vector_rows;
 use super::wide::{Wide, store};
 use crate::diag::{Diagnostic, Result};
-use crate::resources::{memory, pool};
+use crate::resources::{Scratch, memory, pool};
 use crate::tensor::{DType, Dims, Element, Tensor, numel, view, wrap_dim};
 
 /// Work below this many elements stays on one thread.
@@ -75,34 +75,49 @@ impl Rows {
     }
 
     /// One value for each row.
-    pub fn map<W: Element, R: Send>(&self, f: impl Fn(&[W]) -> R + Send + Sync) -> Result<Vec<R>> {
-        let elements = self.dense.to_vec_as::<W>()?;
+    pub fn map<W: Element, R: Send>(&self, f: impl Fn(&[W]) -> R + Send + Sync) -> Result<Scratch<R>> {
+        let elements = self.dense.elements_as::<W>()?;
         // Rows without elements take no memory, however many there are; what is made of them does.
         if self.length == 0 {
             return memory::collected((0..self.count).map(|_| f(&[])));
         }
-        memory::expect::<R>(self.count)?;
         if elements.len() < PARALLEL_FROM {
-            return Ok(elements.chunks_exact(self.length).map(f).collect());
+            return memory::collected(elements.chunks_exact(self.length).map(f));
         }
         let row = |at: usize| f(&elements[at * self.length..(at + 1) * self.length]);
-        Ok(pool::map(elements.len() / self.length, row))
+        pool::map(elements.len() / self.length, row)
+    }
+
+    /// `width` values for each row, one row after the other.
+    pub fn map_wide<W: Element, R: Element>(
+        &self,
+        width: usize,
+        f: impl Fn(&[W], &mut [R]) -> Result<()> + Sync,
+    ) -> Result<Scratch<R>> {
+        let elements = self.dense.elements_as::<W>()?;
+        let mut out = memory::filled(self.count.saturating_mul(width), R::zeroed())?;
+        let row = |at: usize, out: &mut [R]| f(&elements[at * self.length..(at + 1) * self.length], out);
+        if elements.len() < PARALLEL_FROM {
+            out.chunks_mut(width.max(1)).enumerate().try_for_each(|(at, out)| row(at, out))?;
+        } else {
+            pool::try_chunks(&mut out, width, row)?;
+        }
+        Ok(out)
     }
 
     /// One value for each row of float32, read where it lies.
-    pub fn map_f32<R: Send>(&self, f: impl Fn(&[f32]) -> R + Send + Sync) -> Result<Vec<R>> {
+    pub fn map_f32<R: Send>(&self, f: impl Fn(&[f32]) -> R + Send + Sync) -> Result<Scratch<R>> {
         let elements = Dense::<f32>::new(&self.dense)?;
         let elements = elements.open()?;
         let row = |at: usize| f(&elements[at * self.length..(at + 1) * self.length]);
         if elements.len() < PARALLEL_FROM || self.count == 1 {
             return memory::collected((0..self.count).map(row));
         }
-        memory::expect::<R>(self.count)?;
-        Ok(pool::map(self.count, row))
+        pool::map(self.count, row)
     }
 
     /// The sum of each row of float32, in double precision.
-    pub fn sums(&self) -> Result<Vec<f64>> {
+    pub fn sums(&self) -> Result<Scratch<f64>> {
         self.map_f32(vector_rows::sum)
     }
 
@@ -143,11 +158,8 @@ impl Rows {
 
     /// For each row, elements at places within the row, back in the tensor's order of dimensions.
     pub fn pick(&self, places: &[i64], length: usize, dtype: DType) -> Result<Tensor> {
-        let positions: Vec<usize> = places
-            .iter()
-            .enumerate()
-            .map(|(n, place)| n / length.max(1) * self.length + *place as usize)
-            .collect();
+        let within = |(n, place): (usize, &i64)| n / length.max(1) * self.length + *place as usize;
+        let positions = memory::collected(places.iter().enumerate().map(within))?;
         let taken = self.dense.take_positions(&positions, &[positions.len() as i64])?;
         debug_assert_eq!(taken.dtype(), dtype);
         if self.sizes.is_empty() {

@@ -2,6 +2,8 @@
 //! that PyTorch's results come from, since programs see it in the indices.
 
 use super::wide::Wide;
+use crate::diag::Result;
+use crate::resources::{Collect, Scratch, memory};
 use std::cmp::Ordering;
 
 /// Moves the element that belongs at `nth` in order there: partition around the median of three until three elements
@@ -99,13 +101,13 @@ pub fn intro_sort(items: &mut [usize], less: &impl Fn(usize, usize) -> bool) {
 
 /// The place of the element that would stand at `nth` if the row were sorted stably.
 pub fn nth_place<W: Wide>(row: &[W], nth: usize) -> usize {
-    let mut items: Vec<usize> = (0..row.len()).collect();
+    let mut items = memory::taken((0..row.len()).collect());
     *items.select_nth_unstable_by(nth, |x, y| row[*x].order(row[*y]).then(x.cmp(y))).1
 }
 
 /// As [`nth_place`], by the quick selection of `kthvalue`: its pivot is the median of the first, the middle and the last.
 pub fn kth_place<W: Wide>(row: &[W], k: usize) -> usize {
-    let mut items: Vec<usize> = (0..row.len()).collect();
+    let mut items = memory::taken((0..row.len()).collect());
     let greater = |x: usize, y: usize| row[x].order(row[y]) == Ordering::Greater;
     let (mut left, mut right) = (0usize, row.len() - 1);
     loop {
@@ -156,12 +158,12 @@ pub fn kth_place<W: Wide>(row: &[W], k: usize) -> usize {
 }
 
 /// The places of the k largest (or smallest) elements.
-pub fn top_places<W: Wide>(row: &[W], k: usize, largest: bool, sorted: bool) -> Vec<i64> {
+pub fn top_places<W: Wide>(row: &[W], k: usize, largest: bool, sorted: bool) -> Result<Scratch<usize>> {
     let before =
         |x: usize, y: usize| row[x].order(row[y]) == if largest { Ordering::Greater } else { Ordering::Less };
-    let mut items: Vec<usize> = (0..row.len()).collect();
+    let mut items = (0..row.len()).scratch()?;
     if k == 0 {
-        return Vec::new();
+        return Ok(Scratch::default());
     }
     if k * 64 <= row.len() {
         partial_sort(&mut items, k, &before);
@@ -172,7 +174,7 @@ pub fn top_places<W: Wide>(row: &[W], k: usize, largest: bool, sorted: bool) -> 
         }
     }
     items.truncate(k);
-    items.into_iter().map(|i| i as i64).collect()
+    Ok(items)
 }
 
 /// The first k in order, by a heap of k.
@@ -215,7 +217,7 @@ fn sift_down(heap: &mut [usize], root: usize, before: &impl Fn(usize, usize) -> 
 
 /// The place of the last of the most frequent elements; of equally frequent ones the smallest.
 pub fn mode_place<W: Wide>(row: &[W]) -> usize {
-    let mut items: Vec<usize> = (0..row.len()).collect();
+    let mut items = memory::taken((0..row.len()).collect());
     let less =
         |x: usize, y: usize| !row[x].is_nan() && !row[y].is_nan() && row[x].order(row[y]) == Ordering::Less;
     intro_sort(&mut items, &less);
@@ -246,7 +248,8 @@ mod tests {
             assert_eq!(row[kth_place(&row, n)], sorted[n]);
         }
         for k in [1, 3, 50, 200] {
-            let top: Vec<i64> = top_places(&row, k, false, true).iter().map(|i| row[*i as usize]).collect();
+            let top: Vec<i64> =
+                top_places(&row, k, false, true).expect("small").iter().map(|i| row[*i]).collect();
             assert_eq!(top, sorted[..k]);
         }
         assert_eq!(row[mode_place(&[1i64, 2, 2, 1, 3])], row[3]);

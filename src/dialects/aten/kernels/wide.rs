@@ -154,7 +154,7 @@ pub fn store<W: Wide>(elements: &[W], sizes: &[i64], dtype: DType) -> Result<Ten
         return Tensor::from_vec(elements, sizes);
     }
     crate::dispatch_dtype!(dtype, T => {
-        let converted: Vec<T> = memory::collected(elements.iter().map(|x| T::from_scalar(x.to_scalar())))?;
+        let converted = memory::collected(elements.iter().map(|x| T::from_scalar(x.to_scalar())))?;
         Tensor::from_vec::<T>(&converted, sizes)
     })
 }

@@ -51,7 +51,7 @@ pub(super) fn read<'a>(
     reader.nodes.charge(64 * table.len() as u64)?;
     // Each value has the node of its number; those that are made beside them come after all.
     reader.nodes.nodes.resize(table.len(), Node::None);
-    let mut all = crate::resources::memory::reserved(table.len())?;
+    let mut all = crate::resources::memory::vec_reserved(table.len())?;
     for (number, value) in table.tables().enumerate() {
         let value = value?;
         if value.u8(0)? == 16 {

@@ -380,7 +380,7 @@ mod tests {
         for n in [1usize, 2, 3, 4, 5, 8, 13, 20, 40] {
             let mut next = numbers(n as u64);
             let dense = Mat::from_fn(n, n, |_, _| 0.0).data.iter().map(|_| next()).collect::<Vec<f64>>();
-            let dense = Mat { rows: n, cols: n, data: dense };
+            let dense = Mat { rows: n, cols: n, data: dense.into() };
             let kinds: Vec<Mat<f64>> = vec![
                 dense.clone(),
                 // Structured: triangular, companion, cyclic, rank one, one block, far apart in size.
@@ -407,12 +407,12 @@ mod tests {
     /// From PyTorch: the order and signs of a matrix with a pair of complex eigenvalues.
     #[test]
     fn vectors_point_as_lapacks_do() {
-        let a = Mat { rows: 2, cols: 2, data: vec![1.0, 2.0, 3.0, 4.0] };
+        let a = Mat { rows: 2, cols: 2, data: vec![1.0, 2.0, 3.0, 4.0].into() };
         let Eigen { values, vectors } = eigen(&a, f64::EPSILON).expect("converges");
         assert!((values[0].re + 0.3722813232690143).abs() < 1e-12 && values[0].im == 0.0);
         assert!((vectors[(0, 0)].re + 0.8245648401323938).abs() < 1e-12);
         assert!((vectors[(1, 1)].re + 0.9093767091321241).abs() < 1e-12);
-        let turn = Mat { rows: 2, cols: 2, data: vec![0.0, -1.0, 1.0, 0.0] };
+        let turn = Mat { rows: 2, cols: 2, data: vec![0.0, -1.0, 1.0, 0.0].into() };
         let Eigen { values, vectors } = eigen(&turn, f64::EPSILON).expect("converges");
         assert_eq!(values[0].im, 1.0);
         assert!((vectors[(1, 0)].im + 0.5f64.sqrt()).abs() < 1e-12 && vectors[(0, 0)].im == 0.0);

@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn lu_multiplies_back() {
-        let a = Mat { rows: 2, cols: 2, data: vec![1.0, 2.0, 4.0, 3.0] };
+        let a = Mat { rows: 2, cols: 2, data: vec![1.0, 2.0, 4.0, 3.0].into() };
         let f = lu(&a, true);
         assert_eq!((f.pivots.clone(), f.info, f.sign()), (vec![2, 2], 0, -1.0));
         assert_eq!(f.packed.data, [4.0, 3.0, 0.25, 1.25]);
@@ -112,9 +112,9 @@ mod tests {
 
     #[test]
     fn cholesky_says_which_minor_fails() {
-        let a = Mat { rows: 2, cols: 2, data: vec![4.0, 0.0, 2.0, 5.0] };
-        assert_eq!(cholesky(&a), (Mat { rows: 2, cols: 2, data: vec![2.0, 0.0, 1.0, 2.0] }, 0));
-        let bad = Mat { rows: 2, cols: 2, data: vec![1.0, 0.0, 2.0, 1.0] };
+        let a = Mat { rows: 2, cols: 2, data: vec![4.0, 0.0, 2.0, 5.0].into() };
+        assert_eq!(cholesky(&a), (Mat { rows: 2, cols: 2, data: vec![2.0, 0.0, 1.0, 2.0].into() }, 0));
+        let bad = Mat { rows: 2, cols: 2, data: vec![1.0, 0.0, 2.0, 1.0].into() };
         assert_eq!(cholesky(&bad).1, 2);
     }
 }

@@ -4,6 +4,7 @@
 
 use super::orthogonal::reflector;
 use super::{Field, Mat};
+use crate::resources::memory;
 use std::cmp::Ordering;
 
 /// Eigenvalues in ascending order and eigenvectors in the columns; the upper or the lower triangle is read.
@@ -20,7 +21,11 @@ pub fn eigh<F: Field>(matrix: &Mat<F>, upper: bool, epsilon: f64) -> (Vec<f64>, 
         tri.e.reverse();
     }
     tri.diagonalize();
-    let vectors = q.times(&Mat { rows: tri.n, cols: tri.n, data: tri.z.iter().map(|x| F::of(*x)).collect() });
+    let vectors = q.times(&Mat {
+        rows: tri.n,
+        cols: tri.n,
+        data: memory::taken(tri.z.iter().map(|x| F::of(*x)).collect()),
+    });
     let mut order: Vec<usize> = (0..tri.n).collect();
     // The order of a selection sort, which decides about equal eigenvalues.
     for i in 0..tri.n {
@@ -54,13 +59,13 @@ fn tridiagonal<F: Field>(matrix: &Mat<F>) -> (Tridiagonal, Mat<F>) {
         Ordering::Less => matrix[(j, i)].conj(),
     });
     let mut q = Mat::<F>::identity(n, n);
-    let mut reflections: Vec<(Vec<F>, F)> = Vec::new();
+    let mut reflections = Vec::new();
     let mut e = Vec::new();
     for k in 0..n.saturating_sub(1) {
         let mut column = Mat::from_fn(n, 1, |i, _| a[(i, k)]);
         let tau = reflector(&mut column, k + 1, 0);
         e.push(column[(k + 1, 0)].re());
-        let mut v: Vec<F> = column.data;
+        let mut v = column.data;
         v[..=k].fill(F::ZERO);
         v[k + 1] = F::ONE;
         if tau != F::ZERO {

@@ -195,10 +195,10 @@ mod tests {
 
     #[test]
     fn blocks_of_two_solve() {
-        let a = Mat { rows: 3, cols: 3, data: vec![0.0, 1.0, 2.0, 1.0, 0.0, 3.0, 2.0, 3.0, 0.0] };
+        let a = Mat { rows: 3, cols: 3, data: vec![0.0, 1.0, 2.0, 1.0, 0.0, 3.0, 2.0, 3.0, 0.0].into() };
         let f = ldl(&a, false, false);
         assert!(f.pivots.iter().any(|p| *p < 0) && f.info == 0);
-        let b = Mat { rows: 3, cols: 1, data: vec![1.0, 2.0, 3.0] };
+        let b = Mat { rows: 3, cols: 1, data: vec![1.0, 2.0, 3.0].into() };
         let back = a.times(&solve(&f.packed, &f.pivots, &b, false));
         assert!(back.data.iter().zip(&b.data).all(|(x, y)| (x - y).abs() < 1e-12));
     }

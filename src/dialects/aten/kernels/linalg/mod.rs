@@ -15,6 +15,7 @@ pub mod solve;
 use super::super::convert::by_columns;
 use super::wide::{Wide, store};
 use crate::diag::{Diagnostic, Result};
+use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::{DType, Dims, Tensor, numel};
 use num_complex::Complex64;
 use std::ops::{Add, Div, Index, IndexMut, Mul, Neg, Sub};
@@ -109,7 +110,7 @@ pub struct Mat<F> {
     /// How many columns.
     pub cols: usize,
     /// The elements.
-    pub data: Vec<F>,
+    pub data: Scratch<F>,
 }
 
 impl<F> Index<(usize, usize)> for Mat<F> {
@@ -128,7 +129,7 @@ impl<F> IndexMut<(usize, usize)> for Mat<F> {
 impl<F: Field> Mat<F> {
     /// Zeros.
     pub fn zeros(rows: usize, cols: usize) -> Mat<F> {
-        Mat { rows, cols, data: vec![F::ZERO; rows * cols] }
+        Mat { rows, cols, data: memory::taken(vec![F::ZERO; rows * cols]) }
     }
 
     /// Ones on the diagonal.
@@ -139,7 +140,7 @@ impl<F: Field> Mat<F> {
     /// Element by element.
     pub fn from_fn(rows: usize, cols: usize, f: impl Fn(usize, usize) -> F) -> Mat<F> {
         let data = (0..rows).flat_map(|i| (0..cols).map(move |j| (i, j))).map(|(i, j)| f(i, j)).collect();
-        Mat { rows, cols, data }
+        Mat { rows, cols, data: memory::taken(data) }
     }
 
     /// The conjugate transpose.
@@ -201,14 +202,14 @@ impl<F: Field> Batch<F> {
             return Err(Diagnostic::internal("a matrix needs two dimensions"));
         };
         let (rows, cols) = (*rows as usize, *cols as usize);
-        let elements = tensor.to_vec_as::<F>()?;
+        let elements = tensor.elements_as::<F>()?;
         let count = numel(batch);
         let items = (0..count)
             .map(|n| {
-                let data = elements[n * rows * cols..(n + 1) * rows * cols].to_vec();
-                Mat { rows, cols, data }
+                let data = memory::copied(&elements[n * rows * cols..(n + 1) * rows * cols])?;
+                Ok(Mat { rows, cols, data })
             })
-            .collect();
+            .collect::<Result<_>>()?;
         Ok(Batch { sizes: Dims::from_slice(batch), rows, cols, items })
     }
 
@@ -231,7 +232,7 @@ pub fn stack<F: Field>(
 ) -> Result<Tensor> {
     let mut sizes = Dims::from_slice(batch);
     sizes.extend([rows as i64, cols as i64]);
-    let elements: Vec<F> = items.iter().flat_map(|m| m.data.iter().copied()).collect();
+    let elements = items.iter().flat_map(|m| m.data.iter().copied()).scratch()?;
     by_columns(store::<F>(&elements, &sizes, dtype)?)
 }
 
@@ -244,5 +245,5 @@ pub fn stack_vectors<W: Wide>(
 ) -> Result<Tensor> {
     let mut sizes = Dims::from_slice(batch);
     sizes.push(length as i64);
-    store::<W>(&items.concat(), &sizes, dtype)
+    store::<W>(&items.iter().flatten().copied().scratch()?, &sizes, dtype)
 }
