@@ -19,4 +19,5 @@ pub mod autodiff;
 pub mod lowering;
 pub mod backends;
 pub mod runtime;
+pub mod training;
 pub mod tools;

@@ -40,11 +40,21 @@ use crate::resources::Charge;
 use parking_lot::RwLock;
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A tensor: layout over storage, plus gradient state. Clones share identity.
 #[derive(Clone)]
 pub struct Tensor(Arc<Inner>);
+
+/// A tensor that this does not keep alive.
+pub struct WeakTensor(Weak<Inner>);
+
+impl WeakTensor {
+    /// The tensor, if it still lives.
+    pub fn upgrade(&self) -> Option<Tensor> {
+        self.0.upgrade().map(Tensor)
+    }
+}
 
 struct Inner {
     meta: RwLock<Snapshot>,
@@ -310,6 +320,11 @@ impl Tensor {
     /// Whether two handles are the same tensor (Python's `is`).
     pub fn same(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The tensor without keeping it alive.
+    pub fn downgrade(&self) -> WeakTensor {
+        WeakTensor(Arc::downgrade(&self.0))
     }
 
     /// An address that identifies the tensor while it lives.

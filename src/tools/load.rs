@@ -1,5 +1,6 @@
 //! From files and texts to programs that run.
 
+use super::case::Case;
 use super::io::Io;
 use super::prepare;
 use super::progress::Progress;
@@ -7,7 +8,7 @@ use crate::diag::{Diagnostic, Result, Source, files};
 use crate::dialects::{Registry, Run, result_type};
 use crate::frontend::archive::DebugRanges;
 use crate::frontend::{archive, dialect, script};
-use crate::ir::{Graph, MAX_TEXT, OpId, ParseOptions, Symbol, parse_module, too_large};
+use crate::ir::{Graph, MAX_TEXT, Module, OpId, ParseOptions, Symbol, parse_module, too_large};
 use crate::resources::memory;
 use crate::runtime::{Origins, Program, graph_function};
 use crate::value::Value;
@@ -74,23 +75,38 @@ fn start_archive(archive: archive::Archive, run: &Run, registry: &Arc<Registry>)
     // A damaged record only costs the sizes that it has.
     let traced = archive.traced_inputs().ok().flatten();
     let model = archive::load(registry, archive)?;
-    let instance = match &model.root {
-        Value::Object(object) => object.clone(),
-        other => {
-            return Err(Diagnostic::input(format!(
-                "the archive holds a {}, not a module",
-                other.kind_name()
-            )));
-        }
-    };
-    let program = Program::with(model.module, Some(instance), Arc::clone(registry));
+    let program = start(model.module, &model.root, registry)?;
     program.set_origins(origins(model.debug_tables));
-    for (object, state) in model.states {
+    restore(&program, model.states, run)?;
+    Ok(Loaded { program, traced })
+}
+
+/// The program of a loaded model.
+pub(super) fn start(module: Module, root: &Value, registry: &Arc<Registry>) -> Result<Program> {
+    match root {
+        Value::Object(object) => Ok(Program::with(module, Some(object.clone()), Arc::clone(registry))),
+        other => Err(Diagnostic::input(format!("the archive holds a {}, not a module", other.kind_name()))),
+    }
+}
+
+/// Lets objects restore themselves.
+pub(super) fn restore(program: &Program, states: Vec<(Value, Value)>, run: &Run) -> Result<()> {
+    for (object, state) in states {
         if let Value::Object(object) = object {
             program.call_method(&object, "__setstate__", vec![state], run)?;
         }
     }
-    Ok(Loaded { program, traced })
+    Ok(())
+}
+
+/// The program of a case: of its archive, else of its source, else of its graph.
+pub(super) fn load_case(case: &Case, run: &Run, registry: &Arc<Registry>) -> Result<Program> {
+    match (&case.archive, &case.source, &case.graph) {
+        (Some(bytes), ..) => load_archive_with(bytes.clone(), run, registry),
+        (None, Some(source), _) => load_source_with("<string>", source, registry),
+        (None, None, Some(graph)) => load_graph_with("graph", graph, &case.entry, registry),
+        (None, None, None) => Err(Diagnostic::input(format!("case {} carries no program", case.name))),
+    }
 }
 
 /// Makes the tensors of a loaded module require no gradients: inference writes to parameters freely, and records nothing.
