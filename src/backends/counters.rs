@@ -15,6 +15,28 @@ const MAX_REASONS: usize = 64;
 /// What further reasons are counted under.
 const OTHER: &str = "other reasons";
 
+/// How often something happened, by its reason; a bounded number of reasons is told apart.
+#[derive(Default)]
+pub struct Reasons(Mutex<BTreeMap<String, u64>>);
+
+impl Reasons {
+    /// Counts once.
+    pub fn count(&self, reason: &str) {
+        let mut reasons = self.0.lock();
+        let known = reasons.len() < MAX_REASONS || reasons.contains_key(reason);
+        let reason = if known { reason } else { OTHER };
+        match reasons.get_mut(reason) {
+            Some(count) => *count += 1,
+            None => drop(reasons.insert(reason.to_string(), 1)),
+        }
+    }
+
+    /// The counts so far.
+    pub fn all(&self) -> BTreeMap<String, u64> {
+        self.0.lock().clone()
+    }
+}
+
 /// Counts while a program runs; shared by all threads of it.
 #[derive(Default)]
 pub struct FusionCounters {
@@ -23,7 +45,7 @@ pub struct FusionCounters {
     refused: AtomicU64,
     fused: AtomicU64,
     small: AtomicU64,
-    reasons: Mutex<BTreeMap<String, u64>>,
+    reasons: Reasons,
     log: Log,
 }
 
@@ -64,7 +86,7 @@ impl FusionCounters {
             refused: read(&self.refused),
             fused_calls: read(&self.fused),
             small_calls: read(&self.small),
-            op_by_op: self.reasons.lock().clone(),
+            op_by_op: self.reasons.all(),
         }
     }
 
@@ -104,10 +126,7 @@ impl FusionCounters {
 
     /// A call runs op by op.
     pub(super) fn op_by_op(&self, group: &str, reason: &str) {
-        let mut reasons = self.reasons.lock();
-        let known = reasons.len() < MAX_REASONS || reasons.contains_key(reason);
-        *reasons.entry(if known { reason } else { OTHER }.to_string()).or_default() += 1;
-        drop(reasons);
+        self.reasons.count(reason);
         self.log.message(TOPIC, Level::Debug, || format!("{group} runs op by op: {reason}"));
     }
 }

@@ -15,7 +15,7 @@ pub mod cuda;
 #[cfg(feature = "llvm")]
 pub mod llvm;
 
-pub use counters::{FusionCounters, FusionReport};
+pub use counters::{FusionCounters, FusionReport, Reasons};
 pub use group::{FusedGroup, Prepared, ProgramRunner};
 
 #[cfg(test)]

@@ -303,6 +303,10 @@ pub enum Fact {
     MayCopy,
     /// Looks at strides: its answer, or whether it has one, follows from how the elements of an operand lie.
     SeesLayout,
+    /// Gives its first operand other sizes, strides or memory in place.
+    Reshapes,
+    /// Speaks with autograd: turns recording on or off, or computes gradients.
+    Autograd,
     /// The elements of the result lie as those of the first operand, if these leave no gaps.
     KeepsLayout,
     /// Costs several instructions an element though it is exact: worth a kernel of its own, as every function that is

@@ -71,6 +71,12 @@ pub trait Watcher: Send + Sync {
     /// A step of an op (by its index in the graph) ran, gave results, and took some time; the work of a function that it calls is
     /// told by itself. An op with blocks has several steps.
     fn ran(&self, graph: Option<GraphId>, op: u32, results: &[Value], begin: Instant);
+
+    /// Whether it knows the graphs of plans, which are not those of the program's functions. Where it does not, calls run
+    /// without plans.
+    fn knows_plans(&self) -> bool {
+        false
+    }
 }
 
 /// The state of one task of a run.

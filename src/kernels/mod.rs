@@ -3,6 +3,7 @@
 
 pub mod fake_quantize;
 mod depthwise;
+pub mod float;
 mod lanes;
 pub mod qconv;
 pub mod qgemm;

@@ -7,13 +7,13 @@
 //! reading attributes. A caller who changes an attribute later is not seen: that is what freezing means.
 
 use super::{
-    Context, constant_pooling, constant_propagation, constants, dce, fold_frozen, inline, remove_dropout,
+    Context, constant_pooling, constant_propagation, dce, fold_frozen, freeze_attributes, inline,
+    remove_dropout,
 };
 use crate::analysis::AliasDb;
 use crate::diag::{Diagnostic, Result};
-use crate::ir::{Attr, Graph, Module, OpId, Symbol, ValueId};
+use crate::ir::{Graph, Module, Symbol, ValueId};
 use crate::value::{Object, Value};
-use hashbrown::{HashMap, HashSet};
 
 pub(super) fn run(module: &mut Module, context: &Context<'_>) -> Result<bool> {
     let Some(instance) = context.extra::<Object>() else {
@@ -57,49 +57,7 @@ fn freeze(graph: &mut Graph, context: &Context<'_>, instance: &Object) -> Result
 
 /// Replaces reads of attributes by constants. `objects`: tensors and lists too, where nothing writes to them.
 fn make_constants(graph: &mut Graph, context: &Context<'_>, instance: &Object, objects: bool) {
-    let db = context.analysis::<AliasDb>(graph);
-    let set = attributes_that_are_set(graph);
-    let mut known: HashMap<ValueId, Object> = HashMap::new();
-    if let Some(this) = graph.inputs().first() {
-        known.insert(*this, instance.clone());
-    }
-    for op in graph.all_ops() {
-        if context.is_spent() {
-            return;
-        }
-        let Some((result, value, name)) = read(graph, op, &known) else { continue };
-        if let Value::Object(object) = value {
-            known.insert(result, object);
-            continue;
-        }
-        let mutable = AliasDb::is_mutable_type(graph.ty(result));
-        let changes = set.contains(&name) || (mutable && db.has_deep_writers(result));
-        if changes || (mutable && !objects) {
-            continue;
-        }
-        if let Some(constant) = constants::insert_before(graph, op, &value) {
-            context.step(|| format!("freezes {}", graph.op_line(op)));
-            if value.is_none() {
-                let ty = graph.ty(result).clone();
-                graph.set_type(constant, ty);
-            }
-            graph.replace_op(op, &[constant]);
-        }
-    }
-}
-
-/// Names of attributes that some op sets, whatever object it sets them on.
-fn attributes_that_are_set(graph: &Graph) -> HashSet<Symbol> {
-    let setters = graph.all_ops().into_iter().filter(|op| graph.kind(*op) == "prim::SetAttr");
-    setters.filter_map(|op| graph.attr(op, "name").and_then(Attr::as_str).map(Symbol::new)).collect()
-}
-
-/// What a GetAttr of a known object gives.
-fn read(graph: &Graph, op: OpId, known: &HashMap<ValueId, Object>) -> Option<(ValueId, Value, Symbol)> {
-    if graph.kind(op) != "prim::GetAttr" {
-        return None;
-    }
-    let object = known.get(&graph.operand(op, 0)?)?;
-    let name = Symbol::new(graph.attr(op, "name").and_then(Attr::as_str)?);
-    Some((graph.result(op, 0)?, object.get(name)?, name))
+    let takes =
+        |graph: &Graph, result: ValueId, _: &Value| objects || !AliasDb::is_mutable_type(graph.ty(result));
+    freeze_attributes::freeze(graph, context, instance, takes, |_| {});
 }

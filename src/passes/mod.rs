@@ -18,10 +18,13 @@ mod create_autodiff_subgraphs;
 mod cse;
 mod dce;
 mod decompose_ops;
+mod dissolve_groups;
 mod erase_shape_information;
 mod fold_frozen;
 mod fold_frozen_conv;
+mod fold_sizes;
 mod freeze;
+mod freeze_attributes;
 mod fuse;
 mod fuse_addmm;
 mod fuse_linear;
@@ -57,6 +60,7 @@ mod walk;
 use crate::diag::Result;
 
 pub use context::{Context, Extras};
+pub use freeze_attributes::{FrozenAttribute, FrozenAttributes};
 pub use fuse::{fuse, fuse_elementwise};
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
@@ -79,11 +83,14 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("dce-graph", "The same; writes to memory that nobody looks at go too", dce::run),
     Pass::graph("dce-allow-deleting-nodes-with-side-effects", "Removes ops whose results nobody uses, whatever else they do", dce::with_side_effects),
     Pass::graph("decompose-ops", "Takes addmm apart", decompose_ops::run),
+    Pass::graph("dissolve-groups", "Puts the work of fusion groups back in their places", dissolve_groups::run),
     Pass::graph("erase-shape-information", "Forgets what types say of tensors", erase_shape_information::run),
     Pass::graph("fold-frozen", "Folds batch norm into constant weights before it", fold_frozen::run),
     Pass::graph("fold-frozen-conv-add-or-sub", "Folds sums with constants into constant convolutions before them", fold_frozen_conv::add_or_sub),
     Pass::graph("fold-frozen-conv-mul-or-div", "Folds products with constants into constant convolutions before them", fold_frozen_conv::mul_or_div),
+    Pass::graph("fold-sizes", "Makes constants of sizes, ranks and dtypes that types tell", fold_sizes::run),
     Pass::module("freeze", "Makes constants of a loaded model's attributes, in forward", freeze::run),
+    Pass::graph("freeze-attributes", "Makes constants of attributes of a loaded model that nothing sets or writes to, as a plan does", freeze_attributes::run),
     Pass::graph("functional-to-inplace-activation", "Lets activations write to what nobody looks at afterwards", convert_activation::functional_to_inplace),
     Pass::graph("fuse", "Gathers elementwise tensor work, and what combines rows, in fusion groups", fuse::run),
     Pass::graph("fuse-addmm", "Makes addmm of products and sums", fuse_addmm::run),
@@ -117,7 +124,7 @@ pub static TABLE: &[Pass] = &[
 
 /// Pipelines with a name: what every run does, stages of PyTorch's executor under their names, and everything. A
 /// function's schema, and what a caller can tell of identity, stay the same under each of them but `optimization`,
-/// which makes constants of objects as PyTorch does.
+/// which makes constants of objects as PyTorch does, and `plan`, which is for one kind of arguments.
 #[rustfmt::skip]
 pub static NAMED: &[(&str, &str)] = &[
     ("cleanup", "cse,dce-graph"),
@@ -128,6 +135,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("no-grad-optimization", "lower-simple-tuples,batch-mm,fuse"),
     ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
     ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,remove-mutation,cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
+    ("plan", "dissolve-groups,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,cse,dce-graph,fuse"),
     ("default", "optimize,inline-meanings,dce-graph,fuse"),
 ];
 

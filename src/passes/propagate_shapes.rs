@@ -12,11 +12,16 @@ use hashbrown::HashMap;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+/// What is known of every value of a graph, by value, from the types of its inputs.
+pub(super) fn known_values(graph: &Graph, context: &Context<'_>) -> Vec<Known> {
     let inputs: Vec<Known> = graph.inputs().iter().map(|v| Known::of_type(graph.ty(*v))).collect();
     let symbols = Cell::new(lowest_symbol(graph));
     let meanings = Compiled { context, graphs: RefCell::default() };
-    let known = propagate(context.registry, graph, &inputs, &symbols, &|op| meanings.get(op));
+    propagate(context.registry, graph, &inputs, &symbols, &|op| meanings.get(op))
+}
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let known = known_values(graph, context);
     let mut changed = false;
     for op in graph.all_ops() {
         let blocks = graph.nested_blocks(op).to_vec();

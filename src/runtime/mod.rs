@@ -7,6 +7,7 @@ mod arithmetic;
 mod code;
 mod composites;
 mod constants;
+mod executor;
 mod instance;
 mod interpreter;
 mod program;
@@ -20,5 +21,6 @@ pub mod traceback;
 
 pub use arguments::dtype_argument;
 pub use composites::ScriptComposites;
+pub use executor::PlanReport;
 pub use instance::is_instance;
 pub use program::{Origins, Program, graph_function, run_graph};

@@ -3,6 +3,7 @@
 use super::code::{self, Code};
 use super::composites::ScriptComposites;
 use super::constants::Constants;
+use super::executor::{Call, Executor, PlanReport};
 use super::{arguments, interpreter};
 use crate::autodiff::Tape;
 use crate::backends::{Backend, FusionCounters, FusionReport};
@@ -29,6 +30,8 @@ pub(super) struct Inner {
     backend: Option<Arc<dyn Backend>>,
     /// What became of them.
     fusion: Arc<FusionCounters>,
+    /// Makes plans of calls from outside, where the program is to have them.
+    executor: Option<Executor>,
     /// Original places of the code, where it was generated.
     pub(super) origins: Arc<OnceLock<Origins>>,
     weak: Weak<Inner>,
@@ -40,6 +43,7 @@ struct Setting {
     backend: Option<Arc<dyn Backend>>,
     origins: Arc<OnceLock<Origins>>,
     log: LogSpec,
+    plans: bool,
 }
 
 /// Finds the original place of a place in generated code.
@@ -73,6 +77,23 @@ impl Program {
         self.with_module(self.0.module.clone(), Setting { backend: Some(backend), ..self.setting() })
     }
 
+    /// The same program with a plan for each kind of arguments that a function is called with from outside: attributes that
+    /// nobody writes become constants, sizes are known, and all that follows from both. Answers stay the same; what cannot
+    /// be planned runs as it would without, and is counted.
+    pub fn planned(&self) -> Program {
+        self.with_module(self.0.module.clone(), Setting { plans: true, ..self.setting() })
+    }
+
+    /// What became of the calls of a program with plans so far. Programs made of this one count for themselves.
+    pub fn plan_report(&self) -> PlanReport {
+        self.0.executor.as_ref().map(Executor::report).unwrap_or_default()
+    }
+
+    /// The graphs of the plans that were made and are kept, each with the function that it is a plan of.
+    pub fn plan_graphs(&self) -> Vec<(Symbol, Arc<Graph>)> {
+        self.0.executor.as_ref().map(Executor::graphs).unwrap_or_default()
+    }
+
     /// The same program with a log of what becomes of its fusion groups, under the topic `fusion`: each kernel that is
     /// compiled or refused, and at level `debug` each call.
     pub fn logging(&self, spec: &LogSpec) -> Program {
@@ -95,6 +116,7 @@ impl Program {
             backend: inner.backend.clone(),
             origins: Arc::clone(&inner.origins),
             log: inner.fusion.log_spec().clone(),
+            plans: inner.executor.is_some(),
         }
     }
 
@@ -170,7 +192,7 @@ impl Program {
         run.offer_composites(|| ScriptComposites::of(&self.0.registry));
         run.offer_autograd(|| Tape::of(&self.0.registry));
         let former = run.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
-        let result = self.0.call_function(function.name, bound, run);
+        let result = self.0.call_planned(function, receiver.as_ref(), bound, run);
         run.finish_tasks();
         run.set_methods(former);
         result
@@ -271,6 +293,7 @@ impl Inner {
             constants: Constants::default(),
             backend: setting.backend,
             fusion: Arc::new(FusionCounters::logging(&setting.log)),
+            executor: setting.plans.then(Executor::new),
             origins: setting.origins,
             weak: weak.clone(),
         })
@@ -321,10 +344,35 @@ impl Inner {
         if named.next().is_some() { None } else { first }
     }
 
+    /// Runs a function by its plan, where there is one.
+    fn call_planned(
+        &self,
+        function: &Function,
+        instance: Option<&Object>,
+        arguments: Vec<Value>,
+        run: &Run,
+    ) -> Result<Value> {
+        let Some(executor) = &self.executor else { return self.call_function(function.name, arguments, run) };
+        let context = self.code_context();
+        let call = Call { module: &self.module, function, instance, arguments: &arguments, context };
+        let plan = {
+            let _budget = run.install();
+            executor.plan(&call, run)?
+        };
+        match plan {
+            Some(plan) => self.execute(Arc::clone(&plan.code), arguments, run),
+            None => self.call_function(function.name, arguments, run),
+        }
+    }
+
     /// Runs a function on arguments that fit it.
     fn call_function(&self, name: Symbol, arguments: Vec<Value>, run: &Run) -> Result<Value> {
-        let this = self.weak.upgrade().ok_or_else(|| Diagnostic::internal("the program is gone"))?;
         let code = self.function_code(name)?;
+        self.execute(code, arguments, run)
+    }
+
+    fn execute(&self, code: Arc<Code>, arguments: Vec<Value>, run: &Run) -> Result<Value> {
+        let this = self.weak.upgrade().ok_or_else(|| Diagnostic::internal("the program is gone"))?;
         let results = interpreter::execute(&this, run, code, arguments)?;
         Ok(match <[Value; 1]>::try_from(results) {
             Ok([only]) => only,

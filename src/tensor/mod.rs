@@ -37,9 +37,10 @@ pub use storage::{DeviceBuffer, HostBytes, ReadBytes, Storage};
 
 use crate::diag::{Diagnostic, Result};
 use crate::resources::Charge;
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockWriteGuard};
 use std::any::Any;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 /// A tensor: layout over storage, plus gradient state. Clones share identity.
@@ -58,6 +59,8 @@ impl WeakTensor {
 
 struct Inner {
     meta: RwLock<Snapshot>,
+    /// How often `meta` was changed.
+    changes: AtomicU64,
     grad: RwLock<GradState>,
     _charge: Charge,
 }
@@ -114,7 +117,12 @@ impl Tensor {
     fn assemble_meta(meta: Snapshot) -> Tensor {
         let meta = RwLock::new(meta);
         let grad = RwLock::new(GradState::default());
-        Tensor(Arc::new(Inner { meta, grad, _charge: Charge::taken(TENSOR_BYTES) }))
+        Tensor(Arc::new(Inner {
+            meta,
+            changes: AtomicU64::new(0),
+            grad,
+            _charge: Charge::taken(TENSOR_BYTES),
+        }))
     }
 
     /// A contiguous tensor of zeros. Fails on negative sizes and when the size overflows memory.
@@ -254,7 +262,7 @@ impl Tensor {
 
     /// Gives this very tensor other scales (`set_`, `copy_` of one quantized tensor to another).
     pub fn set_quantizer(&self, quantizer: Arc<Quantizer>) -> Result<()> {
-        let mut meta = self.0.meta.write();
+        let mut meta = self.change_meta();
         quantizer.check(&meta.layout.sizes)?;
         if !meta.dtype.is_quantized() {
             return Err(Diagnostic::internal("scales for a tensor that is not quantized"));
@@ -265,6 +273,23 @@ impl Tensor {
 
     fn meta(&self) -> Snapshot {
         self.0.meta.read().clone()
+    }
+
+    /// The metadata, about to be changed: whoever counts changes sees one.
+    fn change_meta(&self) -> RwLockWriteGuard<'_, Snapshot> {
+        let meta = self.0.meta.write();
+        self.0.changes.fetch_add(1, Ordering::Release);
+        meta
+    }
+
+    /// How often this very tensor was given another layout, dtype, quantizer or storage.
+    pub fn changes(&self) -> u64 {
+        self.0.changes.load(Ordering::Acquire)
+    }
+
+    /// Looks at storage, dtype and layout as they are now. `look` must not ask for the lock of another tensor.
+    pub fn with_meta<T>(&self, look: impl FnOnce(&Snapshot) -> T) -> T {
+        look(&self.0.meta.read())
     }
 
     /// Storage, dtype and layout as they are now, all of the same moment.
@@ -334,7 +359,7 @@ impl Tensor {
 
     /// Changes this very tensor to another layout over its storage (`t_`, `unsqueeze_`, `as_strided_`).
     pub fn set_layout(&self, layout: Layout) -> Result<()> {
-        let mut meta = self.0.meta.write();
+        let mut meta = self.change_meta();
         layout.check_within(meta.storage.nbytes() / meta.dtype.size().max(1))?;
         if let Some(quantizer) = &meta.quantizer {
             quantizer.check(&layout.sizes)?;
@@ -362,7 +387,7 @@ impl Tensor {
     /// Makes this very tensor see what `other` sees (`set_`, `x.data = y`, `resize_` after growing).
     pub fn set_data(&self, other: &Tensor) {
         let meta = other.meta();
-        *self.0.meta.write() = meta;
+        *self.change_meta() = meta;
     }
 
     /// Whether autograd records operations on it.

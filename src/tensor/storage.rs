@@ -239,11 +239,26 @@ impl Storage {
         }
     }
 
+    /// Whether it is host memory.
+    pub fn is_on_cpu(&self) -> bool {
+        matches!(self.0.memory, Memory::Host { .. })
+    }
+
     /// The device's buffer, where it is not host memory.
     pub fn device_buffer(&self) -> Option<&Arc<dyn DeviceBuffer>> {
         match &self.0.memory {
             Memory::Host { .. } => None,
             Memory::Device(buffer) => Some(buffer),
+        }
+    }
+
+    /// Whether the memory is somebody else's, who may write to it without a version being counted.
+    pub fn is_foreign(&self) -> bool {
+        match &self.0.memory {
+            Memory::Host { content, .. } => {
+                content.read(budget::check).map_or(true, |host| host.is_foreign())
+            }
+            Memory::Device(_) => true,
         }
     }
 

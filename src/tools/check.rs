@@ -12,6 +12,7 @@ use super::load::{
     detach_parameters, is_model, load_archive_with, load_graph_with, load_source_with, registry,
 };
 use super::numerics::Numerics;
+use super::prepare::PlanOptions;
 use super::progress::Progress;
 use super::threads::ThreadOptions;
 use super::{check_aliases, check_model, check_passes, prepare, raises};
@@ -21,7 +22,7 @@ use crate::dialects::{Registry, Run, Strictness};
 use crate::passes::manager::{Settings, StopAt};
 use crate::passes::{self, PassSet, Pipeline};
 use crate::resources::pool;
-use crate::runtime::{Program, traceback};
+use crate::runtime::{PlanReport, Program, traceback};
 use crate::tools::limits::LimitOptions;
 use crate::value::Value;
 use clap::Args;
@@ -58,6 +59,8 @@ pub struct Options {
     /// Run each program with these passes on: 'default'
     #[arg(long, value_name = "PIPELINE", default_value = "")]
     pub(super) passes: String,
+    #[command(flatten)]
+    pub(super) plans: PlanOptions,
     #[command(flatten)]
     pub(super) inputs: InputOptions,
     /// The function of a model to call
@@ -97,6 +100,8 @@ pub struct Options {
 pub struct Treatment {
     registry: Arc<Registry>,
     passes: Option<Pipeline>,
+    /// Whether programs get plans.
+    planned: bool,
     settings: Settings,
     each: bool,
     aliases: bool,
@@ -111,6 +116,7 @@ impl Default for Treatment {
         Treatment {
             registry: Registry::builtin(),
             passes: None,
+            planned: false,
             settings: Settings::default(),
             each: false,
             aliases: false,
@@ -139,7 +145,8 @@ impl Treatment {
         let Options { check_each: each, aliases, audit, seed, grad, .. } = *options;
         let limits = options.limits.clone();
         let registry = registry(&options.dialect, io.directory)?;
-        Ok(Treatment { registry, passes, settings, each, aliases, audit, seed, grad, limits })
+        let planned = options.plans.wanted(&options.passes);
+        Ok(Treatment { registry, passes, planned, settings, each, aliases, audit, seed, grad, limits })
     }
 
     /// The same up to the n-th pass, with its name.
@@ -150,6 +157,7 @@ impl Treatment {
             passes: Some(passes.clone()),
             settings: Settings { stop: Some(StopAt { index: n + 1, steps: 0 }), ..self.settings.clone() },
             each: false,
+            planned: false,
             limits: self.limits.clone(),
             ..*self
         };
@@ -159,7 +167,9 @@ impl Treatment {
     /// The program with the passes on.
     fn apply(&self, program: Program, name: &str) -> Result<Program> {
         let Some(passes) = &self.passes else { return Ok(program) };
-        prepare::transformed(&program, passes, self.settings.clone(), name, &mut std::io::sink())
+        let settings = self.settings.clone();
+        let program = prepare::transformed(&program, passes, settings, name, &mut std::io::sink())?;
+        Ok(if self.planned { program.planned() } else { program })
     }
 }
 
@@ -208,6 +218,8 @@ pub struct Outcome {
     pub stdout: String,
     /// What became of its fusion groups.
     pub fusion: FusionReport,
+    /// What became of its calls, where it has plans.
+    pub plans: PlanReport,
     /// Gradients and training, where the case asks for them.
     pub learned: Learned,
 }
@@ -374,6 +386,9 @@ fn json_report(cases: &[Case], outcomes: &[Vec<Outcome>]) -> String {
                 line["raises"] = raises.to_json();
             }
             outcome.learned.write(&mut line);
+            if outcome.plans != PlanReport::default() {
+                line["plans"] = plans_json(&outcome.plans);
+            }
             if outcome.fusion.groups > 0 {
                 line["fusion"] = fusion_json(&outcome.fusion);
             }
@@ -384,6 +399,20 @@ fn json_report(cases: &[Case], outcomes: &[Vec<Outcome>]) -> String {
         }
     }
     text
+}
+
+/// What became of the calls of programs with plans, as reports of `check` and `bench` show it.
+pub(super) fn plans_json(report: &PlanReport) -> Json {
+    json!({
+        "built": report.built,
+        "build_us": report.build_time.as_secs_f64() * 1e6,
+        "hits": report.hits,
+        "misses": report.misses,
+        "outdated": report.outdated,
+        "evicted": report.evicted,
+        "unplanned_calls": report.unplanned_calls(),
+        "unplanned": report.unplanned,
+    })
 }
 
 /// What became of fusion groups, as reports of `check` and `bench` show it.
@@ -510,6 +539,7 @@ fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
         args_after: Vec::new(),
         stdout: String::new(),
         fusion: FusionReport::default(),
+        plans: PlanReport::default(),
         learned: Learned::default(),
     };
     if let Some(reason) = leans_on(case, form) {
@@ -518,14 +548,14 @@ fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
     }
     let _watched = treatment.limits.watch_case();
     let output = Kept::default();
-    let mut fusion = FusionReport::default();
+    let mut reports = (FusionReport::default(), PlanReport::default());
     let run = catch_unwind(AssertUnwindSafe(|| {
         let args = case.args.iter().map(decode).collect::<Result<Vec<Value>>>()?;
         let mut learned = Learned::default();
-        let answer = answer(case, form, &args, &output, treatment, (&mut fusion, &mut learned))?;
+        let answer = answer(case, form, &args, &output, treatment, (&mut reports, &mut learned))?;
         Ok::<_, Diagnostic>((answer, args, learned))
     }));
-    outcome.fusion = fusion;
+    (outcome.fusion, outcome.plans) = reports;
     outcome.stdout = String::from_utf8_lossy(&output.take()).into_owned();
     match run {
         Err(panic) => {
@@ -553,7 +583,7 @@ fn answer(
     args: &[Value],
     output: &Kept,
     treatment: &Treatment,
-    (fusion, learned): (&mut FusionReport, &mut Learned),
+    (reports, learned): (&mut (FusionReport, PlanReport), &mut Learned),
 ) -> Result<Answer> {
     let run = treatment.limits.run(Box::new(output.clone()));
     let _bounded = run.install();
@@ -573,7 +603,7 @@ fn answer(
     run.seed(treatment.seed);
     if case.train.is_some() {
         *learned = gradients::train(case, &program, &run)?;
-        *fusion = program.fusion_report();
+        *reports = (program.fusion_report(), program.plan_report());
         return Ok(Answer::Returned(Value::None));
     }
     let before = treatment.aliases.then(|| check_aliases::Before::of(args));
@@ -582,7 +612,7 @@ fn answer(
     if let Ok(value) = &result {
         *learned = gradients::backward(case, &program, value, &wrt, &run)?;
     }
-    *fusion = program.fusion_report();
+    *reports = (program.fusion_report(), program.plan_report());
     Ok(match result {
         Ok(value) => {
             // Python, for which answers are recorded, takes text from the program as UTF-8.

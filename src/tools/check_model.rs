@@ -40,6 +40,7 @@ pub(super) fn run(options: &Options, file: &Path, io: &mut Io<'_>) -> Result<boo
     let text = if options.passes.is_empty() { "default" } else { &options.passes };
     let pipeline = options.numerics.checked_pipeline(text, &PassSet::builtin(), io)?;
     let changed = prepare::transformed(&loaded.program, &pipeline, Settings::default(), &shown, io.err)?;
+    let changed = options.plans.apply(changed, text);
     let mut answers = Vec::new();
     for program in [&loaded.program, &changed] {
         run.seed(options.seed);

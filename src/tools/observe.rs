@@ -43,16 +43,29 @@ struct State {
 }
 
 /// Tells a closure what happens.
-pub struct Watch(Mutex<State>);
+pub struct Watch {
+    state: Mutex<State>,
+    knows_plans: bool,
+}
 
 impl Watch {
     /// To be given to [`crate::dialects::Run::watch`].
     pub fn new(sink: impl FnMut(&At<'_>, Event<'_>) + Send + 'static) -> Arc<Watch> {
-        Arc::new(Watch(Mutex::new(State { path: Vec::new(), graphs: Vec::new(), sink: Box::new(sink) })))
+        Arc::new(Watch::with(sink, false))
+    }
+
+    /// The same for a closure that knows the graphs of plans ([`crate::runtime::Program::plan_graphs`]).
+    pub fn of_plans(sink: impl FnMut(&At<'_>, Event<'_>) + Send + 'static) -> Arc<Watch> {
+        Arc::new(Watch::with(sink, true))
+    }
+
+    fn with(sink: impl FnMut(&At<'_>, Event<'_>) + Send + 'static, knows_plans: bool) -> Watch {
+        let state = State { path: Vec::new(), graphs: Vec::new(), sink: Box::new(sink) };
+        Watch { state: Mutex::new(state), knows_plans }
     }
 
     fn tell(&self, event: Event<'_>) {
-        let State { path, graphs, sink } = &mut *self.0.lock();
+        let State { path, graphs, sink } = &mut *self.state.lock();
         sink(&At { path, graph: graphs.last().copied().flatten() }, event);
     }
 }
@@ -60,7 +73,7 @@ impl Watch {
 impl Watcher for Watch {
     fn enters(&self, graph: Option<GraphId>, by: Option<u32>, arguments: &[Value]) {
         {
-            let mut state = self.0.lock();
+            let mut state = self.state.lock();
             // Code that an op runs by itself has no op that led to it.
             if !state.graphs.is_empty() {
                 state.path.push(by.unwrap_or(u32::MAX));
@@ -72,12 +85,16 @@ impl Watcher for Watch {
 
     fn leaves(&self) {
         self.tell(Event::Leaves);
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         state.graphs.pop();
         state.path.pop();
     }
 
     fn ran(&self, _: Option<GraphId>, op: u32, results: &[Value], begin: Instant) {
         self.tell(Event::Ran { op, results, begin });
+    }
+
+    fn knows_plans(&self) -> bool {
+        self.knows_plans
     }
 }

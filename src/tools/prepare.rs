@@ -10,6 +10,7 @@ use crate::ir::{Module, ParsedModule, verify_module};
 use crate::passes::manager::{Runner, Settings};
 use crate::passes::{PassSet, Pipeline};
 use crate::runtime::Program;
+use clap::Args;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -36,6 +37,30 @@ pub fn transformed(
     }
     program.transformed(|module, registry| run_passes(module, registry, pipeline, settings, name, out))
 }
+
+/// How a command runs programs: with plans, unless its user says otherwise or runs passes of their own.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct PlanOptions {
+    /// Make no plans: run every call as the passes leave the program, whatever its arguments are. Plans are made under the
+    /// default passes only
+    #[arg(long)]
+    no_plans: bool,
+}
+
+impl PlanOptions {
+    /// The program as the command runs it after passes of this name.
+    pub fn apply(self, program: Program, passes: &str) -> Program {
+        if self.wanted(passes) { program.planned() } else { program }
+    }
+
+    /// Whether there are plans after passes of this name.
+    pub fn wanted(self, passes: &str) -> bool {
+        !self.no_plans && passes == DEFAULT
+    }
+}
+
+/// The passes that run where a user names none.
+pub const DEFAULT: &str = "default";
 
 /// Runs passes over a module; see [`transformed`].
 pub fn run_passes(

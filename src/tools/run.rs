@@ -4,6 +4,7 @@ use super::inputs::{self, InputOptions};
 use super::io::Io;
 use super::load::{load_mapped, load_shown, registry};
 use super::numerics::Numerics;
+use super::prepare::PlanOptions;
 use super::threads::ThreadOptions;
 use super::{outputs, prepare};
 use crate::backends;
@@ -46,6 +47,8 @@ pub struct Options {
     /// Passes to run first
     #[arg(long, value_name = "PIPELINE", default_value = "default")]
     passes: String,
+    #[command(flatten)]
+    plans: PlanOptions,
     #[command(flatten)]
     numerics: Numerics,
     /// Map the archive into memory instead of reading it: its tensors lie in the file, which nobody may change meanwhile
@@ -116,6 +119,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let settings = Settings { log: log.clone(), ..Settings::default() };
     let name = options.file.display().to_string();
     let program = prepare::transformed(&loaded.program, &pipeline, settings, &name, io.err)?;
+    let program = options.plans.apply(program, &options.passes);
     loaded.program = match device {
         Some(backend) => program.logging(&log).on(backend),
         None => program.logging(&log),
@@ -134,6 +138,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     if options.time {
         let (ready, called) = (ready.as_secs_f64() * 1e3, called.as_secs_f64() * 1e3);
         io.message(&format!("loaded in {ready:.1} ms, called in {called:.3} ms\n"));
+        io.message(&loaded.program.plan_report().to_text());
         io.message(&loaded.program.fusion_report().to_text());
         if let Some(seed) = run.random_seed() {
             io.message(&format!("random seed {seed}\n"));

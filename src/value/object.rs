@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use parking_lot::RwLock;
 use std::any::Any;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// An immutable tuple; a named one knows its name and fields.
@@ -96,6 +97,8 @@ pub struct Object(Arc<ObjectInner>);
 struct ObjectInner {
     class: Symbol,
     fields: RwLock<Fields>,
+    /// How often an attribute was set.
+    changes: AtomicU64,
     native: Option<Native>,
 }
 
@@ -125,7 +128,12 @@ impl Object {
 
     fn charged(class: Symbol, native: Option<Native>) -> Object {
         let fields = Fields { values: IndexMap::new(), charge: Charge::taken(HEAD_BYTES) };
-        Object(Arc::new(ObjectInner { class, fields: RwLock::new(fields), native }))
+        Object(Arc::new(ObjectInner {
+            class,
+            fields: RwLock::new(fields),
+            changes: AtomicU64::new(0),
+            native,
+        }))
     }
 
     /// What an instance of a custom class holds, if it is a `T`.
@@ -156,12 +164,18 @@ impl Object {
     /// Sets an attribute.
     pub fn set(&self, name: Symbol, value: Value) {
         let mut fields = self.0.fields.write();
+        self.0.changes.fetch_add(1, Ordering::Release);
         let former = fields.values.insert(name, value);
         let bytes = HEAD_BYTES + fields.values.capacity() * FIELD_BYTES;
         fields.charge.follow(bytes);
         // What was there may hold this very object, which is then dropped: not under the lock.
         drop(fields);
         drop(former);
+    }
+
+    /// How often an attribute was set.
+    pub fn changes(&self) -> u64 {
+        self.0.changes.load(Ordering::Acquire)
     }
 
     /// A copy of all attributes in slot order.

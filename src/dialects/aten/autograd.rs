@@ -1,7 +1,7 @@
 //! Gradients asked for inside programs: `torch.autograd.grad`, `backward`.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, Effects, Gradients, OpDef, Outputs, host, one};
+use crate::dialects::{Args, Effects, Fact, Gradients, OpDef, Outputs, host, one};
 use crate::ir::Type;
 use crate::tensor::Tensor;
 use crate::value::Value;
@@ -15,12 +15,14 @@ pub static OPS: &[OpDef] = &[
         grad,
     )
     .effects(Effects::READS_WORLD)
+    .facts(&[Fact::Autograd])
     .doc("the gradients of outputs by inputs"),
     host(
         "aten::backward(Tensor self, Tensor? gradient=None, bool? retain_graph=None, bool create_graph=False) -> ()",
         |a| backward(a, vec![a.tensor(0)?.clone()], vec![a.opt_tensor(1)?.cloned()]),
     )
     .effects(Effects::WRITES_WORLD)
+    .facts(&[Fact::Autograd])
     .doc("adds the gradient by every leaf to its `grad`"),
     host(
         "aten::backward.TensorList(Tensor[] tensors, Tensor?[]? grad_tensors=None, bool? retain_graph=None, \
@@ -28,6 +30,7 @@ pub static OPS: &[OpDef] = &[
         |a| backward(a, a.tensors(0)?, given(a, 1)?),
     )
     .effects(Effects::WRITES_WORLD)
+    .facts(&[Fact::Autograd])
     .doc("adds the gradients by every leaf to its `grad`"),
     host("aten::output_nr(Tensor self) -> int", |a| {
         let tensor = a.tensor(0)?;

@@ -2,6 +2,7 @@
 
 use super::list::{fresh, nothing};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes;
 use crate::dialects::{Args, OpDef, Outputs, Run, container, host, one};
 use crate::ir::TypeKind;
 use crate::tensor::{Scalar, Tensor};
@@ -40,9 +41,11 @@ pub static OPS: &[OpDef] = &[
     host("aten::gt.str(str a, str b) -> bool", |a| one(a.str(0)? > a.str(1)?)),
     host("aten::ge.str(str a, str b) -> bool", |a| one(a.str(0)? >= a.str(1)?)),
     host("aten::__is__(t1 self, t2 obj) -> bool", |a| one(a.value(0)?.is_same(a.value(1)?)))
+        .infer(|operands| shapes::identity(operands, true))
         .facts(&[crate::dialects::Fact::Metadata, crate::dialects::Fact::Nested])
         .doc("whether two values are the same object"),
     host("aten::__isnot__(t1 self, t2 obj) -> bool", |a| one(!a.value(0)?.is_same(a.value(1)?)))
+        .infer(|operands| shapes::identity(operands, false))
         .facts(&[crate::dialects::Fact::Metadata, crate::dialects::Fact::Nested])
         .doc("whether two values are different objects"),
     host("aten::__contains__.int_list(int[] l, int item) -> bool", |a| one(find(a)?.is_some())),

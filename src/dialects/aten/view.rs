@@ -163,35 +163,35 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
         |a| in_place(a, as_strided),
-    ).infer(views::as_strided),
-    opaque("aten::t_(Tensor(a!) self) -> Tensor(a!)", |a| in_place(a, t)).infer(views::t),
-    opaque("aten::transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", |a| in_place(a, transpose)).infer(views::transpose),
-    opaque("aten::swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", |a| in_place(a, transpose)).infer(views::transpose),
-    opaque("aten::swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", |a| in_place(a, transpose)).infer(views::transpose),
-    opaque("aten::squeeze_(Tensor(a!) self) -> Tensor(a!)", |a| in_place(a, squeeze)).infer(views::squeeze),
-    opaque("aten::squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", |a| in_place(a, squeeze_dims)).infer(views::squeeze),
-    opaque("aten::squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", |a| in_place(a, squeeze_dims)).infer(views::squeeze),
-    opaque("aten::unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", |a| in_place(a, unsqueeze)).infer(views::unsqueeze),
+    ).facts(&[Fact::Reshapes]).infer(views::as_strided),
+    opaque("aten::t_(Tensor(a!) self) -> Tensor(a!)", |a| in_place(a, t)).facts(&[Fact::Reshapes]).infer(views::t),
+    opaque("aten::transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", |a| in_place(a, transpose)).facts(&[Fact::Reshapes]).infer(views::transpose),
+    opaque("aten::swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", |a| in_place(a, transpose)).facts(&[Fact::Reshapes]).infer(views::transpose),
+    opaque("aten::swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", |a| in_place(a, transpose)).facts(&[Fact::Reshapes]).infer(views::transpose),
+    opaque("aten::squeeze_(Tensor(a!) self) -> Tensor(a!)", |a| in_place(a, squeeze)).facts(&[Fact::Reshapes]).infer(views::squeeze),
+    opaque("aten::squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", |a| in_place(a, squeeze_dims)).facts(&[Fact::Reshapes]).infer(views::squeeze),
+    opaque("aten::squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", |a| in_place(a, squeeze_dims)).facts(&[Fact::Reshapes]).infer(views::squeeze),
+    opaque("aten::unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", |a| in_place(a, unsqueeze)).facts(&[Fact::Reshapes]).infer(views::unsqueeze),
     opaque(
         "aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
         |a| resize(a, &a.ints(1)?),
-    ).quantized(crate::dialects::Quantized::Own).infer(views::nothing),
+    ).quantized(crate::dialects::Quantized::Own).facts(&[Fact::Reshapes]).infer(views::nothing),
     opaque(
         "aten::resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
         |a| resize(a, &a.tensor(1)?.sizes()),
-    ).infer(views::nothing),
+    ).facts(&[Fact::Reshapes]).infer(views::nothing),
     opaque("aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", |a| {
         a.tensor(0)?.set_data(a.tensor(1)?);
         one(a.tensor(0)?.clone())
-    }).quantized(crate::dialects::Quantized::Own).infer(views::nothing),
+    }).quantized(crate::dialects::Quantized::Own).facts(&[Fact::Reshapes]).infer(views::nothing),
     opaque("aten::set_(Tensor(a!) self) -> Tensor(a!)", |a| {
         a.tensor(0)?.set_data(&Tensor::zeros(a.tensor(0)?.dtype(), &[0])?);
         one(a.tensor(0)?.clone())
-    }).infer(views::nothing),
+    }).facts(&[Fact::Reshapes]).infer(views::nothing),
     opaque(
         "aten::set_.source_Tensor_storage_offset(Tensor(a!) self, Tensor source, SymInt storage_offset, SymInt[] size, SymInt[] stride=[]) -> Tensor(a!)",
         set_strided,
-    ).infer(views::nothing),
+    ).facts(&[Fact::Reshapes]).infer(views::nothing),
 ];
 
 /// The tensor's own layout.

@@ -2,7 +2,7 @@
 
 use crate::diag::Result;
 use crate::dialects::prim::control::wait;
-use crate::dialects::{Args, Effects, OpDef, Outputs, host, one};
+use crate::dialects::{Args, Effects, Fact, OpDef, Outputs, host, one};
 use crate::ir::Symbol;
 use crate::tensor::DType;
 use crate::value::{Object, Value};
@@ -19,8 +19,10 @@ pub static OPS: &[OpDef] = &[
         .doc("whether gradients are recorded"),
     host("aten::set_grad_enabled(bool val) -> ()", set_grad_enabled)
         .effects(Effects::WRITES_WORLD)
+        .facts(&[Fact::Autograd])
         .doc("turns recording of gradients on or off"),
     host("aten::requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)", requires_grad)
+        .facts(&[Fact::Autograd])
         .doc("turns recording of gradients for a tensor on or off"),
     host("aten::is_autocast_enabled() -> bool", |_| one(false)).doc("never: nothing is cast by itself"),
     host("aten::is_autocast_cpu_enabled() -> bool", |_| one(false)).doc("never: nothing is cast by itself"),

@@ -269,6 +269,20 @@ fn as_tensor(known: &Known) -> Option<&TensorType> {
     }
 }
 
+/// Whether two operands are the same object, as far as one of them is None: `same` is what is said where they are.
+pub fn identity(operands: &Operands<'_>, same: bool) -> Results {
+    let is_none = |n: usize| match operands.at(n)? {
+        Known::None => Some(true),
+        Known::Nothing => None,
+        _ => Some(false),
+    };
+    match (is_none(0)?, is_none(1)?) {
+        (true, true) => Some(vec![Known::Bool(same)]),
+        (false, false) => None,
+        _ => Some(vec![Known::Bool(!same)]),
+    }
+}
+
 /// Strides of a dense tensor, where all sizes are numbers.
 pub fn dense(sizes: &[Dim]) -> Option<std::sync::Arc<[Option<i64>]>> {
     let mut strides = vec![None; sizes.len()];

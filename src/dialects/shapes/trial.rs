@@ -94,6 +94,8 @@ fn value(ty: &Type, known: &Known, probe: Option<i64>, room: &mut i64) -> Option
         Known::Ints(dims) => Value::ints(dims.iter().map(number).collect::<Option<Vec<i64>>>()?),
         Known::Str(text) => Value::Str(text.as_str().into()),
         Known::Device(device) => Value::Device(device.clone().into()),
+        // What is made here lives on the host.
+        Known::Tensor(t) if t.device.as_ref().is_some_and(|device| !device.is_cpu()) => return None,
         Known::Tensor(t) => {
             let sizes = t.sizes.as_deref()?.iter().map(number).collect::<Option<Vec<i64>>>()?;
             let count = sizes.iter().try_fold(1i64, |n, s| n.checked_mul(*s))?;

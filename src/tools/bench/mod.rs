@@ -7,10 +7,11 @@ mod report;
 mod rewrite;
 mod subject;
 
-use super::check::fusion_json;
+use super::check::{fusion_json, plans_json};
 use super::inputs::InputOptions;
 use super::io::Io;
 use super::numerics::Numerics;
+use super::prepare::PlanOptions;
 use super::progress::Progress;
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::passes::PassSet;
@@ -63,6 +64,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
     #[command(flatten)]
+    plans: PlanOptions,
+    #[command(flatten)]
     numerics: Numerics,
     /// Print one JSON object a line
     #[arg(long)]
@@ -70,8 +73,8 @@ pub struct Options {
     /// Write a chart of the times
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Show where the time of a call goes, by op and by kernel; with a FILE, write a trace for ui.perfetto.dev, which
-    /// `translate --to html --profile FILE` draws as heat
+    /// Show where the time of a call goes, by op and by kernel; with a FILE, do so without plans and write a trace for
+    /// ui.perfetto.dev, which `translate --to html --profile FILE` draws as heat
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     profile: Option<Option<PathBuf>>,
     /// Seed of the random generator at the first call, and of the numbers of --input
@@ -170,7 +173,7 @@ fn one(options: &Options, subject: &Subject, setting: Setting, io: &mut Io<'_>) 
     let set = PassSet::builtin();
     let pipeline = options.numerics.checked_pipeline(&options.passes, &set, io)?;
     let peak = measure::Peak::begin();
-    let ready = subject.prepare(options, &pipeline, setting, &run, io)?;
+    let ready = subject.prepare(options, &pipeline, (setting, &options.passes), &run, io)?;
     let first = ready.call(&run)?;
     let times = match &options.baseline {
         None => measure::times(options, &ready, &run)?,
@@ -194,6 +197,7 @@ fn one(options: &Options, subject: &Subject, setting: Setting, io: &mut Io<'_>) 
         first,
         times,
         peak,
+        plans: plans_json(&ready.program.plan_report()),
         fusion: fusion_json(&ready.program.fusion_report()),
         profile,
     })

@@ -5,7 +5,7 @@ use super::subject::Ready;
 use crate::diag::Result;
 use crate::dialects::{GraphId, Run, fusion};
 use crate::ir::{Attr, Graph, OpId};
-use crate::tools::observe::{Event, Watch};
+use crate::tools::observe::{At, Event, Watch};
 use crate::tools::table::{Table, time};
 use hashbrown::HashMap;
 use indexmap::IndexMap;
@@ -66,7 +66,10 @@ pub(super) struct Profile {
 pub(super) fn take(options: &Options, ready: &Ready, run: &Run) -> Result<Profile> {
     let record: Arc<Mutex<Record>> = Arc::default();
     let sink = Arc::clone(&record);
-    run.watch(Some(Watch::new(move |at, event| sink.lock().take_in(at.graph, event))));
+    let see = move |at: &At<'_>, event: Event<'_>| sink.lock().take_in(at.graph, event);
+    // A trace names ops of the program's functions, which `translate` shows with their times.
+    let is_trace = options.profile.as_ref().is_some_and(Option::is_some);
+    run.watch(Some(if is_trace { Watch::new(see) } else { Watch::of_plans(see) }));
     let end = Instant::now() + Duration::from_secs_f64(options.seconds.clamp(0.0, 3600.0));
     let (mut calls, mut total, mut result) = (0, Duration::ZERO, Ok(()));
     while calls < CALLS && (calls == 0 || Instant::now() < end) && result.is_ok() {
@@ -82,6 +85,9 @@ pub(super) fn take(options: &Options, ready: &Ready, run: &Run) -> Result<Profil
     let mut map = Map::default();
     for function in ready.program.module().functions.values() {
         map.graph(&function.graph, function.name.as_str());
+    }
+    for (function, graph) in ready.program.plan_graphs() {
+        map.graph(&graph, &format!("the plan of {function}"));
     }
     let record = std::mem::take(&mut *record.lock());
     Ok(Profile {

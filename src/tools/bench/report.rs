@@ -18,6 +18,7 @@ pub(super) struct Line {
     pub(super) first: Duration,
     pub(super) times: Times,
     pub(super) peak: Option<u64>,
+    pub(super) plans: Json,
     pub(super) fusion: Json,
     pub(super) profile: Option<Profile>,
 }
@@ -38,6 +39,7 @@ impl Line {
             "p99_us": us(times.quantile(0.99)),
             "calls": times.calls(),
             "calls_per_second": times.rate(),
+            "plans": self.plans,
             "fusion": self.fusion,
         });
         if let Some(batch) = self.batch {

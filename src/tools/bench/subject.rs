@@ -84,12 +84,12 @@ impl Subject {
         Subject { name, what, noted: RefCell::new(None) }
     }
 
-    /// Loads the program, runs the passes and makes the arguments.
+    /// Loads the program, runs the passes, which go by a name where they have one, and makes the arguments.
     pub(super) fn prepare(
         &self,
         options: &Options,
         pipeline: &Pipeline,
-        setting: Setting,
+        (setting, passes): (Setting, &str),
         run: &Run,
         io: &mut Io<'_>,
     ) -> Result<Ready> {
@@ -108,6 +108,7 @@ impl Subject {
         };
         let program =
             prepare::transformed(&loaded.program, pipeline, Settings::default(), &self.name, io.err)?;
+        let program = options.plans.apply(program, passes);
         let load = start.elapsed();
         let training = match &self.what {
             What::Case(case) if case.train.is_some() => {
@@ -166,7 +167,7 @@ impl Subject {
         if file.is_file() {
             let other = Subject::new(baseline.to_string(), What::Model(file));
             let pipeline = options.numerics.pipeline(&options.passes, &set)?;
-            return other.prepare(options, &pipeline, setting, run, io);
+            return other.prepare(options, &pipeline, (setting, &options.passes), run, io);
         }
         let text = if baseline == "none" { "" } else { baseline };
         let pipeline = options.numerics.pipeline(text, &set).map_err(|error| {
@@ -175,7 +176,7 @@ impl Subject {
             ))
             .note(render::human(&error).trim().to_string())
         })?;
-        self.prepare(options, &pipeline, setting, run, io)
+        self.prepare(options, &pipeline, (setting, text), run, io)
     }
 }
 

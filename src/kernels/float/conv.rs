@@ -1,0 +1,566 @@
+//! Two-dimensional convolutions of float32 images whose channels are innermost, with weights packed once. A window's inputs
+//! are read where they lie, from a copy of the image that has its padding; where lines of results are too short for tiles,
+//! blocks of windows are gathered. Knows layers, no ops.
+
+use super::depthwise;
+use super::epilogue::{Epilogue, spans};
+use super::scratch::Scratch;
+use super::tile::{BLOCK, Block, Cut, Panels, Product, Run, areas_of, blocks};
+use super::vector::{Isa, LANES};
+use super::winograd;
+use crate::diag::{Diagnostic, Result};
+use crate::kernels::lanes::Lines;
+use crate::resources::pool;
+
+/// Two numbers of an operation on images: of height and of width.
+pub type Plane = [usize; 2];
+
+/// What a convolution's weights are and how they move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvShape {
+    /// Channels of the input.
+    pub in_channels: usize,
+    /// Channels of the result.
+    pub out_channels: usize,
+    /// Sizes of the window.
+    pub kernel: Plane,
+    /// Steps of the window.
+    pub stride: Plane,
+    /// Zeros around the image: above and below, left and right.
+    pub padding: [[usize; 2]; 2],
+    /// Distance of the window's taps.
+    pub dilation: Plane,
+    /// Groups that both kinds of channels are divided into.
+    pub groups: usize,
+}
+
+impl ConvShape {
+    /// Sizes of the result for images of `sizes`. None: an image smaller than the window, or a shape of zeros.
+    pub fn result(&self, sizes: Plane) -> Option<Plane> {
+        let mut result = [0; 2];
+        for i in 0..2 {
+            let window = self.kernel[i].checked_sub(1)?.checked_mul(self.dilation[i])?.checked_add(1)?;
+            let [before, behind] = self.padding[i];
+            let room = sizes[i].checked_add(before)?.checked_add(behind)?.checked_sub(window)?;
+            result[i] = room.checked_div(self.stride[i])?.checked_add(1)?;
+        }
+        Some(result)
+    }
+
+    /// Images with their padding.
+    fn padded(&self, sizes: Plane) -> Plane {
+        let side = |i: usize| sizes[i] + self.padding[i][0] + self.padding[i][1];
+        [side(0), side(1)]
+    }
+
+    fn has_padding(&self) -> bool {
+        self.padding != [[0; 2]; 2]
+    }
+
+    /// Input channels of a group.
+    fn width(&self) -> usize {
+        self.in_channels / self.groups
+    }
+}
+
+/// How the input of a layer lies in memory. Results have their channels innermost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Channels innermost: NHWC, PyTorch's channels-last.
+    ChannelsLast,
+    /// A plane for each channel: NCHW, for the first layer of a model.
+    ChannelsFirst,
+}
+
+/// Images that a layer reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Images<'a> {
+    /// Their values in the layout that the weights were packed for.
+    pub values: &'a [f32],
+    /// How many.
+    pub batch: usize,
+    /// Height and width.
+    pub sizes: Plane,
+    /// Floats from one pixel to the next where channels are innermost: more than the layer's channels where it reads some
+    /// of a wider image. Not looked at for `ChannelsFirst`, which is dense.
+    pub pitch: usize,
+}
+
+/// Weights of a convolution, packed.
+#[derive(Clone, Debug)]
+pub struct PackedConv {
+    shape: ConvShape,
+    layout: Layout,
+    weights: Packed,
+}
+
+#[derive(Clone, Debug)]
+enum Packed {
+    /// One matrix for each group, and where there are fewer products to make, transformed weights.
+    Groups(Vec<Panels>, Option<winograd::Packed>),
+    /// One channel each.
+    Depthwise(depthwise::Packed),
+}
+
+fn product(sizes: &[usize]) -> Option<usize> {
+    sizes.iter().try_fold(1usize, |n, s| n.checked_mul(*s))
+}
+
+fn refused(what: &str) -> Diagnostic {
+    Diagnostic::runtime(format!("convolution: {what}"))
+}
+
+impl PackedConv {
+    /// Packs weights in PyTorch's order (outputs, channels of a group, height, width) for images of a layout. Fails where
+    /// sizes do not fit, or without memory.
+    pub fn new(shape: ConvShape, weights: &[f32], layout: Layout) -> Result<PackedConv> {
+        let s = shape;
+        let divides = |n: usize| s.groups > 0 && n.is_multiple_of(s.groups);
+        if !divides(s.in_channels) || !divides(s.out_channels) {
+            return Err(refused("groups must divide the channels"));
+        }
+        if [s.kernel, s.stride, s.dilation].iter().flatten().any(|n| *n == 0) {
+            return Err(refused("sizes, steps and distances of the window must be positive"));
+        }
+        let (width, taps) = (s.width(), product(&s.kernel));
+        let depth = taps.and_then(|taps| taps.checked_mul(width));
+        let (Some(taps), Some(depth)) = (taps, depth) else { return Err(refused("the window is too large")) };
+        if depth.checked_mul(s.out_channels) != Some(weights.len()) {
+            return Err(refused("weights and sizes do not fit each other"));
+        }
+        if layout == Layout::ChannelsLast && width == 1 && s.groups > 1 && s.out_channels == s.groups {
+            let weights = Packed::Depthwise(depthwise::Packed::new(weights, s.groups)?);
+            return Ok(PackedConv { shape, layout, weights });
+        }
+        let outputs = s.out_channels / s.groups;
+        let mut groups = Vec::new();
+        for group in 0..s.groups {
+            let weights = &weights[group * outputs * depth..(group + 1) * outputs * depth];
+            let at = |column: usize, k: usize| match layout {
+                Layout::ChannelsFirst => weights[column * depth + k],
+                Layout::ChannelsLast => weights[column * depth + k % width * taps + k / width],
+            };
+            groups.push(Panels::new(outputs, depth, at)?);
+        }
+        let plain = s.kernel == [3; 2] && s.stride == [1; 2] && s.dilation == [1; 2] && s.groups == 1;
+        let wide = s.in_channels >= LANES && s.out_channels >= LANES && layout == Layout::ChannelsLast;
+        let transformed = if plain && wide {
+            Some(winograd::Packed::new(weights, s.in_channels, s.out_channels)?)
+        } else {
+            None
+        };
+        Ok(PackedConv { shape, layout, weights: Packed::Groups(groups, transformed) })
+    }
+
+    /// Sizes and steps.
+    pub fn shape(&self) -> &ConvShape {
+        &self.shape
+    }
+
+    /// Convolves images into `out`, whose pixels lie `pitch` floats apart: more than there are channels where the layer
+    /// writes some of a wider image. Fails where sizes do not fit, or without memory. Results do not depend on the number of
+    /// threads.
+    pub fn run(
+        &self,
+        images: Images<'_>,
+        epilogue: &Epilogue<'_>,
+        out: &mut [f32],
+        pitch: usize,
+    ) -> Result<()> {
+        self.run_with(Isa::best(), images, epilogue, out, pitch)
+    }
+
+    pub(super) fn run_with(
+        &self,
+        isa: Isa,
+        images: Images<'_>,
+        epilogue: &Epilogue<'_>,
+        out: &mut [f32],
+        pitch: usize,
+    ) -> Result<()> {
+        let s = &self.shape;
+        let result = s.result(images.sizes).ok_or_else(|| refused("the image is smaller than the window"))?;
+        let pixels = product(&[images.batch, result[0], result[1]]);
+        let given = product(&[images.batch, images.sizes[0], images.sizes[1]]);
+        let (Some(pixels), Some(given)) = (pixels, given) else {
+            return Err(refused("the images are too large"));
+        };
+        let fits = match self.layout {
+            Layout::ChannelsLast => spans(images.values.len(), given, images.pitch, s.in_channels),
+            Layout::ChannelsFirst => given.checked_mul(s.in_channels) == Some(images.values.len()),
+        };
+        if !fits || !spans(out.len(), pixels, pitch, s.out_channels) {
+            return Err(refused("the images or the result have other sizes"));
+        }
+        epilogue.check(s.out_channels, pixels)?;
+        if pixels == 0 || s.out_channels == 0 {
+            return Ok(());
+        }
+        let (groups, transformed) = match &self.weights {
+            Packed::Groups(groups, transformed) => (groups, transformed),
+            Packed::Depthwise(packed) => {
+                // Results at the sides are computed one by one, which is slow; where there are many of them, a copy that
+                // has its padding at the sides costs less.
+                let sides = s.padding[1][0] + s.padding[1][1];
+                if sides * 8 <= result[1] {
+                    return depthwise::Job { packed, shape: s, images, result, epilogue, pitch }
+                        .run(isa, out);
+                }
+                let beside = ConvShape { padding: [[0; 2], s.padding[1]], ..*s };
+                let (copy, _) = with_padding(&beside, &images, self.layout)?;
+                let within = ConvShape { padding: [s.padding[0], [0; 2]], ..*s };
+                let (values, sizes) = (&*copy, beside.padded(images.sizes));
+                let images = Images { values, sizes, batch: images.batch, pitch: s.in_channels };
+                return depthwise::Job { packed, shape: &within, images, result, epilogue, pitch }
+                    .run(isa, out);
+            }
+        };
+        let job = Job { conv: self, groups, isa, images, result, pixels, epilogue, pitch };
+        if let Some(packed) = transformed.as_ref().filter(|_| result[0] >= SMALL && result[1] >= SMALL) {
+            return job.transformed(packed, out);
+        }
+        if self.layout == Layout::ChannelsFirst || job.has_long_lines() {
+            job.direct(out)
+        } else {
+            job.gathered(out)
+        }
+    }
+}
+
+/// Sides of results from which tiles of 2 x 2 pay.
+const SMALL: usize = 4;
+/// Floats of a block's transformed inputs: they stay in a cache.
+const TRANSFORMED: usize = 13 << 14;
+/// Results of a line from which on tiles fill it well.
+const LONG_LINE: usize = 10;
+/// Terms of a sum that are added at a time: inputs of a block of pixels stay in a cache.
+const DEPTH: usize = 1024;
+/// Pixels of a block of results.
+const PIXELS: usize = 112;
+
+/// A call of a convolution.
+struct Job<'a> {
+    conv: &'a PackedConv,
+    groups: &'a [Panels],
+    isa: Isa,
+    images: Images<'a>,
+    result: Plane,
+    pixels: usize,
+    epilogue: &'a Epilogue<'a>,
+    pitch: usize,
+}
+
+impl Job<'_> {
+    /// One tap that meets every pixel, so that the images are one line.
+    fn is_matrix(&self) -> bool {
+        let s = &self.conv.shape;
+        self.conv.layout == Layout::ChannelsLast
+            && s.kernel == [1, 1]
+            && s.stride == [1, 1]
+            && !s.has_padding()
+    }
+
+    /// Whether rows of tiles are where they lie: not where lines are short, and not where rows are so far apart that all
+    /// meet in the same few lines of the cache.
+    fn has_long_lines(&self) -> bool {
+        const PAGE: usize = 512;
+        let s = &self.conv.shape;
+        let step = self.images.pitch.saturating_mul(s.stride[1]);
+        let crowded = self.is_matrix() && step.is_multiple_of(PAGE) && s.out_channels >= 4 * BLOCK;
+        (self.is_matrix() || self.result[1] >= LONG_LINE) && !crowded
+    }
+
+    /// Blocks of pixels and columns: enough of them for all threads.
+    fn cut(&self, line: usize, lines: usize) -> Cut {
+        let columns = self.conv.shape.out_channels / self.conv.shape.groups;
+        let threads = pool::threads();
+        let per_block = (PIXELS / line.max(1)).max(1).min(lines.div_ceil(threads)).max(1);
+        let pieces = lines.div_ceil(per_block);
+        let column_block = if pieces >= threads {
+            columns
+        } else {
+            columns.div_ceil(threads.div_ceil(pieces)).next_multiple_of(BLOCK)
+        };
+        Cut { pixels: self.pixels, columns, pixel_block: per_block * line, column_block: column_block.max(1) }
+    }
+
+    /// Reads the windows of whole lines of results where they lie.
+    fn direct(&self, out: &mut [f32]) -> Result<()> {
+        let s = &self.conv.shape;
+        let (copy, view) = if s.has_padding() {
+            let (copy, view) = with_padding(s, &self.images, self.conv.layout)?;
+            (Some(copy), view)
+        } else {
+            (None, View::of(s, self.conv.layout, self.images.sizes, self.images.pitch))
+        };
+        let values = copy.as_deref().unwrap_or(self.images.values);
+        let parts = parts(view.runs(s), DEPTH);
+        // A matrix is one line, in blocks of pixels; else blocks are of whole lines.
+        let (line, lines) = if self.is_matrix() {
+            let size = PIXELS.min(self.pixels.div_ceil(pool::threads())).max(1);
+            (size, self.pixels.div_ceil(size))
+        } else {
+            (self.result[1], self.pixels / self.result[1])
+        };
+        let mut cut = self.cut(line, lines);
+        if self.is_matrix() {
+            cut.pixel_block = line;
+        }
+        blocks(self.isa, out, self.pitch, s.out_channels, cut, |block| {
+            self.direct_block(block, values, view, &parts)
+        })
+    }
+
+    /// Computes a block of whole lines, or of any pixels of a matrix.
+    fn direct_block(
+        &self,
+        block: &mut Block<'_>,
+        values: &[f32],
+        view: View,
+        parts: &[Vec<Run>],
+    ) -> Result<()> {
+        let (s, result) = (&self.conv.shape, self.result);
+        let (step, stride) = (s.stride[0] * view.line, s.stride[1] * view.pixel);
+        let mut done = 0;
+        while done < block.pixels.len() {
+            let pixel = block.pixels.start + done;
+            let lines = if self.is_matrix() {
+                Lines { start: pixel * view.pixel, ..Lines::one(block.pixels.len(), stride) }
+            } else {
+                let (row, left) = (pixel / result[1], (block.pixels.len() - done) / result[1]);
+                let (image, h) = (row / result[0], row % result[0]);
+                let start = image * view.image + h * step;
+                Lines { start, count: left.min(result[0] - h), step, rows: result[1], stride }
+            };
+            for group in 0..s.groups {
+                let lines = Lines { start: lines.start + group * s.width() * view.channel, ..lines };
+                let mut first = 0;
+                for runs in parts {
+                    first = self.multiply(block, group, (values, lines, runs), first, done)?;
+                }
+            }
+            done += lines.count * lines.rows;
+        }
+        Ok(())
+    }
+
+    /// Multiplies transformed tiles, in blocks of whole rows of tiles of one image.
+    fn transformed(&self, packed: &winograd::Packed, out: &mut [f32]) -> Result<()> {
+        let (s, result) = (&self.conv.shape, self.result);
+        let [down, across] = [result[0].div_ceil(winograd::SIDE), result[1].div_ceil(winograd::SIDE)];
+        // The last tiles reach behind the padding.
+        let mut reach = *s;
+        reach.padding[0][1] += down * winograd::SIDE - result[0];
+        reach.padding[1][1] += across * winograd::SIDE - result[1];
+        let (copy, view) = with_padding(&reach, &self.images, self.conv.layout)?;
+        let padded = winograd::Padded { values: &copy, image: view.image, line: view.line };
+        let parts = parts(view.runs(s), DEPTH);
+        let most = (TRANSFORMED / (across * s.in_channels * 16).max(1)).clamp(1, down);
+        let pieces = down.div_ceil(most);
+        let rows = down.div_ceil(pieces);
+        let (pieces, threads) = (pieces * self.images.batch, pool::threads());
+        let column_block = if pieces.is_multiple_of(threads) || pieces >= 4 * threads {
+            s.out_channels
+        } else {
+            s.out_channels.div_ceil(threads).next_multiple_of(BLOCK)
+        };
+        // An image's blocks of lines; the last one is shorter.
+        let across_columns = s.out_channels.div_ceil(column_block);
+        let line = result[1] * winograd::SIDE;
+        let cut = |image: usize, piece: usize, columns: usize| {
+            let first = piece * rows;
+            let start = image * result[0] * result[1];
+            let end = start + ((first + rows) * line).min(result[0] * result[1]);
+            let columns = columns * column_block..s.out_channels.min((columns + 1) * column_block);
+            (start + first * line..end, columns)
+        };
+        let each = down.div_ceil(rows);
+        let areas = (0..self.images.batch * each * across_columns)
+            .map(|n| cut(n / across_columns / each, n / across_columns % each, n % across_columns))
+            .collect();
+        areas_of(self.isa, out, self.pitch, areas, |block| {
+            let first = block.pixels.start / result[1];
+            let lines = block.pixels.len() / result[1];
+            let (image, h) = (first / result[0], first % result[0]);
+            let tiles = winograd::Tiles {
+                across,
+                down,
+                first: image * down + h / winograd::SIDE,
+                rows: lines.div_ceil(winograd::SIDE),
+                result,
+            };
+            if winograd::block(packed, padded, tiles, self.epilogue, block)? {
+                return Ok(());
+            }
+            self.direct_block(block, &copy, view, &parts)
+        })
+    }
+
+    /// Gathers the windows of blocks of pixels, a part of their depth at a time.
+    fn gathered(&self, out: &mut [f32]) -> Result<()> {
+        let s = &self.conv.shape;
+        let depth = s.width() * s.kernel[0] * s.kernel[1];
+        let cut = self.cut(1, self.pixels);
+        let terms = depth.min(DEPTH);
+        // Rows a power of two apart would meet in the same lines of the cache.
+        let stride = terms.next_multiple_of(LANES) + LANES;
+        blocks(self.isa, out, self.pitch, s.out_channels, cut, |block| {
+            let mut windows = Scratch::new(block.pixels.len() * stride)?;
+            for group in 0..s.groups {
+                let mut first = 0;
+                loop {
+                    let run = Run { offset: 0, len: terms.min(depth - first) };
+                    for (pixel, window) in block.pixels.clone().zip(windows.chunks_exact_mut(stride)) {
+                        self.gather(pixel, group * s.width(), first, &mut window[..run.len]);
+                    }
+                    let lines = Lines::one(block.pixels.len(), stride);
+                    first = self.multiply(block, group, (&windows, lines, &[run]), first, 0)?;
+                    if first == depth {
+                        break;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Multiplies rows with the terms of a group from `first` on; gives the term that comes next.
+    fn multiply(
+        &self,
+        block: &mut Block<'_>,
+        group: usize,
+        (inputs, lines, runs): (&[f32], Lines, &[Run]),
+        first: usize,
+        pixel: usize,
+    ) -> Result<usize> {
+        let panels = &self.groups[group];
+        let next = first + runs.iter().map(|run| run.len).sum::<usize>();
+        let epilogue = Some(self.epilogue).filter(|e| next == panels.depth() && !e.is_empty());
+        let base = group * panels.columns();
+        block.product(&Product {
+            inputs,
+            lines,
+            runs,
+            panels,
+            first,
+            pixel,
+            base,
+            onto: first > 0,
+            epilogue,
+        })?;
+        Ok(next)
+    }
+
+    /// The inputs of a result's window from term `first` on, for the group whose channels begin at `channel`.
+    fn gather(&self, pixel: usize, channel: usize, first: usize, mut to: &mut [f32]) {
+        let (s, sizes, width) = (&self.conv.shape, self.images.sizes, self.conv.shape.width());
+        let (row, w) = (pixel / self.result[1], pixel % self.result[1]);
+        let (image, h) = (row / self.result[0], row % self.result[0]);
+        let place = |i: usize, at: usize, tap: usize| {
+            let place = (at * s.stride[i] + tap * s.dilation[i]).checked_sub(s.padding[i][0]);
+            place.filter(|place| *place < sizes[i])
+        };
+        let (mut tap, mut skip) = (first / width.max(1), first % width.max(1));
+        while !to.is_empty() {
+            let (part, rest) = to.split_at_mut((width - skip).min(to.len()));
+            match (place(0, h, tap / s.kernel[1]), place(1, w, tap % s.kernel[1])) {
+                (Some(y), Some(x)) => {
+                    let at = ((image * sizes[0] + y) * sizes[1] + x) * self.images.pitch + channel + skip;
+                    part.copy_from_slice(&self.images.values[at..at + part.len()]);
+                }
+                _ => part.fill(0.0),
+            }
+            (to, tap, skip) = (rest, tap + 1, 0);
+        }
+    }
+}
+
+/// A copy of images with their padding, and how it lies.
+fn with_padding(s: &ConvShape, images: &Images<'_>, layout: Layout) -> Result<(Scratch, View)> {
+    let from = View::of(s, layout, images.sizes, images.pitch);
+    let sizes = s.padded(images.sizes);
+    let room = product(&[images.batch, sizes[0], sizes[1], s.in_channels]);
+    let mut copy = Scratch::new(room.ok_or_else(|| refused("the padded images are too large"))?)?;
+    let to = View::of(s, layout, sizes, s.in_channels);
+    // From plane to plane: of an image, or of a channel.
+    let source = if layout == Layout::ChannelsLast { from.image } else { from.channel };
+    pool::chunks(&mut copy, to.line.max(1), |n, line| {
+        let (plane, h) = (n / sizes[0], n % sizes[0]);
+        let Some(h) = h.checked_sub(s.padding[0][0]).filter(|h| *h < images.sizes[0]) else {
+            return line.fill(0.0);
+        };
+        let given = &images.values[plane * source + h * from.line..];
+        let (left, rest) = line.split_at_mut(s.padding[1][0] * to.pixel);
+        let (middle, right) = rest.split_at_mut(images.sizes[1] * to.pixel);
+        left.fill(0.0);
+        right.fill(0.0);
+        if from.pixel == to.pixel {
+            let len = middle.len();
+            middle.copy_from_slice(&given[..len]);
+        } else {
+            for (to, from) in middle.chunks_exact_mut(to.pixel.max(1)).zip(given.chunks(from.pixel)) {
+                to.copy_from_slice(&from[..to.len()]);
+            }
+        }
+    });
+    Ok((copy, to))
+}
+
+/// How images lie: floats from one to the next, from line to line, pixel to pixel, channel to channel.
+#[derive(Clone, Copy)]
+struct View {
+    image: usize,
+    line: usize,
+    pixel: usize,
+    channel: usize,
+}
+
+impl View {
+    fn of(s: &ConvShape, layout: Layout, sizes: Plane, pitch: usize) -> View {
+        match layout {
+            Layout::ChannelsLast => {
+                View { image: sizes[0] * sizes[1] * pitch, line: sizes[1] * pitch, pixel: pitch, channel: 1 }
+            }
+            Layout::ChannelsFirst => {
+                let channel = sizes[0] * sizes[1];
+                View { image: channel * s.in_channels, line: sizes[1], pixel: 1, channel }
+            }
+        }
+    }
+
+    /// The inputs of a window in the order of the packed weights, neighbours together.
+    fn runs(&self, s: &ConvShape) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        let mut put = |offset: usize, len: usize| match runs.last_mut() {
+            Some(last) if last.offset + last.len == offset => last.len += len,
+            _ => runs.push(Run { offset, len }),
+        };
+        let (high, wide) = (s.dilation[0] * self.line, s.dilation[1] * self.pixel);
+        let taps = || (0..s.kernel[0]).flat_map(|h| (0..s.kernel[1]).map(move |w| h * high + w * wide));
+        if self.channel == 1 {
+            taps().for_each(|tap| put(tap, s.width()));
+        } else {
+            (0..s.width()).for_each(|c| taps().for_each(|tap| put(c * self.channel + tap, 1)));
+        }
+        runs
+    }
+}
+
+/// Runs in parts of at most `depth` terms; one part at least.
+fn parts(runs: Vec<Run>, depth: usize) -> Vec<Vec<Run>> {
+    let (mut parts, mut part, mut left) = (Vec::new(), Vec::new(), depth);
+    for mut run in runs {
+        while run.len > left {
+            part.push(Run { len: left, ..run });
+            run = Run { offset: run.offset + left, len: run.len - left };
+            parts.push(std::mem::take(&mut part));
+            left = depth;
+        }
+        left -= run.len;
+        part.push(run);
+    }
+    if !part.is_empty() || parts.is_empty() {
+        parts.push(part);
+    }
+    parts
+}

@@ -1,0 +1,312 @@
+//! Depthwise convolutions of images whose channels are innermost: a few pixels of a vector of channels at a time. Results
+//! whose windows leave the image at a side are computed one by one. Knows layers, no ops.
+#![allow(unsafe_code, reason = "vector loads and stores; `Line::fits` proves them inside their slices")]
+#![allow(clippy::needless_range_loop, reason = "arrays of vectors stay in registers only where loops count")]
+
+use super::conv::{ConvShape, Images, Plane};
+use super::epilogue::{Column, Epilogue, spans};
+use super::vector::{Isa, LANES, Lanes, Work, read_some, with, write_some};
+use crate::diag::{Diagnostic, Result};
+use crate::resources::{memory, pool};
+use std::ops::Range;
+
+/// Weights: for each tap those of all channels, padded to whole vectors.
+#[derive(Clone, Debug)]
+pub(super) struct Packed {
+    weights: Vec<f32>,
+    padded: usize,
+}
+
+impl Packed {
+    /// Packs weights that stand channel by channel.
+    pub fn new(weights: &[f32], channels: usize) -> Result<Packed> {
+        let padded = channels.next_multiple_of(LANES);
+        let taps = weights.len() / channels.max(1);
+        let mut packed = memory::filled(taps.saturating_mul(padded), 0f32)?;
+        for (at, weight) in weights.iter().enumerate() {
+            packed[at % taps * padded + at / taps] = *weight;
+        }
+        Ok(Packed { weights: packed, padded })
+    }
+}
+
+/// A call of a depthwise convolution.
+pub(super) struct Job<'a> {
+    pub packed: &'a Packed,
+    pub shape: &'a ConvShape,
+    pub images: Images<'a>,
+    pub result: Plane,
+    pub epilogue: &'a Epilogue<'a>,
+    pub pitch: usize,
+}
+
+impl Job<'_> {
+    /// Computes all lines of results, on several threads.
+    pub fn run(&self, isa: Isa, out: &mut [f32]) -> Result<()> {
+        let (rows, line) = (self.images.batch * self.result[0], self.result[1] * self.pitch);
+        let end = line * rows - self.pitch + self.shape.out_channels;
+        let out =
+            out.get_mut(..end).ok_or_else(|| Diagnostic::internal("a depthwise result is too small"))?;
+        // Some pieces for each thread, so that they end at about the same time.
+        let each = rows.div_ceil(pool::threads() * 4).max(1);
+        pool::try_chunks(out, each * line, |n, out| {
+            for (row, out) in out.chunks_mut(line).enumerate() {
+                let row = n * each + row;
+                let line = self.line(row, out);
+                if line.fits() != Some(true) {
+                    return Err(Diagnostic::internal("a line of a depthwise convolution is too short"));
+                }
+                with(isa, line);
+            }
+            Ok(())
+        })
+    }
+
+    fn line<'a>(&'a self, row: usize, out: &'a mut [f32]) -> Line<'a> {
+        let (s, sizes) = (self.shape, self.images.sizes);
+        let (image, h) = (row / self.result[0], row % self.result[0]);
+        let first = h * s.stride[0];
+        let taps = inside(first, s.kernel[0], s.dilation[0], s.padding[0][0], sizes[0]);
+        // The first line that the window meets; some number where it meets none.
+        let top = (first + taps.start * s.dilation[0]).saturating_sub(s.padding[0][0]);
+        Line {
+            job: self,
+            start: (image * sizes[0] + top) * sizes[1] * self.images.pitch,
+            taps,
+            pixel: row * self.result[1],
+            out,
+        }
+    }
+}
+
+/// Taps of a window that begins at `first`, counted from the padding's begin, that lie inside of the image.
+fn inside(first: usize, taps: usize, distance: usize, padding: usize, size: usize) -> Range<usize> {
+    let from = padding.saturating_sub(first).div_ceil(distance);
+    let to = (size + padding).saturating_sub(first).div_ceil(distance).min(taps);
+    from.min(to)..to
+}
+
+/// A line of results.
+struct Line<'a> {
+    job: &'a Job<'a>,
+    /// Where the first line that the window meets begins.
+    start: usize,
+    /// Rows of the window that lie inside.
+    taps: Range<usize>,
+    /// The first result's number.
+    pixel: usize,
+    out: &'a mut [f32],
+}
+
+impl Line<'_> {
+    /// Whether all that is touched lies in the slices.
+    fn fits(&self) -> Option<bool> {
+        let (j, s) = (self.job, self.job.shape);
+        let rows = self.taps.len().saturating_sub(1).checked_mul(s.dilation[0])?;
+        let last = rows.checked_mul(j.images.sizes[1])?.checked_add(j.images.sizes[1])?;
+        let values = j.images.values.len().saturating_sub(self.start);
+        let residual = j.epilogue.residual;
+        Some(
+            (self.taps.is_empty() || spans(values, last, j.images.pitch, s.in_channels))
+                && spans(self.out.len(), j.result[1], j.pitch, s.out_channels)
+                && j.packed.weights.len()
+                    == s.kernel[0].checked_mul(s.kernel[1])?.checked_mul(j.packed.padded)?
+                && j.packed.padded >= s.out_channels
+                && residual
+                    .is_none_or(|r| spans(r.values.len(), self.pixel + j.result[1], r.pitch, s.out_channels)),
+        )
+    }
+}
+
+impl Work for Line<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(mut self, l: L) {
+        let wide_registers = l.rows() > 8;
+        let (s, width) = (self.job.shape, self.job.images.sizes[1]);
+        let columns = self.job.result[1];
+        let (left, reach) = (s.padding[1][0], (s.kernel[1] - 1) * s.dilation[1]);
+        // Results all of whose taps are inside.
+        let end = (width + left).checked_sub(reach + 1).map_or(0, |last| last / s.stride[1] + 1).min(columns);
+        let begin = left.div_ceil(s.stride[1]).min(end);
+        let mut at = 0;
+        while at < columns {
+            // The last results of a line are computed again with those before them where that fills a tile.
+            let count = if (begin..end).contains(&at) { end - begin } else { 1 };
+            let back = |size: usize| at.min(end - size);
+            let taps = inside(at * s.stride[1], s.kernel[1], s.dilation[1], left, width);
+            // SAFETY: `fits` has proved lines, results and weights; `inside` keeps columns in their lines.
+            at = unsafe {
+                let window = (s.kernel[1], s.stride[1], s.dilation[1]);
+                match (window, count) {
+                    ((3, 1, 1), 8..) if wide_registers => self.window::<L, 8, 3, 1>(l, back(8)),
+                    ((3, 2, 1), 4..) => self.window::<L, 4, 3, 2>(l, back(4)),
+                    ((5, 1, 1), 8..) if wide_registers => self.window::<L, 8, 5, 1>(l, back(8)),
+                    ((5, 2, 1), 4..) => self.window::<L, 4, 5, 2>(l, back(4)),
+                    ((7, 1, 1), 8..) if wide_registers => self.window::<L, 8, 7, 1>(l, back(8)),
+                    ((3, 1, 1), 4..) => self.window::<L, 4, 3, 1>(l, back(4)),
+                    ((7, 1, 1), 4..) if wide_registers => self.window::<L, 4, 7, 1>(l, back(4)),
+                    _ if count > 1 => self.some(l, at, end - at, taps),
+                    _ => self.some(l, at, 1, taps),
+                }
+            };
+        }
+    }
+}
+
+impl Line<'_> {
+    /// Computes at most `count` results that have the same taps; gives the one behind them.
+    ///
+    /// # Safety
+    /// The line must fit, and the results' taps must be inside.
+    #[inline(always)]
+    unsafe fn some<L: Lanes>(&mut self, l: L, at: usize, count: usize, taps: Range<usize>) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match count {
+                4.. => self.pixels::<L, 4>(l, at, taps),
+                2.. => self.pixels::<L, 2>(l, at, taps),
+                _ => self.pixels::<L, 1>(l, at, taps),
+            }
+        }
+    }
+
+    /// Where the inputs of a result's tap lie in the first line that the window meets.
+    #[inline(always)]
+    fn column(&self, at: usize, tap: usize) -> usize {
+        let s = self.job.shape;
+        (at * s.stride[1] + tap * s.dilation[1]).saturating_sub(s.padding[1][0])
+    }
+
+    /// Applies the epilogue to `P` results' sums and stores them.
+    ///
+    /// # Safety
+    /// As `some`.
+    #[inline(always)]
+    unsafe fn store<L: Lanes, const P: usize>(
+        &mut self,
+        l: L,
+        at: usize,
+        (channel, count): (usize, usize),
+        sums: &[L::V; P],
+    ) {
+        let j = self.job;
+        let column = Column::of(l, j.epilogue, channel, count);
+        let out = self.out.as_mut_ptr().wrapping_add(at * j.pitch + channel);
+        if column.is_simple(j.epilogue) {
+            for p in 0..P {
+                // SAFETY: the caller's promise.
+                unsafe { write_some(l, out.add(p * j.pitch), count, column.simple(l, sums[p])) };
+            }
+            return;
+        }
+        for p in 0..P {
+            let y = column.finish(l, j.epilogue, sums[p], self.pixel + at + p);
+            // SAFETY: as above.
+            unsafe { write_some(l, out.add(p * j.pitch), count, y) };
+        }
+    }
+
+    /// Computes `P` results all of whose `K` columns of taps are inside, `S` columns from each to the next: an input is
+    /// read once for all results that it belongs to.
+    ///
+    /// # Safety
+    /// As `some`.
+    #[inline(always)]
+    unsafe fn window<L: Lanes, const P: usize, const K: usize, const S: usize>(
+        &mut self,
+        l: L,
+        at: usize,
+    ) -> usize {
+        let channels = self.job.shape.out_channels;
+        let whole = channels - channels % LANES;
+        // SAFETY: the caller's promise.
+        unsafe {
+            for channel in (0..whole).step_by(LANES) {
+                self.window_of::<L, P, K, S>(l, at, channel, LANES);
+            }
+            if whole < channels {
+                self.window_of::<L, P, K, S>(l, at, whole, channels - whole);
+            }
+        }
+        at + P
+    }
+
+    /// The same for some channels.
+    ///
+    /// # Safety
+    /// As `some`.
+    #[inline(always)]
+    unsafe fn window_of<L: Lanes, const P: usize, const K: usize, const S: usize>(
+        &mut self,
+        l: L,
+        at: usize,
+        channel: usize,
+        count: usize,
+    ) {
+        let (j, s) = (self.job, self.job.shape);
+        let pitch = j.images.pitch;
+        let line_step = s.dilation[0] * j.images.sizes[1] * pitch;
+        let start = self.start + self.column(at, 0) * pitch;
+        let mut sums = [l.splat(0.0); P];
+        // SAFETY: the caller's promise; addresses behind the last line are not read.
+        unsafe {
+            let mut line = j.images.values.as_ptr().wrapping_add(start + channel);
+            for row in self.taps.clone() {
+                let weights = j.packed.weights.as_ptr().add(row * K * j.packed.padded + channel);
+                let mut w = [l.splat(0.0); K];
+                for k in 0..K {
+                    w[k] = l.read(weights.add(k * j.packed.padded));
+                }
+                for i in 0..(P - 1) * S + K {
+                    let x = read_some(l, line.add(i * pitch), count);
+                    for k in 0..K {
+                        if i >= k && (i - k) % S == 0 && (i - k) / S < P {
+                            sums[(i - k) / S] = l.fma(x, w[k], sums[(i - k) / S]);
+                        }
+                    }
+                }
+                line = line.wrapping_add(line_step);
+            }
+            self.store(l, at, (channel, count), &sums);
+        }
+    }
+
+    /// Computes `P` results that have the same taps.
+    ///
+    /// # Safety
+    /// The line must fit, and the results' taps must be inside.
+    #[inline(always)]
+    unsafe fn pixels<L: Lanes, const P: usize>(&mut self, l: L, at: usize, taps: Range<usize>) -> usize {
+        let (j, s) = (self.job, self.job.shape);
+        let pitch = j.images.pitch;
+        let column = self.column(at, taps.start);
+        let (step, tap_step) = (s.stride[1] * pitch, s.dilation[1] * pitch);
+        let line_step = s.dilation[0] * j.images.sizes[1] * pitch;
+        for channel in (0..s.out_channels).step_by(LANES) {
+            let count = LANES.min(s.out_channels - channel);
+            let mut sums = [l.splat(0.0); P];
+            // SAFETY: the caller's promise; addresses behind the last line and the last tap are not read.
+            unsafe {
+                let mut line = j.images.values.as_ptr().wrapping_add(self.start + column * pitch + channel);
+                for row in self.taps.clone() {
+                    let mut tap = line;
+                    let mut w = j.packed.weights.as_ptr();
+                    w = w.add((row * s.kernel[1] + taps.start) * j.packed.padded + channel);
+                    for _ in taps.clone() {
+                        let weight = l.read(w);
+                        for p in 0..P {
+                            sums[p] = l.fma(read_some(l, tap.wrapping_add(p * step), count), weight, sums[p]);
+                        }
+                        tap = tap.wrapping_add(tap_step);
+                        w = w.wrapping_add(j.packed.padded);
+                    }
+                    line = line.wrapping_add(line_step);
+                }
+                self.store(l, at, (channel, count), &sums);
+            }
+        }
+        at + P
+    }
+}

@@ -1,0 +1,114 @@
+//! Exponentials and their kin on vectors, each within a few units in the last place, with NaN, infinities and signs of zero
+//! as PyTorch gives them. Knows no memory.
+
+use super::vector::Lanes;
+
+/// (e^r - 1 - r) / r² on |r| ≤ ln2/2, fitted by Remez exchange.
+const EXP: [f32; 5] = [
+    4.999_999_344_760_416_9e-1,
+    1.666_652_063_131_173_8e-1,
+    4.166_838_807_864_925_4e-2,
+    8.368_716_916_278_863_6e-3,
+    1.381_459_723_748_655_7e-3,
+];
+/// ln 2 in two parts, the first exact in 15 bits so that its products with small integers are exact.
+const LN2: [f32; 2] = [0.693_145_75, 1.428_606_8e-6];
+/// The logarithm of half the smallest float: what is below it rounds to 0.
+const LEAST: f32 = -103.972_08;
+/// Above it e^x is no finite float.
+const MOST: f32 = 88.722_84;
+
+/// (tanh(√u)/√u - 1)/u on u ≤ 0.8².
+const TANH: [f32; 6] = [
+    -0.3333329959278762,
+    0.13332270203457855,
+    -0.053855852969964466,
+    0.021314007543626275,
+    -0.007425213544604117,
+    0.0015930375000195287,
+];
+
+/// erf(√u)/√u - 1 on u ≤ 0.9².
+const ERF: [f32; 7] = [
+    0.12837916680250433,
+    -0.37612635311297193,
+    0.11283719732076836,
+    -0.02686075312392207,
+    0.005204436472577092,
+    -0.0008181929583122457,
+    8.538839889336253e-05,
+];
+
+/// ln erfc(x) on 0.9 ≤ x ≤ 4.
+const LOG_ERFC: [f32; 8] = [
+    0.0001705507942300526,
+    -1.1294951527060704,
+    -0.6333866602834497,
+    -0.10823660320291797,
+    0.025091485649986475,
+    -0.004160522489539955,
+    0.0004323020167004201,
+    -2.0909464883590664e-05,
+];
+
+#[inline(always)]
+fn poly<L: Lanes>(l: L, x: L::V, coefficients: &[f32]) -> L::V {
+    let (last, rest) = coefficients.split_last().unwrap_or((&0.0, &[]));
+    let mut sum = l.splat(*last);
+    for c in rest.iter().rev() {
+        sum = l.fma(sum, x, l.splat(*c));
+    }
+    sum
+}
+
+/// e^x within 2 units in the last place, denormals included.
+#[inline(always)]
+pub(super) fn exp<L: Lanes>(l: L, x: L::V) -> L::V {
+    // Bounds that keep NaN; what lies beyond them is put right at the end.
+    let y = l.at_least(l.splat(LEAST), l.at_most(l.splat(MOST), x));
+    let n = l.round(l.mul(y, l.splat(std::f32::consts::LOG2_E)));
+    let r = l.fma(n, l.splat(-LN2[1]), l.fma(n, l.splat(-LN2[0]), y));
+    let e = l.add(l.fma(l.mul(poly(l, r, &EXP), r), r, r), l.splat(1.0));
+    // In two steps, as 2^n itself may be no normal float.
+    let half = l.round(l.mul(n, l.splat(0.5)));
+    let e = l.mul(l.mul(e, l.power_of_two(half)), l.power_of_two(l.sub(n, half)));
+    let e = l.where_less(l.splat(MOST), x, l.splat(f32::INFINITY), e);
+    l.where_less(x, l.splat(LEAST), l.splat(0.0), e)
+}
+
+/// e^x for x ≤ 0 where denormal results may be flushed to 0: what gates need, whose other term is 1.
+#[inline(always)]
+fn exp_of_gate<L: Lanes>(l: L, x: L::V) -> L::V {
+    let y = l.at_least(l.splat(-87.0), x);
+    let n = l.round(l.mul(y, l.splat(std::f32::consts::LOG2_E)));
+    let r = l.fma(n, l.splat(-LN2[1]), l.fma(n, l.splat(-LN2[0]), y));
+    let e = l.add(l.fma(l.mul(poly(l, r, &EXP), r), r, r), l.splat(1.0));
+    l.mul(e, l.power_of_two(n))
+}
+
+/// 1 / (1 + e^-x).
+#[inline(always)]
+pub(super) fn sigmoid<L: Lanes>(l: L, x: L::V) -> L::V {
+    let one = l.splat(1.0);
+    l.div(one, l.add(one, exp(l, l.sub(l.splat(-0.0), x))))
+}
+
+/// The hyperbolic tangent.
+#[inline(always)]
+pub(super) fn tanh<L: Lanes>(l: L, x: L::V) -> L::V {
+    let (one, size, u) = (l.splat(1.0), l.abs(x), l.mul(x, x));
+    let small = l.fma(l.mul(size, u), poly(l, u, &TANH), size);
+    let e = exp_of_gate(l, l.mul(l.splat(-2.0), size));
+    let large = l.div(l.sub(one, e), l.add(one, e));
+    l.with_sign(l.where_less(size, l.splat(0.8), small, large), x)
+}
+
+/// The error function: an odd polynomial below 0.9, 1 - e^(polynomial) above.
+#[inline(always)]
+pub(super) fn erf<L: Lanes>(l: L, x: L::V) -> L::V {
+    let (size, u) = (l.abs(x), l.mul(x, x));
+    let small = l.fma(size, poly(l, u, &ERF), size);
+    let z = poly(l, l.at_most(l.splat(4.0), size), &LOG_ERFC);
+    let large = l.sub(l.splat(1.0), exp_of_gate(l, z));
+    l.with_sign(l.where_less(size, l.splat(0.9), small, large), x)
+}

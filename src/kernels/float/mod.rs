@@ -1,0 +1,27 @@
+//! float32 kernels of whole models: layers with packed weights over images whose channels are innermost, and what stands
+//! between them. A layer's epilogue (bias, batch norm, residual, activation) is applied before its results leave the
+//! registers. Results are the same for any number of threads. Knows slices and sizes; no op, no graph.
+
+mod attention;
+pub mod channels;
+mod conv;
+mod depthwise;
+mod epilogue;
+mod math;
+mod matrix;
+mod pool;
+pub mod rows;
+mod scratch;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tests_rows;
+mod tile;
+mod vector;
+mod winograd;
+
+pub use attention::{AttentionShape, Heads, attention};
+pub use conv::{ConvShape, Images, Layout, PackedConv, Plane};
+pub use epilogue::{Activation, Epilogue, Residual};
+pub use matrix::PackedMatrix;
+pub use pool::{PoolKind, Pooling};

@@ -1,0 +1,175 @@
+//! Rows of float32: layer norm, softmax. Knows slices only.
+
+use super::math;
+use super::vector::{Isa, LANES, Lanes, Work, with};
+use crate::diag::{Diagnostic, Result};
+use crate::resources::pool;
+
+/// Floats from which rows are shared among threads.
+const SHARED: usize = 1 << 14;
+
+/// Rows of a piece of work.
+fn rows_of_piece(len: usize, width: usize) -> usize {
+    let rows = len / width.max(1);
+    if len < SHARED { rows.max(1) } else { rows.div_ceil(pool::threads() * 4).max(1) }
+}
+
+/// Normalizes rows of `width` elements to mean 0 and variance 1 (of all elements, plus `eps`), then multiplies with `weight`
+/// and adds `bias`: PyTorch's `layer_norm` over the last dimension. Fails where sizes do not fit.
+pub fn layer_norm(
+    x: &[f32],
+    width: usize,
+    weight: Option<&[f32]>,
+    bias: Option<&[f32]>,
+    eps: f32,
+    out: &mut [f32],
+) -> Result<()> {
+    layer_norm_with(Isa::best(), x, width, (weight, bias), eps, out)
+}
+
+pub(super) fn layer_norm_with(
+    isa: Isa,
+    x: &[f32],
+    width: usize,
+    (weight, bias): (Option<&[f32]>, Option<&[f32]>),
+    eps: f32,
+    out: &mut [f32],
+) -> Result<()> {
+    let fits = |numbers: Option<&[f32]>| numbers.is_none_or(|n| n.len() == width);
+    if x.len() != out.len() || (width > 0 && !x.len().is_multiple_of(width)) || !fits(weight) || !fits(bias) {
+        return Err(Diagnostic::runtime(format!("layer_norm: sizes do not fit rows of {width} elements")));
+    }
+    if width == 0 {
+        return Ok(());
+    }
+    let each = rows_of_piece(x.len(), width) * width;
+    pool::chunks(out, each, |n, out| {
+        let x = &x[n * each..n * each + out.len()];
+        with(isa, LayerNorm { x, width, weight, bias, eps, out });
+    });
+    Ok(())
+}
+
+struct LayerNorm<'a> {
+    x: &'a [f32],
+    width: usize,
+    weight: Option<&'a [f32]>,
+    bias: Option<&'a [f32]>,
+    eps: f32,
+    out: &'a mut [f32],
+}
+
+/// The sum of `f` of all elements, in several vectors: each addition waits for the one before. `$rest` is what fills the
+/// last vector up.
+macro_rules! sum_of {
+    ($l:expr, $row:expr, $rest:expr, |$x:ident| $f:expr) => {{
+        let (l, row): (_, &[f32]) = ($l, $row);
+        let mut sums = [l.splat(0.0); 4];
+        let (blocks, rest) = row.as_chunks::<{ 4 * LANES }>();
+        for block in blocks {
+            let (parts, _) = block.as_chunks::<LANES>();
+            for (sum, part) in sums.iter_mut().zip(parts) {
+                let $x = l.load(part);
+                *sum = l.add(*sum, $f);
+            }
+        }
+        for part in rest.chunks(LANES) {
+            let $x = l.load_some(part, $rest);
+            sums[0] = l.add(sums[0], $f);
+        }
+        l.sum(l.add(l.add(sums[0], sums[1]), l.add(sums[2], sums[3])))
+    }};
+}
+
+impl Work for LayerNorm<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, l: L) {
+        let width = self.width as f32;
+        for (x, out) in self.x.chunks_exact(self.width).zip(self.out.chunks_exact_mut(self.width)) {
+            let mean = sum_of!(l, x, 0.0, |v| v) / width;
+            let middle = l.splat(mean);
+            let variance = sum_of!(l, x, mean, |v| l.mul(l.sub(v, middle), l.sub(v, middle))) / width;
+            let scale = l.splat(1.0 / (variance + self.eps).sqrt());
+            for (n, (x, out)) in x.chunks(LANES).zip(out.chunks_mut(LANES)).enumerate() {
+                let at = n * LANES..n * LANES + x.len();
+                let mut y = l.mul(l.sub(l.load_some(x, 0.0), middle), scale);
+                if let Some(weight) = self.weight {
+                    y = l.mul(y, l.load_some(&weight[at.clone()], 0.0));
+                }
+                if let Some(bias) = self.bias {
+                    y = l.add(y, l.load_some(&bias[at], 0.0));
+                }
+                l.store_some(out, y);
+            }
+        }
+    }
+}
+
+/// Softmax of rows of `width` elements, in place. Fails where sizes do not fit.
+pub fn softmax(x: &mut [f32], width: usize) -> Result<()> {
+    softmax_with(Isa::best(), x, width)
+}
+
+pub(super) fn softmax_with(isa: Isa, x: &mut [f32], width: usize) -> Result<()> {
+    if width == 0 || !x.len().is_multiple_of(width) {
+        let fits = x.is_empty();
+        return if fits { Ok(()) } else { Err(Diagnostic::runtime("softmax: sizes do not fit")) };
+    }
+    let each = rows_of_piece(x.len(), width) * width;
+    pool::chunks(x, each, |_, rows| {
+        with(isa, Softmax { rows, pitch: width, width, scale: 1.0, bias: None });
+    });
+    Ok(())
+}
+
+/// Softmax of `scale * x + bias` in place, for rows that lie `pitch` floats apart.
+pub(super) struct Softmax<'a> {
+    pub rows: &'a mut [f32],
+    pub pitch: usize,
+    pub width: usize,
+    pub scale: f32,
+    /// Values, and floats from row to row.
+    pub bias: Option<(&'a [f32], usize)>,
+}
+
+impl Work for Softmax<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, l: L) {
+        let scale = l.splat(self.scale);
+        for (n, row) in self.rows.chunks_mut(self.pitch).enumerate() {
+            let row = &mut row[..self.width];
+            let mut most = l.splat(f32::NEG_INFINITY);
+            for (i, part) in row.chunks_mut(LANES).enumerate() {
+                let mut v = l.mul(l.load_some(part, f32::NEG_INFINITY), scale);
+                if let Some((bias, pitch)) = self.bias {
+                    v = l.add(v, l.load_some(&bias[n * pitch + i * LANES..][..part.len()], 0.0));
+                }
+                l.store_some(part, v);
+                // What fills the vector up is no element.
+                most = l.largest(most, l.load_some(part, f32::NEG_INFINITY));
+            }
+            let mut lanes = [0.0; LANES];
+            l.store(&mut lanes, most);
+            let most = lanes.iter().fold(f32::NEG_INFINITY, |a, b| if a.is_nan() || a > *b { a } else { *b });
+            if most == f32::NEG_INFINITY && self.bias.is_some() {
+                // All is masked: attention gives zeros.
+                row.fill(0.0);
+                continue;
+            }
+            let most = l.splat(most);
+            for part in row.chunks_mut(LANES) {
+                let e = math::exp(l, l.sub(l.load_some(part, 0.0), most));
+                l.store_some(part, e);
+            }
+            let factor = l.splat(1.0 / sum_of!(l, row, 0.0, |v| v));
+            for part in row.chunks_mut(LANES) {
+                let y = l.mul(l.load_some(part, 0.0), factor);
+                l.store_some(part, y);
+            }
+        }
+    }
+}

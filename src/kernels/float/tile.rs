@@ -1,0 +1,539 @@
+//! Products of rows of inputs and packed weights, a tile of results at a time in registers, with the epilogue before
+//! they are stored. Rows are where they lie: each is a few runs of neighbouring inputs, so that convolutions need no copy of
+//! their windows. Every sum adds its terms in the order of the packed weights, whatever the tile, the block or the thread.
+//! Knows no convolutions.
+#![allow(unsafe_code, reason = "tiles go through pointers; `Block::product` proves them inside their slices")]
+#![allow(clippy::needless_range_loop, reason = "arrays of vectors stay in registers only where loops count")]
+
+use super::epilogue::{Epilogue, Finish, spans};
+use super::vector::Portable;
+#[cfg(target_arch = "x86_64")]
+use super::vector::{Avx2, Avx512};
+use super::vector::{Isa, LANES, Lanes, Work, read_some, with, write_some};
+use crate::diag::{Diagnostic, Result};
+use crate::kernels::lanes::{CACHE_LINE, Lines};
+use crate::resources::{memory, pool};
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Columns of a block of packed weights: two vectors. The last block has one where that is enough.
+pub(super) const BLOCK: usize = 2 * LANES;
+
+/// Weights as products read them: block of columns after block, in it for each term of the sums the block's columns.
+#[derive(Clone, Debug)]
+pub(super) struct Panels {
+    weights: Vec<f32>,
+    /// Where in `weights` they begin: at a cache line.
+    begin: usize,
+    columns: usize,
+    depth: usize,
+}
+
+impl Panels {
+    /// Packs `columns` times `depth` weights; `at` gives one by its column and term. Fails without memory.
+    pub fn new(columns: usize, depth: usize, at: impl Fn(usize, usize) -> f32) -> Result<Panels> {
+        let room = columns.checked_next_multiple_of(LANES).and_then(|n| n.checked_mul(depth));
+        let room = room.and_then(|n| n.checked_add(CACHE_LINE)).unwrap_or(usize::MAX);
+        let mut weights = memory::filled(room, 0f32)?;
+        let begin = weights.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
+        let mut to = begin;
+        for first in (0..columns).step_by(BLOCK) {
+            let width = Self::width_of(columns, first);
+            for k in 0..depth {
+                for column in first..columns.min(first + width) {
+                    weights[to + column - first] = at(column, k);
+                }
+                to += width;
+            }
+        }
+        Ok(Panels { weights, begin, columns, depth })
+    }
+
+    /// Columns of the block that begins at `first`.
+    fn width_of(columns: usize, first: usize) -> usize {
+        if columns - first <= LANES { LANES } else { BLOCK }
+    }
+
+    /// Columns, without what pads the last block.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Terms of each sum.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The weights of a block from term `k` on.
+    fn block(&self, first: usize, k: usize) -> &[f32] {
+        let width = Self::width_of(self.columns, first);
+        let start = self.begin + first * self.depth;
+        &self.weights[start + k * width..start + self.depth * width]
+    }
+}
+
+/// Inputs of a row that lie side by side: where, counted from the row's begin, and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub offset: usize,
+    pub len: usize,
+}
+
+/// A product of rows of inputs and a matrix of packed weights.
+pub(super) struct Product<'a> {
+    pub inputs: &'a [f32],
+    /// Where rows begin.
+    pub lines: Lines,
+    /// What of each row is multiplied, in the order of the terms from `first` on.
+    pub runs: &'a [Run],
+    pub panels: &'a Panels,
+    pub first: usize,
+    /// The pixel of the block that the first row gives.
+    pub pixel: usize,
+    /// The matrix's first column in the result: groups of convolutions have a matrix each.
+    pub base: usize,
+    /// Whether sums go on from what the result holds.
+    pub onto: bool,
+    /// What is applied to sums that are complete.
+    pub epilogue: Option<&'a Epilogue<'a>>,
+}
+
+/// A part of a result that one piece of work may write: pixels, and columns of them. Blocks of a result do not overlap.
+pub(super) struct Block<'a> {
+    pub pixels: Range<usize>,
+    /// Of each matrix.
+    pub columns: Range<usize>,
+    out: *mut f32,
+    len: usize,
+    pitch: usize,
+    isa: Isa,
+    held: PhantomData<&'a mut [f32]>,
+}
+
+/// A result that blocks are cut from.
+struct Shared(*mut f32);
+// SAFETY: it is only cut into blocks that do not overlap.
+unsafe impl Sync for Shared {}
+
+/// How a result is cut into blocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    pub pixels: usize,
+    pub columns: usize,
+    /// Pixels of a block, and columns of a block: a multiple of `BLOCK`, or all.
+    pub pixel_block: usize,
+    pub column_block: usize,
+}
+
+/// Does `work` with each block of a result, on several threads. Fails where the result is too small, and as `work` does.
+pub(super) fn blocks(
+    isa: Isa,
+    out: &mut [f32],
+    pitch: usize,
+    width: usize,
+    cut: Cut,
+    work: impl Fn(&mut Block<'_>) -> Result<()> + Sync,
+) -> Result<()> {
+    let whole = cut.column_block >= cut.columns || cut.column_block.is_multiple_of(BLOCK);
+    if !spans(out.len(), cut.pixels, pitch, width) || !whole || cut.pixel_block == 0 || cut.column_block == 0
+    {
+        return Err(Diagnostic::internal(format!("a result of {} values cut as {cut:?}", out.len())));
+    }
+    let across = cut.columns.div_ceil(cut.column_block);
+    let area = |n: usize| {
+        let (pixel, column) = (n / across * cut.pixel_block, n % across * cut.column_block);
+        let pixels = pixel..cut.pixels.min(pixel + cut.pixel_block);
+        (pixels, column..cut.columns.min(column + cut.column_block))
+    };
+    let count = cut.pixels.div_ceil(cut.pixel_block) * across;
+    areas_of(isa, out, pitch, (0..count).map(area).collect(), work)
+}
+
+/// Pixels of a result, and columns of them.
+pub(super) type Area = (Range<usize>, Range<usize>);
+
+/// Does `work` with a block for each area, on several threads. Fails where areas overlap, and as `work` does.
+pub(super) fn areas_of(
+    isa: Isa,
+    out: &mut [f32],
+    pitch: usize,
+    areas: Vec<Area>,
+    work: impl Fn(&mut Block<'_>) -> Result<()> + Sync,
+) -> Result<()> {
+    // In order: each begins behind the pixels of the one before, or has its pixels and begins behind its columns.
+    let apart = |pair: &[Area]| {
+        let [a, b] = pair else { return true };
+        a.0.end <= b.0.start || (a.0 == b.0 && a.1.end <= b.1.start)
+    };
+    if !areas.windows(2).all(apart) || areas.iter().any(|(pixels, _)| pixels.start > pixels.end) {
+        return Err(Diagnostic::internal("blocks of a result overlap"));
+    }
+    let (shared, len) = (Shared(out.as_mut_ptr()), out.len());
+    let shared = &shared;
+    pool::try_each(areas, |(pixels, columns)| {
+        work(&mut Block { pixels, columns, out: shared.0, len, pitch, isa, held: PhantomData })
+    })
+}
+
+impl<'a> Block<'a> {
+    /// A matrix of its own, whose rows lie `pitch` apart.
+    pub fn of(isa: Isa, out: &'a mut [f32], pitch: usize, pixels: usize, columns: usize) -> Block<'a> {
+        let len = out.len();
+        let out = out.as_mut_ptr();
+        Block { pixels: 0..pixels, columns: 0..columns, out, len, pitch, isa, held: PhantomData }
+    }
+
+    /// The instructions that it is computed with.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// Writes a vector of a pixel's channels. What does not lie in the block is not written.
+    #[inline(always)]
+    pub fn store<L: Lanes>(&mut self, l: L, pixel: usize, column: usize, count: usize, v: L::V) {
+        let at = pixel * self.pitch + column;
+        let inside = self.pixels.contains(&pixel) && column >= self.columns.start;
+        debug_assert!(inside && column + count <= self.columns.end);
+        if inside && column + count <= self.columns.end && at + count <= self.len {
+            // SAFETY: inside the result and the block.
+            unsafe { write_some(l, self.out.add(at), count, v) }
+        }
+    }
+
+    /// Computes the block's columns for rows that become its pixels from `product.pixel` on.
+    pub fn product(&mut self, product: &Product<'_>) -> Result<()> {
+        let p = product;
+        if p.lines.count == 0 || p.lines.rows == 0 || self.columns.is_empty() {
+            return Ok(());
+        }
+        if self.fits(p) != Some(true) {
+            return Err(Diagnostic::internal(format!(
+                "a product of {:?} and {} columns of {} terms in slices that are too small",
+                p.lines, p.panels.columns, p.panels.depth
+            )));
+        }
+        // SAFETY: `fits` has proved all accesses in bounds; the block is the only one that writes them.
+        with(self.isa, Tiles { block: self, product: p });
+        Ok(())
+    }
+
+    /// Whether all that tiles touch lies inside the slices and the block.
+    fn fits(&self, p: &Product<'_>) -> Option<bool> {
+        let rows = p.lines.count.checked_mul(p.lines.rows)?;
+        let last = (p.lines.count - 1)
+            .checked_mul(p.lines.step)?
+            .checked_add((p.lines.rows - 1).checked_mul(p.lines.stride)?)?
+            .checked_add(p.lines.start)?;
+        let mut terms = 0usize;
+        for run in p.runs {
+            terms = terms.checked_add(run.len)?;
+            if last.checked_add(run.offset)?.checked_add(run.len)? > p.inputs.len() {
+                return Some(false);
+            }
+        }
+        let pixels = self.pixels.start.checked_add(p.pixel)?.checked_add(rows)?;
+        let end = p.base.checked_add(self.columns.end)?;
+        let residual = p.epilogue.and_then(|e| e.residual);
+        let wide = |numbers: Option<&[f32]>| numbers.is_none_or(|n| end <= n.len());
+        Some(
+            pixels <= self.pixels.end
+                && spans(self.len, pixels, self.pitch, end)
+                && self.columns.end <= p.panels.columns
+                && self.columns.start.is_multiple_of(BLOCK)
+                && p.first.checked_add(terms)? <= p.panels.depth
+                && residual.is_none_or(|r| spans(r.values.len(), pixels, r.pitch, end))
+                && p.epilogue
+                    .is_none_or(|e| wide(e.bias) && wide(e.norm.map(|n| n.0)) && wide(e.norm.map(|n| n.1))),
+        )
+    }
+}
+
+/// A product, tile by tile.
+struct Tiles<'a, 'b> {
+    block: &'a Block<'b>,
+    product: &'a Product<'a>,
+}
+
+impl Work for Tiles<'_, '_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, l: L) {
+        let (p, block) = (self.product, self.block);
+        let most = l.rows();
+        let mut column = block.columns.start;
+        while column < block.columns.end {
+            let width = Panels::width_of(p.panels.columns, column);
+            let weights = p.panels.block(column, p.first);
+            let columns = width.min(block.columns.end - column);
+            for line in 0..p.lines.count {
+                let tiles = p.lines.rows.div_ceil(most);
+                for n in 0..tiles {
+                    // Tiles of nearly the same size: a last one of few rows would wait for its sums.
+                    let (from, to) = (n * p.lines.rows / tiles, (n + 1) * p.lines.rows / tiles);
+                    let pixel = block.pixels.start + p.pixel + line * p.lines.rows + from;
+                    let tile = Tile {
+                        inputs: p.inputs[p.lines.at(line, from)..].as_ptr(),
+                        step: p.lines.stride,
+                        rows: to - from,
+                        runs: p.runs,
+                        weights: weights.as_ptr(),
+                        width,
+                        // SAFETY: inside the result, as `Block::fits` has proved.
+                        out: unsafe { block.out.add(pixel * block.pitch + p.base + column) },
+                        pitch: block.pitch,
+                        columns,
+                        column: p.base + column,
+                        pixel,
+                        onto: p.onto,
+                        epilogue: p.epilogue,
+                    };
+                    // SAFETY: as above.
+                    unsafe { l.tile(&tile) };
+                }
+            }
+            column += width;
+        }
+    }
+}
+
+/// A few rows of one block of columns.
+pub(super) struct Tile<'a> {
+    inputs: *const f32,
+    step: usize,
+    rows: usize,
+    runs: &'a [Run],
+    weights: *const f32,
+    /// Floats from term to term: 16 or 32.
+    width: usize,
+    out: *mut f32,
+    pitch: usize,
+    /// Columns that are stored, and the first one's and the first row's number in the result.
+    columns: usize,
+    column: usize,
+    pixel: usize,
+    onto: bool,
+    epilogue: Option<&'a Epilogue<'a>>,
+}
+
+/// Tiles of the sizes that fill a machine's registers.
+pub(super) trait TileRows {
+    /// Most rows of a tile.
+    fn rows(self) -> usize;
+    /// Computes a tile.
+    ///
+    /// # Safety
+    /// All that the tile names must be readable, and its results writable.
+    unsafe fn tile(self, tile: &Tile<'_>);
+}
+
+/// A tile by its number of rows, all of which are compiled.
+macro_rules! by_rows {
+    ($l:expr, $tile:expr, $vectors:literal, $($rows:literal)+) => {
+        match $tile.rows {
+            // SAFETY: the caller's promise.
+            $($rows => unsafe { compute::<_, $rows, $vectors>($l, $tile) },)+
+            _ => {}
+        }
+    };
+}
+
+/// A tile, one vector of columns at a time: no closure, which would pass vectors through memory.
+macro_rules! vector_by_vector {
+    ($tile:expr, $half:ident => $work:expr) => {
+        for at in (0..$tile.columns).step_by(LANES) {
+            // SAFETY: the tile has these columns.
+            let (weights, out) = unsafe { ($tile.weights.add(at), $tile.out.add(at)) };
+            let columns = LANES.min($tile.columns - at);
+            let $half = &Tile { weights, out, columns, column: $tile.column + at, ..*$tile };
+            $work
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+impl TileRows for Avx512 {
+    #[inline(always)]
+    fn rows(self) -> usize {
+        14
+    }
+    #[inline(always)]
+    unsafe fn tile(self, tile: &Tile<'_>) {
+        if tile.width == BLOCK {
+            by_rows!(self, tile, 2, 14 13 12 11 10 9 8 7 6 5 4 3 2 1);
+        } else {
+            by_rows!(self, tile, 1, 14 13 12 11 10 9 8 7 6 5 4 3 2 1);
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl TileRows for Avx2 {
+    #[inline(always)]
+    fn rows(self) -> usize {
+        6
+    }
+    #[inline(always)]
+    unsafe fn tile(self, tile: &Tile<'_>) {
+        vector_by_vector!(tile, half => by_rows!(self, half, 1, 6 5 4 3 2 1));
+    }
+}
+
+impl TileRows for Portable {
+    #[inline(always)]
+    fn rows(self) -> usize {
+        2
+    }
+    #[inline(always)]
+    unsafe fn tile(self, tile: &Tile<'_>) {
+        vector_by_vector!(tile, half => by_rows!(self, half, 1, 2 1));
+    }
+}
+
+impl Tile<'_> {
+    /// How many columns a vector has.
+    #[inline(always)]
+    fn part(&self, vector: usize) -> usize {
+        self.columns.saturating_sub(vector * LANES).min(LANES)
+    }
+
+    /// A vector's numbers of those of all channels.
+    #[inline(always)]
+    fn of<'n>(&self, numbers: &'n [f32], vector: usize) -> &'n [f32] {
+        &numbers[self.column + vector * LANES..][..self.part(vector)]
+    }
+}
+
+/// Computes `M` rows of `N` vectors of columns.
+///
+/// # Safety
+/// As `TileRows::tile`.
+#[inline(always)]
+unsafe fn compute<L: Lanes, const M: usize, const N: usize>(l: L, t: &Tile<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut sums = [[l.splat(0.0); N]; M];
+        if t.onto {
+            for i in 0..M {
+                for j in 0..N {
+                    sums[i][j] = read_some(l, t.out.add(i * t.pitch + j * LANES), t.part(j));
+                }
+            }
+        }
+        let mut weights = t.weights;
+        for run in t.runs {
+            let mut inputs = t.inputs.add(run.offset);
+            for _ in 0..run.len {
+                let mut w = [l.splat(0.0); N];
+                for j in 0..N {
+                    w[j] = l.read(weights.add(j * LANES));
+                }
+                for i in 0..M {
+                    let x = l.splat(*inputs.add(i * t.step));
+                    for j in 0..N {
+                        sums[i][j] = l.fma(x, w[j], sums[i][j]);
+                    }
+                }
+                inputs = inputs.add(1);
+                weights = weights.add(t.width);
+            }
+        }
+        if let Some(epilogue) = t.epilogue {
+            finish(l, t, epilogue, &mut sums);
+        }
+        for i in 0..M {
+            for j in 0..N {
+                write_some(l, t.out.add(i * t.pitch + j * LANES), t.part(j), sums[i][j]);
+            }
+        }
+        if let Some(epilogue) = t.epilogue.filter(|e| e.activation.bounds().is_none()) {
+            curve(l, t, epilogue);
+        }
+    }
+}
+
+/// Applies to sums in registers what needs no function but bounds.
+///
+/// # Safety
+/// As `TileRows::tile`.
+#[inline(always)]
+unsafe fn finish<L: Lanes, const M: usize, const N: usize>(
+    l: L,
+    t: &Tile<'_>,
+    epilogue: &Epilogue<'_>,
+    sums: &mut [[L::V; N]; M],
+) {
+    if let Some(bias) = epilogue.bias {
+        for j in 0..N {
+            let bias = l.load_some(t.of(bias, j), 0.0);
+            for i in 0..M {
+                sums[i][j] = l.add(sums[i][j], bias);
+            }
+        }
+    }
+    if let Some((scale, shift)) = epilogue.norm {
+        for j in 0..N {
+            let (scale, shift) = (l.load_some(t.of(scale, j), 0.0), l.load_some(t.of(shift, j), 0.0));
+            for i in 0..M {
+                sums[i][j] = l.fma(sums[i][j], scale, shift);
+            }
+        }
+    }
+    let bounds = epilogue.activation.bounds();
+    let residual = epilogue.residual.filter(|r| bounds.is_some() || !r.after);
+    if let Some(r) = residual.filter(|r| !r.after) {
+        // SAFETY: `Block::fits` has proved that the residual has these rows and columns.
+        unsafe { add_rows(l, t, r.values.as_ptr(), r.pitch, sums) };
+    }
+    if let Some((low, high)) = bounds.filter(|b| *b != (f32::NEG_INFINITY, f32::INFINITY)) {
+        let (low, high) = (l.splat(low), l.splat(high));
+        for i in 0..M {
+            for j in 0..N {
+                sums[i][j] = l.at_most(high, l.at_least(low, sums[i][j]));
+            }
+        }
+    }
+    if let Some(r) = residual.filter(|r| r.after) {
+        // SAFETY: as above.
+        unsafe { add_rows(l, t, r.values.as_ptr(), r.pitch, sums) };
+    }
+}
+
+/// Adds rows of a residual.
+///
+/// # Safety
+/// The residual must have the tile's rows and columns.
+#[inline(always)]
+unsafe fn add_rows<L: Lanes, const M: usize, const N: usize>(
+    l: L,
+    t: &Tile<'_>,
+    values: *const f32,
+    pitch: usize,
+    sums: &mut [[L::V; N]; M],
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let from = values.add(t.pixel * pitch + t.column);
+        for i in 0..M {
+            for j in 0..N {
+                let x = read_some(l, from.add(i * pitch + j * LANES), t.part(j));
+                sums[i][j] = l.add(sums[i][j], x);
+            }
+        }
+    }
+}
+
+/// Applies other functions to the stored sums of a tile.
+///
+/// # Safety
+/// As `TileRows::tile`.
+#[inline(always)]
+unsafe fn curve<L: Lanes>(l: L, t: &Tile<'_>, epilogue: &Epilogue<'_>) {
+    let after = epilogue.residual.filter(|r| r.after);
+    for i in 0..t.rows {
+        // SAFETY: the caller's promise; `Block::fits` has proved the residual's rows.
+        let row = unsafe { std::slice::from_raw_parts_mut(t.out.add(i * t.pitch), t.columns) };
+        let residual = after.map(|r| &r.values[(t.pixel + i) * r.pitch + t.column..][..t.columns]);
+        Finish { activation: epilogue.activation, row, residual }.run(l);
+    }
+}

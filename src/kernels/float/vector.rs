@@ -1,0 +1,482 @@
+//! Sixteen float32 numbers at a time, on whatever vectors the machine has: what the kernels of this folder are written in.
+//! A value of a type that implements [`Lanes`] is the proof that its instructions are there, so that its methods are safe;
+//! [`with`] makes that proof. Knows no sizes of tensors.
+#![allow(
+    unsafe_code,
+    reason = "vector instructions, behind tokens that only `with` makes after it has looked"
+)]
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+use std::sync::OnceLock;
+
+/// Numbers of a vector.
+pub(super) const LANES: usize = 16;
+
+/// Instructions that loops are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Isa {
+    /// One register of 512 bits.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    /// Two registers of 256 bits.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// What rustc makes of a loop.
+    Portable,
+}
+
+impl Isa {
+    /// All that this machine has, best first.
+    pub fn supported() -> Vec<Isa> {
+        let mut all = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            if avx2 && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
+                all.push(Isa::Avx512);
+            }
+            if avx2 {
+                all.push(Isa::Avx2);
+            }
+        }
+        all.push(Isa::Portable);
+        all
+    }
+
+    /// The best that this machine has.
+    pub fn best() -> Isa {
+        static BEST: OnceLock<Isa> = OnceLock::new();
+        *BEST.get_or_init(|| Isa::supported().first().copied().unwrap_or(Isa::Portable))
+    }
+}
+
+/// Arithmetic on sixteen numbers. Where an operation's answer to NaN matters, its name says which operand wins.
+pub(super) trait Lanes: Copy + Send + Sync + super::tile::TileRows {
+    /// The vector.
+    type V: Copy;
+
+    fn splat(self, x: f32) -> Self::V;
+    /// # Safety
+    /// 16 floats must be readable at the address.
+    unsafe fn read(self, at: *const f32) -> Self::V;
+    /// # Safety
+    /// 16 floats must be writable at the address.
+    unsafe fn write(self, at: *mut f32, v: Self::V);
+    fn add(self, a: Self::V, b: Self::V) -> Self::V;
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V;
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    fn div(self, a: Self::V, b: Self::V) -> Self::V;
+    /// a * b + c, rounded once where the machine can.
+    fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// The larger; `x` where either is NaN or both are zero.
+    fn at_least(self, low: Self::V, x: Self::V) -> Self::V;
+    /// The smaller; `x` where either is NaN or both are zero.
+    fn at_most(self, high: Self::V, x: Self::V) -> Self::V;
+    /// The larger; NaN where either is NaN.
+    #[inline(always)]
+    fn largest(self, a: Self::V, b: Self::V) -> Self::V {
+        // `at_least` keeps NaN of its second operand alone.
+        self.where_nan(a, a, self.at_least(a, b))
+    }
+    /// `yes` where `x` is NaN.
+    fn where_nan(self, x: Self::V, yes: Self::V, no: Self::V) -> Self::V;
+    /// `yes` where a < b, `no` elsewhere and where either is NaN.
+    fn where_less(self, a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V;
+    fn abs(self, a: Self::V) -> Self::V;
+    /// The size of the first with the sign of the second.
+    fn with_sign(self, a: Self::V, sign: Self::V) -> Self::V;
+    /// To the nearest integer, ties to even; numbers below 2^22.
+    fn round(self, a: Self::V) -> Self::V;
+    /// 2^n for integers from -127 (which gives 0) to 127.
+    fn power_of_two(self, n: Self::V) -> Self::V;
+
+    /// The numbers of an array.
+    #[inline(always)]
+    fn load(self, from: &[f32; LANES]) -> Self::V {
+        // SAFETY: the array has 16.
+        unsafe { self.read(from.as_ptr()) }
+    }
+
+    /// Writes the numbers to an array.
+    #[inline(always)]
+    fn store(self, to: &mut [f32; LANES], v: Self::V) {
+        // SAFETY: the array has 16.
+        unsafe { self.write(to.as_mut_ptr(), v) }
+    }
+
+    /// At most sixteen numbers; the rest of the vector is `rest`.
+    #[inline(always)]
+    fn load_some(self, from: &[f32], rest: f32) -> Self::V {
+        if let Some(whole) = from.first_chunk() {
+            return self.load(whole);
+        }
+        let mut all = [rest; LANES];
+        all[..from.len()].copy_from_slice(from);
+        self.load(&all)
+    }
+
+    /// As many numbers as the slice takes, at most sixteen.
+    #[inline(always)]
+    fn store_some(self, to: &mut [f32], v: Self::V) {
+        if let Some(whole) = to.first_chunk_mut() {
+            return self.store(whole, v);
+        }
+        let mut all = [0.0; LANES];
+        self.store(&mut all, v);
+        let count = to.len();
+        to.copy_from_slice(&all[..count]);
+    }
+
+    /// The sum of all, pair by pair.
+    #[inline(always)]
+    fn sum(self, v: Self::V) -> f32 {
+        let mut all = [0.0; LANES];
+        self.store(&mut all, v);
+        let mut half = LANES / 2;
+        while half > 0 {
+            for i in 0..half {
+                all[i] += all[i + half];
+            }
+            half /= 2;
+        }
+        all[0]
+    }
+}
+
+/// As many numbers as there are channels in a vector; zeros behind them.
+///
+/// # Safety
+/// They must be readable.
+#[inline(always)]
+pub(super) unsafe fn read_some<L: Lanes>(l: L, at: *const f32, count: usize) -> L::V {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if count == LANES { l.read(at) } else { l.load_some(std::slice::from_raw_parts(at, count), 0.0) }
+    }
+}
+
+/// Writes as many numbers as there are channels in a vector.
+///
+/// # Safety
+/// They must be writable, and no slice may hold them.
+#[inline(always)]
+pub(super) unsafe fn write_some<L: Lanes>(l: L, at: *mut f32, count: usize, v: L::V) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if count == LANES {
+            l.write(at, v);
+        } else {
+            l.store_some(std::slice::from_raw_parts_mut(at, count), v);
+        }
+    }
+}
+
+/// Work that is compiled for each kind of vectors. `run` and all that it calls with vectors must be `#[inline(always)]`.
+pub(super) trait Work {
+    /// What it gives.
+    type Out;
+    /// Does it.
+    fn run<L: Lanes>(self, l: L) -> Self::Out;
+}
+
+/// Does work with given instructions, or with plain loops where the machine has not got them.
+pub(super) fn with<W: Work>(isa: Isa, work: W) -> W::Out {
+    debug_assert!(Isa::supported().contains(&isa), "{isa:?} is not there");
+    match isa {
+        // SAFETY: values of `Isa` come from `supported`, which has found the instructions.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => unsafe { with_avx512(work) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => unsafe { with_avx2(work) },
+        Isa::Portable => work.run(Portable),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx2,fma")]
+fn with_avx512<W: Work>(work: W) -> W::Out {
+    work.run(Avx512(()))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn with_avx2<W: Work>(work: W) -> W::Out {
+    work.run(Avx2(()))
+}
+
+/// AVX-512 is there.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(super) struct Avx512(());
+
+/// AVX2 and fused products are there.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(super) struct Avx2(());
+
+/// Always there.
+#[derive(Clone, Copy)]
+pub(super) struct Portable;
+
+// SAFETY of all blocks below: the token proves the instructions; addresses are the caller's promise.
+#[cfg(target_arch = "x86_64")]
+impl Lanes for Avx512 {
+    type V = __m512;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m512 {
+        unsafe { _mm512_set1_ps(x) }
+    }
+    #[inline(always)]
+    unsafe fn read(self, at: *const f32) -> __m512 {
+        unsafe { _mm512_loadu_ps(at) }
+    }
+    #[inline(always)]
+    unsafe fn write(self, at: *mut f32, v: __m512) {
+        unsafe { _mm512_storeu_ps(at, v) }
+    }
+    #[inline(always)]
+    fn add(self, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_add_ps(a, b) }
+    }
+    #[inline(always)]
+    fn sub(self, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_sub_ps(a, b) }
+    }
+    #[inline(always)]
+    fn mul(self, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_mul_ps(a, b) }
+    }
+    #[inline(always)]
+    fn div(self, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_div_ps(a, b) }
+    }
+    #[inline(always)]
+    fn fma(self, a: __m512, b: __m512, c: __m512) -> __m512 {
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+    #[inline(always)]
+    fn at_least(self, low: __m512, x: __m512) -> __m512 {
+        unsafe { _mm512_max_ps(low, x) }
+    }
+    #[inline(always)]
+    fn at_most(self, high: __m512, x: __m512) -> __m512 {
+        unsafe { _mm512_min_ps(high, x) }
+    }
+    #[inline(always)]
+    fn where_nan(self, x: __m512, yes: __m512, no: __m512) -> __m512 {
+        unsafe { _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x), no, yes) }
+    }
+    #[inline(always)]
+    fn where_less(self, a: __m512, b: __m512, yes: __m512, no: __m512) -> __m512 {
+        unsafe { _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b), no, yes) }
+    }
+    #[inline(always)]
+    fn abs(self, a: __m512) -> __m512 {
+        unsafe { _mm512_abs_ps(a) }
+    }
+    #[inline(always)]
+    fn with_sign(self, a: __m512, sign: __m512) -> __m512 {
+        unsafe { _mm512_or_ps(_mm512_abs_ps(a), _mm512_and_ps(sign, _mm512_set1_ps(-0.0))) }
+    }
+    #[inline(always)]
+    fn round(self, a: __m512) -> __m512 {
+        unsafe { _mm512_roundscale_ps::<0>(a) }
+    }
+    #[inline(always)]
+    fn power_of_two(self, n: __m512) -> __m512 {
+        unsafe {
+            let biased = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<23>(biased))
+        }
+    }
+    #[inline(always)]
+    fn load_some(self, from: &[f32], rest: f32) -> __m512 {
+        let mask = mask(from.len());
+        // SAFETY: only as many floats are read as there are.
+        unsafe { _mm512_mask_loadu_ps(_mm512_set1_ps(rest), mask, from.as_ptr()) }
+    }
+    #[inline(always)]
+    fn store_some(self, to: &mut [f32], v: __m512) {
+        if let Some(whole) = to.first_chunk_mut() {
+            return self.store(whole, v);
+        }
+        // SAFETY: only as many floats are written as there are.
+        unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), mask(to.len()), v) }
+    }
+}
+
+/// The first lanes.
+#[inline(always)]
+fn mask(lanes: usize) -> u16 {
+    if lanes >= LANES { u16::MAX } else { (1u16 << lanes) - 1 }
+}
+
+// SAFETY: as above.
+#[cfg(target_arch = "x86_64")]
+impl Lanes for Avx2 {
+    type V = [__m256; 2];
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::V {
+        let v = unsafe { _mm256_set1_ps(x) };
+        [v, v]
+    }
+    #[inline(always)]
+    unsafe fn read(self, at: *const f32) -> Self::V {
+        unsafe { [_mm256_loadu_ps(at), _mm256_loadu_ps(at.add(8))] }
+    }
+    #[inline(always)]
+    unsafe fn write(self, at: *mut f32, v: Self::V) {
+        unsafe {
+            _mm256_storeu_ps(at, v[0]);
+            _mm256_storeu_ps(at.add(8), v[1]);
+        }
+    }
+    #[inline(always)]
+    fn add(self, a: Self::V, b: Self::V) -> Self::V {
+        unsafe { [_mm256_add_ps(a[0], b[0]), _mm256_add_ps(a[1], b[1])] }
+    }
+    #[inline(always)]
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V {
+        unsafe { [_mm256_sub_ps(a[0], b[0]), _mm256_sub_ps(a[1], b[1])] }
+    }
+    #[inline(always)]
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V {
+        unsafe { [_mm256_mul_ps(a[0], b[0]), _mm256_mul_ps(a[1], b[1])] }
+    }
+    #[inline(always)]
+    fn div(self, a: Self::V, b: Self::V) -> Self::V {
+        unsafe { [_mm256_div_ps(a[0], b[0]), _mm256_div_ps(a[1], b[1])] }
+    }
+    #[inline(always)]
+    fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        unsafe { [_mm256_fmadd_ps(a[0], b[0], c[0]), _mm256_fmadd_ps(a[1], b[1], c[1])] }
+    }
+    #[inline(always)]
+    fn at_least(self, low: Self::V, x: Self::V) -> Self::V {
+        unsafe { [_mm256_max_ps(low[0], x[0]), _mm256_max_ps(low[1], x[1])] }
+    }
+    #[inline(always)]
+    fn at_most(self, high: Self::V, x: Self::V) -> Self::V {
+        unsafe { [_mm256_min_ps(high[0], x[0]), _mm256_min_ps(high[1], x[1])] }
+    }
+    #[inline(always)]
+    fn where_nan(self, x: Self::V, yes: Self::V, no: Self::V) -> Self::V {
+        let half =
+            |i: usize| unsafe { _mm256_blendv_ps(no[i], yes[i], _mm256_cmp_ps::<_CMP_UNORD_Q>(x[i], x[i])) };
+        [half(0), half(1)]
+    }
+    #[inline(always)]
+    fn where_less(self, a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V {
+        let half =
+            |i: usize| unsafe { _mm256_blendv_ps(no[i], yes[i], _mm256_cmp_ps::<_CMP_LT_OQ>(a[i], b[i])) };
+        [half(0), half(1)]
+    }
+    #[inline(always)]
+    fn abs(self, a: Self::V) -> Self::V {
+        let half = |i: usize| unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), a[i]) };
+        [half(0), half(1)]
+    }
+    #[inline(always)]
+    fn with_sign(self, a: Self::V, sign: Self::V) -> Self::V {
+        let half = |i: usize| unsafe {
+            let bit = _mm256_set1_ps(-0.0);
+            _mm256_or_ps(_mm256_andnot_ps(bit, a[i]), _mm256_and_ps(bit, sign[i]))
+        };
+        [half(0), half(1)]
+    }
+    #[inline(always)]
+    fn round(self, a: Self::V) -> Self::V {
+        unsafe { [_mm256_round_ps::<8>(a[0]), _mm256_round_ps::<8>(a[1])] }
+    }
+    #[inline(always)]
+    fn power_of_two(self, n: Self::V) -> Self::V {
+        let half = |i: usize| unsafe {
+            let biased = _mm256_add_epi32(_mm256_cvtps_epi32(n[i]), _mm256_set1_epi32(127));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased))
+        };
+        [half(0), half(1)]
+    }
+}
+
+/// A vector from a function of the lane.
+#[inline(always)]
+fn lanes(f: impl Fn(usize) -> f32) -> [f32; LANES] {
+    std::array::from_fn(f)
+}
+
+impl Lanes for Portable {
+    type V = [f32; LANES];
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::V {
+        [x; LANES]
+    }
+    #[inline(always)]
+    unsafe fn read(self, at: *const f32) -> Self::V {
+        // SAFETY: the caller's promise.
+        unsafe { at.cast::<[f32; LANES]>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn write(self, at: *mut f32, v: Self::V) {
+        // SAFETY: the caller's promise.
+        unsafe { at.cast::<[f32; LANES]>().write_unaligned(v) }
+    }
+    #[inline(always)]
+    fn add(self, a: Self::V, b: Self::V) -> Self::V {
+        lanes(|i| a[i] + b[i])
+    }
+    #[inline(always)]
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V {
+        lanes(|i| a[i] - b[i])
+    }
+    #[inline(always)]
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V {
+        lanes(|i| a[i] * b[i])
+    }
+    #[inline(always)]
+    fn div(self, a: Self::V, b: Self::V) -> Self::V {
+        lanes(|i| a[i] / b[i])
+    }
+    #[inline(always)]
+    fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
+        lanes(|i| a[i] * b[i] + c[i])
+    }
+    #[inline(always)]
+    fn at_least(self, low: Self::V, x: Self::V) -> Self::V {
+        lanes(|i| if low[i] > x[i] { low[i] } else { x[i] })
+    }
+    #[inline(always)]
+    fn at_most(self, high: Self::V, x: Self::V) -> Self::V {
+        lanes(|i| if high[i] < x[i] { high[i] } else { x[i] })
+    }
+    #[inline(always)]
+    fn where_nan(self, x: Self::V, yes: Self::V, no: Self::V) -> Self::V {
+        lanes(|i| if x[i].is_nan() { yes[i] } else { no[i] })
+    }
+    #[inline(always)]
+    fn where_less(self, a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V {
+        lanes(|i| if a[i] < b[i] { yes[i] } else { no[i] })
+    }
+    #[inline(always)]
+    fn abs(self, a: Self::V) -> Self::V {
+        lanes(|i| a[i].abs())
+    }
+    #[inline(always)]
+    fn with_sign(self, a: Self::V, sign: Self::V) -> Self::V {
+        lanes(|i| a[i].copysign(sign[i]))
+    }
+    #[inline(always)]
+    fn round(self, a: Self::V) -> Self::V {
+        // 1.5 * 2^23: its last bit counts ones.
+        const MAGIC: f32 = 12_582_912.0;
+        lanes(|i| (a[i] + MAGIC) - MAGIC)
+    }
+    #[inline(always)]
+    fn power_of_two(self, n: Self::V) -> Self::V {
+        lanes(|i| f32::from_bits(((n[i] as i32 + 127) as u32) << 23))
+    }
+}

@@ -1,0 +1,223 @@
+//! Convolutions with 3 x 3 windows that move by one, in 16 products where 36 are asked for: Winograd's F(2 x 2, 3 x 3). Tiles
+//! of 4 x 4 inputs are transformed, multiplied with transformed weights and transformed back to 2 x 2 results, of one block
+//! of results at a time, so that all of it stays in a cache. Rounding is no worse than that of plain sums. Infinite inputs
+//! and NaN would spread over their tiles: the caller is told of them. Knows images and blocks, no layers.
+#![allow(clippy::needless_range_loop, reason = "arrays of vectors stay in registers only where loops count")]
+
+use super::epilogue::{Column, Epilogue};
+use super::scratch::Scratch;
+use super::tile::{BLOCK, Block, Panels, Product, Run};
+use super::vector::{LANES, Lanes, Work, with};
+use crate::diag::Result;
+use crate::kernels::lanes::Lines;
+
+/// Products of a tile.
+const PLANES: usize = 16;
+/// Results of a tile along a side.
+pub(super) const SIDE: usize = 2;
+
+/// Transformed weights: block of 32 columns after block, a matrix for each plane.
+#[derive(Clone, Debug)]
+pub(super) struct Packed {
+    panels: Vec<Panels>,
+    channels: usize,
+    outputs: usize,
+}
+
+/// G: what weights along a side become.
+fn of_weights(g: [f64; 3]) -> [f64; 4] {
+    [g[0], (g[0] + g[1] + g[2]) / 2.0, (g[0] - g[1] + g[2]) / 2.0, g[2]]
+}
+
+impl Packed {
+    /// Transforms weights in PyTorch's order.
+    pub fn new(weights: &[f32], channels: usize, outputs: usize) -> Result<Packed> {
+        let at = |plane: usize, output: usize, channel: usize| {
+            let g = &weights[(output * channels + channel) * 9..][..9];
+            let g = |i: usize| f64::from(g[i]);
+            let row = |i: usize| of_weights([g(3 * i), g(3 * i + 1), g(3 * i + 2)])[plane % 4];
+            of_weights([row(0), row(1), row(2)])[plane / 4] as f32
+        };
+        let mut panels = Vec::new();
+        for first in (0..outputs).step_by(BLOCK) {
+            for plane in 0..PLANES {
+                let columns = BLOCK.min(outputs - first);
+                panels.push(Panels::new(columns, channels, |column, k| at(plane, first + column, k))?);
+            }
+        }
+        Ok(Packed { panels, channels, outputs })
+    }
+}
+
+/// Tiles of a block: rows of tiles of one image, or of several images.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tiles {
+    /// Tiles of a row of tiles, and such rows of an image.
+    pub across: usize,
+    pub down: usize,
+    /// The first row of tiles, counted over all images, and how many.
+    pub first: usize,
+    pub rows: usize,
+    /// Height and width of an image of results.
+    pub result: [usize; 2],
+}
+
+/// Images with their padding, with zeros for what tiles reach beyond it: channels innermost and dense.
+#[derive(Clone, Copy)]
+pub(super) struct Padded<'a> {
+    pub values: &'a [f32],
+    pub image: usize,
+    pub line: usize,
+}
+
+/// Computes a block of results from images with padding. False, with nothing written, where an input is not finite.
+pub(super) fn block(
+    packed: &Packed,
+    images: Padded<'_>,
+    tiles: Tiles,
+    epilogue: &Epilogue<'_>,
+    out: &mut Block<'_>,
+) -> Result<bool> {
+    let count = tiles.rows * tiles.across;
+    // Rows a power of two apart would meet in the same lines of the cache.
+    let stride = packed.channels.next_multiple_of(LANES) + LANES;
+    let mut inputs = Scratch::new(PLANES * count * stride)?;
+    let isa = out.isa();
+    let channels = packed.channels;
+    if !with(isa, Forward { images, tiles, channels, stride, planes: &mut inputs }) {
+        return Ok(false);
+    }
+    let mut sums = Scratch::new(PLANES * count * BLOCK)?;
+    let run = [Run { offset: 0, len: packed.channels }];
+    for first in (out.columns.start..out.columns.end).step_by(BLOCK) {
+        let panels = &packed.panels[first / BLOCK * PLANES..][..PLANES];
+        for (plane, (panels, sums)) in panels.iter().zip(sums.chunks_exact_mut(count * BLOCK)).enumerate() {
+            Block::of(isa, sums, BLOCK, count, panels.columns()).product(&Product {
+                inputs: &inputs,
+                lines: Lines { start: plane * count * stride, ..Lines::one(count, stride) },
+                runs: &run,
+                panels,
+                first: 0,
+                pixel: 0,
+                base: 0,
+                onto: false,
+                epilogue: None,
+            })?;
+        }
+        let columns = BLOCK.min(packed.outputs - first);
+        with(isa, Back { tiles, sums: &sums, first, columns, epilogue, out });
+    }
+    Ok(true)
+}
+
+/// Transforms inputs: planes of tiles of channels.
+struct Forward<'a> {
+    images: Padded<'a>,
+    tiles: Tiles,
+    channels: usize,
+    stride: usize,
+    planes: &'a mut [f32],
+}
+
+/// B: what four inputs along a side become.
+#[inline(always)]
+fn of_inputs<L: Lanes>(l: L, d: [L::V; 4]) -> [L::V; 4] {
+    [l.sub(d[0], d[2]), l.add(d[1], d[2]), l.sub(d[2], d[1]), l.sub(d[1], d[3])]
+}
+
+impl Work for Forward<'_> {
+    type Out = bool;
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, l: L) -> bool {
+        let (tiles, zero) = (self.tiles, l.splat(0.0));
+        let plane = tiles.rows * tiles.across * self.stride;
+        let mut check = zero;
+        for tile in 0..tiles.rows * tiles.across {
+            let (row, column) = (tiles.first + tile / tiles.across, tile % tiles.across);
+            let start = row / tiles.down * self.images.image
+                + row % tiles.down * SIDE * self.images.line
+                + column * SIDE * self.channels;
+            for channel in (0..self.channels).step_by(LANES) {
+                let count = LANES.min(self.channels - channel);
+                let mut t = [[zero; 4]; 4];
+                for i in 0..4 {
+                    let line = start + i * self.images.line + channel;
+                    let mut d = [zero; 4];
+                    for j in 0..4 {
+                        d[j] = l.load_some(&self.images.values[line + j * self.channels..][..count], 0.0);
+                    }
+                    t[i] = of_inputs(l, d);
+                }
+                let to = tile * self.stride + channel;
+                for j in 0..4 {
+                    let v = of_inputs(l, [t[0][j], t[1][j], t[2][j], t[3][j]]);
+                    for i in 0..4 {
+                        l.store_some(&mut self.planes[(4 * i + j) * plane + to..][..LANES], v[i]);
+                    }
+                    // The outer planes together have each input once: zeros, unless one is not finite.
+                    if j == 0 || j == 3 {
+                        check = l.fma(l.add(v[0], v[3]), zero, check);
+                    }
+                }
+            }
+        }
+        let mut lanes = [0.0; LANES];
+        l.store(&mut lanes, check);
+        lanes.iter().all(|x| !x.is_nan())
+    }
+}
+
+/// Transforms sums of a block of columns back and stores them.
+struct Back<'a, 'b> {
+    tiles: Tiles,
+    sums: &'a [f32],
+    first: usize,
+    columns: usize,
+    epilogue: &'a Epilogue<'a>,
+    out: &'a mut Block<'b>,
+}
+
+/// A: what four sums along a side become.
+#[inline(always)]
+fn of_sums<L: Lanes>(l: L, m: [L::V; 4]) -> [L::V; 2] {
+    [l.add(l.add(m[0], m[1]), m[2]), l.sub(l.sub(m[1], m[2]), m[3])]
+}
+
+impl Work for Back<'_, '_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, l: L) {
+        let (tiles, zero) = (self.tiles, l.splat(0.0));
+        let [height, width] = tiles.result;
+        let plane = tiles.rows * tiles.across * BLOCK;
+        for part in (0..self.columns).step_by(LANES) {
+            let count = LANES.min(self.columns - part);
+            let column = Column::of(l, self.epilogue, self.first + part, count);
+            for tile in 0..tiles.rows * tiles.across {
+                let (row, x) = (tiles.first + tile / tiles.across, tile % tiles.across * SIDE);
+                let (image, y) = (row / tiles.down, row % tiles.down * SIDE);
+                let mut t = [[zero; 2]; 4];
+                for i in 0..4 {
+                    let mut m = [zero; 4];
+                    for j in 0..4 {
+                        let at = (4 * i + j) * plane + tile * BLOCK + part;
+                        m[j] = l.load_some(&self.sums[at..at + LANES], 0.0);
+                    }
+                    t[i] = of_sums(l, m);
+                }
+                for j in 0..SIDE {
+                    let v = of_sums(l, [t[0][j], t[1][j], t[2][j], t[3][j]]);
+                    for i in 0..SIDE {
+                        if y + i < height && x + j < width {
+                            let pixel = (image * height + y + i) * width + x + j;
+                            let y = column.finish(l, self.epilogue, v[i], pixel);
+                            self.out.store(l, pixel, self.first + part, count, y);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Makes constants of what types tell: sizes, ranks, dtypes, and numbers computed from them.
+//!
+//! Only numbers and truth values are made constants, as lists are objects. An op whose operands are written to is left
+//! alone: a write may give a tensor other sizes.
+
+use super::propagate_shapes::known_values;
+use super::{Context, constants};
+use crate::analysis::{AliasDb, is_pure};
+use crate::diag::Result;
+use crate::dialects::shapes::Known;
+use crate::ir::{Dim, Graph, OpId, TypeKind, ValueId};
+use crate::value::Value;
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let known = known_values(graph, context);
+    let db = context.analysis::<AliasDb>(graph);
+    let mut changed = false;
+    for op in graph.all_ops() {
+        let found: Vec<(ValueId, Value)> =
+            graph.results(op).iter().filter_map(|v| Some((*v, number(graph, *v, &known)?))).collect();
+        if found.is_empty() || !may_go(graph, context, &db, op) {
+            continue;
+        }
+        for (value, number) in found {
+            if !context.step(|| format!("knows that {} is {}", graph.op_line(op), number.to_text())) {
+                return Ok(changed);
+            }
+            if let Some(constant) = constants::insert_before(graph, op, &number) {
+                graph.replace_all_uses(value, constant);
+                changed = true;
+            }
+        }
+    }
+    Ok(changed)
+}
+
+/// The number that a used value is, where the graph says that it is one.
+fn number(graph: &Graph, value: ValueId, known: &[Known]) -> Option<Value> {
+    if !graph.has_uses(value) {
+        return None;
+    }
+    match (known.get(value.index())?, graph.ty(value).kind()) {
+        (Known::Int(Dim::Known(n)), TypeKind::Int) => Some(Value::Int(*n)),
+        (Known::Bool(b), TypeKind::Bool) => Some(Value::Bool(*b)),
+        (Known::Int(Dim::Known(n)), TypeKind::Bool) => Some(Value::Bool(*n != 0)),
+        (Known::Float(x), TypeKind::Float) => Some(Value::Float(*x)),
+        _ => None,
+    }
+}
+
+/// Whether nothing but the results of an op is lost without it, and what it looks at stays as it is.
+fn may_go(graph: &Graph, context: &Context<'_>, db: &AliasDb, op: OpId) -> bool {
+    graph.kind(op) != "prim::Constant"
+        && graph.nested_blocks(op).is_empty()
+        && is_pure(context.registry, graph, op)
+        && !db.op_has_writers(graph, op)
+}

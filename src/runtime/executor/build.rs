@@ -1,0 +1,115 @@
+//! Builds a plan: the function's graph with the types of the arguments, run through the plan's pipeline, made code.
+//! What a plan cannot be made for is said by a reason.
+
+use super::guard::Guards;
+use super::spec;
+use crate::analysis::facts;
+use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::dialects::{Effects, Fact, Registry, Run, Strictness, Variant, fusion};
+use crate::ir::{Function, Graph, Module, OpId};
+use crate::passes::manager::{Runner, Settings};
+use crate::passes::{Extras, FrozenAttributes, Pipeline};
+use crate::runtime::code::{self, Code};
+use crate::value::{Object, Value};
+use std::sync::Arc;
+
+/// What calls with equal specs run.
+pub struct Plan {
+    /// The graph, after the pipeline.
+    pub(in crate::runtime) graph: Arc<Graph>,
+    pub(in crate::runtime) code: Arc<Code>,
+    pub(super) guards: Guards,
+}
+
+/// What a plan is built of.
+pub(super) struct Subject<'a> {
+    pub(super) module: &'a Module,
+    pub(super) function: &'a Function,
+    /// The receiver, where the function is a method.
+    pub(super) instance: Option<&'a Object>,
+    pub(super) arguments: &'a [Value],
+    pub(super) context: code::Context<'a>,
+}
+
+/// Builds the plan of a call. The inner error is the reason why there can be none; the outer one ends the run.
+pub(super) fn build(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Result<Plan, String>> {
+    match attempt(subject, pipeline, run) {
+        Ok(plan) => Ok(plan),
+        Err(error) if error.kind() == ErrorKind::Limit => Err(error),
+        Err(error) => Ok(Err(format!("planning failed: {}", error.message()))),
+    }
+}
+
+fn attempt(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Result<Plan, String>> {
+    let registry = subject.context.registry;
+    if let Some(reason) = refusal(registry, &subject.function.graph) {
+        return Ok(Err(reason));
+    }
+    let frozen = Arc::new(FrozenAttributes::default());
+    let mut extras = Extras::default();
+    extras.set(Arc::clone(&frozen));
+    if let Some(instance) = subject.instance {
+        extras.set(Arc::new(instance.clone()));
+    }
+    let verify = cfg!(debug_assertions).then_some(Strictness::Carry);
+    let settings = Settings { threads: 1, verify, extras, ..Settings::default() };
+    let mut module = typed(subject);
+    Runner::new(registry, settings, &mut std::io::sink()).run(pipeline, &mut module)?;
+    let guards = Guards::of(frozen.take());
+    if run.grad_enabled() && guards.any_requires_grad() {
+        return Ok(Err("a parameter requires grad".to_string()));
+    }
+    let Some((_, function)) = module.functions.pop() else {
+        return Err(Diagnostic::internal("the pipeline of plans removed the function"));
+    };
+    let graph = Arc::new(function.graph);
+    let code = Arc::new(Code::compile(subject.context, &graph, subject.function.name.as_str())?);
+    Ok(Ok(Plan { graph, code, guards }))
+}
+
+/// The function alone in its module, its parameters typed by the arguments.
+fn typed(subject: &Subject<'_>) -> Module {
+    let mut function = subject.function.clone();
+    let inputs = function.graph.inputs().to_vec();
+    for (input, value) in inputs.into_iter().zip(subject.arguments) {
+        let ty = spec::refined(function.graph.ty(input), value);
+        function.graph.set_type(input, ty);
+    }
+    let Module { classes, interfaces, enums, named_tuples, .. } = subject.module;
+    let functions = [(function.name, function)].into_iter().collect();
+    Module {
+        functions,
+        classes: classes.clone(),
+        interfaces: interfaces.clone(),
+        enums: enums.clone(),
+        named_tuples: named_tuples.clone(),
+    }
+}
+
+/// Why no plan can be made of a graph.
+fn refusal(registry: &Registry, graph: &Graph) -> Option<String> {
+    graph.all_ops().into_iter().find_map(|op| refuses(registry, graph, op))
+}
+
+fn refuses(registry: &Registry, graph: &Graph, op: OpId) -> Option<String> {
+    let kind = graph.kind(op);
+    if graph.attr(op, "Subgraph").is_some() && !fusion::is_group(kind) {
+        return Some(format!("{kind} runs other code"));
+    }
+    if !graph.nested_blocks(op).is_empty() || fusion::is_group(kind) {
+        return None;
+    }
+    let facts = facts(registry, graph, op);
+    let Some(row) = &facts.op else { return Some(format!("{kind} is not known")) };
+    let has = |fact: Fact| row.def().facts.contains(&fact);
+    if facts.effects.contains(Effects::ALL) {
+        return Some(format!("{kind} may do anything"));
+    }
+    if has(Fact::Autograd) {
+        return Some(format!("{kind} speaks with autograd"));
+    }
+    if facts.writes && (has(Fact::Reshapes) || row.variant() == Variant::Out) {
+        return Some(format!("{kind} may give a tensor other sizes in place"));
+    }
+    None
+}

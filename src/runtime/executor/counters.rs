@@ -1,0 +1,112 @@
+//! What became of calls of a program that makes plans: how many plans were built, how many calls found one, and which
+//! calls ran without one and why. Nothing else tells that a call ran slowly though it could have been planned.
+
+use crate::backends::Reasons;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Counts while a program runs; shared by all threads of it.
+#[derive(Default)]
+pub(super) struct PlanCounters {
+    built: AtomicU64,
+    nanoseconds: AtomicU64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    outdated: AtomicU64,
+    evicted: AtomicU64,
+    unplanned: Reasons,
+}
+
+/// The counts at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanReport {
+    /// Plans that were built.
+    pub built: u64,
+    /// How long building took, all together.
+    pub build_time: Duration,
+    /// Calls that found their plan.
+    pub hits: u64,
+    /// Calls of a kind that had none yet.
+    pub misses: u64,
+    /// Plans that were given up, as an attribute that they had frozen was changed.
+    pub outdated: u64,
+    /// Plans that were given up for newer ones.
+    pub evicted: u64,
+    /// Calls that ran without a plan, by reason.
+    pub unplanned: BTreeMap<String, u64>,
+}
+
+impl PlanCounters {
+    pub(super) fn report(&self) -> PlanReport {
+        let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        PlanReport {
+            built: read(&self.built),
+            build_time: Duration::from_nanos(read(&self.nanoseconds)),
+            hits: read(&self.hits),
+            misses: read(&self.misses),
+            outdated: read(&self.outdated),
+            evicted: read(&self.evicted),
+            unplanned: self.unplanned.all(),
+        }
+    }
+
+    pub(super) fn built(&self, time: Duration) {
+        self.built.fetch_add(1, Ordering::Relaxed);
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    pub(super) fn hit(&self) {
+        self.hits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn miss(&self) {
+        self.misses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn outdated(&self) {
+        self.outdated.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn evicted(&self) {
+        self.evicted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn unplanned(&self, reason: &str) {
+        self.unplanned.count(reason);
+    }
+}
+
+impl PlanReport {
+    /// Calls that ran without a plan.
+    pub fn unplanned_calls(&self) -> u64 {
+        self.unplanned.values().sum()
+    }
+
+    /// Lines for people; empty where no call was looked at.
+    pub fn to_text(&self) -> String {
+        let unplanned = self.unplanned_calls();
+        if self.hits + self.misses + unplanned == 0 {
+            return String::new();
+        }
+        let mut out = format!(
+            "plans: {} built in {:.1} ms, {} outdated, {} evicted; {} hit, {} missed, {unplanned} without a plan\n",
+            self.built,
+            self.build_time.as_secs_f64() * 1e3,
+            self.outdated,
+            self.evicted,
+            calls(self.hits),
+            self.misses,
+        );
+        for (reason, n) in &self.unplanned {
+            let _ = writeln!(out, "  {} without a plan: {reason}", calls(*n));
+        }
+        out
+    }
+}
+
+fn calls(n: u64) -> String {
+    format!("{n} call{}", if n == 1 { "" } else { "s" })
+}

@@ -1,0 +1,247 @@
+//! The executor: for each function of a program and each kind of arguments (an [`ArgumentSpec`]) one plan, built before
+//! the first op of the first such call runs, once however many threads ask for it.
+//!
+//! A call looks its spec up, checks that what the plan froze is still the same, and runs the plan's code. A call that has
+//! no plan runs as it would without an executor, and is counted with the reason. It knows passes and code, no op by name.
+
+mod build;
+mod counters;
+mod guard;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use build::Plan;
+pub use counters::PlanReport;
+pub use spec::ArgumentSpec;
+
+use super::code;
+use crate::diag::Result;
+use crate::dialects::Run;
+use crate::ir::{Function, Graph, Module, Symbol};
+use crate::passes::{self, Pipeline};
+use crate::value::{Object, Value};
+use build::Subject;
+use counters::PlanCounters;
+use hashbrown::HashMap;
+use parking_lot::{Mutex, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+/// Plans of a function that are kept; the one that was not used for longest goes first.
+const MAX_PLANS: usize = 32;
+/// Plans of a function that may be given up before its calls run without new ones: building one a call would cost more
+/// than plans save.
+const MAX_LOST: u64 = 64;
+
+/// The name of the plan's pipeline among the named ones.
+pub const PIPELINE: &str = "plan";
+
+/// The plans of a program.
+pub(super) struct Executor {
+    pipeline: Result<Pipeline>,
+    functions: RwLock<HashMap<Symbol, Arc<Plans>>>,
+    counters: PlanCounters,
+}
+
+/// The plans of a function.
+#[derive(Default)]
+struct Plans {
+    slots: RwLock<Vec<Arc<Slot>>>,
+    /// Counts calls; slots remember when they were last used.
+    clock: AtomicU64,
+    /// Plans that were evicted or outdated.
+    lost: AtomicU64,
+}
+
+/// The place of one plan.
+struct Slot {
+    spec: ArgumentSpec,
+    used: AtomicU64,
+    building: Mutex<()>,
+    plan: OnceLock<Result<Arc<Plan>, String>>,
+}
+
+/// A call as the executor sees it.
+pub(super) struct Call<'a> {
+    pub(super) module: &'a Module,
+    pub(super) function: &'a Function,
+    /// The receiver, where the function is a method.
+    pub(super) instance: Option<&'a Object>,
+    /// As the function takes them, the receiver first.
+    pub(super) arguments: &'a [Value],
+    pub(super) context: code::Context<'a>,
+}
+
+impl Executor {
+    /// An executor without plans yet.
+    pub(super) fn new() -> Executor {
+        let pipeline = passes::parse(PIPELINE);
+        Executor { pipeline, functions: RwLock::default(), counters: PlanCounters::default() }
+    }
+
+    /// What became of calls so far.
+    pub(super) fn report(&self) -> PlanReport {
+        self.counters.report()
+    }
+
+    /// The plan that a call runs, built where there is none yet. None where the call runs without one, which is counted.
+    /// Fails only where the run must end.
+    pub(super) fn plan(&self, call: &Call<'_>, run: &Run) -> Result<Option<Arc<Plan>>> {
+        if let Some(reason) = refusal(call, run) {
+            self.counters.unplanned(reason);
+            return Ok(None);
+        }
+        let plans = self.plans(call.function.name);
+        let spec = ArgumentSpec::of(call.arguments, run);
+        let slot = match plans.find(&spec) {
+            Some(slot) => slot,
+            None => match plans.add(spec.clone(), &self.counters) {
+                Some(slot) => slot,
+                None => {
+                    self.counters.unplanned("arguments or attributes differ from call to call");
+                    return Ok(None);
+                }
+            },
+        };
+        let found = self.ready(&slot, call, run)?;
+        let outdated = matches!(found, Ok(plan) if !plan.guards.hold());
+        if !outdated {
+            return Ok(self.settled(found));
+        }
+        self.counters.outdated();
+        match plans.replace(&slot) {
+            Some(slot) => Ok(self.settled(self.ready(&slot, call, run)?)),
+            None => {
+                self.counters.unplanned("arguments or attributes differ from call to call");
+                Ok(None)
+            }
+        }
+    }
+
+    fn settled(&self, found: &Result<Arc<Plan>, String>) -> Option<Arc<Plan>> {
+        match found {
+            Ok(plan) => Some(Arc::clone(plan)),
+            Err(reason) => {
+                self.counters.unplanned(reason);
+                None
+            }
+        }
+    }
+
+    /// The graphs of the plans that are kept, with the function of each, in order of names.
+    pub(super) fn graphs(&self) -> Vec<(Symbol, Arc<Graph>)> {
+        let mut out: Vec<(Symbol, Arc<Graph>)> = Vec::new();
+        for (function, plans) in self.functions.read().iter() {
+            let slots = plans.slots.read();
+            let built = slots.iter().filter_map(|slot| slot.plan.get()?.as_ref().ok());
+            out.extend(built.map(|plan| (*function, Arc::clone(&plan.graph))));
+        }
+        out.sort_by_key(|(function, _)| function.as_str());
+        out
+    }
+
+    fn plans(&self, function: Symbol) -> Arc<Plans> {
+        if let Some(plans) = self.functions.read().get(&function) {
+            return Arc::clone(plans);
+        }
+        Arc::clone(self.functions.write().entry(function).or_default())
+    }
+
+    /// What a slot holds; it is built by the first who asks, and the others wait.
+    fn ready<'s>(&self, slot: &'s Slot, call: &Call<'_>, run: &Run) -> Result<&'s Result<Arc<Plan>, String>> {
+        if let Some(found) = slot.plan.get() {
+            if found.is_ok() {
+                self.counters.hit();
+            }
+            return Ok(found);
+        }
+        let _building = slot.building.lock();
+        if let Some(found) = slot.plan.get() {
+            return Ok(found);
+        }
+        self.counters.miss();
+        let begin = Instant::now();
+        let Call { module, function, instance, arguments, context } = *call;
+        let subject = Subject { module, function, instance, arguments, context };
+        let built = build::build(&subject, self.pipeline.as_ref().map_err(Clone::clone)?, run)?;
+        if built.is_ok() {
+            self.counters.built(begin.elapsed());
+        }
+        Ok(slot.plan.get_or_init(|| built.map(Arc::new)))
+    }
+}
+
+/// Why a call runs without a plan whatever it calls.
+fn refusal(call: &Call<'_>, run: &Run) -> Option<&'static str> {
+    if run.watcher().is_some_and(|watcher| !watcher.knows_plans()) {
+        return Some("a tool watches every op");
+    }
+    if run.audits() {
+        return Some("every op is audited");
+    }
+    let tensors = || {
+        call.arguments.iter().filter_map(|value| if let Value::Tensor(t) = value { Some(t) } else { None })
+    };
+    if run.grad_enabled() && tensors().any(|t| t.requires_grad()) {
+        return Some("an argument requires grad");
+    }
+    let holds_tensors = |value: &Value| matches!(value, Value::Tensor(_) | Value::Tuple(_) | Value::List(_));
+    if !call.arguments.iter().any(holds_tensors) {
+        return Some("no argument is a tensor");
+    }
+    None
+}
+
+impl Plans {
+    fn find(&self, spec: &ArgumentSpec) -> Option<Arc<Slot>> {
+        let now = self.clock.fetch_add(1, Ordering::Relaxed);
+        let slots = self.slots.read();
+        let slot = slots.iter().find(|slot| slot.spec == *spec)?;
+        slot.used.store(now, Ordering::Relaxed);
+        Some(Arc::clone(slot))
+    }
+
+    /// A place for a spec, or the one that another thread has made meanwhile. None where too many plans were lost.
+    fn add(&self, spec: ArgumentSpec, counters: &PlanCounters) -> Option<Arc<Slot>> {
+        let mut slots = self.slots.write();
+        if let Some(slot) = slots.iter().find(|slot| slot.spec == spec) {
+            return Some(Arc::clone(slot));
+        }
+        if slots.len() >= MAX_PLANS {
+            if self.lost.fetch_add(1, Ordering::Relaxed) >= MAX_LOST {
+                return None;
+            }
+            let oldest = slots.iter().enumerate().min_by_key(|(_, slot)| slot.used.load(Ordering::Relaxed));
+            if let Some((at, _)) = oldest {
+                slots.swap_remove(at);
+                counters.evicted();
+            }
+        }
+        let slot = Slot::new(spec, self.clock.load(Ordering::Relaxed));
+        slots.push(Arc::clone(&slot));
+        Some(slot)
+    }
+
+    /// A new place instead of one whose plan does not hold any more. None where too many plans were lost.
+    fn replace(&self, outdated: &Arc<Slot>) -> Option<Arc<Slot>> {
+        let mut slots = self.slots.write();
+        let at = slots.iter().position(|slot| slot.spec == outdated.spec)?;
+        if !Arc::ptr_eq(&slots[at], outdated) {
+            return Some(Arc::clone(&slots[at]));
+        }
+        if self.lost.fetch_add(1, Ordering::Relaxed) >= MAX_LOST {
+            slots.swap_remove(at);
+            return None;
+        }
+        slots[at] = Slot::new(outdated.spec.clone(), self.clock.load(Ordering::Relaxed));
+        Some(Arc::clone(&slots[at]))
+    }
+}
+
+impl Slot {
+    fn new(spec: ArgumentSpec, now: u64) -> Arc<Slot> {
+        Arc::new(Slot { spec, used: AtomicU64::new(now), building: Mutex::default(), plan: OnceLock::new() })
+    }
+}

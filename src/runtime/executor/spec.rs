@@ -1,0 +1,136 @@
+//! What a plan is made for: of each argument whether it is there, its kind, and of tensors dtype, device, sizes, strides and
+//! whether they require grad; the grad mode. Two calls with equal specs run the same plan. Numbers and text are told
+//! apart by kind only. It knows no graph.
+
+use crate::dialects::Run;
+use crate::ir::{Dim, TensorType, Type, TypeKind};
+use crate::tensor::Tensor;
+use crate::value::Value;
+use hashbrown::DefaultHashBuilder;
+use smallvec::SmallVec;
+use std::hash::BuildHasher;
+use std::sync::{Arc, LazyLock};
+
+/// Tuples nested deeper count as one kind.
+const MAX_DEPTH: usize = 16;
+
+static HASHER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
+
+/// The spec of a call, as words that are equal where the specs are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentSpec {
+    hash: u64,
+    words: SmallVec<[u64; 24]>,
+}
+
+impl ArgumentSpec {
+    /// The spec of a call.
+    pub fn of(arguments: &[Value], run: &Run) -> ArgumentSpec {
+        let mut words = SmallVec::new();
+        words.push(u64::from(run.grad_enabled()));
+        arguments.iter().for_each(|value| encode(value, &mut words, 0));
+        ArgumentSpec { hash: HASHER.hash_one(words.as_slice()), words }
+    }
+}
+
+/// Adds a value: a word that begins with its kind, and what follows from that.
+fn encode(value: &Value, words: &mut SmallVec<[u64; 24]>, depth: usize) {
+    let kind = match value {
+        Value::None => 0,
+        Value::Tensor(tensor) => return encode_tensor(tensor, words),
+        Value::Int(_) => 2,
+        Value::Float(_) => 3,
+        Value::Complex(_) => 4,
+        Value::Bool(_) => 5,
+        Value::Str(_) => 6,
+        Value::List(_) => 7,
+        Value::Dict(_) => 8,
+        Value::Tuple(tuple) if depth < MAX_DEPTH => {
+            words.push(9 | (tuple.items().len() as u64) << 8);
+            return tuple.items().iter().for_each(|item| encode(item, words, depth + 1));
+        }
+        Value::Tuple(_) => 10,
+        // An object's attributes are what they are when they are read, or guarded.
+        Value::Object(object) => 11 | u64::from(object.class().index()) << 8,
+        Value::Enum(_) => 12,
+        Value::Device(_) => 13,
+        Value::Future(_) => 14,
+        Value::Function(name) => 15 | u64::from(name.index()) << 8,
+        Value::Uninitialized => 16,
+    };
+    words.push(kind);
+}
+
+fn encode_tensor(tensor: &Tensor, words: &mut SmallVec<[u64; 24]>) {
+    let requires_grad = tensor.requires_grad();
+    tensor.with_meta(|meta| {
+        let plain = meta.quantizer.is_none() && meta.lengths.is_none();
+        let flags =
+            u64::from(requires_grad) | u64::from(plain) << 1 | u64::from(meta.storage.is_on_cpu()) << 2;
+        words.push(1 | flags << 8 | (meta.dtype as u64) << 16 | (meta.layout.sizes.len() as u64) << 32);
+        words.extend(meta.layout.sizes.iter().chain(&meta.layout.strides).map(|n| *n as u64));
+    });
+}
+
+/// A type with what a value tells besides: of a tensor all that the spec has of it.
+pub fn refined(declared: &Type, value: &Value) -> Type {
+    refine(declared, value, 0)
+}
+
+fn refine(declared: &Type, value: &Value, depth: usize) -> Type {
+    match (declared.kind(), value) {
+        (TypeKind::Tensor(_), Value::Tensor(tensor)) if tensor.is_plain() => tensor_type(tensor),
+        (TypeKind::Optional(inner), Value::Tensor(tensor)) if inner.is_tensor() && tensor.is_plain() => {
+            tensor_type(tensor)
+        }
+        (TypeKind::Tuple(types, None), Value::Tuple(tuple))
+            if depth < MAX_DEPTH && types.len() == tuple.items().len() =>
+        {
+            let parts = types.iter().zip(tuple.items());
+            Type::tuple(parts.map(|(ty, item)| refine(ty, item, depth + 1)).collect::<Vec<_>>())
+        }
+        _ => declared.clone(),
+    }
+}
+
+fn tensor_type(tensor: &Tensor) -> Type {
+    let meta = tensor.snapshot();
+    let sizes: Vec<Dim> = meta.layout.sizes.iter().map(|n| Dim::Known(*n)).collect();
+    let strides: Vec<Option<i64>> = meta.layout.strides.iter().map(|n| Some(*n)).collect();
+    Type::new(TypeKind::Tensor(TensorType {
+        dtype: Some(meta.dtype),
+        device: Some(meta.storage.device()),
+        sizes: Some(Arc::from(sizes)),
+        strides: Some(Arc::from(strides)),
+        requires_grad: Some(tensor.requires_grad()),
+        ..TensorType::default()
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(value: &Value) -> ArgumentSpec {
+        ArgumentSpec::of(std::slice::from_ref(value), &Run::silent())
+    }
+
+    #[test]
+    fn what_a_plan_relies_on_is_in_the_spec() {
+        let zeros =
+            |sizes: &[i64]| Value::Tensor(Tensor::zeros(crate::tensor::DType::F32, sizes).expect("small"));
+        let x = zeros(&[2, 3]);
+        assert_eq!(spec(&x), spec(&zeros(&[2, 3])));
+        assert_ne!(spec(&x), spec(&zeros(&[3, 2])));
+        assert_ne!(spec(&x), spec(&Value::None));
+        assert_eq!(spec(&Value::Int(1)), spec(&Value::Int(2)));
+        assert_ne!(spec(&Value::Int(1)), spec(&Value::Float(1.0)));
+        assert_ne!(spec(&Value::tuple(vec![x.clone()])), spec(&x));
+        let leaf = zeros(&[2, 3]);
+        leaf.to_tensor().and_then(|t| t.set_requires_grad(true)).expect("a float");
+        assert_ne!(spec(&x), spec(&leaf));
+        let run = Run::silent();
+        run.set_grad_enabled(false);
+        assert_ne!(ArgumentSpec::of(std::slice::from_ref(&x), &run), spec(&x));
+    }
+}

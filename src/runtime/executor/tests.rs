@@ -1,0 +1,141 @@
+//! Plans of programs: when they are built, when they hold, and that answers do not tell of them.
+
+use super::{MAX_LOST, MAX_PLANS};
+use crate::diag::Source;
+use crate::dialects::{Registry, Run};
+use crate::frontend::archive::{Archive, load};
+use crate::frontend::script::compile_source;
+use crate::ir::Symbol;
+use crate::runtime::Program;
+use crate::tensor::{DType, Scalar, Tensor};
+use crate::value::{Object, Value};
+
+fn planned(source: &str) -> Program {
+    let registry = Registry::builtin();
+    let module = compile_source(&registry, &Source::new("test.py", source)).expect("compiles");
+    Program::new(module).planned()
+}
+
+fn full(sizes: &[i64], value: f64) -> Value {
+    Tensor::full(DType::F32, sizes, Scalar::Float(value)).expect("small").into()
+}
+
+/// A loaded LSTM cell with plans, without gradients.
+fn cell() -> Program {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/lstm_cell.pt");
+    let bytes = std::fs::read(file).expect("is there");
+    let registry = Registry::builtin();
+    let model = load(&registry, Archive::from_bytes(bytes).expect("an archive")).expect("loads");
+    let Value::Object(instance) = &model.root else { panic!("no object") };
+    let program = Program::with(model.module, Some(instance.clone()), registry);
+    let inlined = program
+        .transformed(|module, registry| crate::passes::parse("default")?.run(module, registry).map(|_| ()));
+    inlined.expect("passes run").planned()
+}
+
+fn no_grad() -> Run {
+    let run = Run::silent();
+    run.set_grad_enabled(false);
+    run
+}
+
+fn call(program: &Program, entry: &str, arguments: Vec<Value>, run: &Run) -> String {
+    program.run(entry, arguments, run).expect("runs").to_text()
+}
+
+#[test]
+fn two_kinds_of_arguments_in_turn_build_two_plans() {
+    let program = planned("def f(x: Tensor) -> Tensor:\n    return x * x.size(0)\n");
+    let run = Run::silent();
+    for _ in 0..3 {
+        assert!(call(&program, "f", vec![full(&[2], 1.0)], &run).contains(" 2\n 2"));
+        assert!(call(&program, "f", vec![full(&[3], 1.0)], &run).contains(" 3\n 3"));
+    }
+    let report = program.plan_report();
+    assert_eq!((report.built, report.misses, report.hits, report.unplanned_calls()), (2, 2, 4, 0));
+}
+
+#[test]
+fn many_threads_build_one_plan() {
+    let program = planned("def f(x: Tensor) -> Tensor:\n    return (x + 1).relu() * x\n");
+    let answer = |_: usize| call(&program, "f", vec![full(&[4, 4], 2.0)], &Run::silent());
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..16).map(|n| scope.spawn(move || answer(n))).collect();
+        let answers: Vec<String> = threads.into_iter().map(|t| t.join().expect("no panic")).collect();
+        assert!(answers.iter().all(|answer| *answer == answers[0]));
+    });
+    assert_eq!(program.plan_report().built, 1);
+}
+
+#[test]
+fn plans_are_bounded_and_giving_them_up_is_too() {
+    let program = planned("def f(x: Tensor) -> Tensor:\n    return x + x\n");
+    let (run, calls) = (Run::silent(), MAX_PLANS + MAX_LOST as usize + 5);
+    for n in 0..calls {
+        call(&program, "f", vec![full(&[n as i64], 1.0)], &run);
+    }
+    let report = program.plan_report();
+    assert_eq!((report.evicted, report.built), (MAX_LOST, MAX_PLANS as u64 + MAX_LOST));
+    assert_eq!(report.unplanned["arguments or attributes differ from call to call"], 5);
+}
+
+#[test]
+fn what_cannot_be_planned_says_why() {
+    let source = "def f(x: Tensor, n: int) -> Tensor:\n    x.unsqueeze_(0)\n    return x\n\
+                  def g(n: int) -> int:\n    return n + 1\n";
+    let (program, run) = (planned(source), Run::silent());
+    call(&program, "f", vec![full(&[2], 1.0), Value::Int(1)], &run);
+    call(&program, "g", vec![Value::Int(1)], &run);
+    let leaf = full(&[2], 1.0);
+    leaf.to_tensor().and_then(|t| t.set_requires_grad(true)).expect("a float");
+    assert!(program.run("f", vec![leaf, Value::Int(1)], &run).is_err(), "a leaf is changed in place");
+    let reasons: Vec<String> = program.plan_report().unplanned.into_keys().collect();
+    let expected = [
+        "an argument requires grad",
+        "aten::unsqueeze_ may give a tensor other sizes in place",
+        "no argument is a tensor",
+    ];
+    assert_eq!(reasons, expected);
+}
+
+#[test]
+fn a_parameter_that_changes_between_calls_is_seen() {
+    let (program, run) = (cell(), no_grad());
+    let parameters = program.parameters("forward").expect("is there").len();
+    let arguments: Vec<Value> = recorded(parameters);
+    let plain = |program: &Program| {
+        let module = program.module().clone();
+        let plain = Program::with(module, program.instance().cloned(), Registry::builtin());
+        call(&plain, "forward", arguments.clone(), &run)
+    };
+    let before = call(&program, "forward", arguments.clone(), &run);
+    assert_eq!(before, plain(&program));
+    let weight = parameter(program.instance().expect("a model"));
+    weight.1.copy_from(&Tensor::zeros(weight.1.dtype(), &weight.1.sizes()).expect("small")).expect("fits");
+    let zeroed = call(&program, "forward", arguments.clone(), &run);
+    assert!(zeroed != before && zeroed == plain(&program));
+    let other = Tensor::full(weight.1.dtype(), &weight.1.sizes(), Scalar::Float(0.5)).expect("small");
+    program.instance().expect("a model").set(weight.0, Value::Tensor(other));
+    let replaced = call(&program, "forward", arguments.clone(), &run);
+    assert!(replaced != zeroed && replaced == plain(&program));
+    let report = program.plan_report();
+    assert_eq!((report.built, report.outdated, report.unplanned_calls()), (3, 2, 0));
+}
+
+/// The largest tensor among the attributes of a model.
+fn parameter(instance: &Object) -> (Symbol, Tensor) {
+    let fields = instance.fields().into_iter();
+    let tensors = fields.filter_map(|(name, value)| Some((name, value.to_tensor().ok()?.clone())));
+    tensors.max_by_key(|(_, tensor)| tensor.numel()).expect("it has some")
+}
+
+/// Arguments of the LSTM cell.
+fn recorded(count: usize) -> Vec<Value> {
+    let text = include_str!("../../../examples/lstm_cell.json");
+    let case: serde_json::Value = serde_json::from_str(text).expect("it is JSON");
+    let shape = |n: usize| {
+        let tensor = case["args"][n].as_object().expect("a value").values().next().expect("one");
+        serde_json::from_value::<Vec<i64>>(tensor["shape"].clone()).expect("sizes")
+    };
+    (0..count).map(|n| full(&shape(n), 0.25)).collect()
+}
