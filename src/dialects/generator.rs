@@ -46,7 +46,7 @@ impl Generator {
 
     /// The state as `torch.get_rng_state()` gives it: 5,056 bytes.
     pub fn state(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(STATE_BYTES);
+        let mut out = Vec::new();
         let left = WORDS + 1 - self.next.max(1);
         out.extend(self.seed.to_le_bytes());
         out.extend((left as u32).to_le_bytes());

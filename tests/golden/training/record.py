@@ -1,6 +1,6 @@
 """Records training runs of PyTorch: python tests/golden/training/record.py
 
-A small model with batch norm and dropout (model.pt), its data (data.npz), and what PyTorch makes of them: losses of plain runs with
+A small model with batch norm (behind no bias: its gradient would be rounding noise) and dropout (model.pt), its data (data.npz), and what PyTorch makes of them: losses of plain runs with
 each optimizer and schedule (runs.json), a checkpoint in the middle of a run (half.ck), the losses of its second half.
 """
 import base64, json, os, sys
@@ -14,7 +14,7 @@ STEPS, BATCH = 6, 8
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.body = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Dropout(0.25))
+        self.body = torch.nn.Sequential(torch.nn.Linear(5, 8, bias=False), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Dropout(0.25))
         self.head = torch.nn.Linear(8, 3)
 
     def forward(self, x):
