@@ -333,7 +333,7 @@ impl Work<'_> {
             if options.schedule_by == When::Step || self.batches.ends() {
                 self.trainer.advance()?;
             }
-            if number % every == 0 || number == total {
+            if number.is_multiple_of(every) || number == total {
                 let valid = self.validate()?;
                 let since = (number - 1) % every + 1;
                 let time = begin.elapsed().as_secs_f64() / since.min(number - before) as f64;
@@ -341,7 +341,7 @@ impl Work<'_> {
                 progress.hidden(|| io.print(&line));
                 begin = Instant::now();
             }
-            if options.checkpoint_every.is_some_and(|every| number % every.max(1) == 0) {
+            if options.checkpoint_every.is_some_and(|every| number.is_multiple_of(every.max(1))) {
                 self.checkpoint(io)?;
             }
             progress.step();

@@ -129,7 +129,7 @@ impl Optimizer {
             return Err(error.hint(format!("it takes {}", names.join(", "))));
         }
         let value = |(name, preset): &(&'static str, kinds::Preset)| {
-            let given = all().filter(|(n, _)| n == name).last().map(|(_, value)| value);
+            let given = all().rfind(|(n, _)| n == name).map(|(_, value)| value);
             Ok((*name, preset.value(name, given)?))
         };
         self.kind.options.iter().map(value).collect()
