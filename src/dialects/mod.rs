@@ -11,6 +11,7 @@ pub mod constraint;
 mod run;
 mod foreign;
 pub mod grads;
+pub mod layer_part;
 mod laws;
 pub mod generator;
 mod op_def;
@@ -39,6 +40,7 @@ pub use classes::{CustomClass, is_custom_class, unknown_class};
 pub use effects::Effects;
 pub use foreign::result_type;
 pub use laws::{Laws, Strictness, check_type};
+pub use layer_part::LayerPart;
 pub use op_def::{
     Accepts, Check, Fact, Family, HiddenMarks, Infer, Kernel, OpDef, Order, OutRule, Promote, Quantized,
     ScalarFn, Tolerance, composite, container, contraction, control, create, elementwise, gather, host,

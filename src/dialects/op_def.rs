@@ -1,6 +1,7 @@
 //! The row of an op, and the families that fix what most cells of a row are.
 
 use super::constraint::Law;
+use super::layer_part::LayerPart;
 use super::rows::{RowFn, RowMeaning};
 use super::scalar::{Program, Sv};
 use super::structure::Structure;
@@ -60,6 +61,8 @@ pub struct OpDef {
     pub order: Order,
     /// What the verifier demands besides operands that fit the schema.
     pub laws: &'static [Law],
+    /// What it may be of a layer that runs as one kernel.
+    pub part: Option<LayerPart>,
     /// What it does with quantized tensors.
     pub quantized: Quantized,
     /// Declared by a text file.
@@ -305,6 +308,8 @@ pub enum Fact {
     SeesLayout,
     /// Gives its first operand other sizes, strides or memory in place.
     Reshapes,
+    /// Prepares what it is given for other ops: with constants it runs once, when the code of a plan is made.
+    Packs,
     /// Speaks with autograd: turns recording on or off, or computes gradients.
     Autograd,
     /// The elements of the result lie as those of the first operand, if these leave no gaps.
@@ -365,6 +370,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         rare: "",
         order: Order::Operands,
         laws: &[],
+        part: None,
         quantized: Quantized::ByFamily,
         declared: false,
     }
@@ -532,6 +538,12 @@ impl OpDef {
     /// Sets the demands of the verifier.
     pub const fn laws(mut self, laws: &'static [Law]) -> OpDef {
         self.laws = laws;
+        self
+    }
+
+    /// Says what it may be of a layer that runs as one kernel.
+    pub const fn part(mut self, part: LayerPart) -> OpDef {
+        self.part = Some(part);
         self
     }
 

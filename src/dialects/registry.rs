@@ -172,7 +172,8 @@ impl Registry {
                 registry.add(*def);
             }
         }
-        let classes = prepacked::CLASSES.iter().chain(quantized::packed::CLASSES);
+        let classes =
+            prepacked::CLASSES.iter().chain(quantized::packed::CLASSES).chain(fusion::layer::CLASSES);
         classes.for_each(|class| registry.add_class(*class));
         registry.declare_all();
         registry.grads = Grads::builtin();

@@ -25,6 +25,15 @@ pub(super) fn int_of(graph: &Graph, value: ValueId) -> Option<i64> {
     }
 }
 
+/// The ints of a list that is a constant, or made of constants. Whoever asks knows that nothing writes to it.
+pub(super) fn ints_of(graph: &Graph, value: ValueId) -> Option<Vec<i64>> {
+    if let Some(list) = value_of(graph, value) {
+        return list.to_ints().ok();
+    }
+    let made = graph.def_op(value).filter(|op| graph.kind(*op) == "prim::ListConstruct")?;
+    graph.operands(made).iter().map(|item| int_of(graph, *item)).collect()
+}
+
 /// The bool that a constant gives.
 pub(super) fn bool_of(graph: &Graph, value: ValueId) -> Option<bool> {
     match value_of(graph, value)? {

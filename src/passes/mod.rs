@@ -7,6 +7,7 @@ mod context;
 pub mod manager;
 mod pass;
 
+mod assign_layouts;
 mod batch_mm;
 mod canonicalize;
 mod canonicalize_ops;
@@ -27,6 +28,7 @@ mod freeze;
 mod freeze_attributes;
 mod fuse;
 mod fuse_addmm;
+mod fuse_layers;
 mod fuse_linear;
 mod fuse_rows;
 mod inline;
@@ -68,6 +70,7 @@ pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, Pass
 /// All passes, one row each, in the order of `--help-passes`.
 #[rustfmt::skip]
 pub static TABLE: &[Pass] = &[
+    Pass::graph("assign-layouts", "Lets packed convolutions give images with their channels innermost, and restores strides where they are seen", assign_layouts::run),
     Pass::graph("batch-mm", "Joins sums of matrix products, and products with a common side", batch_mm::run),
     Pass::graph("canonicalize", "Numbers values in order of appearance", canonicalize::run),
     Pass::graph("canonicalize-graph-fuser-ops", "PyTorch's name of canonicalize-ops", canonicalize_ops::run),
@@ -94,6 +97,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("functional-to-inplace-activation", "Lets activations write to what nobody looks at afterwards", convert_activation::functional_to_inplace),
     Pass::graph("fuse", "Gathers elementwise tensor work, and what combines rows, in fusion groups", fuse::run),
     Pass::graph("fuse-addmm", "Makes addmm of products and sums", fuse_addmm::run),
+    Pass::graph("fuse-layers", "Makes one op of a convolution or linear map with constant weights and what is done to its results", fuse_layers::run),
     Pass::graph("fuse-linear", "Finds linear in products with a transposed weight", fuse_linear::run),
     Pass::graph("inline", "Replaces calls of functions and methods by their graphs", inline::run).reads_functions(),
     Pass::graph("inline-autodiff-subgraphs", "Dissolves small differentiable groups", create_autodiff_subgraphs::inline).options(&[PassOption::int("threshold", 5, 0, "groups of at least so many ops stay")]),
@@ -135,7 +139,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("no-grad-optimization", "lower-simple-tuples,batch-mm,fuse"),
     ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
     ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,remove-mutation,cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
-    ("plan", "dissolve-groups,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,cse,dce-graph,fuse"),
+    ("plan", "dissolve-groups,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,dce-graph,fuse-layers,assign-layouts,dce-graph,fuse"),
     ("default", "optimize,inline-meanings,dce-graph,fuse"),
 ];
 

@@ -17,6 +17,10 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Room on a thread's stack: kernels of builds without optimization keep many vectors there. The system gives pages as they
+/// are used.
+const STACK_BYTES: usize = 16 << 20;
+
 /// The pool of this process, if it could be built.
 struct Built {
     process: u32,
@@ -70,6 +74,7 @@ fn pool() -> Option<Arc<rayon::ThreadPool>> {
     }
     let mut built = BUILT.try_write()?;
     let pool = rayon::ThreadPoolBuilder::new()
+        .stack_size(STACK_BYTES)
         .num_threads(threads)
         .thread_name(|n| format!("flambeau-{n}"))
         .build()

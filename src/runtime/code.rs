@@ -6,7 +6,8 @@ use super::arithmetic::Arithmetic;
 use super::constants::Constants;
 use crate::backends::{self, Backend, FusedGroup, FusionCounters};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
-use crate::dialects::{Fact, GraphId, Node, Op, Registry, Variant, fusion, resolve};
+use crate::dialects::{Fact, GraphId, Node, Op, Outputs, Registry, Run, Variant, fusion, resolve};
+use crate::eval;
 use crate::ir::{Attr, BlockId, Graph, LocationId, Module, OpId, Place, Symbol, Type, ValueId};
 use crate::passes;
 use crate::value::Value;
@@ -127,6 +128,8 @@ pub(super) struct Context<'a> {
     pub(super) backend: Option<&'a Arc<dyn Backend>>,
     /// Where fusion groups count what becomes of them.
     pub(super) fusion: &'a Arc<FusionCounters>,
+    /// Whether ops that prepare constants for others run now, once for all runs of the code.
+    pub(super) packs: bool,
 }
 
 impl Context<'_> {
@@ -342,6 +345,10 @@ impl Compiler<'_> {
         let mut operands = self.operands(op)?;
         if let Action::Op(bound) = &mut action {
             self.number_for_constant(bound, &mut operands);
+            if let Some(results) = self.packed(bound, &operands) {
+                results.into_iter().enumerate().for_each(|(n, value)| self.hold_result(op, n, value));
+                return Ok(());
+            }
         }
         self.bury(op);
         let mut results = Vec::with_capacity(self.graph.result_count(op));
@@ -350,6 +357,21 @@ impl Compiler<'_> {
         }
         self.push(action, operands, results, self.graph.location_id(op));
         Ok(())
+    }
+
+    /// What an op that prepares constants gives, where it is to run now. One that fails does so when the code runs.
+    fn packed(&self, bound: &Bound, operands: &[Operand]) -> Option<Outputs> {
+        if !self.context.packs || !bound.op.def().facts.contains(&Fact::Packs) {
+            return None;
+        }
+        let constant = |operand: &Operand| match operand {
+            Operand::Constant(index) => self.code.constants.get(*index as usize).cloned(),
+            Operand::Keep(_) | Operand::Take(_) => None,
+        };
+        let values = operands.iter().map(constant).collect::<Option<Vec<Value>>>()?;
+        let run = Run::silent();
+        run.set_grad_enabled(false);
+        eval::call(&bound.op, &values, bound.node(), &run).ok()
     }
 
     fn bind(&self, op: OpId) -> Result<Bound> {
@@ -388,12 +410,17 @@ impl Compiler<'_> {
     }
 
     fn hold_constant(&mut self, op: OpId, value: Value) -> Result<()> {
+        self.hold_result(op, 0, value);
+        Ok(())
+    }
+
+    /// Makes a constant of a result.
+    fn hold_result(&mut self, op: OpId, n: usize, value: Value) {
         let index = self.code.constants.len() as u32;
         self.code.constants.push(value);
-        for result in self.graph.results(op) {
+        if let Some(result) = self.graph.result(op, n) {
             self.places[result.index()] = Holder::Constant(index);
         }
-        Ok(())
     }
 
     fn name_attr(&self, op: OpId) -> Result<Symbol> {

@@ -305,6 +305,7 @@ impl Inner {
             constants: &self.constants,
             backend: self.backend.as_ref(),
             fusion: &self.fusion,
+            packs: false,
         }
     }
 

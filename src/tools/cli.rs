@@ -3,8 +3,8 @@
 use super::io::{Io, Terminal};
 use super::limits::LimitOptions;
 use super::{
-    bench, check, demo, dialect, docs, filecheck, grad, inspect, lit, lsp, opt, reduce, rules, run, save,
-    train, translate,
+    bench, check, demo, dialect, docs, explain, filecheck, grad, inspect, lit, lsp, opt, reduce, rules, run,
+    save, train, translate,
 };
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::passes::PassSet;
@@ -160,6 +160,8 @@ enum Command {
     /// Time models: load, first call, calls once warm; beside a baseline, op by op
     #[command(after_long_help = BENCH)]
     Bench(Box<bench::Options>),
+    /// Say what becomes of a call: the plan for its arguments, op by op with time and bytes, or why there is none
+    Explain(Box<explain::Options>),
     /// Load a model with its recorded answer and show on one screen what becomes of it
     Demo(demo::Options),
     /// Check a text against the CHECK lines of a file, in LLVM's language
@@ -277,6 +279,7 @@ fn start(
         Command::Save(options) => save::run(options, io),
         Command::Inspect(options) => inspect::run(options, io),
         Command::Bench(options) => bench::run(options, io),
+        Command::Explain(options) => explain::run(options, io).map(|()| true),
         Command::Demo(options) => demo::run(options, io),
         Command::Lsp(options) => lsp::run(options),
         Command::Completions { shell } => {

@@ -13,6 +13,7 @@ pub mod dialect;
 pub mod docs;
 pub mod language;
 pub mod dot;
+pub mod explain;
 pub mod filecheck;
 mod inputs;
 pub mod inspect;

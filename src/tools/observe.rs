@@ -1,6 +1,7 @@
 //! Looking on while a program runs: what its ops give, and when. For sizes in pictures, comparisons of values, profiles.
 
 use crate::dialects::{GraphId, Watcher};
+use crate::ir::{Graph, OpId};
 use crate::value::Value;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -96,5 +97,15 @@ impl Watcher for Watch {
 
     fn knows_plans(&self) -> bool {
         self.knows_plans
+    }
+}
+
+/// What a fusion group computes, by the names of its ops.
+pub fn kernel_name(body: &Graph) -> String {
+    let base = |op: OpId| body.kind(op).base();
+    let names: Vec<&str> = body.block_ops(body.root()).map(base).filter(|name| *name != "Constant").collect();
+    match names.len() {
+        0..=6 => names.join("+"),
+        n => format!("{}+... ({n} ops)", names[..5].join("+")),
     }
 }

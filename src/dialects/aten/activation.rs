@@ -5,8 +5,10 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::shapes::joins;
 use crate::dialects::{
-    Args, Effects, Fact, OpDef, Order, Outputs, Promote, Tolerance, composite, elementwise, one, opaque,
+    Args, Effects, Fact, LayerPart, OpDef, Order, Outputs, Promote, Tolerance, composite, elementwise, one,
+    opaque,
 };
+use crate::kernels::float::Activation;
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;
 use smallvec::smallvec;
@@ -14,21 +16,21 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    elementwise("aten::relu(Tensor self) -> Tensor", Promote::Common).rare("u").quantized_kernel(crate::dialects::quantized::activation::relu)
+    elementwise("aten::relu(Tensor self) -> Tensor", Promote::Common).part(LayerPart::Activation(|_| Some(Activation::Relu))).rare("u").quantized_kernel(crate::dialects::quantized::activation::relu)
         .scalar(relu)
         .accepts("if", "Boolean inputs not supported for relu")
         .grad("self: torch.where(result > 0, grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_exact("out"),
-    elementwise("aten::relu6(Tensor self) -> Tensor", Promote::Common).rare("u").quantized_kernel(crate::dialects::quantized::activation::relu6)
+    elementwise("aten::relu6(Tensor self) -> Tensor", Promote::Common).part(LayerPart::Activation(|_| Some(Activation::Clamp(0.0, 6.0)))).rare("u").quantized_kernel(crate::dialects::quantized::activation::relu6)
         .scalar(relu6)
         .ordered(Order::First)
         .accepts("if", "Bool inputs not supported for hardtanh")
         .grad("self: torch.where((self > 0) & (self < 6), grad, 0)")
         .facts(&[Fact::Idempotent])
         .inplace(),
-    elementwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", Promote::First).rare("u").quantized_kernel(crate::dialects::quantized::activation::clamp)
+    elementwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", Promote::First).part(LayerPart::Activation(bounds)).rare("u").quantized_kernel(crate::dialects::quantized::activation::clamp)
         .scalar(hardtanh)
         .ordered(Order::First)
         .accepts("if", "Bool inputs not supported for hardtanh")
@@ -57,14 +59,14 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .inplace()
         .out_exact("out"),
-    elementwise("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", Promote::First)
+    elementwise("aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor", Promote::First).part(LayerPart::Activation(gelu_kind))
         .scalar(gelu)
         .accepts("f", "GeluKernelImpl")
         .check(check_gelu)
         .tolerance(Tolerance::Rounding)
         .inplace()
         .out_found("out"),
-    elementwise("aten::silu(Tensor self) -> Tensor", Promote::First)
+    elementwise("aten::silu(Tensor self) -> Tensor", Promote::First).part(LayerPart::Activation(|_| Some(Activation::Silu)))
         .scalar(silu)
         .accepts("fc", "silu_cpu")
         .grad("self: grad * (torch.sigmoid(self) * (1 + self * (1 - torch.sigmoid(self)))).conj()")
@@ -77,14 +79,14 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .inplace()
         .out_found("out"),
-    elementwise("aten::hardsigmoid(Tensor self) -> Tensor", Promote::First).quantized_kernel(crate::dialects::quantized::activation::hardsigmoid)
+    elementwise("aten::hardsigmoid(Tensor self) -> Tensor", Promote::First).part(LayerPart::Activation(|_| Some(Activation::HardSigmoid))).quantized_kernel(crate::dialects::quantized::activation::hardsigmoid)
         .scalar(hardsigmoid)
         .facts(&[Fact::Costly])
         .accepts("f", "hardsigmoid_cpu")
         .grad("self: torch.where((self > -3) & (self < 3), grad / 6, 0)")
         .inplace()
         .out_found("out"),
-    elementwise("aten::hardswish(Tensor self) -> Tensor", Promote::First)
+    elementwise("aten::hardswish(Tensor self) -> Tensor", Promote::First).part(LayerPart::Activation(|_| Some(Activation::HardSwish)))
         .scalar(hardswish)
         .facts(&[Fact::Costly])
         .accepts("f", "hardswish_cpu")
@@ -102,7 +104,7 @@ pub static OPS: &[OpDef] = &[
         .check(check_softshrink)
         .grad("self: torch.where((self >= -lambd) & (self <= lambd), 0, grad)")
         .out_found("out"),
-    elementwise("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", Promote::First).quantized_kernel(crate::dialects::quantized::activation::leaky_relu)
+    elementwise("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", Promote::First).part(LayerPart::Activation(slope)).quantized_kernel(crate::dialects::quantized::activation::leaky_relu)
         .scalar(|p, x| leaky(p, x[0], x[1]))
         .accepts("f", "leaky_relu_cpu")
         .facts(&[Fact::Costly])
@@ -445,4 +447,33 @@ fn native_dropout(args: &Args<'_>) -> Result<Outputs> {
         return Ok(smallvec![copy.into(), mask.into()]);
     }
     super::dropout::native_dropout(args, input, p)
+}
+
+/// The two numbers behind the first argument as bounds of a layer's results; one that is None bounds nothing.
+pub(super) fn bounds(rest: &[Value]) -> Option<Activation> {
+    let [low, high] = rest else { return None };
+    let bound = |value: &Value, none: f32| match value {
+        Value::None => Some(none),
+        Value::Int(_) | Value::Float(_) => value.to_float().ok().map(|x| x as f32),
+        _ => None,
+    };
+    let (low, high) = (bound(low, f32::NEG_INFINITY)?, bound(high, f32::INFINITY)?);
+    (low <= high).then_some(Activation::Clamp(low, high))
+}
+
+fn gelu_kind(rest: &[Value]) -> Option<Activation> {
+    match rest {
+        [Value::Str(text)] if &**text == "none" => Some(Activation::Gelu),
+        [Value::Str(text)] if &**text == "tanh" => Some(Activation::GeluTanh),
+        _ => None,
+    }
+}
+
+fn slope(rest: &[Value]) -> Option<Activation> {
+    match rest {
+        [slope @ (Value::Int(_) | Value::Float(_))] => {
+            slope.to_float().ok().map(|slope| Activation::LeakyRelu(slope as f32))
+        }
+        _ => None,
+    }
 }

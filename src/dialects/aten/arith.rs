@@ -3,13 +3,14 @@
 use super::choose::fused;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Fact, OpDef, Promote, Tolerance, elementwise};
+use crate::dialects::{Fact, LayerPart, OpDef, Promote, Tolerance, elementwise};
 use crate::tensor::{DType, Operand, Scalar, Tensor, result_type};
 use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
     elementwise("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Promote::Common)
+        .part(LayerPart::Sum)
         .scalar(add_scaled)
         .check(check_alpha)
         .grad("self: grad\nother: grad * alpha")

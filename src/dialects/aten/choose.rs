@@ -1,9 +1,10 @@
 //! Elementwise choice and mixture: `where`, `masked_fill`, `clamp`, `lerp`, `addcmul`.
 
+use super::activation::bounds;
 use super::kernels::fill::check_fill;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Fact, OpDef, Order, Promote, elementwise};
+use crate::dialects::{Fact, LayerPart, OpDef, Order, Promote, elementwise};
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;
 
@@ -47,6 +48,7 @@ pub static OPS: &[OpDef] = &[
         .inplace()
         .out_exact("Tensor_out"),
     elementwise("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", Promote::Common)
+        .part(LayerPart::Activation(bounds))
         .rare("u")
         .quantized_kernel(crate::dialects::quantized::activation::clamp)
         .scalar(clamp)

@@ -7,7 +7,7 @@ use super::kernels::rows::Rows;
 use super::reduce::sum_row;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
-use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
+use crate::dialects::{Args, LayerPart, OpDef, Outputs, composite, contraction, one};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, result_type, view, wrap_dim};
 
@@ -69,7 +69,7 @@ pub static OPS: &[OpDef] = &[
     contraction("aten::ger(Tensor self, Tensor vec2) -> Tensor", outer).infer(products::outer).out("out"),
     contraction("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", |a| {
         one(linear(a.tensor(0)?, a.tensor(1)?, a.opt_tensor(2)?)?)
-    }).infer(products::linear)
+    }).part(LayerPart::Linear).infer(products::linear)
     .out_exact("out"),
     contraction(
         "aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",

@@ -6,7 +6,7 @@ use super::kernels::conv::{Geometry, forward, transposed};
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::products;
-use crate::dialects::{Args, OpDef, Outputs, composite, contraction, one};
+use crate::dialects::{Args, LayerPart, OpDef, Outputs, composite, contraction, one};
 use crate::tensor::{DType, Element, Layout, Scalar, Tensor, channels_last_strides, view};
 
 /// The rows.
@@ -22,7 +22,7 @@ pub static OPS: &[OpDef] = &[
     contraction(
         "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
         |a| plain(a, 2),
-    ).infer(products::convolution),
+    ).part(LayerPart::Convolution).infer(products::convolution),
     contraction(
         "aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
         |a| named_padding(a, Some(2)),
@@ -59,7 +59,7 @@ pub static OPS: &[OpDef] = &[
     contraction(
         "aten::_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
         general,
-    ).infer(products::convolution)
+    ).part(LayerPart::Convolution).infer(products::convolution)
     .out("out"),
     contraction(
         "aten::_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] dilation, SymInt groups) -> Tensor",

@@ -8,7 +8,7 @@ use super::kernels::wide::store;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
-use crate::dialects::{Args, OpDef, Outputs, composite, one, opaque};
+use crate::dialects::{Args, LayerPart, OpDef, Outputs, composite, one, opaque};
 use crate::resources::{memory, pool};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Tensor, numel};
@@ -20,7 +20,7 @@ pub static OPS: &[OpDef] = &[
     opaque(
         "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
         |a| one(Batch::new(a, 3, a.bool(5)?, 6)?.run()?.0),
-    ).infer(joins::same_sizes)
+    ).part(LayerPart::Norm).infer(joins::same_sizes)
     .hidden_writes("training", "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor")
     .doc("Subtracts the mean and divides by the deviation of each channel; in training the running ones follow."),
     opaque(

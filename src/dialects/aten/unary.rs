@@ -2,7 +2,8 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Fact, OpDef, Order, Promote, Tolerance, elementwise};
+use crate::dialects::{Fact, LayerPart, OpDef, Order, Promote, Tolerance, elementwise};
+use crate::kernels::float::Activation;
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;
 use std::f64::consts::PI;
@@ -204,7 +205,7 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .inplace()
         .out("out"),
-    elementwise("aten::tanh(Tensor self) -> Tensor", Promote::Float).quantized_kernel(crate::dialects::quantized::activation::tanh)
+    elementwise("aten::tanh(Tensor self) -> Tensor", Promote::Float).part(LayerPart::Activation(|_| Some(Activation::Tanh))).quantized_kernel(crate::dialects::quantized::activation::tanh)
         .scalar(|p, x| p.tanh(x[0]))
         .grad("self: grad * (1 - result * result).conj()")
         .facts(&[Fact::Odd])
@@ -249,7 +250,7 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .inplace()
         .out("out"),
-    elementwise("aten::sigmoid(Tensor self) -> Tensor", Promote::Float).quantized_kernel(crate::dialects::quantized::activation::sigmoid)
+    elementwise("aten::sigmoid(Tensor self) -> Tensor", Promote::Float).part(LayerPart::Activation(|_| Some(Activation::Sigmoid))).quantized_kernel(crate::dialects::quantized::activation::sigmoid)
         .scalar(sigmoid)
         .grad("self: grad * ((1 - result) * result).conj()")
         .tolerance(Tolerance::Rounding)

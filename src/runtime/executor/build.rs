@@ -63,7 +63,8 @@ fn attempt(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Resu
         return Err(Diagnostic::internal("the pipeline of plans removed the function"));
     };
     let graph = Arc::new(function.graph);
-    let code = Arc::new(Code::compile(subject.context, &graph, subject.function.name.as_str())?);
+    let context = code::Context { packs: true, ..subject.context };
+    let code = Arc::new(Code::compile(context, &graph, subject.function.name.as_str())?);
     Ok(Ok(Plan { graph, code, guards }))
 }
 

@@ -4,8 +4,8 @@ use super::Options;
 use super::subject::Ready;
 use crate::diag::Result;
 use crate::dialects::{GraphId, Run, fusion};
-use crate::ir::{Attr, Graph, OpId};
-use crate::tools::observe::{At, Event, Watch};
+use crate::ir::{Attr, Graph};
+use crate::tools::observe::{At, Event, Watch, kernel_name};
 use crate::tools::table::{Table, time};
 use hashbrown::HashMap;
 use indexmap::IndexMap;
@@ -149,7 +149,7 @@ impl Map {
         while let Some((graph, name)) = work.pop() {
             let id = GraphId::of(graph);
             for op in graph.all_ops() {
-                let kernel = fusion::subgraph(graph, op).map(|body| kernel(body));
+                let kernel = fusion::subgraph(graph, op).map(|body| kernel_name(body));
                 let place = Place {
                     function: name.clone(),
                     kind: graph.kind(op).as_str().to_string(),
@@ -162,16 +162,6 @@ impl Map {
             }
             self.names.insert(id, name);
         }
-    }
-}
-
-/// What a group computes, by the names of its ops.
-fn kernel(body: &Graph) -> String {
-    let base = |op: OpId| body.kind(op).base();
-    let names: Vec<&str> = body.block_ops(body.root()).map(base).filter(|name| *name != "Constant").collect();
-    match names.len() {
-        0..=6 => names.join("+"),
-        n => format!("{}+... ({n} ops)", names[..5].join("+")),
     }
 }
 

@@ -1,0 +1,206 @@
+//! Chooses how images lie in memory between layers: packed convolutions give results with their channels innermost, and
+//! what follows takes them so. Where strides are visible (outputs of the graph, ops that look at strides, ops that draw
+//! random numbers, control flow, containers) the tensor gets the strides back that it would have had.
+//!
+//! Elements do not change, only where they lie. Which ops look at strides is said by rows. The pass leaves a graph alone
+//! where something is written that may lie in another order, or where the strides to be restored are not known.
+
+use super::Context;
+use crate::analysis::{AliasDb, facts};
+use crate::diag::Result;
+use crate::dialects::fusion::layer;
+use crate::dialects::{Effects, Fact, Family};
+use crate::ir::{Attr, Graph, OpId, Symbol, TensorType, Type, TypeKind, Use, ValueId};
+use hashbrown::{HashMap, HashSet};
+
+pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let convolutions: Vec<OpId> =
+        graph.all_ops().into_iter().filter(|op| graph.kind(*op) == layer::CONV).collect();
+    if convolutions.is_empty() {
+        return Ok(false);
+    }
+    let Some(free) = Free::of(graph, context, &convolutions) else { return Ok(false) };
+    let told = || format!("gives {} convolutions channels innermost", convolutions.len());
+    if !context.step(told) {
+        return Ok(false);
+    }
+    free.restore(graph);
+    for op in convolutions {
+        let format = constant(graph, op, Type::int(), Attr::Int(layer::CHANNELS_LAST));
+        graph.set_operand(op, 3, format);
+    }
+    for value in free.values {
+        forget_strides(graph, value);
+    }
+    Ok(true)
+}
+
+/// Values whose elements may lie in another order than the program says, and uses that must not see it.
+struct Free {
+    values: HashSet<ValueId>,
+    borders: Vec<Use>,
+}
+
+impl Free {
+    /// None where the graph must stay as it is.
+    fn of(graph: &Graph, context: &Context<'_>, convolutions: &[OpId]) -> Option<Free> {
+        let db = context.analysis::<AliasDb>(graph);
+        let mut free = Free { values: HashSet::new(), borders: Vec::new() };
+        let mut work: Vec<ValueId> = convolutions.iter().filter_map(|op| graph.result(*op, 0)).collect();
+        while let Some(value) = work.pop() {
+            if !free.values.insert(value) {
+                continue;
+            }
+            if db.has_writers(value) {
+                context.debug(|| format!("stops: something writes to %{}", graph.display_name(value)));
+                return None;
+            }
+            for used in graph.uses(value) {
+                match takes_any(graph, context, used) {
+                    true => work.extend(graph.results(used.op).iter().filter(|v| is_free_type(graph, **v))),
+                    false => free.borders.push(used),
+                }
+            }
+        }
+        free.borders.sort_by_key(|used| (used.op, used.index));
+        free.can_be_restored(graph, context, &db).then_some(free)
+    }
+
+    /// Whether all that is seen has known strides, and no two outputs share memory that would be copied apart.
+    fn can_be_restored(&self, graph: &Graph, context: &Context<'_>, db: &AliasDb) -> bool {
+        let seen: Vec<ValueId> =
+            self.borders.iter().filter_map(|used| graph.operand(used.op, used.index)).collect();
+        if let Some(open) = seen.iter().find(|value| strides(graph, **value).is_none()) {
+            context.debug(|| format!("stops: the strides of %{} are not known", graph.display_name(*open)));
+            return false;
+        }
+        let kept = self.kept(graph, context);
+        let is_shared =
+            |a: &ValueId| self.values.contains(a) && kept.iter().any(|b| b != a && db.may_alias(*a, *b));
+        let shared = kept.iter().find(|value| is_shared(value));
+        if let Some(value) = shared {
+            context
+                .debug(|| format!("stops: what shares memory with %{} is kept", graph.display_name(*value)));
+        }
+        shared.is_none()
+    }
+
+    /// Tensors that somebody else gets hold of: outputs, items of containers, what control flow carries.
+    fn kept(&self, graph: &Graph, context: &Context<'_>) -> Vec<ValueId> {
+        let mut kept: Vec<ValueId> = graph.outputs().to_vec();
+        for op in graph.all_ops() {
+            let passes_on = graph.result(op, 0).is_some_and(|result| self.values.contains(&result));
+            if !passes_on && may_keep(graph, context, op) {
+                kept.extend(graph.operands(op));
+            }
+            for block in graph.nested_blocks(op) {
+                kept.extend(graph.block_results(*block));
+            }
+        }
+        kept.retain(|value| graph.ty(*value).is_tensor());
+        kept.sort();
+        kept.dedup();
+        kept
+    }
+
+    /// Gives back the strides where they are seen, once for each op that sees them.
+    fn restore(&self, graph: &mut Graph) {
+        let mut known: HashMap<(OpId, ValueId), ValueId> = HashMap::new();
+        for used in &self.borders {
+            let Some(value) = graph.operand(used.op, used.index) else { continue };
+            if let Some(restored) = known.get(&(used.op, value)) {
+                graph.set_operand(used.op, used.index, *restored);
+                continue;
+            }
+            let Some(strides) = strides(graph, value) else { continue };
+            let ty = graph.ty(value).clone();
+            let list = constant(graph, used.op, Type::list(Type::int()), Attr::Ints(strides.into()));
+            let op = graph.create(Symbol::new(layer::RESTORE), &[value, list], &[ty]);
+            place(graph, op, used.op);
+            let restored = graph.results(op)[0];
+            graph.set_operand(used.op, used.index, restored);
+            known.insert((used.op, value), restored);
+        }
+    }
+}
+
+/// Whether an op gives the same elements wherever those of its operand lie.
+fn takes_any(graph: &Graph, context: &Context<'_>, used: Use) -> bool {
+    if graph.terminated_block(used.op).is_some() || !graph.nested_blocks(used.op).is_empty() {
+        return false;
+    }
+    if is_list(graph, used.op) {
+        let Some(list) = graph.result(used.op, 0) else { return false };
+        return graph.uses(list).all(|u| !is_list(graph, u.op) && takes_any(graph, context, u));
+    }
+    is_tensor_work(graph, context, used.op)
+}
+
+/// Whether an op may put its operands where others find them.
+fn may_keep(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
+    let facts = facts(context.registry, graph, op);
+    let family = facts.op.as_ref().map(|row| row.def().family);
+    facts.effects.intersects(Effects::WRITES_WORLD)
+        || family.is_none_or(|family| matches!(family, Family::Container | Family::Control))
+}
+
+/// Whether an op computes with elements, wherever they lie, and does nothing else.
+fn is_tensor_work(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
+    let facts = facts(context.registry, graph, op);
+    let Some(row) = &facts.op else { return false };
+    let def = row.def();
+    let calm = Effects::MAY_RAISE | Effects::IDENTITY;
+    calm.contains(facts.effects)
+        && !facts.writes
+        && !def.facts.contains(&Fact::SeesLayout)
+        && matches!(
+            def.family,
+            Family::Elementwise
+                | Family::Reduce
+                | Family::View
+                | Family::Contraction
+                | Family::Gather
+                | Family::Opaque
+        )
+}
+
+/// A list that is made of values.
+fn is_list(graph: &Graph, op: OpId) -> bool {
+    graph.kind(op) == "prim::ListConstruct"
+}
+
+/// Whether values of a type have elements that lie somewhere.
+fn is_free_type(graph: &Graph, value: ValueId) -> bool {
+    let ty = graph.ty(value);
+    ty.is_tensor() || ty.element().is_some_and(Type::is_tensor)
+}
+
+/// The strides that the program says a value has.
+fn strides(graph: &Graph, value: ValueId) -> Option<Vec<i64>> {
+    let TypeKind::Tensor(ty) = graph.ty(value).kind() else { return None };
+    ty.strides.as_deref()?.iter().copied().collect()
+}
+
+fn forget_strides(graph: &mut Graph, value: ValueId) {
+    let TypeKind::Tensor(ty) = graph.ty(value).kind() else { return };
+    let ty = TensorType { strides: None, ..ty.clone() };
+    graph.set_type(value, Type::new(TypeKind::Tensor(ty)));
+}
+
+fn constant(graph: &mut Graph, at: OpId, ty: Type, attr: Attr) -> ValueId {
+    let op = graph.create(Symbol::new("prim::Constant"), &[], &[ty]);
+    graph.set_attr(op, "value", attr);
+    place(graph, op, at);
+    graph.results(op)[0]
+}
+
+/// Puts an op before another one, or at the end of the block that a terminator ends.
+fn place(graph: &mut Graph, op: OpId, at: OpId) {
+    match graph.terminated_block(at) {
+        Some(block) => graph.append(block, op),
+        None => {
+            graph.set_location_id(op, graph.location_id(at));
+            graph.insert_before(op, at);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! `flambeau explain`: what becomes of a call: the plan that was made for its arguments, op by op with time and bytes, and
+//! where strides had to be restored; or why there is no plan.
+
+use super::inputs::{self, InputOptions};
+use super::io::Io;
+use super::load::{load_shown, registry};
+use super::numerics::Numerics;
+use super::observe::{Event, Watch, kernel_name};
+use super::prepare::{self, PlanOptions};
+use super::table::{Table, bytes, time};
+use super::threads::ThreadOptions;
+use crate::diag::Result;
+use crate::dialects::fusion::{self, layer};
+use crate::dialects::{GraphId, Run};
+use crate::ir::{Graph, OpId, Symbol};
+use crate::passes::PassSet;
+use crate::passes::manager::Settings;
+use crate::runtime::Program;
+use crate::value::Value;
+use clap::Args;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Calls before those that are looked at.
+const WARMUP: usize = 3;
+/// Calls that are looked at; times are means of them.
+const CALLS: u32 = 5;
+
+/// Words of `flambeau explain`.
+#[derive(Args, Debug)]
+pub struct Options {
+    /// A .pt archive, TorchScript source or graph text
+    file: PathBuf,
+    /// The function or method to call
+    #[arg(long, value_name = "NAME", default_value = "forward")]
+    entry: String,
+    #[command(flatten)]
+    inputs: InputOptions,
+    /// Know the ops of a dialect file
+    #[arg(long, value_name = "FILE")]
+    dialect: Vec<PathBuf>,
+    #[command(flatten)]
+    numerics: Numerics,
+    #[command(flatten)]
+    threads: ThreadOptions,
+    /// Seed of the random generator, and of the numbers of --input
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Print the graph of the plan too
+    #[arg(long)]
+    graph: bool,
+}
+
+/// What an op did in the calls that were looked at.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    time: Duration,
+    /// Of the tensors that it gave in one call.
+    bytes: u64,
+}
+
+type Costs = HashMap<(GraphId, u32), Cost>;
+
+/// Runs the command.
+pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
+    options.threads.set();
+    let run = Run::silent();
+    run.set_grad_enabled(false);
+    run.seed(options.seed);
+    let pipeline = options.numerics.checked_pipeline(prepare::DEFAULT, &PassSet::builtin(), io)?;
+    let registry = registry(&options.dialect, io.directory)?;
+    let loaded = load_shown(&io.path(&options.file), &run, &registry, io)?;
+    let entry = inputs::entry(&options.entry, &loaded.program).to_string();
+    let given = options.inputs.resolve(&loaded, &entry, io)?;
+    io.message(&given.note().unwrap_or_default());
+    let name = options.file.display().to_string();
+    let program = prepare::transformed(&loaded.program, &pipeline, Settings::default(), &name, io.err)?;
+    let program = PlanOptions::default().apply(program, prepare::DEFAULT);
+    let call = |run: &Run, io: &Io<'_>| {
+        program.run(&entry, given.values(options.seed, io.directory)?, run).map(drop)
+    };
+    for _ in 0..WARMUP {
+        call(&run, io)?;
+    }
+    let costs: Arc<Mutex<Costs>> = Arc::default();
+    let sink = Arc::clone(&costs);
+    run.watch(Some(Watch::of_plans(move |at, event| take_in(&mut sink.lock(), at.graph, &event))));
+    let watched = (0..CALLS).try_for_each(|_| call(&run, io));
+    run.watch(None);
+    watched?;
+    io.print(&report(&program, &costs.lock(), options.graph));
+    Ok(())
+}
+
+fn take_in(costs: &mut Costs, graph: Option<GraphId>, event: &Event<'_>) {
+    let (Some(graph), Event::Ran { op, results, begin }) = (graph, event) else { return };
+    let cost = costs.entry((graph, *op)).or_default();
+    cost.time += begin.elapsed();
+    cost.bytes = results.iter().map(tensor_bytes).sum();
+}
+
+fn tensor_bytes(value: &Value) -> u64 {
+    match value {
+        Value::Tensor(t) => (t.numel() as u64).saturating_mul(t.dtype().size() as u64),
+        _ => 0,
+    }
+}
+
+fn report(program: &Program, costs: &Costs, with_graph: bool) -> String {
+    let mut out = program.plan_report().to_text();
+    for (function, graph) in program.plan_graphs() {
+        out.push_str(&of_plan(function, &graph, costs));
+        if with_graph {
+            out.push_str(&format!("\n{graph}"));
+        }
+    }
+    out.push_str(&program.fusion_report().to_text());
+    out
+}
+
+/// The ops of a plan that ran, and where strides are restored.
+fn of_plan(function: Symbol, graph: &Graph, costs: &Costs) -> String {
+    let mut out = format!("\nthe plan of {function} for\n");
+    for input in graph.inputs() {
+        out.push_str(&format!("  %{} : {}\n", graph.display_name(*input), graph.ty(*input)));
+    }
+    let id = GraphId::of(graph);
+    let mut table = Table::new(["op", "kernel", "result", ">bytes", ">time"]);
+    let (mut total, mut borders) = (Cost::default(), Vec::new());
+    for op in graph.all_ops() {
+        let Some(cost) = costs.get(&(id, op.index() as u32)) else { continue };
+        let mean = cost.time / CALLS;
+        total = Cost { time: total.time + mean, bytes: total.bytes + cost.bytes };
+        let kernel = fusion::subgraph(graph, op).map(|body| kernel_name(body)).unwrap_or_default();
+        let cells = [graph.kind(op).as_str().to_string(), kernel, result(graph, op)];
+        table.row(cells.into_iter().chain([bytes(cost.bytes), time(mean.as_secs_f64())]));
+        if graph.kind(op) == layer::RESTORE {
+            borders.extend(border(graph, op));
+        }
+    }
+    out.push_str(&table.to_string());
+    let sum = format!("all ops give {} in {}\n", bytes(total.bytes), time(total.time.as_secs_f64()));
+    out.push_str(&sum);
+    borders.iter().for_each(|border| out.push_str(border));
+    out
+}
+
+/// Name and sizes of the first result.
+fn result(graph: &Graph, op: OpId) -> String {
+    let Some(value) = graph.result(op, 0) else { return String::new() };
+    format!("%{} : {}", graph.display_name(value), graph.ty(value))
+}
+
+/// Who sees the strides that an op restores.
+fn border(graph: &Graph, op: OpId) -> Option<String> {
+    let (value, restored) = (graph.operand(op, 0)?, graph.result(op, 0)?);
+    let user = graph.uses(restored).next().map(|used| match graph.terminated_block(used.op) {
+        Some(_) => "the caller".to_string(),
+        None => graph.kind(used.op).as_str().to_string(),
+    })?;
+    Some(format!("  the strides of %{} are restored for {user}\n", graph.display_name(value)))
+}
