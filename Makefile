@@ -22,12 +22,16 @@ run: build       ## Runs examples/lstm_cell.pt and shows graph, fusion, answer a
 
 lint: setup      ## Formatting and lints, warnings denied
 	$(CARGO) fmt --check
+	$(CARGO) fmt --check -p my-opt
 	$(CARGO) clippy --quiet --all-targets -- -D warnings
+	$(CARGO) clippy --quiet -p my-opt --all-targets -- -D warnings
 	$(CARGO) clippy --quiet --no-default-features -- -D warnings
 
 unit: setup      ## Unit, FileCheck, engine and tidy tests
 	$(CARGO) test --quiet --lib
 	$(CARGO) test --quiet --test root
+	$(CARGO) test --quiet --doc
+	$(CARGO) test --quiet -p my-opt
 
 conformance: setup  ## Recorded answers of real PyTorch, where the shared data are at hand
 	$(CARGO) build --quiet

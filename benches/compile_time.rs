@@ -154,7 +154,8 @@ impl Workload {
 fn run(words: &[OsString]) -> Duration {
     let start = Instant::now();
     let (mut stdin, mut out, mut err) = (std::io::empty(), std::io::sink(), std::io::sink());
-    let mut io = Io::new(Path::new(""), &mut stdin, &mut out, &mut err);
+    let toolkit = flambeau::toolkit::Toolkit::default();
+    let mut io = Io::new(&toolkit, Path::new(""), &mut stdin, &mut out, &mut err);
     let status = cli::main_in(words.iter().cloned(), &mut io);
     assert!(status < 2, "{words:?} is no command");
     start.elapsed()

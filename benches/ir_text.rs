@@ -71,7 +71,7 @@ fn schedstat(path: &str) -> Option<Duration> {
 /// What an op costs from a thousand to ten million, and how much longer it takes with CSE and DCE.
 fn growth() {
     let registry = Registry::builtin();
-    let passes = flambeau::passes::parse("cse,dce").expect("both are built in");
+    let passes = flambeau::toolkit::Toolkit::default().parse_pipeline("cse,dce").expect("both are built in");
     println!("\nin this process:");
     let mut costs: Vec<f64> = Vec::new();
     for ops in [1_000usize, 10_000, 100_000, 1_000_000, 10_000_000] {

@@ -17,6 +17,7 @@ use flambeau::resources;
 use flambeau::rewrite;
 use flambeau::runtime::Program;
 use flambeau::tensor::Tensor;
+use flambeau::toolkit::Toolkit;
 use flambeau::tools::load::load_source_with;
 use flambeau::tools::prepare::transformed;
 use flambeau::value::Value;
@@ -70,7 +71,7 @@ fn program(data: &[u8]) {
         }
     };
     let Some(expected) = observe(&plain, &text) else { return };
-    let pipeline = passes::parse("default").expect("a pipeline");
+    let pipeline = Toolkit::default().parse_pipeline("default").expect("a pipeline");
     let settings = Settings { threads: 1, verify: Some(Strictness::Dialects), ..Settings::default() };
     let optimized = transformed(&plain, &pipeline, settings, "<fuzz>", &mut std::io::sink())
         .unwrap_or_else(|error| panic!("{error:?}\n{text}"));
@@ -180,7 +181,7 @@ fn one_pass(data: &[u8]) {
     }
     let some = name.bytes().map(usize::from).sum::<usize>() % passes::TABLE.len();
     let pass = passes::TABLE.iter().find(|pass| pass.name == name).unwrap_or(&passes::TABLE[some]);
-    let pipeline = passes::parse(pass.name).expect("a pass alone is a pipeline");
+    let pipeline = Toolkit::default().parse_pipeline(pass.name).expect("a pass alone is a pipeline");
     let settings = Settings { threads: 1, verify: Some(Strictness::Dialects), ..Settings::default() };
     if let Err(error) = Runner::new(&REGISTRY, settings, &mut std::io::sink()).run(&pipeline, &mut module) {
         assert!(

@@ -1,5 +1,5 @@
-//! The `flambeau` command.
+//! The `flambeau` command: the built-in toolkit.
 
-fn main() {
-    std::process::exit(flambeau::tools::cli::main(std::env::args_os()));
+fn main() -> std::process::ExitCode {
+    flambeau::toolkit::Toolkit::new("flambeau").main()
 }

@@ -5,9 +5,10 @@
 use flambeau::analysis::AliasDb;
 use flambeau::dialects::{Registry, Run};
 use flambeau::ir::{Graph, Module, ValueId, parse_graph};
-use flambeau::passes::{self, Context};
+use flambeau::passes::Context;
 use flambeau::runtime::run_graph;
 use flambeau::tensor::Tensor;
+use flambeau::toolkit::Toolkit;
 use flambeau::value::Value;
 use libtest_mimic::{Failed, Trial};
 use std::collections::BTreeSet;
@@ -310,11 +311,11 @@ impl Program {
         let mut graph = parse_graph(text).map_err(|e| e.to_string())?;
         if let Some(pipeline) = pipeline {
             let (registry, module) = (Registry::builtin(), Module::default());
-            let passes = passes::parse(pipeline).map_err(|e| e.to_string())?;
+            let passes = Toolkit::default().parse_pipeline(pipeline).map_err(|e| e.to_string())?;
             passes.run_graph(&mut graph, &Context::new(&registry, &module)).map_err(|e| e.to_string())?;
         }
         let arguments = self.arguments()?;
-        let results = run_graph(&graph, arguments.clone(), &Run::silent());
+        let results = run_graph(&Registry::builtin(), &graph, arguments.clone(), &Run::silent());
         let all = |results: Vec<Value>| arguments.into_iter().take(3).chain(results).collect::<Vec<_>>();
         Ok(results.ok().map(|results| Observed::of(&all(results.into_iter().collect()))))
     }
@@ -323,7 +324,7 @@ impl Program {
     fn check(&self) -> Result<bool, String> {
         let graph = parse_graph(&self.text()).map_err(|e| e.to_string())?;
         let db = AliasDb::new(&Registry::builtin(), None, &graph);
-        let Ok(results) = run_graph(&graph, self.arguments()?, &Run::silent()) else {
+        let Ok(results) = run_graph(&Registry::builtin(), &graph, self.arguments()?, &Run::silent()) else {
             return Ok(false);
         };
         let known: Vec<(String, ValueId, &Value)> = self

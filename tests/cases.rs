@@ -1,6 +1,7 @@
 //! Recorded answers of real PyTorch that lie in the repository, replayed from every form they carry. On the way every
 //! op's writes and aliases are compared with the marks of its schema.
 
+use flambeau::toolkit::Toolkit;
 use flambeau::tools::cli;
 use libtest_mimic::{Failed, Trial};
 use std::fs;
@@ -32,7 +33,7 @@ pub fn trials() -> Vec<Trial> {
 
 fn check(file: &str, options: &[&str]) -> Result<(), Failed> {
     let words = ["flambeau", "check", file].into_iter().chain(options.iter().copied());
-    match cli::main(words.map(Into::into)) {
+    match cli::main(words.map(Into::into), &Toolkit::default()) {
         0 => Ok(()),
         status => Err(format!("flambeau check {file} {options:?} ended with status {status}").into()),
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// One trial a file.
 pub fn trials() -> Vec<Trial> {
-    let mut config = cli::lit_config_with("filecheck", crate::test_passes::set());
+    let mut config = cli::lit_config("filecheck", crate::test_passes::toolkit());
     config.environment.insert("BLESS".into(), std::env::var("BLESS").unwrap_or_default());
     config.update = std::env::var("BLESS").is_ok_and(|v| v == "1");
     config.temp = crate::scratch::folder("filecheck");

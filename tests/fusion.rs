@@ -3,10 +3,10 @@
 
 use flambeau::dialects::{Laws, Registry, Run, Strictness};
 use flambeau::ir::verify_graph;
-use flambeau::passes;
 use flambeau::tensor::Tensor;
+use flambeau::toolkit::Toolkit;
 use flambeau::tools::case::Case;
-use flambeau::tools::{case, check, load};
+use flambeau::tools::{case, check};
 use flambeau::value::Value;
 use libtest_mimic::{Failed, Trial};
 use std::collections::BTreeMap;
@@ -92,11 +92,11 @@ fn graph(seed: u64) -> String {
 
 fn random_graphs() -> Result<(), Failed> {
     let registry = Registry::builtin();
-    let passes = passes::parse("fuse").map_err(|e| e.to_string())?;
+    let passes = Toolkit::default().parse_pipeline("fuse").map_err(|e| e.to_string())?;
     let mut fused = 0;
     for seed in 0..GRAPHS {
         let text = graph(seed);
-        let plain = load::load_graph("graph", &text, "f").map_err(|e| format!("{e}\n{text}"))?;
+        let plain = Toolkit::default().load_graph("graph", &text, "f").map_err(|e| format!("{e}\n{text}"))?;
         let mut changed = false;
         let better = plain.transformed(|module, registry| {
             changed = passes.run(module, registry)?;
@@ -136,7 +136,8 @@ fn answer(program: &flambeau::runtime::Program) -> Result<Value, String> {
 
 /// All recorded cases with passes: what runs op by op does so for a reason that is listed, and most calls run fused.
 fn refusals() -> Result<(), Failed> {
-    let treatment = check::Treatment::with_passes("default").map_err(|e| e.to_string())?;
+    let treatment =
+        check::Treatment::with_passes(&Toolkit::default(), "default").map_err(|e| e.to_string())?;
     let (mut fused, mut unexpected) = (0, BTreeMap::new());
     let mut files: Vec<_> = std::fs::read_dir("tests/golden")?.flatten().map(|e| e.path()).collect();
     files.retain(|path| path.extension().is_some_and(|e| e == "jsonl") && !path.ends_with("passes.jsonl"));
@@ -178,8 +179,9 @@ def f(a):
     return y, [y.requires_grad, z.requires_grad, w.requires_grad, y.is_leaf, z.is_leaf]
 ";
     for (pipeline, grad) in [("", true), ("default", true), ("", false), ("default", false)] {
-        let passes = passes::parse(pipeline).map_err(|e| e.to_string())?;
-        let program = load::load_source("<string>", text)
+        let passes = Toolkit::default().parse_pipeline(pipeline).map_err(|e| e.to_string())?;
+        let program = Toolkit::default()
+            .load_source("<string>", text)
             .and_then(|p| p.transformed(|module, registry| passes.run(module, registry).map(|_| ())))
             .map_err(|e| e.to_string())?;
         let run = Run::silent();

@@ -3,6 +3,7 @@
 
 use crate::hostile_archives;
 use crate::hostile_texts::{self, Text};
+use flambeau::toolkit::Toolkit;
 use flambeau::tools::cli;
 use libtest_mimic::{Failed, Trial};
 use std::ffi::OsString;
@@ -432,7 +433,7 @@ pub fn as_child() -> Option<i32> {
     let words = std::env::var(CHILD).ok()?;
     let words: Vec<OsString> = words.split('\n').map(OsString::from).collect();
     // The process is the command's own, as that of the program is.
-    let status = cli::main(words);
+    let status = cli::main(words, &Toolkit::default());
     println!("\n{END}{status} {}", peak_kb().unwrap_or(0));
     Some(0)
 }

@@ -3,9 +3,8 @@
 //! shares memory with whom among inputs and outputs, must be equal: then no caller can tell, whatever it writes.
 
 use flambeau::dialects::Run;
-use flambeau::passes;
 use flambeau::tensor::Tensor;
-use flambeau::tools::load;
+use flambeau::toolkit::Toolkit;
 use flambeau::value::Value;
 use libtest_mimic::{Failed, Trial};
 use std::fmt::Write;
@@ -50,11 +49,11 @@ fn random_programs() -> Result<(), Failed> {
     let mut changed = vec![0; pipelines.len()];
     for seed in 0..PROGRAMS {
         let text = program(seed);
-        let plain = load::load_graph("graph", &text, "forward").map_err(|e| e.to_string())?;
+        let plain = Toolkit::default().load_graph("graph", &text, "forward").map_err(|e| e.to_string())?;
         let Some(wanted) = observe(&plain) else { continue };
         ran += 1;
         for (n, pipeline) in pipelines.iter().enumerate() {
-            let passes = passes::parse(pipeline).map_err(|e| e.to_string())?;
+            let passes = Toolkit::default().parse_pipeline(pipeline).map_err(|e| e.to_string())?;
             let mut did = false;
             let better = plain
                 .transformed(|module, registry| {

@@ -4,9 +4,9 @@
 //! must be equal.
 
 use super::identity::{Seen, observe};
-use flambeau::passes::{self, TABLE};
+use flambeau::passes::TABLE;
 use flambeau::runtime::Program;
-use flambeau::tools::load;
+use flambeau::toolkit::Toolkit;
 use libtest_mimic::{Failed, Trial};
 use std::fmt::Write;
 
@@ -69,7 +69,9 @@ fn compare(programs: u64, pipelines: &[String]) -> Result<(), Failed> {
     let mut ran = 0;
     for seed in 0..programs {
         let text = Source::random(seed).text();
-        let plain = load::load_source("source", &text).map_err(|e| format!("seed {seed}: {e}\n{text}"))?;
+        let plain = Toolkit::default()
+            .load_source("source", &text)
+            .map_err(|e| format!("seed {seed}: {e}\n{text}"))?;
         let Some(wanted) = observe(&plain) else { continue };
         ran += 1;
         for pipeline in pipelines {
@@ -86,7 +88,7 @@ fn compare(programs: u64, pipelines: &[String]) -> Result<(), Failed> {
 }
 
 fn with(plain: &Program, pipeline: &str) -> Result<Option<Seen>, String> {
-    let passes = passes::parse(pipeline).map_err(|e| e.to_string())?;
+    let passes = Toolkit::default().parse_pipeline(pipeline).map_err(|e| e.to_string())?;
     let better = plain.transformed(|module, registry| passes.run(module, registry).map(|_| ()));
     Ok(observe(&better.map_err(|e| e.to_string())?))
 }

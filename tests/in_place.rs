@@ -3,9 +3,9 @@
 
 use flambeau::dialects::{Op, Registry, Run};
 use flambeau::ir::{Argument, TypeKind};
-use flambeau::passes;
 use flambeau::runtime::Program;
-use flambeau::tools::{case, load};
+use flambeau::toolkit::Toolkit;
+use flambeau::tools::case;
 use flambeau::value::Value;
 use libtest_mimic::{Failed, Trial};
 use std::fmt::Write;
@@ -110,8 +110,8 @@ fn outcome(text: &str, pipeline: &str) -> Result<String, String> {
     let named = |error: flambeau::diag::Diagnostic| {
         format!("{} {}", error.report().class.as_deref().unwrap_or(""), error.message())
     };
-    let program: Program = load::load_graph("graph", text, "f").map_err(named)?;
-    let passes = passes::parse(pipeline).map_err(named)?;
+    let program: Program = Toolkit::default().load_graph("graph", text, "f").map_err(named)?;
+    let passes = Toolkit::default().parse_pipeline(pipeline).map_err(named)?;
     let program =
         program.transformed(|module, registry| passes.run(module, registry).map(|_| ())).map_err(named)?;
     let x =

@@ -112,7 +112,7 @@ fn one(op: &Op, seed: u64) -> Option<String> {
     let limits = Limits { bytes: Some(BYTES), time: Some(Duration::from_secs(20)), ..Limits::default() };
     let budget = Arc::new(Budget::new(limits));
     let _installed = budget.install();
-    let run = Run::silent().with_composites(ScriptComposites::builtin());
+    let run = Run::silent().with_composites(ScriptComposites::of(&Registry::builtin()));
     let start = Instant::now();
     let answer = panics::catch("the op", || eval::call(op, &values, Node::default(), &run));
     let took = start.elapsed();

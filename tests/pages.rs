@@ -91,7 +91,8 @@ fn console(block: &str, folder: &Path, times: bool) -> Result<(), Failed> {
         };
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut stdin: &[u8] = b"";
-        let mut io = Io::new(folder, &mut stdin, &mut out, &mut err);
+        let toolkit = flambeau::toolkit::Toolkit::default();
+        let mut io = Io::new(&toolkit, folder, &mut stdin, &mut out, &mut err);
         let status = cli::main_in(words.into_iter().map(Into::into), &mut io);
         if let Some(file) = to {
             fs::write(folder.join(file), &out)?;

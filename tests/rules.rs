@@ -5,11 +5,11 @@
 
 use flambeau::dialects::Registry;
 use flambeau::ir::Module;
-use flambeau::passes;
 use flambeau::rewrite::check::{self, Example, Known};
 use flambeau::rewrite::syntax::Contract;
 use flambeau::rewrite::{self, CompiledRule, Questions, Settings};
 use flambeau::runtime::{Program, graph_function};
+use flambeau::toolkit::Toolkit;
 use flambeau::tools::case;
 use flambeau::tools::rules::environment;
 use flambeau::value::Value;
@@ -155,7 +155,7 @@ fn rewritten(
 }
 
 fn piped(example: &Example, registry: &Arc<Registry>, pipeline: &str) -> Result<Program, String> {
-    let pipeline = passes::parse(pipeline).map_err(|e| e.to_string())?;
+    let pipeline = Toolkit::default().parse_pipeline(pipeline).map_err(|e| e.to_string())?;
     let changed =
         program(example, registry).transformed(|module, registry| pipeline.run(module, registry).map(|_| ()));
     changed.map_err(|e| e.to_string())

@@ -2,19 +2,20 @@
 
 use flambeau::diag::Result;
 use flambeau::ir::{Attr, Graph, Symbol};
-use flambeau::passes::{Context, Pass, PassOption, PassSet};
+use flambeau::passes::{Context, Pass, PassOption};
+use flambeau::toolkit::Toolkit;
 
-/// The built-in passes and the broken ones.
-pub fn set() -> PassSet {
-    let mut set = PassSet::builtin();
-    for pass in PASSES {
-        set.add(*pass);
-    }
-    set.add_pipeline("test-cleanup", "repeat{max=3}(cse,dce)");
-    set
+/// The built-in toolkit with the broken passes.
+pub fn toolkit() -> Toolkit {
+    let toolkit = PASSES.iter().fold(Toolkit::default(), |toolkit, pass| toolkit.pass(*pass));
+    toolkit.pipeline("test-cleanup", "repeat{max=3}(cse,dce)").rules("test-group", RULES)
 }
 
+const RULES: &str = "rule sub-twice exact aten::sub(?x: int, aten::mul(?x, 2)) => aten::neg(?x)\n";
+
 const PASSES: &[Pass] = &[
+    Pass::rules("test-rules", "Applies the rules of a group", "test-group"),
+    Pass::rules("test-no-rules", "Applies the rules of a group that is not there", "no-such-group"),
     Pass::graph("test-panic", "Panics at the first op of a kind", panics).options(&[PassOption::text(
         "at",
         "aten::tanh",

@@ -52,8 +52,8 @@ fn train(words: &[&str]) -> std::result::Result<Vec<Json>, Failed> {
     let fixed = ["--loss", "cross_entropy", "--batch", "8", "--every", "1", "--json", "--passes", ""];
     all.extend(fixed.iter().chain(words).map(std::ffi::OsString::from));
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut stdin = std::io::empty();
-    let status = cli::main_in(all, &mut Io::new(Path::new(""), &mut stdin, &mut out, &mut err));
+    let (toolkit, mut stdin) = (flambeau::toolkit::Toolkit::default(), std::io::empty());
+    let status = cli::main_in(all, &mut Io::new(&toolkit, Path::new(""), &mut stdin, &mut out, &mut err));
     if status != 0 {
         return Err(format!("status {status}: {}", String::from_utf8_lossy(&err)).into());
     }
@@ -80,7 +80,7 @@ fn close(what: &str, expected: &[f64], found: &[f64], slack: f64) -> std::result
 /// The tensors of a saved model beside those that PyTorch had.
 fn tensors(file: &Path, after: &Json, slack: f64) -> std::result::Result<(), Failed> {
     let load = || -> Result<Vec<(String, Tensor)>> {
-        let program = flambeau::tools::load::load_file(file, &Run::silent())?;
+        let program = flambeau::toolkit::Toolkit::default().load_file(file, &Run::silent())?;
         let mut all = flambeau::training::parameters(&program);
         all.extend(flambeau::training::buffers(&program));
         Ok(all)

@@ -39,7 +39,8 @@ fn command(folder: &Path, words: &[&str]) -> Result<String, Failed> {
     let words = std::iter::once("flambeau").chain(words.iter().copied()).map(OsString::from);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut stdin = std::io::empty();
-    let mut io = Io::new(folder, &mut stdin, &mut out, &mut err);
+    let toolkit = flambeau::toolkit::Toolkit::default();
+    let mut io = Io::new(&toolkit, folder, &mut stdin, &mut out, &mut err);
     let status = cli::main_in(words, &mut io);
     if status != 0 {
         return Err(format!("status {status}: {}", String::from_utf8_lossy(&err)).into());

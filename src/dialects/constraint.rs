@@ -195,6 +195,23 @@ impl ParameterKind {
 }
 
 impl Parameter {
+    /// A parameter that must be given.
+    pub fn new(name: &str, kind: ParameterKind) -> Parameter {
+        Parameter { name: Symbol::new(name), kind, default: None, conditions: Vec::new() }
+    }
+
+    /// What it is where nothing is said.
+    pub fn default_value(mut self, value: Attr) -> Parameter {
+        self.default = Some(value);
+        self
+    }
+
+    /// What must hold of it.
+    pub fn condition(mut self, condition: Condition) -> Parameter {
+        self.conditions.push(condition);
+        self
+    }
+
     /// Checks a value; says what was expected and what it is.
     pub fn check(&self, value: &Attr) -> Result<(), String> {
         if !self.kind.takes(value) {
@@ -264,6 +281,17 @@ pub struct Declaration {
 }
 
 impl Declaration {
+    /// A type or attribute without parameters: `sparse.coo`.
+    pub fn new(name: &str, summary: &str) -> Declaration {
+        Declaration { name: Symbol::new(name), summary: summary.to_string(), parameters: Vec::new() }
+    }
+
+    /// With one more parameter.
+    pub fn parameter(mut self, parameter: Parameter) -> Declaration {
+        self.parameters.push(parameter);
+        self
+    }
+
     /// Checks the values between the angle brackets.
     pub fn check(&self, values: &[Attr]) -> Result<(), String> {
         let required = self.parameters.iter().filter(|p| p.default.is_none()).count();

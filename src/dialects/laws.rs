@@ -203,7 +203,12 @@ fn demands(registry: &Registry, graph: &Graph, op: OpId, row: &Op, report: &mut 
     let mut blocks = 0;
     for law in def.laws {
         match law {
-            Law::Structure(structure) => shape(graph, op, Some(*structure), report),
+            Law::Structure(structure) => {
+                if let Structure::Regions(regions) = structure {
+                    blocks = regions.len();
+                }
+                shape(graph, op, Some(*structure), report);
+            }
             Law::Blocks(n) => blocks = *n,
             Law::SameType => same_type(graph, op, report),
             Law::Attribute(parameter) => attribute(registry, graph, op, parameter, report),

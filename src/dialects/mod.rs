@@ -17,6 +17,7 @@ pub mod generator;
 mod op_def;
 mod registry;
 mod resolve;
+pub mod region;
 pub mod rows;
 pub mod scalar;
 pub mod shapes;
@@ -44,7 +45,7 @@ pub use layer_part::LayerPart;
 pub use op_def::{
     Accepts, Check, Fact, Family, HiddenMarks, Infer, Kernel, OpDef, Order, OutRule, Promote, Quantized,
     ScalarFn, Tolerance, composite, container, contraction, control, create, elementwise, gather, host,
-    opaque, reduce, view,
+    opaque, reduce, regional, view,
 };
 pub use registry::{Op, Registry, Variant};
 pub use resolve::{matches, resolve};

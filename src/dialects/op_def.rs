@@ -2,6 +2,7 @@
 
 use super::constraint::Law;
 use super::layer_part::LayerPart;
+use super::region::RegionKernel;
 use super::rows::{RowFn, RowMeaning};
 use super::scalar::{Program, Sv};
 use super::structure::Structure;
@@ -33,6 +34,8 @@ pub struct OpDef {
     pub check: Option<Check>,
     /// Reference kernel.
     pub eval: Option<Kernel>,
+    /// What an op with blocks does: it runs them.
+    pub region: Option<RegionKernel>,
     /// Meaning in TorchScript over other ops: the text of one function.
     pub meaning: Option<&'static str>,
     /// Derivative: `self: grad * (1 - result * result)`, TorchScript; several separated by newlines.
@@ -357,6 +360,7 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         accepts: Accepts::ALL,
         check: None,
         eval: None,
+        region: None,
         meaning: None,
         grad: None,
         facts: &[],
@@ -386,6 +390,11 @@ pub const fn elementwise(schema: &'static str, promote: Promote) -> OpDef {
     let mut def = row(schema, Family::Elementwise);
     def.promote = promote;
     def
+}
+
+/// An op with blocks of its own: `laws` declare them ([`Structure::Regions`]), `run` runs them.
+pub const fn regional(schema: &'static str, laws: &'static [Law], run: RegionKernel) -> OpDef {
+    row(schema, Family::Control).laws(laws).region(run)
 }
 
 /// A reduction.
@@ -479,6 +488,12 @@ impl OpDef {
         self
     }
 
+    /// Sets what an op with blocks does.
+    pub const fn region(mut self, region: RegionKernel) -> OpDef {
+        self.region = Some(region);
+        self
+    }
+
     /// Sets the type rule.
     pub const fn infer(mut self, infer: Infer) -> OpDef {
         self.infer = Some(infer);
@@ -539,6 +554,11 @@ impl OpDef {
     pub const fn laws(mut self, laws: &'static [Law]) -> OpDef {
         self.laws = laws;
         self
+    }
+
+    /// Sets demands of the verifier that are made when a dialect is; they are kept as long as the process lives, as schemas are.
+    pub fn demanding(self, laws: Vec<Law>) -> OpDef {
+        self.laws(laws.leak())
     }
 
     /// Says what it may be of a layer that runs as one kernel.

@@ -88,7 +88,8 @@ impl Op {
     /// Whether it has a row. Others are known by their schema only, so that code that mentions them can be read.
     pub fn is_built(&self) -> bool {
         let def = &self.0.def;
-        let has_meaning = def.eval.is_some() || def.scalar.is_some() || def.meaning.is_some();
+        let has_meaning =
+            def.eval.is_some() || def.scalar.is_some() || def.meaning.is_some() || def.region.is_some();
         has_meaning || def.family == Family::Control || def.declared || self.0.function.is_some()
     }
 
@@ -139,7 +140,11 @@ pub struct Registry {
     derived: Derived,
     classes: IndexMap<Symbol, CustomClass>,
     grads: Grads,
+    parts: Vec<Part>,
 }
+
+/// What a layer above this one keeps with the table: rule groups, lowerings. One value of each type.
+type Part = Arc<dyn Any + Send + Sync>;
 
 /// What was computed from a table, one value of each type. A copy of the table has the same content and shares them;
 /// a table that changes starts anew.
@@ -209,6 +214,19 @@ impl Registry {
         })
     }
 
+    /// Keeps a value with the table, in the place of the one of its type: what a layer above this one knows besides rows
+    /// (rule groups, lowerings), so that whoever has the table has it too.
+    pub fn set_part<T: Any + Send + Sync>(&mut self, part: T) {
+        self.changed();
+        self.parts.retain(|other| !(**other).is::<T>());
+        self.parts.push(Arc::new(part));
+    }
+
+    /// The value of a type that is kept with the table.
+    pub fn part<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.parts.iter().find_map(|part| (**part).downcast_ref())
+    }
+
     /// Forgets what was computed from the table as it was.
     fn changed(&mut self) {
         self.derived = Derived::default();
@@ -234,6 +252,23 @@ impl Registry {
         if let Some(overload) = def.out {
             self.insert(Op::new(def, out_schema(def.schema, overload).into(), Variant::Out));
         }
+    }
+
+    /// The same for a row that is not known to be right: fails for a malformed schema, one whose derived forms would be
+    /// malformed, and an overload that is there already. Gives the op's name.
+    pub fn add_checked(&mut self, def: OpDef) -> Result<Symbol> {
+        let mut texts = vec![Cow::Borrowed(def.schema)];
+        texts.extend(def.inplace.then(|| inplace_schema(def.schema).into()));
+        texts.extend(def.out.map(|overload| out_schema(def.schema, overload).into()));
+        for text in &texts {
+            let schema = parse_schema(text)?;
+            let taken = |op: &Op| op.is_built() && op.full_name() == full_name(text);
+            if self.overloads(schema.name).iter().any(taken) {
+                return Err(Diagnostic::input(format!("operator {} is registered already", full_name(text))));
+            }
+        }
+        self.add(def);
+        parse_schema(def.schema).map(|schema| schema.name)
     }
 
     /// Adds an op of the caller's at run time: a schema and what it does. Source calls it as `torch.ops.mine.op(...)`,
@@ -345,7 +380,7 @@ impl Registry {
     }
 
     /// Adds the types and attributes of a dialect.
-    pub(super) fn declare(&mut self, dialect: &str, types: &[Declaration], attributes: &[Declaration]) {
+    pub fn declare(&mut self, dialect: &str, types: &[Declaration], attributes: &[Declaration]) {
         self.changed();
         self.dialects.insert(Symbol::new(dialect).as_str());
         self.types.extend(types.iter().map(|t| (t.name, t.clone())));

@@ -2,6 +2,7 @@
 //! apart by place. Checked of every graph, however strict the verifier is otherwise; it does not know types.
 
 use super::fusion;
+use super::region::{self, Region};
 use crate::ir::{Attr, Graph, OpId};
 
 /// A shape that an op's row demands.
@@ -17,6 +18,8 @@ pub enum Structure {
     /// A graph in the attribute `Subgraph` with as many inputs and outputs as the op has operands and results, without
     /// control flow: `fusion::Group`.
     Group,
+    /// One block each, which take and give what their shapes say. The op's row runs them.
+    Regions(&'static [Region]),
     /// One operand, no blocks, and as many results as the attribute `chunks` says: `prim::ConstantChunk`.
     Parts,
 }
@@ -27,6 +30,9 @@ impl Structure {
         if self == Structure::Group {
             // The dialect says which of its laws is broken.
             return fusion::verify(graph, op).err().map(|error| error.message().to_string());
+        }
+        if let Structure::Regions(regions) = self {
+            return region::violation(regions, graph, op);
         }
         let (operands, results) = (graph.operands(op).len(), graph.result_count(op));
         let blocks = graph.nested_blocks(op);
@@ -39,7 +45,7 @@ impl Structure {
             Structure::Turns => {
                 operands == results + 2 && blocks.len() == 1 && sizes(0) == (results + 1, results + 1)
             }
-            Structure::Group => true,
+            Structure::Group | Structure::Regions(_) => true,
             Structure::Parts => {
                 let count = graph.attr(op, "chunks").and_then(Attr::as_int);
                 operands == 1 && blocks.is_empty() && count == Some(results as i64)
@@ -63,6 +69,7 @@ impl Structure {
                 "has a graph in its attribute `Subgraph`, without control flow, with as many inputs and outputs as the op \
                  has operands and results"
             }
+            Structure::Regions(_) => "has the blocks that its row declares",
             Structure::Parts => "takes one tensor and gives as many values as its attribute `chunks` says",
         }
     }

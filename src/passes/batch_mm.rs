@@ -33,10 +33,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     changed |= dce::run(graph, context)?;
     context.changed();
     // Transposes that were taken into products may now stand in pairs.
-    match super::TABLE.iter().find(|pass| pass.name == "peephole").map(|pass| pass.run) {
-        Some(super::Run::Graph(peephole)) => Ok(peephole(graph, context)? || changed),
-        _ => Ok(changed),
-    }
+    Ok(super::peephole::run(graph, context)? || changed)
 }
 
 /// All blocks, outer ones first.

@@ -54,12 +54,11 @@ mod variadic;
 
 mod constants;
 mod copy;
+mod rule_group;
 mod subgraphs;
 mod input_shapes;
 mod tuples;
 mod walk;
-
-use crate::diag::Result;
 
 pub use context::{Context, Extras};
 pub use freeze_attributes::{FrozenAttribute, FrozenAttributes};
@@ -143,7 +142,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("default", "optimize,inline-meanings,dce-graph,fuse"),
 ];
 
-/// Reads a pipeline of built-in passes: `'inline,cse,dce'`.
-pub fn parse(text: &str) -> Result<Pipeline> {
+/// Reads a pipeline of built-in passes, as plans have one. Whoever takes a pipeline from outside asks a toolkit.
+pub(crate) fn parse(text: &str) -> crate::diag::Result<Pipeline> {
     Pipeline::parse(text, &PassSet::builtin())
 }

@@ -1,6 +1,6 @@
 //! What a pass is: a name, a sentence, options, and a plain function. One row of `passes::TABLE` each.
 
-use super::Context;
+use super::{Context, rule_group};
 use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
 use crate::ir::{Graph, Module};
 use std::any::TypeId;
@@ -18,6 +18,24 @@ pub enum Run {
     Graph(GraphRun),
     /// The module at once.
     Module(ModuleRun),
+    /// As `Graph`: applies the rewrite rules of a group, to be found when it runs.
+    Rules(&'static str),
+}
+
+impl Run {
+    /// Whether it takes a module at once.
+    pub fn is_of_module(self) -> bool {
+        matches!(self, Run::Module(_))
+    }
+
+    /// Runs it over one graph. A pass over modules has nothing to do there.
+    pub(super) fn on_graph(self, graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+        match self {
+            Run::Graph(run) => run(graph, context),
+            Run::Rules(group) => rule_group::run(graph, context, group),
+            Run::Module(_) => Ok(false),
+        }
+    }
 }
 
 /// A pass and its line in `--help-passes`.
@@ -46,6 +64,12 @@ impl Pass {
     /// A pass over whole modules. Its context's module is empty: what it may read is what it may change.
     pub const fn module(name: &'static str, summary: &'static str, run: ModuleRun) -> Pass {
         Pass::new(name, summary, Run::Module(run))
+    }
+
+    /// A pass that applies the rules of a group, built in or added to the toolkit, saturated in an e-graph: from it is taken what
+    /// costs least under the pass's option `cost`.
+    pub const fn rules(name: &'static str, summary: &'static str, group: &'static str) -> Pass {
+        Pass::new(name, summary, Run::Rules(group)).options(rule_group::OPTIONS)
     }
 
     const fn new(name: &'static str, summary: &'static str, run: Run) -> Pass {

@@ -17,6 +17,7 @@ mod extract;
 mod forms;
 mod greedy;
 mod greedy_trace;
+mod groups;
 mod identity;
 mod language;
 mod lint;
@@ -38,6 +39,7 @@ pub use cost::CostModel;
 pub use explain::{Explanations, Link, Questions, WhyNot};
 pub use extract::Replacement;
 pub use greedy::simplify_greedily;
+pub use groups::{RuleGroups, group, written};
 pub use lint::lint;
 pub use parse::{on_one_line, parse};
 pub use saturate::{Budget, Report, Settings, simplify, simplify_explained};
@@ -81,10 +83,10 @@ pub fn builtin_rules() -> Result<&'static [syntax::Rule]> {
     WRITTEN.as_deref().map_err(Clone::clone)
 }
 
-/// Built-in rules, those of a group if `wanted` says so, resolved against a table of ops. Rules about overloads
+/// Rules of a table, those of a group if `wanted` says so, resolved against its ops. Built-in rules about overloads
 /// that the table does not have can match nothing and are left out.
 fn compiled(registry: &Registry, wanted: impl Fn(Option<&str>) -> bool) -> Result<Vec<CompiledRule>> {
-    let mut rules = Vec::new();
+    let mut rules = groups::compiled(registry, &wanted)?;
     for rule in builtin_rules()?.iter().filter(|rule| wanted(rule.group.as_deref())) {
         // They all are over the built-in ops, which a test makes sure of.
         rules.extend(compile(registry, rule).unwrap_or_default());
@@ -97,8 +99,8 @@ type Kept = Result<Arc<[CompiledRule]>>;
 struct Builtin(Kept);
 struct Peephole(Kept);
 
-/// The built-in rules that hold for every program, of all contracts, over the ops of a table. They are resolved once a
-/// table.
+/// The rules of a table that hold for every program, of all contracts: the groups that were added to it, then the built-in
+/// ones. They are resolved once a table.
 pub fn builtin(registry: &Registry) -> Result<Arc<[CompiledRule]>> {
     let kept = registry
         .derived(|registry| Builtin(compiled(registry, |group| group != Some(TRUSTING)).map(Arc::from)));

@@ -244,7 +244,9 @@ fn convert(value: &Value, ty: &Type, module: &Module, depth: usize) -> Conversio
         (K::Future(_) | K::Await(_), Value::Future(_)) | (K::Function(_), Value::Function(_)) => {
             Ok(value.clone())
         }
-        (K::Class(_) | K::Interface(_) | K::Enum(..), _) if is_instance(value, ty, module) => {
+        (K::Class(_) | K::Interface(_) | K::Enum(..) | K::Dialect(..), _)
+            if is_instance(value, ty, module) =>
+        {
             Ok(value.clone())
         }
         (K::AnyList | K::AnyTuple | K::AnyClass | K::AnyEnum, _) if is_instance(value, ty, module) => {

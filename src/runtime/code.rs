@@ -4,6 +4,8 @@
 
 use super::arithmetic::Arithmetic;
 use super::constants::Constants;
+use super::regions;
+use super::regions::RegionCode;
 use crate::backends::{self, Backend, FusedGroup, FusionCounters};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
 use crate::dialects::{Fact, GraphId, Node, Op, Outputs, Registry, Run, Variant, fusion, resolve};
@@ -72,6 +74,8 @@ pub(super) enum Action {
     Turn { counter: Register, exit: usize },
     /// Runs other code on the operands.
     Call(Arc<Code>),
+    /// Runs an op with blocks by its row; behind the op's own operands stand those that the blocks use of what surrounds them.
+    Regions { bound: Box<Bound>, blocks: Box<[RegionCode]> },
     /// Runs a fusion group as one kernel; what the kernel cannot take is run op by op, by the code.
     Fused { graph: Arc<Graph>, group: Arc<FusedGroup>, code: Arc<Code> },
     /// Calls the function that the first operand names.
@@ -159,6 +163,19 @@ impl Code {
 }
 
 fn compile_graph(context: Context<'_>, graph: &Graph, name: &str, depth: usize) -> Result<Code> {
+    let mut code = compile_block(context, graph, (graph.root(), &[]), name, depth)?;
+    code.graph = Some(GraphId::of(graph));
+    Ok(code)
+}
+
+/// The code of one block: its parameters are `outer`, values around it, and then its own.
+fn compile_block(
+    context: Context<'_>,
+    graph: &Graph,
+    (block, outer): (BlockId, &[ValueId]),
+    name: &str,
+    depth: usize,
+) -> Result<Code> {
     let mut compiler = Compiler {
         context,
         graph,
@@ -171,7 +188,7 @@ fn compile_graph(context: Context<'_>, graph: &Graph, name: &str, depth: usize) 
         anchored: true,
         code: Code {
             name: name.rsplit('.').next().unwrap_or(name).to_string(),
-            graph: Some(GraphId::of(graph)),
+            graph: None,
             steps: Vec::new(),
             constants: Vec::new(),
             registers: 0,
@@ -179,12 +196,14 @@ fn compile_graph(context: Context<'_>, graph: &Graph, name: &str, depth: usize) 
             sites: HashMap::new(),
         },
     };
-    for parameter in graph.inputs() {
+    for parameter in outer.iter().chain(graph.params(block)) {
         let register = compiler.define(*parameter)?;
         compiler.code.parameters.push(register);
     }
-    compiler.block(graph.root(), depth)?;
-    let operands = compiler.block_results(graph.root())?;
+    // Values around a block die outside of it.
+    compiler.reserved.extend(compiler.code.parameters.iter().take(outer.len()));
+    compiler.block(block, depth)?;
+    let operands = compiler.block_results(block)?;
     compiler.push(Action::Return, operands, Vec::new(), LocationId::UNKNOWN);
     Ok(compiler.code)
 }
@@ -327,6 +346,7 @@ impl Compiler<'_> {
                 }
                 Some(graph) => Action::Call(self.nested_code(graph, kind.base(), depth)?),
                 None => match self.bind(op) {
+                    Ok(bound) if bound.op.def().region.is_some() => return self.regions(op, bound, depth),
                     Ok(bound) => match Arithmetic::of(bound.op.schema_text()) {
                         Some(number) => Action::Number(number, Box::new(bound)),
                         None => Action::Op(Box::new(bound)),
@@ -470,6 +490,47 @@ impl Compiler<'_> {
         compile_graph(self.context, graph, name, depth + 1).map(Arc::new)
     }
 
+    /// An op whose row runs its blocks. Each block becomes code of its own, whose parameters are the values around it that it uses
+    /// and then its own.
+    fn regions(&mut self, op: OpId, bound: Bound, depth: usize) -> Result<()> {
+        if depth >= MAX_DEPTH {
+            return Err(Diagnostic::unsupported(format!("blocks nested more than {MAX_DEPTH} deep")));
+        }
+        let mut operands = self.operands(op)?;
+        let mut blocks = Vec::new();
+        for block in self.graph.nested_blocks(op) {
+            let outer = regions::captured(self.graph, *block);
+            for value in &outer {
+                operands.push(self.holder(op, *value)?);
+            }
+            let code =
+                compile_block(self.context, self.graph, (*block, &outer), bound.op.name().base(), depth + 1)?;
+            blocks.push(RegionCode { code: Arc::new(code), captured: outer.len() });
+        }
+        self.bury_direct(op);
+        let mut results = Vec::with_capacity(self.graph.result_count(op));
+        for result in self.graph.results(op) {
+            results.push(self.define(result)?);
+        }
+        let action = Action::Regions { bound: Box::new(bound), blocks: blocks.into() };
+        self.push(action, operands, results, self.graph.location_id(op));
+        self.drop_nested(op);
+        Ok(())
+    }
+
+    /// Where a value is, to be kept there.
+    fn holder(&self, op: OpId, value: ValueId) -> Result<Operand> {
+        match self.places[value.index()] {
+            Holder::Constant(index) => Ok(Operand::Constant(index)),
+            Holder::Register(register) => Ok(Operand::Keep(register)),
+            Holder::Nothing => Err(Diagnostic::verify(format!(
+                "{} uses %{} before it is defined",
+                self.graph.kind(op),
+                self.graph.display_name(value)
+            ))),
+        }
+    }
+
     fn condition(&mut self, op: OpId, depth: usize) -> Result<()> {
         let location = self.graph.location_id(op);
         let &[on_true, on_false] = self.graph.nested_blocks(op) else {
@@ -597,14 +658,8 @@ impl Compiler<'_> {
             dying.iter().any(|d| d.value == value && !d.nested) && !values[n + 1..].contains(&value)
         };
         let operand = |(n, value): (usize, &ValueId)| match self.places[value.index()] {
-            Holder::Constant(index) => Ok(Operand::Constant(index)),
             Holder::Register(register) if takes(n, *value) => Ok(Operand::Take(register)),
-            Holder::Register(register) => Ok(Operand::Keep(register)),
-            Holder::Nothing => Err(Diagnostic::verify(format!(
-                "{} uses %{} before it is defined",
-                self.graph.kind(op),
-                self.graph.display_name(*value)
-            ))),
+            _ => self.holder(op, *value),
         };
         values.iter().enumerate().map(operand).collect()
     }

@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use parking_lot::RwLock;
 use std::sync::{Arc, LazyLock};
 
-/// The one table of compiled meanings over the built-in ops.
+/// The one table of compiled meanings over the built-in ops: programs over them share it.
 static BUILTIN: LazyLock<Arc<ScriptComposites>> = LazyLock::new(|| {
     Arc::new(ScriptComposites { registry: Registry::builtin(), compiled: RwLock::default() })
 });
@@ -22,15 +22,10 @@ pub struct ScriptComposites {
 }
 
 impl ScriptComposites {
-    /// Meanings over the built-in ops.
-    pub fn builtin() -> Arc<dyn Composites> {
-        Arc::clone(&BUILTIN) as Arc<dyn Composites>
-    }
-
     /// Meanings over the ops of a registry.
     pub fn of(registry: &Arc<Registry>) -> Arc<dyn Composites> {
         if Arc::ptr_eq(registry, &BUILTIN.registry) {
-            return ScriptComposites::builtin();
+            return Arc::clone(&BUILTIN) as Arc<dyn Composites>;
         }
         Arc::new(ScriptComposites::new(Arc::clone(registry)))
     }

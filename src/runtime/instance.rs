@@ -43,6 +43,11 @@ fn check(value: &Value, ty: &Type, module: &Module, depth: usize) -> bool {
             same_element(f.element_type(), t)
         }
         (K::Class(name), Value::Object(object)) => object.class() == *name,
+        // A dialect's own value: an object whose class is the name of the type.
+        (K::Dialect(dialect, name, _), Value::Object(object)) => {
+            object.is_native()
+                && object.class().as_str().split_once('.') == Some((dialect.as_str(), name.as_str()))
+        }
         (K::Interface(name), Value::Object(object)) => implements(object.class(), *name, module),
         (K::Enum(name, _), Value::Enum(member)) => member.class == *name,
         (K::Function(_), Value::Function(_)) => true,

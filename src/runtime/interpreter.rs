@@ -6,6 +6,7 @@ use super::arithmetic::Arithmetic;
 use super::code::{Action, Bound, Code, NOWHERE, Operand, Register, Step};
 use super::instance::is_instance;
 use super::program::{Inner, Origins};
+use super::regions;
 use super::tasks;
 use super::traceback;
 use crate::backends::FusedGroup;
@@ -280,6 +281,11 @@ impl Machine<'_> {
             Action::Call(code) => {
                 let operands = self.operands(step).into_vec();
                 self.push(Arc::clone(code), operands, ResultsTo::Caller)?;
+            }
+            Action::Regions { bound, blocks } => {
+                let operands = self.operands(step).into_vec();
+                let results = regions::run(self.program, self.run, bound, blocks, operands)?;
+                self.store_all(step, results)?;
             }
             Action::Fused { graph, group, code } => {
                 let operands = self.operands(step).into_vec();
@@ -617,7 +623,7 @@ fn with_origins(mut error: Diagnostic, places: &[(String, Option<Span>)], origin
 
 #[cfg(test)]
 mod tests {
-    use crate::dialects::Run;
+    use crate::dialects::{Registry, Run};
     use crate::ir::{Attr, Graph, Symbol, Type, ValueId};
     use crate::runtime::run_graph;
     use crate::value::Value;
@@ -653,7 +659,8 @@ mod tests {
         g.add_output(out);
         let run = Run::default();
         for (n, flag, expected) in [(0, true, "(a, a)"), (3, true, "(b, b)"), (3, false, "(a, b)")] {
-            let results = run_graph(&g, vec![Value::Int(n), Value::Bool(flag)], &run).expect("runs");
+            let results = run_graph(&Registry::builtin(), &g, vec![Value::Int(n), Value::Bool(flag)], &run)
+                .expect("runs");
             assert_eq!(results[0].to_text(), expected);
         }
     }
@@ -664,7 +671,7 @@ mod tests {
         let message = constant(&mut g, Type::str(), Attr::Str("no".into()));
         let class = constant(&mut g, Type::str(), Attr::Str("builtins.ValueError".into()));
         g.emit(g.root(), Symbol::new("prim::RaiseException"), &[message, class], &[]);
-        let error = run_graph(&g, vec![], &Run::default()).expect_err("raises");
+        let error = run_graph(&Registry::builtin(), &g, vec![], &Run::default()).expect_err("raises");
         assert_eq!(error.report().class.as_deref(), Some("builtins.ValueError"));
         assert_eq!(error.report().frames.len(), 1);
     }
@@ -673,7 +680,7 @@ mod tests {
     fn an_op_that_does_not_exist_is_named() {
         let mut g = Graph::new();
         g.emit(g.root(), Symbol::new("aten::frobnicate"), &[], &[]);
-        let error = run_graph(&g, vec![], &Run::default()).expect_err("unknown");
+        let error = run_graph(&Registry::builtin(), &g, vec![], &Run::default()).expect_err("unknown");
         assert!(error.message().contains("aten::frobnicate"), "{error}");
     }
 
@@ -688,7 +695,8 @@ mod tests {
         g.set_attr(fork, "Subgraph", Attr::Graph(inner.into()));
         let future = g.result(fork, 0).expect("future");
         g.add_output(future);
-        let results = run_graph(&g, vec![Value::Int(5)], &Run::default()).expect("runs");
+        let results =
+            run_graph(&Registry::builtin(), &g, vec![Value::Int(5)], &Run::default()).expect("runs");
         let Value::Future(future) = &results[0] else { panic!("no future") };
         assert_eq!(future.wait().and_then(|v| v.to_int()).ok(), Some(5));
     }

@@ -11,6 +11,7 @@ mod executor;
 mod instance;
 mod interpreter;
 mod program;
+mod regions;
 mod python_repr;
 mod tasks;
 #[cfg(test)]

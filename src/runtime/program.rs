@@ -51,7 +51,8 @@ pub type Origins = Box<dyn Fn(&Span) -> Option<Span> + Send + Sync>;
 
 impl Program {
     /// A program of free functions and classes, with the built-in ops.
-    pub fn new(module: Module) -> Program {
+    #[cfg(test)]
+    pub(crate) fn new(module: Module) -> Program {
         Self::with(module, None, Registry::builtin())
     }
 
@@ -249,11 +250,16 @@ fn with_receiver(this: &Value, rest: &[Value]) -> Vec<Value> {
     std::iter::once(this).chain(rest).cloned().collect()
 }
 
-/// Runs a graph that stands alone: nothing is checked or converted, one value a graph input.
-pub fn run_graph(graph: &Graph, arguments: Vec<Value>, run: &Run) -> Result<Vec<Value>> {
-    let program = Program::new(Module::default());
+/// Runs a graph that stands alone over a table of ops: nothing is checked or converted, one value a graph input.
+pub fn run_graph(
+    registry: &Arc<Registry>,
+    graph: &Graph,
+    arguments: Vec<Value>,
+    run: &Run,
+) -> Result<Vec<Value>> {
+    let program = Program::with(Module::default(), None, Arc::clone(registry));
     let code = Code::compile(program.0.code_context(), graph, "graph")?;
-    run.offer_composites(ScriptComposites::builtin);
+    run.offer_composites(|| ScriptComposites::of(registry));
     run.offer_autograd(|| Tape::of(&program.0.registry));
     let result = interpreter::execute(&program.0, run, Arc::new(code), arguments);
     run.finish_tasks();

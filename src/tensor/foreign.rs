@@ -34,6 +34,14 @@ impl Foreign {
         Foreign { address, nbytes, _owner: owner }
     }
 
+    /// The elements of a vector, where they lie.
+    pub fn of_vec<T: super::Element>(mut elements: Vec<T>) -> Foreign {
+        let (address, nbytes) =
+            (elements.as_mut_ptr().cast::<u8>(), std::mem::size_of_val(elements.as_slice()));
+        // SAFETY: the vector's memory stays at its place as long as the vector, which nobody else has, and holds plain numbers.
+        unsafe { Foreign::new(address, nbytes, Box::new(elements)) }
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         // SAFETY: `new` was promised initialized memory of this size; `&self` keeps its owner.
         unsafe { std::slice::from_raw_parts(self.address, self.nbytes) }

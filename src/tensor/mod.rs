@@ -9,6 +9,7 @@ mod device;
 mod elements;
 mod dtype;
 mod float8;
+mod array;
 mod foreign;
 mod layout;
 pub mod overlap;

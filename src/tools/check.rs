@@ -8,9 +8,7 @@ use super::case::{Case, Raises, compare, decode, encode};
 use super::gradients::{self, Learned};
 use super::inputs::InputOptions;
 use super::io::{Io, Kept};
-use super::load::{
-    detach_parameters, is_model, load_archive_with, load_graph_with, load_source_with, registry,
-};
+use super::load::{detach_parameters, is_model, load_archive_with, load_graph_with, load_source_with};
 use super::numerics::Numerics;
 use super::prepare::PlanOptions;
 use super::progress::Progress;
@@ -19,10 +17,11 @@ use super::{check_aliases, check_model, check_passes, prepare, raises};
 use crate::backends::FusionReport;
 use crate::diag::{Diagnostic, ErrorKind, Result, torch};
 use crate::dialects::{Registry, Run, Strictness};
+use crate::passes::Pipeline;
 use crate::passes::manager::{Settings, StopAt};
-use crate::passes::{self, PassSet, Pipeline};
 use crate::resources::pool;
 use crate::runtime::{PlanReport, Program, traceback};
+use crate::toolkit::Toolkit;
 use crate::tools::limits::LimitOptions;
 use crate::value::Value;
 use clap::Args;
@@ -98,7 +97,7 @@ pub struct Options {
 
 /// What is done with a program before it runs, and looked at after.
 pub struct Treatment {
-    registry: Arc<Registry>,
+    toolkit: Toolkit,
     passes: Option<Pipeline>,
     /// Whether programs get plans.
     planned: bool,
@@ -111,10 +110,11 @@ pub struct Treatment {
     limits: LimitOptions,
 }
 
-impl Default for Treatment {
-    fn default() -> Treatment {
+impl Treatment {
+    /// With no passes, and nothing looked at.
+    fn new(toolkit: Toolkit) -> Treatment {
         Treatment {
-            registry: Registry::builtin(),
+            toolkit,
             passes: None,
             planned: false,
             settings: Settings::default(),
@@ -126,34 +126,31 @@ impl Default for Treatment {
             limits: LimitOptions::default(),
         }
     }
-}
 
-impl Treatment {
-    /// With a pipeline of built-in passes, and nothing else.
-    pub fn with_passes(pipeline: &str) -> Result<Treatment> {
-        Ok(Treatment { passes: Some(passes::parse(pipeline)?), ..Treatment::default() })
+    /// With a pipeline of the toolkit's passes, and nothing else.
+    pub fn with_passes(toolkit: &Toolkit, pipeline: &str) -> Result<Treatment> {
+        let passes = Some(toolkit.parse_pipeline(pipeline)?);
+        Ok(Treatment { passes, ..Treatment::new(toolkit.clone()) })
     }
 
     fn of(options: &Options, io: &mut Io<'_>) -> Result<Treatment> {
-        let pipeline = |io: &mut Io<'_>| {
-            options.numerics.checked_pipeline(&options.passes, &PassSet::builtin(), io).map(Some)
-        };
+        let pipeline = |io: &mut Io<'_>| options.numerics.checked_pipeline(&options.passes, io).map(Some);
         let passes = if options.passes.is_empty() { None } else { pipeline(io)? };
         let verify = options.verify_each.then(Strictness::default);
         // Cases run side by side; each takes one thread for its passes.
         let settings = Settings { threads: 1, verify, ..Settings::default() };
         let Options { check_each: each, aliases, audit, seed, grad, .. } = *options;
         let limits = options.limits.clone();
-        let registry = registry(&options.dialect, io.directory)?;
+        let toolkit = io.toolkit_with(&options.dialect)?;
         let planned = options.plans.wanted(&options.passes);
-        Ok(Treatment { registry, passes, planned, settings, each, aliases, audit, seed, grad, limits })
+        Ok(Treatment { toolkit, passes, planned, settings, each, aliases, audit, seed, grad, limits })
     }
 
     /// The same up to the n-th pass, with its name.
     fn prefixes(&self) -> Vec<(&'static str, Treatment)> {
         let Some(passes) = self.passes.as_ref().filter(|_| self.each) else { return Vec::new() };
         let prefix = |n: usize| Treatment {
-            registry: Arc::clone(&self.registry),
+            toolkit: self.toolkit.clone(),
             passes: Some(passes.clone()),
             settings: Settings { stop: Some(StopAt { index: n + 1, steps: 0 }), ..self.settings.clone() },
             each: false,
@@ -276,12 +273,12 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         outcomes
     });
     progress.end();
-    let passes = check_passes::check(&graphs, threads, STACK_BYTES, &options.limits);
+    let passes = check_passes::check(&graphs, threads, STACK_BYTES, (&treatment.toolkit, &options.limits));
     std::panic::set_hook(hook);
     let mut ops_hold = true;
     for (n, folder) in &folders {
         let (Some(case), Some(forms)) = (cases.get(*n), outcomes.get(*n)) else { continue };
-        ops_hold &= check_model::folder(options, folder, case, forms, &treatment.registry, io)?;
+        ops_hold &= check_model::folder(options, folder, case, forms, treatment.toolkit.registry(), io)?;
     }
     let text = if options.json {
         json_report(&cases, &outcomes) + &json_passes(&passes)
@@ -453,11 +450,6 @@ impl Form {
 }
 
 /// Runs a case from each form it carries, or from one.
-pub fn check_case(case: &Case, from: Option<Form>) -> Vec<Outcome> {
-    check_case_with(case, from, &Treatment::default())
-}
-
-/// The same with passes on.
 pub fn check_case_with(case: &Case, from: Option<Form>, treatment: &Treatment) -> Vec<Outcome> {
     [Form::Pt, Form::Source, Form::Graph]
         .into_iter()
@@ -589,7 +581,7 @@ fn answer(
     let _bounded = run.install();
     run.set_audits(treatment.audit);
     run.seed(treatment.seed);
-    let program = match load(case, form, &run, &treatment.registry) {
+    let program = match load(case, form, &run, treatment.toolkit.registry()) {
         Ok(program) => program,
         Err(error) => return Ok(Answer::Failed { when: "compile", error }),
     };

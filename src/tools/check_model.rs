@@ -5,12 +5,11 @@ use super::case::{Case, decode};
 use super::check::{Options, Outcome};
 use super::inputs;
 use super::io::Io;
-use super::load::{self, detach_parameters, load_archive_with, load_shown};
+use super::load::{detach_parameters, load_archive_with, load_shown};
 use super::parity::{self, Row};
 use super::prepare;
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::Registry;
-use crate::passes::PassSet;
 use crate::passes::manager::Settings;
 use serde_json::json;
 use std::path::Path;
@@ -29,8 +28,8 @@ pub(super) fn run(options: &Options, file: &Path, io: &mut Io<'_>) -> Result<boo
     let run = options.limits.silent();
     let _bounded = run.install();
     run.set_grad_enabled(options.grad);
-    let registry = load::registry(&options.dialect, io.directory)?;
-    let loaded = load_shown(file, &run, &registry, io)?;
+    let toolkit = io.toolkit_with(&options.dialect)?;
+    let loaded = load_shown(file, &run, toolkit.registry(), io)?;
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
     let given = options.inputs.resolve(&loaded, &entry, io)?;
     io.message(&given.note().unwrap_or_default());
@@ -38,7 +37,7 @@ pub(super) fn run(options: &Options, file: &Path, io: &mut Io<'_>) -> Result<boo
         detach_parameters(&loaded.program);
     }
     let text = if options.passes.is_empty() { "default" } else { &options.passes };
-    let pipeline = options.numerics.checked_pipeline(text, &PassSet::builtin(), io)?;
+    let pipeline = options.numerics.checked_pipeline(text, io)?;
     let changed = prepare::transformed(&loaded.program, &pipeline, Settings::default(), &shown, io.err)?;
     let changed = options.plans.apply(changed, text);
     let mut answers = Vec::new();
@@ -90,7 +89,7 @@ pub(super) fn folder(
     run.seed(options.seed);
     let program = load_archive_with(case.archive.clone().unwrap_or_default(), &run, registry)?;
     detach_parameters(&program);
-    let found = parity::ops(folder, case, &program, registry, &run)?;
+    let found = parity::ops(folder, case, &program, io.toolkit, &run)?;
     if options.json {
         let first = found.first.as_ref().map(|first| {
             let rows: Vec<_> = first.rows.iter().map(Row::to_json).collect();

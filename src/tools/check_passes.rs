@@ -6,10 +6,10 @@
 
 use super::check::Status;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::Registry;
 use crate::ir::{Module, ParseOptions, PrintOptions, parse_graph_source};
-use crate::passes::{self, Context};
+use crate::passes::Context;
 use crate::resources::pool;
+use crate::toolkit::Toolkit;
 use crate::tools::limits::LimitOptions;
 use hashbrown::HashMap;
 use indexmap::IndexMap;
@@ -70,30 +70,35 @@ fn from_json(json: &Json) -> Option<Case> {
 }
 
 /// Runs all passes of all cases, so many at a time.
-pub fn check(cases: &[Case], threads: usize, stack_bytes: usize, limits: &LimitOptions) -> Vec<Outcome> {
+pub fn check(
+    cases: &[Case],
+    threads: usize,
+    stack_bytes: usize,
+    (toolkit, limits): (&Toolkit, &LimitOptions),
+) -> Vec<Outcome> {
     let check = |n: usize| {
         let _watched = limits.watch_case();
         let _bounded = limits.install();
-        check_case(&cases[n])
+        check_case(toolkit, &cases[n])
     };
     pool::jobs(threads, stack_bytes, cases.len(), check).concat()
 }
 
-fn check_case(case: &Case) -> Vec<Outcome> {
+fn check_case(toolkit: &Toolkit, case: &Case) -> Vec<Outcome> {
     let outcome = |(pass, expected): (&String, &String)| {
-        let run = catch_unwind(AssertUnwindSafe(|| check_one(case, pass, expected)));
+        let run = catch_unwind(AssertUnwindSafe(|| check_one(toolkit, case, pass, expected)));
         let (status, message) = run.unwrap_or((Status::Error, "panic".to_string()));
         Outcome { case: case.name.clone(), pass: pass.clone(), status, message }
     };
     case.after.iter().map(outcome).collect()
 }
 
-fn check_one(case: &Case, pass: &str, expected: &str) -> (Status, String) {
+fn check_one(toolkit: &Toolkit, case: &Case, pass: &str, expected: &str) -> (Status, String) {
     let calls = case.before.contains("prim::CallFunction") || case.before.contains("prim::CallMethod");
     if pass == "inline" && calls {
         return (Status::Skipped, "the graph calls functions that it does not define".to_string());
     }
-    match run(case, pass) {
+    match run(toolkit, case, pass) {
         Err(error) if error.kind() == crate::diag::ErrorKind::Usage => {
             (Status::Unsupported, error.to_string())
         }
@@ -109,15 +114,14 @@ fn check_one(case: &Case, pass: &str, expected: &str) -> (Status, String) {
     }
 }
 
-fn run(case: &Case, pass: &str) -> Result<String> {
-    let pipeline = passes::parse(pass)?;
+fn run(toolkit: &Toolkit, case: &Case, pass: &str) -> Result<String> {
+    let pipeline = toolkit.parse_pipeline(pass)?;
     let source = crate::diag::Source::new(case.name.as_str(), case.before.clone());
     let mut graph = parse_graph_source(&source, &ParseOptions::default()).map_err(|mut errors| {
         errors.pop().unwrap_or_else(|| Diagnostic::internal("the parser gave no error"))
     })?;
     let module = Module::default();
-    let registry = Registry::builtin();
-    pipeline.run_graph(&mut graph, &Context::new(&registry, &module))?;
+    pipeline.run_graph(&mut graph, &Context::new(toolkit.registry(), &module))?;
     let violations = crate::ir::verify_graph(&graph, &crate::ir::NoLaws, None);
     match violations.into_iter().next() {
         Some(violation) => Err(violation),

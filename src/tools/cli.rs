@@ -7,11 +7,12 @@ use super::{
     save, train, translate,
 };
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
-use crate::passes::PassSet;
-use clap::{CommandFactory, Parser, Subcommand};
+use crate::toolkit::Toolkit;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 /// Runs saved TorchScript models without libtorch, and takes them apart.
@@ -200,8 +201,8 @@ struct DocsOptions {
 }
 
 fn print_docs(options: &DocsOptions, io: &mut Io<'_>) -> Result<bool> {
-    let registry = opt::registry(&options.dialect, io)?;
-    io.print(&docs::dialects(&registry, &options.only)?);
+    let toolkit = io.toolkit_with(&options.dialect)?;
+    io.print(&docs::dialects(toolkit.registry(), &options.only)?);
     Ok(true)
 }
 
@@ -212,40 +213,82 @@ struct Rest {
     words: Vec<OsString>,
 }
 
+impl Toolkit {
+    /// The whole program: reads the words of the process's command line, runs the command that they name over this toolkit,
+    /// and gives its exit status. A program of one's own is this, with what it adds:
+    ///
+    /// ```no_run
+    /// use flambeau::prelude::*;
+    ///
+    /// fn main() -> std::process::ExitCode {
+    ///     Toolkit::new("my-opt").pipeline("mine", "inline,cse,dce").main()
+    /// }
+    /// ```
+    pub fn main(self) -> ExitCode {
+        let status = main(std::env::args_os(), &self);
+        ExitCode::from(u8::try_from(status).unwrap_or(1))
+    }
+}
+
 /// Runs a command of the process and gives the exit status. Called by the name `FileCheck` or `lit` (a link to the
 /// program) it is that tool, so that suites written for LLVM's tools run unchanged.
-pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
+pub fn main(words: impl IntoIterator<Item = OsString>, toolkit: &Toolkit) -> i32 {
     let words: Vec<OsString> = words.into_iter().collect();
     let (mut stdin, mut out, mut err) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    let mut io =
-        Io { terminal: Terminal::of_process(), ..Io::new(Path::new(""), &mut stdin, &mut out, &mut err) };
+    let io = Io::new(toolkit, Path::new(""), &mut stdin, &mut out, &mut err);
+    let mut io = Io { terminal: Terminal::of_process(), ..io };
     let called = words.first().and_then(|name| Path::new(name).file_stem()).unwrap_or_default();
     match called.to_str() {
         Some("FileCheck") => filecheck_as(&words, &mut io),
-        Some("lit") => lit_as(&words),
-        _ => start(words, &PassSet::builtin(), &mut io, true),
+        Some("lit") => lit_as(&words, toolkit),
+        _ => start(words, &mut io, true),
     }
 }
 
 /// Runs a command on the given streams.
 pub fn main_in(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>) -> i32 {
-    main_with(words, &PassSet::builtin(), io)
+    start(words, io, false)
 }
 
-/// Runs a command that knows other passes than the built-in ones: the way for a program of one's own.
-pub fn main_with(words: impl IntoIterator<Item = OsString>, passes: &PassSet, io: &mut Io<'_>) -> i32 {
-    start(words, passes, io, false)
+/// The command line of a program called `name`: its help speaks of itself by that name.
+fn command(name: &'static str) -> clap::Command {
+    fn renamed(mut command: clap::Command, name: &str) -> clap::Command {
+        let own =
+            |text: &clap::builder::StyledStr| text.to_string().replace("flambeau ", &format!("{name} "));
+        if let Some(text) = command.get_long_about().map(own) {
+            command = command.long_about(text);
+        }
+        if let Some(text) = command.get_after_help().map(own) {
+            command = command.after_help(text);
+        }
+        if let Some(text) = command.get_after_long_help().map(own) {
+            command = command.after_long_help(text);
+        }
+        command.mut_subcommands(|inner| renamed(inner, name))
+    }
+    let command = Words::command();
+    if name == command.get_name() { command } else { renamed(command, name).name(name) }
+}
+
+/// Hints that name a command name that of this program.
+fn own_name(mut error: Diagnostic, name: &str) -> Diagnostic {
+    for hint in &mut error.report_mut().hints {
+        *hint = hint.replace("`flambeau ", &format!("`{name} "));
+    }
+    error
 }
 
 /// Runs a command. With `owns_process`, work that goes on after the command's time ends the process.
-fn start(
-    words: impl IntoIterator<Item = OsString>,
-    passes: &PassSet,
-    io: &mut Io<'_>,
-    owns_process: bool,
-) -> i32 {
+fn start(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>, owns_process: bool) -> i32 {
     let words = opt::join_timing(words.into_iter().collect());
-    let mut words = match Words::try_parse_from(words) {
+    if let Err(error) = io.toolkit.check() {
+        io.message(&render::human(&error));
+        return 1;
+    }
+    let parsed = command(io.toolkit.name())
+        .try_get_matches_from(words)
+        .and_then(|matches| Words::from_arg_matches(&matches));
+    let mut words = match parsed {
         Ok(words) => words,
         Err(error) if error.use_stderr() => {
             io.message(&error.to_string());
@@ -268,8 +311,8 @@ fn start(
     let result = match &words.command {
         Command::Run(options) => run::run(options, io).map(|()| true),
         Command::Check(options) => check::run(options, io),
-        Command::Opt(options) => opt::run(options, passes, io),
-        Command::Reduce(options) => reduce::run(options, passes, io),
+        Command::Opt(options) => opt::run(options, io),
+        Command::Reduce(options) => reduce::run(options, io),
         Command::Docs(options) => print_docs(options, io),
         Command::Translate(options) => translate::run(options, io),
         Command::Rules(options) => rules::run(options, io),
@@ -281,22 +324,23 @@ fn start(
         Command::Bench(options) => bench::run(options, io),
         Command::Explain(options) => explain::run(options, io).map(|()| true),
         Command::Demo(options) => demo::run(options, io),
-        Command::Lsp(options) => lsp::run(options),
+        Command::Lsp(options) => lsp::run(options, io.toolkit),
         Command::Completions { shell } => {
             let mut text = Vec::new();
-            clap_complete::generate(*shell, &mut Words::command(), "flambeau", &mut text);
+            clap_complete::generate(*shell, &mut command(io.toolkit.name()), io.toolkit.name(), &mut text);
             io.print(&String::from_utf8_lossy(&text));
             Ok(true)
         }
         Command::FileCheck(rest) => return run_filecheck(&rest.words, io),
-        Command::Lit(rest) => return run_lit(&rest.words),
+        Command::Lit(rest) => return run_lit(&rest.words, io.toolkit),
     };
     match result {
         Ok(true) => 0,
         Ok(false) => 1,
         Err(error) => {
-            io.message(&render::human(&error));
-            if error.kind() == ErrorKind::Usage { 2 } else { 1 }
+            let status = if error.kind() == ErrorKind::Usage { 2 } else { 1 };
+            io.message(&render::human(&own_name(error, io.toolkit.name())));
+            status
         }
     }
 }
@@ -311,12 +355,12 @@ fn filecheck_as(words: &[OsString], io: &mut Io<'_>) -> i32 {
     filecheck::main_in(io.directory, words, options.as_deref(), io.stdin, io.out, io.err)
 }
 
-fn run_lit(words: &[OsString]) -> i32 {
+fn run_lit(words: &[OsString], toolkit: &Toolkit) -> i32 {
     let args: Vec<OsString> = std::iter::once("lit".into()).chain(words.iter().cloned()).collect();
-    lit_as(&args)
+    lit_as(&args, toolkit)
 }
 
-fn lit_as(args: &[OsString]) -> i32 {
+fn lit_as(args: &[OsString], toolkit: &Toolkit) -> i32 {
     let Some((name, words)) = args.split_first() else { return 2 };
     let mut args: Vec<OsString> = vec![name.clone()];
     for (variable, option) in [
@@ -336,19 +380,14 @@ fn lit_as(args: &[OsString]) -> i32 {
     args.extend(words.iter().cloned());
     // Unusually they are stronger than the words of the command line, as in LLVM's lit.
     args.extend(lit::split_words(&more).into_iter().map(OsString::from));
-    let mut config = lit_config("flambeau");
+    let mut config = lit_config(toolkit.name(), toolkit.clone());
     config.records = lit::records_folder();
     config.progress = Terminal::of_process().out;
     lit::main(&args, config, &mut std::io::stdout(), &mut std::io::stderr())
 }
 
-/// How lit runs the project's own tests: our tools run in this process.
-pub fn lit_config(name: &str) -> lit::Config {
-    lit_config_with(name, PassSet::builtin())
-}
-
-/// The same with other passes than the built-in ones.
-pub fn lit_config_with(name: &str, passes: PassSet) -> lit::Config {
+/// How lit runs a suite called `name`: a toolkit's commands run in this process, under its own name and as `flambeau`.
+pub fn lit_config(name: &str, toolkit: Toolkit) -> lit::Config {
     let mut config = lit::Config { name: name.to_string(), ..lit::Config::default() };
     config.suffixes = [".ir", ".py", ".test", ".rules"].map(String::from).to_vec();
     // Suites of LLVM have such tests beside files that are none.
@@ -357,16 +396,17 @@ pub fn lit_config_with(name: &str, passes: PassSet) -> lit::Config {
     if cfg!(feature = "llvm") {
         config.features.insert("llvm".to_string());
     }
-    if crate::backends::by_name("cuda").is_ok() {
+    if toolkit.device("cuda").is_ok() {
         config.features.insert("cuda".to_string());
     }
+    let program = toolkit.name().to_string();
     let tool: lit::Tool = Arc::new(move |call: lit::Call<'_>| {
-        let words =
-            std::iter::once(OsStr::new("flambeau").to_os_string()).chain(call.args.iter().skip(1).cloned());
+        let own = OsStr::new(toolkit.name()).to_os_string();
+        let words = std::iter::once(own).chain(call.args.iter().skip(1).cloned());
         let words = with_variables(words.collect(), call.environment);
-        let mut io = Io::new(call.directory, call.stdin, call.out, call.err);
-        main_with(words, &passes, &mut io)
+        main_in(words, &mut Io::new(&toolkit, call.directory, call.stdin, call.out, call.err))
     });
+    config.tools.insert(program, Arc::clone(&tool));
     config.tools.insert("flambeau".to_string(), tool);
     config
 }

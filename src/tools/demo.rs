@@ -3,11 +3,10 @@
 
 use super::case::{self, Case};
 use super::io::Io;
-use super::{load, prepare};
+use super::prepare;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Run, fusion};
 use crate::ir::{Graph, PrintOptions};
-use crate::passes;
 use crate::passes::manager::Settings;
 use crate::runtime::Program;
 use crate::tools::limits::LimitOptions;
@@ -38,10 +37,10 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     run.set_grad_enabled(false);
     let path = io.path(&options.file);
     let start = Instant::now();
-    let plain = load::load_file(&path, &run)?;
+    let plain = io.toolkit.load_file(&path, &run)?;
     let loaded = start.elapsed();
     let recorded = recorded(&path)?;
-    let (pipeline, name) = (passes::parse("default")?, options.file.display().to_string());
+    let (pipeline, name) = (io.toolkit.parse_pipeline("default")?, options.file.display().to_string());
     let program = prepare::transformed(&plain, &pipeline, Settings::default(), &name, io.err)?;
     let (Some(before), Some(after)) = (plain.function("forward"), program.function("forward")) else {
         return Err(Diagnostic::input(format!("{} has no method forward", options.file.display())));

@@ -60,7 +60,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let Action::Check { files } = &options.action;
     let given = options.limits.limits();
     let limits = Limits { steps: given.steps.or(Some(STEPS)), ..given };
-    let mut registry = Registry::builtin();
+    let mut registry = Arc::clone(io.toolkit.registry());
     let mut refused = 0;
     for file in files {
         let source = Source::new(file.display().to_string(), io.read_text(file)?);

@@ -4,9 +4,9 @@ use crate::backends::accuracy::FUNCTIONS;
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, nearest};
 use crate::dialects::constraint::{Declaration, Law, Parameter};
 use crate::dialects::{Effects, Family, Op, Registry, Variant};
-use crate::passes;
 use crate::rewrite;
 use crate::rewrite::syntax::{Condition, Rule, RuleTerm, TermKind};
+use crate::toolkit::Toolkit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -116,7 +116,7 @@ pub fn passes() -> String {
     let mut out = String::from(
         "# Passes\n\nGenerated; `BLESS=1 cargo test --test root docs` rewrites it. `flambeau opt FILE --passes 'a,b'` runs them.\n\n```\n",
     );
-    out.push_str(&passes::PassSet::builtin().help());
+    out.push_str(&Toolkit::default().passes().help());
     out.push_str("```\n");
     out
 }

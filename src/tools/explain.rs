@@ -3,7 +3,7 @@
 
 use super::inputs::{self, InputOptions};
 use super::io::Io;
-use super::load::{load_shown, registry};
+use super::load::load_shown;
 use super::numerics::Numerics;
 use super::observe::{Event, Watch, kernel_name};
 use super::prepare::{self, PlanOptions};
@@ -13,7 +13,6 @@ use crate::diag::Result;
 use crate::dialects::fusion::{self, layer};
 use crate::dialects::{GraphId, Run};
 use crate::ir::{Graph, OpId, Symbol};
-use crate::passes::PassSet;
 use crate::passes::manager::Settings;
 use crate::runtime::Program;
 use crate::value::Value;
@@ -70,9 +69,10 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let run = Run::silent();
     run.set_grad_enabled(false);
     run.seed(options.seed);
-    let pipeline = options.numerics.checked_pipeline(prepare::DEFAULT, &PassSet::builtin(), io)?;
-    let registry = registry(&options.dialect, io.directory)?;
-    let loaded = load_shown(&io.path(&options.file), &run, &registry, io)?;
+    let pipeline = options.numerics.checked_pipeline(prepare::DEFAULT, io)?;
+    let toolkit = io.toolkit_with(&options.dialect)?;
+    let registry = toolkit.registry();
+    let loaded = load_shown(&io.path(&options.file), &run, registry, io)?;
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
     let given = options.inputs.resolve(&loaded, &entry, io)?;
     io.message(&given.note().unwrap_or_default());

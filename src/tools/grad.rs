@@ -2,7 +2,7 @@
 
 use super::inputs::{self, InputOptions};
 use super::io::Io;
-use super::load::{load_shown, registry};
+use super::load::load_shown;
 use super::numerics::Numerics;
 use super::table::Table;
 use super::threads::ThreadOptions;
@@ -12,7 +12,6 @@ use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::{Gradients, Registry, Run};
 use crate::frontend::script::compile_source;
 use crate::ir::Type;
-use crate::passes::PassSet;
 use crate::passes::manager::Settings;
 use crate::tensor::{Scalar, Tensor};
 use crate::tools::limits::LimitOptions;
@@ -77,9 +76,10 @@ enum Action {
 /// Runs the command; gives whether everything compiles.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     if let Some(Action::Check { files, dialect }) = &options.action {
-        let registry = registry(dialect, io.directory)?;
-        let compiles = check(&registry, io)?;
-        return Ok((files.is_empty() || super::grad_check::run(files, &registry, io)?) && compiles);
+        let toolkit = io.toolkit_with(dialect)?;
+        let registry = toolkit.registry();
+        let compiles = check(registry, io)?;
+        return Ok((files.is_empty() || super::grad_check::run(files, registry, io)?) && compiles);
     }
     if let Some(output) = &options.output {
         outputs::check_name(output)?;
@@ -88,13 +88,14 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let (stdout, printed) = io.program_output();
     let run = Run::new(stdout);
     run.seed(options.seed);
-    let registry = registry(&options.dialect, io.directory)?;
+    let toolkit = io.toolkit_with(&options.dialect)?;
+    let registry = toolkit.registry();
     let file = options.file.as_ref().ok_or_else(|| cli::usage("grad takes a file"))?;
-    let mut loaded = load_shown(&io.path(file), &run, &registry, io)?;
+    let mut loaded = load_shown(&io.path(file), &run, registry, io)?;
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
     let given = options.inputs.resolve(&loaded, &entry, io)?;
     io.message(&given.note().unwrap_or_default());
-    let pipeline = options.numerics.checked_pipeline(&options.passes, &PassSet::builtin(), io)?;
+    let pipeline = options.numerics.checked_pipeline(&options.passes, io)?;
     let name = file.display().to_string();
     loaded.program = prepare::transformed(&loaded.program, &pipeline, Settings::default(), &name, io.err)?;
     let program = loaded.program;

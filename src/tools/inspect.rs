@@ -45,7 +45,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         false => Archive::open_leniently(&path)?,
     };
     let mut problems = Problems(problems);
-    let about = describe(&archive, &mut problems);
+    let about = describe(&archive, io.toolkit.registry(), &mut problems);
     if options.json {
         io.print(&format!("{about:#}\n"));
     } else {
@@ -70,7 +70,7 @@ impl Problems {
 }
 
 /// Everything, as JSON.
-fn describe(archive: &Archive, problems: &mut Problems) -> Json {
+fn describe(archive: &Archive, registry: &Registry, problems: &mut Problems) -> Json {
     let entries: Vec<Json> =
         archive.names().filter_map(|name| Some((name, archive.entry(name)?))).map(entry).collect();
     let mut pickle = |stem: &str| {
@@ -108,7 +108,7 @@ fn describe(archive: &Archive, problems: &mut Problems) -> Json {
         "byte_order": if archive.big_endian() { "big" } else { "little" },
         "producer": producer(archive),
         "model": root.unwrap_or_else(|| "unknown".into()),
-        "custom_classes": data.as_ref().map(custom_classes).unwrap_or_default(),
+        "custom_classes": data.as_ref().map(|data| custom_classes(data, registry)).unwrap_or_default(),
         "classes": classes,
         "functions": functions,
         "tensors": tensors,
@@ -158,8 +158,7 @@ fn code(archive: &Archive, problems: &mut Problems) -> (Vec<Json>, Vec<Json>) {
 }
 
 /// Classes of objects that are written in C++, and whether they are known here.
-fn custom_classes(data: &Pickle) -> Vec<Json> {
-    let registry = Registry::builtin();
+fn custom_classes(data: &Pickle, registry: &Registry) -> Vec<Json> {
     let objects = data.iter().filter_map(|(_, node)| match node {
         Node::Object(object) if is_custom_class(&object.class) => Some(&*object.class),
         _ => None,

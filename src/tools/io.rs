@@ -1,6 +1,7 @@
-//! Where a command reads and writes: the process's streams, or a test's.
+//! What a command works with: its toolkit, and where it reads and writes: the process's streams, or a test's.
 
 use crate::diag::{Diagnostic, Result, files};
+use crate::toolkit::Toolkit;
 use parking_lot::Mutex;
 use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
@@ -46,8 +47,10 @@ impl Write for Kept {
     }
 }
 
-/// The streams of a command and the folder that relative paths start from.
+/// The toolkit of a command, its streams, and the folder that relative paths start from.
 pub struct Io<'a> {
+    /// What can be extended: ops, passes, rules, devices, the program's name.
+    pub toolkit: &'a Toolkit,
     /// Where relative paths start.
     pub directory: &'a Path,
     /// Standard input.
@@ -63,12 +66,13 @@ pub struct Io<'a> {
 impl<'a> Io<'a> {
     /// Streams that nobody watches: pipes, files, tests.
     pub fn new(
+        toolkit: &'a Toolkit,
         directory: &'a Path,
         stdin: &'a mut dyn Read,
         out: &'a mut dyn Write,
         err: &'a mut dyn Write,
     ) -> Io<'a> {
-        Io { directory, stdin, out, err, terminal: Terminal::default() }
+        Io { toolkit, directory, stdin, out, err, terminal: Terminal::default() }
     }
 
     /// Where a program prints that runs for this command, and what keeps it where that is not the process's own output: it is
@@ -85,6 +89,12 @@ impl<'a> Io<'a> {
     pub fn print_kept(&mut self, kept: &Kept) {
         let _ = self.out.write_all(&kept.take());
     }
+
+    /// The toolkit with what dialect files and files of derivatives add.
+    pub fn toolkit_with(&self, files: &[PathBuf]) -> Result<Toolkit> {
+        self.toolkit.with_files(files, self.directory)
+    }
+
     /// A path as the command means it.
     pub fn path(&self, path: &Path) -> PathBuf {
         self.directory.join(path)

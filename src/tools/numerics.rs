@@ -4,8 +4,9 @@
 
 use super::io::Io;
 use crate::diag::{Diagnostic, Result, Source, render};
-use crate::passes::{PassSet, Pipeline};
+use crate::passes::Pipeline;
 use crate::rewrite::{self, syntax::Contract};
+use crate::toolkit::Toolkit;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
@@ -36,8 +37,8 @@ impl Numerics {
     }
 
     /// Reads a pipeline and puts it under the contract.
-    pub fn pipeline(&self, text: &str, set: &PassSet) -> Result<Pipeline> {
-        let mut pipeline = Pipeline::parse(text, set)?;
+    pub fn pipeline(&self, text: &str, toolkit: &Toolkit) -> Result<Pipeline> {
+        let mut pipeline = toolkit.parse_pipeline(text)?;
         if let Some(contract) = self.contract() {
             pipeline.set_default("contract", contract.name());
         }
@@ -45,8 +46,8 @@ impl Numerics {
     }
 
     /// The same, with a warning for each rule of the pipeline's rule files that its contract leaves out.
-    pub fn checked_pipeline(&self, text: &str, set: &PassSet, io: &mut Io<'_>) -> Result<Pipeline> {
-        let pipeline = self.pipeline(text, set)?;
+    pub fn checked_pipeline(&self, text: &str, io: &mut Io<'_>) -> Result<Pipeline> {
+        let pipeline = self.pipeline(text, io.toolkit)?;
         warn_left_out(&pipeline, io)?;
         Ok(pipeline)
     }

@@ -5,24 +5,15 @@
 use super::opt::reproducer;
 use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, ErrorKind, Result, files, nearest};
-use crate::dialects::{Laws, Registry, Strictness};
-use crate::ir::{Module, ParsedModule, verify_module};
+use crate::dialects::{Registry, Strictness};
+use crate::ir::Module;
 use crate::passes::manager::{Runner, Settings};
 use crate::passes::{PassSet, Pipeline};
 use crate::runtime::Program;
+pub use crate::toolkit::verify;
 use clap::Args;
 use std::io::Write;
 use std::sync::Arc;
-
-/// Checks what was read from graph text against the laws of its structure and of its dialects. Ops of unknown dialects are
-/// carried: they fail when they are reached. The error is the first violation, with further ones as notes.
-pub fn verify(parsed: &ParsedModule, registry: &Registry) -> Result<()> {
-    let laws = Laws::new(registry, Strictness::Carry);
-    let found = verify_module(&parsed.module, &laws, &|name| parsed.places.get(&name).cloned());
-    let mut found = found.into_iter();
-    let Some(first) = found.next() else { return Ok(()) };
-    Err(found.take(3).fold(first, |error, other| error.note(other.to_string())))
-}
 
 /// The program with the passes on. `name` is what a reproducer says it was made from; logs of passes go to `out`.
 pub fn transformed(

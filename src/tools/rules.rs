@@ -1,8 +1,8 @@
 //! `flambeau rules`: checks a file of rewrite rules by running both sides of each on random instances.
 
 use super::case::encode;
+use super::cli::usage;
 use super::io::Io;
-use super::load;
 use super::progress::Progress;
 use crate::diag::{Diagnostic, Result, Source, files, render};
 use crate::dialects::{Registry, Run};
@@ -12,11 +12,13 @@ use crate::rewrite::syntax::Rule;
 use crate::rewrite::{self, compile};
 use crate::runtime::ScriptComposites;
 use crate::tensor::Layout;
+use crate::toolkit::Toolkit;
 use crate::tools::limits::LimitOptions;
 use crate::tools::threads::ThreadOptions;
 use crate::value::Value;
 use clap::{Args, Subcommand};
 use hashbrown::HashMap;
+use indexmap::IndexSet;
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -38,7 +40,11 @@ enum Action {
     /// Run both sides of each rule on random instances; refuse those that lie, with a counterexample
     Check {
         /// The rules; `-` is standard input
-        file: PathBuf,
+        #[arg(required_unless_present = "group")]
+        file: Option<PathBuf>,
+        /// Check a rule group of this program instead of a file
+        #[arg(long, value_name = "NAME", conflicts_with = "file")]
+        group: Option<String>,
         /// Valid instances of each rule
         #[arg(long, default_value_t = 1000)]
         samples: usize,
@@ -52,20 +58,26 @@ enum Action {
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     options.threads.set();
     match &options.action {
-        Action::Check { file, samples, dialect } => {
-            let text = io.read_text(file)?;
-            let rules = rewrite::parse(&Source::new(file.display().to_string(), text))?;
-            let registry = load::registry(dialect, io.directory)?;
-            let odd = rewrite::lint(&registry, &rules);
+        Action::Check { file, group, samples, dialect } => {
+            let toolkit = io.toolkit_with(dialect)?;
+            let registry = toolkit.registry();
+            let rules = match file {
+                Some(file) => {
+                    let text = io.read_text(file)?;
+                    rewrite::parse(&Source::new(file.display().to_string(), text))?
+                }
+                None => of_group(&toolkit, group.as_deref().unwrap_or_default())?,
+            };
+            let odd = rewrite::lint(registry, &rules);
             budget::check()?;
             odd.iter().for_each(|odd| io.message(&render::human(odd)));
-            let run = environment(&registry);
+            let run = environment(registry);
             let (mut accepted, mut refused) = (0, 0);
-            let mut judge = Judge::new(Effort::samples(*samples), &registry, &run);
+            let mut judge = Judge::new(Effort::samples(*samples), registry, &run);
             let progress = Progress::new("rules", rules.len(), io);
             for rule in &rules {
                 progress.about(&rule.name);
-                if let Err(error) = compile(&registry, rule) {
+                if let Err(error) = compile(registry, rule) {
                     progress.hidden(|| io.message(&render::human(&error)));
                 }
                 let (ok, line) = judge.line(rule)?;
@@ -82,6 +94,17 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
             Ok(refused == 0)
         }
     }
+}
+
+/// The rules of a group as they are written.
+fn of_group(toolkit: &Toolkit, name: &str) -> Result<Vec<Rule>> {
+    let all = rewrite::written(toolkit.registry())?;
+    let groups: IndexSet<&str> = all.iter().filter_map(|rule| rule.group.as_deref()).collect();
+    if !groups.contains(name) {
+        let error = usage(format!("there is no rule group '{name}'"));
+        return Err(error.note(format!("groups are {}", groups.into_iter().collect::<Vec<_>>().join(", "))));
+    }
+    Ok(all.into_iter().filter(|rule| rule.group.as_deref() == Some(name)).cloned().collect())
 }
 
 /// Checks a file of rules before it is used; fails at the first rule that is refused, and gives what is odd about

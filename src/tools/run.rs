@@ -2,15 +2,13 @@
 
 use super::inputs::{self, InputOptions};
 use super::io::Io;
-use super::load::{load_mapped, load_shown, registry};
+use super::load::{load_mapped, load_shown};
 use super::numerics::Numerics;
 use super::prepare::PlanOptions;
 use super::threads::ThreadOptions;
 use super::{outputs, prepare};
-use crate::backends;
-use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::diag::Result;
 use crate::dialects::Run;
-use crate::passes::PassSet;
 use crate::passes::manager::Settings;
 use crate::tools::limits::LimitOptions;
 use crate::value::Value;
@@ -38,7 +36,8 @@ pub struct Options {
     /// Print every element of every tensor, as Python does when it is told to
     #[arg(long)]
     full: bool,
-    /// What runs fusion groups: cpu, or cuda (the first GPU); other ops run on the CPU
+    /// What runs fusion groups: cpu, cuda (the first GPU), interp (the reference interpreter of loops) or a backend of the
+    /// program; other ops run on the CPU
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
     /// Know the ops of a dialect file
@@ -84,14 +83,7 @@ enum Printed {
 
 /// Runs the command.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
-    let device = match options.device.as_str() {
-        "cpu" => None,
-        "cuda" => Some(backends::by_name("cuda")?),
-        other => {
-            return Err(Diagnostic::new(ErrorKind::Usage, format!("there is no device '{other}'"))
-                .hint("devices are cpu and cuda"));
-        }
-    };
+    let device = io.toolkit.device(&options.device)?;
     if let Some(output) = &options.output {
         outputs::check_name(output)?;
     }
@@ -103,15 +95,16 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
         run.seed(seed);
     }
     let start = Instant::now();
-    let pipeline = options.numerics.checked_pipeline(&options.passes, &PassSet::builtin(), io)?;
-    let registry = registry(&options.dialect, io.directory)?;
-    let log = prepare::log_spec(options.log.as_deref(), &PassSet::builtin())?;
+    let pipeline = options.numerics.checked_pipeline(&options.passes, io)?;
+    let toolkit = io.toolkit_with(&options.dialect)?;
+    let registry = toolkit.registry();
+    let log = prepare::log_spec(options.log.as_deref(), toolkit.passes())?;
     let file = io.path(&options.file);
     let mut loaded = match options.mmap {
         // SAFETY: the user asks for it with --mmap, whose help says that nobody may change the file.
         #[allow(unsafe_code, reason = "maps a file where the user says that it stays as it is")]
-        true => unsafe { load_mapped(&file, &run, &registry)? },
-        false => load_shown(&file, &run, &registry, io)?,
+        true => unsafe { load_mapped(&file, &run, registry)? },
+        false => load_shown(&file, &run, registry, io)?,
     };
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
     let given = options.inputs.resolve(&loaded, &entry, io)?;

@@ -40,12 +40,13 @@ pub struct Options {
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let path = io.path(&options.file);
     let extra = options.extra.iter().map(|word| read_extra(word, io)).collect::<Result<Vec<_>>>()?;
-    let registry = opt::registry(&options.dialect, io)?;
+    let toolkit = io.toolkit_with(&options.dialect)?;
+    let registry = toolkit.registry();
     let bytes = if load::is_text(&path)? {
-        let program = opt::read_program(&options.file, &registry, io)?;
-        save_program(&registry, program.module(), options.entry.as_deref(), &extra)?
+        let program = opt::read_program(&options.file, registry, io)?;
+        save_program(registry, program.module(), options.entry.as_deref(), &extra)?
     } else {
-        save_archive(&registry, &path, extra)?
+        save_archive(registry, &path, extra)?
     };
     write_file(&io.path(&options.output), &bytes)?;
     Ok(true)

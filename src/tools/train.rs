@@ -3,7 +3,6 @@
 use super::curve::Curve;
 use super::inputs::{self, named_options};
 use super::io::Io;
-use super::load::registry;
 use super::numerics::Numerics;
 use super::progress::Progress;
 use super::save::{Opened, write_file};
@@ -12,7 +11,6 @@ use super::{cli, prepare};
 use crate::autodiff::Optimizer;
 use crate::diag::{Diagnostic, Result, files};
 use crate::dialects::{Registry, Run};
-use crate::passes::PassSet;
 use crate::passes::manager::Settings;
 use crate::runtime::Program;
 use crate::tools::limits::LimitOptions;
@@ -21,6 +19,7 @@ use crate::value::Value;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Words of `flambeau train`.
@@ -144,13 +143,14 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let (stdout, printed) = io.program_output();
     let run = Run::new(stdout);
     run.seed(options.seed);
-    let registry = registry(&options.dialect, io.directory)?;
-    let opened = Opened::open(&registry, &io.path(&options.file))?;
-    let program = opened.program(&registry, &run)?;
+    let toolkit = io.toolkit_with(&options.dialect)?;
+    let registry = toolkit.registry();
+    let opened = Opened::open(registry, &io.path(&options.file))?;
+    let program = opened.program(registry, &run)?;
     let mut trainer = trainer(options, &program, io)?;
     let (data, valid) = (read(options, &options.data, &trainer, io)?, &options.valid);
     let valid = if valid.is_empty() { None } else { Some(read(options, valid, &trainer, io)?) };
-    let mut batches = Batches::new(data.samples, options.batch, options.shuffle)?;
+    let mut batches = Batches::new(registry, data.samples, options.batch, options.shuffle)?;
     let mut losses = Vec::new();
     if let Some(file) = &options.resume {
         losses = resume(&mut trainer, &mut batches, &io.path(file), &run)?;
@@ -172,18 +172,20 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         modes.restore();
     }
     done?;
-    work.finish(&opened, &registry, begin, io)?;
+    work.finish(&opened, registry, begin, io)?;
     Ok(true)
 }
 
 /// The trainer that the words describe.
 fn trainer(options: &Options, program: &Program, io: &mut Io<'_>) -> Result<Trainer> {
-    let pipeline = options.numerics.checked_pipeline(&options.passes, &PassSet::builtin(), io)?;
+    let pipeline = options.numerics.checked_pipeline(&options.passes, io)?;
     let name = options.file.display().to_string();
     let program = prepare::transformed(program, &pipeline, Settings::default(), &name, io.err)?;
     let (optimizer, given) = named_options("--optimizer", &options.optimizer)?;
     let optimizer = Optimizer::new(&optimizer, &given)?;
-    let mut trainer = Trainer::new(program, &options.entry, loss(&options.loss, io)?, optimizer)?;
+    let program_registry = &Arc::clone(program.registry());
+    let mut trainer =
+        Trainer::new(program, &options.entry, loss(&options.loss, program_registry, io)?, optimizer)?;
     trainer.freeze(&options.freeze)?;
     trainer.unfreeze(&options.unfreeze)?;
     for group in &options.group {
@@ -203,7 +205,7 @@ fn trainer(options: &Options, program: &Program, io: &mut Io<'_>) -> Result<Trai
 }
 
 /// A built-in loss, a function of a file, or the answer itself.
-fn loss(text: &str, io: &Io<'_>) -> Result<Loss> {
+fn loss(text: &str, registry: &Arc<Registry>, io: &Io<'_>) -> Result<Loss> {
     let (name, given) = named_options("--loss", text)?;
     if name == "answer" {
         return Ok(Loss::answer());
@@ -213,11 +215,11 @@ fn loss(text: &str, io: &Io<'_>) -> Result<Loss> {
         None => (name.clone(), None),
     };
     if !file.ends_with(".py") {
-        return Loss::named(&name, given);
+        return Loss::named(registry, &name, given);
     }
     let text = files::read_text(&io.path(Path::new(&file)));
     let text = text.map_err(|e| Diagnostic::input(format!("{file}: {e}")))?;
-    Loss::source(&file, &text, function, given)
+    Loss::source(registry, (&file, &text), function, given)
 }
 
 /// `A until 5 then B until 50 then C`.
@@ -298,7 +300,7 @@ fn resume(trainer: &mut Trainer, batches: &mut Batches, file: &Path, run: &Run) 
         error
     };
     let bytes = files::read(file, 64 << 30).map_err(|e| named(Diagnostic::input(e.to_string())))?;
-    let value = load_values(bytes).map_err(named)?;
+    let value = load_values(trainer.program().registry(), bytes).map_err(named)?;
     trainer.resume(&value, batches, run).map_err(named)
 }
 
@@ -351,20 +353,21 @@ impl Work<'_> {
 
     fn step(&mut self) -> Result<Step> {
         let (samples, _) = self.batches.next(&self.run)?;
-        let inputs = Batches::take(&self.data.inputs, &samples, &self.run)?;
-        let targets = Batches::take(&self.data.targets, &samples, &self.run)?;
+        let inputs = self.batches.take(&self.data.inputs, &samples, &self.run)?;
+        let targets = self.batches.take(&self.data.targets, &samples, &self.run)?;
         self.trainer.step(&inputs, &targets, &self.run)
     }
 
     /// The mean loss of the data to compare with, batch by batch.
     fn validate(&mut self) -> Result<Option<f64>> {
         let Some(data) = &self.valid else { return Ok(None) };
-        let mut batches = Batches::new(data.samples, self.options.batch, false)?;
+        let registry = self.trainer.program().registry();
+        let mut batches = Batches::new(registry, data.samples, self.options.batch, false)?;
         let mut sum = 0.0;
         loop {
             let (samples, _) = batches.next(&self.run)?;
-            let inputs = Batches::take(&data.inputs, &samples, &self.run)?;
-            let targets = Batches::take(&data.targets, &samples, &self.run)?;
+            let inputs = batches.take(&data.inputs, &samples, &self.run)?;
+            let targets = batches.take(&data.targets, &samples, &self.run)?;
             sum += self.trainer.evaluate(&inputs, &targets, &self.run)? * samples.len() as f64;
             if batches.ends() {
                 break;
@@ -396,7 +399,7 @@ impl Work<'_> {
     fn checkpoint(&self, io: &Io<'_>) -> Result<()> {
         let Some(file) = &self.options.checkpoint else { return Ok(()) };
         let value = self.trainer.checkpoint(&self.batches, self.curve.losses(), &self.run)?;
-        write_file(&io.path(file), &save_values(&value, Vec::new())?)
+        write_file(&io.path(file), &save_values(self.trainer.program().registry(), &value, Vec::new())?)
     }
 
     /// Writes what was asked for.

@@ -11,7 +11,6 @@ use crate::dialects::{Registry, Run, fusion, loops};
 use crate::frontend::python_print;
 use crate::ir::{Graph, Module, PrintOptions, Type, TypeKind};
 use crate::lowering::Target;
-use crate::passes::PassSet;
 use crate::passes::manager::Settings;
 use crate::runtime::Program;
 use crate::tensor::{DType, Tensor};
@@ -84,9 +83,10 @@ pub enum Form {
 
 /// Runs the command.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
-    let registry = opt::registry(&options.dialect, io)?;
+    let toolkit = io.toolkit_with(&options.dialect)?;
+    let registry = toolkit.registry();
     options.threads.set();
-    let loaded = opt::read_loaded(&options.file, &registry, io)?;
+    let loaded = opt::read_loaded(&options.file, registry, io)?;
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
     let given = match options.inputs.any() {
         true => Some(options.inputs.resolve(&loaded, &entry, io)?.values(0, io.directory)?),
@@ -104,8 +104,8 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         None => "default".into(),
     };
     let pipeline = options.passes.clone().unwrap_or_else(usual);
-    let pipeline = options.numerics.checked_pipeline(&pipeline, &PassSet::builtin(), io)?;
-    let log = prepare::log_spec(None, &PassSet::builtin())?;
+    let pipeline = options.numerics.checked_pipeline(&pipeline, io)?;
+    let log = prepare::log_spec(None, toolkit.passes())?;
     let settings = Settings { log, ..Settings::default() };
     let name = options.file.display().to_string();
     let mut program = loaded.program;
@@ -127,7 +127,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
             opt::print_module(&module, false, io);
         }
         Form::Dot => io.print(&super::dot::module(&module)),
-        Form::Svg => io.print(&view::svg(&view::model(&module, &registry))),
+        Form::Svg => io.print(&view::svg(&view::model(&module, registry))),
         Form::Json | Form::Html => {
             let sizes = match &given {
                 Some(arguments) => {
@@ -140,11 +140,11 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
             };
             let looks =
                 view::Looks { entry: program.function(&entry), sizes: sizes.as_ref(), times: times.as_ref() };
-            let model = view::model_with(&module, &registry, looks)?;
+            let model = view::model_with(&module, registry, looks)?;
             let title = options.file.file_name().map_or("graph".into(), |name| name.to_string_lossy());
             io.print(&if options.to == Form::Json { view::json(&model) } else { view::html(&model, &title) });
         }
-        Form::Python => io.print(&python(&registry, &module)?),
+        Form::Python => io.print(&python(registry, &module)?),
         Form::Loops | Form::Llvm | Form::Asm | Form::Ptx => {
             let groups = match &given {
                 None => assumed(&module),
@@ -154,15 +154,12 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
                 io.message("note: the module has no fusion group\n");
             }
             for (n, (graph, inputs)) in groups.iter().enumerate() {
-                let text =
-                    kernel_text(options, &registry, graph, inputs, n).map_err(|error| {
-                        match given {
-                            None => error.hint(
-                                "the sizes of the inputs are not known here: give them with --input x=float32[1,3]",
-                            ),
-                            Some(_) => error,
-                        }
-                    })?;
+                let text = kernel_text(options, registry, graph, inputs, n).map_err(|error| match given {
+                    None => error.hint(
+                        "the sizes of the inputs are not known here: give them with --input x=float32[1,3]",
+                    ),
+                    Some(_) => error,
+                })?;
                 io.print(&text);
             }
         }

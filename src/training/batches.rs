@@ -2,11 +2,12 @@
 //! random generator moves as a loader moves it, so that dropout after it has PyTorch's numbers.
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::Run;
+use crate::dialects::{Registry, Run};
 use crate::ir::Type;
 use crate::runtime::ScriptComposites;
 use crate::tensor::Tensor;
 use crate::value::{List, Value};
+use std::sync::Arc;
 
 /// Draws what a loader draws when an epoch begins: a number that it keeps for its workers, and the seed of the order where it
 /// shuffles.
@@ -28,6 +29,7 @@ def take(x: Tensor, samples: Tensor):
 
 /// The samples of an epoch in batches.
 pub struct Batches {
+    registry: Arc<Registry>,
     samples: usize,
     size: usize,
     shuffle: bool,
@@ -39,11 +41,12 @@ pub struct Batches {
 
 impl Batches {
     /// Batches of `size` of so many samples; the last one of an epoch may be smaller. Fails without samples.
-    pub fn new(samples: usize, size: usize, shuffle: bool) -> Result<Batches> {
+    pub fn new(registry: &Arc<Registry>, samples: usize, size: usize, shuffle: bool) -> Result<Batches> {
         if samples == 0 || size == 0 {
             return Err(Diagnostic::input("there are no samples to train with"));
         }
-        Ok(Batches { samples, size, shuffle, order: Vec::new(), taken: 0 })
+        let registry = Arc::clone(registry);
+        Ok(Batches { registry, samples, size, shuffle, order: Vec::new(), taken: 0 })
     }
 
     /// The samples of the next batch, and whether an epoch begins with it.
@@ -64,22 +67,22 @@ impl Batches {
     }
 
     /// The given samples of arrays.
-    pub fn take(arrays: &[Value], samples: &[i64], run: &Run) -> Result<Vec<Value>> {
+    pub fn take(&self, arrays: &[Value], samples: &[i64], run: &Run) -> Result<Vec<Value>> {
         let samples = Value::Tensor(Tensor::from_vec(samples, &[samples.len() as i64])?);
-        run.offer_composites(ScriptComposites::builtin);
+        run.offer_composites(|| ScriptComposites::of(&self.registry));
         let one = |array: &Value| run.function("the batch", TAKE, vec![array.clone(), samples.clone()]);
         arrays.iter().map(one).collect()
     }
 
     fn epoch(&self, run: &Run) -> Result<Vec<i64>> {
-        run.offer_composites(ScriptComposites::builtin);
+        run.offer_composites(|| ScriptComposites::of(&self.registry));
         let seed = run.function("the order of samples", SEED, vec![Value::Bool(self.shuffle)])?.to_int()?;
         if !self.shuffle {
             return Ok((0..self.samples as i64).collect());
         }
         let own = Run::silent();
         own.seed(seed as u64);
-        own.offer_composites(ScriptComposites::builtin);
+        own.offer_composites(|| ScriptComposites::of(&self.registry));
         let order = own.function("the order of samples", ORDER, vec![Value::Int(self.samples as i64)])?;
         order.to_tensor()?.to_vec::<i64>()
     }
@@ -115,7 +118,7 @@ mod tests {
     fn epochs_take_every_sample_once() {
         let run = Run::silent();
         for shuffle in [false, true] {
-            let mut batches = Batches::new(7, 3, shuffle).expect("samples");
+            let mut batches = Batches::new(&Registry::builtin(), 7, 3, shuffle).expect("samples");
             let mut all: Vec<i64> = Vec::new();
             for n in 0..3 {
                 let (batch, begins) = batches.next(&run).expect("a batch");
@@ -127,6 +130,6 @@ mod tests {
             all.sort_unstable();
             assert_eq!(all, [0, 1, 2, 3, 4, 5, 6]);
         }
-        assert!(Batches::new(0, 1, false).is_err());
+        assert!(Batches::new(&Registry::builtin(), 0, 1, false).is_err());
     }
 }

@@ -25,8 +25,8 @@ enum Form {
 }
 
 /// The functions of the built-in text as a program.
-pub(super) fn library() -> Result<Program> {
-    compiled(&Registry::builtin(), "losses.py", LOSSES)
+pub(super) fn library(registry: &Arc<Registry>) -> Result<Program> {
+    compiled(registry, "losses.py", LOSSES)
 }
 
 fn compiled(registry: &Arc<Registry>, name: &str, text: &str) -> Result<Program> {
@@ -41,8 +41,8 @@ impl Loss {
     }
 
     /// A built-in loss with options by name. Fails for names and options that there are not.
-    pub fn named(name: &str, options: Vec<(String, Value)>) -> Result<Loss> {
-        let names = Loss::names()?;
+    pub fn named(registry: &Arc<Registry>, name: &str, options: Vec<(String, Value)>) -> Result<Loss> {
+        let names = Loss::names(registry)?;
         if !names.iter().any(|known| known == name) {
             let error = Diagnostic::unsupported(format!("loss '{name}'"));
             return Err(match nearest(name, names.iter().map(String::as_str)) {
@@ -50,20 +50,25 @@ impl Loss {
                 None => error.hint(format!("there are {}; or give a file with a function", names.join(", "))),
             });
         }
-        Loss::function(library()?, name, options)
+        Loss::function(library(registry)?, name, options)
     }
 
     /// The names of the built-in losses.
-    pub fn names() -> Result<Vec<String>> {
-        let program = library()?;
+    pub fn names(registry: &Arc<Registry>) -> Result<Vec<String>> {
+        let program = library(registry)?;
         let all = program.module().functions.keys().map(|name| name.to_string());
         Ok(all.filter(|name| !HELPERS.contains(&name.as_str())).collect())
     }
 
     /// A function of TorchScript source: the named one, else the last. It takes the answer (or the parts of an answer that is a
     /// tuple) and the targets, and gives a tensor of one element.
-    pub fn source(file: &str, text: &str, name: Option<&str>, options: Vec<(String, Value)>) -> Result<Loss> {
-        let program = compiled(&Registry::builtin(), file, text)?;
+    pub fn source(
+        registry: &Arc<Registry>,
+        (file, text): (&str, &str),
+        name: Option<&str>,
+        options: Vec<(String, Value)>,
+    ) -> Result<Loss> {
+        let program = compiled(registry, file, text)?;
         let last = program.module().functions.keys().last().map(|name| name.to_string());
         let name = name.map(str::to_string).or(last);
         let name = name.ok_or_else(|| Diagnostic::input(format!("{file} has no function")))?;
@@ -148,7 +153,8 @@ mod tests {
 
     #[test]
     fn losses_have_names_options_and_refusals() {
-        let names = Loss::names().expect("compiles");
+        let registry = Registry::builtin();
+        let names = Loss::names(&registry).expect("compiles");
         assert!(names.contains(&"cross_entropy".to_string()) && !names.contains(&"clip_norm".to_string()));
         let run = Run::silent();
         let tensor = |x: &[f32]| Value::Tensor(Tensor::from_vec(x, &[x.len() as i64]).expect("fits"));
@@ -156,14 +162,17 @@ mod tests {
             let value = loss.of(tensor(&[1.0, 3.0]), &[tensor(&[0.0, 0.0])], &run)?;
             value.item().map(|x| x.to_f64())
         };
-        assert_eq!(of(Loss::named("mse", Vec::new()).expect("known")).expect("a number"), 5.0);
+        assert_eq!(of(Loss::named(&registry, "mse", Vec::new()).expect("known")).expect("a number"), 5.0);
         let sum = vec![("reduction".to_string(), Value::str("sum"))];
-        assert_eq!(of(Loss::named("mse", sum).expect("known")).expect("a number"), 10.0);
-        assert!(Loss::named("msee", Vec::new()).is_err());
-        assert!(Loss::named("mse", vec![("beta".into(), Value::Float(1.0))]).is_err());
+        assert_eq!(of(Loss::named(&registry, "mse", sum).expect("known")).expect("a number"), 10.0);
+        assert!(Loss::named(&registry, "msee", Vec::new()).is_err());
+        assert!(Loss::named(&registry, "mse", vec![("beta".into(), Value::Float(1.0))]).is_err());
         let none = vec![("reduction".to_string(), Value::str("none"))];
-        assert!(of(Loss::named("mse", none).expect("known")).is_err());
+        assert!(of(Loss::named(&registry, "mse", none).expect("known")).is_err());
         let own = "def f(o: Tensor, t: Tensor):\n    return (o - t).abs().sum()\n";
-        assert_eq!(of(Loss::source("own.py", own, None, Vec::new()).expect("compiles")).expect("one"), 4.0);
+        assert_eq!(
+            of(Loss::source(&registry, ("own.py", own), None, Vec::new()).expect("compiles")).expect("one"),
+            4.0
+        );
     }
 }

@@ -38,12 +38,13 @@ pub struct Step {
 /// A program that is trained.
 ///
 /// ```no_run
-/// # use flambeau::{autodiff::Optimizer, dialects::Run, tools::load, training::{Loss, Trainer}, value::Value};
+/// # use flambeau::{autodiff::Optimizer, dialects::Run, toolkit::Toolkit, training::{Loss, Trainer}, value::Value};
 /// # fn main() -> flambeau::diag::Result<()> {
 /// let run = Run::default();
-/// let program = load::load_file("model.pt".as_ref(), &run)?;
+/// let program = Toolkit::default().load_file("model.pt".as_ref(), &run)?;
+/// let loss = Loss::named(program.registry(), "cross_entropy", vec![])?;
 /// let optimizer = Optimizer::new("adamw", &[("lr".into(), Value::Float(1e-3))])?;
-/// let mut trainer = Trainer::new(program, "forward", Loss::named("cross_entropy", vec![])?, optimizer)?;
+/// let mut trainer = Trainer::new(program, "forward", loss, optimizer)?;
 /// trainer.freeze(&["features.*"])?;
 /// # let (images, labels) = (Value::None, Value::None);
 /// let step = trainer.step(&[images], &[labels], &run)?;
@@ -75,9 +76,9 @@ impl Trainer {
     /// the options of the optimizer. The modules stay in their modes; see [`Trainer::train_mode`].
     pub fn new(program: Program, entry: &str, loss: Loss, optimizer: Optimizer) -> Result<Trainer> {
         program.parameters(entry)?;
-        let entry = entry.to_string();
+        let (entry, library) = (entry.to_string(), library(program.registry())?);
         Ok(Trainer {
-            task: Task { program, entry, loss, clip: None, library: library()? },
+            task: Task { program, entry, loss, clip: None, library },
             optimizer,
             schedule: None,
             groups: Vec::new(),

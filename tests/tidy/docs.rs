@@ -62,7 +62,7 @@ fn recorded() -> Result<Vec<String>, Failed> {
     Ok(names)
 }
 
-fn fresh(path: &str, wanted: &str) -> Result<(), Failed> {
+pub(super) fn fresh(path: &str, wanted: &str) -> Result<(), Failed> {
     if std::env::var("BLESS").is_ok_and(|v| v == "1") {
         fs::write(path, wanted)?;
     }

@@ -21,6 +21,7 @@ const LAYERS: &[&[&str]] = &[
     &["backends"],
     &["runtime"],
     &["training"],
+    &["toolkit"],
     &["tools"],
 ];
 

@@ -5,8 +5,10 @@ mod dependencies;
 mod docs;
 mod environment;
 mod layers;
+mod pages_of_files;
 mod sources;
 mod threads;
+mod toolkit;
 
 use libtest_mimic::{Failed, Trial};
 
@@ -14,12 +16,21 @@ use libtest_mimic::{Failed, Trial};
 pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test("tidy::layers_point_left", layers::layers_point_left),
+        Trial::test(
+            "tidy::only_the_toolkit_names_what_is_built_in",
+            toolkit::only_the_toolkit_names_what_is_built_in,
+        ),
         Trial::test("tidy::loops_run_in_the_one_pool", threads::loops_run_in_the_one_pool),
         Trial::test("tidy::sizes_from_outside_can_fail", allocations::sizes_from_outside_can_fail),
         Trial::test("tidy::modules_open_with_a_header", sources::modules_open_with_a_header),
         Trial::test("tidy::files_are_short", sources::files_are_short),
         Trial::test("tidy::architecture_names_existing_paths", sources::architecture_names_existing_paths),
         Trial::test("tidy::docs_are_fresh", docs::docs_are_fresh),
+        Trial::test(
+            "tidy::blocks_are_the_files_that_they_name",
+            pages_of_files::blocks_are_the_files_that_they_name,
+        ),
+        Trial::test("tidy::the_public_surface_is_listed", pages_of_files::the_public_surface_is_listed),
         Trial::test("tidy::environment_variables_are_documented", environment::variables_are_documented),
         Trial::test("tidy::rows_of_rules_are_rules", docs::rows_of_rules_are_rules),
         Trial::test(

@@ -54,6 +54,35 @@ pub(super) fn an_aten_op_stands_in_one_file() -> Result<(), Failed> {
     verdict("ops with more than one row", twice.map(|(name, paths)| format!("{name}: {paths:?}")).collect())
 }
 
+/// The lines of a file that are part of the product, with their numbers: no comments, no tests.
+pub(super) fn product_code<'a>(path: &str, text: &'a str) -> Vec<(usize, &'a str)> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let tests = path.contains("/tests/") || name == "tests.rs" || name.ends_with("_tests.rs");
+    if tests || name == "properties.rs" || name == "grammar_check.rs" {
+        return Vec::new();
+    }
+    let mut product = Vec::new();
+    let mut lines = text.lines().enumerate();
+    while let Some((n, line)) = lines.next() {
+        if line.trim_start() == "#[cfg(test)]" {
+            let indent = &line[..line.len() - line.trim_start().len()];
+            match lines.next() {
+                // Tests stand at the end of a file.
+                Some((_, "mod tests {")) => break,
+                // Another item of tests ends where a line closes it.
+                Some((_, item)) if !item.ends_with(';') => {
+                    let end = format!("{indent}}}");
+                    while lines.next().is_some_and(|(_, line)| line != end) {}
+                }
+                _ => {}
+            }
+        } else if !line.trim_start().starts_with("//") {
+            product.push((n + 1, line));
+        }
+    }
+    product
+}
+
 /// All Rust files below a folder, by path, in order.
 pub(super) fn rust_files(root: &str) -> Vec<(String, String)> {
     let mut out = Vec::new();

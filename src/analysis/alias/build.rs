@@ -177,7 +177,22 @@ impl<'a> Builder<'a> {
             "prim::CreateObject" | "prim::Uninitialized" => {
                 graph.results(op).iter().for_each(|value| self.set_fresh(*value));
             }
+            _ if !graph.nested_blocks(op).is_empty() => self.regions(op),
             _ => self.by_schema(op),
+        }
+    }
+
+    /// An op with blocks that its row runs: what goes into blocks and comes out of them may be any operand, any result of a
+    /// block, or what these hold. What ops in its blocks write is noted of them.
+    fn regions(&mut self, op: OpId) {
+        let graph = self.graph;
+        let blocks = graph.nested_blocks(op).iter();
+        let inner = blocks.flat_map(|block| graph.params(*block).iter().chain(graph.block_results(*block)));
+        let outer: Vec<ValueId> = graph.operands(op).iter().chain(&graph.results(op)).copied().collect();
+        inner.chain(&outer).for_each(|value| self.set_wild(*value));
+        let facts = self.facts.get(graph, op);
+        if facts.writes || facts.effects.contains(Effects::ALL) {
+            self.writes.push((op, Write::Everything));
         }
     }
 

@@ -13,9 +13,9 @@ use std::io::Write;
 use std::sync::Arc;
 
 /// Writes a value as `torch.save` does. Fails for objects, functions and dtypes that PyTorch has no storage for.
-pub fn save_values<W: Write>(value: &Value, out: W) -> Result<W> {
-    let (registry, module) = (Registry::builtin(), Module::default());
-    let mut tree = Tree::untyped(&registry, &module);
+pub fn save_values<W: Write>(registry: &Registry, value: &Value, out: W) -> Result<W> {
+    let module = Module::default();
+    let mut tree = Tree::untyped(registry, &module);
     let root = tree.node(value, 0)?;
     let mut writer = Writer::new(out, "archive")?;
     tree.write(&mut writer, "data", root)?;
@@ -27,7 +27,7 @@ pub fn save_values<W: Write>(value: &Value, out: W) -> Result<W> {
 }
 
 /// Reads what `torch.save` wrote. Fails for models, for values of classes, and for damaged files.
-pub fn load_values(bytes: impl Into<Vec<u8>>) -> Result<Value> {
+pub fn load_values(registry: &Registry, bytes: impl Into<Vec<u8>>) -> Result<Value> {
     // A file of data lacks what a model must have; what else is wrong with it is an error.
     let (archive, _) = Archive::from_parts_leniently(Bytes::Owned(bytes.into()), Limits::default())?;
     if archive.entry("data.pkl").is_none() || archive.entry("constants.pkl").is_some() {
@@ -37,9 +37,9 @@ pub fn load_values(bytes: impl Into<Vec<u8>>) -> Result<Value> {
         );
     }
     let archive = Arc::new(archive);
-    let (registry, module) = (Registry::builtin(), Module::default());
+    let module = Module::default();
     let pickle = archive.data_pickle()?;
-    Ok(Builder::new(&registry, &archive, "data", &module).build(&pickle)?.root)
+    Ok(Builder::new(registry, &archive, "data", &module).build(&pickle)?.root)
 }
 
 #[cfg(test)]
@@ -51,20 +51,23 @@ mod tests {
 
     #[test]
     fn values_come_back_and_models_are_refused() {
+        let registry = Registry::builtin();
         let dict = Dict::new(Type::any(), Type::any());
         let tensor = Tensor::from_vec(&[1.0f32, 2.0], &[2]).expect("fits");
         dict.insert(&Value::str("w"), Value::Tensor(tensor)).expect("set");
         dict.insert(&Value::Int(0), Value::list(Type::any(), vec![Value::Int(3), Value::None])).expect("set");
-        let bytes = save_values(&Value::Dict(dict), Vec::new()).expect("written");
-        let Value::Dict(again) = load_values(bytes.clone()).expect("read") else { panic!("no dictionary") };
+        let bytes = save_values(&registry, &Value::Dict(dict), Vec::new()).expect("written");
+        let Value::Dict(again) = load_values(&registry, bytes.clone()).expect("read") else {
+            panic!("no dictionary")
+        };
         let Ok(Some(Value::Tensor(w))) = again.get(&Value::str("w")) else { panic!("no tensor") };
         assert_eq!(w.to_vec::<f32>().expect("floats"), [1.0, 2.0]);
         let Ok(Some(Value::List(list))) = again.get(&Value::Int(0)) else { panic!("no list") };
         assert_eq!(list.len(), 2);
         for cut in (0..bytes.len()).step_by(7) {
-            assert!(load_values(&bytes[..cut]).is_err());
+            assert!(load_values(&registry, &bytes[..cut]).is_err());
         }
         let model = std::fs::read("examples/small.pt").expect("a model");
-        assert!(load_values(model).is_err());
+        assert!(load_values(&registry, model).is_err());
     }
 }

@@ -8,7 +8,7 @@ use crate::dialects::Registry;
 use crate::ir::{Attr, Graph, Module, OpId, Symbol};
 use crate::passes::Context;
 use crate::passes::context::Parts;
-use crate::passes::pass::{GraphRun, Options, Pass};
+use crate::passes::pass::{Options, Pass, Run};
 use crate::resources::pool;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -30,7 +30,7 @@ pub(super) struct Job<'a> {
     pub(super) registry: &'a Registry,
     pub(super) settings: &'a Settings,
     pub(super) pass: &'a Pass,
-    pub(super) run: GraphRun,
+    pub(super) run: Run,
     pub(super) options: &'a Options,
     pub(super) scope: &'a Scope,
     /// How many changes it may make.
@@ -145,7 +145,7 @@ fn one(job: &Job<'_>, module: &Module, mut work: Work, fuel: Option<u64>) -> Don
             if job.scope.subgraphs {
                 subgraphs(&mut work.graph, &context, job.run)
             } else {
-                (job.run)(&mut work.graph, &context)
+                job.run.on_graph(&mut work.graph, &context)
             }
         })
         .and_then(|result| result)
@@ -164,14 +164,14 @@ fn one(job: &Job<'_>, module: &Module, mut work: Work, fuel: Option<u64>) -> Don
 }
 
 /// Runs a pass over the graphs inside of a graph's ops, the innermost first.
-fn subgraphs(graph: &mut Graph, context: &Context<'_>, run: GraphRun) -> Result<bool> {
+fn subgraphs(graph: &mut Graph, context: &Context<'_>, run: Run) -> Result<bool> {
     let mut changed = false;
     for op in graph.all_ops() {
         for (name, inner) in graphs_of(graph, op) {
             let mut inner: Graph = Arc::unwrap_or_clone(inner);
             let mut inner_changed = subgraphs(&mut inner, context, run)?;
             context.changed();
-            inner_changed |= run(&mut inner, context)?;
+            inner_changed |= run.on_graph(&mut inner, context)?;
             context.changed();
             if inner_changed {
                 graph.set_attr(op, name, Attr::Graph(Arc::new(inner)));

@@ -6,7 +6,7 @@ use crate::diag::Result;
 use crate::dialects::Registry;
 use crate::ir::{Graph, Module};
 use crate::passes::Context;
-use crate::passes::pass::{Options, Pass, Run};
+use crate::passes::pass::{Options, Pass};
 
 /// Passes in order.
 #[derive(Clone, Debug, Default)]
@@ -54,8 +54,13 @@ impl Pipeline {
 
     /// Runs the passes over a module, nothing verified or printed.
     pub fn run(&self, module: &mut Module, registry: &Registry) -> Result<bool> {
+        self.run_with(module, registry, Settings::default())
+    }
+
+    /// The same under settings; what passes would log or print is dropped.
+    pub fn run_with(&self, module: &mut Module, registry: &Registry, settings: Settings) -> Result<bool> {
         let mut sink = std::io::sink();
-        Runner::new(registry, Settings::default(), &mut sink).run(self, module)
+        Runner::new(registry, settings, &mut sink).run(self, module)
     }
 
     /// Runs the passes over one graph that stands alone. Passes over modules are left out.
@@ -63,9 +68,10 @@ impl Pipeline {
         let mut changed = false;
         for step in &self.steps {
             match step {
-                Step::Pass(Pass { run: Run::Graph(run), name, .. }, options) => {
+                Step::Pass(Pass { run, name, .. }, options) if !run.is_of_module() => {
                     let own = Context::new(context.registry, context.module);
-                    changed |= run(graph, &own.for_pass(name, options, &Default::default(), (None, false)))?;
+                    changed |= run
+                        .on_graph(graph, &own.for_pass(name, options, &Default::default(), (None, false)))?;
                 }
                 Step::Pass(..) => {}
                 Step::Nest(Nest::Repeat(max), steps) => {

@@ -190,7 +190,7 @@ impl<'a> Runner<'a> {
         let fuel = self.fuel(pass);
         let start = Instant::now();
         let (mut report, result) = match pass.run {
-            Run::Graph(run) => {
+            run @ (Run::Graph(_) | Run::Rules(_)) => {
                 let job = graphs::Job {
                     registry: self.registry,
                     settings: &self.settings,

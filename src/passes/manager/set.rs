@@ -1,6 +1,6 @@
 //! Which passes and named pipelines there are.
 
-use crate::passes::pass::{OptionKind, Pass, Run};
+use crate::passes::pass::{OptionKind, Pass};
 use crate::passes::{NAMED, TABLE};
 use std::fmt::Write;
 
@@ -56,7 +56,7 @@ impl PassSet {
     pub fn help(&self) -> String {
         let mut out = String::from("passes:\n");
         for pass in &self.passes {
-            let scope = if matches!(pass.run, Run::Module(_)) { " (whole module)" } else { "" };
+            let scope = if pass.run.is_of_module() { " (whole module)" } else { "" };
             let _ = writeln!(out, "  {:<20} {}{scope}", pass.name, pass.summary);
             for option in pass.options {
                 let (takes, default) = match option.kind {

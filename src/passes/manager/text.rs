@@ -9,7 +9,7 @@
 
 use super::{Nest, PassSet, Pipeline, Step};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span, nearest};
-use crate::passes::pass::{Options, PassOption, Run};
+use crate::passes::pass::{Options, PassOption};
 use std::sync::Arc;
 
 /// Nests may stand so deep.
@@ -95,7 +95,7 @@ impl Reader<'_> {
             return Err(self.error(format!("'{name}' takes no nested passes"), start, end));
         }
         if let Some(pass) = self.set.pass(&name) {
-            if in_function && matches!(pass.run, Run::Module(_)) {
+            if in_function && pass.run.is_of_module() {
                 let message = format!("'{name}' works on whole modules and cannot run over single functions");
                 return Err(self.error(message, start, end));
             }

@@ -14,7 +14,6 @@ use super::numerics::Numerics;
 use super::prepare::PlanOptions;
 use super::progress::Progress;
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
-use crate::passes::PassSet;
 use crate::resources::pool;
 use crate::tools::limits::LimitOptions;
 use clap::{Args, Subcommand};
@@ -170,8 +169,7 @@ fn one(options: &Options, subject: &Subject, setting: Setting, io: &mut Io<'_>) 
     let _bounded = run.install();
     run.set_grad_enabled(options.grad);
     run.seed(options.seed);
-    let set = PassSet::builtin();
-    let pipeline = options.numerics.checked_pipeline(&options.passes, &set, io)?;
+    let pipeline = options.numerics.checked_pipeline(&options.passes, io)?;
     let peak = measure::Peak::begin();
     let ready = subject.prepare(options, &pipeline, (setting, &options.passes), &run, io)?;
     let first = ready.call(&run)?;

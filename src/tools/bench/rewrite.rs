@@ -52,12 +52,12 @@ const TRIAL: usize = 300;
 
 /// Runs the command.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
-    let registry = Registry::builtin();
-    let mut rules = if options.only { Vec::new() } else { rewrite::builtin(&registry)?.to_vec() };
+    let registry = io.toolkit.registry();
+    let mut rules = if options.only { Vec::new() } else { rewrite::builtin(registry)?.to_vec() };
     if let Some(file) = &options.rules {
         let text = io.read_text(file)?;
         for rule in rewrite::parse(&Source::new(file.display().to_string(), text))? {
-            rules.extend(rewrite::compile(&registry, &rule)?);
+            rules.extend(rewrite::compile(registry, &rule)?);
         }
     }
     let mlir = mlir_opt();
@@ -65,7 +65,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let contract = options.numerics.contract().unwrap_or_default();
     rules.retain(|rule| rule.applies_under(contract));
     let settings = Settings { budget, contract, ..Settings::default() };
-    let bench = Bench { registry: &registry, rules: &rules, settings, mlir: mlir.as_deref() };
+    let bench = Bench { registry, rules: &rules, settings, mlir: mlir.as_deref() };
     if !options.json {
         io.print(&bench.head());
     }

@@ -3,8 +3,8 @@
 use super::Options;
 use crate::diag::{Diagnostic, Result, render};
 use crate::dialects::Run;
+use crate::passes::Pipeline;
 use crate::passes::manager::Settings;
-use crate::passes::{PassSet, Pipeline};
 use crate::runtime::Program;
 use crate::tools::case::{self, Case};
 use crate::tools::gradients;
@@ -93,16 +93,17 @@ impl Subject {
         run: &Run,
         io: &mut Io<'_>,
     ) -> Result<Ready> {
-        let registry = load::registry(&options.dialect, io.directory)?;
+        let toolkit = io.toolkit_with(&options.dialect)?;
+        let registry = toolkit.registry();
         let start = Instant::now();
         let (loaded, entry) = match &self.what {
             What::Model(path) => {
-                let loaded = load::load_shown(path, run, &registry, io)?;
+                let loaded = load::load_shown(path, run, registry, io)?;
                 let entry = inputs::entry(&options.entry, &loaded.program).to_string();
                 (loaded, entry)
             }
             What::Case(case) => {
-                let program = load::load_case(case, run, &registry)?;
+                let program = load::load_case(case, run, registry)?;
                 (Loaded::from(program), case.entry.clone())
             }
         };
@@ -163,14 +164,13 @@ impl Subject {
         io: &mut Io<'_>,
     ) -> Result<Ready> {
         let file = io.path(Path::new(baseline));
-        let set = PassSet::builtin();
         if file.is_file() {
             let other = Subject::new(baseline.to_string(), What::Model(file));
-            let pipeline = options.numerics.pipeline(&options.passes, &set)?;
+            let pipeline = options.numerics.pipeline(&options.passes, io.toolkit)?;
             return other.prepare(options, &pipeline, (setting, &options.passes), run, io);
         }
         let text = if baseline == "none" { "" } else { baseline };
-        let pipeline = options.numerics.pipeline(text, &set).map_err(|error| {
+        let pipeline = options.numerics.pipeline(text, io.toolkit).map_err(|error| {
             crate::tools::cli::usage(format!(
                 "--baseline {baseline}: there is no such file, and no such pipeline"
             ))

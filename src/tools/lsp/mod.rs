@@ -21,6 +21,7 @@ mod work;
 mod tests;
 
 use crate::diag::{Diagnostic, Result};
+use crate::toolkit::Toolkit;
 use document::{Document, Encoding};
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response};
 use lsp_types as lsp;
@@ -43,9 +44,9 @@ pub struct Options {
 }
 
 /// Runs the server until the client says goodbye.
-pub fn run(_: &Options) -> Result<bool> {
+pub fn run(_: &Options, toolkit: &Toolkit) -> Result<bool> {
     let (connection, threads) = transport::connect(std::io::stdin(), std::io::stdout());
-    let served = serve(&connection);
+    let served = serve(&connection, toolkit);
     drop(connection);
     // What ended the input explains better why the server could not go on.
     threads.join().and(served)?;
@@ -55,19 +56,21 @@ pub fn run(_: &Options) -> Result<bool> {
 /// How often late work is looked for.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Serves one client.
-pub fn serve(connection: &Connection) -> Result<()> {
+/// Serves one client, over the ops of a toolkit.
+pub fn serve(connection: &Connection, toolkit: &Toolkit) -> Result<()> {
     let protocol = |e: lsp_server::ProtocolError| Diagnostic::input(format!("language server: {e}"));
     let (id, params) = connection.initialize_start().map_err(protocol)?;
     // A client that says nothing of itself is served all the same.
     let params: lsp::InitializeParams = serde_json::from_value(params).unwrap_or_default();
     let encoding = Encoding::agreed(&params);
-    let info = lsp::ServerInfo { name: "flambeau".into(), version: Some(env!("CARGO_PKG_VERSION").into()) };
+    let info =
+        lsp::ServerInfo { name: toolkit.name().into(), version: Some(env!("CARGO_PKG_VERSION").into()) };
     let result = lsp::InitializeResult { capabilities: capabilities(encoding), server_info: Some(info) };
     let result = serde_json::to_value(result).map_err(|e| Diagnostic::internal(e.to_string()))?;
     connection.initialize_finish(id, result).map_err(protocol)?;
     let outbox = Outbox { sender: connection.sender.clone(), latest: Mutex::default() };
-    let open = Open { project: Arc::new(Project::find(&roots(&params))), documents: BTreeMap::new() };
+    let open =
+        Open { project: Arc::new(Project::find(&roots(&params), toolkit)), documents: BTreeMap::new() };
     let mut server = Server { outbox: Arc::new(outbox), encoding, open, work: Work::new(work::MOST_TIME) };
     server.report_project();
     loop {

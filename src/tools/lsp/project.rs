@@ -9,6 +9,7 @@ use super::problems::translated;
 use crate::diag::{Diagnostic, Source, files};
 use crate::dialects::Registry;
 use crate::frontend::dialect;
+use crate::toolkit::Toolkit;
 use lsp_types as lsp;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ struct Settings {
 pub(super) struct Project {
     /// Built-in ops and those of the project's dialects.
     pub(super) registry: Arc<Registry>,
+    /// What the program knows without any project.
+    toolkit: Toolkit,
     roots: Vec<PathBuf>,
     /// Dialects in the order in which they were loaded.
     loaded: Vec<(PathBuf, Arc<Source>)>,
@@ -42,9 +45,10 @@ pub(super) struct Project {
 
 impl Project {
     /// Reads the project files of the client's folders.
-    pub(super) fn find(roots: &[PathBuf]) -> Project {
+    pub(super) fn find(roots: &[PathBuf], toolkit: &Toolkit) -> Project {
         let mut project = Project {
-            registry: Registry::builtin(),
+            registry: Arc::clone(toolkit.registry()),
+            toolkit: toolkit.clone(),
             roots: roots.to_vec(),
             loaded: Vec::new(),
             wrong: Vec::new(),
@@ -57,7 +61,7 @@ impl Project {
 
     /// The project as its files are now, if one of them changed.
     pub(super) fn reloaded(&self) -> Option<Project> {
-        let mut project = Project::find(&self.roots);
+        let mut project = Project::find(&self.roots, &self.toolkit);
         if project.seen == self.seen {
             return None;
         }
@@ -66,7 +70,7 @@ impl Project {
     }
 
     fn read(&mut self) {
-        self.registry = Registry::builtin();
+        self.registry = Arc::clone(self.toolkit.registry());
         self.loaded.clear();
         for root in self.roots.clone() {
             let file = root.join(NAME);
@@ -91,7 +95,7 @@ impl Project {
             return Arc::clone(&self.registry);
         }
         let others = self.loaded.iter().filter(|(known, _)| Some(known) != path.as_ref());
-        others.fold(Registry::builtin(), |registry, (_, source)| {
+        others.fold(Arc::clone(self.toolkit.registry()), |registry, (_, source)| {
             // One that builds on the missing one is left out, too.
             dialect::load(&registry, source).unwrap_or(registry)
         })

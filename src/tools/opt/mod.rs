@@ -12,9 +12,7 @@ use super::load::Loaded;
 use super::{load, numerics, prepare};
 use crate::diag::{Diagnostic, Result, Source, render};
 use crate::dialects::{Registry, Run, result_type};
-use crate::frontend::dialect;
 use crate::ir::{Graph, Module, Naming, OpId, ParseOptions, ParsedModule, PrintOptions, parse_module};
-use crate::passes::PassSet;
 use crate::runtime::Program;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,10 +20,10 @@ use std::sync::Arc;
 pub use words::{DiagnosticForm, Options, join_timing};
 pub(super) use work::pass_error_signature;
 
-/// Runs the command with the given passes.
-pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
+/// Runs the command.
+pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     if options.help_passes {
-        io.print(&set.help());
+        io.print(&io.toolkit.passes().help());
         return Ok(true);
     }
     let replayed;
@@ -38,13 +36,15 @@ pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
         None => (options, None),
     };
     options.threads.set();
-    let mut registry = registry(&options.dialect, io)?;
+    let mut toolkit = io.toolkit_with(&options.dialect)?;
     if let Some(case) = &text {
         for (name, text) in &case.dialects {
-            registry = dialect::load(&registry, &Source::new(name.as_str(), text.as_str()))?;
+            toolkit = toolkit.dialect_text(&Source::new(name.as_str(), text.as_str()));
         }
+        toolkit.check()?;
     }
-    let mut pipeline = options.numerics.pipeline(&options.passes, set)?;
+    let registry = toolkit.registry();
+    let mut pipeline = options.numerics.pipeline(&options.passes, &toolkit)?;
     if let Some(file) = &options.rules {
         let file = io.path(file);
         let mut dialects = Vec::new();
@@ -52,7 +52,7 @@ pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
             dialects.push(io.read_text(dialect)?);
         }
         dialects.extend(text.iter().flat_map(|case| &case.dialects).map(|(_, text)| text.clone()));
-        for odd in super::rules::check_file(&file, &registry, &dialects)? {
+        for odd in super::rules::check_file(&file, registry, &dialects)? {
             io.message(&render::human(&odd));
         }
         if !pipeline.set_default("rules", &file.display().to_string()) {
@@ -60,7 +60,7 @@ pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
         }
     }
     numerics::warn_left_out(&pipeline, io)?;
-    options.check_names(&pipeline, set)?;
+    options.check_names(&pipeline, &toolkit)?;
     if options.dump_pipeline {
         io.message(&format!("{}\n", pipeline.to_text()));
     }
@@ -68,7 +68,7 @@ pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
         Some(case) => Input::text(case.name, case.text),
         None => input(&options.file, io)?,
     };
-    let work = work::Work { options, registry: &registry, pipeline: &pipeline };
+    let work = work::Work { options, registry, pipeline: &pipeline };
     if options.bisect.is_some() {
         return bisect::run(&work, &input, io);
     }
@@ -94,11 +94,6 @@ fn input(file: &Path, io: &mut Io<'_>) -> Result<Input> {
     }
     let name = if file == Path::new("-") { "<stdin>".to_string() } else { file.display().to_string() };
     Ok(Input::text(name, io.read_text(file)?))
-}
-
-/// The built-in ops and those of dialect files.
-pub fn registry(files: &[PathBuf], io: &mut Io<'_>) -> Result<Arc<Registry>> {
-    load::registry(files, io.directory)
 }
 
 /// A module from a file of any form, and the model where the file is an archive; graph text is verified.

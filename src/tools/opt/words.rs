@@ -5,10 +5,11 @@ use crate::diag::log::LogSpec;
 use crate::diag::render::Form;
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, files, nearest};
 use crate::dialects::Strictness;
+use crate::passes::Pipeline;
 use crate::passes::manager::print_ir::PrintIr;
 use crate::passes::manager::{Limits, Settings};
-use crate::passes::{PassSet, Pipeline};
 use crate::rewrite::{self, Questions};
+use crate::toolkit::Toolkit;
 use crate::tools::inputs::InputOptions;
 use crate::tools::limits::LimitOptions;
 use crate::tools::numerics::Numerics;
@@ -232,29 +233,29 @@ impl Options {
     }
 
     /// Names of passes outside of the pipeline must exist, or the words do nothing without a sign.
-    pub(super) fn check_names(&self, pipeline: &Pipeline, set: &PassSet) -> Result<()> {
+    pub(super) fn check_names(&self, pipeline: &Pipeline, toolkit: &Toolkit) -> Result<()> {
         let print = self.print_ir();
         let settings = self.settings()?;
         let known = |name: &str| {
             let name = name.replace('_', "-");
-            name == "*" || pipeline.names().contains(&name.as_str()) || set.pass(&name).is_some()
+            name == "*" || pipeline.names().contains(&name.as_str()) || toolkit.passes().pass(&name).is_some()
         };
         for name in print.names().chain(settings.limits.names()) {
             if !known(name) {
                 let error = Diagnostic::new(ErrorKind::Usage, format!("there is no pass '{name}'"));
-                return Err(match nearest(name, set.passes().iter().map(|p| p.name)) {
+                return Err(match nearest(name, toolkit.passes().passes().iter().map(|p| p.name)) {
                     Some(near) => error.hint(format!("did you mean '{near}'?")),
                     None => error.hint("`flambeau opt --help-passes` lists them"),
                 });
             }
         }
-        self.check_rule(pipeline)
+        self.check_rule(pipeline, toolkit)
     }
 
     /// A question about a rule that nobody has is a slip of the hand.
-    fn check_rule(&self, pipeline: &Pipeline) -> Result<()> {
+    fn check_rule(&self, pipeline: &Pipeline, toolkit: &Toolkit) -> Result<()> {
         let Some(wanted) = self.look.why_not.as_deref() else { return Ok(()) };
-        let mut rules = rewrite::builtin_rules()?.to_vec();
+        let mut rules = rewrite::written(toolkit.registry())?.into_iter().cloned().collect::<Vec<_>>();
         for file in pipeline.option_texts("rules").into_iter().filter(|file| !file.is_empty()) {
             let text = files::text(Path::new(&file))?;
             rules.extend(rewrite::parse(&Source::new(file, text))?);

@@ -7,11 +7,11 @@ use super::super::observe::{Event, Watch};
 use super::super::{inputs, prepare};
 use super::{Row, Scale, tensors};
 use crate::diag::{Diagnostic, Result, files};
-use crate::dialects::{GraphId, Registry, Run};
+use crate::dialects::{GraphId, Run};
 use crate::ir::{Graph, OpId};
-use crate::passes;
 use crate::passes::manager::Settings;
 use crate::runtime::Program;
+use crate::toolkit::Toolkit;
 use crate::value::Value;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -60,21 +60,15 @@ pub struct FirstOp {
 
 /// Runs the inlined graph of a folder's model op by op, without other passes, and compares each op's tensors with those that
 /// were recorded. Fails where most ops have no counterpart: the folder was recorded from another model.
-pub fn ops(
-    folder: &Path,
-    case: &Case,
-    program: &Program,
-    registry: &Arc<Registry>,
-    run: &Run,
-) -> Result<Found> {
+pub fn ops(folder: &Path, case: &Case, program: &Program, toolkit: &Toolkit, run: &Run) -> Result<Found> {
     let recorded = read_ops(folder)?;
     let values: HashMap<String, Value> = inputs::read_named(&folder.join(VALUES_FILE))?.into_iter().collect();
     // As PyTorch prepares the functions that it inlines.
-    let pipeline = passes::parse("inline,constant-propagation-immutable-types")?;
+    let pipeline = toolkit.parse_pipeline("inline,constant-propagation-immutable-types")?;
     let program = program.transformed(|module, _| {
         prepare::run_passes(
             module,
-            registry,
+            toolkit.registry(),
             &pipeline,
             Settings::default(),
             &case.name,

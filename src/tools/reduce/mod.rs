@@ -11,10 +11,9 @@ use super::opt::{self, pass_error_signature, reproducer};
 use super::progress::Progress;
 use crate::diag::{Diagnostic, ErrorKind, Result, Source};
 use crate::dialects::{Registry, Strictness};
-use crate::frontend::dialect;
 use crate::ir::{Graph, Module, NoLaws, PrintOptions, verify_module};
+use crate::passes::Pipeline;
 use crate::passes::manager::Settings;
-use crate::passes::{PassSet, Pipeline};
 use crate::tools::limits::LimitOptions;
 use crate::tools::threads::ThreadOptions;
 use clap::Args;
@@ -62,10 +61,10 @@ pub struct Options {
 }
 
 /// Runs the command with the given passes.
-pub fn run(options: &Options, set: &PassSet, io: &mut Io<'_>) -> Result<bool> {
+pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     options.threads.set();
     let Start { module, passes, registry, dialects } = read(options, io)?;
-    let pipeline = options.numerics.checked_pipeline(&passes, set, io)?;
+    let pipeline = options.numerics.checked_pipeline(&passes, io)?;
     let strictness = if options.strict { Strictness::Ops } else { Strictness::Carry };
     let mut judge =
         Judge { registry, strictness, fault: Fault::Fails(String::new()), settings: Settings::default() };
@@ -128,10 +127,12 @@ fn read(options: &Options, io: &mut Io<'_>) -> Result<Start> {
         dialects.extend(found.dialects.iter().cloned());
         case = Some(found);
     }
-    let mut registry = Registry::builtin();
+    let mut toolkit = io.toolkit.clone();
     for (name, text) in &dialects {
-        registry = dialect::load(&registry, &Source::new(name.as_str(), text.as_str()))?;
+        toolkit = toolkit.dialect_text(&Source::new(name.as_str(), text.as_str()));
     }
+    toolkit.check()?;
+    let registry = Arc::clone(toolkit.registry());
     let (module, own) = match case {
         Some(case) => (opt::read_source(&Source::new(case.name, case.text), &registry)?, case.pipeline),
         None => (opt::read_module_with(&options.file, &registry, io)?, String::new()),

@@ -1,0 +1,115 @@
+//! Rule groups that were added to a table of ops, beside the built-in files. They are kept with the table, so that every
+//! pass and command that has the table has them; this module does not know who adds them.
+
+use super::{CompiledRule, builtin_rules, compile, parse, syntax};
+use crate::diag::{Diagnostic, Result, Source};
+use crate::dialects::Registry;
+use std::sync::Arc;
+
+/// The groups of a table, in the order in which they were added.
+#[derive(Clone, Default)]
+pub struct RuleGroups(Vec<Arc<RuleGroup>>);
+
+/// A group: its name and its rules as they are written.
+struct RuleGroup {
+    name: String,
+    rules: Vec<syntax::Rule>,
+}
+
+impl RuleGroups {
+    /// A copy of a table with one more group; rules of `text` that stand in no `group NAME { ... }` of their own belong to
+    /// `name`. Fails for a text that is malformed, for a rule about ops that the table does not have, and for a name that is
+    /// taken. Whether the rules hold is another question: `rules check` asks it.
+    pub fn added(registry: &Registry, name: &str, text: &str) -> Result<Registry> {
+        let mut groups = registry.part::<RuleGroups>().cloned().unwrap_or_default();
+        if groups.0.iter().any(|group| group.name == name) {
+            return Err(Diagnostic::input(format!("rule group '{name}' is registered already")));
+        }
+        let mut rules = parse(&Source::new(format!("{name}.rules"), text))?;
+        for rule in &mut rules {
+            compile(registry, rule)?;
+            rule.group.get_or_insert_with(|| name.to_string());
+            let known = |other: &syntax::Rule| other.name == rule.name;
+            if groups.0.iter().flat_map(|group| &group.rules).any(known) {
+                let message = format!("rule {} is in another group too", rule.name);
+                return Err(Diagnostic::input(message).at(&rule.span));
+            }
+        }
+        groups.0.push(Arc::new(RuleGroup { name: name.to_string(), rules }));
+        let mut registry = registry.clone();
+        registry.set_part(groups);
+        Ok(registry)
+    }
+}
+
+/// All rules of a table as they are written: the built-in ones, then those of the groups that were added.
+pub fn written(registry: &Registry) -> Result<Vec<&syntax::Rule>> {
+    let added = registry.part::<RuleGroups>().map_or(&[][..], |groups| &groups.0);
+    Ok(builtin_rules()?.iter().chain(added.iter().flat_map(|group| &group.rules)).collect())
+}
+
+/// The rules that were added to a table, those of a group if `wanted` says so, resolved against its ops.
+pub(super) fn compiled(
+    registry: &Registry,
+    wanted: &impl Fn(Option<&str>) -> bool,
+) -> Result<Vec<CompiledRule>> {
+    let added = registry.part::<RuleGroups>().map_or(&[][..], |groups| &groups.0);
+    let mut rules = Vec::new();
+    for rule in added.iter().flat_map(|group| &group.rules).filter(|rule| wanted(rule.group.as_deref())) {
+        rules.extend(compile(registry, rule)?);
+    }
+    Ok(rules)
+}
+
+/// Groups of one table that were asked for by name, as [`Registry::derived`] keeps them.
+#[derive(Default)]
+struct Named(parking_lot::Mutex<indexmap::IndexMap<String, Arc<[CompiledRule]>>>);
+
+/// The rules of one group, built in or added. Fails where there is none of that name.
+pub fn group(registry: &Registry, name: &str) -> Result<Arc<[CompiledRule]>> {
+    let known = registry.derived(|_| Named::default());
+    if let Some(rules) = known.0.lock().get(name) {
+        return Ok(Arc::clone(rules));
+    }
+    if !written(registry)?.iter().any(|rule| rule.group.as_deref() == Some(name)) {
+        return Err(Diagnostic::input(format!("there is no rule group '{name}'")));
+    }
+    let rules: Arc<[CompiledRule]> = super::compiled(registry, |group| group == Some(name))?.into();
+    known.0.lock().insert(name.to_string(), Arc::clone(&rules));
+    Ok(rules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{Graph, PrintOptions, parse_graph};
+    use crate::rewrite::{Settings, builtin, simplify};
+
+    const RULES: &str = "rule sub-twice exact aten::sub(?x: int, aten::mul(?x, 2)) => aten::neg(?x)\n";
+
+    #[test]
+    fn an_added_group_is_part_of_the_table() {
+        let registry = RuleGroups::added(&Registry::builtin(), "mine", RULES).expect("is well formed");
+        let text = "graph(%x : int):\n  %0 : int = prim::Constant[value=2]()\n  %a : int = aten::mul(%x, %0)\n  %b : int = aten::sub(%x, %a)\n  return (%b)\n";
+        for rules in [builtin(&registry), group(&registry, "mine")] {
+            let mut graph: Graph = parse_graph(text).expect("a graph");
+            let rules = rules.expect("compile");
+            simplify(&mut graph, &registry, None, &rules, &Settings::default()).expect("simplifies");
+            assert!(graph.to_text(&PrintOptions::bare()).contains("aten::neg(%x)"));
+        }
+        assert_eq!(group(&registry, "mine").expect("is there").len(), 1);
+        assert!(group(&Registry::builtin(), "mine").is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_group_is_said_when_it_is_added() {
+        let added = |text: &str| RuleGroups::added(&Registry::builtin(), "mine", text);
+        let error = |text: &str| added(text).err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(error("rule r exact mine::twice(?x) => ?x\n").contains("mine::twice"));
+        assert!(error("rule r exactly aten::neg(?x) => ?x\n").contains("mine.rules:1"));
+        let twice = added(RULES).and_then(|with| RuleGroups::added(&with, "mine", RULES));
+        assert!(twice.err().is_some_and(|e| e.message().contains("already")));
+        let again = added(RULES).and_then(|with| RuleGroups::added(&with, "other", RULES));
+        assert!(again.err().is_some_and(|e| e.message().contains("another group")));
+    }
+}

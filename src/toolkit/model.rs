@@ -1,0 +1,125 @@
+//! A model: the front door for programs that load, call and do nothing else.
+
+use super::{Loaded, Toolkit, load};
+use crate::backends::FusionReport;
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::Run;
+use crate::passes::manager::Settings;
+use crate::runtime::Program;
+use crate::value::Value;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A loaded program that is ready to be called: an archive of `torch.jit.save`, TorchScript source or graph text, with the
+/// default passes on. Calls may come from several threads; clones share code and parameters.
+///
+/// Calls record no gradients and print to standard output; [`Model::call_in`] takes a [`Run`] that says otherwise.
+#[derive(Clone)]
+pub struct Model {
+    program: Program,
+    toolkit: Toolkit,
+}
+
+impl Model {
+    /// Loads a file with the built-in toolkit and the passes `default`.
+    pub fn load(path: impl AsRef<Path>) -> Result<Model> {
+        Toolkit::default().model(path)
+    }
+
+    /// The same of TorchScript source; `name` is what errors call it.
+    pub fn from_source(name: &str, text: &str) -> Result<Model> {
+        let toolkit = Toolkit::default();
+        let program = toolkit.load_source(name, text)?;
+        Model::new(toolkit, program, "default")
+    }
+
+    fn new(toolkit: Toolkit, plain: Program, passes: &str) -> Result<Model> {
+        let program = optimized(&toolkit, &plain, passes)?;
+        Ok(Model { program, toolkit })
+    }
+
+    /// The same model under other passes: `""` for none, `"default"`, any pipeline of the toolkit. They run over the program
+    /// as it is now, so that they come after those that it was loaded with.
+    pub fn with_passes(&self, passes: &str) -> Result<Model> {
+        let program = optimized(&self.toolkit, &self.program, passes)?;
+        Ok(Model { program, toolkit: self.toolkit.clone() })
+    }
+
+    /// The same model with its fusion groups run on a device of its toolkit: `cpu`, `cuda`, `interp`, a backend's own name.
+    pub fn on(&self, device: &str) -> Result<Model> {
+        let program = match self.toolkit.device(device)? {
+            Some(backend) => self.program.on(backend),
+            None => self.program.clone(),
+        };
+        Ok(Model { program, toolkit: self.toolkit.clone() })
+    }
+
+    /// Calls a function or method; `forward` of a module. Arguments are checked against its schema and converted as
+    /// TorchScript converts them; defaults are filled in.
+    pub fn call<A: Into<Value>>(&self, entry: &str, arguments: impl IntoIterator<Item = A>) -> Result<Value> {
+        let run = Run::default();
+        run.set_grad_enabled(false);
+        self.call_in(entry, arguments, &run)
+    }
+
+    /// The same in a run of the caller's: with its limits, random numbers, output, and gradients if it wants them.
+    pub fn call_in<A: Into<Value>>(
+        &self,
+        entry: &str,
+        arguments: impl IntoIterator<Item = A>,
+        run: &Run,
+    ) -> Result<Value> {
+        self.program.run(entry, arguments.into_iter().map(Into::into).collect(), run)
+    }
+
+    /// The names of the arguments that a function takes, with their types as TorchScript writes them.
+    pub fn parameters(&self, entry: &str) -> Result<Vec<(String, String)>> {
+        let parameters = self.program.parameters(entry)?;
+        Ok(parameters.into_iter().map(|a| (a.name.to_string(), a.ty.to_string())).collect())
+    }
+
+    /// The graph of a function after passes, as text.
+    pub fn graph(&self, entry: &str) -> Result<String> {
+        let function = self.program.function(entry);
+        let function =
+            function.ok_or_else(|| Diagnostic::input(format!("there is no function '{entry}'")))?;
+        Ok(function.graph.to_string())
+    }
+
+    /// What became of its fusion groups so far: kernels compiled, calls that ran op by op and why.
+    pub fn fusion_report(&self) -> FusionReport {
+        self.program.fusion_report()
+    }
+
+    /// The program beneath, for what this type does not offer.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+}
+
+impl Toolkit {
+    /// Loads a file over this toolkit's ops, with its pipeline `default`. Parameters of a module require no gradients.
+    pub fn model(&self, path: impl AsRef<Path>) -> Result<Model> {
+        self.model_with(path, "default")
+    }
+
+    /// The same with other passes.
+    pub fn model_with(&self, path: impl AsRef<Path>, passes: &str) -> Result<Model> {
+        self.check()?;
+        let run = Run::default();
+        run.set_grad_enabled(false);
+        let Loaded { program, .. } = load::load_model(path.as_ref(), &run, self.registry())?;
+        load::detach_parameters(&program);
+        Model::new(self.clone(), program, passes)
+    }
+}
+
+fn optimized(toolkit: &Toolkit, plain: &Program, passes: &str) -> Result<Program> {
+    toolkit.check()?;
+    let pipeline = toolkit.parse_pipeline(passes)?;
+    let mut settings = Settings::default();
+    if let Some(instance) = plain.instance() {
+        settings.extras.set(Arc::new(instance.clone()));
+    }
+    plain.transformed(|module, registry| pipeline.run_with(module, registry, settings).map(|_| ()))
+}
