@@ -72,6 +72,7 @@ pub mod autodiff;
 pub mod lowering;
 pub mod backends;
 pub mod runtime;
+pub mod training;
 pub mod toolkit;
 pub mod tools;
 

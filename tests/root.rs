@@ -23,6 +23,7 @@ mod scratch;
 mod steps;
 mod test_passes;
 mod tidy;
+mod training;
 mod view;
 
 use libtest_mimic::Arguments;
@@ -54,6 +55,7 @@ fn main() {
     trials.extend(op_fuzz::trials());
     trials.extend(rules::trials());
     trials.extend(steps::trials());
+    trials.extend(training::trials());
     let scratch = scratch::Guard;
     let conclusion = libtest_mimic::run(&arguments, trials);
     drop(scratch);

@@ -87,6 +87,7 @@ impl<'a> Engine<'a> {
         while let Some((_, (node, gradients))) = self.ready.pop_last() {
             self.run.check()?;
             self.capture(&node, &gradients)?;
+            self.keep(&node, &gradients)?;
             if self.needed.as_ref().is_some_and(|needed| !needed.contains(&node.number)) {
                 continue;
             }
@@ -216,15 +217,30 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
+    /// Adds gradients of outputs to the tensors that keep them (`retain_grad`).
+    fn keep(&self, node: &Node, gradients: &[Option<Tensor>]) -> Result<()> {
+        for (output, tensor) in node.retained() {
+            let Some(gradient) = gradients.get(output).cloned().flatten() else { continue };
+            self.add_to(&tensor, gradient)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a gradient to a tensor's `grad`.
+    fn add_to(&self, tensor: &Tensor, gradient: Tensor) -> Result<()> {
+        let total = match tensor.grad() {
+            Some(former) => sum(Some(former), gradient, self.run)?,
+            None if self.wanted.create => gradient,
+            None => owned(&gradient)?,
+        };
+        tensor.set_grad(Some(total));
+        Ok(())
+    }
+
     /// Adds to the gradients of leaves.
     fn accumulate(&mut self) -> Result<()> {
         for (_, (leaf, gradient)) in std::mem::take(&mut self.sums) {
-            let total = match leaf.grad() {
-                Some(former) => sum(Some(former), gradient, self.run)?,
-                None if self.wanted.create => gradient,
-                None => owned(&gradient)?,
-            };
-            leaf.set_grad(Some(total));
+            self.add_to(&leaf, gradient)?;
         }
         Ok(())
     }

@@ -24,6 +24,10 @@ pub(super) fn of(tensor: &Tensor) -> Option<Arc<History>> {
 pub(super) fn set(tensor: &Tensor, node: &Arc<Node>, output: usize, one_of: Option<String>) {
     let history = History { node: Arc::clone(node), output, version: tensor.version(), one_of };
     // Only floating point and complex tensors come here.
+    let retained = of(tensor).is_some_and(|former| former.node.release(tensor));
+    if retained {
+        node.retain(output, tensor);
+    }
     if tensor.set_requires_grad(true).is_ok() {
         tensor.set_grad_node(Some(Arc::new(history)));
     }

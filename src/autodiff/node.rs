@@ -6,7 +6,7 @@ use super::saved::Saved;
 use crate::diag::Span;
 use crate::dialects::Recorded;
 use crate::resources::Charge;
-use crate::tensor::{DType, Dims, Layout, Tensor};
+use crate::tensor::{DType, Dims, Layout, Tensor, WeakTensor};
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +30,8 @@ pub(super) struct Node {
     pub(super) outputs: Vec<Output>,
     /// Where the operation stands in the program, once that is said.
     pub(super) place: OnceLock<Span>,
+    /// Outputs that keep their gradients, with the tensors that hold them.
+    retained: Mutex<Vec<(usize, WeakTensor)>>,
     pub(super) _charge: Charge,
 }
 
@@ -80,7 +82,9 @@ impl Node {
     pub(super) fn new(name: String, work: Work, operands: Vec<Operand>, outputs: Vec<Output>) -> Arc<Node> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let place = OnceLock::new();
-        Arc::new(Node { name, number, work, operands, outputs, place, _charge: Charge::taken(NODE_BYTES) })
+        let retained = Mutex::default();
+        let _charge = Charge::taken(NODE_BYTES);
+        Arc::new(Node { name, number, work, operands, outputs, place, retained, _charge })
     }
 
     /// The name as PyTorch's errors show it: `aten::mul.Tensor` → `Mul`.
@@ -92,6 +96,32 @@ impl Node {
             letters.next().map_or(String::new(), |c| c.to_ascii_uppercase().to_string() + letters.as_str())
         };
         base.split('_').map(capital).collect()
+    }
+
+    /// Lets an output keep its gradient in a tensor.
+    pub(super) fn retain(&self, output: usize, tensor: &Tensor) {
+        if !self.retains(tensor) {
+            self.retained.lock().push((output, tensor.downgrade()));
+        }
+    }
+
+    /// Whether an output keeps its gradient in this tensor.
+    pub(super) fn retains(&self, tensor: &Tensor) -> bool {
+        self.retained().iter().any(|(_, known)| known.same(tensor))
+    }
+
+    /// No output keeps its gradient in this tensor any more; gives whether one did.
+    pub(super) fn release(&self, tensor: &Tensor) -> bool {
+        let mut retained = self.retained.lock();
+        let before = retained.len();
+        retained.retain(|(_, known)| known.upgrade().is_some_and(|known| !known.same(tensor)));
+        retained.len() < before
+    }
+
+    /// Outputs that keep their gradients, with the tensors that are still there.
+    pub(super) fn retained(&self) -> Vec<(usize, Tensor)> {
+        let retained = self.retained.lock();
+        retained.iter().filter_map(|(output, tensor)| Some((*output, tensor.upgrade()?))).collect()
     }
 
     /// Where the operation stands.
@@ -115,6 +145,7 @@ impl Node {
                     operands: Vec::new(),
                     outputs: Vec::new(),
                     place: OnceLock::new(),
+                    retained: Mutex::default(),
                     _charge: Charge::taken(0),
                 };
                 parts.push(Part::Node(std::mem::replace(&mut write.inner, Arc::new(stub))));

@@ -35,6 +35,7 @@ pub(super) fn written(schema: &Schema) -> Option<usize> {
 impl Call<'_> {
     pub(super) fn record(&self) -> Result<Outputs> {
         let schema = self.op.schema()?;
+        self.check_out(schema)?;
         let target = written(schema).and_then(|n| self.values.get(n));
         let target = match target {
             Some(Value::Tensor(t)) => Some(t.clone()),
@@ -58,6 +59,23 @@ impl Call<'_> {
             Recipe::Cell(cell) => self.with_cell(&cell, target),
             Recipe::Missing(reason) => self.without_cell(&reason, target),
         }
+    }
+
+    /// `out=` and gradients exclude each other: what was written before would have no history.
+    fn check_out(&self, schema: &Schema) -> Result<()> {
+        let follows = |t: &Tensor| t.dtype().is_floating() || t.dtype().is_complex();
+        let is_out = |(argument, value): (&Argument, &Value)| {
+            let writes = argument.alias.as_ref().is_some_and(|alias| alias.is_write);
+            writes && argument.keyword_only && matches!(value, Value::Tensor(t) if follows(t))
+        };
+        if !schema.arguments.iter().zip(self.values).any(is_out) || !self.values.iter().any(wants) {
+            return Ok(());
+        }
+        Err(Diagnostic::runtime(format!(
+            "{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments \
+             requires grad.",
+            self.op.name().base()
+        )))
     }
 
     /// A form that writes of an op that is defined by others: computes, then writes.

@@ -1,9 +1,10 @@
 //! The tape: records operations as they run, and runs them backward.
 
 use super::cell::Cells;
+use super::history::{self, Edge};
 use super::record::Call;
 use super::{engine, views};
-use crate::diag::Result;
+use crate::diag::{Diagnostic, Result};
 use crate::dialects::constraint::Law;
 use crate::dialects::{Autograd, Compute, Gradients, Node, Op, Outputs, Registry, Run};
 use crate::eval;
@@ -39,6 +40,28 @@ impl Autograd for Tape {
 
     fn link_views(&self, op: &Op, values: &[Value], results: &[Value]) {
         views::link(op, values, results);
+    }
+
+    fn retain(&self, tensor: &Tensor, run: &Run) -> Result<()> {
+        match views::edge_of(tensor, run)? {
+            Edge::Node(node, output) => node.retain(output, tensor),
+            Edge::Leaf(_) => {}
+            Edge::None => {
+                return Err(Diagnostic::runtime("can't retain_grad on Tensor that has requires_grad=False"));
+            }
+        }
+        Ok(())
+    }
+
+    fn retains(&self, tensor: &Tensor) -> bool {
+        history::of(tensor).is_some_and(|history| history.node.retains(tensor))
+    }
+
+    fn output_number(&self, tensor: &Tensor, run: &Run) -> Result<usize> {
+        Ok(match views::edge_of(tensor, run)? {
+            Edge::Node(_, output) => output,
+            Edge::Leaf(_) | Edge::None => 0,
+        })
     }
 
     fn gradients(&self, wanted: &Gradients, run: &Run) -> Result<Vec<Option<Tensor>>> {

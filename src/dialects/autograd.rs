@@ -24,6 +24,15 @@ pub trait Autograd: Send + Sync {
     /// Notes which results are views of which operand, for an op that was not recorded.
     fn link_views(&self, op: &Op, values: &[Value], results: &[Value]);
 
+    /// Lets a tensor that an operation made keep its gradient; a leaf does so anyway. Fails where it requires none.
+    fn retain(&self, tensor: &Tensor, run: &Run) -> Result<()>;
+
+    /// Whether a tensor that an operation made keeps its gradient.
+    fn retains(&self, tensor: &Tensor) -> bool;
+
+    /// Which output of its operation a tensor is; 0 for a leaf.
+    fn output_number(&self, tensor: &Tensor, run: &Run) -> Result<usize>;
+
     /// The gradients of the outputs by each input; without inputs they are added to the `grad` of all leaves.
     fn gradients(&self, wanted: &Gradients, run: &Run) -> Result<Vec<Option<Tensor>>>;
 }

@@ -6,6 +6,8 @@ use crate::diag::{Diagnostic, Result};
 
 /// Words of the twister's state.
 const WORDS: usize = 624;
+/// Bytes of the state in PyTorch's form.
+const STATE_BYTES: usize = 5056;
 
 /// A seeded generator.
 pub struct Generator {
@@ -40,6 +42,49 @@ impl Generator {
     /// What it was seeded with.
     pub fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// The state as `torch.get_rng_state()` gives it: 5,056 bytes.
+    pub fn state(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let left = WORDS + 1 - self.next.max(1);
+        out.extend(self.seed.to_le_bytes());
+        out.extend((left as u32).to_le_bytes());
+        out.extend(1u32.to_le_bytes()); // it is seeded
+        out.extend((self.next as u64).to_le_bytes());
+        self.state.iter().for_each(|word| out.extend(u64::from(*word).to_le_bytes()));
+        let normals = [0.0, self.normal.unwrap_or(0.0), 0.0];
+        normals.iter().for_each(|x: &f64| out.extend(x.to_le_bytes()));
+        out.extend(u32::from(self.normal.is_some()).to_le_bytes());
+        // A number in single precision that waits: never one here.
+        out.resize(STATE_BYTES, 0);
+        out
+    }
+
+    /// A generator in a state of `torch.get_rng_state()`. Fails for bytes that are none.
+    pub fn from_state(bytes: &[u8]) -> Result<Generator> {
+        let wrong = || Diagnostic::input("the state of the random generator is not PyTorch's");
+        let long = |at: usize| -> Result<u64> {
+            let word = bytes.get(at..at + 8).and_then(|word| word.try_into().ok());
+            word.map(u64::from_le_bytes).ok_or_else(wrong)
+        };
+        if bytes.len() != STATE_BYTES {
+            return Err(wrong());
+        }
+        let (seed, counts, next) = (long(0)?, long(8)?, long(16)?);
+        // A generator that has drawn all words, or none yet, makes new ones next.
+        let next = if counts as u32 == 1 { WORDS } else { usize::try_from(next).map_err(|_| wrong())? };
+        if next == 0 || next > WORDS {
+            return Err(wrong());
+        }
+        let mut state = Box::new([0u32; WORDS]);
+        for (n, word) in state.iter_mut().enumerate() {
+            *word = u32::try_from(long(24 + 8 * n)?).map_err(|_| wrong())?;
+        }
+        let after = 24 + 8 * WORDS;
+        let waits = long(after + 24)? as u32 != 0;
+        let normal = if waits { Some(f64::from_bits(long(after + 8)?)) } else { None };
+        Ok(Generator { seed, state, next, normal })
     }
 
     fn twist(&mut self) {
@@ -178,6 +223,23 @@ fn sixteen(block: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn states_go_on_where_they_were_taken() {
+        for draws in [0, 1, 5, 623, 624, 625] {
+            let mut one = Generator::new(7);
+            (0..draws).for_each(|_| {
+                one.bits32();
+            });
+            one.normal();
+            let mut other = Generator::from_state(&one.state()).expect("a state");
+            assert_eq!(other.state(), one.state());
+            let next = |g: &mut Generator| (g.normal().to_bits(), g.bits64(), g.seed());
+            assert_eq!(next(&mut one), next(&mut other));
+        }
+        assert!(Generator::from_state(&[0; 5056]).is_err());
+        assert!(Generator::from_state(&[]).is_err());
+    }
 
     #[test]
     fn it_is_the_mersenne_twister() {

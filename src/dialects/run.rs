@@ -366,6 +366,12 @@ impl Run {
         work(generator)
     }
 
+    /// Puts the random generator into a state of `torch.get_rng_state()`.
+    pub fn set_generator_state(&self, state: &[u8]) -> Result<()> {
+        *self.shared.generator.lock() = Some(Generator::from_state(state)?);
+        Ok(())
+    }
+
     /// The seed of the random generator; None as long as nothing has seeded it or drawn from it.
     pub fn random_seed(&self) -> Option<u64> {
         self.shared.generator.lock().as_ref().map(Generator::seed)

@@ -41,12 +41,22 @@ use crate::resources::Charge;
 use parking_lot::{RwLock, RwLockWriteGuard};
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 /// A tensor: layout over storage, plus gradient state. Clones share identity.
 #[derive(Clone)]
 pub struct Tensor(Arc<Inner>);
+
+/// A tensor that this does not keep alive.
+pub struct WeakTensor(Weak<Inner>);
+
+impl WeakTensor {
+    /// The tensor, if it still lives.
+    pub fn upgrade(&self) -> Option<Tensor> {
+        self.0.upgrade().map(Tensor)
+    }
+}
 
 struct Inner {
     meta: RwLock<Snapshot>,
@@ -336,6 +346,11 @@ impl Tensor {
     /// Whether two handles are the same tensor (Python's `is`).
     pub fn same(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The tensor without keeping it alive.
+    pub fn downgrade(&self) -> WeakTensor {
+        WeakTensor(Arc::downgrade(&self.0))
     }
 
     /// An address that identifies the tensor while it lives.

@@ -5,7 +5,7 @@ use crate::dialects::{Laws, Registry, Run, Strictness, result_type};
 use crate::frontend::archive::DebugRanges;
 use crate::frontend::{archive, script};
 use crate::ir::{
-    Graph, MAX_TEXT, OpId, ParseOptions, ParsedModule, Symbol, parse_module, too_large, verify_module,
+    Graph, MAX_TEXT, Module, OpId, ParseOptions, ParsedModule, Symbol, parse_module, too_large, verify_module,
 };
 use crate::runtime::{Origins, Program, graph_function};
 use crate::value::Value;
@@ -53,23 +53,28 @@ fn start_archive(archive: archive::Archive, run: &Run, registry: &Arc<Registry>)
     // A damaged record only costs the sizes that it has.
     let traced = archive.traced_inputs().ok().flatten();
     let model = archive::load(registry, archive)?;
-    let instance = match &model.root {
-        Value::Object(object) => object.clone(),
-        other => {
-            return Err(Diagnostic::input(format!(
-                "the archive holds a {}, not a module",
-                other.kind_name()
-            )));
-        }
-    };
-    let program = Program::with(model.module, Some(instance), Arc::clone(registry));
+    let program = start(model.module, &model.root, registry)?;
     program.set_origins(origins(model.debug_tables));
-    for (object, state) in model.states {
+    restore(&program, model.states, run)?;
+    Ok(Loaded { program, traced })
+}
+
+/// The program of a loaded model.
+pub fn start(module: Module, root: &Value, registry: &Arc<Registry>) -> Result<Program> {
+    match root {
+        Value::Object(object) => Ok(Program::with(module, Some(object.clone()), Arc::clone(registry))),
+        other => Err(Diagnostic::input(format!("the archive holds a {}, not a module", other.kind_name()))),
+    }
+}
+
+/// Lets objects restore themselves.
+pub fn restore(program: &Program, states: Vec<(Value, Value)>, run: &Run) -> Result<()> {
+    for (object, state) in states {
         if let Value::Object(object) = object {
             program.call_method(&object, "__setstate__", vec![state], run)?;
         }
     }
-    Ok(Loaded { program, traced })
+    Ok(())
 }
 
 /// Makes the tensors of a loaded module require no gradients: inference writes to parameters freely, and records nothing.

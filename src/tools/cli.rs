@@ -4,7 +4,7 @@ use super::io::{Io, Terminal};
 use super::limits::LimitOptions;
 use super::{
     bench, check, demo, dialect, docs, explain, filecheck, grad, inspect, lit, lsp, opt, reduce, rules, run,
-    save, translate,
+    save, train, translate,
 };
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::toolkit::Toolkit;
@@ -110,6 +110,23 @@ Examples:
   flambeau bench new.pt --baseline old.pt            two models in turn
   flambeau bench model.pt --profile=trace.json       where the time goes; ui.perfetto.dev opens the file";
 
+/// What is differentiated, shown by `grad --help`.
+const GRAD: &str = "\
+Examples:
+  flambeau grad model.pt --input x=float32[1,3,224,224] --wrt x
+  flambeau grad model.pt --args x.npy --wrt 'conv1.*' --output gradients.npz
+  flambeau grad check                                compiles the derivatives of all operators";
+
+/// How a model is trained, shown by `train --help`.
+const TRAIN: &str = "\
+Examples:
+  flambeau train model.pt --data d.npz --loss cross_entropy --optimizer 'adamw(lr=1e-3)' --steps 500 --out trained.pt
+  flambeau train model.pt --data d.npz --loss mse --optimizer 'sgd(lr=0.1, momentum=0.9)' --epochs 10 --shuffle \\
+    --schedule 'linear(total_iters=100) until 100 then cosine(T_max=900)' --clip-norm 1 --freeze 'features.*' \\
+    --valid v.npz --curve loss.svg --checkpoint run.ck --checkpoint-every 100 --out trained.pt
+  flambeau train model.pt --data d.npz --loss mse --resume run.ck --steps 2000 --out trained.pt
+docs/training.md tells the rest.";
+
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Run a model: load a file, call a function of it, print the answer
@@ -131,8 +148,12 @@ enum Command {
     Rules(rules::Options),
     /// Load dialect files and check what they say of derivatives
     Dialect(dialect::Options),
-    /// Check derivatives of operators
-    Grad(grad::Options),
+    /// Compute gradients of a model's answer; check derivatives of operators
+    #[command(after_long_help = GRAD)]
+    Grad(Box<grad::Options>),
+    /// Train a saved model on arrays, and save it so that PyTorch loads it
+    #[command(after_long_help = TRAIN)]
+    Train(Box<train::Options>),
     /// Write a program as an archive that PyTorch loads
     Save(save::Options),
     /// List what is in an archive, without building it
@@ -297,6 +318,7 @@ fn start(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>, owns_proces
         Command::Rules(options) => rules::run(options, io),
         Command::Dialect(options) => dialect::run(options, io),
         Command::Grad(options) => grad::run(options, io),
+        Command::Train(options) => train::run(options, io),
         Command::Save(options) => save::run(options, io),
         Command::Inspect(options) => inspect::run(options, io),
         Command::Bench(options) => bench::run(options, io),

@@ -7,15 +7,17 @@ use crate::dialects::{Gradients, Run};
 use crate::ir::Symbol;
 use crate::runtime::Program;
 use crate::tensor::{DType, Tensor};
+use crate::training::{Loss, Trainer};
 use crate::value::Value;
 use serde_json::{Value as Json, json};
-use std::collections::BTreeSet;
 
 /// What a case's program gave besides its answer.
 #[derive(Clone, Debug, Default)]
 pub struct Learned {
-    grads: Option<Vec<Option<Tensor>>>,
-    second: Option<Vec<Option<Tensor>>>,
+    /// The gradients.
+    pub(super) grads: Option<Vec<Option<Tensor>>>,
+    /// Those of their weighted sum.
+    pub(super) second: Option<Vec<Option<Tensor>>>,
     losses: Option<Vec<f64>>,
     parameters: Vec<(String, Tensor)>,
     buffers: Vec<(String, Tensor)>,
@@ -78,7 +80,7 @@ fn part(value: &Value, step: &str) -> Option<Value> {
 }
 
 /// The tensors of an answer that require gradients, in order.
-fn differentiable(value: &Value, out: &mut Vec<Tensor>) {
+pub(super) fn differentiable(value: &Value, out: &mut Vec<Tensor>) {
     match value {
         Value::Tensor(t) if t.requires_grad() => out.push(t.clone()),
         Value::List(list) => list.to_vec().iter().for_each(|item| differentiable(item, out)),
@@ -158,32 +160,33 @@ fn named<'a>(names: impl Iterator<Item = &'a String>, program: &Program) -> Vec<
     names.filter_map(|name| Some((name.clone(), find(name, program, &[]).ok()?))).collect()
 }
 
-/// Runs the training that a case asks for: `steps` times the loss of a batch, its gradients, and the optimizer.
-pub fn train(case: &Case, program: &Program, run: &Run) -> Result<Learned> {
+/// A training run that a case asks for: the trainer with the arguments of each batch.
+pub fn trainer(case: &Case, program: &Program) -> Result<(Trainer, Vec<Vec<Value>>)> {
     let bad = |what: &str| Diagnostic::input(format!("'train' needs {what}"));
     let train = case.train.as_ref().ok_or_else(|| bad("to be there"))?;
     let field = |name: &str| train.get(name).ok_or_else(|| bad(&format!("'{name}'")));
     let options = field("options")?.as_object().ok_or_else(|| bad("options by name"))?;
     let options: Vec<(String, Value)> = options.iter().map(|(name, v)| (name.clone(), option(v))).collect();
     let name = field("optimizer")?.as_str().ok_or_else(|| bad("the optimizer's name"))?;
-    let mut optimizer = Optimizer::new(name, &options)?;
     let batches = field("batches")?.as_array().filter(|b| !b.is_empty()).ok_or_else(|| bad("batches"))?;
-    let steps = field("steps")?.as_u64().ok_or_else(|| bad("steps"))?;
-    let parameters = parameters(program);
-    // The first call says who computes gradients.
+    let batch = |batch: &Json| {
+        let values = batch.as_array().ok_or_else(|| bad("batches of arguments"))?;
+        values.iter().map(decode).collect::<Result<Vec<Value>>>()
+    };
+    let batches = batches.iter().map(batch).collect::<Result<Vec<_>>>()?;
+    let optimizer = Optimizer::new(name, &options)?;
+    Ok((Trainer::new(program.clone(), &case.entry, Loss::answer(), optimizer)?, batches))
+}
+
+/// Runs the training that a case asks for: `steps` times the loss of a batch, its gradients, and the optimizer.
+pub fn train(case: &Case, program: &Program, run: &Run) -> Result<Learned> {
+    let (mut trainer, batches) = trainer(case, program)?;
+    let train = case.train.clone().unwrap_or_default();
+    let steps = train.get("steps").and_then(Json::as_u64);
+    let steps = steps.ok_or_else(|| Diagnostic::input("'train' needs a number of 'steps'"))?;
     let mut losses = Vec::new();
-    for step in 0..steps {
-        let batch = batches.get(step as usize % batches.len()).and_then(Json::as_array);
-        let arguments = batch.ok_or_else(|| bad("batches of arguments"))?;
-        let arguments = arguments.iter().map(decode).collect::<Result<Vec<Value>>>()?;
-        let loss = program.run(&case.entry, arguments, run)?;
-        let loss = loss.to_tensor()?.clone();
-        parameters.iter().for_each(|parameter| parameter.set_grad(None));
-        let autograd = run.autograd().ok_or_else(|| Diagnostic::unsupported("computing gradients here"))?;
-        let wanted = Gradients { outputs: vec![loss.clone()], ..Gradients::default() };
-        autograd.gradients(&wanted, run)?;
-        optimizer.step(&parameters, run)?;
-        losses.push(loss.item()?.to_f64());
+    for (_, batch) in (0..steps).zip(batches.iter().cycle()) {
+        losses.push(trainer.step(batch, &[], run)?.loss);
     }
     let names = |key: &str| -> Vec<String> {
         train.get(key).and_then(Json::as_object).map_or(Vec::new(), |all| all.keys().cloned().collect())
@@ -206,26 +209,6 @@ fn option(json: &Json) -> Value {
         Json::String(x) => Value::str(x.clone()),
         _ => Value::None,
     }
-}
-
-/// The leaves of a program's instance that require gradients, each once, in the order of its attributes.
-pub fn parameters(program: &Program) -> Vec<Tensor> {
-    let mut found: Vec<Tensor> = Vec::new();
-    let mut seen = BTreeSet::new();
-    let mut work: Vec<Value> = program.instance().cloned().map(Value::Object).into_iter().collect();
-    while let Some(value) = work.pop() {
-        match value {
-            Value::Tensor(t) if t.requires_grad() && t.grad_node().is_none() => found.push(t),
-            Value::Object(object) if seen.insert(object.id()) => {
-                work.extend(object.fields().into_iter().rev().map(|(_, field)| field));
-            }
-            Value::List(list) if seen.insert(list.id()) => work.extend(list.to_vec().into_iter().rev()),
-            _ => {}
-        }
-    }
-    let mut known = BTreeSet::new();
-    found.retain(|t| known.insert(t.id()));
-    found
 }
 
 impl Learned {

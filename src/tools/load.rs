@@ -1,18 +1,20 @@
 //! Loading for the commands: what `toolkit` loads, with a bar for a person where gigabytes are read.
 
+use super::case::Case;
 use super::io::Io;
 use super::progress::Progress;
 use crate::diag::{Diagnostic, Result, files};
 use crate::dialects::{Registry, Run};
 use crate::frontend::archive;
 use crate::resources::memory;
+use crate::runtime::Program;
 use crate::toolkit::load_opened;
 use std::path::Path;
 use std::sync::Arc;
 
 pub use crate::toolkit::{
     Loaded, detach_parameters, is_graph, is_model, is_text, load_archive_with, load_graph_with, load_mapped,
-    load_model, load_source_with, origins,
+    load_model, load_source_with, origins, restore, start,
 };
 
 /// [`load_model`] for a person, who sees how far the reading of gigabytes is.
@@ -52,4 +54,14 @@ fn read_shown(path: &Path, length: u64) -> Result<archive::Archive> {
         error.report_mut().message = message;
         error
     })
+}
+
+/// The program of a case: of its archive, else of its source, else of its graph.
+pub(super) fn load_case(case: &Case, run: &Run, registry: &Arc<Registry>) -> Result<Program> {
+    match (&case.archive, &case.source, &case.graph) {
+        (Some(bytes), ..) => load_archive_with(bytes.clone(), run, registry),
+        (None, Some(source), _) => load_source_with("<string>", source, registry),
+        (None, None, Some(graph)) => load_graph_with("graph", graph, &case.entry, registry),
+        (None, None, None) => Err(Diagnostic::input(format!("case {} carries no program", case.name))),
+    }
 }

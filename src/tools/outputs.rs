@@ -44,7 +44,6 @@ pub fn check_name(path: &Path) -> Result<()> {
 /// Writes an answer; gives in words what was written.
 pub fn write(path: &Path, value: &Value) -> Result<String> {
     let form = form(path)?;
-    let failed = |e: std::io::Error| Diagnostic::input(format!("{}: {e}", path.display()));
     let (bytes, written) = match form {
         Form::Json => {
             let text = format!("[{}]\n", case::encode(value)?);
@@ -67,10 +66,7 @@ pub fn write(path: &Path, value: &Value) -> Result<String> {
             (bytes, lines.join(", "))
         }
     };
-    // The file is replaced only when it is written whole.
-    let mut part = path.as_os_str().to_os_string();
-    part.push(".part");
-    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path)).map_err(failed)?;
+    super::save::write_file(path, &bytes)?;
     Ok(written)
 }
 

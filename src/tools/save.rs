@@ -3,11 +3,12 @@
 use super::io::Io;
 use super::{load, opt};
 use crate::diag::{Diagnostic, Result, files};
-use crate::dialects::Registry;
+use crate::dialects::{Registry, Run};
 use crate::frontend::archive::{self, Archive, Limits, save as writer};
 use crate::ir::{
     Argument, Attr, ClassAttribute, ClassDef, ClassKind, Function, Graph, Module, Symbol, Type, TypeKind,
 };
+use crate::runtime::Program;
 use crate::tools::limits::LimitOptions;
 use crate::value::{Object, Value};
 use clap::Args;
@@ -47,11 +48,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     } else {
         save_archive(registry, &path, extra)?
     };
-    let output = io.path(&options.output);
-    let failed = |e: std::io::Error| Diagnostic::input(format!("{}: {e}", output.display()));
-    let mut part = output.clone().into_os_string();
-    part.push(".part");
-    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, &output)).map_err(failed)?;
+    write_file(&io.path(&options.output), &bytes)?;
     Ok(true)
 }
 
@@ -64,28 +61,70 @@ fn read_extra(word: &str, io: &Io<'_>) -> Result<(String, Vec<u8>)> {
 }
 
 /// Reads an archive and writes it again, with its extra files.
-fn save_archive(registry: &Arc<Registry>, path: &Path, mut extra: Vec<(String, Vec<u8>)>) -> Result<Vec<u8>> {
-    let archive = Archive::open(path)?;
-    let root = archive.root_prefix().to_string();
-    let kept = archive.extra_files().filter(|name| !extra.iter().any(|(n, _)| n == name));
-    let kept = kept.map(|name| Ok((name.to_string(), archive.read(&format!("extra/{name}"))?.into_owned())));
-    let kept = kept.collect::<Result<Vec<_>>>()?;
-    extra.splice(0..0, kept);
-    let inputs = "traced_inputs.pkl";
-    let traced_inputs =
-        archive.entry(inputs).map(|_| archive.read(inputs)).transpose()?.map(|b| b.into_owned());
-    let model = archive::load(registry, archive)?;
-    let origins = load::origins(model.debug_tables);
-    let contents = writer::Contents {
-        module: &model.module,
-        root: &model.root,
-        constants: model.constants,
-        states: &model.states,
-        extra: &extra,
-        traced_inputs,
-        origin: &|span| origins(span),
-    };
-    writer::save(registry, contents, &root, Vec::new())
+fn save_archive(registry: &Arc<Registry>, path: &Path, extra: Vec<(String, Vec<u8>)>) -> Result<Vec<u8>> {
+    Opened::open(registry, path)?.write(registry, extra)
+}
+
+/// An archive that is to be written again, perhaps with other numbers in its tensors.
+pub(super) struct Opened {
+    model: archive::Model,
+    root: String,
+    extra: Vec<(String, Vec<u8>)>,
+    traced_inputs: Option<Vec<u8>>,
+}
+
+impl Opened {
+    /// Reads an archive whole.
+    pub(super) fn open(registry: &Arc<Registry>, path: &Path) -> Result<Opened> {
+        let archive = Archive::open(path)?;
+        let root = archive.root_prefix().to_string();
+        let extra = archive.extra_files();
+        let extra =
+            extra.map(|name| Ok((name.to_string(), archive.read(&format!("extra/{name}"))?.into_owned())));
+        let extra = extra.collect::<Result<Vec<_>>>()?;
+        let inputs = "traced_inputs.pkl";
+        let traced_inputs =
+            archive.entry(inputs).map(|_| archive.read(inputs)).transpose()?.map(|b| b.into_owned());
+        Ok(Opened { model: archive::load(registry, archive)?, root, extra, traced_inputs })
+    }
+
+    /// Its program, over the tensors that [`Opened::write`] writes.
+    pub(super) fn program(&self, registry: &Arc<Registry>, run: &Run) -> Result<Program> {
+        let program = load::start(self.model.module.clone(), &self.model.root, registry)?;
+        program.set_origins(load::origins(self.model.debug_tables.clone()));
+        load::restore(&program, self.model.states.clone(), run)?;
+        Ok(program)
+    }
+
+    /// Whether a trace wrote it.
+    pub(super) fn is_traced(&self) -> bool {
+        self.traced_inputs.is_some()
+    }
+
+    /// The archive as it is now, with more extra files; one of a name that is there replaces it.
+    pub(super) fn write(&self, registry: &Registry, more: Vec<(String, Vec<u8>)>) -> Result<Vec<u8>> {
+        let kept = self.extra.iter().filter(|(name, _)| !more.iter().any(|(n, _)| n == name));
+        let extra: Vec<(String, Vec<u8>)> = kept.cloned().chain(more.iter().cloned()).collect();
+        let origins = load::origins(self.model.debug_tables.clone());
+        let contents = writer::Contents {
+            module: &self.model.module,
+            root: &self.model.root,
+            constants: self.model.constants.clone(),
+            states: &self.model.states,
+            extra: &extra,
+            traced_inputs: self.traced_inputs.clone(),
+            origin: &|span| origins(span),
+        };
+        writer::save(registry, contents, &self.root, Vec::new())
+    }
+}
+
+/// Replaces a file only when it is written whole.
+pub(super) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let failed = |e: std::io::Error| Diagnostic::input(format!("{}: {e}", path.display()));
+    let mut part = path.as_os_str().to_os_string();
+    part.push(".part");
+    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path)).map_err(failed)
 }
 
 /// Saves a function of a program as PyTorch does: as the `forward` of a module that only holds it.

@@ -20,6 +20,7 @@ const LAYERS: &[&[&str]] = &[
     &["lowering"],
     &["backends"],
     &["runtime"],
+    &["training"],
     &["toolkit"],
     &["tools"],
 ];

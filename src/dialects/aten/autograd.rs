@@ -32,8 +32,26 @@ pub static OPS: &[OpDef] = &[
     .effects(Effects::WRITES_WORLD)
     .facts(&[Fact::Autograd])
     .doc("adds the gradients by every leaf to its `grad`"),
-    host("aten::output_nr(Tensor self) -> int", |a| a.tensor(0).and_then(|_| one(0i64)))
-        .doc("which output of its operation the tensor is; 0 for a leaf"),
+    host("aten::output_nr(Tensor self) -> int", |a| {
+        let tensor = a.tensor(0)?;
+        let number = a.run.autograd().map(|autograd| autograd.output_number(tensor, a.run)).transpose()?;
+        one(number.unwrap_or(0) as i64)
+    })
+    .doc("which output of its operation the tensor is; 0 for a leaf"),
+    host("aten::retain_grad(Tensor(a!) self) -> ()", |a| {
+        let autograd = a.run.autograd();
+        let autograd = autograd.ok_or_else(|| Diagnostic::unsupported("keeping gradients here"))?;
+        autograd.retain(a.tensor(0)?, a.run)?;
+        Ok(SmallVec::new())
+    })
+    .effects(Effects::WRITES_WORLD)
+    .doc("keeps the gradient of a tensor that is no leaf in its `grad`"),
+    host("aten::retains_grad(Tensor self) -> bool", |a| {
+        let tensor = a.tensor(0)?;
+        one(a.run.autograd().is_some_and(|autograd| autograd.retains(tensor)))
+    })
+    .effects(Effects::READS_WORLD)
+    .doc("whether a tensor that is no leaf keeps its gradient"),
 ];
 
 fn given(args: &Args<'_>, n: usize) -> Result<Vec<Option<Tensor>>> {

@@ -35,7 +35,6 @@ pub static OPS: &[OpDef] = &[
     ask("aten::is_neg(Tensor self) -> bool", |a| a.tensor(0).and_then(|_| one(false))),
     ask("aten::is_inference(Tensor self) -> bool", |a| a.tensor(0).and_then(|_| one(false))),
     ask("aten::is_leaf(Tensor self) -> bool", |a| one(a.tensor(0)?.grad_node().is_none())),
-    ask("aten::retains_grad(Tensor self) -> bool", |a| a.tensor(0).and_then(|_| one(false))),
     ask("aten::is_pinned(Tensor self, Device? device=None) -> bool", |a| {
         a.tensor(0).and_then(|_| one(false))
     }),

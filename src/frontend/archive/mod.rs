@@ -18,6 +18,7 @@ pub mod limits;
 pub mod pickle;
 pub mod recognize;
 pub mod save;
+mod state;
 mod upgraders;
 pub mod write;
 mod zip;
@@ -30,6 +31,7 @@ pub use exported::{Outline, OutlinedTensor, is_exported, outline};
 pub use limits::Limits;
 pub use load::{Model, load};
 pub use pickle::{Node, NodeId, Pickle, StorageRecord, TensorRecord};
+pub use state::{load_values, save_values};
 pub use write::Writer;
 pub use zip::{Entry, Method, read_entries, read_entry};
 

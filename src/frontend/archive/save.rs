@@ -75,7 +75,7 @@ pub fn save<W: Write>(registry: &Registry, contents: Contents<'_>, name: &str, o
 }
 
 /// A pickle in the making.
-struct Tree<'a> {
+pub(super) struct Tree<'a> {
     registry: &'a Registry,
     module: &'a Module,
     states: &'a [(Value, Value)],
@@ -88,9 +88,16 @@ struct Tree<'a> {
     /// Classes of objects, and of members of enums, in the order in which they are met.
     classes: IndexMap<Symbol, ()>,
     enums: Vec<Symbol>,
+    /// Whether lists and dictionaries say their types, as TorchScript's do and Python's do not.
+    typed: bool,
 }
 
 impl<'a> Tree<'a> {
+    /// For values of Python, which have no classes of a program.
+    pub(super) fn untyped(registry: &'a Registry, module: &'a Module) -> Tree<'a> {
+        Tree { typed: false, ..Tree::new(registry, module, &[]) }
+    }
+
     fn new(registry: &'a Registry, module: &'a Module, states: &'a [(Value, Value)]) -> Tree<'a> {
         Tree {
             registry,
@@ -102,7 +109,13 @@ impl<'a> Tree<'a> {
             storages: IndexMap::new(),
             classes: IndexMap::new(),
             enums: Vec::new(),
+            typed: true,
         }
+    }
+
+    /// The text of a container's type, where it is written.
+    fn type_text(&self, value: &Value) -> Result<Option<Box<str>>> {
+        if self.typed { Ok(Some(value.ty().whole_annotation()?.into())) } else { Ok(None) }
     }
 
     fn add(&mut self, node: Node) -> NodeId {
@@ -110,7 +123,7 @@ impl<'a> Tree<'a> {
         NodeId(self.nodes.len() as u32 - 1)
     }
 
-    fn node(&mut self, value: &Value, depth: u32) -> Result<NodeId> {
+    pub(super) fn node(&mut self, value: &Value, depth: u32) -> Result<NodeId> {
         if depth > Limits::default().pickle_depth {
             return Err(Diagnostic::unsupported(format!("saving values nested more than {depth} deep")));
         }
@@ -151,20 +164,14 @@ impl<'a> Tree<'a> {
             Value::Tensor(x) => Node::Tensor(Box::new(self.tensor(x)?)),
             Value::List(x) => {
                 let items = x.to_vec().iter().map(|v| self.node(v, depth)).collect::<Result<_>>()?;
-                Node::List(Box::new(NodeList {
-                    items,
-                    type_text: Some(value.ty().whole_annotation()?.into()),
-                }))
+                Node::List(Box::new(NodeList { items, type_text: self.type_text(value)? }))
             }
             Value::Dict(x) => {
                 let entries: Vec<(Value, Value)> =
                     x.entries().iter().map(|(k, v)| (k.to_value(), v.clone())).collect();
                 let pair = |(k, v): &(Value, Value)| Ok((self.node(k, depth)?, self.node(v, depth)?));
                 let pairs = entries.iter().map(pair).collect::<Result<_>>()?;
-                Node::Dict(Box::new(NodeDict {
-                    pairs,
-                    type_text: Some(value.ty().whole_annotation()?.into()),
-                }))
+                Node::Dict(Box::new(NodeDict { pairs, type_text: self.type_text(value)? }))
             }
             Value::Tuple(x) => {
                 Node::Tuple(x.items().iter().map(|v| self.node(v, depth)).collect::<Result<_>>()?)
@@ -262,7 +269,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Writes the storages and then the pickle that names them.
-    fn write<W: Write>(self, writer: &mut Writer<W>, stem: &str, root: NodeId) -> Result<()> {
+    pub(super) fn write<W: Write>(self, writer: &mut Writer<W>, stem: &str, root: NodeId) -> Result<()> {
         for (storage, key) in self.storages.values() {
             let name = format!("{stem}/{key}");
             match storage.device_buffer() {

@@ -7,10 +7,12 @@ use crate::passes::Pipeline;
 use crate::passes::manager::Settings;
 use crate::runtime::Program;
 use crate::tools::case::{self, Case};
+use crate::tools::gradients;
 use crate::tools::inputs;
 use crate::tools::io::Io;
 use crate::tools::load::{self, Loaded};
 use crate::tools::prepare;
+use crate::training::Trainer;
 use crate::value::Value;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -50,6 +52,14 @@ pub(super) struct Ready {
     pub(super) passes: String,
     /// What loading and passes took.
     pub(super) load: Duration,
+    /// For a case that trains: a call is a step with the next batch.
+    training: Option<RefCell<Training>>,
+}
+
+/// A training run under way.
+struct Training {
+    trainer: Trainer,
+    batches: Vec<Vec<Value>>,
 }
 
 /// The models and cases that the words name.
@@ -93,16 +103,7 @@ impl Subject {
                 (loaded, entry)
             }
             What::Case(case) => {
-                let program = match (&case.archive, &case.source, &case.graph) {
-                    (Some(bytes), ..) => load::load_archive_with(bytes.clone(), run, registry)?,
-                    (None, Some(source), _) => load::load_source_with("<string>", source, registry)?,
-                    (None, None, Some(graph)) => {
-                        load::load_graph_with("graph", graph, &case.entry, registry)?
-                    }
-                    (None, None, None) => {
-                        return Err(Diagnostic::input(format!("case {} carries no program", case.name)));
-                    }
-                };
+                let program = load::load_case(case, run, registry)?;
                 (Loaded::from(program), case.entry.clone())
             }
         };
@@ -110,8 +111,18 @@ impl Subject {
             prepare::transformed(&loaded.program, pipeline, Settings::default(), &self.name, io.err)?;
         let program = options.plans.apply(program, passes);
         let load = start.elapsed();
-        let (arguments, words) = self.arguments(options, &loaded, &entry, setting, io)?;
-        Ok(Ready { program, entry, arguments, words, passes: pipeline.to_text(), load })
+        let training = match &self.what {
+            What::Case(case) if case.train.is_some() => {
+                let (trainer, batches) = gradients::trainer(case, &program)?;
+                Some(RefCell::new(Training { trainer, batches }))
+            }
+            _ => None,
+        };
+        let (arguments, words) = match training {
+            Some(_) => (Vec::new(), Vec::new()),
+            None => self.arguments(options, &loaded, &entry, setting, io)?,
+        };
+        Ok(Ready { program, entry, arguments, words, passes: pipeline.to_text(), load, training })
     }
 
     fn arguments(
@@ -172,6 +183,15 @@ impl Subject {
 impl Ready {
     /// Calls the program; gives how long that took. The answer is given back outside of the measured time, as peers do.
     pub(super) fn call(&self, run: &Run) -> Result<Duration> {
+        if let Some(training) = &self.training {
+            let mut training = training.borrow_mut();
+            let Training { trainer, batches } = &mut *training;
+            let batch = batches.get(trainer.steps() as usize % batches.len().max(1));
+            let batch = batch.ok_or_else(|| Diagnostic::input("a case that trains has batches"))?;
+            let start = Instant::now();
+            trainer.step(batch, &[], run)?;
+            return Ok(start.elapsed());
+        }
         let start = Instant::now();
         let result = self.program.run(&self.entry, self.arguments.clone(), run);
         let time = start.elapsed();

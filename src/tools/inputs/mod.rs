@@ -298,3 +298,22 @@ pub fn read_named(file: &Path) -> Result<Vec<(String, Value)>> {
     let values = files::read(file, &mut Maker { directory: Path::new(""), state: 0 })?;
     Ok(values.into_iter().filter_map(|(name, value)| Some((name?, value))).collect())
 }
+
+/// The values of a file in order, with their names where it has names.
+pub fn read_all(file: &Path) -> Result<Vec<(Option<String>, Value)>> {
+    files::read(file, &mut Maker { directory: Path::new(""), state: 0 })
+}
+
+/// A name with options: `adamw(lr=1e-3, betas=(0.9, 0.99))`. `flag` is the word of the command line that errors name.
+pub fn named_options(flag: &str, text: &str) -> Result<(String, Vec<(String, Value)>)> {
+    let usage = |what: &str| Diagnostic::new(ErrorKind::Usage, format!("{flag} '{text}': {what}"));
+    let Some((name, rest)) = text.split_once('(') else { return Ok((text.trim().to_string(), Vec::new())) };
+    let inner = rest.trim_end().strip_suffix(')').ok_or_else(|| usage("options end with ')'"))?;
+    let words = if inner.trim().is_empty() { Vec::new() } else { words::parse_for(flag, inner)? };
+    let mut options = Vec::new();
+    for (name, spec) in words {
+        let name = name.ok_or_else(|| usage("options have names: lr=0.1"))?;
+        options.push((name, Maker { directory: Path::new(""), state: 0 }.make(&spec, None)?));
+    }
+    Ok((name.trim().to_string(), options))
+}

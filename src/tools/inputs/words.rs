@@ -46,7 +46,12 @@ pub(super) type Word = (Option<String>, Spec);
 
 /// Reads one `--input`: a value, or several with blanks or commas between them.
 pub(super) fn parse(text: &str) -> Result<Vec<Word>> {
-    let mut reader = Reader { text, rest: text };
+    parse_for("--input", text)
+}
+
+/// The same for the value of another word of the command line, which errors name.
+pub(super) fn parse_for(flag: &str, text: &str) -> Result<Vec<Word>> {
+    let mut reader = Reader { flag, text, rest: text };
     let mut words = Vec::new();
     reader.blanks();
     while !reader.rest.is_empty() {
@@ -64,14 +69,18 @@ pub(super) fn parse(text: &str) -> Result<Vec<Word>> {
 }
 
 struct Reader<'a> {
+    flag: &'a str,
     text: &'a str,
     rest: &'a str,
 }
 
 impl<'a> Reader<'a> {
     fn wrong(&self, what: &str) -> Diagnostic {
-        Diagnostic::new(ErrorKind::Usage, format!("--input '{}': {what}", self.text))
-            .hint("inputs are 'x=float32[1,3,224,224]', 'ids=int64[2,16]{0..30000}', 'n=5', 'mask=@mask.npy' or JSON")
+        let error = Diagnostic::new(ErrorKind::Usage, format!("{} '{}': {what}", self.flag, self.text));
+        if self.flag != "--input" {
+            return error;
+        }
+        error.hint("inputs are 'x=float32[1,3,224,224]', 'ids=int64[2,16]{0..30000}', 'n=5', 'mask=@mask.npy' or JSON")
     }
 
     fn blanks(&mut self) {

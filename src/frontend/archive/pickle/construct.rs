@@ -28,7 +28,10 @@ impl Machine<'_> {
     pub(super) fn build(&mut self) -> Result<()> {
         let state = self.pop()?;
         let target = self.top()?;
+        let is_dict = matches!(self.node(state), Node::Dict(_));
         match self.nodes.get_mut(target.index()) {
+            // What Python sets beside the entries of an ordered dictionary, such as `_metadata` of a `state_dict`.
+            Some(Node::Dict(_)) if is_dict => {}
             Some(Node::Object(object)) if object.state.is_none() => object.state = Some(state),
             Some(Node::Object(object)) => {
                 return Err(Diagnostic::input(format!(
