@@ -140,7 +140,7 @@ impl<'a> Nodes<'a> {
         if let Some(input) = unknown {
             return Err(Diagnostic::input(format!("{} has no argument `{}`", schema.name, input.name)));
         }
-        let mut given = memory::reserved(schema.arguments.len())?;
+        let mut given = memory::vec_reserved(schema.arguments.len())?;
         for formal in &schema.arguments {
             let input = inputs.iter().find(|input| formal.name == *input.name);
             given.push(input.map(|input| self.operand(formal, &input.arg)).transpose()?);
@@ -240,7 +240,7 @@ impl<'a> Nodes<'a> {
                 self.list(&items, Type::optional(Type::tensor()))
             }
             Argument::NestedTensors(lists) => {
-                let mut items = memory::reserved(lists.len())?;
+                let mut items = memory::vec_reserved(lists.len())?;
                 for list in lists {
                     let inner =
                         list.iter().map(|tensor| self.named(&tensor.name)).collect::<Result<Vec<_>>>()?;

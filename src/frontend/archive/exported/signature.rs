@@ -61,7 +61,7 @@ pub(super) fn arguments<'t>(tree: &'t Tree, names: Option<&[String]>) -> Result<
     };
     let count = positional.len() + named.len();
     let names = names.filter(|names| names.len() == count);
-    let mut arguments = memory::reserved(count)?;
+    let mut arguments = memory::vec_reserved(count)?;
     for (n, tree) in positional.iter().enumerate() {
         arguments.push((names.map_or_else(|| format!("argument_{n}"), |names| names[n].clone()), tree));
     }
@@ -173,7 +173,7 @@ impl Unpacker<'_, '_, '_> {
         let ty = graph.ty(value).clone();
         let types: Vec<Type> = match ty.tuple_elements() {
             Some(elements) => elements.to_vec(),
-            None => memory::filled(items.len(), ty.element().cloned().unwrap_or_else(Type::any))?,
+            None => memory::filled(items.len(), ty.element().cloned().unwrap_or_else(Type::any))?.into_vec(),
         };
         let op = self.nodes.emitter.emit(kind, &[value], &types);
         let parts = self.nodes.emitter.graph.results(op);
@@ -234,7 +234,7 @@ pub(super) fn pack<'l>(
         Tree::Dict(pairs) => {
             let items = all(nodes, &mut pairs.iter().map(|(_, tree)| tree))?;
             let ty = Type::dict(key_type(pairs)?, common(&types(nodes, &items)));
-            let mut operands = memory::reserved(2 * items.len())?;
+            let mut operands = memory::vec_reserved(2 * items.len())?;
             for ((key, _), item) in pairs.iter().zip(items) {
                 let key = match key {
                     Key::Str(text) => nodes.emitter.constant(Type::str(), Attr::Str(text.as_str().into()))?,
