@@ -236,7 +236,7 @@ mod tests {
     fn corners_and_slips_are_told_apart() {
         let at = |f: fn(f64) -> f64| [f(-STEP), f(0.0), f(STEP)];
         assert_eq!(judged(3.0, at(|x| 3.0 * x + 1.0)).0, Verdict::Agrees);
-        assert_eq!(judged(0.0, at(f64::abs)).0, Verdict::Corner);
+        assert_eq!(judged(0.5, at(f64::abs)).0, Verdict::Corner);
         assert_eq!(judged(2.0, at(f64::abs)).0, Verdict::Wrong);
         assert_eq!(judged(0.0, at(|_| f64::NAN)).0, Verdict::Open);
     }

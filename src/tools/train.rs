@@ -107,8 +107,8 @@ pub struct Options {
     /// Know the ops of a dialect file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
-    /// Passes to run first
-    #[arg(long, value_name = "PIPELINE", default_value = "default")]
+    /// Passes to run first [default: none: what requires gradients runs op by op]
+    #[arg(long, value_name = "PIPELINE", default_value = "", hide_default_value = true)]
     passes: String,
     #[command(flatten)]
     numerics: Numerics,

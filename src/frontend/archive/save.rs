@@ -171,7 +171,7 @@ impl<'a> Tree<'a> {
                     x.entries().iter().map(|(k, v)| (k.to_value(), v.clone())).collect();
                 let pair = |(k, v): &(Value, Value)| Ok((self.node(k, depth)?, self.node(v, depth)?));
                 let pairs = entries.iter().map(pair).collect::<Result<_>>()?;
-                Node::Dict(Box::new(NodeDict { pairs, type_text: self.type_text(value)? }))
+                Node::Dict(Box::new(NodeDict { pairs, type_text: self.type_text(value)?, ordered: false }))
             }
             Value::Tuple(x) => {
                 Node::Tuple(x.items().iter().map(|v| self.node(v, depth)).collect::<Result<_>>()?)
@@ -214,7 +214,7 @@ impl<'a> Tree<'a> {
                 let key = self.add(Node::Str(name.as_str().into()));
                 pairs.push((key, self.node(value, depth)?));
             }
-            self.add(Node::Dict(Box::new(NodeDict { pairs, type_text: None })))
+            self.add(Node::Dict(Box::new(NodeDict { pairs, type_text: None, ordered: false })))
         };
         Ok(Node::Object(Box::new(NodeObject { class: class.as_str().into(), state: Some(state) })))
     }

@@ -188,7 +188,11 @@ impl<'a> Reader<'_, 'a> {
             )));
         }
         let type_text = self.type_text(content.text(2)?)?;
-        Ok(Node::Dict(Box::new(Dict { pairs: keys.into_iter().zip(values).collect(), type_text })))
+        Ok(Node::Dict(Box::new(Dict {
+            pairs: keys.into_iter().zip(values).collect(),
+            type_text,
+            ordered: false,
+        })))
     }
 
     /// An object of a class of its own, with its attributes, or with what restores it.
@@ -209,7 +213,7 @@ impl<'a> Reader<'_, 'a> {
             }
             let names = names.texts().map(|name| self.nodes.text(name?)).collect::<Result<Vec<_>>>()?;
             let pairs = names.into_iter().zip(values).collect();
-            self.nodes.add(Node::Dict(Box::new(Dict { pairs, type_text: None })))?
+            self.nodes.add(Node::Dict(Box::new(Dict { pairs, type_text: None, ordered: false })))?
         } else {
             self.child(content.u32(1)?)?
         };

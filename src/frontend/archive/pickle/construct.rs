@@ -4,7 +4,7 @@
 use super::globals::{Element, Global};
 use super::machine::Machine;
 use super::tensors::device_name;
-use super::{Enum, Node, NodeId, Object, TENSOR_ID};
+use super::{Dict, Enum, Node, NodeId, Object, TENSOR_ID};
 use crate::diag::{Diagnostic, Result};
 
 impl Machine<'_> {
@@ -30,8 +30,8 @@ impl Machine<'_> {
         let target = self.top()?;
         let is_dict = matches!(self.node(state), Node::Dict(_));
         match self.nodes.get_mut(target.index()) {
-            // What Python sets beside the entries of an ordered dictionary, such as `_metadata` of a `state_dict`.
-            Some(Node::Dict(_)) if is_dict => {}
+            // Attributes of the object, such as `_metadata` of a `state_dict`.
+            Some(Node::Dict(dict)) if dict.ordered && is_dict => {}
             Some(Node::Object(object)) if object.state.is_none() => object.state = Some(state),
             Some(Node::Object(object)) => {
                 return Err(Diagnostic::input(format!(
@@ -79,7 +79,9 @@ impl Machine<'_> {
                 self.quantized_tensor([storage, offset, sizes, strides, grad, hooks], scales)
             }
             (Global::Parameter, &[tensor, grad, hooks]) => self.parameter(tensor, grad, hooks),
-            (Global::OrderedDict, []) => self.push_new(Node::Dict(Box::default())),
+            (Global::OrderedDict, []) => {
+                self.push_new(Node::Dict(Box::new(Dict { ordered: true, ..Dict::default() })))
+            }
             (Global::Device, &[name]) => self.device(name),
             (Global::Complex, &[re, im]) => self.complex(re, im),
             (Global::TypedList(element), &[list]) => self.typed_list(*element, list),

@@ -88,6 +88,8 @@ pub struct Dict {
     pub pairs: Vec<(NodeId, NodeId)>,
     /// The type that the archive states for the dict (`Dict[str, int]`).
     pub type_text: Option<Box<str>>,
+    /// Whether it is an `OrderedDict`, which may have a state beside its pairs.
+    pub ordered: bool,
 }
 
 /// An instance of a class.
