@@ -37,11 +37,6 @@ pub const CHANNELS_LAST: i64 = 2;
 /// Images of so few channels are read in planes: rows of them would not fill a vector.
 const FEW_CHANNELS: usize = 4;
 
-/// What kernels may need of a thread's stack: builds without optimization keep each of their many vectors there.
-const ROOM: usize = if cfg!(debug_assertions) { 4 << 20 } else { 128 << 10 };
-/// The stack that they get where there is less.
-const STACK: usize = 16 << 20;
-
 /// The rows.
 pub static OPS: &[OpDef] = &[
     opaque("fusion::norm_scale(Tensor? weight, Tensor running_var, float eps) -> Tensor", norm_scale)
@@ -301,7 +296,7 @@ impl Layer {
             let after = self.residual_after;
             let residual = values.as_ref().map(|values| Residual { values: values.get(), pitch, after });
             let mut out = storage.write()?;
-            stacker::maybe_grow(ROOM, STACK, || run(bytemuck::cast_slice_mut(&mut out), residual))?;
+            run(bytemuck::cast_slice_mut(&mut out), residual)?;
         }
         Tensor::from_storage(storage, DType::F32, layout)
     }

@@ -110,6 +110,12 @@ fn refused(what: &str) -> Diagnostic {
     Diagnostic::runtime(format!("convolution: {what}"))
 }
 
+/// What kernels may need of a thread's stack: builds without optimization keep each of their many vectors there.
+const ROOM: usize = if cfg!(debug_assertions) { 4 << 20 } else { 128 << 10 };
+
+/// The stack that they get where there is less.
+const STACK: usize = 16 << 20;
+
 impl PackedConv {
     /// Packs weights in PyTorch's order (outputs, channels of a group, height, width) for images of a layout. Fails where
     /// sizes do not fit, or without memory.
@@ -170,7 +176,19 @@ impl PackedConv {
         self.run_with(Isa::best(), images, epilogue, out, pitch)
     }
 
+    /// The same with the vectors of an instruction set, on a stack with room for it.
     pub(super) fn run_with(
+        &self,
+        isa: Isa,
+        images: Images<'_>,
+        epilogue: &Epilogue<'_>,
+        out: &mut [f32],
+        pitch: usize,
+    ) -> Result<()> {
+        stacker::maybe_grow(ROOM, STACK, || self.compute(isa, images, epilogue, out, pitch))
+    }
+
+    fn compute(
         &self,
         isa: Isa,
         images: Images<'_>,
