@@ -226,7 +226,7 @@ mod tests {
         let _installed = budget.install();
         let charges = map(8, |_| crate::resources::Charge::new(100).expect("fits"));
         // What the pieces hold, and the room of the results.
-        assert_eq!(budget.live_bytes(), 800 + 8 * size_of::<crate::resources::Charge>());
+        assert_eq!(budget.live_bytes(), 800 + 8 * size_of::<crate::resources::Charge>() as u64);
         drop(charges);
         assert_eq!(budget.live_bytes(), 0);
     }
