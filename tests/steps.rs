@@ -16,6 +16,8 @@ use std::sync::{Arc, OnceLock};
 const IDLE: &[(&str, &str)] = &[
     ("check-inplace", "it changes nothing"),
     ("freeze", "it needs a loaded model; tests/filecheck/passes/freeze has one"),
+    ("freeze-attributes", "it needs a loaded model; tests/filecheck/passes/freeze_attributes has one"),
+    ("assign-layouts", "its tests make layers by the passes before it"),
 ];
 /// Limits that are tried on one input.
 const MOST: u64 = 9;
