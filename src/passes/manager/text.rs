@@ -1,9 +1,11 @@
 //! Pipelines as text: `inline,simplify{nodes=20000},repeat{max=4}(cse,dce)`.
 //!
-//!     pipeline = step ("," step)*            blanks and line ends may stand anywhere
-//!     step     = name options? ("(" pipeline ")")?
-//!     options  = "{" (name ("=" value)?)* "}"   separated by blanks or commas
-//!     value    = word | "\"" text "\""
+//! ```text
+//! pipeline = step ("," step)*            blanks and line ends may stand anywhere
+//! step     = name options? ("(" pipeline ")")?
+//! options  = "{" (name ("=" value)?)* "}"   separated by blanks or commas
+//! value    = word | "\"" text "\""
+//! ```
 //!
 //! A name is a pass, a named pipeline, or a nest; `_` and `-` are the same in names.
 

@@ -1,15 +1,17 @@
 //! `lit.toml`: what a folder of tests says of itself.
 //!
-//!     suffixes = [".ir", ".test"]        instead of those above
-//!     excludes = ["Inputs"]              also these
-//!     features = ["slow"]                also these
-//!     unsupported = true                 nothing here runs
-//!     timeout = 30.0                     seconds for one test
-//!     retries = 2                        for a test that fails
-//!     [environment]
-//!     NAME = "value"
-//!     [substitutions]
-//!     "%tool" = "flambeau opt"           and %{root}, the folder of the outermost file
+//! ```text
+//! suffixes = [".ir", ".test"]        instead of those above
+//! excludes = ["Inputs"]              also these
+//! features = ["slow"]                also these
+//! unsupported = true                 nothing here runs
+//! timeout = 30.0                     seconds for one test
+//! retries = 2                        for a test that fails
+//! [environment]
+//! NAME = "value"
+//! [substitutions]
+//! "%tool" = "flambeau opt"           and %{root}, the folder of the outermost file
+//! ```
 //!
 //! A folder inherits from the one above it. Where there is no such file, those of LLVM's lit are looked for.
 

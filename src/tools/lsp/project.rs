@@ -1,6 +1,8 @@
 //! `flambeau.toml`: the dialects that a project's files use.
 //!
-//!     dialects = ["dialects/*.dialect"]
+//! ```text
+//! dialects = ["dialects/*.dialect"]
+//! ```
 //!
 //! Paths start from the file's own folder; a star stands for any letters of the last part.
 

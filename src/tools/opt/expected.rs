@@ -1,8 +1,10 @@
 //! `--verify-diagnostics` and `--split-input-file`: tests of diagnostics, written as comments beside what causes them.
 //!
-//!     // expected-error {{text}}          on this line; @+2 two lines below, @-1 above, @above, @below, @unknown without a place
-//!     # expected-warning-re@+1 {{a {{[0-9]+}} b}}      expressions between inner braces
-//!     # expected-note 2 {{text}}         so many times
+//! ```text
+//! // expected-error {{text}}          on this line; @+2 two lines below, @-1 above, @above, @below, @unknown without a place
+//! # expected-warning-re@+1 {{a {{[0-9]+}} b}}      expressions between inner braces
+//! # expected-note 2 {{text}}         so many times
+//! ```
 //!
 //! Every error and warning must be expected, and everything expected must come. Notes and hints may be expected.
 
