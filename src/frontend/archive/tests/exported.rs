@@ -1,4 +1,4 @@
-//! Programs of `torch.export` that nobody exported: each is refused, and says why.
+//! Malformed programs of `torch.export`: each is refused, and says why.
 
 use super::build::{build, item};
 use crate::dialects::Registry;
