@@ -109,6 +109,7 @@ impl Emitter<'_> {
                 let operands = [tensor, dtype, no, no, none];
                 Ok(Sugared::Value(self.emit_value(Symbol::new("aten::to"), &operands, Type::tensor(), span)))
             }
+            Sugared::Items(items) if args.is_empty() && named.is_empty() => Ok(Sugared::Tuple(items)),
             Sugared::Exception(class) => self.make_exception(&class, args, span),
             Sugared::Context(context) => {
                 if !args.is_empty() && context != Context::RecordFunction {
@@ -495,6 +496,11 @@ impl Emitter<'_> {
         let given: Vec<Given> = self.values(call.args)?.into_iter().map(Given::from).collect();
         let named = self.named_values(call.keywords)?;
         let span = &call.callee.span;
+        if let Some(object) = given.first()
+            && let Some(items) = self.container_items(object.value, span)?
+        {
+            return Ok(Sugared::Value(self.int(items.len() as i64, span)));
+        }
         if let Some(object) = given.first()
             && self.ty(object.value).class_name().is_some()
         {
