@@ -53,6 +53,12 @@ impl<'py> Call<'py> {
         self.seen.iter().any(|(t, _)| t.requires_grad())
     }
 
+    /// The tensors that came in and require a gradient, each with the object that it came from.
+    pub(crate) fn tracked(&self) -> Vec<(Bound<'py, PyAny>, PyTensor)> {
+        let tracked = self.seen.iter().filter(|(t, _)| t.requires_grad());
+        tracked.map(|(t, object)| (object.clone(), PyTensor::new(t.clone()))).collect()
+    }
+
     /// An object of Python as a value.
     pub(crate) fn value(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Value> {
         self.value_at(object, 0)
@@ -163,6 +169,11 @@ impl<'py> Call<'py> {
         }
         if is_enum(object)? {
             return self.enum_member(object, depth);
+        }
+        static AS_OBJECT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let found = errors::imported(py, &AS_OBJECT, "flambeau._script", "object_core")?.call1((object,))?;
+        if let Ok(core) = found.cast::<PyProgram>() {
+            return core.get().as_value();
         }
         if let Ok(number) = object.call_method0(intern!(py, "item")) {
             return self.value_at(&number, depth + 1);

@@ -4,6 +4,7 @@ use crate::convert::{Call, Kind};
 use crate::errors;
 use crate::graph::PyGraph;
 use crate::runs;
+use crate::tensor::PyTensor;
 use flambeau::diag::{Diagnostic, Source, panics};
 use flambeau::dialects::{Effects, one};
 use flambeau::frontend::archive::{Archive, save as writer};
@@ -15,6 +16,7 @@ use flambeau::toolkit::{self, Toolkit};
 use flambeau::value::{Object, Value};
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -106,12 +108,14 @@ impl PyProgram {
         found.ok_or_else(|| PyAttributeError::new_err(format!("there is no function '{name}'")))
     }
 
-    fn needs_grad(&self) -> bool {
+    /// The parameters that require gradients, each once.
+    fn tracked(&self) -> Vec<PyTensor> {
         let mut work: Vec<Value> = self.object.iter().cloned().map(Value::Object).collect();
         let mut seen: Vec<usize> = Vec::new();
+        let mut found = Vec::new();
         while let Some(value) = work.pop() {
             match value {
-                Value::Tensor(t) if t.requires_grad() => return true,
+                Value::Tensor(t) if t.requires_grad() => found.push(PyTensor::new(t)),
                 Value::Object(o) if !seen.contains(&o.id()) => {
                     seen.push(o.id());
                     work.extend(o.fields().into_iter().map(|(_, field)| field));
@@ -119,7 +123,7 @@ impl PyProgram {
                 _ => {}
             }
         }
-        false
+        found
     }
 }
 
@@ -145,7 +149,13 @@ impl PyProgram {
             call.kind = kind.and_then(Kind::by_name);
         }
         // Arrays of NumPy have no gradients; else they are recorded where anything asks for them.
-        let records = call.kind != Some(Kind::NumPy) && (call.requires_grad() || self.needs_grad());
+        let asks = call.kind != Some(Kind::NumPy) && runs::grad_enabled();
+        let parameters = if asks { self.tracked() } else { Vec::new() };
+        let mut records = asks && (call.requires_grad() || !parameters.is_empty());
+        let is_torch = call.kind == Some(Kind::Torch);
+        if records && is_torch {
+            records = py.import("torch")?.call_method0("is_grad_enabled")?.is_truthy()?;
+        }
         let core = &self.core;
         let object = self.object.clone();
         let result = py.detach(|| {
@@ -159,6 +169,14 @@ impl PyProgram {
         });
         runs::pass_warnings(py)?;
         let result = result.map_err(errors::of_program)?;
+        if records && is_torch {
+            static LINKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            let tracked = call.tracked();
+            call.kind = Some(Kind::Own);
+            let result = call.give(py, &result, Some(core))?;
+            return errors::imported(py, &LINKED, "flambeau._autograd", "linked")?
+                .call1((result, tracked, parameters));
+        }
         call.give(py, &result, Some(core))
     }
 

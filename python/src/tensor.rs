@@ -246,6 +246,12 @@ impl PyTensor {
         Ok(address)
     }
 
+    /// A number that identifies the tensor while it lives.
+    #[getter]
+    fn _id(&self) -> usize {
+        self.inner.id()
+    }
+
     /// Which version the content is: writes count.
     #[getter]
     fn _version(&self) -> u64 {

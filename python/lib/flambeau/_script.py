@@ -979,7 +979,11 @@ def build_object(module: Any, kind: ModuleType, core: Program, seen: dict[int, A
         if tensor is None or isinstance(tensor, Tensor):
             return tensor
         if id(tensor) not in seen:
-            seen[id(tensor)] = _flambeau.from_array(tensor)
+            own = seen[id(tensor)] = _flambeau.from_array(tensor)
+            if _is_torch_subclass(type(tensor)):
+                from ._autograd import remember
+
+                remember(own, tensor)
         return seen[id(tensor)]
 
     for name, _ in kind.rows:

@@ -38,7 +38,6 @@ STATEMENTS = {
 EXPRESSIONS = {
     ast.Lambda: "lambda expressions",
     ast.SetComp: "set comprehensions",
-    ast.GeneratorExp: "generator expressions",
     ast.Yield: "yield expressions",
     ast.YieldFrom: "yield-from expressions",
     ast.Await: "await expressions",
@@ -140,6 +139,10 @@ def _rewritten(text: str, function: ast.FunctionDef) -> str:
                     values.append(ast.unparse(part.value))
             replace(node, f"{form!r}.format({', '.join(values)})" if values else repr(form.replace("{{", "{").replace("}}", "}")))
             return
+        if isinstance(node, ast.GeneratorExp):
+            start, end = span(node)
+            edits.append((start, start + 1, "(["))
+            edits.append((end - 1, end, "])"))
         if isinstance(node, ast.Compare) and len(node.ops) > 1:
             terms = [ast.unparse(node.left), *map(ast.unparse, node.comparators)]
             signs = [ast.unparse(ast.Compare(ast.Name("a"), [op], [ast.Name("b")]))[2:-2] for op in node.ops]

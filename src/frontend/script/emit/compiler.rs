@@ -248,7 +248,8 @@ impl Compiler {
             return Ok(Some(Sugared::Function(function)));
         }
         if self.is_source() {
-            return Ok(None);
+            let other = self.hosted_member(class, name, span)?;
+            return Ok(self.static_method(class, name).map(Sugared::Function).or(other));
         }
         self.lookup_qualified(&format!("{class}.{name}"), span)
     }

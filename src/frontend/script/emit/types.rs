@@ -105,7 +105,10 @@ impl Emitter<'_> {
             if let Some(ty) = self.hosted_path(&path, &expr.span)?.as_deref().and_then(known_type) {
                 return Ok(ty);
             }
-            let found = self.sugared(expr, None)?;
+            let found = match self.unit.hosted_number(&path, &expr.span)? {
+                Some(found) => found,
+                None => self.sugared(expr, None)?,
+            };
             return self.type_named_by(found, &path, expr);
         }
         let known = known_type(&path);
@@ -157,7 +160,7 @@ impl Emitter<'_> {
             "Tuple", "tuple", "Union", "Enum",
         ];
         let known = KNOWN.contains(&name.as_str()) || name.starts_with("BroadcastingList");
-        if !known || (name == "Final" && self.unit.is_source()) {
+        if !known || (name == "Final" && self.unit.is_source() && !self.unit.is_hosted(span)) {
             return error(span, format!("Unknown type constructor {name}"));
         }
         if let ("Tuple" | "tuple", [literal]) = (name.as_str(), indices)
