@@ -80,7 +80,9 @@ impl Structure {
                  has operands and results"
             }
             Structure::Regions(_) => "has the blocks that its row declares",
-            Structure::Parts => "takes one tensor, has the attributes `chunks` and `dim`, and gives as many values as `chunks` says",
+            Structure::Parts => {
+                "takes one tensor, has the attributes `chunks` and `dim`, and gives as many values as `chunks` says"
+            }
         }
     }
 }
