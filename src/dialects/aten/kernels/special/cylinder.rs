@@ -4,7 +4,7 @@
 //! precision.
 
 use super::Rounding;
-use std::f64::consts::FRAC_2_PI;
+use std::f64::consts::{FRAC_2_PI, FRAC_PI_4};
 
 /// Where the approximation by x² gives way to waves.
 const NEAR: f64 = 5.0;
@@ -26,7 +26,7 @@ struct Order {
 }
 
 static ZERO: Order = Order {
-    lag: 0.785_398_163_397_448_3,
+    lag: FRAC_PI_4,
     waves: [
         &[
             0.000_796_936_729_297_347_1,
@@ -104,7 +104,7 @@ static ZERO: Order = Order {
 };
 
 static ONE: Order = Order {
-    lag: 2.356_194_490_192_345,
+    lag: 3.0 * FRAC_PI_4,
     waves: [
         &[
             0.000_762_125_616_208_173_1,
