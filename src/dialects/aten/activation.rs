@@ -19,7 +19,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::relu(Tensor self) -> Tensor", Promote::Common).part(LayerPart::Activation(|_| Some(Activation::Relu))).rare("u").quantized_kernel(crate::dialects::quantized::activation::relu)
         .scalar(relu)
         .accepts("if", "Boolean inputs not supported for relu")
-        .grad("self: with_zero(torch.where(result > 0, grad, 0), result)")
+        .grad("self: with_zero(torch.where(result <= 0, 0, grad), result)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_exact("out"),
@@ -90,19 +90,19 @@ pub static OPS: &[OpDef] = &[
         .scalar(hardswish)
         .facts(&[Fact::Costly])
         .accepts("f", "hardswish_cpu")
-        .grad("self: torch.where(self <= -3, 0, torch.where(self < 3, grad * (self / 3 + 0.5), grad))")
+        .grad("self: torch.where(self <= -3, 0, torch.where(self >= 3, grad, grad * (self / 3 + 0.5)))")
         .inplace()
         .out_found("out"),
     elementwise("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", Promote::First)
         .scalar(hardshrink)
         .accepts("f", "hardshrink_cpu")
-        .grad("self: with_zero(torch.where((self >= -lambd) & (self <= lambd), 0, grad), self)")
+        .grad("self: with_zero(torch.where((self < -lambd) | (self > lambd), grad, 0), self)")
         .out_found("out"),
     elementwise("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", Promote::First)
         .scalar(softshrink)
         .accepts("f", "softshrink_check")
         .check(check_softshrink)
-        .grad("self: with_zero(torch.where((self >= -lambd) & (self <= lambd), 0, grad), self)")
+        .grad("self: with_zero(torch.where((self < -lambd) | (self > lambd), grad, 0), self)")
         .out_found("out"),
     elementwise("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", Promote::First).part(LayerPart::Activation(slope)).quantized_kernel(crate::dialects::quantized::activation::leaky_relu)
         .scalar(|p, x| leaky(p, x[0], x[1]))
@@ -114,7 +114,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", Promote::First).quantized_kernel(crate::dialects::quantized::activation::threshold)
         .scalar(threshold)
         .accepts("if", "threshold_cpu")
-        .grad("self: with_zero(torch.where(self > threshold, grad, 0), self)")
+        .grad("self: with_zero(torch.where(self <= threshold, 0, grad), self)")
         .inplace()
         .out("out"),
     elementwise("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", Promote::First)
