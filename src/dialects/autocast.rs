@@ -21,7 +21,10 @@ pub enum AutocastPolicy {
 /// Recorded from PyTorch 2.15 by tests/golden/record_autocast.py.
 static POLICIES: LazyLock<HashMap<&str, AutocastPolicy>> = LazyLock::new(|| {
     let lines = include_str!("aten/autocast.txt").lines();
-    lines.filter_map(|line| line.split_once(' ')).filter_map(|(name, text)| Some((name, policy(text)?))).collect()
+    lines
+        .filter_map(|line| line.split_once(' '))
+        .filter_map(|(name, text)| Some((name, policy(text)?)))
+        .collect()
 });
 
 fn policy(text: &str) -> Option<AutocastPolicy> {

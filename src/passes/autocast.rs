@@ -47,7 +47,8 @@ pub fn has_autocast(graph: &Graph) -> bool {
 /// Why PyTorch does not run the function of a graph, where this pass said so.
 pub fn refused_call(graph: &Graph) -> Option<String> {
     let mut ops = graph.block_ops(graph.root());
-    let refusal = ops.find(|op| graph.kind(*op) != "prim::Constant").filter(|op| graph.kind(*op) == REFUSAL)?;
+    let refusal =
+        ops.find(|op| graph.kind(*op) != "prim::Constant").filter(|op| graph.kind(*op) == REFUSAL)?;
     match constants::value_of(graph, graph.operand(refusal, 0)?)? {
         Value::Str(reason) => Some(reason.to_string()),
         _ => None,
@@ -170,8 +171,11 @@ impl Casts<'_, '_> {
 
 /// Whether the op is given a dtype.
 fn has_dtype(graph: &Graph, op: OpId, row: &Op) -> bool {
-    let place = row.schema().ok().and_then(|s| s.arguments.iter().position(|argument| argument.name == "dtype"));
-    place.and_then(|place| graph.operand(op, place)).is_some_and(|value| !matches!(graph.ty(value).kind(), TypeKind::None))
+    let place =
+        row.schema().ok().and_then(|s| s.arguments.iter().position(|argument| argument.name == "dtype"));
+    place
+        .and_then(|place| graph.operand(op, place))
+        .is_some_and(|value| !matches!(graph.ty(value).kind(), TypeKind::None))
 }
 
 /// The cast of a value before an op.

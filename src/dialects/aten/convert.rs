@@ -220,7 +220,11 @@ fn same(args: &Args<'_>) -> Result<Outputs> {
 /// Converts where something differs; otherwise the tensor itself, unless a copy is demanded.
 /// The tensor in another dtype, if it has one of `from`. All tensors that ops see are on the CPU: the flag and dtype of
 /// other devices mean nothing.
-fn autocast(args: &Args<'_>, from: &[DType], wanted: fn(&Args<'_>) -> Result<Option<DType>>) -> Result<Outputs> {
+fn autocast(
+    args: &Args<'_>,
+    from: &[DType],
+    wanted: fn(&Args<'_>) -> Result<Option<DType>>,
+) -> Result<Outputs> {
     match args.bool(2)? && from.contains(&args.tensor(0)?.dtype()) {
         true => to(args, None, wanted(args)?, false, None),
         false => same(args),
