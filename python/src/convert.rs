@@ -377,8 +377,13 @@ impl<'py> Call<'py> {
     }
 
     fn give_tensor(&self, py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-        if let Some((_, object)) = self.seen.iter().find(|(t, _)| t.same(tensor)) {
-            return Ok(object.clone());
+        if let Some((own, object)) = self.seen.iter().find(|(t, _)| t.same(tensor)) {
+            // What was read-only was copied where a program wrote to it.
+            let is_as_it_was =
+                object.is_instance_of::<PyTensor>() || own.version() == 0 || own.storage().is_foreign();
+            if is_as_it_was {
+                return Ok(object.clone());
+            }
         }
         match self.kind {
             Some(Kind::NumPy) if buffer_can(tensor) => numpy_of(py, tensor),

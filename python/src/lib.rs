@@ -38,7 +38,7 @@ mod _flambeau {
     #[pymodule_export]
     use super::runs::{grad_enabled, manual_seed, set_grad_enabled};
     #[pymodule_export]
-    use super::tensor::{PyTensor, from_array, tensor_of};
+    use super::tensor::{PyTensor, from_array, tensor_from_bytes, tensor_of};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -528,6 +528,12 @@ pub(crate) fn from_array<'py>(object: &Any<'py>) -> PyResult<PyTensor> {
     }
 }
 
+/// A tensor of little-endian bytes.
+#[pyfunction]
+pub(crate) fn tensor_from_bytes(data: &[u8], dtype: &PyDType, sizes: Vec<i64>) -> PyResult<PyTensor> {
+    Tensor::from_bytes(dtype.0, &sizes, data).map(PyTensor::new).map_err(errors::plain)
+}
+
 /// A tensor of numbers in nested lists, or a copy of an array.
 #[pyfunction]
 #[pyo3(signature = (data, dtype=None))]

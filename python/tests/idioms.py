@@ -241,6 +241,18 @@ class WithHelperFunction(nn.Module):
         return self.other(self.activation(x))
 
 
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(3, 4, batch_first=True)
+        self.lstm = nn.LSTM(4, 3)
+
+    def forward(self, x):
+        y, h = self.gru(x)
+        z, _ = self.lstm(y)
+        return z, h
+
+
 class LSTM(nn.Module):
     def __init__(self):
         super().__init__()
@@ -1410,7 +1422,7 @@ def transformer_layer():
 
 @idiom
 def gru():
-    m = nn.GRU(3, 4, batch_first=True)
+    m = Recurrent()
     x = torch.randn(2, 5, 3)
     with torch.no_grad():
         same(J.script(m)(x), m(x))

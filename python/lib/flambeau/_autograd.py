@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import Any
 
 import torch
 
-from ._flambeau import Tensor, call_op, from_array
+from ._flambeau import Tensor, from_array
+from ._modules import CompilationUnit
 
 # Parameters of PyTorch by the number of the tensor that shares their memory.
 _originals: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
@@ -16,6 +18,17 @@ _originals: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionar
 def remember(own: Tensor, original: Any) -> None:
     """Notes whose memory a tensor of ours shares."""
     _originals[own._id] = original
+
+
+_GRAD = """
+def grad(outputs: List[Tensor], inputs: List[Tensor], gradients: List[Optional[Tensor]]):
+    return torch.autograd.grad(outputs, inputs, gradients, retain_graph=True, allow_unused=True)
+"""
+
+
+@functools.cache
+def _grad() -> CompilationUnit:
+    return CompilationUnit(_GRAD).grad
 
 
 class _Link(torch.autograd.Function):
@@ -27,11 +40,7 @@ class _Link(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         pairs = [(out, from_array(g.contiguous())) for out, g in zip(ctx.outputs, gradients) if g is not None]
-        found = call_op(
-            "torch.autograd.grad",
-            ([out for out, _ in pairs], ctx.leaves, [g for _, g in pairs]),
-            {"retain_graph": True, "allow_unused": True},
-        )
+        found = _grad()([out for out, _ in pairs], ctx.leaves, [g for _, g in pairs])
         return (None, None, *(None if g is None else g.torch() for g in found))
 
 

@@ -9,6 +9,7 @@ import ast
 import builtins
 import collections
 import enum
+import functools
 import inspect
 import math
 import sys
@@ -105,7 +106,7 @@ class CompilerError(Exception):
 # --- what values of Python mean ---
 
 _PATHS = {
-    "torch", "torch.nn", "torch.nn.functional", "torch.nn.init", "torch.jit", "torch.linalg", "torch.fft", "torch.special",
+    "torch", "torch.nn", "torch.nn.init", "torch.jit", "torch.linalg", "torch.fft", "torch.special",
     "torch.ops", "torch.autograd", "torch.autograd.profiler", "torch.sparse", "torch.nested", "torch.functional",
     "math", "cmath", "typing", "warnings", "collections", "torch._C._nn", "torch.profiler",
 }
@@ -141,18 +142,32 @@ def _function_path(value: Any) -> str | None:
     if torch is not None:
         if module.startswith("torch.jit") and name in _JIT_NAMES:
             return f"torch.jit.{name}"
-        if module == "torch.nn.functional":
+        if module == "torch.nn.functional" and _is_known(f"torch.nn.functional.{name}"):
             return f"torch.nn.functional.{name}"
         if isinstance(value, types.BuiltinFunctionType) and getattr(torch, name, None) is value:
             return f"torch.{name}"
         if module.startswith("torch") and not isinstance(value, type):
             for path, where in (("torch", torch), ("torch.nn.functional", torch.nn.functional), ("torch.nn.init", torch.nn.init)):
-                if getattr(where, name, None) is value:
+                if getattr(where, name, None) is value and _is_known(f"{path}.{name}"):
                     return f"{path}.{name}"
             found = _torch_builtin(torch, value)
-            if found is not None:
+            if found is not None and _flambeau.known_op(found.removeprefix("ops.").replace(".", "::", 1)):
                 return found
     return None
+
+
+@functools.cache
+def _is_known(path: str) -> bool:
+    """Whether scripts know a function of PyTorch; others are compiled from their source."""
+    try:
+        _flambeau.load_bytes(f"def known():\n    return {path}\n".encode(), "<known>")
+    except RuntimeError as error:
+        return "has no attribute" not in str(error)
+    return True
+
+
+# Small functions of PyTorch that are made by a closure, so that Python has no source to compile.
+_TUPLES = {"_single": 1, "_pair": 2, "_triple": 3, "_quadruple": 4}
 
 
 def _torch_builtin(torch: Any, value: Any) -> str | None:
@@ -434,6 +449,9 @@ class Answers:
         path = _function_path(value)
         if path is not None:
             return ("path", path)
+        repeated = self.repeated(value)
+        if repeated is not None:
+            return repeated
         if isinstance(value, types.MethodType) and isinstance(value.__self__, ScriptModule):
             return ("value", number_of(value), "method")
         if isinstance(value, types.FunctionType):
@@ -449,6 +467,19 @@ class Answers:
             return ("path", f"typing.{value.__name__}")
         return ("value", number_of(value), type(value).__name__)
 
+    def repeated(self, value: Any) -> tuple[Any, ...] | None:
+        """`_pair` and its kin of `torch.nn.modules.utils`."""
+        utils = sys.modules.get("torch.nn.modules.utils")
+        for name, count in _TUPLES.items():
+            if utils is not None and getattr(utils, name, None) is value:
+                if name not in self.functions:
+                    items = ", ".join(f"x[{n}]" for n in range(count))
+                    text = f"def {name}(x: BroadcastingList{count}[int]) -> List[int]:\n    return [{items}]\n"
+                    where = (scope_number(Scope()), f"<{name}>", 1, text)
+                    self.functions[name] = ("function", (unique_name("torch.nn.modules.utils", name), where))
+                return self.functions[name]
+        return None
+
     def enum_constant(self, member: enum.Enum) -> tuple[Any, ...]:
         """A member of an enum class."""
         return ("constant", member)
@@ -458,7 +489,11 @@ class Answers:
         if cls.__module__ == "builtins":
             if issubclass(cls, BaseException):
                 return ("path", cls.__name__)
-            return None if cls is not type(None) else ("type", "NoneType")
+            if cls is type(None):
+                return ("type", "NoneType")
+            # Under its own name Python's class is the compiler's; under another one it is a type.
+            text = type_text(cls) if cls.__name__ != name else None
+            return ("type", text) if text else None
         if issubclass(cls, BaseException):
             base = next(c for c in cls.__mro__ if c.__module__ == "builtins")
             return ("path", base.__name__)
@@ -695,11 +730,12 @@ def _result_text(text: Text) -> str:
     return comment.split("->", 1)[1].strip() if comment else "Tensor"
 
 
-def _with_signature(body: Text, signature: ast.FunctionDef) -> str:
+def _with_signature(body: Text, signature: ast.FunctionDef, name: str | None = None) -> str:
     lines = body.text.splitlines(keepends=True)
     first = body.node.body[0].lineno - body.node.lineno
     returns = f" -> {ast.unparse(signature.returns)}" if signature.returns else ""
-    return f"def {body.node.name}({ast.unparse(signature.args)}){returns}:\n" + "".join(lines[first:])
+    head = f"def {name or body.node.name}({ast.unparse(signature.args)}){returns}:\n"
+    return head + "".join(lines[first:])
 
 
 # --- overloads ---
@@ -841,12 +877,33 @@ class ModuleType:
             {
                 "name": self.name,
                 "header": (scope_number(scope), f"<class {short}>", 1, "".join(lines)),
-                "methods": [answers.method_source(f, self.module) for f in self._entries()],
+                "methods": [text for f in self._entries() for text in self._texts(answers, f)],
                 "has_init": False,
                 "container": container,
                 "items": items,
             },
         )
+
+    def _texts(self, answers: Answers, function: Any) -> list[Any]:
+        """A method's text; several where it has overloads."""
+        overloads = self._overloads(function)
+        if not overloads:
+            return [answers.method_source(function, self.module)]
+        body = function_text(function)
+        scope = scope_number(Scope(function))
+        texts = []
+        for n, overload in enumerate(overloads):
+            text = _with_signature(body, function_text(overload).node, f"{function.__name__}__{n}")
+            texts.append((scope, body.file, body.first_line, text))
+        return texts
+
+    def _overloads(self, function: Any) -> list[Any]:
+        own = _overloads.get(_overload_key(function), [])
+        internal = sys.modules.get("torch._jit_internal")
+        if own or internal is None:
+            return own
+        by_class = internal._overloaded_methods.get(internal._qualified_name(function), {})
+        return by_class.get(self.cls.__name__, [])
 
     def _items(self) -> tuple[str | None, list[Any]]:
         names = {c.__name__ for c in self.cls.__mro__}

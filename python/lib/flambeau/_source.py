@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from typing import Any, Callable, NamedTuple
 
@@ -67,7 +68,7 @@ def function_text(function: Callable[..., Any]) -> Text:
         )
     node = tree.body[0]
     _check(node, text, file, first)
-    text = _rewritten(text, node)
+    text = re.sub(r"[ \t]*#\s*type:\s*ignore[^\n]*", "", _rewritten(text, node))
     # Decorators are Python's.
     kept = text.splitlines(keepends=True)[node.lineno - 1 :]
     start = next(n for n, line in enumerate(kept) if line.lstrip().startswith("def "))
@@ -124,7 +125,7 @@ def _rewritten(text: str, function: ast.FunctionDef) -> str:
     def replace(node: Any, by: str) -> None:
         start, end = span(node)
         # Lines stay where they are.
-        edits.append((start, end, by + "\\\n" * 0 + "\n" * 0))
+        edits.append((start, end, by))
 
     def visit(node: ast.AST) -> None:
         if isinstance(node, ast.JoinedStr):
@@ -143,6 +144,12 @@ def _rewritten(text: str, function: ast.FunctionDef) -> str:
             start, end = span(node)
             edits.append((start, start + 1, "(["))
             edits.append((end - 1, end, "])"))
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+            # In TorchScript text `and` binds no tighter than `or`.
+            for inner in node.values[1:]:
+                if isinstance(inner, ast.BoolOp):
+                    edits.append((span(inner)[0], span(inner)[0], "("))
+                    edits.append((span(inner)[1], span(inner)[1], ")"))
         if isinstance(node, ast.Compare) and len(node.ops) > 1:
             terms = [ast.unparse(node.left), *map(ast.unparse, node.comparators)]
             signs = [ast.unparse(ast.Compare(ast.Name("a"), [op], [ast.Name("b")]))[2:-2] for op in node.ops]

@@ -35,10 +35,7 @@ class Size(tuple):
 
 def restore(data: bytes, dtype: str, sizes: list[int], requires_grad: bool) -> Tensor:
     """A tensor from what pickling kept of it."""
-    flat = from_array(bytearray(data)) if data else tensor_of([], None)
-    made = call_op("torch.zeros", (list(sizes),), {"dtype": dtype_of(dtype)})
-    if data:
-        made.view(-1).view(dtype_of("uint8")).copy_(flat) if sizes else made.view(1).view(dtype_of("uint8")).copy_(flat)
+    made = _flambeau.tensor_from_bytes(data, dtype_of(dtype), list(sizes))
     if requires_grad:
         made.requires_grad_(True)
     return made

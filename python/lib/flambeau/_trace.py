@@ -61,8 +61,10 @@ class Trace:
     def constant(self, value: Any) -> str:
         """A tensor from outside as a constant."""
         name = f"constant_{len(self.kept)}"
-        detached = value.detach() if hasattr(value, "detach") else value
-        self.scope.names[name] = _Constant(detached if isinstance(detached, Tensor) else _flambeau.from_array(detached))
+        with _paused(self):
+            detached = value.detach() if hasattr(value, "detach") else value
+            own = detached if isinstance(detached, Tensor) else _flambeau.from_array(detached)
+        self.scope.names[name] = _Constant(own)
         self.bind(value, name)
         return name
 
