@@ -6,10 +6,10 @@
 CARGO ?= cargo
 SHARED ?= ../shared
 
-.PHONY: run test setup build lint unit conformance bench sanitize bless help
+.PHONY: test-python test-ecosystem wheel run test setup build lint unit conformance bench sanitize bless help
 
 help:            ## Lists the targets
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup:           ## Installs LLVM 22 from Debian's packages if it is missing
 	@scripts/setup.sh
@@ -23,8 +23,10 @@ run: build       ## Runs examples/lstm_cell.pt and shows graph, fusion, answer a
 lint: setup      ## Formatting and lints, warnings denied
 	$(CARGO) fmt --check
 	$(CARGO) fmt --check -p my-opt
+	$(CARGO) fmt --check -p flambeau-python
 	$(CARGO) clippy --quiet --all-targets -- -D warnings
 	$(CARGO) clippy --quiet -p my-opt --all-targets -- -D warnings
+	$(CARGO) clippy --quiet -p flambeau-python -- -D warnings
 	$(CARGO) clippy --quiet --no-default-features -- -D warnings
 
 unit: setup      ## Unit, FileCheck, engine and tidy tests
@@ -38,6 +40,15 @@ conformance: setup  ## Recorded answers of real PyTorch, where the shared data a
 	@scripts/conformance.sh $(SHARED)
 
 test: lint unit conformance  ## Everything; what CI runs
+
+test-python: setup  ## Tests of the Python package, in a fresh virtual environment with NumPy
+	@CARGO="$(CARGO)" scripts/test-python.sh test
+
+test-ecosystem: setup  ## Tests of the Python package that need PyTorch, which is installed for them
+	@CARGO="$(CARGO)" scripts/test-python.sh ecosystem
+
+wheel: setup     ## Builds the wheel, with LLVM inside, into target/wheels
+	@CARGO="$(CARGO)" scripts/test-python.sh wheel
 
 bench: build     ## Criterion benchmarks, each with its peer
 	$(CARGO) bench

@@ -3,14 +3,15 @@
 set -euo pipefail
 
 prefix=${LLVM_SYS_221_PREFIX:-/usr/lib/llvm-22}
-if [ -x "$prefix/bin/llvm-config" ]; then
+# The wheel links LLVM statically, which needs zstd's header files.
+if [ -x "$prefix/bin/llvm-config" ] && [ -e /usr/include/zstd.h -o -z "$(command -v apt-get)" ]; then
     exit 0
 fi
 if ! command -v cargo >/dev/null; then
     echo "setup: cargo is missing; install a Rust toolchain (1.95 or later)" >&2
     exit 1
 fi
-packages="llvm-22-dev libpolly-22-dev"
+packages="llvm-22-dev libpolly-22-dev libzstd-dev"
 if ! command -v apt-get >/dev/null; then
     echo "setup: LLVM 22 is missing and this is no Debian; install LLVM 22 with its headers and set LLVM_SYS_221_PREFIX," >&2
     echo "       or build without it: cargo build --release --no-default-features" >&2

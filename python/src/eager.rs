@@ -363,11 +363,12 @@ pub(crate) fn call_op<'py>(
     line.run(py, &format!("{path}({arguments})"), true)
 }
 
-/// Whether a path names an op: `aten::add`.
+/// Whether there is an op of a name (`aten::add`) that runs.
 #[pyfunction]
 pub(crate) fn known_op(name: &str) -> PyResult<bool> {
     let registry = runs::toolkit()?.registry();
-    Ok(flambeau::ir::Symbol::existing(name).is_some_and(|kind| !registry.overloads(kind).is_empty()))
+    let kind = flambeau::ir::Symbol::existing(name);
+    Ok(kind.is_some_and(|kind| registry.overloads(kind).iter().any(|op| op.is_built())))
 }
 
 /// The schemas of an op's overloads.

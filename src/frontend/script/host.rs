@@ -115,3 +115,76 @@ pub(super) fn read_type(text: &str) -> Result<super::ast::Expr> {
 pub(super) fn no_function(source: &Source) -> Diagnostic {
     Diagnostic::compile(format!("{} does not hold one function", source.name()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::Symbol;
+
+    /// A program that has `scale`, `twice`, `alias` and a container of two modules.
+    struct Fixed(Arc<Source>);
+
+    impl Host for Fixed {
+        fn knows(&self, source: &Arc<Source>) -> bool {
+            Arc::ptr_eq(source, &self.0)
+        }
+
+        fn same_names(&self, _: &Arc<Source>, _: &Arc<Source>) {}
+
+        fn name(&self, name: &str, _: &Span) -> Result<Option<Meaning>> {
+            Ok(match name {
+                "scale" => Some(Meaning::Constant(Type::int(), Attr::Int(3))),
+                "np" => Some(Meaning::Path("torch".to_string())),
+                "Numbers" => Some(Meaning::Type("List[int]".to_string())),
+                "twice" => Some(Meaning::Function(FunctionText {
+                    name: Symbol::new("__torch__.m.twice"),
+                    source: Source::starting_at("m.py", "def twice(x):\n    return x * 2\n", 40),
+                })),
+                "broken" => return Err(Diagnostic::compile("no such thing")),
+                _ => None,
+            })
+        }
+
+        fn attribute(&self, _: u64, _: &str, _: &Span) -> Result<Option<Meaning>> {
+            Ok(None)
+        }
+
+        fn numbered(&self, _: u64) -> Result<Meaning> {
+            Err(Diagnostic::internal("nothing is numbered"))
+        }
+
+        fn member(&self, _: Symbol, _: &str, _: &Span) -> Result<Option<Member>> {
+            Ok(None)
+        }
+    }
+
+    fn compile(text: &str) -> Result<Module> {
+        let source = Source::starting_at("program.py", text, 7);
+        let wanted = FunctionText { name: Symbol::new("__torch__.f"), source: Arc::clone(&source) };
+        compile_hosted(&Registry::builtin(), Box::new(Fixed(source)), vec![Meaning::Function(wanted)])
+    }
+
+    #[test]
+    fn names_mean_what_the_host_says() {
+        let text = "def f(x, n: Numbers):\n    return np.relu(twice(x)) * scale + len(n)\n";
+        let module = compile(text).expect("compiles");
+        let names: Vec<&str> = module.functions.keys().map(|name| name.as_str()).collect();
+        assert_eq!(names, ["__torch__.m.twice", "__torch__.f"]);
+        let graph = module.function("__torch__.f").expect("is there").graph.to_string();
+        assert!(graph.contains("%n : int[]") && graph.contains("prim::Constant[value=3]"), "{graph}");
+        assert!(graph.contains("aten::relu") && graph.contains("program.py:8"), "{graph}");
+    }
+
+    #[test]
+    fn what_the_host_has_not_is_undefined() {
+        let error = compile("def f(x):\n    return x + nothing\n").expect_err("is not there");
+        assert!(error.message().contains("undefined value nothing"), "{error}");
+        assert_eq!(error.report().span.as_ref().map(|span| span.line_column().0), Some(8));
+    }
+
+    #[test]
+    fn the_hosts_own_errors_end_the_compilation() {
+        let error = compile("def f(x):\n    return broken(x)\n").expect_err("is refused");
+        assert!(error.message().contains("no such thing"), "{error}");
+    }
+}

@@ -1,0 +1,149 @@
+"""Flambeau beneath PyTorch: `torch.compile(f, backend="flambeau")`, and modules of PyTorch recorded as programs."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from typing import Any, Callable
+
+import torch
+
+from . import _flambeau
+from ._script import Answers, Scope, scope_number, unique_name
+from ._trace import Trace, trace
+
+
+def from_torch(module: Any, args: Any) -> Any:
+    """A module or function of PyTorch as a program of what it does to these arguments."""
+    return trace(module, args)
+
+
+class Refused(Exception):
+    """A graph that is left to PyTorch, and why."""
+
+
+_OPERATORS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//", operator.truediv: "/", operator.mod: "%"}
+
+
+class _Text:
+    """A graph of FX as TorchScript."""
+
+    def __init__(self, graph: torch.fx.GraphModule) -> None:
+        self.graph = graph
+        self.trace = Trace()
+        self.parameters: list[str] = []
+
+    def value(self, value: Any) -> str:
+        """An argument as an expression."""
+        if isinstance(value, torch.fx.Node):
+            return value.name
+        if isinstance(value, (list, tuple)):
+            return f"[{', '.join(map(self.value, value))}]"
+        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            raise Refused(f"a symbolic value {value} stands in the graph")
+        return self.trace.text(value)
+
+    def line(self, node: torch.fx.Node) -> str:
+        """A node as an expression."""
+        target = node.target
+        if target is operator.getitem:
+            return f"{self.value(node.args[0])}[{self.value(node.args[1])}]"
+        if target in _OPERATORS:
+            left, right = map(self.value, node.args)
+            return f"{left} {_OPERATORS[target]} {right}"
+        if not isinstance(target, torch._ops.OpOverload):
+            raise Refused(f"{target} is no operator")
+        name = target._schema.name
+        if not _flambeau.known_op(name):
+            raise Refused(f"operator {name} is not known")
+        names = [a.name for a in target._schema.arguments]
+        keyword_only = {a.name for a in target._schema.arguments if a.kwarg_only}
+        parts = [self.value(a) for a in node.args]
+        for key, value in node.kwargs.items():
+            if key == "pin_memory" and not value:
+                continue
+            parts.append(f"{key}={self.value(value)}")
+        if len(node.args) > len(names) - len(keyword_only):
+            raise Refused(f"operator {name} has more arguments than its schema")
+        return f"ops.{name.replace('::', '.')}({', '.join(parts)})"
+
+    def compile(self) -> Callable[..., Any]:
+        """The graph compiled."""
+        lines: list[str] = []
+        result = "None"
+        for node in self.graph.graph.nodes:
+            if node.op == "placeholder":
+                found = node.meta.get("val")
+                kind = "int" if isinstance(found, (int, torch.SymInt)) else "float" if isinstance(found, torch.SymFloat) else "Tensor"
+                self.parameters.append(f"{node.name}: {kind}")
+            elif node.op == "get_attr":
+                constant = self.trace.constant(getattr(self.graph, node.target))
+                lines.append(f"{node.name} = {constant}")
+            elif node.op == "call_function":
+                lines.append(f"{node.name} = {self.line(node)}")
+            elif node.op == "output":
+                outputs = node.args[0] if isinstance(node.args[0], (list, tuple)) else (node.args[0],)
+                result = f"({', '.join(self.value(v) for v in outputs)},)"
+        scope = self.trace.scope
+        scope.names.update(ops=_Path("ops"), torch=_Path("torch"), Tensor=torch.Tensor)
+        text = f"def graph({', '.join(self.parameters)}):\n" + "".join(f"    {x}\n" for x in lines) + f"    return {result}\n"
+        name = unique_name("torch_compile", "graph")
+        core = _flambeau.compile(_Answers(), [("function", (name, (scope_number(scope), "<graph>", 1, text)))])
+
+        def call(*args: Any) -> Any:
+            with torch.no_grad():
+                return list(core.call(name, args, None, "torch"))
+
+        return call
+
+
+class _Path:
+    def __init__(self, path: str) -> None:
+        self.__flambeau_path__ = path
+        self.__name__ = path
+
+
+class _Answers(Answers):
+    def meaning(self, value: Any, name: str) -> Any:
+        if hasattr(value, "tensor") and type(value).__name__ == "_Constant":
+            return ("constant", value.tensor)
+        return super().meaning(value, name)
+
+
+def _compiled(graph: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+    from functorch.compile import make_boxed_func
+
+    try:
+        compiled = _Text(graph).compile()
+    except (Refused, RuntimeError, TypeError) as error:
+        _tell(error)
+        return make_boxed_func(graph.forward)
+    left = False
+
+    def call(*args: Any) -> Any:
+        nonlocal left
+        if not left:
+            try:
+                return compiled(*args)
+            except RuntimeError as error:
+                # An operator that is declared and not built is found when it is reached.
+                if "is not supported" not in str(error):
+                    raise
+                _tell(error)
+                left = True
+        return graph.forward(*args)
+
+    return make_boxed_func(call)
+
+
+def _tell(error: Exception) -> None:
+    lines = [line for line in str(error).strip().splitlines() if "is not supported" in line or "operator" in line]
+    reason = lines[-1] if lines else (str(error).strip().splitlines() or [type(error).__name__])[0]
+    warnings.warn(f"flambeau leaves a graph to PyTorch: {reason}", RuntimeWarning, stacklevel=3)
+
+
+def backend(graph: torch.fx.GraphModule, inputs: Any, **options: Any) -> Callable[..., Any]:
+    """What `torch.compile(f, backend="flambeau")` calls: forward and backward graphs by AOT autograd."""
+    from torch._dynamo.backends.common import aot_autograd
+
+    return aot_autograd(fw_compiler=_compiled, bw_compiler=_compiled)(graph, inputs)

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Tests of the Python package: `test` builds the extension in the development profile and runs them in a fresh virtual
+# environment with NumPy; `ecosystem` runs those that need PyTorch, which it installs from PyPI; `wheel` builds the wheel.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo=${CARGO:-cargo}
+python=${PYTHON:-python3}
+venv=$(mktemp -d)
+trap 'rm -rf "$venv"' EXIT
+"$python" -m venv "$venv"
+pip() { "$venv/bin/pip" install --quiet --disable-pip-version-check "$@"; }
+
+if [ "${1:-test}" = wheel ]; then
+    pip maturin
+    (cd python && "$venv/bin/maturin" build --release --strip --out ../target/wheels)
+    ls -l target/wheels
+    exit 0
+fi
+
+# The profile of the other tests, so that the library is built once; the wheel itself takes minutes and is `make wheel`.
+$cargo build --quiet -p flambeau-python
+cp target/debug/lib_flambeau.so python/lib/flambeau/_flambeau.abi3.so
+export PYTHONPATH=$PWD/python/lib PYTHONDONTWRITEBYTECODE=1
+case "${1:-test}" in
+test)
+    pip numpy mypy
+    "$venv/bin/python" -m unittest discover -s python/tests
+    "$venv/bin/python" python/stubs.py --check
+    MYPYPATH=python/lib "$venv/bin/python" -m mypy.stubtest flambeau._flambeau --allowlist python/stubtest.txt
+    ;;
+ecosystem)
+    pip numpy torch==2.15.0 --extra-index-url https://download.pytorch.org/whl/cpu
+    "$venv/bin/python" python/tests/idioms.py flambeau
+    ;;
+esac
