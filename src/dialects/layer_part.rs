@@ -17,6 +17,10 @@ pub enum LayerPart {
     Norm,
     /// The sum of the first two arguments; `alpha` must be 1.
     Sum,
+    /// The product of the first two arguments.
+    Product,
+    /// Tensors of the list `tensors` side by side along `dim`.
+    Join,
     /// A function of each element of the first argument, which one follows from the others (None where it is no such
     /// function).
     Activation(fn(&[Value]) -> Option<Activation>),

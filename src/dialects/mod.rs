@@ -7,6 +7,7 @@ mod args;
 mod autograd;
 mod classes;
 mod effects;
+mod floats;
 pub mod constraint;
 mod run;
 mod foreign;

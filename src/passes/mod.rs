@@ -40,6 +40,7 @@ mod lower_simple_tuples;
 mod normalize_ops;
 mod peel_loops;
 mod peephole;
+mod place_parts;
 mod propagate_shapes;
 mod refine_integer_values;
 mod refine_tuple_types;
@@ -57,6 +58,7 @@ mod copy;
 mod rule_group;
 mod subgraphs;
 mod input_shapes;
+mod layer_parts;
 mod tuples;
 mod walk;
 
@@ -109,6 +111,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("normalize-ops", "Gives each op one name", normalize_ops::run),
     Pass::graph("peel-loops", "Puts the first turns of loops before them", peel_loops::run).options(&[PassOption::int("count", 1, 0, "turns")]),
     Pass::graph("peephole", "Applies PyTorch's peephole rules, saturated in an e-graph", peephole::run).options(peephole::OPTIONS),
+    Pass::graph("place-parts", "Lets packed convolutions write to their part of images that are joined", place_parts::run),
     Pass::graph("propagate-shapes", "Writes dtypes, sizes and layouts that follow from the inputs into the types", propagate_shapes::run),
     Pass::graph("refine-integer-values", "Makes constants of ints where a comparison tells what they are", refine_integer_values::run),
     Pass::graph("refine-tuple-types", "Gives tuples the types of what they are made of", refine_tuple_types::run),
@@ -138,7 +141,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("no-grad-optimization", "lower-simple-tuples,batch-mm,fuse"),
     ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
     ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,remove-mutation,cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
-    ("plan", "dissolve-groups,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,dce-graph,fuse-layers,assign-layouts,dce-graph,fuse"),
+    ("plan", "dissolve-groups,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,dce-graph,fuse-layers,assign-layouts,place-parts,dce-graph,fuse"),
     ("default", "optimize,inline-meanings,dce-graph,fuse"),
 ];
 

@@ -84,6 +84,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: -grad * alpha")
         .out("Scalar_out"),
     elementwise("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
+        .part(LayerPart::Product)
         .rare("u8")
         .scalar(mul)
         .grad("self: grad * other.conj()\nother: grad * self.conj()")

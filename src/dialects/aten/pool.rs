@@ -9,10 +9,12 @@ use super::kernels::pool::{
 use super::kernels::range::not_implemented;
 use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::floats::Floats;
 use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::kernels::float::{Images, PoolKind, Pooling};
 use crate::resources::{Collect, memory};
-use crate::tensor::{DType, Element, Tensor, channels_last_strides, view};
+use crate::tensor::{DType, Element, Layout, Storage, Tensor, channels_last_strides, view};
 use crate::value::Value;
 use smallvec::smallvec;
 
@@ -199,6 +201,22 @@ impl Steps {
         Ok(())
     }
 
+    /// The same of images for kernels that take a vector of channels at a time.
+    fn in_vectors(&self, kind: PoolKind) -> Option<Pooling> {
+        let pair = |numbers: &[i64]| match *numbers {
+            [a, b] => Some([usize::try_from(a).ok()?, usize::try_from(b).ok()?]),
+            _ => None,
+        };
+        Some(Pooling::Windows {
+            kind,
+            kernel: pair(&self.kernel)?,
+            stride: pair(&self.stride)?,
+            padding: pair(&self.padding)?,
+            dilation: pair(&self.dilation)?,
+            ceil: self.ceil,
+        })
+    }
+
     /// Number of windows along a dimension.
     fn output(&self, d: usize, input: i64) -> i64 {
         let (k, s, p, l) = (self.kernel[d], self.stride[d], self.padding[d], self.dilation[d]);
@@ -239,6 +257,27 @@ impl Steps {
         });
         Ok((output, axes))
     }
+}
+
+/// float32 images with their channels innermost, pooled a vector of channels at a time. None for all others.
+fn pooled_in_vectors(t: &Tensor, pooling: &Pooling) -> Result<Option<Tensor>> {
+    let sizes = t.sizes();
+    let &[batch, channels, height, width] = sizes.as_slice() else { return Ok(None) };
+    if t.dtype() != DType::F32 || t.numel() == 0 || !t.layout().suggests_channels_last() {
+        return Ok(None);
+    }
+    let plane = [height as usize, width as usize];
+    let Some([rows, columns]) = pooling.result(plane) else { return Ok(None) };
+    let sizes = [batch, channels, rows as i64, columns as i64];
+    let input = Floats::images(t)?;
+    let values = input.values()?;
+    let images = Images { values: values.get(), batch: batch as usize, sizes: plane, pitch: input.pitch };
+    let layout = Layout::strided(&sizes, &channels_last_strides(&sizes), 0)?;
+    let storage = Storage::for_writing(layout.numel().saturating_mul(size_of::<f32>()))?;
+    let result = Tensor::from_storage(storage, DType::F32, layout)?;
+    let channels = channels as usize;
+    result.write::<f32, _>(|out, _| pooling.run(images, channels, out, channels))??;
+    Ok(Some(result))
 }
 
 /// Fails unless the tensor has channels and spatial dimensions, maybe in a batch, none but the batch empty.
@@ -332,6 +371,11 @@ fn max_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     let (steps, planes) = max_prepare(a, dims)?;
     let (output, axes) = steps.axes(&planes)?;
     let (t, sizes) = (a.tensor(0)?, planes.sizes(&output));
+    if let Some(pooling) = steps.in_vectors(PoolKind::Max)
+        && let Some(result) = pooled_in_vectors(t, &pooling)?
+    {
+        return one(result);
+    }
     fn run<T: Number + PartialOrd>(
         t: &Tensor,
         sizes: &[i64],
@@ -460,6 +504,18 @@ fn avg_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     let planes = Planes::new(t, dims);
     let (output, axes) = steps.axes(&planes)?;
     let sizes = planes.sizes(&output);
+    let kind = match divisor {
+        Divisor::Padded => Some(PoolKind::Average { padding: true, divisor: None }),
+        Divisor::Inside => Some(PoolKind::Average { padding: false, divisor: None }),
+        Divisor::Fixed(n) => {
+            usize::try_from(n).ok().map(|n| PoolKind::Average { padding: true, divisor: Some(n) })
+        }
+    };
+    if let Some(pooling) = kind.and_then(|kind| steps.in_vectors(kind))
+        && let Some(result) = pooled_in_vectors(t, &pooling)?
+    {
+        return one(result);
+    }
     fn run<T: Number>(
         t: &Tensor,
         sizes: &[i64],
@@ -545,6 +601,11 @@ fn adaptive_avg(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     let (output, planes) = adaptive_prepare(a, dims, "avg")?;
     let t = a.tensor(0)?;
     let (sizes, input, parts) = (planes.sizes(&output), three(&planes.input), three(&output));
+    if dims == 2
+        && let Some(result) = pooled_in_vectors(t, &Pooling::Adaptive([parts[1], parts[2]]))?
+    {
+        return one(result);
+    }
     let name = ["adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool3d_cpu"][dims - 1];
     crate::dispatch_real!(t.dtype(), name, R => {
         let x = Dense::<R>::new(t)?;

@@ -10,6 +10,7 @@ mod epilogue;
 mod math;
 mod matrix;
 mod pool;
+mod prologue;
 pub mod rows;
 mod scratch;
 #[cfg(test)]
@@ -25,3 +26,4 @@ pub use conv::{ConvShape, Images, Layout, PackedConv, Plane};
 pub use epilogue::{Activation, Epilogue, Residual};
 pub use matrix::PackedMatrix;
 pub use pool::{PoolKind, Pooling};
+pub use prologue::Prologue;
