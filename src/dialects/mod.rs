@@ -4,6 +4,7 @@
 //! This layer knows values and types; it does not know how graphs are run, optimized or compiled.
 
 mod args;
+mod attend;
 mod autograd;
 mod classes;
 mod effects;

@@ -16,12 +16,13 @@ use hashbrown::{HashMap, HashSet};
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let layers: Vec<(OpId, usize)> =
         graph.all_ops().into_iter().filter_map(|op| Some((op, format_of(graph, op)?))).collect();
-    let convolutions = layers.iter().filter(|(op, _)| graph.kind(*op) == layer::CONV).count();
-    if convolutions == 0 {
+    // A batch norm alone takes images as they are.
+    let count = layers.iter().filter(|(op, _)| graph.kind(*op) != layer::NORM).count();
+    if count == 0 {
         return Ok(false);
     }
     let Some(free) = Free::of(graph, context, &layers) else { return Ok(false) };
-    if !context.step(|| format!("gives {convolutions} convolutions channels innermost")) {
+    if !context.step(|| format!("lets the results of {count} layers lie as their kernels make them")) {
         return Ok(false);
     }
     free.restore(graph);
@@ -40,6 +41,7 @@ fn format_of(graph: &Graph, op: OpId) -> Option<usize> {
     match graph.kind(op) {
         kind if kind == *layer::CONV => Some(layer::CONV_FORMAT),
         kind if kind == *layer::NORM => Some(layer::NORM_FORMAT),
+        kind if kind == *layer::ATTENTION => Some(layer::ATTENTION_FORMAT),
         _ => None,
     }
 }

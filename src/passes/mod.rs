@@ -28,6 +28,7 @@ mod freeze;
 mod freeze_attributes;
 mod fuse;
 mod fuse_addmm;
+mod fuse_attention;
 mod fuse_layers;
 mod fuse_linear;
 mod fuse_rows;
@@ -98,6 +99,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("functional-to-inplace-activation", "Lets activations write to what nobody looks at afterwards", convert_activation::functional_to_inplace),
     Pass::graph("fuse", "Gathers elementwise tensor work, and what combines rows, in fusion groups", fuse::run),
     Pass::graph("fuse-addmm", "Makes addmm of products and sums", fuse_addmm::run),
+    Pass::graph("fuse-attention", "Makes one op of products of queries and keys, their softmax and products with values", fuse_attention::run),
     Pass::graph("fuse-layers", "Makes one op of a convolution or linear map with constant weights and what is done to its results", fuse_layers::run),
     Pass::graph("fuse-linear", "Finds linear in products with a transposed weight", fuse_linear::run),
     Pass::graph("inline", "Replaces calls of functions and methods by their graphs", inline::run).reads_functions(),
@@ -141,7 +143,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("no-grad-optimization", "lower-simple-tuples,batch-mm,fuse"),
     ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
     ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,remove-mutation,cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
-    ("plan", "dissolve-groups,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,dce-graph,fuse-layers,assign-layouts,place-parts,dce-graph,fuse"),
+    ("plan", "dissolve-groups,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,dce-graph,fuse"),
     ("default", "optimize,inline-meanings,dce-graph,fuse"),
 ];
 

@@ -1,6 +1,7 @@
 //! Attention: scaled dot products of queries and keys as weights of values, and the layers made of it.
 
 use super::contraction::linear;
+use super::convert::with_strides;
 use super::dropout::drop_out;
 use super::kernels::compute::{Dense, Real, build, build_whole, compute_dtype};
 use super::kernels::gemm::{Matrix, Onto, matmul};
@@ -8,11 +9,11 @@ use super::kernels::pool::each_plane;
 use super::kernels::product::{c_name, permute, product, times_scalar};
 use super::kernels::vector_rows::softmax_scaled;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::attend::attend;
 use crate::dialects::shapes::products;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
-use crate::kernels::float::{self, AttentionShape, Heads};
 use crate::resources::{Collect, memory, pool};
-use crate::tensor::{DType, Layout, ReadBytes, Scalar, Snapshot, Tensor, broadcast_sizes, view};
+use crate::tensor::{DType, Layout, Scalar, Tensor, broadcast_sizes, view};
 use crate::value::Value;
 use smallvec::smallvec;
 
@@ -216,44 +217,22 @@ impl Attention {
         if !fits || small || !floats || self.causal || self.dropout > 0.0 || v.contains(&0) || width == 0 {
             return Ok(None);
         }
-        let mask = match &self.mask {
-            Some(mask) => {
-                let Ok(wide) = additive(mask, DType::F32)?.broadcast_to(&[batch, heads, queries, keys])
-                else {
-                    return Ok(None);
-                };
-                Some(rows_of(&wide)?)
+        let mut biases = Vec::new();
+        if let Some(mask) = &self.mask {
+            match additive(mask, DType::F32)?.broadcast_to(&[batch, heads, queries, keys]) {
+                Ok(wide) => biases.push(wide),
+                Err(_) => return Ok(None),
             }
-            None => None,
-        };
-        let operands = [rows_of(&self.query)?, rows_of(&self.key)?, rows_of(&self.value)?];
-        let shape = AttentionShape {
-            batch: batch as usize,
-            heads: heads as usize,
-            queries: queries as usize,
-            keys: keys as usize,
-            width: width as usize,
-            values: values as usize,
-        };
-        let bytes = operands.each_ref().map(|t| t.storage.read());
-        let [q_bytes, k_bytes, v_bytes] = bytes;
-        let (q_bytes, k_bytes, v_bytes) = (q_bytes?, k_bytes?, v_bytes?);
-        let m_bytes = mask.as_ref().map(|m| m.storage.read()).transpose()?;
-        let [q, k, v] = &operands;
-        let given = [heads_of(q, &q_bytes), heads_of(k, &k_bytes), heads_of(v, &v_bytes)];
-        let bias = mask.as_ref().zip(m_bytes.as_ref()).map(|(m, bytes)| heads_of(m, bytes));
-        // Rows of all heads side by side; heads come second all the same.
-        let result = build_whole::<f32>(&[batch, queries, heads, values], DType::F32, |out| {
-            float::attention(shape, given, bias, self.scale as f32, out)
-        })?;
-        let result = result.look(|l| view::transpose(l, 1, 2))?;
-        let dense = [&self.query, &self.key, &self.value].iter().all(|t| t.strides().last() == Some(&1));
+        }
+        let operands = [&self.query, &self.key, &self.value];
+        let result = attend(operands, &biases, self.scale as f32, !biases.is_empty())?;
+        let dense = operands.iter().all(|t| t.strides().last() == Some(&1));
         let wanted = if dense && values == width {
             view::dense_like(&self.query.layout())
         } else {
             Layout::contiguous(&result.sizes())?
         };
-        super::convert::with_strides(result, &wanted.strides).map(Some)
+        with_strides(result, &wanted.strides).map(Some)
     }
 
     /// The result alone, head by head and some queries at a time, so that scores stay in the cache. None where there is
@@ -370,25 +349,6 @@ impl Attention {
         let result = product("bmm", &weights, &self.value.to_dtype(wide)?, None)?.to_dtype(dtype)?;
         let logs = Tensor::from_vec(&logs, &sizes[..sizes.len() - 1])?.to_dtype(compute_dtype(dtype))?;
         Ok((result, weights.to_dtype(dtype)?, logs))
-    }
-}
-
-/// A tensor whose rows lie side by side.
-fn rows_of(t: &Tensor) -> Result<Snapshot> {
-    let layout = t.layout();
-    let dense = layout.sizes.last() == Some(&1) || layout.strides.last() == Some(&1);
-    Ok(if dense && layout.strides.iter().all(|s| *s >= 0) { t.snapshot() } else { t.copy()?.snapshot() })
-}
-
-/// Its heads, as kernels read them.
-fn heads_of<'a>(t: &Snapshot, bytes: &'a ReadBytes) -> Heads<'a> {
-    let whole = bytes.len() / size_of::<f32>() * size_of::<f32>();
-    // Storage that tensors of float32 lie in is aligned for them.
-    let all: &[f32] = bytemuck::try_cast_slice(&bytes[..whole]).unwrap_or_default();
-    let stride = |d: usize| t.layout.strides.get(d).map_or(0, |n| *n as usize);
-    Heads {
-        values: all.get(t.layout.offset..).unwrap_or_default(),
-        strides: [stride(0), stride(1), stride(2)],
     }
 }
 

@@ -44,6 +44,8 @@ pub const PART: &str = "fusion::part";
 pub const NORM_SCALE: &str = "fusion::norm_scale";
 /// What an inference batch norm adds.
 pub const NORM_SHIFT: &str = "fusion::norm_shift";
+/// Attention, of products with what is done to scores between them.
+pub const ATTENTION: &str = "fusion::attention";
 /// Gives a tensor the strides that it would have had.
 pub const RESTORE: &str = "fusion::restore_strides";
 /// The class of packed layers.
@@ -60,6 +62,8 @@ pub const GATE: usize = 3;
 pub const CONV_FORMAT: usize = 4;
 /// Which operand of [`NORM`] does.
 pub const NORM_FORMAT: usize = 3;
+/// Which operand of [`ATTENTION`] does.
+pub const ATTENTION_FORMAT: usize = 5;
 
 /// Images of so few channels are read in planes: rows of them would not fill a vector.
 pub const FEW_CHANNELS: usize = 4;
@@ -123,6 +127,11 @@ pub static OPS: &[OpDef] = &[
         run::linear,
     )
     .doc("Runs a packed linear map over the last dimension."),
+    contraction(
+        "fusion::attention(Tensor query, Tensor key, Tensor value, Tensor[] biases, float scale, int memory_format) -> Tensor",
+        run::attention,
+    )
+    .doc("softmax(scale * query · key + biases) · value, the key with features before rows; the result is row-major (0) or has rows of all heads side by side (2)."),
     view("fusion::restore_strides(Tensor(a) self, int[] strides) -> Tensor(a)", run::restore)
         .facts(&[Fact::MayCopy])
         .doc("The tensor with such strides: itself where they are the same, else a copy."),

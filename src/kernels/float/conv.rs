@@ -12,6 +12,7 @@ use super::winograd;
 use crate::diag::{Diagnostic, Result};
 use crate::kernels::lanes::Lines;
 use crate::resources::pool;
+use std::ops::Range;
 
 /// Two numbers of an operation on images: of height and of width.
 pub type Plane = [usize; 2];
@@ -314,7 +315,7 @@ impl Job<'_> {
     /// Whether rows of tiles are where they lie: not where lines are short, and not where rows are so far apart that all
     /// meet in the same few lines of the cache.
     fn has_long_lines(&self) -> bool {
-        const PAGE: usize = 512;
+        const PAGE: usize = 1024;
         let s = &self.conv.shape;
         let step = self.images.pitch.saturating_mul(s.stride[1]);
         let crowded = self.is_matrix() && step.is_multiple_of(PAGE) && s.out_channels >= 4 * BLOCK;
@@ -461,8 +462,15 @@ impl Job<'_> {
                 let mut first = 0;
                 loop {
                     let run = Run { offset: 0, len: terms.min(depth - first) };
-                    for (pixel, window) in block.pixels.clone().zip(windows.chunks_exact_mut(stride)) {
-                        self.gather(pixel, group * s.width(), first, &mut window[..run.len]);
+                    if !self.take_all(
+                        block.pixels.clone(),
+                        group * s.width() + first,
+                        run.len,
+                        (&mut windows, stride),
+                    ) {
+                        for (pixel, window) in block.pixels.clone().zip(windows.chunks_exact_mut(stride)) {
+                            self.gather(pixel, group * s.width(), first, &mut window[..run.len]);
+                        }
                     }
                     let lines = Lines::one(block.pixels.len(), stride);
                     first = self.multiply(block, group, (&windows, lines, &[run]), first, 0)?;
@@ -531,13 +539,35 @@ impl Job<'_> {
 }
 
 impl Job<'_> {
+    /// Copies neighbouring channels of pixels to rows that lie `stride` apart, where all are of one image and belong to one
+    /// window each; else does nothing and says so.
+    fn take_all(
+        &self,
+        pixels: Range<usize>,
+        first: usize,
+        count: usize,
+        (to, stride): (&mut [f32], usize),
+    ) -> bool {
+        let (Some(before), true) = (self.before, self.is_matrix()) else { return false };
+        let plane = self.images.sizes[0] * self.images.sizes[1];
+        let (image, last) = (pixels.start / plane, pixels.end.saturating_sub(1) / plane);
+        if image != last || count == 0 {
+            return false;
+        }
+        let (channels, pitch) = (self.conv.shape.in_channels, self.images.pitch);
+        let from = &self.images.values[pixels.start * pitch + first..];
+        let place = Place { image, channels, first, count, pitch, to_pitch: stride };
+        before.prologue.copy(before.isa, from, &mut to[..pixels.len() * stride], place);
+        true
+    }
+
     /// Copies neighbouring channels of the pixel whose inputs begin at `at`, from channel `first` on.
     fn take(&self, image: usize, at: usize, first: usize, to: &mut [f32]) {
         let from = &self.images.values[at + first..][..to.len()];
         match self.before {
             Some(before) => {
                 let (channels, count) = (self.conv.shape.in_channels, to.len());
-                let place = Place { image, channels, first, count, pitch: count };
+                let place = Place { image, channels, first, count, pitch: count, to_pitch: count };
                 before.prologue.copy(before.isa, from, to, place);
             }
             None => to.copy_from_slice(from),
@@ -571,7 +601,8 @@ fn with_padding(
         right.fill(0.0);
         if let Some(before) = before {
             let (channels, pitch) = (s.in_channels, from.pixel);
-            let place = Place { image: plane, channels, first: 0, count: channels, pitch };
+            let place =
+                Place { image: plane, channels, first: 0, count: channels, pitch, to_pitch: channels };
             return before.prologue.copy(before.isa, given, middle, place);
         }
         if from.pixel == to.pixel {

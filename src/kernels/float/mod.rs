@@ -21,7 +21,7 @@ mod tile;
 mod vector;
 mod winograd;
 
-pub use attention::{AttentionShape, Heads, attention};
+pub use attention::{AttentionShape, Heads, Scores, attention};
 pub use conv::{ConvShape, Images, Layout, PackedConv, Plane};
 pub use epilogue::{Activation, Epilogue, Residual};
 pub use matrix::PackedMatrix;

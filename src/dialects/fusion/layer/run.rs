@@ -3,6 +3,7 @@
 
 use super::{CHANNELS_LAST, Layer};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::attend::attend;
 use crate::dialects::floats::{Floats, Values, pixel_pitch, pixel_strides, restored};
 use crate::dialects::{Args, Outputs, one};
 use crate::kernels::float::{Epilogue, Images, Layout as Order, Residual, channels};
@@ -185,6 +186,32 @@ pub(super) fn place(a: &Args<'_>) -> Result<Outputs> {
 
 pub(super) fn part(a: &Args<'_>) -> Result<Outputs> {
     one(part_of(a.tensor(0)?, a.int(1)?, a.int(2)?)?)
+}
+
+pub(super) fn attention(a: &Args<'_>) -> Result<Outputs> {
+    let key = a.tensor(1)?.look(|layout| view::transpose(layout, -2, -1))?;
+    let (query, value) = (a.tensor(0)?, a.tensor(2)?);
+    let rows = image_sizes(query)?;
+    let scores = [rows[0], rows[1], rows[2], image_sizes(&key)?[2]];
+    let biases = a.tensors(3)?.iter().map(|bias| spread(bias, scores)).collect::<Result<Vec<Tensor>>>()?;
+    let result = attend([query, &key, value], &biases, a.float(4)? as f32, false)?;
+    if a.int(super::ATTENTION_FORMAT)? == CHANNELS_LAST {
+        one(result)
+    } else {
+        one(restored(&result, &contiguous_strides(&result.sizes()))?)
+    }
+}
+
+/// A term of scores in their sizes; one of five dimensions has the batch in two.
+fn spread(bias: &Tensor, [batch, heads, queries, keys]: [i64; 4]) -> Result<Tensor> {
+    let sizes = bias.sizes();
+    let four = match *sizes.as_slice() {
+        [_, inner, a, b, c] if inner > 0 && batch % inner == 0 => {
+            bias.broadcast_to(&[batch / inner, inner, a, b, c])?.reshaped(&[batch, a, b, c])?
+        }
+        _ => bias.clone(),
+    };
+    four.broadcast_to(&[batch, heads, queries, keys])
 }
 
 pub(super) fn restore(a: &Args<'_>) -> Result<Outputs> {
