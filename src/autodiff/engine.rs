@@ -288,7 +288,14 @@ impl<'a> Engine<'a> {
             Work::Refused(message) => Err(Diagnostic::runtime(message.clone())),
             Work::Nothing => {
                 let zeros = node.operands.iter().zip(asked).map(|(operand, asked)| {
-                    if *asked { Tensor::zeros(operand.dtype, &operand.sizes).map(Some) } else { Ok(None) }
+                    if !asked {
+                        return Ok(None);
+                    }
+                    let zero = Tensor::zeros(operand.dtype, &operand.sizes)?;
+                    if self.wanted.create {
+                        node.gives_zero(&zero);
+                    }
+                    Ok(Some(zero))
                 });
                 zeros.collect()
             }

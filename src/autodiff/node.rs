@@ -1,7 +1,7 @@
 //! Nodes of the tape: operations that were recorded.
 
 use super::cell::{Cell, Parameter};
-use super::history::Edge;
+use super::history::{self, Edge};
 use super::saved::Saved;
 use crate::diag::Span;
 use crate::dialects::Recorded;
@@ -36,6 +36,7 @@ pub(super) struct Node {
 }
 
 /// An operand that may want a gradient.
+#[derive(Clone)]
 pub(super) struct Operand {
     /// Which argument of the op.
     pub(super) argument: usize,
@@ -96,6 +97,12 @@ impl Node {
             letters.next().map_or(String::new(), |c| c.to_ascii_uppercase().to_string() + letters.as_str())
         };
         base.split('_').map(capital).collect()
+    }
+
+    /// Gives a zero gradient of an operand the history that the node has: zero in every order, but not undefined.
+    pub(super) fn gives_zero(&self, zero: &Tensor) {
+        let again = Node::new(self.name.clone(), Work::Nothing, self.operands.clone(), vec![output_of(zero)]);
+        history::set(zero, &again, 0, None);
     }
 
     /// Lets an output keep its gradient in a tensor.

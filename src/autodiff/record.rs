@@ -112,7 +112,9 @@ impl Call<'_> {
         let mut all = self.values.to_vec();
         all.extend_from_slice(self.attributes);
         let result = self.run.function(&name, text, all)?;
-        Ok(match (self.op.schema()?.returns.len(), result) {
+        let schema = self.op.schema()?;
+        Ok(match (schema.returns.len(), result) {
+            (0, Value::List(list)) if schema.is_varret => list.to_vec().into_iter().collect(),
             (0, _) => Outputs::new(),
             (1, value) => Outputs::from_iter([value]),
             (_, Value::Tuple(tuple)) => tuple.items().iter().cloned().collect(),

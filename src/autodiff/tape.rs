@@ -33,7 +33,7 @@ impl Autograd for Tape {
         run: &Run,
         compute: Compute<'_>,
     ) -> Result<Outputs> {
-        let declared = op.def().laws.iter().any(|law| matches!(law, Law::Attribute(_)));
+        let declared = op.def().laws.iter().any(|law| matches!(law, Law::Attribute(_) | Law::Structure(_)));
         let attributes = if declared { eval::attributes(op, node)? } else { Vec::new() };
         Call { cells: &self.cells, op, values, attributes: &attributes, run, compute }.record()
     }

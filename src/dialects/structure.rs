@@ -20,11 +20,20 @@ pub enum Structure {
     Group,
     /// One block each, which take and give what their shapes say. The op's row runs them.
     Regions(&'static [Region]),
-    /// One operand, no blocks, and as many results as the attribute `chunks` says: `prim::ConstantChunk`.
+    /// One operand, no blocks, the integer attributes `chunks` and `dim`, and as many results as `chunks` says:
+    /// `prim::ConstantChunk`.
     Parts,
 }
 
 impl Structure {
+    /// The integer attributes that the shape demands, in the order in which a derivative's function takes them.
+    pub fn attributes(self) -> &'static [&'static str] {
+        match self {
+            Structure::Parts => &["chunks", "dim"],
+            _ => &[],
+        }
+    }
+
     /// What is wrong with an op; None if it has the shape.
     pub fn violation(self, graph: &Graph, op: OpId) -> Option<String> {
         if self == Structure::Group {
@@ -47,8 +56,9 @@ impl Structure {
             }
             Structure::Group | Structure::Regions(_) => true,
             Structure::Parts => {
-                let count = graph.attr(op, "chunks").and_then(Attr::as_int);
-                operands == 1 && blocks.is_empty() && count == Some(results as i64)
+                let int = |name: &str| graph.attr(op, name).and_then(Attr::as_int);
+                let complete = self.attributes().iter().all(|name| int(name).is_some());
+                operands == 1 && blocks.is_empty() && complete && int("chunks") == Some(results as i64)
             }
         };
         (!fits).then(|| format!("{} {}", graph.kind(op), self.demand()))
@@ -70,7 +80,9 @@ impl Structure {
                  has operands and results"
             }
             Structure::Regions(_) => "has the blocks that its row declares",
-            Structure::Parts => "takes one tensor and gives as many values as its attribute `chunks` says",
+            Structure::Parts => {
+                "takes one tensor, has the attributes `chunks` and `dim`, and gives as many values as `chunks` says"
+            }
         }
     }
 }

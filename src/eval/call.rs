@@ -178,6 +178,15 @@ fn with_attributes(op: &Op, values: &[Value], node: Node<'_>) -> Result<Vec<Valu
 pub fn attributes(op: &Op, node: Node<'_>) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     for law in op.def().laws {
+        if let Law::Structure(structure) = law {
+            all.extend(
+                structure
+                    .attributes()
+                    .iter()
+                    .map(|name| structural(op, name, node))
+                    .collect::<Result<Vec<_>>>()?,
+            );
+        }
         let Law::Attribute(parameter) = law else { continue };
         let given = node.attrs.iter().find(|(name, _)| *name == parameter.name).map(|(_, a)| a);
         let attr = given.or(parameter.default.as_ref()).ok_or_else(|| {
@@ -186,6 +195,15 @@ pub fn attributes(op: &Op, node: Node<'_>) -> Result<Vec<Value>> {
         all.push(attribute_value(op, parameter, attr)?);
     }
     Ok(all)
+}
+
+/// An integer attribute that the structure of an op demands.
+fn structural(op: &Op, name: &str, node: Node<'_>) -> Result<Value> {
+    let given =
+        node.attrs.iter().find(|(known, _)| known.as_str() == name).and_then(|(_, attr)| attr.as_int());
+    given
+        .map(Value::Int)
+        .ok_or_else(|| Diagnostic::runtime(format!("{} needs the attribute '{name}'", op.name())))
 }
 
 fn attribute_value(op: &Op, parameter: &Parameter, attr: &Attr) -> Result<Value> {

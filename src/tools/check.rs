@@ -649,7 +649,8 @@ fn judge(case: &Case, form: Form, answer: Answer, args: &[Value], outcome: &mut 
             match (&case.returns, &case.raises) {
                 (Some(expected), _) => compare(expected, &value, case.tolerance)
                     .and_then(|()| compare_arguments(case, args))
-                    .and_then(|()| compare_output(case, outcome)),
+                    .and_then(|()| compare_output(case, outcome))
+                    .and_then(|()| outcome.learned.compare(case)),
                 (None, Some(raises)) => Err(format!("expected {} to be raised, got an answer", raises.class)),
                 (None, None) => outcome.learned.compare(case),
             }

@@ -185,12 +185,17 @@ impl<'a> Subject<'a> {
             let (Some(gradients), Some(values)) = (gradients, values) else { continue };
             let own = self.along(gradients)?;
             let (verdict, difference) = judged(own, values);
-            let verdict = match verdict {
-                Verdict::Wrong if learned.compare(self.case).is_ok() => Verdict::Convention,
-                other => other,
+            let mut message = format!("{order} order: {own:e}, by differences {difference:e}");
+            let verdict = match (verdict, learned.compare(self.case)) {
+                (Verdict::Wrong, Ok(())) => Verdict::Convention,
+                (Verdict::Wrong, Err(recorded)) => {
+                    message = format!("{message}; recorded: {recorded}");
+                    Verdict::Wrong
+                }
+                (other, _) => other,
             };
             if worst.0 == Verdict::Agrees || verdict == Verdict::Wrong {
-                worst = (verdict, format!("{order} order: {own:e}, by differences {difference:e}"));
+                worst = (verdict, message);
             }
         }
         Ok(worst)

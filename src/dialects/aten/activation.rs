@@ -19,7 +19,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::relu(Tensor self) -> Tensor", Promote::Common).part(LayerPart::Activation(|_| Some(Activation::Relu))).rare("u").quantized_kernel(crate::dialects::quantized::activation::relu)
         .scalar(relu)
         .accepts("if", "Boolean inputs not supported for relu")
-        .grad("self: torch.where(result > 0, grad, 0)")
+        .grad("self: with_zero(torch.where(result <= 0, 0, grad), result)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_exact("out"),
@@ -27,14 +27,14 @@ pub static OPS: &[OpDef] = &[
         .scalar(relu6)
         .ordered(Order::First)
         .accepts("if", "Bool inputs not supported for hardtanh")
-        .grad("self: torch.where((self > 0) & (self < 6), grad, 0)")
+        .grad("self: with_zero(torch.where((self > 0) & (self < 6), grad, 0), self)")
         .facts(&[Fact::Idempotent])
         .inplace(),
     elementwise("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", Promote::First).part(LayerPart::Activation(bounds)).rare("u").quantized_kernel(crate::dialects::quantized::activation::clamp)
         .scalar(hardtanh)
         .ordered(Order::First)
         .accepts("if", "Bool inputs not supported for hardtanh")
-        .grad("self: torch.where((self > min_val) & (self < max_val), grad, 0)")
+        .grad("self: with_zero(torch.where((self > min_val) & (self < max_val), grad, 0), self)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_found("out"),
@@ -90,38 +90,38 @@ pub static OPS: &[OpDef] = &[
         .scalar(hardswish)
         .facts(&[Fact::Costly])
         .accepts("f", "hardswish_cpu")
-        .grad("self: torch.where(self <= -3, 0, torch.where(self < 3, grad * (self / 3 + 0.5), grad))")
+        .grad("self: torch.where(self <= -3, 0, torch.where(self >= 3, grad, grad * (self / 3 + 0.5)))")
         .inplace()
         .out_found("out"),
     elementwise("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", Promote::First)
         .scalar(hardshrink)
         .accepts("f", "hardshrink_cpu")
-        .grad("self: torch.where((self >= -lambd) & (self <= lambd), 0, grad)")
+        .grad("self: with_zero(torch.where((self < -lambd) | (self > lambd), grad, 0), self)")
         .out_found("out"),
     elementwise("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", Promote::First)
         .scalar(softshrink)
         .accepts("f", "softshrink_check")
         .check(check_softshrink)
-        .grad("self: torch.where((self >= -lambd) & (self <= lambd), 0, grad)")
+        .grad("self: with_zero(torch.where((self < -lambd) | (self > lambd), grad, 0), self)")
         .out_found("out"),
     elementwise("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", Promote::First).part(LayerPart::Activation(slope)).quantized_kernel(crate::dialects::quantized::activation::leaky_relu)
         .scalar(|p, x| leaky(p, x[0], x[1]))
         .accepts("f", "leaky_relu_cpu")
         .facts(&[Fact::Costly])
-        .grad("self: torch.where(self > 0, grad, grad * negative_slope)")
+        .grad("self: with_zero(torch.where(self > 0, grad, grad * negative_slope), self)")
         .inplace()
         .out_found("out"),
     elementwise("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", Promote::First).quantized_kernel(crate::dialects::quantized::activation::threshold)
         .scalar(threshold)
         .accepts("if", "threshold_cpu")
-        .grad("self: torch.where(self > threshold, grad, 0)")
+        .grad("self: with_zero(torch.where(self <= threshold, 0, grad), self)")
         .inplace()
         .out("out"),
     elementwise("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", Promote::First)
         .scalar(|p, x| leaky(p, x[0], x[1]))
         .accepts("f", "prelu_cpu")
         .check(check_prelu_kernel)
-        .grad("self: torch.where(self > 0, grad, grad * weight)\nweight: torch.where(self > 0, 0, grad * self)"),
+        .grad("self: with_zero(torch.where(self > 0, grad, grad * weight), self)\nweight: torch.where(self > 0, 0, grad * self)"),
     opaque(
         "aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None) -> Tensor",
         super::dropout::rrelu,

@@ -29,6 +29,15 @@ pub static OPS: &[OpDef] = &[
 /// The gradient of a convolution's input is the transposed convolution of the result's; that of its weight is the
 /// convolution of the two with batch and channels exchanged, and with stride and dilation exchanged.
 const CONVOLUTION: &str = "
+def whole(a: Tensor, b: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int]) -> bool:
+    if a.numel() == 0 or b.numel() == 0:
+        return False
+    for d in range(2):
+        reached = a.size(2 + d) + 2 * padding[d] - dilation[d] * (weight.size(2 + d) - 1) - 1
+        if reached < 0 or reached // stride[d] + 1 != b.size(2 + d):
+            return False
+    return True
+
 def convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Optional[List[int]], stride: List[int], padding: List[int], dilation: List[int], transposed: bool, output_padding: List[int], groups: int, output_mask: List[bool]):
     n = input.dim() - 2
     if len(stride) == 1:
@@ -57,7 +66,11 @@ def convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor, bia
             a = grad_output
             b = input
         parts: List[Tensor] = []
-        for g in range(groups):
+        if n == 2 and groups == 1 and not a.is_complex() and whole(a, b, weight, stride, padding, dilation):
+            # Windows as columns: one product for each image, summed over the images.
+            windows = torch.im2col(a, [weight.size(2), weight.size(3)], dilation, padding, stride)
+            parts.append(torch.bmm(b.flatten(2), windows.transpose(1, 2)).sum(0).reshape(weight.size()))
+        for g in range(0 if len(parts) > 0 else groups):
             x = a.chunk(groups, 1)[g].transpose(0, 1)
             y = b.chunk(groups, 1)[g].transpose(0, 1)
             part = torch.convolution(x, y, None, dilation, padding, stride, False, zeros, 1)

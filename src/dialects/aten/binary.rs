@@ -12,14 +12,14 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::atan2(Tensor self, Tensor other) -> Tensor", Promote::Float)
         .scalar(|p, x| p.atan2(x[0], x[1]))
         .accepts("f", "atan2_cpu")
-        .grad("self: grad * (other / (self * self + other * other))\nother: grad * (-self / (self * self + other * other))")
+        .grad("self: grad * other * inverse_square(self, other)\nother: grad * -self * inverse_square(self, other)")
         .tolerance(Tolerance::Rounding)
         .inplace()
         .out("out"),
     elementwise("aten::arctan2(Tensor self, Tensor other) -> Tensor", Promote::Float)
         .scalar(|p, x| p.atan2(x[0], x[1]))
         .accepts("f", "atan2_cpu")
-        .grad("self: grad * (other / (self * self + other * other))\nother: grad * (-self / (self * self + other * other))")
+        .grad("self: grad * other * inverse_square(self, other)\nother: grad * -self * inverse_square(self, other)")
         .tolerance(Tolerance::Rounding)
         .inplace()
         .out("out"),

@@ -97,6 +97,11 @@ fn distance(x: &[f64], y: &[f64], p: f64) -> f64 {
     }
 }
 
+/// The largest |x - y| that is a number: `cdist` skips NaN here, `pdist` does not.
+fn largest_known(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| (x - y).abs()).fold(0.0, |most, term| if term > most { term } else { most })
+}
+
 fn cdist(a: &Args<'_>) -> Result<Outputs> {
     let (x, y, p) = (a.tensor(0)?, a.tensor(1)?, a.float(2)?);
     for (tensor, name) in [(x, "X1"), (y, "X2")] {
@@ -149,7 +154,8 @@ fn cdist(a: &Args<'_>) -> Result<Outputs> {
         let (batch, x) = (n / rows.max(1), &points_x[n * width..(n + 1) * width]);
         for (j, distance_to) in out.iter_mut().enumerate() {
             let at = (batch * columns + j) * width;
-            *distance_to = distance(x, &points_y[at..at + width], p);
+            let y = &points_y[at..at + width];
+            *distance_to = if p == f64::INFINITY { largest_known(x, y) } else { distance(x, y, p) };
         }
     });
     one(store::<f64>(&distances, &result_sizes, x.dtype())?)

@@ -4,7 +4,7 @@
 //! Functions of one or two numbers are computed in float64 and rounded; polynomials in their own precision.
 
 use super::kernels::special::polynomial::{self, Family};
-use super::kernels::special::{Rounding, bessel, error, gamma};
+use super::kernels::special::{Rounding, bessel, cylinder, error, gamma};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::shapes::trial;
@@ -79,22 +79,22 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .out("out"),
     elementwise("aten::special_bessel_j0(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| stepped(a, bessel::j0))
+        .eval(|a| stepped(a, cylinder::j0))
         .accepts("w", "bessel_j0_cpu")
         .tolerance(Tolerance::Rounding)
         .out("out"),
     elementwise("aten::special_bessel_j1(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| stepped(a, bessel::j1))
+        .eval(|a| stepped(a, cylinder::j1))
         .accepts("w", "bessel_j1_cpu")
         .tolerance(Tolerance::Rounding)
         .out("out"),
     elementwise("aten::special_bessel_y0(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| stepped(a, bessel::y0))
+        .eval(|a| stepped(a, cylinder::y0))
         .accepts("w", "bessel_y0_cpu")
         .tolerance(Tolerance::Rounding)
         .out("out"),
     elementwise("aten::special_bessel_y1(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| stepped(a, bessel::y1))
+        .eval(|a| stepped(a, cylinder::y1))
         .accepts("w", "bessel_y1_cpu")
         .tolerance(Tolerance::Rounding)
         .out("out"),

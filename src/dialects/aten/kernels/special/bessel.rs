@@ -1,4 +1,4 @@
-//! Bessel functions of order 0 and 1, the modified ones, and Airy's function.
+//! The modified Bessel functions of orders 0 and 1, the spherical one, and Airy's function.
 
 use super::Rounding;
 use std::f64::consts::{FRAC_PI_4, PI};
@@ -144,67 +144,6 @@ pub fn k0_scaled(x: f64) -> f64 {
 /// e^x K1(x)
 pub fn k1_scaled(x: f64) -> f64 {
     k_corner(x).unwrap_or_else(|| scaled_k(x, 1))
-}
-
-/// Where functions of both kinds become waves.
-const WAVES_FROM: f64 = 30.0;
-
-/// Functions of both kinds and of order 0 or 1 for large x. The phase is rounded as in PyTorch: far out its last bit
-/// is most of the error.
-fn waves(x: f64, order: u32, round: Rounding) -> (f64, f64) {
-    let mu = if order == 0 { 0.0 } else { 4.0 };
-    let phase = round(x - round(if order == 0 { FRAC_PI_4 } else { 3.0 * FRAC_PI_4 }));
-    // Terms of the asymptotic series go to both sums in turn, in alternating signs.
-    let (mut even, mut odd, mut term) = (1.0, 0.0, 1.0f64);
-    for k in 1..30u32 {
-        let n = f64::from(2 * k - 1);
-        let next = term * (mu - n * n) / (f64::from(k) * 8.0 * x);
-        if next.abs() >= term.abs() || next.abs() < 1e-18 {
-            break;
-        }
-        term = next;
-        let signed = if k / 2 % 2 == 0 { term } else { -term };
-        if k % 2 == 0 { even += signed } else { odd += signed }
-    }
-    let size = (2.0 / (PI * x)).sqrt();
-    let (sin, cos) = phase.sin_cos();
-    (size * (even * cos - odd * sin), size * (even * sin + odd * cos))
-}
-
-/// Bessel function of the first kind, order 0; NaN at infinity, as in PyTorch.
-pub fn j0(x: f64, round: Rounding) -> f64 {
-    match x.abs() {
-        size if size.is_infinite() => f64::NAN,
-        size if size > WAVES_FROM => waves(size, 0, round).0,
-        _ => libm::j0(x),
-    }
-}
-
-/// Bessel function of the first kind, order 1; NaN at infinity, as in PyTorch.
-pub fn j1(x: f64, round: Rounding) -> f64 {
-    match x.abs() {
-        size if size.is_infinite() => f64::NAN,
-        size if size > WAVES_FROM => waves(size, 1, round).0 * x.signum(),
-        _ => libm::j1(x),
-    }
-}
-
-/// Bessel function of the second kind, order 0; -inf at 0, NaN below and at infinity.
-pub fn y0(x: f64, round: Rounding) -> f64 {
-    match x {
-        _ if x < 0.0 || x.is_infinite() => f64::NAN,
-        _ if x > WAVES_FROM => waves(x, 0, round).1,
-        _ => libm::y0(x),
-    }
-}
-
-/// Bessel function of the second kind, order 1; -inf at 0, NaN below and at infinity.
-pub fn y1(x: f64, round: Rounding) -> f64 {
-    match x {
-        _ if x < 0.0 || x.is_infinite() => f64::NAN,
-        _ if x > WAVES_FROM => waves(x, 1, round).1,
-        _ => libm::y1(x),
-    }
 }
 
 /// Where the power series of Airy's function gives way to the asymptotic ones.

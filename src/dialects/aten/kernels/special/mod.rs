@@ -2,6 +2,7 @@
 //! They know numbers only.
 
 pub mod bessel;
+pub mod cylinder;
 pub mod error;
 pub mod gamma;
 pub mod polynomial;
