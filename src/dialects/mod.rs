@@ -25,6 +25,7 @@ pub mod scalar;
 pub mod shapes;
 pub mod structure;
 pub mod text;
+mod autocast;
 mod torchscript_gradients;
 
 pub mod aten;
@@ -38,6 +39,7 @@ pub mod torchvision;
 
 pub use crate::resources::Limits;
 pub use args::{Args, Node, Outputs, one};
+pub use autocast::{AutocastPolicy, autocast_policy};
 pub use autograd::{Autograd, Compute, Gradients, Recorded};
 pub use classes::{CustomClass, is_custom_class, unknown_class};
 pub use effects::Effects;

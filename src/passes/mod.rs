@@ -8,6 +8,7 @@ pub mod manager;
 mod pass;
 
 mod assign_layouts;
+mod autocast;
 mod batch_mm;
 mod canonicalize;
 mod canonicalize_ops;
@@ -63,6 +64,7 @@ mod layer_parts;
 mod tuples;
 mod walk;
 
+pub use autocast::{has_autocast, refused_call};
 pub use context::{Context, Extras};
 pub use freeze_attributes::{FrozenAttribute, FrozenAttributes};
 pub use fuse::{fuse, fuse_elementwise};
@@ -73,6 +75,7 @@ pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, Pass
 #[rustfmt::skip]
 pub static TABLE: &[Pass] = &[
     Pass::graph("assign-layouts", "Lets packed convolutions give images with their channels innermost, and restores strides where they are seen", assign_layouts::run),
+    Pass::graph("autocast", "Casts inputs of ops within `with torch.autocast(...)` as PyTorch does", autocast::run),
     Pass::graph("batch-mm", "Joins sums of matrix products, and products with a common side", batch_mm::run),
     Pass::graph("canonicalize", "Numbers values in order of appearance", canonicalize::run),
     Pass::graph("canonicalize-graph-fuser-ops", "PyTorch's name of canonicalize-ops", canonicalize_ops::run),
@@ -142,7 +145,8 @@ pub static NAMED: &[(&str, &str)] = &[
     ("insensitive-optimization", "inline,required-passes,decompose-ops,constant-propagation,dce,cse,constant-pooling,simplify,dce,lower-simple-tuples,check-inplace"),
     ("no-grad-optimization", "lower-simple-tuples,batch-mm,fuse"),
     ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
-    ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,remove-mutation,cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
+    ("autocast-contexts", "inline,constant-propagation-immutable-types,autocast,constant-pooling"),
+    ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,autocast,remove-mutation,cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
     ("plan", "dissolve-groups,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,dce-graph,fuse"),
     ("default", "optimize,inline-meanings,dce-graph,fuse"),
 ];

@@ -3,6 +3,7 @@
 //! (`eval`); this layer knows control flow, calls, forks and `with`, and no tensor op by name.
 
 mod arguments;
+mod autocast;
 mod arithmetic;
 mod code;
 mod composites;

@@ -4,13 +4,14 @@ use super::code::{self, Code};
 use super::composites::ScriptComposites;
 use super::constants::Constants;
 use super::executor::{Call, Executor, PlanReport};
-use super::{arguments, interpreter};
+use super::{arguments, autocast, interpreter};
 use crate::autodiff::Tape;
 use crate::backends::{Backend, FusionCounters, FusionReport};
 use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{Methods, Registry, Run, is_custom_class, unknown_class};
 use crate::ir::{Argument, Function, Graph, Module, Schema, Symbol, Type};
+use crate::passes::refused_call;
 use crate::value::{Object, Value};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -32,6 +33,8 @@ pub(super) struct Inner {
     fusion: Arc<FusionCounters>,
     /// Makes plans of calls from outside, where the program is to have them.
     executor: Option<Executor>,
+    /// Whether the module has the casts of its contexts of autocasting already.
+    is_cast: bool,
     /// Original places of the code, where it was generated.
     pub(super) origins: Arc<OnceLock<Origins>>,
     weak: Weak<Inner>,
@@ -44,6 +47,7 @@ struct Setting {
     origins: Arc<OnceLock<Origins>>,
     log: LogSpec,
     plans: bool,
+    is_cast: bool,
 }
 
 /// Finds the original place of a place in generated code.
@@ -66,11 +70,14 @@ impl Program {
         let _ = self.0.origins.set(origins);
     }
 
-    /// The same program with its module changed, by passes for instance.
+    /// The same program with its module changed, by passes for instance; they see the casts of autocasting as ops.
     pub fn transformed(&self, change: impl FnOnce(&mut Module, &Registry) -> Result<()>) -> Result<Program> {
         let mut module = self.0.module.clone();
+        if !self.0.is_cast {
+            autocast::cast_module(&mut module, &self.0.registry)?;
+        }
         change(&mut module, &self.0.registry)?;
-        Ok(self.with_module(module, self.setting()))
+        Ok(self.with_module(module, Setting { is_cast: true, ..self.setting() }))
     }
 
     /// The same program with its fusion groups run by `backend`; ops outside of groups run on the CPU.
@@ -118,6 +125,7 @@ impl Program {
             origins: Arc::clone(&inner.origins),
             log: inner.fusion.log_spec().clone(),
             plans: inner.executor.is_some(),
+            is_cast: inner.is_cast,
         }
     }
 
@@ -300,6 +308,7 @@ impl Inner {
             backend: setting.backend,
             fusion: Arc::new(FusionCounters::logging(&setting.log)),
             executor: setting.plans.then(Executor::new),
+            is_cast: setting.is_cast,
             origins: setting.origins,
             weak: weak.clone(),
         })
@@ -326,7 +335,16 @@ impl Inner {
             .get(&name)
             .or_else(|| self.by_last_component(name.as_str()))
             .ok_or_else(|| Diagnostic::input(format!("function '{name}' is called but not defined")))?;
-        let code = Arc::new(Code::compile(self.code_context(), &function.graph, function.name.as_str())?);
+        let cast = match self.is_cast {
+            true => None,
+            false => autocast::cast(&self.module, function, &self.registry)?,
+        };
+        let graph = cast.as_ref().unwrap_or(&function.graph);
+        // PyTorch finds this before anything runs, so that there is no place to show.
+        if let Some(reason) = refused_call(graph) {
+            return Err(Diagnostic::raised("RuntimeError", reason));
+        }
+        let code = Arc::new(Code::compile(self.code_context(), graph, function.name.as_str())?);
         self.codes.write().insert(name, Arc::clone(&code));
         Ok(code)
     }

@@ -1,5 +1,6 @@
 //! Where a tensor lives.
 
+use super::DType;
 use std::fmt;
 use std::str::FromStr;
 
@@ -65,6 +66,15 @@ impl Device {
     /// The index, where one was given.
     pub fn index(&self) -> Option<u32> {
         self.index
+    }
+
+    /// The dtype that PyTorch's autocasting uses on devices of its type by default; None where it has none.
+    pub fn autocast_dtype(&self) -> Option<DType> {
+        match self.kind_name() {
+            "cpu" | "hpu" | "maia" | "xla" => Some(DType::BF16),
+            "cuda" | "hip" | "xpu" | "mps" | "mtia" | "ipu" | "privateuseone" => Some(DType::F16),
+            _ => None,
+        }
     }
 
     /// Whether it is the host.

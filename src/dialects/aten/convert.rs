@@ -126,13 +126,17 @@ pub static OPS: &[OpDef] = &[
     opaque("aten::is_signed(Tensor self) -> bool", |a| one(a.tensor(0)?.dtype().is_signed())).quantized(crate::dialects::Quantized::Own),
     view(
         "aten::_autocast_to_full_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled) -> Tensor(a)",
-        same,
-    ),
+        |a| autocast(a, &[DType::F16, DType::BF16], |_| Ok(Some(DType::F32))),
+    )
+    .quantized(crate::dialects::Quantized::Own)
+    .doc("float32 of a tensor in half precision, where the device's flag says so; other tensors themselves"),
     view(
         "aten::_autocast_to_reduced_precision(Tensor(a) self, bool cuda_enabled, bool cpu_enabled, ScalarType cuda_dtype, \
          ScalarType cpu_dtype) -> Tensor(a)",
-        |a| if a.bool(2)? { to(a, None, a.opt_dtype(4)?, false, None) } else { same(a) },
-    ),
+        |a| autocast(a, &[DType::F32], |a| a.opt_dtype(4)),
+    )
+    .quantized(crate::dialects::Quantized::Own)
+    .doc("float32 in the dtype of the tensor's device, where the device's flag says so; other tensors themselves"),
     composite(
         "aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
         LDEXP,
@@ -214,6 +218,19 @@ fn same(args: &Args<'_>) -> Result<Outputs> {
 }
 
 /// Converts where something differs; otherwise the tensor itself, unless a copy is demanded.
+/// The tensor in another dtype, if it has one of `from`. All tensors that ops see are on the CPU: the flag and dtype of
+/// other devices mean nothing.
+fn autocast(
+    args: &Args<'_>,
+    from: &[DType],
+    wanted: fn(&Args<'_>) -> Result<Option<DType>>,
+) -> Result<Outputs> {
+    match args.bool(2)? && from.contains(&args.tensor(0)?.dtype()) {
+        true => to(args, None, wanted(args)?, false, None),
+        false => same(args),
+    }
+}
+
 fn to(
     args: &Args<'_>,
     device: Option<Device>,

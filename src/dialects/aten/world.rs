@@ -1,12 +1,15 @@
 //! Builtins that talk to the world around a program: futures, warnings, the grad mode.
 
-use crate::diag::Result;
+use crate::diag::{Diagnostic, Result};
 use crate::dialects::prim::control::wait;
 use crate::dialects::{Args, Effects, Fact, OpDef, Outputs, host, one};
 use crate::ir::Symbol;
-use crate::tensor::DType;
+use crate::tensor::{DType, Device};
 use crate::value::{Object, Value};
 use smallvec::SmallVec;
+
+/// PyTorch's code of no dtype.
+const UNDEFINED_DTYPE: i64 = 47;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -24,11 +27,11 @@ pub static OPS: &[OpDef] = &[
     host("aten::requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)", requires_grad)
         .facts(&[Fact::Autograd])
         .doc("turns recording of gradients for a tensor on or off"),
-    host("aten::is_autocast_enabled() -> bool", |_| one(false)).doc("never: nothing is cast by itself"),
-    host("aten::is_autocast_cpu_enabled() -> bool", |_| one(false)).doc("never: nothing is cast by itself"),
+    host("aten::is_autocast_enabled() -> bool", |_| one(false)).doc("never: contexts in a program are no state of it, as in TorchScript"),
+    host("aten::is_autocast_cpu_enabled() -> bool", |_| one(false)).doc("never: contexts in a program are no state of it, as in TorchScript"),
     host("aten::get_autocast_dtype(str device_type) -> ScalarType", |a| {
-        let dtype = if a.str(0)? == "cuda" { DType::F16 } else { DType::BF16 };
-        one(dtype.code())
+        let device: Device = a.str(0)?.parse().map_err(|e: String| Diagnostic::raised("RuntimeError", e))?;
+        one(device.autocast_dtype().map_or(UNDEFINED_DTYPE, DType::code))
     })
     .doc("the dtype that autocasting would use, as its code"),
     host(

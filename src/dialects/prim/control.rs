@@ -31,6 +31,9 @@ pub static OPS: &[OpDef] = &[
     host("prim::RaiseException(str msg, str? cls=None) -> ()", raise)
         .effects(Effects::MAY_RAISE.union(Effects::NEVER_RETURNS).union(Effects::WRITES_WORLD))
         .doc("raises an exception of a class with a message"),
+    host("prim::RefuseCall(str reason) -> ()", refuse)
+        .effects(Effects::MAY_RAISE.union(Effects::NEVER_RETURNS).union(Effects::WRITES_WORLD))
+        .doc("raises RuntimeError: why PyTorch does not run the function that it stands in, found when it is first called"),
     host("prim::IfThenElse(bool cond, Any(a) x, Any(b) y) -> Any(b|a)", if_then_else)
         .doc("one of two values that are both computed"),
     host("prim::unchecked_cast(t x) -> t", unchanged)
@@ -67,6 +70,10 @@ pub fn wait(args: &Args<'_>) -> Result<Outputs> {
 
 /// `raise C(msg)`: the class as Python qualifies it. Without a class it is what `assert` raises, which Python sees
 /// as `torch.jit.Error`.
+fn refuse(args: &Args<'_>) -> Result<Outputs> {
+    Err(Diagnostic::raised("RuntimeError", args.str(0)?.to_string()))
+}
+
 fn raise(args: &Args<'_>) -> Result<Outputs> {
     let message = String::from_utf8_lossy(&crate::value::bytes::bytes(args.str(0)?)).into_owned();
     let class = args.opt_str(1)?.map_or("torch.jit.Error", |c| c);

@@ -304,6 +304,21 @@ impl Compiler {
         Ok(Some(qualified))
     }
 
+    /// A class of PyTorch that is written in Python there; None if there is no such class.
+    pub(super) fn python_class(&mut self, path: &str, span: &Span) -> Result<Option<Sugared>> {
+        let Some((module, text)) = library::class_source(path) else { return Ok(None) };
+        let source = Source::new(format!("{}.py", module.replace('.', "/")), text);
+        let mut found = None;
+        for item in parse_library(&source)?.items {
+            if let Item::Class(class) = item {
+                let name = Symbol::new(&format!("__torch__.{module}.{}", class.name.name));
+                self.classes.entry(name).or_insert_with(|| Rc::new(class));
+                found = self.known(name, span)?;
+            }
+        }
+        Ok(found)
+    }
+
     /// What a plain name means in this program.
     pub(super) fn lookup(&mut self, name: &str, span: &Span) -> Result<Option<Sugared>> {
         if self.is_source() {

@@ -364,6 +364,9 @@ impl Emitter<'_> {
                     return Ok(Sugared::Constant(Type::int(), Attr::Int(dtype.code())));
                 }
                 if self.unit.is_source() {
+                    if let Some(class) = self.unit.python_class(&path, span)? {
+                        return Ok(class);
+                    }
                     if let Some(dispatch) = library::dispatch(module, name) {
                         return Ok(Sugared::Dispatch("torch", dispatch));
                     }
@@ -386,6 +389,9 @@ impl Emitter<'_> {
                 _ => self.op_or("aten", &format!("_sparse_{name}"), missing),
             },
             "torch.nested" => self.op_or("aten", &format!("nested_{name}"), missing),
+            "torch.amp" | "torch.amp.autocast_mode" | "torch.cuda.amp" | "torch.cpu.amp" => {
+                self.unit.python_class(&path, span)?.map_or_else(missing, Ok)
+            }
             "torch.autograd" if matches!(name, "grad" | "backward") => self.op_or("aten", name, missing),
             "math" | "cmath" => self.math_attribute(module, name, span),
             "ops" | "torch.ops" => Ok(Sugared::Namespace(format!("ops.{name}"))),
@@ -689,6 +695,12 @@ fn torch_special(path: &str) -> Option<Sugared> {
         | "torch.profiler"
         | "torch.sparse"
         | "torch.nested"
+        | "torch.amp"
+        | "torch.amp.autocast_mode"
+        | "torch.cuda"
+        | "torch.cuda.amp"
+        | "torch.cpu"
+        | "torch.cpu.amp"
         | "torch._C"
         | "torch._C._nn"
         | "torch.Tensor"

@@ -4,9 +4,12 @@
 //! Random initializers are left out: they need PyTorch's generator.
 
 mod attention;
+mod autocast;
 mod functional;
 mod layers;
 mod resampling;
+
+pub(super) use autocast::class_source;
 
 /// The text of a function of a module, with its helpers.
 pub(super) fn source(module: &str, name: &str) -> Option<String> {
