@@ -8,7 +8,7 @@ use super::kernels::pool::{
 };
 use super::kernels::range::not_implemented;
 use super::kernels::wide_loops;
-use super::pool_images::pooled_in_vectors;
+use super::pool_images::{pooled_in_vectors, windows};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
@@ -203,18 +203,7 @@ impl Steps {
 
     /// The same of images for kernels that take a vector of channels at a time.
     fn in_vectors(&self, kind: PoolKind) -> Option<Pooling> {
-        let pair = |numbers: &[i64]| match *numbers {
-            [a, b] => Some([usize::try_from(a).ok()?, usize::try_from(b).ok()?]),
-            _ => None,
-        };
-        Some(Pooling::Windows {
-            kind,
-            kernel: pair(&self.kernel)?,
-            stride: pair(&self.stride)?,
-            padding: pair(&self.padding)?,
-            dilation: pair(&self.dilation)?,
-            ceil: self.ceil,
-        })
+        windows(kind, [&self.kernel, &self.stride, &self.padding, &self.dilation], self.ceil)
     }
 
     /// Number of windows along a dimension.

@@ -2,7 +2,7 @@
 
 use crate::diag::Result;
 use crate::dialects::floats::Floats;
-use crate::kernels::float::{Images, Pooling};
+use crate::kernels::float::{Images, PoolKind, Pooling};
 use crate::tensor::{DType, Layout, Storage, Tensor, channels_last_strides};
 
 /// float32 images with their channels innermost, pooled a vector of channels at a time. None for all others.
@@ -24,4 +24,21 @@ pub(super) fn pooled_in_vectors(t: &Tensor, pooling: &Pooling) -> Result<Option<
     let channels = channels as usize;
     result.write::<f32, _>(|out, _| pooling.run(images, channels, out, channels))??;
     Ok(Some(result))
+}
+
+/// Windows of images whose sizes, steps, padding and distances are given. None where these are not two each.
+pub(super) fn windows(kind: PoolKind, numbers: [&[i64]; 4], ceil: bool) -> Option<Pooling> {
+    let pair = |numbers: &[i64]| match *numbers {
+        [a, b] => Some([usize::try_from(a).ok()?, usize::try_from(b).ok()?]),
+        _ => None,
+    };
+    let [kernel, stride, padding, dilation] = numbers.map(pair);
+    Some(Pooling::Windows {
+        kind,
+        kernel: kernel?,
+        stride: stride?,
+        padding: padding?,
+        dilation: dilation?,
+        ceil,
+    })
 }
