@@ -55,7 +55,7 @@ impl StridedCopy {
             if dim.to < span {
                 return None;
             }
-            span = (dim.size - 1) * dim.to + span;
+            span += (dim.size - 1) * dim.to;
         }
         let mut merged: SmallVec<[Dim; 6]> = SmallVec::new();
         for dim in dims {
