@@ -20,6 +20,7 @@ mod quantizer;
 mod scalar;
 mod shared;
 mod storage;
+mod strided_copy;
 mod sync;
 pub mod view;
 
