@@ -3,16 +3,15 @@
 use super::inputs::{self, InputOptions};
 use super::io::Io;
 use super::load::load_shown;
-use super::numerics::Numerics;
+use super::prepare::GradientOptions;
 use super::table::Table;
 use super::threads::ThreadOptions;
-use super::{cli, outputs, prepare};
+use super::{cli, outputs};
 use crate::autodiff::Cells;
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::{Gradients, Registry, Run};
 use crate::frontend::script::compile_source;
 use crate::ir::Type;
-use crate::passes::manager::Settings;
 use crate::tensor::{Scalar, Tensor};
 use crate::tools::limits::LimitOptions;
 use crate::training::{Named, matches, parameters};
@@ -47,14 +46,8 @@ pub struct Options {
     /// Seed of the random generator and of the numbers of --input
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Know the ops of a dialect file
-    #[arg(long, value_name = "FILE")]
-    dialect: Vec<PathBuf>,
-    /// Passes to run first [default: none: what requires gradients runs op by op]
-    #[arg(long, value_name = "PIPELINE", default_value = "", hide_default_value = true)]
-    passes: String,
     #[command(flatten)]
-    numerics: Numerics,
+    first: GradientOptions,
     #[command(flatten)]
     threads: ThreadOptions,
     #[command(flatten)]
@@ -88,16 +81,14 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let (stdout, printed) = io.program_output();
     let run = Run::new(stdout);
     run.seed(options.seed);
-    let toolkit = io.toolkit_with(&options.dialect)?;
+    let toolkit = io.toolkit_with(&options.first.dialect)?;
     let registry = toolkit.registry();
     let file = options.file.as_ref().ok_or_else(|| cli::usage("grad takes a file"))?;
     let mut loaded = load_shown(&io.path(file), &run, registry, io)?;
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
     let given = options.inputs.resolve(&loaded, &entry, io)?;
     io.message(&given.note().unwrap_or_default());
-    let pipeline = options.numerics.checked_pipeline(&options.passes, io)?;
-    let name = file.display().to_string();
-    loaded.program = prepare::transformed(&loaded.program, &pipeline, Settings::default(), &name, io.err)?;
+    loaded.program = options.first.transformed(&loaded.program, file, io)?;
     let program = loaded.program;
     let arguments = given.values(options.seed, io.directory)?;
     let names = program.parameters(&entry)?;

@@ -2,6 +2,8 @@
 //! panics, or that leaves an invalid module behind, becomes an error with a reproducer. Builds with debug assertions verify
 //! after each pass that changed something.
 
+use super::io::Io;
+use super::numerics::Numerics;
 use super::opt::reproducer;
 use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, ErrorKind, Result, files, nearest};
@@ -13,6 +15,7 @@ use crate::runtime::Program;
 pub use crate::toolkit::verify;
 use clap::Args;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The program with the passes on. `name` is what a reproducer says it was made from; logs of passes go to `out`.
@@ -27,6 +30,27 @@ pub fn transformed(
         settings.extras.set(Arc::new(instance.clone()));
     }
     program.transformed(|module, registry| run_passes(module, registry, pipeline, settings, name, out))
+}
+
+/// What a command that wants gradients does with a program first.
+#[derive(Args, Debug)]
+pub struct GradientOptions {
+    /// Know the ops of a dialect file
+    #[arg(long, value_name = "FILE")]
+    pub dialect: Vec<PathBuf>,
+    /// Passes to run first [default: none: what requires gradients runs op by op]
+    #[arg(long, value_name = "PIPELINE", default_value = "", hide_default_value = true)]
+    passes: String,
+    #[command(flatten)]
+    numerics: Numerics,
+}
+
+impl GradientOptions {
+    /// The program with the passes on; `file` is what it was read from.
+    pub fn transformed(&self, program: &Program, file: &Path, io: &mut Io<'_>) -> Result<Program> {
+        let pipeline = self.numerics.checked_pipeline(&self.passes, io)?;
+        transformed(program, &pipeline, Settings::default(), &file.display().to_string(), io.err)
+    }
 }
 
 /// How a command runs programs: with plans, unless its user says otherwise or runs passes of their own.

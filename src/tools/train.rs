@@ -1,17 +1,16 @@
 //! `flambeau train`: trains a saved model on arrays, and saves it so that PyTorch loads it.
 
+use super::cli;
 use super::curve::Curve;
 use super::inputs::{self, named_options};
 use super::io::Io;
-use super::numerics::Numerics;
+use super::prepare::GradientOptions;
 use super::progress::Progress;
 use super::save::{Opened, write_file};
 use super::threads::ThreadOptions;
-use super::{cli, prepare};
 use crate::autodiff::Optimizer;
 use crate::diag::{Diagnostic, Result, files};
 use crate::dialects::{Registry, Run};
-use crate::passes::manager::Settings;
 use crate::runtime::Program;
 use crate::tools::limits::LimitOptions;
 use crate::training::{Batches, Clip, Loss, Modes, Schedule, Step, Trainer, load_values, save_values};
@@ -104,14 +103,8 @@ pub struct Options {
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
-    /// Know the ops of a dialect file
-    #[arg(long, value_name = "FILE")]
-    dialect: Vec<PathBuf>,
-    /// Passes to run first [default: none: what requires gradients runs op by op]
-    #[arg(long, value_name = "PIPELINE", default_value = "", hide_default_value = true)]
-    passes: String,
     #[command(flatten)]
-    numerics: Numerics,
+    first: GradientOptions,
     #[command(flatten)]
     threads: ThreadOptions,
     #[command(flatten)]
@@ -143,7 +136,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let (stdout, printed) = io.program_output();
     let run = Run::new(stdout);
     run.seed(options.seed);
-    let toolkit = io.toolkit_with(&options.dialect)?;
+    let toolkit = io.toolkit_with(&options.first.dialect)?;
     let registry = toolkit.registry();
     let opened = Opened::open(registry, &io.path(&options.file))?;
     let program = opened.program(registry, &run)?;
@@ -178,9 +171,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
 
 /// The trainer that the words describe.
 fn trainer(options: &Options, program: &Program, io: &mut Io<'_>) -> Result<Trainer> {
-    let pipeline = options.numerics.checked_pipeline(&options.passes, io)?;
-    let name = options.file.display().to_string();
-    let program = prepare::transformed(program, &pipeline, Settings::default(), &name, io.err)?;
+    let program = options.first.transformed(program, &options.file, io)?;
     let (optimizer, given) = named_options("--optimizer", &options.optimizer)?;
     let optimizer = Optimizer::new(&optimizer, &given)?;
     let program_registry = &Arc::clone(program.registry());
