@@ -3,10 +3,12 @@
 
 use crate::dialects::prim::constant;
 use crate::dialects::shapes::{Known, Operands, infer};
-use crate::dialects::{Effects, Family, Op, Registry, resolve};
+use crate::dialects::{Effects, Fact, Family, Op, Registry, Run, Variant, resolve};
+use crate::eval;
 use crate::ir::{BlockId, Dim, Graph, OpId, TensorType, Type, TypeKind, ValueId};
 use crate::tensor::Tensor;
 use crate::value::Value;
+use hashbrown::HashMap;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -48,6 +50,7 @@ fn run(
         depth,
         blocks: 0,
         known: vec![Known::Nothing; graph.value_capacity()],
+        numbers: HashMap::new(),
     };
     for (n, value) in graph.inputs().iter().enumerate() {
         state.known[value.index()] = inputs.get(n).cloned().unwrap_or_default();
@@ -65,6 +68,8 @@ struct State<'a> {
     depth: usize,
     blocks: usize,
     known: Vec<Known>,
+    /// Tensors of one number that is known: traced programs compute sizes with them.
+    numbers: HashMap<ValueId, Tensor>,
 }
 
 impl State<'_> {
@@ -139,7 +144,9 @@ impl State<'_> {
         match kind {
             "prim::Constant" => {
                 let ty = graph.result(op, 0).map(|v| graph.ty(v));
-                constant::value(graph.attrs(op), ty).ok().map(|value| vec![of_value(&value)])
+                let value = constant::value(graph.attrs(op), ty).ok()?;
+                self.keep_numbers(op, std::slice::from_ref(&value));
+                Some(vec![of_value(&value)])
             }
             "prim::ListConstruct" => {
                 let ints = operands.iter().map(|k| if let Known::Int(d) = k { Some(*d) } else { None });
@@ -168,6 +175,10 @@ impl State<'_> {
 
     fn by_row(&mut self, op: OpId, operands: &[Known]) -> Option<Vec<Known>> {
         let row = resolve(self.registry, self.graph, op).ok()?;
+        if let Some(values) = self.number(op, &row, operands) {
+            self.keep_numbers(op, &values);
+            return Some(values.iter().map(of_value).collect());
+        }
         let call = Operands { op: &row, values: operands, symbols: self.symbols };
         if let Some(results) = infer(&call) {
             return Some(results);
@@ -187,6 +198,56 @@ impl State<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Remembers the results of an op that are tensors of one number, if they keep it.
+    fn keep_numbers(&mut self, op: OpId, values: &[Value]) {
+        for (result, value) in self.graph.results(op).into_iter().zip(values) {
+            if let Value::Tensor(tensor) = value
+                && is_number(tensor)
+                && self.is_only_read(result)
+            {
+                self.numbers.insert(result, tensor.clone());
+            }
+        }
+    }
+
+    /// Whether all that use a value read it, and give nothing that shares its memory.
+    fn is_only_read(&self, value: ValueId) -> bool {
+        self.graph.uses(value).all(|used| {
+            if let Some(block) = self.graph.terminated_block(used.op) {
+                return block == self.graph.root();
+            }
+            let Ok(row) = resolve(self.registry, self.graph, used.op) else { return false };
+            let argument = row.schema().ok().and_then(|s| s.arguments.get(used.index));
+            argument.is_some_and(|a| a.alias.is_none()) && row.def().hidden.is_none()
+        })
+    }
+
+    /// What an op gives that computes one number of tensors of one number, by the row's own kernel.
+    fn number(&self, op: OpId, row: &Op, operands: &[Known]) -> Option<Vec<Value>> {
+        let computes = matches!(row.def().family, Family::Elementwise | Family::Host);
+        let harmless = Effects::MAY_RAISE | Effects::IDENTITY;
+        let wraps = row.def().facts.contains(&Fact::WrapsNumber);
+        if !(computes || wraps) || row.variant() != Variant::Plain || !harmless.contains(row.def().effects) {
+            return None;
+        }
+        let given = self.graph.operands(op);
+        if !wraps && !given.iter().any(|v| self.numbers.contains_key(v)) {
+            return None;
+        }
+        let value = |(operand, known): (&ValueId, &Known)| match self.numbers.get(operand) {
+            Some(tensor) => Some(Value::Tensor(tensor.clone())),
+            None => number_of(known),
+        };
+        let values = given.iter().zip(operands).map(value).collect::<Option<Vec<Value>>>()?;
+        let results = eval::call(row, &values, Default::default(), &Run::silent()).ok()?;
+        let is_one = |value: &Value| match value {
+            Value::Tensor(tensor) => is_number(tensor),
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) => true,
+            _ => false,
+        };
+        results.iter().all(is_one).then(|| results.into_iter().collect())
     }
 
     fn branch(&mut self, op: OpId) {
@@ -279,22 +340,31 @@ fn item(operands: &[Known]) -> Option<Known> {
     }
 }
 
-/// Arithmetic of ints whose operands are all numbers, by the row's own kernel.
-fn arithmetic(row: &Op, operands: &[Known]) -> Option<Vec<Known>> {
-    let value = |known: &Known| match known {
+/// Whether a tensor is one number that programs compute sizes with.
+fn is_number(tensor: &Tensor) -> bool {
+    tensor.rank() == 0 && tensor.is_plain() && tensor.storage().is_on_cpu() && !tensor.requires_grad()
+}
+
+/// The value that a number, a text or a list of ints is known to be.
+fn number_of(known: &Known) -> Option<Value> {
+    match known {
         Known::Int(Dim::Known(n)) => Some(Value::Int(*n)),
         Known::Bool(x) => Some(Value::Bool(*x)),
         Known::Float(x) => Some(Value::Float(*x)),
+        Known::Str(x) => Some(Value::str(x.as_str())),
         Known::None => Some(Value::None),
         Known::Ints(dims) => dims.iter().map(|d| d.known()).collect::<Option<Vec<i64>>>().map(Value::ints),
         _ => None,
-    };
-    let values = operands.iter().map(value).collect::<Option<Vec<Value>>>()?;
+    }
+}
+
+/// Arithmetic of ints whose operands are all numbers, by the row's own kernel.
+fn arithmetic(row: &Op, operands: &[Known]) -> Option<Vec<Known>> {
+    let values = operands.iter().map(number_of).collect::<Option<Vec<Value>>>()?;
     if values.is_empty() || row.def().effects != Effects::NONE {
         return None;
     }
-    let run = crate::dialects::Run::silent();
-    let results = crate::eval::call(row, &values, Default::default(), &run).ok()?;
+    let results = eval::call(row, &values, Default::default(), &Run::silent()).ok()?;
     Some(results.iter().map(of_value).collect())
 }
 

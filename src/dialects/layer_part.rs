@@ -17,6 +17,18 @@ pub enum LayerPart {
     Norm,
     /// The sum of the first two arguments; `alpha` must be 1.
     Sum,
+    /// The product of the first two arguments.
+    Product,
+    /// The first argument over the second.
+    Quotient,
+    /// Products of the matrices of the first two arguments.
+    Matmul,
+    /// Softmax of the first argument along `dim`; `dtype` must be None.
+    Softmax,
+    /// The elements of the first argument in the same order, with other sizes.
+    Reshape,
+    /// Tensors of the list `tensors` side by side along `dim`.
+    Join,
     /// A function of each element of the first argument, which one follows from the others (None where it is no such
     /// function).
     Activation(fn(&[Value]) -> Option<Activation>),

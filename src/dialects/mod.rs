@@ -4,9 +4,11 @@
 //! This layer knows values and types; it does not know how graphs are run, optimized or compiled.
 
 mod args;
+mod attend;
 mod autograd;
 mod classes;
 mod effects;
+mod floats;
 pub mod constraint;
 mod run;
 mod foreign;

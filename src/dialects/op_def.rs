@@ -324,6 +324,8 @@ pub enum Fact {
     Metadata,
     /// Takes nested tensors; other ops but compositions refuse them.
     Nested,
+    /// Makes a tensor of rank 0 of a number: traced programs compute sizes with such tensors.
+    WrapsNumber,
 }
 
 /// How exact a result is; tests take their bounds from it.

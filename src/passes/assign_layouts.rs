@@ -14,25 +14,36 @@ use crate::ir::{Attr, Graph, OpId, Symbol, TensorType, Type, TypeKind, Use, Valu
 use hashbrown::{HashMap, HashSet};
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let convolutions: Vec<OpId> =
-        graph.all_ops().into_iter().filter(|op| graph.kind(*op) == layer::CONV).collect();
-    if convolutions.is_empty() {
+    let layers: Vec<(OpId, usize)> =
+        graph.all_ops().into_iter().filter_map(|op| Some((op, format_of(graph, op)?))).collect();
+    // A batch norm alone takes images as they are.
+    let count = layers.iter().filter(|(op, _)| graph.kind(*op) != layer::NORM).count();
+    if count == 0 {
         return Ok(false);
     }
-    let Some(free) = Free::of(graph, context, &convolutions) else { return Ok(false) };
-    let told = || format!("gives {} convolutions channels innermost", convolutions.len());
-    if !context.step(told) {
+    let Some(free) = Free::of(graph, context, &layers) else { return Ok(false) };
+    if !context.step(|| format!("lets the results of {count} layers lie as their kernels make them")) {
         return Ok(false);
     }
     free.restore(graph);
-    for op in convolutions {
+    for (op, operand) in layers {
         let format = constant(graph, op, Type::int(), Attr::Int(layer::CHANNELS_LAST));
-        graph.set_operand(op, 3, format);
+        graph.set_operand(op, operand, format);
     }
     for value in free.values {
         forget_strides(graph, value);
     }
     Ok(true)
+}
+
+/// Which operand of a layer says how its result lies, where it is one of images.
+fn format_of(graph: &Graph, op: OpId) -> Option<usize> {
+    match graph.kind(op) {
+        kind if kind == *layer::CONV => Some(layer::CONV_FORMAT),
+        kind if kind == *layer::NORM => Some(layer::NORM_FORMAT),
+        kind if kind == *layer::ATTENTION => Some(layer::ATTENTION_FORMAT),
+        _ => None,
+    }
 }
 
 /// Values whose elements may lie in another order than the program says, and uses that must not see it.
@@ -43,10 +54,10 @@ struct Free {
 
 impl Free {
     /// None where the graph must stay as it is.
-    fn of(graph: &Graph, context: &Context<'_>, convolutions: &[OpId]) -> Option<Free> {
+    fn of(graph: &Graph, context: &Context<'_>, layers: &[(OpId, usize)]) -> Option<Free> {
         let db = context.analysis::<AliasDb>(graph);
         let mut free = Free { values: HashSet::new(), borders: Vec::new() };
-        let mut work: Vec<ValueId> = convolutions.iter().filter_map(|op| graph.result(*op, 0)).collect();
+        let mut work: Vec<ValueId> = layers.iter().filter_map(|(op, _)| graph.result(*op, 0)).collect();
         while let Some(value) = work.pop() {
             if !free.values.insert(value) {
                 continue;

@@ -1,19 +1,20 @@
 //! Puts layers together: a convolution or linear map with constant weights, and what is done to its results (batch norm
 //! with given statistics, a sum with a tensor of the same sizes, a function of each element), becomes one op whose
-//! weights are packed apart from it.
+//! weights are packed apart from it. What is done to a convolution's images alone (batch norm, a function, factors of
+//! channels) becomes part of it too; other batch norms become layers of their own.
 //!
 //! What may be a part of a layer is said by rows ([`LayerPart`]). Types must say float32 on the CPU and all sizes; nothing
 //! may write to what a layer reads or gives; what goes in between has one user. Batch norm stays a factor and a sum
 //! behind the contraction, in PyTorch's order: weights are not changed.
 
+use super::layer_parts::{Call, Maker, float_sizes, is_constant_tensor, is_none, rank};
 use super::{Context, constants};
 use crate::analysis::AliasDb;
 use crate::diag::Result;
 use crate::dialects::fusion::layer;
-use crate::dialects::{LayerPart, Op, Variant, layer_part, resolve};
-use crate::ir::{Attr, Dim, Graph, OpId, Symbol, Type, TypeKind, ValueId};
+use crate::dialects::{LayerPart, layer_part};
+use crate::ir::{Attr, Graph, OpId, Type, ValueId};
 use crate::kernels::float::Activation;
-use crate::tensor::DType;
 use crate::value::Value;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
@@ -36,14 +37,12 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     Ok(changed)
 }
 
-/// A contraction and what follows it.
+/// A contraction or a batch norm, what stands before it and what follows it.
 struct Layer {
     kind: Kind,
-    input: ValueId,
-    weight: ValueId,
+    before: Before,
     bias: Option<ValueId>,
-    /// Scale, shift, mean, variance, epsilon.
-    norm: Option<[Option<ValueId>; 5]>,
+    norm: Option<Norm>,
     residual: Option<ValueId>,
     residual_after: bool,
     activation: Activation,
@@ -55,37 +54,63 @@ struct Layer {
 
 enum Kind {
     Convolution(Window),
-    Linear,
+    Linear(ValueId),
+    Norm,
 }
 
-/// How the window of a convolution moves.
+/// How the window of a convolution moves, and its weights.
 struct Window {
+    weight: ValueId,
     stride: [usize; 2],
     padding: [usize; 2],
     dilation: [usize; 2],
     groups: i64,
 }
 
+/// A batch norm by statistics that are constants.
+#[derive(Clone, Copy)]
+struct Norm {
+    weight: Option<ValueId>,
+    bias: Option<ValueId>,
+    mean: ValueId,
+    variance: ValueId,
+    eps: ValueId,
+}
+
+/// The images that a layer reads, and what is done to them first.
+struct Before {
+    images: ValueId,
+    norm: Option<(Norm, Activation)>,
+    gate: Option<ValueId>,
+    /// The ops, the last first.
+    ops: Vec<OpId>,
+}
+
 impl Layer {
     fn of(graph: &Graph, context: &Context<'_>, db: &AliasDb, op: OpId) -> Option<Layer> {
         let call = Call::of(graph, context, op)?;
-        let (input, weight) = (call.get("input")?, call.get("weight")?);
+        let input = call.get("input")?;
         let kind = match call.part {
-            LayerPart::Convolution => call.convolution(input, weight)?,
-            LayerPart::Linear => call.linear(input, weight)?,
+            LayerPart::Convolution => call.convolution(input, call.get("weight")?)?,
+            LayerPart::Linear => call.linear(input, call.get("weight")?)?,
+            LayerPart::Norm if !follows_convolution(graph, context, input) => Kind::Norm,
             _ => return None,
         };
-        let bias = call.get("bias").filter(|bias| !is_none(graph, *bias));
+        let norm = match kind {
+            Kind::Norm => Some(call.norm(input).filter(|_| rank(graph, input) == Some(4))?),
+            _ => None,
+        };
+        let bias = if norm.is_some() { None } else { call.get("bias") };
+        let bias = bias.filter(|bias| !is_none(graph, *bias));
         let is_vector = |bias: &ValueId| is_constant_tensor(graph, *bias, 1);
         if !bias.iter().all(is_vector) || db.op_has_writers(graph, op) {
             return None;
         }
         let mut layer = Layer {
             kind,
-            input,
-            weight,
+            before: Before::nothing(input),
             bias,
-            norm: None,
+            norm,
             residual: None,
             residual_after: false,
             activation: Activation::None,
@@ -93,6 +118,11 @@ impl Layer {
             tail: Vec::new(),
         };
         while layer.extend(graph, context, db) {}
+        if let Kind::Convolution(window) = &layer.kind
+            && window.takes_channels(graph)
+        {
+            layer.before = Before::of(graph, context, db, op, input);
+        }
         Some(layer)
     }
 
@@ -114,7 +144,7 @@ impl Layer {
                 }
                 LayerPart::Sum if self.residual.is_none() => self.take_sum(graph, &call, result),
                 LayerPart::Activation(read) if untouched && !self.residual_after => {
-                    self.take_activation(graph, &call, read, result)
+                    self.take_activation(&call, read, result)
                 }
                 _ => false,
             };
@@ -126,20 +156,12 @@ impl Layer {
     }
 
     fn take_norm(&mut self, graph: &Graph, call: &Call<'_>, result: ValueId) -> bool {
-        let given = |name: &str| call.get(name).filter(|value| !is_none(graph, *value));
-        let statistics = [given("running_mean"), given("running_var")];
-        let affine = [given("weight"), given("bias")];
-        let vectors = statistics.iter().chain(&affine).flatten().all(|v| is_constant_tensor(graph, *v, 1));
-        let fixed = call.get("training").and_then(|v| constants::bool_of(graph, v)) == Some(false);
-        let eps = call.get("eps").filter(|v| constants::constant_op(graph, *v).is_some());
         let channels_second = matches!(self.kind, Kind::Convolution(_)) || rank(graph, result) == Some(2);
-        if self.norm.is_some() || !fixed || !vectors || !channels_second || call.get("input") != Some(result)
-        {
-            return false;
+        if self.norm.is_none() && channels_second {
+            self.norm = call.norm(result);
+            return self.norm.is_some();
         }
-        let ([Some(mean), Some(variance)], Some(eps)) = (statistics, eps) else { return false };
-        self.norm = Some([affine[0], affine[1], Some(mean), Some(variance), Some(eps)]);
-        true
+        false
     }
 
     fn take_sum(&mut self, graph: &Graph, call: &Call<'_>, result: ValueId) -> bool {
@@ -162,17 +184,11 @@ impl Layer {
 
     fn take_activation(
         &mut self,
-        graph: &Graph,
         call: &Call<'_>,
         read: fn(&[Value]) -> Option<Activation>,
         result: ValueId,
     ) -> bool {
-        let operands = graph.operands(call.op);
-        let Some((_, rest)) = operands.split_first().filter(|(first, _)| **first == result) else {
-            return false;
-        };
-        let rest: Option<Vec<Value>> = rest.iter().map(|v| constants::value_of(graph, *v)).collect();
-        let Some(activation) = rest.and_then(|rest| read(&rest)) else { return false };
+        let Some(activation) = call.activation(read, result) else { return false };
         self.activation = activation;
         true
     }
@@ -182,70 +198,124 @@ impl Layer {
         let at = self.last;
         let mut maker = Maker { graph: &mut *graph, at, like: op };
         let none = maker.none();
-        let (scale, shift) = match self.norm {
-            Some([weight, bias, Some(mean), Some(variance), Some(eps)]) => {
-                let scale = maker.tensor(layer::NORM_SCALE, &[weight.unwrap_or(none), variance, eps]);
-                (scale, maker.tensor(layer::NORM_SHIFT, &[bias.unwrap_or(none), mean, scale]))
-            }
-            _ => (none, none),
-        };
-        let (name, numbers) = layer_part::spelled(self.activation);
-        let name = maker.constant(Type::str(), Attr::Str(name.into()));
-        let numbers = maker.constant(Type::list(Type::float()), Attr::Floats(numbers.into()));
+        let (scale, shift) = self.norm.map_or((none, none), |norm| norm.emit(&mut maker, none));
+        let [name, numbers] = spelled(&mut maker, self.activation);
         let after = maker.constant(Type::bool(), Attr::Int(i64::from(self.residual_after)));
         let rest = [scale, shift, name, numbers, after];
         let (bias, residual) = (self.bias.unwrap_or(none), self.residual.unwrap_or(none));
+        let images = self.before.images;
         let class = Type::class(layer::CLASS);
         let ty = maker.graph.result(at, 0).map_or(Type::tensor(), |v| maker.graph.ty(v).clone());
         let result = match self.kind {
-            Kind::Convolution(Window { stride, padding, dilation, groups }) => {
+            Kind::Convolution(Window { weight, stride, padding, dilation, groups }) => {
                 let moves = [stride, padding, dilation].map(|pair| maker.pair(pair));
                 let groups = maker.constant(Type::int(), Attr::Int(groups));
-                let operands = [self.weight, bias].into_iter().chain(moves).chain([groups]).chain(rest);
+                let operands = [weight, bias].into_iter().chain(moves).chain([groups]).chain(rest);
                 let operands: Vec<ValueId> = operands.collect();
-                let packed = maker.emit(layer::PACK_CONV, &operands, class);
+                let mut packed = maker.emit(layer::PACK_CONV, &operands, class.clone());
+                if let Some((norm, activation)) = self.before.norm {
+                    let (scale, shift) = norm.emit(&mut maker, none);
+                    let [name, numbers] = spelled(&mut maker, activation);
+                    let operands = [packed, scale, shift, name, numbers];
+                    packed = maker.emit(layer::PACK_PROLOGUE, &operands, class);
+                }
+                let gate = self.before.gate.unwrap_or(none);
                 let format = maker.constant(Type::int(), Attr::Int(layer::ROW_MAJOR));
-                maker.emit(layer::CONV, &[self.input, packed, residual, format], ty)
+                maker.emit(layer::CONV, &[images, packed, residual, gate, format], ty)
             }
-            Kind::Linear => {
-                let operands: Vec<ValueId> = [self.weight, bias].into_iter().chain(rest).collect();
+            Kind::Linear(weight) => {
+                let operands: Vec<ValueId> = [weight, bias].into_iter().chain(rest).collect();
                 let packed = maker.emit(layer::PACK_LINEAR, &operands, class);
-                maker.emit(layer::LINEAR, &[self.input, packed, residual], ty)
+                maker.emit(layer::LINEAR, &[images, packed, residual], ty)
+            }
+            Kind::Norm => {
+                let packed = maker.emit(layer::PACK_NORM, &rest, class);
+                let format = maker.constant(Type::int(), Attr::Int(layer::ROW_MAJOR));
+                maker.emit(layer::NORM, &[images, packed, residual, format], ty)
             }
         };
         graph.replace_op(at, &[result]);
         let first = std::iter::once(op).chain(self.tail);
         let rest: Vec<OpId> = first.filter(|op| *op != at).collect();
-        rest.into_iter().rev().for_each(|op| graph.erase(op));
+        rest.into_iter().rev().chain(self.before.ops).for_each(|op| graph.erase(op));
     }
 }
 
-/// A call of an op that may be part of a layer.
-struct Call<'a> {
-    graph: &'a Graph,
-    op: OpId,
-    row: Op,
-    part: LayerPart,
+impl Before {
+    fn nothing(images: ValueId) -> Before {
+        Before { images, norm: None, gate: None, ops: Vec::new() }
+    }
+
+    /// What is done to a convolution's images and seen by nothing else: a batch norm, an activation, a gate of channels.
+    fn of(graph: &Graph, context: &Context<'_>, db: &AliasDb, op: OpId, images: ValueId) -> Before {
+        let mut before = Before::nothing(images);
+        let maker = |value: ValueId| {
+            let made = graph.def_op(value).filter(|_| graph.has_one_use(value))?;
+            let plain = graph.parent(made) == graph.parent(op) && !db.op_has_writers(graph, made);
+            plain.then(|| Call::of(graph, context, made))?
+        };
+        if let Some(call) = maker(before.images)
+            && let Some((images, gate)) = call.gate()
+        {
+            (before.images, before.gate) = (images, Some(gate));
+            before.ops.push(call.op);
+        }
+        let (mut at, mut activation, mut ops) = (before.images, Activation::None, Vec::new());
+        if let Some(call) = maker(at)
+            && let (LayerPart::Activation(read), Some(first)) = (call.part, graph.operand(call.op, 0))
+            && let Some(found) = call.activation(read, first)
+        {
+            (at, activation) = (first, found);
+            ops.push(call.op);
+        }
+        if let Some(call) = maker(at)
+            && let (LayerPart::Norm, Some(input)) = (call.part, call.get("input"))
+            && let Some(norm) = call.norm(input).filter(|_| !follows_convolution(graph, context, input))
+            && float_sizes(graph, input) == float_sizes(graph, before.images)
+        {
+            (before.images, before.norm) = (input, Some((norm, activation)));
+            before.ops.extend(ops);
+            before.ops.push(call.op);
+        }
+        before
+    }
 }
 
-impl<'a> Call<'a> {
-    fn of(graph: &'a Graph, context: &Context<'_>, op: OpId) -> Option<Call<'a>> {
-        let row = resolve(context.registry, graph, op).ok()?;
-        let part = row.def().part.filter(|_| row.variant() == Variant::Plain)?;
-        Some(Call { graph, op, row, part })
+impl Norm {
+    /// Makes its factor and what it adds.
+    fn emit(&self, maker: &mut Maker<'_>, none: ValueId) -> (ValueId, ValueId) {
+        let factor = [self.weight.unwrap_or(none), self.variance, self.eps];
+        let scale = maker.tensor(layer::NORM_SCALE, &factor);
+        (scale, maker.tensor(layer::NORM_SHIFT, &[self.bias.unwrap_or(none), self.mean, scale]))
     }
+}
 
-    /// An argument by its name.
-    fn get(&self, name: &str) -> Option<ValueId> {
-        self.graph.operand(self.op, self.row.schema().ok()?.argument_index(name)?)
+/// Makes an activation's name and numbers.
+fn spelled(maker: &mut Maker<'_>, activation: Activation) -> [ValueId; 2] {
+    let (name, numbers) = layer_part::spelled(activation);
+    let name = maker.constant(Type::str(), Attr::Str(name.into()));
+    [name, maker.constant(Type::list(Type::float()), Attr::Floats(numbers.into()))]
+}
+
+/// Whether a value is the result of a convolution that takes what follows it.
+fn follows_convolution(graph: &Graph, context: &Context<'_>, value: ValueId) -> bool {
+    let Some(made) = graph.def_op(value).filter(|_| graph.has_one_use(value)) else { return false };
+    let call = Call::of(graph, context, made).filter(|call| matches!(call.part, LayerPart::Convolution));
+    let weight = call.as_ref().and_then(|call| call.get("weight"));
+    weight.is_some_and(|weight| is_constant_tensor(graph, weight, 4))
+}
+
+impl Window {
+    /// Whether the images' channels are innermost, as they must be where something is done to them first.
+    fn takes_channels(&self, graph: &Graph) -> bool {
+        let width = float_sizes(graph, self.weight).and_then(|sizes| sizes.get(1).copied());
+        self.groups > 1 || width.is_some_and(|n| n > layer::FEW_CHANNELS as i64)
     }
+}
 
-    fn result_sizes(&self) -> Option<Vec<i64>> {
-        float_sizes(self.graph, self.graph.result(self.op, 0)?)
-    }
-
+impl Call<'_> {
     /// A convolution of images in batches whose sizes fit each other.
-    fn convolution(&self, input: ValueId, weight: ValueId) -> Option<Kind> {
+    fn convolution(&self, input: ValueId, given: ValueId) -> Option<Kind> {
         let graph = self.graph;
         if let Some(transposed) = self.get("transposed")
             && constants::bool_of(graph, transposed) != Some(false)
@@ -261,7 +331,7 @@ impl<'a> Call<'a> {
         };
         let (stride, padding, dilation) = (pair(stride?)?, pair(padding?)?, pair(dilation?)?);
         let groups = constants::int_of(graph, groups?)?;
-        let weight = is_constant_tensor(graph, weight, 4).then(|| float_sizes(graph, weight))??;
+        let weight = is_constant_tensor(graph, given, 4).then(|| float_sizes(graph, given))??;
         let shape = layer::conv_shape(&weight, (stride, padding.map(|p| [p; 2]), dilation), groups)?;
         let (images, result) = (float_sizes(graph, input)?, self.result_sizes()?);
         let &[batch, channels, height, width] = images.as_slice() else { return None };
@@ -270,74 +340,50 @@ impl<'a> Call<'a> {
         let divides = shape.out_channels.is_multiple_of(shape.groups);
         let positive = stride.iter().chain(&dilation).chain(&shape.kernel).all(|n| *n > 0);
         let fits = channels == shape.in_channels as i64 && result == expected && divides && positive;
-        fits.then_some(Kind::Convolution(Window { stride, padding, dilation, groups }))
+        fits.then_some(Kind::Convolution(Window { weight: given, stride, padding, dilation, groups }))
     }
 
     /// A linear map of rows whose sizes fit each other.
-    fn linear(&self, input: ValueId, weight: ValueId) -> Option<Kind> {
-        let weight = is_constant_tensor(self.graph, weight, 2).then(|| float_sizes(self.graph, weight))??;
+    fn linear(&self, input: ValueId, given: ValueId) -> Option<Kind> {
+        let weight = is_constant_tensor(self.graph, given, 2).then(|| float_sizes(self.graph, given))??;
         let (rows, result) = (float_sizes(self.graph, input)?, self.result_sizes()?);
         let fits = rows.last() == weight.last() && result.last() == weight.first();
-        (fits && rows.len() == result.len()).then_some(Kind::Linear)
-    }
-}
-
-/// Makes ops before `at`, located as `like`.
-struct Maker<'a> {
-    graph: &'a mut Graph,
-    at: OpId,
-    like: OpId,
-}
-
-impl Maker<'_> {
-    fn emit(&mut self, kind: &str, operands: &[ValueId], ty: Type) -> ValueId {
-        let op = self.graph.create(Symbol::new(kind), operands, &[ty]);
-        self.graph.set_location_id(op, self.graph.location_id(self.like));
-        self.graph.insert_before(op, self.at);
-        // An op made with one result type has one result.
-        self.graph.results(op)[0]
+        (fits && rows.len() == result.len()).then_some(Kind::Linear(given))
     }
 
-    fn tensor(&mut self, kind: &str, operands: &[ValueId]) -> ValueId {
-        self.emit(kind, operands, Type::tensor())
+    /// A batch norm of `input` by constants, not in training.
+    fn norm(&self, input: ValueId) -> Option<Norm> {
+        let graph = self.graph;
+        let given = |name: &str| self.get(name).filter(|value| !is_none(graph, *value));
+        let (mean, variance) = (given("running_mean")?, given("running_var")?);
+        let (weight, bias) = (given("weight"), given("bias"));
+        let vectors = [Some(mean), Some(variance), weight, bias];
+        let constant = vectors.into_iter().flatten().all(|v| is_constant_tensor(graph, v, 1));
+        let fixed = self.get("training").and_then(|v| constants::bool_of(graph, v)) == Some(false);
+        let eps = self.get("eps").filter(|v| constants::constant_op(graph, *v).is_some())?;
+        let fits = constant && fixed && self.get("input") == Some(input);
+        fits.then_some(Norm { weight, bias, mean, variance, eps })
     }
 
-    fn constant(&mut self, ty: Type, attr: Attr) -> ValueId {
-        let value = self.emit("prim::Constant", &[], ty);
-        if let Some(op) = self.graph.def_op(value) {
-            self.graph.set_attr(op, "value", attr);
+    /// The function that an activation of `input` is.
+    fn activation(&self, read: fn(&[Value]) -> Option<Activation>, input: ValueId) -> Option<Activation> {
+        let (first, rest) = self.graph.operands(self.op).split_first()?;
+        let rest: Option<Vec<Value>> = rest.iter().map(|v| constants::value_of(self.graph, *v)).collect();
+        if *first == input { read(&rest?) } else { None }
+    }
+
+    /// Images and the factors of their channels, where the op multiplies them.
+    fn gate(&self) -> Option<(ValueId, ValueId)> {
+        let graph = self.graph;
+        let (LayerPart::Product, &[a, b]) = (self.part, graph.operands(self.op)) else { return None };
+        let (a_sizes, b_sizes) = (float_sizes(graph, a)?, float_sizes(graph, b)?);
+        let gates = |images: &[i64], gate: &[i64]| {
+            let &[batch, channels, height, width] = images else { return false };
+            gate == [batch, channels, 1, 1] && height.saturating_mul(width) > 1
+        };
+        if gates(&a_sizes, &b_sizes) {
+            return Some((a, b));
         }
-        value
+        gates(&b_sizes, &a_sizes).then_some((b, a))
     }
-
-    fn pair(&mut self, pair: [usize; 2]) -> ValueId {
-        let ints: Vec<i64> = pair.iter().map(|n| *n as i64).collect();
-        self.constant(Type::list(Type::int()), Attr::Ints(ints.into()))
-    }
-
-    fn none(&mut self) -> ValueId {
-        self.emit("prim::Constant", &[], Type::none())
-    }
-}
-
-fn is_none(graph: &Graph, value: ValueId) -> bool {
-    matches!(constants::value_of(graph, value), Some(Value::None))
-}
-
-/// Whether a value is a constant float32 tensor of a rank.
-fn is_constant_tensor(graph: &Graph, value: ValueId, rank: usize) -> bool {
-    let constant = constants::constant_op(graph, value).is_some();
-    constant && float_sizes(graph, value).is_some_and(|sizes| sizes.len() == rank)
-}
-
-fn rank(graph: &Graph, value: ValueId) -> Option<usize> {
-    float_sizes(graph, value).map(|sizes| sizes.len())
-}
-
-/// The sizes of a float32 tensor on the CPU, where its type says all of it.
-fn float_sizes(graph: &Graph, value: ValueId) -> Option<Vec<i64>> {
-    let TypeKind::Tensor(ty) = graph.ty(value).kind() else { return None };
-    let plain = ty.dtype == Some(DType::F32) && ty.device.as_ref().is_some_and(|device| device.is_cpu());
-    let sizes = ty.sizes.as_deref().filter(|_| plain)?;
-    sizes.iter().map(|dim| Dim::known(*dim)).collect()
 }

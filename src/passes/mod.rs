@@ -29,6 +29,7 @@ mod freeze;
 mod freeze_attributes;
 mod fuse;
 mod fuse_addmm;
+mod fuse_attention;
 mod fuse_layers;
 mod fuse_linear;
 mod fuse_rows;
@@ -41,6 +42,7 @@ mod lower_simple_tuples;
 mod normalize_ops;
 mod peel_loops;
 mod peephole;
+mod place_parts;
 mod propagate_shapes;
 mod refine_integer_values;
 mod refine_tuple_types;
@@ -58,6 +60,7 @@ mod copy;
 mod rule_group;
 mod subgraphs;
 mod input_shapes;
+mod layer_parts;
 mod tuples;
 mod walk;
 
@@ -99,6 +102,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("functional-to-inplace-activation", "Lets activations write to what nobody looks at afterwards", convert_activation::functional_to_inplace),
     Pass::graph("fuse", "Gathers elementwise tensor work, and what combines rows, in fusion groups", fuse::run),
     Pass::graph("fuse-addmm", "Makes addmm of products and sums", fuse_addmm::run),
+    Pass::graph("fuse-attention", "Makes one op of products of queries and keys, their softmax and products with values", fuse_attention::run),
     Pass::graph("fuse-layers", "Makes one op of a convolution or linear map with constant weights and what is done to its results", fuse_layers::run),
     Pass::graph("fuse-linear", "Finds linear in products with a transposed weight", fuse_linear::run),
     Pass::graph("inline", "Replaces calls of functions and methods by their graphs", inline::run).reads_functions(),
@@ -112,6 +116,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("normalize-ops", "Gives each op one name", normalize_ops::run),
     Pass::graph("peel-loops", "Puts the first turns of loops before them", peel_loops::run).options(&[PassOption::int("count", 1, 0, "turns")]),
     Pass::graph("peephole", "Applies PyTorch's peephole rules, saturated in an e-graph", peephole::run).options(peephole::OPTIONS),
+    Pass::graph("place-parts", "Lets packed convolutions write to their part of images that are joined", place_parts::run),
     Pass::graph("propagate-shapes", "Writes dtypes, sizes and layouts that follow from the inputs into the types", propagate_shapes::run),
     Pass::graph("refine-integer-values", "Makes constants of ints where a comparison tells what they are", refine_integer_values::run),
     Pass::graph("refine-tuple-types", "Gives tuples the types of what they are made of", refine_tuple_types::run),
@@ -142,7 +147,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
     ("autocast-contexts", "inline,constant-propagation-immutable-types,autocast,constant-pooling"),
     ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,autocast,remove-mutation,cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
-    ("plan", "dissolve-groups,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,dce-graph,fuse-layers,assign-layouts,dce-graph,fuse"),
+    ("plan", "dissolve-groups,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,dce-graph,fuse"),
     ("default", "optimize,inline-meanings,dce-graph,fuse"),
 ];
 

@@ -17,21 +17,31 @@ const MAX_DEPTH: usize = 100;
 /// Why a value cannot become one of a type, in PyTorch's words.
 type Conversion = std::result::Result<Value, String>;
 
+/// What a caller gives.
+pub(super) struct Given {
+    pub(super) positional: Vec<Value>,
+    pub(super) named: Vec<(String, Value)>,
+}
+
 /// Arguments in schema order, `receiver` first where the schema is a method's.
 pub(super) fn bind(
     schema: &Schema,
     receiver: Option<&Object>,
-    arguments: Vec<Value>,
+    arguments: Given,
     module: &Module,
     constants: &Constants,
 ) -> Result<Vec<Value>> {
     let mut given: Vec<Value> = receiver.map(|o| Value::Object(o.clone())).into_iter().collect();
-    given.extend(arguments);
+    given.extend(arguments.positional);
     check_count(schema, given.len())?;
+    let mut named = arguments.named;
+    check_names(schema, given.len(), &named)?;
     let mut bound = Vec::with_capacity(schema.arguments.len());
     let mut given = given.into_iter();
     for (position, argument) in schema.arguments.iter().enumerate() {
-        let value = if argument.keyword_only { None } else { given.next() };
+        let by_name = named.iter().position(|(name, _)| argument.name == name.as_str());
+        let by_name = by_name.map(|at| named.swap_remove(at).1);
+        let value = if argument.keyword_only { by_name } else { given.next().or(by_name) };
         bound.push(match (value, &argument.default) {
             (Some(value), _) => convert(&spread(value.clone(), argument), &argument.ty, module, 0)
                 .map_err(|details| mismatch(schema, argument, position, &value, &details))?,
@@ -51,6 +61,11 @@ pub(super) fn bind(
     Ok(bound)
 }
 
+/// A value as one of a type, converted as arguments are. Fails, in PyTorch's words, where it cannot become one.
+pub fn converted(value: &Value, ty: &Type, module: &Module) -> Result<Value> {
+    convert(value, ty, module, 0).map_err(Diagnostic::runtime)
+}
+
 /// One number stands for all elements of a list of fixed length.
 fn spread(value: Value, argument: &Argument) -> Value {
     match (&value, argument.fixed_length) {
@@ -60,6 +75,29 @@ fn spread(value: Value, argument: &Argument) -> Value {
         }
         _ => value,
     }
+}
+
+/// Names must be those of arguments that no position gives.
+fn check_names(schema: &Schema, positional: usize, named: &[(String, Value)]) -> Result<()> {
+    for (name, _) in named {
+        match schema.arguments.iter().position(|a| a.name == name.as_str()) {
+            None => {
+                return Err(Diagnostic::runtime(format!(
+                    "Unknown keyword argument '{name}' for operator '{}'. Schema: {}",
+                    short_name(schema),
+                    declaration(schema)
+                )));
+            }
+            Some(at) if at < positional && !schema.arguments[at].keyword_only => {
+                return Err(Diagnostic::runtime(format!(
+                    "Argument '{name}' specified both as positional and keyword argument. Schema: {}",
+                    declaration(schema)
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
 }
 
 fn check_count(schema: &Schema, given: usize) -> Result<()> {

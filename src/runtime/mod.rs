@@ -21,7 +21,7 @@ mod limit_tests;
 mod tests;
 pub mod traceback;
 
-pub use arguments::dtype_argument;
+pub use arguments::{converted, dtype_argument};
 pub use composites::ScriptComposites;
 pub use executor::PlanReport;
 pub use instance::is_instance;

@@ -1,10 +1,11 @@
 //! A program: a module made runnable. Code is compiled when a function is first called and kept.
 
+use super::arguments::{self, Given};
 use super::code::{self, Code};
 use super::composites::ScriptComposites;
 use super::constants::Constants;
 use super::executor::{Call, Executor, PlanReport};
-use super::{arguments, autocast, interpreter};
+use super::{autocast, interpreter};
 use crate::autodiff::Tape;
 use crate::backends::{Backend, FusionCounters, FusionReport};
 use crate::diag::log::LogSpec;
@@ -177,8 +178,20 @@ impl Program {
     /// tensors and objects shared. Hooks of the instance's
     /// class do not run: this is `model.forward(x)` and not `model(x)`. The error of a program that raises has the chain of calls.
     pub fn run(&self, name: &str, arguments: Vec<Value>, run: &Run) -> Result<Value> {
+        self.run_named(name, arguments, Vec::new(), run)
+    }
+
+    /// The same with arguments by name besides.
+    pub fn run_named(
+        &self,
+        name: &str,
+        arguments: Vec<Value>,
+        named: Vec<(String, Value)>,
+        run: &Run,
+    ) -> Result<Value> {
         let function = self.function(name).ok_or_else(|| self.no_function(name))?;
         let receiver = self.receiver_of(function);
+        let given = Given { positional: arguments, named };
         let bound = match &receiver {
             // Asked for by the name that it had, a saved function complains as a function, not as a method.
             Some(object) if self.is_saved_function() && name != "forward" => {
@@ -187,21 +200,46 @@ impl Program {
                 if !schema.arguments.is_empty() {
                     schema.arguments.remove(0);
                 }
-                let bound = arguments::bind(&schema, None, arguments, &self.0.module, &self.0.constants)?;
+                let bound = arguments::bind(&schema, None, given, &self.0.module, &self.0.constants)?;
                 with_receiver(&Value::Object(object.clone()), &bound)
             }
-            _ => arguments::bind(
-                &function.schema,
-                receiver.as_ref(),
-                arguments,
-                &self.0.module,
-                &self.0.constants,
-            )?,
+            _ => self.bound(function, receiver.as_ref(), given)?,
         };
+        self.run_bound(function, receiver.as_ref(), bound, run)
+    }
+
+    /// Runs a method of any object of the program as a caller outside: arguments are checked and converted.
+    pub fn run_on(
+        &self,
+        object: &Object,
+        method: &str,
+        arguments: Vec<Value>,
+        named: Vec<(String, Value)>,
+        run: &Run,
+    ) -> Result<Value> {
+        let module = &self.0.module;
+        let function = module
+            .method(object.class(), method)
+            .ok_or_else(|| Diagnostic::input(format!("class {} has no method '{method}'", object.class())))?;
+        let bound = self.bound(function, Some(object), Given { positional: arguments, named })?;
+        self.run_bound(function, Some(object), bound, run)
+    }
+
+    fn bound(&self, function: &Function, receiver: Option<&Object>, given: Given) -> Result<Vec<Value>> {
+        arguments::bind(&function.schema, receiver, given, &self.0.module, &self.0.constants)
+    }
+
+    fn run_bound(
+        &self,
+        function: &Function,
+        receiver: Option<&Object>,
+        bound: Vec<Value>,
+        run: &Run,
+    ) -> Result<Value> {
         run.offer_composites(|| ScriptComposites::of(&self.0.registry));
         run.offer_autograd(|| Tape::of(&self.0.registry));
         let former = run.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
-        let result = self.0.call_planned(function, receiver.as_ref(), bound, run);
+        let result = self.0.call_planned(function, receiver, bound, run);
         run.finish_tasks();
         run.set_methods(former);
         result

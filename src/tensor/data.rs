@@ -1,5 +1,6 @@
 //! Reading and writing elements: typed slices, copies, fills, conversions.
 
+use super::strided_copy::StridedCopy;
 use super::{Bool, DType, Element, Layout, Scalar, Snapshot, Tensor};
 use crate::diag::{Diagnostic, Result};
 use crate::resources::{Scratch, memory};
@@ -22,7 +23,20 @@ impl<T: Element> Strided<'_, T> {
             let start = if n == 0 { 0 } else { self.layout.offset };
             return Ok(InOrder::Borrowed(&self.storage[start..start + n]));
         }
-        self.converted(|x| x).map(InOrder::Gathered)
+        self.gathered().map(InOrder::Gathered)
+    }
+
+    /// A copy of the elements in logical order.
+    fn gathered(&self) -> Result<Scratch<T>> {
+        let dense = Layout::contiguous(&self.layout.sizes)?;
+        match StridedCopy::new(&dense, dense.numel(), self.layout, self.storage.len()) {
+            Some(copy) if !self.layout.is_contiguous() => {
+                let mut out = memory::filled(dense.numel(), T::zeroed())?;
+                copy.run(&mut out[..], self.storage);
+                Ok(out)
+            }
+            _ => self.converted(|x| x),
+        }
     }
 
     /// What `convert` makes of each element, in logical order.
@@ -188,7 +202,7 @@ impl Tensor {
 
     /// The elements in logical order, which must be of type `T`, for work of this run.
     pub fn elements<T: Element>(&self) -> Result<Scratch<T>> {
-        self.read::<T, _>(|view| view.converted(|x| x))?
+        self.read::<T, _>(|view| view.gathered())?
     }
 
     /// The elements in logical order, converted to `T` (as `.to(dtype)` would), for work of this run.
@@ -260,9 +274,13 @@ impl Tensor {
             return Tensor::quantized(&self.integers().copy()?, self.dtype(), quantizer);
         }
         let now = self.snapshot();
-        dispatch_dtype!(now.dtype, S => {
-            now.read::<S, _>(|view| Tensor::from_vec::<S>(&view.to_dense()?, &view.layout.sizes))?
-        })
+        let copy = Tensor::for_writing(now.dtype, &now.layout.sizes)?;
+        if now.layout.numel() > 0 && !dispatch_dtype!(now.dtype, S => copy.copy_strided::<S>(&now))? {
+            return dispatch_dtype!(now.dtype, S => {
+                now.read::<S, _>(|view| Tensor::from_vec::<S>(&view.to_dense()?, &view.layout.sizes))?
+            });
+        }
+        Ok(copy)
     }
 
     /// A dense copy converted to a dtype; the tensor itself if it has that dtype.
@@ -322,10 +340,36 @@ impl Tensor {
         if dense && self.dtype() == source.dtype() && !self.storage().same(&source.storage()) {
             return self.copy_bytes(source);
         }
+        if self.dtype() == source.dtype() && !self.storage().same(&source.storage()) {
+            let from = Snapshot { layout: layout.clone(), ..source.snapshot() };
+            if dispatch_dtype!(self.dtype(), T => self.copy_strided::<T>(&from))? {
+                return Ok(());
+            }
+        }
         // Along dimensions in which this tensor repeats itself, the last element stays: the others need not be written.
         let (own, layout) = last_of_repeated(&self.layout(), &layout);
         let (target, source) = (self.with_layout(own)?, source.with_layout(layout)?);
         dispatch_dtype!(self.dtype(), T => target.write_dense::<T>(&source.elements_as::<T>()?))
+    }
+
+    /// Copies elements of the same type and sizes from another storage. False, with nothing written, where that must be done
+    /// one by one.
+    fn copy_strided<T: Element>(&self, from: &Snapshot) -> Result<bool> {
+        let to = self.snapshot();
+        expect_dtype::<T>(from.dtype)?;
+        let size = size_of::<T>();
+        let (to_len, from_len) = (to.storage.nbytes() / size, from.storage.nbytes() / size);
+        let Some(copy) = StridedCopy::new(&to.layout, to_len, &from.layout, from_len) else {
+            return Ok(false);
+        };
+        let source = from.storage.read_beside(&to.storage)?;
+        let mut target = to.storage.write()?;
+        let fits = target.len() >= to_len * size && source.len() >= from_len * size;
+        if fits {
+            let target: &mut [T] = bytemuck::cast_slice_mut(&mut target[..to_len * size]);
+            copy.run(target, bytemuck::cast_slice(&source[..from_len * size]));
+        }
+        Ok(fits)
     }
 
     /// Copies the bytes of a tensor of the same dtype and number of elements in another storage, both dense.

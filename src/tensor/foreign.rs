@@ -42,6 +42,13 @@ impl Foreign {
         unsafe { Foreign::new(address, nbytes, Box::new(elements)) }
     }
 
+    /// The first `nbytes` bytes of memory that a storage owned, where they lie.
+    pub(super) fn of_block(mut block: super::storage::Block, nbytes: usize) -> Foreign {
+        let address = block.bytes_mut().as_mut_ptr();
+        // SAFETY: the block's memory stays at its place as long as the block, which nobody else has, and is longer.
+        unsafe { Foreign::new(address, nbytes, Box::new(block)) }
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         // SAFETY: `new` was promised initialized memory of this size; `&self` keeps its owner.
         unsafe { std::slice::from_raw_parts(self.address, self.nbytes) }

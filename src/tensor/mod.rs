@@ -20,6 +20,7 @@ mod quantizer;
 mod scalar;
 mod shared;
 mod storage;
+mod strided_copy;
 mod sync;
 pub mod view;
 
@@ -34,7 +35,7 @@ pub use pool::{keep_freed, kept_bytes};
 pub use promote::{Operand, Rank, check_promotion, check_promotions, promote_types, result_type};
 pub use quantizer::Quantizer;
 pub use scalar::Scalar;
-pub use storage::{DeviceBuffer, HostBytes, ReadBytes, Storage};
+pub use storage::{DeviceBuffer, HostBytes, Pin, ReadBytes, Storage};
 
 use crate::diag::{Diagnostic, Result};
 use crate::resources::Charge;

@@ -11,8 +11,8 @@ use crate::resources::{Charge, budget, memory};
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 /// No single storage may be larger: 2^46 bytes, far above any machine, below any overflow.
 const MAX_BYTES: usize = 1 << 46;
@@ -55,13 +55,21 @@ enum Content {
     Owned(Block),
     Borrowed(Arc<dyn HostBytes>),
     Foreign(Foreign),
+    /// Our own memory that others use by its address; it moves only when none of them does any more.
+    Pinned(Foreign, Weak<()>),
 }
 
 /// Owned lines and what they were charged to.
-struct Block {
+pub(super) struct Block {
     lines: Vec<Line>,
     /// Credited when it is dropped.
     _charge: Charge,
+}
+
+impl Block {
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        bytemuck::cast_slice_mut(&mut self.lines)
+    }
 }
 
 impl Drop for Block {
@@ -110,7 +118,7 @@ impl Host {
             Content::Small(line) => bytemuck::bytes_of(line),
             Content::Owned(block) => bytemuck::cast_slice(&block.lines),
             Content::Borrowed(bytes) => bytes.bytes(),
-            Content::Foreign(memory) => memory.bytes(),
+            Content::Foreign(memory) | Content::Pinned(memory, _) => memory.bytes(),
         };
         &bytes[..self.nbytes]
     }
@@ -119,15 +127,39 @@ impl Host {
     fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         let bytes = match &mut self.content {
             Content::Small(line) => bytemuck::bytes_of_mut(line),
-            Content::Owned(block) => bytemuck::cast_slice_mut(&mut block.lines),
+            Content::Owned(block) => block.bytes_mut(),
             Content::Borrowed(_) => return None,
-            Content::Foreign(memory) => memory.bytes_mut(),
+            Content::Foreign(memory) | Content::Pinned(memory, _) => memory.bytes_mut(),
         };
         Some(&mut bytes[..self.nbytes])
     }
 
+    /// Whether its place must not change.
     fn is_foreign(&self) -> bool {
-        matches!(self.content, Content::Foreign(_))
+        match &self.content {
+            Content::Foreign(_) => true,
+            Content::Pinned(_, users) => users.strong_count() > 0,
+            _ => false,
+        }
+    }
+
+    /// Gives the content a place that does not change as long as somebody has `users`.
+    fn fix(&mut self, users: &Arc<()>) -> Result<()> {
+        if matches!(self.content, Content::Borrowed(_)) {
+            *self = self.copied(self.nbytes)?;
+        }
+        let nbytes = self.nbytes;
+        let memory = match std::mem::replace(&mut self.content, Content::Small(Line::zeroed())) {
+            Content::Small(line) => {
+                let _charge = Charge::taken(size_of::<Line>());
+                Foreign::of_block(Block { lines: vec![line], _charge }, nbytes)
+            }
+            Content::Owned(block) => Foreign::of_block(block, nbytes),
+            Content::Foreign(memory) | Content::Pinned(memory, _) => memory,
+            Content::Borrowed(_) => return Err(Diagnostic::internal("borrowed bytes were not copied")),
+        };
+        self.content = Content::Pinned(memory, Arc::downgrade(users));
+        Ok(())
     }
 
     /// How often a writer lets others go on before it copies what they read: about as long as the copy takes.
@@ -213,6 +245,23 @@ impl Storage {
         *host = host.copied(nbytes)?;
         own.store(nbytes, Ordering::Release);
         Ok(())
+    }
+
+    /// Keeps host memory at its place for whoever uses it by its address, as long as the pin lives. Borrowed bytes are
+    /// copied first, since they may be written.
+    pub fn pin(&self) -> Result<Pin> {
+        let mut opened = self.open()?;
+        let Some(host) = opened.get_mut() else { return Err(not_exclusive()) };
+        let users = match &host.content {
+            Content::Pinned(_, users) => users.upgrade(),
+            _ => None,
+        };
+        let users = users.unwrap_or_default();
+        if !matches!(host.content, Content::Foreign(_)) {
+            host.fix(&users)?;
+        }
+        let address = host.bytes_mut().map_or(std::ptr::null_mut(), <[u8]>::as_mut_ptr);
+        Ok(Pin { address, nbytes: host.nbytes, _storage: self.clone(), _users: users })
     }
 
     /// Size in bytes.
@@ -350,6 +399,33 @@ impl fmt::Debug for Storage {
     }
 }
 
+/// Memory of a storage that stays at its place as long as this lives.
+pub struct Pin {
+    address: *mut u8,
+    nbytes: usize,
+    _storage: Storage,
+    _users: Arc<()>,
+}
+
+#[allow(unsafe_code, reason = "an address that is only handed out may go to any thread")]
+// SAFETY: the pin itself never reads or writes the memory.
+unsafe impl Send for Pin {}
+#[allow(unsafe_code, reason = "as above")]
+// SAFETY: as above.
+unsafe impl Sync for Pin {}
+
+impl Pin {
+    /// Where the memory is. Whoever uses it promises what [`Foreign::new`] asks.
+    pub fn address(&self) -> *mut u8 {
+        self.address
+    }
+
+    /// How many bytes there are.
+    pub fn nbytes(&self) -> usize {
+        self.nbytes
+    }
+}
+
 /// Host memory open for reading; it stays as it was when it was opened.
 pub struct ReadBytes(Arc<Host>);
 
@@ -380,6 +456,34 @@ impl DerefMut for WriteBytes<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pinned_memory_stays_at_its_place_until_the_pin_goes() {
+        for nbytes in [8, 4096] {
+            let storage = Storage::from_bytes(&vec![3; nbytes]).expect("small");
+            let pin = storage.pin().expect("host memory");
+            assert_eq!((pin.nbytes(), storage.is_foreign()), (nbytes, true));
+            assert_eq!(storage.read().expect("readable").as_ptr(), pin.address().cast_const());
+            let error = storage.grow(nbytes + 1).expect_err("somebody uses the memory");
+            assert!(error.message().contains("not resizable"), "{error}");
+            storage.write().expect("writable")[0] = 4;
+            let again = storage.pin().expect("host memory");
+            assert_eq!(again.address(), pin.address());
+            drop((pin, again));
+            storage.grow(nbytes + 1).expect("nobody uses it any more");
+            assert_eq!(storage.read().expect("readable")[..2], [4, 3]);
+            assert!(!storage.is_foreign());
+        }
+    }
+
+    #[test]
+    fn pinned_bytes_of_others_are_copied() {
+        let owner = kept(64..164);
+        let storage = Storage::borrowed(owner.clone());
+        let pin = storage.pin().expect("host memory");
+        assert_ne!(pin.address().cast_const(), owner.bytes().as_ptr());
+        assert_eq!(pin.nbytes(), 100);
+    }
 
     struct Kept(Vec<Line>, std::ops::Range<usize>);
 

@@ -102,6 +102,18 @@ impl Toolkit {
         self.extended(|inner| Arc::make_mut(&mut inner.registry).register(schema, function).map(|_| ()))
     }
 
+    /// The same for an op that does more than its results and the marks of its schema say.
+    pub fn op_with_effects(
+        self,
+        schema: &str,
+        effects: crate::dialects::Effects,
+        function: impl Fn(&crate::dialects::Args<'_>) -> Result<crate::dialects::Outputs> + Send + Sync + 'static,
+    ) -> Toolkit {
+        self.extended(|inner| {
+            Arc::make_mut(&mut inner.registry).register_with(schema, effects, function).map(|_| ())
+        })
+    }
+
     /// With a pass; one of the same name is replaced.
     pub fn pass(self, pass: Pass) -> Toolkit {
         self.extended(|inner| {

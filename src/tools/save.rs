@@ -127,6 +127,16 @@ pub(super) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path)).map_err(failed)
 }
 
+/// The archive of a function, which is saved as PyTorch does: as the `forward` of a module that only holds it.
+pub fn save_function(
+    registry: &Registry,
+    module: &Module,
+    name: &str,
+    extra: &[(String, Vec<u8>)],
+) -> Result<Vec<u8>> {
+    save_program(registry, module, Some(name), extra)
+}
+
 /// Saves a function of a program as PyTorch does: as the `forward` of a module that only holds it.
 fn save_program(
     registry: &Registry,

@@ -84,6 +84,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: -grad * alpha")
         .out("Scalar_out"),
     elementwise("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
+        .part(LayerPart::Product)
         .rare("u8")
         .scalar(mul)
         .grad("self: grad * other.conj()\nother: grad * self.conj()")
@@ -91,6 +92,7 @@ pub static OPS: &[OpDef] = &[
         .inplace()
         .out("out"),
     elementwise("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
+        .part(LayerPart::Product)
         .rare("u")
         .scalar(mul)
         .grad("self: scaled(grad, other)")
@@ -109,12 +111,14 @@ pub static OPS: &[OpDef] = &[
         .facts(&[Fact::Identity(1.0)])
         .inplace(),
     elementwise("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
+        .part(LayerPart::Quotient)
         .scalar(div)
         .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
         .facts(&[Fact::ConstantIsNumber, Fact::Identity(1.0)])
         .inplace()
         .out("out"),
     elementwise("aten::div.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
+        .part(LayerPart::Quotient)
         .scalar(div)
         .grad("self: (grad.conj() / other).conj() if grad.is_complex() else grad / other")
         .facts(&[Fact::Identity(1.0)])

@@ -1,6 +1,7 @@
 //! Attention: scaled dot products of queries and keys as weights of values, and the layers made of it.
 
 use super::contraction::linear;
+use super::convert::with_strides;
 use super::dropout::drop_out;
 use super::kernels::compute::{Dense, Real, build, build_whole, compute_dtype};
 use super::kernels::gemm::{Matrix, Onto, matmul};
@@ -8,9 +9,11 @@ use super::kernels::pool::each_plane;
 use super::kernels::product::{c_name, permute, product, times_scalar};
 use super::kernels::vector_rows::softmax_scaled;
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::attend::attend;
+use crate::dialects::shapes::products;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
 use crate::resources::{Collect, memory, pool};
-use crate::tensor::{DType, Scalar, Tensor, broadcast_sizes, view};
+use crate::tensor::{DType, Layout, Scalar, Tensor, broadcast_sizes, view};
 use crate::value::Value;
 use smallvec::smallvec;
 
@@ -20,6 +23,9 @@ pub static OPS: &[OpDef] = &[
         "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
         |a| {
             let attention = Attention::new(a, 3, 4, 6, Some(7))?;
+            if let Some(result) = attention.in_vectors()? {
+                return one(result);
+            }
             let result = match attention.in_blocks()? {
                 Some(result) => result,
                 None => attention.run(a, false)?.0,
@@ -27,6 +33,7 @@ pub static OPS: &[OpDef] = &[
             if attention.dropout > 0.0 { one(result) } else { one(attention.laid_out(result)?) }
         },
     )
+    .infer(products::attention)
     .effects(Effects::RANDOM),
     opaque(
         "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
@@ -193,6 +200,39 @@ impl Attention {
         let laid_out = super::random::empty_like(&self.query, result.dtype())?;
         laid_out.copy_from(&result)?;
         Ok(laid_out)
+    }
+
+    /// The result alone, of batches of heads of float32 that are read where they lie, laid out as PyTorch lays it out. None for
+    /// what other ways know: little work, causality, dropout, sizes that broadcast or do not fit.
+    fn in_vectors(&self) -> Result<Option<Tensor>> {
+        let (q, k, v) = (self.query.sizes(), self.key.sizes(), self.value.sizes());
+        let (&[batch, heads, queries, width], &[.., keys, _], &[.., values]) =
+            (q.as_slice(), k.as_slice(), v.as_slice())
+        else {
+            return Ok(None);
+        };
+        let fits = *k == [batch, heads, keys, width] && *v == [batch, heads, keys, values];
+        let small = self.query.numel().saturating_mul(keys.max(1) as usize) <= SMALL_WORK;
+        let floats = self.query.dtype() == DType::F32;
+        if !fits || small || !floats || self.causal || self.dropout > 0.0 || v.contains(&0) || width == 0 {
+            return Ok(None);
+        }
+        let mut biases = Vec::new();
+        if let Some(mask) = &self.mask {
+            match additive(mask, DType::F32)?.broadcast_to(&[batch, heads, queries, keys]) {
+                Ok(wide) => biases.push(wide),
+                Err(_) => return Ok(None),
+            }
+        }
+        let operands = [&self.query, &self.key, &self.value];
+        let result = attend(operands, &biases, self.scale as f32, !biases.is_empty())?;
+        let dense = operands.iter().all(|t| t.strides().last() == Some(&1));
+        let wanted = if dense && values == width {
+            view::dense_like(&self.query.layout())
+        } else {
+            Layout::contiguous(&result.sizes())?
+        };
+        with_strides(result, &wanted.strides).map(Some)
     }
 
     /// The result alone, head by head and some queries at a time, so that scores stay in the cache. None where there is

@@ -16,9 +16,9 @@ use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, result_type
 pub static OPS: &[OpDef] = &[
     contraction("aten::mm(Tensor self, Tensor mat2) -> Tensor", |a| one(mm("mm", a.tensor(0)?, a.tensor(1)?, None)?)).infer(products::matmul)
         .out_exact("out"),
-    contraction("aten::bmm(Tensor self, Tensor mat2) -> Tensor", |a| one(bmm("bmm", a.tensor(0)?, a.tensor(1)?, None)?)).infer(products::matmul)
+    contraction("aten::bmm(Tensor self, Tensor mat2) -> Tensor", |a| one(bmm("bmm", a.tensor(0)?, a.tensor(1)?, None)?)).part(LayerPart::Matmul).infer(products::matmul)
         .out_exact("out"),
-    contraction("aten::matmul(Tensor self, Tensor other) -> Tensor", |a| one(any_rank(a.tensor(0)?, a.tensor(1)?)?)).infer(products::matmul)
+    contraction("aten::matmul(Tensor self, Tensor other) -> Tensor", |a| one(any_rank(a.tensor(0)?, a.tensor(1)?)?)).part(LayerPart::Matmul).infer(products::matmul)
         .out_exact("out"),
     contraction("aten::linalg_matmul(Tensor self, Tensor other) -> Tensor", |a| {
         one(any_rank(a.tensor(0)?, a.tensor(1)?)?)

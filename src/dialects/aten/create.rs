@@ -264,7 +264,8 @@ pub static OPS: &[OpDef] = &[
     create(
         "aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| one(full_checked(&[], a.scalar(0)?, dtype_or(a, 1, DType::F32)?)?),
-    ),
+    )
+    .facts(&[crate::dialects::Fact::WrapsNumber]),
     create(
         "aten::hann_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         |a| window(a, 1, Shape::Hann),

@@ -9,6 +9,7 @@ use super::kernels::wide_loops;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, LayerPart, OpDef, Outputs, composite, one, opaque};
+use crate::kernels::float::rows;
 use crate::resources::{Collect, Scratch, memory, pool};
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Tensor, numel};
@@ -78,7 +79,13 @@ pub static OPS: &[OpDef] = &[
     .hidden_writes("use_input_stats", "aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor"),
     opaque(
         "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
-        |a| one(layer(a.tensor(0)?, &a.ints(1)?, a.opt_tensor(2)?, a.opt_tensor(3)?, a.float(4)?)?.0),
+        |a| {
+            let (input, shape, weight, bias) = (a.tensor(0)?, a.ints(1)?, a.opt_tensor(2)?, a.opt_tensor(3)?);
+            match layer_in_vectors(input, &shape, weight, bias, a.float(4)?)? {
+                Some(result) => one(result),
+                None => one(layer(input, &shape, weight, bias, a.float(4)?)?.0),
+            }
+        },
     ).infer(joins::same_sizes),
     opaque(
         "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
@@ -497,6 +504,38 @@ pub fn layer(
         };
         Ok((y, save(|s| s.0)?, save(|s| s.1)?))
     })
+}
+
+/// The result alone, of rows of float32. None for what only `layer` knows.
+fn layer_in_vectors(
+    input: &Tensor,
+    shape: &[i64],
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    eps: f64,
+) -> Result<Option<Tensor>> {
+    check_shape(input, shape, &[("weight", weight), ("bias", bias)], ", ")?;
+    let all = || [Some(input), weight, bias].into_iter().flatten();
+    if input.numel() == 0 || all().any(|t| t.dtype() != DType::F32) {
+        return Ok(None);
+    }
+    let [x, weight, bias] = [Some(input), weight, bias].map(|t| t.map(Dense::<f32>::new).transpose());
+    let (x, weight, bias) = (x?, weight?, bias?);
+    let open = |dense: &Option<Dense<f32>>| dense.as_ref().map(Dense::open).transpose();
+    let (x, weight, bias) = (open(&x)?, open(&weight)?, open(&bias)?);
+    let width = input.numel() / row_sizes(input, shape.len()).iter().product::<i64>().max(1) as usize;
+    let sizes = input.sizes();
+    let result = build_whole::<f32>(&sizes, DType::F32, |out| {
+        rows::layer_norm(
+            x.as_deref().unwrap_or_default(),
+            width,
+            weight.as_deref(),
+            bias.as_deref(),
+            eps as f32,
+            out,
+        )
+    })?;
+    Ok(Some(result))
 }
 
 fn group_norm(a: &Args<'_>) -> Result<Outputs> {

@@ -8,9 +8,11 @@ use super::kernels::pool::{
 };
 use super::kernels::range::not_implemented;
 use super::kernels::wide_loops;
+use super::pool_images::{pooled_in_vectors, windows};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
+use crate::kernels::float::{PoolKind, Pooling};
 use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Element, Tensor, channels_last_strides, view};
 use crate::value::Value;
@@ -199,6 +201,11 @@ impl Steps {
         Ok(())
     }
 
+    /// The same of images for kernels that take a vector of channels at a time.
+    fn in_vectors(&self, kind: PoolKind) -> Option<Pooling> {
+        windows(kind, [&self.kernel, &self.stride, &self.padding, &self.dilation], self.ceil)
+    }
+
     /// Number of windows along a dimension.
     fn output(&self, d: usize, input: i64) -> i64 {
         let (k, s, p, l) = (self.kernel[d], self.stride[d], self.padding[d], self.dilation[d]);
@@ -332,6 +339,11 @@ fn max_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     let (steps, planes) = max_prepare(a, dims)?;
     let (output, axes) = steps.axes(&planes)?;
     let (t, sizes) = (a.tensor(0)?, planes.sizes(&output));
+    if let Some(pooling) = steps.in_vectors(PoolKind::Max)
+        && let Some(result) = pooled_in_vectors(t, &pooling)?
+    {
+        return one(result);
+    }
     fn run<T: Number + PartialOrd>(
         t: &Tensor,
         sizes: &[i64],
@@ -460,6 +472,18 @@ fn avg_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     let planes = Planes::new(t, dims);
     let (output, axes) = steps.axes(&planes)?;
     let sizes = planes.sizes(&output);
+    let kind = match divisor {
+        Divisor::Padded => Some(PoolKind::Average { padding: true, divisor: None }),
+        Divisor::Inside => Some(PoolKind::Average { padding: false, divisor: None }),
+        Divisor::Fixed(n) => {
+            usize::try_from(n).ok().map(|n| PoolKind::Average { padding: true, divisor: Some(n) })
+        }
+    };
+    if let Some(pooling) = kind.and_then(|kind| steps.in_vectors(kind))
+        && let Some(result) = pooled_in_vectors(t, &pooling)?
+    {
+        return one(result);
+    }
     fn run<T: Number>(
         t: &Tensor,
         sizes: &[i64],
@@ -545,6 +569,11 @@ fn adaptive_avg(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     let (output, planes) = adaptive_prepare(a, dims, "avg")?;
     let t = a.tensor(0)?;
     let (sizes, input, parts) = (planes.sizes(&output), three(&planes.input), three(&output));
+    if dims == 2
+        && let Some(result) = pooled_in_vectors(t, &Pooling::Adaptive([parts[1], parts[2]]))?
+    {
+        return one(result);
+    }
     let name = ["adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool3d_cpu"][dims - 1];
     crate::dispatch_real!(t.dtype(), name, R => {
         let x = Dense::<R>::new(t)?;

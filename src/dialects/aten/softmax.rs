@@ -11,7 +11,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::rows::RowProgram;
 use crate::dialects::scalar::{Binary, Sv};
 use crate::dialects::shapes::{reductions, views};
-use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::dialects::{Args, LayerPart, OpDef, Outputs, one, reduce};
 use crate::resources::{Collect, memory};
 use crate::tensor::{DType, Tensor, wrap_dim};
 
@@ -19,7 +19,8 @@ use crate::tensor::{DType, Tensor, wrap_dim};
 pub static OPS: &[OpDef] = &[
     reduce("aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
         converted(a, Which::Softmax)
-    }).infer(reductions::normalized)
+    }).part(LayerPart::Softmax)
+    .infer(reductions::normalized)
     .maps_rows(row_softmax)
     .out_exact("int_out"),
     reduce("aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {

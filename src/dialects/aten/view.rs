@@ -4,24 +4,24 @@
 use super::kernels::rule::{copied, in_place, look};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{pointwise, trial, views};
-use crate::dialects::{Args, Fact, OpDef, Outputs, gather, one, opaque, view};
+use crate::dialects::{Args, Fact, LayerPart, OpDef, Outputs, gather, one, opaque, view};
 use crate::resources::Collect;
 use crate::tensor::{DType, Element, Layout, Tensor, view as layout};
 use num_complex::Complex;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    view("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, sizes_as)).facts(&[Fact::SeesLayout]).infer(views::reshape)
+    view("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, sizes_as)).facts(&[Fact::SeesLayout]).part(LayerPart::Reshape).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
     // There is no `view.dtype`: programs cannot tell a dtype from a size, so it is never chosen.
-    view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", |a| reshape(a, &a.ints(1)?)).facts(&[Fact::MayCopy]).infer(views::reshape)
+    view("aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", |a| reshape(a, &a.ints(1)?)).facts(&[Fact::MayCopy]).part(LayerPart::Reshape).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
     view("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| reshape(a, &a.tensor(1)?.sizes())).facts(&[Fact::MayCopy]).infer(views::as_other),
     view("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| {
         look(a, |a| layout::view(&own(a)?, &a.tensor(1)?.sizes()))
     }).facts(&[Fact::SeesLayout]).infer(views::as_other),
     view("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", |a| look(a, sizes_as)).facts(&[Fact::SeesLayout]).infer(views::reshape),
-    view("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", |a| look(a, sizes_as)).hidden_marks("aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)").facts(&[Fact::SeesLayout]).infer(views::reshape)
+    view("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", |a| look(a, sizes_as)).hidden_marks("aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)").facts(&[Fact::SeesLayout]).part(LayerPart::Reshape).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
     view("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", |a| look(a, expand)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::expand)
         .grad("self: grad.sum_to_size(self.size())"),

@@ -1,14 +1,20 @@
-//! Layers: a convolution or linear map with packed weights, and what is done to its sums before they are stored. Ops that
-//! pack run once a plan; the graph shows them apart from the ops that run at each call.
+//! Layers: a convolution or linear map with packed weights, what is done to its inputs before they are multiplied and to its
+//! sums before they are stored. Ops that pack run once a plan; the graph shows them apart from the ops that run at each call.
 //!
 //! float32 on the CPU only; everything else stays with the ops that the passes found.
 
+mod run;
+
 use super::super::layer_part;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Args, CustomClass, Fact, OpDef, Outputs, contraction, host, one, opaque, view};
+use crate::dialects::{
+    Args, CustomClass, Effects, Fact, OpDef, Outputs, contraction, host, one, opaque, view,
+};
 use crate::ir::Symbol;
-use crate::kernels::float::{Activation, ConvShape, Epilogue, Images, Layout as Order, PackedConv, Residual};
-use crate::tensor::{DType, Layout, Snapshot, Storage, Tensor, channels_last_strides, contiguous_strides};
+use crate::kernels::float::{
+    Activation, ConvShape, Epilogue, Layout as Order, PackedConv, Prologue, Residual,
+};
+use crate::tensor::Tensor;
 use crate::value::{Native, Object, Value};
 use std::sync::Arc;
 
@@ -20,10 +26,26 @@ pub const CONV: &str = "fusion::conv2d";
 pub const PACK_LINEAR: &str = "fusion::pack_linear";
 /// Runs a packed linear map.
 pub const LINEAR: &str = "fusion::linear";
+/// Packs an inference batch norm by itself.
+pub const PACK_NORM: &str = "fusion::pack_norm";
+/// Runs a packed batch norm.
+pub const NORM: &str = "fusion::norm";
+/// Puts an inference batch norm and an activation in front of a packed convolution.
+pub const PACK_PROLOGUE: &str = "fusion::pack_prologue";
+/// Room for images that are made part by part.
+pub const ROOM: &str = "fusion::room";
+/// Runs a packed convolution whose result is a part of such images.
+pub const CONV_INTO: &str = "fusion::conv2d_into";
+/// Copies images to a part of such images.
+pub const PLACE: &str = "fusion::place";
+/// Some channels of such images.
+pub const PART: &str = "fusion::part";
 /// The factor of an inference batch norm.
 pub const NORM_SCALE: &str = "fusion::norm_scale";
 /// What an inference batch norm adds.
 pub const NORM_SHIFT: &str = "fusion::norm_shift";
+/// Attention, of products with what is done to scores between them.
+pub const ATTENTION: &str = "fusion::attention";
 /// Gives a tensor the strides that it would have had.
 pub const RESTORE: &str = "fusion::restore_strides";
 /// The class of packed layers.
@@ -34,8 +56,17 @@ pub const ROW_MAJOR: i64 = 0;
 /// PyTorch's code of memory with channels innermost.
 pub const CHANNELS_LAST: i64 = 2;
 
+/// Which operand of [`CONV`] and [`CONV_INTO`] are the channels' factors.
+pub const GATE: usize = 3;
+/// Which operand of [`CONV`] says how the result lies.
+pub const CONV_FORMAT: usize = 4;
+/// Which operand of [`NORM`] does.
+pub const NORM_FORMAT: usize = 3;
+/// Which operand of [`ATTENTION`] does.
+pub const ATTENTION_FORMAT: usize = 5;
+
 /// Images of so few channels are read in planes: rows of them would not fill a vector.
-const FEW_CHANNELS: usize = 4;
+pub const FEW_CHANNELS: usize = 4;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -51,11 +82,40 @@ pub static OPS: &[OpDef] = &[
     )
     .facts(&[Fact::Packs])
     .doc("A convolution with all that is done to its sums, its weights packed."),
-    contraction(
-        "fusion::conv2d(Tensor input, __torch__.torch.classes.fusion.Layer layer, Tensor? residual, int memory_format) -> Tensor",
-        conv,
+    host(
+        "fusion::pack_prologue(__torch__.torch.classes.fusion.Layer layer, Tensor scale, Tensor shift, str activation, float[] numbers) -> __torch__.torch.classes.fusion.Layer",
+        pack_prologue,
     )
-    .doc("Runs a packed convolution; its result is row-major (0) or has its channels innermost (2)."),
+    .facts(&[Fact::Packs])
+    .doc("A packed convolution with an inference batch norm and an activation in front."),
+    contraction(
+        "fusion::conv2d(Tensor input, __torch__.torch.classes.fusion.Layer layer, Tensor? residual, Tensor? gate, int memory_format) -> Tensor",
+        run::conv,
+    )
+    .doc("Runs a packed convolution of images, whose channels are first multiplied with a gate; its result is row-major (0) or has its channels innermost (2)."),
+    contraction(
+        "fusion::conv2d_into(Tensor input, __torch__.torch.classes.fusion.Layer layer, Tensor? residual, Tensor? gate, Tensor(a!) room, int channel) -> Tensor(a)",
+        run::conv_into,
+    )
+    .doc("Runs a packed convolution whose result becomes the channels of `room` from `channel` on."),
+    host(
+        "fusion::pack_norm(Tensor scale, Tensor shift, str activation, float[] numbers, bool residual_after) -> __torch__.torch.classes.fusion.Layer",
+        pack_norm,
+    )
+    .facts(&[Fact::Packs])
+    .doc("An inference batch norm with what follows it."),
+    opaque(
+        "fusion::norm(Tensor input, __torch__.torch.classes.fusion.Layer layer, Tensor? residual, int memory_format) -> Tensor",
+        run::norm,
+    )
+    .doc("Runs a packed batch norm of images; its result is row-major (0) or has its channels innermost (2)."),
+    opaque("fusion::room(int[] sizes) -> Tensor", run::room)
+        .effects(Effects::IDENTITY)
+        .doc("Room for images with their channels innermost, whose elements are yet to be written."),
+    opaque("fusion::place(Tensor self, Tensor(a!) room, int channel) -> Tensor(a)", run::place)
+        .doc("Copies images to the channels of `room` from `channel` on."),
+    view("fusion::part(Tensor(a) room, int channel, int channels) -> Tensor(a)", run::part)
+        .doc("Some channels of images."),
     host(
         "fusion::pack_linear(Tensor weight, Tensor? bias, Tensor? scale, Tensor? shift, str activation, float[] numbers, bool residual_after) -> __torch__.torch.classes.fusion.Layer",
         pack_linear,
@@ -64,10 +124,15 @@ pub static OPS: &[OpDef] = &[
     .doc("A linear map with all that is done to its sums, its weights packed."),
     contraction(
         "fusion::linear(Tensor input, __torch__.torch.classes.fusion.Layer layer, Tensor? residual) -> Tensor",
-        linear,
+        run::linear,
     )
     .doc("Runs a packed linear map over the last dimension."),
-    view("fusion::restore_strides(Tensor(a) self, int[] strides) -> Tensor(a)", restore)
+    contraction(
+        "fusion::attention(Tensor query, Tensor key, Tensor value, Tensor[] biases, float scale, int memory_format) -> Tensor",
+        run::attention,
+    )
+    .doc("softmax(scale * query · key + biases) · value, the key with features before rows; the result is row-major (0) or has rows of all heads side by side (2)."),
+    view("fusion::restore_strides(Tensor(a) self, int[] strides) -> Tensor(a)", run::restore)
         .facts(&[Fact::MayCopy])
         .doc("The tensor with such strides: itself where they are the same, else a copy."),
 ];
@@ -82,14 +147,21 @@ pub static CLASSES: &[CustomClass] = &[CustomClass {
 }];
 
 /// A packed layer.
+#[derive(Clone)]
 struct Layer {
-    conv: PackedConv,
+    /// None: a batch norm by itself.
+    conv: Option<Arc<PackedConv>>,
     order: Order,
     bias: Option<Vec<f32>>,
-    norm: Option<(Vec<f32>, Vec<f32>)>,
+    norm: Norm,
     activation: Activation,
     residual_after: bool,
+    before: Norm,
+    before_activation: Activation,
 }
+
+/// Factors and terms of channels.
+type Norm = Option<(Vec<f32>, Vec<f32>)>;
 
 /// `weight / sqrt(running_var + eps)`, in PyTorch's order of rounding.
 fn norm_scale(a: &Args<'_>) -> Result<Outputs> {
@@ -185,200 +257,79 @@ fn pack(a: &Args<'_>, shape: ConvShape, order: Order, rest: usize) -> Result<Out
         (None, None) => None,
         _ => return Err(Diagnostic::runtime("scale and shift of a layer come together")),
     };
-    let (name, numbers) = (
-        a.str(rest + 2)?,
-        a.list(rest + 3)?.items().iter().map(Value::to_float).collect::<Result<Vec<f64>>>()?,
-    );
-    let activation = layer_part::read(name, &numbers)
-        .ok_or_else(|| Diagnostic::runtime(format!("'{name}' of {numbers:?} is no activation of layers")))?;
-    let layer = Layer {
-        conv: PackedConv::new(shape, &weight, order)?,
-        order,
-        bias: vector(a, 1)?,
-        norm,
-        activation,
-        residual_after: a.bool(rest + 4)?,
-    };
-    let native: Native = Arc::new(layer);
-    one(Value::Object(Object::with_native(Symbol::new(CLASS), native)))
+    let conv = Some(Arc::new(PackedConv::new(shape, &weight, order)?));
+    let layer = Layer { conv, order, bias: vector(a, 1)?, norm, ..Layer::default() };
+    Layer { activation: activation(a, rest + 2)?, residual_after: a.bool(rest + 4)?, ..layer }.made()
 }
 
-fn layer<'a>(a: &Args<'a>) -> Result<&'a Layer> {
-    let object = a.value(1)?.to_object()?;
-    let wrong = || Diagnostic::runtime(format!("expected a packed layer but got a {}", object.class()));
-    object.native::<Layer>().ok_or_else(wrong)
+/// The activation that a name and numbers from argument `n` on spell.
+fn activation(a: &Args<'_>, n: usize) -> Result<Activation> {
+    let name = a.str(n)?;
+    let numbers = a.list(n + 1)?.items().iter().map(Value::to_float).collect::<Result<Vec<f64>>>()?;
+    layer_part::read(name, &numbers)
+        .ok_or_else(|| Diagnostic::runtime(format!("'{name}' of {numbers:?} is no activation of layers")))
 }
 
-fn conv(a: &Args<'_>) -> Result<Outputs> {
-    let layer = layer(a)?;
-    let input = a.tensor(0)?;
-    let shape = layer.conv.shape();
-    let sizes = input.sizes();
-    let &[batch, channels, height, width] = sizes.as_slice() else {
-        return Err(Diagnostic::runtime("a packed convolution takes images in batches"));
-    };
-    if channels != shape.in_channels as i64 {
-        return Err(Diagnostic::runtime("a packed convolution got images of other channels"));
+fn pack_norm(a: &Args<'_>) -> Result<Outputs> {
+    let norm = Some((a.tensor(0)?.to_vec::<f32>()?, a.tensor(1)?.to_vec::<f32>()?));
+    let layer = Layer { norm, activation: activation(a, 2)?, ..Layer::default() };
+    Layer { residual_after: a.bool(4)?, ..layer }.made()
+}
+
+fn pack_prologue(a: &Args<'_>) -> Result<Outputs> {
+    let before = Some((a.tensor(1)?.to_vec::<f32>()?, a.tensor(2)?.to_vec::<f32>()?));
+    Layer { before, before_activation: activation(a, 3)?, ..Layer::of(a, 0)?.clone() }.made()
+}
+
+impl Default for Layer {
+    fn default() -> Layer {
+        Layer {
+            conv: None,
+            order: Order::ChannelsLast,
+            bias: None,
+            norm: None,
+            activation: Activation::None,
+            residual_after: false,
+            before: None,
+            before_activation: Activation::None,
+        }
     }
-    let plane = [height as usize, width as usize];
-    let result =
-        shape.result(plane).ok_or_else(|| Diagnostic::runtime("an image is smaller than the window"))?;
-    let sizes = [batch, shape.out_channels as i64, result[0] as i64, result[1] as i64];
-    let last = channels_last_strides(&sizes);
-    let input = match layer.order {
-        Order::ChannelsFirst => Floats::row_major(input)?,
-        Order::ChannelsLast => Floats::with_strides(input, &channels_last_strides(&input.sizes()))?,
-    };
-    let run = |out: &mut [f32], residual: Option<Residual<'_>>| {
-        let values = input.values()?;
-        let images =
-            Images { values: values.get(), batch: batch as usize, sizes: plane, pitch: shape.in_channels };
-        layer.conv.run(images, &layer.epilogue(residual), out, shape.out_channels)
-    };
-    let output = layer.call(a.opt_tensor(2)?, &sizes, last, run)?;
-    if a.int(3)? == CHANNELS_LAST {
-        one(output)
-    } else {
-        one(restored(&output, &contiguous_strides(&sizes))?)
-    }
-}
-
-fn linear(a: &Args<'_>) -> Result<Outputs> {
-    let layer = layer(a)?;
-    let input = a.tensor(0)?;
-    let shape = layer.conv.shape();
-    let mut sizes = input.sizes();
-    let Some(features) = sizes.last_mut().filter(|n| **n == shape.in_channels as i64) else {
-        return Err(Diagnostic::runtime("a packed linear map got rows of another length"));
-    };
-    *features = shape.out_channels as i64;
-    let input = Floats::row_major(input)?;
-    let rows: usize = sizes[..sizes.len() - 1].iter().map(|n| *n as usize).product();
-    let strides = contiguous_strides(&sizes);
-    let run = |out: &mut [f32], residual: Option<Residual<'_>>| {
-        let values = input.values()?;
-        let images = Images { values: values.get(), batch: 1, sizes: [1, rows], pitch: shape.in_channels };
-        layer.conv.run(images, &layer.epilogue(residual), out, shape.out_channels)
-    };
-    one(layer.call(a.opt_tensor(2)?, &sizes, strides, run)?)
 }
 
 impl Layer {
+    fn made(self) -> Result<Outputs> {
+        let native: Native = Arc::new(self);
+        one(Value::Object(Object::with_native(Symbol::new(CLASS), native)))
+    }
+
+    fn of<'a>(a: &Args<'a>, n: usize) -> Result<&'a Layer> {
+        let object = a.value(n)?.to_object()?;
+        let wrong = || Diagnostic::runtime(format!("expected a packed layer but got a {}", object.class()));
+        object.native::<Layer>().ok_or_else(wrong)
+    }
+
+    fn conv(&self) -> Result<&PackedConv> {
+        self.conv
+            .as_deref()
+            .ok_or_else(|| Diagnostic::runtime("a packed batch norm stands for a convolution"))
+    }
+
     fn epilogue<'a>(&'a self, residual: Option<Residual<'a>>) -> Epilogue<'a> {
         Epilogue {
             bias: self.bias.as_deref(),
-            norm: self.norm.as_ref().map(|(scale, shift)| (scale.as_slice(), shift.as_slice())),
+            norm: pair_of(&self.norm),
             residual,
             activation: self.activation,
         }
     }
 
-    /// Makes the result, with dense strides in which channels are innermost, and lets `run` fill it.
-    fn call(
-        &self,
-        residual: Option<&Tensor>,
-        sizes: &[i64],
-        strides: crate::tensor::Dims,
-        run: impl Fn(&mut [f32], Option<Residual<'_>>) -> Result<()>,
-    ) -> Result<Tensor> {
-        let residual = match residual {
-            Some(tensor) if *tensor.sizes() != *sizes => {
-                return Err(Diagnostic::runtime("the residual of a packed layer has other sizes"));
-            }
-            Some(tensor) => Some(Floats::with_strides(tensor, &strides)?),
-            None => None,
-        };
-        let layout = Layout { sizes: sizes.into(), strides, offset: 0 };
-        let storage = Storage::for_writing(layout.numel().saturating_mul(size_of::<f32>()))?;
-        {
-            let values = residual.as_ref().map(Floats::values).transpose()?;
-            let pitch = self.conv.shape().out_channels;
-            let after = self.residual_after;
-            let residual = values.as_ref().map(|values| Residual { values: values.get(), pitch, after });
-            let mut out = storage.write()?;
-            run(bytemuck::cast_slice_mut(&mut out), residual)?;
-        }
-        Tensor::from_storage(storage, DType::F32, layout)
+    /// What is done to inputs first; None where it is nothing.
+    fn prologue<'a>(&'a self, gate: Option<&'a [f32]>) -> Option<Prologue<'a>> {
+        let prologue = Prologue { norm: pair_of(&self.before), activation: self.before_activation, gate };
+        (self.before.is_some() || gate.is_some()).then_some(prologue)
     }
 }
 
-/// A float32 tensor whose elements lie densely in some order.
-struct Floats(Snapshot);
-
-/// Its elements, open for reading.
-struct Values {
-    bytes: crate::tensor::ReadBytes,
-    from: usize,
-    count: usize,
-}
-
-impl Floats {
-    fn row_major(tensor: &Tensor) -> Result<Floats> {
-        Floats::with_strides(tensor, &contiguous_strides(&tensor.sizes()))
-    }
-
-    /// The tensor, copied where its elements do not lie with such strides.
-    fn with_strides(tensor: &Tensor, strides: &[i64]) -> Result<Floats> {
-        if tensor.dtype() != DType::F32 || !tensor.is_plain() {
-            return Err(Diagnostic::runtime("packed layers take float32 tensors"));
-        }
-        restored(tensor, strides).map(|tensor| Floats(tensor.snapshot()))
-    }
-
-    fn values(&self) -> Result<Values> {
-        let bytes = self.0.storage.read()?;
-        Ok(Values { bytes, from: self.0.layout.offset, count: self.0.layout.numel() })
-    }
-}
-
-impl Values {
-    fn get(&self) -> &[f32] {
-        let whole = self.bytes.len() / size_of::<f32>() * size_of::<f32>();
-        // Storage that tensors of float32 lie in is aligned for them.
-        let all: &[f32] = bytemuck::try_cast_slice(&self.bytes[..whole]).unwrap_or_default();
-        all.get(self.from..self.from.saturating_add(self.count)).unwrap_or_default()
-    }
-}
-
-fn restore(a: &Args<'_>) -> Result<Outputs> {
-    one(restored(a.tensor(0)?, &a.ints(1)?)?)
-}
-
-/// The tensor with dense strides: another look at it where elements lie so already, else a copy.
-fn restored(tensor: &Tensor, strides: &[i64]) -> Result<Tensor> {
-    let layout = tensor.layout();
-    if layout.strides.as_slice() == strides {
-        return Ok(tensor.clone());
-    }
-    if !are_dense(&layout.sizes, strides) {
-        return Err(Diagnostic::runtime(format!("strides {strides:?} leave gaps or overlap")));
-    }
-    let wanted = Layout { sizes: layout.sizes.clone(), strides: strides.into(), offset: layout.offset };
-    let matters = |d: &usize| layout.sizes[*d] > 1;
-    let rank = layout.rank();
-    if layout.numel() == 0 || (0..rank).filter(matters).all(|d| layout.strides.get(d) == strides.get(d)) {
-        return tensor.with_layout(wanted);
-    }
-    let wanted = Layout { offset: 0, ..wanted };
-    let storage = Storage::for_writing(wanted.numel().saturating_mul(tensor.dtype().size()))?;
-    let copy = Tensor::from_storage(storage, tensor.dtype(), wanted)?;
-    copy.copy_from(tensor)?;
-    Ok(copy)
-}
-
-/// Whether elements with such strides lie side by side, each at a place of its own.
-fn are_dense(sizes: &[i64], strides: &[i64]) -> bool {
-    let mut dims: Vec<(i64, i64)> =
-        sizes.iter().zip(strides).map(|(size, stride)| (*stride, *size)).collect();
-    dims.retain(|(_, size)| *size != 1);
-    dims.sort_unstable();
-    let mut step = 1i64;
-    let mut follows = |(stride, size): &(i64, i64)| {
-        let fits = *stride == step;
-        step = step.saturating_mul(*size);
-        fits
-    };
-    sizes.len() == strides.len()
-        && strides.iter().all(|s| *s >= 0)
-        && (sizes.contains(&0) || dims.iter().all(&mut follows))
+fn pair_of(norm: &Norm) -> Option<(&[f32], &[f32])> {
+    norm.as_ref().map(|(scale, shift)| (scale.as_slice(), shift.as_slice()))
 }

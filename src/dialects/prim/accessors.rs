@@ -65,8 +65,11 @@ pub static OPS: &[OpDef] = &[
     host("prim::index(Device self) -> int?", |a| one(device(a)?.index().map(i64::from)))
         .doc("the device's index, where it has one"),
     opaque("prim::NumToTensor.Scalar(Scalar a) -> Tensor", num_to_tensor)
+        .facts(&[Fact::WrapsNumber])
         .doc("a number as a tensor of rank 0"),
-    opaque("prim::NumToTensor.bool(bool a) -> Tensor", num_to_tensor).doc("a bool as a tensor of rank 0"),
+    opaque("prim::NumToTensor.bool(bool a) -> Tensor", num_to_tensor)
+        .facts(&[Fact::WrapsNumber])
+        .doc("a bool as a tensor of rank 0"),
     host("prim::tolist(...) -> ...", to_list)
         .effects(Effects::MAY_RAISE)
         .doc("elements as nested lists of numbers, `dim` deep"),

@@ -2,6 +2,8 @@
 
 use super::{Known, Operands, Results, one, pointwise};
 use crate::ir::{Dim, TensorType};
+use crate::tensor::Layout;
+use crate::tensor::view::dense_like;
 
 fn tensor_at<'a>(operands: &Operands<'a>, n: usize) -> Option<&'a TensorType> {
     match operands.at(n)? {
@@ -54,6 +56,41 @@ pub fn linear(operands: &Operands<'_>) -> Results {
         }
     });
     result(operands, input, sizes)
+}
+
+/// Attention: a row of values' features for each row of queries. Laid out as the queries are where all lie densely, head by
+/// head, and the result has their sizes.
+pub fn attention(operands: &Operands<'_>) -> Results {
+    let (query, value) = (operands.first()?, operands.tensor("value")?);
+    let key = operands.tensor("key")?;
+    let (q, v) = (query.sizes.as_deref()?, value.sizes.as_deref()?);
+    let (before, features) = (q.split_last()?.1, v.last()?);
+    let outer = |t: &TensorType| Some(t.sizes.as_deref()?.split_last_chunk::<2>()?.0.to_vec());
+    if outer(query)? != outer(key)? || outer(query)? != outer(value)? {
+        return None;
+    }
+    let sizes = [before, &[*features]].concat();
+    let same = sizes == q;
+    let found = operands.result(&operands.common(), query.dtype, Some(sizes));
+    let last_dense =
+        |t: &&TensorType| t.strides.as_deref().and_then(|s| s.last().copied()).flatten() == Some(1);
+    let dropped = operands.get("dropout_p").is_some_and(|p| *p != Known::Float(0.0));
+    let known = !dropped && [query, key, value].iter().all(|t| t.strides.is_some());
+    let rank4 = q.len() == 4 && [query, key, value].iter().all(last_dense);
+    let strides = match (known, rank4 && same) {
+        (true, true) => like(query),
+        (true, false) => found.strides.clone(),
+        _ => None,
+    };
+    one(TensorType { strides, ..found })
+}
+
+/// Strides of a new tensor that lies as another one does.
+fn like(ty: &TensorType) -> Option<std::sync::Arc<[Option<i64>]>> {
+    let sizes: Option<Vec<i64>> = ty.sizes.as_deref()?.iter().map(|d| d.known()).collect();
+    let strides: Option<Vec<i64>> = ty.strides.as_deref()?.iter().copied().collect();
+    let layout = Layout::strided(&sizes?, &strides?, 0).ok()?;
+    Some(dense_like(&layout).strides.iter().map(|n| Some(*n)).collect())
 }
 
 /// Every element of one with every element of the other.

@@ -2,22 +2,23 @@
 //! and numbers alone; where they follow from elements, a row must not name this rule. Symbols are tried as several
 //! numbers, and only what comes out each time is said.
 
-use super::{Known, Operands, Results};
-use crate::dialects::{Args, Node, Run};
+use super::{Known, Operands, Results, dense};
+use crate::dialects::{Args, Family, Node, Run};
 use crate::ir::{Argument, Dim, TensorType, Type, TypeKind};
 use crate::tensor::Tensor;
 use crate::value::{List, Value};
 
 /// Larger operands, in elements all together, are not tried where a kernel computes.
 const MAX_COMPUTED: i64 = 1 << 16;
-/// Nor where it only looks: memory that nobody touches costs nothing.
+/// Nor where it only moves elements or looks at them: memory that nobody touches costs nothing.
 const MAX_LOOKED_AT: i64 = 1 << 22;
 /// What symbols are tried as: numbers that sizes seldom are, then 1, which broadcasts.
 const PROBES: [i64; 2] = [13, 1];
 
 /// The sizes and dtypes of what the kernel gives.
 pub fn kernel(operands: &Operands<'_>) -> Results {
-    tried(operands, MAX_COMPUTED)
+    let moves = operands.op.def().family == Family::Gather;
+    tried(operands, if moves { MAX_LOOKED_AT } else { MAX_COMPUTED })
 }
 
 /// The same for a view, which touches no element.
@@ -75,7 +76,17 @@ fn run(operands: &Operands<'_>, probe: Option<i64>, limit: i64) -> Results {
     let values = schema.arguments.iter().zip(operands.values).map(of).collect::<Option<Vec<Value>>>()?;
     let run = Run::silent();
     let results = kernel(&Args { op, values: &values, node: Node::default(), run: &run }).ok()?;
-    Some(results.iter().map(|v| outcome(operands, v)).collect())
+    // Tensors of zeros are row-major; so are results only where the operands are.
+    let alike = probe.is_none() && operands.values.iter().all(is_row_major);
+    Some(results.iter().map(|v| outcome(operands, v, alike)).collect())
+}
+
+fn is_row_major(known: &Known) -> bool {
+    match known {
+        Known::Tensor(t) => t.strides.is_some() && t.strides == t.sizes.as_deref().and_then(dense),
+        Known::Items(items) => items.iter().all(is_row_major),
+        _ => true,
+    }
 }
 
 /// A value that stands for what is known; None where too little is.
@@ -113,17 +124,21 @@ fn value(ty: &Type, known: &Known, probe: Option<i64>, room: &mut i64) -> Option
     })
 }
 
-fn outcome(operands: &Operands<'_>, value: &Value) -> Known {
+/// What is known of a result; how it lies where the operands lay as they do in the program.
+fn outcome(operands: &Operands<'_>, value: &Value, alike: bool) -> Known {
     match value {
         Value::Tensor(t) => {
             let sizes = t.sizes().iter().map(|n| Dim::Known(*n)).collect();
             let typed = operands.result(&operands.common(), Some(t.dtype()), Some(sizes));
-            Known::Tensor(TensorType { strides: None, ..typed })
+            let strides = alike.then(|| t.strides().iter().map(|n| Some(*n)).collect());
+            Known::Tensor(TensorType { strides, ..typed })
         }
         Value::List(list) if list.element_type().is_tensor() => {
-            Known::Items(list.items().iter().map(|v| outcome(operands, v)).collect())
+            Known::Items(list.items().iter().map(|v| outcome(operands, v, alike)).collect())
         }
-        Value::Tuple(tuple) => Known::Items(tuple.items().iter().map(|v| outcome(operands, v)).collect()),
+        Value::Tuple(tuple) => {
+            Known::Items(tuple.items().iter().map(|v| outcome(operands, v, alike)).collect())
+        }
         Value::Int(x) => Known::Int(Dim::Known(*x)),
         Value::Bool(x) => Known::Bool(*x),
         _ => Known::Nothing,

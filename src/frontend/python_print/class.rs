@@ -131,7 +131,7 @@ impl File {
     }
 
     /// `def f(a: int,\n    b: int=1) -> int:` and the body.
-    fn function(
+    pub(super) fn function(
         &mut self,
         cx: &Context<'_>,
         function: &Function,

@@ -20,7 +20,7 @@ pub use text::Text;
 
 use crate::diag::{Diagnostic, Result, Span};
 use crate::dialects::{Registry, is_custom_class};
-use crate::ir::{Module, Symbol, Type, TypeKind};
+use crate::ir::{Function, Module, Symbol, Type, TypeKind};
 use crate::value::Value;
 use indexmap::{IndexMap, IndexSet};
 use std::cell::RefCell;
@@ -65,6 +65,15 @@ pub fn print(
     }
     let files = files.into_iter().map(|(package, file)| (package, file.text)).collect();
     Ok(Printed { files, constants: cx.constants.into_inner() })
+}
+
+/// One function as Python, and what it calls `CONSTANTS.c0` and so on.
+pub fn print_one(registry: &Registry, module: &Module, function: &Function) -> Result<(String, Vec<Value>)> {
+    let constants = RefCell::default();
+    let cx = Context { registry, module, needed: RefCell::default(), constants, origin: &|_| None };
+    let mut file = File::default();
+    file.function(&cx, function, 0, true)?;
+    Ok((file.text.as_str().to_string(), cx.constants.into_inner()))
 }
 
 /// The names that a whole module is printed from: its functions that are no methods, and its classes.

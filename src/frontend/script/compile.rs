@@ -57,7 +57,7 @@ pub fn parse_annotation(module: &Module, text: &str) -> Result<Type> {
 }
 
 /// Runs work on a thread whose stack holds the deepest tree.
-fn on_deep_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+pub(super) fn on_deep_stack<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     // The thread works for whoever asked.
     let budget = budget::current();
     let work = || {

@@ -14,6 +14,7 @@ mod compile;
 mod emit;
 mod exits;
 mod expr;
+mod host;
 mod kinds;
 mod layout;
 mod library;
@@ -28,5 +29,6 @@ mod tests;
 mod token;
 
 pub use compile::{ArchiveCode, Library, compile_archive, compile_source, parse_annotation};
+pub use host::{ClassText, FunctionText, HOST_NAME, Host, Items, Meaning, Member, compile_hosted};
 pub use outline::{ClassOutline, FunctionOutline, Outline, outline};
 pub use parse::{parse_expr, parse_library, parse_module, parse_type};

@@ -7,6 +7,7 @@ use super::tile::{Block, Panels, Product, Run, areas_of};
 use super::vector::{Isa, LANES, Lanes, Work, with};
 use crate::diag::{Diagnostic, Result};
 use crate::kernels::lanes::Lines;
+use smallvec::SmallVec;
 
 /// A tensor of batch, head, row and feature; features lie side by side.
 #[derive(Clone, Copy, Debug)]
@@ -53,25 +54,33 @@ impl Heads<'_> {
     }
 }
 
-/// `softmax(scale * query · key + bias) · value` for each head. `bias` has a row of `keys` for each query; where all scores
-/// of a row are minus infinity under a bias, the result is 0. `out` has for each sequence and query the features of all heads
-/// side by side: `batch * queries` rows of `heads * values`. Fails where sizes do not fit, or without memory.
+/// What is done to products of queries and keys before their softmax.
+#[derive(Clone, Copy, Debug)]
+pub struct Scores<'a> {
+    /// A factor.
+    pub scale: f32,
+    /// What is added then; each has a row of keys for each query.
+    pub biases: &'a [Heads<'a>],
+    /// Whether the result is 0 where all scores of a row are minus infinity, else NaN.
+    pub masks: bool,
+}
+
+/// `softmax(scale * query · key + biases) · value` for each head. `out` has for each sequence and query the features of all
+/// heads side by side: `batch * queries` rows of `heads * values`. Fails where sizes do not fit, or without memory.
 pub fn attention(
     shape: AttentionShape,
     [query, key, value]: [Heads<'_>; 3],
-    bias: Option<Heads<'_>>,
-    scale: f32,
+    scores: Scores<'_>,
     out: &mut [f32],
 ) -> Result<()> {
-    attention_with(Isa::best(), shape, [query, key, value], bias, scale, out)
+    attention_with(Isa::best(), shape, [query, key, value], scores, out)
 }
 
 pub(super) fn attention_with(
     isa: Isa,
     shape: AttentionShape,
     [query, key, value]: [Heads<'_>; 3],
-    bias: Option<Heads<'_>>,
-    scale: f32,
+    scores: Scores<'_>,
     out: &mut [f32],
 ) -> Result<()> {
     let s = shape;
@@ -80,7 +89,7 @@ pub(super) fn attention_with(
     let fits = query.fits(s.batch, s.heads, s.queries, s.width)
         && key.fits(s.batch, s.heads, s.keys, s.width)
         && value.fits(s.batch, s.heads, s.keys, s.values)
-        && bias.is_none_or(|b| b.fits(s.batch, s.heads, s.queries, s.keys));
+        && scores.biases.iter().all(|b| b.fits(s.batch, s.heads, s.queries, s.keys));
     let Some(pitch) = pitch.filter(|_| fits && size == Some(out.len())) else {
         return Err(Diagnostic::runtime(format!("attention: the tensors do not fit {shape:?}")));
     };
@@ -91,7 +100,7 @@ pub(super) fn attention_with(
     if out.is_empty() {
         return Ok(());
     }
-    let call = Call { isa, shape, query, key, value, bias, scale };
+    let call = Call { isa, shape, query, key, value, scores };
     areas_of(isa, out, pitch, areas.collect(), |block| call.head(block))
 }
 
@@ -101,8 +110,7 @@ struct Call<'a> {
     query: Heads<'a>,
     key: Heads<'a>,
     value: Heads<'a>,
-    bias: Option<Heads<'a>>,
-    scale: f32,
+    scores: Scores<'a>,
 }
 
 impl Call<'_> {
@@ -112,8 +120,8 @@ impl Call<'_> {
         let (batch, head) = (out.pixels.start / s.queries, out.columns.start / s.values);
         let keys = &self.key.values[self.key.start(batch, head).min(self.key.values.len())..];
         let values = &self.value.values[self.value.start(batch, head).min(self.value.values.len())..];
-        let keys = Panels::new(s.keys, s.width, |column, k| keys[column * self.key.strides[2] + k])?;
-        let values = Panels::new(s.values, s.keys, |column, k| values[k * self.value.strides[2] + column])?;
+        let keys = Panels::of_rows(s.keys, s.width, keys, self.key.strides[2])?;
+        let values = Panels::of_columns(s.values, s.keys, values, self.value.strides[2])?;
         let pitch = s.keys.next_multiple_of(LANES) + LANES;
         let rows = QUERIES.min(s.queries);
         let mut scores = Scratch::new(rows * pitch)?;
@@ -124,10 +132,15 @@ impl Call<'_> {
             let lines = Lines { start, ..Lines::one(count, self.query.strides[2]) };
             let columns = Block::of(self.isa, &mut scores, pitch, count, s.keys);
             product(columns, self.query.values, lines, s.width, &keys)?;
-            let bias =
-                self.bias.map(|b| (&b.values[b.start(batch, head) + first * b.strides[2]..], b.strides[2]));
-            let scored = &mut scores[..(count - 1) * pitch + s.keys];
-            with(self.isa, Softmax { rows: scored, pitch, width: s.keys, scale: self.scale, bias });
+            let biases: SmallVec<[(&[f32], usize); 2]> = self
+                .scores
+                .biases
+                .iter()
+                .map(|b| (&b.values[b.start(batch, head) + first * b.strides[2]..], b.strides[2]))
+                .collect();
+            let (rows, Scores { scale, masks, .. }) =
+                (&mut scores[..(count - 1) * pitch + s.keys], self.scores);
+            with(self.isa, Softmax { rows, pitch, width: s.keys, scale, biases: &biases, masks });
             let columns = Block::of(self.isa, &mut results, s.values, count, s.values);
             product(columns, &scores, Lines::one(count, pitch), s.keys, &values)?;
             with(self.isa, Store { results: &results, first, count, values: s.values, out });

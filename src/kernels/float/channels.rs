@@ -82,6 +82,79 @@ impl Work for Apply<'_> {
     }
 }
 
+/// The same for images of planes: `x`, the residual and `out` have `channels` planes of `plane` floats for each image, densely.
+/// Fails where sizes do not fit.
+pub fn apply_planes(
+    x: &[f32],
+    (channels, plane): (usize, usize),
+    epilogue: &Epilogue<'_>,
+    out: &mut [f32],
+) -> Result<()> {
+    apply_planes_with(Isa::best(), x, (channels, plane), epilogue, out)
+}
+
+pub(super) fn apply_planes_with(
+    isa: Isa,
+    x: &[f32],
+    (channels, plane): (usize, usize),
+    epilogue: &Epilogue<'_>,
+    out: &mut [f32],
+) -> Result<()> {
+    epilogue.check(channels, 0)?;
+    let image = channels.checked_mul(plane);
+    let whole = image.is_some_and(|n| n == 0 && x.is_empty() || n > 0 && x.len().is_multiple_of(n));
+    let residual = epilogue.residual.is_none_or(|r| r.values.len() == x.len());
+    if !whole || x.len() != out.len() || !residual {
+        return Err(Diagnostic::runtime(format!(
+            "{channels} planes of {plane} floats do not fit their slices"
+        )));
+    }
+    pool::chunks(out, plane, |n, out| {
+        let at = n * plane..n * plane + out.len();
+        let residual = epilogue.residual.map(|r| &r.values[at.clone()]);
+        with(isa, Plane { x: &x[at], channel: n % channels.max(1), epilogue, residual, out });
+    });
+    Ok(())
+}
+
+/// A channel of an image.
+struct Plane<'a> {
+    x: &'a [f32],
+    channel: usize,
+    epilogue: &'a Epilogue<'a>,
+    residual: Option<&'a [f32]>,
+    out: &'a mut [f32],
+}
+
+impl Work for Plane<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, l: L) {
+        let e = self.epilogue;
+        let bias = l.splat(e.bias.map_or(-0.0, |bias| bias[self.channel]));
+        let (scale, shift) = e.norm.map_or((1.0, -0.0), |(by, then)| (by[self.channel], then[self.channel]));
+        let (scale, shift) = (l.splat(scale), l.splat(shift));
+        let after = e.residual.is_some_and(|r| r.after);
+        for (i, (x, out)) in self.x.chunks(LANES).zip(self.out.chunks_mut(LANES)).enumerate() {
+            let mut y = l.fma(l.add(l.load_some(x, 0.0), bias), scale, shift);
+            let other = self.residual.map(|r| l.load_some(&r[i * LANES..][..x.len()], 0.0));
+            if let Some(other) = other
+                && !after
+            {
+                y = l.add(y, other);
+            }
+            y = e.activation.apply(l, y);
+            if let Some(other) = other
+                && after
+            {
+                y = l.add(y, other);
+            }
+            l.store_some(out, y);
+        }
+    }
+}
+
 /// Multiplies each channel of each image with a number: `gates` has `batch` rows of `channels`. Images are dense and
 /// multiplied in place. Fails where sizes do not fit.
 pub fn gate(x: &mut [f32], batch: usize, channels: usize, gates: &[f32]) -> Result<()> {

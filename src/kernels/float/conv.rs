@@ -4,6 +4,7 @@
 
 use super::depthwise;
 use super::epilogue::{Epilogue, spans};
+use super::prologue::{Place, Prologue};
 use super::scratch::Scratch;
 use super::tile::{BLOCK, Block, Cut, Panels, Product, Run, areas_of, blocks};
 use super::vector::{Isa, LANES};
@@ -11,6 +12,7 @@ use super::winograd;
 use crate::diag::{Diagnostic, Result};
 use crate::kernels::lanes::Lines;
 use crate::resources::pool;
+use std::ops::Range;
 
 /// Two numbers of an operation on images: of height and of width.
 pub type Plane = [usize; 2];
@@ -173,24 +175,40 @@ impl PackedConv {
         out: &mut [f32],
         pitch: usize,
     ) -> Result<()> {
-        self.run_with(Isa::best(), images, epilogue, out, pitch)
+        self.run_after(None, images, epilogue, out, pitch)
+    }
+
+    /// The same with something done to the images first; their padding stays zero. Images whose channels are not innermost
+    /// are refused then.
+    pub fn run_after(
+        &self,
+        prologue: Option<&Prologue<'_>>,
+        images: Images<'_>,
+        epilogue: &Epilogue<'_>,
+        out: &mut [f32],
+        pitch: usize,
+    ) -> Result<()> {
+        self.run_with(Isa::best(), prologue, images, epilogue, out, pitch)
     }
 
     /// The same with the vectors of an instruction set, on a stack with room for it.
     pub(super) fn run_with(
         &self,
         isa: Isa,
+        prologue: Option<&Prologue<'_>>,
         images: Images<'_>,
         epilogue: &Epilogue<'_>,
         out: &mut [f32],
         pitch: usize,
     ) -> Result<()> {
-        stacker::maybe_grow(ROOM, STACK, || self.compute(isa, images, epilogue, out, pitch))
+        let before = prologue.map(|prologue| Before { isa, prologue });
+        stacker::maybe_grow(ROOM, STACK, || self.compute(isa, before, images, epilogue, out, pitch))
     }
 
     fn compute(
         &self,
         isa: Isa,
+        before: Option<Before<'_>>,
         images: Images<'_>,
         epilogue: &Epilogue<'_>,
         out: &mut [f32],
@@ -211,6 +229,12 @@ impl PackedConv {
             return Err(refused("the images or the result have other sizes"));
         }
         epilogue.check(s.out_channels, pixels)?;
+        if let Some(before) = before {
+            before.prologue.check(images.batch, s.in_channels)?;
+            if self.layout == Layout::ChannelsFirst {
+                return Err(refused("nothing is done to images of planes before they are convolved"));
+            }
+        }
         if pixels == 0 || s.out_channels == 0 {
             return Ok(());
         }
@@ -220,12 +244,12 @@ impl PackedConv {
                 // Results at the sides are computed one by one, which is slow; where there are many of them, a copy that
                 // has its padding at the sides costs less.
                 let sides = s.padding[1][0] + s.padding[1][1];
-                if sides * 8 <= result[1] {
+                if sides * 8 <= result[1] && before.is_none() {
                     return depthwise::Job { packed, shape: s, images, result, epilogue, pitch }
                         .run(isa, out);
                 }
                 let beside = ConvShape { padding: [[0; 2], s.padding[1]], ..*s };
-                let (copy, _) = with_padding(&beside, &images, self.layout)?;
+                let (copy, _) = with_padding(&beside, &images, self.layout, before)?;
                 let within = ConvShape { padding: [s.padding[0], [0; 2]], ..*s };
                 let (values, sizes) = (&*copy, beside.padded(images.sizes));
                 let images = Images { values, sizes, batch: images.batch, pitch: s.in_channels };
@@ -233,11 +257,13 @@ impl PackedConv {
                     .run(isa, out);
             }
         };
-        let job = Job { conv: self, groups, isa, images, result, pixels, epilogue, pitch };
+        let job = Job { conv: self, groups, isa, before, images, result, pixels, epilogue, pitch };
         if let Some(packed) = transformed.as_ref().filter(|_| result[0] >= SMALL && result[1] >= SMALL) {
             return job.transformed(packed, out);
         }
-        if self.layout == Layout::ChannelsFirst || job.has_long_lines() {
+        // Inputs that something is done to are copied: where each belongs to one window, to where it is gathered.
+        let copied = before.is_some() && s.kernel == [1, 1];
+        if self.layout == Layout::ChannelsFirst || (job.has_long_lines() && !copied) {
             job.direct(out)
         } else {
             job.gathered(out)
@@ -256,11 +282,19 @@ const DEPTH: usize = 1024;
 /// Pixels of a block of results.
 const PIXELS: usize = 112;
 
+/// What is done to inputs first, and the instructions that it is done with.
+#[derive(Clone, Copy)]
+struct Before<'a> {
+    isa: Isa,
+    prologue: &'a Prologue<'a>,
+}
+
 /// A call of a convolution.
 struct Job<'a> {
     conv: &'a PackedConv,
     groups: &'a [Panels],
     isa: Isa,
+    before: Option<Before<'a>>,
     images: Images<'a>,
     result: Plane,
     pixels: usize,
@@ -281,7 +315,7 @@ impl Job<'_> {
     /// Whether rows of tiles are where they lie: not where lines are short, and not where rows are so far apart that all
     /// meet in the same few lines of the cache.
     fn has_long_lines(&self) -> bool {
-        const PAGE: usize = 512;
+        const PAGE: usize = 1024;
         let s = &self.conv.shape;
         let step = self.images.pitch.saturating_mul(s.stride[1]);
         let crowded = self.is_matrix() && step.is_multiple_of(PAGE) && s.out_channels >= 4 * BLOCK;
@@ -305,8 +339,8 @@ impl Job<'_> {
     /// Reads the windows of whole lines of results where they lie.
     fn direct(&self, out: &mut [f32]) -> Result<()> {
         let s = &self.conv.shape;
-        let (copy, view) = if s.has_padding() {
-            let (copy, view) = with_padding(s, &self.images, self.conv.layout)?;
+        let (copy, view) = if s.has_padding() || self.before.is_some() {
+            let (copy, view) = with_padding(s, &self.images, self.conv.layout, self.before)?;
             (Some(copy), view)
         } else {
             (None, View::of(s, self.conv.layout, self.images.sizes, self.images.pitch))
@@ -370,7 +404,7 @@ impl Job<'_> {
         let mut reach = *s;
         reach.padding[0][1] += down * winograd::SIDE - result[0];
         reach.padding[1][1] += across * winograd::SIDE - result[1];
-        let (copy, view) = with_padding(&reach, &self.images, self.conv.layout)?;
+        let (copy, view) = with_padding(&reach, &self.images, self.conv.layout, self.before)?;
         let padded = winograd::Padded { values: &copy, image: view.image, line: view.line };
         let parts = parts(view.runs(s), DEPTH);
         let most = (TRANSFORMED / (across * s.in_channels * 16).max(1)).clamp(1, down);
@@ -428,8 +462,15 @@ impl Job<'_> {
                 let mut first = 0;
                 loop {
                     let run = Run { offset: 0, len: terms.min(depth - first) };
-                    for (pixel, window) in block.pixels.clone().zip(windows.chunks_exact_mut(stride)) {
-                        self.gather(pixel, group * s.width(), first, &mut window[..run.len]);
+                    if !self.take_all(
+                        block.pixels.clone(),
+                        group * s.width() + first,
+                        run.len,
+                        (&mut windows, stride),
+                    ) {
+                        for (pixel, window) in block.pixels.clone().zip(windows.chunks_exact_mut(stride)) {
+                            self.gather(pixel, group * s.width(), first, &mut window[..run.len]);
+                        }
                     }
                     let lines = Lines::one(block.pixels.len(), stride);
                     first = self.multiply(block, group, (&windows, lines, &[run]), first, 0)?;
@@ -472,6 +513,10 @@ impl Job<'_> {
     /// The inputs of a result's window from term `first` on, for the group whose channels begin at `channel`.
     fn gather(&self, pixel: usize, channel: usize, first: usize, mut to: &mut [f32]) {
         let (s, sizes, width) = (&self.conv.shape, self.images.sizes, self.conv.shape.width());
+        if self.is_matrix() {
+            let image = if self.images.batch == 1 { 0 } else { pixel / (sizes[0] * sizes[1]) };
+            return self.take(image, pixel * self.images.pitch, channel + first, to);
+        }
         let (row, w) = (pixel / self.result[1], pixel % self.result[1]);
         let (image, h) = (row / self.result[0], row % self.result[0]);
         let place = |i: usize, at: usize, tap: usize| {
@@ -483,8 +528,8 @@ impl Job<'_> {
             let (part, rest) = to.split_at_mut((width - skip).min(to.len()));
             match (place(0, h, tap / s.kernel[1]), place(1, w, tap % s.kernel[1])) {
                 (Some(y), Some(x)) => {
-                    let at = ((image * sizes[0] + y) * sizes[1] + x) * self.images.pitch + channel + skip;
-                    part.copy_from_slice(&self.images.values[at..at + part.len()]);
+                    let at = ((image * sizes[0] + y) * sizes[1] + x) * self.images.pitch;
+                    self.take(image, at, channel + skip, part);
                 }
                 _ => part.fill(0.0),
             }
@@ -493,8 +538,50 @@ impl Job<'_> {
     }
 }
 
-/// A copy of images with their padding, and how it lies.
-fn with_padding(s: &ConvShape, images: &Images<'_>, layout: Layout) -> Result<(Scratch, View)> {
+impl Job<'_> {
+    /// Copies neighbouring channels of pixels to rows that lie `stride` apart, where all are of one image and belong to one
+    /// window each; else does nothing and says so.
+    fn take_all(
+        &self,
+        pixels: Range<usize>,
+        first: usize,
+        count: usize,
+        (to, stride): (&mut [f32], usize),
+    ) -> bool {
+        let (Some(before), true) = (self.before, self.is_matrix()) else { return false };
+        let plane = self.images.sizes[0] * self.images.sizes[1];
+        let (image, last) = (pixels.start / plane, pixels.end.saturating_sub(1) / plane);
+        if image != last || count == 0 {
+            return false;
+        }
+        let (channels, pitch) = (self.conv.shape.in_channels, self.images.pitch);
+        let from = &self.images.values[pixels.start * pitch + first..];
+        let place = Place { image, channels, first, count, pitch, to_pitch: stride };
+        before.prologue.copy(before.isa, from, &mut to[..pixels.len() * stride], place);
+        true
+    }
+
+    /// Copies neighbouring channels of the pixel whose inputs begin at `at`, from channel `first` on.
+    fn take(&self, image: usize, at: usize, first: usize, to: &mut [f32]) {
+        let from = &self.images.values[at + first..][..to.len()];
+        match self.before {
+            Some(before) => {
+                let (channels, count) = (self.conv.shape.in_channels, to.len());
+                let place = Place { image, channels, first, count, pitch: count, to_pitch: count };
+                before.prologue.copy(before.isa, from, to, place);
+            }
+            None => to.copy_from_slice(from),
+        }
+    }
+}
+
+/// A copy of images with their padding, and how it lies. Something is done only to images whose channels are innermost.
+fn with_padding(
+    s: &ConvShape,
+    images: &Images<'_>,
+    layout: Layout,
+    before: Option<Before<'_>>,
+) -> Result<(Scratch, View)> {
     let from = View::of(s, layout, images.sizes, images.pitch);
     let sizes = s.padded(images.sizes);
     let room = product(&[images.batch, sizes[0], sizes[1], s.in_channels]);
@@ -512,6 +599,12 @@ fn with_padding(s: &ConvShape, images: &Images<'_>, layout: Layout) -> Result<(S
         let (middle, right) = rest.split_at_mut(images.sizes[1] * to.pixel);
         left.fill(0.0);
         right.fill(0.0);
+        if let Some(before) = before {
+            let (channels, pitch) = (s.in_channels, from.pixel);
+            let place =
+                Place { image: plane, channels, first: 0, count: channels, pitch, to_pitch: channels };
+            return before.prologue.copy(before.isa, given, middle, place);
+        }
         if from.pixel == to.pixel {
             let len = middle.len();
             middle.copy_from_slice(&given[..len]);

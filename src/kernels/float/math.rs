@@ -13,10 +13,10 @@ const EXP: [f32; 5] = [
 ];
 /// ln 2 in two parts, the first exact in 15 bits so that its products with small integers are exact.
 const LN2: [f32; 2] = [0.693_145_75, 1.428_606_8e-6];
-/// The logarithm of half the smallest float: what is below it rounds to 0.
-const LEAST: f32 = -103.972_08;
+/// Below it e^x is less than half of the smallest float.
+const LEAST: f32 = -105.0;
 /// Above it e^x is no finite float.
-const MOST: f32 = 88.722_84;
+const MOST: f32 = 89.5;
 
 /// (tanh(√u)/√u - 1)/u on u ≤ 0.8².
 const TANH: [f32; 6] = [
@@ -64,26 +64,25 @@ fn poly<L: Lanes>(l: L, x: L::V, coefficients: &[f32]) -> L::V {
 /// e^x within 2 units in the last place, denormals included.
 #[inline(always)]
 pub(super) fn exp<L: Lanes>(l: L, x: L::V) -> L::V {
-    // Bounds that keep NaN; what lies beyond them is put right at the end.
+    // Bounds that keep NaN and beyond which the power of two gives infinity or 0.
     let y = l.at_least(l.splat(LEAST), l.at_most(l.splat(MOST), x));
-    let n = l.round(l.mul(y, l.splat(std::f32::consts::LOG2_E)));
-    let r = l.fma(n, l.splat(-LN2[1]), l.fma(n, l.splat(-LN2[0]), y));
-    let e = l.add(l.fma(l.mul(poly(l, r, &EXP), r), r, r), l.splat(1.0));
-    // In two steps, as 2^n itself may be no normal float.
-    let half = l.round(l.mul(n, l.splat(0.5)));
-    let e = l.mul(l.mul(e, l.power_of_two(half)), l.power_of_two(l.sub(n, half)));
-    let e = l.where_less(l.splat(MOST), x, l.splat(f32::INFINITY), e);
-    l.where_less(x, l.splat(LEAST), l.splat(0.0), e)
+    let (e, n) = mantissa(l, y);
+    l.scaled(e, n)
+}
+
+/// e^x as a number near 1 and a power of two.
+#[inline(always)]
+fn mantissa<L: Lanes>(l: L, x: L::V) -> (L::V, L::V) {
+    let n = l.round(l.mul(x, l.splat(std::f32::consts::LOG2_E)));
+    let r = l.fma(n, l.splat(-LN2[1]), l.fma(n, l.splat(-LN2[0]), x));
+    (l.add(l.fma(l.mul(poly(l, r, &EXP), r), r, r), l.splat(1.0)), n)
 }
 
 /// e^x for x ≤ 0 where denormal results may be flushed to 0: what gates need, whose other term is 1.
 #[inline(always)]
 fn exp_of_gate<L: Lanes>(l: L, x: L::V) -> L::V {
-    let y = l.at_least(l.splat(-87.0), x);
-    let n = l.round(l.mul(y, l.splat(std::f32::consts::LOG2_E)));
-    let r = l.fma(n, l.splat(-LN2[1]), l.fma(n, l.splat(-LN2[0]), y));
-    let e = l.add(l.fma(l.mul(poly(l, r, &EXP), r), r, r), l.splat(1.0));
-    l.mul(e, l.power_of_two(n))
+    let (e, n) = mantissa(l, l.at_least(l.splat(-87.0), x));
+    l.scaled_little(e, n)
 }
 
 /// 1 / (1 + e^-x).

@@ -10,6 +10,7 @@ mod epilogue;
 mod math;
 mod matrix;
 mod pool;
+mod prologue;
 pub mod rows;
 mod scratch;
 #[cfg(test)]
@@ -20,8 +21,9 @@ mod tile;
 mod vector;
 mod winograd;
 
-pub use attention::{AttentionShape, Heads, attention};
+pub use attention::{AttentionShape, Heads, Scores, attention};
 pub use conv::{ConvShape, Images, Layout, PackedConv, Plane};
 pub use epilogue::{Activation, Epilogue, Residual};
 pub use matrix::PackedMatrix;
 pub use pool::{PoolKind, Pooling};
+pub use prologue::Prologue;

@@ -1,4 +1,5 @@
-//! Pooling of images whose channels are innermost: a vector of channels at a time. Knows layers, no ops.
+//! Pooling of images whose channels are innermost: some vectors of channels at a time. Knows layers, no ops.
+#![allow(clippy::needless_range_loop, reason = "arrays of vectors stay in registers only where loops count")]
 
 use super::conv::{Images, Plane};
 use super::epilogue::spans;
@@ -128,22 +129,30 @@ impl Pooling {
         let across = self.windows(1, images.sizes[1], result[1]);
         let line = result[1] * pitch;
         let end = line * images.batch * result[0] - pitch + channels;
-        pool::chunks(&mut out[..end], line, |row, out| {
+        // One pixel alone is shared among threads by its channels.
+        let size =
+            if end == channels { channels.div_ceil(pool::threads()).next_multiple_of(WIDE) } else { line };
+        pool::chunks(&mut out[..end], size, |n, out| {
+            let row = n * size / line;
             let (image, rows) = (row / result[0], down[row % result[0]]);
+            let channels = if end == channels { n * size..n * size + out.len() } else { 0..channels };
             with(isa, Line { pooling: self, images, image, rows, across: &across, channels, pitch, out });
         });
         Ok(())
     }
 }
 
-/// A line of results.
+/// Channels that are pooled at a time: each addition waits for the one before.
+const WIDE: usize = 4 * LANES;
+
+/// A line of results, or some channels of one result.
 struct Line<'a> {
     pooling: &'a Pooling,
     images: Images<'a>,
     image: usize,
     rows: Window,
     across: &'a [Window],
-    channels: usize,
+    channels: Range<usize>,
     pitch: usize,
     out: &'a mut [f32],
 }
@@ -152,9 +161,10 @@ impl Work for Line<'_> {
     type Out = ();
 
     #[inline(always)]
-    fn run<L: Lanes>(self, l: L) {
-        let [height, width] = self.images.sizes;
-        for (column, out) in self.across.iter().zip(self.out.chunks_mut(self.pitch)) {
+    fn run<L: Lanes>(mut self, l: L) {
+        let width = self.channels.len();
+        for n in 0..self.across.len() {
+            let column = self.across[n];
             let (max, divisor) = match self.pooling {
                 Pooling::Windows { kind: PoolKind::Max, .. } => (true, 1),
                 Pooling::Windows { kind: PoolKind::Average { divisor: Some(n), .. }, .. } => (false, *n),
@@ -163,24 +173,88 @@ impl Work for Line<'_> {
                 }
                 _ => (false, self.rows.count * column.count),
             };
-            let begin = if max { f32::NEG_INFINITY } else { 0.0 };
-            for (n, out) in out[..self.channels].chunks_mut(LANES).enumerate() {
-                let channels: Range<usize> = n * LANES..n * LANES + out.len();
-                let mut all = l.splat(begin);
-                for row in 0..self.rows.count {
-                    let line = (self.image * height + self.rows.start + row * self.rows.step) * width;
-                    for at in 0..column.count {
-                        let pixel = (line + column.start + at * column.step) * self.images.pitch;
-                        let x = &self.images.values[pixel + channels.start..pixel + channels.end];
-                        let x = l.load_some(x, begin);
-                        all = if max { l.largest(all, x) } else { l.add(all, x) };
-                    }
-                }
-                if !max {
-                    all = l.div(all, l.splat(divisor as f32));
-                }
-                l.store_some(out, all);
+            let mut at = 0;
+            while at < width {
+                at += match width - at {
+                    WIDE.. => self.vectors::<L, 4>(l, column, (max, divisor), (n, at)),
+                    LANES.. => self.vectors::<L, 1>(l, column, (max, divisor), (n, at)),
+                    count => self.some(l, column, (max, divisor), (n, at), count),
+                };
             }
         }
+    }
+}
+
+impl Line<'_> {
+    /// Where the first of a window's elements of a row lies, and floats from one to the next.
+    #[inline(always)]
+    fn place(&self, row: usize, column: Window) -> (usize, usize) {
+        let [height, width] = self.images.sizes;
+        let line = (self.image * height + self.rows.start + row * self.rows.step) * width;
+        ((line + column.start) * self.images.pitch + self.channels.start, column.step * self.images.pitch)
+    }
+
+    /// Pools `N` vectors of channels from the `at`-th on to the n-th pixel; gives how many channels they are. Rows are added by
+    /// themselves first, so that rounding errors of large windows stay small.
+    #[inline(always)]
+    fn vectors<L: Lanes, const N: usize>(
+        &mut self,
+        l: L,
+        column: Window,
+        (max, divisor): (bool, usize),
+        (n, at): (usize, usize),
+    ) -> usize {
+        let begin = l.splat(if max { f32::NEG_INFINITY } else { 0.0 });
+        let mut all = [begin; N];
+        for row in 0..self.rows.count {
+            let (mut place, step) = self.place(row, column);
+            place += at;
+            let mut line = [begin; N];
+            for _ in 0..column.count {
+                let (x, _) = self.images.values[place..place + N * LANES].as_chunks::<LANES>();
+                for j in 0..N {
+                    let x = l.load(&x[j]);
+                    line[j] = if max { l.largest(line[j], x) } else { l.add(line[j], x) };
+                }
+                place += step;
+            }
+            for j in 0..N {
+                all[j] = if max { l.largest(all[j], line[j]) } else { l.add(all[j], line[j]) };
+            }
+        }
+        let (out, _) = self.out[n * self.pitch + at..][..N * LANES].as_chunks_mut::<LANES>();
+        let divisor = l.splat(divisor as f32);
+        for j in 0..N {
+            l.store(&mut out[j], if max { all[j] } else { l.div(all[j], divisor) });
+        }
+        N * LANES
+    }
+
+    /// The same for channels that fill no vector.
+    #[inline(always)]
+    fn some<L: Lanes>(
+        &mut self,
+        l: L,
+        column: Window,
+        (max, divisor): (bool, usize),
+        (n, at): (usize, usize),
+        count: usize,
+    ) -> usize {
+        let rest = if max { f32::NEG_INFINITY } else { 0.0 };
+        let mut all = l.splat(rest);
+        for row in 0..self.rows.count {
+            let (mut place, step) = self.place(row, column);
+            place += at;
+            let mut line = l.splat(rest);
+            for _ in 0..column.count {
+                let x = l.load_some(&self.images.values[place..place + count], rest);
+                line = if max { l.largest(line, x) } else { l.add(line, x) };
+                place += step;
+            }
+            all = if max { l.largest(all, line) } else { l.add(all, line) };
+        }
+        let y = if max { all } else { l.div(all, l.splat(divisor as f32)) };
+        l.store_some(&mut self.out[n * self.pitch + at..][..count], y);
+        count
     }
 }

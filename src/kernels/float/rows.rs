@@ -119,19 +119,21 @@ pub(super) fn softmax_with(isa: Isa, x: &mut [f32], width: usize) -> Result<()> 
     }
     let each = rows_of_piece(x.len(), width) * width;
     pool::chunks(x, each, |_, rows| {
-        with(isa, Softmax { rows, pitch: width, width, scale: 1.0, bias: None });
+        with(isa, Softmax { rows, pitch: width, width, scale: 1.0, biases: &[], masks: false });
     });
     Ok(())
 }
 
-/// Softmax of `scale * x + bias` in place, for rows that lie `pitch` floats apart.
+/// Softmax of `scale * x + biases` in place, for rows that lie `pitch` floats apart.
 pub(super) struct Softmax<'a> {
     pub rows: &'a mut [f32],
     pub pitch: usize,
     pub width: usize,
     pub scale: f32,
     /// Values, and floats from row to row.
-    pub bias: Option<(&'a [f32], usize)>,
+    pub biases: &'a [(&'a [f32], usize)],
+    /// Whether rows all of whose elements are minus infinity become zeros, else NaN.
+    pub masks: bool,
 }
 
 impl Work for Softmax<'_> {
@@ -145,7 +147,7 @@ impl Work for Softmax<'_> {
             let mut most = l.splat(f32::NEG_INFINITY);
             for (i, part) in row.chunks_mut(LANES).enumerate() {
                 let mut v = l.mul(l.load_some(part, f32::NEG_INFINITY), scale);
-                if let Some((bias, pitch)) = self.bias {
+                for (bias, pitch) in self.biases {
                     v = l.add(v, l.load_some(&bias[n * pitch + i * LANES..][..part.len()], 0.0));
                 }
                 l.store_some(part, v);
@@ -155,17 +157,19 @@ impl Work for Softmax<'_> {
             let mut lanes = [0.0; LANES];
             l.store(&mut lanes, most);
             let most = lanes.iter().fold(f32::NEG_INFINITY, |a, b| if a.is_nan() || a > *b { a } else { *b });
-            if most == f32::NEG_INFINITY && self.bias.is_some() {
-                // All is masked: attention gives zeros.
+            if most == f32::NEG_INFINITY && self.masks {
                 row.fill(0.0);
                 continue;
             }
             let most = l.splat(most);
-            for part in row.chunks_mut(LANES) {
-                let e = math::exp(l, l.sub(l.load_some(part, 0.0), most));
+            let mut sums = [l.splat(0.0); 2];
+            for (i, part) in row.chunks_mut(LANES).enumerate() {
+                // What fills the vector up gives 0.
+                let e = math::exp(l, l.sub(l.load_some(part, f32::NEG_INFINITY), most));
                 l.store_some(part, e);
+                sums[i % 2] = l.add(sums[i % 2], e);
             }
-            let factor = l.splat(1.0 / sum_of!(l, row, 0.0, |v| v));
+            let factor = l.splat(1.0 / l.sum(l.add(sums[0], sums[1])));
             for part in row.chunks_mut(LANES) {
                 let y = l.mul(l.load_some(part, 0.0), factor);
                 l.store_some(part, y);

@@ -2,6 +2,7 @@
 
 use super::conv::*;
 use super::epilogue::*;
+use super::prologue::Prologue;
 use super::vector::Isa;
 
 /// A small generator of numbers, the same on every run.
@@ -106,7 +107,22 @@ fn by_definition(s: &ConvShape, x: &Images<'_>, layout: Layout, weights: &[f32])
     out
 }
 
-/// Runs a convolution with a random epilogue on all instructions and compares.
+/// Images to which a prologue was applied, in double precision.
+fn prepared(p: &Prologue<'_>, x: &Images<'_>, channels: usize) -> Vec<f32> {
+    let plane = x.sizes[0] * x.sizes[1] * x.pitch;
+    let one = |(at, value): (usize, &f32)| {
+        let (image, channel) = (at / plane, at % x.pitch);
+        if channel >= channels {
+            return *value;
+        }
+        let (scale, shift) = p.norm.map_or((1.0, 0.0), |(scale, shift)| (scale[channel], shift[channel]));
+        let y = activated(p.activation, f64::from(*value) * f64::from(scale) + f64::from(shift));
+        (y * f64::from(p.gate.map_or(1.0, |gate| gate[image * channels + channel]))) as f32
+    };
+    x.values.iter().enumerate().map(one).collect()
+}
+
+/// Runs a convolution with a random prologue and epilogue on all instructions and compares.
 fn check(random: &mut Random, s: ConvShape, layout: Layout, batch: usize, sizes: [usize; 2]) {
     let r = s.result(sizes).expect("the image is large enough");
     let pixels = batch * r[0] * r[1];
@@ -127,10 +143,20 @@ fn check(random: &mut Random, s: ConvShape, layout: Layout, batch: usize, sizes:
         activation: ACTIVATIONS[random.below(ACTIVATIONS.len())],
     };
     let conv = PackedConv::new(s, &weights, layout).expect("it fits");
-    let wanted = by_definition(&s, &images, layout, &weights);
+    let (factor, term) = (random.floats(s.in_channels), random.floats(s.in_channels));
+    let gate = random.floats(batch * s.in_channels);
+    let prologue = Prologue {
+        norm: Some((&*factor, &*term)).filter(|_| random.below(2) == 0),
+        activation: ACTIVATIONS[random.below(ACTIVATIONS.len())],
+        gate: Some(&*gate).filter(|_| random.below(2) == 0),
+    };
+    let prologue = Some(prologue).filter(|_| layout == Layout::ChannelsLast && random.below(2) == 0);
+    let before = prologue.map(|p| prepared(&p, &images, s.in_channels));
+    let given = before.as_deref().map_or(images, |values| Images { values, ..images });
+    let wanted = by_definition(&s, &given, layout, &weights);
     for isa in Isa::supported() {
         let mut out = vec![7.0f32; pixels * pitch];
-        conv.run_with(isa, images, &epilogue, &mut out, pitch).expect("it fits");
+        conv.run_with(isa, prologue.as_ref(), images, &epilogue, &mut out, pitch).expect("it fits");
         for (at, y) in out.iter().enumerate() {
             let (pixel, channel) = (at / pitch, at % pitch);
             if channel >= s.out_channels {
@@ -279,4 +305,14 @@ fn what_does_not_fit_is_an_error() {
     assert!(run(image(&x, [5, 5], 4), &Epilogue { bias: Some(&[0.0; 3]), ..none }, 36, 4));
     let residual = Some(Residual { values: &x[..35], pitch: 4, after: false });
     assert!(run(image(&x, [5, 5], 4), &Epilogue { residual, ..none }, 36, 4));
+    let before = |conv: &PackedConv, prologue: Prologue<'_>| {
+        conv.run_after(Some(&prologue), image(&x, [5, 5], 4), &none, &mut [0.0; 36], 4).is_err()
+    };
+    let gate = |gate| Prologue { gate: Some(gate), ..Prologue::default() };
+    assert!(!before(&conv, gate(&[1.0; 4])));
+    assert!(before(&conv, gate(&[1.0; 8])), "factors of two images");
+    let norm: Option<(&[f32], &[f32])> = Some((&[1.0; 4], &[1.0; 3]));
+    assert!(before(&conv, Prologue { norm, ..Prologue::default() }));
+    let planes = PackedConv::new(s, &[0.0; 144], Layout::ChannelsFirst).expect("it fits");
+    assert!(before(&planes, gate(&[1.0; 4])), "images of planes");
 }

@@ -32,21 +32,58 @@ pub(super) struct Panels {
 impl Panels {
     /// Packs `columns` times `depth` weights; `at` gives one by its column and term. Fails without memory.
     pub fn new(columns: usize, depth: usize, at: impl Fn(usize, usize) -> f32) -> Result<Panels> {
-        let room = columns.checked_next_multiple_of(LANES).and_then(|n| n.checked_mul(depth));
-        let room = room.and_then(|n| n.checked_add(CACHE_LINE)).unwrap_or(usize::MAX);
-        let mut weights = memory::filled(room, 0f32)?;
-        let begin = weights.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
-        let mut to = begin;
+        let mut panels = Panels::empty(columns, depth)?;
+        let mut to = panels.begin;
         for first in (0..columns).step_by(BLOCK) {
             let width = Self::width_of(columns, first);
             for k in 0..depth {
                 for column in first..columns.min(first + width) {
-                    weights[to + column - first] = at(column, k);
+                    panels.weights[to + column - first] = at(column, k);
                 }
                 to += width;
             }
         }
+        Ok(panels)
+    }
+
+    /// Zeros.
+    fn empty(columns: usize, depth: usize) -> Result<Panels> {
+        let room = columns.checked_next_multiple_of(LANES).and_then(|n| n.checked_mul(depth));
+        let room = room.and_then(|n| n.checked_add(CACHE_LINE)).unwrap_or(usize::MAX);
+        let weights = memory::filled(room, 0f32)?;
+        let begin = weights.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
         Ok(Panels { weights, begin, columns, depth })
+    }
+
+    /// Packs weights whose columns are rows of `depth` floats that lie `stride` apart; they must be there.
+    pub fn of_rows(columns: usize, depth: usize, rows: &[f32], stride: usize) -> Result<Panels> {
+        let mut panels = Panels::empty(columns, depth)?;
+        let mut to = panels.begin;
+        for first in (0..columns).step_by(BLOCK) {
+            let width = Self::width_of(columns, first);
+            let block = &mut panels.weights[to..to + width * depth];
+            for column in first..columns.min(first + width) {
+                let places = block[column - first..].iter_mut().step_by(width);
+                places.zip(&rows[column * stride..][..depth]).for_each(|(to, from)| *to = *from);
+            }
+            to += width * depth;
+        }
+        Ok(panels)
+    }
+
+    /// Packs weights whose terms are rows of `columns` floats that lie `stride` apart; they must be there.
+    pub fn of_columns(columns: usize, depth: usize, rows: &[f32], stride: usize) -> Result<Panels> {
+        let mut panels = Panels::empty(columns, depth)?;
+        let mut to = panels.begin;
+        for first in (0..columns).step_by(BLOCK) {
+            let width = Self::width_of(columns, first);
+            let count = width.min(columns - first);
+            for k in 0..depth {
+                panels.weights[to..to + count].copy_from_slice(&rows[k * stride + first..][..count]);
+                to += width;
+            }
+        }
+        Ok(panels)
     }
 
     /// Columns of the block that begins at `first`.
@@ -355,14 +392,15 @@ macro_rules! vector_by_vector {
 impl TileRows for Avx512 {
     #[inline(always)]
     fn rows(self) -> usize {
-        14
+        // More would not be faster, and rows that lie a multiple of pages apart would meet in the same lines of the cache.
+        10
     }
     #[inline(always)]
     unsafe fn tile(self, tile: &Tile<'_>) {
         if tile.width == BLOCK {
-            by_rows!(self, tile, 2, 14 13 12 11 10 9 8 7 6 5 4 3 2 1);
+            by_rows!(self, tile, 2, 10 9 8 7 6 5 4 3 2 1);
         } else {
-            by_rows!(self, tile, 1, 14 13 12 11 10 9 8 7 6 5 4 3 2 1);
+            by_rows!(self, tile, 1, 10 9 8 7 6 5 4 3 2 1);
         }
     }
 }

@@ -90,6 +90,18 @@ pub(super) trait Lanes: Copy + Send + Sync + super::tile::TileRows {
     fn round(self, a: Self::V) -> Self::V;
     /// 2^n for integers from -127 (which gives 0) to 127.
     fn power_of_two(self, n: Self::V) -> Self::V;
+    /// x * 2^n for integers from -252 to 252: infinity, denormals and 0 where the product is none of the normal numbers.
+    #[inline(always)]
+    fn scaled(self, x: Self::V, n: Self::V) -> Self::V {
+        // In two steps, as 2^n itself may be no normal float.
+        let half = self.round(self.mul(n, self.splat(0.5)));
+        self.mul(self.mul(x, self.power_of_two(half)), self.power_of_two(self.sub(n, half)))
+    }
+    /// The same for integers from -126 to 127.
+    #[inline(always)]
+    fn scaled_little(self, x: Self::V, n: Self::V) -> Self::V {
+        self.mul(x, self.power_of_two(n))
+    }
 
     /// The numbers of an array.
     #[inline(always)]
@@ -291,6 +303,14 @@ impl Lanes for Avx512 {
             let biased = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
             _mm512_castsi512_ps(_mm512_slli_epi32::<23>(biased))
         }
+    }
+    #[inline(always)]
+    fn scaled(self, x: __m512, n: __m512) -> __m512 {
+        unsafe { _mm512_scalef_ps(x, n) }
+    }
+    #[inline(always)]
+    fn scaled_little(self, x: __m512, n: __m512) -> __m512 {
+        unsafe { _mm512_scalef_ps(x, n) }
     }
     #[inline(always)]
     fn load_some(self, from: &[f32], rest: f32) -> __m512 {

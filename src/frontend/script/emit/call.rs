@@ -2,7 +2,7 @@
 
 mod containers;
 
-use super::matching::Given;
+use super::matching::{Given, Plan};
 use super::sugared::{Context, Special};
 use super::{Emitter, Sugared, derived, error};
 use crate::diag::{Diagnostic, Result, Span};
@@ -109,6 +109,7 @@ impl Emitter<'_> {
                 let operands = [tensor, dtype, no, no, none];
                 Ok(Sugared::Value(self.emit_value(Symbol::new("aten::to"), &operands, Type::tensor(), span)))
             }
+            Sugared::Items(items) if args.is_empty() && named.is_empty() => Ok(Sugared::Tuple(items)),
             Sugared::Exception(class) => self.make_exception(&class, args, span),
             Sugared::Context(context) => {
                 if !args.is_empty() && context != Context::RecordFunction {
@@ -150,7 +151,9 @@ impl Emitter<'_> {
             TypeKind::Class(class) if self.unit.has_method(*class, "__call__") => {
                 self.call_method_with(value, Symbol::new("__call__"), args, named, span)
             }
-            TypeKind::Class(class) if self.unit.has_method(*class, "forward") => {
+            TypeKind::Class(class)
+                if ["forward", "forward__0"].iter().any(|m| self.unit.has_method(*class, m)) =>
+            {
                 self.call_method_with(value, Symbol::new("forward"), args, named, span)
             }
             TypeKind::Interface(_) => self.call_method_with(value, Symbol::new("forward"), args, named, span),
@@ -291,6 +294,17 @@ impl Emitter<'_> {
         named: &[Given],
         span: &Span,
     ) -> Result<Sugared> {
+        let mut all = vec![Given::from(object)];
+        all.extend_from_slice(args);
+        let overloads = self.overloads_of(object, method);
+        if !overloads.is_empty() {
+            let mut schemas = Vec::with_capacity(overloads.len());
+            for (class, overload) in &overloads {
+                schemas.push(self.unit.method_schema(*class, overload.as_str(), &self.name, span)?);
+            }
+            let (chosen, plan) = self.fit_any(&schemas.iter().collect::<Vec<_>>(), &all, named, span)?;
+            return Ok(self.emit_method_call(overloads[chosen].1, &plan, span));
+        }
         let schema = match self.ty(object).clone().kind() {
             TypeKind::Class(class)
                 if is_custom_class(class.as_str()) && !self.unit.has_method(*class, method.as_str()) =>
@@ -303,14 +317,29 @@ impl Emitter<'_> {
                 return error(span, format!("'{}' object has no method '{method}'", self.ty(object).repr()));
             }
         };
-        let mut all = vec![Given::from(object)];
-        all.extend_from_slice(args);
         let (_, plan) = self.fit_any(&[&schema], &all, named, span)?;
-        let operands = self.emit_plan(&plan, span);
+        Ok(self.emit_method_call(method, &plan, span))
+    }
+
+    fn emit_method_call(&mut self, method: Symbol, plan: &Plan, span: &Span) -> Sugared {
+        let operands = self.emit_plan(plan, span);
         let ty = plan.results.first().cloned().unwrap_or_else(Type::none);
         let op = self.emit(Symbol::new("prim::CallMethod"), &operands, &[ty], span);
         self.graph.set_attr(op, "name", Attr::Str(method.as_str().into()));
-        Ok(Sugared::Value(self.only_result(op)))
+        Sugared::Value(self.only_result(op))
+    }
+
+    /// The overloads of a method that a class has under several signatures: `forward__0`, `forward__1`.
+    fn overloads_of(&self, object: ValueId, method: Symbol) -> Vec<(Symbol, Symbol)> {
+        let Some(class) = self.ty(object).class_name() else { return Vec::new() };
+        if self.unit.has_method(class, method.as_str()) {
+            return Vec::new();
+        }
+        let names = (0..).map(|n| Symbol::new(&format!("{method}__{n}")));
+        names
+            .take_while(|name| self.unit.has_method(class, name.as_str()))
+            .map(|name| (class, name))
+            .collect()
     }
 
     /// A method of a custom class that is not known here, as [`Self::unknown_op`].
@@ -495,6 +524,11 @@ impl Emitter<'_> {
         let given: Vec<Given> = self.values(call.args)?.into_iter().map(Given::from).collect();
         let named = self.named_values(call.keywords)?;
         let span = &call.callee.span;
+        if let Some(object) = given.first()
+            && let Some(items) = self.container_items(object.value, span)?
+        {
+            return Ok(Sugared::Value(self.int(items.len() as i64, span)));
+        }
         if let Some(object) = given.first()
             && self.ty(object.value).class_name().is_some()
         {

@@ -26,7 +26,7 @@ pub(super) fn define(unit: &mut Compiler, name: Symbol, class: &Class, span: &Sp
 }
 
 /// Reads types and constants outside of any function.
-fn scratch(unit: &mut Compiler) -> Emitter<'_> {
+pub(super) fn scratch(unit: &mut Compiler) -> Emitter<'_> {
     let graph = Graph::new();
     let block = graph.root();
     Emitter {

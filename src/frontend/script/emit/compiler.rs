@@ -4,6 +4,7 @@ use super::{Sugared, class, custom, error, function};
 use crate::diag::{Diagnostic, Result, Source, Span};
 use crate::dialects::{Registry, is_custom_class};
 use crate::frontend::script::ast::{Class, Def, Item};
+use crate::frontend::script::host::{Host, Items};
 use crate::frontend::script::{library, parse_library, parse_module};
 use crate::ir::schema::{Argument, Schema};
 use crate::ir::{Attr, ClassAttribute, Module, Symbol, Type, TypeKind};
@@ -40,6 +41,9 @@ pub(in crate::frontend::script) struct Compiler {
     pub(super) registry: Arc<Registry>,
     pub(super) module: Module,
     library: Option<Rc<dyn Library>>,
+    pub(super) host: Option<Rc<dyn Host>>,
+    /// What containers of modules hold.
+    pub(super) containers: IndexMap<Symbol, Items>,
     constants: Vec<(Type, Attr)>,
     functions: IndexMap<Symbol, (Rc<Def>, Option<Symbol>)>,
     classes: IndexMap<Symbol, Rc<Class>>,
@@ -56,6 +60,8 @@ impl Compiler {
             registry,
             module: Module::default(),
             library: None,
+            host: None,
+            containers: IndexMap::new(),
             constants: Vec::new(),
             functions: IndexMap::new(),
             classes: IndexMap::new(),
@@ -242,7 +248,8 @@ impl Compiler {
             return Ok(Some(Sugared::Function(function)));
         }
         if self.is_source() {
-            return Ok(None);
+            let other = self.hosted_member(class, name, span)?;
+            return Ok(self.static_method(class, name).map(Sugared::Function).or(other));
         }
         self.lookup_qualified(&format!("{class}.{name}"), span)
     }
@@ -271,6 +278,11 @@ impl Compiler {
                 is_buffer: false,
             });
         }
+    }
+
+    /// Whether a function is declared or compiled.
+    pub(super) fn has_function(&self, name: Symbol) -> bool {
+        self.functions.contains_key(&name) || self.module.functions.contains_key(&name)
     }
 
     /// Declares a method or function to be compiled when it is needed.
@@ -321,6 +333,9 @@ impl Compiler {
 
     /// What a plain name means in this program.
     pub(super) fn lookup(&mut self, name: &str, span: &Span) -> Result<Option<Sugared>> {
+        if self.is_hosted(span) {
+            return self.hosted_name(name, span);
+        }
         if self.is_source() {
             // Functions of Python's library see the others of their module.
             let module = self.in_progress.last().and_then(|f| f.as_str().rsplit_once('.'));
@@ -339,6 +354,9 @@ impl Compiler {
 
     /// What a dotted name means; code of an archive is read for it.
     pub(super) fn lookup_qualified(&mut self, path: &str, span: &Span) -> Result<Option<Sugared>> {
+        if let Some(found) = self.hosted_number(path, span)? {
+            return Ok(Some(found));
+        }
         let name = Symbol::new(path);
         if let Some(found) = self.known(name, span)? {
             return Ok(Some(found));
@@ -352,8 +370,8 @@ impl Compiler {
         self.known(name, span)
     }
 
-    fn known(&mut self, name: Symbol, span: &Span) -> Result<Option<Sugared>> {
-        if self.functions.contains_key(&name) {
+    pub(super) fn known(&mut self, name: Symbol, span: &Span) -> Result<Option<Sugared>> {
+        if self.has_function(name) {
             return Ok(Some(Sugared::Function(name)));
         }
         if let Some(found) = self.defined(name) {
@@ -364,7 +382,7 @@ impl Compiler {
         Ok(self.defined(name))
     }
 
-    fn defined(&self, name: Symbol) -> Option<Sugared> {
+    pub(super) fn defined(&self, name: Symbol) -> Option<Sugared> {
         if self.module.classes.contains_key(&name) {
             return Some(Sugared::Class(name));
         }

@@ -64,7 +64,7 @@ impl Emitter<'_> {
                 let attr = if ty == Type::none() { None } else { Some(attr) };
                 Ok(self.constant(ty, attr, span))
             }
-            other @ (Sugared::Namespace(_) | Sugared::Type(_) | Sugared::Python(_)) => {
+            other @ (Sugared::Namespace(_) | Sugared::Type(_) | Sugared::Python(_) | Sugared::Hosted(..)) => {
                 error(span, other.kind_name())
             }
             other => error(span, format!("{} cannot be used as a value", other.kind_name())),

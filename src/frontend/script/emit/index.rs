@@ -23,6 +23,13 @@ impl Emitter<'_> {
             let kind = Symbol::new("prim::ModuleContainerIndex");
             return Ok(Sugared::Value(self.emit_value(kind, &[object, index], hint.clone(), span)));
         }
+        if let [index] = indices
+            && let TypeKind::Class(_) = self.ty(object).kind()
+            && let Ok(index) = self.constant_expr(index)
+            && let Some(found) = self.container_item(object, &index, span)?
+        {
+            return Ok(found);
+        }
         self.item(object, indices, span).map(Sugared::Value)
     }
 

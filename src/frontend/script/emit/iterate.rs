@@ -61,6 +61,9 @@ impl Emitter<'_> {
             Sugared::Iterable(iterable) => Ok(*iterable),
             Sugared::Tuple(items) => Ok(Iterable::Unrolled(items)),
             Sugared::Value(value) => {
+                if let Some(items) = self.container_items(value, span)? {
+                    return Ok(Iterable::Unrolled(items));
+                }
                 let ty = self.ty(value).clone();
                 match ty.kind() {
                     TypeKind::List(_) | TypeKind::Tensor(_) | TypeKind::Str => Ok(Iterable::Indexed(value)),

@@ -266,9 +266,16 @@ const PREFIXED: &[(&str, &str)] =
 impl Emitter<'_> {
     /// A name that is no variable.
     pub(super) fn resolve(&mut self, name: &str, span: &Span) -> Result<Option<Sugared>> {
-        if let Some(found) = self.unit.lookup(name, span)? {
-            return Ok(Some(found));
+        match self.unit.lookup(name, span)? {
+            // A name of PyTorch under whatever name the program around the text has it.
+            Some(Sugared::Namespace(path)) if self.unit.is_hosted(span) => self.path(&path, span).map(Some),
+            Some(found) => Ok(Some(found)),
+            None => self.resolve_builtin(name, span),
         }
+    }
+
+    /// A name that the program does not define.
+    pub(super) fn resolve_builtin(&mut self, name: &str, span: &Span) -> Result<Option<Sugared>> {
         if let Some((_, kind)) = PLAIN_BUILTINS.iter().find(|(n, _)| *n == name) {
             return Ok(Some(Sugared::Builtin(Symbol::new(kind), None)));
         }
@@ -291,7 +298,7 @@ impl Emitter<'_> {
         }
         Ok(match name {
             "int" | "float" | "bool" | "complex" | "str" => Some(Sugared::Cast(Symbol::new(name))),
-            "torch" | "math" | "cmath" | "warnings" | "ops" | "typing" | "collections" => {
+            "torch" | "flambeau" | "math" | "cmath" | "warnings" | "ops" | "typing" | "collections" => {
                 Some(Sugared::Namespace(name.to_string()))
             }
             "F" if self.unit.is_source() => Some(Sugared::Namespace("torch.nn.functional".to_string())),
@@ -342,6 +349,11 @@ impl Emitter<'_> {
                 let value = self.as_value(Sugared::Constant(ty, attr), span)?;
                 self.value_attribute(value, name, span)
             }
+            Sugared::Hosted(number, class) => match self.unit.hosted_attribute(number, name, span)? {
+                Some(Sugared::Namespace(path)) => self.path(&path, span),
+                Some(found) => Ok(found),
+                None => error(span, format!("'{class}' object has no attribute or method '{name}'")),
+            },
             other => error(span, format!("attribute lookup is not defined on {}", self.kind_of(&other))),
         }
     }
@@ -353,6 +365,14 @@ impl Emitter<'_> {
             return match self.unit.lookup_qualified(&path, span)? {
                 Some(found) => Ok(found),
                 None => Ok(Sugared::Namespace(path)),
+            };
+        }
+        // What PyTorch has in two places is in one here.
+        if module == "flambeau" {
+            return match torch_special(&format!("torch.jit.{name}")) {
+                Some(found) => Ok(found),
+                None if name == "jit" => Ok(Sugared::Namespace("torch.jit".to_string())),
+                None => self.module_attribute("torch", name, span),
             };
         }
         if let Some(found) = torch_special(&path) {
@@ -545,6 +565,19 @@ impl Emitter<'_> {
         }
         if let Some(getter) = def.properties.get(&Symbol::new(name)).map(|p| p.getter) {
             return self.call_method(value, getter, &[], span).map(Sugared::Value);
+        }
+        if let Some(items) = self.container_method(value, name, span)? {
+            return Ok(Sugared::Items(items));
+        }
+        match self.unit.hosted_member(class, name, span)? {
+            Some(Sugared::Namespace(path)) => return self.path(&path, span),
+            Some(found) => return Ok(found),
+            None if self.unit.has_attribute(class, name)
+                || self.unit.static_method(class, name).is_some() =>
+            {
+                return self.object_attribute(value, class, name, span);
+            }
+            None => {}
         }
         error(
             span,

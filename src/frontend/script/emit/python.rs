@@ -4,7 +4,7 @@ use super::call::Call;
 use super::{Emitter, Sugared, error};
 use crate::diag::{Result, Span};
 use crate::frontend::script::ast::{Expr, ExprKind, Keyword};
-use crate::ir::{Symbol, Type};
+use crate::ir::{Attr, Symbol, Type};
 use crate::tensor::DType;
 
 /// How messages about `torch.LongTensor(...)` and its kin begin.
@@ -26,6 +26,9 @@ impl Emitter<'_> {
             let flag = match named.or_else(|| args.get(*position)) {
                 None => false,
                 Some(Expr { kind: ExprKind::Bool(flag), .. }) => *flag,
+                Some(given) if self.is_true_constant(given)?.is_some() => {
+                    self.is_true_constant(given)?.unwrap_or_default()
+                }
                 Some(_) => {
                     let message = match named {
                         Some(_) => {
@@ -46,6 +49,20 @@ impl Emitter<'_> {
             Some(function) => Ok(Sugared::Function(function)),
             None => Ok(Sugared::Builtin(Symbol::new(&format!("aten::{}", dispatch.functions[chosen])), None)),
         }
+    }
+
+    /// The truth value of a constant that the program around the text has, such as one of a module.
+    fn is_true_constant(&mut self, expr: &Expr) -> Result<Option<bool>> {
+        if !self.unit.is_hosted(&expr.span)
+            || !matches!(expr.kind, ExprKind::Name(_) | ExprKind::Attribute { .. })
+        {
+            return Ok(None);
+        }
+        Ok(match self.sugared(expr, None)? {
+            Sugared::Constant(_, Attr::Bool(flag)) => Some(flag),
+            Sugared::Constant(ty, Attr::Int(flag)) if ty == Type::bool() => Some(flag != 0),
+            _ => None,
+        })
     }
 
     /// `torch._check(cond, message)`: an assertion.

@@ -60,6 +60,10 @@ pub(super) enum Sugared {
     Constants,
     /// `Class.__new__`: makes an object without running `__init__`.
     New(Symbol),
+    /// A method of a container of modules that gives these.
+    Items(Vec<Sugared>),
+    /// A value of the program around the text, by its number and the name of its class.
+    Hosted(u64, String),
     /// A function inside of a function, to be given to `fork`.
     Closure(Rc<Def>),
 }
@@ -148,6 +152,8 @@ impl Sugared {
             Sugared::Constants => "constants",
             Sugared::New(_) => "constructor",
             Sugared::Closure(_) => "closure",
+            Sugared::Items(_) => "method",
+            Sugared::Hosted(_, class) => return python_kind(class),
         }
         .to_string()
     }

@@ -42,6 +42,7 @@ impl Emitter<'_> {
             ExprKind::Str(text) => {
                 let source = crate::diag::Source::new(span.source().name(), text.clone());
                 let inner = crate::frontend::script::parse_type(&source);
+                self.unit.same_names(&source, span.source());
                 // PyTorch has Python look the text up, which makes no type of `a | b`.
                 match inner {
                     Ok(inner) if !self.unit.is_source() => self.type_of(&inner),
@@ -81,6 +82,14 @@ impl Emitter<'_> {
 
     fn type_named_by(&self, found: Sugared, name: &str, expr: &Expr) -> Result<Type> {
         match found {
+            Sugared::Namespace(path) => {
+                let short = path.rsplit('.').next().unwrap_or_default();
+                match (known_type(&path), bare_container(short)) {
+                    (Some(ty), _) => Ok(ty),
+                    (None, Some(message)) => Err(Diagnostic::compile(message)),
+                    (None, None) => error(&expr.span, format!("Unknown type name '{name}'")),
+                }
+            }
             Sugared::Class(class) => Ok(Type::class(class)),
             Sugared::NamedTuple(ty) | Sugared::Type(ty) => Ok(ty),
             Sugared::EnumClass(class) => Ok(self.unit.enum_type(class)),
@@ -92,19 +101,17 @@ impl Emitter<'_> {
         let Some(path) = dotted(expr) else {
             return error(&expr.span, "expected the name of a type");
         };
-        let known = match path.as_str() {
-            "torch.Tensor" => Some(Type::tensor()),
-            "torch.device" => Some(Type::device()),
-            "torch.dtype" | "torch.layout" | "torch.memory_format" => Some(Type::int()),
-            "torch.Generator" | "torch._C.Generator" => Some(Type::generator()),
-            "torch.Stream" => Some(Type::stream()),
-            // Python's subclasses of tensors.
-            "torch.nn.Parameter" | "torch.nn.parameter.Parameter" => Some(Type::tensor()),
-            "torch.ByteTensor" | "torch.CharTensor" | "torch.ShortTensor" | "torch.IntTensor"
-            | "torch.LongTensor" | "torch.HalfTensor" | "torch.FloatTensor" | "torch.DoubleTensor"
-            | "torch.BoolTensor" => Some(Type::tensor()),
-            _ => path.strip_prefix("typing.").and_then(simple_type),
-        };
+        if self.unit.is_hosted(&expr.span) {
+            if let Some(ty) = self.hosted_path(&path, &expr.span)?.as_deref().and_then(known_type) {
+                return Ok(ty);
+            }
+            let found = match self.unit.hosted_number(&path, &expr.span)? {
+                Some(found) => found,
+                None => self.sugared(expr, None)?,
+            };
+            return self.type_named_by(found, &path, expr);
+        }
+        let known = known_type(&path);
         if let Some(ty) = known {
             return Ok(ty);
         }
@@ -153,7 +160,7 @@ impl Emitter<'_> {
             "Tuple", "tuple", "Union", "Enum",
         ];
         let known = KNOWN.contains(&name.as_str()) || name.starts_with("BroadcastingList");
-        if !known || (name == "Final" && self.unit.is_source()) {
+        if !known || (name == "Final" && self.unit.is_source() && !self.unit.is_hosted(span)) {
             return error(span, format!("Unknown type constructor {name}"));
         }
         if let ("Tuple" | "tuple", [literal]) = (name.as_str(), indices)
@@ -207,6 +214,26 @@ impl Emitter<'_> {
             }
             _ => error(span, format!("Unknown type constructor {name}")),
         }
+    }
+}
+
+/// Types by the dotted names that PyTorch and Python have for them.
+fn known_type(path: &str) -> Option<Type> {
+    if let Some(own) = path.strip_prefix("flambeau.") {
+        return known_type(&format!("torch.{own}"));
+    }
+    match path {
+        "torch.Tensor" => Some(Type::tensor()),
+        "torch.device" => Some(Type::device()),
+        "torch.dtype" | "torch.layout" | "torch.memory_format" => Some(Type::int()),
+        "torch.Generator" | "torch._C.Generator" => Some(Type::generator()),
+        "torch.Stream" => Some(Type::stream()),
+        // Python's subclasses of tensors.
+        "torch.nn.Parameter" | "torch.nn.parameter.Parameter" => Some(Type::tensor()),
+        "torch.ByteTensor" | "torch.CharTensor" | "torch.ShortTensor" | "torch.IntTensor"
+        | "torch.LongTensor" | "torch.HalfTensor" | "torch.FloatTensor" | "torch.DoubleTensor"
+        | "torch.BoolTensor" => Some(Type::tensor()),
+        _ => path.strip_prefix("typing.").and_then(simple_type),
     }
 }
 

@@ -1,0 +1,84 @@
+"""Flambeau: TorchScript without libtorch.
+
+Models of `torch.jit.save` and `torch.export` are loaded and called with arrays of NumPy, PyTorch or any library with DLPack;
+functions, classes and modules are compiled from their source. The names are those of `torch.jit` and, for tensors, of `torch`.
+"""
+
+from __future__ import annotations
+
+import math as _math
+import sys as _sys
+from typing import Any, Callable, Final, Optional
+
+from . import _flambeau
+from ._flambeau import CompileError, Error, Future, Graph, Node, Tensor, Value, device, dtype, parse_ir
+from ._flambeau import __version__
+from ._flambeau import grad_enabled as is_grad_enabled
+from ._modules import (
+    CompilationUnit, ConstMap, RecursiveScriptModule, ScriptFunction, ScriptMethod, ScriptModule, ScriptObject, freeze,
+    load, save,
+)  # fmt: skip
+from ._script import _overload, interface, script
+from ._source import FrontendError, NotSupportedError
+from ._tensors import (
+    Size, as_tensor, enable_grad, from_dlpack, from_numpy, function as _function, is_tensor, manual_seed, no_grad, ops,
+    sized as _sized, tensor,
+)  # fmt: skip
+from ._tensors import DTYPES as _DTYPES
+from ._tensors import dtype_of as _dtype_of
+from ._trace import (
+    TopLevelTracedModule, TracerWarning, TracingCheckError, is_tracing, trace, trace_module,
+)  # fmt: skip
+from ._jit import (
+    Attribute, annotate, enable_onednn_fusion, export, fork, fuser, ignore, is_scripting, isinstance, last_executed_optimized_graph,
+    optimize_for_inference, optimized_execution, run_frozen_optimizations, script_if_tracing, script_method,
+    set_fusion_strategy, strict_fusion, unused, wait, _fork, _wait, _unwrap_optional, onednn_fusion_enabled,
+    jit_module_from_flatbuffer, save_jit_module_to_flatbuffer, set_module, export_opnames, ScriptWarning,
+)  # fmt: skip
+
+for _name, _value in _DTYPES.items():
+    globals()[_name] = _value
+float, double, half, long, int, short = (
+    _DTYPES["float32"], _DTYPES["float64"], _DTYPES["float16"], _DTYPES["int64"], _DTYPES["int32"], _DTYPES["int16"],
+)  # fmt: skip
+cfloat, cdouble = _DTYPES["complex64"], _DTYPES["complex128"]
+pi, e, inf, nan = _math.pi, _math.e, _math.inf, _math.nan
+strided, sparse_coo = 0, 1
+contiguous_format, preserve_format, channels_last, channels_last_3d = 0, 1, 2, 3
+newaxis = None
+
+zeros, ones, empty, rand, randn = map(_sized, ("zeros", "ones", "empty", "rand", "randn"))
+
+
+class _JITInfo:
+    """Stands where `torch.jit._state` is looked for."""
+
+
+def __getattr__(name: str) -> Any:
+    """Functions of `torch` are made when they are asked for: each op whose name is asked."""
+    if name in ("jit", "nn", "linalg", "fft", "special", "compiler", "utils"):
+        import importlib
+
+        return importlib.import_module(f"flambeau.{name}")
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if _flambeau.known_op(f"aten::{name}") or name in _PYTHON_FUNCTIONS:
+        made = _function(f"torch.{name}")
+        globals()[name] = made
+        return made
+    if name == "from_torch":
+        from ._torch import from_torch
+
+        return from_torch
+    raise AttributeError(f"module 'flambeau' has no attribute '{name}'")
+
+
+# Functions of `torch` that PyTorch writes in Python.
+_PYTHON_FUNCTIONS = frozenset(
+    "align_tensors atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist chain_matmul einsum "
+    "meshgrid norm split stft istft tensordot unique unique_consecutive lu broadcast_shapes".split()
+)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), "jit", "nn"])

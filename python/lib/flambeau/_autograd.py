@@ -1,0 +1,83 @@
+"""Gradients across PyTorch: a call of a program is one node of PyTorch's graph, whose backward runs Flambeau's."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any
+
+import torch
+
+from ._flambeau import Tensor, from_array
+from ._modules import CompilationUnit
+
+# Parameters of PyTorch by the number of the tensor that shares their memory.
+_originals: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
+
+
+def remember(own: Tensor, original: Any) -> None:
+    """Notes whose memory a tensor of ours shares."""
+    _originals[own._id] = original
+
+
+_GRAD = """
+def grad(outputs: List[Tensor], inputs: List[Tensor], gradients: List[Optional[Tensor]]):
+    return torch.autograd.grad(outputs, inputs, gradients, retain_graph=True, allow_unused=True)
+"""
+
+
+@functools.cache
+def _grad() -> CompilationUnit:
+    return CompilationUnit(_GRAD).grad
+
+
+class _Link(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, outputs: list[Tensor], leaves: list[Tensor], *originals: Any) -> Any:
+        ctx.outputs, ctx.leaves = outputs, leaves
+        return tuple(t.detach().torch() for t in outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        pairs = [(out, from_array(g.contiguous())) for out, g in zip(ctx.outputs, gradients) if g is not None]
+        found = _grad()([out for out, _ in pairs], ctx.leaves, [g for _, g in pairs])
+        return (None, None, *(None if g is None else g.torch() for g in found))
+
+
+def linked(result: Any, tracked: list[tuple[Any, Tensor]], parameters: list[Tensor]) -> Any:
+    """The result with tensors of PyTorch, which know how they were made."""
+    originals = [original for original, _ in tracked if isinstance(original, torch.Tensor)]
+    leaves = [own for original, own in tracked if isinstance(original, torch.Tensor)]
+    for parameter in parameters:
+        original = _originals.get(parameter._id)
+        if original is not None:
+            originals.append(original)
+            leaves.append(parameter)
+    outputs: list[Tensor] = []
+    _gather(result, outputs)
+    followed = [t for t in outputs if t.requires_grad] if leaves else []
+    made = dict(zip(map(id, followed), _Link.apply(followed, leaves, *originals))) if followed else {}
+    return _replaced(result, made)
+
+
+def _gather(value: Any, into: list[Tensor]) -> None:
+    if isinstance(value, Tensor):
+        into.append(value)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _gather(item, into)
+    elif isinstance(value, dict):
+        for item in value.values():
+            _gather(item, into)
+
+
+def _replaced(value: Any, made: dict[int, Any]) -> Any:
+    if isinstance(value, Tensor):
+        return made[id(value)] if id(value) in made else value.detach().torch()
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_replaced(item, made) for item in value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(_replaced(item, made) for item in value)
+    if isinstance(value, dict):
+        return {key: _replaced(item, made) for key, item in value.items()}
+    return value

@@ -1,0 +1,229 @@
+"""Small names of `torch.jit`: decorators, annotations, switches."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import typing
+import warnings
+from typing import Any, Callable
+
+from . import _flambeau
+
+
+class ScriptWarning(Warning):
+    """What Flambeau warns of."""
+
+
+class Attribute(typing.NamedTuple):
+    """A value with the type that a module's attribute is to have."""
+
+    value: Any
+    type: Any
+
+
+def is_scripting() -> bool:
+    """False in Python, true in a compiled program."""
+    return False
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """The value; in a compiled program, of the type."""
+    return the_value
+
+
+def _unwrap_optional(x: Any) -> Any:
+    """The value, which is not None."""
+    if x is None:
+        raise AssertionError("Unwrapping null optional")
+    return x
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:  # noqa: A001
+    """Whether a value is of a type, containers by what they hold."""
+    types_ = target_type if builtins.isinstance(target_type, tuple) else (target_type,)
+    return any(_of_type(obj, one) for one in types_)
+
+
+def _of_type(obj: Any, one: Any) -> bool:
+    origin, arguments = typing.get_origin(one), typing.get_args(one)
+    if origin is None:
+        if one in (typing.List, typing.Dict, typing.Tuple, list, dict, tuple) and one not in (list, dict, tuple):
+            raise RuntimeError(
+                f"Attempted to use {one._name} without a contained type. Please add a contained type, e.g. {one._name}[int]"
+            )
+        return one is typing.Any or builtins.isinstance(obj, type(None) if one is None else one)
+    if origin is typing.Union or str(origin) == "<class 'types.UnionType'>":
+        return any(_of_type(obj, a) for a in arguments)
+    if origin is list:
+        return builtins.isinstance(obj, list) and all(_of_type(x, arguments[0]) for x in obj)
+    if origin is dict:
+        return builtins.isinstance(obj, dict) and all(
+            _of_type(k, arguments[0]) and _of_type(v, arguments[1]) for k, v in obj.items()
+        )
+    if origin is tuple:
+        return builtins.isinstance(obj, tuple) and len(obj) == len(arguments) and all(map(_of_type, obj, arguments))
+    return builtins.isinstance(obj, origin)
+
+
+def export(fn: Any) -> Any:
+    """Compiles a method of a module though `forward` does not call it."""
+    fn.__flambeau_modifier__ = "export"
+    return fn
+
+
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
+    """Leaves a function to Python: compiled programs call it there."""
+    if callable(drop):
+        drop.__flambeau_modifier__ = "ignore"
+        return drop
+    dropped = bool(drop) or bool(kwargs.get("drop_on_export"))
+
+    def decorate(fn: Any) -> Any:
+        fn.__flambeau_modifier__ = "unused" if dropped else "ignore"
+        return fn
+
+    return decorate
+
+
+def unused(fn: Any) -> Any:
+    """Leaves a function out of compiled programs, which raise where they call it."""
+    if builtins.isinstance(fn, property):
+        for part in (fn.fget, fn.fset):
+            if part is not None:
+                part.__flambeau_modifier__ = "unused"
+        return fn
+    fn.__flambeau_modifier__ = "unused"
+    return fn
+
+
+class _Done:
+    """A result that is there already."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def wait(self) -> Any:
+        """The result."""
+        return self._value
+
+    def value(self) -> Any:
+        """The result."""
+        return self._value
+
+    def done(self) -> bool:
+        """True."""
+        return True
+
+
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls a function; in a compiled program, beside what follows."""
+    return _Done(func(*args, **kwargs))
+
+
+def wait(future: Any) -> Any:
+    """The result of `fork`."""
+    return future.wait()
+
+
+_fork, _wait = fork, wait
+
+
+def script_method(fn: Any) -> Any:
+    """Compiles a method of a module."""
+    return export(fn)
+
+
+def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiles a function when a trace first calls it."""
+
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        from . import _trace
+        from ._script import script
+
+        if not _trace.is_active():
+            return fn(*args, **kwargs)
+        return script(fn)(*args, **kwargs)
+
+    wrapper.__original_fn = fn  # type: ignore[attr-defined]
+    wrapper.__script_if_tracing_wrapper = True  # type: ignore[attr-defined]
+    return wrapper
+
+
+def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> Any:
+    """A module frozen for inference. Plans are made by calls, whichever way a module came."""
+    from ._modules import freeze
+
+    return freeze(mod.eval(), other_methods)
+
+
+def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved_methods: Any = None) -> None:
+    """Nothing: what is frozen is optimized when it is called."""
+
+
+@contextlib.contextmanager
+def optimized_execution(should_optimize: bool) -> Any:
+    """Exists for programs that switch PyTorch's optimizer; answers are the same either way."""
+    yield
+
+
+@contextlib.contextmanager
+def fuser(name: str) -> Any:
+    """Exists for programs that choose one of PyTorch's fusers; answers are the same either way."""
+    yield
+
+
+class strict_fusion:
+    """Exists for programs that ask PyTorch to report what is not fused; `graph_for` shows what is."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+
+def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Exists for programs that steer PyTorch's specialization; gives PyTorch's default."""
+    return [("STATIC", 2), ("DYNAMIC", 10)]
+
+
+def enable_onednn_fusion(enabled: bool) -> None:
+    """Exists for programs that switch oneDNN, which Flambeau does not use."""
+
+
+def onednn_fusion_enabled() -> bool:
+    """False."""
+    return False
+
+
+def last_executed_optimized_graph() -> Any:
+    """Not kept; `graph_for` of the function gives the graph."""
+    raise RuntimeError("use f.graph_for(*args)")
+
+
+def export_opnames(m: Any) -> list[str]:
+    """The ops that a module's methods name."""
+    kinds = {node.kind() for name in m._c.functions() for node in m._c.graph(name).all_nodes()}
+    return sorted(kind for kind in kinds if not kind.startswith("prim::"))
+
+
+def save_jit_module_to_flatbuffer(m: Any, f: Any, _extra_files: Any = None) -> None:
+    """Not supported: archives are written as zip files."""
+    raise NotImplementedError("flatbuffers are read, not written; use save")
+
+
+def jit_module_from_flatbuffer(f: Any) -> Any:
+    """Loads a module from a flatbuffer."""
+    from ._modules import load
+
+    return load(f)
+
+
+def set_module(obj: Any, mod: str) -> None:
+    """Sets the module of an object."""
+    if not builtins.isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod

@@ -1,0 +1,182 @@
+"""Source of Python functions as TorchScript text: the same lines at the same places, rewritten where only Python has the form."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from typing import Any, Callable, NamedTuple
+
+
+class FrontendError(RuntimeError):
+    """A function whose source cannot be compiled."""
+
+
+class NotSupportedError(FrontendError):
+    """A part of Python that TorchScript does not have."""
+
+
+class Text(NamedTuple):
+    """One `def` with its place."""
+
+    file: str
+    first_line: int
+    text: str
+    node: ast.FunctionDef
+
+
+STATEMENTS = {
+    ast.Try: "try blocks",
+    ast.ClassDef: "class definitions",
+    ast.Import: "import statements",
+    ast.ImportFrom: "import statements",
+    ast.AsyncFunctionDef: "async function definitions",
+    ast.AsyncFor: "async for loops",
+    ast.AsyncWith: "async with statements",
+    ast.Nonlocal: "nonlocal variables",
+}
+EXPRESSIONS = {
+    ast.Lambda: "lambda expressions",
+    ast.SetComp: "set comprehensions",
+    ast.Yield: "yield expressions",
+    ast.YieldFrom: "yield-from expressions",
+    ast.Await: "await expressions",
+    ast.NamedExpr: "walrus expressions",
+    ast.Set: "sets",
+}
+
+
+def function_text(function: Callable[..., Any]) -> Text:
+    """The text of a function. Raises OSError where Python has no source for it."""
+    try:
+        lines, first = inspect.getsourcelines(function)
+        file = inspect.getsourcefile(function) or "<unknown>"
+    except (OSError, TypeError) as error:
+        raise OSError(
+            f"Can't get source for {function}. TorchScript requires source access in order to carry out compilation, "
+            "make sure original .py files are available."
+        ) from error
+    text = textwrap.dedent("".join(lines))
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        raise FrontendError(f"{function} has no source of its own: {error}") from error
+    if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
+        raise FrontendError(
+            f"Expected a single top-level function: {file}:{first}" if tree.body else "there is no function"
+        )
+    node = tree.body[0]
+    _check(node, text, file, first)
+    text = re.sub(r"[ \t]*#\s*type:\s*ignore[^\n]*", "", _rewritten(text, node))
+    # Decorators are Python's.
+    kept = text.splitlines(keepends=True)[node.lineno - 1 :]
+    start = next(n for n, line in enumerate(kept) if line.lstrip().startswith("def "))
+    text = "".join(kept[start:])
+    if not text.endswith("\n"):
+        text += "\n"
+    return Text(file, first + node.lineno - 1 + start, text, node)
+
+
+def _place(text: str, file: str, first: int, node: ast.AST) -> str:
+    line = getattr(node, "lineno", 1)
+    lines = text.splitlines()
+    shown = lines[max(0, line - 3) : line]
+    column = getattr(node, "col_offset", 0)
+    end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", line) == line else None
+    width = max(1, (end or len(lines[line - 1])) - column)
+    marks = " " * column + "~" * width + " <--- HERE"
+    return f'  File "{file}", line {first + line - 1}\n' + "\n".join([*shown, marks]) + "\n"
+
+
+def _check(function: ast.FunctionDef, text: str, file: str, first: int) -> None:
+    arguments = function.args
+    if arguments.vararg is not None or arguments.kwarg is not None:
+        raise NotSupportedError(
+            "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults:\n"
+            + _place(text, file, first, arguments.vararg or arguments.kwarg or function)
+        )
+    for node in ast.walk(function):
+        what = STATEMENTS.get(type(node)) or EXPRESSIONS.get(type(node))
+        if what is not None:
+            raise NotSupportedError(f"{what} aren't supported:\n" + _place(text, file, first, node))
+
+
+def _offsets(text: str) -> list[int]:
+    found, at = [0], 0
+    for line in text.encode().splitlines(keepends=True):
+        at += len(line)
+        found.append(at)
+    return found
+
+
+def _rewritten(text: str, function: ast.FunctionDef) -> str:
+    """The text with f-strings as calls of `format`, chains of comparisons as conjunctions, literals in plain form."""
+    data, offsets = text.encode(), _offsets(text)
+    edits: list[tuple[int, int, str]] = []
+
+    def span(node: Any) -> tuple[int, int]:
+        return offsets[node.lineno - 1] + node.col_offset, offsets[node.end_lineno - 1] + node.end_col_offset
+
+    def segment(node: Any) -> str:
+        start, end = span(node)
+        return data[start:end].decode()
+
+    def replace(node: Any, by: str) -> None:
+        start, end = span(node)
+        # Lines stay where they are.
+        edits.append((start, end, by))
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.JoinedStr):
+            form, values = "", []
+            for part in node.values:
+                if isinstance(part, ast.Constant):
+                    form += str(part.value).replace("{", "{{").replace("}", "}}")
+                elif isinstance(part, ast.FormattedValue):
+                    if part.format_spec is not None or part.conversion not in (-1, 115):
+                        raise NotSupportedError("Don't support format specs or conversions in f-strings")
+                    form += "{}"
+                    values.append(ast.unparse(part.value))
+            replace(node, f"{form!r}.format({', '.join(values)})" if values else repr(form.replace("{{", "{").replace("}}", "}")))
+            return
+        if isinstance(node, ast.GeneratorExp):
+            start, end = span(node)
+            edits.append((start, start + 1, "(["))
+            edits.append((end - 1, end, "])"))
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+            # In TorchScript text `and` binds no tighter than `or`.
+            for inner in node.values[1:]:
+                if isinstance(inner, ast.BoolOp):
+                    edits.append((span(inner)[0], span(inner)[0], "("))
+                    edits.append((span(inner)[1], span(inner)[1], ")"))
+        if isinstance(node, ast.Compare) and len(node.ops) > 1:
+            terms = [ast.unparse(node.left), *map(ast.unparse, node.comparators)]
+            signs = [ast.unparse(ast.Compare(ast.Name("a"), [op], [ast.Name("b")]))[2:-2] for op in node.ops]
+            pairs = [f"({terms[n]} {sign} {terms[n + 1]})" for n, sign in enumerate(signs)]
+            replace(node, f"({' and '.join(pairs)})")
+            return
+        if isinstance(node, ast.Constant):
+            written = segment(node)
+            if isinstance(node.value, str) and written[:1].lower() in ("r", "u"):
+                replace(node, repr(node.value))
+            elif isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
+                if "_" in written or written[:2].lower() in ("0x", "0b", "0o"):
+                    replace(node, repr(node.value))
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    for statement in function.body:
+        visit(statement)
+    for default in [*function.args.defaults, *function.args.kw_defaults]:
+        if default is not None:
+            visit(default)
+    first = function.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        edits = [e for e in edits if not (span(first)[0] <= e[0] < span(first)[1])]
+        start, end = span(first)
+        lost = data[start:end].count(b"\n")
+        edits.append((start, end, "pass" + "\n" * lost))
+    for start, end, by in sorted(edits, reverse=True):
+        data = data[:start] + by.encode() + data[end:]
+    return data.decode()

@@ -1,0 +1,503 @@
+//! Values of programs and objects of Python, in both directions. Answers come in the kind of arrays that the caller works
+//! with: NumPy's where arguments were NumPy's, PyTorch's where they were PyTorch's, tensors of ours else.
+
+use crate::buffer::{self, Described};
+use crate::dtype::{PyDType, PyDevice, dtype_from};
+use crate::errors;
+use crate::program::{Core, PyProgram};
+use crate::tensor::PyTensor;
+use flambeau::ir::{Symbol, Type};
+use flambeau::tensor::{DType, Storage, Tensor};
+use flambeau::value::{Dict, EnumValue, Future, Tuple, Value};
+use num_complex::Complex64;
+use pyo3::exceptions::{PyOverflowError, PyRecursionError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::{IntoPyObjectExt, intern};
+use std::sync::Arc;
+
+/// Values nested deeper than this are refused.
+const MAX_DEPTH: usize = 100;
+
+/// Whose arrays a caller works with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Own,
+    NumPy,
+    Torch,
+}
+
+impl Kind {
+    pub(crate) fn by_name(name: &str) -> Option<Kind> {
+        match name {
+            "flambeau" => Some(Kind::Own),
+            "numpy" => Some(Kind::NumPy),
+            "torch" => Some(Kind::Torch),
+            _ => None,
+        }
+    }
+}
+
+/// One call: what went in, so that the same object comes out again, and one storage a piece of memory.
+#[derive(Default)]
+pub(crate) struct Call<'py> {
+    pub kind: Option<Kind>,
+    seen: Vec<(Tensor, Bound<'py, PyAny>)>,
+    ranges: Vec<(usize, usize, Storage)>,
+}
+
+impl<'py> Call<'py> {
+    /// Whether a tensor that came in requires a gradient.
+    pub(crate) fn requires_grad(&self) -> bool {
+        self.seen.iter().any(|(t, _)| t.requires_grad())
+    }
+
+    /// The tensors that came in and require a gradient, each with the object that it came from.
+    pub(crate) fn tracked(&self) -> Vec<(Bound<'py, PyAny>, PyTensor)> {
+        let tracked = self.seen.iter().filter(|(t, _)| t.requires_grad());
+        tracked.map(|(t, object)| (object.clone(), PyTensor::new(t.clone()))).collect()
+    }
+
+    /// An object of Python as a value.
+    pub(crate) fn value(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Value> {
+        self.value_at(object, 0)
+    }
+
+    fn value_at(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Value> {
+        if depth > MAX_DEPTH {
+            return Err(PyRecursionError::new_err("a value is nested too deeply"));
+        }
+        if let Ok(own) = object.cast::<PyTensor>() {
+            self.kind = Some(Kind::Own);
+            let tensor = own.get().tensor().clone();
+            self.seen.push((tensor.clone(), object.clone()));
+            return Ok(Value::Tensor(tensor));
+        }
+        if object.is_none() {
+            return Ok(Value::None);
+        }
+        if let Ok(truth) = object.cast::<PyBool>() {
+            return Ok(Value::Bool(truth.is_true()));
+        }
+        if object.is_instance_of::<PyInt>() && !is_enum(object)? {
+            let number = object.extract::<i64>();
+            return number
+                .map(Value::Int)
+                .map_err(|_| PyOverflowError::new_err("an int takes more than 64 bits"));
+        }
+        if object.is_instance_of::<PyFloat>() && !is_enum(object)? {
+            return object.extract().map(Value::Float);
+        }
+        if object.is_instance_of::<PyString>() && !is_enum(object)? {
+            return Ok(Value::str(object.extract::<String>()?));
+        }
+        if let Ok(number) = object.cast::<PyComplex>() {
+            return Ok(Value::Complex(number.extract::<Complex64>()?));
+        }
+        if let Some(tensor) = self.array(object)? {
+            return Ok(Value::Tensor(tensor));
+        }
+        if let Ok(list) = object.cast::<PyList>() {
+            let items = list.iter().map(|x| self.value_at(&x, depth + 1)).collect::<PyResult<Vec<_>>>()?;
+            let element = items.first().map_or_else(Type::tensor, Value::ty);
+            return Ok(Value::list(element, items));
+        }
+        if let Ok(tuple) = object.cast::<PyTuple>() {
+            let items = tuple.iter().map(|x| self.value_at(&x, depth + 1)).collect::<PyResult<Vec<_>>>()?;
+            return Ok(Value::tuple(items));
+        }
+        if let Ok(dict) = object.cast::<PyDict>() {
+            return self.dict(dict, depth);
+        }
+        self.other(object, depth)
+    }
+
+    fn dict(&mut self, dict: &Bound<'py, PyDict>, depth: usize) -> PyResult<Value> {
+        let mut entries = Vec::with_capacity(dict.len());
+        for (key, value) in dict.iter() {
+            entries.push((self.value_at(&key, depth + 1)?, self.value_at(&value, depth + 1)?));
+        }
+        let (key, value) = match entries.first() {
+            Some((key, value)) => (key.ty(), value.ty()),
+            None => (Type::str(), Type::tensor()),
+        };
+        let out = Dict::new(key, value);
+        for (key, value) in entries {
+            out.insert(&key, value).map_err(errors::plain)?;
+        }
+        Ok(Value::Dict(out))
+    }
+
+    fn other(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Value> {
+        if let Some(dtype) = dtype_from(object)? {
+            return Ok(Value::Int(dtype.code()));
+        }
+        let py = object.py();
+        if let Ok(core) = object.cast::<PyProgram>() {
+            return core.get().as_value();
+        }
+        if let Ok(future) = object.cast::<PyFuture>() {
+            return Ok(Value::Future(future.get().future.clone()));
+        }
+        if let Ok(core) = object.getattr(intern!(py, "_c"))
+            && let Ok(core) = core.cast::<PyProgram>()
+        {
+            return core.get().as_value();
+        }
+        let class = object.get_type();
+        let class = class.name()?;
+        match class.to_str()? {
+            "device" => {
+                if let Ok(device) = object.str()?.to_str()?.parse() {
+                    return Ok(Value::Device(Arc::new(device)));
+                }
+            }
+            "memory_format" | "layout" => {
+                let named = [
+                    "torch.contiguous_format",
+                    "torch.preserve_format",
+                    "torch.channels_last",
+                    "torch.channels_last_3d",
+                ];
+                let text = object.str()?;
+                let text = text.to_str()?;
+                let at = named.iter().position(|n| *n == text);
+                return Ok(Value::Int(at.unwrap_or(usize::from(text == "torch.sparse_coo")) as i64));
+            }
+            _ => {}
+        }
+        if is_enum(object)? {
+            return self.enum_member(object, depth);
+        }
+        static AS_OBJECT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let found = errors::imported(py, &AS_OBJECT, "flambeau._script", "object_core")?.call1((object,))?;
+        if let Ok(core) = found.cast::<PyProgram>() {
+            return core.get().as_value();
+        }
+        if let Ok(number) = object.call_method0(intern!(py, "item")) {
+            return self.value_at(&number, depth + 1);
+        }
+        if let Ok(index) = object.call_method0(intern!(py, "__index__")) {
+            return self.value_at(&index, depth + 1);
+        }
+        Err(PyTypeError::new_err(format!(
+            "objects of Python's type '{class}' cannot be given to a program: give tensors, arrays, numbers, text, lists, \
+             tuples, dictionaries or scripted objects"
+        )))
+    }
+
+    fn enum_member(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Value> {
+        static NAME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let py = object.py();
+        let name = errors::imported(py, &NAME, "flambeau._script", "enum_name")?;
+        let class: String = name.call1((object.get_type(),))?.extract()?;
+        let member: String = object.getattr(intern!(py, "name"))?.extract()?;
+        let value = self.value_at(&object.getattr(intern!(py, "value"))?, depth + 1)?;
+        let (class, name) = (Symbol::new(&class), Symbol::new(&member));
+        Ok(Value::Enum(Arc::new(EnumValue { class, name, value })))
+    }
+
+    /// An array of another library as a tensor over its memory; None for what is no array. What tensors cannot look at as it
+    /// is (strides that run backward, foreign byte order) is copied.
+    fn array(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor>> {
+        let py = object.py();
+        let class = object.get_type();
+        let class = class.name()?;
+        let is_numpy = class.to_str()? == "ndarray";
+        let found = if is_numpy {
+            buffer::describe(object)?.map(|(described, held)| self.over(&described, held))
+        } else if object.hasattr(intern!(py, "__dlpack__"))? {
+            return self.from_dlpack(object);
+        } else if object.is_instance_of::<pyo3::types::PyByteArray>()
+            || class.to_str()? == "memoryview"
+            || class.to_str()? == "array"
+        {
+            buffer::describe(object)?.map(|(described, held)| self.over(&described, held))
+        } else if class.to_str()? != "str"
+            && object.hasattr(intern!(py, "__array_interface__"))?
+            && object.hasattr(intern!(py, "shape"))?
+            && !object.hasattr(intern!(py, "dtype"))?
+        {
+            None
+        } else {
+            return Ok(None);
+        };
+        if is_numpy && self.kind.is_none() {
+            self.kind = Some(Kind::NumPy);
+        }
+        let tensor = match found.flatten() {
+            Some(tensor) => tensor,
+            None => {
+                let copied = self.dense(object)?;
+                let Some((described, held)) = buffer::describe(&copied)? else {
+                    return Err(PyTypeError::new_err(format!(
+                        "can't convert {} of type {}. The only supported types are: float64, float32, float16, complex64, \
+                         complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.",
+                        "np.ndarray",
+                        object
+                            .getattr("dtype")
+                            .and_then(|d| d.str().map(|s| format!("numpy.{s}")))
+                            .unwrap_or_default()
+                    )));
+                };
+                let tensor = self.over(&described, held);
+                tensor.ok_or_else(|| PyTypeError::new_err("the array cannot become a tensor"))?
+            }
+        };
+        self.seen.push((tensor.clone(), object.clone()));
+        Ok(Some(tensor))
+    }
+
+    fn from_dlpack(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor>> {
+        let py = object.py();
+        let is_torch =
+            object.get_type().module().is_ok_and(|m| m.to_str().is_ok_and(|m| m.starts_with("torch")));
+        let mut source = object.clone();
+        let mut tracked = false;
+        if is_torch {
+            self.kind = match self.kind {
+                Some(Kind::Own) => Some(Kind::Own),
+                _ => Some(Kind::Torch),
+            };
+            if object.getattr(intern!(py, "requires_grad"))?.is_truthy()? {
+                tracked = true;
+                source = object.call_method0(intern!(py, "detach"))?;
+            }
+        }
+        let Some(imported) = crate::dlpack::import(&source)? else { return Ok(None) };
+        let described = imported.described_copy();
+        let tensor = self.over(&described, imported);
+        let Some(tensor) = tensor else {
+            return Err(PyTypeError::new_err(
+                "the array has strides that tensors do not have; copy it first",
+            ));
+        };
+        if tracked && tensor.dtype().is_floating() {
+            tensor.set_requires_grad(true).map_err(errors::plain)?;
+        }
+        self.seen.push((tensor.clone(), object.clone()));
+        Ok(Some(tensor))
+    }
+
+    /// A copy of a NumPy array in row-major order, native byte order and aligned.
+    fn dense(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let numpy = object.py().import("numpy")?;
+        let dtype = object.getattr("dtype")?.call_method1("newbyteorder", ("=",))?;
+        numpy.call_method1("array", (object, dtype))
+    }
+
+    /// A tensor over described memory, over one storage with others of this call that lie in it.
+    fn over(&mut self, described: &Described, owner: impl Send + Sync + 'static) -> Option<Tensor> {
+        let nbytes = described.extent()?;
+        let (from, to) = (described.address, described.address.checked_add(nbytes)?);
+        let size = described.dtype.size();
+        let whole = self.ranges.iter().find(|(f, t, _)| *f <= from && to <= *t && (from - *f) % size == 0);
+        if let (Some((start, _, storage)), false) = (whole, described.readonly || nbytes == 0) {
+            return buffer::tensor(described, storage.clone(), (from - *start) / size);
+        }
+        let storage = buffer::shared(described, nbytes, owner);
+        if !described.readonly {
+            self.ranges.push((from, to, storage.clone()));
+        }
+        buffer::tensor(described, storage, 0)
+    }
+
+    /// A value as an object of Python. `core` is the program that it came from, for objects of its classes.
+    pub(crate) fn give(
+        &self,
+        py: Python<'py>,
+        value: &Value,
+        core: Option<&Arc<Core>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match value {
+            Value::None | Value::Uninitialized => Ok(py.None().into_bound(py)),
+            Value::Tensor(tensor) => self.give_tensor(py, tensor),
+            Value::Int(x) => x.into_bound_py_any(py),
+            Value::Float(x) => x.into_bound_py_any(py),
+            Value::Complex(x) => x.into_bound_py_any(py),
+            Value::Bool(x) => x.into_bound_py_any(py),
+            Value::Str(x) => String::from_utf8_lossy(&flambeau::value::bytes::bytes(x)).into_bound_py_any(py),
+            Value::List(list) => {
+                let items = list.to_vec();
+                let items = items.iter().map(|x| self.give(py, x, core)).collect::<PyResult<Vec<_>>>()?;
+                Ok(PyList::new(py, items)?.into_any())
+            }
+            Value::Dict(dict) => {
+                let out = PyDict::new(py);
+                let entries: Vec<(Value, Value)> =
+                    dict.entries().iter().map(|(k, v)| (k.to_value(), v.clone())).collect();
+                for (key, value) in &entries {
+                    out.set_item(self.give(py, key, core)?, self.give(py, value, core)?)?;
+                }
+                Ok(out.into_any())
+            }
+            Value::Tuple(tuple) => self.give_tuple(py, tuple, core),
+            Value::Object(object) => {
+                static WRAP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+                let Some(core) = core else {
+                    return Err(PyTypeError::new_err(format!(
+                        "an object of {} has no program",
+                        object.class()
+                    )));
+                };
+                let wrap = errors::imported(py, &WRAP, "flambeau._modules", "wrap")?;
+                wrap.call1((PyProgram::new(Arc::clone(core), Some(object.clone())),))
+            }
+            Value::Enum(member) => {
+                static MEMBER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+                let find = errors::imported(py, &MEMBER, "flambeau._script", "enum_member")?;
+                find.call1((member.class.as_str(), member.name.as_str(), self.give(py, &member.value, core)?))
+            }
+            Value::Device(device) => match self.kind {
+                Some(Kind::Torch) => py.import("torch")?.getattr("device")?.call1((device.to_string(),)),
+                _ => PyDevice((**device).clone()).into_bound_py_any(py),
+            },
+            Value::Future(future) => {
+                PyFuture { future: future.clone(), core: core.cloned(), kind: self.kind }
+                    .into_bound_py_any(py)
+            }
+            Value::Function(name) => name.as_str().into_bound_py_any(py),
+        }
+    }
+
+    fn give_tuple(
+        &self,
+        py: Python<'py>,
+        tuple: &Tuple,
+        core: Option<&Arc<Core>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let items = tuple.items().iter().map(|x| self.give(py, x, core)).collect::<PyResult<Vec<_>>>()?;
+        let items = PyTuple::new(py, items)?;
+        let Some(names) = tuple.names() else { return Ok(items.into_any()) };
+        let fields: Vec<&str> = names.fields.iter().map(|name| name.as_str()).collect();
+        let class = errors::imported(py, &CLASS, "flambeau._script", "named_tuple")?;
+        class.call1((names.name.as_str(), fields))?.call1(items)
+    }
+
+    fn give_tensor(&self, py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+        if let Some((own, object)) = self.seen.iter().find(|(t, _)| t.same(tensor)) {
+            // What was read-only was copied where a program wrote to it.
+            let is_as_it_was =
+                object.is_instance_of::<PyTensor>() || own.version() == 0 || own.storage().is_foreign();
+            if is_as_it_was {
+                return Ok(object.clone());
+            }
+        }
+        match self.kind {
+            Some(Kind::NumPy) if buffer_can(tensor) => numpy_of(py, tensor),
+            Some(Kind::Torch) if tensor.is_plain() => match to_torch(py, tensor)? {
+                Some(object) => Ok(object),
+                None => own(py, tensor),
+            },
+            _ => own(py, tensor),
+        }
+    }
+}
+
+fn own<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    PyTensor::new(tensor.clone()).into_bound_py_any(py)
+}
+
+/// Whether NumPy has the dtype.
+fn buffer_can(tensor: &Tensor) -> bool {
+    let dtype = tensor.dtype();
+    tensor.is_plain() && dtype != DType::BF16 && dtype != DType::C32 && !dtype.is_float8()
+}
+
+/// A NumPy array over a tensor's memory.
+pub(crate) fn numpy_of<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    errors::imported(py, &ASARRAY, "numpy", "asarray")?.call1((PyTensor::new(tensor.clone()),))
+}
+
+/// A tensor of PyTorch over a tensor's memory; None for dtypes that DLPack has not.
+pub(crate) fn to_torch<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static FROM: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = errors::imported(py, &CLASS, "torch", "Tensor")?;
+    let class = class.cast::<PyType>()?;
+    if let Some(object) = crate::dlpack::hand_over(tensor, class)? {
+        return Ok(Some(object));
+    }
+    let from = errors::imported(py, &FROM, "torch.utils.dlpack", "from_dlpack")?;
+    from.call1((PyTensor::new(tensor.clone()),)).map(Some)
+}
+
+fn is_enum(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static ENUM: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = object.get_type();
+    // Plain numbers and text, the most common, need no look at their bases.
+    if class.is(object.py().get_type::<PyInt>())
+        || class.is(object.py().get_type::<PyFloat>())
+        || class.is(object.py().get_type::<PyString>())
+    {
+        return Ok(false);
+    }
+    object.is_instance(&errors::imported(object.py(), &ENUM, "enum", "Enum")?)
+}
+
+/// A result that a program works on: what `fork` gives.
+#[pyclass(name = "Future", module = "flambeau", frozen)]
+pub(crate) struct PyFuture {
+    pub future: Future,
+    core: Option<Arc<Core>>,
+    kind: Option<Kind>,
+}
+
+#[pymethods]
+impl PyFuture {
+    /// Waits, and gives the result.
+    fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let future = self.future.clone();
+        let value = py.detach(move || future.wait()).map_err(errors::of_program)?;
+        Call { kind: self.kind, ..Call::default() }.give(py, &value, self.core.as_ref())
+    }
+
+    /// The result, waited for.
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.wait(py)
+    }
+
+    /// Whether the result is there.
+    fn done(&self) -> bool {
+        self.future.is_done()
+    }
+}
+
+/// What an op that calls Python gives: the function of that number, called.
+pub(crate) fn call_python(number: i64, arguments: &Value) -> flambeau::diag::Result<Value> {
+    static FUNCTIONS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    Python::attach(|py| {
+        let work = || -> PyResult<Value> {
+            let call = errors::imported(py, &FUNCTIONS, "flambeau._script", "call_ignored")?;
+            let out = Call::default();
+            let items = match arguments {
+                Value::Tuple(tuple) => tuple.items().to_vec(),
+                other => vec![other.clone()],
+            };
+            let items = items.iter().map(|x| out.give(py, x, None)).collect::<PyResult<Vec<_>>>()?;
+            let result = call.call1((number, PyTuple::new(py, items)?))?;
+            Call::default().value(&result)
+        };
+        work().map_err(|error| errors::from_python(py, error))
+    })
+}
+
+/// A dtype of ours for an object of Python.
+pub(crate) fn dtype_argument(object: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
+    match object {
+        None => Ok(None),
+        Some(object) if object.is_none() => Ok(None),
+        Some(object) => match dtype_from(object)? {
+            Some(dtype) => Ok(Some(dtype)),
+            None => Err(PyTypeError::new_err(format!("{object} is no dtype"))),
+        },
+    }
+}
+
+/// The Python object of a dtype.
+pub(crate) fn give_dtype(dtype: DType) -> PyDType {
+    PyDType(dtype)
+}

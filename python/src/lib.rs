@@ -1,0 +1,53 @@
+//! Flambeau for Python: the extension module `flambeau._flambeau`, over which the package's Python files put torch.jit's names.
+//!
+//! `tensor`, `dlpack` and `buffer` carry arrays over without copies, `convert` everything else; `program` is what is called,
+//! `host` answers the compiler's questions about names of Python, `eager` runs single operations. Nothing here knows an op.
+
+mod buffer;
+mod convert;
+mod dlpack;
+mod dtype;
+mod eager;
+mod errors;
+mod graph;
+mod host;
+mod operators;
+mod program;
+mod runs;
+mod tensor;
+
+use pyo3::prelude::*;
+
+/// The extension module.
+#[pymodule(gil_used = false)]
+mod _flambeau {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use super::convert::PyFuture;
+    #[pymodule_export]
+    use super::dtype::{PyDType, PyDevice, all_dtypes};
+    #[pymodule_export]
+    use super::eager::{call_op, known_op, op_schemas, set_tracing};
+    #[pymodule_export]
+    use super::graph::{PyGraph, PyNode, PyValue, run_passes};
+    #[pymodule_export]
+    use super::host::compile;
+    #[pymodule_export]
+    use super::program::{PyProgram, command, extra_files, load_bytes, load_path, parse_ir, python_calls};
+    #[pymodule_export]
+    use super::runs::{grad_enabled, manual_seed, set_grad_enabled};
+    #[pymodule_export]
+    use super::tensor::{PyTensor, from_array, tensor_from_bytes, tensor_of};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::start(module)
+    }
+}
+
+/// What the module has besides its classes and functions.
+fn start(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    errors::add_to(module)
+}

@@ -1,0 +1,492 @@
+//! Programs, their objects and functions: what Python calls.
+
+use crate::convert::{Call, Kind};
+use crate::errors;
+use crate::graph::PyGraph;
+use crate::runs;
+use crate::tensor::PyTensor;
+use flambeau::diag::{Diagnostic, Source, panics};
+use flambeau::dialects::{Effects, one};
+use flambeau::frontend::archive::{Archive, save as writer};
+use flambeau::frontend::python_print;
+use flambeau::ir::{ClassKind, Function, Module, Symbol, Type};
+use flambeau::passes::manager::Settings;
+use flambeau::runtime::Program;
+use flambeau::toolkit::{self, Toolkit};
+use flambeau::value::{Object, Value};
+use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+/// The op that calls functions of Python by their number.
+const CALL: &str = "python::call(int function, Any arguments) -> Any";
+
+/// The built-in toolkit with the op that calls Python.
+pub(crate) fn toolkit() -> Toolkit {
+    Toolkit::new("flambeau").op_with_effects(CALL, Effects::ALL, |args| {
+        one(crate::convert::call_python(args.int(0)?, args.value(1)?)?)
+    })
+}
+
+/// Whether a program calls functions of Python, which no archive can hold.
+#[pyfunction]
+pub(crate) fn python_calls(core: &Bound<'_, PyProgram>) -> bool {
+    let module = core.get().core.plain.module();
+    module.functions.values().any(|f| f.graph.all_ops().iter().any(|op| f.graph.kind(*op) == "python::call"))
+}
+
+/// A program as it was compiled, and as it runs.
+pub(crate) struct Core {
+    pub plain: Program,
+    fast: OnceLock<Program>,
+}
+
+impl Core {
+    pub(crate) fn new(plain: Program) -> Arc<Core> {
+        Arc::new(Core { plain, fast: OnceLock::new() })
+    }
+
+    /// The program after the default passes, which are run when it is first called. A pass that fails leaves it as it was.
+    fn fast(&self) -> &Program {
+        self.fast.get_or_init(|| {
+            let run = || -> flambeau::diag::Result<Program> {
+                let pipeline = runs::TOOLKIT.parse_pipeline("default")?;
+                let mut settings = Settings::default();
+                if let Some(instance) = self.plain.instance() {
+                    settings.extras.set(Arc::new(instance.clone()));
+                }
+                self.plain
+                    .transformed(|module, registry| pipeline.run_with(module, registry, settings).map(|_| ()))
+            };
+            match run() {
+                Ok(program) => program.planned(),
+                Err(_) => self.plain.clone(),
+            }
+        })
+    }
+
+    fn module(&self) -> &Module {
+        self.plain.module()
+    }
+}
+
+/// A program, or one object of it.
+#[pyclass(name = "Program", module = "flambeau._flambeau", frozen)]
+pub(crate) struct PyProgram {
+    pub core: Arc<Core>,
+    pub object: Option<Object>,
+}
+
+impl PyProgram {
+    pub(crate) fn new(core: Arc<Core>, object: Option<Object>) -> PyProgram {
+        PyProgram { core, object }
+    }
+
+    /// The object as a value.
+    pub(crate) fn as_value(&self) -> PyResult<Value> {
+        match &self.object {
+            Some(object) => Ok(Value::Object(object.clone())),
+            None => Err(PyRuntimeError::new_err("a function cannot be given to a program as a value")),
+        }
+    }
+
+    fn object(&self) -> PyResult<&Object> {
+        self.object
+            .as_ref()
+            .ok_or_else(|| PyRuntimeError::new_err("a program of functions has no attributes"))
+    }
+
+    fn function(&self, name: &str) -> PyResult<&Function> {
+        let module = self.core.module();
+        let found = match &self.object {
+            Some(object) => module.method(object.class(), name),
+            None => self.core.plain.function(name),
+        };
+        found.ok_or_else(|| PyAttributeError::new_err(format!("there is no function '{name}'")))
+    }
+
+    /// The parameters that require gradients, each once.
+    fn tracked(&self) -> Vec<PyTensor> {
+        let mut work: Vec<Value> = self.object.iter().cloned().map(Value::Object).collect();
+        let mut seen: Vec<usize> = Vec::new();
+        let mut found = Vec::new();
+        while let Some(value) = work.pop() {
+            match value {
+                Value::Tensor(t) if t.requires_grad() => found.push(PyTensor::new(t)),
+                Value::Object(o) if !seen.contains(&o.id()) => {
+                    seen.push(o.id());
+                    work.extend(o.fields().into_iter().map(|(_, field)| field));
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+#[pymethods]
+impl PyProgram {
+    /// Calls a function or method; `kind` says whose arrays are given where no argument tells.
+    #[pyo3(signature = (name, args, kwargs=None, kind=None))]
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        kind: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut call = Call::default();
+        let given = args.iter().map(|x| call.value(&x)).collect::<PyResult<Vec<_>>>()?;
+        let mut named = Vec::new();
+        for (name, value) in kwargs.into_iter().flat_map(|k| k.iter()) {
+            named.push((name.extract::<String>()?, call.value(&value)?));
+        }
+        if call.kind.is_none() {
+            call.kind = kind.and_then(Kind::by_name);
+        }
+        // Arrays of NumPy have no gradients; else they are recorded where anything asks for them.
+        let asks = call.kind != Some(Kind::NumPy) && runs::grad_enabled();
+        let parameters = if asks { self.tracked() } else { Vec::new() };
+        let mut records = asks && (call.requires_grad() || !parameters.is_empty());
+        let is_torch = call.kind == Some(Kind::Torch);
+        if records && is_torch {
+            records = py.import("torch")?.call_method0("is_grad_enabled")?.is_truthy()?;
+        }
+        let core = &self.core;
+        let object = self.object.clone();
+        let result = py.detach(|| {
+            runs::with_grad(records, |run| {
+                let work = || match &object {
+                    Some(object) => core.fast().run_on(object, name, given, named, run),
+                    None => core.fast().run_named(name, given, named, run),
+                };
+                panics::catch("the program", work).and_then(|result| result)
+            })
+        });
+        runs::pass_warnings(py)?;
+        let result = result.map_err(errors::of_program)?;
+        if records && is_torch {
+            static LINKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            let tracked = call.tracked();
+            call.kind = Some(Kind::Own);
+            let result = call.give(py, &result, Some(core))?;
+            return errors::imported(py, &LINKED, "flambeau._autograd", "linked")?
+                .call1((result, tracked, parameters));
+        }
+        call.give(py, &result, Some(core))
+    }
+
+    /// The names of functions, or of methods of the object.
+    fn functions(&self) -> Vec<String> {
+        let module = self.core.module();
+        match self.object.as_ref().and_then(|o| module.class(o.class())) {
+            Some(class) => class.methods.keys().map(|n| n.to_string()).collect(),
+            None => module.functions.keys().map(|n| n.to_string()).collect(),
+        }
+    }
+
+    /// The qualified name of the object's class.
+    #[getter]
+    fn class_name(&self) -> Option<String> {
+        self.object.as_ref().map(|o| o.class().to_string())
+    }
+
+    /// Whether the object is a module.
+    #[getter]
+    fn is_module(&self) -> bool {
+        let class = self.object.as_ref().and_then(|o| self.core.module().class(o.class()));
+        class.is_some_and(|class| class.kind == ClassKind::Module)
+    }
+
+    /// Attributes of the object's class: name, type, whether a parameter, a buffer, a submodule.
+    fn attributes(&self) -> PyResult<Vec<(String, String, bool, bool, bool)>> {
+        let module = self.core.module();
+        let Some(class) = module.class(self.object()?.class()) else { return Ok(Vec::new()) };
+        let is_module = |ty: &Type| {
+            ty.class_name().and_then(|name| module.class(name)).is_some_and(|c| c.kind == ClassKind::Module)
+        };
+        let row = |a: &flambeau::ir::ClassAttribute| {
+            (a.name.to_string(), a.ty.annotation(), a.is_parameter, a.is_buffer, is_module(&a.ty))
+        };
+        Ok(class.attributes.iter().map(row).collect())
+    }
+
+    /// Constants of the object's class.
+    fn constants<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let out = PyDict::new(py);
+        if let Some(class) = self.core.module().class(self.object()?.class()) {
+            for (name, (ty, attr)) in &class.constants {
+                let attrs = [(Symbol::new("value"), attr.clone())];
+                let value =
+                    flambeau::dialects::prim::constant::value(&attrs, Some(ty)).map_err(errors::plain)?;
+                out.set_item(name.as_str(), Call::default().give(py, &value, None)?)?;
+            }
+        }
+        Ok(out)
+    }
+
+    /// Names of the properties of the object's class.
+    fn properties(&self) -> PyResult<Vec<String>> {
+        let class = self.core.module().class(self.object()?.class());
+        Ok(class.map(|c| c.properties.keys().map(|n| n.to_string()).collect()).unwrap_or_default())
+    }
+
+    /// Reads a property.
+    fn get_property<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let class = self.core.module().class(self.object()?.class());
+        let getter = class.and_then(|c| c.properties.get(&Symbol::new(name))).map(|p| p.getter.to_string());
+        let Some(getter) = getter else {
+            return Err(PyAttributeError::new_err(format!("there is no property '{name}'")));
+        };
+        self.call(py, &getter, &PyTuple::empty(py), None, None)
+    }
+
+    /// The qualified names of all classes, and whether each is a module.
+    fn classes(&self) -> Vec<(String, bool)> {
+        let classes = self.core.module().classes.values();
+        classes.map(|c| (c.name.to_string(), c.kind == ClassKind::Module)).collect()
+    }
+
+    /// An object of a class, without attributes.
+    fn new_object(&self, class: &str) -> PyResult<PyProgram> {
+        let class = Symbol::new(class);
+        if self.core.module().class(class).is_none() {
+            return Err(PyRuntimeError::new_err(format!("there is no class {class}")));
+        }
+        Ok(PyProgram::new(Arc::clone(&self.core), Some(Object::new(class))))
+    }
+
+    /// An attribute of the object.
+    #[pyo3(signature = (name, kind=None))]
+    fn get<'py>(&self, py: Python<'py>, name: &str, kind: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+        let value = self.object()?.get(Symbol::new(name));
+        let Some(value) = value else {
+            return Err(PyAttributeError::new_err(format!("there is no attribute '{name}'")));
+        };
+        let mut call = Call::default();
+        call.kind = kind.and_then(Kind::by_name);
+        call.give(py, &value, Some(&self.core))
+    }
+
+    /// Sets an attribute of the object, converted to its type.
+    fn set<'py>(&self, name: &str, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        let object = self.object()?;
+        let class = self.core.module().class(object.class());
+        let ty = class.and_then(|c| c.attribute(name)).map(|a| a.ty.clone());
+        let given = Call::default().value(value)?;
+        let given = match ty {
+            Some(ty) => {
+                flambeau::runtime::converted(&given, &ty, self.core.module()).map_err(errors::plain)?
+            }
+            None => given,
+        };
+        object.set(Symbol::new(name), given);
+        Ok(())
+    }
+
+    /// The object whose methods the program was loaded with.
+    fn root(&self) -> Option<PyProgram> {
+        let instance = self.core.plain.instance()?;
+        Some(PyProgram::new(Arc::clone(&self.core), Some(instance.clone())))
+    }
+
+    /// Whether two are the same object.
+    fn same(&self, other: &Bound<'_, PyProgram>) -> bool {
+        match (&self.object, &other.get().object) {
+            (Some(a), Some(b)) => a.same(b),
+            (None, None) => Arc::ptr_eq(&self.core, &other.get().core),
+            _ => false,
+        }
+    }
+
+    /// A number that identifies the object while it lives.
+    fn id(&self) -> usize {
+        self.object.as_ref().map_or(Arc::as_ptr(&self.core) as usize, Object::id)
+    }
+
+    /// The graph of a function.
+    fn graph(&self, name: &str) -> PyResult<PyGraph> {
+        Ok(PyGraph::new(self.function(name)?.graph.clone(), Arc::clone(&self.core)))
+    }
+
+    /// The graph of a function after a pipeline of passes over the whole program.
+    fn graph_after(&self, py: Python<'_>, name: &str, passes: &str) -> PyResult<PyGraph> {
+        let changed = self.after(py, passes)?;
+        Ok(PyGraph::new(changed.function(name)?.graph.clone(), changed.core))
+    }
+
+    /// The same program after a pipeline of passes.
+    fn after(&self, py: Python<'_>, passes: &str) -> PyResult<PyProgram> {
+        let toolkit = runs::toolkit()?;
+        let pipeline = toolkit.parse_pipeline(passes).map_err(errors::plain)?;
+        let mut settings = Settings::default();
+        if let Some(object) = &self.object {
+            settings.extras.set(Arc::new(object.clone()));
+        }
+        let program = match &self.object {
+            Some(object) => {
+                let module = self.core.module().clone();
+                Program::with(module, Some(object.clone()), Arc::clone(self.core.plain.registry()))
+            }
+            None => self.core.plain.clone(),
+        };
+        let changed = py.detach(|| {
+            program.transformed(|module, registry| pipeline.run_with(module, registry, settings).map(|_| ()))
+        });
+        let changed = changed.map_err(errors::plain)?;
+        Ok(PyProgram::new(Core::new(changed), self.object.clone()))
+    }
+
+    /// The graphs of the plans that calls of a function made so far.
+    fn plan_graphs(&self, name: &str) -> PyResult<Vec<PyGraph>> {
+        let function = self.function(name)?.name;
+        let graphs = self.core.fast().plan_graphs().into_iter().filter(|(n, _)| *n == function);
+        Ok(graphs.map(|(_, g)| PyGraph::new((*g).clone(), Arc::clone(&self.core))).collect())
+    }
+
+    /// How often calls ran by a plan, how often without, and why.
+    fn plan_report(&self) -> String {
+        format!("{:?}", self.core.fast().plan_report())
+    }
+
+    /// The schema of a function.
+    fn schema(&self, name: &str) -> PyResult<String> {
+        let function = self.function(name)?;
+        let mut schema = function.schema.clone();
+        schema.name = Symbol::new(schema.name.as_str().rsplit('.').next().unwrap_or_default());
+        Ok(schema.to_string())
+    }
+
+    /// Arguments of a function: name, type, whether there is a default.
+    fn arguments(&self, name: &str) -> PyResult<Vec<(String, String, bool)>> {
+        let function = self.function(name)?;
+        let skipped = usize::from(self.object.is_some());
+        let arguments = function.schema.arguments.iter().skip(skipped);
+        Ok(arguments.map(|a| (a.name.to_string(), a.ty.annotation(), a.default.is_some())).collect())
+    }
+
+    /// The qualified name of a function.
+    fn qualified_name(&self, name: &str) -> PyResult<String> {
+        Ok(self.function(name)?.name.to_string())
+    }
+
+    /// The code of a function, or of the object's class, as TorchScript; with the values of `CONSTANTS`.
+    fn code<'py>(&self, py: Python<'py>, name: &str) -> PyResult<(String, Vec<Bound<'py, PyAny>>)> {
+        let function = self.function(name)?;
+        let registry = self.core.plain.registry();
+        let printed =
+            python_print::print_one(registry, self.core.module(), function).map_err(errors::plain)?;
+        let values =
+            printed.1.iter().map(|v| Call::default().give(py, v, None)).collect::<PyResult<Vec<_>>>()?;
+        Ok((printed.0, values))
+    }
+
+    /// The archive that `torch.jit.load` reads.
+    #[pyo3(signature = (extra, name="archive"))]
+    fn archive<'py>(
+        &self,
+        py: Python<'py>,
+        extra: Vec<(String, Vec<u8>)>,
+        name: &str,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let module = self.core.module();
+        let registry = self.core.plain.registry();
+        let bytes = py.detach(|| match &self.object {
+            None => flambeau::tools::save::save_function(registry, module, name, &extra),
+            Some(object) => {
+                let root = Value::Object(object.clone());
+                let contents = writer::Contents {
+                    module,
+                    root: &root,
+                    constants: Vec::new(),
+                    states: &[],
+                    extra: &extra,
+                    traced_inputs: None,
+                    origin: &|_| None,
+                };
+                writer::save(registry, contents, name, Vec::new())
+            }
+        });
+        Ok(PyBytes::new(py, &bytes.map_err(errors::plain)?))
+    }
+
+    /// What became of fusion groups and plans so far.
+    fn fusion_report(&self) -> String {
+        format!("{:?}", self.core.fast().fusion_report())
+    }
+}
+
+/// Loads a file by what is in it: an archive, `.pt2`, TorchScript source, graph text.
+#[pyfunction]
+pub(crate) fn load_path(py: Python<'_>, path: PathBuf) -> PyResult<PyProgram> {
+    let toolkit = runs::toolkit()?;
+    let loaded = py.detach(|| runs::with_run(|run| toolkit.load_file(&path, run)));
+    Ok(PyProgram::new(Core::new(loaded.map_err(errors::of_program)?), None))
+}
+
+/// Loads an archive, source or graph text from memory; `name` is what errors call it.
+#[pyfunction]
+pub(crate) fn load_bytes(py: Python<'_>, bytes: Vec<u8>, name: &str) -> PyResult<PyProgram> {
+    let toolkit = runs::toolkit()?;
+    let registry = toolkit.registry();
+    let loaded = py.detach(|| {
+        let is_text = !bytes.starts_with(b"PK") && !bytes.contains(&0);
+        match String::from_utf8(bytes) {
+            Ok(text) if is_text && toolkit::is_graph(&text) => toolkit.load_graph(name, &text, "graph"),
+            Ok(text) if is_text => toolkit.load_source(name, &text),
+            Ok(text) => runs::with_run(|run| toolkit::load_archive_with(text.into_bytes(), run, registry)),
+            Err(error) => runs::with_run(|run| toolkit::load_archive_with(error.into_bytes(), run, registry)),
+        }
+    });
+    Ok(PyProgram::new(Core::new(loaded.map_err(errors::of_program)?), None))
+}
+
+/// The extra files of an archive that are asked for by name.
+#[pyfunction]
+pub(crate) fn extra_files<'py>(
+    py: Python<'py>,
+    bytes: Vec<u8>,
+    names: Vec<String>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let archive = Archive::from_bytes(bytes).map_err(errors::plain)?;
+    let out = PyDict::new(py);
+    for name in names {
+        let entry = format!("extra/{name}");
+        if archive.entry(&entry).is_some() {
+            let content = archive.read(&entry).map_err(errors::plain)?;
+            out.set_item(name, PyBytes::new(py, &content))?;
+        }
+    }
+    Ok(out)
+}
+
+/// Reads graph text.
+#[pyfunction]
+pub(crate) fn parse_ir(text: &str) -> PyResult<PyGraph> {
+    let toolkit = runs::toolkit()?;
+    let program = toolkit.load_graph("<string>", text, "graph").map_err(errors::plain)?;
+    let graph = program.function("graph").map(|f| f.graph.clone());
+    let graph =
+        graph.ok_or_else(|| PyRuntimeError::new_err("the text has several graphs; load it as a program"))?;
+    Ok(PyGraph::new(graph, Core::new(program)))
+}
+
+/// Runs the command line; gives the exit status.
+#[pyfunction]
+pub(crate) fn command(py: Python<'_>, words: Vec<String>) -> i32 {
+    py.detach(|| flambeau::tools::cli::main(words.into_iter().map(Into::into), &runs::TOOLKIT))
+}
+
+/// A text with its name and first line.
+pub(crate) fn source(name: &str, first_line: usize, text: &str) -> Arc<Source> {
+    Source::starting_at(name, text, first_line)
+}
+
+/// An error for what cannot be.
+pub(crate) fn internal(what: &str) -> Diagnostic {
+    Diagnostic::internal(what)
+}

@@ -1,0 +1,89 @@
+//! What calls share: random numbers of the process, grad mode of the thread, Python's standard output.
+
+use crate::errors;
+use flambeau::dialects::Run;
+use flambeau::toolkit::Toolkit;
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use std::io::Write;
+use std::sync::LazyLock;
+
+/// The toolkit of the package: the built-in one, and the op that calls Python.
+pub(crate) static TOOLKIT: LazyLock<Toolkit> = LazyLock::new(crate::program::toolkit);
+
+/// What the runs of all threads come from, so that they share random numbers.
+static ROOT: LazyLock<Mutex<Run>> = LazyLock::new(|| Mutex::new(Run::new(Box::new(Stdout))));
+
+thread_local! {
+    static RUN: Run = ROOT.lock().fork();
+}
+
+/// Works in this thread's run.
+pub(crate) fn with_run<T>(work: impl FnOnce(&Run) -> T) -> T {
+    RUN.with(work)
+}
+
+/// Runs `work` with gradients recorded or not, then as before.
+pub(crate) fn with_grad<T>(on: bool, work: impl FnOnce(&Run) -> T) -> T {
+    with_run(|run| {
+        let former = run.set_grad_enabled(on && run.grad_enabled());
+        let result = work(run);
+        run.set_grad_enabled(former);
+        result
+    })
+}
+
+/// Sends the warnings of programs to Python.
+pub(crate) fn pass_warnings(py: Python<'_>) -> PyResult<()> {
+    let warnings = with_run(Run::take_warnings);
+    if warnings.is_empty() {
+        return Ok(());
+    }
+    let warn = py.import("warnings")?.getattr("warn")?;
+    for text in warnings {
+        warn.call1((text,))?;
+    }
+    Ok(())
+}
+
+/// Python's `sys.stdout`, whatever it is at the moment.
+struct Stdout;
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        let written = Python::attach(|py| -> PyResult<()> {
+            py.import("sys")?.getattr("stdout")?.call_method1("write", (text.as_ref(),))?;
+            Ok(())
+        });
+        written.map(|()| bytes.len()).map_err(|e| std::io::Error::other(e.to_string()))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Seeds the random numbers of all programs of the process.
+#[pyfunction]
+pub(crate) fn manual_seed(seed: i64) {
+    with_run(|run| run.seed(seed as u64));
+}
+
+/// Whether calls of this thread record gradients.
+#[pyfunction]
+pub(crate) fn grad_enabled() -> bool {
+    with_run(Run::grad_enabled)
+}
+
+/// Lets calls of this thread record gradients or not; gives what was before.
+#[pyfunction]
+pub(crate) fn set_grad_enabled(on: bool) -> bool {
+    with_run(|run| run.set_grad_enabled(on))
+}
+
+/// An error of the toolkit as Python's, where it could not be made.
+pub(crate) fn toolkit() -> PyResult<&'static Toolkit> {
+    TOOLKIT.check().map_err(errors::plain)?;
+    Ok(&TOOLKIT)
+}

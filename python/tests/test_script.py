@@ -1,0 +1,235 @@
+"""Scripts and traces without PyTorch: sources, places of errors, globals, classes, files."""
+
+import enum
+import io
+import unittest
+import warnings
+from typing import Dict, List, NamedTuple, Optional
+
+import flambeau
+from flambeau import Tensor
+
+SCALE = 3
+
+
+class Color(enum.Enum):
+    RED = 1
+    GREEN = 2
+
+
+class Point(NamedTuple):
+    x: Tensor
+    y: int = 2
+
+
+def helper(x):
+    return x * SCALE
+
+
+@flambeau.script
+class Counter:
+    def __init__(self, start: int):
+        self.value = start
+
+    def add(self, n: int) -> int:
+        self.value += n
+        return self.value
+
+
+class Scripts(unittest.TestCase):
+    def test_control_flow_and_globals(self) -> None:
+        offset = 1
+
+        @flambeau.script
+        def f(x: Tensor, n: int = 2) -> Tensor:
+            for i in range(n):
+                x = helper(x) + offset
+            return x
+
+        self.assertEqual(f(flambeau.ones(1)).tolist(), [13])
+        self.assertEqual(f(flambeau.ones(1), n=0).tolist(), [1])
+        self.assertEqual(str(f.schema), "f(Tensor x, int n=2) -> Tensor")
+
+    def test_places_of_errors(self) -> None:
+        def f(x):
+            return x + missing  # noqa: F821
+
+        with self.assertRaises(flambeau.CompileError) as caught:
+            flambeau.script(f)
+        line = f.__code__.co_firstlineno + 1
+        self.assertIn(f'test_script.py", line {line}\n', str(caught.exception))
+        self.assertEqual(caught.exception.place[1], line)
+
+    def test_places_at_run_time(self) -> None:
+        @flambeau.script
+        def f(x, y):
+            return x @ y
+
+        with self.assertRaisesRegex(RuntimeError, "(?s)most recent call last.*test_script.py.*return x @ y.*<--- HERE"):
+            f(flambeau.ones(2, 3), flambeau.ones(2, 3))
+
+    def test_what_only_python_writes(self) -> None:
+        @flambeau.script
+        def f(n: int, s: str) -> str:
+            """A text
+            on two lines."""
+            if 0 < n < 0x10 and s == r"\d" or n == 1_000:
+                return f"{s}:{n}"
+            return "no" if all(c == "a" for c in [s]) else "other"
+
+        self.assertEqual([f(3, r"\d"), f(1000, "b"), f(0, "a"), f(0, "b")], [r"\d:3", "b:1000", "no", "other"])
+
+    def test_and_binds_tighter_than_or(self) -> None:
+        @flambeau.script
+        def f(a: bool, b: bool, c: bool) -> bool:
+            return a or b and c
+
+        self.assertEqual([f(True, False, False), f(False, True, False), f(False, True, True)], [True, False, True])
+
+    def test_what_is_not_supported_says_so(self) -> None:
+        def f(x):
+            try:
+                return x
+            finally:
+                pass
+
+        def g(*xs):
+            return xs
+
+        with self.assertRaisesRegex(flambeau.NotSupportedError, "try blocks aren't supported"):
+            flambeau.script(f)
+        with self.assertRaisesRegex(flambeau.NotSupportedError, "variable number of arguments"):
+            flambeau.script(g)
+
+    def test_classes(self) -> None:
+        @flambeau.script
+        def f(c: Counter) -> int:
+            return c.add(2) + Counter(5).value
+
+        self.assertEqual(f(Counter(1)), 8)
+
+    def test_enums_and_named_tuples(self) -> None:
+        @flambeau.script
+        def f(c: Color, x: Tensor) -> Point:
+            return Point(x, c.value if c == Color.RED else 7)
+
+        self.assertEqual(f(Color.GREEN, flambeau.ones(1)).y, 7)
+        self.assertIsInstance(f(Color.RED, flambeau.ones(1)), Point)
+
+        @flambeau.script
+        def g(n: int) -> Color:
+            return Color.RED if n == 0 else Color.GREEN
+
+        self.assertIs(g(1), Color.GREEN)
+
+    def test_exceptions_of_python_code_pass_through(self) -> None:
+        @flambeau.ignore
+        def python(x: Tensor) -> Tensor:
+            raise KeyError("from python")
+
+        @flambeau.script
+        def f(x):
+            return python(x)
+
+        with self.assertRaisesRegex(Exception, "from python"):
+            f(flambeau.ones(1))
+
+    def test_ignored_functions_cannot_be_saved(self) -> None:
+        @flambeau.ignore
+        def python(x: Tensor) -> Tensor:
+            return x + 1
+
+        @flambeau.script
+        def f(x):
+            return python(x)
+
+        self.assertEqual(f(flambeau.ones(1)).tolist(), [2])
+        with self.assertRaisesRegex(RuntimeError, "Could not export Python function"):
+            f.save(io.BytesIO())
+
+    def test_names_of_torch_jit(self) -> None:
+        @flambeau.script
+        def f(x: Optional[Tensor]) -> Dict[str, int]:
+            out = flambeau.annotate(Dict[str, int], {})
+            if flambeau.is_scripting():
+                out["scripting"] = 1
+            futures = flambeau.jit.annotate(List[flambeau.Future[Tensor]], [])
+            futures.append(flambeau.fork(helper, flambeau.ones(1)))
+            out["value"] = int(flambeau.wait(futures[0]).item())
+            return out
+
+        self.assertEqual(f(None), {"scripting": 1, "value": 3})
+
+    def test_files(self) -> None:
+        @flambeau.script
+        def f(x):
+            return x * 2
+
+        buffer = io.BytesIO()
+        flambeau.save(f, buffer, _extra_files={"a.txt": "hello"})
+        buffer.seek(0)
+        extra = {"a.txt": ""}
+        self.assertEqual(flambeau.load(buffer, _extra_files=extra)(flambeau.ones(1)).tolist(), [2])
+        self.assertEqual(extra["a.txt"], b"hello")
+
+    def test_graphs(self) -> None:
+        @flambeau.script
+        def f(x):
+            return helper(x) + helper(x)
+
+        graph = f.graph.copy()
+        node = graph.findNode("prim::CallFunction")
+        graph.run_pass("inline,cse,dce")
+        self.assertEqual([n.kind() for n in graph.nodes()].count("aten::mul"), 1)
+        with self.assertRaisesRegex(RuntimeError, "gone"):
+            node.kind()
+
+    def test_printing_goes_to_python(self) -> None:
+        import contextlib
+
+        @flambeau.script
+        def f(n: int) -> int:
+            print("n is", n)
+            return n
+
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            f(3)
+        self.assertEqual(out.getvalue(), "n is 3\n")
+
+
+class Traces(unittest.TestCase):
+    def test_scripted_calls_keep_their_control_flow(self) -> None:
+        @flambeau.script
+        def g(x):
+            if x.sum() > 0:
+                return x
+            return -x
+
+        traced = flambeau.trace(lambda x: g(x) + 1, (flambeau.ones(2),))
+        self.assertEqual(traced(-flambeau.ones(2)).tolist(), [2, 2])
+        self.assertIn("prim::CallFunction", str(traced.graph))
+
+    def test_constants_slices_and_writes(self) -> None:
+        c = flambeau.tensor([1.0, 2.0])
+
+        def f(x):
+            y = x.clone()
+            y[0] = 5
+            y += c
+            return y[:1], [y * 2]
+
+        a, b = flambeau.trace(f, (flambeau.zeros(2),))(flambeau.ones(2))
+        self.assertEqual((a.tolist(), b[0].tolist()), ([6], [12, 6]))
+
+    def test_values_that_steer_python_are_told(self) -> None:
+        def f(x):
+            return x if x.sum().item() > 0 else -x
+
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            flambeau.trace(f, (flambeau.ones(1),), check_trace=False)
+        del seen
+
+
+if __name__ == "__main__":
+    unittest.main()
