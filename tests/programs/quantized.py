@@ -4,6 +4,13 @@ def f(x, w):
     w = torch.quantize_per_tensor(w, 0.02, 1, torch.quint8)
     return torch.ops.quantized.prelu(q, w, 0.07, 5).dequantize()
 #> f((torch.arange(24.).reshape(2, 3, 4) * 7 % 11 - 5) / 3, torch.tensor([0.1, 0.25, 0.5]))
+#--- slopes_that_cannot_say_one
+def f(x, w, scale: float):
+    q = torch.quantize_per_tensor(x, 0.05, 60, torch.quint8)
+    w = torch.quantize_per_tensor(w, scale, 0, torch.quint8)
+    return torch.ops.quantized.prelu(q, w, 0.01, 5).int_repr()
+#> f((torch.arange(24.).reshape(2, 3, 4) * 7 % 11 - 5) / 3, torch.tensor([0.25]), 0.000980392)
+#> f((torch.arange(24.).reshape(2, 3, 4) * 7 % 11 - 5) / 3, torch.tensor([0.25, 0.125, 0.3]), 0.002)
 #--- pooling
 def f(x):
     q = torch.quantize_per_tensor(x, 0.1, 30, torch.quint8)

@@ -153,6 +153,10 @@ fn prelu(a: &Args<'_>) -> Result<Outputs> {
         let message = "Could not run 'aten::q_zero_point' with arguments from the 'CPU' backend.";
         return Err(Diagnostic::raised("NotImplementedError", message).hint("quantize the slopes"));
     }
+    // PyTorch multiplies what is not negative by 1 in the slopes' quantization, which may not reach so far.
+    let one_of = Tensor::from_vec(&[1.0f32], &[1])?;
+    let unit = super::convert::quantize(&one_of, Params::of(slopes)?, slopes.dtype())?;
+    let unit = super::convert::dequantize(&unit)?.elements_as::<f32>()?.first().copied().unwrap_or(1.0);
     let slopes = super::convert::dequantize(slopes)?.elements_as::<f32>()?;
     let reals = super::convert::dequantize(tensor)?.contiguous()?;
     let sizes = tensor.sizes();
@@ -167,7 +171,7 @@ fn prelu(a: &Args<'_>) -> Result<Outputs> {
         .enumerate()
         .map(|(at, x)| {
             let channel = if slopes.len() == 1 { 0 } else { at / inner.max(1) % channels };
-            if *x >= 0.0 { *x } else { x * slopes[channel] }
+            x * if *x >= 0.0 { unit } else { slopes[channel] }
         })
         .collect();
     let results = Tensor::from_vec(&results, &sizes)?;

@@ -173,8 +173,10 @@ impl Machine<'_> {
 
     /// The parts of a list, of which there are as many as the instruction says, or of a tuple.
     fn unpack(&mut self, kind: &str, count: Option<i64>) -> Result<()> {
+        // Bytecode does not keep that an attribute which may hold None was found to hold something.
         let value = self.pop()?;
-        let ty = self.emitter.graph.ty(value).clone();
+        let ty = self.emitter.graph.ty(value).without_none();
+        let value = self.emitter.cast(value, &ty)?;
         let types = match (ty.kind(), count) {
             (TypeKind::Tuple(elements, _), _) => elements.to_vec(),
             (TypeKind::List(element), Some(count)) => {
