@@ -30,7 +30,7 @@ impl Axis {
         let start = at * self.stride;
         let end = (start + (self.kernel - 1) * self.dilation + 1).saturating_sub(self.padding);
         // The first step of the window that is not in the padding.
-        let skipped = self.padding.saturating_sub(start).div_ceil(self.dilation);
+        let skipped = if start >= self.padding { 0 } else { (self.padding - start).div_ceil(self.dilation) };
         (start + skipped * self.dilation - self.padding, end.min(self.input))
     }
 }
@@ -53,22 +53,6 @@ pub fn each_plane<T: Send>(
     }
 }
 
-/// Calls `visit(window, [[start, end]; 3])` for every window of a plane, in order.
-#[inline(always)]
-fn windows(axes: &[Axis; 3], mut visit: impl FnMut(usize, [(usize, usize); 3])) {
-    let mut at = 0;
-    for z in 0..axes[0].output {
-        let dz = axes[0].window(z);
-        for y in 0..axes[1].output {
-            let dy = axes[1].window(y);
-            for x in 0..axes[2].output {
-                visit(at, [dz, dy, axes[2].window(x)]);
-                at += 1;
-            }
-        }
-    }
-}
-
 /// The largest element of every window with its place in the input plane; NaN is larger than all.
 pub fn max_with_places<T: Number + PartialOrd>(
     plane: &[T],
@@ -76,36 +60,48 @@ pub fn max_with_places<T: Number + PartialOrd>(
     lowest: T,
     out: &mut [(T, i64)],
 ) {
-    windows(axes, |at, [dz, dy, dx]| {
-        let mut best = (lowest, ((dz.0 * axes[1].input + dy.0) * axes[2].input + dx.0) as i64);
-        for z in (dz.0..dz.1).step_by(axes[0].dilation) {
-            for y in (dy.0..dy.1).step_by(axes[1].dilation) {
-                let line = (z * axes[1].input + y) * axes[2].input;
-                for x in (dx.0..dx.1).step_by(axes[2].dilation) {
-                    let value = plane[line + x];
-                    if value > best.0 || value.partial_cmp(&value).is_none() {
-                        best = (value, (line + x) as i64);
-                    }
-                }
-            }
-        }
-        out[at] = best;
-    });
+    // Where a window has nothing but the lowest number, its first element is the place.
+    let begin = |place: usize| (lowest, place as i64);
+    #[allow(clippy::eq_op, reason = "the test for NaN that needs no branch")]
+    let take = |best: &mut (T, i64), value: T, place: usize| {
+        *best = if value > best.0 || value != value { (value, place as i64) } else { *best };
+    };
+    walk(plane, axes, out, begin, take);
 }
 
-/// The largest element of every window, line by line.
+/// The largest element of every window.
 #[inline(always)]
 pub fn max<T: Number + PartialOrd>(plane: &[T], axes: &[Axis; 3], lowest: T, out: &mut [T]) {
+    // A NaN is taken, as it differs from itself, and kept, as nothing is above it.
+    #[allow(clippy::eq_op, reason = "the test for NaN that becomes a vector comparison")]
+    let take = |best: &mut T, value: T, _: usize| {
+        *best = if value > *best || value != value { value } else { *best };
+    };
+    walk(plane, axes, out, |_| lowest, take);
+}
+
+/// Goes over the windows line by line, and over their elements in order. `begin` makes what a window begins with of the place of
+/// its first element; `take` adds an element with its place.
+#[inline(always)]
+fn walk<T: Copy, O>(
+    plane: &[T],
+    axes: &[Axis; 3],
+    out: &mut [O],
+    begin: impl Fn(usize) -> O,
+    take: impl Fn(&mut O, T, usize),
+) {
     let [a, b, c] = axes;
     for (line, out) in out.chunks_mut(c.output).enumerate() {
-        out.fill(lowest);
         let (dz, dy) = (a.window(line / b.output), b.window(line % b.output));
+        let head = (dz.0 * b.input + dy.0) * c.input;
+        out.iter_mut().enumerate().for_each(|(x, out)| *out = begin(head + c.window(x).0));
         // Steps of windows that lie in the padding for all of them are left out: there may be 2^62.
         let reach = c.padding.saturating_sub(out.len().saturating_sub(1).saturating_mul(c.stride));
         let steps = reach.div_ceil(c.dilation)..c.kernel.min((c.input + c.padding).div_ceil(c.dilation));
         for z in (dz.0..dz.1).step_by(a.dilation) {
             for y in (dy.0..dy.1).step_by(b.dilation) {
-                let source = &plane[(z * b.input + y) * c.input..][..c.input];
+                let start = (z * b.input + y) * c.input;
+                let source = &plane[start..][..c.input];
                 for k in steps.clone() {
                     let shift = k * c.dilation;
                     let low = c.padding.saturating_sub(shift).div_ceil(c.stride).min(out.len());
@@ -115,16 +111,13 @@ pub fn max<T: Number + PartialOrd>(plane: &[T], axes: &[Axis; 3], lowest: T, out
                         continue;
                     }
                     let first = low * c.stride + shift - c.padding;
-                    // A NaN is taken, as it differs from itself, and kept, as nothing is above it.
-                    #[allow(clippy::eq_op, reason = "the test for NaN that becomes a vector comparison")]
-                    let take = |best: &mut T, value: T| {
-                        *best = if value > *best || value != value { value } else { *best };
-                    };
+                    let out = out[low..high].iter_mut();
                     if c.stride == 1 {
-                        out[low..high].iter_mut().zip(&source[first..]).for_each(|(o, v)| take(o, *v));
+                        let values = source[first..].iter().enumerate();
+                        out.zip(values).for_each(|(o, (n, v))| take(o, *v, start + first + n));
                     } else {
-                        let values = source[first..].iter().step_by(c.stride);
-                        out[low..high].iter_mut().zip(values).for_each(|(o, v)| take(o, *v));
+                        let values = source[first..].iter().step_by(c.stride).enumerate();
+                        out.zip(values).for_each(|(o, (n, v))| take(o, *v, start + first + n * c.stride));
                     }
                 }
             }
