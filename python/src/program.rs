@@ -41,7 +41,7 @@ pub(crate) fn python_calls(core: &Bound<'_, PyProgram>) -> bool {
 /// A program as it was compiled, and as it runs.
 pub(crate) struct Core {
     pub plain: Program,
-    fast: OnceLock<Program>,
+    fast: OnceLock<Result<Program, Diagnostic>>,
 }
 
 impl Core {
@@ -49,23 +49,19 @@ impl Core {
         Arc::new(Core { plain, fast: OnceLock::new() })
     }
 
-    /// The program after the default passes, which are run when it is first called. A pass that fails leaves it as it was.
-    fn fast(&self) -> &Program {
-        self.fast.get_or_init(|| {
-            let run = || -> flambeau::diag::Result<Program> {
-                let pipeline = runs::TOOLKIT.parse_pipeline("default")?;
-                let mut settings = Settings::default();
-                if let Some(instance) = self.plain.instance() {
-                    settings.extras.set(Arc::new(instance.clone()));
-                }
-                self.plain
-                    .transformed(|module, registry| pipeline.run_with(module, registry, settings).map(|_| ()))
-            };
-            match run() {
-                Ok(program) => program.planned(),
-                Err(_) => self.plain.clone(),
+    /// The program after the default passes, which are run when it is first called. A pass that fails is the error of every call.
+    fn fast(&self) -> Result<&Program, Diagnostic> {
+        let fast = self.fast.get_or_init(|| {
+            let pipeline = runs::TOOLKIT.parse_pipeline("default")?;
+            let mut settings = Settings::default();
+            if let Some(instance) = self.plain.instance() {
+                settings.extras.set(Arc::new(instance.clone()));
             }
-        })
+            let passes =
+                |module: &mut Module, registry: &_| pipeline.run_with(module, registry, settings).map(|_| ());
+            Ok(self.plain.transformed(passes)?.planned())
+        });
+        fast.as_ref().map_err(Clone::clone)
     }
 
     fn module(&self) -> &Module {
@@ -161,8 +157,8 @@ impl PyProgram {
         let result = py.detach(|| {
             runs::with_grad(records, |run| {
                 let work = || match &object {
-                    Some(object) => core.fast().run_on(object, name, given, named, run),
-                    None => core.fast().run_named(name, given, named, run),
+                    Some(object) => core.fast()?.run_on(object, name, given, named, run),
+                    None => core.fast()?.run_named(name, given, named, run),
                 };
                 panics::catch("the program", work).and_then(|result| result)
             })
@@ -344,13 +340,14 @@ impl PyProgram {
     /// The graphs of the plans that calls of a function made so far.
     fn plan_graphs(&self, name: &str) -> PyResult<Vec<PyGraph>> {
         let function = self.function(name)?.name;
-        let graphs = self.core.fast().plan_graphs().into_iter().filter(|(n, _)| *n == function);
+        let fast = self.core.fast().map_err(errors::of_program)?;
+        let graphs = fast.plan_graphs().into_iter().filter(|(n, _)| *n == function);
         Ok(graphs.map(|(_, g)| PyGraph::new((*g).clone(), Arc::clone(&self.core))).collect())
     }
 
     /// How often calls ran by a plan, how often without, and why.
-    fn plan_report(&self) -> String {
-        format!("{:?}", self.core.fast().plan_report())
+    fn plan_report(&self) -> PyResult<String> {
+        Ok(format!("{:?}", self.core.fast().map_err(errors::of_program)?.plan_report()))
     }
 
     /// The schema of a function.
@@ -415,8 +412,8 @@ impl PyProgram {
     }
 
     /// What became of fusion groups and plans so far.
-    fn fusion_report(&self) -> String {
-        format!("{:?}", self.core.fast().fusion_report())
+    fn fusion_report(&self) -> PyResult<String> {
+        Ok(format!("{:?}", self.core.fast().map_err(errors::of_program)?.fusion_report()))
     }
 }
 
