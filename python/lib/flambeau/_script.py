@@ -393,6 +393,12 @@ class Answers:
     def attribute(self, number: int, name: str) -> tuple[Any, ...] | None:
         """What a value has under a name."""
         value = _numbered[number]
+        if isinstance(value, types.ModuleType) and _module_path(value) == "torch":
+            inner = getattr(value, name, None)
+            if isinstance(inner, type):
+                return self.meaning(inner, name)
+            if not isinstance(inner, types.ModuleType) or _module_path(inner):
+                return ("path", f"torch.{name}")
         if not hasattr(value, name):
             raise CompilerError(f"{'module' if isinstance(value, types.ModuleType) else type(value).__name__} has no attribute '{name}'")
         return self.meaning(getattr(value, name), name)
@@ -425,7 +431,8 @@ class Answers:
         """What a value of Python means in a script."""
         if isinstance(value, types.ModuleType):
             path = _module_path(value)
-            return ("path", path) if path else ("value", number_of(value), "module")
+            # Of PyTorch itself scripts know much by name, but not all of its modules.
+            return ("path", path) if path and path != "torch" else ("value", number_of(value), "module")
         if isinstance(value, ScriptFunction):
             return ("compiled", value._c, value.qualified_name)
         if isinstance(value, ScriptModule):
