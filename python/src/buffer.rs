@@ -91,7 +91,7 @@ pub(crate) fn describe(object: &Bound<'_, PyAny>) -> PyResult<Option<(Described,
     let (shape, strides) = if rank == 0 { (vec![], vec![]) } else { (read(view.shape), read(view.strides)) };
     let itemsize = dtype.size() as isize;
     let whole = strides.iter().all(|stride| stride % itemsize == 0);
-    let aligned = (view.buf as usize) % dtype.size().clamp(1, 8) == 0;
+    let aligned = (view.buf as usize).is_multiple_of(dtype.size().clamp(1, 8));
     if !view.suboffsets.is_null() || !whole || !aligned {
         return Ok(None);
     }

@@ -208,7 +208,7 @@ impl<'py> Call<'py> {
         let found = if is_numpy {
             buffer::describe(object)?.map(|(described, held)| self.over(&described, held))
         } else if object.hasattr(intern!(py, "__dlpack__"))? {
-            return self.from_dlpack(object);
+            return self.taken_by_dlpack(object);
         } else if object.is_instance_of::<pyo3::types::PyByteArray>()
             || class.to_str()? == "memoryview"
             || class.to_str()? == "array"
@@ -249,7 +249,7 @@ impl<'py> Call<'py> {
         Ok(Some(tensor))
     }
 
-    fn from_dlpack(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor>> {
+    fn taken_by_dlpack(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor>> {
         let py = object.py();
         let is_torch =
             object.get_type().module().is_ok_and(|m| m.to_str().is_ok_and(|m| m.starts_with("torch")));

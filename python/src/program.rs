@@ -69,6 +69,9 @@ impl Core {
     }
 }
 
+/// Name and type of an attribute; whether it is a parameter, a buffer, a submodule.
+type AttributeRow = (String, String, bool, bool, bool);
+
 /// A program, or one object of it.
 #[pyclass(name = "Program", module = "flambeau._flambeau", frozen)]
 pub(crate) struct PyProgram {
@@ -199,7 +202,7 @@ impl PyProgram {
     }
 
     /// Attributes of the object's class: name, type, whether a parameter, a buffer, a submodule.
-    fn attributes(&self) -> PyResult<Vec<(String, String, bool, bool, bool)>> {
+    fn attributes(&self) -> PyResult<Vec<AttributeRow>> {
         let module = self.core.module();
         let Some(class) = module.class(self.object()?.class()) else { return Ok(Vec::new()) };
         let is_module = |ty: &Type| {
