@@ -18,6 +18,8 @@ const IDLE: &[(&str, &str)] = &[
     ("freeze", "it needs a loaded model; tests/filecheck/passes/freeze has one"),
     ("freeze-attributes", "it needs a loaded model; tests/filecheck/passes/freeze_attributes has one"),
     ("assign-layouts", "its tests make layers by the passes before it"),
+    ("place-parts", "its tests make layers by the passes before it"),
+    ("fuse-attention", "its tests know sizes by the passes before it"),
 ];
 /// Limits that are tried on one input.
 const MOST: u64 = 9;

@@ -32,7 +32,9 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     }
     let mut casts = Casts { context, changed: false };
     let root = graph.root();
-    if let Err(Refusal(message)) = casts.block(graph, root, State::OFF) {
+    if let Err(Refusal(message)) = casts.block(graph, root, State::OFF)
+        && context.step(|| format!("refuses the call: {message}"))
+    {
         raise_at_start(graph, &message);
         casts.changed = true;
     }

@@ -94,7 +94,6 @@ pub static OPS: &[OpDef] = &[
     host("prim::min.self_bool(bool[] self) -> bool", |a| extreme(a, Ordering::Less)),
 ];
 
-/// Whether `a == b` holds for two tensors that broadcast to one element; for others its truth is ambiguous.
 /// Whether two members of enum classes are the same one.
 fn same_member(args: &Args<'_>) -> Result<bool> {
     match (args.value(0)?, args.value(1)?) {
@@ -103,8 +102,11 @@ fn same_member(args: &Args<'_>) -> Result<bool> {
     }
 }
 
+/// Whether `a == b` holds for two tensors that broadcast to one element; for others its truth is ambiguous.
 fn compare_tensors(a: &Tensor, b: &Tensor, test: fn(Ordering) -> bool) -> Result<bool> {
-    let numel = crate::tensor::broadcast_sizes(&a.sizes(), &b.sizes())?.iter().product::<i64>();
+    let numel = crate::tensor::broadcast_sizes(&a.sizes(), &b.sizes())?
+        .iter()
+        .fold(1i64, |n, size| n.saturating_mul(*size));
     match numel {
         1 => {}
         0 => return Err(Diagnostic::runtime("Boolean value of Tensor with no values is ambiguous")),
