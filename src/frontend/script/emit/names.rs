@@ -375,6 +375,10 @@ impl Emitter<'_> {
                 None => self.module_attribute("torch", name, span),
             };
         }
+        // Modules in source, operators in archives.
+        if self.unit.is_source() && matches!(path.as_str(), "torch.cuda" | "torch.cpu") {
+            return Ok(Sugared::Namespace(path));
+        }
         if let Some(found) = torch_special(&path) {
             return Ok(found);
         }
@@ -730,9 +734,7 @@ fn torch_special(path: &str) -> Option<Sugared> {
         | "torch.nested"
         | "torch.amp"
         | "torch.amp.autocast_mode"
-        | "torch.cuda"
         | "torch.cuda.amp"
-        | "torch.cpu"
         | "torch.cpu.amp"
         | "torch._C"
         | "torch._C._nn"
