@@ -242,7 +242,7 @@ impl PyTensor {
         let meta = slf.get().inner.snapshot();
         let pin = meta.storage.pin().map_err(errors::plain)?;
         let address = pin.address() as usize + meta.layout.offset * meta.dtype.size();
-        slf.setattr("_pin", Kept(pin).into_bound_py_any(slf.py())?)?;
+        slf.setattr("_pin", Kept { _pin: pin }.into_bound_py_any(slf.py())?)?;
         Ok(address)
     }
 
@@ -293,7 +293,10 @@ impl PyTensor {
         buffer::export(&slf, view, flags)
     }
 
-    #[allow(unsafe_code, reason = "as above")]
+    #[allow(
+        unsafe_code,
+        reason = "unsafe by Python's signature for it; `buffer` frees what its own export made"
+    )]
     unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
         buffer::release(view);
     }
@@ -447,7 +450,9 @@ impl PyTensor {
 
 /// What keeps memory at its place for an address that was told.
 #[pyclass(frozen)]
-struct Kept(#[allow(dead_code, reason = "it works by being alive")] flambeau::tensor::Pin);
+struct Kept {
+    _pin: flambeau::tensor::Pin,
+}
 
 /// A method of a tensor that is an op.
 #[pyclass(name = "method", module = "flambeau", frozen)]

@@ -260,7 +260,7 @@ impl Storage {
         if !matches!(host.content, Content::Foreign(_)) {
             host.fix(&users)?;
         }
-        let address = host.bytes_mut().map_or(std::ptr::null_mut(), <[u8]>::as_mut_ptr);
+        let address = host.bytes_mut().map_or(0, |bytes| bytes.as_mut_ptr().expose_provenance());
         Ok(Pin { address, nbytes: host.nbytes, _storage: self.clone(), _users: users })
     }
 
@@ -401,23 +401,17 @@ impl fmt::Debug for Storage {
 
 /// Memory of a storage that stays at its place as long as this lives.
 pub struct Pin {
-    address: *mut u8,
+    /// As a number: a pin only hands it out, and may do so on any thread.
+    address: usize,
     nbytes: usize,
     _storage: Storage,
     _users: Arc<()>,
 }
 
-#[allow(unsafe_code, reason = "an address that is only handed out may go to any thread")]
-// SAFETY: the pin itself never reads or writes the memory.
-unsafe impl Send for Pin {}
-#[allow(unsafe_code, reason = "as above")]
-// SAFETY: as above.
-unsafe impl Sync for Pin {}
-
 impl Pin {
     /// Where the memory is. Whoever uses it promises what [`Foreign::new`] asks.
     pub fn address(&self) -> *mut u8 {
-        self.address
+        std::ptr::with_exposed_provenance_mut(self.address)
     }
 
     /// How many bytes there are.

@@ -62,9 +62,8 @@ pub fn max_with_places<T: Number + PartialOrd>(
 ) {
     // Where a window has nothing but the lowest number, its first element is the place.
     let begin = |place: usize| (lowest, place as i64);
-    #[allow(clippy::eq_op, reason = "the test for NaN that needs no branch")]
     let take = |best: &mut (T, i64), value: T, place: usize| {
-        *best = if value > best.0 || value != value { (value, place as i64) } else { *best };
+        *best = if replaces(value, best.0) { (value, place as i64) } else { *best };
     };
     walk(plane, axes, out, begin, take);
 }
@@ -72,12 +71,21 @@ pub fn max_with_places<T: Number + PartialOrd>(
 /// The largest element of every window.
 #[inline(always)]
 pub fn max<T: Number + PartialOrd>(plane: &[T], axes: &[Axis; 3], lowest: T, out: &mut [T]) {
-    // A NaN is taken, as it differs from itself, and kept, as nothing is above it.
-    #[allow(clippy::eq_op, reason = "the test for NaN that becomes a vector comparison")]
     let take = |best: &mut T, value: T, _: usize| {
-        *best = if value > *best || value != value { value } else { *best };
+        *best = if replaces(value, *best) { value } else { *best };
     };
     walk(plane, axes, out, |_| lowest, take);
+}
+
+/// Whether a value takes the place of the largest so far. A NaN does, as it differs from itself, and stays, as nothing is
+/// above it.
+#[allow(
+    clippy::eq_op,
+    reason = "the one test for NaN that is a vector comparison: `partial_cmp` would branch for each element"
+)]
+#[inline(always)]
+fn replaces<T: Number + PartialOrd>(value: T, best: T) -> bool {
+    value > best || value != value
 }
 
 /// Goes over the windows line by line, and over their elements in order. `begin` makes what a window begins with of the place of
