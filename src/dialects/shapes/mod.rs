@@ -490,8 +490,11 @@ pub fn infer(operands: &Operands<'_>) -> Results {
     if op.variant() == Variant::InPlace || (op.def().infer.is_none() && writes_first(schema)) {
         return operands.first().map(|t| vec![Known::Tensor(t.clone())]);
     }
+    let is_quantized = |t: &&TensorType| t.dtype.is_some_and(DType::is_quantized);
     let plain = match (op.def().infer, op.def().family) {
         (Some(rule), _) => rule(operands),
+        // What an elementwise op gives of a quantized tensor is its quantized kernel's to say.
+        (None, Family::Elementwise) if operands.tensors_of_call().iter().any(is_quantized) => None,
         (None, Family::Elementwise) => pointwise::elementwise(operands),
         (None, Family::Reduce) => reductions::reduce(operands),
         (None, Family::View) => trial::look(operands),

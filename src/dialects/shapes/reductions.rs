@@ -27,7 +27,9 @@ pub fn index(operands: &Operands<'_>) -> Results {
 
 /// A reduction that gives a magnitude: complex becomes real.
 pub fn magnitude(operands: &Operands<'_>) -> Results {
-    one(reduced(operands, DType::to_real)?)
+    let found = reduced(operands, DType::to_real)?;
+    // A dtype that is asked for may be complex, too.
+    one(TensorType { dtype: found.dtype.map(DType::to_real), ..found })
 }
 
 /// Values and their indices.
