@@ -334,7 +334,8 @@ fn changes_form(graph: &Graph, registry: &Registry, op: OpId) -> bool {
 fn is_alone(row: &Op, values: &[Known]) -> bool {
     let Ok(schema) = row.schema() else { return false };
     let mut others = schema.arguments.iter().zip(values).skip(1);
-    row.def().family == Family::Elementwise && others.all(|(a, v)| *v == Known::None || a.keyword_only && !a.ty.is_tensor())
+    row.def().family == Family::Elementwise
+        && others.all(|(a, v)| *v == Known::None || a.keyword_only && !a.ty.is_tensor())
 }
 
 /// What an op does to a list that was just made.
