@@ -47,20 +47,13 @@ pub(super) fn define(registry: &Registry, module: &mut Module, codes: &[Code]) {
 
 /// Adds the slots of a class up to the last one that is stored; what is between and never stored holds nothing.
 fn add(module: &mut Module, class: Symbol, stored: &Stored) {
-    let of_class = || stored.iter().filter(|((owner, _), _)| *owner == class);
-    let count = of_class().map(|((_, slot), _)| slot + 1).max().unwrap_or(0).min(MAX_SLOTS);
-    let mut types = vec![Type::none(); count];
-    for ((_, slot), ty) in of_class() {
-        if let Some(place) = types.get_mut(*slot) {
-            *place = ty.clone();
-        }
-    }
+    let slots = stored.keys().filter(|(owner, _)| *owner == class).map(|(_, slot)| slot + 1);
+    let count = slots.max().unwrap_or(0).min(MAX_SLOTS);
+    let ty = |slot| stored.get(&(class, slot)).cloned().unwrap_or_else(Type::none);
     let Some(def) = module.classes.get_mut(&class) else { return };
-    def.attributes = types
-        .into_iter()
-        .enumerate()
-        .map(|(slot, ty)| ClassAttribute { name: name(slot), ty, is_parameter: false, is_buffer: false })
-        .collect();
+    let attribute =
+        |slot| ClassAttribute { name: name(slot), ty: ty(slot), is_parameter: false, is_buffer: false };
+    def.attributes = (0..count).map(attribute).collect();
 }
 
 /// What the attribute with a number is called.
