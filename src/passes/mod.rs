@@ -125,8 +125,8 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("remove-expands", "Drops expands that broadcasting does anyway", remove_expands::run),
     Pass::graph("remove-inplace-ops", "Replaces in-place arithmetic for backends that know no writes; nothing is checked", remove_inplace_ops::run),
     Pass::graph("remove-list-mutation", "Makes lists full that are filled right after they were made", remove_mutation::lists),
-    Pass::graph("remove-mutation", "Replaces writes to new objects by ops that give new ones", remove_mutation::run),
-    Pass::graph("remove-tensor-mutation", "The same for tensors", remove_mutation::tensors),
+    Pass::graph("remove-mutation", "Replaces writes to new objects by ops that give new ones", remove_mutation::run).options(remove_mutation::OPTIONS),
+    Pass::graph("remove-tensor-mutation", "The same for tensors", remove_mutation::tensors).options(remove_mutation::OPTIONS),
     Pass::graph("simplify", "Applies the built-in rewrite rules, saturated in an e-graph", simplify::run).options(simplify::OPTIONS),
     Pass::graph("transform-conv1d-to-conv2d", "Replaces conv1d by conv2d with a height of one", transform_conv1d_to_conv2d::run),
     Pass::graph("use-variadic-cat", "Joins tensors without a list", variadic::cat),
@@ -146,8 +146,8 @@ pub static NAMED: &[(&str, &str)] = &[
     ("no-grad-optimization", "lower-simple-tuples,batch-mm,fuse"),
     ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
     ("autocast-contexts", "inline,constant-propagation-immutable-types,autocast,constant-pooling"),
-    ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,autocast,remove-mutation,cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
-    ("plan", "dissolve-groups,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,dce-graph,fuse"),
+    ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,autocast,remove-mutation{exact},cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
+    ("plan", "dissolve-groups,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,dce-graph,fuse"),
     ("default", "optimize,inline-meanings,dce-graph,fuse"),
 ];
 
