@@ -9,12 +9,13 @@
 //! of it where there are enough elements. Which of several ops raises first, and what was written before, is not kept,
 //! as in PyTorch.
 
-use super::Context;
 use super::fuse_rows::{dims_of, row_work};
+use super::{Context, constants};
 use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
 use crate::dialects::{Effects, Fact, Family, Tolerance, Variant, fusion};
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, TypeKind, Use, ValueId};
+use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexSet;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -137,8 +138,11 @@ fn is_fusible(graph: &Graph, context: &Context<'_>, op: OpId) -> bool {
     }
     // The runtime takes a constant tensor of rank 0 as a number here; as an input of a group it would promote.
     let second = graph.operand(op, 1);
-    let counts_as_number = row.def().facts.contains(&Fact::ConstantIsNumber)
-        && second.is_some_and(|v| graph.ty(v).is_tensor() && is_constant(graph, v));
+    let is_number = |v: ValueId| match constants::value_of(graph, v) {
+        Some(Value::Tensor(tensor)) => tensor.rank() == 0,
+        _ => graph.ty(v).is_tensor() && is_constant(graph, v),
+    };
+    let counts_as_number = row.def().facts.contains(&Fact::ConstantIsNumber) && second.is_some_and(is_number);
     if counts_as_number {
         return false;
     }
