@@ -241,10 +241,10 @@ impl PackedConv {
         let (groups, transformed) = match &self.weights {
             Packed::Groups(groups, transformed) => (groups, transformed),
             Packed::Depthwise(packed) => {
-                // Results at the sides are computed one by one, which is slow; where there are many of them, a copy that
-                // has its padding at the sides costs less.
+                // Where results at the sides are computed one by one, and there are many of them, a copy that has its
+                // padding at the sides costs less.
                 let sides = s.padding[1][0] + s.padding[1][1];
-                if sides * 8 <= result[1] && before.is_none() {
+                if before.is_none() && (depthwise::has_tiles(s) || sides * 8 <= result[1]) {
                     return depthwise::Job { packed, shape: s, images, result, epilogue, pitch }
                         .run(isa, out);
                 }
