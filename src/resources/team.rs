@@ -72,8 +72,7 @@ impl Team {
             looks,
         });
         let start = |n: usize| {
-            let thread =
-                std::thread::Builder::new().name(format!("flambeau-{n}")).stack_size(stack_bytes);
+            let thread = std::thread::Builder::new().name(format!("flambeau-{n}")).stack_size(stack_bytes);
             let shared = Arc::clone(&shared);
             thread.spawn(move || shared.attend()).is_ok()
         };
