@@ -31,6 +31,8 @@ struct Built {
 static BUILT: RwLock<Option<Built>> = RwLock::new(None);
 /// Threads that were asked for; 0 leaves it to the environment.
 static WANTED: AtomicUsize = AtomicUsize::new(0);
+/// Portions of a slice for each thread, so that all end at about the same time.
+const PORTIONS: usize = 8;
 /// No machine has more cores.
 const MAX_THREADS: usize = 1024;
 
@@ -131,7 +133,12 @@ pub fn try_chunks<T: Send>(
 ) -> Result<()> {
     let size = size.max(1);
     let count = slice.len().div_ceil(size);
-    share(count, slice.chunks_mut(size).enumerate(), |(at, chunk)| work(at, chunk))
+    // Short stretches are handed out several at a time: handing out costs more than some of them.
+    let several = (count / (threads() * PORTIONS)).max(1);
+    let portions = slice.chunks_mut(size.saturating_mul(several)).enumerate();
+    share(count.div_ceil(several), portions, |(n, portion)| {
+        portion.chunks_mut(size).enumerate().try_for_each(|(i, chunk)| work(n * several + i, chunk))
+    })
 }
 
 /// Calls `work` with each item, on several threads; one of the errors is given.

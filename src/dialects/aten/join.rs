@@ -367,7 +367,7 @@ fn roll(a: &Args<'_>) -> Result<Outputs> {
             dims.len()
         )));
     }
-    let mut start = vec![0i64; own.len()];
+    let mut start: smallvec::SmallVec<[i64; 6]> = smallvec::SmallVec::from_elem(0, own.len());
     for (shift, dim) in shifts.iter().zip(&dims) {
         let d = layout::wrap_dim_strict(*dim, own.len())?;
         // Where the element comes from that becomes the first one.
