@@ -238,7 +238,7 @@ pub struct Accepts {
     pub half: bool,
     /// complex numbers
     pub complex: bool,
-    /// `abs_cpu`
+    /// `abs_cpu`, or the whole message; behind `|` the one for complex numbers
     pub kernel: &'static str,
 }
 

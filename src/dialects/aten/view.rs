@@ -205,7 +205,7 @@ fn sizes_as(a: &Args<'_>) -> Result<Layout> {
 }
 
 fn expand(a: &Args<'_>) -> Result<Layout> {
-    layout::expand(&own(a)?, &a.ints(1)?, a.tensor(0)?.dtype().type_name())
+    layout::expand(&own(a)?, &a.ints(1)?, a.tensor(0)?.dtype())
 }
 
 fn transpose(a: &Args<'_>) -> Result<Layout> {
@@ -451,6 +451,12 @@ fn view_as_complex(tensor: &Tensor) -> Result<Tensor> {
         DType::F32 => DType::C64,
         DType::F64 => DType::C128,
         DType::F16 => return Err(Diagnostic::unsupported("aten::view_as_complex of a Half tensor")),
+        DType::C64 | DType::C128 => {
+            return Err(Diagnostic::raised(
+                "TypeError",
+                "view_as_complex is not supported for complex tensors",
+            ));
+        }
         other => {
             return Err(Diagnostic::raised(
                 "NotImplementedError",
