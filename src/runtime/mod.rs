@@ -17,6 +17,8 @@ mod regions;
 mod python_repr;
 mod tasks;
 #[cfg(test)]
+mod derivatives_tests;
+#[cfg(test)]
 mod limit_tests;
 #[cfg(test)]
 mod tests;

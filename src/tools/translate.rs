@@ -258,7 +258,8 @@ fn whole(program: &Program, entry: &str, given: Option<&[Value]>) -> Option<Grou
 /// The backward of a graph by all its floating point inputs, every output having a gradient, as graph text.
 fn backward_text(registry: &Arc<Registry>, graph: &Graph, inputs: &[Value]) -> Result<String> {
     let typed = typed(graph, inputs);
-    let follows = |v: &Value| matches!(v, Value::Tensor(t) if t.dtype().is_floating() || t.dtype().is_complex());
+    let follows =
+        |v: &Value| matches!(v, Value::Tensor(t) if t.dtype().is_floating() || t.dtype().is_complex());
     let by: Vec<bool> = inputs.iter().map(follows).collect();
     let of = vec![true; typed.outputs().len()];
     let backward = autodiff::backward(&typed, Wanted { inputs: &by, outputs: &of }, registry)?;

@@ -8,6 +8,7 @@
 //!
 //! It knows rows and cells, no op by name, and not how graphs are run.
 
+mod broadcasts;
 mod reverse;
 mod texts;
 
@@ -41,6 +42,8 @@ pub struct Backward {
 }
 
 static FINISH: LazyLock<Result<Pipeline>> = LazyLock::new(|| crate::passes::parse("backward"));
+static CLEAN: LazyLock<Result<Pipeline>> =
+    LazyLock::new(|| crate::passes::parse("propagate-shapes,cse,constant-pooling,dce-graph"));
 
 /// Differentiates a graph whose types say what is known of its inputs. Fails with `Unsupported` for what only the tape can
 /// do: control flow, writes, random numbers, ops without a derivative.
@@ -49,6 +52,8 @@ pub fn backward(graph: &Graph, wanted: Wanted<'_>, registry: &Arc<Registry>) -> 
     let context = Context::new(registry, &module);
     let (mut graph, follows, keeps) = reverse::build(graph, wanted, registry, &context)?;
     FINISH.as_ref().map_err(Clone::clone)?.run_graph(&mut graph, &context)?;
+    broadcasts::run(&mut graph, registry, &texts::Texts::of(registry))?;
+    CLEAN.as_ref().map_err(Clone::clone)?.run_graph(&mut graph, &context)?;
     let reads = graph.inputs().iter().take(wanted.inputs.len()).map(|input| graph.has_uses(*input)).collect();
     Ok(Backward { graph, reads, follows, keeps })
 }

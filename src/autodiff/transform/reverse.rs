@@ -169,6 +169,8 @@ impl Reverse<'_> {
                 self.follows.extend(followed.map(|(_, result)| *result).collect::<Vec<_>>());
                 Ok(())
             }
+            // Comparisons, for instance.
+            Recipe::Missing(_) if !holds_tensors => Ok(()),
             Recipe::Inner if !holds_tensors || row.def().family == Family::Create => Ok(()),
             Recipe::Inner if self.is_list_of_operands(op, row) => {
                 self.follows.extend(results);
