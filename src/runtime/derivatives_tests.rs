@@ -10,7 +10,7 @@ use crate::value::Value;
 use std::sync::Arc;
 
 /// Random programs that are compared.
-const PROGRAMS: u64 = 60;
+const PROGRAMS: u64 = 40;
 
 /// Numbers that look random.
 struct Random(u64);
