@@ -174,7 +174,6 @@ impl Treatment {
             settings: Settings { stop: Some(StopAt { index: n + 1, steps: 0 }), ..self.settings.clone() },
             each: false,
             planned: false,
-            small_gradients: false,
             limits: self.limits.clone(),
             ..*self
         };
