@@ -3,13 +3,25 @@
 //!
 //! The condition that makes it right: what is written was made in the graph by an op whose result aliases nothing,
 //! and making and writing can be brought next to each other, so that nobody can look in between.
+//!
+//! A write converts to the dtype of what it writes and refuses to change its sizes; the op that gives a new tensor does
+//! neither. PyTorch's pass does not look; ours leaves what types say to differ, and with `exact` all that they do not
+//! show to be the same. Pipelines that run by default ask for that.
 
-use super::{Context, constants};
+use super::{Context, PassOption, constants, propagate_shapes};
 use crate::analysis::{AliasDb, Side, facts};
 use crate::diag::Result;
-use crate::dialects::{Effects, Promote, Registry, resolve};
-use crate::ir::{BlockId, Graph, OpId, Symbol, TensorType, Type, TypeKind, ValueDef, ValueId};
+use crate::dialects::shapes::{Known, Operands, infer};
+use crate::dialects::{Effects, Family, Op, Promote, Registry, resolve};
+use crate::ir::{BlockId, Dim, Graph, OpId, Symbol, TensorType, Type, TypeKind, ValueDef, ValueId};
 use crate::tensor::{DType, broadcast_sizes};
+use std::cell::Cell;
+
+pub(super) const OPTIONS: &[PassOption] = &[PassOption::bool(
+    "exact",
+    false,
+    "only writes to tensors that types show to keep their dtype and sizes in the new op",
+)];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let lists = lists(graph, context)?;
@@ -27,6 +39,9 @@ pub(super) fn lists(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 /// Only tensors (and lists that are written as a whole).
 pub(super) fn tensors(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let mut pass = Removal::new(graph, context);
+    if context.flag("exact")? {
+        pass.known = Some(propagate_shapes::known_values(graph, context));
+    }
     let changed = pass.walk(graph, Removal::make_functional);
     Ok(changed)
 }
@@ -47,6 +62,8 @@ struct Removal<'a> {
     db: AliasDb,
     /// Kinds of ops that may go, if not all.
     is_wanted: Option<&'a dyn Fn(&str) -> bool>,
+    /// What is known of the graph's values as it was, if new ops must show that they keep dtype and sizes.
+    known: Option<Vec<Known>>,
 }
 
 impl<'a> Removal<'a> {
@@ -56,6 +73,7 @@ impl<'a> Removal<'a> {
             registry: context.registry,
             db: AliasDb::new(context.registry, Some(context.module), graph),
             is_wanted: None,
+            known: None,
         }
     }
 
@@ -123,6 +141,15 @@ impl<'a> Removal<'a> {
             return false;
         }
         let Some(new) = functional(graph, self.registry, op, true) else { return false };
+        if self.known.is_some()
+            && let Some(maker) = graph.def_op(new)
+            && !self.keeps_form(graph, maker, kind)
+        {
+            self.context.count("writes left that may convert", 1);
+            graph.erase(maker);
+            return false;
+        }
+        self.learn(graph, written, new, op);
         self.context.step(|| format!("writes no more: {}", graph.op_line(op)));
         if let Some(maker) = graph.def_op(new) {
             graph.operands(maker).iter().for_each(|value| self.db.learn_type(graph, *value));
@@ -154,6 +181,45 @@ impl<'a> Removal<'a> {
             && !kind.base().ends_with("__")
             && writes == [0]
             && graph.result_count(op) == 1
+    }
+
+    /// Whether what is known shows that an op, which stands for a write of some kind, gives the dtype and sizes of its
+    /// first operand.
+    fn keeps_form(&self, graph: &Graph, op: OpId, write: Symbol) -> bool {
+        // Made like what is written (`zero_`, `fill_`).
+        if write.base().strip_suffix('_') != Some(graph.kind(op).base()) {
+            return true;
+        }
+        let Ok(row) = resolve(self.registry, graph, op) else { return false };
+        let values: Vec<Known> = graph.operands(op).iter().map(|v| self.known_of(graph, *v)).collect();
+        let Some(Known::Tensor(own)) = values.first() else { return false };
+        let call = Operands { op: &row, values: &values, symbols: &Cell::new(i64::MIN / 2) };
+        let found = match infer(&call).as_deref() {
+            Some([Known::Tensor(found)]) => found.clone(),
+            _ => TensorType::default(),
+        };
+        let is_alone = is_alone(&row, &values);
+        let same_dtype = own.dtype.is_some() && found.dtype == own.dtype
+            || is_alone && matches!(row.def().promote, Promote::Common | Promote::First);
+        let is_known = own.sizes.as_ref().is_some_and(|sizes| sizes.iter().all(|d| *d != Dim::Unknown));
+        same_dtype && (is_alone || is_known && found.sizes == own.sizes)
+    }
+
+    fn known_of(&self, graph: &Graph, value: ValueId) -> Known {
+        let found = self.known.as_ref().and_then(|known| known.get(value.index()));
+        found.filter(|k| **k != Known::Nothing).cloned().unwrap_or_else(|| Known::of_type(graph.ty(value)))
+    }
+
+    /// What is known of the new value: what was known of the one that was written.
+    fn learn(&mut self, graph: &Graph, written: ValueId, new: ValueId, op: OpId) {
+        let of_written = self.known_of(graph, written);
+        let Some(known) = &mut self.known else { return };
+        known.resize(known.len().max(graph.value_capacity()), Known::Nothing);
+        for value in [Some(new), graph.result(op, 0)].into_iter().flatten() {
+            if let Some(slot) = known.get_mut(value.index()) {
+                *slot = of_written.clone();
+            }
+        }
     }
 
     /// Whether the value is an object of its own that can be made right before the op that writes it.
@@ -262,6 +328,14 @@ fn changes_form(graph: &Graph, registry: &Registry, op: OpId) -> bool {
         TypeKind::Int => own.dtype == Some(DType::Bool),
         _ => false,
     })
+}
+
+/// Whether an elementwise op takes one tensor and nothing else that could have a part in its result's dtype or sizes.
+fn is_alone(row: &Op, values: &[Known]) -> bool {
+    let Ok(schema) = row.schema() else { return false };
+    let mut others = schema.arguments.iter().zip(values).skip(1);
+    row.def().family == Family::Elementwise
+        && others.all(|(a, v)| *v == Known::None || a.keyword_only && !a.ty.is_tensor())
 }
 
 /// What an op does to a list that was just made.

@@ -343,6 +343,62 @@ def flatbuffers():
     case("flat.quantized", flat(script), (image,), script(image))
 
 
+class Restored(torch.nn.Module):
+    """An object that restores itself: bytecode has no names of its attributes."""
+
+    last: Optional[Tensor]
+
+    def __init__(self, scale: float):
+        super().__init__()
+        self.weight, self.scale, self.bias = torch.nn.Parameter(torch.randn(3, 2)), scale, torch.zeros(1)
+        self.last = None
+
+    @torch.jit.export
+    def __getstate__(self):
+        return self.weight, self.scale, self.training
+
+    @torch.jit.export
+    def __setstate__(self, state: Tuple[Tensor, float, bool]):
+        self.weight, self.scale, self.training = state[0], state[1], state[2]
+        self.bias, self.last = state[0].sum().reshape(1), None
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x @ self.weight * self.scale + self.bias
+        last = self.last
+        if last is not None:
+            y = y + last
+        self.last = y
+        return y
+
+
+class Restoring(torch.nn.Module):
+    """Two such objects, one of them twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.plain = Restored(2.0), Restored(-0.5), torch.nn.Linear(2, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.first(self.plain(self.first(x))) + self.second(x)
+
+
+def restored():
+    """Objects with `__setstate__` in flatbuffers and in bytecode without code."""
+    from torch.jit.mobile import _load_for_lite_interpreter
+
+    torch.manual_seed(8)
+    x = torch.randn(2, 3)
+    for name, module in [("alone", Restored(1.5)), ("nested", Restoring())]:
+        script = torch.jit.script(module.eval())
+        for form, pt in [
+            ("flat", script._save_to_buffer_for_lite_interpreter(_use_flatbuffer=True)),
+            ("mobile", without_code(script._save_to_buffer_for_lite_interpreter())),
+        ]:
+            with torch.no_grad():
+                answer = _load_for_lite_interpreter(io.BytesIO(pt))(x)
+            case(f"{form}.restored_{name}", pt, (x,), answer)
+
+
 def old_ids():
     """Persistent ids of six parts, as PyTorch wrote them up to 1.4."""
     w = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -582,6 +638,7 @@ if __name__ == "__main__":
     packed()
     mobile()
     flatbuffers()
+    restored()
     old_ids()
     inlined()
     attributes()

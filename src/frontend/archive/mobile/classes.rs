@@ -25,23 +25,27 @@ pub(super) fn define(registry: &Registry, module: &mut Module, data: &Pickle, co
     for text in codes.iter().flat_map(|code| &code.types) {
         types::define_named_tuple(module, text)?;
     }
-    attributes(module, data)?;
-    widen_stored(module, codes);
     for code in codes {
         let Some((class, method)) = code.name.rsplit_once('.') else { continue };
         let name = Symbol::new(class);
         let def = module.classes.entry(name).or_insert_with(|| ClassDef::new(name, ClassKind::Module));
         def.methods.insert(Symbol::new(method), Symbol::new(&code.name));
     }
+    attributes(module, data)?;
+    widen_stored(module, codes.iter(), &|_| true);
     Ok(())
 }
 
 /// An attribute that code sets may hold None before or after, whatever it holds now. Of which class the object is that an
 /// instruction sets is not known yet, so that the place counts in all of them; submodules are never set.
-fn widen_stored(module: &mut Module, codes: &[Code]) {
-    let stores = codes.iter().flat_map(|code| &code.instructions).filter(|i| &*i.name == "SET_ATTR");
+pub(super) fn widen_stored<'c>(
+    module: &mut Module,
+    codes: impl Iterator<Item = &'c Code>,
+    is_wanted: &dyn Fn(Symbol) -> bool,
+) {
+    let stores = codes.flat_map(|code| &code.instructions).filter(|i| &*i.name == "SET_ATTR");
     let places: IndexSet<usize> = stores.filter_map(|i| usize::try_from(i.x).ok()).collect();
-    for def in module.classes.values_mut() {
+    for (_, def) in module.classes.iter_mut().filter(|(class, _)| is_wanted(**class)) {
         for place in &places {
             let Some(attribute) = def.attributes.get_mut(*place) else { continue };
             attribute.ty = match attribute.ty.kind() {
@@ -80,6 +84,7 @@ fn attributes(module: &mut Module, data: &Pickle) -> Result<()> {
         };
         if let Node::Object(object) = node
             && !is_custom_class(&object.class)
+            && !restores(module, &object.class)
             && let Some(Node::Dict(dict)) = object.state.map(|state| data.node(state))
         {
             let pairs = dict.pairs.iter().filter_map(|(key, value)| Some((data.str(*key)?, *value)));
@@ -90,6 +95,12 @@ fn attributes(module: &mut Module, data: &Pickle) -> Result<()> {
         made.push(ty);
     }
     Ok(())
+}
+
+/// Whether the state of objects is what `__setstate__` takes, and not their attributes.
+fn restores(module: &Module, class: &str) -> bool {
+    let def = module.class(Symbol::new(class));
+    def.is_some_and(|def| def.methods.contains_key(&Symbol::new("__setstate__")))
 }
 
 fn add(module: &mut Module, class: Symbol, found: Vec<(Symbol, Type)>) {

@@ -5,6 +5,7 @@
 
 mod classes;
 mod pickled;
+mod slots;
 mod steps;
 mod translate;
 mod types;
@@ -72,6 +73,7 @@ pub(super) fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> 
     let mut module = Module::default();
     classes::define(registry, &mut module, &data, &codes)?;
     let versioned = upgraders::registry(registry, archive.version());
+    slots::define(&versioned, &mut module, &codes);
     for code in &codes {
         let function = translate::function(&versioned, &module, code)
             .map_err(|error| named(error, &format!("bytecode of {}", code.name)))?;

@@ -269,13 +269,13 @@ impl Machine<'_> {
         let stored = if &*i.name == "SET_ATTR" { Some(self.pop()?) } else { None };
         let object = self.pop()?;
         let class = self.emitter.graph.ty(object).class_name();
+        let slot = usize::try_from(i.x).ok();
         let def = class.and_then(|class| self.emitter.module.class(class));
-        let attribute = def.and_then(|def| def.attributes.get(usize::try_from(i.x).ok()?));
-        let Some(attribute) = attribute else {
+        let known = def.and_then(|def| def.attributes.get(slot?)).map(|a| (a.name, a.ty.clone()));
+        let Some((name, ty)) = known.or_else(|| self.stored_attribute(class?, slot?, stored)) else {
             let ty = self.emitter.graph.ty(object).annotation();
             return Err(Diagnostic::input(format!("a {ty} has no attribute with the number {}", i.x)));
         };
-        let (name, ty) = (attribute.name, attribute.ty.clone());
         let op = match stored {
             Some(value) => self.emitter.emit("prim::SetAttr", &[object, value], &[]),
             None => self.emitter.emit("prim::GetAttr", &[object], &[ty]),

@@ -4,6 +4,7 @@
 //! form. A jump of another form is an error. Loops are translated again where their variables turn out to have another
 //! type than before them.
 
+use super::slots::{self, Stored};
 use super::{Code, Instruction, types};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
@@ -24,29 +25,7 @@ const MAX_STEPS: usize = 4 << 20;
 
 /// A method as a function. Errors name the instruction.
 pub(super) fn function(registry: &Registry, module: &Module, code: &Code) -> Result<Function> {
-    let graph = Graph::new();
-    let block = graph.root();
-    let mut machine = Machine {
-        emitter: Emitter { registry, module, graph, block },
-        code,
-        stack: Vec::new(),
-        floor: 0,
-        registers: IndexMap::new(),
-        unset: HashSet::new(),
-        steps: 0,
-        nesting: 0,
-        at: 0,
-    };
-    let (arguments, returns) = machine.signature()?;
-    for argument in &arguments {
-        let value = machine.emitter.graph.add_input(argument.ty.clone());
-        machine.stack.push(value);
-    }
-    let all = 0..code.instructions.len();
-    machine.run(all).map_err(|error| {
-        let shown = code.instructions.get(machine.at).map_or("", |i| &*i.name);
-        super::named(error, &format!("instruction {} ({})", machine.at, shown.escape_debug()))
-    })?;
+    let (mut machine, arguments, returns) = Machine::after(registry, module, code, None)?;
     let result = machine.pop()?;
     let result = match returns.as_slice() {
         [wanted] => machine.emitter.cast(result, wanted)?,
@@ -59,6 +38,12 @@ pub(super) fn function(registry: &Registry, module: &Module, code: &Code) -> Res
     Ok(Function { name, schema, graph: machine.emitter.graph, span: None })
 }
 
+/// What a method stores in attributes of classes that have none yet.
+pub(super) fn stored(registry: &Registry, module: &Module, code: &Code) -> Result<Stored> {
+    let (machine, ..) = Machine::after(registry, module, code, Some(Stored::new()))?;
+    Ok(machine.stored.unwrap_or_default())
+}
+
 /// The machine between two instructions.
 pub(super) struct Machine<'a> {
     pub(super) emitter: Emitter<'a>,
@@ -69,12 +54,67 @@ pub(super) struct Machine<'a> {
     pub(super) registers: IndexMap<i64, ValueId>,
     /// Values that are never read: results of `prim::Uninitialized`.
     pub(super) unset: HashSet<ValueId>,
+    /// What was stored in attributes that are not known, where that is asked for.
+    stored: Option<Stored>,
     steps: usize,
     nesting: usize,
     at: usize,
 }
 
+/// A machine with the arguments and the types of results of its method.
+type Ran<'a> = (Machine<'a>, Vec<Argument>, Vec<Type>);
+
+impl<'a> Machine<'a> {
+    /// The machine when the method is at its end.
+    fn after(
+        registry: &'a Registry,
+        module: &'a Module,
+        code: &'a Code,
+        stored: Option<Stored>,
+    ) -> Result<Ran<'a>> {
+        let graph = Graph::new();
+        let block = graph.root();
+        let mut machine = Machine {
+            emitter: Emitter { registry, module, graph, block },
+            code,
+            stack: Vec::new(),
+            floor: 0,
+            registers: IndexMap::new(),
+            unset: HashSet::new(),
+            stored,
+            steps: 0,
+            nesting: 0,
+            at: 0,
+        };
+        let (arguments, returns) = machine.signature()?;
+        for argument in &arguments {
+            let value = machine.emitter.graph.add_input(argument.ty.clone());
+            machine.stack.push(value);
+        }
+        machine.run(0..code.instructions.len()).map_err(|error| {
+            let shown = code.instructions.get(machine.at).map_or("", |i| &*i.name);
+            super::named(error, &format!("instruction {} ({})", machine.at, shown.escape_debug()))
+        })?;
+        Ok((machine, arguments, returns))
+    }
+}
+
 impl Machine<'_> {
+    /// Name and type of an attribute that is known by what is stored in it. None where that is not asked for.
+    pub(super) fn stored_attribute(
+        &mut self,
+        class: Symbol,
+        slot: usize,
+        value: Option<ValueId>,
+    ) -> Option<(Symbol, Type)> {
+        let module = self.emitter.module;
+        let all = self.stored.as_mut().filter(|_| slot < slots::MAX_SLOTS)?;
+        if let Some(value) = value {
+            slots::note(all, module, (class, slot), self.emitter.graph.ty(value));
+        }
+        all.get(&(class, slot)).map(|ty| (slots::name(slot), ty.clone()))
+    }
+
     /// Arguments and types of results. Without a signature, the receiver and as many tensors as the first instruction
     /// stores.
     fn signature(&self) -> Result<(Vec<Argument>, Vec<Type>)> {
