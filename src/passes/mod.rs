@@ -98,7 +98,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("fold-frozen-conv-add-or-sub", "Folds sums with constants into constant convolutions before them", fold_frozen_conv::add_or_sub),
     Pass::graph("fold-frozen-conv-mul-or-div", "Folds products with constants into constant convolutions before them", fold_frozen_conv::mul_or_div),
     Pass::graph("fold-sizes", "Makes constants of sizes, ranks and dtypes that types tell", fold_sizes::run),
-    Pass::module("freeze", "Makes constants of a loaded model's attributes, in forward", freeze::run),
+    Pass::module("freeze", "Makes constants of a loaded model's attributes, in forward and in methods that are preserved", freeze::run).options(freeze::OPTIONS),
     Pass::graph("freeze-attributes", "Makes constants of attributes of a loaded model that nothing sets or writes to, as a plan does", freeze_attributes::run),
     Pass::graph("functional-to-inplace-activation", "Lets activations write to what nobody looks at afterwards", convert_activation::functional_to_inplace),
     Pass::graph("fuse", "Gathers elementwise tensor work, and what combines rows, in fusion groups", fuse::run),

@@ -5,6 +5,7 @@
 //! `error` (anything else that failed, panics included) or `skipped`.
 
 use super::case::{Case, Raises, compare, decode, encode};
+use super::check_strides::{Order, ordered};
 use super::gradients::{self, Learned};
 use super::inputs::InputOptions;
 use super::io::{Io, Kept};
@@ -79,9 +80,13 @@ pub struct Options {
     /// Compare what aliases and is written with what the alias analysis says
     #[arg(long)]
     aliases: bool,
-    /// Compare what ops write and alias with the marks of their schemas; a difference is an error
+    /// Compare what ops write and alias with the marks of their schemas, and what they give with what their rows infer; a
+    /// difference is an error
     #[arg(long)]
     audit: bool,
+    /// How tensor arguments lie in memory: answers are the same
+    #[arg(long, value_name = "ORDER", value_enum, default_value_t)]
+    order: Order,
     /// Seed of the random generator at each call
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) seed: u64,
@@ -110,6 +115,7 @@ pub struct Treatment {
     each: bool,
     aliases: bool,
     audit: bool,
+    order: Order,
     seed: u64,
     grad: bool,
     limits: LimitOptions,
@@ -127,6 +133,7 @@ impl Treatment {
             each: false,
             aliases: false,
             audit: false,
+            order: Order::Recorded,
             seed: 0,
             grad: false,
             limits: LimitOptions::default(),
@@ -145,7 +152,7 @@ impl Treatment {
         let verify = options.verify_each.then(Strictness::default);
         // Cases run side by side; each takes one thread for its passes.
         let settings = Settings { threads: 1, verify, ..Settings::default() };
-        let Options { check_each: each, aliases, audit, seed, grad, .. } = *options;
+        let Options { check_each: each, aliases, audit, order, seed, grad, .. } = *options;
         let limits = options.limits.clone();
         let toolkit = io.toolkit_with(&options.dialect)?;
         let planned = options.plans.wanted(&options.passes);
@@ -159,6 +166,7 @@ impl Treatment {
             each,
             aliases,
             audit,
+            order,
             seed,
             grad,
             limits,
@@ -562,7 +570,8 @@ fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
     let output = Kept::default();
     let mut reports = (FusionReport::default(), PlanReport::default());
     let run = catch_unwind(AssertUnwindSafe(|| {
-        let args = case.args.iter().map(decode).collect::<Result<Vec<Value>>>()?;
+        let given = case.args.iter().map(|arg| ordered(decode(arg)?, treatment.order));
+        let args = given.collect::<Result<Vec<Value>>>()?;
         let mut learned = Learned::default();
         let answer = answer(case, form, &args, &output, treatment, (&mut reports, &mut learned))?;
         Ok::<_, Diagnostic>((answer, args, learned))
