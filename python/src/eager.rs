@@ -49,20 +49,23 @@ struct Line<'py> {
     call: Call<'py>,
     parameters: String,
     values: Vec<Value>,
+    /// What Python gave for each of them.
+    objects: Vec<Any<'py>>,
 }
 
 impl<'py> Line<'py> {
     fn new() -> Line<'py> {
-        Line { call: Call::default(), parameters: String::new(), values: Vec::new() }
+        Line { call: Call::default(), parameters: String::new(), values: Vec::new(), objects: Vec::new() }
     }
 
-    fn parameter(&mut self, value: Value) -> String {
+    fn parameter(&mut self, value: Value, object: &Any<'py>) -> String {
         let name = format!("a{}", self.values.len());
         if !self.values.is_empty() {
             self.parameters.push_str(", ");
         }
         let _ = write!(self.parameters, "{name}: {}", value.ty().annotation());
         self.values.push(value);
+        self.objects.push(object.clone());
         name
     }
 
@@ -81,7 +84,7 @@ impl<'py> Line<'py> {
             return self.sequence(object);
         }
         let value = self.call.value(object)?;
-        Ok(self.parameter(value))
+        Ok(self.parameter(value, object))
     }
 
     fn sequence(&mut self, object: &Any<'py>) -> PyResult<String> {
@@ -101,7 +104,7 @@ impl<'py> Line<'py> {
             }
             let element = values[0].ty();
             if values.iter().all(|v| v.ty() == element) {
-                return Ok(self.parameter(Value::list(element, values)));
+                return Ok(self.parameter(Value::list(element, values), object));
             }
         }
         let parts = items.iter().map(|x| self.argument(x)).collect::<PyResult<Vec<_>>>()?;
@@ -146,11 +149,11 @@ impl<'py> Line<'py> {
         }
         if part.is_instance_of::<PyList>() {
             let tensor = crate::tensor::tensor_of(part, None)?;
-            return Ok(self.parameter(Value::Tensor(tensor.tensor().clone())));
+            return Ok(self.parameter(Value::Tensor(tensor.tensor().clone()), part));
         }
         if part.is_instance_of::<PyBool>() {
             let tensor = crate::tensor::tensor_of(part, None)?;
-            return Ok(self.parameter(Value::Tensor(tensor.tensor().clone())));
+            return Ok(self.parameter(Value::Tensor(tensor.tensor().clone()), part));
         }
         self.argument(part)
     }
@@ -163,7 +166,7 @@ impl<'py> Line<'py> {
             format!("def op({}):\n    {expression}\n", self.parameters)
         };
         if tracing(py)? {
-            return trace_line(py, &self.call, &text, expression, gives, self.values);
+            return trace_line(py, self, &text, expression, gives);
         }
         let program = program(py, &text)?;
         let values = self.values;
@@ -195,7 +198,7 @@ fn program(py: Python<'_>, text: &str) -> PyResult<Program> {
 }
 
 /// Whether calls of this thread are recorded.
-fn tracing(py: Python<'_>) -> PyResult<bool> {
+pub(crate) fn tracing(py: Python<'_>) -> PyResult<bool> {
     static ACTIVE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if !ANY_TRACE.load(std::sync::atomic::Ordering::Relaxed) {
         return Ok(false);
@@ -215,16 +218,21 @@ pub(crate) fn set_tracing(on: bool) {
 /// Runs the line and lets the trace of this thread note it.
 fn trace_line<'py>(
     py: Python<'py>,
-    call: &Call<'py>,
+    line: Line<'py>,
     text: &str,
     expression: &str,
     gives: bool,
-    values: Vec<Value>,
 ) -> PyResult<Any<'py>> {
     static NOTE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let program = program(py, text)?;
-    let own = Call::default();
-    let inputs = values.iter().map(|v| call_object(call, &own, py, v)).collect::<PyResult<Vec<_>>>()?;
+    let Line { call, values, objects, .. } = line;
+    let (call, own) = (&call, Call::default());
+    // Numbers may remember how they were computed; arrays are tensors here.
+    let input = |(value, object): (&Value, Any<'py>)| match value {
+        Value::Tensor(_) => call_object(call, &own, py, value),
+        _ => Ok(object),
+    };
+    let inputs = values.iter().zip(objects).map(input).collect::<PyResult<Vec<_>>>()?;
     let result = py.detach(|| runs::with_run(|run| program.run("op", values, run))).map_err(errors::plain)?;
     let result = call_object(call, &own, py, &result)?;
     let note = errors::imported(py, &NOTE, "flambeau._trace", "note")?;

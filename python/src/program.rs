@@ -157,11 +157,15 @@ impl PyProgram {
         }
         let core = &self.core;
         let object = self.object.clone();
+        let optimized = runs::optimized();
         let result = py.detach(|| {
             runs::with_grad(records, |run| {
-                let work = || match &object {
-                    Some(object) => core.fast()?.run_on(object, name, given, named, run),
-                    None => core.fast()?.run_named(name, given, named, run),
+                let work = || {
+                    let program = if optimized { core.fast()? } else { &core.plain };
+                    match &object {
+                        Some(object) => program.run_on(object, name, given, named, run),
+                        None => program.run_named(name, given, named, run),
+                    }
                 };
                 panics::catch("the program", work).and_then(|result| result)
             })

@@ -5,6 +5,7 @@ use flambeau::dialects::Run;
 use flambeau::toolkit::Toolkit;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
+use std::cell::Cell;
 use std::io::Write;
 use std::sync::LazyLock;
 
@@ -16,6 +17,7 @@ static ROOT: LazyLock<Mutex<Run>> = LazyLock::new(|| Mutex::new(Run::new(Box::ne
 
 thread_local! {
     static RUN: Run = ROOT.lock().fork();
+    static OPTIMIZED: Cell<bool> = const { Cell::new(true) };
 }
 
 /// Works in this thread's run.
@@ -80,6 +82,24 @@ pub(crate) fn grad_enabled() -> bool {
 #[pyfunction]
 pub(crate) fn set_grad_enabled(on: bool) -> bool {
     with_run(|run| run.set_grad_enabled(on))
+}
+
+/// Whether calls of this thread run the program that the passes made, by plans; else they run it as it was compiled.
+#[pyfunction]
+pub(crate) fn optimized() -> bool {
+    OPTIMIZED.get()
+}
+
+/// Sets what `optimized` gives; gives what was before.
+#[pyfunction]
+pub(crate) fn set_optimized(on: bool) -> bool {
+    OPTIMIZED.replace(on)
+}
+
+/// How many plans of a function programs keep, each for one kind of arguments.
+#[pyfunction]
+pub(crate) fn set_plan_limit(plans: usize) {
+    with_run(|run| run.set_plan_limit(plans));
 }
 
 /// An error of the toolkit as Python's, where it could not be made.

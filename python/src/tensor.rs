@@ -114,7 +114,8 @@ impl PyTensor {
         eager::set_item(slf.as_any(), index, value).map_err(|e| as_index_error(slf.py(), e))
     }
 
-    fn __bool__(&self) -> PyResult<bool> {
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        steers(py, "boolean")?;
         match self.inner.numel() {
             0 => Err(PyRuntimeError::new_err("Boolean value of Tensor with no values is ambiguous")),
             1 => Ok(match self.item_value()? {
@@ -157,6 +158,7 @@ impl PyTensor {
 
     /// The elements as nested lists of numbers.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Any<'py>> {
+        steers(py, "list")?;
         if self.inner.rank() == 0 {
             return self.number(py);
         }
@@ -178,14 +180,19 @@ impl PyTensor {
 
     /// Size of each dimension.
     #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Any<'py>> {
-        size(py, &self.inner.sizes())
+    fn shape<'py>(slf: &Bound<'py, Self>) -> PyResult<Any<'py>> {
+        sizes_of(slf)
     }
 
     /// Size of each dimension, or of one.
     #[pyo3(signature = (dim=None))]
-    fn size<'py>(&self, py: Python<'py>, dim: Option<i64>) -> PyResult<Any<'py>> {
-        one_or_all(py, &self.inner.sizes(), dim)
+    fn size<'py>(slf: &Bound<'py, Self>, dim: Option<i64>) -> PyResult<Any<'py>> {
+        let found = one_or_all(slf.py(), &slf.get().inner.sizes(), dim)?;
+        match dim {
+            Some(dim) if eager::tracing(slf.py())? => sizes_of(slf)?.get_item(dim),
+            Some(_) => Ok(found),
+            None => sizes_of(slf),
+        }
     }
 
     /// Stride of each dimension in elements, or of one.
@@ -209,13 +216,19 @@ impl PyTensor {
     }
 
     /// Number of elements.
-    fn numel(&self) -> usize {
-        self.inner.numel()
+    fn numel<'py>(slf: &Bound<'py, Self>) -> PyResult<Any<'py>> {
+        static TRACED: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
+        let py = slf.py();
+        let count = slf.get().inner.numel().into_bound_py_any(py)?;
+        match eager::tracing(py)? {
+            true => errors::imported(py, &TRACED, "flambeau._trace", "traced_count")?.call1((slf, count)),
+            false => Ok(count),
+        }
     }
 
     /// Number of elements.
-    fn nelement(&self) -> usize {
-        self.inner.numel()
+    fn nelement<'py>(slf: &Bound<'py, Self>) -> PyResult<Any<'py>> {
+        Self::numel(slf)
     }
 
     /// Bytes of an element.
@@ -438,6 +451,7 @@ impl PyTensor {
 
 impl PyTensor {
     fn number<'py>(&self, py: Python<'py>) -> PyResult<Any<'py>> {
+        steers(py, "number")?;
         let numel = self.inner.numel();
         if numel != 1 {
             return Err(PyRuntimeError::new_err(format!(
@@ -486,6 +500,26 @@ impl Method {
 fn size<'py>(py: Python<'py>, sizes: &[i64]) -> PyResult<Any<'py>> {
     static SIZE: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
     errors::imported(py, &SIZE, "flambeau._tensors", "Size")?.call1((sizes.to_vec(),))
+}
+
+/// The sizes of a tensor, which remember where they are from while a trace is written.
+fn sizes_of<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Any<'py>> {
+    static TRACED: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
+    let py = tensor.py();
+    let found = size(py, &tensor.get().inner.sizes())?;
+    match eager::tracing(py)? {
+        true => errors::imported(py, &TRACED, "flambeau._trace", "traced_sizes")?.call1((tensor, found)),
+        false => Ok(found),
+    }
+}
+
+/// Warns that a value of a tensor steers Python, where a trace is written.
+fn steers(py: Python<'_>, what: &str) -> PyResult<()> {
+    static WARN: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
+    if eager::tracing(py)? {
+        errors::imported(py, &WARN, "flambeau._sizes", "warn_of_value")?.call1((what, 2))?;
+    }
+    Ok(())
 }
 
 fn one_or_all<'py>(py: Python<'py>, all: &[i64], dim: Option<i64>) -> PyResult<Any<'py>> {

@@ -197,6 +197,39 @@ class Scripts(unittest.TestCase):
         self.assertEqual(out.getvalue(), "n is 3\n")
 
 
+class Switches(unittest.TestCase):
+    def setUp(self) -> None:
+        self.f = flambeau.script("def f(x: Tensor) -> Tensor:\n    return x.relu() * 2 + 1\n")
+
+    def test_optimized_execution(self) -> None:
+        x = flambeau.ones(2)
+        with flambeau.optimized_execution(False):
+            self.assertEqual(self.f(x).tolist(), [3, 3])
+            self.assertEqual(self.f._c.plan_graphs("f"), [])
+        self.assertEqual(self.f(x).tolist(), [3, 3])
+        self.assertEqual(len(self.f._c.plan_graphs("f")), 1)
+
+    def test_fusion_strategy(self) -> None:
+        former = flambeau.set_fusion_strategy([("STATIC", 1), ("DYNAMIC", 1)])
+        try:
+            for n in range(1, 5):
+                self.f(flambeau.ones(n))
+            self.assertEqual(len(self.f._c.plan_graphs("f")), 2)
+            self.assertEqual(flambeau.set_fusion_strategy(former), [("STATIC", 1), ("DYNAMIC", 1)])
+        finally:
+            flambeau.set_fusion_strategy(former)
+        with self.assertRaisesRegex(ValueError, "only supported 'STATIC' or 'DYNAMIC', got: X"):
+            flambeau.set_fusion_strategy([("X", 2)])
+
+    def test_what_does_nothing_says_so(self) -> None:
+        with self.assertWarns(flambeau.ScriptWarning), flambeau.fuser("fuser1"):
+            self.f(flambeau.ones(2))
+        with self.assertRaisesRegex(Exception, "unrecognized fuser option"), flambeau.fuser("x"):
+            pass
+        with self.assertWarns(flambeau.ScriptWarning):
+            flambeau.enable_onednn_fusion(True)
+
+
 class Traces(unittest.TestCase):
     def test_scripted_calls_keep_their_control_flow(self) -> None:
         @flambeau.script
@@ -221,6 +254,35 @@ class Traces(unittest.TestCase):
         a, b = flambeau.trace(f, (flambeau.zeros(2),))(flambeau.ones(2))
         self.assertEqual((a.tolist(), b[0].tolist()), ([6], [12, 6]))
 
+    def test_sizes_are_computed_anew(self) -> None:
+        def f(x):
+            n, c = x.shape
+            y = x.reshape(n * 2, c // 2) * x.size(-1) ** -0.5
+            return flambeau.cat([y, flambeau.zeros(n * 2, 1)], 1) + x.numel()
+
+        traced = flambeau.trace(f, (flambeau.ones(2, 4),))
+        x = flambeau.ones(3, 16)
+        self.assertEqual(traced(x).tolist(), f(x).tolist())
+
+    def test_sizes_that_steer_python_are_warned_of(self) -> None:
+        def f(x):
+            return x if x.size(0) > 1 else -x
+
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            traced = flambeau.trace(f, (flambeau.ones(2),), check_trace=False)
+        self.assertEqual([w.category for w in seen], [flambeau.TracerWarning])
+        self.assertEqual(traced(flambeau.ones(1)).tolist(), [1])
+
+    def test_containers_of_results(self) -> None:
+        x = flambeau.ones(2)
+        with self.assertRaisesRegex(RuntimeError, "Encountering a dict at the output of the tracer"):
+            flambeau.trace(lambda x: {"a": x}, (x,))
+        traced = flambeau.trace(lambda x: {"a": x + 1}, (x,), strict=False)
+        self.assertEqual(traced(x)["a"].tolist(), [2, 2])
+        with self.assertWarnsRegex(flambeau.TracerWarning, "Encountering a list"):
+            flambeau.trace(lambda x: [x], (x,))
+
     def test_values_that_steer_python_are_told(self) -> None:
         def f(x):
             return x if x.sum().item() > 0 else -x
@@ -228,7 +290,7 @@ class Traces(unittest.TestCase):
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             flambeau.trace(f, (flambeau.ones(1),), check_trace=False)
-        del seen
+        self.assertEqual([w.category for w in seen], [flambeau.TracerWarning])
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ impl State<'_> {
                 let ty = graph.result(op, 0).map(|v| graph.ty(v));
                 let value = constant::value(graph.attrs(op), ty).ok()?;
                 self.keep_numbers(op, std::slice::from_ref(&value));
-                Some(vec![of_value(&value)])
+                Some(vec![Known::of_value(&value)])
             }
             "prim::ListConstruct" => {
                 let ints = operands.iter().map(|k| if let Known::Int(d) = k { Some(*d) } else { None });
@@ -177,7 +177,7 @@ impl State<'_> {
         let row = resolve(self.registry, self.graph, op).ok()?;
         if let Some(values) = self.number(op, &row, operands) {
             self.keep_numbers(op, &values);
-            return Some(values.iter().map(of_value).collect());
+            return Some(values.iter().map(Known::of_value).collect());
         }
         let call = Operands { op: &row, values: operands, symbols: self.symbols };
         if let Some(results) = infer(&call) {
@@ -365,39 +365,5 @@ fn arithmetic(row: &Op, operands: &[Known]) -> Option<Vec<Known>> {
         return None;
     }
     let results = eval::call(row, &values, Default::default(), &Run::silent()).ok()?;
-    Some(results.iter().map(of_value).collect())
-}
-
-/// Everything about a value that is at hand.
-pub fn of_value(value: &Value) -> Known {
-    match value {
-        Value::None => Known::None,
-        Value::Bool(x) => Known::Bool(*x),
-        Value::Int(x) => Known::Int(Dim::Known(*x)),
-        Value::Float(x) => Known::Float(*x),
-        Value::Complex(_) => Known::Number(crate::tensor::DType::C128),
-        Value::Str(x) => Known::Str(x.to_string()),
-        Value::Device(x) => Known::Device((**x).clone()),
-        Value::Tensor(x) => Known::Tensor(of_tensor(x)),
-        Value::Tuple(x) => Known::Items(x.items().iter().map(of_value).collect()),
-        Value::List(x) => match x.element_type().kind() {
-            TypeKind::Int => {
-                Known::Ints(x.items().iter().map(|v| v.to_int().map_or(Dim::Unknown, Dim::Known)).collect())
-            }
-            _ => Known::Items(x.items().iter().map(of_value).collect()),
-        },
-        _ => Known::Nothing,
-    }
-}
-
-/// The complete type of a tensor.
-pub fn of_tensor(tensor: &Tensor) -> TensorType {
-    TensorType {
-        dtype: Some(tensor.dtype()),
-        device: Some(tensor.device()),
-        sizes: Some(tensor.sizes().iter().map(|n| Dim::Known(*n)).collect()),
-        strides: Some(tensor.strides().iter().map(|n| Some(*n)).collect()),
-        requires_grad: Some(tensor.requires_grad()),
-        ..TensorType::default()
-    }
+    Some(results.iter().map(Known::of_value).collect())
 }

@@ -326,6 +326,10 @@ pub enum Fact {
     Nested,
     /// Makes a tensor of rank 0 of a number: traced programs compute sizes with such tensors.
     WrapsNumber,
+    /// Repeats the elements of its first operand to given sizes, as elementwise work does by itself.
+    Broadcasts,
+    /// Sums what broadcasting from a given size has repeated.
+    SumsToSize,
 }
 
 /// How exact a result is; tests take their bounds from it.

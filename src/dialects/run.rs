@@ -17,10 +17,12 @@ use crate::value::{Future, Value};
 use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+/// So many plans of a function are kept where nothing else is said.
+const PLANS: usize = 32;
 /// So many recorded operations wait to be told their place.
 const KEPT_RECORDED: usize = 4096;
 
@@ -98,6 +100,7 @@ struct Shared {
     observer: Mutex<Option<GroupObserver>>,
     generator: Mutex<Option<Generator>>,
     audits: AtomicBool,
+    plan_limit: AtomicUsize,
     /// Forked tasks that may not have ended.
     tasks: Mutex<Vec<Future>>,
     budget: Arc<Budget>,
@@ -146,6 +149,7 @@ impl Run {
             observer: Mutex::default(),
             generator: Mutex::default(),
             audits: AtomicBool::new(false),
+            plan_limit: AtomicUsize::new(PLANS),
             tasks: Mutex::default(),
             budget,
         };
@@ -280,6 +284,17 @@ impl Run {
     /// Whether they are compared.
     pub fn audits(&self) -> bool {
         self.shared.audits.load(Ordering::Relaxed)
+    }
+
+    /// How many plans of a function are kept, each for one kind of arguments; with 0 calls run without plans. PyTorch
+    /// calls it the depth of the fusion strategy.
+    pub fn set_plan_limit(&self, plans: usize) {
+        self.shared.plan_limit.store(plans, Ordering::Relaxed);
+    }
+
+    /// See [`Run::set_plan_limit`].
+    pub fn plan_limit(&self) -> usize {
+        self.shared.plan_limit.load(Ordering::Relaxed)
     }
 
     // --- limits ---

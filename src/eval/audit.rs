@@ -1,11 +1,14 @@
-//! Compares what an op really aliases and writes with the alias marks of its schema. Passes trust the marks, so a mark
-//! that is missing is a bug even where every answer is right. Runs only where a world asks for it.
+//! Compares what an op really aliases and writes with the alias marks of its schema, and what it gives with what its row
+//! infers from the types of its arguments. Passes trust both, so a mark that is missing or a type that is wrong is a bug
+//! even where every answer is right. Runs only where a run asks for it.
 
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::shapes::{self, Known, Operands};
 use crate::dialects::{Family, Op, Outputs};
 use crate::ir::{AliasInfo, Argument};
 use crate::tensor::{Layout, Tensor};
 use crate::value::Value;
+use std::cell::Cell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A tensor among the arguments as it was before the call.
@@ -17,7 +20,11 @@ struct Before {
 }
 
 /// The arguments of a call before it runs.
-pub(super) struct Audit(Vec<Before>);
+pub(super) struct Audit {
+    tensors: Vec<Before>,
+    /// What types say of the arguments.
+    known: Vec<Known>,
+}
 
 impl Audit {
     /// Remembers the tensors among the arguments.
@@ -33,10 +40,11 @@ impl Audit {
                 });
             });
         }
-        Audit(seen)
+        Audit { tensors: seen, known: values.iter().map(Known::of_value).collect() }
     }
 
-    /// Fails, naming op and argument, if the call wrote or aliased what the schema does not mark.
+    /// Fails, naming op and argument, if the call wrote or aliased what the schema does not mark, or gave what the row says it
+    /// does not give.
     pub(super) fn end(self, op: &Op, results: &Outputs) -> Result<()> {
         if matches!(op.def().family, Family::Host | Family::Container | Family::Control) {
             return Ok(());
@@ -45,8 +53,9 @@ impl Audit {
         let name = |n: usize| schema.arguments.get(n).map_or("", |a| a.name.as_str());
         let mark = |n: usize| schema.arguments.get(n).and_then(alias);
         let written = |n: usize| mark(n).is_some_and(|m| m.is_write);
-        for before in &self.0 {
-            let shared = self.0.iter().any(|o| written(o.argument) && same_memory(&o.tensor, &before.tensor));
+        for before in &self.tensors {
+            let shared =
+                self.tensors.iter().any(|o| written(o.argument) && same_memory(&o.tensor, &before.tensor));
             if shared || written(before.argument) {
                 continue;
             }
@@ -61,10 +70,10 @@ impl Audit {
             let own = schema.returns.get(n).and_then(alias);
             let mut found = None;
             each_tensor(result, &mut |tensor| {
-                for before in self.0.iter().filter(|b| same_memory(&b.tensor, tensor)) {
+                for before in self.tensors.iter().filter(|b| same_memory(&b.tensor, tensor)) {
                     let allowed = meets(own, mark(before.argument))
                         || self
-                            .0
+                            .tensors
                             .iter()
                             .any(|o| same_memory(&o.tensor, tensor) && meets(own, mark(o.argument)));
                     if !allowed {
@@ -78,10 +87,24 @@ impl Audit {
             }
             if own.is_some_and(|m| m.is_write) {
                 let mut given = false;
-                each_tensor(result, &mut |t| given |= self.0.iter().any(|b| b.tensor.same(t)));
+                each_tensor(result, &mut |t| given |= self.tensors.iter().any(|b| b.tensor.same(t)));
                 if !given && matches!(result, Value::Tensor(_)) {
                     return Err(violation(op, format!("result {n} is not the tensor it wrote")));
                 }
+            }
+        }
+        self.types(op, results)
+    }
+
+    fn types(&self, op: &Op, results: &Outputs) -> Result<()> {
+        // Symbols of sizes that nothing says are new ones each time.
+        let symbols = Cell::new(-1);
+        let call = Operands { op, values: &self.known, symbols: &symbols };
+        let Some(known) = shapes::infer(&call) else { return Ok(()) };
+        for (n, (known, result)) in known.iter().zip(results.iter()).enumerate() {
+            if let Some(how) = known.contradiction(result) {
+                let text = format!("result {n} {how}, as its row infers from {:?}", self.known);
+                return Err(violation(op, text));
             }
         }
         Ok(())

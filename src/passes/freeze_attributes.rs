@@ -50,7 +50,10 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         graph,
         context,
         instance,
-        |_, _, value| is_frozen(value),
+        &Changed::default(),
+        |_, read| {
+            (matches!(read.value, Value::Object(_)) || is_frozen(&read.value)).then(|| read.value.clone())
+        },
         |attribute| {
             changed = true;
             if let Some(report) = report {
@@ -75,17 +78,51 @@ fn is_frozen(value: &Value) -> bool {
     }
 }
 
-/// Replaces reads of attributes of an object, and of the objects that it holds, by constants where `takes` (which is
-/// given the type that the graph says, whether nothing writes to the value, and the value) says so. `done` sees each.
+/// Names of attributes that ops set, and of those whose values they write to: an attribute of such a name may differ from
+/// read to read, whatever object it is of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Changed(HashSet<Symbol>);
+
+impl Changed {
+    /// Adds what a graph sets or writes to.
+    pub(super) fn add(&mut self, graph: &Graph, context: &Context<'_>) {
+        self.add_set(graph);
+        let db = context.analysis::<AliasDb>(graph);
+        for op in graph.all_ops() {
+            let is_read = graph.kind(op) == "prim::GetAttr";
+            let Some(value) = graph.result(op, 0).filter(|_| is_read) else { continue };
+            if AliasDb::is_mutable_type(graph.ty(value)) && db.has_deep_writers(value) {
+                self.0.extend(name_of(graph, op));
+            }
+        }
+    }
+
+    /// Adds what a graph sets.
+    pub(super) fn add_set(&mut self, graph: &Graph) {
+        let setters = graph.all_ops().into_iter().filter(|op| graph.kind(*op) == "prim::SetAttr");
+        self.0.extend(setters.filter_map(|op| name_of(graph, op)));
+    }
+}
+
+/// The attribute that an op reads or sets.
+pub(super) fn name_of(graph: &Graph, op: OpId) -> Option<Symbol> {
+    graph.attr(op, "name").and_then(Attr::as_str).map(Symbol::new)
+}
+
+/// Replaces reads of attributes of an object, and of the objects that it holds, by constants where nothing in the graph
+/// changes them, nor does `elsewhere` say so, and `takes` gives the constant. What `takes` refuses of objects is not looked
+/// into. `done` sees each attribute that became a constant.
 pub(super) fn freeze(
     graph: &mut Graph,
     context: &Context<'_>,
     instance: &Object,
-    takes: impl Fn(&Graph, ValueId, &Value) -> bool,
+    elsewhere: &Changed,
+    takes: impl Fn(&Graph, &Read) -> Option<Value>,
     mut done: impl FnMut(FrozenAttribute),
 ) {
     let db = context.analysis::<AliasDb>(graph);
-    let set = attributes_that_are_set(graph);
+    let mut set = elsewhere.clone();
+    set.add_set(graph);
     let mut known: HashMap<ValueId, Object> = HashMap::new();
     if let Some(this) = graph.inputs().first() {
         known.insert(*this, instance.clone());
@@ -95,19 +132,19 @@ pub(super) fn freeze(
             return;
         }
         let Some(read) = Read::of(graph, op, &known) else { continue };
-        if let Value::Object(object) = read.value {
+        if let Value::Object(object) = &read.value {
             // An attribute that is set may hold another object when it is read.
-            if !set.contains(&read.name) {
-                known.insert(read.result, object);
+            if !set.0.contains(&read.name) && takes(graph, &read).is_some() {
+                known.insert(read.result, object.clone());
             }
             continue;
         }
-        let mutable = AliasDb::is_mutable_type(graph.ty(read.result));
-        let changes = set.contains(&read.name) || (mutable && db.has_deep_writers(read.result));
-        if changes || !takes(graph, read.result, &read.value) {
+        let is_written = AliasDb::is_mutable_type(graph.ty(read.result)) && db.has_deep_writers(read.result);
+        if is_written || set.0.contains(&read.name) {
             continue;
         }
-        if let Some(constant) = constants::insert_before(graph, op, &read.value) {
+        let Some(value) = takes(graph, &read) else { continue };
+        if let Some(constant) = constants::insert_before(graph, op, &value) {
             context.step(|| format!("freezes {}", graph.op_line(op)));
             if read.value.is_none() {
                 let ty = graph.ty(read.result).clone();
@@ -119,18 +156,12 @@ pub(super) fn freeze(
     }
 }
 
-/// Names of attributes that some op sets, whatever object it sets them on.
-fn attributes_that_are_set(graph: &Graph) -> HashSet<Symbol> {
-    let setters = graph.all_ops().into_iter().filter(|op| graph.kind(*op) == "prim::SetAttr");
-    setters.filter_map(|op| graph.attr(op, "name").and_then(Attr::as_str).map(Symbol::new)).collect()
-}
-
 /// What a GetAttr of a known object gives.
-struct Read {
-    result: ValueId,
-    object: Object,
-    name: Symbol,
-    value: Value,
+pub(super) struct Read {
+    pub(super) result: ValueId,
+    pub(super) object: Object,
+    pub(super) name: Symbol,
+    pub(super) value: Value,
 }
 
 impl Read {
@@ -139,7 +170,7 @@ impl Read {
             return None;
         }
         let object = known.get(&graph.operand(op, 0)?)?.clone();
-        let name = Symbol::new(graph.attr(op, "name").and_then(Attr::as_str)?);
+        let name = name_of(graph, op)?;
         let value = object.get(name)?;
         Some(Read { result: graph.result(op, 0)?, object, name, value })
     }

@@ -68,6 +68,7 @@ pub use autocast::{has_autocast, refused_call};
 pub use context::{Context, Extras};
 pub use freeze_attributes::{FrozenAttribute, FrozenAttributes};
 pub use fuse::{fuse, fuse_elementwise};
+pub(crate) use inline_meanings::arguments as attribute_constants;
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
 
@@ -97,7 +98,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("fold-frozen-conv-add-or-sub", "Folds sums with constants into constant convolutions before them", fold_frozen_conv::add_or_sub),
     Pass::graph("fold-frozen-conv-mul-or-div", "Folds products with constants into constant convolutions before them", fold_frozen_conv::mul_or_div),
     Pass::graph("fold-sizes", "Makes constants of sizes, ranks and dtypes that types tell", fold_sizes::run),
-    Pass::module("freeze", "Makes constants of a loaded model's attributes, in forward", freeze::run),
+    Pass::module("freeze", "Makes constants of a loaded model's attributes, in forward and in methods that are preserved", freeze::run).options(freeze::OPTIONS),
     Pass::graph("freeze-attributes", "Makes constants of attributes of a loaded model that nothing sets or writes to, as a plan does", freeze_attributes::run),
     Pass::graph("functional-to-inplace-activation", "Lets activations write to what nobody looks at afterwards", convert_activation::functional_to_inplace),
     Pass::graph("fuse", "Gathers elementwise tensor work, and what combines rows, in fusion groups", fuse::run),
@@ -148,6 +149,8 @@ pub static NAMED: &[(&str, &str)] = &[
     ("autocast-contexts", "inline,constant-propagation-immutable-types,autocast,constant-pooling"),
     ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,autocast,remove-mutation{exact},cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
     ("plan", "dissolve-groups,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,dce-graph,fuse"),
+    ("forward", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,propagate-shapes"),
+    ("backward", "lower-simple-tuples,repeat{max=6}(propagate-shapes,fold-sizes,peephole,constant-propagation,loop-unrolling,remove-list-mutation,lower-simple-tuples,dce-graph),cse,simplify,propagate-shapes,fold-sizes,constant-propagation,cse,constant-pooling,dce-graph"),
     ("default", "optimize,inline-meanings,dce-graph,fuse"),
 ];
 

@@ -5,6 +5,7 @@
 //! `error` (anything else that failed, panics included) or `skipped`.
 
 use super::case::{Case, Raises, compare, decode, encode};
+use super::check_strides::{Order, ordered};
 use super::gradients::{self, Learned};
 use super::inputs::InputOptions;
 use super::io::{Io, Kept};
@@ -79,15 +80,22 @@ pub struct Options {
     /// Compare what aliases and is written with what the alias analysis says
     #[arg(long)]
     aliases: bool,
-    /// Compare what ops write and alias with the marks of their schemas; a difference is an error
+    /// Compare what ops write and alias with the marks of their schemas, and what they give with what their rows infer; a
+    /// difference is an error
     #[arg(long)]
     audit: bool,
+    /// How tensor arguments lie in memory: answers are the same
+    #[arg(long, value_name = "ORDER", value_enum, default_value_t)]
+    order: Order,
     /// Seed of the random generator at each call
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) seed: u64,
     /// Let parameters of loaded modules require gradients, also where a case asks for none
     #[arg(long)]
     pub(super) grad: bool,
+    /// Compile the backward of fusion groups of any size, where otherwise small ones are recorded op by op
+    #[arg(long)]
+    small_gradients: bool,
     /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     pub(super) dialect: Vec<PathBuf>,
@@ -101,10 +109,13 @@ pub struct Treatment {
     passes: Option<Pipeline>,
     /// Whether programs get plans.
     planned: bool,
+    /// Whether small fusion groups get compiled backwards.
+    small_gradients: bool,
     settings: Settings,
     each: bool,
     aliases: bool,
     audit: bool,
+    order: Order,
     seed: u64,
     grad: bool,
     limits: LimitOptions,
@@ -117,10 +128,12 @@ impl Treatment {
             toolkit,
             passes: None,
             planned: false,
+            small_gradients: false,
             settings: Settings::default(),
             each: false,
             aliases: false,
             audit: false,
+            order: Order::Recorded,
             seed: 0,
             grad: false,
             limits: LimitOptions::default(),
@@ -139,11 +152,25 @@ impl Treatment {
         let verify = options.verify_each.then(Strictness::default);
         // Cases run side by side; each takes one thread for its passes.
         let settings = Settings { threads: 1, verify, ..Settings::default() };
-        let Options { check_each: each, aliases, audit, seed, grad, .. } = *options;
+        let Options { check_each: each, aliases, audit, order, seed, grad, .. } = *options;
         let limits = options.limits.clone();
         let toolkit = io.toolkit_with(&options.dialect)?;
         let planned = options.plans.wanted(&options.passes);
-        Ok(Treatment { toolkit, passes, planned, settings, each, aliases, audit, seed, grad, limits })
+        let small_gradients = options.small_gradients;
+        Ok(Treatment {
+            toolkit,
+            passes,
+            planned,
+            small_gradients,
+            settings,
+            each,
+            aliases,
+            audit,
+            order,
+            seed,
+            grad,
+            limits,
+        })
     }
 
     /// The same up to the n-th pass, with its name.
@@ -166,6 +193,7 @@ impl Treatment {
         let Some(passes) = &self.passes else { return Ok(program) };
         let settings = self.settings.clone();
         let program = prepare::transformed(&program, passes, settings, name, &mut std::io::sink())?;
+        let program = if self.small_gradients { program.differentiating_from(0) } else { program };
         Ok(if self.planned { program.planned() } else { program })
     }
 }
@@ -542,7 +570,8 @@ fn check_form(case: &Case, form: Form, treatment: &Treatment) -> Outcome {
     let output = Kept::default();
     let mut reports = (FusionReport::default(), PlanReport::default());
     let run = catch_unwind(AssertUnwindSafe(|| {
-        let args = case.args.iter().map(decode).collect::<Result<Vec<Value>>>()?;
+        let given = case.args.iter().map(|arg| ordered(decode(arg)?, treatment.order));
+        let args = given.collect::<Result<Vec<Value>>>()?;
         let mut learned = Learned::default();
         let answer = answer(case, form, &args, &output, treatment, (&mut reports, &mut learned))?;
         Ok::<_, Diagnostic>((answer, args, learned))

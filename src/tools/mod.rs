@@ -6,6 +6,7 @@ pub mod check;
 pub mod check_aliases;
 mod check_model;
 pub mod check_passes;
+mod check_strides;
 pub mod cli;
 mod curve;
 pub mod demo;

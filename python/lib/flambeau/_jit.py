@@ -7,7 +7,7 @@ import contextlib
 import functools
 import typing
 import warnings
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from . import _flambeau
 
@@ -159,24 +159,37 @@ def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> 
     return freeze(mod.eval(), other_methods)
 
 
-def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved_methods: Any = None) -> None:
-    """Nothing: what is frozen is optimized when it is called."""
+def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved_methods: list[str] | None = None) -> None:
+    """Folds constants and, unless `optimize_numerics` is False, batch norm and sums into the weights of a frozen module."""
+    passes = "frozen-optimization" if optimize_numerics else "remove-dropout,constant-propagation,dce"
+    mod._c = mod._c.after(passes)
 
 
 @contextlib.contextmanager
-def optimized_execution(should_optimize: bool) -> Any:
-    """Exists for programs that switch PyTorch's optimizer; answers are the same either way."""
-    yield
+def optimized_execution(should_optimize: bool) -> Iterator[None]:
+    """Calls of this thread run programs as they were compiled where this is False: without passes, fusion and plans."""
+    former = _flambeau.set_optimized(bool(should_optimize))
+    try:
+        yield
+    finally:
+        _flambeau.set_optimized(former)
 
 
 @contextlib.contextmanager
-def fuser(name: str) -> Any:
-    """Exists for programs that choose one of PyTorch's fusers; answers are the same either way."""
+def fuser(name: str) -> Iterator[None]:
+    """Chooses one of PyTorch's fusers. Flambeau has one, and says so."""
+    if name not in ("fuser0", "fuser1", "fuser2", "fuser3"):
+        raise Exception(f"unrecognized fuser option (name: {name})")  # noqa: TRY002 - what torch.jit raises
+    warnings.warn(f"Flambeau has one fuser, which fuses whatever '{name}' stands for", ScriptWarning, stacklevel=3)
     yield
 
 
 class strict_fusion:
-    """Exists for programs that ask PyTorch to report what is not fused; `graph_for` shows what is."""
+    """Asks PyTorch to report what is not fused. Flambeau does not; `graph_for` shows the groups."""
+
+    def __init__(self) -> None:
+        if not is_scripting():
+            warnings.warn("Only works in script mode", stacklevel=2)
 
     def __enter__(self) -> None:
         pass
@@ -185,13 +198,29 @@ class strict_fusion:
         pass
 
 
+_strategy: list[tuple[str, int]] = [("STATIC", 2), ("DYNAMIC", 10)]
+
+
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Exists for programs that steer PyTorch's specialization; gives PyTorch's default."""
-    return [("STATIC", 2), ("DYNAMIC", 10)]
+    """Sets how many plans of a function are kept, each for one kind of arguments: the sum of the depths. Gives what was before.
+
+    Plans of Flambeau are for one set of sizes each, so that STATIC and DYNAMIC mean the same.
+    """
+    global _strategy
+    for behavior, depth in strategy:
+        if behavior not in ("STATIC", "DYNAMIC"):
+            raise ValueError(f"FusionBehavior only supported 'STATIC' or 'DYNAMIC', got: {behavior}")
+        if depth < 0:
+            raise ValueError(f"a depth is not negative, got: {depth}")
+    former, _strategy = _strategy, list(strategy)
+    _flambeau.set_plan_limit(sum(depth for _, depth in strategy))
+    return former
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Exists for programs that switch oneDNN, which Flambeau does not use."""
+    """Switches oneDNN, which Flambeau does not use; a program that asks for it is warned."""
+    if enabled:
+        warnings.warn("Flambeau does not use oneDNN; its own fuser is at work", ScriptWarning, stacklevel=2)
 
 
 def onednn_fusion_enabled() -> bool:

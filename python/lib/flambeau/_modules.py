@@ -553,12 +553,16 @@ class ScriptModule:
         """What the text of the module says besides its submodules."""
         return f"original_name={self.original_name}"
 
+    def _shown_as(self) -> str:
+        """The class that the module's text names."""
+        return "RecursiveScriptModule"
+
     def __repr__(self) -> str:
         lines = []
         for name, module in self.named_children():
             text = repr(module).replace("\n", "\n  ")
             lines.append(f"  ({name}): {text}")
-        class_name = "RecursiveScriptModule"
+        class_name = self._shown_as()
         if not lines:
             return f"{class_name}({self.extra_repr()})"
         body = "\n".join(lines)
@@ -693,7 +697,11 @@ def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
 def freeze(
     mod: ScriptModule, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True
 ) -> ScriptModule:
-    """A copy of a module in evaluation mode with its attributes as constants, inlined and folded."""
+    """A copy of a module in evaluation mode with its attributes as constants, inlined and folded.
+
+    `preserved_attrs` names attributes and methods that stay as they are. Without `optimize_numerics` batch norm and the like
+    are not folded into weights, which changes answers by rounding.
+    """
     if not isinstance(mod, ScriptModule):
         raise RuntimeError(
             "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'."
@@ -703,9 +711,11 @@ def freeze(
             "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing."
         )
     copied = copy.deepcopy(mod)
-    core = copied._c.after("freeze")
-    frozen = RecursiveScriptModule(core, mod._kind)
-    return frozen
+    preserved = ",".join(preserved_attrs or ()).replace("\\", "").replace('"', "")
+    passes = f'freeze{{preserve="{preserved}" numerics={"true" if optimize_numerics else "false"}}}'
+    if optimize_numerics:
+        passes += ",frozen-optimization"
+    return RecursiveScriptModule(copied._c.after(passes), mod._kind)
 
 
 class CompilationUnit:

@@ -1099,7 +1099,11 @@ def script(
 ) -> Any:
     """Compiles a function, class or module from its source. A text is compiled as TorchScript source."""
     if optimize is not None:
-        warnings.warn("`optimize` is deprecated and has no effect.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
+            FutureWarning,
+            stacklevel=2,
+        )
     if isinstance(obj, (ScriptModule, ScriptFunction, ScriptObject)):
         return obj
     if isinstance(obj, str):

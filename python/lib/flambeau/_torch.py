@@ -10,7 +10,8 @@ import torch
 
 from . import _flambeau
 from ._script import Answers, Scope, scope_number, unique_name
-from ._trace import Trace, trace
+from ._trace import trace
+from ._trace_text import Constant, Trace
 
 
 def from_torch(module: Any, args: Any) -> Any:
@@ -105,7 +106,7 @@ class _Path:
 
 class _Answers(Answers):
     def meaning(self, value: Any, name: str) -> Any:
-        if hasattr(value, "tensor") and type(value).__name__ == "_Constant":
+        if isinstance(value, Constant):
             return ("constant", value.tensor)
         return super().meaning(value, name)
 

@@ -10,18 +10,17 @@ import contextlib
 import re
 import sys
 import threading
-import traceback
 import warnings
 from typing import Any, Callable, Iterator
 
 from . import _flambeau
 from ._flambeau import Tensor
 from ._modules import RecursiveScriptModule, ScriptFunction, ScriptModule
-from ._script import Answers, ModuleType, Scope, build_object, is_module, is_tensor, scope_number, unique_name
-
-
-class TracerWarning(Warning):
-    """A value of a tensor steers Python where a trace cannot follow."""
+from ._script import Answers, ModuleType, build_object, is_module, is_tensor, scope_number, unique_name
+from ._sizes import TracerWarning, remembered
+from ._tensors import Size
+from ._trace_text import Constant, Trace
+from ._trace_torch import torch_mode
 
 
 class TracingCheckError(Exception):
@@ -35,123 +34,8 @@ class TracingCheckError(Exception):
 class TopLevelTracedModule(RecursiveScriptModule):
     """A module that `trace` made."""
 
-
-class Trace:
-    """The lines of a trace in the making."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.places: list[str] = []
-        self.names: dict[int, str] = {}
-        self.kept: list[Any] = []
-        self.scope = Scope()
-        self.count = 0
-        self.depth = 0
-
-    def bind(self, value: Any, name: str) -> None:
-        """Gives a tensor a name."""
-        self.kept.append(value)
-        self.names[id(value)] = name
-
-    def fresh(self) -> str:
-        """A new name."""
-        self.count += 1
-        return f"v{self.count}"
-
-    def constant(self, value: Any) -> str:
-        """A tensor from outside as a constant."""
-        name = f"constant_{len(self.kept)}"
-        with _paused(self):
-            detached = value.detach() if hasattr(value, "detach") else value
-            own = detached if isinstance(detached, Tensor) else _flambeau.from_array(detached)
-        self.scope.names[name] = _Constant(own)
-        self.bind(value, name)
-        return name
-
-    def text(self, value: Any) -> str:
-        """A value as an expression."""
-        if is_tensor(value):
-            return self.names.get(id(value)) or self.constant(value)
-        if value is None or isinstance(value, (bool, int)):
-            return repr(value)
-        if isinstance(value, float):
-            return f"float({str(value)!r})" if value != value or value in (float("inf"), float("-inf")) else repr(value)
-        if isinstance(value, str):
-            return repr(value)
-        if isinstance(value, slice):
-            parts = ["" if part is None else self.text(part) for part in (value.start, value.stop)]
-            return ":".join(parts if value.step is None else [*parts, self.text(value.step)])
-        if value is Ellipsis:
-            return "..."
-        if isinstance(value, (list, tuple)):
-            return f"[{', '.join(self.text(v) for v in value)}]"
-        if isinstance(value, dict):
-            return "{" + ", ".join(f"{k!r}: {self.text(v)}" for k, v in value.items()) + "}"
-        name = type(value).__name__
-        if name == "dtype":
-            return "torch." + str(value).removeprefix("torch.")
-        if name == "device":
-            return f"torch.device({str(value)!r})"
-        if name in ("memory_format", "layout"):
-            return str(value)
-        raise RuntimeError(f"a trace cannot write down a value of type {name}")
-
-    def index(self, value: Any) -> str:
-        """What stands between the brackets of an index."""
-        return ", ".join(map(self.text, value)) if isinstance(value, tuple) else self.text(value)
-
-    def line(self, text: str) -> None:
-        """Adds a line."""
-        self.lines.append(text)
-        self.places.append(_place())
-
-    def result(self, expression: str, value: Any) -> None:
-        """Adds a line whose result is a value."""
-        if is_tensor(value):
-            name = self.fresh()
-            self.line(f"{name} = {expression}")
-            self.bind(value, name)
-        elif isinstance(value, (list, tuple)) and value and all(is_tensor(v) or v is None for v in value):
-            if isinstance(value, list) or len(value) == 1 or type(value).__name__ in ("Size",):
-                name = self.fresh()
-                self.line(f"{name} = {expression}")
-                for n, item in enumerate(value):
-                    if item is not None:
-                        self.bind(item, f"{name}[{n}]")
-            else:
-                names = [self.fresh() for _ in value]
-                self.line(f"{', '.join(names)} = {expression}")
-                for name, item in zip(names, value):
-                    if item is not None:
-                        self.bind(item, name)
-        elif value is None:
-            self.line(expression)
-
-    def structure(self, value: Any) -> str:
-        """What the function gives, as an expression."""
-        if is_tensor(value):
-            return self.names.get(id(value)) or self.constant(value)
-        if isinstance(value, tuple):
-            return f"({', '.join(map(self.structure, value))}{',' if len(value) == 1 else ''})"
-        if isinstance(value, list):
-            return f"[{', '.join(map(self.structure, value))}]"
-        if isinstance(value, dict):
-            return "{" + ", ".join(f"{k!r}: {self.structure(v)}" for k, v in value.items()) + "}"
-        if value is None or isinstance(value, (int, float, bool)):
-            raise RuntimeError(
-                f"Type '{type(value).__name__}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples "
-                "of Tensors can be traced"
-            )
-        raise RuntimeError(
-            f"Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions: {type(value)}"
-        )
-
-
-class _Constant:
-    """A tensor that a trace took from outside."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
+    def _shown_as(self) -> str:
+        return self.original_name
 
 
 _local = threading.local()
@@ -174,20 +58,10 @@ def is_tracing() -> bool:
     return _current() is not None
 
 
-def _place() -> str:
-    for frame in reversed(traceback.extract_stack(limit=24)):
-        if "/flambeau/" not in frame.filename and "/torch/" not in frame.filename and not frame.filename.startswith("<"):
-            return f"{frame.filename}:{frame.lineno}"
-    return ""
-
-
 def note(expression: str, gives: bool, inputs: list[Any], result: Any) -> None:
     """Writes down an operation on tensors of ours."""
     trace = _current()
     if trace is None or trace.depth:
-        return
-    if re.search(r"\.(item|tolist|is_nonzero)\(", expression):
-        _warn_of_value("item")
         return
     text = re.sub(r"\ba(\d+)\b", lambda m: trace.text(inputs[int(m.group(1))]), expression)
     if gives:
@@ -196,14 +70,16 @@ def note(expression: str, gives: bool, inputs: list[Any], result: Any) -> None:
         trace.line(text)
 
 
-def _warn_of_value(what: str) -> None:
-    warnings.warn(
-        f"Converting a tensor to a Python value ({what}) might cause the trace to be incorrect. We can't record the data flow "
-        "of Python values, so this value will be treated as a constant in the future. This means that the trace might not "
-        "generalize to other inputs!",
-        TracerWarning,
-        stacklevel=4,
-    )
+def traced_sizes(tensor: Tensor, sizes: Size) -> Size:
+    """The sizes of a tensor of ours, for the trace of this thread."""
+    trace = _current()
+    return sizes if trace is None else Size(trace.sizes(tensor, tuple(sizes)))
+
+
+def traced_count(tensor: Tensor, count: int) -> int:
+    """The number of its elements."""
+    trace = _current()
+    return count if trace is None else remembered(count, f"{trace.name(tensor)}.numel()", trace, trace.frame)
 
 
 def call_scripted(function: ScriptFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -214,7 +90,7 @@ def call_scripted(function: ScriptFunction, args: tuple[Any, ...], kwargs: dict[
     name = f"function_{len(trace.kept)}"
     trace.kept.append(function)
     trace.scope.names[name] = function
-    with _paused(trace):
+    with trace.paused():
         result = function._c.call(function._name, args, kwargs or None, function._kind)
     parts = [trace.text(a) for a in args] + [f"{k}={trace.text(v)}" for k, v in kwargs.items()]
     trace.result(f"{name}({', '.join(parts)})", result)
@@ -224,25 +100,16 @@ def call_scripted(function: ScriptFunction, args: tuple[Any, ...], kwargs: dict[
 def call_method(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Calls a method of a scripted module and writes the call down, where the module is part of what is traced."""
     trace = _current()
-    path = trace.names.get(method._c.id()) if trace is not None else None
+    path = trace.frame.names.get(method._c.id()) if trace is not None else None
     if trace is None or path is None:
         if trace is not None:
             raise RuntimeError("a scripted module is called in a trace that is not a submodule of the traced module")
         return method._c.call(method._name, args, kwargs or None, method._kind)
-    with _paused(trace):
+    with trace.paused():
         result = method._c.call(method._name, args, kwargs or None, method._kind)
     parts = [trace.text(a) for a in args] + [f"{k}={trace.text(v)}" for k, v in kwargs.items()]
     trace.result(f"{path}.{method._name}({', '.join(parts)})", result)
     return result
-
-
-@contextlib.contextmanager
-def _paused(trace: Trace) -> Iterator[None]:
-    trace.depth += 1
-    try:
-        yield
-    finally:
-        trace.depth -= 1
 
 
 @contextlib.contextmanager
@@ -255,7 +122,7 @@ def _writing(trace: Trace) -> Iterator[None]:
         _active += 1
         _flambeau.set_tracing(True)
     try:
-        with _torch_mode(trace):
+        with torch_mode(trace):
             yield
     finally:
         _local.trace = None
@@ -264,111 +131,15 @@ def _writing(trace: Trace) -> Iterator[None]:
             _flambeau.set_tracing(_active > 0)
 
 
-_OPERATORS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "div": "/", "floordiv": "//", "mod": "%", "matmul": "@", "pow": "**",
-    "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "eq": "==", "ne": "!=",
-}  # fmt: skip
-_VALUES = {"__bool__", "__int__", "__float__", "__index__", "__len__", "item", "tolist", "numpy", "__array__", "__contains__"}
-_PLAIN = {
-    "__get__", "size", "dim", "stride", "numel", "is_floating_point", "is_complex", "is_contiguous", "element_size", "__set__",
-    "data_ptr", "storage_offset", "nelement", "ndimension", "get_device", "__repr__", "__format__", "__hash__", "__dlpack__",
-    "__dlpack_device__", "requires_grad_", "_version", "is_same_size", "__deepcopy__", "has_torch_function", "is_tensor",
-}  # fmt: skip
-
-
-def _torch_mode(trace: Trace) -> Any:
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "overrides"):
-        return contextlib.nullcontext()
-
-    class Mode(torch.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            kwargs = kwargs or {}
-            result = func(*args, **kwargs)
-            if trace.depth == 0:
-                _note_torch(torch, trace, func, args, kwargs, result)
-            return result
-
-    return Mode()
-
-
-def _note_torch(torch: Any, trace: Trace, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-    name = getattr(func, "__name__", "")
-    if name in _VALUES:
-        if name not in ("__len__",):
-            _warn_of_value(name)
-        return
-    if name in _PLAIN:
-        attribute = getattr(getattr(func, "__self__", None), "__name__", "")
-        if name == "__get__" and attribute in ("T", "H", "mT", "mH", "real", "imag", "data") and is_tensor(result):
-            trace.result(f"{trace.text(args[0])}.{attribute}", result)
-        elif name == "requires_grad_":
-            trace.bind(result, trace.text(args[0]))
-        return
-    if name == "__getitem__":
-        trace.result(f"{trace.text(args[0])}[{trace.index(args[1])}]", result)
-        return
-    if name == "__setitem__":
-        trace.line(f"{trace.text(args[0])}[{trace.index(args[1])}] = {trace.text(args[2])}")
-        return
-    if name == "unbind" or name == "__iter__":
-        trace.result(f"{trace.text(args[0])}.unbind({', '.join(trace.text(a) for a in args[1:])})", list(result) if name == "unbind" else None)
-        if name == "unbind":
-            return
-    plain = name.strip("_")
-    if name.startswith("__"):
-        if name in ("__neg__", "__abs__", "__invert__", "__pos__"):
-            method = {"neg": "neg", "abs": "abs", "invert": "bitwise_not", "pos": "positive"}[plain]
-            trace.result(f"{trace.text(args[0])}.{method}()", result)
-            return
-        if plain in _OPERATORS:
-            trace.result(f"{trace.text(args[0])} {_OPERATORS[plain]} {trace.text(args[1])}", result)
-            return
-        if plain[:1] == "r" and plain[1:] in _OPERATORS:
-            trace.result(f"{trace.text(args[1])} {_OPERATORS[plain[1:]]} {trace.text(args[0])}", result)
-            return
-        if plain[:1] == "i" and plain[1:] in _OPERATORS:
-            words = {"add": "add_", "sub": "sub_", "mul": "mul_", "truediv": "div_", "div": "div_"}
-            trace.result(f"{trace.text(args[0])}.{words.get(plain[1:], plain[1:] + '_')}({trace.text(args[1])})", result)
-            return
-    parts = [trace.text(a) for a in args]
-    named = [f"{k}={trace.text(v)}" for k, v in kwargs.items() if k != "generator"]
-    if getattr(torch.Tensor, name, None) is func or type(func).__name__ == "method_descriptor":
-        trace.result(f"{parts[0]}.{name}({', '.join([*parts[1:], *named])})", result)
-        return
-    path = _torch_path(torch, func, name)
-    if path is None:
-        raise RuntimeError(f"a trace cannot write down {func}")
-    trace.result(f"{path}({', '.join([*parts, *named])})", result)
-
-
-def _torch_path(torch: Any, func: Any, name: str) -> str | None:
-    functional = torch.nn.functional
-    for path, where in (("torch.nn.functional", functional), ("torch", torch), ("torch.linalg", torch.linalg), ("torch.fft", torch.fft), ("torch.special", torch.special)):
-        if getattr(where, name, None) is func:
-            return f"{path}.{name}"
-    if name.startswith("boolean_dispatch") or name == "fn":
-        for candidate in ("max_pool1d", "max_pool2d", "max_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d"):
-            if getattr(functional, candidate, None) is func:
-                return f"torch.nn.functional.{candidate}"
-    if hasattr(functional, name):
-        return f"torch.nn.functional.{name}"
-    if hasattr(torch, name):
-        return f"torch.{name}"
-    module = getattr(func, "__module__", "") or ""
-    short = name
-    for prefix in ("linalg_", "fft_", "special_"):
-        if name.startswith(prefix):
-            return f"torch.{prefix[:-1]}.{name.removeprefix(prefix)}"
-    return f"ops.aten.{short}" if _flambeau.known_op(f"aten::{short}") and module is not None else None
-
-
 class _TracedType(ModuleType):
     """The class of a traced module: state as it is, one method from the trace."""
 
-    def __init__(self, module: Any, root: bool = True) -> None:
+    def __init__(self, module: Any, kinds: dict[int, _TracedType]) -> None:
         self.texts: list[Any] = []
+        self.calls = 0
+        # A module that stands at two places is one object.
+        self.kinds = kinds
+        kinds[id(module)] = self
         super().__init__(module)
         self.name = unique_name(type(module).__module__, type(module).__name__)
 
@@ -387,8 +158,14 @@ class _TracedType(ModuleType):
             if value is None:
                 self.rows.append((name, "NoneType"))
                 continue
-            self.children[name] = value if isinstance(value, ScriptModule) else _TracedType(value)
+            known = self.kinds.get(id(value))
+            self.children[name] = value if isinstance(value, ScriptModule) else known or _TracedType(value, self.kinds)
             self.rows.append((name, f"__host__.h{number_of(self.children[name])}"))
+
+    def method(self) -> str:
+        """A name for one more call of `forward`."""
+        self.calls += 1
+        return "forward" if self.calls == 1 else f"forward{self.calls - 1}"
 
     def _entries(self) -> list[Any]:
         return []
@@ -446,36 +223,59 @@ def _cloned(value: Any) -> Any:
     return value
 
 
-def _parameter_names(function: Any, count: int) -> list[str]:
+def _parameter_names(function: Any, count: int, is_method: bool = False) -> list[str]:
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if code is None:
         return [f"argument_{n + 1}" for n in range(count)]
-    names = [n for n in code.co_varnames[: code.co_argcount] if n != "self"]
+    names = list(code.co_varnames[: code.co_argcount])[1 if is_method else 0 :]
     return [names[n] if n < len(names) else f"argument_{n + 1}" for n in range(count)]
 
 
 class _Answers(Answers):
     def meaning(self, value: Any, name: str) -> tuple[Any, ...] | None:
-        if isinstance(value, _Constant):
+        if isinstance(value, Constant):
             return ("constant", value.tensor)
         return super().meaning(value, name)
 
 
-def _record(trace: Trace, function: Callable[..., Any], inputs: tuple[Any, ...], names: list[str]) -> tuple[str, Any]:
+def _record(
+    trace: Trace, function: Callable[..., Any], inputs: tuple[Any, ...], names: list[str], strict: bool
+) -> tuple[str, Any]:
     copies = tuple(map(_cloned, inputs))
     for name, value in zip(names, copies):
         _bind(trace, name, value)
     with _writing(trace):
         result = function(*copies)
+    if strict:
+        _check_containers(result)
     return trace.structure(result), result
 
 
-def _text(trace: Trace, head: str, result: str) -> str:
+def _check_containers(result: Any) -> None:
+    """Lists and dictionaries of results are as they are with the examples."""
+    if isinstance(result, dict):
+        raise RuntimeError(_CONTAINER.format("dict"))
+    if isinstance(result, list):
+        warnings.warn(_CONTAINER.format("list"), TracerWarning, stacklevel=5)
+    if isinstance(result, (list, tuple)):
+        for item in result:
+            _check_containers(item)
+
+
+_CONTAINER = (
+    "Encountering a {} at the output of the tracer might cause the trace to be incorrect, this is only valid if the container "
+    "structure does not change based on the module's inputs. Consider using a constant container instead (e.g. for `list`, use "
+    "a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the side effects, pass "
+    "strict=False to trace() to allow this behavior."
+)
+
+
+def _scope(trace: Trace) -> int:
+    """The number of what the lines of a trace name."""
     trace.scope.names.setdefault("torch", _Namespace("torch"))
     trace.scope.names.setdefault("ops", _Namespace("ops"))
     trace.scope.names.setdefault("Tensor", Tensor)
-    body = "".join(f"    {line}\n" for line in trace.lines)
-    return f"{head}\n{body}    return {result}\n"
+    return scope_number(trace.scope)
 
 
 class _Namespace:
@@ -484,12 +284,31 @@ class _Namespace:
         self.__name__ = path
 
 
+def _by_method(check_inputs: Any) -> list[dict[str, Any]]:
+    return [{"forward": _tuple(one)} for one in check_inputs or []]
+
+
+def warn_of_optimize(optimize: Any) -> None:
+    """Warns of an argument that PyTorch ignores, too."""
+    if optimize is not None:
+        warnings.warn(
+            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
+            FutureWarning,
+            stacklevel=3,
+        )
+
+
 def trace(
     func: Any, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, check_inputs: Any = None,
     check_tolerance: float = 1e-5, strict: bool = True, _force_outplace: bool = False, _module_class: Any = None,
     _compilation_unit: Any = None, example_kwarg_inputs: Any = None, _store_inputs: bool = True,
 ) -> Any:  # fmt: skip
-    """Runs a function or module on examples, and compiles what it did to tensors."""
+    """Runs a function or module on examples, and compiles what it did to tensors.
+
+    Calls of submodules become calls of methods of their own; sizes of tensors are computed anew in each call. With `strict`
+    results may not be dictionaries, and lists are warned of.
+    """
+    warn_of_optimize(optimize)
     if isinstance(func, (ScriptFunction, ScriptModule)):
         warnings.warn(
             "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.", stacklevel=2
@@ -502,21 +321,28 @@ def trace(
     else:
         inputs = _tuple(example_inputs)
     if is_module(func):
-        return trace_module(func, {"forward": inputs}, check_trace=check_trace, check_tolerance=check_tolerance, _names=list(example_kwarg_inputs or ()) or None)
+        return trace_module(
+            func, {"forward": inputs}, check_trace=check_trace, check_inputs=_by_method(check_inputs),
+            check_tolerance=check_tolerance, strict=strict, _names=list(example_kwarg_inputs or ()) or None,
+        )  # fmt: skip
     if hasattr(func, "__self__") and is_module(func.__self__):
         if func.__name__ == "forward":
-            return trace_module(func.__self__, {"forward": inputs}, check_trace=check_trace)
+            return trace_module(
+                func.__self__, {"forward": inputs}, check_trace=check_trace, check_inputs=_by_method(check_inputs),
+                check_tolerance=check_tolerance, strict=strict,
+            )  # fmt: skip
         raise AttributeError("trace doesn't support compiling individual module's functions.\nPlease use trace_module")
     made = Trace()
-    names = list(example_kwarg_inputs) if example_inputs is None else _parameter_names(func, len(inputs))
-    result, value = _record(made, func, inputs, names)
+    is_method = hasattr(func, "__self__")
+    names = list(example_kwarg_inputs) if example_inputs is None else _parameter_names(func, len(inputs), is_method)
+    result, value = _record(made, func, inputs, names, strict)
     short = getattr(func, "__name__", "forward")
     short = short if short.isidentifier() else "forward"
     parameters = ", ".join(f"{n}: {_annotation(v)}" for n, v in zip(names, inputs))
-    text = _text(made, f"def {short}({parameters}):", result)
+    text = made.frame.text(f"def {short}({parameters}):", result)
     name = unique_name(getattr(func, "__module__", None) or "", short)
     answers = _Answers()
-    where = (scope_number(made.scope), "<trace>", 1, text)
+    where = (_scope(made), "<trace>", 1, text)
     core = _flambeau.compile(answers, [("function", (name, where))])
     torch = sys.modules.get("torch")
     uses_torch = torch is not None and any(isinstance(v, torch.Tensor) for v in _leaves(inputs))
@@ -569,19 +395,26 @@ def trace_module(
     _compilation_unit: Any = None, example_inputs_is_kwarg: bool = False, _store_inputs: bool = True, _names: Any = None,
 ) -> Any:  # fmt: skip
     """Traces methods of a module, each on its examples."""
+    warn_of_optimize(optimize)
     if not isinstance(inputs, dict):
         raise AttributeError("expected a dictionary of (method_name, input) pairs")
-    kind = _TracedType(mod)
+    kinds: dict[int, _TracedType] = {}
+    kind = _TracedType(mod, kinds)
     for method, examples in inputs.items():
         examples = _tuple(examples)
-        made = Trace()
+        made = Trace(mod)
         _bind_state(made, mod, "self")
         function = mod if method == "forward" else getattr(mod, method)
-        names = _names or _parameter_names(getattr(type(mod), method, None), len(examples))
-        result, _ = _record(made, function, examples, names)
+        names = _names or _parameter_names(getattr(type(mod), method, None), len(examples), is_method=True)
+        with _module_calls(made, mod, kinds):
+            result, _ = _record(made, function, examples, names, strict)
         parameters = "".join(f", {n}: {_annotation(v)}" for n, v in zip(names, examples))
-        text = _text(made, f"def {method}(self{parameters}):", result)
-        kind.texts.append((scope_number(made.scope), "<trace>", 1, text))
+        text = made.frame.text(f"def {method}(self{parameters}):", result)
+        scope = _scope(made)
+        for frame, inner, name in made.methods:
+            heads = "".join(f", {n}: {annotation}" for n, annotation in frame.parameters.items())
+            inner.texts.append((scope, "<trace>", 1, frame.text(f"def {name}(self{heads}):")))
+        kind.texts.append((scope, "<trace>", 1, text))
     answers = _Answers()
     core = _flambeau.compile(answers, [kind.meaning(answers)])
     made_object = build_object(mod, kind, core, {})
@@ -589,19 +422,76 @@ def trace_module(
     is_torch = torch is not None and isinstance(mod, torch.nn.Module)
     traced = TopLevelTracedModule(made_object, "torch" if is_torch else None, mod)
     if check_trace:
-        for method, examples in inputs.items():
-            function = mod if method == "forward" else getattr(mod, method)
-            _check(getattr(traced, method), function, _tuple(examples), check_tolerance)
+        for one in [inputs, *(check_inputs or [])]:
+            for method, examples in one.items():
+                function = mod if method == "forward" else getattr(mod, method)
+                _check(getattr(traced, method), function, _tuple(examples), check_tolerance)
     return traced
+
+
+@contextlib.contextmanager
+def _module_calls(trace: Trace, root: Any, kinds: dict[int, _TracedType]) -> Iterator[None]:
+    """A context in which calls of submodules become calls of methods of their own.
+
+    Modules that are no part of the module around them are written down as what they do.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "nn"):
+        yield
+        return
+    entered: list[Any] = []
+
+    def before(module: Any, args: Any) -> None:
+        entered.append(None)
+        if trace.depth or _current() is not trace or isinstance(module, ScriptModule) or id(module) not in kinds:
+            return
+        path = _path_below(trace.frame.module, module)
+        if not path or (len(entered) == 1 and module is root):
+            return
+        entered[-1] = (path, kinds[id(module)])
+        trace.enter(module)
+        _bind_state(trace, module, "self")
+        names = _parameter_names(type(module).forward, len(args), is_method=True)
+        trace.frame.wanted.update({id(v): n for n, v in zip(names, args) if is_tensor(v)})
+
+    def after(module: Any, args: Any, result: Any) -> None:
+        found = entered.pop() if entered else None
+        if found is not None:
+            path, kind = found
+            name = kind.method()
+            trace.leave(f"{path}.{name}", result)
+            trace.methods.append((trace.ended[-1], kind, name))
+
+    hooks = torch.nn.modules.module
+    handles = [hooks.register_module_forward_pre_hook(before), hooks.register_module_forward_hook(after)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _path_below(outer: Any, module: Any) -> str | None:
+    """How a module is reached from one around it."""
+    for path, found in outer.named_modules(remove_duplicate=False) if outer is not None else ():
+        if found is module and path:
+            return _attribute_path("self", path.split("."))
+    return None
+
+
+def _attribute_path(path: str, names: list[str]) -> str:
+    for name in names:
+        path = f"{path}.{name}" if name.isidentifier() else f"getattr({path}, {name!r})"
+    return path
 
 
 def _bind_state(trace: Trace, module: Any, path: str) -> None:
     for name, value in [*module._parameters.items(), *module._buffers.items()]:
         if value is not None:
-            trace.bind(value, f"{path}.{name}" if name.isidentifier() else f"getattr({path}, {name!r})")
+            trace.bind(value, _attribute_path(path, [name]))
     for name, child in module._modules.items():
-        inner = f"{path}.{name}" if name.isidentifier() else f"getattr({path}, {name!r})"
+        inner = _attribute_path(path, [name])
         if isinstance(child, ScriptModule):
-            trace.names[child._c.id()] = inner
+            trace.frame.names[child._c.id()] = inner
         elif child is not None:
             _bind_state(trace, child, inner)

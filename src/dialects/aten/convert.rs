@@ -63,7 +63,7 @@ pub static OPS: &[OpDef] = &[
     }).rare("u8").quantized(crate::dialects::Quantized::Integers).facts(&[Fact::KeepsLayout]).infer(pointwise::like_first)
     .grad("self: grad")
     .out_exact("out"),
-    view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous).quantized(crate::dialects::Quantized::Integers).facts(&[Fact::MayCopy]).infer(pointwise::same)
+    view("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)", contiguous).quantized(crate::dialects::Quantized::Integers).facts(&[Fact::MayCopy]).infer(views::contiguous)
         .grad("self: grad"),
     opaque("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", copy_).rare("u8").quantized_kernel(crate::dialects::quantized::moves::copy),
     opaque("aten::copy_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", copy_).rare("u8").quantized_kernel(crate::dialects::quantized::moves::copy),

@@ -23,12 +23,12 @@ pub static OPS: &[OpDef] = &[
     view("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", |a| look(a, sizes_as)).facts(&[Fact::SeesLayout]).infer(views::reshape),
     view("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", |a| look(a, sizes_as)).hidden_marks("aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)").facts(&[Fact::SeesLayout]).part(LayerPart::Reshape).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
-    view("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", |a| look(a, expand)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::expand)
+    view("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", |a| look(a, expand)).facts(&[Fact::Broadcasts]).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::expand)
         .grad("self: grad.sum_to_size(self.size())"),
     view("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| {
         one(a.tensor(0)?.broadcast_to(&a.tensor(1)?.sizes())?)
-    }).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::as_other),
-    view("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, expand)).infer(views::expand)
+    }).facts(&[Fact::Broadcasts]).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::as_other),
+    view("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, expand)).facts(&[Fact::Broadcasts]).infer(views::expand)
         .grad("self: grad.sum_to_size(self.size())"),
     view("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", |a| look(a, transpose)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::transpose)
         .grad("self: grad.transpose(dim0, dim1)"),

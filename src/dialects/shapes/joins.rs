@@ -90,7 +90,7 @@ pub fn cat(operands: &Operands<'_>) -> Results {
     let tensors = operands.tensors("tensors")?;
     let dtype = pointwise::promote(&tensors, &[]);
     let sizes = joined(operands, &tensors);
-    one(operands.result(&operands.common(), dtype, sizes))
+    one(operands.following(&operands.common(), dtype, sizes))
 }
 
 fn joined(operands: &Operands<'_>, tensors: &[&TensorType]) -> Option<Vec<Dim>> {
@@ -127,7 +127,8 @@ pub fn stack(operands: &Operands<'_>) -> Results {
 /// The sizes and dtype of the first argument.
 pub fn same_sizes(operands: &Operands<'_>) -> Results {
     let first = operands.first()?;
-    one(operands.result(&operands.common(), first.dtype, first.sizes.as_ref().map(|s| s.to_vec())))
+    let sizes = first.sizes.as_ref().map(|s| s.to_vec());
+    one(operands.following(&operands.common(), first.dtype, sizes))
 }
 
 /// The dtype of the first argument and the sizes of the index.

@@ -11,7 +11,8 @@ pub mod views;
 
 use super::{Fact, Family, Op, Variant};
 use crate::ir::{Dim, TensorType, Type, TypeKind};
-use crate::tensor::{DType, Device};
+use crate::tensor::{DType, Device, Tensor};
+use crate::value::Value;
 use std::cell::Cell;
 
 /// What is known of a value before the program runs.
@@ -56,6 +57,44 @@ impl Known {
         }
     }
 
+    /// Everything about a value that is at hand.
+    pub fn of_value(value: &Value) -> Known {
+        match value {
+            Value::None => Known::None,
+            Value::Bool(x) => Known::Bool(*x),
+            Value::Int(x) => Known::Int(Dim::Known(*x)),
+            Value::Float(x) => Known::Float(*x),
+            Value::Complex(_) => Known::Number(DType::C128),
+            Value::Str(x) => Known::Str(x.to_string()),
+            Value::Device(x) => Known::Device((**x).clone()),
+            Value::Tensor(x) => Known::Tensor(of_tensor(x)),
+            Value::Tuple(x) => Known::Items(x.items().iter().map(Known::of_value).collect()),
+            Value::List(x) => match x.element_type().kind() {
+                TypeKind::Int => Known::Ints(
+                    x.items().iter().map(|v| v.to_int().map_or(Dim::Unknown, Dim::Known)).collect(),
+                ),
+                _ => Known::Items(x.items().iter().map(Known::of_value).collect()),
+            },
+            _ => Known::Nothing,
+        }
+    }
+
+    /// How a value contradicts what is known of it, if it does: dtype, sizes and strides of its tensors.
+    pub fn contradiction(&self, value: &Value) -> Option<String> {
+        match (self, value) {
+            (Known::Tensor(known), Value::Tensor(found)) => differs(known, &of_tensor(found)),
+            (Known::Items(known), Value::List(list)) => items(known, &list.items()),
+            (Known::Items(known), Value::Tuple(tuple)) => items(known, tuple.items()),
+            (Known::Int(Dim::Known(known)), Value::Int(found)) if known != found => {
+                Some(format!("is {found}, not {known}"))
+            }
+            (Known::Bool(known), Value::Bool(found)) if known != found => {
+                Some(format!("is {found}, not {known}"))
+            }
+            _ => None,
+        }
+    }
+
     /// What both say.
     pub fn join(&self, other: &Known) -> Known {
         match (self, other) {
@@ -74,6 +113,44 @@ impl Known {
             _ => Known::Nothing,
         }
     }
+}
+
+/// The complete type of a tensor.
+pub fn of_tensor(tensor: &Tensor) -> TensorType {
+    TensorType {
+        dtype: Some(tensor.dtype()),
+        device: Some(tensor.device()),
+        sizes: Some(tensor.sizes().iter().map(|n| Dim::Known(*n)).collect()),
+        strides: Some(tensor.strides().iter().map(|n| Some(*n)).collect()),
+        requires_grad: Some(tensor.requires_grad()),
+        ..TensorType::default()
+    }
+}
+
+fn items(known: &[Known], found: &[Value]) -> Option<String> {
+    if known.len() != found.len() {
+        return Some(format!("has {} items, not {}", found.len(), known.len()));
+    }
+    known.iter().zip(found).find_map(|(known, found)| known.contradiction(found))
+}
+
+fn differs(known: &TensorType, found: &TensorType) -> Option<String> {
+    if known.dtype.is_some() && known.dtype != found.dtype {
+        return Some(format!("is of dtype {:?}, not {:?}", found.dtype, known.dtype));
+    }
+    let sizes = found.sizes.as_deref().unwrap_or_default();
+    if let Some(own) = known.sizes.as_deref()
+        && (own.len() != sizes.len() || own.iter().zip(sizes).any(|(a, b)| a.known().is_some() && a != b))
+    {
+        return Some(format!("has sizes {sizes:?}, not {own:?}"));
+    }
+    let strides = found.strides.as_deref().unwrap_or_default();
+    if let Some(own) = known.strides.as_deref()
+        && (own.len() != strides.len() || own.iter().zip(strides).any(|(a, b)| a.is_some() && a != b))
+    {
+        return Some(format!("has strides {strides:?}, not {own:?}"));
+    }
+    None
 }
 
 fn same_dim(a: Dim, b: Dim) -> Dim {
@@ -235,13 +312,45 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// A result like `like` whose layout is not known.
-    pub fn looking(&self, like: &TensorType, sizes: Option<Vec<Dim>>) -> TensorType {
-        TensorType { strides: None, ..self.result(like, like.dtype, sizes) }
+    /// A result of a kernel whose results lie as its arguments do: dense where all of these are. Else its layout is not
+    /// known.
+    pub fn following(&self, like: &TensorType, dtype: Option<DType>, sizes: Option<Vec<Dim>>) -> TensorType {
+        let mut result = self.result(like, dtype, sizes);
+        if !self.tensors_of_call().iter().all(|t| is_dense(t)) {
+            result.strides = None;
+        }
+        result
     }
 
-    /// What all tensors among the operands have in common besides dtype and sizes.
-    pub fn common(&self) -> TensorType {
+    /// The same of a kernel on images: channels are innermost where they are in the first argument.
+    pub fn following_image(
+        &self,
+        like: &TensorType,
+        dtype: Option<DType>,
+        sizes: Option<Vec<Dim>>,
+    ) -> TensorType {
+        let mut result = self.following(like, dtype, sizes);
+        if result.strides.is_none() && self.first().is_some_and(has_channels_last) {
+            result.strides = result.sizes.as_deref().and_then(channels_last);
+        }
+        result
+    }
+
+    /// The strides of a copy of the first argument that keeps their order, where it is known.
+    pub fn preserved(&self) -> Option<Strides> {
+        let first = self.first()?;
+        let strides = first.strides.as_ref()?;
+        match self.get("memory_format") {
+            Some(Known::Int(Dim::Known(CONTIGUOUS))) => first.sizes.as_deref().and_then(dense),
+            Some(Known::Int(Dim::Known(PRESERVE)) | Known::None) | None => {
+                is_packed(first.sizes.as_deref()?, strides).then(|| strides.clone())
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// All tensors among the arguments.
+    fn tensors_of_call(&self) -> Vec<&'a TensorType> {
         let mut tensors = Vec::new();
         let mut work: Vec<&Known> = self.values.iter().collect();
         while let Some(known) = work.pop() {
@@ -251,6 +360,17 @@ impl<'a> Operands<'a> {
                 _ => {}
             }
         }
+        tensors
+    }
+
+    /// A result like `like` whose layout is not known.
+    pub fn looking(&self, like: &TensorType, sizes: Option<Vec<Dim>>) -> TensorType {
+        TensorType { strides: None, ..self.result(like, like.dtype, sizes) }
+    }
+
+    /// What all tensors among the operands have in common besides dtype and sizes.
+    pub fn common(&self) -> TensorType {
+        let tensors = self.tensors_of_call();
         let device = tensors.first().and_then(|t| t.device.clone());
         let device = device.filter(|d| tensors.iter().all(|t| t.device.as_ref() == Some(d)));
         let no_grad = !tensors.is_empty() && tensors.iter().all(|t| t.requires_grad == Some(false));
@@ -283,15 +403,66 @@ pub fn identity(operands: &Operands<'_>, same: bool) -> Results {
     }
 }
 
+/// Strides as types hold them.
+pub type Strides = std::sync::Arc<[Option<i64>]>;
+
+/// `torch.contiguous_format` and `torch.preserve_format`.
+const CONTIGUOUS: i64 = 0;
+const PRESERVE: i64 = 1;
+
 /// Strides of a dense tensor, where all sizes are numbers.
-pub fn dense(sizes: &[Dim]) -> Option<std::sync::Arc<[Option<i64>]>> {
+pub fn dense(sizes: &[Dim]) -> Option<Strides> {
+    in_order(sizes, (0..sizes.len()).rev())
+}
+
+/// Strides of an image whose channels lie innermost.
+fn channels_last(sizes: &[Dim]) -> Option<Strides> {
+    if sizes.len() != 4 { None } else { in_order(sizes, [1, 3, 2, 0].into_iter()) }
+}
+
+/// Whether an image lies so and in no other way: it has elements, and more than one channel.
+fn has_channels_last(image: &TensorType) -> bool {
+    let Some(sizes) = image.sizes.as_deref() else { return false };
+    let has_several = sizes.get(1).and_then(|n| n.known()).is_some_and(|n| n > 1);
+    let is_empty = sizes.contains(&Dim::Known(0));
+    has_several
+        && !is_empty
+        && image.strides.is_some()
+        && channels_last(sizes) == image.strides
+        && !is_dense(image)
+}
+
+/// Strides of a tensor without gaps whose dimensions lie so, innermost first.
+fn in_order(sizes: &[Dim], order: impl Iterator<Item = usize>) -> Option<Strides> {
     let mut strides = vec![None; sizes.len()];
     let mut step = 1i64;
-    for (stride, size) in strides.iter_mut().zip(sizes).rev() {
-        *stride = Some(step);
-        step = step.checked_mul(size.known()?.max(1))?;
+    for dim in order {
+        strides[dim] = Some(step);
+        step = step.checked_mul(sizes[dim].known()?.max(1))?;
     }
     Some(strides.into())
+}
+
+/// Whether a tensor is known to be dense, in order of rows.
+fn is_dense(tensor: &TensorType) -> bool {
+    tensor.strides.is_some() && tensor.sizes.as_deref().and_then(dense) == tensor.strides
+}
+
+/// Whether strides leave no gaps and no element lies at two places, whatever the order of dimensions.
+fn is_packed(sizes: &[Dim], strides: &[Option<i64>]) -> bool {
+    let known = sizes.iter().zip(strides).map(|(size, stride)| Some(((*stride)?, size.known()?)));
+    let Some(mut known) = known.collect::<Option<Vec<(i64, i64)>>>() else { return false };
+    if known.iter().any(|(_, size)| *size == 0) {
+        return false;
+    }
+    known.retain(|(_, size)| *size != 1);
+    known.sort_unstable();
+    let mut step = 1i64;
+    known.iter().all(|(stride, size)| {
+        let fits = *stride == step;
+        step = step.saturating_mul(*size);
+        fits
+    })
 }
 
 /// One result that is a tensor.
@@ -319,8 +490,11 @@ pub fn infer(operands: &Operands<'_>) -> Results {
     if op.variant() == Variant::InPlace || (op.def().infer.is_none() && writes_first(schema)) {
         return operands.first().map(|t| vec![Known::Tensor(t.clone())]);
     }
+    let is_quantized = |t: &&TensorType| t.dtype.is_some_and(DType::is_quantized);
     let plain = match (op.def().infer, op.def().family) {
         (Some(rule), _) => rule(operands),
+        // What an elementwise op gives of a quantized tensor is its quantized kernel's to say.
+        (None, Family::Elementwise) if operands.tensors_of_call().iter().any(is_quantized) => None,
         (None, Family::Elementwise) => pointwise::elementwise(operands),
         (None, Family::Reduce) => reductions::reduce(operands),
         (None, Family::View) => trial::look(operands),
@@ -328,6 +502,11 @@ pub fn infer(operands: &Operands<'_>) -> Results {
         (None, Family::Host) if op.def().facts.contains(&Fact::Metadata) => trial::look(operands),
         _ => None,
     };
+    let plain = plain.map(|results| match op.def().family {
+        // A copy of what a rule of views looks at: it has an order of its own.
+        Family::Gather => results.into_iter().map(forget_view).collect(),
+        _ => results,
+    });
     let out = operands.get("out").and_then(as_tensor);
     match (plain, out) {
         (Some(mut results), Some(out)) if results.len() == 1 => {
@@ -339,6 +518,17 @@ pub fn infer(operands: &Operands<'_>) -> Results {
         }
         (_, Some(_)) => None,
         (plain, None) => plain,
+    }
+}
+
+/// Strides stay known only where they are those of a dense tensor.
+fn forget_view(known: Known) -> Known {
+    match known {
+        Known::Tensor(t) => {
+            let strides = t.strides.clone().filter(|_| is_dense(&t));
+            Known::Tensor(TensorType { strides, ..t })
+        }
+        other => other,
     }
 }
 

@@ -149,7 +149,8 @@ pub fn like_first(operands: &Operands<'_>) -> Results {
         Ok(asked) => asked.or(first.dtype),
         Err(_) => None,
     };
-    one(operands.result(first, dtype, first.sizes.as_ref().map(|s| s.to_vec())))
+    let sizes = first.sizes.as_ref().map(|s| s.to_vec());
+    one(TensorType { strides: operands.preserved(), ..operands.result(first, dtype, sizes) })
 }
 
 /// The first argument with its layout.

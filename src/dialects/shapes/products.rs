@@ -108,7 +108,8 @@ pub fn convolution(operands: &Operands<'_>) -> Results {
     let input = operands.first()?;
     let weight = operands.tensor("weight")?;
     let sizes = input.sizes.as_deref().zip(weight.sizes.as_deref());
-    result(operands, input, sizes.and_then(|(input, weight)| convolved(operands, input, weight)))
+    let sizes = sizes.and_then(|(input, weight)| convolved(operands, input, weight));
+    one(operands.following_image(&operands.common(), input.dtype, sizes))
 }
 
 fn convolved(operands: &Operands<'_>, input: &[Dim], weight: &[Dim]) -> Option<Vec<Dim>> {
@@ -205,7 +206,7 @@ fn pooled(operands: &Operands<'_>, spatial: usize) -> Option<TensorType> {
         }
         Some(out)
     });
-    Some(operands.result(input, input.dtype, sizes))
+    Some(operands.following_image(input, input.dtype, sizes))
 }
 
 /// Pooling over one dimension.
@@ -232,7 +233,7 @@ pub fn adaptive(operands: &Operands<'_>) -> Results {
         // A size of None keeps what is there; it is not told apart from an unknown one.
         wanted.iter().all(|d| *d != Dim::Unknown).then(|| [&input[..first], &wanted].concat())
     });
-    one(operands.result(input, input.dtype, sizes))
+    one(operands.following_image(input, input.dtype, sizes))
 }
 
 /// Rows of a table: the sizes of the indices and the table's width.

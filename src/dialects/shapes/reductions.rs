@@ -15,6 +15,14 @@ pub fn sum(operands: &Operands<'_>) -> Results {
     one(reduced(operands, |d| if d.is_integral() || d == DType::Bool { DType::I64 } else { d })?)
 }
 
+/// A sum of what broadcasting repeated: the sizes are given. Sums of ints may be ints or longer ones.
+pub fn to_size(operands: &Operands<'_>) -> Results {
+    let first = operands.first()?;
+    let found = operands.looking(first, operands.dims("size"));
+    let dtype = found.dtype.filter(|dtype| dtype.is_floating() || dtype.is_complex());
+    one(TensorType { dtype, ..found })
+}
+
 /// A reduction whose result is bool.
 pub fn truth(operands: &Operands<'_>) -> Results {
     one(reduced(operands, |d| if d == DType::U8 { DType::U8 } else { DType::Bool })?)
@@ -27,7 +35,9 @@ pub fn index(operands: &Operands<'_>) -> Results {
 
 /// A reduction that gives a magnitude: complex becomes real.
 pub fn magnitude(operands: &Operands<'_>) -> Results {
-    one(reduced(operands, DType::to_real)?)
+    let found = reduced(operands, DType::to_real)?;
+    // A dtype that is asked for may be complex, too.
+    one(TensorType { dtype: found.dtype.map(DType::to_real), ..found })
 }
 
 /// Values and their indices.
@@ -60,6 +70,13 @@ fn scanned(operands: &Operands<'_>, change: fn(DType) -> DType) -> Option<Tensor
     Some(operands.result(first, dtype, first.sizes.as_ref().map(|s| s.to_vec())))
 }
 
+/// The same of kernels whose results lie as the argument does.
+fn sorted(operands: &Operands<'_>, change: fn(DType) -> DType) -> Option<TensorType> {
+    let found = scanned(operands, change)?;
+    let sizes = found.sizes.as_ref().map(|s| s.to_vec());
+    Some(operands.following(&found, found.dtype, sizes))
+}
+
 /// A running sum or product.
 pub fn scan(operands: &Operands<'_>) -> Results {
     one(scanned(operands, |d| if d.is_integral() || d == DType::Bool { DType::I64 } else { d })?)
@@ -67,14 +84,14 @@ pub fn scan(operands: &Operands<'_>) -> Results {
 
 /// A running extreme with its index, a sorted tensor with its order.
 pub fn scan_with_index(operands: &Operands<'_>) -> Results {
-    let values = scanned(operands, |d| d)?;
+    let values = sorted(operands, |d| d)?;
     let indices = TensorType { dtype: Some(DType::I64), requires_grad: Some(false), ..values.clone() };
     Some(vec![Known::Tensor(values), Known::Tensor(indices)])
 }
 
 /// The order of the elements.
 pub fn order(operands: &Operands<'_>) -> Results {
-    one(scanned(operands, |_| DType::I64)?)
+    one(sorted(operands, |_| DType::I64)?)
 }
 
 /// The sizes stay, the dtype becomes float.

@@ -20,6 +20,26 @@ fn with_order(operands: &Operands<'_>, order: impl Fn(usize) -> Option<Vec<usize
     one(TensorType { strides, ..operands.looking(first, Some(moved)) })
 }
 
+/// The first argument with its elements in order of rows: itself where they lie so already, whatever strides say of
+/// dimensions of one element. Of other formats the layout is not known.
+pub fn contiguous(operands: &Operands<'_>) -> Results {
+    let first = operands.first()?;
+    let sizes = first.sizes.as_deref();
+    let dense = sizes.and_then(super::dense).filter(|_| operands.int("memory_format") == Some(0));
+    let is_small = |n: &Dim| matches!(n, Dim::Known(0 | 1));
+    let strides = match (&first.strides, dense) {
+        (Some(own), Some(dense)) => {
+            let sizes = sizes.unwrap_or_default();
+            let in_order = sizes.contains(&Dim::Known(0))
+                || sizes.iter().zip(own.iter().zip(dense.iter())).all(|(n, (a, b))| is_small(n) || a == b);
+            Some(if in_order { own.clone() } else { dense })
+        }
+        (None, Some(dense)) if !sizes.unwrap_or_default().iter().any(is_small) => Some(dense),
+        _ => None,
+    };
+    one(TensorType { strides, ..first.clone() })
+}
+
 /// Two dimensions change places.
 pub fn transpose(operands: &Operands<'_>) -> Results {
     let dim = |a: &str, b: &str| operands.int(a).or_else(|| operands.int(b));
@@ -241,7 +261,11 @@ pub fn to(operands: &Operands<'_>) -> Results {
         Some(_) => None,
     };
     let sizes = first.sizes.as_ref().map(|s| s.to_vec());
-    one(TensorType { device, strides: first.strides.clone(), ..operands.result(first, dtype, sizes) })
+    // Where nothing is converted it may be the tensor itself; else it is a copy.
+    let is_same = operands.bool("copy") == Some(false) && dtype.is_some() && dtype == first.dtype;
+    let is_asked = !matches!(operands.get("memory_format"), Some(Known::None) | None);
+    let strides = if is_same && !is_asked { first.strides.clone() } else { operands.preserved() };
+    one(TensorType { device, strides, ..operands.result(first, dtype, sizes) })
 }
 
 /// A conversion to the dtype of another tensor.
@@ -249,7 +273,7 @@ pub fn to_other(operands: &Operands<'_>) -> Results {
     let (first, other) = (operands.first()?, operands.tensor("other")?);
     let sizes = first.sizes.as_ref().map(|s| s.to_vec());
     let result = operands.result(first, other.dtype, sizes);
-    one(TensorType { device: other.device.clone(), strides: first.strides.clone(), ..result })
+    one(TensorType { device: other.device.clone(), strides: operands.preserved(), ..result })
 }
 
 /// Pieces along one dimension, each of a size except perhaps the last.

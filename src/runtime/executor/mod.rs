@@ -14,6 +14,7 @@ mod tests;
 pub use build::Plan;
 pub use counters::PlanReport;
 pub use spec::ArgumentSpec;
+pub(super) use spec::refined;
 
 use super::code;
 use crate::diag::Result;
@@ -29,8 +30,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// Plans of a function that are kept; the one that was not used for longest goes first.
-const MAX_PLANS: usize = 32;
 /// Plans of a function that may be given up before its calls run without new ones: building one a call would cost more
 /// than plans save.
 const MAX_LOST: u64 = 64;
@@ -97,7 +96,7 @@ impl Executor {
         let spec = ArgumentSpec::of(call.arguments, run);
         let slot = match plans.find(&spec) {
             Some(slot) => slot,
-            None => match plans.add(spec.clone(), &self.counters) {
+            None => match plans.add(spec.clone(), run.plan_limit(), &self.counters) {
                 Some(slot) => slot,
                 None => {
                     self.counters.unplanned("arguments or attributes differ from call to call");
@@ -181,6 +180,9 @@ fn refusal(call: &Call<'_>, run: &Run) -> Option<&'static str> {
     if run.audits() {
         return Some("every op is audited");
     }
+    if run.plan_limit() == 0 {
+        return Some("no plans are to be kept");
+    }
     let tensors = || {
         call.arguments.iter().filter_map(|value| if let Value::Tensor(t) = value { Some(t) } else { None })
     };
@@ -204,12 +206,13 @@ impl Plans {
     }
 
     /// A place for a spec, or the one that another thread has made meanwhile. None where too many plans were lost.
-    fn add(&self, spec: ArgumentSpec, counters: &PlanCounters) -> Option<Arc<Slot>> {
+    /// The plan that was not used for longest goes where there are `limit` already.
+    fn add(&self, spec: ArgumentSpec, limit: usize, counters: &PlanCounters) -> Option<Arc<Slot>> {
         let mut slots = self.slots.write();
         if let Some(slot) = slots.iter().find(|slot| slot.spec == spec) {
             return Some(Arc::clone(slot));
         }
-        if slots.len() >= MAX_PLANS {
+        while slots.len() >= limit.max(1) {
             if self.lost.fetch_add(1, Ordering::Relaxed) >= MAX_LOST {
                 return None;
             }

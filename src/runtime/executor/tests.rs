@@ -1,6 +1,6 @@
 //! Plans of programs: when they are built, when they hold, and that answers do not tell of them.
 
-use super::{MAX_LOST, MAX_PLANS};
+use super::MAX_LOST;
 use crate::diag::Source;
 use crate::dialects::{Registry, Run};
 use crate::frontend::archive::{Archive, load};
@@ -70,13 +70,32 @@ fn many_threads_build_one_plan() {
 #[test]
 fn plans_are_bounded_and_giving_them_up_is_too() {
     let program = planned("def f(x: Tensor) -> Tensor:\n    return x + x\n");
-    let (run, calls) = (Run::silent(), MAX_PLANS + MAX_LOST as usize + 5);
+    let run = Run::silent();
+    let kept = run.plan_limit();
+    let calls = kept + MAX_LOST as usize + 5;
     for n in 0..calls {
         call(&program, "f", vec![full(&[n as i64], 1.0)], &run);
     }
     let report = program.plan_report();
-    assert_eq!((report.evicted, report.built), (MAX_LOST, MAX_PLANS as u64 + MAX_LOST));
+    assert_eq!((report.evicted, report.built), (MAX_LOST, kept as u64 + MAX_LOST));
     assert_eq!(report.unplanned["arguments or attributes differ from call to call"], 5);
+}
+
+#[test]
+fn a_run_says_how_many_plans_are_kept() {
+    let program = planned("def f(x: Tensor) -> Tensor:\n    return x + x\n");
+    let run = Run::silent();
+    for (limit, evicted) in [(2, 1), (1, 3)] {
+        run.set_plan_limit(limit);
+        for n in 1..4 {
+            call(&program, "f", vec![full(&[n], 1.0)], &run);
+        }
+        assert!(program.plan_report().evicted >= evicted);
+        assert_eq!(program.plan_graphs().len(), limit);
+    }
+    run.set_plan_limit(0);
+    call(&program, "f", vec![full(&[9], 1.0)], &run);
+    assert_eq!(program.plan_report().unplanned["no plans are to be kept"], 1);
 }
 
 #[test]

@@ -271,7 +271,7 @@ impl Emitter<'_> {
                     });
                 }
             }
-            _ => return Ok(None),
+            _ => return self.module_members(object, method, span),
         }
         Ok(Some(found))
     }

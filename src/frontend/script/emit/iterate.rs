@@ -7,9 +7,9 @@ use crate::frontend::script::kinds;
 use crate::ir::{Symbol, Type, TypeKind, ValueId};
 
 /// Loops over tuples and modules are written out at most so many times in a function, nested ones counted each time.
-const MAX_UNROLLED: usize = 20_000;
+pub(super) const MAX_UNROLLED: usize = 20_000;
 
-fn too_much_unrolled(span: &Span) -> Diagnostic {
+pub(super) fn too_much_unrolled(span: &Span) -> Diagnostic {
     let message =
         format!("loops over tuples and modules are unrolled, here to more than {MAX_UNROLLED} turns");
     Diagnostic::compile(message).at(span).hint("loop over a list or a range: such loops stay loops")

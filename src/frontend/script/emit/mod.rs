@@ -18,6 +18,7 @@ mod hosted;
 mod index;
 mod iterate;
 mod literal;
+mod members;
 mod magic;
 mod matching;
 mod names;
