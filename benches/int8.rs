@@ -8,6 +8,7 @@
 use flambeau::kernels::Affine;
 use flambeau::kernels::qconv::{Geometry, PackedConv};
 use flambeau::kernels::qgemm::{PackedWeights, Quantization, linear, linear_dynamic};
+use flambeau::resources::pool;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -164,7 +165,7 @@ impl Peer {
 
 fn main() {
     let threads = std::env::args().skip(1).find_map(|a| a.parse().ok()).unwrap_or(1);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
+    pool::set_threads(threads);
     let mut peer = Peer::start();
     if peer.is_none() {
         println!("TORCH_PYTHON names no Python: without torch.jit beside");
@@ -174,7 +175,7 @@ fn main() {
         let mut call = case.call();
         let (mut ours, mut theirs) = (Duration::MAX, Duration::MAX);
         for _ in 0..3 {
-            ours = ours.min(pool.install(|| least(&mut *call)));
+            ours = ours.min(least(&mut *call));
             if let Some(time) = peer.as_mut().and_then(|p| p.time(&case.line(threads))) {
                 theirs = theirs.min(time);
             }

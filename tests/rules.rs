@@ -5,6 +5,7 @@
 
 use flambeau::dialects::Registry;
 use flambeau::ir::Module;
+use flambeau::resources::pool;
 use flambeau::rewrite::check::{self, Example, Known};
 use flambeau::rewrite::syntax::Contract;
 use flambeau::rewrite::{self, CompiledRule, Questions, Settings};
@@ -14,7 +15,6 @@ use flambeau::tools::case;
 use flambeau::tools::rules::environment;
 use flambeau::value::Value;
 use libtest_mimic::{Failed, Trial};
-use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Graphs of each way to read a rule, for each manner of knowing its operands.
@@ -46,8 +46,9 @@ fn each_is_met_and_keeps_its_promise() -> Result<(), Failed> {
     let is_new = |rule: &&CompiledRule| !all.iter().any(|other| other.name == rule.name);
     let more: Vec<CompiledRule> = peephole.iter().filter(is_new).cloned().collect();
     all.extend(more);
-    let found: Vec<(&str, Found)> =
-        all.par_iter().filter(|rule| !rule.writes).map(|rule| (&*rule.name, look(rule, &registry))).collect();
+    let looked: Vec<&CompiledRule> = all.iter().filter(|rule| !rule.writes).collect();
+    let one = |n: usize| (&*looked[n].name, look(looked[n], &registry));
+    let found: Vec<(&str, Found)> = pool::jobs(pool::cores(), 8 << 20, looked.len(), one);
     let mut lines: Vec<String> = found.iter().flat_map(|(_, f)| f.wrong.clone()).collect();
     for (name, _) in &found {
         // A rule that is read in several ways is met in one of them.

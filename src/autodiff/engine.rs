@@ -4,14 +4,16 @@
 use super::cell::{Entry, Parameter};
 use super::history::Edge;
 use super::node::{Node, Operand, Output, Work, Write};
+use super::region::Passage;
 use super::saved::Saved;
 use super::views;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::{Gradients, Run};
+use crate::dialects::{Gradients, Region, Run};
 use crate::ir::Type;
 use crate::tensor::{Scalar, Tensor, broadcast_sizes};
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -300,6 +302,7 @@ impl<'a> Engine<'a> {
                 zeros.collect()
             }
             Work::Write(write) => self.through_write(node, write, gradients, asked),
+            Work::Region { region, saved } => self.through_region(node, (region, saved), gradients, asked),
             Work::Cell { cell, saved } => {
                 let kept = self.unpacked(node, saved.lock().as_ref())?;
                 let mut out = vec![None; node.operands.len()];
@@ -315,6 +318,33 @@ impl<'a> Engine<'a> {
                 Ok(out)
             }
         }
+    }
+
+    /// Through work that ran as one.
+    fn through_region(
+        &self,
+        node: &Arc<Node>,
+        (region, saved): (&Arc<dyn Region>, &Mutex<Option<Vec<Saved>>>),
+        gradients: Vec<Option<Tensor>>,
+        asked: &[bool],
+    ) -> Result<Vec<Option<Tensor>>> {
+        let found = {
+            let saved = saved.lock();
+            let saved = saved.as_ref().ok_or_else(|| Diagnostic::runtime(FREED))?;
+            let passage = Passage { node, region, saved, run: self.run };
+            passage.gradients(gradients, asked, self.wanted.create)?
+        };
+        if !self.wanted.keep && region.keeps() {
+            *saved.lock() = None;
+        }
+        let mut out = Vec::with_capacity(found.len());
+        for (n, (operand, gradient)) in node.operands.iter().zip(found).enumerate() {
+            out.push(match gradient {
+                Some(gradient) => Some(self.fitted(gradient, operand, node, n)?),
+                None => None,
+            });
+        }
+        Ok(out)
     }
 
     fn unpacked(

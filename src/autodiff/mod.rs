@@ -1,6 +1,6 @@
 //! Differentiation. Each op's row says its derivative as TorchScript text, its *cell*; what is here knows cells and no op by
 //! name. The *tape* records operations as they run and runs their cells backward: it defines what a gradient is, as eager
-//! PyTorch does.
+//! PyTorch does. The *transform* makes a backward graph of a graph from the same cells, to be fused and compiled.
 
 mod cell;
 mod engine;
@@ -8,10 +8,13 @@ mod history;
 mod node;
 mod optimizer;
 mod record;
+mod region;
 mod saved;
 mod tape;
+mod transform;
 mod views;
 
 pub use cell::{Cells, Recipe};
 pub use optimizer::Optimizer;
 pub use tape::Tape;
+pub use transform::{Backward, Wanted, backward};

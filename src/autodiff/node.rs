@@ -4,7 +4,7 @@ use super::cell::{Cell, Parameter};
 use super::history::{self, Edge};
 use super::saved::Saved;
 use crate::diag::Span;
-use crate::dialects::Recorded;
+use crate::dialects::{Recorded, Region};
 use crate::resources::Charge;
 use crate::tensor::{DType, Dims, Layout, Tensor, WeakTensor};
 use parking_lot::Mutex;
@@ -63,6 +63,12 @@ pub(super) enum Work {
     },
     /// By the node of an op that wrote to a view: the first operand is the base.
     Write(Box<Write>),
+    /// By the backward of work that ran as one.
+    Region {
+        region: Arc<dyn Region>,
+        /// Its operands; None after they were freed.
+        saved: Mutex<Option<Vec<Saved>>>,
+    },
     /// They are zero: the output has no elements.
     Nothing,
     /// It cannot be done, for this reason.
@@ -143,6 +149,9 @@ impl Node {
             Work::Cell { saved, .. } => {
                 let saved = saved.get_mut().take().unwrap_or_default();
                 parts.extend(saved.into_iter().map(|(_, saved)| Part::Saved(saved)));
+            }
+            Work::Region { saved, .. } => {
+                parts.extend(saved.get_mut().take().unwrap_or_default().into_iter().map(Part::Saved));
             }
             Work::Write(write) => {
                 let stub = Node {

@@ -80,6 +80,20 @@ impl Saved {
         !matches!(self, Saved::Value(_))
     }
 
+    /// The value of an argument, whoever has written to it since: for one whose elements are not read.
+    pub(super) fn as_it_is(&self) -> Value {
+        match self {
+            Saved::Value(value) => value.clone(),
+            Saved::Tensor(tensor, _) | Saved::Result(_, tensor, _) => Value::Tensor(tensor.clone()),
+            Saved::List(element, items) => {
+                let item = |item: &Option<(Tensor, u64)>| {
+                    item.as_ref().map_or(Value::None, |(t, _)| Value::Tensor(t.clone()))
+                };
+                Value::List(List::new(element.clone(), items.iter().map(item).collect()))
+            }
+        }
+    }
+
     /// The value, for a function of the cell. Fails where somebody has written to it since.
     pub(super) fn unpack(&self, node: &Arc<Node>) -> Result<Value> {
         Ok(match self {

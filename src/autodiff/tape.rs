@@ -3,10 +3,10 @@
 use super::cell::Cells;
 use super::history::{self, Edge};
 use super::record::Call;
-use super::{engine, views};
+use super::{engine, region, views};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::constraint::Law;
-use crate::dialects::{Autograd, Compute, Gradients, Node, Op, Outputs, Registry, Run};
+use crate::dialects::{Autograd, Compute, Gradients, Node, Op, Outputs, Region, Registry, Run};
 use crate::eval;
 use crate::tensor::Tensor;
 use crate::value::Value;
@@ -62,6 +62,10 @@ impl Autograd for Tape {
             Edge::Node(_, output) => output,
             Edge::Leaf(_) | Edge::None => 0,
         })
+    }
+
+    fn region(&self, region: Arc<dyn Region>, values: &[Value], outputs: &[Tensor], run: &Run) -> Result<()> {
+        region::record(region, values, outputs, run)
     }
 
     fn gradients(&self, wanted: &Gradients, run: &Run) -> Result<Vec<Option<Tensor>>> {

@@ -5,6 +5,7 @@ use super::{Node, Op, Outputs, Run};
 use crate::diag::{Result, Span};
 use crate::tensor::Tensor;
 use crate::value::Value;
+use std::sync::Arc;
 
 /// Computes an op's results from its arguments, without anything being recorded for the op itself.
 pub type Compute<'a> = &'a dyn Fn(&[Value]) -> Result<Outputs>;
@@ -33,6 +34,9 @@ pub trait Autograd: Send + Sync {
     /// Which output of its operation a tensor is; 0 for a leaf.
     fn output_number(&self, tensor: &Tensor, run: &Run) -> Result<usize>;
 
+    /// Records work that ran as one, with nothing recorded, on `values`, and gave `outputs`.
+    fn region(&self, region: Arc<dyn Region>, values: &[Value], outputs: &[Tensor], run: &Run) -> Result<()>;
+
     /// The gradients of the outputs by each input; without inputs they are added to the `grad` of all leaves.
     fn gradients(&self, wanted: &Gradients, run: &Run) -> Result<Vec<Option<Tensor>>>;
 }
@@ -52,6 +56,33 @@ pub struct Gradients {
     pub create: bool,
     /// Inputs that the outputs do not hang on have no gradient; otherwise they are an error.
     pub allow_unused: bool,
+}
+
+/// Work that is differentiated as one: it has a backward of its own. It does nothing but compute its outputs, and draws no numbers.
+pub trait Region: Send + Sync {
+    /// What errors call it: an op's full name.
+    fn name(&self) -> &str;
+
+    /// Which operands the backward reads.
+    fn reads(&self) -> &[bool];
+
+    /// Which outputs hang on an operand that requires grad.
+    fn follows(&self) -> &[bool];
+
+    /// Whether recorded op by op it would keep tensors, which are freed after the first backward.
+    fn keeps(&self) -> bool;
+
+    /// Does the work op by op, so that it is recorded.
+    fn replay(&self, values: Vec<Value>, run: &Run) -> Result<Outputs>;
+
+    /// The gradients of the operands that are wanted, from those of the outputs. Nothing is recorded meanwhile.
+    fn backward(
+        &self,
+        values: &[Value],
+        gradients: &[Option<Tensor>],
+        wanted: &[bool],
+        run: &Run,
+    ) -> Result<Vec<Option<Tensor>>>;
 }
 
 /// A recorded operation.

@@ -40,7 +40,7 @@ pub mod torchvision;
 pub use crate::resources::Limits;
 pub use args::{Args, Node, Outputs, one};
 pub use autocast::{AutocastPolicy, autocast_policy};
-pub use autograd::{Autograd, Compute, Gradients, Recorded};
+pub use autograd::{Autograd, Compute, Gradients, Recorded, Region};
 pub use classes::{CustomClass, is_custom_class, unknown_class};
 pub use effects::Effects;
 pub use foreign::result_type;

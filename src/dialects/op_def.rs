@@ -238,7 +238,7 @@ pub struct Accepts {
     pub half: bool,
     /// complex numbers
     pub complex: bool,
-    /// `abs_cpu`
+    /// `abs_cpu`, or the whole message; behind `|` the one for complex numbers
     pub kernel: &'static str,
 }
 
@@ -326,6 +326,10 @@ pub enum Fact {
     Nested,
     /// Makes a tensor of rank 0 of a number: traced programs compute sizes with such tensors.
     WrapsNumber,
+    /// Repeats the elements of its first operand to given sizes, as elementwise work does by itself.
+    Broadcasts,
+    /// Sums what broadcasting from a given size has repeated.
+    SumsToSize,
 }
 
 /// How exact a result is; tests take their bounds from it.

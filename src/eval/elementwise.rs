@@ -359,7 +359,12 @@ pub fn emit_elementwise(
 }
 
 fn refusal(op: &Op, def: &OpDef, dtype: DType) -> Diagnostic {
-    let kernel = if dtype.is_rare() && def.accepts.kernel.contains(' ') { "" } else { def.accepts.kernel };
+    let named = match def.accepts.kernel.split_once('|') {
+        Some((_, of_complex)) if dtype.is_complex() => of_complex,
+        Some((kernel, _)) => kernel,
+        None => def.accepts.kernel,
+    };
+    let kernel = if dtype.is_rare() && named.contains(' ') { "" } else { named };
     if kernel.contains(' ') {
         return match kernel.split_once("Error: ") {
             Some((class, message)) => Diagnostic::raised(format!("{class}Error"), message),

@@ -54,7 +54,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 }
 
 /// The op's operands, then its attributes as constants before it; None for an attribute that is no value.
-fn arguments(graph: &mut Graph, op: OpId, row: &Op) -> Option<Vec<ValueId>> {
+pub(crate) fn arguments(graph: &mut Graph, op: OpId, row: &Op) -> Option<Vec<ValueId>> {
     let mut arguments = graph.operands(op).to_vec();
     for law in row.def().laws {
         let Law::Attribute(parameter) = law else { continue };

@@ -68,6 +68,7 @@ pub use autocast::{has_autocast, refused_call};
 pub use context::{Context, Extras};
 pub use freeze_attributes::{FrozenAttribute, FrozenAttributes};
 pub use fuse::{fuse, fuse_elementwise};
+pub(crate) use inline_meanings::arguments as attribute_constants;
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
 
@@ -148,6 +149,8 @@ pub static NAMED: &[(&str, &str)] = &[
     ("autocast-contexts", "inline,constant-propagation-immutable-types,autocast,constant-pooling"),
     ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,autocast,remove-mutation{exact},cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
     ("plan", "dissolve-groups,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,dce-graph,fuse"),
+    ("forward", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,propagate-shapes"),
+    ("backward", "lower-simple-tuples,repeat{max=6}(propagate-shapes,fold-sizes,peephole,constant-propagation,loop-unrolling,remove-list-mutation,lower-simple-tuples,dce-graph),cse,simplify,propagate-shapes,fold-sizes,constant-propagation,cse,constant-pooling,dce-graph"),
     ("default", "optimize,inline-meanings,dce-graph,fuse"),
 ];
 

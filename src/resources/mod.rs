@@ -9,6 +9,7 @@ pub mod memory;
 pub mod names;
 pub mod pool;
 pub mod tasks;
+mod team;
 
 pub use budget::{Budget, Charge};
 pub use limits::Limits;

@@ -1,36 +1,38 @@
-//! The threads that share loops: one pool for the process, built when it is first needed.
+//! The threads that share loops: one team for the process, built when it is first needed.
 //!
-//! What runs in the pool is a piece of a loop. It opens no storage and waits for nothing, so the pool never stands still;
-//! forked tasks, which wait, have threads of their own ([`super::tasks`]). The pool has as many threads as
-//! [`set_threads`], `FLAMBEAU_NUM_THREADS` or `RAYON_NUM_THREADS` says, else one for each core. With one thread, where threads
-//! cannot be started, or while the pool is being built, loops run in the thread that asks. A process that was forked off
-//! builds a pool of its own: threads do not survive a fork.
+//! What runs in the team is a piece of a loop. It opens no storage and waits for nothing, so the team never stands still;
+//! forked tasks, which wait, have threads of their own ([`super::tasks`]). As many threads as [`set_threads`],
+//! `FLAMBEAU_NUM_THREADS` or `RAYON_NUM_THREADS` says work on a loop, else one for each core; the one that asks is among them.
+//! With one thread, where threads cannot be started, or while the team is being built, loops run in the thread that asks. A
+//! process that was forked off builds a team of its own: threads do not survive a fork.
 //!
 //! Pieces are charged to the budget of the thread that asks. When that is used up, the pieces that have not begun are left out:
 //! the result is thrown away, as the caller's next check fails.
 
+use super::team::Team;
 use super::{Budget, Scratch, budget, memory};
 use crate::diag::Result;
 use parking_lot::{Mutex, RwLock};
-use rayon::prelude::*;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Room on a thread's stack: kernels of builds without optimization keep many vectors there. The system gives pages as they
 /// are used.
 const STACK_BYTES: usize = 16 << 20;
 
-/// The pool of this process, if it could be built.
+/// The team of this process, if it could be built.
 struct Built {
     process: u32,
     threads: usize,
-    pool: Option<Arc<rayon::ThreadPool>>,
+    team: Option<Arc<Team>>,
 }
 
 static BUILT: RwLock<Option<Built>> = RwLock::new(None);
 /// Threads that were asked for; 0 leaves it to the environment.
 static WANTED: AtomicUsize = AtomicUsize::new(0);
+/// Portions of a slice for each thread, so that all end at about the same time.
+const PORTIONS: usize = 8;
 /// No machine has more cores.
 const MAX_THREADS: usize = 1024;
 
@@ -58,8 +60,8 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The pool; None where loops run in the thread that asks.
-fn pool() -> Option<Arc<rayon::ThreadPool>> {
+/// The team; None where loops run in the thread that asks.
+fn team() -> Option<Arc<Team>> {
     let threads = threads();
     if threads < 2 {
         return None;
@@ -70,41 +72,47 @@ fn pool() -> Option<Arc<rayon::ThreadPool>> {
         && built.process == process
         && built.threads == threads
     {
-        return built.pool.clone();
+        return built.team.clone();
     }
     let mut built = BUILT.try_write()?;
-    let pool = rayon::ThreadPoolBuilder::new()
-        .stack_size(STACK_BYTES)
-        .num_threads(threads)
-        .thread_name(|n| format!("flambeau-{n}"))
-        .build()
-        .ok()
-        .map(Arc::new);
-    let former = built.replace(Built { process, threads, pool: pool.clone() });
+    let team = Team::new(threads - 1, STACK_BYTES, threads <= cores()).map(Arc::new);
+    let former = built.replace(Built { process, threads, team: team.clone() });
     if former.as_ref().is_some_and(|former| former.process != process) {
         // Its threads belong to another process; there is nothing to end.
         std::mem::forget(former);
     }
-    pool
+    team
 }
 
 /// Calls `work` with each of `0..count`, on several threads.
 pub fn for_each(count: usize, work: impl Fn(usize) + Sync) {
-    let Some(pool) = (count > 1).then(pool).flatten() else { return (0..count).for_each(work) };
-    let payer = Payer::here();
-    pool.install(|| (0..count).into_par_iter().for_each(|n| _ = payer.run(|| work(n))));
+    let Some(team) = (count > 1).then(team).flatten() else { return (0..count).for_each(work) };
+    let (payer, next) = (Payer::here(), AtomicUsize::new(0));
+    let one = || {
+        let n = next.fetch_add(1, Ordering::Relaxed);
+        n < count && payer.allows() && {
+            work(n);
+            true
+        }
+    };
+    team.run(count - 1, &|| payer.pay(|| while one() {}));
 }
 
 /// What `work` gives for each of `0..count`, in order, on several threads. All of it is done, whatever the budget says.
 /// Fails where there is no room for the results.
 pub fn map<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Result<Scratch<R>> {
-    let Some(pool) = (count > 1).then(pool).flatten() else { return memory::collected((0..count).map(work)) };
-    let budget = budget::current();
-    let piece = |n: usize| {
-        let _installed = budget::install(budget.clone());
-        work(n)
+    let Some(team) = (count > 1).then(team).flatten() else { return memory::collected((0..count).map(work)) };
+    let mut results = memory::built(count, |out| out.resize_with(count, || None))?;
+    let (payer, places) = (Payer::here(), Mutex::new(results.iter_mut().enumerate()));
+    let one = || {
+        let place = places.lock().next();
+        place.is_some_and(|(n, place)| {
+            *place = Some(work(n));
+            true
+        })
     };
-    memory::built(count, |out| pool.install(|| (0..count).into_par_iter().map(piece).collect_into_vec(out)))
+    team.run(count - 1, &|| payer.pay(|| while one() {}));
+    memory::built(count, |out| out.extend(results.iter_mut().filter_map(Option::take)))
 }
 
 /// Calls `work` with stretches of `size` elements of a slice and their numbers, on several threads.
@@ -124,21 +132,18 @@ pub fn try_chunks<T: Send>(
     work: impl Fn(usize, &mut [T]) -> Result<()> + Sync,
 ) -> Result<()> {
     let size = size.max(1);
-    let Some(pool) = (slice.len() > size).then(pool).flatten() else {
-        return slice.chunks_mut(size).enumerate().try_for_each(|(at, chunk)| work(at, chunk));
-    };
-    let payer = Payer::here();
-    let piece = |(at, chunk): (usize, &mut [T])| payer.run(|| work(at, chunk)).unwrap_or(Ok(()));
-    pool.install(|| slice.par_chunks_mut(size).enumerate().try_for_each(piece))
+    let count = slice.len().div_ceil(size);
+    // Short stretches are handed out several at a time: handing out costs more than some of them.
+    let several = (count / (threads() * PORTIONS)).max(1);
+    let portions = slice.chunks_mut(size.saturating_mul(several)).enumerate();
+    share(count.div_ceil(several), portions, |(n, portion)| {
+        portion.chunks_mut(size).enumerate().try_for_each(|(i, chunk)| work(n * several + i, chunk))
+    })
 }
 
 /// Calls `work` with each item, on several threads; one of the errors is given.
 pub fn try_each<T: Send>(items: Vec<T>, work: impl Fn(T) -> Result<()> + Sync) -> Result<()> {
-    let Some(pool) = (items.len() > 1).then(pool).flatten() else {
-        return items.into_iter().try_for_each(work);
-    };
-    let payer = Payer::here();
-    pool.install(|| items.into_par_iter().try_for_each(|item| payer.run(|| work(item)).unwrap_or(Ok(()))))
+    share(items.len(), items.into_iter(), work)
 }
 
 /// The same for work that cannot fail.
@@ -150,6 +155,34 @@ pub fn each<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync) {
     let _ = try_each(items, all);
 }
 
+/// Calls `work` with each of `count` items, on several threads; after an error no further item is begun.
+fn share<T>(
+    count: usize,
+    items: impl Iterator<Item = T> + Send,
+    work: impl Fn(T) -> Result<()> + Sync,
+) -> Result<()> {
+    let Some(team) = (count > 1).then(team).flatten() else {
+        return { items }.try_for_each(work);
+    };
+    let (payer, items, failed) = (Payer::here(), Mutex::new(items), Mutex::new(None));
+    let stopped = AtomicBool::new(false);
+    let one = || {
+        if stopped.load(Ordering::Relaxed) || !payer.allows() {
+            return false;
+        }
+        let item = items.lock().next();
+        item.is_some_and(|item| {
+            if let Err(error) = work(item) {
+                stopped.store(true, Ordering::Relaxed);
+                *failed.lock() = Some(error);
+            }
+            true
+        })
+    };
+    team.run(count - 1, &|| payer.pay(|| while one() {}));
+    failed.into_inner().map_or(Ok(()), Err)
+}
+
 /// The budget of the thread that asks, for the threads that do the work.
 struct Payer(Option<Arc<Budget>>);
 
@@ -158,14 +191,15 @@ impl Payer {
         Payer(budget::current())
     }
 
-    /// Runs a piece of work, charged to the payer; None, with nothing done, once the budget is used up.
-    fn run<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
-        let Some(budget) = &self.0 else { return Some(work()) };
-        if budget.is_stopped() {
-            return None;
-        }
-        let _installed = budget.install();
-        Some(work())
+    /// Whether a further piece may begin: the budget is not used up.
+    fn allows(&self) -> bool {
+        !self.0.as_ref().is_some_and(|budget| budget.is_stopped())
+    }
+
+    /// Does pieces of work, charged to the payer.
+    fn pay(&self, work: impl FnOnce()) {
+        let _installed = self.0.as_ref().map(|budget| budget.install());
+        work();
     }
 }
 

@@ -4,8 +4,10 @@
 
 use super::arithmetic::Arithmetic;
 use super::constants::Constants;
+use super::derivatives::Derivatives;
 use super::regions;
 use super::regions::RegionCode;
+use crate::analysis::{AliasDb, facts};
 use crate::backends::{self, Backend, FusedGroup, FusionCounters};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
 use crate::dialects::{Fact, GraphId, Node, Op, Outputs, Registry, Run, Variant, fusion, resolve};
@@ -77,7 +79,7 @@ pub(super) enum Action {
     /// Runs an op with blocks by its row; behind the op's own operands stand those that the blocks use of what surrounds them.
     Regions { bound: Box<Bound>, blocks: Box<[RegionCode]> },
     /// Runs a fusion group as one kernel; what the kernel cannot take is run op by op, by the code.
-    Fused { graph: Arc<Graph>, group: Arc<FusedGroup>, code: Arc<Code> },
+    Fused { graph: Arc<Graph>, group: Arc<FusedGroup>, code: Arc<Code>, derivatives: Arc<Derivatives> },
     /// Calls the function that the first operand names.
     CallFunction,
     /// Calls a method of the object that is the first operand.
@@ -186,6 +188,7 @@ fn compile_block(
         op: NO_OP,
         nested: false,
         anchored: true,
+        aliases: None,
         code: Code {
             name: name.rsplit('.').next().unwrap_or(name).to_string(),
             graph: None,
@@ -294,6 +297,8 @@ struct Compiler<'a> {
     /// See [`Step`].
     nested: bool,
     anchored: bool,
+    /// What may be the same object, once a group asked; None within where nothing writes.
+    aliases: Option<Option<AliasDb>>,
     code: Code,
 }
 
@@ -342,7 +347,9 @@ impl Compiler<'_> {
                     let counters = Arc::clone(self.context.fusion);
                     let group = FusedGroup::new(Arc::clone(graph), self.context.backend()?, counters);
                     let group = Arc::new(group);
-                    Action::Fused { graph: Arc::clone(graph), group, code }
+                    let written = self.is_written(op);
+                    let derivatives = Arc::new(Derivatives::new(Arc::clone(graph), written));
+                    Action::Fused { graph: Arc::clone(graph), group, code, derivatives }
                 }
                 Some(graph) => Action::Call(self.nested_code(graph, kind.base(), depth)?),
                 None => match self.bind(op) {
@@ -358,6 +365,18 @@ impl Compiler<'_> {
             },
         };
         self.simple(op, action)
+    }
+
+    /// Whether something in the graph may write to operands of an op.
+    fn is_written(&mut self, op: OpId) -> bool {
+        let (registry, graph) = (self.context.registry, self.graph);
+        let aliases = self.aliases.get_or_insert_with(|| {
+            let writes = graph.all_ops().into_iter().any(|op| facts(registry, graph, op).writes);
+            writes.then(|| AliasDb::new(registry, None, graph))
+        });
+        let written =
+            |aliases: &AliasDb| graph.operands(op).iter().any(|operand| aliases.has_writers(*operand));
+        aliases.as_ref().is_some_and(written)
     }
 
     /// An op without blocks of its own.

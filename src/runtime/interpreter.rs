@@ -4,6 +4,7 @@
 
 use super::arithmetic::Arithmetic;
 use super::code::{Action, Bound, Code, NOWHERE, Operand, Register, Step};
+use super::derivatives::Derivatives;
 use super::instance::is_instance;
 use super::program::{Inner, Origins};
 use super::regions;
@@ -120,8 +121,6 @@ fn begin_turn(step: &Step, counter: Register, registers: &mut [Value], constants
     Some(true)
 }
 
-/// Why a group runs op by op whose inputs autograd follows.
-const REQUIRES_GRAD: &str = "an input requires grad";
 /// What stands before the message of a call that its plan refuses as wrong.
 const RAISES: &str = "the call raises: ";
 
@@ -287,14 +286,14 @@ impl Machine<'_> {
                 let results = regions::run(self.program, self.run, bound, blocks, operands)?;
                 self.store_all(step, results)?;
             }
-            Action::Fused { graph, group, code } => {
+            Action::Fused { graph, group, code, derivatives } => {
                 let operands = self.operands(step).into_vec();
                 self.run.group_runs(graph, &operands);
                 if !group.pays(&operands) {
                     self.push(Arc::clone(code), operands, ResultsTo::Caller)?;
                     return Ok(None);
                 }
-                match self.fused(group, &operands)? {
+                match self.fused(group, (derivatives, code), &operands)? {
                     Some(outputs) => {
                         // Kernels leave their loops when the run must end.
                         self.run.check()?;
@@ -362,17 +361,38 @@ impl Machine<'_> {
         Ok(None)
     }
 
-    /// Runs a group fused. None, with nothing computed, where it runs op by op, which is counted with its reason: what
-    /// requires grad is recorded op by op, what cannot be fused is refused, and a call that is wrong raises PyTorch's
-    /// error there. Any other error is a failure of the backend, and an error of the run.
-    fn fused(&self, group: &FusedGroup, operands: &[Value]) -> Result<Option<SmallVec<[Tensor; 2]>>> {
+    /// Runs a group fused. None, with nothing computed, where it runs op by op, which is counted with its reason: where the
+    /// backward of what requires grad is not compiled, ops are recorded one by one, what cannot be fused is refused, and a call that
+    /// is wrong raises PyTorch's error there. Any other error is a failure of the backend, and an error of the run.
+    fn fused(
+        &self,
+        group: &FusedGroup,
+        (derivatives, code): (&Arc<Derivatives>, &Arc<Code>),
+        operands: &[Value],
+    ) -> Result<Option<SmallVec<[Tensor; 2]>>> {
         let requires_grad = |v: &Value| matches!(v, Value::Tensor(t) if t.requires_grad());
+        let mut recorded = None;
         if self.run.grad_enabled() && operands.iter().any(requires_grad) {
-            group.runs_op_by_op(REQUIRES_GRAD);
-            return Ok(None);
+            let Some(autograd) = self.run.autograd() else {
+                return Err(Diagnostic::internal("an input requires grad and nothing records operations"));
+            };
+            match derivatives.region(self.program, code, operands, self.run)? {
+                Ok(region) => recorded = Some((autograd, region)),
+                Err(reason) => {
+                    group.runs_op_by_op(&reason);
+                    return Ok(None);
+                }
+            }
         }
         match group.prepare(operands, &self.program.registry) {
-            Ok(prepared) => prepared.run().map(Some),
+            Ok(prepared) => {
+                let outputs = prepared.run()?;
+                if let Some((autograd, region)) = recorded {
+                    autograd.region(region, operands, &outputs, self.run)?;
+                    self.run.place_recorded(|| self.place());
+                }
+                Ok(Some(outputs))
+            }
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 group.runs_op_by_op(error.message());
                 Ok(None)

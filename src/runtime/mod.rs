@@ -8,6 +8,7 @@ mod arithmetic;
 mod code;
 mod composites;
 mod constants;
+mod derivatives;
 mod executor;
 mod instance;
 mod interpreter;
@@ -16,6 +17,8 @@ mod regions;
 mod python_repr;
 mod tasks;
 #[cfg(test)]
+mod derivatives_tests;
+#[cfg(test)]
 mod limit_tests;
 #[cfg(test)]
 mod tests;
@@ -23,6 +26,7 @@ pub mod traceback;
 
 pub use arguments::{converted, dtype_argument};
 pub use composites::ScriptComposites;
+pub use derivatives::typed;
 pub use executor::PlanReport;
 pub use instance::is_instance;
 pub use program::{Origins, Program, graph_function, run_graph};

@@ -36,10 +36,15 @@ pub(super) struct Inner {
     executor: Option<Executor>,
     /// Whether the module has the casts of its contexts of autocasting already.
     is_cast: bool,
+    /// Elements of an input from which groups get a compiled backward.
+    pub(super) differentiates_from: usize,
     /// Original places of the code, where it was generated.
     pub(super) origins: Arc<OnceLock<Origins>>,
     weak: Weak<Inner>,
 }
+
+/// Elements of the largest input from which a group's backward is worth being compiled.
+const DIFFERENTIATES_FROM: usize = 1 << 12;
 
 /// What a program is made with besides module, instance and ops.
 #[derive(Default)]
@@ -49,6 +54,7 @@ struct Setting {
     log: LogSpec,
     plans: bool,
     is_cast: bool,
+    differentiates_from: Option<usize>,
 }
 
 /// Finds the original place of a place in generated code.
@@ -127,7 +133,15 @@ impl Program {
             log: inner.fusion.log_spec().clone(),
             plans: inner.executor.is_some(),
             is_cast: inner.is_cast,
+            differentiates_from: Some(inner.differentiates_from),
         }
+    }
+
+    /// The same program with compiled backwards for fusion groups whose largest input has at least so many elements; smaller
+    /// ones are recorded op by op.
+    pub fn differentiating_from(&self, elements: usize) -> Program {
+        let setting = Setting { differentiates_from: Some(elements), ..self.setting() };
+        self.with_module(self.0.module.clone(), setting)
     }
 
     fn with_module(&self, module: Module, setting: Setting) -> Program {
@@ -347,12 +361,13 @@ impl Inner {
             fusion: Arc::new(FusionCounters::logging(&setting.log)),
             executor: setting.plans.then(Executor::new),
             is_cast: setting.is_cast,
+            differentiates_from: setting.differentiates_from.unwrap_or(DIFFERENTIATES_FROM),
             origins: setting.origins,
             weak: weak.clone(),
         })
     }
 
-    fn code_context(&self) -> code::Context<'_> {
+    pub(super) fn code_context(&self) -> code::Context<'_> {
         code::Context {
             registry: &self.registry,
             constants: &self.constants,

@@ -93,7 +93,7 @@ impl Tensor {
 
     /// Repeated to `sizes` without a copy; sizes must be broadcastable.
     pub fn broadcast_to(&self, sizes: &[i64]) -> Result<Tensor> {
-        self.look(|layout| super::view::expand(layout, sizes, self.dtype().type_name()))
+        self.look(|layout| super::view::expand(layout, sizes, self.dtype()))
     }
 }
 

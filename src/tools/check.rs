@@ -93,6 +93,9 @@ pub struct Options {
     /// Let parameters of loaded modules require gradients, also where a case asks for none
     #[arg(long)]
     pub(super) grad: bool,
+    /// Compile the backward of fusion groups of any size, where otherwise small ones are recorded op by op
+    #[arg(long)]
+    small_gradients: bool,
     /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     pub(super) dialect: Vec<PathBuf>,
@@ -106,6 +109,8 @@ pub struct Treatment {
     passes: Option<Pipeline>,
     /// Whether programs get plans.
     planned: bool,
+    /// Whether small fusion groups get compiled backwards.
+    small_gradients: bool,
     settings: Settings,
     each: bool,
     aliases: bool,
@@ -123,6 +128,7 @@ impl Treatment {
             toolkit,
             passes: None,
             planned: false,
+            small_gradients: false,
             settings: Settings::default(),
             each: false,
             aliases: false,
@@ -150,7 +156,21 @@ impl Treatment {
         let limits = options.limits.clone();
         let toolkit = io.toolkit_with(&options.dialect)?;
         let planned = options.plans.wanted(&options.passes);
-        Ok(Treatment { toolkit, passes, planned, settings, each, aliases, audit, order, seed, grad, limits })
+        let small_gradients = options.small_gradients;
+        Ok(Treatment {
+            toolkit,
+            passes,
+            planned,
+            small_gradients,
+            settings,
+            each,
+            aliases,
+            audit,
+            order,
+            seed,
+            grad,
+            limits,
+        })
     }
 
     /// The same up to the n-th pass, with its name.
@@ -173,6 +193,7 @@ impl Treatment {
         let Some(passes) = &self.passes else { return Ok(program) };
         let settings = self.settings.clone();
         let program = prepare::transformed(&program, passes, settings, name, &mut std::io::sink())?;
+        let program = if self.small_gradients { program.differentiating_from(0) } else { program };
         Ok(if self.planned { program.planned() } else { program })
     }
 }

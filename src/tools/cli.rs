@@ -58,7 +58,7 @@ const TRANSLATE: &str = "\
 The forms:
   ir      graph text, as PyTorch prints it
   python  TorchScript source
-  loops   the loops of each fusion group
+  loops   the loops of each fusion group; backward: the graph of its gradients
   llvm    LLVM IR of each fusion group; asm: this computer's assembly; ptx: that of NVIDIA GPUs
   html    one page for the browser: search, blocks that open and close, types on edges, details of each op;
           it fetches nothing and works without a network (docs/view.md)

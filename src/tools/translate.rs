@@ -5,6 +5,7 @@ use super::io::Io;
 use super::numerics::Numerics;
 use super::threads::ThreadOptions;
 use super::{opt, prepare, view};
+use crate::autodiff::{self, Wanted};
 use crate::backends;
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Registry, Run, fusion, loops};
@@ -12,7 +13,7 @@ use crate::frontend::python_print;
 use crate::ir::{Graph, Module, PrintOptions, Type, TypeKind};
 use crate::lowering::Target;
 use crate::passes::manager::Settings;
-use crate::runtime::Program;
+use crate::runtime::{Program, typed};
 use crate::tensor::{DType, Tensor};
 use crate::tools::limits::LimitOptions;
 use crate::value::Value;
@@ -63,6 +64,8 @@ pub enum Form {
     Ir,
     /// The loops of each fusion group
     Loops,
+    /// The graph that computes the gradients of each fusion group's inputs; without groups, those of the function's inputs
+    Backward,
     /// LLVM IR of each fusion group
     Llvm,
     /// Assembly of this computer of each fusion group
@@ -145,6 +148,18 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
             io.print(&if options.to == Form::Json { view::json(&model) } else { view::html(&model, &title) });
         }
         Form::Python => io.print(&python(registry, &module)?),
+        Form::Backward => {
+            let mut groups = match &given {
+                None => assumed(&module),
+                Some(arguments) => met(&program, &entry, arguments)?,
+            };
+            if groups.is_empty() {
+                groups.extend(whole(&program, &entry, given.as_deref()));
+            }
+            for (graph, inputs) in &groups {
+                io.print(&backward_text(registry, graph, inputs)?);
+            }
+        }
         Form::Loops | Form::Llvm | Form::Asm | Form::Ptx => {
             let groups = match &given {
                 None => assumed(&module),
@@ -228,6 +243,27 @@ fn met(program: &Program, entry: &str, arguments: &[Value]) -> Result<Vec<Group>
     program.run(entry, arguments.to_vec(), &run)?;
     let groups = seen.lock().map(|seen| seen.clone()).unwrap_or_default();
     Ok(groups)
+}
+
+/// A function as one group, with what it is called with.
+fn whole(program: &Program, entry: &str, given: Option<&[Value]>) -> Option<Group> {
+    let graph = Arc::new(program.function(entry)?.graph.clone());
+    let inputs = match given {
+        Some(arguments) => arguments.to_vec(),
+        None => graph.inputs().iter().map(|v| sample(graph.ty(*v))).collect(),
+    };
+    Some((graph, inputs))
+}
+
+/// The backward of a graph by all its floating point inputs, every output having a gradient, as graph text.
+fn backward_text(registry: &Arc<Registry>, graph: &Graph, inputs: &[Value]) -> Result<String> {
+    let typed = typed(graph, inputs);
+    let follows =
+        |v: &Value| matches!(v, Value::Tensor(t) if t.dtype().is_floating() || t.dtype().is_complex());
+    let by: Vec<bool> = inputs.iter().map(follows).collect();
+    let of = vec![true; typed.outputs().len()];
+    let backward = autodiff::backward(&typed, Wanted { inputs: &by, outputs: &of }, registry)?;
+    Ok(backward.graph.to_text(&PrintOptions::bare()))
 }
 
 fn kernel_text(

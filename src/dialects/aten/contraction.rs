@@ -195,6 +195,20 @@ fn bmm(name: &str, a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> Result<Tens
     product(name, a, b, onto)
 }
 
+/// One dtype of what is added to and of both factors.
+fn expect_alike(t: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
+    for (name, x) in [("self", t), ("mat1", a)] {
+        if x.dtype() != b.dtype() {
+            return Err(Diagnostic::runtime(format!(
+                "{name} and mat2 must have the same dtype, but got {} and {}",
+                x.dtype().type_name(),
+                b.dtype().type_name()
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn expect_same(a: &Tensor, b: &Tensor) -> Result<()> {
     if a.dtype() != b.dtype() {
         return Err(Diagnostic::runtime(format!(
@@ -331,16 +345,7 @@ fn addmm(args: &Args<'_>) -> Result<Outputs> {
     if a.sizes()[1] != b.sizes()[0] {
         return mm("addmm", a, b, None).and_then(one);
     }
-    let pairs = [("mat1", a, b), ("self", t, b)];
-    for (name, x, y) in pairs {
-        if x.dtype() != y.dtype() {
-            return Err(Diagnostic::runtime(format!(
-                "{name} and mat2 must have the same dtype, but got {} and {}",
-                x.dtype().type_name(),
-                y.dtype().type_name()
-            )));
-        }
-    }
+    expect_alike(t, a, b)?;
     let (beta, alpha) = real_factors(args, 3, t.dtype())?;
     let (dtype, wide) = (t.dtype(), compute_dtype(t.dtype()));
     let onto = expanded(&t.to_dtype(wide)?, &[a.sizes()[0], b.sizes()[1]], beta)?;
@@ -503,14 +508,7 @@ fn addbmm(args: &Args<'_>) -> Result<Outputs> {
             sa[1], sa[2], sb[1], sb[2]
         )));
     }
-    if t.dtype() != b.dtype() {
-        return Err(Diagnostic::runtime(format!(
-            "self and mat2 must have the same dtype, but got {} and {}",
-            t.dtype().type_name(),
-            b.dtype().type_name()
-        )));
-    }
-    expect_same(a, b)?;
+    expect_alike(t, a, b)?;
     let (beta, alpha) = real_factors(args, 3, t.dtype())?;
     let (dtype, wide) = (t.dtype(), compute_dtype(t.dtype()));
     let mut total = expanded(&t.to_dtype(wide)?, &[sa[1], sb[2]], beta)?;
@@ -634,6 +632,15 @@ fn bilinear(args: &Args<'_>) -> Result<Outputs> {
     let (x, y, w, bias) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?, args.opt_tensor(3)?);
     let (sx, sy, sw) = (x.sizes(), y.sizes(), w.sizes());
     let fail = |text: String| Err(Diagnostic::runtime(format!("bilinear(): {text}")));
+    let named = [("input1", Some(x)), ("input2", Some(y)), ("weight", Some(w)), ("bias", bias)];
+    if named.iter().any(|(_, t)| t.is_some_and(|t| t.dtype() != x.dtype())) {
+        let shown =
+            named.iter().filter_map(|(name, t)| Some(format!("{name}: {}", (*t)?.dtype().cpp_name())));
+        return Err(Diagnostic::runtime(format!(
+            "All tensors must have the same dtype, got {}",
+            shown.collect::<Vec<_>>().join(", ")
+        )));
+    }
     if sx.len() != sy.len() {
         return fail(format!("input dimensions do not match: got {} and {}", sx.len(), sy.len()));
     }

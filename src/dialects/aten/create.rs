@@ -470,15 +470,8 @@ fn ends(a: &Args<'_>, name: &str) -> Result<(Scalar, Scalar)> {
         .filter_map(|(what, rank)| Some(format!("{what} with {} dimension(s)", rank?)))
         .collect();
     if rank(0)?.is_some_and(|n| n > 0) || rank(1)?.is_some_and(|n| n > 0) {
-        let which = if ranks.len() == 2 {
-            "start and end tensors"
-        } else if rank(0)?.is_some() {
-            "start tensors"
-        } else {
-            "end tensors"
-        };
         return Err(Diagnostic::runtime(format!(
-            "{name} only supports 0-dimensional {which}, but got {}.",
+            "{name} only supports 0-dimensional start and end tensors, but got {}.",
             ranks.join(" and ")
         )));
     }
@@ -494,6 +487,13 @@ fn spaced(a: &Args<'_>, options: usize, base: Option<f64>) -> Result<Outputs> {
     let (start, end) = ends(a, if base.is_some() { "logspace" } else { "linspace" })?;
     let complex = matches!(start, Scalar::Complex(_)) || matches!(end, Scalar::Complex(_));
     let dtype = dtype_or(a, options, if complex { DType::C64 } else { DType::F32 })?;
+    if complex && !dtype.is_complex() {
+        return Err(Diagnostic::runtime(format!(
+            "torch.{}(): inferred dtype c10::complex<float> can't be safely cast to passed dtype {}",
+            if base.is_some() { "logspace" } else { "linspace" },
+            dtype.type_name()
+        )));
+    }
     one(range::spaced(start, end, a.int(2)?, base, dtype)?)
 }
 

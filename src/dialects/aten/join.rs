@@ -367,12 +367,29 @@ fn roll(a: &Args<'_>) -> Result<Outputs> {
             dims.len()
         )));
     }
-    let mut maps = identity(&own)?;
+    let mut start: smallvec::SmallVec<[i64; 6]> = smallvec::SmallVec::from_elem(0, own.len());
     for (shift, dim) in shifts.iter().zip(&dims) {
         let d = layout::wrap_dim_strict(*dim, own.len())?;
-        maps[d] = shifted(own[d], *shift)?.into_iter().map(|i| maps[d][i]).scratch()?;
+        // Where the element comes from that becomes the first one.
+        start[d] = (i128::from(start[d]) - i128::from(*shift)).rem_euclid(i128::from(own[d].max(1))) as i64;
     }
-    one(remap(tensor, &maps)?)
+    let result = Tensor::for_writing(tensor.dtype(), &own)?;
+    if tensor.numel() > 0 {
+        roll_blocks(tensor, &result, &start, 0)?;
+    }
+    one(result)
+}
+
+/// Copies what lies behind the new first element, and what lies before it, of each dimension from `dim` on.
+fn roll_blocks(from: &Tensor, to: &Tensor, start: &[i64], dim: usize) -> Result<()> {
+    let Some(dim) = (dim..start.len()).find(|d| start[*d] != 0) else { return to.copy_from(from) };
+    let (size, first, d) = (from.sizes()[dim], start[dim], dim as i64);
+    for (from_at, to_at, count) in [(first, 0, size - first), (0, size - first, first)] {
+        let from = from.look(|l| layout::narrow(l, d, from_at, count))?;
+        let to = to.look(|l| layout::narrow(l, d, to_at, count))?;
+        roll_blocks(&from, &to, start, dim + 1)?;
+    }
+    Ok(())
 }
 
 /// For each place of a dimension of `size` rolled by `shift`, where its element comes from.

@@ -262,7 +262,7 @@ fn multi_margin(a: &Args<'_>) -> Result<Outputs> {
     if labels.iter().any(|t| !(0..classes as i64).contains(t)) {
         return fail("target out of range");
     }
-    crate::dispatch_real!(input.dtype(), "multi_margin_loss", R => {
+    crate::dispatch_real!(input.dtype(), "multi_margin_loss_cpu_kernel", R => {
         let x = input.elements_as::<R>()?;
         let w = weight.map(Tensor::elements_as::<R>).transpose()?;
         let losses: Vec<f64> = (0..rows)

@@ -47,6 +47,7 @@ pub mod norm;
 pub mod order;
 pub mod pad;
 pub mod pool;
+mod pool_checks;
 mod pool_images;
 pub mod program;
 pub mod random;

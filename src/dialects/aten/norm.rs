@@ -222,11 +222,10 @@ impl Batch {
                     let message = format!("TensorAccessor expected 1 dims but tensor has {}", t.rank());
                     return fail(message);
                 }
-                Some(t) => check_mixed(&self.input, t)?,
-                None => {}
+                _ => {}
             }
         }
-        Ok(())
+        check_mixed(&self.input, &named.map(|(_, tensor)| tensor.as_ref()))
     }
 
     /// The result, and mean and reciprocal deviation of the channels in training (else empty).
@@ -320,11 +319,22 @@ impl Batch {
     }
 }
 
-/// Parameters have the input's dtype, or are float32 where the input has 16 bits.
-fn check_mixed(input: &Tensor, parameter: &Tensor) -> Result<()> {
-    let (x, p) = (input.dtype(), parameter.dtype());
-    let reduced = matches!(x, DType::F16 | DType::BF16) && p == DType::F32;
-    if x.is_floating() && x != p && !reduced {
+/// Parameters have the input's dtype, or are float32 where the input has 16 bits. The first one that is there decides
+/// which of the two is meant.
+fn check_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
+    let mut dtypes = parameters.iter().flatten().map(|p| p.dtype());
+    let x = input.dtype();
+    let Some(first) = dtypes.next() else { return Ok(()) };
+    if first == x {
+        return match dtypes.find(|p| *p != x) {
+            Some(p) => fail(format!("expected scalar type {} but found {}", x.type_name(), p.type_name())),
+            None => Ok(()),
+        };
+    }
+    if first != DType::F32 || dtypes.any(|p| p != DType::F32) {
+        return fail("mixed dtype (CPU): expect parameter to have scalar type of Float");
+    }
+    if !matches!(x, DType::F16 | DType::BF16) {
         return fail("mixed dtype (CPU): all inputs must share same datatype.");
     }
     Ok(())
@@ -457,9 +467,7 @@ pub fn layer(
     eps: f64,
 ) -> Result<(Tensor, Tensor, Tensor)> {
     let rows = check_shape(input, shape, &[("weight", weight), ("bias", bias)], ", ")?;
-    for parameter in [weight, bias].into_iter().flatten() {
-        check_mixed(input, parameter)?;
-    }
+    check_mixed(input, &[weight, bias])?;
     let (sizes, dtype) = (input.sizes(), input.dtype());
     let narrow = matches!(dtype, DType::F16 | DType::BF16);
     crate::dispatch_real!(dtype, "LayerNormKernelImpl", R => {
@@ -578,7 +586,10 @@ fn native_group_norm(a: &Args<'_>) -> Result<Outputs> {
     let (input, counts, groups) = (a.tensor(0)?, [a.int(3)?, a.int(4)?, a.int(5)?], a.int(6)?);
     let total = counts.iter().try_fold(1i64, |n, c| n.checked_mul(*c));
     if total != Some(input.numel() as i64) || counts.iter().any(|c| *c < 0) {
-        return fail("Expected N * C * HxW to be the number of elements of the input");
+        return fail(
+            "Expected X.numel() == N * C * HxW to be true, but got false.  (Could this error message be improved?  \
+             If so, please report an enhancement request to PyTorch.)",
+        );
     }
     if groups <= 0 || counts[1] % groups != 0 {
         return fail(format!(
@@ -588,8 +599,14 @@ fn native_group_norm(a: &Args<'_>) -> Result<Outputs> {
     }
     let channels = counts[1] as usize;
     for (name, parameter) in [("weight", a.opt_tensor(1)?), ("bias", a.opt_tensor(2)?)] {
-        if parameter.is_some_and(|p| p.numel() != channels) {
-            return fail(format!("Expected {name} to have one element a channel"));
+        let Some(parameter) = parameter else { continue };
+        if parameter.rank() != 1 || parameter.numel() != channels {
+            return fail(format!(
+                "Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of \
+                 shape {:?} and input of shape {:?}",
+                parameter.sizes().as_slice(),
+                input.sizes().as_slice()
+            ));
         }
     }
     let (y, mean, rstd) = grouped(input, a.opt_tensor(1)?, a.opt_tensor(2)?, counts, groups, a.float(7)?)?;
@@ -605,9 +622,7 @@ fn grouped(
     groups: i64,
     eps: f64,
 ) -> Result<(Tensor, Tensor, Tensor)> {
-    for parameter in [weight, bias].into_iter().flatten() {
-        check_mixed(input, parameter)?;
-    }
+    check_mixed(input, &[weight, bias])?;
     let (sizes, dtype) = (input.sizes(), input.dtype());
     crate::dispatch_real!(dtype, "GroupNormKernelImpl", R => {
         let x = Dense::<R>::new(input)?;

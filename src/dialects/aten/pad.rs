@@ -91,7 +91,13 @@ fn pad(a: &Args<'_>, mode: &str, value: Option<f64>) -> Result<Outputs> {
         "reflect" | "replicate" | "circular" => {
             return Err(Diagnostic::raised(
                 "NotImplementedError",
-                format!("Padding size {} is not supported for {}D input tensor.", pad.len(), tensor.rank()),
+                format!(
+                    "Padding size {} is not supported for {}D input tensor.\nSupported combinations for non-constant \
+                     padding:\n  - 2D or 3D input: padding size = 2 (pads last dimension)\n  - 3D or 4D input: padding size \
+                     = 4 (pads last 2 dimensions)\n  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)",
+                    pad.len(),
+                    tensor.rank()
+                ),
             ));
         }
         other => {

@@ -8,6 +8,7 @@ use super::kernels::pool::{
 };
 use super::kernels::range::not_implemented;
 use super::kernels::wide_loops;
+use super::pool_checks::{argument_rank, as_images, expect_images, refuse_empty};
 use super::pool_images::{pooled_in_vectors, windows};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
@@ -248,37 +249,6 @@ impl Steps {
     }
 }
 
-/// Fails unless the tensor has channels and spatial dimensions, maybe in a batch, none but the batch empty.
-fn expect_images(t: &Tensor, dims: usize) -> Result<()> {
-    let sizes = t.sizes();
-    if sizes.len() != dims + 1 && sizes.len() != dims + 2 {
-        return fail(format!(
-            "non-empty {}D or {}D (batch mode) tensor expected for input",
-            dims + 1,
-            dims + 2
-        ));
-    }
-    if sizes[sizes.len() - dims - 1..].contains(&0) {
-        return fail(format!(
-            "Expected {}D or {}D (batch mode) tensor with optional 0 dim batch size for input, but got:{:?}",
-            dims + 1,
-            dims + 2,
-            sizes.as_slice()
-        ));
-    }
-    Ok(())
-}
-
-fn argument_rank(t: &Tensor, name: &str) -> Result<()> {
-    if t.rank() == 2 || t.rank() == 3 {
-        return Ok(());
-    }
-    fail(format!(
-        "Expected 2 to 3 dimensions, but got {}-dimensional tensor for argument #1 'self' (while checking arguments for {name})",
-        t.rank()
-    ))
-}
-
 fn max_prepare(a: &Args<'_>, dims: usize) -> Result<(Steps, Planes)> {
     let t = a.tensor(0)?;
     if dims == 1 && a.op.name() == "aten::max_pool1d_with_indices" {
@@ -314,15 +284,8 @@ fn max_prepare(a: &Args<'_>, dims: usize) -> Result<(Steps, Planes)> {
     }
     steps.check()?;
     let own = t.sizes();
-    if dims == 3
-        && (own.len() == 4 || own.len() == 5)
-        && let Some(empty) = (own.len() - 4..own.len()).find(|d| own[*d] == 0)
-    {
-        return fail(format!(
-            "max_pool3d_with_indices_out_cpu_template(): Expected input to have non-zero size for non-batch dimensions, but \
-             input has sizes {:?} with dimension {empty} being empty",
-            own.as_slice()
-        ));
+    if dims == 3 && (own.len() == 4 || own.len() == 5) {
+        refuse_empty("max_pool3d_with_indices_out_cpu_template", &own, own.len() - 4)?;
     }
     expect_images(t, dims)?;
     let planes = Planes::new(t, dims);
@@ -468,6 +431,9 @@ fn avg_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         crate::tensor::wrap_dim(-3, t.rank())?;
     }
     steps.check()?;
+    if dims == 3 && (t.rank() == 4 || t.rank() == 5) {
+        refuse_empty("avg_pool3d", &t.sizes(), t.rank() - 4)?;
+    }
     expect_images(t, dims)?;
     let planes = Planes::new(t, dims);
     let (output, axes) = steps.axes(&planes)?;
@@ -555,13 +521,14 @@ fn adaptive_prepare(a: &Args<'_>, dims: usize, kind: &str) -> Result<(Vec<i64>, 
             sizes.as_slice()
         ));
     }
-    if let Some(d) = (sizes.len() - dims..sizes.len()).find(|d| sizes[*d] == 0) {
-        return fail(format!(
-            "{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {:?} with dimension \
-             {d} being empty",
-            sizes.as_slice()
-        ));
-    }
+    // Averages in one and two dimensions may have no channels; those in one are done as in two.
+    let (first, name) = match (kind, dims) {
+        ("avg", 1) => (2, "adaptive_avg_pool2d"),
+        ("avg", 2) => (sizes.len() - 2, &*name),
+        _ => (1, &*name),
+    };
+    let shown = if kind == "avg" { as_images(&sizes, dims) } else { sizes.to_vec() };
+    refuse_empty(name, &shown, first)?;
     Ok((output, Planes::new(t, dims)))
 }
 
@@ -618,13 +585,20 @@ fn adaptive_max(a: &Args<'_>, dims: usize) -> Result<Outputs> {
 fn fractional(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     let (t, samples) = (a.tensor(0)?, a.tensor(3)?);
     let (kernel, output) = (numbers(a, 1, dims, "kernel_size")?, numbers(a, 2, dims, "output_size")?);
-    let name = format!("fractional_max_pool{dims}d");
+    let name = if dims == 2 { "fractional_max_pool2d" } else { "fractional_max_pool3d_out" };
     let rank = t.rank();
     if rank != dims + 1 && rank != dims + 2 {
         return fail(format!(
             "{name}(): Expected {}D or {}D tensor, but got: {:?}",
             dims + 1,
             dims + 2,
+            t.sizes().as_slice()
+        ));
+    }
+    if let Some(d) = (1..rank).find(|d| t.sizes()[*d] == 0) {
+        return fail(format!(
+            "{name}(): Expected input to have non-zero size for non-batch dimensions, but got{:?} with dimension {d} being \
+             empty.",
             t.sizes().as_slice()
         ));
     }
@@ -649,7 +623,7 @@ fn fractional(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     }
     let (sizes, input) = (planes.sizes(&output), three(&planes.input));
     let parts = three(&output);
-    crate::dispatch_real!(t.dtype(), &name, R => {
+    crate::dispatch_real!(t.dtype(), name, R => {
         let (x, random) = (t.elements_as::<R>()?, samples.elements_as::<R>()?);
         let size: usize = input.iter().product();
         pairs::<R>(t.dtype(), &sizes, |out| {
@@ -753,7 +727,7 @@ fn unpool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     let result = Tensor::zeros(t.dtype(), &sizes)?;
     let size: i64 = output.iter().product();
     let part: i64 = planes.input.iter().product();
-    if t.dtype() == DType::Bool || t.dtype().is_complex() {
+    if !t.dtype().is_floating() {
         return Err(not_implemented(&format!("max_unpool{dims}d"), t.dtype()));
     }
     let mut positions = memory::reserved(t.numel())?;

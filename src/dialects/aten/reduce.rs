@@ -9,7 +9,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::rows::RowProgram;
 use crate::dialects::scalar::{Binary, Sv};
 use crate::dialects::shapes::{reductions, views};
-use crate::dialects::{Args, OpDef, OutRule, Outputs, one, opaque, reduce};
+use crate::dialects::{Args, Fact, OpDef, OutRule, Outputs, one, opaque, reduce};
 use crate::resources::{Collect, Scratch};
 use crate::tensor::{DType, Tensor, view};
 use crate::value::Value;
@@ -103,7 +103,7 @@ pub static OPS: &[OpDef] = &[
         one(sum(&tensor.look(|l| view::diagonal(l, 0, 0, 1))?, None, false, None)?)
     }).infer(views::nothing)
     .out_exact("out"),
-    reduce("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", |a| sum_to_size(a.tensor(0)?, &a.ints(1)?)).infer(views::nothing)
+    reduce("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", |a| sum_to_size(a.tensor(0)?, &a.ints(1)?)).facts(&[Fact::SumsToSize]).infer(reductions::to_size)
         .hidden_marks("aten::sum_to_size(Tensor(a) self, SymInt[] size) -> Tensor(a)")
         .grad("self: grad.expand(self.size())"),
     opaque("aten::equal(Tensor self, Tensor other) -> bool", equal).rare("u").quantized_kernel(crate::dialects::quantized::moves::equal),

@@ -143,6 +143,16 @@ fn scaled(a: &Args<'_>, dims: usize, mode: Mode, align: Option<usize>) -> Result
         Some(factors.to_list()?.items().iter().map(|v| v.to_float()).collect::<Result<Vec<f64>>>()?)
     };
     let align = align.map(|n| a.bool(n)).transpose()?.unwrap_or(false);
+    let given = output.as_ref().map(|sizes| ("output_size", sizes.len()));
+    let given = given.or(factors.as_ref().map(|factors| ("scale_factors", factors.len())));
+    if let Some((name, count)) = given
+        && count + 2 != input.rank()
+    {
+        return fail(format!(
+            "Expected static_cast<int64_t>({name}->size()) == spatial_dimensions to be true, but got false.  (Could this \
+             error message be improved?  If so, please report an enhancement request to PyTorch.)"
+        ));
+    }
     let (output, scales) = match (output, factors) {
         (Some(output), None) if output.len() == dims => (output, vec![None; dims]),
         (None, Some(factors)) if factors.len() == dims => {
@@ -215,10 +225,9 @@ fn resampled(
     }
     let name = match (mode, dims) {
         (Mode::Cubic, _) => "compute_indices_weights_cubic",
-        (Mode::SmoothLinear | Mode::SmoothCubic, _) => "upsample_separable_Nd_base",
-        (Mode::Linear, 1) => "compute_indices_weights_linear",
+        (Mode::SmoothLinear | Mode::SmoothCubic, _) => "compute_index_ranges_weights",
         (Mode::Linear, 2) => "upsample_bilinear2d_channels_last",
-        (Mode::Linear, _) => "upsample_trilinear3d_channels_last",
+        (Mode::Linear, _) => "compute_indices_weights_linear",
         (_, 1) => "compute_indices_weights_nearest",
         (_, 2) => "upsample_nearest2d_channels_last",
         _ => "upsample_nearest3d_channels_last",

@@ -198,10 +198,17 @@ fn backward(a: &Args<'_>, element: fn(f64, f64, f64) -> f64, term: fn(f64, f64) 
     let dim = wrap_dim(a.int(2)?, grad.rank())?;
     if grad.sizes() != output.sizes() {
         return Err(Diagnostic::runtime(format!(
-            "{} needs a gradient and an output of the same sizes, got {:?} and {:?}",
-            a.op.name(),
+            "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but {:?} does \
+             not equal {:?} (while checking arguments for softmax_backward)",
             grad.sizes().as_slice(),
             output.sizes().as_slice()
+        )));
+    }
+    if grad.dtype() != output.dtype() {
+        return Err(Diagnostic::runtime(format!(
+            "expected scalar type {} but found {}",
+            grad.dtype().type_name(),
+            output.dtype().type_name()
         )));
     }
     let dtype: DType = a.dtype(3)?;

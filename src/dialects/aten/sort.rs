@@ -189,9 +189,9 @@ fn median_place<W: Wide>(row: &[W], skip_nan: bool) -> usize {
     nth_place(row, (row.len() - nans - 1) / 2)
 }
 
-fn expect_ordered(tensor: &Tensor) -> Result<()> {
+fn expect_ordered(tensor: &Tensor, kernel: &str) -> Result<()> {
     if tensor.dtype().is_complex() || tensor.dtype() == DType::Bool {
-        return Err(not_implemented("median_cpu", tensor.dtype()));
+        return Err(not_implemented(kernel, tensor.dtype()));
     }
     Ok(())
 }
@@ -199,13 +199,13 @@ fn expect_ordered(tensor: &Tensor) -> Result<()> {
 fn median_dim(a: &Args<'_>, skip_nan: bool) -> Result<Outputs> {
     let tensor = a.tensor(0)?;
     let dim = non_empty_dim(tensor, a.int(1)?, "median")?;
-    expect_ordered(tensor)?;
+    expect_ordered(tensor, "median_out")?;
     dispatch_wide!(tensor.dtype(), W => by_place::<W>(tensor, dim, a.bool(2)?, |row| median_place(row, skip_nan)))
 }
 
 fn median_all(a: &Args<'_>, skip_nan: bool) -> Result<Outputs> {
     let tensor = a.tensor(0)?;
-    expect_ordered(tensor)?;
+    expect_ordered(tensor, "median_cpu")?;
     if tensor.numel() == 0 {
         let empty =
             if tensor.dtype().is_floating() { Scalar::Float(f64::NAN) } else { Scalar::Int(i64::MIN) };

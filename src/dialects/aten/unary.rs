@@ -331,14 +331,14 @@ pub static OPS: &[OpDef] = &[
         .out("out"),
     elementwise("aten::floor(Tensor self) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.floor(x[0]))
-        .accepts("if", "floor_vml_cpu")
+        .accepts("if", "floor_vml_cpu|floor is not supported for complex inputs")
         .grad("self: torch.zeros_like(grad)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_found("out"),
     elementwise("aten::ceil(Tensor self) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.ceil(x[0]))
-        .accepts("if", "ceil_vml_cpu")
+        .accepts("if", "ceil_vml_cpu|ceil is not supported for complex inputs")
         .grad("self: torch.zeros_like(grad)")
         .facts(&[Fact::Idempotent])
         .inplace()
@@ -352,14 +352,14 @@ pub static OPS: &[OpDef] = &[
         .out_found("out"),
     elementwise("aten::trunc(Tensor self) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.trunc(x[0]))
-        .accepts("if", "trunc_vml_cpu")
+        .accepts("if", "trunc_vml_cpu|trunc is not supported for complex inputs")
         .grad("self: torch.zeros_like(grad)")
         .facts(&[Fact::Odd, Fact::Idempotent])
         .inplace()
         .out_found("out"),
     elementwise("aten::fix(Tensor self) -> Tensor", Promote::Common)
         .scalar(|p, x| p.trunc(x[0]))
-        .accepts("if", "trunc_vml_cpu")
+        .accepts("if", "trunc_vml_cpu|trunc is not supported for complex inputs")
         .grad("self: torch.zeros_like(grad)")
         .facts(&[Fact::Odd, Fact::Idempotent])
         .inplace()

@@ -23,12 +23,12 @@ pub static OPS: &[OpDef] = &[
     view("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", |a| look(a, sizes_as)).facts(&[Fact::SeesLayout]).infer(views::reshape),
     view("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", |a| look(a, sizes_as)).hidden_marks("aten::_unsafe_view(Tensor(a) self, SymInt[] size) -> Tensor(a)").facts(&[Fact::SeesLayout]).part(LayerPart::Reshape).infer(views::reshape)
         .grad("self: grad.reshape(self.size())"),
-    view("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", |a| look(a, expand)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::expand)
+    view("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", |a| look(a, expand)).facts(&[Fact::Broadcasts]).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::expand)
         .grad("self: grad.sum_to_size(self.size())"),
     view("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", |a| {
         one(a.tensor(0)?.broadcast_to(&a.tensor(1)?.sizes())?)
-    }).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::as_other),
-    view("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, expand)).infer(views::expand)
+    }).facts(&[Fact::Broadcasts]).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::as_other),
+    view("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", |a| look(a, expand)).facts(&[Fact::Broadcasts]).infer(views::expand)
         .grad("self: grad.sum_to_size(self.size())"),
     view("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", |a| look(a, transpose)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::transpose)
         .grad("self: grad.transpose(dim0, dim1)"),
@@ -205,7 +205,7 @@ fn sizes_as(a: &Args<'_>) -> Result<Layout> {
 }
 
 fn expand(a: &Args<'_>) -> Result<Layout> {
-    layout::expand(&own(a)?, &a.ints(1)?, a.tensor(0)?.dtype().type_name())
+    layout::expand(&own(a)?, &a.ints(1)?, a.tensor(0)?.dtype())
 }
 
 fn transpose(a: &Args<'_>) -> Result<Layout> {
@@ -451,6 +451,12 @@ fn view_as_complex(tensor: &Tensor) -> Result<Tensor> {
         DType::F32 => DType::C64,
         DType::F64 => DType::C128,
         DType::F16 => return Err(Diagnostic::unsupported("aten::view_as_complex of a Half tensor")),
+        DType::C64 | DType::C128 => {
+            return Err(Diagnostic::raised(
+                "TypeError",
+                "view_as_complex is not supported for complex tensors",
+            ));
+        }
         other => {
             return Err(Diagnostic::raised(
                 "NotImplementedError",

@@ -70,12 +70,13 @@ pub fn arange(operands: &Operands<'_>) -> Results {
     let all_ints = [start.1, end.1, step.1].iter().all(|d| *d == DType::I64);
     let size = match (start.0, end.0, step.0) {
         (Some(a), Some(b), Some(s)) if s != 0 => {
-            let (length, step) = (b.checked_sub(a)?, s);
+            let (length, step) = (i128::from(b) - i128::from(a), i128::from(s));
             let count = if step > 0 {
                 (length + step - 1).div_euclid(step)
             } else {
                 (-length - step - 1).div_euclid(-step)
             };
+            let count = i64::try_from(count).ok()?;
             Dim::Known(count.max(0))
         }
         _ => operands.fresh(),
@@ -101,7 +102,7 @@ fn joined(operands: &Operands<'_>, tensors: &[&TensorType]) -> Option<Vec<Dim>> 
     if real.iter().any(|s| s.len() != out.len()) {
         return None;
     }
-    let total = real.iter().try_fold(0i64, |sum, s| Some(sum + s.get(dim)?.known()?));
+    let total = real.iter().try_fold(0i64, |sum, s| sum.checked_add(s.get(dim)?.known()?));
     for (n, size) in out.iter_mut().enumerate() {
         let known = real.iter().find_map(|s| s[n].known());
         *size = match n == dim {
@@ -175,7 +176,10 @@ pub fn repeat(operands: &Operands<'_>) -> Results {
         let one = |(n, times): (usize, &i64)| match n.checked_sub(skip).map(|at| sizes[at]) {
             None => Dim::Known(*times),
             Some(dim) if *times == 1 => dim,
-            Some(dim) => dim.known().map_or_else(|| operands.fresh(), |size| Dim::Known(size * times)),
+            Some(dim) => {
+                let size = dim.known().and_then(|size| size.checked_mul(*times));
+                size.map_or_else(|| operands.fresh(), Dim::Known)
+            }
         };
         Some(times.iter().enumerate().map(one).collect())
     });

@@ -145,7 +145,7 @@ fn convolved(operands: &Operands<'_>, input: &[Dim], weight: &[Dim]) -> Option<V
             (_, _, None) => input[first + n],
             (Some(size), Some(kernel), Some(padding)) if is_transposed => {
                 let extra = operands.per_dim("output_padding", spatial)?[n];
-                Dim::Known((size - 1) * stride[n] - 2 * padding[n] + dilation[n] * (kernel - 1) + extra + 1)
+                grown(size, kernel, stride[n], padding[n], dilation[n], extra)?
             }
             (Some(size), Some(kernel), Some(padding)) => {
                 window(size, kernel, stride[n], padding[n], dilation[n], false)?
@@ -157,10 +157,18 @@ fn convolved(operands: &Operands<'_>, input: &[Dim], weight: &[Dim]) -> Option<V
     Some(out)
 }
 
+/// What a transposed convolution makes of a size; sums of products of five numbers fit in 128 bits.
+fn grown(size: i64, kernel: i64, stride: i64, padding: i64, dilation: i64, extra: i64) -> Option<Dim> {
+    let [size, kernel, stride, padding, dilation, extra] =
+        [size, kernel, stride, padding, dilation, extra].map(i128::from);
+    let grown = (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + extra + 1;
+    i64::try_from(grown).ok().map(Dim::Known)
+}
+
 /// How often a window fits.
 fn window(size: i64, kernel: i64, stride: i64, padding: i64, dilation: i64, ceil: bool) -> Option<Dim> {
-    let span = dilation.checked_mul(kernel - 1)?.checked_add(1)?;
-    let room = size.checked_add(padding.checked_mul(2)?)?.checked_sub(span)?;
+    let [size, kernel, stride, padding, dilation] = [size, kernel, stride, padding, dilation].map(i128::from);
+    let room = size + 2 * padding - dilation * (kernel - 1) - 1;
     if room < 0 || stride < 1 {
         return None;
     }
@@ -169,7 +177,7 @@ fn window(size: i64, kernel: i64, stride: i64, padding: i64, dilation: i64, ceil
     if ceil && (count - 1) * stride >= size + padding {
         count -= 1;
     }
-    Some(Dim::Known(count))
+    i64::try_from(count).ok().map(Dim::Known)
 }
 
 /// Pooling over as many dimensions as the kernel names (or `pool` says).

@@ -15,6 +15,14 @@ pub fn sum(operands: &Operands<'_>) -> Results {
     one(reduced(operands, |d| if d.is_integral() || d == DType::Bool { DType::I64 } else { d })?)
 }
 
+/// A sum of what broadcasting repeated: the sizes are given. Sums of ints may be ints or longer ones.
+pub fn to_size(operands: &Operands<'_>) -> Results {
+    let first = operands.first()?;
+    let found = operands.looking(first, operands.dims("size"));
+    let dtype = found.dtype.filter(|dtype| dtype.is_floating() || dtype.is_complex());
+    one(TensorType { dtype, ..found })
+}
+
 /// A reduction whose result is bool.
 pub fn truth(operands: &Operands<'_>) -> Results {
     one(reduced(operands, |d| if d == DType::U8 { DType::U8 } else { DType::Bool })?)

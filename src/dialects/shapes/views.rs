@@ -280,8 +280,7 @@ pub fn to_other(operands: &Operands<'_>) -> Results {
 pub fn split(operands: &Operands<'_>) -> Results {
     pieces(operands, |size| {
         let step = operands.int("split_size").filter(|s| *s > 0)?;
-        let count = ((size + step - 1) / step).max(1);
-        Some((0..count).map(|n| (size - n * step).min(step)).collect())
+        of_size(size, step)
     })
 }
 
@@ -289,13 +288,18 @@ pub fn split(operands: &Operands<'_>) -> Results {
 pub fn chunk(operands: &Operands<'_>) -> Results {
     pieces(operands, |size| {
         let chunks = operands.int("chunks").filter(|c| *c > 0)?;
-        let step = ((size + chunks - 1) / chunks).max(1);
         if size == 0 {
             return None;
         }
-        let count = (size + step - 1) / step;
-        Some((0..count).map(|n| (size - n * step).min(step)).collect())
+        of_size(size, (size / chunks + i64::from(size % chunks != 0)).max(1))
     })
+}
+
+/// The lengths of pieces of a size, if they are not too many.
+fn of_size(size: i64, step: i64) -> Option<Vec<i64>> {
+    let count = (size / step + i64::from(size % step != 0)).max(1);
+    let count = Some(count).filter(|n| *n <= MAX_PIECES as i64)?;
+    Some((0..count).map(|n| (size - n * step).min(step)).collect())
 }
 
 /// Pieces of given sizes.

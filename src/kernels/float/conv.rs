@@ -13,6 +13,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::kernels::lanes::Lines;
 use crate::resources::pool;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Two numbers of an operation on images: of height and of width.
 pub type Plane = [usize; 2];
@@ -241,10 +242,10 @@ impl PackedConv {
         let (groups, transformed) = match &self.weights {
             Packed::Groups(groups, transformed) => (groups, transformed),
             Packed::Depthwise(packed) => {
-                // Results at the sides are computed one by one, which is slow; where there are many of them, a copy that
-                // has its padding at the sides costs less.
+                // Where results at the sides are computed one by one, and there are many of them, a copy that has its
+                // padding at the sides costs less.
                 let sides = s.padding[1][0] + s.padding[1][1];
-                if sides * 8 <= result[1] && before.is_none() {
+                if before.is_none() && (depthwise::has_tiles(s) || sides * 8 <= result[1]) {
                     return depthwise::Job { packed, shape: s, images, result, epilogue, pitch }
                         .run(isa, out);
                 }
@@ -287,6 +288,37 @@ const PIXELS: usize = 112;
 struct Before<'a> {
     isa: Isa,
     prologue: &'a Prologue<'a>,
+}
+
+/// How rows of tiles are cut into blocks: rows are counted through all images.
+#[derive(Clone, Copy)]
+struct TileCut {
+    /// Rows of tiles of an image, and of a block; an image's last block is shorter.
+    down: usize,
+    rows: usize,
+    /// Results of a row of tiles, and of an image; an image's last row may have fewer.
+    line: usize,
+    image: usize,
+}
+
+impl TileCut {
+    fn rows_of(&self, block: usize) -> Range<usize> {
+        let each = self.down.div_ceil(self.rows);
+        let (image, first) = (block / each * self.down, block % each * self.rows);
+        image + first..image + self.down.min(first + self.rows)
+    }
+
+    /// The block that a row lies in.
+    fn block_of(&self, row: usize) -> usize {
+        row / self.down * self.down.div_ceil(self.rows) + row % self.down / self.rows
+    }
+
+    /// The results of some rows of one image.
+    fn pixels(&self, rows: Range<usize>) -> Range<usize> {
+        let image = rows.start / self.down;
+        let at = |row: usize| image * self.image + ((row - image * self.down) * self.line).min(self.image);
+        at(rows.start)..at(rows.end)
+    }
 }
 
 /// A call of a convolution.
@@ -416,36 +448,34 @@ impl Job<'_> {
         } else {
             s.out_channels.div_ceil(threads).next_multiple_of(BLOCK)
         };
-        // An image's blocks of lines; the last one is shorter.
+        let cut = TileCut { down, rows, line: result[1] * winograd::SIDE, image: result[0] * result[1] };
+        let blocks = self.images.batch * down.div_ceil(rows);
         let across_columns = s.out_channels.div_ceil(column_block);
-        let line = result[1] * winograd::SIDE;
-        let cut = |image: usize, piece: usize, columns: usize| {
-            let first = piece * rows;
-            let start = image * result[0] * result[1];
-            let end = start + ((first + rows) * line).min(result[0] * result[1]);
-            let columns = columns * column_block..s.out_channels.min((columns + 1) * column_block);
-            (start + first * line..end, columns)
-        };
-        let each = down.div_ceil(rows);
-        let areas = (0..self.images.batch * each * across_columns)
-            .map(|n| cut(n / across_columns / each, n / across_columns % each, n % across_columns))
-            .collect();
-        areas_of(self.isa, out, self.pitch, areas, |block| {
-            let first = block.pixels.start / result[1];
-            let lines = block.pixels.len() / result[1];
-            let (image, h) = (first / result[0], first % result[0]);
-            let tiles = winograd::Tiles {
-                across,
-                down,
-                first: image * down + h / winograd::SIDE,
-                rows: lines.div_ceil(winograd::SIDE),
-                result,
-            };
-            if winograd::block(packed, padded, tiles, self.epilogue, block)? {
-                return Ok(());
+        // Threads without a block take a part of one.
+        let part = rows.div_ceil(threads.div_ceil(blocks * across_columns).min(rows));
+        let columns = |n: usize| n * column_block..s.out_channels.min((n + 1) * column_block);
+        let mut areas = Vec::new();
+        for rows in (0..blocks).map(|block| cut.rows_of(block)) {
+            for first in rows.clone().step_by(part) {
+                let pixels = cut.pixels(first..rows.end.min(first + part));
+                areas.extend((0..across_columns).map(|n| (pixels.clone(), columns(n))));
             }
-            self.direct_block(block, &copy, view, &parts)
-        })
+        }
+        // Blocks with an input that is not finite are computed plainly, however they were shared among threads.
+        let plain: Vec<AtomicBool> = (0..blocks).map(|_| AtomicBool::new(false)).collect();
+        areas_of(self.isa, out, self.pitch, areas, |part| {
+            let (first, count) = (part.pixels.start / result[1], part.pixels.len() / result[1]);
+            let first = first / result[0] * down + first % result[0] / winograd::SIDE;
+            let rows = count.div_ceil(winograd::SIDE);
+            let tiles = winograd::Tiles { across, down, first, rows, result };
+            if !winograd::block(packed, padded, tiles, self.epilogue, part)? {
+                plain[cut.block_of(first)].store(true, Ordering::Relaxed);
+            }
+            Ok(())
+        })?;
+        let plain = (0..blocks).filter(|block| plain[*block].load(Ordering::Relaxed));
+        let areas = plain.map(|block| (cut.pixels(cut.rows_of(block)), 0..s.out_channels)).collect();
+        areas_of(self.isa, out, self.pitch, areas, |block| self.direct_block(block, &copy, view, &parts))
     }
 
     /// Gathers the windows of blocks of pixels, a part of their depth at a time.

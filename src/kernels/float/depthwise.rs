@@ -1,5 +1,6 @@
-//! Depthwise convolutions of images whose channels are innermost: a few pixels of a vector of channels at a time. Results
-//! whose windows leave the image at a side are computed one by one. Knows layers, no ops.
+//! Depthwise convolutions of images whose channels are innermost: a tile of pixels of a vector of channels at a time, an
+//! input read once for all results that it belongs to. Windows that are rare are computed one by one where they leave the
+//! image at a side. Knows layers, no ops.
 #![allow(unsafe_code, reason = "vector loads and stores; `Line::fits` proves them inside their slices")]
 #![allow(clippy::needless_range_loop, reason = "arrays of vectors stay in registers only where loops count")]
 
@@ -124,6 +125,42 @@ impl Work for Line<'_> {
     #[inline(always)]
     fn run<L: Lanes>(mut self, l: L) {
         let wide_registers = l.rows() > 8;
+        let s = self.job.shape;
+        // SAFETY: `fits` has proved lines, results and weights.
+        unsafe {
+            match (s.kernel[1], s.stride[1], s.dilation[1]) {
+                (3, 1, 1) if wide_registers => self.tiles::<L, WIDE, 3, 1>(l),
+                (3, 2, 1) => self.tiles::<L, NARROW, 3, 2>(l),
+                (5, 1, 1) if wide_registers => self.tiles::<L, WIDE, 5, 1>(l),
+                (5, 2, 1) => self.tiles::<L, NARROW, 5, 2>(l),
+                (7, 1, 1) if wide_registers => self.tiles::<L, WIDE, 7, 1>(l),
+                (3, 1, 1) => self.tiles::<L, NARROW, 3, 1>(l),
+                (5, 1, 1) => self.tiles::<L, NARROW, 5, 1>(l),
+                (7, 1, 1) => self.tiles::<L, NARROW, 7, 1>(l),
+                _ => self.any_window(l),
+            }
+        }
+    }
+}
+
+/// Whether lines are computed in tiles, their sides too.
+pub(super) fn has_tiles(s: &ConvShape) -> bool {
+    let windows = [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1)];
+    s.dilation[1] == 1 && windows.contains(&(s.kernel[1], s.stride[1]))
+}
+
+/// Results of a tile: the images of most models are multiples of seven wide.
+const WIDE: usize = 7;
+/// The same where there are few registers, or steps of two, whose larger tiles are not kept in registers.
+const NARROW: usize = 4;
+
+impl Line<'_> {
+    /// Computes all results, whatever the window.
+    ///
+    /// # Safety
+    /// The line must fit.
+    #[inline(always)]
+    unsafe fn any_window<L: Lanes>(&mut self, l: L) {
         let (s, width) = (self.job.shape, self.job.images.sizes[1]);
         let columns = self.job.result[1];
         let (left, reach) = (s.padding[1][0], (s.kernel[1] - 1) * s.dilation[1]);
@@ -132,30 +169,49 @@ impl Work for Line<'_> {
         let begin = left.div_ceil(s.stride[1]).min(end);
         let mut at = 0;
         while at < columns {
-            // The last results of a line are computed again with those before them where that fills a tile.
-            let count = if (begin..end).contains(&at) { end - begin } else { 1 };
-            let back = |size: usize| at.min(end - size);
+            let count = if (begin..end).contains(&at) { end - at } else { 1 };
             let taps = inside(at * s.stride[1], s.kernel[1], s.dilation[1], left, width);
-            // SAFETY: `fits` has proved lines, results and weights; `inside` keeps columns in their lines.
-            at = unsafe {
-                let window = (s.kernel[1], s.stride[1], s.dilation[1]);
-                match (window, count) {
-                    ((3, 1, 1), 8..) if wide_registers => self.window::<L, 8, 3, 1>(l, back(8)),
-                    ((3, 2, 1), 4..) => self.window::<L, 4, 3, 2>(l, back(4)),
-                    ((5, 1, 1), 8..) if wide_registers => self.window::<L, 8, 5, 1>(l, back(8)),
-                    ((5, 2, 1), 4..) => self.window::<L, 4, 5, 2>(l, back(4)),
-                    ((7, 1, 1), 8..) if wide_registers => self.window::<L, 8, 7, 1>(l, back(8)),
-                    ((3, 1, 1), 4..) => self.window::<L, 4, 3, 1>(l, back(4)),
-                    ((7, 1, 1), 4..) if wide_registers => self.window::<L, 4, 7, 1>(l, back(4)),
-                    _ if count > 1 => self.some(l, at, end - at, taps),
-                    _ => self.some(l, at, 1, taps),
-                }
-            };
+            // SAFETY: the caller's promise; `inside` keeps columns in their lines.
+            at = unsafe { self.some(l, at, count, taps) };
         }
     }
-}
 
-impl Line<'_> {
+    /// Computes all results in tiles of `P`; see `tile`. The last ones of a line are computed again with those before them
+    /// where that fills a tile.
+    ///
+    /// # Safety
+    /// The line must fit.
+    #[inline(always)]
+    unsafe fn tiles<L: Lanes, const P: usize, const K: usize, const S: usize>(&mut self, l: L) {
+        let (j, s) = (self.job, self.job.shape);
+        let (columns, channels) = (j.result[1], s.out_channels);
+        let whole = channels - channels % LANES;
+        let mut at = 0;
+        while at < columns {
+            let begin = at.min(columns.saturating_sub(P));
+            // Where the tile's first column of inputs lies, counted from the padding's begin, and which are inside.
+            let first = begin * S;
+            let from = s.padding[1][0].saturating_sub(first);
+            let to = (j.images.sizes[1] + s.padding[1][0]).saturating_sub(first);
+            // SAFETY: the caller's promise.
+            unsafe {
+                if from == 0 && to >= (P - 1) * S + K && begin + P <= columns {
+                    for channel in (0..whole).step_by(LANES) {
+                        self.tile::<L, P, K, S, false>(l, begin, channel, LANES, (0, 0));
+                    }
+                } else {
+                    for channel in (0..whole).step_by(LANES) {
+                        self.tile::<L, P, K, S, true>(l, begin, channel, LANES, (from, to));
+                    }
+                }
+                if whole < channels {
+                    self.tile::<L, P, K, S, true>(l, begin, whole, channels - whole, (from, to));
+                }
+            }
+            at = begin + P;
+        }
+    }
+
     /// Computes at most `count` results that have the same taps; gives the one behind them.
     ///
     /// # Safety
@@ -179,7 +235,7 @@ impl Line<'_> {
         (at * s.stride[1] + tap * s.dilation[1]).saturating_sub(s.padding[1][0])
     }
 
-    /// Applies the epilogue to `P` results' sums and stores them.
+    /// Applies the epilogue to `P` results' sums, or those of them that the line has, and stores them.
     ///
     /// # Safety
     /// As `some`.
@@ -194,65 +250,51 @@ impl Line<'_> {
         let j = self.job;
         let column = Column::of(l, j.epilogue, channel, count);
         let out = self.out.as_mut_ptr().wrapping_add(at * j.pitch + channel);
+        // A tile may be wider than the line.
+        let results = j.result[1] - at;
         if column.is_simple(j.epilogue) {
             for p in 0..P {
+                if p >= results {
+                    return;
+                }
                 // SAFETY: the caller's promise.
                 unsafe { write_some(l, out.add(p * j.pitch), count, column.simple(l, sums[p])) };
             }
             return;
         }
         for p in 0..P {
+            if p >= results {
+                return;
+            }
             let y = column.finish(l, j.epilogue, sums[p], self.pixel + at + p);
             // SAFETY: as above.
             unsafe { write_some(l, out.add(p * j.pitch), count, y) };
         }
     }
 
-    /// Computes `P` results all of whose `K` columns of taps are inside, `S` columns from each to the next: an input is
-    /// read once for all results that it belongs to.
+    /// Computes some channels of `P` results, or of those that the line has, whose windows have `K` columns, `S` columns from
+    /// each to the next: an input is read once for all results that it belongs to. At an `EDGE`, columns from the first to the
+    /// second of `inside` are in the image, the others are none.
     ///
     /// # Safety
-    /// As `some`.
+    /// The line must fit.
     #[inline(always)]
-    unsafe fn window<L: Lanes, const P: usize, const K: usize, const S: usize>(
-        &mut self,
-        l: L,
-        at: usize,
-    ) -> usize {
-        let channels = self.job.shape.out_channels;
-        let whole = channels - channels % LANES;
-        // SAFETY: the caller's promise.
-        unsafe {
-            for channel in (0..whole).step_by(LANES) {
-                self.window_of::<L, P, K, S>(l, at, channel, LANES);
-            }
-            if whole < channels {
-                self.window_of::<L, P, K, S>(l, at, whole, channels - whole);
-            }
-        }
-        at + P
-    }
-
-    /// The same for some channels.
-    ///
-    /// # Safety
-    /// As `some`.
-    #[inline(always)]
-    unsafe fn window_of<L: Lanes, const P: usize, const K: usize, const S: usize>(
+    unsafe fn tile<L: Lanes, const P: usize, const K: usize, const S: usize, const EDGE: bool>(
         &mut self,
         l: L,
         at: usize,
         channel: usize,
         count: usize,
+        inside: (usize, usize),
     ) {
         let (j, s) = (self.job, self.job.shape);
         let pitch = j.images.pitch;
         let line_step = s.dilation[0] * j.images.sizes[1] * pitch;
-        let start = self.start + self.column(at, 0) * pitch;
         let mut sums = [l.splat(0.0); P];
-        // SAFETY: the caller's promise; addresses behind the last line are not read.
+        // SAFETY: the caller's promise; what lies beside the image and addresses behind the last line are not read.
         unsafe {
-            let mut line = j.images.values.as_ptr().wrapping_add(start + channel);
+            let mut line = j.images.values.as_ptr().wrapping_add(self.start + at * S * pitch + channel);
+            line = line.wrapping_sub(s.padding[1][0] * pitch);
             for row in self.taps.clone() {
                 let weights = j.packed.weights.as_ptr().add(row * K * j.packed.padded + channel);
                 let mut w = [l.splat(0.0); K];
@@ -260,7 +302,10 @@ impl Line<'_> {
                     w[k] = l.read(weights.add(k * j.packed.padded));
                 }
                 for i in 0..(P - 1) * S + K {
-                    let x = read_some(l, line.add(i * pitch), count);
+                    if EDGE && !(inside.0 <= i && i < inside.1) {
+                        continue;
+                    }
+                    let x = read_some(l, line.wrapping_add(i * pitch), count);
                     for k in 0..K {
                         if i >= k && (i - k) % S == 0 && (i - k) / S < P {
                             sums[(i - k) / S] = l.fma(x, w[k], sums[(i - k) / S]);

@@ -1,4 +1,5 @@
 //! Rows of float32: layer norm, softmax. Knows slices only.
+#![allow(clippy::needless_range_loop, reason = "arrays of vectors stay in registers only where loops count")]
 
 use super::math;
 use super::vector::{Isa, LANES, Lanes, Work, with};
@@ -136,44 +137,111 @@ pub(super) struct Softmax<'a> {
     pub masks: bool,
 }
 
+/// Vectors of a row that is kept in registers.
+const FEW: usize = 4;
+
 impl Work for Softmax<'_> {
     type Out = ();
 
     #[inline(always)]
-    fn run<L: Lanes>(self, l: L) {
-        let scale = l.splat(self.scale);
-        for (n, row) in self.rows.chunks_mut(self.pitch).enumerate() {
-            let row = &mut row[..self.width];
-            let mut most = l.splat(f32::NEG_INFINITY);
-            for (i, part) in row.chunks_mut(LANES).enumerate() {
-                let mut v = l.mul(l.load_some(part, f32::NEG_INFINITY), scale);
-                for (bias, pitch) in self.biases {
-                    v = l.add(v, l.load_some(&bias[n * pitch + i * LANES..][..part.len()], 0.0));
-                }
-                l.store_some(part, v);
-                // What fills the vector up is no element.
-                most = l.largest(most, l.load_some(part, f32::NEG_INFINITY));
-            }
-            let mut lanes = [0.0; LANES];
-            l.store(&mut lanes, most);
-            let most = lanes.iter().fold(f32::NEG_INFINITY, |a, b| if a.is_nan() || a > *b { a } else { *b });
-            if most == f32::NEG_INFINITY && self.masks {
-                row.fill(0.0);
-                continue;
-            }
-            let most = l.splat(most);
-            let mut sums = [l.splat(0.0); 2];
-            for (i, part) in row.chunks_mut(LANES).enumerate() {
-                // What fills the vector up gives 0.
-                let e = math::exp(l, l.sub(l.load_some(part, f32::NEG_INFINITY), most));
-                l.store_some(part, e);
-                sums[i % 2] = l.add(sums[i % 2], e);
-            }
-            let factor = l.splat(1.0 / l.sum(l.add(sums[0], sums[1])));
-            for part in row.chunks_mut(LANES) {
-                let y = l.mul(l.load_some(part, 0.0), factor);
-                l.store_some(part, y);
+    fn run<L: Lanes>(mut self, l: L) {
+        let rows = self.rows.len().div_ceil(self.pitch.max(1));
+        for n in 0..rows {
+            if self.width <= FEW * LANES {
+                self.short(l, n);
+            } else {
+                self.long(l, n);
             }
         }
     }
 }
+
+impl Softmax<'_> {
+    /// A vector of a row's elements, scaled and with its biases; minus infinity where there are none.
+    #[inline(always)]
+    fn part<L: Lanes>(&self, l: L, n: usize, at: usize) -> L::V {
+        let count = LANES.min(self.width - at);
+        let mut v = l.mul(l.load_some(&self.rows[n * self.pitch + at..][..count], 0.0), l.splat(self.scale));
+        for (bias, pitch) in self.biases {
+            v = l.add(v, l.load_some(&bias[n * pitch + at..][..count], 0.0));
+        }
+        if count < LANES {
+            l.where_less(l.load(&INDEX), l.splat(count as f32), v, l.splat(f32::NEG_INFINITY))
+        } else {
+            v
+        }
+    }
+
+    /// A row that fits in registers.
+    #[inline(always)]
+    fn short<L: Lanes>(&mut self, l: L, n: usize) {
+        let least = l.splat(f32::NEG_INFINITY);
+        let mut row = [least; FEW];
+        let mut most = least;
+        for i in 0..FEW {
+            if i * LANES < self.width {
+                row[i] = self.part(l, n, i * LANES);
+                most = l.at_least(most, row[i]);
+            }
+        }
+        let most = l.max_of(most);
+        let mut total = l.splat(0.0);
+        let masked = self.masks
+            && most == f32::NEG_INFINITY
+            && !l.sum(l.add(l.add(row[0], row[1]), l.add(row[2], row[3]))).is_nan();
+        if masked {
+            // Attention gives zeros.
+            row = [l.splat(0.0); FEW];
+        } else {
+            for i in 0..FEW {
+                if i * LANES < self.width {
+                    row[i] = math::exp(l, l.sub(row[i], l.splat(most)));
+                    total = l.add(total, row[i]);
+                }
+            }
+            total = l.splat(1.0 / l.sum(total));
+        }
+        for i in 0..FEW {
+            if i * LANES < self.width {
+                let count = LANES.min(self.width - i * LANES);
+                let to = &mut self.rows[n * self.pitch + i * LANES..][..count];
+                l.store_some(to, l.mul(row[i], total));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn long<L: Lanes>(&mut self, l: L, n: usize) {
+        let mut most = l.splat(f32::NEG_INFINITY);
+        for at in (0..self.width).step_by(LANES) {
+            let v = self.part(l, n, at);
+            let count = LANES.min(self.width - at);
+            l.store_some(&mut self.rows[n * self.pitch + at..][..count], v);
+            most = l.at_least(most, v);
+        }
+        let most = l.max_of(most);
+        let row = &mut self.rows[n * self.pitch..][..self.width];
+        if self.masks && most == f32::NEG_INFINITY && !row.iter().any(|x| x.is_nan()) {
+            // Attention gives zeros.
+            row.fill(0.0);
+            return;
+        }
+        let most = l.splat(most);
+        let mut sums = [l.splat(0.0); 2];
+        for (i, part) in row.chunks_mut(LANES).enumerate() {
+            // What fills the vector up gives 0.
+            let e = math::exp(l, l.sub(l.load_some(part, f32::NEG_INFINITY), most));
+            l.store_some(part, e);
+            sums[i % 2] = l.add(sums[i % 2], e);
+        }
+        let factor = l.splat(1.0 / l.sum(l.add(sums[0], sums[1])));
+        for part in row.chunks_mut(LANES) {
+            let y = l.mul(l.load_some(part, 0.0), factor);
+            l.store_some(part, y);
+        }
+    }
+}
+
+/// The number of each lane.
+const INDEX: [f32; LANES] =
+    [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0];

@@ -16,7 +16,9 @@ thread_local! {
 
 /// Floats with whatever they held before, charged to the run; given back when dropped.
 pub(super) struct Scratch {
+    /// Never shorter than it was, so that nothing is cleared when it is taken again.
     room: Vec<f32>,
+    count: usize,
     _charge: Charge,
 }
 
@@ -29,21 +31,23 @@ impl Scratch {
             room = memory::reserved(count)?.into_vec();
         }
         let charge = Charge::new(count.saturating_mul(size_of::<f32>()))?;
-        room.resize(count, 0.0);
-        Ok(Scratch { room, _charge: charge })
+        if room.len() < count {
+            room.resize(count, 0.0);
+        }
+        Ok(Scratch { room, count, _charge: charge })
     }
 }
 
 impl Deref for Scratch {
     type Target = [f32];
     fn deref(&self) -> &[f32] {
-        &self.room
+        &self.room[..self.count]
     }
 }
 
 impl DerefMut for Scratch {
     fn deref_mut(&mut self) -> &mut [f32] {
-        &mut self.room
+        &mut self.room[..self.count]
     }
 }
 

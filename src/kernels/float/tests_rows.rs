@@ -8,7 +8,7 @@ use super::matrix::PackedMatrix;
 use super::pool::*;
 use super::rows::*;
 use super::tests::{ACTIVATIONS, Random, activated};
-use super::vector::Isa;
+use super::vector::{Isa, with};
 
 fn near(got: &[f32], wanted: &[f64], what: &str) {
     assert_eq!(got.len(), wanted.len(), "{what}");
@@ -184,6 +184,33 @@ fn rows_are_normalized() {
     }
     assert!(layer_norm(&[0.0; 5], 3, None, None, 1e-5, &mut [0.0; 5]).is_err());
     assert!(softmax(&mut [0.0; 5], 3).is_err());
+}
+
+#[test]
+fn masked_rows_become_zeros_unless_they_hold_nan() {
+    const NONE: f32 = f32::NEG_INFINITY;
+    for width in [1, 5, 16, 49, 64, 65, 200] {
+        for isa in Isa::supported() {
+            for (masks, nan_at) in [(true, None), (false, None), (true, Some(0)), (true, Some(width - 1))] {
+                let mut rows = vec![NONE; 2 * width];
+                if let Some(at) = nan_at {
+                    rows[at] = f32::NAN;
+                }
+                // The second row has one element that is not masked.
+                rows[width + width / 2] = 3.0;
+                with(isa, Softmax { rows: &mut rows, pitch: width, width, scale: 1.0, biases: &[], masks });
+                let (first, second) = rows.split_at(width);
+                match (masks, nan_at) {
+                    (true, None) => assert!(first.iter().all(|x| *x == 0.0), "{isa:?} {width}: {first:?}"),
+                    _ => assert!(first.iter().all(|x| x.is_nan()), "{isa:?} {width}: {first:?}"),
+                }
+                assert!(
+                    second.iter().enumerate().all(|(n, x)| *x == f32::from(u8::from(n == width / 2))),
+                    "{second:?}"
+                );
+            }
+        }
+    }
 }
 
 #[test]

@@ -140,6 +140,18 @@ pub(super) trait Lanes: Copy + Send + Sync + super::tile::TileRows {
         to.copy_from_slice(&all[..count]);
     }
 
+    /// The largest of all, some number where there is NaN among them.
+    #[inline(always)]
+    fn max_of(self, v: Self::V) -> f32 {
+        let mut all = [0.0; LANES];
+        self.store(&mut all, v);
+        let mut most = f32::NEG_INFINITY;
+        for x in all {
+            most = if x > most { x } else { most };
+        }
+        most
+    }
+
     /// The sum of all, pair by pair.
     #[inline(always)]
     fn sum(self, v: Self::V) -> f32 {
@@ -303,6 +315,14 @@ impl Lanes for Avx512 {
             let biased = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
             _mm512_castsi512_ps(_mm512_slli_epi32::<23>(biased))
         }
+    }
+    #[inline(always)]
+    fn max_of(self, v: __m512) -> f32 {
+        unsafe { _mm512_reduce_max_ps(v) }
+    }
+    #[inline(always)]
+    fn sum(self, v: __m512) -> f32 {
+        unsafe { _mm512_reduce_add_ps(v) }
     }
     #[inline(always)]
     fn scaled(self, x: __m512, n: __m512) -> __m512 {

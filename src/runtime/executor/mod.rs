@@ -14,6 +14,7 @@ mod tests;
 pub use build::Plan;
 pub use counters::PlanReport;
 pub use spec::ArgumentSpec;
+pub(super) use spec::refined;
 
 use super::code;
 use crate::diag::Result;

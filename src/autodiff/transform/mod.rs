@@ -1,0 +1,59 @@
+//! The transform: of a graph without control flow, a graph that computes the gradients of its inputs.
+//!
+//! The backward graph takes the inputs of the forward graph and a gradient for each output that has one; it computes again what
+//! cells ask for and is not an input, so that nothing else need be kept. Cells stand in it as the graphs of their text, one after
+//! the other as the tape would run them, with the same sums, casts and sums to size between them; the pipeline `backward` then
+//! folds what types tell, and `fuse` makes kernels of it. Which inputs want a gradient and which outputs have one is said when
+//! the graph is made: undefined gradients are no values here.
+//!
+//! It knows rows and cells, no op by name, and not how graphs are run.
+
+mod broadcasts;
+mod reverse;
+mod texts;
+
+use crate::diag::Result;
+use crate::dialects::Registry;
+use crate::ir::{Graph, Module};
+use crate::passes::{Context, Pipeline};
+use std::sync::{Arc, LazyLock};
+
+/// What is differentiated by what.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Which inputs want a gradient.
+    pub inputs: &'a [bool],
+    /// Which outputs have one.
+    pub outputs: &'a [bool],
+}
+
+/// A backward graph.
+#[derive(Debug)]
+pub struct Backward {
+    /// From the inputs of the forward graph, then the gradients of outputs that have one, to the gradients of inputs that want
+    /// one: a tensor, or None where no output that has a gradient hangs on the input.
+    pub graph: Graph,
+    /// Which inputs of the forward graph it reads.
+    pub reads: Vec<bool>,
+    /// Which outputs of the forward graph hang on an input that wants a gradient.
+    pub follows: Vec<bool>,
+    /// Whether a cell reads elements of the forward graph's values, which the tape would have kept.
+    pub keeps: bool,
+}
+
+static FINISH: LazyLock<Result<Pipeline>> = LazyLock::new(|| crate::passes::parse("backward"));
+static CLEAN: LazyLock<Result<Pipeline>> =
+    LazyLock::new(|| crate::passes::parse("propagate-shapes,cse,constant-pooling,dce-graph"));
+
+/// Differentiates a graph whose types say what is known of its inputs. Fails with `Unsupported` for what only the tape can
+/// do: control flow, writes, random numbers, ops without a derivative.
+pub fn backward(graph: &Graph, wanted: Wanted<'_>, registry: &Arc<Registry>) -> Result<Backward> {
+    let module = Module::default();
+    let context = Context::new(registry, &module);
+    let (mut graph, follows, keeps) = reverse::build(graph, wanted, registry, &context)?;
+    FINISH.as_ref().map_err(Clone::clone)?.run_graph(&mut graph, &context)?;
+    broadcasts::run(&mut graph, registry, &texts::Texts::of(registry))?;
+    CLEAN.as_ref().map_err(Clone::clone)?.run_graph(&mut graph, &context)?;
+    let reads = graph.inputs().iter().take(wanted.inputs.len()).map(|input| graph.has_uses(*input)).collect();
+    Ok(Backward { graph, reads, follows, keeps })
+}

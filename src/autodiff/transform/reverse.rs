@@ -1,0 +1,446 @@
+//! Builds backward graphs: each op's cell, in the reverse of the order of the ops.
+
+use super::Wanted;
+use super::texts::{self, Texts};
+use crate::analysis::facts;
+use crate::autodiff::cell::{Cells, Entry, Keep, Parameter, Recipe, annotation};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Effects, Family, Node, Op, Registry, Run, resolve};
+use crate::eval;
+use crate::ir::{Attr, Graph, LocationId, OpId, Symbol, Type, TypeKind, ValueId};
+use crate::passes::{Context, Pipeline, attribute_constants};
+use hashbrown::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock};
+
+/// Ops that a graph may have, the forward's and the backward's together.
+const MAX_OPS: usize = 20_000;
+
+static PREPARE: LazyLock<Result<Pipeline>> = LazyLock::new(|| crate::passes::parse("forward"));
+
+/// The forward graph with the backward behind it; which outputs of the forward are followed; whether cells read elements of its values.
+pub(super) fn build(
+    graph: &Graph,
+    wanted: Wanted<'_>,
+    registry: &Arc<Registry>,
+    context: &Context<'_>,
+) -> Result<(Graph, Vec<bool>, bool)> {
+    let mut reverse = Reverse {
+        registry,
+        cells: Cells::of(registry),
+        texts: Texts::of(registry),
+        graph: graph.clone(),
+        rows: HashMap::new(),
+        follows: HashSet::new(),
+        gradients: HashMap::new(),
+        keeps: false,
+    };
+    reverse.unfold()?;
+    PREPARE.as_ref().map_err(Clone::clone)?.run_graph(&mut reverse.graph, context)?;
+    reverse.mark(wanted.inputs)?;
+    let forward: Vec<OpId> = reverse.graph.block_ops(reverse.graph.root()).collect();
+    let inputs = reverse.graph.inputs().to_vec();
+    let follows = reverse.graph.outputs().iter().map(|output| reverse.follows.contains(output)).collect();
+    reverse.seed(wanted.outputs)?;
+    for op in forward.into_iter().rev() {
+        reverse.op(op)?;
+    }
+    reverse.finish(&inputs, wanted.inputs)?;
+    Ok((reverse.graph, follows, reverse.keeps))
+}
+
+struct Reverse<'a> {
+    registry: &'a Arc<Registry>,
+    cells: Arc<Cells>,
+    texts: Arc<Texts>,
+    graph: Graph,
+    /// The rows of the forward's ops.
+    rows: HashMap<OpId, Op>,
+    /// Values that hang on an input that wants a gradient; of lists, those that hold such a value.
+    follows: HashSet<ValueId>,
+    /// The gradients of values so far.
+    gradients: HashMap<ValueId, ValueId>,
+    keeps: bool,
+}
+
+fn refused(what: impl Into<String>) -> Diagnostic {
+    Diagnostic::unsupported(what)
+}
+
+impl Reverse<'_> {
+    // --- the forward graph ---
+
+    /// Puts what ops are defined by in their places, where that is how they are differentiated.
+    fn unfold(&mut self) -> Result<()> {
+        let mut work: Vec<OpId> = self.graph.block_ops(self.graph.root()).collect();
+        while let Some(op) = work.pop() {
+            if self.graph.op_count() > MAX_OPS {
+                return Err(refused("the graph to be differentiated is too large"));
+            }
+            if !self.graph.nested_blocks(op).is_empty() {
+                return Err(refused("control flow is differentiated by the tape"));
+            }
+            if is_constant(&self.graph, op) {
+                continue;
+            }
+            let row = resolve(self.registry, &self.graph, op)?;
+            let text = match self.cells.recipe(&row) {
+                Recipe::Unfold(text) => Some(text.to_string()),
+                Recipe::Inner if row.def().scalar.is_none() => row.def().meaning.map(str::to_string),
+                _ => None,
+            };
+            let Some(text) = text else { continue };
+            let arguments = attribute_constants(&mut self.graph, op, &row)
+                .ok_or_else(|| refused(format!("{} has an attribute that is no value", row.full_name())))?;
+            let body = self.texts.graph(self.registry, row.full_name(), &text)?;
+            work.extend(self.put_in_place(op, &body, &arguments)?);
+        }
+        Ok(())
+    }
+
+    /// Replaces an op by a graph; gives the new ops of the outermost block.
+    fn put_in_place(&mut self, op: OpId, body: &Graph, arguments: &[ValueId]) -> Result<Vec<OpId>> {
+        let mut map: HashMap<ValueId, ValueId> =
+            body.inputs().iter().copied().zip(arguments.iter().copied()).collect();
+        let location = self.graph.location_id(op);
+        let mut new = Vec::new();
+        for inner in body.block_ops(body.root()) {
+            let copy = self.graph.clone_op(Some(body), inner, &mut map);
+            self.graph.set_location_id(copy, location);
+            self.graph.insert_before(copy, op);
+            new.push(copy);
+        }
+        let results: Vec<ValueId> = body.outputs().iter().filter_map(|v| map.get(v).copied()).collect();
+        if results.len() != self.graph.result_count(op) {
+            return Err(refused("an op of several results that is defined by others"));
+        }
+        self.graph.replace_op(op, &results);
+        Ok(new)
+    }
+
+    /// Notes which values hang on wanted inputs. Fails for ops that only the tape can follow.
+    fn mark(&mut self, inputs: &[bool]) -> Result<()> {
+        let wanted = self.graph.inputs().iter().zip(inputs).filter(|(_, wanted)| **wanted);
+        self.follows.extend(wanted.map(|(input, _)| *input));
+        for op in self.graph.block_ops(self.graph.root()).collect::<Vec<_>>() {
+            if is_constant(&self.graph, op) {
+                continue;
+            }
+            let facts = facts(self.registry, &self.graph, op);
+            let calm = Effects::MAY_RAISE | Effects::IDENTITY;
+            if !calm.contains(facts.effects) || facts.writes || !self.graph.nested_blocks(op).is_empty() {
+                return Err(refused(format!("{} is differentiated by the tape", self.graph.kind(op))));
+            }
+            let row = resolve(self.registry, &self.graph, op)?;
+            if self.graph.operands(op).iter().any(|operand| self.follows.contains(operand)) {
+                self.follow(op, &row)?;
+            }
+            self.rows.insert(op, row);
+        }
+        Ok(())
+    }
+
+    /// Notes which results of an op, some operand of which is followed, are followed too.
+    fn follow(&mut self, op: OpId, row: &Op) -> Result<()> {
+        let results = self.graph.results(op);
+        let holds_tensors = results.iter().any(|result| may_be_followed(self.graph.ty(*result)));
+        match self.cells.recipe(row) {
+            Recipe::Cell(cell) => {
+                let operands = self.graph.operands(op);
+                if operands.len() != row.schema()?.arguments.len() && row.schema()?.arguments.len() > 1 {
+                    return Err(refused(format!(
+                        "{} with operands that its schema does not name",
+                        row.full_name()
+                    )));
+                }
+                let mut any = false;
+                for (index, operand) in operands.iter().enumerate().filter(|(_, v)| self.follows.contains(*v))
+                {
+                    if cell.entries.iter().any(|entry| entry.targets.contains(&index)) {
+                        any = true;
+                    } else if !cell.none.contains(&index) {
+                        let name = self.graph.display_name(*operand);
+                        return Err(refused(format!("{} has no derivative by {name}", row.full_name())));
+                    }
+                }
+                let differentiable = |n: &usize| cell.results.as_ref().is_none_or(|all| all.contains(n));
+                let followed = results.iter().enumerate().filter(|(n, result)| {
+                    any && differentiable(n) && may_be_followed(self.graph.ty(**result))
+                });
+                self.follows.extend(followed.map(|(_, result)| *result).collect::<Vec<_>>());
+                Ok(())
+            }
+            // Comparisons, for instance.
+            Recipe::Missing(_) if !holds_tensors => Ok(()),
+            Recipe::Inner if !holds_tensors || row.def().family == Family::Create => Ok(()),
+            Recipe::Inner if self.is_list_of_operands(op, row) => {
+                self.follows.extend(results);
+                Ok(())
+            }
+            _ => Err(refused(format!("{} is differentiated by the tape", row.full_name()))),
+        }
+    }
+
+    /// Whether an op makes a list of its operands, which are tensors.
+    fn is_list_of_operands(&self, op: OpId, row: &Op) -> bool {
+        let results = self.graph.results(op);
+        let is_list = matches!(results.as_slice(), [list] if is_tensor_list(self.graph.ty(*list)));
+        let operands = self.graph.operands(op);
+        let single = operands.iter().all(|v| self.graph.ty(*v).is_tensor());
+        row.def().family == Family::Container && is_list && single && row.schema().is_ok_and(|s| s.is_vararg)
+    }
+
+    // --- the backward graph ---
+
+    /// Adds inputs for the gradients of outputs.
+    fn seed(&mut self, outputs: &[bool]) -> Result<()> {
+        let all = self.graph.outputs().to_vec();
+        for (output, has) in all.into_iter().zip(outputs) {
+            if !has {
+                continue;
+            }
+            let gradient = self.graph.add_input(self.graph.ty(output).clone());
+            if self.follows.contains(&output) {
+                self.add(output, gradient, LocationId::UNKNOWN)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds to the gradient of a value.
+    fn add(&mut self, value: ValueId, gradient: ValueId, at: LocationId) -> Result<()> {
+        let sum = match self.gradients.get(&value).copied() {
+            Some(former) => self.call(texts::SUM, &[former, gradient], at)?,
+            None => gradient,
+        };
+        self.gradients.insert(value, sum);
+        Ok(())
+    }
+
+    /// The gradients of an op's operands from those of its results.
+    fn op(&mut self, op: OpId) -> Result<()> {
+        let results = self.graph.results(op);
+        if !results.iter().any(|result| self.gradients.contains_key(result)) {
+            return Ok(());
+        }
+        let Some(row) = self.rows.get(&op).cloned() else { return Ok(()) };
+        let Recipe::Cell(cell) = self.cells.recipe(&row) else { return Ok(()) };
+        for entry in &cell.entries {
+            self.entry(op, &row, entry)?;
+        }
+        if self.graph.op_count() > MAX_OPS {
+            return Err(refused("the backward graph is too large"));
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, op: OpId, row: &Op, entry: &Entry) -> Result<()> {
+        let at = self.graph.location_id(op);
+        let operand = |graph: &Graph, target: usize| graph.operand(op, target);
+        let needs: Vec<bool> = entry
+            .targets
+            .iter()
+            .map(|target| operand(&self.graph, *target).is_some_and(|v| self.follows.contains(&v)))
+            .collect();
+        if !needs.contains(&true) {
+            return Ok(());
+        }
+        let mut arguments = Vec::with_capacity(entry.parameters.len());
+        for parameter in &entry.parameters {
+            arguments.push(self.argument(op, row, *parameter, &needs)?);
+        }
+        let gradient = self.call(&entry.text, &arguments, at)?;
+        for (n, target) in entry.targets.iter().enumerate() {
+            let (Some(operand), Some(true)) = (operand(&self.graph, *target), needs.get(n)) else { continue };
+            let part = match entry.targets.len() {
+                1 => gradient,
+                _ => self.part(gradient, n, at)?,
+            };
+            self.give(operand, part, at)?;
+        }
+        Ok(())
+    }
+
+    /// Part `n` of a tuple or list.
+    fn part(&mut self, whole: ValueId, n: usize, at: LocationId) -> Result<ValueId> {
+        let ty = self.graph.ty(whole).clone();
+        match ty.kind() {
+            TypeKind::Tuple(..) => self.call(&texts::part_of(&annotation(&ty), n), &[whole], at),
+            TypeKind::List(_) => {
+                let n = self.constant(Attr::Int(n as i64), Type::int());
+                self.call(texts::ITEM, &[whole, n], at)
+            }
+            _ => Err(Diagnostic::internal("a derivative gives one value for several arguments")),
+        }
+    }
+
+    /// Hands a gradient to an operand, or those of a list to what the list is made of.
+    fn give(&mut self, operand: ValueId, gradient: ValueId, at: LocationId) -> Result<()> {
+        if !is_tensor_list(self.graph.ty(operand)) {
+            return self.give_one(operand, gradient, at);
+        }
+        let Some(list) = self.graph.def_op(operand) else {
+            return Err(refused("a list that is an input is differentiated by the tape"));
+        };
+        for (n, item) in self.graph.operands(list).to_vec().into_iter().enumerate() {
+            if self.follows.contains(&item) {
+                let n = self.constant(Attr::Int(n as i64), Type::int());
+                let gradient = self.call(texts::ITEM, &[gradient, n], at)?;
+                self.give_one(item, gradient, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn give_one(&mut self, operand: ValueId, gradient: ValueId, at: LocationId) -> Result<()> {
+        let gradient = match self.graph.ty(gradient).kind() {
+            TypeKind::None => return Ok(()),
+            TypeKind::Optional(_) => self.call(texts::SURE, &[gradient], at)?,
+            _ => gradient,
+        };
+        let like = match self.graph.ty(operand).kind() {
+            TypeKind::Optional(_) => self.call(texts::SURE, &[operand], at)?,
+            _ => operand,
+        };
+        let fitted = self.call(texts::FIT, &[gradient, like], at)?;
+        self.add(operand, fitted, at)
+    }
+
+    /// What a parameter of an entry stands for.
+    fn argument(&mut self, op: OpId, row: &Op, parameter: Parameter, needs: &[bool]) -> Result<ValueId> {
+        let at = self.graph.location_id(op);
+        let missing = || {
+            Diagnostic::internal(format!("the derivative of {} asks for what its op lacks", row.full_name()))
+        };
+        match parameter {
+            Parameter::Argument { index, keep } => {
+                self.keeps |= keep == Keep::All
+                    && holds_elements(self.graph.operand(op, index).map(|v| self.graph.ty(v)));
+                self.graph.operand(op, index).ok_or_else(missing)
+            }
+            Parameter::Result { index, keep } => {
+                self.keeps |= keep == Keep::All;
+                self.graph.result(op, index).ok_or_else(missing)
+            }
+            Parameter::Grad(index) => self.gradient_of(op, index),
+            Parameter::Grads => {
+                let count = self.graph.result_count(op);
+                let all = (0..count).map(|n| self.gradient_of(op, n)).collect::<Result<Vec<_>>>()?;
+                self.call(&texts::list_of(count), &all, at)
+            }
+            Parameter::Needs => self.call(&texts::needs_of(needs), &[], at),
+            Parameter::Sizes(index) => {
+                let list = self.graph.operand(op, index).and_then(|list| self.graph.def_op(list));
+                let items = list.map(|list| self.graph.operands(list).to_vec()).ok_or_else(missing)?;
+                self.call(&texts::sizes_of(items.len()), &items, at)
+            }
+            Parameter::Attribute(index) => {
+                let all = attribute_constants(&mut self.graph, op, row).ok_or_else(missing)?;
+                let operands = self.graph.operands(op).len();
+                all.get(operands + index).copied().ok_or_else(missing)
+            }
+        }
+    }
+
+    /// The gradient of a result; zeros where nothing used it.
+    fn gradient_of(&mut self, op: OpId, index: usize) -> Result<ValueId> {
+        let result = self.graph.result(op, index);
+        let result = result.ok_or_else(|| {
+            Diagnostic::internal("a derivative asks for the gradient of a result that does not exist")
+        })?;
+        if is_tensor_list(self.graph.ty(result)) {
+            return Err(refused("a result that is a list is differentiated by the tape"));
+        }
+        match self.gradients.get(&result) {
+            Some(gradient) => Ok(*gradient),
+            None => {
+                let at = self.graph.location_id(op);
+                self.call(texts::ZEROS, &[result], at)
+            }
+        }
+    }
+
+    /// Gives the gradients of wanted inputs as outputs.
+    fn finish(&mut self, inputs: &[ValueId], wanted: &[bool]) -> Result<()> {
+        let mut outputs = Vec::new();
+        for (input, wanted) in inputs.iter().zip(wanted) {
+            if *wanted {
+                outputs.push(match self.gradients.get(input) {
+                    Some(gradient) => *gradient,
+                    None => self.call(texts::NONE, &[], LocationId::UNKNOWN)?,
+                });
+            }
+        }
+        let root = self.graph.root();
+        self.graph.set_block_results(root, &outputs);
+        self.fold_modes()
+    }
+
+    /// Answers what ops without operands ask of the state of the run: gradients are not recorded while the graph runs.
+    fn fold_modes(&mut self) -> Result<()> {
+        let run = Run::silent();
+        run.set_grad_enabled(false);
+        for op in self.graph.all_ops() {
+            if !self.graph.operands(op).is_empty() || is_constant(&self.graph, op) {
+                continue;
+            }
+            let facts = facts(self.registry, &self.graph, op);
+            let Some(row) = facts.op.filter(|_| facts.effects == Effects::READS_WORLD) else { continue };
+            let results = self.graph.results(op);
+            let [result] = results.as_slice() else { continue };
+            let value = eval::call(&row, &[], Node::default(), &run)?;
+            if let Some(crate::value::Value::Bool(answer)) = value.first() {
+                let constant = self.graph.create(Symbol::new("prim::Constant"), &[], &[Type::bool()]);
+                self.graph.set_attr(constant, "value", Attr::Bool(*answer));
+                self.graph.insert_before(constant, op);
+                if let Some(new) = self.graph.result(constant, 0) {
+                    self.graph.replace_all_uses(*result, new);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn constant(&mut self, attr: Attr, ty: Type) -> ValueId {
+        let root = self.graph.root();
+        let op = self.graph.emit(root, Symbol::new("prim::Constant"), &[], &[ty]);
+        self.graph.set_attr(op, "value", attr);
+        self.graph.results(op)[0]
+    }
+
+    /// Appends the graph of a text; gives its result.
+    fn call(&mut self, text: &str, arguments: &[ValueId], at: LocationId) -> Result<ValueId> {
+        let body = self.texts.graph(self.registry, "a derivative", text)?;
+        let mut map: HashMap<ValueId, ValueId> =
+            body.inputs().iter().copied().zip(arguments.iter().copied()).collect();
+        let root = self.graph.root();
+        for op in body.block_ops(body.root()) {
+            let copy = self.graph.clone_op(Some(&body), op, &mut map);
+            self.graph.set_location_id(copy, at);
+            self.graph.append(root, copy);
+        }
+        let result = body.outputs().first().and_then(|output| map.get(output).copied());
+        result.ok_or_else(|| Diagnostic::internal("a derivative without a result"))
+    }
+}
+
+fn is_constant(graph: &Graph, op: OpId) -> bool {
+    graph.kind(op) == "prim::Constant"
+}
+
+fn is_tensor_list(ty: &Type) -> bool {
+    matches!(ty.kind(), TypeKind::List(element) if element.is_tensor())
+}
+
+/// Whether a value of this type may have a gradient.
+fn may_be_followed(ty: &Type) -> bool {
+    match ty.as_tensor() {
+        Some(tensor) => tensor.dtype.is_none_or(|dtype| dtype.is_floating() || dtype.is_complex()),
+        None => is_tensor_list(ty),
+    }
+}
+
+fn holds_elements(ty: Option<&Type>) -> bool {
+    ty.is_some_and(|ty| {
+        ty.is_tensor() || is_tensor_list(ty) || matches!(ty.kind(), TypeKind::Optional(t) if t.is_tensor())
+    })
+}

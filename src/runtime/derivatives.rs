@@ -1,0 +1,213 @@
+//! Backward code of fusion groups. A group some input of which requires grad runs as its kernel all the same; the tape records it
+//! as one operation, whose backward is a graph of its own, fused and compiled. It is made when the first call of a kind
+//! needs it and kept; what cannot be made so runs op by op, with the reason.
+//!
+//! It knows graphs, passes and code; no op by name, and not how the tape works.
+
+use super::code::Code;
+use super::executor::{ArgumentSpec, refined};
+use super::interpreter::execute;
+use super::program::Inner;
+use crate::autodiff::{self, Wanted};
+use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::dialects::{Outputs, Region, Run};
+use crate::ir::{Graph, Module, Type, TypeKind};
+use crate::passes::{self, Context, Pipeline};
+use crate::tensor::Tensor;
+use crate::value::Value;
+use parking_lot::Mutex;
+use std::sync::{Arc, LazyLock};
+
+/// Backward graphs of one group that are kept; the oldest goes first.
+const MAX_KEPT: usize = 32;
+
+static FUSE: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("fuse"));
+
+/// The backward code of one group, for each kind of call.
+pub(super) struct Derivatives {
+    graph: Arc<Graph>,
+    /// The op that makes the first output, which errors name.
+    name: String,
+    /// Whether something may write to the group's inputs or results later in its function.
+    written: bool,
+    kept: Mutex<Vec<(Kind, Built)>>,
+}
+
+/// A backward, or the reason why there is none.
+type Built = Result<Arc<Compiled>, Arc<str>>;
+
+/// What a backward is made for.
+#[derive(Clone, PartialEq)]
+struct Kind {
+    spec: ArgumentSpec,
+    /// Operands that want a gradient.
+    inputs: Vec<bool>,
+    /// Outputs that have one.
+    outputs: Vec<bool>,
+}
+
+struct Compiled {
+    /// What the code was made of, which is known by where it lies.
+    _graph: Arc<Graph>,
+    code: Arc<Code>,
+    reads: Vec<bool>,
+    follows: Vec<bool>,
+    keeps: bool,
+    /// The outputs whose gradients it takes.
+    outputs: Vec<bool>,
+}
+
+impl Derivatives {
+    /// Of a group that has no backward yet.
+    pub(super) fn new(graph: Arc<Graph>, written: bool) -> Derivatives {
+        let first = graph.outputs().first().and_then(|output| graph.def_op(*output));
+        let name = first.map_or(String::new(), |op| graph.kind(op).as_str().to_string());
+        Derivatives { graph, name, written, kept: Mutex::default() }
+    }
+
+    /// The region that a call of the group is, for the tape; or why it runs op by op. Fails where the run must end.
+    pub(super) fn region(
+        self: &Arc<Derivatives>,
+        program: &Arc<Inner>,
+        code: &Arc<Code>,
+        operands: &[Value],
+        run: &Run,
+    ) -> Result<Result<Arc<dyn Region>, Arc<str>>> {
+        if self.written {
+            return Ok(Err("something writes to what its backward would read".into()));
+        }
+        let largest = operands.iter().filter_map(|v| v.to_tensor().ok()).map(Tensor::numel).max();
+        if largest.unwrap_or(0) < program.differentiates_from {
+            return Ok(Err("an input requires grad, and all are small".into()));
+        }
+        if operands.iter().any(|v| matches!(v, Value::Tensor(t) if !t.is_plain())) {
+            return Ok(Err("an input requires grad, and one is of a special kind".into()));
+        }
+        let inputs = operands.iter().map(|v| matches!(v, Value::Tensor(t) if t.requires_grad())).collect();
+        let outputs = vec![true; self.graph.outputs().len()];
+        let kind = Kind { spec: ArgumentSpec::of(operands, run), inputs, outputs };
+        Ok(self.built(&kind, program, operands)?.map(|all| {
+            let this = Arc::clone(self);
+            Arc::new(GroupRegion { this, program: Arc::clone(program), code: Arc::clone(code), kind, all })
+                as Arc<dyn Region>
+        }))
+    }
+
+    /// The backward of a kind of call, made where there is none yet.
+    fn built(&self, kind: &Kind, program: &Arc<Inner>, operands: &[Value]) -> Result<Built> {
+        if let Some((_, known)) = self.kept.lock().iter().find(|(other, _)| other == kind) {
+            return Ok(known.clone());
+        }
+        let built = match self.build(kind, program, operands) {
+            Ok(compiled) => Ok(Arc::new(compiled)),
+            Err(error) if error.kind() == ErrorKind::Limit => return Err(error),
+            Err(error) => Err(format!("its backward is not compiled: {}", error.message()).into()),
+        };
+        let mut kept = self.kept.lock();
+        if kept.len() >= MAX_KEPT {
+            drop(kept.remove(0));
+        }
+        kept.push((kind.clone(), built.clone()));
+        Ok(built)
+    }
+
+    fn build(&self, kind: &Kind, program: &Arc<Inner>, operands: &[Value]) -> Result<Compiled> {
+        let typed = typed(&self.graph, operands);
+        let wanted = Wanted { inputs: &kind.inputs, outputs: &kind.outputs };
+        let mut backward = autodiff::backward(&typed, wanted, &program.registry)?;
+        let module = Module::default();
+        let context = Context::new(&program.registry, &module);
+        FUSE.as_ref().map_err(Clone::clone)?.run_graph(&mut backward.graph, &context)?;
+        let graph = Arc::new(backward.graph);
+        let code = Code::compile(program.code_context(), &graph, "backward")?;
+        Ok(Compiled {
+            _graph: graph,
+            code: Arc::new(code),
+            reads: backward.reads,
+            follows: backward.follows,
+            keeps: backward.keeps,
+            outputs: kind.outputs.clone(),
+        })
+    }
+}
+
+/// A graph whose inputs have the types of such values, as it is differentiated.
+pub fn typed(graph: &Graph, values: &[Value]) -> Graph {
+    let mut typed = graph.clone();
+    for (input, value) in graph.inputs().iter().zip(values) {
+        let ty = detached(refined(typed.ty(*input), value));
+        typed.set_type(*input, ty);
+    }
+    typed
+}
+
+/// The same type without a word on gradients: none are recorded where it is used.
+fn detached(ty: Type) -> Type {
+    match ty.kind() {
+        TypeKind::Tensor(tensor) => {
+            let mut tensor = tensor.clone();
+            tensor.requires_grad = None;
+            Type::new(TypeKind::Tensor(tensor))
+        }
+        _ => ty,
+    }
+}
+
+/// One kind of call of a group.
+struct GroupRegion {
+    this: Arc<Derivatives>,
+    program: Arc<Inner>,
+    /// The group op by op.
+    code: Arc<Code>,
+    kind: Kind,
+    /// The backward where all outputs have gradients and all inputs that require one want it.
+    all: Arc<Compiled>,
+}
+
+impl Region for GroupRegion {
+    fn name(&self) -> &str {
+        &self.this.name
+    }
+
+    fn reads(&self) -> &[bool] {
+        &self.all.reads
+    }
+
+    fn follows(&self) -> &[bool] {
+        &self.all.follows
+    }
+
+    fn keeps(&self) -> bool {
+        self.all.keeps
+    }
+
+    fn replay(&self, values: Vec<Value>, run: &Run) -> Result<Outputs> {
+        Ok(execute(&self.program, run, Arc::clone(&self.code), values)?.into_iter().collect())
+    }
+
+    fn backward(
+        &self,
+        values: &[Value],
+        gradients: &[Option<Tensor>],
+        wanted: &[bool],
+        run: &Run,
+    ) -> Result<Vec<Option<Tensor>>> {
+        let outputs: Vec<bool> = gradients.iter().map(Option::is_some).collect();
+        let compiled = if outputs == self.all.outputs && wanted == self.kind.inputs {
+            Arc::clone(&self.all)
+        } else {
+            let kind = Kind { spec: self.kind.spec.clone(), inputs: wanted.to_vec(), outputs };
+            let built = self.this.built(&kind, &self.program, values)?;
+            built.map_err(|reason| Diagnostic::internal(format!("of fewer gradients, {reason}")))?
+        };
+        let mut arguments = values.to_vec();
+        arguments.extend(gradients.iter().flatten().cloned().map(Value::Tensor));
+        let found = execute(&self.program, run, Arc::clone(&compiled.code), arguments)?;
+        let mut found = found.into_iter();
+        let all = wanted.iter().map(|wanted| match wanted.then(|| found.next()).flatten() {
+            None | Some(Value::None) => Ok(None),
+            Some(value) => value.to_tensor().cloned().map(Some),
+        });
+        all.collect()
+    }
+}
