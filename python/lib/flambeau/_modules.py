@@ -12,7 +12,10 @@ from typing import Any, BinaryIO, Callable, Iterable, Iterator
 from . import _flambeau
 from ._flambeau import Graph, Program, Tensor
 
-_OWN = frozenset({"_c", "_kind", "_python", "_names", "_name", "_wrapped", "_file_graph"})
+_OWN = frozenset({"_c", "_kind", "_python", "_names", "_name", "_wrapped", "_file_graph", "_called"})
+
+# How many traces are written by all threads: calls ask for theirs only where there is one.
+traces = 0
 
 
 class ScriptFunction:
@@ -28,10 +31,11 @@ class ScriptFunction:
             self.__wrapped__ = python
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from . import _trace
+        if traces:
+            from . import _trace
 
-        if _trace.is_active():
-            return _trace.call_scripted(self, args, kwargs)
+            if _trace.is_active():
+                return _trace.call_scripted(self, args, kwargs)
         return self._c.call(self._name, args, kwargs or None, self._kind)
 
     @property
@@ -128,10 +132,11 @@ class ScriptMethod(ScriptFunction):
         self.owner = owner
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from . import _trace
+        if traces:
+            from . import _trace
 
-        if _trace.is_active():
-            return _trace.call_method(self, args, kwargs)
+            if _trace.is_active():
+                return _trace.call_method(self, args, kwargs)
         return self._c.call(self._name, args, kwargs or None, self._kind)
 
     def __repr__(self) -> str:
@@ -229,11 +234,19 @@ class ScriptModule:
         object.__setattr__(self, "_c", core)
         object.__setattr__(self, "_kind", kind)
         object.__setattr__(self, "_python", python)
+        # The program whose `forward` is known to be a compiled method, which calls need not look for again.
+        object.__setattr__(self, "_called", None)
 
     # --- calls ---
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
+        core = self._c
+        if core is not None and self._called is core and not traces:
+            return core.call("forward", args, kwargs or None, self._kind)
+        forward = self.forward
+        if type(forward) is ScriptMethod:
+            object.__setattr__(self, "_called", core)
+        return forward(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name in _OWN or name.startswith("__") and name.endswith("__"):
@@ -277,6 +290,7 @@ class ScriptModule:
         elif name in self._c.properties():
             self._c.call(f"__{name}_setter", (value,), None, None)
         else:
+            object.__setattr__(self, "_called", None)
             object.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:

@@ -13,7 +13,7 @@ import threading
 import warnings
 from typing import Any, Callable, Iterator
 
-from . import _flambeau
+from . import _flambeau, _modules
 from ._flambeau import Tensor
 from ._modules import RecursiveScriptModule, ScriptFunction, ScriptModule
 from ._script import Answers, ModuleType, build_object, is_module, is_tensor, scope_number, unique_name
@@ -120,6 +120,7 @@ def _writing(trace: Trace) -> Iterator[None]:
     _local.trace = trace
     with _lock:
         _active += 1
+        _modules.traces = _active
         _flambeau.set_tracing(True)
     try:
         with torch_mode(trace):
@@ -128,6 +129,7 @@ def _writing(trace: Trace) -> Iterator[None]:
         _local.trace = None
         with _lock:
             _active -= 1
+            _modules.traces = _active
             _flambeau.set_tracing(_active > 0)
 
 
