@@ -306,10 +306,7 @@ impl PyTensor {
         buffer::export(&slf, view, flags)
     }
 
-    #[allow(
-        unsafe_code,
-        reason = "unsafe by Python's signature for it; `buffer` frees what its own export made"
-    )]
+    #[allow(unsafe_code, reason = "Python's signature; `buffer` frees what its own export made")]
     unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
         buffer::release(view);
     }

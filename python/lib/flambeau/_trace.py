@@ -19,7 +19,7 @@ from ._modules import RecursiveScriptModule, ScriptFunction, ScriptModule
 from ._script import Answers, ModuleType, build_object, is_module, is_tensor, scope_number, unique_name
 from ._sizes import TracerWarning, remembered
 from ._tensors import Size
-from ._trace_text import Constant, Trace
+from ._trace_text import Constant, Trace, leaves
 from ._trace_torch import torch_mode
 
 
@@ -347,7 +347,7 @@ def trace(
     where = (_scope(made), "<trace>", 1, text)
     core = _flambeau.compile(answers, [("function", (name, where))])
     torch = sys.modules.get("torch")
-    uses_torch = torch is not None and any(isinstance(v, torch.Tensor) for v in _leaves(inputs))
+    uses_torch = torch is not None and any(isinstance(v, torch.Tensor) for v in leaves(inputs))
     traced = ScriptFunction(core, name, "torch" if uses_torch else None, func if callable(func) and hasattr(func, "__name__") else None)
     if check_trace:
         for one in [inputs, *map(_tuple, check_inputs or [])]:
@@ -355,21 +355,10 @@ def trace(
     return traced
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _leaves(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _leaves(item)
-    else:
-        yield value
-
-
 def _check(traced: Callable[..., Any], func: Callable[..., Any], inputs: tuple[Any, ...], tolerance: float) -> None:
     """Compares the trace with the function, on copies of the inputs."""
-    wanted = list(_leaves(func(*map(_cloned, inputs))))
-    found = list(_leaves(traced(*map(_cloned, inputs))))
+    wanted = list(leaves(func(*map(_cloned, inputs))))
+    found = list(leaves(traced(*map(_cloned, inputs))))
     for n, (want, have) in enumerate(zip(wanted, found)):
         if not is_tensor(want):
             continue

@@ -179,7 +179,7 @@ class Trace:
         frame, outer = self.frame, self.frame.outer
         if outer is None:
             raise RuntimeError("a module ends that has not begun")
-        tensors = list(_tensors(result))
+        tensors = list(filter(is_tensor, leaves(result)))
         frame.results = [self.name(tensor) for tensor in tensors]
         frame.call = call = Call(frame, method)
         self.ended.append(frame)
@@ -290,12 +290,13 @@ class Trace:
         )
 
 
-def _tensors(value: Any) -> Iterator[Any]:
-    if is_tensor(value):
-        yield value
-    elif isinstance(value, (list, tuple)):
+def leaves(value: Any) -> Iterator[Any]:
+    """What lists, tuples and dictionaries hold, in order."""
+    if isinstance(value, (list, tuple)):
         for item in value:
-            yield from _tensors(item)
+            yield from leaves(item)
     elif isinstance(value, dict):
         for item in value.values():
-            yield from _tensors(item)
+            yield from leaves(item)
+    else:
+        yield value

@@ -10,9 +10,9 @@ use super::io::Io;
 use super::load::Loaded;
 use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
 use crate::dialects::prim::constant;
-use crate::ir::{Argument, Dim, Module, Symbol, TensorType, Type, TypeKind, ValueId};
+use crate::dialects::shapes::of_tensor;
+use crate::ir::{Argument, Module, Symbol, Type, TypeKind, ValueId};
 use crate::runtime::Program;
-use crate::tensor::Tensor;
 use crate::value::Value;
 use clap::Args;
 use make::Maker;
@@ -270,20 +270,8 @@ pub fn annotate(module: &mut Module, function: &str, arguments: &[Value]) {
     for (input, argument) in inputs.into_iter().zip(arguments) {
         let Value::Tensor(tensor) = argument else { continue };
         if graph.ty(input).is_tensor() {
-            graph.set_type(input, Type::new(TypeKind::Tensor(complete(tensor))));
+            graph.set_type(input, Type::new(TypeKind::Tensor(of_tensor(tensor))));
         }
-    }
-}
-
-/// All that a type can say of a tensor.
-fn complete(tensor: &Tensor) -> TensorType {
-    TensorType {
-        dtype: Some(tensor.dtype()),
-        device: Some(tensor.device()),
-        sizes: Some(tensor.sizes().iter().map(|n| Dim::Known(*n)).collect()),
-        strides: Some(tensor.strides().iter().map(|n| Some(*n)).collect()),
-        requires_grad: Some(tensor.requires_grad()),
-        ..TensorType::default()
     }
 }
 

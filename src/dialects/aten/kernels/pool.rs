@@ -79,10 +79,7 @@ pub fn max<T: Number + PartialOrd>(plane: &[T], axes: &[Axis; 3], lowest: T, out
 
 /// Whether a value takes the place of the largest so far. A NaN does, as it differs from itself, and stays, as nothing is
 /// above it.
-#[allow(
-    clippy::eq_op,
-    reason = "the one test for NaN that is a vector comparison: `partial_cmp` would branch for each element"
-)]
+#[allow(clippy::eq_op, reason = "the test for NaN that is a vector comparison, without a branch")]
 #[inline(always)]
 fn replaces<T: Number + PartialOrd>(value: T, best: T) -> bool {
     value > best || value != value
