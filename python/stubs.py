@@ -1,6 +1,7 @@
 """Writes `lib/flambeau/_flambeau.pyi` from the extension module: names, parameters, docstrings. A test holds the file to it."""
 
 import inspect
+import keyword
 import pathlib
 import sys
 
@@ -51,9 +52,9 @@ def class_text(name: str, value: type) -> list[str]:
     for member, found in sorted(vars(value).items()):
         if member in ("__doc__", "__module__", "__dict__", "__weakref__", "__getattribute__", "__new__", "__buffer__", "__release_buffer__", "__delattr__", "__delitem__", "__setattr__"):
             continue
-        if isinstance(found, staticmethod):
+        if isinstance(found, staticmethod) or keyword.iskeyword(member):
             continue
-        if inspect.isgetsetdescriptor(found):
+        if inspect.isgetsetdescriptor(found) or inspect.ismemberdescriptor(found):
             lines += ["    @property", f"    def {member}(self) -> Any: ..."]
             continue
         if callable(found):

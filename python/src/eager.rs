@@ -332,7 +332,7 @@ pub(crate) fn is_method(name: &str) -> PyResult<bool> {
     if CASTS.contains(&name) {
         return Ok(true);
     }
-    let registry = runs::toolkit()?.registry();
+    let registry = runs::registry()?;
     let Some(kind) = flambeau::ir::Symbol::existing(&format!("aten::{name}")) else { return Ok(false) };
     Ok(registry.overloads(kind).iter().any(takes_self))
 }
@@ -344,7 +344,7 @@ fn takes_self(op: &flambeau::dialects::Op) -> bool {
 
 /// The methods of tensors.
 pub(crate) fn method_names() -> PyResult<Vec<String>> {
-    let registry = runs::toolkit()?.registry();
+    let registry = runs::registry()?;
     let mut names: Vec<String> = registry
         .iter()
         .filter(|op| takes_self(op))
@@ -374,7 +374,7 @@ pub(crate) fn call_op<'py>(
 /// Whether there is an op of a name (`aten::add`) that runs.
 #[pyfunction]
 pub(crate) fn known_op(name: &str) -> PyResult<bool> {
-    let registry = runs::toolkit()?.registry();
+    let registry = runs::registry()?;
     let kind = flambeau::ir::Symbol::existing(name);
     Ok(kind.is_some_and(|kind| registry.overloads(kind).iter().any(|op| op.is_built())))
 }
@@ -382,7 +382,7 @@ pub(crate) fn known_op(name: &str) -> PyResult<bool> {
 /// The schemas of an op's overloads.
 #[pyfunction]
 pub(crate) fn op_schemas(name: &Bound<'_, PyString>) -> PyResult<Vec<String>> {
-    let registry = runs::toolkit()?.registry();
+    let registry = runs::registry()?;
     let kind = flambeau::ir::Symbol::existing(name.to_str()?);
     Ok(kind
         .map(|k| registry.overloads(k).iter().map(|op| op.schema_text().to_string()).collect())

@@ -192,7 +192,7 @@ pub(crate) fn compile<'py>(
 ) -> PyResult<PyProgram> {
     let host = PyHost { answers: answers.unbind(), scopes: Mutex::default() };
     let wanted = wanted.iter().map(|w| host.meaning(w)).collect::<PyResult<Vec<_>>>()?;
-    let registry = Arc::clone(runs::toolkit()?.registry());
+    let registry = runs::registry()?;
     let compiled = py.detach(|| compile_hosted(&registry, Box::new(host), wanted));
     let module = compiled.map_err(errors::of_compiler)?;
     if module.functions.is_empty()

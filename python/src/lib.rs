@@ -1,7 +1,8 @@
 //! Flambeau for Python: the extension module `flambeau._flambeau`, over which the package's Python files put torch.jit's names.
 //!
 //! `tensor`, `dlpack` and `buffer` carry arrays over without copies, `convert` everything else; `program` is what is called,
-//! `host` answers the compiler's questions about names of Python, `eager` runs single operations. Nothing here knows an op.
+//! `host` answers the compiler's questions about names of Python, `eager` runs single operations, `graph` shows and edits graphs,
+//! `extend` takes passes, rules and dialects. Nothing here knows an op.
 
 mod buffer;
 mod convert;
@@ -9,6 +10,7 @@ mod dlpack;
 mod dtype;
 mod eager;
 mod errors;
+mod extend;
 mod graph;
 mod host;
 mod operators;
@@ -30,7 +32,9 @@ mod _flambeau {
     #[pymodule_export]
     use super::eager::{call_op, known_op, op_schemas, set_tracing};
     #[pymodule_export]
-    use super::graph::{PyGraph, PyNode, PyValue, run_passes};
+    use super::extend::{add_dialect, add_op, add_pass, add_pipeline, add_rules, additions};
+    #[pymodule_export]
+    use super::graph::{PyBlock, PyGraph, PyInsertGuard, PyNode, PyUse, PyValue, run_passes};
     #[pymodule_export]
     use super::host::compile;
     #[pymodule_export]

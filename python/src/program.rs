@@ -13,6 +13,7 @@ use flambeau::ir::{ClassKind, Function, Module, Symbol, Type};
 use flambeau::passes::manager::Settings;
 use flambeau::runtime::Program;
 use flambeau::toolkit::{self, Toolkit};
+use flambeau::tools::{explain, view};
 use flambeau::value::{Object, Value};
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -52,7 +53,7 @@ impl Core {
     /// The program after the default passes, which are run when it is first called. A pass that fails is the error of every call.
     fn fast(&self) -> Result<&Program, Diagnostic> {
         let fast = self.fast.get_or_init(|| {
-            let pipeline = runs::TOOLKIT.parse_pipeline("default")?;
+            let pipeline = runs::current().parse_pipeline("default")?;
             let mut settings = Settings::default();
             if let Some(instance) = self.plain.instance() {
                 settings.extras.set(Arc::new(instance.clone()));
@@ -357,6 +358,48 @@ impl PyProgram {
         Ok(format!("{:?}", self.core.fast().map_err(errors::of_program)?.plan_report()))
     }
 
+    /// What becomes of a call: its plan, op by op with time and bytes, and what was fused; or why there is no plan.
+    #[pyo3(signature = (name, args, kwargs=None, graph=false))]
+    fn explain(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        graph: bool,
+    ) -> PyResult<String> {
+        let mut call = Call::default();
+        let given = args.iter().map(|x| call.value(&x)).collect::<PyResult<Vec<_>>>()?;
+        let mut named = Vec::new();
+        for (name, value) in kwargs.into_iter().flat_map(|k| k.iter()) {
+            named.push((name.extract::<String>()?, call.value(&value)?));
+        }
+        let (core, object) = (&self.core, self.object.clone());
+        let explained = py.detach(|| {
+            runs::with_grad(false, |run| {
+                let program = core.fast()?;
+                let work = || {
+                    explain::of_calls(program, run, graph, || {
+                        match &object {
+                            Some(object) => program.run_on(object, name, given.clone(), named.clone(), run),
+                            None => program.run_named(name, given.clone(), named.clone(), run),
+                        }
+                        .map(drop)
+                    })
+                };
+                panics::catch("the program", work).and_then(|result| result)
+            })
+        });
+        runs::pass_warnings(py)?;
+        explained.map_err(errors::of_program)
+    }
+
+    /// A page for the browser that shows the program.
+    fn page(&self, title: &str) -> String {
+        let module = self.core.module();
+        view::html(&view::model(module, self.core.plain.registry()), title)
+    }
+
     /// The schema of a function.
     fn schema(&self, name: &str) -> PyResult<String> {
         let function = self.function(name)?;
@@ -481,8 +524,9 @@ pub(crate) fn parse_ir(text: &str) -> PyResult<PyGraph> {
 
 /// Runs the command line; gives the exit status.
 #[pyfunction]
-pub(crate) fn command(py: Python<'_>, words: Vec<String>) -> i32 {
-    py.detach(|| flambeau::tools::cli::main(words.into_iter().map(Into::into), &runs::TOOLKIT))
+pub(crate) fn command(py: Python<'_>, words: Vec<String>) -> PyResult<i32> {
+    let toolkit = runs::toolkit()?;
+    Ok(py.detach(|| flambeau::tools::cli::main(words.into_iter().map(Into::into), &toolkit)))
 }
 
 /// A text with its name and first line.

@@ -1,28 +1,45 @@
 //! What calls share: random numbers of the process, grad mode of the thread, Python's standard output.
 
 use crate::errors;
-use flambeau::dialects::Run;
+use flambeau::dialects::{Registry, Run};
 use flambeau::toolkit::Toolkit;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use pyo3::prelude::*;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::Write;
-use std::sync::LazyLock;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
-/// The toolkit of the package: the built-in one, and the op that calls Python.
-pub(crate) static TOOLKIT: LazyLock<Toolkit> = LazyLock::new(crate::program::toolkit);
+/// The toolkit of the package: the built-in one, the op that calls Python, and what `extend` added.
+static TOOLKIT: LazyLock<RwLock<Toolkit>> = LazyLock::new(|| RwLock::new(crate::program::toolkit()));
 
 /// What the runs of all threads come from, so that they share random numbers.
 static ROOT: LazyLock<Mutex<Run>> = LazyLock::new(|| Mutex::new(Run::new(Box::new(Stdout))));
 
+/// How often the toolkit was set.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
 thread_local! {
-    static RUN: Run = ROOT.lock().fork();
+    static RUN: RefCell<(u64, Rc<Run>)> = RefCell::new((0, Rc::new(ROOT.lock().fork())));
     static OPTIMIZED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Works in this thread's run.
+/// Works in this thread's run. After additions to the toolkit it is another: what derivatives and composites mean is asked of
+/// the ops that are known now.
 pub(crate) fn with_run<T>(work: impl FnOnce(&Run) -> T) -> T {
-    RUN.with(work)
+    let generation = GENERATION.load(Ordering::Acquire);
+    let run = RUN.with_borrow_mut(|(known, run)| {
+        if *known != generation {
+            let renewed = ROOT.lock().fork();
+            flambeau::runtime::prepare(&renewed, current().registry());
+            renewed.set_grad_enabled(run.grad_enabled());
+            renewed.set_plan_limit(run.plan_limit());
+            (*known, *run) = (generation, Rc::new(renewed));
+        }
+        Rc::clone(run)
+    });
+    work(&run)
 }
 
 /// Runs `work` with gradients recorded or not, then as before.
@@ -102,8 +119,25 @@ pub(crate) fn set_plan_limit(plans: usize) {
     with_run(|run| run.set_plan_limit(plans));
 }
 
-/// An error of the toolkit as Python's, where it could not be made.
-pub(crate) fn toolkit() -> PyResult<&'static Toolkit> {
-    TOOLKIT.check().map_err(errors::plain)?;
-    Ok(&TOOLKIT)
+/// The toolkit as it is now.
+pub(crate) fn current() -> Toolkit {
+    TOOLKIT.read().clone()
+}
+
+/// The ops that are known now.
+pub(crate) fn registry() -> PyResult<Arc<Registry>> {
+    Ok(Arc::clone(toolkit()?.registry()))
+}
+
+/// The toolkit as it is now. Fails where it could not be made.
+pub(crate) fn toolkit() -> PyResult<Toolkit> {
+    let toolkit = current();
+    toolkit.check().map_err(errors::plain)?;
+    Ok(toolkit)
+}
+
+/// Sets what `toolkit` gives. Programs keep the one that they were compiled with.
+pub(crate) fn set_toolkit(toolkit: Toolkit) {
+    *TOOLKIT.write() = toolkit;
+    GENERATION.fetch_add(1, Ordering::Release);
 }

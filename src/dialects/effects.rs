@@ -27,6 +27,23 @@ impl Effects {
     /// Everything: an op nobody knows.
     pub const ALL: Effects = Effects(63);
 
+    /// The words of dialect files.
+    pub const NAMED: [(&'static str, Effects); 8] = [
+        ("none", Effects::NONE),
+        ("reads_world", Effects::READS_WORLD),
+        ("writes_world", Effects::WRITES_WORLD),
+        ("random", Effects::RANDOM),
+        ("may_raise", Effects::MAY_RAISE),
+        ("identity", Effects::IDENTITY),
+        ("never_returns", Effects::NEVER_RETURNS),
+        ("all", Effects::ALL),
+    ];
+
+    /// What a word of dialect files means.
+    pub fn by_name(word: &str) -> Option<Effects> {
+        Effects::NAMED.iter().find(|(name, _)| *name == word).map(|(_, effects)| *effects)
+    }
+
     /// Whether all of `other` are among these.
     pub const fn contains(self, other: Effects) -> bool {
         self.0 & other.0 == other.0

@@ -1,5 +1,6 @@
 //! Replaces ops that are defined in TorchScript by their meaning, so that fusion and lowering, which know primitives
-//! only, take them too. Ops of text files by default; with `all`, built-in composites as well.
+//! only, take them too. Ops of text files by default; with `all`, built-in composites as well. An op that declares a derivative
+//! keeps its name without `derivatives`: once it is inlined, gradients are those of its meaning, and a surrogate is lost.
 
 use super::Context;
 use super::inline::{MAX_GROWTH, Origins, splice};
@@ -12,7 +13,7 @@ use hashbrown::HashMap;
 use std::sync::Arc;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let all = context.flag("all")?;
+    let (all, derivatives) = (context.flag("all")?, context.flag("derivatives")?);
     if !all && !context.registry.has_declared() {
         return Ok(false);
     }
@@ -26,7 +27,8 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         let Ok(row) = resolve(&registry, graph, op) else { continue };
         let def = row.def();
         let Some(text) = def.meaning.filter(|_| row.variant() == Variant::Plain) else { continue };
-        if !(all || def.declared) || origins.contains(within, &Some(row.id())) {
+        let kept = def.grad.is_some() && !derivatives;
+        if kept || !(all || def.declared) || origins.contains(within, &Some(row.id())) {
             continue;
         }
         if !compiled.contains_key(&row.id()) {

@@ -109,7 +109,10 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("inline", "Replaces calls of functions and methods by their graphs", inline::run).reads_functions(),
     Pass::graph("inline-autodiff-subgraphs", "Dissolves small differentiable groups", create_autodiff_subgraphs::inline).options(&[PassOption::int("threshold", 5, 0, "groups of at least so many ops stay")]),
     Pass::graph("inline-fork-wait", "Does the work of forks where they begin", inline_fork_wait::run),
-    Pass::graph("inline-meanings", "Replaces ops that are defined in TorchScript by their meaning", inline_meanings::run).options(&[PassOption::bool("all", false, "built-in composites too, not only ops of text files")]),
+    Pass::graph("inline-meanings", "Replaces ops that are defined in TorchScript by their meaning", inline_meanings::run).options(&[
+        PassOption::bool("all", false, "built-in composites too, not only ops of text files"),
+        PassOption::bool("derivatives", true, "ops that declare a derivative too, which is then that of the meaning"),
+    ]),
     Pass::graph("inplace-to-functional-activation", "Replaces activations that write to new objects by ones that give new ones", convert_activation::inplace_to_functional),
     Pass::graph("loop-unrolling", "Unrolls counted loops, short ones to the end", loop_unrolling::run),
     Pass::graph("lower-all-tuples", "Removes tuples, at the borders of the graph too", lower_all_tuples::run),
@@ -148,10 +151,10 @@ pub static NAMED: &[(&str, &str)] = &[
     ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
     ("autocast-contexts", "inline,constant-propagation-immutable-types,autocast,constant-pooling"),
     ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,autocast,remove-mutation{exact},cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
-    ("plan", "dissolve-groups,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,dce-graph,fuse"),
+    ("plan", "dissolve-groups,inline-meanings,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,dce-graph,fuse"),
     ("forward", "propagate-shapes,fold-sizes,constant-propagation-immutable-types,propagate-shapes"),
     ("backward", "lower-simple-tuples,repeat{max=6}(propagate-shapes,fold-sizes,peephole,constant-propagation,loop-unrolling,remove-list-mutation,lower-simple-tuples,dce-graph),cse,simplify,propagate-shapes,fold-sizes,constant-propagation,cse,constant-pooling,dce-graph"),
-    ("default", "optimize,inline-meanings,dce-graph,fuse"),
+    ("default", "optimize,inline-meanings{derivatives=false},dce-graph,fuse"),
 ];
 
 /// Reads a pipeline of built-in passes, as plans have one. Whoever takes a pipeline from outside asks a toolkit.

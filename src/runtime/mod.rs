@@ -29,4 +29,4 @@ pub use composites::ScriptComposites;
 pub use derivatives::typed;
 pub use executor::PlanReport;
 pub use instance::is_instance;
-pub use program::{Origins, Program, graph_function, run_graph};
+pub use program::{Origins, Program, graph_function, prepare, run_graph};

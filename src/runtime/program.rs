@@ -250,8 +250,7 @@ impl Program {
         bound: Vec<Value>,
         run: &Run,
     ) -> Result<Value> {
-        run.offer_composites(|| ScriptComposites::of(&self.0.registry));
-        run.offer_autograd(|| Tape::of(&self.0.registry));
+        prepare(run, &self.0.registry);
         let former = run.set_methods(Some(Arc::clone(&self.0) as Arc<dyn Methods>));
         let result = self.0.call_planned(function, receiver, bound, run);
         run.finish_tasks();
@@ -275,8 +274,7 @@ impl Program {
         arguments: Vec<Value>,
         run: &Run,
     ) -> Result<Value> {
-        run.offer_composites(|| ScriptComposites::of(&self.0.registry));
-        run.offer_autograd(|| Tape::of(&self.0.registry));
+        prepare(run, &self.0.registry);
         let arguments = with_receiver(&Value::Object(object.clone()), &arguments);
         let result = self.0.call_method(object.class(), Symbol::new(method), arguments, run);
         run.finish_tasks();
@@ -310,6 +308,13 @@ fn with_receiver(this: &Value, rest: &[Value]) -> Vec<Value> {
     std::iter::once(this).chain(rest).cloned().collect()
 }
 
+/// Lets a run compute composites and record gradients over a table of ops, unless it does already. Programs do this for
+/// the run that they are called in; who calls programs over several tables in one run does it first, for the largest.
+pub fn prepare(run: &Run, registry: &Arc<Registry>) {
+    run.offer_composites(|| ScriptComposites::of(registry));
+    run.offer_autograd(|| Tape::of(registry));
+}
+
 /// Runs a graph that stands alone over a table of ops: nothing is checked or converted, one value a graph input.
 pub fn run_graph(
     registry: &Arc<Registry>,
@@ -319,8 +324,7 @@ pub fn run_graph(
 ) -> Result<Vec<Value>> {
     let program = Program::with(Module::default(), None, Arc::clone(registry));
     let code = Code::compile(program.0.code_context(), graph, "graph")?;
-    run.offer_composites(|| ScriptComposites::of(registry));
-    run.offer_autograd(|| Tape::of(&program.0.registry));
+    prepare(run, registry);
     let result = interpreter::execute(&program.0, run, Arc::new(code), arguments);
     run.finish_tasks();
     result

@@ -82,17 +82,29 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let call = |run: &Run, io: &Io<'_>| {
         program.run(&entry, given.values(options.seed, io.directory)?, run).map(drop)
     };
+    io.print(&of_calls(&program, &run, options.graph, || call(&run, io))?);
+    Ok(())
+}
+
+/// What becomes of a call: some calls warm up, and the plans, ops and kernels of the next are looked at. `call` runs the program in `run`.
+/// Fails where a call does.
+pub fn of_calls(
+    program: &Program,
+    run: &Run,
+    with_graph: bool,
+    mut call: impl FnMut() -> Result<()>,
+) -> Result<String> {
     for _ in 0..WARMUP {
-        call(&run, io)?;
+        call()?;
     }
     let costs: Arc<Mutex<Costs>> = Arc::default();
     let sink = Arc::clone(&costs);
     run.watch(Some(Watch::of_plans(move |at, event| take_in(&mut sink.lock(), at.graph, &event))));
-    let watched = (0..CALLS).try_for_each(|_| call(&run, io));
+    let watched = (0..CALLS).try_for_each(|_| call());
     run.watch(None);
     watched?;
-    io.print(&report(&program, &costs.lock(), options.graph));
-    Ok(())
+    let costs = costs.lock();
+    Ok(report(program, &costs, with_graph))
 }
 
 fn take_in(costs: &mut Costs, graph: Option<GraphId>, event: &Event<'_>) {

@@ -11,9 +11,11 @@ import sys as _sys
 from typing import Any, Callable, Final, Optional
 
 from . import _flambeau
-from ._flambeau import CompileError, Error, Future, Graph, Node, Tensor, Value, device, dtype, parse_ir
+from ._extend import Dialect, Rule, RuleError, create_function, dialect, pass_, pipeline, rule, run_passes, term
+from ._flambeau import Block, CompileError, Error, Future, Graph, Node, Tensor, Use, Value, device, dtype, parse_ir
 from ._flambeau import __version__
 from ._flambeau import grad_enabled as is_grad_enabled
+from ._explain import Explanation, diff, explain
 from ._modules import (
     CompilationUnit, ConstMap, RecursiveScriptModule, ScriptFunction, ScriptMethod, ScriptModule, ScriptObject, freeze,
     load, save,

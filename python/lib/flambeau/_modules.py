@@ -10,6 +10,7 @@ from collections import OrderedDict
 from typing import Any, BinaryIO, Callable, Iterable, Iterator
 
 from . import _flambeau
+from ._explain import framed
 from ._flambeau import Graph, Program, Tensor
 
 _OWN = frozenset({"_c", "_kind", "_python", "_names", "_name", "_wrapped", "_file_graph", "_called"})
@@ -91,6 +92,9 @@ class ScriptFunction:
     def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
         """The archive as bytes."""
         return _archive(self._c, _extra_files, self._c.qualified_name(self._name))
+
+    def _repr_html_(self) -> str:
+        return self.graph._repr_html_()
 
     def __repr__(self) -> str:
         return f"<flambeau.ScriptFunction {self.name}>"
@@ -357,6 +361,9 @@ class ScriptModule:
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that runs for such arguments."""
         return self.forward.graph_for(*args, **kwargs)
+
+    def _repr_html_(self) -> str:
+        return framed(self._c.page(self.original_name))
 
     def get_debug_state(self) -> str:
         """The plans that calls made so far, as text."""

@@ -7,6 +7,7 @@ import threading
 from typing import Any, Callable, Iterator
 
 from . import _flambeau
+from ._extend import applied, is_term
 from ._flambeau import Tensor, call_op, from_array, tensor_of
 
 __all__ = ["Size", "tensor", "as_tensor", "from_numpy", "from_dlpack", "is_tensor", "manual_seed", "no_grad", "enable_grad"]
@@ -115,6 +116,8 @@ def function(path: str) -> Callable[..., Any]:
     """The function of PyTorch that a path names: `torch.add`, `torch.nn.functional.relu`."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if is_term(args):
+            return applied(_kind(path), args, kwargs)
         requires_grad = kwargs.pop("requires_grad", False)
         kwargs.pop("generator", None)
         made = call_op(path, args, kwargs or None)
@@ -126,6 +129,12 @@ def function(path: str) -> Callable[..., Any]:
     call.__doc__ = f"PyTorch's `{path}` on tensors of Flambeau."
     call.__flambeau_path__ = path  # type: ignore[attr-defined]
     return call
+
+
+def _kind(path: str) -> str:
+    """The op that a path names, for rules."""
+    words = path.split(".")
+    return f"{words[2]}::{words[3]}" if words[1] == "ops" else f"aten::{words[-1]}"
 
 
 # Functions that take sizes one by one.

@@ -364,21 +364,9 @@ impl Reader<'_> {
     }
 
     fn effect(&self, pair: &Pair<'_, R>) -> Result<Effects> {
-        let known = [
-            ("none", Effects::NONE),
-            ("reads_world", Effects::READS_WORLD),
-            ("writes_world", Effects::WRITES_WORLD),
-            ("random", Effects::RANDOM),
-            ("may_raise", Effects::MAY_RAISE),
-            ("identity", Effects::IDENTITY),
-            ("never_returns", Effects::NEVER_RETURNS),
-            ("all", Effects::ALL),
-        ];
         let word = pair.as_str();
-        match known.iter().find(|(name, _)| *name == word) {
-            Some((_, effects)) => Ok(*effects),
-            None => Err(self.unknown(pair, "effect", word, &known.map(|(name, _)| name))),
-        }
+        Effects::by_name(word)
+            .ok_or_else(|| self.unknown(pair, "effect", word, &Effects::NAMED.map(|(name, _)| name)))
     }
 
     fn declaration(&self, item: Pair<'_, R>) -> Result<Declaration> {
