@@ -29,7 +29,8 @@ test)
     MYPYPATH=python/lib "$venv/bin/python" -m mypy.stubtest flambeau._flambeau --allowlist python/stubtest.txt
     ;;
 ecosystem)
-    pip numpy torch==2.15.0 --extra-index-url https://download.pytorch.org/whl/cpu
-    "$venv/bin/python" python/tests/idioms.py flambeau
+    pip numpy torch==2.15.0 torchvision --extra-index-url https://download.pytorch.org/whl/cpu
+    "$venv/bin/python" python/tests/ecosystem/idioms.py flambeau
+    "$venv/bin/python" -m unittest discover -s python/tests/ecosystem
     ;;
 esac

@@ -379,6 +379,12 @@ pub(crate) fn known_op(name: &str) -> PyResult<bool> {
     Ok(kind.is_some_and(|kind| registry.overloads(kind).iter().any(|op| op.is_built())))
 }
 
+/// Whether an overload of an op (`aten::add`, `Tensor`) runs.
+#[pyfunction]
+pub(crate) fn built_op(name: &str, overload: &str) -> PyResult<bool> {
+    Ok(runs::registry()?.find(name, overload).is_some_and(|op| op.is_built()))
+}
+
 /// The schemas of an op's overloads.
 #[pyfunction]
 pub(crate) fn op_schemas(name: &Bound<'_, PyString>) -> PyResult<Vec<String>> {

@@ -49,7 +49,8 @@ fn add(kind: &'static str, name: &str, addition: Addition) -> PyResult<()> {
         Some(entry) => entry.1 = addition,
         None => all.push((key, addition)),
     }
-    let toolkit = all.iter().fold(crate::program::toolkit(), |toolkit, (_, addition)| extended(toolkit, addition));
+    let toolkit =
+        all.iter().fold(crate::program::toolkit(), |toolkit, (_, addition)| extended(toolkit, addition));
     toolkit.check().map_err(errors::plain)?;
     *additions = all;
     runs::set_toolkit(toolkit);
@@ -117,7 +118,8 @@ fn run_pass(graph: &mut Graph, context: &Context<'_>) -> flambeau::diag::Result<
             let said = function.bind(py).call1((&given,))?;
             let after = given.get().content();
             graph::lint(&after)?;
-            let changed = if said.is_none() { after.to_string() != graph.to_string() } else { said.is_truthy()? };
+            let changed =
+                if said.is_none() { after.to_string() != graph.to_string() } else { said.is_truthy()? };
             if changed {
                 *graph = after;
                 context.changed();

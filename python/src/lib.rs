@@ -30,7 +30,7 @@ mod _flambeau {
     #[pymodule_export]
     use super::dtype::{PyDType, PyDevice, all_dtypes};
     #[pymodule_export]
-    use super::eager::{call_op, known_op, op_schemas, set_tracing};
+    use super::eager::{built_op, call_op, known_op, op_schemas, set_tracing};
     #[pymodule_export]
     use super::extend::{add_dialect, add_op, add_pass, add_pipeline, add_rules, additions};
     #[pymodule_export]

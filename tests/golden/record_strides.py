@@ -28,6 +28,7 @@ WIDE = [sizes for sizes in ANY if len(sizes) >= 2]
 LINES = [(2, 3, 8), (1, 3, 8), (2, 1, 8)]
 IMAGES = [(2, 3, 4, 5), (2, 1, 4, 5), (1, 3, 6, 6)]
 VOLUMES = [(2, 3, 4, 4, 4), (1, 3, 4, 4, 4)]
+HEADS = [(2, 3, 4, 5), (1, 2, 3, 4), (2, 1, 3, 4)]
 MATRICES = [(3, 3), (2, 3, 3), (1, 3, 3)]
 
 
@@ -45,6 +46,10 @@ def positive(a):
 
 def zeros(*sizes):
     return torch.zeros(sizes, dtype=torch.int64)
+
+
+def flash_attention(q):
+    return tuple(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, q, q))
 
 
 OPERATORS = {
@@ -69,6 +74,9 @@ OPERATORS = {
     "index_fill": (alone(ANY), lambda a: a.index_fill(0, zeros(1), 9.0)),
     "index_copy": (twice(ANY), lambda a, b: a.index_copy(0, zeros(1), b.narrow(0, 0, 1))),
     "index_add": (twice(ANY), lambda a, b: a.index_add(0, zeros(1), b.narrow(0, 0, 1))),
+    # The kernel reads numbers of a head as neighbours, wherever they lie.
+    "flash_attention": (alone(HEADS), lambda q: flash_attention(q.transpose(1, 2).contiguous().transpose(1, 2))),
+    "flash_attention.dense": (alone(HEADS), lambda q: flash_attention(q.contiguous())),
     "put": (alone(ANY), lambda a: a.put(zeros(1), torch.zeros(1))),
     "gather": (twice(ANY), lambda a, b: a.gather(0, (b > 99).long())),
     "scatter": (twice(ANY), lambda a, b: a.scatter(0, (b > 99).long(), b)),

@@ -7,6 +7,7 @@ import warnings
 from typing import Any, Callable
 
 import torch
+import torch.fx.passes.operator_support
 
 from . import _flambeau
 from ._script import Answers, Scope, scope_number, unique_name
@@ -71,7 +72,7 @@ class _Text:
     def compile(self) -> Callable[..., Any]:
         """The graph compiled."""
         lines: list[str] = []
-        result = "None"
+        result, many = "None", True
         for node in self.graph.graph.nodes:
             if node.op == "placeholder":
                 found = node.meta.get("val")
@@ -83,7 +84,8 @@ class _Text:
             elif node.op == "call_function":
                 lines.append(f"{node.name} = {self.line(node)}")
             elif node.op == "output":
-                outputs = node.args[0] if isinstance(node.args[0], (list, tuple)) else (node.args[0],)
+                many = isinstance(node.args[0], (list, tuple))
+                outputs = node.args[0] if many else (node.args[0],)
                 result = f"({', '.join(self.value(v) for v in outputs)},)"
         scope = self.trace.scope
         scope.names.update(ops=_Path("ops"), torch=_Path("torch"), Tensor=torch.Tensor)
@@ -93,7 +95,8 @@ class _Text:
 
         def call(*args: Any) -> Any:
             with torch.no_grad():
-                return list(core.call(name, args, None, "torch"))
+                found = core.call(name, args, None, "torch")
+                return list(found) if many else found[0]
 
         return call
 
@@ -111,36 +114,86 @@ class _Answers(Answers):
         return super().meaning(value, name)
 
 
-def _compiled(graph: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
-    from functorch.compile import make_boxed_func
+def _refusal(node: torch.fx.Node) -> str | None:
+    """Why a node is left to PyTorch; None for what Flambeau computes."""
+    target = node.target
+    if node.op != "call_function":
+        return f"{node.op} is no call of an operator"
+    if target is operator.getitem or target in _OPERATORS:
+        return None
+    if not isinstance(target, torch._ops.OpOverload):
+        return f"{target} is no operator"
+    name, overload = target._schema.name, target._schema.overload_name
+    if not _flambeau.known_op(name):
+        return f"operator {name} is not known"
+    return None if _flambeau.built_op(name, overload) else f"operator {target} is not supported"
 
-    try:
-        compiled = _Text(graph).compile()
-    except (Refused, RuntimeError, TypeError) as error:
-        _tell(error)
-        return make_boxed_func(graph.forward)
-    left = False
 
-    def call(*args: Any) -> Any:
-        nonlocal left
-        if not left:
+class _Known(torch.fx.passes.operator_support.OperatorSupportBase):
+    """Nodes that Flambeau computes; why it leaves the others is kept."""
+
+    def __init__(self) -> None:
+        self.refused: dict[str, None] = {}
+
+    def is_node_supported(self, submodules: Any, node: torch.fx.Node) -> bool:
+        reason = _refusal(node)
+        if reason is not None and node.op == "call_function":
+            self.refused[reason] = None
+        return reason is None
+
+
+class _Part(torch.nn.Module):
+    """A part of a graph: compiled, or as PyTorch runs it once that has failed."""
+
+    def __init__(self, graph: torch.fx.GraphModule) -> None:
+        super().__init__()
+        self.graph_module = graph
+        self.compiled: Callable[..., Any] | None = None
+        try:
+            self.compiled = _Text(graph).compile()
+        except (Refused, RuntimeError, TypeError) as error:
+            _tell(_reason(error))
+
+    def forward(self, *args: Any) -> Any:
+        """Runs the part."""
+        if self.compiled is not None:
             try:
-                return compiled(*args)
+                return self.compiled(*args)
             except RuntimeError as error:
-                # An operator that is declared and not built is found when it is reached.
+                # An operator may refuse a dtype or a form of its arguments only when it is reached.
                 if "is not supported" not in str(error):
                     raise
-                _tell(error)
-                left = True
-        return graph.forward(*args)
-
-    return make_boxed_func(call)
+                _tell(_reason(error))
+                self.compiled = None
+        return self.graph_module(*args)
 
 
-def _tell(error: Exception) -> None:
+def _compiled(graph: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+    from functorch.compile import make_boxed_func
+    from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+
+    known = _Known()
+    for node in graph.graph.nodes:
+        known.is_node_supported(None, node)
+    if not known.refused:
+        return make_boxed_func(_Part(graph))
+    for reason in known.refused:
+        _tell(reason)
+    partitioner = CapabilityBasedPartitioner(graph, known, allows_single_node_partition=True)
+    mixed = partitioner.partition_and_fuse()
+    for name, part in list(mixed.named_children()):
+        if isinstance(part, torch.fx.GraphModule):
+            setattr(mixed, name, _Part(part))
+    return make_boxed_func(mixed)
+
+
+def _reason(error: Exception) -> str:
     lines = [line for line in str(error).strip().splitlines() if "is not supported" in line or "operator" in line]
-    reason = lines[-1] if lines else (str(error).strip().splitlines() or [type(error).__name__])[0]
-    warnings.warn(f"flambeau leaves a graph to PyTorch: {reason}", RuntimeWarning, stacklevel=3)
+    return lines[-1] if lines else (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _tell(reason: str) -> None:
+    warnings.warn(f"flambeau leaves a part of a graph to PyTorch: {reason}", RuntimeWarning, stacklevel=3)
 
 
 def backend(graph: torch.fx.GraphModule, inputs: Any, **options: Any) -> Callable[..., Any]:

@@ -41,7 +41,9 @@ impl PyNode {
             Some((None, found)) => Err(PyAttributeError::new_err(format!(
                 "required keyword attribute '{name}' has the wrong type: it is '{found}', not '{wanted}'"
             ))),
-            None => Err(PyAttributeError::new_err(format!("required keyword attribute '{name}' is undefined"))),
+            None => {
+                Err(PyAttributeError::new_err(format!("required keyword attribute '{name}' is undefined")))
+            }
         }
     }
 }
@@ -80,7 +82,9 @@ impl PyNode {
     /// The names of its attributes.
     #[pyo3(name = "attributeNames")]
     fn attribute_names(&self) -> PyResult<Vec<String>> {
-        self.look_op(Vec::new(), |graph, op| graph.attrs(op).iter().map(|(name, _)| name.to_string()).collect())
+        self.look_op(Vec::new(), |graph, op| {
+            graph.attrs(op).iter().map(|(name, _)| name.to_string()).collect()
+        })
     }
 
     /// Whether it has an attribute.
@@ -111,7 +115,10 @@ impl PyNode {
 
     /// Gives the node the attributes of another.
     #[pyo3(name = "copyAttributes")]
-    fn copy_attributes<'py>(slf: Bound<'py, PyNode>, other: &Bound<'py, PyNode>) -> PyResult<Bound<'py, PyNode>> {
+    fn copy_attributes<'py>(
+        slf: Bound<'py, PyNode>,
+        other: &Bound<'py, PyNode>,
+    ) -> PyResult<Bound<'py, PyNode>> {
         let attrs = other.get().look(|state| match other.get().what {
             What::Op(op) => state.graph.attrs(op).to_vec(),
             What::Param(_) => Vec::new(),
@@ -122,7 +129,10 @@ impl PyNode {
 
     /// Gives the node the place in the source that another has.
     #[pyo3(name = "copyMetadata")]
-    fn copy_metadata<'py>(slf: Bound<'py, PyNode>, other: &Bound<'py, PyNode>) -> PyResult<Bound<'py, PyNode>> {
+    fn copy_metadata<'py>(
+        slf: Bound<'py, PyNode>,
+        other: &Bound<'py, PyNode>,
+    ) -> PyResult<Bound<'py, PyNode>> {
         let location = other.get().look_op(None, |graph, op| graph.location(op).cloned())?;
         if let Some(location) = location {
             change(&slf, |graph, op| graph.set_location(op, location))?;
@@ -147,7 +157,11 @@ impl PyNode {
 
     /// An attribute that is a tensor.
     fn t(&self, name: &str) -> PyResult<PyTensor> {
-        self.read(name, "t", |attr| if let Attr::Tensor(x) = attr { Some(PyTensor::new(x.clone())) } else { None })
+        self.read(
+            name,
+            "t",
+            |attr| if let Attr::Tensor(x) = attr { Some(PyTensor::new(x.clone())) } else { None },
+        )
     }
 
     /// An attribute that is a list of ints.
@@ -218,7 +232,11 @@ impl PyNode {
     }
 
     /// Sets an attribute to a tensor.
-    fn t_<'py>(slf: Bound<'py, PyNode>, name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyNode>> {
+    fn t_<'py>(
+        slf: Bound<'py, PyNode>,
+        name: &str,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyNode>> {
         set(slf, name, Attr::Tensor(tensor(value)?))
     }
 
@@ -249,7 +267,11 @@ impl PyNode {
     }
 
     /// Sets an attribute to a type, written as in graph text.
-    fn ty_<'py>(slf: Bound<'py, PyNode>, name: &str, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyNode>> {
+    fn ty_<'py>(
+        slf: Bound<'py, PyNode>,
+        name: &str,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyNode>> {
         set(slf, name, Attr::Type(type_of(value)?))
     }
 
@@ -264,7 +286,11 @@ impl PyNode {
     }
 
     /// Sets an attribute to a copy of a graph.
-    fn g_<'py>(slf: Bound<'py, PyNode>, name: &str, value: &Bound<'py, PyGraph>) -> PyResult<Bound<'py, PyNode>> {
+    fn g_<'py>(
+        slf: Bound<'py, PyNode>,
+        name: &str,
+        value: &Bound<'py, PyGraph>,
+    ) -> PyResult<Bound<'py, PyNode>> {
         let graph = value.get().content();
         super::lint(&graph)?;
         set(slf, name, Attr::Graph(Arc::new(graph)))

@@ -46,8 +46,9 @@ fn place_at_point(state: &mut State, op: OpId) {
 
 /// A constant at the insert point.
 pub(super) fn constant(state: &mut State, value: &Value) -> PyResult<ValueId> {
-    let attr = constants::attr(value)
-        .ok_or_else(|| PyTypeError::new_err(format!("a value of type {} cannot be a constant", value.ty())))?;
+    let attr = constants::attr(value).ok_or_else(|| {
+        PyTypeError::new_err(format!("a value of type {} cannot be a constant", value.ty()))
+    })?;
     let op = state.graph.create(Symbol::new("prim::Constant"), &[], &[value.ty()]);
     if !matches!(value, Value::None) {
         state.graph.set_attr(op, Symbol::new("value"), attr);
@@ -65,12 +66,17 @@ fn destroy(state: &mut State, op: OpId) -> PyResult<()> {
     let blocks = graph.nested_blocks(op).to_vec();
     let mut ops = vec![op];
     ops.extend(blocks.iter().flat_map(|block| place::within(graph, *block)));
-    let params = |op: &OpId| graph.nested_blocks(*op).iter().flat_map(|b| graph.params(*b).to_vec()).collect::<Vec<_>>();
-    let values: Vec<ValueId> = ops.iter().flat_map(|op| graph.results(*op).into_iter().chain(params(op))).collect();
+    let params = |op: &OpId| {
+        graph.nested_blocks(*op).iter().flat_map(|b| graph.params(*b).to_vec()).collect::<Vec<_>>()
+    };
+    let values: Vec<ValueId> =
+        ops.iter().flat_map(|op| graph.results(*op).into_iter().chain(params(op))).collect();
     for value in &values {
         if graph.uses(*value).any(|u| !place::contains(graph, op, u.op)) {
             let name = graph.display_name(*value);
-            return refused(&format!("%{name} is still used; give its uses another value before (replaceAllUsesWith)"));
+            return refused(&format!(
+                "%{name} is still used; give its uses another value before (replaceAllUsesWith)"
+            ));
         }
         // A node beside the graph may hold on to it by a use of its own.
         if graph.results(op).contains(value) && graph.has_uses(*value) {
@@ -174,7 +180,12 @@ impl PyGraph {
 
     /// A copy of a node, of this graph or another, whose inputs `map` gives for each value.
     #[pyo3(name = "createClone")]
-    fn create_clone(&self, py: Python<'_>, node: &Bound<'_, PyNode>, map: &Bound<'_, PyAny>) -> PyResult<PyNode> {
+    fn create_clone(
+        &self,
+        py: Python<'_>,
+        node: &Bound<'_, PyNode>,
+        map: &Bound<'_, PyAny>,
+    ) -> PyResult<PyNode> {
         let inputs = node.call_method0("inputs")?;
         let inputs = inputs.try_iter()?.map(|v| map.call1((v?,))).collect::<PyResult<Vec<_>>>()?;
         let inputs: Vec<Py<PyValue>> =
@@ -204,7 +215,12 @@ impl PyGraph {
 
     /// Calls an operator at the insert point: the overload that takes the inputs, defaults for what is missing. Numbers, texts
     /// and lists of them become constants. Gives its output, or a list of them.
-    fn insert<'py>(&self, py: Python<'py>, kind: &str, inputs: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    fn insert<'py>(
+        &self,
+        py: Python<'py>,
+        kind: &str,
+        inputs: Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let kind = kind_of(kind)?;
         let registry = runs::registry()?;
         let made: Vec<PyValue> = self.0.write(|state| {
@@ -243,10 +259,18 @@ impl PyGraph {
 
     /// Puts the nodes of another graph at the insert point, with `inputs` in place of what it takes; gives what it gives.
     #[pyo3(name = "insertGraph")]
-    fn insert_graph(&self, graph: &Bound<'_, PyGraph>, inputs: Vec<Bound<'_, PyValue>>) -> PyResult<Vec<PyValue>> {
+    fn insert_graph(
+        &self,
+        graph: &Bound<'_, PyGraph>,
+        inputs: Vec<Bound<'_, PyValue>>,
+    ) -> PyResult<Vec<PyValue>> {
         let other = graph.get().content();
         if other.inputs().len() != inputs.len() {
-            return refused(&format!("the graph takes {} inputs, not {}", other.inputs().len(), inputs.len()));
+            return refused(&format!(
+                "the graph takes {} inputs, not {}",
+                other.inputs().len(),
+                inputs.len()
+            ));
         }
         self.0.write(|state| {
             let given =
@@ -256,7 +280,12 @@ impl PyGraph {
                 let copy = state.graph.copy_op(&other, op, &mut map);
                 place_at_point(state, copy);
             }
-            Ok(other.outputs().iter().filter_map(|v| map.get(v)).map(|v| PyValue::new(&self.0, state, *v)).collect())
+            Ok(other
+                .outputs()
+                .iter()
+                .filter_map(|v| map.get(v))
+                .map(|v| PyValue::new(&self.0, state, *v))
+                .collect())
         })
     }
 
@@ -377,7 +406,8 @@ impl PyGraph {
             }
             let types: Vec<Type> = outputs.iter().map(|v| state.graph.ty(*v).clone()).collect();
             let root = state.graph.root();
-            let op = state.graph.emit(root, Symbol::new("prim::TupleConstruct"), &outputs, &[Type::tuple(types)]);
+            let op =
+                state.graph.emit(root, Symbol::new("prim::TupleConstruct"), &outputs, &[Type::tuple(types)]);
             let made: Vec<ValueId> = state.graph.results(op).to_vec();
             state.graph.set_block_results(root, &made);
         });
@@ -433,7 +463,12 @@ impl PyNode {
     }
 
     /// Moves or places this node beside another, which stands in the graph and not in this node.
-    fn beside(&self, other: &PyNode, is_new: bool, put: impl FnOnce(&mut State, OpId, OpId) -> PyResult<()>) -> PyResult<()> {
+    fn beside(
+        &self,
+        other: &PyNode,
+        is_new: bool,
+        put: impl FnOnce(&mut State, OpId, OpId) -> PyResult<()>,
+    ) -> PyResult<()> {
         same_graph(other, &self.graph)?;
         self.change(|state, op| {
             let graph = &state.graph;
@@ -484,14 +519,20 @@ fn after(state: &mut State, op: OpId, anchor: OpId) -> PyResult<()> {
 impl PyNode {
     /// Puts a new node before another.
     #[pyo3(name = "insertBefore")]
-    fn insert_before<'py>(slf: Bound<'py, PyNode>, other: &Bound<'py, PyNode>) -> PyResult<Bound<'py, PyNode>> {
+    fn insert_before<'py>(
+        slf: Bound<'py, PyNode>,
+        other: &Bound<'py, PyNode>,
+    ) -> PyResult<Bound<'py, PyNode>> {
         slf.get().beside(other.get(), true, before)?;
         Ok(slf)
     }
 
     /// Puts a new node behind another.
     #[pyo3(name = "insertAfter")]
-    fn insert_after<'py>(slf: Bound<'py, PyNode>, other: &Bound<'py, PyNode>) -> PyResult<Bound<'py, PyNode>> {
+    fn insert_after<'py>(
+        slf: Bound<'py, PyNode>,
+        other: &Bound<'py, PyNode>,
+    ) -> PyResult<Bound<'py, PyNode>> {
         slf.get().beside(other.get(), true, after)?;
         Ok(slf)
     }
@@ -680,7 +721,10 @@ impl PyValue {
 
     /// Gives it the type of another.
     #[pyo3(name = "setTypeAs")]
-    fn set_type_as<'py>(slf: Bound<'py, PyValue>, other: &Bound<'_, PyValue>) -> PyResult<Bound<'py, PyValue>> {
+    fn set_type_as<'py>(
+        slf: Bound<'py, PyValue>,
+        other: &Bound<'_, PyValue>,
+    ) -> PyResult<Bound<'py, PyValue>> {
         let other = other.get();
         let ty = other.look(|state| state.graph.ty(other.value).clone())?;
         slf.get().change(|state, value| {

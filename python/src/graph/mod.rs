@@ -23,8 +23,8 @@ use pyo3::sync::PyOnceLock;
 use std::sync::Arc;
 
 pub(crate) use edit::PyInsertGuard;
-pub(crate) use node::{PyBlock, PyNode, PyUse, PyValue};
 use node::What;
+pub(crate) use node::{PyBlock, PyNode, PyUse, PyValue};
 use state::{Shared, State};
 
 /// A graph of a program.
@@ -94,7 +94,9 @@ impl PyGraph {
     #[pyo3(signature = (print_source_ranges=true))]
     fn str(&self, print_source_ranges: bool) -> String {
         let bare = flambeau::ir::PrintOptions::bare();
-        self.0.read(|state| if print_source_ranges { state.graph.to_string() } else { state.graph.to_text(&bare) })
+        self.0.read(
+            |state| if print_source_ranges { state.graph.to_string() } else { state.graph.to_text(&bare) },
+        )
     }
 
     /// The nodes of the outermost block, in order.

@@ -387,7 +387,9 @@ impl PyValue {
     /// Whether its type says that it requires gradients.
     #[pyo3(name = "requiresGrad")]
     fn requires_grad(&self) -> PyResult<bool> {
-        self.look(|state| state.graph.ty(self.value).as_tensor().is_some_and(|t| t.requires_grad == Some(true)))
+        self.look(|state| {
+            state.graph.ty(self.value).as_tensor().is_some_and(|t| t.requires_grad == Some(true))
+        })
     }
 
     /// The node that gives it.
@@ -511,7 +513,9 @@ impl PyBlock {
     /// The node that has it; None of the outermost block.
     #[pyo3(name = "owningNode")]
     fn owning_node(&self) -> PyResult<Option<PyNode>> {
-        self.look(|state| state.graph.owner(self.block).map(|op| PyNode::new(&self.graph, state, What::Op(op))))
+        self.look(|state| {
+            state.graph.owner(self.block).map(|op| PyNode::new(&self.graph, state, What::Op(op)))
+        })
     }
 
     /// The node whose outputs are the block's inputs.
@@ -558,6 +562,9 @@ pub(super) fn value_of(value: &PyValue, graph: &Arc<Shared>, state: &State) -> P
         return Err(PyRuntimeError::new_err("the value is of another graph"));
     }
     state.check_value(value.value, value.born)?;
-    state.graph.def_op(value.value).map_or(Ok(()), |op| if state.graph.is_live(op) { Ok(()) } else { Err(gone()) })?;
+    state
+        .graph
+        .def_op(value.value)
+        .map_or(Ok(()), |op| if state.graph.is_live(op) { Ok(()) } else { Err(gone()) })?;
     Ok(value.value)
 }

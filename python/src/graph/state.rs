@@ -53,8 +53,9 @@ impl Shared {
 
     /// The program whose functions the graph may call; an empty one of a graph that stands alone.
     pub(super) fn program(&self) -> &Program {
-        static EMPTY: LazyLock<Program> =
-            LazyLock::new(|| Program::with(Default::default(), None, flambeau::dialects::Registry::builtin()));
+        static EMPTY: LazyLock<Program> = LazyLock::new(|| {
+            Program::with(Default::default(), None, flambeau::dialects::Registry::builtin())
+        });
         self.core.as_ref().map_or(&EMPTY, |core| &core.plain)
     }
 }

@@ -13,7 +13,7 @@ use crate::dialects::attend::attend;
 use crate::dialects::shapes::products;
 use crate::dialects::{Args, Effects, OpDef, Outputs, composite, one, opaque};
 use crate::resources::{Collect, memory, pool};
-use crate::tensor::{DType, Layout, Scalar, Tensor, broadcast_sizes, view};
+use crate::tensor::{DType, Dims, Layout, Scalar, Tensor, broadcast_sizes, view};
 use crate::value::Value;
 use smallvec::smallvec;
 
@@ -41,8 +41,9 @@ pub static OPS: &[OpDef] = &[
             if a.float(3)? != 0.0 {
                 return fail("scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
             }
-            let (y, _, logs) = Attention::new(a, 5, 3, 6, None)?.run(a, true)?;
-            Ok(smallvec![y.into(), logs.into()])
+            let attention = Attention::new(a, 5, 3, 6, None)?;
+            let (y, _, logs) = attention.run(a, true)?;
+            Ok(smallvec![with_strides(y, &attention.query_strides())?.into(), heads_innermost(logs)?.into()])
         },
     )
     .effects(Effects::RANDOM),
@@ -112,6 +113,14 @@ pub static OPS: &[OpDef] = &[
 ",
     ),
 ];
+
+/// Logarithms of batches of heads as the kernel writes them: the heads of a query beside each other.
+fn heads_innermost(logs: Tensor) -> Result<Tensor> {
+    match *logs.sizes().as_slice() {
+        [_, heads, queries] => with_strides(logs, &[heads.saturating_mul(queries), 1, heads]),
+        _ => Ok(logs),
+    }
+}
 
 fn fail<T>(text: impl Into<String>) -> Result<T> {
     Err(Diagnostic::runtime(text))
@@ -202,6 +211,11 @@ impl Attention {
         Ok(laid_out)
     }
 
+    /// The strides of a new tensor that lies as the queries do.
+    fn query_strides(&self) -> Dims {
+        view::dense_like(&self.query.layout()).strides
+    }
+
     /// The result alone, of batches of heads of float32 that are read where they lie, laid out as PyTorch lays it out. None for
     /// what other ways know: little work, causality, dropout, sizes that broadcast or do not fit.
     fn in_vectors(&self) -> Result<Option<Tensor>> {
@@ -228,11 +242,11 @@ impl Attention {
         let result = attend(operands, &biases, self.scale as f32, !biases.is_empty())?;
         let dense = operands.iter().all(|t| t.strides().last() == Some(&1));
         let wanted = if dense && values == width {
-            view::dense_like(&self.query.layout())
+            self.query_strides()
         } else {
-            Layout::contiguous(&result.sizes())?
+            Layout::contiguous(&result.sizes())?.strides
         };
-        with_strides(result, &wanted.strides).map(Some)
+        with_strides(result, &wanted).map(Some)
     }
 
     /// The result alone, head by head and some queries at a time, so that scores stay in the cache. None where there is
