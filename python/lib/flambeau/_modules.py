@@ -450,6 +450,14 @@ class ScriptModule:
                         out[key] = value if keep_vars else value.detach()
         return out
 
+    def save_weights(self, path: Any) -> None:
+        """Writes parameters and buffers to a `.safetensors` or `.npz` file, by the names of `state_dict()`."""
+        self._c.write_weights(os.fspath(path))
+
+    def load_weights(self, path: Any) -> None:
+        """Takes parameters and buffers from such a file. Raises, and changes nothing, where names or sizes do not fit."""
+        self._c.read_weights(os.fspath(path))
+
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
         """Copies values into parameters and buffers of the same names."""
         own = self.state_dict(keep_vars=True)
