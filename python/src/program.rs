@@ -480,10 +480,21 @@ impl PyProgram {
 }
 
 /// Loads a file by what is in it: an archive, `.pt2`, TorchScript source, graph text.
+/// With `map` an archive is mapped into memory, and the file must stay as it is while anything of the program lives.
 #[pyfunction]
-pub(crate) fn load_path(py: Python<'_>, path: PathBuf) -> PyResult<PyProgram> {
+#[pyo3(signature = (path, map=false))]
+pub(crate) fn load_path(py: Python<'_>, path: PathBuf, map: bool) -> PyResult<PyProgram> {
     let toolkit = runs::toolkit()?;
-    let loaded = py.detach(|| runs::with_run(|run| toolkit.load_file(&path, run)));
+    let loaded = py.detach(|| {
+        runs::with_run(|run| match map {
+            false => toolkit.load_file(&path, run),
+            // SAFETY: the caller asks for it by `mmap=True`, whose documentation says that the file stays as it is.
+            #[allow(unsafe_code, reason = "maps a file where the caller says that it stays as it is")]
+            true => {
+                unsafe { toolkit::load_mapped(&path, run, toolkit.registry()) }.map(|loaded| loaded.program)
+            }
+        })
+    });
     Ok(PyProgram::new(Core::new(loaded.map_err(errors::of_program)?), None))
 }
 

@@ -65,7 +65,11 @@ pub fn load(program: &Program, path: &Path) -> Result<()> {
             None => missing.push(name),
             Some(source) if source.sizes() != tensor.sizes() => {
                 let (file, own) = (source.sizes(), tensor.sizes());
-                wrong.push(format!("{name} is {:?} there and {:?} in the program", file.as_slice(), own.as_slice()));
+                wrong.push(format!(
+                    "{name} is {:?} there and {:?} in the program",
+                    file.as_slice(),
+                    own.as_slice()
+                ));
             }
             Some(source) => pairs.push((tensor, source.clone())),
         }

@@ -33,7 +33,9 @@ pub fn state(program: &Program) -> Result<Vec<Named>> {
         program.instance().map(|object| (String::new(), object.clone(), Vec::new())).into_iter().collect();
     while let Some((path, object, mut outer)) = work.pop() {
         if outer.contains(&object.id()) || found.len() + work.len() > MAX_NAMES {
-            return Err(Diagnostic::input(format!("module '{path}' contains itself, or there are too many names")));
+            return Err(Diagnostic::input(format!(
+                "module '{path}' contains itself, or there are too many names"
+            )));
         }
         outer.push(object.id());
         let class = program.module().class(object.class());

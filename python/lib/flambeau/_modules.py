@@ -688,11 +688,13 @@ def load(
     _restore_shapes: bool = False,
     *,
     entry: str | None = None,
+    mmap: bool = False,
 ) -> Any:
     """Loads a model: an archive of `torch.jit.save`, a `.pt2` of `torch.export`, TorchScript source, graph text.
 
     No code of the file is executed by loading. Of source with several functions `entry` says which one is wanted; without
-    it an object with all of them as attributes is given.
+    it an object with all of them as attributes is given. With `mmap` the tensors of an archive lie in the file, which all
+    processes of a machine share and nobody may change meanwhile.
     """
     if map_location is not None and "cuda" in str(map_location):
         raise RuntimeError("models are loaded to the cpu; map_location='cpu' or nothing")
@@ -701,7 +703,7 @@ def load(
             raise ValueError(f"The provided filename {f} does not exist")
         if os.path.isdir(f):
             raise ValueError(f"The provided filename {f} is a directory")
-        core = _flambeau.load_path(os.fspath(f))
+        core = _flambeau.load_path(os.fspath(f), mmap)
         data = pathlib.Path(f).read_bytes() if _extra_files else b""
     else:
         data = f.read()
