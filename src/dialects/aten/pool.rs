@@ -3,8 +3,8 @@
 use super::convert::{in_format_of, with_strides};
 use super::kernels::compute::{Dense, Number, Real, build, build_whole, rounding};
 use super::kernels::pool::{
-    Axis, Divisor, adaptive_mean, adaptive_mean_stepped, each_plane, largest, max, max_with_places, mean,
-    shares,
+    Axis, Divisor, adaptive_mean, adaptive_mean_stepped, each_pair_of_planes, each_plane, largest, max,
+    max_with_places, mean, shares,
 };
 use super::kernels::range::not_implemented;
 use super::kernels::wide_loops;
@@ -14,7 +14,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
 use crate::kernels::float::{PoolKind, Pooling};
-use crate::resources::{Collect, memory};
+use crate::resources::memory;
 use crate::tensor::{DType, Element, Tensor, channels_last_strides, view};
 use crate::value::Value;
 use smallvec::smallvec;
@@ -363,12 +363,17 @@ fn max_pool_with_places(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         axes: &[Axis; 3],
         lowest: T,
     ) -> Result<Outputs> {
-        let x = t.elements_as::<T>()?;
+        let x = Dense::<T>::new(t)?;
+        let x = x.open()?;
         let size: usize = axes.iter().map(|a| a.input).product();
         let cost = axes.iter().map(|a| a.kernel).product();
-        pairs(t.dtype(), sizes, |out| {
-            each_plane(out, axes.iter().map(|a| a.output).product(), cost, |at, out| {
-                max_with_places(&x[at * size..(at + 1) * size], axes, lowest, out);
+        pairs::<T>(t.dtype(), sizes, |values, places| {
+            let plane = axes.iter().map(|a| a.output).product();
+            each_pair_of_planes((values, places), plane, cost, |at, values, places| {
+                wide_loops(
+                    #[inline(always)]
+                    || max_with_places(&x[at * size..(at + 1) * size], axes, lowest, values, places),
+                );
             });
         })
     }
@@ -400,19 +405,22 @@ fn pooled(result: Tensor, image: &Tensor) -> Result<Tensor> {
     with_strides(result, &strides)
 }
 
-/// Values and places as two tensors.
-fn pairs<T: Element + Default>(
+/// Values and places as two tensors, whose elements `fill` writes.
+fn pairs<T: Element>(
     dtype: DType,
     sizes: &[i64],
-    fill: impl FnOnce(&mut [(T, i64)]),
+    fill: impl FnOnce(&mut [T], &mut [i64]),
 ) -> Result<Outputs> {
-    // Proves that the sizes can be allocated.
-    let places = Tensor::zeros(DType::I64, sizes)?;
-    let mut both = memory::filled(places.numel(), (T::default(), 0i64))?;
-    fill(&mut both);
-    let values = both.iter().map(|(v, _)| *v).scratch()?;
-    places.write_dense::<i64>(&both.iter().map(|(_, p)| *p).collect::<Vec<_>>())?;
-    Ok(smallvec![Tensor::from_vec(&values, sizes)?.to_dtype(dtype)?.into(), places.into()])
+    let mut values = None;
+    let places = build_whole::<i64>(sizes, DType::I64, |places| {
+        values = Some(build_whole::<T>(sizes, dtype, |values| {
+            fill(values, places);
+            Ok(())
+        })?);
+        Ok(())
+    })?;
+    let values = values.ok_or_else(|| Diagnostic::internal("pooling without values"))?;
+    Ok(smallvec![values.into(), places.into()])
 }
 
 fn avg_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
@@ -571,10 +579,10 @@ fn adaptive_max(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     crate::dispatch_real!(t.dtype(), name, R => {
         let x = t.elements_as::<R>()?;
         let size: usize = input.iter().product();
-        pairs::<R>(t.dtype(), &sizes, |out| {
-            each_plane(out, parts.iter().product(), 1, |at, out| {
+        pairs::<R>(t.dtype(), &sizes, |values, places| {
+            each_pair_of_planes((values, places), parts.iter().product(), 1, |at, values, places| {
                 let plane = &x[at * size..(at + 1) * size];
-                shares(&input, &parts, |at, part| out[at] = largest(plane, &input, part));
+                shares(&input, &parts, |at, part| (values[at], places[at]) = largest(plane, &input, part));
             });
         })
     })
@@ -626,8 +634,8 @@ fn fractional(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     crate::dispatch_real!(t.dtype(), name, R => {
         let (x, random) = (t.elements_as::<R>()?, samples.elements_as::<R>()?);
         let size: usize = input.iter().product();
-        pairs::<R>(t.dtype(), &sizes, |out| {
-            each_plane(out, parts.iter().product(), 1, |at, out| {
+        pairs::<R>(t.dtype(), &sizes, |values, places| {
+            each_pair_of_planes((values, places), parts.iter().product(), 1, |at, values, places| {
                 let plane = &x[at * size..(at + 1) * size];
                 // In two dimensions the first number is for the width; in three for the depth.
                 let starts: Vec<Vec<usize>> = (0..dims)
@@ -640,9 +648,9 @@ fn fractional(a: &Args<'_>, dims: usize) -> Result<Outputs> {
                     Some(d) => (starts[d][at], starts[d][at] + kernel[d] as usize),
                     None => (0, 1),
                 };
-                for (at, out) in out.iter_mut().enumerate() {
+                for (at, (value, place)) in values.iter_mut().zip(places).enumerate() {
                     let (z, y, x) = (at / (parts[1] * parts[2]), at / parts[2] % parts[1], at % parts[2]);
-                    *out = largest(plane, &input, [span(0, z), span(1, y), span(2, x)]);
+                    (*value, *place) = largest(plane, &input, [span(0, z), span(1, y), span(2, x)]);
                 }
             });
         })
@@ -670,18 +678,25 @@ fn spread(values: &Tensor, places: &Tensor, sizes: &[i64], dims: usize) -> Resul
         return fail("expected gradients and indices of the same sizes");
     }
     let size: i64 = sizes[sizes.len() - dims..].iter().product();
-    let places = places.elements_as::<i64>()?;
+    let places = Dense::<i64>::new(places)?;
+    let places = places.open()?;
     let count = sizes[..sizes.len() - dims].iter().product::<i64>() as usize;
     let part = places.len() / count.max(1);
-    if let Some(bad) = places.iter().find(|p| !(0..size).contains(*p)) {
+    if !places.iter().fold(true, |all, p| all & (0..size).contains(p)) {
+        let bad = places.iter().find(|p| !(0..size).contains(*p)).copied().unwrap_or_default();
         return fail(format!("invalid max index {bad} in a plane of {size} elements"));
     }
     crate::dispatch_real!(values.dtype(), "max_pool_backward", R => {
-        let x = values.elements_as::<R>()?;
-        build::<R>(sizes, values.dtype(), |out| {
-            for (at, (value, place)) in x.iter().zip(&places).enumerate() {
-                out[at / part.max(1) * size as usize + *place as usize] += *value;
-            }
+        let x = Dense::<R>::new(values)?;
+        let x = x.open()?;
+        build_whole::<R>(sizes, values.dtype(), |out| {
+            each_plane(out, size as usize, 1, |at, out| {
+                out.fill(R::default());
+                let part = at * part..(at + 1) * part;
+                for (value, place) in x[part.clone()].iter().zip(&places[part]) {
+                    out[*place as usize] += *value;
+                }
+            });
             Ok(())
         })
     })
@@ -751,9 +766,9 @@ mod tests {
         let axis = Axis { input: 5, output: 3, kernel: 3, stride: 2, padding: 1, dilation: 1 };
         let axes = [Axis::NONE, Axis::NONE, axis];
         let x = [1f32, 5.0, 2.0, f32::NAN, 0.0];
-        let mut with_places = [(0f32, 0i64); 3];
-        max_with_places(&x, &axes, f32::NEG_INFINITY, &mut with_places);
-        assert_eq!((with_places[0], with_places[1].1, with_places[2].1), ((5.0, 1), 3, 3));
+        let (mut values, mut places) = ([0f32; 3], [0i64; 3]);
+        max_with_places(&x, &axes, f32::NEG_INFINITY, &mut values, &mut places);
+        assert_eq!((values[0], places), (5.0, [1, 3, 3]));
         let mut plain = [0f32; 3];
         max(&x, &axes, f32::NEG_INFINITY, &mut plain);
         assert!(plain[0] == 5.0 && plain[1].is_nan() && plain[2].is_nan());

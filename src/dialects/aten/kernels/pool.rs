@@ -53,28 +53,110 @@ pub fn each_plane<T: Send>(
     }
 }
 
-/// The largest element of every window with its place in the input plane; NaN is larger than all.
+/// Runs `work` on each plane of two results of the same sizes, on several threads where there is much of it.
+pub fn each_pair_of_planes<T: Send, U: Send>(
+    (a, b): (&mut [T], &mut [U]),
+    plane: usize,
+    cost: usize,
+    work: impl Fn(usize, &mut [T], &mut [U]) + Sync + Send,
+) {
+    let plane = plane.max(1);
+    // So many planes at a time that there are few pieces.
+    let share = (PARALLEL_WORK / plane.saturating_mul(cost).max(1)).max(1);
+    let piece = |at: usize, a: &mut [T], b: &mut [U]| {
+        let planes = a.chunks_mut(plane).zip(b.chunks_mut(plane));
+        planes.enumerate().for_each(|(n, (a, b))| work(at * share + n, a, b));
+    };
+    if a.len().saturating_mul(cost) > PARALLEL_WORK {
+        let size = share.saturating_mul(plane);
+        let pieces: Vec<_> = a.chunks_mut(size).zip(b.chunks_mut(size)).enumerate().collect();
+        pool::each(pieces, |(at, (a, b))| piece(at, a, b));
+    } else {
+        let whole = a.chunks_mut(plane).zip(b.chunks_mut(plane));
+        whole.enumerate().for_each(|(n, (a, b))| work(n, a, b));
+    }
+}
+
+/// The largest element of every window and its place in the input plane; NaN is larger than all.
+#[inline(always)]
 pub fn max_with_places<T: Number + PartialOrd>(
     plane: &[T],
     axes: &[Axis; 3],
     lowest: T,
-    out: &mut [(T, i64)],
+    values: &mut [T],
+    places: &mut [i64],
 ) {
-    // Where a window has nothing but the lowest number, its first element is the place.
-    let begin = |place: usize| (lowest, place as i64);
-    let take = |best: &mut (T, i64), value: T, place: usize| {
-        *best = if replaces(value, best.0) { (value, place as i64) } else { *best };
-    };
-    walk(plane, axes, out, begin, take);
+    walk(plane, axes, &mut LargestAndPlaces { lowest, values, places });
 }
 
 /// The largest element of every window.
 #[inline(always)]
 pub fn max<T: Number + PartialOrd>(plane: &[T], axes: &[Axis; 3], lowest: T, out: &mut [T]) {
-    let take = |best: &mut T, value: T, _: usize| {
-        *best = if replaces(value, *best) { value } else { *best };
-    };
-    walk(plane, axes, out, |_| lowest, take);
+    walk(plane, axes, &mut Largest { lowest, values: out });
+}
+
+/// What becomes of windows as their elements come by.
+trait Windows<T> {
+    /// A window has no elements yet; `place` is that of its first one.
+    fn begin(&mut self, window: usize, place: usize);
+    /// One element of each of the windows from `first` to `end`: `source[0]`, which lies at `place`, and each `stride`-th behind it.
+    fn take(&mut self, first: usize, end: usize, source: &[T], stride: usize, place: usize);
+}
+
+struct Largest<'a, T> {
+    lowest: T,
+    values: &'a mut [T],
+}
+
+impl<T: Number + PartialOrd> Windows<T> for Largest<'_, T> {
+    #[inline(always)]
+    fn begin(&mut self, window: usize, _: usize) {
+        self.values[window] = self.lowest;
+    }
+
+    #[inline(always)]
+    fn take(&mut self, first: usize, end: usize, source: &[T], stride: usize, _: usize) {
+        let take = |best: &mut T, value: T| *best = if replaces(value, *best) { value } else { *best };
+        let values = self.values[first..end].iter_mut();
+        match stride {
+            1 => values.zip(source).for_each(|(best, value)| take(best, *value)),
+            _ => values.zip(source.iter().step_by(stride)).for_each(|(best, value)| take(best, *value)),
+        }
+    }
+}
+
+struct LargestAndPlaces<'a, T> {
+    lowest: T,
+    values: &'a mut [T],
+    places: &'a mut [i64],
+}
+
+impl<T: Number + PartialOrd> Windows<T> for LargestAndPlaces<'_, T> {
+    // Where a window has nothing but the lowest number, its first element is the place.
+    #[inline(always)]
+    fn begin(&mut self, window: usize, place: usize) {
+        (self.values[window], self.places[window]) = (self.lowest, place as i64);
+    }
+
+    #[inline(always)]
+    fn take(&mut self, first: usize, end: usize, source: &[T], stride: usize, place: usize) {
+        let take = |best: &mut T, at: &mut i64, value: T, place: usize| {
+            let better = replaces(value, *best);
+            *best = if better { value } else { *best };
+            *at = if better { place as i64 } else { *at };
+        };
+        let out = self.values[first..end].iter_mut().zip(&mut self.places[first..end]);
+        match stride {
+            1 => {
+                let values = source.iter().enumerate();
+                out.zip(values).for_each(|((best, at), (n, v))| take(best, at, *v, place + n));
+            }
+            _ => {
+                let values = source.iter().step_by(stride).enumerate();
+                out.zip(values).for_each(|((best, at), (n, v))| take(best, at, *v, place + n * stride));
+            }
+        }
+    }
 }
 
 /// Whether a value takes the place of the largest so far. A NaN does, as it differs from itself, and stays, as nothing is
@@ -85,23 +167,17 @@ fn replaces<T: Number + PartialOrd>(value: T, best: T) -> bool {
     value > best || value != value
 }
 
-/// Goes over the windows line by line, and over their elements in order. `begin` makes what a window begins with of the place of
-/// its first element; `take` adds an element with its place.
+/// Goes over the windows line by line, and over their elements in order.
 #[inline(always)]
-fn walk<T: Copy, O>(
-    plane: &[T],
-    axes: &[Axis; 3],
-    out: &mut [O],
-    begin: impl Fn(usize) -> O,
-    take: impl Fn(&mut O, T, usize),
-) {
+fn walk<T: Copy>(plane: &[T], axes: &[Axis; 3], out: &mut impl Windows<T>) {
     let [a, b, c] = axes;
-    for (line, out) in out.chunks_mut(c.output).enumerate() {
+    for line in 0..a.output * b.output {
         let (dz, dy) = (a.window(line / b.output), b.window(line % b.output));
         let head = (dz.0 * b.input + dy.0) * c.input;
-        out.iter_mut().enumerate().for_each(|(x, out)| *out = begin(head + c.window(x).0));
+        let base = line * c.output;
+        (0..c.output).for_each(|x| out.begin(base + x, head + c.window(x).0));
         // Steps of windows that lie in the padding for all of them are left out: there may be 2^62.
-        let reach = c.padding.saturating_sub(out.len().saturating_sub(1).saturating_mul(c.stride));
+        let reach = c.padding.saturating_sub(c.output.saturating_sub(1).saturating_mul(c.stride));
         let steps = reach.div_ceil(c.dilation)..c.kernel.min((c.input + c.padding).div_ceil(c.dilation));
         for z in (dz.0..dz.1).step_by(a.dilation) {
             for y in (dy.0..dy.1).step_by(b.dilation) {
@@ -109,21 +185,14 @@ fn walk<T: Copy, O>(
                 let source = &plane[start..][..c.input];
                 for k in steps.clone() {
                     let shift = k * c.dilation;
-                    let low = c.padding.saturating_sub(shift).div_ceil(c.stride).min(out.len());
+                    let low = c.padding.saturating_sub(shift).div_ceil(c.stride).min(c.output);
                     let high =
-                        (c.input + c.padding).saturating_sub(shift).div_ceil(c.stride).clamp(low, out.len());
+                        (c.input + c.padding).saturating_sub(shift).div_ceil(c.stride).clamp(low, c.output);
                     if low == high {
                         continue;
                     }
                     let first = low * c.stride + shift - c.padding;
-                    let out = out[low..high].iter_mut();
-                    if c.stride == 1 {
-                        let values = source[first..].iter().enumerate();
-                        out.zip(values).for_each(|(o, (n, v))| take(o, *v, start + first + n));
-                    } else {
-                        let values = source[first..].iter().step_by(c.stride).enumerate();
-                        out.zip(values).for_each(|(o, (n, v))| take(o, *v, start + first + n * c.stride));
-                    }
+                    out.take(base + low, base + high, &source[first..], c.stride, start + first);
                 }
             }
         }
