@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tests of the Python package: `test` builds the extension in the development profile and runs them in a fresh virtual
-# environment with NumPy; `ecosystem` runs those that need PyTorch, which it installs from PyPI; `wheel` builds the wheel.
+# environment with NumPy; `ecosystem` runs those that need PyTorch,
+# Ray or MPI, which it installs from PyPI; `wheel` builds the wheel.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
@@ -30,6 +31,8 @@ test)
     ;;
 ecosystem)
     pip numpy torch==2.15.0 torchvision --extra-index-url https://download.pytorch.org/whl/cpu
+    pip "ray[data]" mpi4py mpich
+    export PATH="$venv/bin:$PATH"
     "$venv/bin/python" python/tests/ecosystem/idioms.py flambeau
     "$venv/bin/python" -m unittest discover -s python/tests/ecosystem
     ;;

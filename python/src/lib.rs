@@ -41,7 +41,8 @@ mod _flambeau {
     use super::program::{PyProgram, command, extra_files, load_bytes, load_path, parse_ir, python_calls};
     #[pymodule_export]
     use super::runs::{
-        grad_enabled, manual_seed, optimized, set_grad_enabled, set_optimized, set_plan_limit,
+        get_num_threads, grad_enabled, manual_seed, optimized, set_grad_enabled, set_num_threads,
+        set_optimized, set_plan_limit,
     };
     #[pymodule_export]
     use super::tensor::{PyTensor, from_array, tensor_from_bytes, tensor_of};

@@ -13,7 +13,7 @@ use flambeau::ir::{ClassKind, Function, Module, Symbol, Type};
 use flambeau::passes::manager::Settings;
 use flambeau::runtime::Program;
 use flambeau::toolkit::{self, Toolkit};
-use flambeau::tools::{explain, view};
+use flambeau::tools::{explain, view, weights};
 use flambeau::value::{Object, Value};
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -97,6 +97,12 @@ impl PyProgram {
         self.object
             .as_ref()
             .ok_or_else(|| PyRuntimeError::new_err("a program of functions has no attributes"))
+    }
+
+    /// A program whose instance is the object.
+    fn alone(&self) -> PyResult<Program> {
+        let object = self.object()?.clone();
+        Ok(Program::with(self.core.module().clone(), Some(object), Arc::clone(self.core.plain.registry())))
     }
 
     fn function(&self, name: &str) -> PyResult<&Function> {
@@ -331,13 +337,7 @@ impl PyProgram {
         if let Some(object) = &self.object {
             settings.extras.set(Arc::new(object.clone()));
         }
-        let program = match &self.object {
-            Some(object) => {
-                let module = self.core.module().clone();
-                Program::with(module, Some(object.clone()), Arc::clone(self.core.plain.registry()))
-            }
-            None => self.core.plain.clone(),
-        };
+        let program = self.alone().unwrap_or_else(|_| self.core.plain.clone());
         let changed = py.detach(|| {
             program.transformed(|module, registry| pipeline.run_with(module, registry, settings).map(|_| ()))
         });
@@ -392,6 +392,18 @@ impl PyProgram {
         });
         runs::pass_warnings(py)?;
         explained.map_err(errors::of_program)
+    }
+
+    /// Writes parameters and buffers to a .safetensors or .npz file.
+    fn write_weights(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let program = self.alone()?;
+        py.detach(|| weights::save(&program, &path)).map(drop).map_err(errors::plain)
+    }
+
+    /// Copies the tensors of such a file into parameters and buffers of their names.
+    fn read_weights(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let program = self.alone()?;
+        py.detach(|| weights::load(&program, &path)).map_err(errors::plain)
     }
 
     /// A page for the browser that shows the program.
@@ -468,10 +480,21 @@ impl PyProgram {
 }
 
 /// Loads a file by what is in it: an archive, `.pt2`, TorchScript source, graph text.
+/// With `map` an archive is mapped into memory, and the file must stay as it is while anything of the program lives.
 #[pyfunction]
-pub(crate) fn load_path(py: Python<'_>, path: PathBuf) -> PyResult<PyProgram> {
+#[pyo3(signature = (path, map=false))]
+pub(crate) fn load_path(py: Python<'_>, path: PathBuf, map: bool) -> PyResult<PyProgram> {
     let toolkit = runs::toolkit()?;
-    let loaded = py.detach(|| runs::with_run(|run| toolkit.load_file(&path, run)));
+    let loaded = py.detach(|| {
+        runs::with_run(|run| match map {
+            false => toolkit.load_file(&path, run),
+            // SAFETY: the caller asks for it by `mmap=True`, whose documentation says that the file stays as it is.
+            #[allow(unsafe_code, reason = "maps a file where the caller says that it stays as it is")]
+            true => {
+                unsafe { toolkit::load_mapped(&path, run, toolkit.registry()) }.map(|loaded| loaded.program)
+            }
+        })
+    });
     Ok(PyProgram::new(Core::new(loaded.map_err(errors::of_program)?), None))
 }
 

@@ -4,6 +4,7 @@ use crate::errors;
 use flambeau::dialects::{Registry, Run};
 use flambeau::toolkit::Toolkit;
 use parking_lot::{Mutex, RwLock};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
@@ -140,4 +141,20 @@ pub(crate) fn toolkit() -> PyResult<Toolkit> {
 pub(crate) fn set_toolkit(toolkit: Toolkit) {
     *TOOLKIT.write() = toolkit;
     GENERATION.fetch_add(1, Ordering::Release);
+}
+
+/// How many threads share the loops of this process.
+#[pyfunction]
+pub(crate) fn get_num_threads() -> usize {
+    flambeau::resources::pool::threads()
+}
+
+/// Sets what `get_num_threads` gives.
+#[pyfunction]
+pub(crate) fn set_num_threads(threads: usize) -> PyResult<()> {
+    if threads == 0 {
+        return Err(PyRuntimeError::new_err("set_num_threads expects a positive integer"));
+    }
+    flambeau::resources::pool::set_threads(threads);
+    Ok(())
 }

@@ -2,6 +2,8 @@
 
 import enum
 import io
+import os
+import tempfile
 import unittest
 import warnings
 from typing import Dict, List, NamedTuple, Optional
@@ -9,6 +11,7 @@ from typing import Dict, List, NamedTuple, Optional
 import flambeau
 from flambeau import Tensor
 
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
 SCALE = 3
 
 
@@ -171,6 +174,20 @@ class Scripts(unittest.TestCase):
         extra = {"a.txt": ""}
         self.assertEqual(flambeau.load(buffer, _extra_files=extra)(flambeau.ones(1)).tolist(), [2])
         self.assertEqual(extra["a.txt"], b"hello")
+
+    def test_weights(self) -> None:
+        m = flambeau.load(os.path.join(EXAMPLES, "lstm_cell.pt"))
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/w.safetensors"
+            m.save_weights(path)
+            first = next(iter(m.parameters()))
+            kept = first.tolist()
+            with flambeau.no_grad():
+                first.zero_()
+            m.load_weights(path)
+            self.assertEqual(first.tolist(), kept)
+            with self.assertRaisesRegex(RuntimeError, "there is no file|No such file"):
+                m.load_weights(f"{folder}/other.safetensors")
 
     def test_graphs(self) -> None:
         @flambeau.script

@@ -66,6 +66,7 @@ pub(super) fn origin(namespace: &str) -> Option<&'static str> {
         "tensorrt" => "Torch-TensorRT: an engine that needs the GPU that it was built for",
         "neuron" => "AWS Neuron: a program that needs its device",
         "torchaudio" => "the package torchaudio",
+        "transformers" | "transformers_msa" => "the package transformers",
         "torchtext" => "the package torchtext",
         "torch_scatter" | "torch_sparse" | "torch_cluster" | "torch_spline_conv" | "pyg" => {
             "a package of PyTorch Geometric"

@@ -35,6 +35,7 @@ pub mod prepacked;
 pub mod prim;
 pub mod quantized;
 pub mod torchaudio;
+pub mod transformers;
 pub mod torchvision;
 
 pub use crate::resources::Limits;

@@ -5,7 +5,7 @@ use super::grads::Grads;
 use super::op_def::declared;
 use super::{
     Args, CustomClass, Effects, Family, OpDef, Outputs, aten, fusion, loops, prepacked, prim, quantized,
-    torchaudio, torchvision,
+    torchaudio, torchvision, transformers,
 };
 use crate::diag::{Diagnostic, Result, Source, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
@@ -170,6 +170,7 @@ impl Registry {
             .chain(quantized::TABLES)
             .chain(torchvision::TABLES)
             .chain(torchaudio::TABLES)
+            .chain(transformers::TABLES)
             .chain(prepacked::TABLES);
         for table in tables {
             for def in *table {

@@ -46,3 +46,4 @@ pub mod train;
 pub mod translate;
 pub mod view;
 pub mod watch;
+pub mod weights;

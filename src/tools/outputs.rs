@@ -62,12 +62,27 @@ pub fn write(path: &Path, value: &Value) -> Result<String> {
         Form::Npz | Form::Safetensors => {
             let tensors = named_tensors(value)?;
             let lines: Vec<String> = tensors.iter().map(|(name, t)| format!("{name} {}", about(t))).collect();
-            let bytes = if form == Form::Npz { npz(&tensors)? } else { safetensors(&tensors)? };
-            (bytes, lines.join(", "))
+            (file_of(form, &tensors)?, lines.join(", "))
         }
     };
     super::save::write_file(path, &bytes)?;
     Ok(written)
+}
+
+/// Writes tensors by name to a `.npz` or `.safetensors` file; gives in words what was written.
+pub fn write_tensors(path: &Path, tensors: &[(String, Tensor)]) -> Result<String> {
+    let form = form(path)?;
+    if form != Form::Npz && form != Form::Safetensors {
+        let message = format!("{}: weights are written to .safetensors or .npz", path.display());
+        return Err(Diagnostic::new(ErrorKind::Usage, message));
+    }
+    super::save::write_file(path, &file_of(form, tensors)?)?;
+    let numbers: i64 = tensors.iter().map(|(_, t)| t.numel() as i64).sum();
+    Ok(format!("{} tensors of {numbers} numbers", tensors.len()))
+}
+
+fn file_of(form: Form, tensors: &[(String, Tensor)]) -> Result<Vec<u8>> {
+    if form == Form::Npz { npz(tensors) } else { safetensors(tensors) }
 }
 
 fn about(tensor: &Tensor) -> String {

@@ -48,6 +48,9 @@ enum Action {
         /// Valid instances of each rule
         #[arg(long, default_value_t = 1000)]
         samples: usize,
+        /// Draw other instances: a search over many of them runs the command with many numbers
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        seed: u64,
         /// Know the ops of a dialect file
         #[arg(long, value_name = "FILE")]
         dialect: Vec<PathBuf>,
@@ -58,7 +61,7 @@ enum Action {
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     options.threads.set();
     match &options.action {
-        Action::Check { file, group, samples, dialect } => {
+        Action::Check { file, group, samples, seed, dialect } => {
             let toolkit = io.toolkit_with(dialect)?;
             let registry = toolkit.registry();
             let rules = match file {
@@ -73,7 +76,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
             odd.iter().for_each(|odd| io.message(&render::human(odd)));
             let run = environment(registry);
             let (mut accepted, mut refused) = (0, 0);
-            let mut judge = Judge::new(Effort::samples(*samples), registry, &run);
+            let mut judge = Judge::new(Effort::samples(*samples).seed(*seed), registry, &run);
             let progress = Progress::new("rules", rules.len(), io);
             for rule in &rules {
                 progress.about(&rule.name);
@@ -307,10 +310,10 @@ mod tests {
     use crate::resources::pool;
 
     /// Fewer instances than the command takes, so that all rules are done in seconds.
-    const EFFORT: Effort = Effort { samples: 15, exhaustive: 600, evaluations: 12_000 };
+    const EFFORT: Effort = Effort { samples: 15, exhaustive: 600, evaluations: 12_000, seed: 0 };
 
     /// For rules whose left sides seldom fit together: convolutions with all their operands.
-    const PATIENT: Effort = Effort { samples: 2, exhaustive: 600, evaluations: 400_000 };
+    const PATIENT: Effort = Effort { samples: 2, exhaustive: 600, evaluations: 400_000, seed: 0 };
 
     #[test]
     fn no_built_in_rule_lies() {

@@ -6,6 +6,7 @@ use super::load::{load_mapped, load_shown};
 use super::numerics::Numerics;
 use super::prepare::PlanOptions;
 use super::threads::ThreadOptions;
+use super::weights::WeightOptions;
 use super::{outputs, prepare};
 use crate::diag::Result;
 use crate::dialects::Run;
@@ -53,6 +54,8 @@ pub struct Options {
     /// Map the archive into memory instead of reading it: its tensors lie in the file, which nobody may change meanwhile
     #[arg(long)]
     mmap: bool,
+    #[command(flatten)]
+    weights: WeightOptions,
     #[command(flatten)]
     threads: ThreadOptions,
     /// Also print how long loading and the call took, what became of fusion groups, and the seed of the random
@@ -106,6 +109,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
         true => unsafe { load_mapped(&file, &run, registry)? },
         false => load_shown(&file, &run, registry, io)?,
     };
+    options.weights.apply(&loaded.program, io)?;
     let entry = inputs::entry(&options.entry, &loaded.program).to_string();
     let given = options.inputs.resolve(&loaded, &entry, io)?;
     io.message(&given.note().unwrap_or_default());

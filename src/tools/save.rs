@@ -1,6 +1,7 @@
 //! `flambeau save`: writes a program as an archive that `torch.jit.load` reads.
 
 use super::io::Io;
+use super::weights::{self, WeightOptions, is_weights};
 use super::{load, opt};
 use crate::diag::{Diagnostic, Result, files};
 use crate::dialects::{Registry, Run};
@@ -21,8 +22,10 @@ use std::sync::Arc;
 pub struct Options {
     /// A .pt archive, TorchScript source or graph text
     file: PathBuf,
-    /// The archive to write
+    /// The archive to write; or, ending in .safetensors or .npz, a file of the parameters and buffers alone, by PyTorch's names
     output: PathBuf,
+    #[command(flatten)]
+    weights: WeightOptions,
     /// The function to save, where a source has several
     #[arg(long, value_name = "NAME")]
     entry: Option<String>,
@@ -42,11 +45,22 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     let extra = options.extra.iter().map(|word| read_extra(word, io)).collect::<Result<Vec<_>>>()?;
     let toolkit = io.toolkit_with(&options.dialect)?;
     let registry = toolkit.registry();
+    if is_weights(&options.output) {
+        let loaded = load::load_model(&path, &options.limits.silent(), registry)?;
+        options.weights.apply(&loaded.program, io)?;
+        let written = weights::save(&loaded.program, &io.path(&options.output))?;
+        io.message(&format!("{}: {written}\n", options.output.display()));
+        return Ok(true);
+    }
     let bytes = if load::is_text(&path)? {
         let program = opt::read_program(&options.file, registry, io)?;
         save_program(registry, program.module(), options.entry.as_deref(), &extra)?
     } else {
-        save_archive(registry, &path, extra)?
+        let opened = Opened::open(registry, &path)?;
+        if options.weights.weights.is_some() {
+            options.weights.apply(&opened.program(registry, &options.limits.silent())?, io)?;
+        }
+        opened.write(registry, extra)?
     };
     write_file(&io.path(&options.output), &bytes)?;
     Ok(true)
@@ -58,11 +72,6 @@ fn read_extra(word: &str, io: &Io<'_>) -> Result<(String, Vec<u8>)> {
     };
     let bytes = files::read(&io.path(Path::new(file)), Limits::default().file_bytes);
     Ok((name.to_string(), bytes.map_err(|e| Diagnostic::input(format!("{file}: {e}")))?))
-}
-
-/// Reads an archive and writes it again, with its extra files.
-fn save_archive(registry: &Arc<Registry>, path: &Path, extra: Vec<(String, Vec<u8>)>) -> Result<Vec<u8>> {
-    Opened::open(registry, path)?.write(registry, extra)
 }
 
 /// An archive that is to be written again, perhaps with other numbers in its tensors.

@@ -12,6 +12,6 @@ mod trainer;
 pub use batches::Batches;
 pub use checkpoint::{load_values, save_values};
 pub use loss::Loss;
-pub use parameters::{Modes, Named, buffers, matches, parameters};
+pub use parameters::{Modes, Named, buffers, matches, parameters, state};
 pub use schedule::Schedule;
 pub use trainer::{Clip, Step, Trainer};

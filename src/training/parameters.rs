@@ -1,7 +1,7 @@
 //! Parameters and buffers of a program's instance by name, in the order of PyTorch's `named_parameters()`; patterns over names;
 //! modes of modules.
 
-use crate::diag::Result;
+use crate::diag::{Diagnostic, Result};
 use crate::dialects::Run;
 use crate::ir::{ClassKind, Symbol};
 use crate::runtime::Program;
@@ -20,6 +20,42 @@ pub fn parameters(program: &Program) -> Vec<Named> {
 /// The buffers, such as running statistics.
 pub fn buffers(program: &Program) -> Vec<Named> {
     attributes(program, &|attribute| attribute.is_buffer)
+}
+
+/// Most names of a state: a module that is reached by several paths has several.
+const MAX_NAMES: usize = 1 << 20;
+
+/// Parameters and buffers under all their names, as PyTorch's `state_dict()` has them. Fails for a module that contains itself
+/// and for more than a million names.
+pub fn state(program: &Program) -> Result<Vec<Named>> {
+    let mut found: Vec<Named> = Vec::new();
+    let mut work: Vec<(String, Object, Vec<usize>)> =
+        program.instance().map(|object| (String::new(), object.clone(), Vec::new())).into_iter().collect();
+    while let Some((path, object, mut outer)) = work.pop() {
+        if outer.contains(&object.id()) || found.len() + work.len() > MAX_NAMES {
+            return Err(Diagnostic::input(format!(
+                "module '{path}' contains itself, or there are too many names"
+            )));
+        }
+        outer.push(object.id());
+        let class = program.module().class(object.class());
+        let mut inner = Vec::new();
+        for attribute in class.map(|class| class.attributes.as_slice()).unwrap_or_default() {
+            match object.get(attribute.name) {
+                Some(Value::Tensor(tensor)) if attribute.is_parameter || attribute.is_buffer => {
+                    found.push((joined(&path, attribute.name), tensor));
+                }
+                Some(Value::Object(child))
+                    if program.module().class(child.class()).is_some_and(|c| c.kind == ClassKind::Module) =>
+                {
+                    inner.push((joined(&path, attribute.name), child, outer.clone()));
+                }
+                _ => {}
+            }
+        }
+        work.extend(inner.into_iter().rev());
+    }
+    Ok(found)
 }
 
 fn attributes(program: &Program, wanted: &dyn Fn(&crate::ir::ClassAttribute) -> bool) -> Vec<Named> {

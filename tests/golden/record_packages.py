@@ -1,7 +1,7 @@
 """Records PyTorch's answers for what models of published packages call besides the usual operators: torchaudio's own
-operators, grouped products of mixtures of experts, attention with dropout. As `flambeau check` reads them.
+operators and those of transformers, grouped products of mixtures of experts, attention with dropout. As `flambeau check` reads them.
 
-Run with a Python that has torch (2.15.0) and torchaudio (2.11.0):
+Run with a Python that has torch (2.15.0), torchaudio (2.11.0) and transformers (5.23.0):
 
     python tests/golden/record_packages.py > tests/golden/packages.jsonl
 """
@@ -11,6 +11,7 @@ import textwrap
 
 import torch
 import torchaudio  # noqa: F401  registers its operators
+import transformers.integrations.moe  # noqa: F401  registers its operators
 
 from record_programs import encode
 
@@ -125,3 +126,15 @@ record(
     None,
     False,
 )
+
+EXPERTS = """
+    def f(x: Tensor, w: Tensor, ends: Tensor, g: Tensor):
+        y = torch.ops.transformers.grouped_mm_fallback(x, w, ends)
+        a, b = torch.ops.transformers.grouped_mm_fallback_backward(x, w, ends, g)
+        return y, a, b
+"""
+for dtype in (torch.float32, torch.bfloat16):
+    name = str(dtype).removeprefix("torch.")
+    for case, ends in (("int32", ints(2, 2, 5)), ("int64", torch.tensor([0, 4, 5]))):
+        x, w, g = (torch.randn(sizes, dtype=dtype) for sizes in ((6, 3), (3, 3, 2), (6, 2)))
+        record(f"experts.{case}.{name}", EXPERTS, x, w, ends, g)

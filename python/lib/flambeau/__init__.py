@@ -13,7 +13,7 @@ from typing import Any, Callable, Final, Optional
 from . import _flambeau
 from ._extend import Dialect, Rule, RuleError, create_function, dialect, pass_, pipeline, rule, run_passes, term
 from ._flambeau import Block, CompileError, Error, Future, Graph, Node, Tensor, Use, Value, device, dtype, parse_ir
-from ._flambeau import __version__
+from ._flambeau import __version__, get_num_threads, set_num_threads
 from ._flambeau import grad_enabled as is_grad_enabled
 from ._explain import Explanation, diff, explain
 from ._modules import (

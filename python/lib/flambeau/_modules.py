@@ -450,6 +450,14 @@ class ScriptModule:
                         out[key] = value if keep_vars else value.detach()
         return out
 
+    def save_weights(self, path: Any) -> None:
+        """Writes parameters and buffers to a `.safetensors` or `.npz` file, by the names of `state_dict()`."""
+        self._c.write_weights(os.fspath(path))
+
+    def load_weights(self, path: Any) -> None:
+        """Takes parameters and buffers from such a file. Raises, and changes nothing, where names or sizes do not fit."""
+        self._c.read_weights(os.fspath(path))
+
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
         """Copies values into parameters and buffers of the same names."""
         own = self.state_dict(keep_vars=True)
@@ -680,11 +688,13 @@ def load(
     _restore_shapes: bool = False,
     *,
     entry: str | None = None,
+    mmap: bool = False,
 ) -> Any:
     """Loads a model: an archive of `torch.jit.save`, a `.pt2` of `torch.export`, TorchScript source, graph text.
 
     No code of the file is executed by loading. Of source with several functions `entry` says which one is wanted; without
-    it an object with all of them as attributes is given.
+    it an object with all of them as attributes is given. With `mmap` the tensors of an archive lie in the file, which all
+    processes of a machine share and nobody may change meanwhile.
     """
     if map_location is not None and "cuda" in str(map_location):
         raise RuntimeError("models are loaded to the cpu; map_location='cpu' or nothing")
@@ -693,7 +703,7 @@ def load(
             raise ValueError(f"The provided filename {f} does not exist")
         if os.path.isdir(f):
             raise ValueError(f"The provided filename {f} is a directory")
-        core = _flambeau.load_path(os.fspath(f))
+        core = _flambeau.load_path(os.fspath(f), mmap)
         data = pathlib.Path(f).read_bytes() if _extra_files else b""
     else:
         data = f.read()

@@ -32,7 +32,7 @@ const CONVOLUTION: &str = "
 def whole(a: Tensor, b: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int]) -> bool:
     if a.numel() == 0 or b.numel() == 0:
         return False
-    for d in range(2):
+    for d in range(len(stride)):
         reached = a.size(2 + d) + 2 * padding[d] - dilation[d] * (weight.size(2 + d) - 1) - 1
         if reached < 0 or reached // stride[d] + 1 != b.size(2 + d):
             return False
@@ -66,10 +66,8 @@ def convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor, bia
             a = grad_output
             b = input
         parts: List[Tensor] = []
-        if n == 2 and groups == 1 and not a.is_complex() and whole(a, b, weight, stride, padding, dilation):
-            # Windows as columns: one product for each image, summed over the images.
-            windows = torch.im2col(a, [weight.size(2), weight.size(3)], dilation, padding, stride)
-            parts.append(torch.bmm(b.flatten(2), windows.transpose(1, 2)).sum(0).reshape(weight.size()))
+        if not a.is_complex() and whole(a, b, weight, stride, padding, dilation):
+            parts.append(torch.ops.fusion.conv_weight_gradient(b, a, weight, stride, padding, dilation, groups))
         for g in range(0 if len(parts) > 0 else groups):
             x = a.chunk(groups, 1)[g].transpose(0, 1)
             y = b.chunk(groups, 1)[g].transpose(0, 1)

@@ -3,6 +3,7 @@
 use super::convert::{channels_last, in_format_of, with_strides};
 use super::kernels::compute::{Dense, build, build_whole, compute_dtype, rounding};
 use super::kernels::conv::{Geometry, forward, transposed};
+use super::kernels::conv_gradient::weight_gradient as weight_sums;
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::products;
@@ -231,6 +232,45 @@ pub(in crate::dialects) fn convolve(call: Call<'_>) -> Result<Tensor> {
         4 if batched && weight.layout().suggests_channels_last() => channels_last(&result),
         _ => in_format_of(result, &[input]),
     }
+}
+
+/// The derivative of a convolution by its weight: of its result's gradient, its input and the weight, whose elements do not
+/// matter; stride, padding, dilation, groups.
+pub(in crate::dialects) fn weight_gradient(a: &Args<'_>) -> Result<Outputs> {
+    let (grad, weight) = (a.tensor(0)?, a.tensor(2)?);
+    let dims = weight.rank().saturating_sub(2);
+    let padding = expand(a.ints(4)?, dims, "padding")?;
+    let call = Call {
+        input: a.tensor(1)?,
+        weight,
+        bias: None,
+        stride: expand(a.ints(3)?, dims, "stride")?,
+        padding: (padding.clone(), padding),
+        dilation: expand(a.ints(5)?, dims, "dilation")?,
+        output_padding: None,
+        groups: a.int(6)?,
+    };
+    if dims == 0 {
+        return Err(Diagnostic::runtime("weight should have at least three dimensions"));
+    }
+    check_numbers(&call)?;
+    check_sizes(&call)?;
+    check_dtypes(&call)?;
+    let (output, geometry) = geometry(&call, dims)?;
+    if *grad.sizes() != output[..] || grad.dtype() != weight.dtype() {
+        return Err(Diagnostic::runtime(format!(
+            "the gradient of a convolution has sizes {output:?} and its dtype, not {:?} of {}",
+            grad.sizes().as_slice(),
+            grad.dtype().name()
+        )));
+    }
+    let dtype = weight.dtype();
+    crate::dispatch_number!(compute_dtype(dtype), "convolution_backward", T => {
+        let (x, dy) = (Dense::<T>::new(call.input)?, Dense::<T>::new(grad)?);
+        let (x, dy) = (x.open()?, dy.open()?);
+        let sums = build_whole::<T>(&weight.sizes(), dtype, |out| weight_sums::<T>(&x, &dy, &geometry, out))?;
+        one(sums)
+    })
 }
 
 fn convolved(mut call: Call<'_>) -> Result<Tensor> {

@@ -5,6 +5,7 @@
 //! softmax), constants, [`CHUNK`] on inputs and [`CONCAT`] on outputs; nothing there has effects. PyTorch's own name of the same thing is accepted.
 //! This dialect does not know how groups are found or compiled.
 
+mod backward;
 pub mod layer;
 
 use super::constraint::Law;
@@ -42,7 +43,7 @@ pub static OPS: &[OpDef] = &[
 ];
 
 /// All rows, file by file.
-pub static TABLES: &[&[OpDef]] = &[OPS, layer::OPS];
+pub static TABLES: &[&[OpDef]] = &[OPS, layer::OPS, backward::OPS];
 
 /// Whether an op is a group, under either name.
 pub fn is_group(kind: Symbol) -> bool {

@@ -39,12 +39,19 @@ pub struct Effort {
     pub exhaustive: usize,
     /// Ops run, at most, in search of valid instances.
     pub evaluations: u64,
+    /// Which random instances: another number, others.
+    pub seed: u64,
 }
 
 impl Effort {
+    /// With other random instances.
+    pub fn seed(self, seed: u64) -> Effort {
+        Effort { seed, ..self }
+    }
+
     /// So many valid instances, and the search that goes with them.
     pub fn samples(samples: usize) -> Effort {
-        Effort { samples, exhaustive: 70_000, evaluations: 40_000 + 400 * samples as u64 }
+        Effort { samples, exhaustive: 70_000, evaluations: 40_000 + 400 * samples as u64, seed: 0 }
     }
 }
 
@@ -140,7 +147,8 @@ enum Outcome {
 impl Checker<'_> {
     /// Random instances.
     fn sample(&mut self, effort: Effort) -> Found {
-        let seed = self.rule.name.bytes().fold(0x5eed, |s: u64, b| s.wrapping_mul(31).wrapping_add(b.into()));
+        let first = 0x5eed_u64.wrapping_add(effort.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let seed = self.rule.name.bytes().fold(first, |s: u64, b| s.wrapping_mul(31).wrapping_add(b.into()));
         let mut generator = Generator::new(self.rule, seed, self.run);
         let mut valid = 0;
         let mut attempts = 0u64;

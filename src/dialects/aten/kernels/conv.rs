@@ -34,18 +34,18 @@ pub struct Geometry {
 }
 
 /// Elements of a block of columns: what fits into a second-level cache.
-const BLOCK: usize = 1 << 18;
+pub(super) const BLOCK: usize = 1 << 18;
 
 impl Geometry {
-    fn area(&self) -> usize {
+    pub(super) fn area(&self) -> usize {
         self.kernel.iter().product()
     }
 
-    fn pixels_in(&self) -> usize {
+    pub(super) fn pixels_in(&self) -> usize {
         self.input.iter().product()
     }
 
-    fn pixels_out(&self) -> usize {
+    pub(super) fn pixels_out(&self) -> usize {
         self.output.iter().product()
     }
 
@@ -65,7 +65,7 @@ impl Geometry {
     }
 
     /// Whether the windows are the pixels themselves.
-    fn is_pointwise(&self) -> bool {
+    pub(super) fn is_pointwise(&self) -> bool {
         self.kernel == [1; 3] && self.stride == [1; 3] && self.before == [0; 3] && self.input == self.output
     }
 }
@@ -148,7 +148,7 @@ fn each<T: Gemm>(
 
 /// The windows of output pixels `from..to` as columns: one row for each element of the window.
 #[inline(always)]
-fn gather<T: Gemm>(image: &[T], g: &Geometry, from: usize, to: usize, columns: &mut [T]) {
+pub(super) fn gather<T: Gemm>(image: &[T], g: &Geometry, from: usize, to: usize, columns: &mut [T]) {
     let pixels = g.pixels_in();
     let count = to - from;
     let [kd, kh, kw] = g.kernel;

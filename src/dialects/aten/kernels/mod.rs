@@ -2,6 +2,7 @@
 
 pub mod compute;
 pub mod conv;
+pub mod conv_gradient;
 mod depthwise;
 pub mod fill;
 pub mod fourier;
