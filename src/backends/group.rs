@@ -140,9 +140,7 @@ impl FusedGroup {
     /// The loop IR of the group for another kind of machine.
     pub fn loops_for(&self, inputs: &[Value], registry: &Registry, target: Target) -> Result<Vec<Graph>> {
         let inputs = Inputs::of(inputs)?;
-        let group = GroupProgram::new(&self.graph, &inputs.signature()?, registry)?;
-        let plan = Plan::new(&group, &inputs.layouts())?;
-        plan.parts.iter().map(|part| lowering::lower(&part.nest(&group), target)).collect()
+        lowering::kernels(&self.graph, &inputs.signature()?, &inputs.layouts(), registry, target)
     }
 
     fn specialized(&self, sigs: Vec<InputSig>, registry: &Registry) -> Result<Arc<ProgramRunner>> {

@@ -3,7 +3,7 @@
 
 use super::constraint::{Law, Parameter, parameter_value};
 use super::structure::Structure;
-use super::{Op, Registry, resolve};
+use super::{Op, Registry, loops, resolve};
 use crate::diag::{Diagnostic, ErrorKind, nearest};
 use crate::ir::{Attr, DialectLaws, Graph, OpId, Symbol, Type, TypeKind, ValueId, Violations};
 use hashbrown::HashMap;
@@ -109,7 +109,11 @@ impl Laws<'_> {
 }
 
 fn shape(graph: &Graph, op: OpId, structure: Option<Structure>, report: &mut Violations) {
-    if let Some(message) = structure.and_then(|structure| structure.violation(graph, op)) {
+    if structure == Some(Structure::Kernel) {
+        if let Err((at, error)) = loops::verify(graph, op) {
+            report.push(graph, at, error);
+        }
+    } else if let Some(message) = structure.and_then(|structure| structure.violation(graph, op)) {
         report.error(graph, op, message);
     }
 }

@@ -4,8 +4,8 @@ use super::constraint::Declaration;
 use super::grads::Grads;
 use super::op_def::declared;
 use super::{
-    Args, CustomClass, Effects, Family, OpDef, Outputs, aten, fusion, prepacked, prim, quantized, torchaudio,
-    torchvision, transformers,
+    Args, CustomClass, Effects, Family, OpDef, Outputs, aten, fusion, loops, prepacked, prim, quantized,
+    torchaudio, torchvision, transformers,
 };
 use crate::diag::{Diagnostic, Result, Source, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
@@ -162,11 +162,10 @@ impl Registry {
     /// A new table of the built-in ops, to add to.
     pub fn with_builtins() -> Registry {
         let mut registry = Registry::default();
-        // Kernels have no rows: their constructs are a closed set of their own.
-        registry.dialects.insert("loop");
         let tables = prim::TABLES
             .iter()
             .chain(fusion::TABLES)
+            .chain(loops::TABLES)
             .chain(aten::TABLES)
             .chain(quantized::TABLES)
             .chain(torchvision::TABLES)

@@ -23,6 +23,8 @@ pub enum Structure {
     /// One operand, no blocks, the integer attributes `chunks` and `dim`, and as many results as `chunks` says:
     /// `prim::ConstantChunk`.
     Parts,
+    /// It stands in a kernel of the `loop` dialect that decodes.
+    Kernel,
 }
 
 impl Structure {
@@ -34,7 +36,7 @@ impl Structure {
         }
     }
 
-    /// What is wrong with an op; None if it has the shape.
+    /// What is wrong with an op; None if it has the shape. Kernels are checked as a whole, by their dialect.
     pub fn violation(self, graph: &Graph, op: OpId) -> Option<String> {
         if self == Structure::Group {
             // The dialect says which of its laws is broken.
@@ -54,7 +56,7 @@ impl Structure {
             Structure::Turns => {
                 operands == results + 2 && blocks.len() == 1 && sizes(0) == (results + 1, results + 1)
             }
-            Structure::Group | Structure::Regions(_) => true,
+            Structure::Group | Structure::Regions(_) | Structure::Kernel => true,
             Structure::Parts => {
                 let int = |name: &str| graph.attr(op, name).and_then(Attr::as_int);
                 let complete = self.attributes().iter().all(|name| int(name).is_some());
@@ -79,6 +81,7 @@ impl Structure {
                 "has a graph in its attribute `Subgraph`, without control flow, with as many inputs and outputs as the op \
                  has operands and results"
             }
+            Structure::Kernel => "stands in a kernel of loops",
             Structure::Regions(_) => "has the blocks that its row declares",
             Structure::Parts => {
                 "takes one tensor, has the attributes `chunks` and `dim`, and gives as many values as `chunks` says"

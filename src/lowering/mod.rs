@@ -4,16 +4,18 @@
 //! stores at its borders. [`Plan::new`] looks at actual sizes and strides: it broadcasts, merges dimensions
 //! and names the contiguity pattern, which together with dtypes is the specialization key ([`Key`]).
 //! [`nest::lower`] writes the loop nest of a key as IR of the `loop` dialect. Groups that combine rows have their own
-//! plan and nest (`row_plan`, `row_nest`).
+//! plan and nest (`row_plan`, `row_nest`). [`pass::PASS`] does all of it for the groups of a module whose types tell enough.
 //!
 //! This layer knows rows, tensors' layouts and loops; it does not know how loops become machine code.
 
 mod group;
 pub mod nest;
+pub mod pass;
 mod plan;
 mod row_nest;
 mod row_plan;
 
 pub use group::{Form, GroupProgram, InputSig, Leaf, Leaves, Load, Piece, RowReduction, Slot};
 pub use nest::{Nest, Stride, Target, lower};
+pub use pass::kernels;
 pub use plan::{Access, Key, Part, Plan, RowPart};

@@ -36,6 +36,7 @@ mod fuse_rows;
 mod inline;
 mod inline_fork_wait;
 mod inline_meanings;
+mod loop_nests;
 mod loop_unrolling;
 mod lower_all_tuples;
 mod lower_simple_tuples;
@@ -114,6 +115,11 @@ pub static TABLE: &[Pass] = &[
         PassOption::bool("derivatives", true, "ops that declare a derivative too, which is then that of the meaning"),
     ]),
     Pass::graph("inplace-to-functional-activation", "Replaces activations that write to new objects by ones that give new ones", convert_activation::inplace_to_functional),
+    Pass::graph("loop-hoist", "Moves what is the same in all iterations before the loops of a kernel", loop_nests::hoist),
+    Pass::graph("loop-parallelize", "Marks loops of a kernel whose iterations may run on several cores", loop_nests::parallelize).options(loop_nests::MARK_OPTIONS),
+    Pass::graph("loop-tile", "Splits loops of a kernel into loops over tiles and loops within them", loop_nests::tile).options(loop_nests::TILE_OPTIONS),
+    Pass::graph("loop-unroll", "Copies the bodies of loops of a kernel, with what is left in a loop behind", loop_nests::unroll).options(loop_nests::UNROLL_OPTIONS),
+    Pass::graph("loop-vectorize", "Marks loops of a kernel whose iterations may share vector registers", loop_nests::vectorize).options(loop_nests::MARK_OPTIONS),
     Pass::graph("loop-unrolling", "Unrolls counted loops, short ones to the end", loop_unrolling::run),
     Pass::graph("lower-all-tuples", "Removes tuples, at the borders of the graph too", lower_all_tuples::run),
     Pass::graph("lower-simple-tuples", "Removes pairs of making and taking apart a tuple", lower_simple_tuples::run),

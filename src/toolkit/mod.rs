@@ -20,6 +20,7 @@ use crate::backends::{self, Backend};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, files, nearest};
 use crate::dialects::{Registry, Run};
 use crate::frontend::dialect as text;
+use crate::lowering;
 use crate::passes::{Pass, PassSet, Pipeline};
 use crate::rewrite::RuleGroups;
 use crate::runtime::Program;
@@ -58,6 +59,13 @@ impl Default for Toolkit {
     }
 }
 
+/// The passes over graphs, and those that stand right of them in the order of layers.
+fn built_in_passes() -> PassSet {
+    let mut passes = PassSet::builtin();
+    passes.add(lowering::pass::PASS);
+    passes
+}
+
 /// What can be added. Additions are made in order: a rule or pipeline may name what was added before it. An addition that
 /// fails is kept as the toolkit's fault, which [`Toolkit::check`] gives and every command reports.
 impl Toolkit {
@@ -71,7 +79,7 @@ impl Toolkit {
         Toolkit(Arc::new(Inner {
             name,
             registry: Registry::builtin(),
-            passes: PassSet::builtin(),
+            passes: built_in_passes(),
             devices: devices.map(|(name, device)| (name.to_string(), device)).to_vec(),
             fault: None,
         }))

@@ -62,15 +62,15 @@ pub struct Options {
 pub enum Form {
     /// The module as graph text
     Ir,
-    /// The loops of each fusion group
+    /// The loops of each fusion group and kernel
     Loops,
     /// The graph that computes the gradients of each fusion group's inputs; without groups, those of the function's inputs
     Backward,
-    /// LLVM IR of each fusion group
+    /// LLVM IR of each fusion group and kernel
     Llvm,
-    /// Assembly of this computer of each fusion group
+    /// Assembly of this computer of each fusion group and kernel
     Asm,
-    /// PTX of each fusion group
+    /// PTX of each fusion group and kernel
     Ptx,
     /// A picture for Graphviz
     Dot,
@@ -165,8 +165,12 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
                 None => assumed(&module),
                 Some(arguments) => met(&program, &entry, arguments)?,
             };
-            if groups.is_empty() {
-                io.message("note: the module has no fusion group\n");
+            let kernels = written(&module);
+            if groups.is_empty() && kernels.is_empty() {
+                io.message("note: the module has no fusion group and no kernel\n");
+            }
+            for (name, graph) in kernels {
+                io.print(&loops_text(options, graph, &name)?);
             }
             for (n, (graph, inputs)) in groups.iter().enumerate() {
                 let text = kernel_text(options, registry, graph, inputs, n).map_err(|error| match given {
@@ -196,6 +200,13 @@ fn python(registry: &Registry, module: &Module) -> Result<String> {
     Ok(out)
 }
 
+/// Functions of a module that are kernels already, with names that assemblers take.
+fn written(module: &Module) -> Vec<(String, &Graph)> {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let kernels = module.functions.iter().filter(|(_, function)| loops::is_kernel(&function.graph));
+    kernels.map(|(name, function)| (name.as_str().chars().map(plain).collect(), &function.graph)).collect()
+}
+
 /// A fusion group with inputs to specialize it for.
 type Group = (Arc<Graph>, Vec<Value>);
 
@@ -204,6 +215,10 @@ fn assumed(module: &Module) -> Vec<Group> {
     let mut groups = Vec::new();
     for function in module.functions.values() {
         for op in function.graph.all_ops() {
+            // What was lowered stands in the module as functions.
+            if function.graph.attr(op, "kernels").is_some() {
+                continue;
+            }
             if let Some(body) = fusion::subgraph(&function.graph, op) {
                 let inputs = body.inputs().iter().map(|v| sample(body.ty(*v))).collect();
                 groups.push((Arc::clone(body), inputs));
@@ -278,14 +293,17 @@ fn kernel_text(
     let group = backends::FusedGroup::new(Arc::clone(graph), interp, Arc::default());
     let mut out = String::new();
     for (part, loops_graph) in group.loops_for(inputs, registry, target)?.iter().enumerate() {
-        let name = format!("group_{n}_part_{part}");
-        if options.to == Form::Loops {
-            out.push_str(&loops_graph.to_text(&PrintOptions::bare()));
-        } else {
-            out.push_str(&machine_text(options, &loops::decode(loops_graph)?, &name)?);
-        }
+        out.push_str(&loops_text(options, loops_graph, &format!("group_{n}_part_{part}"))?);
     }
     Ok(out)
+}
+
+/// A kernel in the form that is asked for.
+fn loops_text(options: &Options, graph: &Graph, name: &str) -> Result<String> {
+    match options.to {
+        Form::Loops => Ok(graph.to_text(&PrintOptions::bare())),
+        _ => machine_text(options, &loops::decode(graph)?, name),
+    }
 }
 
 #[cfg(feature = "llvm")]

@@ -457,7 +457,9 @@ impl<'c> Emitter<'c, '_> {
             return Err(unsupported("loops over workgroups"));
         }
         if self.lanes.count != 1 {
-            return Err(Diagnostic::internal("a loop within a vector loop"));
+            // One after the other, each for all lanes.
+            let [begin, end, step] = [self.uniform(l.begin)?, self.uniform(l.end)?, self.uniform(l.step)?];
+            return self.serial_loop(l, begin, end, step);
         }
         let [begin, end, step] = match (l.mark.is_parallel(), self.range) {
             (true, Some(range)) => range,
@@ -524,10 +526,10 @@ impl<'c> Emitter<'c, '_> {
         let mut phis = Vec::new();
         let mut inits = Vec::new();
         for c in &l.carried {
-            let init = self.uniform(c.init)?;
+            let init = self.carried(c.init)?;
             let phi = self.ir.b.build_phi(init.get_type(), "carried").map_err(bug)?;
             phi.add_incoming(&[(&init, before)]);
-            self.regs[c.param.index()] = Some(Val::Uniform(phi.as_basic_value()));
+            self.regs[c.param.index()] = Some(self.carried_value(phi.as_basic_value()));
             phis.push(phi);
             inits.push(init);
         }
@@ -537,7 +539,7 @@ impl<'c> Emitter<'c, '_> {
         iv.add_incoming(&[(&next, latch)]);
         let mut finals = Vec::new();
         for (c, phi) in l.carried.iter().zip(&phis) {
-            let value = self.uniform(c.next)?;
+            let value = self.carried(c.next)?;
             phi.add_incoming(&[(&value, latch)]);
             finals.push(value);
         }
@@ -547,9 +549,18 @@ impl<'c> Emitter<'c, '_> {
         for ((c, init), last) in l.carried.iter().zip(inits).zip(finals) {
             let phi = self.ir.b.build_phi(init.get_type(), "result").map_err(bug)?;
             phi.add_incoming(&[(&init, before), (&last, latch)]);
-            self.regs[c.result.index()] = Some(Val::Uniform(phi.as_basic_value()));
+            self.regs[c.result.index()] = Some(self.carried_value(phi.as_basic_value()));
         }
         Ok(())
+    }
+
+    /// What a loop within a vector loop carries has one number a lane.
+    fn carried(&self, reg: Reg) -> Result<V<'c>> {
+        if self.lanes.count == 1 { self.uniform(reg) } else { self.vector(self.val(reg)?) }
+    }
+
+    fn carried_value(&self, value: V<'c>) -> Val<'c> {
+        if self.lanes.count == 1 { Val::Uniform(value) } else { Val::Vector(value) }
     }
 
     /// Whole vectors as long as they fit; returns the first iteration that is left, and partial results.
@@ -648,6 +659,29 @@ fn param<'c>(function: FunctionValue<'c>, n: u32) -> Result<V<'c>> {
 
 /// Whether a loop's body can run several iterations in lanes.
 fn is_vectorizable(l: &For) -> bool {
-    l.carried.iter().all(|c| c.combine.is_some())
-        && l.body.iter().all(|s| matches!(s, Stmt::Let(..) | Stmt::Load { .. } | Stmt::Store { .. }))
+    l.carried.iter().all(|c| c.combine.is_some()) && is_straight(&l.body, &mut vec![l.iv])
+}
+
+/// Whether statements run alike in all lanes: the bounds of loops among them are the same in all.
+fn is_straight(body: &[Stmt], differing: &mut Vec<Reg>) -> bool {
+    body.iter().all(|statement| match statement {
+        Stmt::Let(dst, prim) => {
+            if prim.operands().iter().any(|x| differing.contains(x)) {
+                differing.push(*dst);
+            }
+            true
+        }
+        Stmt::Load { dst, .. } => {
+            differing.push(*dst);
+            true
+        }
+        Stmt::Store { .. } => true,
+        Stmt::For(inner) => {
+            let uniform = [inner.begin, inner.end, inner.step].iter().all(|bound| !differing.contains(bound));
+            differing.extend(inner.carried.iter().flat_map(|c| [c.param, c.result]));
+            let plain = inner.order == Order::Sequential && inner.mark == Mark::Serial;
+            uniform && plain && is_straight(&inner.body, differing)
+        }
+        _ => false,
+    })
 }

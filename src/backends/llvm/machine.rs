@@ -104,12 +104,7 @@ impl Machine {
         {
             return n;
         }
-        let size = |s: &Stmt| match s {
-            Stmt::Load { buffer, .. } | Stmt::Store { buffer, .. } => kernel.elem(*buffer).size() as u32,
-            Stmt::Let(dst, _) if kernel.elem(*dst).is_float() => kernel.elem(*dst).size() as u32,
-            _ => 1,
-        };
-        let widest = l.body.iter().map(size).max().unwrap_or(4).max(4);
+        let widest = widest(kernel, &l.body).max(4);
         REGISTERS * vector_bits / (8 * widest)
     }
 
@@ -150,4 +145,15 @@ impl Machine {
             Diagnostic::unsupported(format!("LLVM does not know the machine {} {}", self.triple, self.cpu))
         })
     }
+}
+
+/// Bytes of the largest number that statements load, store or compute with as a float.
+fn widest(kernel: &Kernel, body: &[Stmt]) -> u32 {
+    let size = |s: &Stmt| match s {
+        Stmt::Load { buffer, .. } | Stmt::Store { buffer, .. } => kernel.elem(*buffer).size() as u32,
+        Stmt::Let(dst, _) if kernel.elem(*dst).is_float() => kernel.elem(*dst).size() as u32,
+        Stmt::For(inner) => widest(kernel, &inner.body),
+        _ => 1,
+    };
+    body.iter().map(size).max().unwrap_or(1)
 }

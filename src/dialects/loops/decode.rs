@@ -20,28 +20,44 @@ const RUNTIME_KERNELS: &[&str] = &["gemm_f32", "gemm_f64"];
 
 /// Checks a kernel graph and gives its closed form.
 pub fn decode(graph: &Graph) -> Result<Kernel> {
+    decode_at(graph).map_err(|(_, error)| error)
+}
+
+/// The same; with an error comes the op at which it was found.
+pub(super) fn decode_at(graph: &Graph) -> Result<Kernel, (Option<OpId>, Diagnostic)> {
     let kernel = Kernel { params: Vec::new(), types: Vec::new(), body: Vec::new(), extent: None };
-    let mut d = Decoder { graph, regs: vec![None; graph.value_capacity()], kernel };
-    for input in graph.inputs() {
-        let ty = d.type_of(*input)?;
-        let reg = d.define(*input)?;
-        d.kernel.params.push(Param { reg, ty, written: false });
+    let mut d = Decoder { graph, regs: vec![None; graph.value_capacity()], kernel, at: None };
+    match d.whole() {
+        Ok(()) => Ok(d.kernel),
+        Err(error) => Err((d.at, error)),
     }
-    if !graph.outputs().is_empty() {
-        return Err(Diagnostic::verify("a loop kernel returns nothing: it stores to its buffers"));
-    }
-    d.kernel.body = d.block(graph.root(), 0)?;
-    d.kernel.extent = d.find_extent()?;
-    Ok(d.kernel)
 }
 
 struct Decoder<'a> {
     graph: &'a Graph,
     regs: Vec<Option<Reg>>,
     kernel: Kernel,
+    /// The op at hand.
+    at: Option<OpId>,
 }
 
 impl Decoder<'_> {
+    fn whole(&mut self) -> Result<()> {
+        let graph = self.graph;
+        for input in graph.inputs() {
+            let ty = self.type_of(*input)?;
+            let reg = self.define(*input)?;
+            self.kernel.params.push(Param { reg, ty, written: false });
+        }
+        if !graph.outputs().is_empty() {
+            return Err(Diagnostic::verify("a loop kernel returns nothing: it stores to its buffers"));
+        }
+        self.kernel.body = self.block(graph.root(), 0)?;
+        self.at = None;
+        self.kernel.extent = self.find_extent()?;
+        Ok(())
+    }
+
     fn error(&self, op: OpId, message: impl std::fmt::Display) -> Diagnostic {
         let error = Diagnostic::verify(format!("{}: {message}", self.graph.kind(op)));
         error.at_opt(self.graph.location(op).and_then(|l| l.span()))
@@ -129,6 +145,7 @@ impl Decoder<'_> {
     }
 
     fn statement(&mut self, op: OpId, depth: usize) -> Result<Stmt> {
+        self.at = Some(op);
         let kind = self.graph.kind(op);
         if !is_loop_kind(kind) {
             return Err(self.error(op, "does not belong in a loop kernel"));
@@ -298,6 +315,7 @@ impl Decoder<'_> {
         }
         let param_regs: Vec<Reg> = params[1..].iter().map(|p| self.define(*p)).collect::<Result<_>>()?;
         let body = self.block(block, depth + 1)?;
+        self.at = Some(op);
         let mut carried = Vec::new();
         for (n, init) in init_regs.into_iter().enumerate() {
             let next = self.reg(self.graph.terminator(block), nexts[n])?;

@@ -22,15 +22,19 @@ mod build;
 mod decode;
 mod elem;
 mod kernel;
+pub mod nest;
 mod names;
+mod rows;
 
 pub use build::Builder;
 pub use decode::decode;
 pub use elem::Elem;
 pub use kernel::{Carried, Const, For, Hw, If, Kernel, Mark, Order, Param, Prim, Reg, Stmt, Ty};
 pub use names::{binary_name, compare_name, prim_name, unary_name};
+pub use rows::TABLES;
 
-use crate::ir::Symbol;
+use crate::diag::Diagnostic;
+use crate::ir::{Graph, OpId, Symbol};
 
 /// The dialect's namespace.
 pub const NAMESPACE: &str = "loop";
@@ -38,4 +42,27 @@ pub const NAMESPACE: &str = "loop";
 /// Whether an op kind belongs to the dialect.
 pub fn is_loop_kind(kind: Symbol) -> bool {
     kind.namespace() == NAMESPACE
+}
+
+/// Whether a graph is a kernel: it takes buffers and numbers of the dialect, at least one buffer, and has its ops alone.
+pub fn is_kernel(graph: &Graph) -> bool {
+    let of_dialect = |ty| Elem::of_scalar_type(ty).is_some() || Elem::of_buffer_type(ty).is_some();
+    let inputs = graph.inputs();
+    inputs.iter().any(|input| Elem::of_buffer_type(graph.ty(*input)).is_some())
+        && inputs.iter().all(|input| of_dialect(graph.ty(*input)))
+        && graph.block_ops(graph.root()).all(|op| is_loop_kind(graph.kind(op)))
+}
+
+/// The laws of a kernel, asked of the first of its ops; the others are checked with it. The error says which op breaks them.
+pub fn verify(graph: &Graph, op: OpId) -> Result<(), (OpId, Diagnostic)> {
+    let first = graph.first_op(graph.root()).filter(|first| is_loop_kind(graph.kind(*first)));
+    let first = first.or_else(|| graph.all_ops().into_iter().find(|op| is_loop_kind(graph.kind(*op))));
+    if first != Some(op) {
+        return Ok(());
+    }
+    if !is_kernel(graph) {
+        let message = "ops of the loop dialect stand in kernels: graphs from buffers and numbers of the dialect, with no other ops";
+        return Err((op, Diagnostic::verify(format!("{}: {message}", graph.kind(op)))));
+    }
+    decode::decode_at(graph).map(|_| ()).map_err(|(at, error)| (at.unwrap_or(op), error))
 }

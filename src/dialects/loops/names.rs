@@ -1,10 +1,11 @@
-//! The names of primitives: `loop::tanh` is `Unary::Tanh`. One table for decoding and building.
+//! The names of primitives: `loop::tanh` is `Unary::Tanh`. One table for decoding, building and rows.
 
-use super::Prim;
+use super::{Prim, rows};
+use crate::dialects::OpDef;
 use crate::dialects::scalar::{Binary, Compare, Unary};
 
 macro_rules! table {
-    ($($(#[$doc:meta])* $function:ident $find:ident $Enum:ident { $($Variant:ident $name:literal),* $(,)? })*) => {
+    ($($(#[$doc:meta])* $function:ident $find:ident $Enum:ident $ROWS:ident $what:literal { $($Variant:ident $name:literal),* $(,)? })*) => {
         $(
             $(#[$doc])*
             pub fn $function(op: $Enum) -> &'static str {
@@ -15,13 +16,17 @@ macro_rules! table {
             pub(super) fn $find(name: &str) -> Option<$Enum> {
                 match name { $($name => Some($Enum::$Variant),)* _ => None }
             }
+
+            /// Their rows.
+            pub(super) static $ROWS: &[OpDef] =
+                &[$(rows::primitive(concat!("loop::", $name, "(...) -> ..."), $what)),*];
         )*
     };
 }
 
 table! {
     /// The name of a unary primitive.
-    unary_name find_unary Unary {
+    unary_name find_unary Unary UNARY "The scalar primitive of that name of one number." {
         Neg "neg", Abs "abs", Not "not", Exp "exp", Exp2 "exp2", Expm1 "expm1", Log "log", Log2 "log2",
         Log10 "log10", Log1p "log1p", Sin "sin", Cos "cos", Tan "tan", Asin "asin", Acos "acos", Atan "atan",
         Sinh "sinh", Cosh "cosh", Tanh "tanh", Asinh "asinh", Acosh "acosh", Atanh "atanh", Sqrt "sqrt",
@@ -29,13 +34,13 @@ table! {
         Trunc "trunc", Real "real", Imag "imag", Conj "conj",
     }
     /// The name of a binary primitive.
-    binary_name find_binary Binary {
+    binary_name find_binary Binary BINARY "The scalar primitive of that name of two numbers of one type." {
         Add "add", Sub "sub", Mul "mul", Div "div", Rem "rem", Pow "pow", Atan2 "atan2", Min "min", Max "max",
         And "and", Or "or", Xor "xor", Shl "shl", Shr "shr", CopySign "copysign", Hypot "hypot",
         NextAfter "nextafter",
     }
     /// The name of a comparison.
-    compare_name find_compare Compare { Eq "eq", Ne "ne", Lt "lt", Le "le", Gt "gt", Ge "ge" }
+    compare_name find_compare Compare COMPARE "Compares two numbers of one type." { Eq "eq", Ne "ne", Lt "lt", Le "le", Gt "gt", Ge "ge" }
 }
 
 /// The name of a primitive: its op kind without `loop::`.

@@ -223,10 +223,7 @@ impl Work<'_> {
             let graph = &function.graph;
             for op in graph.all_ops() {
                 let kind = graph.kind(op);
-                if !met.insert(kind)
-                    || !self.registry.overloads(kind).is_empty()
-                    || kind.namespace() == "loop"
-                {
+                if !met.insert(kind) || !self.registry.overloads(kind).is_empty() {
                     continue;
                 }
                 let span = parsed.places.get(name).and_then(|p| p.span(op));

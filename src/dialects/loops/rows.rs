@@ -1,0 +1,66 @@
+//! The rows of the dialect: what each of its ops does besides computing, and a sentence. What operands it takes is asked of a
+//! kernel as a whole ([`super::decode`]), since types flow from buffers to what is loaded of them.
+
+use super::names;
+use crate::dialects::constraint::Law;
+use crate::dialects::structure::Structure;
+use crate::dialects::{Effects, OpDef, control};
+
+const LAWS: &[Law] = &[Law::Structure(Structure::Kernel)];
+
+/// An op that computes a number and nothing else.
+pub(super) const fn primitive(schema: &'static str, doc: &'static str) -> OpDef {
+    control(schema).effects(Effects::NONE).laws(LAWS).doc(doc)
+}
+
+const fn acting(schema: &'static str, effects: Effects, doc: &'static str) -> OpDef {
+    control(schema).effects(effects).laws(LAWS).doc(doc)
+}
+
+static OPS: &[OpDef] = &[
+    primitive("loop::const(...) -> ...", "The number in the attribute `value`, of the result's type."),
+    primitive("loop::fma(...) -> ...", "x * y + z of floats, rounded once."),
+    primitive("loop::select(...) -> ...", "The second operand where the first holds, the third otherwise."),
+    primitive(
+        "loop::convert(...) -> ...",
+        "The operand as a number of the result's type, as `.to(dtype)` converts.",
+    ),
+    primitive("loop::bitcast(...) -> ...", "The bits of the operand as a type of the same width."),
+    acting("loop::load(...) -> ...", Effects::READS_WORLD, "The element of a buffer at an index."),
+    acting("loop::store(...) -> ...", Effects::WRITES_WORLD, "Writes to a buffer: buffer, index, value."),
+    acting(
+        "loop::accumulate(...) -> ...",
+        Effects::WRITES_WORLD,
+        "Combines an element of a buffer with a value, indivisibly: buffer, index, value. The attribute `op` is add, min, \
+         max, and, or or xor.",
+    ),
+    acting(
+        "loop::for(...) -> ...",
+        Effects::CONTROL,
+        "Runs its block for each index: first, bound, step, then the values that the first iteration gets. The attribute \
+         `mark` says how iterations may run, `lanes` how many partial results a reduction has.",
+    ),
+    acting(
+        "loop::if(...) -> ...",
+        Effects::CONTROL,
+        "Runs its first block where its operand holds, its second otherwise.",
+    ),
+    acting("loop::shared(...) -> ...", Effects::IDENTITY, "Memory of a GPU workgroup with `size` elements."),
+    acting(
+        "loop::barrier(...) -> ...",
+        Effects::WRITES_WORLD,
+        "The threads of a workgroup wait for each other.",
+    ),
+    primitive("loop::thread(...) -> ...", "The number of the thread within its workgroup."),
+    primitive("loop::group(...) -> ...", "The number of the workgroup within the launch."),
+    primitive("loop::group_size(...) -> ...", "The number of threads of a workgroup."),
+    primitive("loop::group_count(...) -> ...", "The number of workgroups of the launch."),
+    acting(
+        "loop::call(...) -> ...",
+        Effects::ALL,
+        "Calls the kernel of the runtime that the attribute `symbol` names.",
+    ),
+];
+
+/// All rows, file by file.
+pub static TABLES: &[&[OpDef]] = &[OPS, names::UNARY, names::BINARY, names::COMPARE];

@@ -1,0 +1,122 @@
+//! The pass `lower-fusion`: the loops of fusion groups become functions of the module, kernels of the `loop` dialect.
+//!
+//! A kernel is made for what is known of a group's inputs, so that types must tell dtype, sizes and strides of all of them.
+//! The group stays, as its work op by op is what sizes that were not foreseen need; its attribute `kernels` names the
+//! functions in the order in which they run. A group that stays without says why in its attribute `not_lowered`.
+
+use super::{GroupProgram, InputSig, Plan, Target, lower};
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Registry, fusion};
+use crate::ir::{Attr, Function, Graph, Module, OpId, Symbol, Type, TypeKind, derived_schema};
+use crate::passes::{Context, Pass, PassOption};
+use crate::tensor::Layout;
+use std::sync::Arc;
+
+/// The pass, for the table of a toolkit.
+pub const PASS: Pass = Pass::module(
+    "lower-fusion",
+    "Adds the loops of fusion groups to the module, as functions; types must tell the sizes of what groups take",
+    run,
+)
+.options(&[PassOption::choice("target", &["cpu", "gpu"], "the machine that loops are arranged for")]);
+
+/// The kernels of a group for inputs of these dtypes and layouts, one a launch.
+pub fn kernels(
+    group: &Graph,
+    inputs: &[InputSig],
+    layouts: &[Option<Layout>],
+    registry: &Registry,
+    target: Target,
+) -> Result<Vec<Graph>> {
+    let group = GroupProgram::new(group, inputs, registry)?;
+    let plan = Plan::new(&group, layouts)?;
+    plan.parts.iter().map(|part| lower(&part.nest(&group), target)).collect()
+}
+
+fn run(module: &mut Module, context: &Context<'_>) -> Result<bool> {
+    let target = if context.text("target")? == "gpu" { Target::Gpu } else { Target::Cpu };
+    let mut made: Vec<Function> = Vec::new();
+    let mut changed = false;
+    for (name, function) in &mut module.functions {
+        let graph = &mut function.graph;
+        let groups: Vec<OpId> =
+            graph.all_ops().into_iter().filter(|op| fusion::is_group(graph.kind(*op))).collect();
+        for (n, op) in groups.into_iter().enumerate() {
+            if graph.attr(op, "kernels").is_some() {
+                continue;
+            }
+            if !context.step(|| format!("lowers {}", graph.op_line(op).trim())) {
+                break;
+            }
+            changed = true;
+            match loops_of(graph, op, context.registry, target) {
+                Ok(kernels) => made.extend(named(graph, op, &prefix(*name, n), kernels)),
+                Err(error) => {
+                    context.count("groups not lowered", 1);
+                    graph.set_attr(op, "not_lowered", Attr::Str(error.message().into()));
+                }
+            }
+        }
+    }
+    for function in made {
+        if module.functions.contains_key(&function.name) {
+            return Err(Diagnostic::input(format!("there is a function {} already", function.name)));
+        }
+        module.functions.insert(function.name, function);
+    }
+    Ok(changed)
+}
+
+fn loops_of(graph: &Graph, op: OpId, registry: &Registry, target: Target) -> Result<Vec<Graph>> {
+    let body = fusion::subgraph(graph, op).ok_or_else(|| Diagnostic::verify("a group without a subgraph"))?;
+    let mut inputs = Vec::new();
+    let mut layouts = Vec::new();
+    for (inner, outer) in body.inputs().iter().zip(graph.operands(op)) {
+        // The group's graph may know less than the place where it stands.
+        let (input, layout) =
+            known(graph.ty(*outer)).or_else(|| known(body.ty(*inner))).ok_or_else(|| {
+                let name = graph.display_name(*outer);
+                Diagnostic::unsupported(format!("types do not tell dtype, sizes and strides of %{name}"))
+            })?;
+        inputs.push(input);
+        layouts.push(layout);
+    }
+    kernels(body, &inputs, &layouts, registry, target)
+}
+
+/// What a type tells of an input, if it is enough.
+fn known(ty: &Type) -> Option<(InputSig, Option<Layout>)> {
+    Some(match ty.kind() {
+        TypeKind::Int => (InputSig::Int, None),
+        TypeKind::Float => (InputSig::Float, None),
+        TypeKind::Bool => (InputSig::Bool, None),
+        TypeKind::Tensor(t) => {
+            let sizes = t.sizes.as_ref()?.iter().map(|dim| dim.known()).collect::<Option<Vec<i64>>>()?;
+            let strides = t.strides.as_ref()?.iter().copied().collect::<Option<Vec<i64>>>()?;
+            let layout = Layout::strided(&sizes, &strides, 0).ok()?;
+            (InputSig::Tensor(t.dtype?, !sizes.is_empty()), Some(layout))
+        }
+        _ => return None,
+    })
+}
+
+/// What names of a group's kernels begin with. Graphs of text may be without a name.
+fn prefix(function: Symbol, group: usize) -> String {
+    if function.as_str().is_empty() { format!("group{group}") } else { format!("{function}.group{group}") }
+}
+
+/// The kernels as functions, named by the group.
+fn named(graph: &mut Graph, op: OpId, prefix: &str, kernels: Vec<Graph>) -> Vec<Function> {
+    let names: Vec<Symbol> =
+        (0..kernels.len()).map(|n| Symbol::new(&format!("{prefix}.kernel{n}"))).collect();
+    let texts: Arc<[Arc<str>]> = names.iter().map(|name| Arc::from(name.as_str())).collect();
+    graph.set_attr(op, "kernels", Attr::Strs(texts));
+    graph.remove_attr(op, "not_lowered");
+    let function = |(name, graph): (Symbol, Graph)| Function {
+        name,
+        schema: derived_schema(name, &graph),
+        graph,
+        span: None,
+    };
+    names.into_iter().zip(kernels).map(function).collect()
+}
