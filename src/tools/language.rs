@@ -78,6 +78,9 @@ const TAIL: &str = "
 - Functions of `torch.nn.functional`, `torch.functional` and `torch.nn.init` that PyTorch writes in Python are compiled from
   text of our own when source calls them: answers are the same, line numbers in errors raised inside of them are not.
 - An operator that is not built here is an error when it runs, not when it is read: a program that never comes by it runs.
+- PyTorch's kernels do not always agree with each other, and one answer is given here for all of them. `gelu` of the positive
+  infinity is that infinity, as PyTorch's float64 and its single elements have it, where its float32 vectors give NaN.
+  Transposed quantized convolutions round as PyTorch's FBGEMM engine does; its x86 engine hands them to another library.
 ";
 
 const SECTIONS: &[Section] = &[
