@@ -6,7 +6,7 @@
 CARGO ?= cargo
 SHARED ?= ../shared
 
-.PHONY: test-python test-ecosystem wheel run test setup build lint unit conformance bench sanitize bless help
+.PHONY: capi test-python test-ecosystem wheel run test setup build lint unit conformance bench sanitize bless help
 
 help:            ## Lists the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -24,9 +24,11 @@ lint: setup      ## Formatting and lints, warnings denied
 	$(CARGO) fmt --check
 	$(CARGO) fmt --check -p my-opt
 	$(CARGO) fmt --check -p flambeau-python
+	$(CARGO) fmt --check -p flambeau-capi
 	$(CARGO) clippy --quiet --all-targets -- -D warnings
 	$(CARGO) clippy --quiet -p my-opt --all-targets -- -D warnings
 	$(CARGO) clippy --quiet -p flambeau-python -- -D warnings
+	$(CARGO) clippy --quiet -p flambeau-capi --all-targets -- -D warnings
 	$(CARGO) clippy --quiet --no-default-features -- -D warnings
 
 unit: setup      ## Unit, FileCheck, engine and tidy tests
@@ -34,6 +36,7 @@ unit: setup      ## Unit, FileCheck, engine and tidy tests
 	$(CARGO) test --quiet --test root
 	$(CARGO) test --quiet --doc
 	$(CARGO) test --quiet -p my-opt
+	$(CARGO) test --quiet -p flambeau-capi
 
 conformance: setup  ## Recorded answers of real PyTorch, where the shared data are at hand
 	$(CARGO) build --quiet
@@ -49,6 +52,14 @@ test-ecosystem: setup  ## Tests of the Python package that need PyTorch, which i
 
 wheel: setup     ## Builds the wheel, with LLVM inside, into target/wheels
 	@CARGO="$(CARGO)" scripts/test-python.sh wheel
+
+capi: setup      ## Builds the libraries for C and C++, with LLVM inside, into target/capi
+	$(CARGO) rustc --release -p flambeau-capi --no-default-features --features static --crate-type cdylib,staticlib
+	@mkdir -p target/capi/include target/capi/lib
+	cp capi/include/flambeau.h capi/include/flambeau.hpp target/capi/include
+	strip -s -o target/capi/lib/libflambeau.so target/release/libflambeau.so
+	strip -g -o target/capi/lib/libflambeau.a target/release/libflambeau.a
+	@ls -l target/capi/include target/capi/lib
 
 bench: build     ## Criterion benchmarks, each with its peer
 	$(CARGO) bench

@@ -3,12 +3,12 @@
 #![allow(unsafe_code, reason = "Python's buffer protocol is a C interface; each block says why it is sound")]
 
 use crate::tensor::PyTensor;
-use flambeau::tensor::{DType, Foreign, HostBytes, Layout, Pin, Storage, Tensor};
+use flambeau::tensor::guest::Described;
+use flambeau::tensor::{DType, HostBytes, Pin, Tensor};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::{CStr, CString, c_int};
-use std::sync::Arc;
 
 /// A buffer that was asked for; it is given back when this is dropped.
 pub(crate) struct Held(Box<ffi::Py_buffer>);
@@ -32,34 +32,6 @@ impl HostBytes for Held {
         }
         // SAFETY: a contiguous buffer has `len` bytes at `buf` as long as it is held.
         unsafe { std::slice::from_raw_parts(self.0.buf.cast::<u8>(), self.0.len as usize) }
-    }
-}
-
-/// Where the elements of an array are.
-pub(crate) struct Described {
-    /// Of the element with all indices 0.
-    pub address: usize,
-    pub dtype: DType,
-    pub sizes: Vec<i64>,
-    /// In elements.
-    pub strides: Vec<i64>,
-    pub readonly: bool,
-}
-
-impl Described {
-    /// Bytes from the first to behind the last element; None where strides run backward.
-    pub(crate) fn extent(&self) -> Option<usize> {
-        if self.sizes.contains(&0) {
-            return Some(0);
-        }
-        let mut last = 0i64;
-        for (size, stride) in self.sizes.iter().zip(&self.strides) {
-            if *stride < 0 {
-                return None;
-            }
-            last = last.checked_add((size - 1).checked_mul(*stride)?)?;
-        }
-        usize::try_from(last + 1).ok()?.checked_mul(self.dtype.size())
     }
 }
 
@@ -103,43 +75,6 @@ pub(crate) fn describe(object: &Bound<'_, PyAny>) -> PyResult<Option<(Described,
         readonly: view.readonly != 0,
     };
     Ok(Some((described, held)))
-}
-
-/// A storage over memory that `owner` keeps.
-///
-/// The memory must be as it is described; callers got the description from Python's or DLPack's interface together with
-/// the owner, who keeps it.
-pub(crate) fn shared(described: &Described, nbytes: usize, owner: impl Send + Sync + 'static) -> Storage {
-    let address = described.address as *mut u8;
-    if described.readonly {
-        return Storage::borrowed(Arc::new(ReadOnly { address: described.address, nbytes, _owner: owner }));
-    }
-    // SAFETY: the owner keeps the memory at its place. Python code that writes to an array while a program runs on it races
-    // with it, as it races with NumPy's own functions: documented in docs/python.md.
-    Storage::foreign(unsafe { Foreign::new(address, nbytes, Box::new(owner)) })
-}
-
-/// Memory that is not to be written; the first write of a program copies it.
-struct ReadOnly<O> {
-    address: usize,
-    nbytes: usize,
-    _owner: O,
-}
-
-impl<O: Send + Sync> HostBytes for ReadOnly<O> {
-    fn bytes(&self) -> &[u8] {
-        if self.nbytes == 0 {
-            return &[];
-        }
-        // SAFETY: as in `shared`.
-        unsafe { std::slice::from_raw_parts(self.address as *const u8, self.nbytes) }
-    }
-}
-
-/// A tensor over a described array; None where tensors cannot look at it as it is.
-pub(crate) fn tensor(described: &Described, storage: Storage, offset: usize) -> Option<Tensor> {
-    let layout = Layout::strided(&described.sizes, &described.strides, offset).ok()?;
-    Tensor::from_storage(storage, described.dtype, layout).ok()
 }
 
 fn dtype_of(format: &str, itemsize: usize) -> Option<DType> {

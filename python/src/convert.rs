@@ -1,12 +1,13 @@
 //! Values of programs and objects of Python, in both directions. Answers come in the kind of arrays that the caller works
 //! with: NumPy's where arguments were NumPy's, PyTorch's where they were PyTorch's, tensors of ours else.
 
-use crate::buffer::{self, Described};
+use crate::buffer;
 use crate::dtype::{PyDType, PyDevice, dtype_from};
 use crate::errors;
 use crate::program::{Core, PyProgram};
 use crate::tensor::PyTensor;
 use flambeau::ir::{Symbol, Type};
+use flambeau::tensor::guest::Described;
 use flambeau::tensor::{DType, Storage, Tensor};
 use flambeau::value::{Dict, EnumValue, Future, Tuple, Value};
 use num_complex::Complex64;
@@ -266,8 +267,8 @@ impl<'py> Call<'py> {
             }
         }
         let Some(imported) = crate::dlpack::import(&source)? else { return Ok(None) };
-        let described = imported.described_copy();
-        let tensor = self.over(&described, imported);
+        let described = imported.described().cloned();
+        let tensor = described.and_then(|described| self.over(&described, imported));
         let Some(tensor) = tensor else {
             return Err(PyTypeError::new_err(
                 "the array has strides that tensors do not have; copy it first",
@@ -294,13 +295,17 @@ impl<'py> Call<'py> {
         let size = described.dtype.size();
         let whole = self.ranges.iter().find(|(f, t, _)| *f <= from && to <= *t && (from - *f) % size == 0);
         if let (Some((start, _, storage)), false) = (whole, described.readonly || nbytes == 0) {
-            return buffer::tensor(described, storage.clone(), (from - *start) / size);
+            return described.tensor(storage.clone(), (from - *start) / size);
         }
-        let storage = buffer::shared(described, nbytes, owner);
+        // SAFETY: the owner keeps the memory at its place: the description came with it from Python's or DLPack's interface.
+        // Python code that writes to an array while a program runs on it races with it, as it races with NumPy's own
+        // functions: documented in docs/python.md.
+        #[allow(unsafe_code, reason = "memory of Python's objects is known by its address")]
+        let storage = unsafe { described.storage(nbytes, owner) };
         if !described.readonly {
             self.ranges.push((from, to, storage.clone()));
         }
-        buffer::tensor(described, storage, 0)
+        described.tensor(storage, 0)
     }
 
     /// A value as an object of Python. `core` is the program that it came from, for objects of its classes.

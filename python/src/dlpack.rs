@@ -2,70 +2,17 @@
 
 #![allow(unsafe_code, reason = "DLPack is a C interface; each block says why it is sound")]
 
-use crate::buffer::Described;
-use flambeau::tensor::{DType, Pin, Tensor};
+use flambeau::tensor::Tensor;
+use flambeau::tensor::dlpack::{
+    Exported, Imported, MAJOR, MINOR, Unversioned, Version, Versioned, delete, delete_old,
+};
+use flambeau::tensor::guest::Described;
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use pyo3::{ffi, intern};
 use std::ffi::{CStr, c_void};
-
-/// The version that is spoken: 1.x with the layout of 1.0.
-const MAJOR: u32 = 1;
-const MINOR: u32 = 1;
-/// kDLCPU; pinned host memory of CUDA is host memory as well.
-const CPU: i32 = 1;
-const CUDA_HOST: i32 = 3;
-const READ_ONLY: u64 = 1;
-
-#[repr(C)]
-struct Version {
-    major: u32,
-    minor: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct DLDevice {
-    kind: i32,
-    id: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct DLType {
-    code: u8,
-    bits: u8,
-    lanes: u16,
-}
-
-#[repr(C)]
-struct DLTensor {
-    data: *mut c_void,
-    device: DLDevice,
-    ndim: i32,
-    dtype: DLType,
-    shape: *mut i64,
-    strides: *mut i64,
-    byte_offset: u64,
-}
-
-#[repr(C)]
-struct Versioned {
-    version: Version,
-    context: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
-    flags: u64,
-    tensor: DLTensor,
-}
-
-#[repr(C)]
-struct Unversioned {
-    tensor: DLTensor,
-    context: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Unversioned)>,
-}
 
 /// `DLPackExchangeAPI` of a library's tensor type.
 #[repr(C)]
@@ -77,48 +24,19 @@ struct Exchange {
     import: Option<unsafe extern "C" fn(*mut Versioned, *mut *mut c_void) -> i32>,
 }
 
-/// What keeps an imported array: its producer's deleter is called when this is dropped.
-enum Owner {
-    Versioned(*mut Versioned),
-    Unversioned(*mut Unversioned),
-}
+/// An array that another library gave away. Its producer is told under Python's lock, for its deleter may touch objects.
+pub(crate) struct Guest(Option<Imported>);
 
-// SAFETY: DLPack asks producers for deleters that any thread may call; that of Python objects takes Python's lock.
-unsafe impl Send for Owner {}
-// SAFETY: as above; shared references do nothing.
-unsafe impl Sync for Owner {}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        // SAFETY: the pointer is owned by this alone, and DLPack lets its consumer call the deleter once.
-        Python::attach(|_| unsafe {
-            match self {
-                Owner::Versioned(managed) => {
-                    if let Some(deleter) = (**managed).deleter {
-                        deleter(*managed);
-                    }
-                }
-                Owner::Unversioned(managed) => {
-                    if let Some(deleter) = (**managed).deleter {
-                        deleter(*managed);
-                    }
-                }
-            }
-        });
+impl Guest {
+    /// Where the array is.
+    pub(crate) fn described(&self) -> Option<&Described> {
+        self.0.as_ref().map(|imported| &imported.described)
     }
 }
 
-/// An array that another library gave away, with what keeps it.
-pub(crate) struct Imported {
-    pub described: Described,
-    _owner: Owner,
-}
-
-impl Imported {
-    /// The description apart from what keeps the array.
-    pub(crate) fn described_copy(&self) -> Described {
-        let Described { address, dtype, ref sizes, ref strides, readonly } = self.described;
-        Described { address, dtype, sizes: sizes.clone(), strides: strides.clone(), readonly }
+impl Drop for Guest {
+    fn drop(&mut self) {
+        Python::attach(|_| drop(self.0.take()));
     }
 }
 
@@ -158,7 +76,11 @@ fn find_exchange(kind: &Bound<'_, PyType>) -> Option<usize> {
 }
 
 /// Takes an array from an object by DLPack; None where the object has no such thing.
-pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Imported>> {
+pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Guest>> {
+    let guest = |taken: flambeau::diag::Result<Imported>| match taken {
+        Ok(imported) => Ok(Some(Guest(Some(imported)))),
+        Err(error) => Err(PyBufferError::new_err(error.message().to_string())),
+    };
     let py = object.py();
     if let Some(api) = exchange_of(&object.get_type()) {
         // SAFETY: `find_exchange` checked the version, and the table lives as long as the process.
@@ -170,7 +92,7 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Imported>> {
             return Err(PyErr::fetch(py));
         }
         // SAFETY: the producer gave it to us.
-        return unsafe { imported_versioned(managed) }.map(Some);
+        return guest(unsafe { Imported::versioned(managed) });
     }
     let Ok(method) = object.getattr(intern!(py, "__dlpack__")) else { return Ok(None) };
     let keywords = PyDict::new(py);
@@ -186,170 +108,21 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Imported>> {
         if ffi::PyCapsule_IsValid(capsule.as_ptr(), name) != 0 {
             let managed = ffi::PyCapsule_GetPointer(capsule.as_ptr(), name).cast::<Versioned>();
             ffi::PyCapsule_SetName(capsule.as_ptr(), used);
-            return imported_versioned(managed).map(Some);
+            return guest(Imported::versioned(managed));
         }
         let (name, used) = (c"dltensor".as_ptr(), c"used_dltensor".as_ptr());
         if ffi::PyCapsule_IsValid(capsule.as_ptr(), name) != 0 {
             let managed = ffi::PyCapsule_GetPointer(capsule.as_ptr(), name).cast::<Unversioned>();
             ffi::PyCapsule_SetName(capsule.as_ptr(), used);
-            let owner = Owner::Unversioned(managed);
-            return described(&(*managed).tensor, false)
-                .map(|described| Some(Imported { described, _owner: owner }));
+            return guest(Imported::unversioned(managed));
         }
     }
     Err(PyBufferError::new_err("__dlpack__ gave no DLPack capsule"))
 }
 
-/// # Safety
-/// The array must be the caller's.
-unsafe fn imported_versioned(managed: *mut Versioned) -> PyResult<Imported> {
-    let owner = Owner::Versioned(managed);
-    // SAFETY: the caller's promise.
-    let (major, flags) = unsafe { ((*managed).version.major, (*managed).flags) };
-    if major != MAJOR {
-        return Err(PyBufferError::new_err(format!("DLPack version {major} is not supported")));
-    }
-    // SAFETY: as above; the version is one whose layout this is.
-    let described = unsafe { described(&(*managed).tensor, flags & READ_ONLY != 0) }?;
-    Ok(Imported { described, _owner: owner })
-}
-
-/// # Safety
-/// Shape and strides must have one entry a dimension.
-unsafe fn described(tensor: &DLTensor, readonly: bool) -> PyResult<Described> {
-    if tensor.device.kind != CPU && tensor.device.kind != CUDA_HOST {
-        return Err(PyBufferError::new_err(format!(
-            "arrays of device type {} are not supported; move it to the cpu",
-            tensor.device.kind
-        )));
-    }
-    let Some(dtype) = dtype_of(tensor.dtype) else {
-        let DLType { code, bits, lanes } = tensor.dtype;
-        return Err(PyBufferError::new_err(format!(
-            "DLPack dtype (code {code}, {bits} bits, {lanes} lanes) is not supported"
-        )));
-    };
-    let rank = usize::try_from(tensor.ndim).unwrap_or(0);
-    let read = |from: *mut i64| {
-        if rank == 0 || from.is_null() {
-            return None;
-        }
-        // SAFETY: the caller's promise.
-        Some(unsafe { std::slice::from_raw_parts(from, rank) }.to_vec())
-    };
-    let sizes = read(tensor.shape).unwrap_or_default();
-    let strides =
-        read(tensor.strides).unwrap_or_else(|| flambeau::tensor::contiguous_strides(&sizes).to_vec());
-    let address = (tensor.data as usize).wrapping_add(tensor.byte_offset as usize);
-    Ok(Described { address, dtype, sizes, strides, readonly })
-}
-
-fn dtype_of(given: DLType) -> Option<DType> {
-    if given.lanes != 1 {
-        return None;
-    }
-    Some(match (given.code, given.bits) {
-        (0, 8) => DType::I8,
-        (0, 16) => DType::I16,
-        (0, 32) => DType::I32,
-        (0, 64) => DType::I64,
-        (1, 8) => DType::U8,
-        (1, 16) => DType::from_name("uint16")?,
-        (1, 32) => DType::from_name("uint32")?,
-        (1, 64) => DType::from_name("uint64")?,
-        (2, 16) => DType::F16,
-        (2, 32) => DType::F32,
-        (2, 64) => DType::F64,
-        (4, 16) => DType::BF16,
-        (5, 64) => DType::C64,
-        (5, 128) => DType::C128,
-        (6, 8) => DType::Bool,
-        _ => return None,
-    })
-}
-
-fn type_of(dtype: DType) -> Option<DLType> {
-    let (code, bits) = match dtype {
-        DType::I8 => (0, 8),
-        DType::I16 => (0, 16),
-        DType::I32 => (0, 32),
-        DType::I64 => (0, 64),
-        DType::U8 => (1, 8),
-        DType::F16 => (2, 16),
-        DType::F32 => (2, 32),
-        DType::F64 => (2, 64),
-        DType::BF16 => (4, 16),
-        DType::C64 => (5, 64),
-        DType::C128 => (5, 128),
-        DType::Bool => (6, 8),
-        other => match other.name() {
-            "uint16" => (1, 16),
-            "uint32" => (1, 32),
-            "uint64" => (1, 64),
-            _ => return None,
-        },
-    };
-    Some(DLType { code, bits, lanes: 1 })
-}
-
-/// What an array that was given away needs.
-struct Given {
-    managed: Versioned,
-    old: Unversioned,
-    sizes: Vec<i64>,
-    strides: Vec<i64>,
-    _pin: Pin,
-    _tensor: Tensor,
-}
-
-unsafe extern "C" fn delete(managed: *mut Versioned) {
-    // SAFETY: `context` is the box that `given` leaked, and a deleter is called once.
-    unsafe { drop(Box::from_raw((*managed).context.cast::<Given>())) }
-}
-
-unsafe extern "C" fn delete_old(managed: *mut Unversioned) {
-    // SAFETY: as above.
-    unsafe { drop(Box::from_raw((*managed).context.cast::<Given>())) }
-}
-
 /// The tensor as an array for another library; its memory stays at its place until the deleter is called.
-fn given(tensor: &Tensor) -> PyResult<*mut Given> {
-    let meta = tensor.snapshot();
-    let Some(dtype) = type_of(meta.dtype).filter(|_| tensor.is_plain()) else {
-        return Err(PyBufferError::new_err(format!("DLPack has no dtype for {}", meta.dtype.name())));
-    };
-    let pin = meta.storage.pin().map_err(crate::errors::plain)?;
-    let data = pin.address().wrapping_add(meta.layout.offset * meta.dtype.size());
-    let tensor_of = || DLTensor {
-        data: data.cast(),
-        device: DLDevice { kind: CPU, id: 0 },
-        ndim: meta.layout.rank() as i32,
-        dtype,
-        shape: std::ptr::null_mut(),
-        strides: std::ptr::null_mut(),
-        byte_offset: 0,
-    };
-    let managed = Versioned {
-        version: Version { major: MAJOR, minor: MINOR },
-        context: std::ptr::null_mut(),
-        deleter: Some(delete),
-        flags: 0,
-        tensor: tensor_of(),
-    };
-    let old = Unversioned { tensor: tensor_of(), context: std::ptr::null_mut(), deleter: Some(delete_old) };
-    let (sizes, strides) = (meta.layout.sizes.to_vec(), meta.layout.strides.to_vec());
-    let out =
-        Box::into_raw(Box::new(Given { managed, old, sizes, strides, _pin: pin, _tensor: tensor.clone() }));
-    // SAFETY: the box was made here; its vectors do not move with it.
-    unsafe {
-        for dl in [&mut (*out).managed.tensor, &mut (*out).old.tensor] {
-            dl.shape = (*out).sizes.as_mut_ptr();
-            dl.strides = (*out).strides.as_mut_ptr();
-        }
-        (*out).managed.context = out.cast();
-        (*out).old.context = out.cast();
-    }
-    Ok(out)
+fn given(tensor: &Tensor) -> PyResult<*mut Exported> {
+    Exported::new(tensor).map_err(|error| PyBufferError::new_err(error.message().to_string()))
 }
 
 /// The tensor as an object of the library whose type this is, by its exchange API; None where it has none.
@@ -363,7 +136,7 @@ pub(crate) fn hand_over<'py>(
     let given = given(tensor)?;
     let mut object = std::ptr::null_mut();
     // SAFETY: the callee takes the array over, and gives a new reference.
-    let failed = unsafe { take(&mut (*given).managed, &mut object) } != 0;
+    let failed = unsafe { take(Exported::versioned(given), &mut object) } != 0;
     if failed || object.is_null() {
         return Err(PyErr::fetch(kind.py()));
     }
@@ -399,10 +172,10 @@ pub(crate) fn capsule<'py>(
     // SAFETY: the capsule owns what `given` made until a consumer renames it; the names are static.
     unsafe {
         let capsule = if is_versioned {
-            let content: *mut Versioned = &mut (*given).managed;
+            let content = Exported::versioned(given);
             ffi::PyCapsule_New(content.cast(), c"dltensor_versioned".as_ptr(), Some(forget_capsule))
         } else {
-            let content: *mut Unversioned = &mut (*given).old;
+            let content = Exported::unversioned(given);
             ffi::PyCapsule_New(content.cast(), c"dltensor".as_ptr(), Some(forget_capsule))
         };
         Bound::from_owned_ptr_or_err(py, capsule)

@@ -10,6 +10,8 @@ mod elements;
 mod dtype;
 mod float8;
 mod array;
+pub mod dlpack;
+pub mod guest;
 mod foreign;
 mod layout;
 pub mod overlap;

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A loaded program that is ready to be called: an archive of `torch.jit.save`, TorchScript source or graph text, with the
-/// default passes on. Calls may come from several threads; clones share code and parameters.
+/// default passes on, by plans (`docs/plans.md`). Calls may come from several threads; clones share code and parameters.
 ///
 /// Calls record no gradients and print to standard output; [`Model::call_in`] takes a [`Run`] that says otherwise.
 #[derive(Clone)]
@@ -121,5 +121,27 @@ fn optimized(toolkit: &Toolkit, plain: &Program, passes: &str) -> Result<Program
     if let Some(instance) = plain.instance() {
         settings.extras.set(Arc::new(instance.clone()));
     }
-    plain.transformed(|module, registry| pipeline.run_with(module, registry, settings).map(|_| ()))
+    let program =
+        plain.transformed(|module, registry| pipeline.run_with(module, registry, settings).map(|_| ()))?;
+    Ok(if passes.trim().is_empty() { program } else { program.planned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::Tensor;
+
+    #[test]
+    fn calls_run_by_plans_unless_no_passes_are_asked_for() {
+        let source = "def f(x: Tensor) -> Tensor:\n    return torch.relu(x * 2) + 1\n";
+        let toolkit = Toolkit::default();
+        let program = toolkit.load_source("f.py", source).expect("it compiles");
+        for (passes, built) in [("default", 1), ("", 0)] {
+            let model = Model::new(toolkit.clone(), program.clone(), passes).expect("passes run");
+            let x = Tensor::from_vec(&[-1.0f32, 2.0], &[2]).expect("small");
+            let y = model.call("f", [x]).expect("it runs");
+            assert_eq!(y.to_tensor().expect("a tensor").to_vec::<f32>().expect("floats"), [1.0, 5.0]);
+            assert_eq!(model.program().plan_report().built, built, "{passes}");
+        }
+    }
 }
