@@ -162,7 +162,8 @@ impl Checker<'_> {
             let Some(instance) = generator.attempt() else {
                 if valid == 0 {
                     let last = generator.refusal.as_ref().map(|r| format!(", the last time in {r}"));
-                    self.reason = format!("the left side raised on every instance{}", last.unwrap_or_default());
+                    self.reason =
+                        format!("the left side raised on every instance{}", last.unwrap_or_default());
                 }
                 continue;
             };
