@@ -172,7 +172,7 @@ impl<'py> Call<'py> {
             return self.enum_member(object, depth);
         }
         static AS_OBJECT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let found = errors::imported(py, &AS_OBJECT, "flambeau._script", "object_core")?.call1((object,))?;
+        let found = errors::imported(py, &AS_OBJECT, "flambeau._names", "object_core")?.call1((object,))?;
         if let Ok(core) = found.cast::<PyProgram>() {
             return core.get().as_value();
         }
@@ -191,7 +191,7 @@ impl<'py> Call<'py> {
     fn enum_member(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Value> {
         static NAME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let py = object.py();
-        let name = errors::imported(py, &NAME, "flambeau._script", "enum_name")?;
+        let name = errors::imported(py, &NAME, "flambeau._names", "enum_name")?;
         let class: String = name.call1((object.get_type(),))?.extract()?;
         let member: String = object.getattr(intern!(py, "name"))?.extract()?;
         let value = self.value_at(&object.getattr(intern!(py, "value"))?, depth + 1)?;
@@ -351,7 +351,7 @@ impl<'py> Call<'py> {
             }
             Value::Enum(member) => {
                 static MEMBER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-                let find = errors::imported(py, &MEMBER, "flambeau._script", "enum_member")?;
+                let find = errors::imported(py, &MEMBER, "flambeau._names", "enum_member")?;
                 find.call1((member.class.as_str(), member.name.as_str(), self.give(py, &member.value, core)?))
             }
             Value::Device(device) => match self.kind {
@@ -377,7 +377,7 @@ impl<'py> Call<'py> {
         let items = PyTuple::new(py, items)?;
         let Some(names) = tuple.names() else { return Ok(items.into_any()) };
         let fields: Vec<&str> = names.fields.iter().map(|name| name.as_str()).collect();
-        let class = errors::imported(py, &CLASS, "flambeau._script", "named_tuple")?;
+        let class = errors::imported(py, &CLASS, "flambeau._names", "named_tuple")?;
         class.call1((names.name.as_str(), fields))?.call1(items)
     }
 
@@ -476,7 +476,7 @@ pub(crate) fn call_python(number: i64, arguments: &Value) -> flambeau::diag::Res
     static FUNCTIONS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     Python::attach(|py| {
         let work = || -> PyResult<Value> {
-            let call = errors::imported(py, &FUNCTIONS, "flambeau._script", "call_ignored")?;
+            let call = errors::imported(py, &FUNCTIONS, "flambeau._names", "call_ignored")?;
             let out = Call::default();
             let items = match arguments {
                 Value::Tuple(tuple) => tuple.items().to_vec(),

@@ -40,21 +40,37 @@ static ADDITIONS: Mutex<Vec<((&'static str, String), Addition)>> = Mutex::new(Ve
 /// What passes do, by name.
 static PASSES: Mutex<BTreeMap<String, Arc<Py<PyAny>>>> = Mutex::new(BTreeMap::new());
 
-/// The toolkit with one addition. Nothing changes where it fails.
+/// The toolkit with one addition. What has the same kind and name takes the former's place, for others may build on it; or stands
+/// last, where it builds on others that came after. Nothing changes where neither will do.
 fn add(kind: &'static str, name: &str, addition: Addition) -> PyResult<()> {
     let mut additions = ADDITIONS.lock();
-    let mut all = additions.clone();
     let key = (kind, name.to_string());
-    match all.iter_mut().find(|(other, _)| *other == key) {
-        Some(entry) => entry.1 = addition,
-        None => all.push((key, addition)),
+    let mut last = additions.clone();
+    last.retain(|(other, _)| *other != key);
+    last.push((key.clone(), addition.clone()));
+    let mut in_place = additions.clone();
+    let former = in_place.iter_mut().find(|(other, _)| *other == key);
+    let orders = match former {
+        Some(entry) => {
+            entry.1 = addition;
+            vec![in_place, last]
+        }
+        None => vec![last],
+    };
+    let mut refused = None;
+    for all in orders {
+        let toolkit =
+            all.iter().fold(crate::program::toolkit(), |toolkit, (_, addition)| extended(toolkit, addition));
+        match toolkit.check() {
+            Ok(()) => {
+                *additions = all;
+                runs::set_toolkit(toolkit);
+                return Ok(());
+            }
+            Err(error) => refused = Some(error),
+        }
     }
-    let toolkit =
-        all.iter().fold(crate::program::toolkit(), |toolkit, (_, addition)| extended(toolkit, addition));
-    toolkit.check().map_err(errors::plain)?;
-    *additions = all;
-    runs::set_toolkit(toolkit);
-    Ok(())
+    refused.map_or(Ok(()), |error| Err(errors::plain(error)))
 }
 
 fn extended(toolkit: Toolkit, addition: &Addition) -> Toolkit {

@@ -1,4 +1,4 @@
-//! Names of Python for the compiler: each question goes to an object of `flambeau._script`, whose answers are tuples.
+//! Names of Python for the compiler: each question goes to an object of `flambeau._answers`, whose answers are tuples.
 
 use crate::convert::Call;
 use crate::errors;

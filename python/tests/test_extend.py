@@ -170,6 +170,19 @@ class Passes(unittest.TestCase):
         self.assertNotIn("aten::neg", str(after.graph))
         self.assertEqual(after(flambeau.ones(1)).tolist(), [2.0])
 
+    def test_what_is_defined_again_may_build_on_what_came_between(self) -> None:
+        flambeau.pipeline("again", "dce")
+
+        @flambeau.pass_("between")
+        def between(graph: Any) -> bool:
+            return False
+
+        flambeau.pipeline("again", "dce,between")
+        graph().run_pass("again")
+        with self.assertRaisesRegex(RuntimeError, "there is no pass 'nothing'"):
+            flambeau.pipeline("again", "nothing")
+        graph().run_pass("again")
+
     def test_what_a_pass_raises_and_breaks(self) -> None:
         @flambeau.pass_("raises")
         def first(graph: Any) -> None:

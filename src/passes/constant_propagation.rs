@@ -6,7 +6,8 @@
 //! raises when it runs. Dead code is removed where anything changed.
 //!
 //! With objects (lists, tensors) among the results, a run of the function gives the same object as the one before,
-//! as in PyTorch; [`immutable_types`] leaves objects alone and changes nothing that anybody can tell.
+//! as in PyTorch; [`immutable_types`] leaves objects alone and changes nothing that anybody can tell. Nor does [`fold`], which makes
+//! tensors too where they stay inside the graph: a plan's weights turned and gathered once, not at each call.
 
 use super::{Context, constants, cse, dce, walk};
 use crate::analysis::{AliasDb, facts};
@@ -21,17 +22,27 @@ const MAX_ELEMENTS: i64 = 1 << 20;
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let db = AliasDb::new(context.registry, Some(context.module), graph);
-    propagate(graph, context, Some(db))
+    propagate(graph, context, Some(db), false)
 }
 
 /// Only numbers, text and tuples of them are made constants.
 pub(super) fn immutable_types(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    propagate(graph, context, None)
+    propagate(graph, context, None, false)
 }
 
-fn propagate(graph: &mut Graph, context: &Context<'_>, db: Option<AliasDb>) -> Result<bool> {
+/// Tensors are made constants where no result of the graph, and nothing that was given to it, may hold them: whoever calls
+/// cannot tell them from fresh ones. Views may be of any size. Records no gradients, as plans do not.
+pub(super) fn fold(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let db = AliasDb::new(context.registry, Some(context.module), graph);
+    propagate(graph, context, Some(db), true)
+}
+
+fn propagate(graph: &mut Graph, context: &Context<'_>, db: Option<AliasDb>, inside: bool) -> Result<bool> {
     let run = Run::silent();
-    let mut pass = Propagation { context, db, run, changed: false };
+    if inside {
+        run.set_grad_enabled(false);
+    }
+    let mut pass = Propagation { context, db, inside, run, changed: false };
     let root = graph.root();
     pass.block(graph, root);
     let changed = pass.changed;
@@ -46,6 +57,8 @@ struct Propagation<'a> {
     context: &'a Context<'a>,
     /// None: objects are left alone.
     db: Option<AliasDb>,
+    /// Whether only objects that stay inside the graph are made constants.
+    inside: bool,
     run: Run,
     changed: bool,
 }
@@ -127,12 +140,15 @@ impl Propagation<'_> {
             return None;
         }
         let row = self.computes(graph, op)?;
+        if self.inside && !self.stays_inside(graph, op) {
+            return None;
+        }
         let values: Vec<Value> = graph
             .operands(op)
             .iter()
             .map(|value| constants::value_of(graph, *value))
             .collect::<Option<_>>()?;
-        if !is_small(&row, &values) {
+        if !is_small(&row, &values) && !(self.inside && row.def().family == Family::View) {
             return None;
         }
         let types: Vec<Type> = graph.results(op).iter().map(|value| graph.ty(*value).clone()).collect();
@@ -141,6 +157,15 @@ impl Propagation<'_> {
         let fits = results.len() == types.len();
         let plain = |value: &Value| !matches!(value, Value::Tensor(t) if t.requires_grad());
         (fits && results.iter().all(plain)).then(|| results.into_iter().collect())
+    }
+
+    /// Whether nobody outside of the graph may come to hold a result.
+    fn stays_inside(&self, graph: &Graph, op: OpId) -> bool {
+        let Some(db) = &self.db else { return false };
+        let mutable: Vec<ValueId> =
+            graph.results(op).iter().copied().filter(|v| AliasDb::is_mutable_type(graph.ty(*v))).collect();
+        let outside = graph.outputs().iter().chain(graph.inputs()).copied().collect::<Vec<_>>();
+        !db.any_may_contain_alias(&mutable, &outside)
     }
 
     /// The row of an op that may run at compile time.

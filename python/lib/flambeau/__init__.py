@@ -20,7 +20,8 @@ from ._modules import (
     CompilationUnit, ConstMap, RecursiveScriptModule, ScriptFunction, ScriptMethod, ScriptModule, ScriptObject, freeze,
     load, save,
 )  # fmt: skip
-from ._script import _overload, interface, script
+from ._answers import _overload
+from ._script import interface, script
 from ._source import FrontendError, NotSupportedError
 from ._tensors import (
     Size, as_tensor, enable_grad, from_dlpack, from_numpy, function as _function, is_tensor, manual_seed, no_grad, ops,

@@ -10,7 +10,8 @@ import torch
 import torch.fx.passes.operator_support
 
 from . import _flambeau
-from ._script import Answers, Scope, scope_number, unique_name
+from ._answers import Answers
+from ._names import Scope, scope_number, unique_name
 from ._trace import trace
 from ._trace_text import Constant, Trace
 

@@ -16,7 +16,9 @@ from typing import Any, Callable, Iterator
 from . import _flambeau, _modules
 from ._flambeau import Tensor
 from ._modules import RecursiveScriptModule, ScriptFunction, ScriptModule
-from ._script import Answers, ModuleType, build_object, is_module, is_tensor, scope_number, unique_name
+from ._answers import Answers, is_module
+from ._module_types import ModuleType, build_object
+from ._names import is_tensor, scope_number, unique_name
 from ._sizes import TracerWarning, remembered
 from ._tensors import Size
 from ._trace_text import Constant, Trace, leaves
@@ -146,7 +148,7 @@ class _TracedType(ModuleType):
         self.name = unique_name(type(module).__module__, type(module).__name__)
 
     def _collect(self) -> None:
-        from ._script import number_of
+        from ._names import number_of
 
         module = self.module
         for name, value in module._parameters.items():

@@ -12,7 +12,7 @@ from typing import Any, Iterator
 
 from . import _flambeau
 from ._flambeau import Tensor
-from ._script import Scope, is_tensor
+from ._names import Scope, is_tensor
 from ._sizes import TracedFloat, TracedInt, plain, remembered
 
 

@@ -6,10 +6,11 @@ use super::spec;
 use crate::analysis::facts;
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Effects, Fact, Registry, Run, Strictness, Variant, fusion};
-use crate::ir::{Function, Graph, Module, OpId};
+use crate::ir::{Attr, Function, Graph, Module, OpId};
 use crate::passes::manager::{Runner, Settings};
 use crate::passes::{Extras, FrozenAttributes, Pipeline};
 use crate::runtime::code::{self, Code};
+use crate::tensor::Tensor;
 use crate::value::{Object, Value};
 use std::sync::Arc;
 
@@ -55,7 +56,7 @@ fn attempt(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Resu
     let settings = Settings { threads: 1, verify, extras, ..Settings::default() };
     let mut module = typed(subject);
     Runner::new(registry, settings, &mut std::io::sink()).run(pipeline, &mut module)?;
-    let guards = Guards::of(frozen.take());
+    let guards = Guards::of(frozen.take(), constants(&subject.function.graph));
     if run.grad_enabled() && guards.any_requires_grad() {
         return Ok(Err("a parameter requires grad".to_string()));
     }
@@ -85,6 +86,16 @@ fn typed(subject: &Subject<'_>) -> Module {
         enums: enums.clone(),
         named_tuples: named_tuples.clone(),
     }
+}
+
+/// The tensors that a graph has as constants: other functions may have them as well, and write to them.
+fn constants(graph: &Graph) -> Vec<Tensor> {
+    let ops = graph.all_ops().into_iter().filter(|op| graph.kind(*op) == "prim::Constant");
+    ops.filter_map(|op| match graph.attr(op, "value")? {
+        Attr::Tensor(tensor) => Some(tensor.clone()),
+        _ => None,
+    })
+    .collect()
 }
 
 /// Why no plan can be made of a graph.

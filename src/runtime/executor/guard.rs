@@ -4,6 +4,7 @@
 use crate::passes::FrozenAttribute;
 use crate::tensor::{Storage, Tensor};
 use crate::value::{Object, Value};
+use hashbrown::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The attributes that a plan froze.
@@ -29,16 +30,22 @@ struct Frozen {
 }
 
 impl Guards {
-    /// Guards of attributes as they are now. Reading and guarding are not one step: see [`Guards::hold`].
-    pub(super) fn of(frozen: Vec<FrozenAttribute>) -> Guards {
+    /// Guards of attributes, and of constants of the function itself, as they are now. Reading and guarding are not one step:
+    /// see [`Guards::hold`].
+    pub(super) fn of(frozen: Vec<FrozenAttribute>, constants: Vec<Tensor>) -> Guards {
         let mut guards = Guards { objects: Vec::new(), tensors: Vec::new() };
-        for attribute in frozen {
-            if let Value::Tensor(tensor) = &attribute.value
-                && !guards.tensors.iter().any(|known| known.tensor.same(tensor))
-            {
+        let mut known: HashSet<usize> = HashSet::new();
+        let mut guard = |guards: &mut Guards, tensor: &Tensor| {
+            if known.insert(tensor.id()) {
                 let storage = tensor.storage();
                 let (changes, version) = (tensor.changes(), storage.version());
                 guards.tensors.push(Frozen { tensor: tensor.clone(), changes, storage, version });
+            }
+        };
+        constants.iter().for_each(|tensor| guard(&mut guards, tensor));
+        for attribute in frozen {
+            if let Value::Tensor(tensor) = &attribute.value {
+                guard(&mut guards, tensor);
             }
             match guards.objects.iter_mut().find(|known| known.object.same(&attribute.object)) {
                 Some(holder) => holder.attributes.push(attribute),
@@ -99,7 +106,7 @@ mod tests {
         object.set(weight, Value::Tensor(tensor.clone()));
         let guards = || {
             let value = object.get(weight).expect("is set");
-            Guards::of(vec![FrozenAttribute { object: object.clone(), name: weight, value }])
+            Guards::of(vec![FrozenAttribute { object: object.clone(), name: weight, value }], Vec::new())
         };
         let before = guards();
         object.set(steps, Value::Int(3));
