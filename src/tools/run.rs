@@ -37,9 +37,9 @@ pub struct Options {
     /// Print every element of every tensor, as Python does when it is told to
     #[arg(long)]
     full: bool,
-    /// What runs fusion groups: cpu, cuda (the first GPU), interp (the reference interpreter of loops) or a backend of the
-    /// program; other ops run on the CPU
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    /// What runs fusion groups and kernels: cpu, cuda (the first GPU), interp (the reference interpreter of loops), llvm (machine
+    /// code or an error) or a backend of the program; other ops run on the CPU
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", visible_alias = "backend")]
     device: String,
     /// Know the ops of a dialect file
     #[arg(long, value_name = "FILE")]

@@ -9,6 +9,7 @@ mod words;
 use super::io::Io;
 use super::load::Loaded;
 use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
+use crate::dialects::loops::Elem;
 use crate::dialects::prim::constant;
 use crate::dialects::shapes::of_tensor;
 use crate::ir::{Argument, Module, Symbol, Type, TypeKind, ValueId};
@@ -55,7 +56,11 @@ impl InputOptions {
     /// What the words say for a function of a loaded program. Where they say nothing, recorded sizes are taken. Fails for words
     /// that are none, for names that no argument has, and where nothing is known of an input.
     pub fn resolve(&self, loaded: &Loaded, entry: &str, io: &Io<'_>) -> Result<Inputs> {
-        let parameters = loaded.program.parameters(entry)?;
+        let mut parameters = loaded.program.parameters(entry)?;
+        for parameter in &mut parameters {
+            // A kernel's buffers and numbers are given as tensors and numbers.
+            parameter.ty = Elem::caller_type(&parameter.ty).unwrap_or_else(|| parameter.ty.clone());
+        }
         let slots = parameters.iter().map(|_| None).collect();
         let mut inputs = Inputs { parameters, slots, rest: Vec::new(), made_up: false };
         for file in &self.args {
