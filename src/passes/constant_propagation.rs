@@ -148,7 +148,8 @@ impl Propagation<'_> {
             .iter()
             .map(|value| constants::value_of(graph, *value))
             .collect::<Option<_>>()?;
-        if !is_small(&row, &values) && !(self.inside && row.def().family == Family::View) {
+        let view = self.inside && row.def().family == Family::View;
+        if !view && !is_small(&row, &values) {
             return None;
         }
         let types: Vec<Type> = graph.results(op).iter().map(|value| graph.ty(*value).clone()).collect();
