@@ -55,7 +55,7 @@ fn main() {
             Memory::Read(bytes(&a)),
             Memory::Read(bytes(&b)),
         ];
-        let mut launch = Launch { memory, args: args.to_vec(), grain: 1 };
+        let mut launch = Launch { memory, args: (&args).into(), grain: 1 };
         // SAFETY: the kernel touches SIZE * SIZE elements of each buffer and stores each once.
         #[allow(unsafe_code, reason = "runs one kernel")]
         unsafe { executable.run(&mut launch) }.expect("runs");

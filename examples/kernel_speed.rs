@@ -79,7 +79,7 @@ fn measure(name: &str, group: &GroupProgram, n: usize, backend: &dyn Backend) {
             // SAFETY: a flat kernel of one dimension touches as many elements as its extent says, each once.
             #[allow(unsafe_code, reason = "runs one kernel without a group")]
             unsafe {
-                exe.run(&mut Launch { memory, args, grain: 1 }).expect("runs");
+                exe.run(&mut Launch { memory, args: args.into(), grain: 1 }).expect("runs");
             }
         },
         1.0,

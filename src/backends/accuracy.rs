@@ -130,7 +130,7 @@ impl Function {
             // SAFETY: a flat kernel of one dimension touches as many elements as its extent says, each once.
             #[allow(unsafe_code, reason = "runs one kernel without a group")]
             unsafe {
-                exe.run(&mut Launch { memory, args, grain: 1 })?;
+                exe.run(&mut Launch { memory, args: args.into(), grain: 1 })?;
             }
             let mut worst = Worst { tried: inputs.len() as u64, ..Worst::default() };
             for (input, got) in inputs.iter().zip(&outputs) {

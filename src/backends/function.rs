@@ -69,7 +69,7 @@ impl KernelFunction {
         memory.extend(read.iter().map(|g| Memory::Read(g)));
         given.place(stores.len());
         let grain = given.lengths.iter().copied().max().unwrap_or(1) / self.extent(&given).max(1);
-        let mut launch = Launch { memory, args: given.args, grain };
+        let mut launch = Launch { memory, args: given.args.into(), grain };
         // SAFETY: either every element that the kernel touches was found to lie in the spans, or the kernel itself ends before
         // it touches another. Tensors that it stores to share no memory with others. That iterations of its parallel loop
         // store to different elements is what the mark says.

@@ -3,13 +3,14 @@
 //! A call takes one [`Snapshot`] of each input and plans, checks and launches from that alone: another thread may give the
 //! tensor other memory or other sizes meanwhile.
 
+use super::launch::{PartLaunch, allocate, buffers};
 use super::lowered::{self, Ready};
-use super::{Arg, Backend, Buffer, Executable, FusionCounters, Launch, Memory};
+use super::{Backend, Executable, FusionCounters};
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Registry, loops};
 use crate::ir::Graph;
-use crate::lowering::{self, Access, GroupProgram, InputSig, Key, Lowered, Part, Plan, Target};
-use crate::tensor::{DType, Layout, Scalar, Snapshot, Storage, Tensor};
+use crate::lowering::{self, GroupProgram, InputSig, Key, Lowered, Part, Plan, Target};
+use crate::tensor::{Layout, Scalar, Snapshot, Tensor};
 use crate::value::Value;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -37,12 +38,14 @@ pub struct FusedGroup {
     alone: bool,
     called: AtomicBool,
     state: Mutex<State>,
+    /// What the last call ran: the next is mostly like it.
+    last: Mutex<Option<Arc<Planned>>>,
 }
 
 #[derive(Default)]
 struct State {
     /// By dtypes and ranks of the inputs; those that are refused too.
-    programs: Vec<(Vec<InputSig>, Result<Arc<ProgramRunner>>)>,
+    programs: Vec<(Signature, Result<Arc<ProgramRunner>>)>,
 }
 
 /// A group for inputs of fixed dtypes, with the kernels built for it so far.
@@ -54,16 +57,18 @@ pub struct ProgramRunner {
     last: Mutex<Option<Arc<Planned>>>,
 }
 
+/// How calls with inputs of fixed dtypes and layouts run.
 struct Planned {
+    signature: Signature,
     layouts: Vec<Option<Layout>>,
     plan: Plan,
-    kernels: Vec<Ready>,
-    integers: Vec<SmallVec<[i64; 12]>>,
+    launches: Vec<PartLaunch>,
 }
+
+type Signature = SmallVec<[InputSig; 12]>;
 
 /// A call that can run fused: everything is compiled, nothing has been computed.
 pub struct Prepared<'a> {
-    runner: Arc<ProgramRunner>,
     planned: Arc<Planned>,
     inputs: Inputs,
     group: &'a FusedGroup,
@@ -98,6 +103,7 @@ impl FusedGroup {
             name,
             called: AtomicBool::new(false),
             state: Mutex::default(),
+            last: Mutex::default(),
         }
     }
 
@@ -132,11 +138,16 @@ impl FusedGroup {
     /// error is a failure of the backend, which must not be hidden.
     pub fn prepare(&self, inputs: &[Value], registry: &Registry) -> Result<Prepared<'_>> {
         let inputs = Inputs::of(inputs)?;
+        let last = self.last.lock().clone();
+        if let Some(planned) = last.filter(|planned| inputs.fit(planned)) {
+            return Ok(Prepared { planned, inputs, group: self });
+        }
         let lowered = self.lowered.as_ref();
         let site = Site { backend: &*self.backend, counters: &self.counters, lowered, name: &self.name };
         let runner = self.specialized(inputs.signature()?, registry)?;
         let planned = runner.plan(&inputs, &site)?;
-        Ok(Prepared { runner, planned, inputs, group: self })
+        *self.last.lock() = Some(Arc::clone(&planned));
+        Ok(Prepared { planned, inputs, group: self })
     }
 
     /// Plans and runs a call; see [`FusedGroup::prepare`] for the errors.
@@ -155,7 +166,7 @@ impl FusedGroup {
         lowering::kernels(&self.graph, &inputs.signature()?, &inputs.layouts(), registry, target)
     }
 
-    fn specialized(&self, sigs: Vec<InputSig>, registry: &Registry) -> Result<Arc<ProgramRunner>> {
+    fn specialized(&self, sigs: Signature, registry: &Registry) -> Result<Arc<ProgramRunner>> {
         let mut state = self.state.lock();
         if let Some((_, found)) = state.programs.iter().find(|(known, _)| *known == sigs) {
             return found.clone();
@@ -176,7 +187,7 @@ impl FusedGroup {
 impl Prepared<'_> {
     /// Computes. Every error is an error of the run.
     pub fn run(&self) -> Result<SmallVec<[Tensor; 2]>> {
-        let outputs = self.runner.launch(&self.planned, &self.inputs)?;
+        let outputs = self.planned.run(&self.inputs)?;
         self.group.counters.fused(&self.group.name);
         Ok(outputs)
     }
@@ -192,8 +203,7 @@ impl ProgramRunner {
     pub fn run(&self, inputs: &[Value], backend: &dyn Backend) -> Result<SmallVec<[Tensor; 2]>> {
         let inputs = Inputs::of(inputs)?;
         let site = Site { backend, counters: &FusionCounters::default(), lowered: None, name: "" };
-        let planned = self.plan(&inputs, &site)?;
-        self.launch(&planned, &inputs)
+        self.plan(&inputs, &site)?.run(&inputs)
     }
 
     /// The plan for inputs, with a kernel for each of its parts.
@@ -216,18 +226,19 @@ impl ProgramRunner {
             site.counters.of_module(site.name, lowered.map(|lowered| lowered.kernels.len()));
         }
         let target = lowered.map_or(site.backend.target(), |lowered| lowered.target);
-        let integers: Vec<_> = plan.parts.iter().map(|part| part.integers(target)).collect();
-        let mut kernels = Vec::new();
+        let mut launches = Vec::with_capacity(plan.parts.len());
         for (n, part) in plan.parts.iter().enumerate() {
-            kernels.push(match lowered {
+            let integers = part.integers(target);
+            let ready = match lowered {
                 Some(lowered) => {
                     let buffers = buffers(part)?;
-                    lowered::ready(lowered, (&self.group, part, n), (&buffers, &integers[n]), site.backend)?
+                    lowered::ready(lowered, (&self.group, part, n), (&buffers, &integers), site.backend)?
                 }
                 None => Ready { kernel: self.kernel(part, site)?, lengths: Vec::new() },
-            });
+            };
+            launches.push(PartLaunch::new(&self.group, part, &integers, ready)?);
         }
-        Ok(Planned { layouts, plan, kernels, integers })
+        Ok(Planned { signature, layouts, plan, launches })
     }
 
     /// The kernel for a part, compiled when first needed. What the backend refuses is kept too, and not tried again.
@@ -250,18 +261,18 @@ impl ProgramRunner {
         self.kernels.lock().insert(key, compiled.clone());
         compiled
     }
+}
 
-    fn launch(&self, planned: &Planned, inputs: &Inputs) -> Result<SmallVec<[Tensor; 2]>> {
-        let outputs = allocate(&planned.plan)?;
-        for (n, part) in planned.plan.parts.iter().enumerate() {
-            launch(&self.group, (part, &planned.integers[n]), &planned.kernels[n], inputs, &outputs)?;
-        }
+impl Planned {
+    fn run(&self, inputs: &Inputs) -> Result<SmallVec<[Tensor; 2]>> {
+        let outputs = allocate(&self.plan)?;
+        self.launches.iter().try_for_each(|launch| launch.run(inputs, &outputs))?;
         Ok(outputs)
     }
 }
 
 /// The inputs of a call, each as it was at one moment.
-struct Inputs(SmallVec<[Input; 8]>);
+pub(super) struct Inputs(Vec<Input>);
 
 enum Input {
     Tensor(Snapshot),
@@ -291,19 +302,16 @@ impl Inputs {
         values.iter().map(input).collect::<Result<_>>().map(Inputs)
     }
 
-    fn signature(&self) -> Result<Vec<InputSig>> {
-        let one = |input: &Input| match input {
-            Input::Tensor(t) if t.storage.device().is_cpu() => {
-                Ok(InputSig::Tensor(t.dtype, t.layout.rank() > 0))
-            }
-            Input::Tensor(t) => {
-                Err(Diagnostic::unsupported(format!("fused kernels on device {}", t.storage.device())))
-            }
-            Input::Number(Scalar::Int(_)) => Ok(InputSig::Int),
-            Input::Number(Scalar::Bool(_)) => Ok(InputSig::Bool),
-            Input::Number(_) => Ok(InputSig::Float),
-        };
-        self.0.iter().map(one).collect()
+    fn signature(&self) -> Result<Signature> {
+        self.0.iter().map(Input::signature).collect()
+    }
+
+    /// Whether a plan was made for such inputs.
+    fn fit(&self, planned: &Planned) -> bool {
+        let same = |(input, sig): (&Input, &InputSig)| input.signature().is_ok_and(|own| own == *sig);
+        self.0.len() == planned.signature.len()
+            && self.0.iter().zip(&planned.signature).all(same)
+            && self.have_layouts(&planned.layouts)
     }
 
     fn layouts(&self) -> Vec<Option<Layout>> {
@@ -314,14 +322,14 @@ impl Inputs {
         self.0.len() == layouts.len() && self.0.iter().zip(layouts).all(|(i, l)| i.layout() == l.as_ref())
     }
 
-    fn tensor(&self, n: usize) -> Result<&Snapshot> {
+    pub(super) fn tensor(&self, n: usize) -> Result<&Snapshot> {
         match self.0.get(n) {
             Some(Input::Tensor(snapshot)) => Ok(snapshot),
             _ => Err(Diagnostic::internal("a number where a kernel reads a tensor")),
         }
     }
 
-    fn number(&self, n: usize) -> Result<Scalar> {
+    pub(super) fn number(&self, n: usize) -> Result<Scalar> {
         match self.0.get(n) {
             Some(Input::Number(number)) => Ok(*number),
             _ => Err(Diagnostic::internal("a tensor where a kernel takes a number")),
@@ -330,81 +338,23 @@ impl Inputs {
 }
 
 impl Input {
+    /// Fails with `Unsupported` for tensors that are elsewhere than on the CPU.
+    fn signature(&self) -> Result<InputSig> {
+        match self {
+            Input::Tensor(t) if t.storage.is_on_cpu() => Ok(InputSig::Tensor(t.dtype, t.layout.rank() > 0)),
+            Input::Tensor(t) => {
+                Err(Diagnostic::unsupported(format!("fused kernels on device {}", t.storage.device())))
+            }
+            Input::Number(Scalar::Int(_)) => Ok(InputSig::Int),
+            Input::Number(Scalar::Bool(_)) => Ok(InputSig::Bool),
+            Input::Number(_) => Ok(InputSig::Float),
+        }
+    }
+
     fn layout(&self) -> Option<&Layout> {
         match self {
             Input::Tensor(snapshot) => Some(&snapshot.layout),
             Input::Number(_) => None,
         }
-    }
-}
-
-/// An access of a part as a buffer: where it begins, and the lowest and the highest element that it touches. Which memory it
-/// lies in is said at the launch.
-fn buffer(access: &Access, sizes: &[i64]) -> Result<Buffer> {
-    let (mut low, mut high) = (access.offset as i128, access.offset as i128);
-    for (size, stride) in sizes.iter().zip(&access.strides) {
-        let reach = i128::from((size - 1).max(0)) * i128::from(*stride);
-        if reach < 0 { low += reach } else { high += reach }
-    }
-    let end = if sizes.contains(&0) { low } else { high + 1 };
-    match (usize::try_from(low), usize::try_from(end)) {
-        (Ok(low), Ok(end)) => Ok(Buffer { memory: 0, first: access.offset, low, end }),
-        _ => Err(Diagnostic::internal("a tensor that reaches outside of its storage")),
-    }
-}
-
-/// The buffers of a part, as its kernel takes them.
-fn buffers(part: &Part) -> Result<SmallVec<[Buffer; 8]>> {
-    part.stores.iter().chain(&part.loads).map(|access| buffer(access, &part.sizes)).collect()
-}
-
-fn allocate(plan: &Plan) -> Result<SmallVec<[Tensor; 2]>> {
-    let one = |(dtype, layout): &(DType, Layout)| {
-        // Kernels write every element.
-        let storage = Storage::for_writing(layout.numel().saturating_mul(dtype.size()))?;
-        Tensor::from_storage(storage, *dtype, layout.clone())
-    };
-    plan.outputs.iter().map(one).collect()
-}
-
-/// Opens the memory of one part and runs its kernel.
-fn launch(
-    group: &GroupProgram,
-    (part, integers): (&Part, &[i64]),
-    ready: &Ready,
-    inputs: &Inputs,
-    outputs: &[Tensor],
-) -> Result<()> {
-    let mut written: SmallVec<[usize; 2]> = part.stores.iter().map(|a| a.tensor).collect();
-    written.sort_unstable();
-    written.dedup();
-    let stores: SmallVec<[Storage; 2]> = written.iter().map(|o| outputs[*o].storage()).collect();
-    let read = |access: &Access| inputs.tensor(access.tensor)?.storage.read();
-    let read_guards = part.loads.iter().map(read).collect::<Result<Vec<_>>>()?;
-    let mut write_guards = stores.iter().map(Storage::write).collect::<Result<SmallVec<[_; 2]>>>()?;
-    let mut memory: Vec<Memory<'_>> = write_guards.iter_mut().map(|g| Memory::Write(&mut *g)).collect();
-    memory.extend(read_guards.iter().map(|g| Memory::Read(g)));
-    let mut args: Vec<Arg> = Vec::with_capacity(part.stores.len() + part.loads.len() + integers.len());
-    let slots = part.stores.iter().map(|a| written.iter().position(|o| *o == a.tensor).unwrap_or(0));
-    let slots = slots.chain(written.len()..written.len() + part.loads.len());
-    args.extend(buffers(part)?.into_iter().zip(slots).map(|(b, memory)| Arg::Buffer(Buffer { memory, ..b })));
-    args.extend(integers.iter().map(|i| Arg::Int(*i)));
-    for (input, dtype) in &group.scalars {
-        args.push(match (dtype, inputs.number(*input)?) {
-            (DType::F64, n) => Arg::Float(n.to_f64()),
-            (DType::Bool, n) => Arg::Bool(n.to_bool()),
-            (_, Scalar::Int(n)) => Arg::Int(n),
-            (_, n) => Arg::Int(n.to_i64()),
-        });
-    }
-    args.extend(lowered::arguments(&ready.lengths));
-    let extent = integers.first().copied().unwrap_or(1).max(1) as usize;
-    let mut launch = Launch { memory, args, grain: part.numel() / extent };
-    // SAFETY: kernel and arguments come from one part, whose kernel walks `sizes` by the strides of each access and
-    // nothing else, which is what the spans say (one that a module has was checked against them, or checks itself); stores of one part go to different elements of tensors that were made
-    // for this call, so that no load reads them.
-    #[allow(unsafe_code, reason = "the one place where groups run machine code")]
-    unsafe {
-        ready.kernel.run(&mut launch)
     }
 }

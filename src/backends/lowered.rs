@@ -3,7 +3,7 @@
 //! They are trusted with nothing: their parameters must be those that the group's own lowering has, and what they touch is
 //! computed for the tensors of a call. Where it cannot be, their form with checks runs.
 
-use super::{Arg, Backend, Buffer, Executable};
+use super::{Backend, Buffer, Executable};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::reach::reach;
 use crate::dialects::loops::{self, Kernel, Ty};
@@ -65,9 +65,4 @@ fn stays_within(kernel: &Kernel, buffers: &[Buffer], integers: &[i64]) -> bool {
             element(low) >= buffer.low as i128 && element(high) < buffer.end as i128
         })
     })
-}
-
-/// The same as arguments.
-pub(super) fn arguments(lengths: &[i64]) -> impl Iterator<Item = Arg> {
-    lengths.iter().map(|n| Arg::Int(*n))
 }

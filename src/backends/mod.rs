@@ -9,6 +9,7 @@ mod counters;
 mod function;
 mod group;
 pub mod interp;
+mod launch;
 mod lowered;
 pub mod ptx;
 
@@ -25,8 +26,9 @@ pub use group::{FusedGroup, Prepared, ProgramRunner};
 mod tests;
 
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::loops::Kernel;
+use crate::dialects::loops::{Elem, Kernel, Param, Ty};
 use crate::lowering::Target;
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 /// Makes kernels runnable.
@@ -65,7 +67,7 @@ pub struct Launch<'a> {
     /// Memory; several arguments may look at one piece of it.
     pub memory: Vec<Memory<'a>>,
     /// One an argument of the kernel.
-    pub args: Vec<Arg>,
+    pub args: Cow<'a, [Arg]>,
     /// Elements that one iteration of the parallel loop computes, about; decides how work is shared among
     /// threads.
     pub grain: usize,
@@ -166,9 +168,9 @@ pub fn default_llvm() -> Result<Arc<dyn Backend>> {
 /// must be aligned for the elements.
 pub(crate) fn check_args<'k>(
     kernel: &'k Kernel,
-    launch: &Launch<'_>,
-) -> Result<Vec<(&'k crate::dialects::loops::Param, Arg)>> {
-    use crate::dialects::loops::{Elem, Ty};
+    memory: &[Memory<'_>],
+    args: &'k [Arg],
+) -> Result<impl Iterator<Item = (&'k Param, Arg)> + use<'k>> {
     let fits = |ty: Ty, arg: &Arg| match (ty, arg) {
         (Ty::Buffer(_), Arg::Buffer(..)) => true,
         (Ty::Scalar(Elem::Bool), Arg::Bool(_)) => true,
@@ -176,14 +178,13 @@ pub(crate) fn check_args<'k>(
         (Ty::Scalar(e), Arg::Float(_)) => e.is_float(),
         _ => false,
     };
-    let args = &launch.args;
     let paired = kernel.params.len() == args.len();
     if !paired || !kernel.params.iter().zip(args).all(|(p, a)| fits(p.ty, a)) {
         return Err(Diagnostic::internal("kernel arguments that do not fit its parameters"));
     }
     for (param, arg) in kernel.params.iter().zip(args) {
         let Arg::Buffer(buffer) = arg else { continue };
-        let Some(memory) = launch.memory.get(buffer.memory) else {
+        let Some(memory) = memory.get(buffer.memory) else {
             return Err(Diagnostic::internal("a kernel argument without memory"));
         };
         if param.written && matches!(memory, Memory::Read(_)) {
@@ -201,5 +202,5 @@ pub(crate) fn check_args<'k>(
             )));
         }
     }
-    Ok(kernel.params.iter().zip(args.iter().copied()).collect())
+    Ok(kernel.params.iter().zip(args.iter().copied()))
 }

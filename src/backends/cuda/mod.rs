@@ -58,11 +58,11 @@ impl Executable for Compiled {
     #[allow(unsafe_code, reason = "launches GPU code")]
     unsafe fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
         let context = self.function.context();
-        let arguments = check_args(&self.kernel, launch)?;
+        let arguments = check_args(&self.kernel, &launch.memory, &launch.args)?;
         let buffers = launch.memory.iter().map(|m| context.upload(m.bytes())).collect::<Result<Vec<_>>>()?;
         let mut parameters = Vec::new();
         let mut threads = 1u64;
-        for (n, (param, arg)) in arguments.into_iter().enumerate() {
+        for (n, (param, arg)) in arguments.enumerate() {
             if let (Some(e), Arg::Int(value)) = (self.kernel.extent, arg)
                 && e == n
             {

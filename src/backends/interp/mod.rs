@@ -39,7 +39,7 @@ impl Executable for Program {
     #[allow(unsafe_code, reason = "the trait's signature; this engine checks every access itself")]
     unsafe fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
         let kernel = &self.kernel;
-        let arguments = super::check_args(kernel, launch)?;
+        let arguments = super::check_args(kernel, &launch.memory, &launch.args)?;
         let mut run = Run {
             kernel,
             regs: vec![Num::I(0); kernel.types.len()],

@@ -84,11 +84,11 @@ fn address(memory: &mut Memory<'_>) -> usize {
 
 impl Executable for Compiled {
     unsafe fn run(&self, launch: &mut Launch<'_>) -> Result<()> {
-        let arguments = check_args(&self.kernel, launch)?;
+        let arguments = check_args(&self.kernel, &launch.memory, &launch.args)?;
         let bases: SmallVec<[usize; 8]> = launch.memory.iter_mut().map(address).collect();
         let mut slots: SmallVec<[u64; 24]> = SmallVec::new();
         let mut extent = 1i64;
-        for (n, (param, arg)) in arguments.into_iter().enumerate() {
+        for (n, (param, arg)) in arguments.enumerate() {
             slots.push(match (param.ty, arg) {
                 (Ty::Scalar(elem), arg) => slot(elem, arg),
                 (_, Arg::Buffer(buffer)) => {

@@ -47,7 +47,7 @@ fn product(schedule: &str, backend: &dyn Backend, [m, n, k]: [usize; 3]) -> Vec<
     ];
     // SAFETY: the kernel reads and writes elements of the matrices, whose sizes it is given, and stores each once.
     #[allow(unsafe_code, reason = "runs one kernel without a group")]
-    unsafe { executable.run(&mut Launch { memory, args, grain: 1 }) }.expect("runs");
+    unsafe { executable.run(&mut Launch { memory, args: args.into(), grain: 1 }) }.expect("runs");
     out
 }
 
