@@ -27,6 +27,16 @@ pub(super) struct Token {
     pub(super) end: u32,
 }
 
+/// Who wrote the text, which says what may stand on one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// One statement a line, blocks on lines of their own.
+    TorchScript,
+    /// As Python has it besides: statements behind a `;`, and behind the `:` that opens a block. They are marked as if each
+    /// stood on a line of its own.
+    Python,
+}
+
 /// Marked text and the way back to the source.
 #[derive(Debug)]
 pub(super) struct Layout {
@@ -41,12 +51,12 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Lays out a whole source. Fails only on one that is too large; see [`Layout::failure`].
-    pub(super) fn new(source: &Arc<Source>) -> Result<Layout> {
+    pub(super) fn new(source: &Arc<Source>, form: Form) -> Result<Layout> {
         const LIMIT: usize = 1 << 30;
         if source.text().len() > LIMIT {
             return Err(Diagnostic::input(format!("source text of more than {LIMIT} bytes")));
         }
-        let mut pass = Pass::new(source);
+        let mut pass = Pass::new(source, form);
         if let Err(failure) = pass.run() {
             pass.push(Kind::Bad, pass.at, pass.at);
             pass.out.failure = Some(failure);
@@ -163,7 +173,22 @@ struct Pass<'s> {
     nesting: Nesting,
     /// Widths of the open blocks' indentation in bytes, outermost first; never empty.
     indents: Vec<usize>,
+    form: Form,
+    line: Line,
     out: Layout,
+}
+
+/// What of the logical line that is being read matters for blocks on one line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// It has no token yet.
+    Begins,
+    /// It begins with a keyword whose `:` opens a block, and has not come to that.
+    Heads,
+    /// It holds a block behind that `:`.
+    HoldsBlock,
+    /// It is any other line.
+    Plain,
 }
 
 /// What lies before the next token.
@@ -175,7 +200,7 @@ struct Gap {
 }
 
 impl<'s> Pass<'s> {
-    fn new(source: &'s Arc<Source>) -> Self {
+    fn new(source: &'s Arc<Source>, form: Form) -> Self {
         let length = source.text().len();
         let out = Layout {
             source: Arc::clone(source),
@@ -184,7 +209,8 @@ impl<'s> Pass<'s> {
             words: Vec::with_capacity(length / 4),
             failure: None,
         };
-        Pass { bytes: source.text().as_bytes(), at: 0, nesting: Nesting::default(), indents: vec![0], out }
+        let (bytes, nesting) = (source.text().as_bytes(), Nesting::default());
+        Pass { bytes, at: 0, nesting, indents: vec![0], form, line: Line::Begins, out }
     }
 
     fn run(&mut self) -> Result<()> {
@@ -234,8 +260,11 @@ impl<'s> Pass<'s> {
         let outermost = self.indents.first().copied().unwrap_or(0);
         let current = self.indents.last().copied().unwrap_or(0);
         let width = if at_end { outermost } else { self.at - start };
+        let closed = self.close_line(start);
         if width == current {
-            self.push(Kind::Newline, start, self.at);
+            if !closed {
+                self.push(Kind::Newline, start, self.at);
+            }
         } else if width > current {
             if self.indents.len() > MAX_INDENTS {
                 return Err(self.too_deep("blocks", MAX_INDENTS));
@@ -247,7 +276,9 @@ impl<'s> Pass<'s> {
                 let span = Span::new(&self.out.source, start, self.at);
                 return Err(Diagnostic::syntax(format!("invalid indent level {width}")).at(&span));
             };
-            self.push(Kind::Newline, start, self.at);
+            if !closed {
+                self.push(Kind::Newline, start, self.at);
+            }
             for _ in level + 1..self.indents.len() {
                 self.push(Kind::Dedent, start, self.at);
             }
@@ -256,8 +287,61 @@ impl<'s> Pass<'s> {
         Ok(())
     }
 
+    /// Ends the line that was read; says whether that ended a block that it holds.
+    fn close_line(&mut self, start: usize) -> bool {
+        let holds_block = self.line == Line::HoldsBlock;
+        self.line = Line::Begins;
+        if holds_block {
+            self.push(Kind::Newline, start, self.at);
+            self.push(Kind::Dedent, start, self.at);
+        }
+        holds_block
+    }
+
+    /// Whether a token, blanks aside, follows on the line.
+    fn goes_on(&self) -> bool {
+        let rest = self.rest();
+        let blanks = rest.iter().take_while(|b| is_blank(b)).count();
+        !matches!(rest.get(blanks..), None | Some([] | [b'\n' | b'#' | b'\\', ..]))
+    }
+
+    /// Sees to what Python allows on one line: after a token was read, whether it opens a block there.
+    fn note(&mut self, kind: Kind) {
+        self.line = match (self.line, kind) {
+            (
+                Line::Begins,
+                Kind::Fixed("if" | "elif" | "else" | "for" | "while" | "with" | "def" | "class"),
+            ) => Line::Heads,
+            (Line::Begins, _) => Line::Plain,
+            (Line::Heads, Kind::Fixed(":")) if self.nesting.balance <= 0 => {
+                if self.goes_on() {
+                    self.push(Kind::Indent, self.at, self.at);
+                    Line::HoldsBlock
+                } else {
+                    Line::Plain
+                }
+            }
+            (line, _) => line,
+        };
+    }
+
+    /// Reads the `;` between two statements.
+    fn separator(&mut self) -> bool {
+        if self.form != Form::Python || !self.rest().starts_with(b";") || self.nesting.balance > 0 {
+            return false;
+        }
+        self.at += 1;
+        if self.goes_on() {
+            self.push(Kind::Newline, self.at - 1, self.at);
+        }
+        true
+    }
+
     /// Reads one token; `before` is where the one before it ended.
     fn token(&mut self, before: usize) -> Result<()> {
+        if self.separator() {
+            return Ok(());
+        }
         let Some((kind, end)) = scan(self.bytes, self.at) else {
             let found = self.out.source.text().get(before..).and_then(|rest| rest.chars().next());
             let message = format!("expected a valid token but found '{}' here", found.unwrap_or(' '));
@@ -266,6 +350,9 @@ impl<'s> Pass<'s> {
         };
         self.push(kind, self.at, end);
         self.at = end;
+        if self.form == Form::Python {
+            self.note(kind);
+        }
         if self.nesting.total > MAX_NESTING {
             return Err(self.too_deep("expressions", MAX_NESTING));
         }
@@ -315,9 +402,29 @@ fn is_blank(byte: &u8) -> bool {
 mod tests {
     use super::*;
 
-    fn marked(text: &str) -> String {
-        let layout = Layout::new(&Source::new("<string>", text)).unwrap();
+    fn marked_as(form: Form, text: &str) -> String {
+        let layout = Layout::new(&Source::new("<string>", text), form).unwrap();
         layout.text().trim_end().to_string()
+    }
+
+    fn marked(text: &str) -> String {
+        marked_as(Form::TorchScript, text)
+    }
+
+    #[test]
+    fn statements_of_python_share_lines() {
+        for (on_one_line, on_their_own) in [
+            ("def f(x):\n  if x: return 1\n  return 2\n", "def f(x):\n  if x:\n    return 1\n  return 2\n"),
+            ("if a: b\nelif c: d; e\nelse: f;\n", "if a:\n  b\nelif c:\n  d\n  e\nelse:\n  f\n"),
+            ("a; b[0:1] = {c: d}; e ; # f\ng\n", "a\nb[0:1] = {c: d}\ne\ng\n"),
+            ("def f(x: int) -> int: return x\n", "def f(x: int) -> int:\n  return x\n"),
+            ("while a:\n  for b in c: d; e\nf\n", "while a:\n  for b in c:\n    d\n    e\nf\n"),
+            ("if a[b:\n  c]: d\n", "if a[b:c]:\n  d\n"),
+            ("x: int = 1; y: int = 2\n", "x: int = 1\ny: int = 2\n"),
+        ] {
+            assert_eq!(marked_as(Form::Python, on_one_line), marked(on_their_own), "{on_one_line}");
+            assert_eq!(marked_as(Form::Python, on_their_own), marked(on_their_own), "{on_their_own}");
+        }
     }
 
     #[test]
@@ -351,7 +458,7 @@ mod tests {
             ("a;b", "$a `", "expected a valid token but found ';' here"),
             ("a:\n    b\n  c\n", "$a : → $b `", "invalid indent level 2"),
         ] {
-            let layout = Layout::new(&Source::new("<string>", text)).unwrap();
+            let layout = Layout::new(&Source::new("<string>", text), Form::TorchScript).unwrap();
             assert_eq!(layout.text().trim_end(), expected);
             assert_eq!(layout.failure().map(Diagnostic::message), Some(message));
         }
@@ -360,18 +467,18 @@ mod tests {
     #[test]
     fn depth_is_bounded() {
         for text in ["(".repeat(5000), "a if ".repeat(5000), "[a for ".repeat(5000)] {
-            let layout = Layout::new(&Source::new("<string>", text)).unwrap();
+            let layout = Layout::new(&Source::new("<string>", text), Form::TorchScript).unwrap();
             assert!(layout.failure().is_some_and(|f| f.message().contains("nested")));
         }
         let flat = "x if y else ".repeat(5000);
-        assert!(Layout::new(&Source::new("<string>", flat)).unwrap().failure().is_none());
+        assert!(Layout::new(&Source::new("<string>", flat), Form::TorchScript).unwrap().failure().is_none());
         let list = format!("[{}]", "x for x in y, ".repeat(5000));
-        assert!(Layout::new(&Source::new("<string>", list)).unwrap().failure().is_none());
+        assert!(Layout::new(&Source::new("<string>", list), Form::TorchScript).unwrap().failure().is_none());
     }
 
     #[test]
     fn leads_back_to_the_source() {
-        let layout = Layout::new(&Source::new("<string>", "a  +\tbc")).unwrap();
+        let layout = Layout::new(&Source::new("<string>", "a  +\tbc"), Form::TorchScript).unwrap();
         let index = layout.index_at(5);
         assert_eq!(layout.text_of(layout.token(index)), "bc");
         assert_eq!(layout.token(99).kind, Kind::Eof);

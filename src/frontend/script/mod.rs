@@ -31,4 +31,4 @@ mod token;
 pub use compile::{ArchiveCode, Library, compile_archive, compile_source, parse_annotation};
 pub use host::{ClassText, FunctionText, HOST_NAME, Host, Items, Meaning, Member, compile_hosted};
 pub use outline::{ClassOutline, FunctionOutline, Outline, outline};
-pub use parse::{parse_expr, parse_library, parse_module, parse_type};
+pub use parse::{parse_expr, parse_library, parse_module, parse_python, parse_type};

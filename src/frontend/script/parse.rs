@@ -3,7 +3,7 @@
 
 use super::ast::{Expr, Module};
 use super::expr::{Builder, lost};
-use super::layout::{Layout, MAX_NESTING, too_deep};
+use super::layout::{Form, Layout, MAX_NESTING, too_deep};
 use super::literal;
 use super::token::Kind;
 use crate::diag::{Diagnostic, Result, Source};
@@ -24,7 +24,15 @@ struct Grammar;
 /// `Compile` for text that PyTorch's parser refuses for other reasons; `Unsupported` for trees deeper
 /// than [`super::ast::MAX_DEPTH`].
 pub fn parse_module(source: &Arc<Source>) -> Result<Module> {
-    parse(source, Rule::unit, |builder, unit| builder.module(unit))
+    parse(source, Form::TorchScript, Rule::unit, |builder, unit| builder.module(unit))
+}
+
+/// Parses functions as Python writes them: as [`parse_module`], with several statements on one line where Python allows that.
+///
+/// # Errors
+/// As [`parse_module`].
+pub fn parse_python(source: &Arc<Source>) -> Result<Module> {
+    parse(source, Form::Python, Rule::unit, |builder, unit| builder.module(unit))
 }
 
 /// Parses a code file of an archive (`code/__torch__/....py`): classes, functions, imports (which mean
@@ -33,7 +41,7 @@ pub fn parse_module(source: &Arc<Source>) -> Result<Module> {
 /// # Errors
 /// As [`parse_module`].
 pub fn parse_library(source: &Arc<Source>) -> Result<Module> {
-    parse(source, Rule::library, |builder, library| builder.module(library))
+    parse(source, Form::TorchScript, Rule::library, |builder, library| builder.module(library))
 }
 
 /// Parses one expression, which must be the whole text.
@@ -41,7 +49,7 @@ pub fn parse_library(source: &Arc<Source>) -> Result<Module> {
 /// # Errors
 /// As [`parse_module`].
 pub fn parse_expr(source: &Arc<Source>) -> Result<Expr> {
-    parse(source, Rule::single, |builder, single| {
+    parse(source, Form::TorchScript, Rule::single, |builder, single| {
         let expr = single.into_inner().next().ok_or_else(|| lost("expression"))?;
         builder.expr(expr)
     })
@@ -63,10 +71,11 @@ const STACK_ADDED: usize = 16 << 20;
 
 fn parse<T>(
     source: &Arc<Source>,
+    form: Form,
     entry: Rule,
     build: impl FnOnce(&Builder<'_>, Pair<'_, Rule>) -> Result<T>,
 ) -> Result<T> {
-    let layout = Layout::new(source)?;
+    let layout = Layout::new(source, form)?;
     let needed = STACK_NEEDED.min((layout.tokens().len() + 4) * STACK_PER_LEVEL);
     stacker::maybe_grow(needed, STACK_ADDED, || {
         let pair = read(&layout, entry)?;

@@ -5,7 +5,7 @@ use super::{Compiler, Emitter, class, error};
 use crate::diag::{Result, Source, Span};
 use crate::frontend::script::ast::{Def, Item};
 use crate::frontend::script::host::{self, ClassText, FunctionText, HOST_NAME, Host, Items, Meaning, Member};
-use crate::frontend::script::{parse_library, parse_module};
+use crate::frontend::script::{parse_library, parse_python};
 use crate::ir::{Attr, Module, Property, Symbol, Type, ValueId};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -201,7 +201,7 @@ impl Compiler {
 
 /// The one function of a text.
 fn only_def(source: &Arc<Source>) -> Result<Def> {
-    match parse_module(source)?.items.into_iter().next() {
+    match parse_python(source)?.items.into_iter().next() {
         Some(Item::Def(def)) => Ok(def),
         _ => Err(host::no_function(source)),
     }
