@@ -114,6 +114,10 @@ impl PyHost {
         let what: String = answer.get_item(0)?.extract()?;
         Ok(match what.as_str() {
             "method" => Member::Method(self.text(&answer.get_item(1)?)?),
+            "methods" => {
+                let texts = answer.get_item(1)?;
+                Member::Overloads(texts.try_iter()?.map(|m| self.text(&m?)).collect::<PyResult<_>>()?)
+            }
             "static" => Member::Static(self.function(&answer.get_item(1)?)?),
             "property" => {
                 let setter = answer.get_item(2)?;

@@ -9,6 +9,7 @@ use flambeau::diag::{Diagnostic, Source, panics};
 use flambeau::dialects::{Effects, one};
 use flambeau::frontend::archive::{Archive, save as writer};
 use flambeau::frontend::python_print;
+use flambeau::frontend::script::compile_further;
 use flambeau::ir::{ClassKind, Function, Module, Symbol, Type};
 use flambeau::passes::manager::Settings;
 use flambeau::runtime::Program;
@@ -114,6 +115,12 @@ impl PyProgram {
         found.ok_or_else(|| PyAttributeError::new_err(format!("there is no function '{name}'")))
     }
 
+    fn with_module(&self, module: Module) -> PyProgram {
+        let plain = &self.core.plain;
+        let program = Program::with(module, plain.instance().cloned(), Arc::clone(plain.registry()));
+        PyProgram::new(Core::new(program), self.object.clone())
+    }
+
     /// The parameters that require gradients, each once.
     fn tracked(&self) -> Vec<PyTensor> {
         let mut work: Vec<Value> = self.object.iter().cloned().map(Value::Object).collect();
@@ -135,7 +142,7 @@ impl PyProgram {
 
 #[pymethods]
 impl PyProgram {
-    /// Calls a function or method; `kind` says whose arrays are given where no argument tells.
+    /// Calls a function or method, a module with its hooks by the name `__call__`; `kind` says whose arrays are given where no argument tells.
     #[pyo3(signature = (name, args, kwargs=None, kind=None))]
     fn call<'py>(
         &self,
@@ -170,6 +177,7 @@ impl PyProgram {
                 let work = || {
                     let program = if optimized { core.fast()? } else { &core.plain };
                     match &object {
+                        Some(object) if name == "__call__" => program.call_module(object, given, named, run),
                         Some(object) => program.run_on(object, name, given, named, run),
                         None => program.run_named(name, given, named, run),
                     }
@@ -194,7 +202,12 @@ impl PyProgram {
     fn functions(&self) -> Vec<String> {
         let module = self.core.module();
         match self.object.as_ref().and_then(|o| module.class(o.class())) {
-            Some(class) => class.methods.keys().map(|n| n.to_string()).collect(),
+            Some(class) => {
+                let is_hook = |name: &Symbol| {
+                    class.forward_hooks.contains(name) || class.forward_pre_hooks.contains(name)
+                };
+                class.methods.keys().filter(|name| !is_hook(name)).map(|n| n.to_string()).collect()
+            }
             None => module.functions.keys().map(|n| n.to_string()).collect(),
         }
     }
@@ -296,6 +309,22 @@ impl PyProgram {
         };
         object.set(Symbol::new(name), given);
         Ok(())
+    }
+
+    /// The same object in a program that defines what another one does besides.
+    fn joined(&self, other: &Bound<'_, PyProgram>) -> PyResult<PyProgram> {
+        let mut module = self.core.module().clone();
+        module.join(other.get().core.module()).map_err(errors::plain)?;
+        Ok(self.with_module(module))
+    }
+
+    /// The same object or functions in a program with further functions, or methods of the object's class, from TorchScript.
+    fn defined(&self, py: Python<'_>, text: &str) -> PyResult<PyProgram> {
+        let source = source("<string>", 1, text);
+        let class = self.object.as_ref().map(Object::class);
+        let (module, registry) = (self.core.module(), self.core.plain.registry());
+        let made = py.detach(|| compile_further(registry, module, class, &source)).map_err(errors::of_program)?;
+        Ok(self.with_module(made))
     }
 
     /// The object whose methods the program was loaded with.

@@ -1,16 +1,17 @@
 //! A fusion group that runs: plans calls, keeps the kernels built for it, launches them.
 //!
-//! A call takes one [`Snapshot`] of each input and plans, checks and launches from that alone: another thread may give the
-//! tensor other memory or other sizes meanwhile.
+//! A call looks at each input once and plans, checks and launches from that alone: another thread may give the tensor other
+//! memory or other sizes meanwhile.
 
+use super::inputs::{Given, Inputs, Signature, Takes};
 use super::launch::{PartLaunch, allocate, buffers};
 use super::lowered::{self, Ready};
 use super::{Backend, Executable, FusionCounters};
-use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::diag::{ErrorKind, Result};
 use crate::dialects::{Registry, loops};
 use crate::ir::Graph;
-use crate::lowering::{self, GroupProgram, InputSig, Key, Lowered, Part, Plan, Target};
-use crate::tensor::{Layout, Scalar, Snapshot, Tensor};
+use crate::lowering::{self, GroupProgram, Key, Lowered, Part, Plan, Target};
+use crate::tensor::Tensor;
 use crate::value::Value;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -59,18 +60,15 @@ pub struct ProgramRunner {
 
 /// How calls with inputs of fixed dtypes and layouts run.
 struct Planned {
-    signature: Signature,
-    layouts: Vec<Option<Layout>>,
+    takes: Takes,
     plan: Plan,
     launches: Vec<PartLaunch>,
 }
 
-type Signature = SmallVec<[InputSig; 12]>;
-
 /// A call that can run fused: everything is compiled, nothing has been computed.
 pub struct Prepared<'a> {
     planned: Arc<Planned>,
-    inputs: Inputs,
+    given: Given,
     group: &'a FusedGroup,
 }
 
@@ -137,17 +135,19 @@ impl FusedGroup {
     /// not broadcast): in both cases running the subgraph op by op gives the answer, or PyTorch's error. Any other
     /// error is a failure of the backend, which must not be hidden.
     pub fn prepare(&self, inputs: &[Value], registry: &Registry) -> Result<Prepared<'_>> {
-        let inputs = Inputs::of(inputs)?;
         let last = self.last.lock().clone();
-        if let Some(planned) = last.filter(|planned| inputs.fit(planned)) {
-            return Ok(Prepared { planned, inputs, group: self });
+        if let Some(planned) = last
+            && let Some(given) = planned.takes.given(inputs)
+        {
+            return Ok(Prepared { planned, given, group: self });
         }
+        let inputs = Inputs::of(inputs)?;
         let lowered = self.lowered.as_ref();
         let site = Site { backend: &*self.backend, counters: &self.counters, lowered, name: &self.name };
         let runner = self.specialized(inputs.signature()?, registry)?;
         let planned = runner.plan(&inputs, &site)?;
         *self.last.lock() = Some(Arc::clone(&planned));
-        Ok(Prepared { planned, inputs, group: self })
+        Ok(Prepared { planned, given: inputs.given(), group: self })
     }
 
     /// Plans and runs a call; see [`FusedGroup::prepare`] for the errors.
@@ -187,7 +187,7 @@ impl FusedGroup {
 impl Prepared<'_> {
     /// Computes. Every error is an error of the run.
     pub fn run(&self) -> Result<SmallVec<[Tensor; 2]>> {
-        let outputs = self.planned.run(&self.inputs)?;
+        let outputs = self.planned.run(&self.given)?;
         self.group.counters.fused(&self.group.name);
         Ok(outputs)
     }
@@ -203,13 +203,13 @@ impl ProgramRunner {
     pub fn run(&self, inputs: &[Value], backend: &dyn Backend) -> Result<SmallVec<[Tensor; 2]>> {
         let inputs = Inputs::of(inputs)?;
         let site = Site { backend, counters: &FusionCounters::default(), lowered: None, name: "" };
-        self.plan(&inputs, &site)?.run(&inputs)
+        self.plan(&inputs, &site)?.run(&inputs.given())
     }
 
     /// The plan for inputs, with a kernel for each of its parts.
     fn plan(&self, inputs: &Inputs, site: &Site<'_>) -> Result<Arc<Planned>> {
         let last = self.last.lock().clone();
-        if let Some(planned) = last.filter(|planned| inputs.have_layouts(&planned.layouts)) {
+        if let Some(planned) = last.filter(|planned| inputs.have_layouts(&planned.takes)) {
             return Ok(planned);
         }
         let planned = Arc::new(self.make_plan(inputs, site)?);
@@ -218,10 +218,9 @@ impl ProgramRunner {
     }
 
     fn make_plan(&self, inputs: &Inputs, site: &Site<'_>) -> Result<Planned> {
-        let layouts = inputs.layouts();
-        let plan = Plan::new(&self.group, &layouts)?;
-        let signature = inputs.signature()?;
-        let lowered = site.lowered.filter(|lowered| lowered.fits(&signature, &plan.parts));
+        let takes = inputs.takes()?;
+        let plan = Plan::new(&self.group, takes.layouts())?;
+        let lowered = site.lowered.filter(|lowered| lowered.fits(takes.signature(), &plan.parts));
         if site.lowered.is_some() {
             site.counters.of_module(site.name, lowered.map(|lowered| lowered.kernels.len()));
         }
@@ -238,7 +237,7 @@ impl ProgramRunner {
             };
             launches.push(PartLaunch::new(&self.group, part, &integers, ready)?);
         }
-        Ok(Planned { signature, layouts, plan, launches })
+        Ok(Planned { takes, plan, launches })
     }
 
     /// The kernel for a part, compiled when first needed. What the backend refuses is kept too, and not tried again.
@@ -264,97 +263,9 @@ impl ProgramRunner {
 }
 
 impl Planned {
-    fn run(&self, inputs: &Inputs) -> Result<SmallVec<[Tensor; 2]>> {
+    fn run(&self, given: &Given) -> Result<SmallVec<[Tensor; 2]>> {
         let outputs = allocate(&self.plan)?;
-        self.launches.iter().try_for_each(|launch| launch.run(inputs, &outputs))?;
+        self.launches.iter().try_for_each(|launch| launch.run(given, &outputs))?;
         Ok(outputs)
-    }
-}
-
-/// The inputs of a call, each as it was at one moment.
-pub(super) struct Inputs(Vec<Input>);
-
-enum Input {
-    Tensor(Snapshot),
-    Number(Scalar),
-}
-
-impl Inputs {
-    /// Fails with `Unsupported` for what a kernel cannot take.
-    fn of(values: &[Value]) -> Result<Inputs> {
-        let input = |value: &Value| {
-            Ok(match value {
-                Value::Tensor(t) if t.lengths().is_none() => Input::Tensor(t.snapshot()),
-                Value::Tensor(_) => {
-                    return Err(Diagnostic::unsupported("fused kernels take no nested tensors"));
-                }
-                Value::Int(x) => Input::Number(Scalar::Int(*x)),
-                Value::Float(x) => Input::Number(Scalar::Float(*x)),
-                Value::Bool(x) => Input::Number(Scalar::Bool(*x)),
-                other => {
-                    return Err(Diagnostic::unsupported(format!(
-                        "fused kernels take no inputs of type {}",
-                        other.kind_name()
-                    )));
-                }
-            })
-        };
-        values.iter().map(input).collect::<Result<_>>().map(Inputs)
-    }
-
-    fn signature(&self) -> Result<Signature> {
-        self.0.iter().map(Input::signature).collect()
-    }
-
-    /// Whether a plan was made for such inputs.
-    fn fit(&self, planned: &Planned) -> bool {
-        let same = |(input, sig): (&Input, &InputSig)| input.signature().is_ok_and(|own| own == *sig);
-        self.0.len() == planned.signature.len()
-            && self.0.iter().zip(&planned.signature).all(same)
-            && self.have_layouts(&planned.layouts)
-    }
-
-    fn layouts(&self) -> Vec<Option<Layout>> {
-        self.0.iter().map(|input| input.layout().cloned()).collect()
-    }
-
-    fn have_layouts(&self, layouts: &[Option<Layout>]) -> bool {
-        self.0.len() == layouts.len() && self.0.iter().zip(layouts).all(|(i, l)| i.layout() == l.as_ref())
-    }
-
-    pub(super) fn tensor(&self, n: usize) -> Result<&Snapshot> {
-        match self.0.get(n) {
-            Some(Input::Tensor(snapshot)) => Ok(snapshot),
-            _ => Err(Diagnostic::internal("a number where a kernel reads a tensor")),
-        }
-    }
-
-    pub(super) fn number(&self, n: usize) -> Result<Scalar> {
-        match self.0.get(n) {
-            Some(Input::Number(number)) => Ok(*number),
-            _ => Err(Diagnostic::internal("a tensor where a kernel takes a number")),
-        }
-    }
-}
-
-impl Input {
-    /// Fails with `Unsupported` for tensors that are elsewhere than on the CPU.
-    fn signature(&self) -> Result<InputSig> {
-        match self {
-            Input::Tensor(t) if t.storage.is_on_cpu() => Ok(InputSig::Tensor(t.dtype, t.layout.rank() > 0)),
-            Input::Tensor(t) => {
-                Err(Diagnostic::unsupported(format!("fused kernels on device {}", t.storage.device())))
-            }
-            Input::Number(Scalar::Int(_)) => Ok(InputSig::Int),
-            Input::Number(Scalar::Bool(_)) => Ok(InputSig::Bool),
-            Input::Number(_) => Ok(InputSig::Float),
-        }
-    }
-
-    fn layout(&self) -> Option<&Layout> {
-        match self {
-            Input::Tensor(snapshot) => Some(&snapshot.layout),
-            Input::Number(_) => None,
-        }
     }
 }

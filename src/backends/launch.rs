@@ -1,6 +1,6 @@
 //! Launches of a group's kernels: what no call changes is worked out once, with the plan, and a call adds memory and numbers.
 
-use super::group::Inputs;
+use super::inputs::Given;
 use super::lowered::Ready;
 use super::{Arg, Buffer, Executable, Launch, Memory};
 use crate::diag::{Diagnostic, Result};
@@ -63,15 +63,15 @@ impl PartLaunch {
     }
 
     /// Opens the memory of the part and runs its kernel.
-    pub(super) fn run(&self, inputs: &Inputs, outputs: &[Tensor]) -> Result<()> {
+    pub(super) fn run(&self, given: &Given, outputs: &[Tensor]) -> Result<()> {
         let stores: SmallVec<[Storage; 2]> = self.written.iter().map(|o| outputs[*o].storage()).collect();
-        let read = |input: &usize| inputs.tensor(*input)?.storage.read();
+        let read = |input: &usize| given.memory(*input)?.read();
         let read_guards = self.read.iter().map(read).collect::<Result<SmallVec<[_; 6]>>>()?;
         let mut write_guards = stores.iter().map(Storage::write).collect::<Result<SmallVec<[_; 2]>>>()?;
         let mut memory: Vec<Memory<'_>> = Vec::with_capacity(write_guards.len() + read_guards.len());
         memory.extend(write_guards.iter_mut().map(|g| Memory::Write(&mut *g)));
         memory.extend(read_guards.iter().map(|g| Memory::Read(g)));
-        let mut launch = Launch { memory, args: self.args(inputs)?, grain: self.grain };
+        let mut launch = Launch { memory, args: self.args(given)?, grain: self.grain };
         // SAFETY: kernel and arguments come from one part, whose kernel walks `sizes` by the strides of each access and
         // nothing else, which is what the spans say (one that a module has was checked against them, or checks itself); stores of
         // one part go to different elements of tensors that were made for this call, so that no load reads them. Arguments were
@@ -82,13 +82,13 @@ impl PartLaunch {
         }
     }
 
-    fn args(&self, inputs: &Inputs) -> Result<Cow<'_, [Arg]>> {
+    fn args(&self, given: &Given) -> Result<Cow<'_, [Arg]>> {
         if self.numbers.is_empty() {
             return Ok(Cow::Borrowed(&self.args));
         }
         let mut args = self.args.clone();
         for (at, input, dtype) in &self.numbers {
-            args[*at] = match (dtype, inputs.number(*input)?) {
+            args[*at] = match (dtype, given.number(*input)?) {
                 (DType::F64, n) => Arg::Float(n.to_f64()),
                 (DType::Bool, n) => Arg::Bool(n.to_bool()),
                 (_, Scalar::Int(n)) => Arg::Int(n),

@@ -8,6 +8,7 @@ pub mod accuracy;
 mod counters;
 mod function;
 mod group;
+mod inputs;
 pub mod interp;
 mod launch;
 mod lowered;

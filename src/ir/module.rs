@@ -1,7 +1,7 @@
 //! A module: functions, classes, interfaces, enums and named tuples by qualified name, in order of definition.
 
 use super::{Attr, Graph, Schema, Symbol, Type};
-use crate::diag::Span;
+use crate::diag::{Diagnostic, Result, Span};
 use indexmap::IndexMap;
 
 /// Everything that one program defines. Graphs are owned one by one; the rest is shared by them.
@@ -118,6 +118,50 @@ pub struct NamedTupleDef {
 }
 
 impl Module {
+    /// Takes over what another module defines and this one does not, methods of classes that both have among it. Fails, with
+    /// nothing taken, where both define a class or function of one name differently.
+    pub fn join(&mut self, other: &Module) -> Result<()> {
+        let differs = |kind: &str, name: &Symbol| {
+            Err(Diagnostic::input(format!("both programs define the {kind} {name}, and not alike")))
+        };
+        for (name, class) in &other.classes {
+            if self.classes.get(name).is_some_and(|own| own.attributes != class.attributes) {
+                return differs("class", name);
+            }
+        }
+        for (name, function) in &other.functions {
+            let alike = |own: &Function| {
+                own.schema == function.schema && own.graph.to_string() == function.graph.to_string()
+            };
+            if self.functions.get(name).is_some_and(|own| !alike(own)) {
+                return differs("function", name);
+            }
+        }
+        self.add_missing(other);
+        Ok(())
+    }
+
+    fn add_missing(&mut self, other: &Module) {
+        for (name, class) in &other.classes {
+            let own = self.classes.entry(*name).or_insert_with(|| class.clone());
+            for (method, function) in &class.methods {
+                own.methods.entry(*method).or_insert(*function);
+            }
+        }
+        for (name, interface) in &other.interfaces {
+            self.interfaces.entry(*name).or_insert_with(|| interface.clone());
+        }
+        for (name, def) in &other.enums {
+            self.enums.entry(*name).or_insert_with(|| def.clone());
+        }
+        for (name, def) in &other.named_tuples {
+            self.named_tuples.entry(*name).or_insert_with(|| def.clone());
+        }
+        for (name, function) in &other.functions {
+            self.functions.entry(*name).or_insert_with(|| function.clone());
+        }
+    }
+
     /// A function by qualified name.
     pub fn function(&self, name: &str) -> Option<&Function> {
         Symbol::existing(name).and_then(|name| self.functions.get(&name))
@@ -136,6 +180,11 @@ impl Module {
 }
 
 impl ClassDef {
+    /// Whether calls of a module of the class run more than its `forward`.
+    pub fn has_hooks(&self) -> bool {
+        !self.forward_pre_hooks.is_empty() || !self.forward_hooks.is_empty()
+    }
+
     /// An empty class.
     pub fn new(name: Symbol, kind: ClassKind) -> ClassDef {
         ClassDef {

@@ -287,10 +287,10 @@ impl Machine<'_> {
                 self.store_all(step, results)?;
             }
             Action::Fused { graph, group, code, derivatives } => {
-                let operands = self.operands(step).into_vec();
+                let operands = self.operands(step);
                 self.run.group_runs(graph, &operands);
                 if !group.pays(&operands) {
-                    self.push(Arc::clone(code), operands, ResultsTo::Caller)?;
+                    self.push(Arc::clone(code), operands.into_vec(), ResultsTo::Caller)?;
                     return Ok(None);
                 }
                 match self.fused(group, (derivatives, code), &operands)? {
@@ -299,7 +299,7 @@ impl Machine<'_> {
                         self.run.check()?;
                         self.store_all(step, outputs.into_iter().map(Value::Tensor))?;
                     }
-                    None => self.push(Arc::clone(code), operands, ResultsTo::Caller)?,
+                    None => self.push(Arc::clone(code), operands.into_vec(), ResultsTo::Caller)?,
                 }
             }
             Action::Kernel(kernel) => {

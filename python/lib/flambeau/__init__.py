@@ -16,10 +16,8 @@ from ._flambeau import Block, CompileError, Error, Future, Graph, Node, Tensor, 
 from ._flambeau import __version__, get_num_threads, set_num_threads
 from ._flambeau import grad_enabled as is_grad_enabled
 from ._explain import Explanation, diff, explain
-from ._modules import (
-    CompilationUnit, ConstMap, RecursiveScriptModule, ScriptFunction, ScriptMethod, ScriptModule, ScriptObject, freeze,
-    load, save,
-)  # fmt: skip
+from ._files import CompilationUnit, freeze, load, save
+from ._modules import ConstMap, RecursiveScriptModule, ScriptFunction, ScriptMethod, ScriptModule, ScriptObject
 from ._answers import _overload
 from ._script import interface, script
 from ._source import FrontendError, NotSupportedError

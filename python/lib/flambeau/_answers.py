@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import dataclasses
 import enum
 import inspect
 import sys
@@ -33,7 +34,7 @@ from ._names import (
     type_text,
     unique_name,
 )
-from ._source import FrontendError, Text, function_text
+from ._source import FrontendError, NotSupportedError, Text, function_text
 
 # --- the compiler's questions ---
 
@@ -202,7 +203,7 @@ class Answers:
         if cls.__name__ in ("no_grad", "enable_grad", "record_function", "strict_fusion") and module.startswith("torch"):
             places = {"record_function": "torch.autograd.profiler.record_function", "strict_fusion": "torch.jit.strict_fusion"}
             return ("path", places.get(cls.__name__, f"torch.{cls.__name__}"))
-        if _is_module_class(cls):
+        if _is_module_class(cls) and "__flambeau_interface__" not in vars(cls):
             return ("value", number_of(cls), "type")
         return ("class", self.class_text(cls))
 
@@ -236,11 +237,17 @@ class Answers:
                 )
             header = f"class {short}:\n  pass\n"
             has_init = "__init__" in vars(cls)
+            made = made_methods(cls)
             for function in vars(cls).values():
                 if isinstance(function, types.FunctionType):
+                    if function.__name__ in made:
+                        methods.append((scope, f"<dataclass {short}>", 1, made[function.__name__]))
+                        continue
                     if function.__name__ in ("__eq__", "__hash__", "__repr__") and not _has_source(function):
                         continue
-                    methods.append(self.method_source(function))
+                    method = self.method_source(function)
+                    _scopes[method[0]].names = {**info.scope.names, **_scopes[method[0]].names}
+                    methods.append(method)
         return {
             "name": info.name,
             "header": (scope, f"<class {short}>", 1, header),
@@ -351,6 +358,44 @@ class _Wrapped:
         self.function = function
 
 
+def made_methods(cls: type) -> dict[str, str]:
+    """The methods that `dataclasses.dataclass` made for a class, as text."""
+    if not dataclasses.is_dataclass(cls):
+        return {}
+    given, lines = ["self"], []
+    fields = dataclasses.fields(cls)
+    for field in fields:
+        text = field.type if isinstance(field.type, str) else type_text(field.type)
+        if text is None:
+            raise CompilerError(f"the field '{field.name}' of {cls.__name__} has a type that TorchScript does not have: {field.type}")
+        if field.default_factory is not dataclasses.MISSING:
+            raise NotSupportedError("Default factory initializers are not supported in TorchScript dataclasses")
+        default = "" if field.default is dataclasses.MISSING else f" = {field.default!r}"
+        if field.init:
+            given.append(f"{field.name}: {text}{default}")
+            lines.append(f"    self.{field.name} = {field.name}\n")
+    if hasattr(cls, "__post_init__"):
+        lines.append("    self.__post_init__()\n")
+    init = f"def __init__({', '.join(given)}):\n" + ("".join(lines) or "    pass\n")
+
+    def compared(name: str, sign: str) -> str:
+        names = [field.name for field in fields if field.compare]
+        if sign == "==":
+            body = "".join(f"    if self.{n} != other.{n}:\n        return False\n" for n in names) + "    return True\n"
+        else:
+            tests = "".join(f"    if self.{n} != other.{n}:\n        return self.{n} {sign[0]} other.{n}\n" for n in names)
+            body = tests + f"    return {len(sign) == 2}\n"
+        return f"def {name}(self, other: {cls.__name__}) -> bool:\n{body}"
+
+    made = {"__init__": init}
+    signs = {"__eq__": "==", "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
+    for name, sign in signs.items():
+        function = vars(cls).get(name)
+        if isinstance(function, types.FunctionType) and not _has_source(function):
+            made[name] = compared(name, sign)
+    return made
+
+
 def _has_source(function: Any) -> bool:
     try:
         function_text(function)
@@ -425,6 +470,9 @@ def _with_signature(body: Text, signature: ast.FunctionDef, name: str | None = N
     first = body.node.body[0].lineno - body.node.lineno
     returns = f" -> {ast.unparse(signature.returns)}" if signature.returns else ""
     head = f"def {name or body.node.name}({ast.unparse(signature.args)}){returns}:\n"
+    if first == 0:
+        # The body stands on the line of `def`.
+        return head + "".join(f"    {line}\n" for statement in body.node.body for line in ast.unparse(statement).splitlines())
     return head + "".join(lines[first:])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ._flambeau import Tensor, from_array
-from ._modules import CompilationUnit
+from ._files import CompilationUnit
 
 # Parameters of PyTorch by the number of the tensor that shares their memory.
 _originals: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
@@ -18,6 +18,19 @@ _originals: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionar
 def remember(own: Tensor, original: Any) -> None:
     """Notes whose memory a tensor of ours shares."""
     _originals[own._id] = original
+
+
+def original(own: Tensor, links: dict[int, Any], is_parameter: bool) -> Any:
+    """The tensor of PyTorch that shares a tensor's memory: the one that it was made of, or a new one, kept in `links`."""
+    found = _originals.get(own._id)
+    if found is not None and found.data_ptr() == own.data_ptr() and tuple(found.shape) == tuple(own.shape):
+        return found
+    made = own.detach().torch()
+    if is_parameter:
+        made = torch.nn.Parameter(made, requires_grad=own.requires_grad)
+    remember(own, made)
+    links[own._id] = made
+    return made
 
 
 _GRAD = """

@@ -154,7 +154,7 @@ def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> Any:
     """A module frozen for inference. Plans are made by calls, whichever way a module came."""
-    from ._modules import freeze
+    from ._files import freeze
 
     return freeze(mod.eval(), other_methods)
 
@@ -246,7 +246,7 @@ def save_jit_module_to_flatbuffer(m: Any, f: Any, _extra_files: Any = None) -> N
 
 def jit_module_from_flatbuffer(f: Any) -> Any:
     """Loads a module from a flatbuffer."""
-    from ._modules import load
+    from ._files import load
 
     return load(f)
 

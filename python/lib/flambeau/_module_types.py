@@ -12,9 +12,10 @@ from typing import Any
 from . import _flambeau
 from ._answers import Answers, Described, _modifier, _overload_key, _overloads, _with_signature
 from ._flambeau import Program, Tensor
-from ._modules import RecursiveScriptModule, ScriptFunction, ScriptModule, ScriptObject
-from ._names import CompilerError, Scope, _is_torch_subclass, number_of, scope_number, type_text, unique_name, value_type
+from ._modules import RecursiveScriptModule, ScriptFunction, ScriptMethod, ScriptModule, ScriptObject
+from ._names import CompilerError, Scope, _is_torch, _is_torch_subclass, number_of, scope_number, type_text, unique_name, value_type
 from ._source import function_text
+from ._torch_module import nn
 
 # --- modules ---
 
@@ -29,17 +30,33 @@ _SKIPPED = {
 class ModuleType(Described):
     """The class that modules of one kind become: attributes with types, constants, methods from source."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, cls: type | None = None) -> None:
         self.module = module
-        self.cls = type(module)
+        self.cls = cls or type(module)
         self.rows: list[tuple[str, str]] = []
         self.parameters: list[str] = []
         self.buffers: list[str] = []
         self.constants: list[tuple[str, str, str]] = []
         self.children: dict[str, Any] = {}
         self.failed: dict[str, str] = {}
+        self.pre_hooks = self._hooks("_forward_pre_hooks")
+        self.hooks = self._hooks("_forward_hooks")
         self.name = ""
         self._collect()
+
+    def _hooks(self, kind: str) -> list[Any]:
+        """Hooks in the order in which they run. Two of one name must be the same function."""
+        found = list(getattr(self.module, kind, {}).values())
+        named: dict[str, Any] = {}
+        for hook in found:
+            known = named.setdefault(hook.__name__, hook)
+            if known is not hook:
+                what = "Hook" if kind == "_forward_hooks" else "Pre-hook"
+                raise RuntimeError(
+                    f"{what} '{hook.__name__}' on {self.cls.__name__} has at least two different python definitions."
+                    " Please use unique names for all hooks."
+                )
+        return found
 
     def _collect(self) -> None:
         module = self.module
@@ -58,13 +75,13 @@ class ModuleType(Described):
         for name, value in module._modules.items():
             if value is None:
                 self.rows.append((name, "NoneType"))
-            elif isinstance(value, ScriptModule):
-                self.children[name] = value
-                self.rows.append((name, f"__host__.h{number_of(value)}"))
-            else:
-                inner = module_type(value)
-                self.children[name] = inner
-                self.rows.append((name, f"__host__.h{number_of(inner)}"))
+                continue
+            inner = value if isinstance(value, ScriptModule) else module_type(value)
+            self.children[name] = inner
+            hint = hints.get(name)
+            # An attribute that is of an interface takes other modules later.
+            is_open = isinstance(hint, type) and "__flambeau_interface__" in vars(hint)
+            self.rows.append((name, f"__host__.h{number_of(hint if is_open else inner)}"))
         ignored = set(getattr(self.cls, "__jit_ignored_attributes__", ())) | set(getattr(self.cls, "__jit_unused_properties__", ()))
         for name, value in vars(module).items():
             if name in _SKIPPED or name in ignored or name.startswith("__"):
@@ -103,6 +120,15 @@ class ModuleType(Described):
             return
         self.failed[name] = type(value).__name__
 
+    def below(self) -> list[Any]:
+        """The types of all modules below, once each: where an attribute is of an interface nothing else names them."""
+        found: list[Any] = []
+        for child in self.children.values():
+            for inner in [child, *(child.below() if isinstance(child, ModuleType) else [])]:
+                if all(inner is not known for known in found):
+                    found.append(inner)
+        return found
+
     def key(self) -> Any:
         """Modules with equal keys are of one type."""
         children = tuple((n, c.key() if isinstance(c, ModuleType) else c._c.class_name) for n, c in self.children.items())
@@ -111,7 +137,8 @@ class ModuleType(Described):
         own = id(self.module) if self._leaves_to_python() else None
         if any("__host__" in t for _, t in plain):
             own = id(self.module)
-        return (self.cls, plain, tuple(self.constants), children, functions, own)
+        hooks = tuple(id(hook) for hook in [*self.pre_hooks, None, *self.hooks])
+        return (self.cls, plain, tuple(self.constants), children, functions, hooks, own)
 
     def _leaves_to_python(self) -> bool:
         for name in dir(self.cls):
@@ -125,9 +152,18 @@ class ModuleType(Described):
         """The class as text."""
         answers.modules[self.name] = self
         short = self.name.rsplit(".", 1)[-1]
+        methods = {function.__name__ for function in self._entries()}
+        for hook in [*self.hooks, *self.pre_hooks]:
+            if hook.__name__ in methods:
+                raise RuntimeError(
+                    f"Can't define hook: {hook.__name__} on class: {self.name} because a method or hook with that name already exists."
+                )
         lines = [f"class {short}(Module):\n"]
         lines.append(f"  __parameters__ = [{', '.join(repr(n) for n in self.parameters)}]\n")
         lines.append(f"  __buffers__ = [{', '.join(repr(n) for n in self.buffers)}]\n")
+        for kind, hooks in (("__forward_pre_hooks__", self.pre_hooks), ("__forward_hooks__", self.hooks)):
+            if hooks:
+                lines.append(f"  {kind} = [{', '.join(repr(hook.__name__) for hook in hooks)}]\n")
         for name, text in self.rows:
             lines.append(f"  {name} : {text}\n" if name.isidentifier() else f"  __annotations__[{name!r}] = {text}\n")
         for name, text, value in self.constants:
@@ -140,7 +176,10 @@ class ModuleType(Described):
             {
                 "name": self.name,
                 "header": (scope_number(scope), f"<class {short}>", 1, "".join(lines)),
-                "methods": [text for f in self._entries() for text in self._texts(answers, f)],
+                "methods": [
+                    *(text for f in self._entries() for text in self._texts(answers, f)),
+                    *(answers.source(hook) for hook in dict.fromkeys([*self.hooks, *self.pre_hooks])),
+                ],
                 "has_init": False,
                 "container": container,
                 "items": items,
@@ -174,6 +213,10 @@ class ModuleType(Described):
             return "dict", [(n, n) for n in self.module._modules]
         if "ModuleList" in names or "Sequential" in names:
             return "list", list(self.module._modules)
+        if "ParameterDict" in names:
+            return "dict", [(n, n) for n in self.module.keys()]
+        if "ParameterList" in names:
+            return "list", [str(n) for n in range(len(self.module))]
         return None, []
 
     def _entries(self) -> list[Any]:
@@ -214,6 +257,8 @@ class ModuleType(Described):
             setter = answers.source(found.fset) if found.fset else None
             return ("property", answers.source(found.fget), setter)
         if isinstance(found, types.FunctionType):
+            if self._overloads(found):
+                return ("methods", self._texts(answers, found))
             return ("method", answers.method_source(found, self.module))
         if own is not None:
             return answers.meaning(own, name)
@@ -275,15 +320,15 @@ def _constant_type(value: Any) -> str | None:
 _types: dict[Any, ModuleType] = {}
 
 
-def module_type(module: Any) -> ModuleType:
-    """The type of a module; modules that differ in values alone share one."""
-    made = ModuleType(module)
+def module_type(module: Any, cls: type | None = None) -> ModuleType:
+    """The type of a module, or of one whose methods are those of another class; modules that differ in values alone share one."""
+    made = ModuleType(module, cls)
     key = made.key()
     known = _types.get(key)
     if known is not None:
         made.name = known.name
         return made
-    made.name = unique_name(type(module).__module__, type(module).__name__)
+    made.name = unique_name(made.cls.__module__, made.cls.__name__)
     _types[key] = made
     return made
 
@@ -300,7 +345,7 @@ def build_object(module: Any, kind: ModuleType, core: Program, seen: dict[int, A
             return tensor
         if id(tensor) not in seen:
             own = seen[id(tensor)] = _flambeau.from_array(tensor)
-            if _is_torch_subclass(type(tensor)):
+            if _is_torch(type(tensor), "Tensor") or _is_torch_subclass(type(tensor)):
                 from ._autograd import remember
 
                 remember(own, tensor)
@@ -324,12 +369,36 @@ def build_object(module: Any, kind: ModuleType, core: Program, seen: dict[int, A
     return made
 
 
+def _compiled(module: Any, kind: ModuleType) -> Program:
+    answers = Answers()
+    wanted = [kind.meaning(answers), *(answers.numbered(number_of(inner)) for inner in kind.below())]
+    core = _flambeau.compile(answers, wanted)
+    return build_object(module, kind, core, {})
+
+
+def script_built(cls: type, form: type, args: Any, kwargs: Any) -> ScriptModule:
+    """An object of a user's class that derives from `ScriptModule`: what `__init__` sets goes to a module of PyTorch, which is
+    compiled with the class's methods."""
+    torch_nn = nn()
+    if torch_nn is None:
+        raise RuntimeError(f"{cls.__name__} derives from ScriptModule, whose parameters and submodules need PyTorch: import torch")
+    made = form.__new__(form)
+    holder = torch_nn.Module()
+    for name, value in (("_holder", holder), ("_c", None), ("_kind", "torch"), ("_python", holder), ("_links", {}), ("_called", None)):
+        object.__setattr__(made, name, value)
+    made.__init__(*args, **kwargs)  # type: ignore[misc]
+    core = _compiled(holder, module_type(holder, cls))
+    object.__setattr__(made, "_c", core)
+    object.__setattr__(made, "_holder", None)
+    # Under the names of the methods of Python stand those that were compiled.
+    for name in core.functions():
+        object.__setattr__(made, name, ScriptMethod(core, name, "torch", made))
+    return made
+
+
 def script_module(module: Any) -> ScriptModule:
     """Compiles a module of PyTorch or `flambeau.nn`."""
-    kind = module_type(module)
-    answers = Answers()
-    core = _flambeau.compile(answers, [kind.meaning(answers)])
-    made = build_object(module, kind, core, {})
+    made = _compiled(module, module_type(module))
     torch = sys.modules.get("torch")
     is_torch = torch is not None and hasattr(torch, "nn") and isinstance(module, torch.nn.Module)
     return RecursiveScriptModule(made, "torch" if is_torch else None, module)

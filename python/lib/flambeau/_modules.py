@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import copy
-import io
 import os
 import pathlib
 from collections import OrderedDict
-from typing import Any, BinaryIO, Callable, Iterable, Iterator
+from typing import Any, Callable, Iterable, Iterator
 
 from . import _flambeau
 from ._explain import framed
 from ._flambeau import Graph, Program, Tensor
+from ._torch_module import ScriptMeta, nn, run_hooked
 
-_OWN = frozenset({"_c", "_kind", "_python", "_names", "_name", "_wrapped", "_file_graph", "_called"})
+_OWN = frozenset({"_c", "_kind", "_python", "_names", "_name", "_wrapped", "_file_graph", "_called", "_links", "_holder"})
 
 # How many traces are written by all threads: calls ask for theirs only where there is one.
 traces = 0
@@ -229,43 +228,57 @@ class ScriptObject:
         return f"<flambeau.ScriptObject of {self._c.class_name}>"
 
 
-class ScriptModule:
-    """A compiled module: methods, parameters, submodules. What `torch.jit.ScriptModule` is to PyTorch."""
+class ScriptModule(metaclass=ScriptMeta):
+    """A compiled module: methods, parameters, submodules. What `torch.jit.ScriptModule` is to PyTorch.
+
+    A class of one's own with methods that `script_method` marks is compiled when its `__init__` is done.
+    """
 
     _c: Program
 
-    def __init__(self, core: Program | None = None, kind: str | None = None, python: Any = None) -> None:
+    def __init__(
+        self, core: Program | None = None, kind: str | None = None, python: Any = None, links: dict[int, Any] | None = None
+    ) -> None:
+        if core is None and self._holder is not None:
+            return
         object.__setattr__(self, "_c", core)
         object.__setattr__(self, "_kind", kind)
         object.__setattr__(self, "_python", python)
+        # Tensors of PyTorch that share the memory of parameters, by the parameters' numbers.
+        object.__setattr__(self, "_links", {} if links is None else links)
         # The program whose `forward` is known to be a compiled method, which calls need not look for again.
         object.__setattr__(self, "_called", None)
+
+    # What takes attributes until `__init__` of a class of the user's own is done.
+    _holder: Any = None
+    # Whether hooks of Python run around calls.
+    takes_hooks = False
 
     # --- calls ---
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         core = self._c
         if core is not None and self._called is core and not traces:
-            return core.call("forward", args, kwargs or None, self._kind)
+            return core.call("__call__", args, kwargs or None, self._kind)
+        if self.__dict__.get("_forward_hooks") or self.__dict__.get("_forward_pre_hooks"):
+            return run_hooked(self, args, kwargs)
         forward = self.forward
-        if type(forward) is ScriptMethod:
-            object.__setattr__(self, "_called", core)
-        return forward(*args, **kwargs)
+        if traces or type(forward) is not ScriptMethod:
+            return forward(*args, **kwargs)
+        object.__setattr__(self, "_called", core)
+        return ScriptMethod(core, "__call__", self._kind, self)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name in _OWN or name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
+        if self._holder is not None:
+            return getattr(self._holder, name)
         core = self._c
         if core is None:
             raise RuntimeError("the module has no code; use flambeau.script or flambeau.load")
         for row in core.attributes():
             if row[0] == name:
-                value = core.get(name, self._kind)
-                if isinstance(value, ScriptModule):
-                    value._kind = self._kind
-                    inner = getattr(self._python, name, None) if self._python is not None else None
-                    object.__setattr__(value, "_python", inner)
-                return value
+                return self._attribute(row)
         if name in core.functions():
             return ScriptMethod(core, name, self._kind, self)
         if name in core.properties():
@@ -282,10 +295,27 @@ class ScriptModule:
             return found
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
+    def _attribute(self, row: Any) -> Any:
+        name, _, is_parameter, is_buffer, _ = row
+        if self._kind == "torch" and (is_parameter or is_buffer):
+            value = self._c.get(name, None)
+            return value if value is None else self._tensor(name, value)
+        value = self._c.get(name, self._kind)
+        if isinstance(value, ScriptModule):
+            inner = getattr(self._python, name, None) if self._python is not None else None
+            for own, kept in (("_kind", self._kind), ("_python", inner), ("_links", self._links)):
+                object.__setattr__(value, own, kept)
+        return value
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _OWN:
             object.__setattr__(self, name, value)
+        elif self._holder is not None:
+            setattr(self._holder, name, value)
         elif name in (row[0] for row in self._c.attributes()):
+            if isinstance(value, ScriptModule):
+                object.__setattr__(self, "_c", self._c.joined(value._c))
+                value = value._c
             self._c.set(name, value)
         elif name in self._c.constants():
             raise AttributeError(
@@ -371,30 +401,35 @@ class ScriptModule:
 
     # --- state ---
 
-    def _rows(self, parameters: bool, prefix: str, recurse: bool, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    def _rows(self, parameters: bool, prefix: str, recurse: bool, seen: set[int] | None) -> Iterator[tuple[str, Any]]:
+        if self._holder is not None:
+            held = self._holder.named_parameters if parameters else self._holder.named_buffers
+            yield from held(prefix, recurse)
+            return
         for name, module in self.named_modules(prefix=prefix) if recurse else [(prefix, self)]:
             for attribute, _, is_parameter, is_buffer, _ in module._c.attributes():
                 if not (is_parameter if parameters else is_buffer):
                     continue
                 value = module._c.get(attribute, None)
-                if value is None or id(value) in seen:
+                if value is None or seen is not None and value._id in seen:
                     continue
-                kept = module._tensor(attribute, value)
-                yield (f"{name}.{attribute}" if name else attribute), kept
+                if seen is not None:
+                    seen.add(value._id)
+                yield (f"{name}.{attribute}" if name else attribute), module._tensor(attribute, value)
 
     def _tensor(self, name: str, value: Any) -> Any:
         """A parameter as the caller's kind of tensor: PyTorch's own where the module was made of one."""
-        if self._kind == "torch" and self._python is not None:
-            own = getattr(self._python, name, None)
-            if own is not None:
-                return own
-        return value
+        if self._kind != "torch":
+            return value
+        from ._autograd import original
+
+        return original(value, self._links, any(row[0] == name and row[2] for row in self._c.attributes()))
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """Parameters with their names."""
-        return self._rows(True, prefix, recurse, set())
+        return self._rows(True, prefix, recurse, set() if remove_duplicate else None)
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
         """Parameters."""
@@ -404,7 +439,7 @@ class ScriptModule:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """Buffers with their names."""
-        return self._rows(False, prefix, recurse, set())
+        return self._rows(False, prefix, recurse, set() if remove_duplicate else None)
 
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
         """Buffers."""
@@ -412,6 +447,9 @@ class ScriptModule:
 
     def named_children(self) -> Iterator[tuple[str, "ScriptModule"]]:
         """Submodules with their names."""
+        if self._holder is not None:
+            yield from self._holder.named_children()
+            return
         for name, _, _, _, is_module in self._c.attributes():
             if is_module:
                 yield name, getattr(self, name)
@@ -437,10 +475,10 @@ class ScriptModule:
         """The module and all below it."""
         return (module for _, module in self.named_modules())
 
-    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> "OrderedDict[str, Any]":
-        """Parameters and buffers by name."""
-        out: OrderedDict[str, Any] = OrderedDict()
-        for name, module in self.named_modules(prefix=prefix.rstrip(".")):
+    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> "OrderedDict[str, Any]":
+        """Parameters and buffers by name, added to `destination` where one is given."""
+        out: OrderedDict[str, Any] = OrderedDict() if destination is None else destination
+        for name, module in self.named_modules(prefix=prefix.rstrip("."), remove_duplicate=False):
             for attribute, _, is_parameter, is_buffer, _ in module._c.attributes():
                 if is_parameter or is_buffer:
                     value = module._c.get(attribute, None)
@@ -489,15 +527,39 @@ class ScriptModule:
                 target.detach().copy_(value)
         return _IncompatibleKeys(missing, unexpected)
 
+    def define(self, src: str) -> None:
+        """Adds methods, written as TorchScript."""
+        object.__setattr__(self, "_c", self._c.defined(src))
+
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Compiled modules take no new buffers; one that is there gets another value."""
+        if self._holder is not None:
+            self._holder.register_buffer(name, tensor, persistent)
+            return
         if name not in (row[0] for row in self._c.attributes()):
             raise RuntimeError("a compiled module takes no new buffers")
         self._c.set(name, tensor)
 
+    def register_parameter(self, name: str, param: Any) -> None:
+        """Takes a parameter, while `__init__` of a class of one's own runs."""
+        self._held("register_parameter")(name, param)
+
+    def add_module(self, name: str, module: Any) -> None:
+        """Takes a submodule, while `__init__` of a class of one's own runs."""
+        self._held("add_module")(name, module)
+
+    register_module = add_module
+
+    def _held(self, method: str) -> Any:
+        if self._holder is None:
+            raise RuntimeError(f"{method} is not supported on ScriptModules")
+        return getattr(self._holder, method)
+
     @property
     def training(self) -> bool:
         """Whether the module is in training mode."""
+        if self._holder is not None:
+            return self._holder.training
         rows = (row[0] for row in self._c.attributes())
         return self._c.get("training", None) if "training" in rows else True
 
@@ -530,29 +592,50 @@ class ScriptModule:
             elif parameter.grad is not None:
                 parameter.grad.zero_()
 
-    def _converted(self, to: Callable[[Any], Any]) -> "ScriptModule":
-        for module in self.modules():
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> "ScriptModule":
+        for module in self.modules() if recurse else [self]:
             for name, _, is_parameter, is_buffer, _ in module._c.attributes():
-                if is_parameter or is_buffer:
-                    value = module._c.get(name, None)
-                    if value is not None and value.dtype.is_floating_point:
-                        made = to(value.detach())
-                        if is_parameter and value.requires_grad:
-                            made.requires_grad_(True)
-                        module._c.set(name, made)
+                value = module._c.get(name, None) if is_parameter or is_buffer else None
+                if value is not None:
+                    module._replace(name, value, fn)
         return self
+
+    def _replace(self, name: str, value: Any, fn: Callable[[Any], Any]) -> None:
+        """Another tensor for a parameter or buffer; PyTorch's own, where there is one, takes its memory."""
+        kept = self._tensor(name, value)
+        made = fn(kept.detach())
+        if isinstance(made, Tensor):
+            self._c.set(name, made.requires_grad_(True) if value.requires_grad else made)
+        elif made.data_ptr() != kept.data_ptr() or made.dtype != kept.dtype:
+            from ._autograd import remember
+
+            kept.data = made
+            own = _flambeau.from_array(kept)
+            remember(own, kept)
+            self._links[own._id] = kept
+            self._c.set(name, own)
+
+    def _floats(self, dtype: str) -> "ScriptModule":
+        def to(t: Any) -> Any:
+            return getattr(t, dtype)() if t.dtype.is_floating_point else t
+
+        return self._apply(to)
 
     def float(self) -> "ScriptModule":
         """Parameters and buffers of floats as float32."""
-        return self._converted(lambda t: t.float())
+        return self._floats("float")
 
     def double(self) -> "ScriptModule":
         """Parameters and buffers of floats as float64."""
-        return self._converted(lambda t: t.double())
+        return self._floats("double")
 
     def half(self) -> "ScriptModule":
         """Parameters and buffers of floats as float16."""
-        return self._converted(lambda t: t.half())
+        return self._floats("half")
+
+    def bfloat16(self) -> "ScriptModule":
+        """Parameters and buffers of floats as bfloat16."""
+        return self._floats("bfloat16")
 
     def to(self, *args: Any, **kwargs: Any) -> "ScriptModule":
         """The module with parameters of another dtype; the device is the cpu."""
@@ -562,8 +645,8 @@ class ScriptModule:
             name = str(word).removeprefix("torch.")
             from ._tensors import DTYPES
 
-            if name in DTYPES:
-                return self._converted(lambda t: t.to(DTYPES[name]))
+            if name in DTYPES and name in ("float16", "float32", "float64", "bfloat16"):
+                return self._floats({"float16": "half", "float32": "float", "float64": "double"}.get(name, name))
             raise RuntimeError(f"modules stay on the cpu: '{word}' is not supported")
         return self
 
@@ -610,6 +693,8 @@ class ScriptModule:
 
     def freeze(self, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> "ScriptModule":
         """The module with its attributes as constants."""
+        from ._files import freeze
+
         return freeze(self, preserved_attrs, optimize_numerics)
 
     def __reduce__(self) -> Any:
@@ -658,7 +743,16 @@ def wrap(core: Program) -> Any:
 
 
 def _load_module(data: bytes, kind: str | None) -> ScriptModule:
-    return RecursiveScriptModule(_flambeau.load_bytes(data, "archive").root(), kind)
+    return _linked(RecursiveScriptModule(_flambeau.load_bytes(data, "archive").root(), kind))
+
+
+def _linked(module: ScriptModule) -> ScriptModule:
+    """A module that was loaded: its parameters are PyTorch's where that is imported."""
+    if nn() is not None:
+        module._kind = "torch"
+        # Made now, so that PyTorch's gradients find them.
+        list(module.parameters())
+    return module
 
 
 def _archive(core: Program, extra: dict[str, Any] | None, name: str) -> bytes:
@@ -679,98 +773,3 @@ def _write(f: Any, data: bytes) -> None:
         os.replace(part, path)
     else:
         f.write(data)
-
-
-def load(
-    f: str | os.PathLike[str] | BinaryIO,
-    map_location: Any = None,
-    _extra_files: dict[str, Any] | None = None,
-    _restore_shapes: bool = False,
-    *,
-    entry: str | None = None,
-    mmap: bool = False,
-) -> Any:
-    """Loads a model: an archive of `torch.jit.save`, a `.pt2` of `torch.export`, TorchScript source, graph text.
-
-    No code of the file is executed by loading. Of source with several functions `entry` says which one is wanted; without
-    it an object with all of them as attributes is given. With `mmap` the tensors of an archive lie in the file, which all
-    processes of a machine share and nobody may change meanwhile.
-    """
-    if map_location is not None and "cuda" in str(map_location):
-        raise RuntimeError("models are loaded to the cpu; map_location='cpu' or nothing")
-    if isinstance(f, (str, os.PathLike)):
-        if not os.path.exists(f):
-            raise ValueError(f"The provided filename {f} does not exist")
-        if os.path.isdir(f):
-            raise ValueError(f"The provided filename {f} is a directory")
-        core = _flambeau.load_path(os.fspath(f), mmap)
-        data = pathlib.Path(f).read_bytes() if _extra_files else b""
-    else:
-        data = f.read()
-        core = _flambeau.load_bytes(data, getattr(f, "name", "<buffer>"))
-    if _extra_files:
-        for name, content in _flambeau.extra_files(data, list(_extra_files)).items():
-            _extra_files[name] = content
-    root = core.root()
-    if root is not None:
-        return RecursiveScriptModule(root)
-    names = core.functions()
-    if entry is not None or len(names) == 1:
-        return ScriptFunction(core, entry or names[0])
-    return CompilationUnit(_core=core)
-
-
-def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
-    """Writes a scripted module or function as an archive."""
-    m.save(f, _extra_files=_extra_files)
-
-
-def freeze(
-    mod: ScriptModule, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True
-) -> ScriptModule:
-    """A copy of a module in evaluation mode with its attributes as constants, inlined and folded.
-
-    `preserved_attrs` names attributes and methods that stay as they are. Without `optimize_numerics` batch norm and the like
-    are not folded into weights, which changes answers by rounding.
-    """
-    if not isinstance(mod, ScriptModule):
-        raise RuntimeError(
-            "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'."
-        )
-    if mod.training:
-        raise RuntimeError(
-            "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing."
-        )
-    copied = copy.deepcopy(mod)
-    preserved = ",".join(preserved_attrs or ()).replace("\\", "").replace('"', "")
-    passes = f'freeze{{preserve="{preserved}" numerics={"true" if optimize_numerics else "false"}}}'
-    if optimize_numerics:
-        passes += ",frozen-optimization"
-    return RecursiveScriptModule(copied._c.after(passes), mod._kind)
-
-
-class CompilationUnit:
-    """Functions of TorchScript source, as attributes."""
-
-    def __init__(self, lang: str | None = None, _core: Program | None = None, **kwargs: Any) -> None:
-        core = _core if _core is not None else None
-        if core is None and lang:
-            core = _flambeau.load_bytes(lang.encode(), "<string>")
-        self._c = core
-
-    def define(self, lang: str) -> None:
-        """Takes the functions of another text."""
-        self._c = _flambeau.load_bytes(lang.encode(), "<string>")
-
-    def __getattr__(self, name: str) -> ScriptFunction:
-        if name in _OWN or self._c is None or name not in self._c.functions():
-            raise AttributeError(f"'CompilationUnit' object has no attribute '{name}'")
-        return ScriptFunction(self._c, name)
-
-    def get_functions(self) -> list[ScriptFunction]:
-        """All functions."""
-        return [ScriptFunction(self._c, name) for name in self._c.functions()] if self._c else []
-
-    def find_function(self, name: str) -> ScriptFunction | None:
-        """A function by name."""
-        return getattr(self, name, None)

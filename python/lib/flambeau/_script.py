@@ -80,7 +80,7 @@ def script(
 
 
 def _unit(core: Program) -> Any:
-    from ._modules import CompilationUnit
+    from ._files import CompilationUnit
 
     return CompilationUnit(_core=core)
 

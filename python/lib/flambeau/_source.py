@@ -97,6 +97,15 @@ def _check(function: ast.FunctionDef, text: str, file: str, first: int) -> None:
             + _place(text, file, first, arguments.vararg or arguments.kwarg or function)
         )
     for node in ast.walk(function):
+        if isinstance(node, (ast.ListComp, ast.DictComp, ast.GeneratorExp)):
+            if len(node.generators) != 1:
+                raise NotSupportedError(
+                    "Only a single generator is currently supported:\n" + _place(text, file, first, node)
+                )
+            if node.generators[0].ifs:
+                raise NotSupportedError(
+                    "Comprehension ifs are not supported yet:\n" + _place(text, file, first, node)
+                )
         what = STATEMENTS.get(type(node)) or EXPRESSIONS.get(type(node))
         if what is not None:
             raise NotSupportedError(f"{what} aren't supported:\n" + _place(text, file, first, node))

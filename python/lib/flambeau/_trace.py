@@ -36,6 +36,8 @@ class TracingCheckError(Exception):
 class TopLevelTracedModule(RecursiveScriptModule):
     """A module that `trace` made."""
 
+    takes_hooks = True
+
     def _shown_as(self) -> str:
         return self.original_name
 

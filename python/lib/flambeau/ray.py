@@ -11,7 +11,7 @@ import sys
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
 from ._flambeau import set_num_threads
-from ._modules import load
+from ._files import load
 
 __all__ = ["Outcome", "Predict", "sweep"]
 

@@ -4,7 +4,7 @@ use super::emit::Compiler;
 pub use super::emit::Library;
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
-use crate::ir::{Attr, Module, Type};
+use crate::ir::{Attr, Module, Symbol, Type};
 use crate::resources::budget;
 use crate::resources::names;
 use std::rc::Rc;
@@ -20,6 +20,22 @@ pub fn compile_source(registry: &Arc<Registry>, source: &Arc<Source>) -> Result<
     on_deep_stack(|| {
         let mut compiler = Compiler::new(Arc::clone(registry));
         compiler.declare_source(source)?;
+        compiler.finish()
+    })
+}
+
+/// Compiles further functions of a module, which may use what it defines; with a class, further methods of that. Fails where
+/// one is there already.
+pub fn compile_further(
+    registry: &Arc<Registry>,
+    module: &Module,
+    class: Option<Symbol>,
+    source: &Arc<Source>,
+) -> Result<Module> {
+    names::check()?;
+    on_deep_stack(|| {
+        let mut compiler = Compiler::new(Arc::clone(registry)).with_module(module.clone());
+        compiler.declare_further(source, class)?;
         compiler.finish()
     })
 }

@@ -85,6 +85,8 @@ pub enum Items {
 pub enum Member {
     /// A method.
     Method(Arc<Source>),
+    /// A method with several signatures, each under the method's name with `__` and its number.
+    Overloads(Vec<Arc<Source>>),
     /// A method without `self`.
     Static(FunctionText),
     /// A method that is read as an attribute, and the one that is called when it is set.

@@ -151,6 +151,9 @@ impl Emitter<'_> {
             TypeKind::Class(class) if self.unit.has_method(*class, "__call__") => {
                 self.call_method_with(value, Symbol::new("__call__"), args, named, span)
             }
+            TypeKind::Class(class) if self.unit.has_hooks(*class) => {
+                self.call_hooked(value, *class, (args, named), span)
+            }
             TypeKind::Class(class)
                 if ["forward", "forward__0"].iter().any(|m| self.unit.has_method(*class, m)) =>
             {
@@ -248,7 +251,7 @@ impl Emitter<'_> {
         self.builtin(kind, args, span).map(|_| ())
     }
 
-    fn call_function(
+    pub(super) fn call_function(
         &mut self,
         names: &[Symbol],
         args: &[Given],
@@ -286,7 +289,7 @@ impl Emitter<'_> {
         self.as_value(result, span)
     }
 
-    fn call_method_with(
+    pub(super) fn call_method_with(
         &mut self,
         object: ValueId,
         method: Symbol,

@@ -1,13 +1,13 @@
 //! A program in the making: what is defined, what is still to be compiled, where code comes from.
 
-use super::{Sugared, class, custom, error, function};
+use super::{Sugared, class, custom, error, function, hooks};
 use crate::diag::{Diagnostic, Result, Source, Span};
 use crate::dialects::{Registry, is_custom_class};
 use crate::frontend::script::ast::{Class, Def, Item};
 use crate::frontend::script::host::{Host, Items};
 use crate::frontend::script::{library, parse_library, parse_module};
 use crate::ir::schema::{Argument, Schema};
-use crate::ir::{Attr, ClassAttribute, Module, Symbol, Type, TypeKind};
+use crate::ir::{Attr, ClassAttribute, ClassDef, Module, Symbol, Type, TypeKind};
 use indexmap::IndexMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -108,6 +108,33 @@ impl Compiler {
         Ok(names)
     }
 
+    /// Begins with what a module defines.
+    pub(in crate::frontend::script) fn with_module(mut self, module: Module) -> Compiler {
+        self.module = module;
+        self
+    }
+
+    /// Declares the functions of a source text besides what there is, or methods of a class.
+    pub(in crate::frontend::script) fn declare_further(
+        &mut self,
+        source: &Arc<Source>,
+        class: Option<Symbol>,
+    ) -> Result<()> {
+        for item in parse_module(source)?.items {
+            let Item::Def(def) = item else { continue };
+            let short = Symbol::new(&def.name.name);
+            let name = class.map_or(short, |class| Symbol::new(&format!("{class}.{short}")));
+            if self.has_function(name) {
+                return error(&def.name.span, format!("method '{name}' already defined."));
+            }
+            if let Some(class) = class.and_then(|class| self.module.classes.get_mut(&class)) {
+                class.methods.insert(short, name);
+            }
+            self.declare(name, Rc::new(def), class);
+        }
+        Ok(())
+    }
+
     /// Compiles everything that was declared, and gives the program. The error is the first one; notes tell of those
     /// in other functions.
     pub(in crate::frontend::script) fn finish(mut self) -> Result<Module> {
@@ -129,6 +156,10 @@ impl Compiler {
                 }
             }
             at += 1;
+        }
+        if errors.is_empty() && self.host.is_some() {
+            let hooked: Vec<Symbol> = self.module.classes.keys().copied().collect();
+            hooked.into_iter().try_for_each(|class| hooks::check(&mut self, class))?;
         }
         let mut errors = errors.into_iter();
         match errors.next() {
@@ -192,6 +223,18 @@ impl Compiler {
             Some(function) => self.function_schema(function, caller, span),
             None => error(span, format!("class {class} has no method '{method}'")),
         }
+    }
+
+    /// Whether calls of a module run hooks.
+    pub(super) fn has_hooks(&self, class: Symbol) -> bool {
+        self.module.class(class).is_some_and(ClassDef::has_hooks)
+    }
+
+    /// Whether the text of a method says the type of its result.
+    pub(super) fn states_result(&self, class: Symbol, method: Symbol) -> bool {
+        let function = self.module.class(class).and_then(|c| c.methods.get(&method));
+        let text = function.and_then(|function| self.functions.get(function));
+        text.is_some_and(|(def, _)| def.decl.returns.is_some())
     }
 
     /// The schema of a method of an interface.

@@ -120,6 +120,11 @@ impl Emitter<'_> {
         }
         // `a in b` asks b.
         let (a, b) = if op == BinaryOp::In { (b, a) } else { (a, b) };
+        if op == BinaryOp::In
+            && let Some(answer) = self.container_has(a, b, span)?
+        {
+            return Ok(answer);
+        }
         self.binary_values(op, a, b, span)
     }
 

@@ -6,7 +6,7 @@ use crate::diag::{Result, Source, Span};
 use crate::frontend::script::ast::{Def, Item};
 use crate::frontend::script::host::{self, ClassText, FunctionText, HOST_NAME, Host, Items, Meaning, Member};
 use crate::frontend::script::{parse_library, parse_python};
-use crate::ir::{Attr, Module, Property, Symbol, Type, ValueId};
+use crate::ir::{Attr, Property, Symbol, Type, ValueId};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ impl Compiler {
                 }
             }
             Meaning::Compiled(module, name) => {
-                self.take(&module);
+                self.module.join(&module).map_err(|error| error.at(span))?;
                 match self.known(name, span)? {
                     Some(found) => Ok(found),
                     None => error(span, format!("{name} is not defined")),
@@ -153,6 +153,12 @@ impl Compiler {
                 self.declare_member(class, Rc::new(only_def(&source)?));
                 Ok(None)
             }
+            Some(Member::Overloads(sources)) => {
+                for source in &sources {
+                    self.declare_member(class, Rc::new(only_def(source)?));
+                }
+                Ok(None)
+            }
             Some(Member::Static(text)) => {
                 let function = self.declare_text(&text)?;
                 if let Some(known) = self.module.classes.get_mut(&class) {
@@ -175,26 +181,6 @@ impl Compiler {
                 Ok(None)
             }
             Some(Member::Other(meaning)) => self.mean(meaning, span).map(Some),
-        }
-    }
-
-    /// Takes over what another module defines, where this one has nothing of the name.
-    fn take(&mut self, module: &Module) {
-        let own = &mut self.module;
-        for (name, class) in &module.classes {
-            own.classes.entry(*name).or_insert_with(|| class.clone());
-        }
-        for (name, interface) in &module.interfaces {
-            own.interfaces.entry(*name).or_insert_with(|| interface.clone());
-        }
-        for (name, def) in &module.enums {
-            own.enums.entry(*name).or_insert_with(|| def.clone());
-        }
-        for (name, def) in &module.named_tuples {
-            own.named_tuples.entry(*name).or_insert_with(|| def.clone());
-        }
-        for (name, function) in &module.functions {
-            own.functions.entry(*name).or_insert_with(|| function.clone());
         }
     }
 }
@@ -239,6 +225,31 @@ impl Emitter<'_> {
                 all.collect::<Result<_>>().map(Some)
             }
             Some(Items::Dict(entries)) => Ok(Some(entries.iter().map(|(key, _)| text(key)).collect())),
+        }
+    }
+
+    /// The modules of a list of modules.
+    pub(super) fn container_list(&mut self, object: ValueId, span: &Span) -> Result<Option<Vec<Sugared>>> {
+        match self.items_of(object) {
+            Some(Items::List(_)) => self.container_items(object, span),
+            _ => Ok(None),
+        }
+    }
+
+    /// `"name" in modules`
+    pub(super) fn container_has(
+        &mut self,
+        object: ValueId,
+        key: ValueId,
+        span: &Span,
+    ) -> Result<Option<ValueId>> {
+        let Some(Items::Dict(entries)) = self.items_of(object) else { return Ok(None) };
+        match self.constant_of(key) {
+            Some(Attr::Str(key)) => {
+                let has = entries.iter().any(|(known, _)| **known == **key);
+                Ok(Some(self.bool(has, span)))
+            }
+            _ => error(span, "the key of a dictionary of modules must be a constant string"),
         }
     }
 

@@ -30,6 +30,15 @@ impl Emitter<'_> {
         {
             return Ok(found);
         }
+        if let [index] = indices
+            && is_slice(index)
+            && let Some(modules) = self.container_list(object, span)?
+        {
+            // A part of a list of modules is a tuple of them.
+            let whole = self.as_value(Sugared::Tuple(modules), span)?;
+            let bounds = self.slice_bounds(index)?;
+            return self.tuple_slice(whole, bounds, span).map(Sugared::Value);
+        }
         self.item(object, indices, span).map(Sugared::Value)
     }
 

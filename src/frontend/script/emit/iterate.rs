@@ -87,6 +87,18 @@ impl Emitter<'_> {
                 let value = self.as_value(value, span)?;
                 self.iterable(Sugared::Value(value), span)
             }
+            Sugared::EnumClass(class) => {
+                let ty = self.unit.enum_type(class);
+                let names = self.unit.module.enums.get(&class).map(|def| def.members.clone()).unwrap_or_default();
+                let mut members = Vec::with_capacity(names.len());
+                for (name, _) in &names {
+                    let member = self.enum_member(class, name.as_str(), span)?;
+                    members.push(self.as_value(member, span)?);
+                }
+                let list = Type::list(ty);
+                let kind = Symbol::new("prim::ListConstruct");
+                Ok(Iterable::Indexed(self.emit_value(kind, &members, list, span)))
+            }
             other => {
                 let kind = self.kind_of(&other);
                 let kind = kind.split(" cannot be used").next().unwrap_or_default();

@@ -14,6 +14,7 @@ mod derived;
 mod env;
 mod expr;
 mod function;
+mod hooks;
 mod hosted;
 mod index;
 mod iterate;

@@ -493,7 +493,7 @@ impl Emitter<'_> {
         Ok(Sugared::Builtin(kind, None))
     }
 
-    fn enum_member(&mut self, class: Symbol, name: &str, span: &Span) -> Result<Sugared> {
+    pub(super) fn enum_member(&mut self, class: Symbol, name: &str, span: &Span) -> Result<Sugared> {
         let Some(def) = self.unit.module.enums.get(&class) else {
             return error(span, format!("enum {class} is not defined"));
         };
@@ -576,6 +576,9 @@ impl Emitter<'_> {
         match self.unit.hosted_member(class, name, span)? {
             Some(Sugared::Namespace(path)) => return self.path(&path, span),
             Some(found) => return Ok(found),
+            None if self.unit.has_method(class, &format!("{name}__0")) => {
+                return Ok(Sugared::Method(value, Symbol::new(name)));
+            }
             None if self.unit.has_attribute(class, name)
                 || self.unit.static_method(class, name).is_some() =>
             {

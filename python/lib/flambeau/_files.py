@@ -1,0 +1,107 @@
+"""Models from files and back: `load`, `save`, `freeze`, and functions of TorchScript source."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pathlib
+from typing import Any, BinaryIO
+
+from . import _flambeau
+from ._flambeau import Program
+from ._modules import _OWN, RecursiveScriptModule, ScriptFunction, ScriptModule, _linked
+
+
+def load(
+    f: str | os.PathLike[str] | BinaryIO,
+    map_location: Any = None,
+    _extra_files: dict[str, Any] | None = None,
+    _restore_shapes: bool = False,
+    *,
+    entry: str | None = None,
+    mmap: bool = False,
+) -> Any:
+    """Loads a model: an archive of `torch.jit.save`, a `.pt2` of `torch.export`, TorchScript source, graph text.
+
+    No code of the file is executed by loading. Of source with several functions `entry` says which one is wanted; without
+    it an object with all of them as attributes is given. With `mmap` the tensors of an archive lie in the file, which all
+    processes of a machine share and nobody may change meanwhile.
+    """
+    if map_location is not None and "cuda" in str(map_location):
+        raise RuntimeError("models are loaded to the cpu; map_location='cpu' or nothing")
+    if isinstance(f, (str, os.PathLike)):
+        if not os.path.exists(f):
+            raise ValueError(f"The provided filename {f} does not exist")
+        if os.path.isdir(f):
+            raise ValueError(f"The provided filename {f} is a directory")
+        core = _flambeau.load_path(os.fspath(f), mmap)
+        data = pathlib.Path(f).read_bytes() if _extra_files else b""
+    else:
+        data = f.read()
+        core = _flambeau.load_bytes(data, getattr(f, "name", "<buffer>"))
+    if _extra_files:
+        for name, content in _flambeau.extra_files(data, list(_extra_files)).items():
+            _extra_files[name] = content
+    root = core.root()
+    if root is not None:
+        return _linked(RecursiveScriptModule(root))
+    names = core.functions()
+    if entry is not None or len(names) == 1:
+        return ScriptFunction(core, entry or names[0])
+    return CompilationUnit(_core=core)
+
+
+def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
+    """Writes a scripted module or function as an archive."""
+    m.save(f, _extra_files=_extra_files)
+
+
+def freeze(
+    mod: ScriptModule, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True
+) -> ScriptModule:
+    """A copy of a module in evaluation mode with its attributes as constants, inlined and folded.
+
+    `preserved_attrs` names attributes and methods that stay as they are. Without `optimize_numerics` batch norm and the like
+    are not folded into weights, which changes answers by rounding.
+    """
+    if not isinstance(mod, ScriptModule):
+        raise RuntimeError(
+            "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'."
+        )
+    if mod.training:
+        raise RuntimeError(
+            "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing."
+        )
+    copied = copy.deepcopy(mod)
+    preserved = ",".join(preserved_attrs or ()).replace("\\", "").replace('"', "")
+    passes = f'freeze{{preserve="{preserved}" numerics={"true" if optimize_numerics else "false"}}}'
+    if optimize_numerics:
+        passes += ",frozen-optimization"
+    return RecursiveScriptModule(copied._c.after(passes), mod._kind, None, copied._links)
+
+
+class CompilationUnit:
+    """Functions of TorchScript source, as attributes."""
+
+    def __init__(self, lang: str | None = None, _core: Program | None = None, **kwargs: Any) -> None:
+        core = _core if _core is not None else None
+        if core is None and lang:
+            core = _flambeau.load_bytes(lang.encode(), "<string>")
+        self._c = core
+
+    def define(self, lang: str) -> None:
+        """Takes the functions of a further text, which may call those that are there."""
+        self._c = self._c.defined(lang) if self._c is not None else _flambeau.load_bytes(lang.encode(), "<string>")
+
+    def __getattr__(self, name: str) -> ScriptFunction:
+        if name in _OWN or self._c is None or name not in self._c.functions():
+            raise AttributeError(f"'CompilationUnit' object has no attribute '{name}'")
+        return ScriptFunction(self._c, name)
+
+    def get_functions(self) -> list[ScriptFunction]:
+        """All functions."""
+        return [ScriptFunction(self._c, name) for name in self._c.functions()] if self._c else []
+
+    def find_function(self, name: str) -> ScriptFunction | None:
+        """A function by name."""
+        return getattr(self, name, None)
