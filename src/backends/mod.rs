@@ -9,6 +9,7 @@ mod counters;
 mod function;
 mod group;
 pub mod interp;
+mod lowered;
 pub mod ptx;
 
 #[cfg(feature = "cuda")]

@@ -13,6 +13,7 @@ use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
 use crate::dialects::{Fact, GraphId, Node, Op, Outputs, Registry, Run, Variant, fusion, loops, resolve};
 use crate::eval;
 use crate::ir::{Attr, BlockId, Graph, LocationId, Module, OpId, Place, Symbol, Type, ValueId};
+use crate::lowering::Lowered;
 use crate::passes;
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
@@ -131,6 +132,8 @@ pub(super) struct Code {
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) registry: &'a Registry,
+    /// Where the functions are that ops name.
+    pub(super) module: &'a Module,
     pub(super) constants: &'a Constants,
     /// What runs fusion groups; without one, the CPU does.
     pub(super) backend: Option<&'a Arc<dyn Backend>>,
@@ -351,7 +354,8 @@ impl Compiler<'_> {
                     let code = Arc::new(code);
                     let counters = Arc::clone(self.context.fusion);
                     let group = FusedGroup::new(Arc::clone(graph), self.context.backend()?, counters);
-                    let group = Arc::new(group);
+                    let lowered = Lowered::of(self.graph, op, self.context.module)?;
+                    let group = Arc::new(group.lowered(lowered));
                     let written = self.is_written(op);
                     let derivatives = Arc::new(Derivatives::new(Arc::clone(graph), written));
                     Action::Fused { graph: Arc::clone(graph), group, code, derivatives }

@@ -9,10 +9,10 @@ mod words;
 use super::io::Io;
 use super::load::Loaded;
 use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
-use crate::dialects::loops::Elem;
+use crate::dialects::loops::{Elem, is_kernel};
 use crate::dialects::prim::constant;
 use crate::dialects::shapes::of_tensor;
-use crate::ir::{Argument, Module, Symbol, Type, TypeKind, ValueId};
+use crate::ir::{Argument, Function, Module, Symbol, Type, TypeKind, ValueId};
 use crate::runtime::Program;
 use crate::value::Value;
 use clap::Args;
@@ -252,13 +252,13 @@ impl Inputs {
     }
 }
 
-/// The named function, or the only one of a file with a single function where none is named.
+/// The named function, or the only one of a file with a single function where none is named. Kernels beside it do not count.
 pub fn entry<'a>(wanted: &'a str, program: &'a Program) -> &'a str {
     let functions = &program.module().functions;
-    match functions.keys().next() {
-        Some(only) if wanted == "forward" && program.instance().is_none() && functions.len() == 1 => {
-            only.as_str()
-        }
+    let is_called = |f: &&Function| functions.len() == 1 || !is_kernel(&f.graph);
+    let mut called = functions.values().filter(is_called);
+    match (called.next(), called.next()) {
+        (Some(only), None) if wanted == "forward" && program.instance().is_none() => only.name.as_str(),
         _ => wanted,
     }
 }
