@@ -47,7 +47,7 @@ struct Engine<'a> {
     /// Gradients of inputs.
     found: Vec<Option<Tensor>>,
     /// Gradients of leaves, in order of arrival, where no inputs are given.
-    sums: indexmap::IndexMap<usize, (Tensor, Tensor)>,
+    sums: indexmap::IndexMap<usize, (Tensor, Option<Tensor>)>,
 }
 
 impl<'a> Engine<'a> {
@@ -190,9 +190,8 @@ impl<'a> Engine<'a> {
                     }
                     return Ok(());
                 }
-                let former = self.sums.get(&leaf.id()).map(|(_, sum)| sum.clone());
-                let total = sum(former, gradient, self.run)?;
-                self.sums.insert(leaf.id(), (leaf.clone(), total));
+                let (_, slot) = self.sums.entry(leaf.id()).or_insert_with(|| (leaf.clone(), None));
+                *slot = Some(sum(slot.take(), gradient, self.run)?);
                 Ok(())
             }
         }
@@ -233,6 +232,7 @@ impl<'a> Engine<'a> {
         let total = match tensor.grad() {
             Some(former) => sum(Some(former), gradient, self.run)?,
             None if self.wanted.create => gradient,
+            None if is_own(&gradient) => gradient,
             None => owned(&gradient)?,
         };
         tensor.set_grad(Some(total));
@@ -242,7 +242,9 @@ impl<'a> Engine<'a> {
     /// Adds to the gradients of leaves.
     fn accumulate(&mut self) -> Result<()> {
         for (_, (leaf, gradient)) in std::mem::take(&mut self.sums) {
-            self.add_to(&leaf, gradient)?;
+            if let Some(gradient) = gradient {
+                self.add_to(&leaf, gradient)?;
+            }
         }
         Ok(())
     }
@@ -505,6 +507,8 @@ const REAL: &str = "def real(g: Tensor):\n    return torch.real(g)\n";
 const SUM_TO: &str = "def sum_to(g: Tensor, size: List[int]):\n    return g.sum_to_size(size)\n";
 const CAST: &str = "def cast(g: Tensor, dtype: int):\n    return g.to(dtype)\n";
 const SUM: &str = "def sum(a: Tensor, b: Tensor):\n    return a + b\n";
+/// The same into memory that nothing else has.
+const ADD: &str = "def add(a: Tensor, b: Tensor):\n    return a.add_(b)\n";
 
 /// The gradient of a base as its storage lies: one dimension.
 const FLAT: &str = "def flat(g: Tensor, size: List[int], stride: List[int], mixed: bool):
@@ -545,15 +549,22 @@ fn sum(former: Option<Tensor>, gradient: Tensor, run: &Run) -> Result<Tensor> {
     match former {
         None => Ok(gradient),
         Some(former) => {
+            let alike = former.sizes() == gradient.sizes() && former.dtype() == gradient.dtype();
+            let text = if alike && !run.grad_enabled() && is_own(&former) { ADD } else { SUM };
             let values = vec![Value::Tensor(former), Value::Tensor(gradient)];
-            run.function("a helper of differentiation", SUM, values)?.to_tensor().cloned()
+            run.function("a helper of differentiation", text, values)?.to_tensor().cloned()
         }
     }
 }
 
-/// A gradient that nobody else writes to, without history.
+/// Whether a gradient was made for this alone and has no history, so that nothing is lost if it is kept as it is.
+fn is_own(gradient: &Tensor) -> bool {
+    gradient.is_sole() && gradient.is_plain() && !gradient.requires_grad()
+}
+
+/// A gradient that nothing else writes to, without history.
 fn owned(gradient: &Tensor) -> Result<Tensor> {
-    let copy = Tensor::zeros(gradient.dtype(), &gradient.sizes())?;
+    let copy = Tensor::for_writing(gradient.dtype(), &gradient.sizes())?;
     copy.copy_from(gradient)?;
     Ok(copy)
 }

@@ -20,6 +20,8 @@ mod tasks;
 #[cfg(test)]
 mod derivatives_tests;
 #[cfg(test)]
+mod gradient_tests;
+#[cfg(test)]
 mod limit_tests;
 #[cfg(test)]
 mod tests;

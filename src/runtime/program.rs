@@ -44,7 +44,7 @@ pub(super) struct Inner {
 }
 
 /// Elements of the largest input from which a group's backward is worth being compiled.
-const DIFFERENTIATES_FROM: usize = 1 << 12;
+const DIFFERENTIATES_FROM: usize = 1 << 10;
 
 /// What a program is made with besides module, instance and ops.
 #[derive(Default)]

@@ -136,6 +136,16 @@ impl Tensor {
         Ok(Self::assemble(storage, dtype, layout))
     }
 
+    /// Whether no other tensor and nothing else has this tensor or its memory, which it fills from the first byte to the last in
+    /// row-major order: whoever has it may hand it on as new. Never of memory that is not ours.
+    pub fn is_sole(&self) -> bool {
+        let meta = self.0.meta.read();
+        let whole = meta.layout.offset == 0
+            && meta.layout.is_contiguous()
+            && meta.storage.nbytes() == meta.layout.numel() * meta.dtype.size();
+        whole && Arc::strong_count(&self.0) == 1 && meta.storage.is_sole()
+    }
+
     /// A contiguous tensor that the caller is about to overwrite whole: its content may be that of a freed one.
     pub fn for_writing(dtype: DType, sizes: &[i64]) -> Result<Tensor> {
         let layout = Layout::contiguous(sizes)?;

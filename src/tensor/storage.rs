@@ -311,6 +311,11 @@ impl Storage {
         }
     }
 
+    /// Whether this is the only handle, of memory that is ours.
+    pub fn is_sole(&self) -> bool {
+        Arc::strong_count(&self.0) == 1 && !self.is_foreign()
+    }
+
     /// Whether two handles are the same memory.
     pub fn same(&self, other: &Storage) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

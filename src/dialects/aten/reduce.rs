@@ -1,7 +1,7 @@
 //! Reductions to one number a row: sums, products, means, truth, extremes.
 
 use super::kernels::range::not_implemented;
-use super::kernels::rows::{Rows, non_empty_dim, reduced_dims};
+use super::kernels::rows::{Rows, column_sums, non_empty_dim, reduced_dims, sizes_without};
 use super::kernels::rule::into;
 use super::kernels::vector_rows::place_of_extreme;
 use super::kernels::wide::{Wide, dispatch_wide, store};
@@ -140,6 +140,11 @@ pub fn sum_row<W: Wide>(row: &[W]) -> W {
 pub fn sum(tensor: &Tensor, dims: Option<Vec<i64>>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = sum_dtype(tensor, dtype);
     let dims = reduced_dims(dims, tensor.rank())?;
+    if dtype == DType::F32
+        && let Some(sums) = column_sums(tensor, &dims)?
+    {
+        return store::<f64>(&sums, &sizes_without(&tensor.sizes(), &dims, keepdim), dtype);
+    }
     let (rows, times) = rows_in(tensor, &dims, dtype)?;
     if dtype == DType::Bool {
         return rows.reduce::<i64>(keepdim, dtype, |row| i64::from(row.iter().any(|x| *x != 0)));

@@ -6,7 +6,7 @@ use super::vector_rows;
 use super::wide::{Wide, store};
 use crate::diag::{Diagnostic, Result};
 use crate::resources::{Scratch, memory, pool};
-use crate::tensor::{DType, Dims, Element, Tensor, numel, view, wrap_dim};
+use crate::tensor::{DType, Dims, Element, Layout, Tensor, numel, view, wrap_dim};
 
 /// Work below this many elements stays on one thread.
 const PARALLEL_FROM: usize = 1 << 16;
@@ -175,6 +175,47 @@ impl Rows {
     }
 }
 
+/// Columns that one thread sums: their sums stay in the first-level cache.
+const COLUMNS: usize = 256;
+
+/// The sums of a row-major float32 tensor over its first dimensions, in double precision, read where it lies: what gradients of biases
+/// and of broadcast operands are. None for other tensors and dimensions, and where columns are too few to be read as lines.
+pub fn column_sums(tensor: &Tensor, dims: &[usize]) -> Result<Option<Scratch<f64>>> {
+    let leads = |layout: &Layout| {
+        let rank = layout.rank();
+        let is_first = dims.len() < rank && (0..dims.len()).all(|d| dims.contains(&d));
+        let columns = numel(layout.sizes.get(dims.len()..).unwrap_or_default());
+        (is_first && layout.is_contiguous() && columns >= 16 && layout.numel() > columns).then_some(columns)
+    };
+    let Some(columns) =
+        tensor.with_meta(|meta| (meta.dtype == DType::F32).then(|| leads(&meta.layout)).flatten())
+    else {
+        return Ok(None);
+    };
+    let elements = Dense::<f32>::new(tensor)?;
+    let elements = elements.open()?;
+    let mut sums = memory::filled(columns, 0f64)?;
+    let some = |at: usize, sums: &mut [f64]| {
+        vector_rows::add_columns(&elements, columns, at * COLUMNS, sums);
+        Ok(())
+    };
+    if elements.len() < PARALLEL_FROM {
+        sums.chunks_mut(COLUMNS).enumerate().try_for_each(|(at, sums)| some(at, sums))?;
+    } else {
+        pool::try_chunks(&mut sums, COLUMNS, some)?;
+    }
+    Ok(Some(sums))
+}
+
+/// Sizes of a tensor of which some dimensions are summed.
+pub fn sizes_without(sizes: &[i64], dims: &[usize], keepdim: bool) -> Dims {
+    let of = |(d, size): (usize, &i64)| match dims.contains(&d) {
+        true => keepdim.then_some(1),
+        false => Some(*size),
+    };
+    sizes.iter().enumerate().filter_map(of).collect()
+}
+
 /// The dimensions of a reduction: all of them without a list or with an empty one.
 pub fn reduced_dims(dims: Option<Vec<i64>>, rank: usize) -> Result<Vec<usize>> {
     match dims {
@@ -196,4 +237,39 @@ pub fn non_empty_dim(tensor: &Tensor, dim: i64, name: &str) -> Result<usize> {
         ));
     }
     Ok(dim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sums over the first dimensions, beside those of rows that were copied.
+    #[test]
+    fn columns_are_summed_as_rows_are() {
+        for (sizes, dims) in [
+            (vec![7, 300], vec![0]),
+            (vec![3, 5, 40], vec![0, 1]),
+            (vec![3, 5, 40], vec![0]),
+            (vec![90, 1000], vec![0]),
+        ] {
+            let count: i64 = sizes.iter().product();
+            let values: Vec<f32> = (0..count).map(|n| (n * 37 % 101) as f32 * 0.125 - 6.0).collect();
+            let tensor = Tensor::from_vec(&values, &sizes).expect("small");
+            let columns = column_sums(&tensor, &dims).expect("host").expect("row-major float32");
+            let rows = Rows::new(&tensor, &dims).and_then(|rows| rows.sums()).expect("host");
+            assert_eq!(&columns[..], &rows[..], "{sizes:?} over {dims:?}");
+        }
+    }
+
+    #[test]
+    fn other_tensors_and_dimensions_are_left_to_rows() {
+        let tensor = Tensor::zeros(DType::F32, &[4, 32]).expect("small");
+        let is_none = |tensor: &Tensor, dims: &[usize]| column_sums(tensor, dims).expect("host").is_none();
+        assert!(is_none(&tensor, &[1]) && is_none(&tensor, &[0, 1]));
+        assert!(is_none(&tensor.to_dtype(DType::F64).expect("floats"), &[0]));
+        assert!(is_none(&tensor.look(|l| Ok(view::reorder(l, &[1, 0]))).expect("a view"), &[0]));
+        assert!(is_none(&Tensor::zeros(DType::F32, &[0, 32]).expect("small"), &[0]));
+        assert_eq!(sizes_without(&[4, 32], &[0], true).as_slice(), [1, 32]);
+        assert_eq!(sizes_without(&[4, 32], &[0], false).as_slice(), [32]);
+    }
 }

@@ -29,6 +29,20 @@ pub fn sum(row: &[f32]) -> f64 {
     )
 }
 
+/// Adds to each of `sums` the column of `values` that begins at `first` and lies `columns` apart, row after row.
+pub fn add_columns(values: &[f32], columns: usize, first: usize, sums: &mut [f64]) {
+    wide_loops(
+        #[inline(always)]
+        || {
+            for row in values.chunks_exact(columns.max(1)) {
+                for (sum, x) in sums.iter_mut().zip(row.iter().skip(first)) {
+                    *sum += f64::from(*x);
+                }
+            }
+        },
+    );
+}
+
 /// The first in the order that `beats` gives of the elements that are numbers; `worst` where there is none.
 #[inline(always)]
 fn extreme(row: &[f32], worst: f32, beats: impl Fn(f32, f32) -> bool) -> f32 {
