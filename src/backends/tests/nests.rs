@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 const PRODUCT: &str = include_str!("../../../benches/loops/matmul.ir");
 
-const SCHEDULES: [&str; 7] = [
+const SCHEDULES: [&str; 11] = [
     "",
     "loop-hoist,cse",
     "loop-vectorize{loop=j},loop-unroll{loop=i,factor=4,jam},loop-hoist,cse,dce",
@@ -16,6 +16,10 @@ const SCHEDULES: [&str; 7] = [
     "loop-tile{loop=l,size=5},loop-unroll{loop=i,factor=2,jam},cse",
     "loop-tile{loop=j,size=16},loop-vectorize{loop=j},loop-parallelize",
     "loop-unroll{factor=2},loop-unroll{factor=2},loop-tile{size=2},cse,dce",
+    "loop-interchange{loop=i}",
+    "loop-interchange{loop=i},loop-tile{loop=j,size=4},loop-hoist,cse,loop-canonicalize",
+    "loop-tile{size=3},loop-unroll{factor=2},loop-canonicalize,loop-fuse,cse,dce,loop-canonicalize",
+    "loop-check-bounds,loop-canonicalize,cse,dce",
 ];
 
 /// A product of `[m, k]` and `[k, n]` under a schedule.
@@ -32,7 +36,7 @@ fn product(schedule: &str, backend: &dyn Backend, [m, n, k]: [usize; 3]) -> Vec<
     let number = |n: usize| ((n * 7919) % 1000) as f32 / 500.0 - 1.0;
     let (a, b): (Vec<f32>, Vec<f32>) = ((0..m * k).map(number).collect(), (0..k * n).map(number).collect());
     let mut out = vec![f32::NAN; m * n];
-    let args = vec![
+    let mut args = vec![
         Arg::Buffer(Buffer::whole(0, m * n)),
         Arg::Buffer(Buffer::whole(1, m * k)),
         Arg::Buffer(Buffer::whole(2, k * n)),
@@ -40,6 +44,10 @@ fn product(schedule: &str, backend: &dyn Backend, [m, n, k]: [usize; 3]) -> Vec<
         Arg::Int(n as i64),
         Arg::Int(k as i64),
     ];
+    // What checks ask for.
+    if schedule.contains("check-bounds") {
+        args.extend([m * n, m * k, k * n].map(|length| Arg::Int(length as i64)));
+    }
     let memory = vec![
         Memory::Write(bytemuck::cast_slice_mut(&mut out)),
         Memory::Read(bytemuck::cast_slice(&a)),

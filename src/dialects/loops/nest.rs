@@ -1,7 +1,7 @@
 //! Loops as passes see them: the parts of a `loop::for`, and ops of the dialect put before others.
 
 use super::{Elem, Mark, NAMESPACE, binary_name};
-use crate::dialects::scalar::Binary;
+use crate::dialects::scalar::{Binary, Compare};
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, ValueId};
 
 /// The parts of a loop that is well formed.
@@ -63,7 +63,8 @@ impl Loop {
 pub fn constant_index(graph: &Graph, value: ValueId) -> Option<i64> {
     let op = graph.def_op(value)?;
     let kind = graph.kind(op);
-    let found = graph.attr(op, "value").and_then(Attr::as_int);
+    let is_index = Elem::of_scalar_type(graph.ty(value)) == Some(Elem::I64);
+    let found = graph.attr(op, "value").and_then(Attr::as_int).filter(|_| is_index);
     found.filter(|_| kind.namespace() == NAMESPACE && kind.base() == "const")
 }
 
@@ -74,6 +75,28 @@ pub fn binary_parts(graph: &Graph, value: ValueId) -> Option<(Binary, ValueId, V
     let kind = graph.kind(op);
     let operation = (kind.namespace() == NAMESPACE).then(|| super::names::find_binary(kind.base()))??;
     Some((operation, x, y))
+}
+
+/// The comparison and the operands of a value that compares two numbers.
+pub fn compare_parts(graph: &Graph, value: ValueId) -> Option<(Compare, ValueId, ValueId)> {
+    let op = graph.def_op(value)?;
+    let &[x, y] = graph.operands(op) else { return None };
+    let kind = graph.kind(op);
+    let operation = (kind.namespace() == NAMESPACE).then(|| super::names::find_compare(kind.base()))??;
+    Some((operation, x, y))
+}
+
+/// The value of a constant bool.
+pub fn constant_bool(graph: &Graph, value: ValueId) -> Option<bool> {
+    let op = graph.def_op(value)?;
+    let kind = graph.kind(op);
+    let is_constant = kind.namespace() == NAMESPACE && kind.base() == "const";
+    match graph.attr(op, "value") {
+        Some(Attr::Bool(x)) if is_constant && Elem::of_scalar_type(graph.ty(value)) == Some(Elem::Bool) => {
+            Some(*x)
+        }
+        _ => None,
+    }
 }
 
 /// The buffer that an op writes to or reads, and at which index.

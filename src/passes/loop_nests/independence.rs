@@ -51,7 +51,7 @@ pub(super) fn independent(graph: &Graph, l: Loop) -> Result<(), String> {
 
 /// Whether an index within the loop differs between iterations: `i + c`, `i * c` with a constant `c`, or `i * n + j` where j
 /// runs from 0 to n.
-fn differs(graph: &Graph, l: Loop, index: ValueId) -> bool {
+pub(super) fn differs(graph: &Graph, l: Loop, index: ValueId) -> bool {
     let Some(terms) = terms(graph, index) else { return false };
     let varies = |value: &ValueId| !graph.is_visible(*value, l.op);
     let (own, others): (Terms, Terms) = terms.into_iter().partition(|term| term.contains(&l.iv));
@@ -65,6 +65,28 @@ fn differs(graph: &Graph, l: Loop, index: ValueId) -> bool {
         ([factor], [term]) => matches!(term.as_slice(), [j] if runs_below(graph, *j, *factor)),
         _ => false,
     }
+}
+
+/// An index as a sum of products, alike for two loops whose iterations touch the same element; None where it depends on more
+/// than the loop's index and what is the same in all iterations.
+pub(super) fn index_form(graph: &Graph, l: Loop, index: ValueId) -> Option<Vec<Vec<(u8, i64)>>> {
+    let factor = |value: &ValueId| {
+        if *value == l.iv {
+            return Some((0, 0));
+        }
+        match constant_index(graph, *value) {
+            Some(n) => Some((1, n)),
+            None => graph.is_visible(*value, l.op).then_some((2, value.index() as i64)),
+        }
+    };
+    let mut all = Vec::new();
+    for term in terms(graph, index)? {
+        let mut factors = term.iter().map(factor).collect::<Option<Vec<_>>>()?;
+        factors.sort_unstable();
+        all.push(factors);
+    }
+    all.sort_unstable();
+    Some(all)
 }
 
 /// Whether a value is the index of a loop from 0 to `bound`.

@@ -4,15 +4,21 @@
 //! Order is changed only where [`independence`] proves that iterations do not meet in memory.
 
 mod bounds;
+mod canonicalize;
+mod fuse;
 mod hoist;
 mod independence;
+mod interchange;
 mod marks;
 mod tile;
 mod unroll;
 
 pub use bounds::check_bounds;
 pub(super) use bounds::run as check_bounds_pass;
+pub(super) use canonicalize::run as canonicalize;
+pub(super) use fuse::run as fuse;
 pub(super) use hoist::run as hoist;
+pub(super) use interchange::run as interchange;
 pub(super) use marks::{OPTIONS as MARK_OPTIONS, parallelize, vectorize};
 pub(super) use tile::{OPTIONS as TILE_OPTIONS, run as tile};
 pub(super) use unroll::{OPTIONS as UNROLL_OPTIONS, run as unroll};
@@ -22,6 +28,9 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::is_kernel;
 use crate::dialects::loops::nest::Loop;
 use crate::ir::Graph;
+
+/// The option by which a loop is named.
+pub(super) const LOOP_OPTIONS: &[PassOption] = &[LOOP];
 
 const LOOP: PassOption =
     PassOption::text("loop", "", "the loops whose index has this name; all that can be without one");
