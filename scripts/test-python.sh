@@ -33,7 +33,9 @@ ecosystem)
     pip numpy torch==2.15.0 torchvision --extra-index-url https://download.pytorch.org/whl/cpu
     pip "ray[data]" mpi4py mpich nbclient ipykernel
     export PATH="$venv/bin:$PATH"
-    "$venv/bin/python" python/tests/ecosystem/idioms.py flambeau
+    for idioms in python/tests/ecosystem/idioms*.py; do
+        "$venv/bin/python" "$idioms" flambeau
+    done
     "$venv/bin/python" -m unittest discover -s python/tests/ecosystem
     ;;
 esac

@@ -323,7 +323,8 @@ impl PyProgram {
         let source = source("<string>", 1, text);
         let class = self.object.as_ref().map(Object::class);
         let (module, registry) = (self.core.module(), self.core.plain.registry());
-        let made = py.detach(|| compile_further(registry, module, class, &source)).map_err(errors::of_program)?;
+        let made =
+            py.detach(|| compile_further(registry, module, class, &source)).map_err(errors::of_program)?;
         Ok(self.with_module(made))
     }
 

@@ -22,6 +22,8 @@ mod derivatives_tests;
 #[cfg(test)]
 mod gradient_tests;
 #[cfg(test)]
+mod hook_tests;
+#[cfg(test)]
 mod limit_tests;
 #[cfg(test)]
 mod tests;

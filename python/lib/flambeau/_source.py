@@ -72,10 +72,30 @@ def function_text(function: Callable[..., Any]) -> Text:
     # Decorators are Python's.
     kept = text.splitlines(keepends=True)[node.lineno - 1 :]
     start = next(n for n, line in enumerate(kept) if line.lstrip().startswith("def "))
-    text = "".join(kept[start:])
+    text = _joined_comments("".join(kept[start:]))
     if not text.endswith("\n"):
         text += "\n"
+    margin = re.match(r"[ \t]*", lines[0])
+    if margin and not any(_spans_lines(part) for part in ast.walk(node)):
+        # As it stands in the file, which errors show.
+        text = textwrap.indent(text, margin.group())
     return Text(file, first + node.lineno - 1 + start, text, node)
+
+
+def _spans_lines(node: ast.AST) -> bool:
+    """Whether a node is a string over several lines, whose content indentation would change."""
+    is_text = isinstance(node, (ast.JoinedStr, ast.Constant)) and not isinstance(getattr(node, "value", ""), (int, float, complex))
+    return is_text and node.end_lineno != node.lineno  # type: ignore[attr-defined]
+
+
+def _joined_comments(text: str) -> str:
+    """The text with one type comment for the whole signature where each parameter has one of its own."""
+    whole = re.search(r"#[ \t]*type:[ \t]*\(\.\.\.\)[ \t]*->([^\n]*)", text)
+    if whole is None:
+        return text
+    head, comment = text[: whole.start()], re.compile(r"#[ \t]*type:([^\n]*)")
+    types = ", ".join(found.strip() for found in comment.findall(head))
+    return f"{comment.sub('', head)}# type: ({types}) ->{whole.group(1)}{text[whole.end() :]}"
 
 
 def _place(text: str, file: str, first: int, node: ast.AST) -> str:

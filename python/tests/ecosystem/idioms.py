@@ -9,11 +9,9 @@ import enum
 import io
 import math
 import os
-import pickle
 import sys
 import tempfile
 import threading
-import traceback
 import warnings
 from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple, Union
 
@@ -21,35 +19,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-warnings.simplefilter("ignore")
-WHICH = sys.argv[1] if len(sys.argv) > 1 else "flambeau"
-if WHICH == "torch":
-    import torch.jit as J
-else:
-    import flambeau as J  # type: ignore[no-redef]
-
-IDIOMS: list[Any] = []
-
-
-def idiom(function: Any) -> Any:
-    IDIOMS.append(function)
-    return function
-
-
-def same(a: Any, b: Any) -> None:
-    if isinstance(b, (list, tuple)):
-        assert len(a) == len(b), (a, b)
-        for x, y in zip(a, b):
-            same(x, y)
-    elif isinstance(b, dict):
-        assert set(a) == set(b), (a, b)
-        for key in b:
-            same(a[key], b[key])
-    elif isinstance(b, torch.Tensor):
-        torch.testing.assert_close(torch.as_tensor(a), b)
-    else:
-        assert a == b, (a, b)
-
+from idiom import WHICH, J, idiom, main, same
 
 SCALE = 3
 FACTORS = (1.5, 2.5)
@@ -1771,21 +1741,6 @@ def script_if_tracing():
 def trace_dict_input():
     t = J.trace(lambda d: d["a"] + d["b"], ({"a": torch.ones(1), "b": torch.ones(1)},), strict=False)
     same(t({"a": torch.zeros(1), "b": torch.ones(1)}), torch.ones(1))
-
-
-def main() -> int:
-    failed = []
-    for function in IDIOMS:
-        try:
-            function()
-        except BaseException as error:  # noqa: BLE001
-            failed.append(function.__name__)
-            last = traceback.format_exc().strip().splitlines()
-            print(f"--- {function.__name__}: {type(error).__name__}: {str(error)[:700]}")
-            if "-v" in sys.argv:
-                print("\n".join(last[-12:]))
-    print(f"{WHICH}: {len(IDIOMS) - len(failed)} of {len(IDIOMS)}; failed: {', '.join(failed) or 'none'}")
-    return len(failed)
 
 
 if __name__ == "__main__":

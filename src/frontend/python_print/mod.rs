@@ -72,7 +72,8 @@ pub fn print_one(registry: &Registry, module: &Module, function: &Function) -> R
     let constants = RefCell::default();
     let cx = Context { registry, module, needed: RefCell::default(), constants, origin: &|_| None };
     let mut file = File::default();
-    file.function(&cx, function, 0, true)?;
+    let is_method = module.classes.values().any(|class| class.methods.values().any(|m| *m == function.name));
+    file.function(&cx, function, 0, !is_method)?;
     Ok((file.text.as_str().to_string(), cx.constants.into_inner()))
 }
 

@@ -138,6 +138,11 @@ impl Compiler {
     /// Compiles everything that was declared, and gives the program. The error is the first one; notes tell of those
     /// in other functions.
     pub(in crate::frontend::script) fn finish(mut self) -> Result<Module> {
+        if self.host.is_some() {
+            // Before the calls that run them, whose errors would hide what is wrong.
+            let classes: Vec<Symbol> = self.module.classes.keys().copied().collect();
+            classes.into_iter().try_for_each(|class| hooks::check(&mut self, class))?;
+        }
         let mut at = 0;
         let mut errors: Vec<Diagnostic> = Vec::new();
         // Compiling may declare more.
@@ -156,10 +161,6 @@ impl Compiler {
                 }
             }
             at += 1;
-        }
-        if errors.is_empty() && self.host.is_some() {
-            let hooked: Vec<Symbol> = self.module.classes.keys().copied().collect();
-            hooked.into_iter().try_for_each(|class| hooks::check(&mut self, class))?;
         }
         let mut errors = errors.into_iter();
         match errors.next() {

@@ -89,7 +89,8 @@ impl Emitter<'_> {
             }
             Sugared::EnumClass(class) => {
                 let ty = self.unit.enum_type(class);
-                let names = self.unit.module.enums.get(&class).map(|def| def.members.clone()).unwrap_or_default();
+                let names =
+                    self.unit.module.enums.get(&class).map(|def| def.members.clone()).unwrap_or_default();
                 let mut members = Vec::with_capacity(names.len());
                 for (name, _) in &names {
                     let member = self.enum_member(class, name.as_str(), span)?;
