@@ -228,6 +228,8 @@ def diff(self: Tensor, n: int = 1, dim: int = -1, prepend: Optional[Tensor] = No
 
 const TRAPEZOID_X: &str = "
 def trapezoid(y: Tensor, x: Tensor, *, dim: int = -1) -> Tensor:
+    if dim < 0 and dim + max(y.dim(), 1) >= 0:
+        dim = dim + max(y.dim(), 1)
     if y.size(dim) == 0:
         return y.sum(dim).to(y.dtype)
     if y.dtype == torch.bool or x.dtype == torch.bool:
@@ -257,6 +259,8 @@ def trapezoid(y: Tensor, *, dx: number = 1, dim: int = -1) -> Tensor:
 
 const CUMULATIVE_X: &str = "
 def cumulative_trapezoid(y: Tensor, x: Tensor, *, dim: int = -1) -> Tensor:
+    if dim < 0 and dim + max(y.dim(), 1) >= 0:
+        dim = dim + max(y.dim(), 1)
     if y.dtype == torch.bool or x.dtype == torch.bool:
         raise RuntimeError('cumulative_trapezoid: received a bool input for `x` or `y`, but bool is not supported')
     points = x

@@ -111,7 +111,7 @@ pub static OPS: &[OpDef] = &[
 /// The dot products of vectors along a dimension, the first conjugated.
 fn vecdot(args: &Args<'_>) -> Result<Outputs> {
     let (x, y, dim) = (args.tensor(0)?, args.tensor(1)?, args.int(2)?);
-    let dtype = result_type(&[x.clone().into(), y.clone().into()]).unwrap_or(x.dtype());
+    let dtype = x.dtype();
     if !x.dtype().is_floating() && !x.dtype().is_complex() {
         return Err(Diagnostic::raised(
             "NotImplementedError",
@@ -120,6 +120,13 @@ fn vecdot(args: &Args<'_>) -> Result<Outputs> {
                 x.dtype().type_name()
             ),
         ));
+    }
+    if x.dtype() != y.dtype() {
+        return Err(Diagnostic::runtime(format!(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of type {} and y of type {} instead",
+            x.dtype().type_name(),
+            y.dtype().type_name()
+        )));
     }
     let mut sizes = broadcast_sizes(&x.sizes(), &y.sizes())?;
     let d = wrap_dim(dim, sizes.len())?;
@@ -152,6 +159,12 @@ fn shape(t: &Tensor) -> String {
 
 /// The product of two matrices, onto something broadcast to its sizes; `name` stands in front of errors.
 fn mm(name: &str, a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> Result<Tensor> {
+    check_mm(name, a, b)?;
+    product("addmm_impl_cpu_", a, b, onto)
+}
+
+/// Fails where two tensors are no matrices that can be multiplied.
+fn check_mm(name: &str, a: &Tensor, b: &Tensor) -> Result<()> {
     let names = if name == "mm" { ["self", "mat2"] } else { ["mat1", "mat2"] };
     for (t, operand) in [a, b].into_iter().zip(names) {
         if t.rank() != 2 {
@@ -175,7 +188,7 @@ fn mm(name: &str, a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> Result<Tenso
             b.dtype().cpp_name()
         )));
     }
-    product("addmm_impl_cpu_", a, b, onto)
+    Ok(())
 }
 
 fn bmm(name: &str, a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> Result<Tensor> {
@@ -304,6 +317,15 @@ fn added(
     }
 }
 
+/// `t + a @ b` with the dtype and the sizes of that sum.
+fn sum_of_product(t: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let product = mm("mm", a, b, None)?;
+    let dtype = result_type(&[t.clone().into(), product.clone().into()]).unwrap_or(t.dtype());
+    let sizes = broadcast_sizes(&t.sizes(), &product.sizes())?;
+    let wide = |x: &Tensor| x.to_dtype(dtype)?.broadcast_to(&sizes);
+    sum(&wide(t)?, &wide(&product)?)
+}
+
 /// The sum of two tensors of one dtype and the same sizes.
 fn sum(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     use super::kernels::compute::Number;
@@ -334,6 +356,15 @@ fn real_factors(a: &Args<'_>, first: usize, dtype: DType) -> Result<(Scalar, Sca
 
 fn addmm(args: &Args<'_>) -> Result<Outputs> {
     let (t, a, b) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
+    let is_one = |n: usize| args.scalar(n).map(|s| s.to_complex() == 1.0.into());
+    if is_one(3)? && is_one(4)? {
+        // TorchScript computes this as `mm` and `add`, which promotes and broadcasts.
+        check_mm("mm", a, b)?;
+        let target = [a.sizes()[0], b.sizes()[1]];
+        if t.dtype() != a.dtype() || t.layout().broadcast_to(&target).is_none() {
+            return one(sum_of_product(t, a, b)?);
+        }
+    }
     for (matrix, name) in [(a, "self"), (b, "mat2")] {
         if matrix.rank() != 2 {
             return Err(Diagnostic::runtime(format!(
@@ -564,9 +595,6 @@ fn inner(args: &Args<'_>) -> Result<Outputs> {
         };
         return one(contract("mul_cpu", &widen(x)?, &widen(y)?, &[])?);
     };
-    if x.dtype() != y.dtype() {
-        return Err(Diagnostic::runtime("both inputs should have same dtype"));
-    }
     if p != q {
         return Err(Diagnostic::runtime(format!(
             "inner() the last dimension must match on both input tensors but got shapes {:?} and {:?}",
@@ -574,10 +602,14 @@ fn inner(args: &Args<'_>) -> Result<Outputs> {
             sy.as_slice()
         )));
     }
+    if x.dtype() != y.dtype() {
+        return Err(Diagnostic::runtime("both inputs should have same dtype"));
+    }
     let rows = x.reshaped(&[lead.iter().product(), *p])?;
     let columns = y.reshaped(&[follow.iter().product(), *q])?.look(|l| view::transpose(l, 0, 1))?;
     let sizes: Vec<i64> = lead.iter().chain(follow).copied().collect();
-    one(product("addmm_impl_cpu_", &rows, &columns, None)?.reshaped(&sizes)?)
+    let kernel = if sizes.is_empty() { "dot" } else { "addmm_impl_cpu_" };
+    one(product(kernel, &rows, &columns, None)?.reshaped(&sizes)?)
 }
 
 /// `input @ weight.T + bias`
@@ -705,6 +737,10 @@ fn chain(name: &str, tensors: &[Tensor]) -> Result<Tensor> {
                     "multi_dot(): the {} tensor must be 1D or 2D but got {rank}D",
                     if at == 0 { "first" } else { "last" }
                 )));
+            }
+            rank if name == "chain_matmul" => {
+                let text = format!("Tensor dimension is {rank}, expected 2 instead.");
+                return Err(Diagnostic::runtime(text));
             }
             rank => {
                 return Err(Diagnostic::runtime(format!("{name}(): tensor {at} must be 2D but got {rank}D")));

@@ -49,8 +49,8 @@ fn expect_indices(indices: &Tensor, name: &str) -> Result<()> {
     }
     Err(Diagnostic::runtime(format!(
         "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got \
-         torch.{}Tensor instead (while checking arguments for {name})",
-        indices.dtype().type_name()
+         {} instead (while checking arguments for {name})",
+        indices.dtype().tensor_class()
     )))
 }
 

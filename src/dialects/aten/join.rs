@@ -287,7 +287,7 @@ fn repeated_indices(repeats: &Tensor, output_size: Option<i64>) -> Result<Tensor
     if repeats.rank() != 1 {
         return Err(Diagnostic::runtime("repeat_interleave only accept 1D vector as repeat"));
     }
-    if !matches!(repeats.dtype(), DType::I64 | DType::I32) {
+    if !repeats.dtype().is_integral() || repeats.dtype().is_rare() {
         return Err(not_implemented("repeat_interleave_cpu", repeats.dtype()));
     }
     let counts = repeats.elements_as::<i64>()?;

@@ -366,10 +366,11 @@ fn instance_norm(a: &Args<'_>) -> Result<Outputs> {
     }
     let sizes = input.sizes();
     let [n, c, ..] = sizes[..] else {
-        return fail(format!(
-            "instance_norm needs an input of at least two dimensions, got {:?}",
-            sizes.as_slice()
-        ));
+        // Sizes 0 and 1 are asked for.
+        return fail(match sizes.len() {
+            0 => "Dimension specified as 0 but tensor has no dimensions",
+            _ => "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
+        });
     };
     let joined = n.saturating_mul(c);
     let mut flat = vec![1, joined];
@@ -466,8 +467,8 @@ pub fn layer(
     bias: Option<&Tensor>,
     eps: f64,
 ) -> Result<(Tensor, Tensor, Tensor)> {
-    let rows = check_shape(input, shape, &[("weight", weight), ("bias", bias)], ", ")?;
     check_mixed(input, &[weight, bias])?;
+    let rows = check_shape(input, shape, &[("weight", weight), ("bias", bias)], ", ")?;
     let (sizes, dtype) = (input.sizes(), input.dtype());
     let narrow = matches!(dtype, DType::F16 | DType::BF16);
     crate::dispatch_real!(dtype, "LayerNormKernelImpl", R => {
