@@ -1,7 +1,7 @@
 //! Contractions over named or listed dimensions: einsum and tensordot.
 
-use super::kernels::range::not_implemented;
 use super::kernels::product::{contract, permute, sum_dims};
+use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, contraction, one};
@@ -241,6 +241,12 @@ fn contract_all(operands: Vec<Tensor>, kept: usize, rank: usize) -> Result<Tenso
         if due.is_empty() || result.numel() == 0 || operand.numel() == 0 {
             // Without a sum it is a product by elements, which promotes.
             let dtype = promote_types(result.dtype(), operand.dtype());
+            if dtype == DType::Bool && due.is_empty() {
+                let both =
+                    contract("mul_cpu", &result.to_dtype(DType::U8)?, &operand.to_dtype(DType::U8)?, &due)?;
+                result = both.to_dtype(dtype)?;
+                continue;
+            }
             result = contract("mul_cpu", &result.to_dtype(dtype)?, &operand.to_dtype(dtype)?, &due)?;
             continue;
         }

@@ -234,6 +234,7 @@ fn masked_index_put(a: &Args<'_>) -> Result<Outputs> {
         return one(tensor.copy()?);
     }
     let plan = advanced(tensor, &a.opt_tensors(2)?, Outside::Clamp)?;
+    let values = &values_like(tensor, &[], values, true)?;
     let values = values.broadcast_to(&plan.sizes)?;
     let keep = truths(&mask.broadcast_to(&plan.sizes)?)?;
     let kept = keep.iter().enumerate().filter(|(_, k)| **k).map(|(i, _)| i).scratch()?;

@@ -253,6 +253,9 @@ fn chunk_cat(a: &Args<'_>) -> Result<Outputs> {
             "_chunk_cat expects non-negative dim when input tensors have different ndims",
         ));
     }
+    if tensors.iter().any(|t| t.dtype() != first.dtype()) {
+        return Err(Diagnostic::runtime("_chunk_cat expects all input tensors with the same dtype"));
+    }
     let d = wrap_dim(dim, first.rank())?;
     if tensors.iter().any(|t| d >= t.rank()) {
         return Err(Diagnostic::runtime("_chunk_cat expects dim < ndim for all input tensors"));

@@ -113,7 +113,7 @@ pub static OPS: &[OpDef] = &[
         reduced!("def hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
     zeros = torch.zeros_like(self)
     if self.is_complex():
-        raise RuntimeError('clamp is not supported for complex types')
+        raise NotImplementedError('clamp is not supported for complex types')
     far = torch.clamp_min(torch.full_like(self, margin) - self, 0)
     loss = torch.where(target == 1, zeros, far) + torch.where(target == -1, zeros, self)"),
     ),
@@ -140,7 +140,7 @@ pub static OPS: &[OpDef] = &[
         reduced!("def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
     gap = -target * (input1 - input2) + margin
     if gap.is_complex():
-        raise RuntimeError('clamp is not supported for complex types')
+        raise NotImplementedError('clamp is not supported for complex types')
     loss = torch.clamp_min(gap, 0)"),
     ),
     composite(
@@ -175,11 +175,14 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
         "def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
-    a, b = torch.broadcast_tensors([x1, x2])
+    # Lengths are rounded to the dtype of their own tensor.
     dtype = torch.result_type(x1, x2)
-    a = a.to(dtype)
-    b = b.to(dtype)
-    if not a.is_floating_point():
+    a, b = torch.broadcast_tensors([x1, x2])
+    if not a.is_floating_point() and not a.is_complex():
+        a = a.to(dtype)
+    if not b.is_floating_point() and not b.is_complex():
+        b = b.to(dtype)
+    if dtype == torch.complex64 or dtype == torch.complex128 or not (a.is_floating_point() or b.is_floating_point()):
         raise RuntimeError('expected common dtype to be floating point, yet common dtype is ' + torch.ops.prim.dtype_name(dtype))
     length_a = torch.clamp_min(torch.linalg_vector_norm(a, 2, [dim], True), eps)
     length_b = torch.clamp_min(torch.linalg_vector_norm(b, 2, [dim], True), eps)

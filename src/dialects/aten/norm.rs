@@ -346,6 +346,12 @@ fn native_batch(batch: Batch) -> Result<Outputs> {
 }
 
 fn with_reserve(batch: Batch) -> Result<Outputs> {
+    if batch.training && batch.input.numel() == 0 {
+        return fail(format!(
+            "input tensor must have at least one element, but got input_sizes = {:?}",
+            batch.input.sizes().as_slice()
+        ));
+    }
     let (y, mean, invstd) = batch.run()?;
     Ok(smallvec![y.into(), mean.into(), invstd.into(), Tensor::zeros(DType::U8, &[0])?.into()])
 }
@@ -377,6 +383,11 @@ fn instance_norm(a: &Args<'_>) -> Result<Outputs> {
     flat.extend(&sizes[2..]);
     let repeat = |t: Option<&Tensor>| -> Result<Option<Tensor>> {
         let Some(t) = t else { return Ok(None) };
+        if t.rank() > 1 {
+            return fail(
+                "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
+            );
+        }
         let count = t.numel() as i64;
         t.reshaped(&[1, count])?.broadcast_to(&[n, count])?.copy()?.reshaped(&[n * count]).map(Some)
     };
