@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests of the Python package: `test` builds the extension in the development profile and runs them in a fresh virtual
-# environment with NumPy; `ecosystem` runs those that need PyTorch,
+# environment with NumPy; `ecosystem` runs those that need PyTorch, Jupyter,
 # Ray or MPI, which it installs from PyPI; `wheel` builds the wheel.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,7 +31,7 @@ test)
     ;;
 ecosystem)
     pip numpy torch==2.15.0 torchvision --extra-index-url https://download.pytorch.org/whl/cpu
-    pip "ray[data]" mpi4py mpich
+    pip "ray[data]" mpi4py mpich nbclient ipykernel
     export PATH="$venv/bin:$PATH"
     "$venv/bin/python" python/tests/ecosystem/idioms.py flambeau
     "$venv/bin/python" -m unittest discover -s python/tests/ecosystem

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// One trial a page.
 pub fn trials() -> Vec<Trial> {
-    let pages = ["docs/add-a-dialect.md", "docs/first-hour.md", "docs/tools.md"];
+    let pages = ["docs/add-a-dialect.md", "docs/first-hour.md", "docs/loops.md", "docs/tools.md"];
     pages.into_iter().map(|page| Trial::test(format!("pages::{page}"), move || check(page))).collect()
 }
 
@@ -24,6 +24,8 @@ fn check(page: &str) -> Result<(), Failed> {
             "dialect" => {
                 dialect::load(&Registry::builtin(), &Source::new(page, block)).map_err(|e| e.to_string())?;
             }
+            // A file that the commands below it name.
+            name if name.ends_with(".ir") => fs::write(folder.join(name), block)?,
             "console" | "console times" => {
                 commands += 1;
                 console(block, &folder, mark == "console times")?;

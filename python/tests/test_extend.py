@@ -207,6 +207,18 @@ class Rules(unittest.TestCase):
         g.run_pass("simplify")
         self.assertEqual([n.kind() for n in g.nodes()], ["aten::square"])
 
+    def test_rules_speak_of_ops_of_python_dialects(self) -> None:
+        mine = flambeau.dialect("pyrules")
+
+        @mine.op()
+        def twice(x: Tensor) -> Tensor:
+            return x + x
+
+        flambeau.rule("rule twice-is-a-sum exact pyrules::twice(?x: Tensor) => aten::add(?x, ?x, 1)")
+        with self.assertRaises(flambeau.RuleError) as caught:
+            flambeau.rule("rule twice-is-nothing exact pyrules::twice(?x: Tensor) => ?x")
+        self.assertIn("x", caught.exception.counterexample)
+
     def test_a_lie_is_refused_with_a_counterexample(self) -> None:
         with self.assertRaisesRegex(flambeau.RuleError, "rule wrong does not hold") as caught:
 

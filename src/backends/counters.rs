@@ -43,6 +43,8 @@ pub struct FusionCounters {
     groups: AtomicU64,
     kernels: AtomicU64,
     refused: AtomicU64,
+    of_module: AtomicU64,
+    again: AtomicU64,
     fused: AtomicU64,
     small: AtomicU64,
     reasons: Reasons,
@@ -58,6 +60,10 @@ pub struct FusionReport {
     pub kernels: u64,
     /// Kernels that were refused: a group for certain dtypes, or one of its kernels for certain layouts.
     pub refused: u64,
+    /// Kernels that stand in the module and were made ready for a call.
+    pub of_module: u64,
+    /// Times that a group was lowered again, as its kernels in the module are for other inputs.
+    pub again: u64,
     /// Calls of groups that ran fused.
     pub fused_calls: u64,
     /// Calls of groups of a single op, with too few elements for a kernel to pay; the op ran by itself.
@@ -84,6 +90,8 @@ impl FusionCounters {
             groups: read(&self.groups),
             kernels: read(&self.kernels),
             refused: read(&self.refused),
+            of_module: read(&self.of_module),
+            again: read(&self.again),
             fused_calls: read(&self.fused),
             small_calls: read(&self.small),
             op_by_op: self.reasons.all(),
@@ -110,6 +118,21 @@ impl FusionCounters {
     pub(super) fn refused(&self, group: &str, reason: &str, what: impl FnOnce() -> String) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         self.log.message(TOPIC, Level::Update, || format!("refused {group} for {}: {reason}", what()));
+    }
+
+    /// So many kernels of the module run for a group; None where they are for other inputs.
+    pub(super) fn of_module(&self, group: &str, kernels: Option<usize>) {
+        match kernels {
+            Some(n) => {
+                self.of_module.fetch_add(n as u64, Ordering::Relaxed);
+                self.log.message(TOPIC, Level::Update, || format!("{group} runs kernels of the module"));
+            }
+            None => {
+                self.again.fetch_add(1, Ordering::Relaxed);
+                let text = || format!("{group} is lowered again: the module's kernels are for other inputs");
+                self.log.message(TOPIC, Level::Update, text);
+            }
+        }
     }
 
     /// A call ran fused.
@@ -151,6 +174,13 @@ impl FusionReport {
             self.op_by_op_calls(),
             self.small_calls
         );
+        if self.of_module > 0 {
+            let _ = writeln!(out, "  {} of the module", count(self.of_module, "kernel"));
+        }
+        if self.again > 0 {
+            let times = count(self.again, "time");
+            let _ = writeln!(out, "  lowered again {times}: the module's kernels are for other inputs");
+        }
         for (reason, calls) in &self.op_by_op {
             let _ = writeln!(out, "  {} op by op: {reason}", count(*calls, "call"));
         }

@@ -3,11 +3,12 @@
 //! A call takes one [`Snapshot`] of each input and plans, checks and launches from that alone: another thread may give the
 //! tensor other memory or other sizes meanwhile.
 
+use super::lowered::{self, Ready};
 use super::{Arg, Backend, Buffer, Executable, FusionCounters, Launch, Memory};
 use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Registry, loops};
 use crate::ir::Graph;
-use crate::lowering::{self, Access, GroupProgram, InputSig, Key, Part, Plan, Target};
+use crate::lowering::{self, Access, GroupProgram, InputSig, Key, Lowered, Part, Plan, Target};
 use crate::tensor::{DType, Layout, Scalar, Snapshot, Storage, Tensor};
 use crate::value::Value;
 use hashbrown::HashMap;
@@ -28,6 +29,8 @@ pub struct FusedGroup {
     graph: Arc<Graph>,
     backend: Arc<dyn Backend>,
     counters: Arc<FusionCounters>,
+    /// Its kernels in the module.
+    lowered: Option<Lowered>,
     /// For messages: its first ops.
     name: String,
     /// Whether the group is one op.
@@ -54,7 +57,7 @@ pub struct ProgramRunner {
 struct Planned {
     layouts: Vec<Option<Layout>>,
     plan: Plan,
-    kernels: Vec<Arc<dyn Executable>>,
+    kernels: Vec<Ready>,
     integers: Vec<SmallVec<[i64; 12]>>,
 }
 
@@ -70,6 +73,7 @@ pub struct Prepared<'a> {
 struct Site<'a> {
     backend: &'a dyn Backend,
     counters: &'a FusionCounters,
+    lowered: Option<&'a Lowered>,
     name: &'a str,
 }
 
@@ -90,10 +94,16 @@ impl FusedGroup {
             graph,
             backend,
             counters,
+            lowered: None,
             name,
             called: AtomicBool::new(false),
             state: Mutex::default(),
         }
+    }
+
+    /// The same group with its kernels in the module: they run for calls that they were made for.
+    pub fn lowered(self, lowered: Option<Lowered>) -> FusedGroup {
+        FusedGroup { lowered, ..self }
     }
 
     /// Counts a call, and says whether a kernel is faster for such inputs than the op itself: a single op needs a
@@ -103,7 +113,8 @@ impl FusedGroup {
             self.counters.group();
         }
         let large = |v: &Value| matches!(v, Value::Tensor(t) if t.numel() >= ALONE_FROM);
-        let pays = !self.alone || (self.backend.compiles() && inputs.iter().any(large));
+        let pays =
+            !self.alone || self.lowered.is_some() || (self.backend.compiles() && inputs.iter().any(large));
         if !pays {
             self.counters.small(&self.name);
         }
@@ -121,7 +132,8 @@ impl FusedGroup {
     /// error is a failure of the backend, which must not be hidden.
     pub fn prepare(&self, inputs: &[Value], registry: &Registry) -> Result<Prepared<'_>> {
         let inputs = Inputs::of(inputs)?;
-        let site = Site { backend: &*self.backend, counters: &self.counters, name: &self.name };
+        let lowered = self.lowered.as_ref();
+        let site = Site { backend: &*self.backend, counters: &self.counters, lowered, name: &self.name };
         let runner = self.specialized(inputs.signature()?, registry)?;
         let planned = runner.plan(&inputs, &site)?;
         Ok(Prepared { runner, planned, inputs, group: self })
@@ -179,7 +191,7 @@ impl ProgramRunner {
     /// Runs the group on inputs whose dtypes are those that it was read for.
     pub fn run(&self, inputs: &[Value], backend: &dyn Backend) -> Result<SmallVec<[Tensor; 2]>> {
         let inputs = Inputs::of(inputs)?;
-        let site = Site { backend, counters: &FusionCounters::default(), name: "" };
+        let site = Site { backend, counters: &FusionCounters::default(), lowered: None, name: "" };
         let planned = self.plan(&inputs, &site)?;
         self.launch(&planned, &inputs)
     }
@@ -190,15 +202,31 @@ impl ProgramRunner {
         if let Some(planned) = last.filter(|planned| inputs.have_layouts(&planned.layouts)) {
             return Ok(planned);
         }
-        let planned = Arc::new(self.make_plan(inputs.layouts(), site)?);
+        let planned = Arc::new(self.make_plan(inputs, site)?);
         *self.last.lock() = Some(Arc::clone(&planned));
         Ok(planned)
     }
 
-    fn make_plan(&self, layouts: Vec<Option<Layout>>, site: &Site<'_>) -> Result<Planned> {
+    fn make_plan(&self, inputs: &Inputs, site: &Site<'_>) -> Result<Planned> {
+        let layouts = inputs.layouts();
         let plan = Plan::new(&self.group, &layouts)?;
-        let kernels = plan.parts.iter().map(|part| self.kernel(part, site)).collect::<Result<Vec<_>>>()?;
-        let integers = plan.parts.iter().map(|part| part.integers(site.backend.target())).collect();
+        let signature = inputs.signature()?;
+        let lowered = site.lowered.filter(|lowered| lowered.fits(&signature, &plan.parts));
+        if site.lowered.is_some() {
+            site.counters.of_module(site.name, lowered.map(|lowered| lowered.kernels.len()));
+        }
+        let target = lowered.map_or(site.backend.target(), |lowered| lowered.target);
+        let integers: Vec<_> = plan.parts.iter().map(|part| part.integers(target)).collect();
+        let mut kernels = Vec::new();
+        for (n, part) in plan.parts.iter().enumerate() {
+            kernels.push(match lowered {
+                Some(lowered) => {
+                    let buffers = buffers(part)?;
+                    lowered::ready(lowered, (&self.group, part, n), (&buffers, &integers[n]), site.backend)?
+                }
+                None => Ready { kernel: self.kernel(part, site)?, lengths: Vec::new() },
+            });
+        }
         Ok(Planned { layouts, plan, kernels, integers })
     }
 
@@ -226,8 +254,7 @@ impl ProgramRunner {
     fn launch(&self, planned: &Planned, inputs: &Inputs) -> Result<SmallVec<[Tensor; 2]>> {
         let outputs = allocate(&planned.plan)?;
         for (n, part) in planned.plan.parts.iter().enumerate() {
-            let integers = &planned.integers[n];
-            launch(&self.group, part, integers, &*planned.kernels[n], inputs, &outputs)?;
+            launch(&self.group, (part, &planned.integers[n]), &planned.kernels[n], inputs, &outputs)?;
         }
         Ok(outputs)
     }
@@ -311,8 +338,9 @@ impl Input {
     }
 }
 
-/// An access of a part as an argument: where it begins, and the lowest and the highest element that it touches.
-fn buffer(memory: usize, access: &Access, sizes: &[i64]) -> Result<Arg> {
+/// An access of a part as a buffer: where it begins, and the lowest and the highest element that it touches. Which memory it
+/// lies in is said at the launch.
+fn buffer(access: &Access, sizes: &[i64]) -> Result<Buffer> {
     let (mut low, mut high) = (access.offset as i128, access.offset as i128);
     for (size, stride) in sizes.iter().zip(&access.strides) {
         let reach = i128::from((size - 1).max(0)) * i128::from(*stride);
@@ -320,9 +348,14 @@ fn buffer(memory: usize, access: &Access, sizes: &[i64]) -> Result<Arg> {
     }
     let end = if sizes.contains(&0) { low } else { high + 1 };
     match (usize::try_from(low), usize::try_from(end)) {
-        (Ok(low), Ok(end)) => Ok(Arg::Buffer(Buffer { memory, first: access.offset, low, end })),
+        (Ok(low), Ok(end)) => Ok(Buffer { memory: 0, first: access.offset, low, end }),
         _ => Err(Diagnostic::internal("a tensor that reaches outside of its storage")),
     }
+}
+
+/// The buffers of a part, as its kernel takes them.
+fn buffers(part: &Part) -> Result<SmallVec<[Buffer; 8]>> {
+    part.stores.iter().chain(&part.loads).map(|access| buffer(access, &part.sizes)).collect()
 }
 
 fn allocate(plan: &Plan) -> Result<SmallVec<[Tensor; 2]>> {
@@ -337,9 +370,8 @@ fn allocate(plan: &Plan) -> Result<SmallVec<[Tensor; 2]>> {
 /// Opens the memory of one part and runs its kernel.
 fn launch(
     group: &GroupProgram,
-    part: &Part,
-    integers: &[i64],
-    kernel: &dyn Executable,
+    (part, integers): (&Part, &[i64]),
+    ready: &Ready,
     inputs: &Inputs,
     outputs: &[Tensor],
 ) -> Result<()> {
@@ -353,13 +385,9 @@ fn launch(
     let mut memory: Vec<Memory<'_>> = write_guards.iter_mut().map(|g| Memory::Write(&mut *g)).collect();
     memory.extend(read_guards.iter().map(|g| Memory::Read(g)));
     let mut args: Vec<Arg> = Vec::with_capacity(part.stores.len() + part.loads.len() + integers.len());
-    for access in &part.stores {
-        let slot = written.iter().position(|o| *o == access.tensor).unwrap_or(0);
-        args.push(buffer(slot, access, &part.sizes)?);
-    }
-    for (n, access) in part.loads.iter().enumerate() {
-        args.push(buffer(written.len() + n, access, &part.sizes)?);
-    }
+    let slots = part.stores.iter().map(|a| written.iter().position(|o| *o == a.tensor).unwrap_or(0));
+    let slots = slots.chain(written.len()..written.len() + part.loads.len());
+    args.extend(buffers(part)?.into_iter().zip(slots).map(|(b, memory)| Arg::Buffer(Buffer { memory, ..b })));
     args.extend(integers.iter().map(|i| Arg::Int(*i)));
     for (input, dtype) in &group.scalars {
         args.push(match (dtype, inputs.number(*input)?) {
@@ -369,13 +397,14 @@ fn launch(
             (_, n) => Arg::Int(n.to_i64()),
         });
     }
+    args.extend(lowered::arguments(&ready.lengths));
     let extent = integers.first().copied().unwrap_or(1).max(1) as usize;
     let mut launch = Launch { memory, args, grain: part.numel() / extent };
     // SAFETY: kernel and arguments come from one part, whose kernel walks `sizes` by the strides of each access and
-    // nothing else, which is what the spans say; stores of one part go to different elements of tensors that were made
+    // nothing else, which is what the spans say (one that a module has was checked against them, or checks itself); stores of one part go to different elements of tensors that were made
     // for this call, so that no load reads them.
     #[allow(unsafe_code, reason = "the one place where groups run machine code")]
     unsafe {
-        kernel.run(&mut launch)
+        ready.kernel.run(&mut launch)
     }
 }

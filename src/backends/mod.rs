@@ -6,8 +6,10 @@
 
 pub mod accuracy;
 mod counters;
+mod function;
 mod group;
 pub mod interp;
+mod lowered;
 pub mod ptx;
 
 #[cfg(feature = "cuda")]
@@ -16,6 +18,7 @@ pub mod cuda;
 pub mod llvm;
 
 pub use counters::{FusionCounters, FusionReport, Reasons};
+pub use function::KernelFunction;
 pub use group::{FusedGroup, Prepared, ProgramRunner};
 
 #[cfg(test)]
@@ -42,7 +45,7 @@ pub trait Backend: Send + Sync {
 
 /// A compiled kernel.
 pub trait Executable: Send + Sync {
-    /// Runs it. Arguments correspond to the kernel's parameters. Their kinds are checked, and that both ends of each
+    /// Runs it. A condition that the kernel requires and that does not hold is a `Runtime` error. Arguments correspond to the kernel's parameters. Their kinds are checked, and that both ends of each
     /// buffer's span lie within its memory; an argument that does not fit is an `Internal` error, with nothing run.
     ///
     /// # Safety
@@ -140,11 +143,22 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Backend>> {
     }
 }
 
+/// The error of a kernel that requires what does not hold.
+pub(crate) fn not_met(kernel: &Kernel, message: usize) -> Diagnostic {
+    let text = kernel.messages.get(message).map_or("a kernel requires what does not hold", String::as_str);
+    Diagnostic::runtime(text)
+}
+
 /// The backend that runs fused groups on the CPU: LLVM where it is built in. Made once, so that all groups share
 /// its kernels.
 pub fn default_cpu() -> Result<Arc<dyn Backend>> {
-    static SHARED: LazyLock<Result<Arc<dyn Backend>>> =
-        LazyLock::new(|| by_name(if cfg!(feature = "llvm") { "llvm" } else { "interp" }));
+    static INTERP: LazyLock<Arc<dyn Backend>> = LazyLock::new(|| Arc::new(interp::Interp));
+    if cfg!(feature = "llvm") { default_llvm() } else { Ok(Arc::clone(&INTERP)) }
+}
+
+/// LLVM, made once; an error where it is not built in.
+pub fn default_llvm() -> Result<Arc<dyn Backend>> {
+    static SHARED: LazyLock<Result<Arc<dyn Backend>>> = LazyLock::new(|| by_name("llvm"));
     SHARED.clone()
 }
 

@@ -279,6 +279,7 @@ fn large_work_is_shared_among_threads() {
     agree("large rows", &g, &[tensor(&[300, 1001], 42), tensor(&[1001], 43)], 0.0);
 }
 
+mod functions;
 mod nests;
 mod rows;
 

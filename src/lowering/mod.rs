@@ -12,6 +12,7 @@ mod group;
 pub mod nest;
 pub mod pass;
 mod plan;
+pub mod record;
 mod row_nest;
 mod row_plan;
 
@@ -19,3 +20,4 @@ pub use group::{Form, GroupProgram, InputSig, Leaf, Leaves, Load, Piece, RowRedu
 pub use nest::{Nest, Stride, Target, lower};
 pub use pass::kernels;
 pub use plan::{Access, Key, Part, Plan, RowPart};
+pub use record::Lowered;

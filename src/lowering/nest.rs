@@ -67,6 +67,7 @@ pub fn lower(nest: &Nest, target: Target) -> Result<Graph> {
     let flat = nest.rank == 1 || target == Target::Gpu;
     let mark = if nest.rank == 1 { Mark::ParallelVector } else { Mark::Parallel };
     let (iv, _) = w.b.begin_loop([zero, extent, one], mark, Order::Sequential, &[]);
+    w.b.name(iv, "i");
     if flat {
         let indices = w.split(iv, nest.rank);
         let at: Vec<ValueId> = (0..w.accesses.len()).map(|a| w.offset(a, &indices).unwrap_or(zero)).collect();
@@ -77,6 +78,7 @@ pub fn lower(nest: &Nest, target: Target) -> Result<Graph> {
         let rows: Vec<Option<ValueId>> = (0..w.accesses.len()).map(|a| w.offset(a, &indices)).collect();
         let size = w.sizes[inner];
         let (i, _) = w.b.begin_loop([zero, size, one], Mark::Vector, Order::Sequential, &[]);
+        w.b.name(i, "j");
         let at: Vec<ValueId> =
             (0..w.accesses.len()).map(|a| w.add_step(a, inner, i, rows[a]).unwrap_or(zero)).collect();
         w.element(nest, &at)?;

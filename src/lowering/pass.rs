@@ -2,15 +2,15 @@
 //!
 //! A kernel is made for what is known of a group's inputs, so that types must tell dtype, sizes and strides of all of them.
 //! The group stays, as its work op by op is what sizes that were not foreseen need; its attribute `kernels` names the
-//! functions in the order in which they run. A group that stays without says why in its attribute `not_lowered`.
+//! functions in the order in which they run ([`record`]), and they are what runs. A group that stays without says why in its attribute `not_lowered`.
 
+use super::record::{is_lowered, made_for, record};
 use super::{GroupProgram, InputSig, Plan, Target, lower};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::{Registry, fusion};
 use crate::ir::{Attr, Function, Graph, Module, OpId, Symbol, Type, TypeKind, derived_schema};
 use crate::passes::{Context, Pass, PassOption};
 use crate::tensor::Layout;
-use std::sync::Arc;
 
 /// The pass, for the table of a toolkit.
 pub const PASS: Pass = Pass::module(
@@ -42,7 +42,7 @@ fn run(module: &mut Module, context: &Context<'_>) -> Result<bool> {
         let groups: Vec<OpId> =
             graph.all_ops().into_iter().filter(|op| fusion::is_group(graph.kind(*op))).collect();
         for (n, op) in groups.into_iter().enumerate() {
-            if graph.attr(op, "kernels").is_some() {
+            if is_lowered(graph, op) {
                 continue;
             }
             if !context.step(|| format!("lowers {}", graph.op_line(op).trim())) {
@@ -50,7 +50,7 @@ fn run(module: &mut Module, context: &Context<'_>) -> Result<bool> {
             }
             changed = true;
             match loops_of(graph, op, context.registry, target) {
-                Ok(kernels) => made.extend(named(graph, op, &prefix(*name, n), kernels)),
+                Ok(done) => made.extend(named(graph, op, &prefix(*name, n), done)),
                 Err(error) => {
                     context.count("groups not lowered", 1);
                     graph.set_attr(op, "not_lowered", Attr::Str(error.message().into()));
@@ -67,7 +67,10 @@ fn run(module: &mut Module, context: &Context<'_>) -> Result<bool> {
     Ok(changed)
 }
 
-fn loops_of(graph: &Graph, op: OpId, registry: &Registry, target: Target) -> Result<Vec<Graph>> {
+/// Kernels, and what they were made for.
+type Done = (Vec<Graph>, Vec<String>);
+
+fn loops_of(graph: &Graph, op: OpId, registry: &Registry, target: Target) -> Result<Done> {
     let body = fusion::subgraph(graph, op).ok_or_else(|| Diagnostic::verify("a group without a subgraph"))?;
     let mut inputs = Vec::new();
     let mut layouts = Vec::new();
@@ -81,7 +84,10 @@ fn loops_of(graph: &Graph, op: OpId, registry: &Registry, target: Target) -> Res
         inputs.push(input);
         layouts.push(layout);
     }
-    kernels(body, &inputs, &layouts, registry, target)
+    let group = GroupProgram::new(body, &inputs, registry)?;
+    let plan = Plan::new(&group, &layouts)?;
+    let kernels = plan.parts.iter().map(|part| lower(&part.nest(&group), target)).collect::<Result<_>>()?;
+    Ok((kernels, made_for(target, &inputs, &plan.parts)))
 }
 
 /// What a type tells of an input, if it is enough.
@@ -106,11 +112,10 @@ fn prefix(function: Symbol, group: usize) -> String {
 }
 
 /// The kernels as functions, named by the group.
-fn named(graph: &mut Graph, op: OpId, prefix: &str, kernels: Vec<Graph>) -> Vec<Function> {
+fn named(graph: &mut Graph, op: OpId, prefix: &str, (kernels, made_for): Done) -> Vec<Function> {
     let names: Vec<Symbol> =
         (0..kernels.len()).map(|n| Symbol::new(&format!("{prefix}.kernel{n}"))).collect();
-    let texts: Arc<[Arc<str>]> = names.iter().map(|name| Arc::from(name.as_str())).collect();
-    graph.set_attr(op, "kernels", Attr::Strs(texts));
+    record(graph, op, &names, &made_for);
     graph.remove_attr(op, "not_lowered");
     let function = |(name, graph): (Symbol, Graph)| Function {
         name,

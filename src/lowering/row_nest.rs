@@ -35,6 +35,7 @@ pub(super) fn lower(mut w: Writer, nest: &Nest, numbers: &[bool], target: Target
     let (zero, one) = (w.b.index(0), w.b.index(1));
     let extent = w.sizes[0];
     let (iv, _) = w.b.begin_loop([zero, extent, one], Mark::Parallel, Order::Sequential, &[]);
+    w.b.name(iv, "i");
     let indices = w.split(iv, nest.rank - 1);
     let rows: Vec<Option<ValueId>> = (0..w.accesses.len()).map(|a| w.offset(a, &indices)).collect();
     let mut row = Row { w, a: &analysis, rows, zero, one, values: vec![None; nest.program.insts().len()] };
@@ -231,6 +232,7 @@ impl Row<'_> {
         };
         let bounds = [self.zero, self.w.sizes[nest.rank - 1], self.one];
         let (i, carried) = self.w.b.begin_loop(bounds, mark, order, &inits);
+        self.w.b.name(i, "j");
         let mut values = self.values.clone();
         for inst in self.a.computed(pass) {
             let value = self.element(inst, pass, i, &values)?;

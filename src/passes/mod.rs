@@ -36,7 +36,7 @@ mod fuse_rows;
 mod inline;
 mod inline_fork_wait;
 mod inline_meanings;
-mod loop_nests;
+pub mod loop_nests;
 mod loop_unrolling;
 mod lower_all_tuples;
 mod lower_simple_tuples;
@@ -115,6 +115,7 @@ pub static TABLE: &[Pass] = &[
         PassOption::bool("derivatives", true, "ops that declare a derivative too, which is then that of the meaning"),
     ]),
     Pass::graph("inplace-to-functional-activation", "Replaces activations that write to new objects by ones that give new ones", convert_activation::inplace_to_functional),
+    Pass::graph("loop-check-bounds", "Makes a kernel end with an error where it would reach outside of its buffers", loop_nests::check_bounds_pass),
     Pass::graph("loop-hoist", "Moves what is the same in all iterations before the loops of a kernel", loop_nests::hoist),
     Pass::graph("loop-parallelize", "Marks loops of a kernel whose iterations may run on several cores", loop_nests::parallelize).options(loop_nests::MARK_OPTIONS),
     Pass::graph("loop-tile", "Splits loops of a kernel into loops over tiles and loops within them", loop_nests::tile).options(loop_nests::TILE_OPTIONS),

@@ -5,6 +5,7 @@ use super::constants::Constants;
 use super::instance::is_instance;
 use super::python_repr::{class_name, repr};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::loops::Elem;
 use crate::ir::{Argument, Module, Schema, Symbol, Type, TypeKind};
 use crate::tensor::{DType, view};
 use crate::value::{Dict, List, Object, Tuple, Value};
@@ -282,6 +283,7 @@ fn convert(value: &Value, ty: &Type, module: &Module, depth: usize) -> Conversio
         (K::Future(_) | K::Await(_), Value::Future(_)) | (K::Function(_), Value::Function(_)) => {
             Ok(value.clone())
         }
+        (K::Dialect(..), _) if let Some(ty) = Elem::caller_type(ty) => convert(value, &ty, module, depth + 1),
         (K::Class(_) | K::Interface(_) | K::Enum(..) | K::Dialect(..), _)
             if is_instance(value, ty, module) =>
         {

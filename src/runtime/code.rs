@@ -10,9 +10,10 @@ use super::regions::RegionCode;
 use crate::analysis::{AliasDb, facts};
 use crate::backends::{self, Backend, FusedGroup, FusionCounters};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
-use crate::dialects::{Fact, GraphId, Node, Op, Outputs, Registry, Run, Variant, fusion, resolve};
+use crate::dialects::{Fact, GraphId, Node, Op, Outputs, Registry, Run, Variant, fusion, loops, resolve};
 use crate::eval;
 use crate::ir::{Attr, BlockId, Graph, LocationId, Module, OpId, Place, Symbol, Type, ValueId};
+use crate::lowering::Lowered;
 use crate::passes;
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
@@ -25,7 +26,7 @@ const MAX_DEPTH: usize = 400;
 pub(super) type Register = u32;
 
 /// The op of a step that was made for none: the return from a function.
-const NO_OP: u32 = u32::MAX;
+pub(super) const NO_OP: u32 = u32::MAX;
 
 /// Where a result goes that nobody uses.
 pub(super) const NOWHERE: Register = u32::MAX;
@@ -80,6 +81,8 @@ pub(super) enum Action {
     Regions { bound: Box<Bound>, blocks: Box<[RegionCode]> },
     /// Runs a fusion group as one kernel; what the kernel cannot take is run op by op, by the code.
     Fused { graph: Arc<Graph>, group: Arc<FusedGroup>, code: Arc<Code>, derivatives: Arc<Derivatives> },
+    /// Runs a kernel of the `loop` dialect on all parameters; results are the tensors that it stores to.
+    Kernel(Box<backends::KernelFunction>),
     /// Calls the function that the first operand names.
     CallFunction,
     /// Calls a method of the object that is the first operand.
@@ -122,13 +125,15 @@ pub(super) struct Code {
     /// Registers of the parameters.
     pub(super) parameters: Vec<Register>,
     /// Where steps come from, by location.
-    sites: HashMap<LocationId, Site>,
+    pub(super) sites: HashMap<LocationId, Site>,
 }
 
 /// What code is made for.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) registry: &'a Registry,
+    /// Where the functions are that ops name.
+    pub(super) module: &'a Module,
     pub(super) constants: &'a Constants,
     /// What runs fusion groups; without one, the CPU does.
     pub(super) backend: Option<&'a Arc<dyn Backend>>,
@@ -139,7 +144,7 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    fn backend(&self) -> Result<Arc<dyn Backend>> {
+    pub(super) fn backend(&self) -> Result<Arc<dyn Backend>> {
         self.backend.map_or_else(backends::default_cpu, |backend| Ok(Arc::clone(backend)))
     }
 }
@@ -165,7 +170,10 @@ impl Code {
 }
 
 fn compile_graph(context: Context<'_>, graph: &Graph, name: &str, depth: usize) -> Result<Code> {
-    let mut code = compile_block(context, graph, (graph.root(), &[]), name, depth)?;
+    let mut code = match loops::is_kernel(graph) {
+        true => super::kernels::code(context, graph, name)?,
+        false => compile_block(context, graph, (graph.root(), &[]), name, depth)?,
+    };
     code.graph = Some(GraphId::of(graph));
     Ok(code)
 }
@@ -346,7 +354,8 @@ impl Compiler<'_> {
                     let code = Arc::new(code);
                     let counters = Arc::clone(self.context.fusion);
                     let group = FusedGroup::new(Arc::clone(graph), self.context.backend()?, counters);
-                    let group = Arc::new(group);
+                    let lowered = Lowered::of(self.graph, op, self.context.module)?;
+                    let group = Arc::new(group.lowered(lowered));
                     let written = self.is_written(op);
                     let derivatives = Arc::new(Derivatives::new(Arc::clone(graph), written));
                     Action::Fused { graph: Arc::clone(graph), group, code, derivatives }

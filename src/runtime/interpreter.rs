@@ -302,6 +302,10 @@ impl Machine<'_> {
                     None => self.push(Arc::clone(code), operands, ResultsTo::Caller)?,
                 }
             }
+            Action::Kernel(kernel) => {
+                let operands = self.operands(step);
+                kernel.run(&operands)?;
+            }
             Action::CallFunction => {
                 let mut operands = self.operands(step).into_vec();
                 if operands.is_empty() {

@@ -12,6 +12,7 @@ mod derivatives;
 mod executor;
 mod instance;
 mod interpreter;
+mod kernels;
 mod program;
 mod regions;
 mod python_repr;

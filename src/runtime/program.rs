@@ -374,6 +374,7 @@ impl Inner {
     pub(super) fn code_context(&self) -> code::Context<'_> {
         code::Context {
             registry: &self.registry,
+            module: &self.module,
             constants: &self.constants,
             backend: self.backend.as_ref(),
             fusion: &self.fusion,

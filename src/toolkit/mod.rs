@@ -75,6 +75,7 @@ impl Toolkit {
             ("cpu", Device::Processor),
             ("cuda", Device::Opened(|| backends::by_name("cuda"))),
             ("interp", Device::Opened(|| backends::by_name("interp"))),
+            ("llvm", Device::Opened(backends::default_llvm)),
         ];
         Toolkit(Arc::new(Inner {
             name,

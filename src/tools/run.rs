@@ -10,6 +10,7 @@ use super::weights::WeightOptions;
 use super::{outputs, prepare};
 use crate::diag::Result;
 use crate::dialects::Run;
+use crate::lowering::pass as lowering;
 use crate::passes::manager::Settings;
 use crate::tools::limits::LimitOptions;
 use crate::value::Value;
@@ -37,9 +38,9 @@ pub struct Options {
     /// Print every element of every tensor, as Python does when it is told to
     #[arg(long)]
     full: bool,
-    /// What runs fusion groups: cpu, cuda (the first GPU), interp (the reference interpreter of loops) or a backend of the
-    /// program; other ops run on the CPU
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    /// What runs fusion groups and kernels: cpu, cuda (the first GPU), interp (the reference interpreter of loops), llvm (machine
+    /// code or an error) or a backend of the program; other ops run on the CPU
+    #[arg(long, value_name = "DEVICE", default_value = "cpu", visible_alias = "backend")]
     device: String,
     /// Know the ops of a dialect file
     #[arg(long, value_name = "FILE")]
@@ -115,6 +116,15 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     io.message(&given.note().unwrap_or_default());
     let settings = Settings { log: log.clone(), ..Settings::default() };
     let name = options.file.display().to_string();
+    if pipeline.names().contains(&lowering::PASS.name) {
+        // Loops are made for sizes, and those of the inputs are known.
+        let arguments = given.values(options.seed.unwrap_or(0), io.directory)?;
+        let name = loaded.program.function(&entry).map_or(entry.clone(), |f| f.name.to_string());
+        loaded.program = loaded.program.transformed(|module, _| {
+            inputs::annotate(module, &name, &arguments);
+            Ok(())
+        })?;
+    }
     let program = prepare::transformed(&loaded.program, &pipeline, settings, &name, io.err)?;
     let program = options.plans.apply(program, &options.passes);
     loaded.program = match device {

@@ -12,6 +12,7 @@ use crate::dialects::{Registry, Run, fusion, loops};
 use crate::frontend::python_print;
 use crate::ir::{Graph, Module, PrintOptions, Type, TypeKind};
 use crate::lowering::Target;
+use crate::lowering::record::is_lowered;
 use crate::passes::manager::Settings;
 use crate::runtime::{Program, typed};
 use crate::tensor::{DType, Tensor};
@@ -216,7 +217,7 @@ fn assumed(module: &Module) -> Vec<Group> {
     for function in module.functions.values() {
         for op in function.graph.all_ops() {
             // What was lowered stands in the module as functions.
-            if function.graph.attr(op, "kernels").is_some() {
+            if is_lowered(&function.graph, op) {
                 continue;
             }
             if let Some(body) = fusion::subgraph(&function.graph, op) {

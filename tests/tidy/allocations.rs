@@ -56,6 +56,7 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("src/dialects/aten/text_case.rs", 2, HELD),
     ("src/dialects/aten/text_find.rs", 1, HELD),
     ("src/dialects/loops/decode.rs", 1, FEW),
+    ("src/dialects/loops/reach.rs", 3, FEW),
     ("src/dialects/prim/constant.rs", 1, FEW),
     ("src/dialects/quantized/arith.rs", 1, HELD),
     ("src/dialects/quantized/conv.rs", 1, HELD),

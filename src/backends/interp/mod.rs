@@ -106,8 +106,10 @@ impl Run<'_, '_, '_> {
             },
             Stmt::Shared(..) => Err(unsupported("shared memory")),
             Stmt::Barrier => Err(unsupported("barriers")),
-            Stmt::Hw(..) => Err(unsupported("workgroups")),
-            Stmt::Call { symbol, .. } => Err(unsupported(&format!("runtime kernel {symbol}"))),
+            Stmt::Require { condition, message } => match self.regs[condition.index()].to_bool() {
+                true => Ok(()),
+                false => Err(super::not_met(self.kernel, *message)),
+            },
         }
     }
 

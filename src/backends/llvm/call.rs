@@ -7,12 +7,13 @@
 
 use super::Shared;
 use super::orc::{Code, Slots};
-use crate::backends::{Arg, Executable, Launch, Memory, check_args};
+use crate::backends::{Arg, Executable, Launch, Memory, check_args, not_met};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Elem, Kernel, Stmt, Ty};
 use crate::resources::pool;
 use half::{bf16, f16};
 use smallvec::SmallVec;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Elements that one thread takes at least.
@@ -110,16 +111,22 @@ impl Executable for Compiled {
         if chunk >= extent {
             // SAFETY: spans were checked against the memory, which the launch borrows for the whole call, so that no
             // other thread writes to it; the caller of `run` promises that the kernel stays within the spans.
-            unsafe { code.call(&slots, 0, extent) };
-            return Ok(());
+            let done = unsafe { code.call(&slots, 0, extent) };
+            return done.map_err(|message| not_met(&self.kernel, message));
         }
         let chunks = extent.unsigned_abs().div_ceil(chunk.unsigned_abs());
+        let failed = AtomicUsize::new(usize::MAX);
         pool::for_each(chunks as usize, |n| {
             let begin = n as i64 * chunk;
             // SAFETY: as above; the caller promises that iterations of a parallel loop store to different elements.
-            unsafe { code.call(&slots, begin, extent.min(begin + chunk)) };
+            if let Err(message) = unsafe { code.call(&slots, begin, extent.min(begin + chunk)) } {
+                failed.fetch_min(message, Ordering::Relaxed);
+            }
         });
-        Ok(())
+        match failed.into_inner() {
+            usize::MAX => Ok(()),
+            message => Err(not_met(&self.kernel, message)),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::ir::{Ir, Opcode, T, V, bug, lane_type, set_alignment, widen};
 use super::machine::{Kind, Machine};
 use super::scalar::Scalars;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::loops::{Carried, Elem, For, Hw, Kernel, Mark, Order, Prim, Reg, Stmt, Ty};
+use crate::dialects::loops::{Carried, Elem, For, Kernel, Mark, Order, Prim, Reg, Stmt, Ty};
 use crate::dialects::scalar::Binary;
 use inkwell::AddressSpace;
 use inkwell::IntPredicate as I;
@@ -65,7 +65,7 @@ pub(super) fn emit<'c>(
     };
     e.function(name)?;
     e.block(&kernel.body)?;
-    e.ir.b.build_return(None).map_err(bug)?;
+    e.returns(0)?;
     let module = e.ir.module;
     module.verify().map_err(|m| Diagnostic::internal(format!("LLVM's verifier: {m}")))?;
     Ok(module)
@@ -101,12 +101,21 @@ impl<'c> Emitter<'c, '_> {
         }
     }
 
-    /// `void name(const uint64_t *args, int64_t begin, int64_t end)`: every argument in a slot of 8 bytes.
+    /// Ends the function. On a CPU it gives 0, or 1 more than the number of the condition that does not hold.
+    fn returns(&self, code: u64) -> Result<()> {
+        let code = self.ir.i64().const_int(code, false);
+        let is_cpu = self.machine.kind != Kind::Ptx;
+        let given: Option<&dyn BasicValue<'c>> = if is_cpu { Some(&code) } else { None };
+        self.ir.b.build_return(given).map_err(bug)?;
+        Ok(())
+    }
+
+    /// `int64_t name(const uint64_t *args, int64_t begin, int64_t end)`: every argument in a slot of 8 bytes.
     fn cpu_function(&mut self, name: &str) -> Result<()> {
         let ir = &self.ir;
         let ptr = ir.ctx.ptr_type(AddressSpace::default());
         let i64 = ir.i64();
-        let ty = ir.ctx.void_type().fn_type(&[ptr.into(), i64.into(), i64.into()], false);
+        let ty = i64.fn_type(&[ptr.into(), i64.into(), i64.into()], false);
         let function = ir.module.add_function(name, ty, None);
         self.start(function)?;
         let slots = param(function, 0)?.into_pointer_value();
@@ -277,25 +286,37 @@ impl<'c> Emitter<'c, '_> {
             }
             Stmt::Store { buffer, index, value } => self.store(*buffer, *index, *value),
             Stmt::For(l) => self.for_loop(l),
-            Stmt::Hw(dst, hw) => {
-                let name = match hw {
-                    Hw::Thread => "tid",
-                    Hw::Group => "ctaid",
-                    Hw::GroupSize => "ntid",
-                    Hw::GroupCount => "nctaid",
-                };
-                if self.machine.kind != Kind::Ptx {
-                    return Err(unsupported("GPU registers for a CPU"));
-                }
-                self.regs[dst.index()] = Some(Val::Uniform(self.special(name)?));
-                Ok(())
-            }
+            Stmt::Require { condition, message } => self.require(*condition, *message),
             Stmt::Accumulate { .. } => Err(unsupported("loop::accumulate")),
             Stmt::If(_) => Err(unsupported("loop::if")),
             Stmt::Shared(..) => Err(unsupported("loop::shared")),
             Stmt::Barrier => Err(unsupported("loop::barrier")),
-            Stmt::Call { .. } => Err(unsupported("loop::call")),
         }
+    }
+
+    /// Leaves the function where the condition does not hold in some live lane.
+    fn require(&mut self, condition: Reg, message: usize) -> Result<()> {
+        let holds = match self.val(condition)? {
+            Val::Uniform(holds) => holds,
+            many => {
+                let mut holds = self.vector(many)?;
+                if let Some(mask) = self.lanes.mask {
+                    let dead = self.ir.op(Opcode::Xor, mask, self.ir.iconst(mask, self.ir.i1(), -1))?;
+                    holds = self.ir.op(Opcode::Or, holds, dead)?;
+                }
+                self.ir.intrinsic("llvm.vector.reduce.and", &[holds.get_type()], &[holds])?
+            }
+        };
+        let (fails, goes_on) = (self.new_block("fails")?, self.new_block("holds")?);
+        let holds = holds.into_int_value();
+        self.ir.b.build_conditional_branch(holds, goes_on, fails).map_err(bug)?;
+        self.ir.b.position_at_end(fails);
+        if self.machine.kind == Kind::Ptx {
+            self.ir.intrinsic("llvm.trap", &[], &[])?;
+        }
+        self.returns(message as u64 + 1)?;
+        self.ir.b.position_at_end(goes_on);
+        Ok(())
     }
 
     fn primitive(&mut self, dst: Reg, prim: &Prim) -> Result<Val<'c>> {
@@ -466,7 +487,9 @@ impl<'c> Emitter<'c, '_> {
             _ => [self.uniform(l.begin)?, self.uniform(l.end)?, self.uniform(l.step)?],
         };
         let count = self.machine.lanes(self.kernel, l);
-        let count = if l.mark.is_vector() && is_vectorizable(l) { count } else { 1 };
+        // Neighbouring lanes are neighbouring indices.
+        let by_one = step.into_int_value().get_zero_extended_constant() == Some(1);
+        let count = if by_one && l.mark.is_vector() && is_vectorizable(l) { count } else { 1 };
         if count == 1 {
             return self.serial_loop(l, begin, end, step);
         }
@@ -675,7 +698,7 @@ fn is_straight(body: &[Stmt], differing: &mut Vec<Reg>) -> bool {
             differing.push(*dst);
             true
         }
-        Stmt::Store { .. } => true,
+        Stmt::Store { .. } | Stmt::Require { .. } => true,
         Stmt::For(inner) => {
             let uniform = [inner.begin, inner.end, inner.step].iter().all(|bound| !differing.contains(bound));
             differing.extend(inner.carried.iter().flat_map(|c| [c.param, c.result]));

@@ -21,8 +21,9 @@ use std::ffi::{CStr, CString};
 use std::ptr;
 use std::sync::Arc;
 
-/// The signature of every kernel: arguments in slots of 8 bytes, first and last iteration of the parallel loop.
-type Entry = unsafe extern "C" fn(*const u64, i64, i64);
+/// The signature of every kernel: arguments in slots of 8 bytes, first and last iteration of the parallel loop. The result is
+/// 0, or 1 more than the number of the condition that does not hold.
+type Entry = unsafe extern "C" fn(*const u64, i64, i64) -> i64;
 
 /// A JIT: memory for code, and names of functions that code may call.
 pub(super) struct Jit {
@@ -108,7 +109,9 @@ impl Drop for Jit {
 }
 
 /// Stands in an entry until it is linked.
-unsafe extern "C" fn never(_: *const u64, _: i64, _: i64) {}
+unsafe extern "C" fn never(_: *const u64, _: i64, _: i64) -> i64 {
+    0
+}
 
 /// A linked kernel.
 pub(super) struct Code {
@@ -128,14 +131,18 @@ pub(super) struct Slots<'a> {
 }
 
 impl Code {
-    /// Runs iterations `begin..end` of the kernel.
+    /// Runs iterations `begin..end` of the kernel. The error is the number of a condition that does not hold.
     ///
     /// # Safety
     /// `slots` must hold what the kernel's parameters demand; buffers must hold every element that these
     /// iterations touch, written ones must not be read or written by anybody else meanwhile.
-    pub(super) unsafe fn call(&self, slots: &Slots<'_>, begin: i64, end: i64) {
+    pub(super) unsafe fn call(&self, slots: &Slots<'_>, begin: i64, end: i64) -> Result<(), usize> {
         // SAFETY: the caller's promise; the tracker keeps the code alive.
-        unsafe { (self.entry)(slots.slots.as_ptr(), begin, end) }
+        let failed = unsafe { (self.entry)(slots.slots.as_ptr(), begin, end) };
+        match usize::try_from(failed - 1) {
+            Ok(message) => Err(message),
+            Err(_) => Ok(()),
+        }
     }
 }
 

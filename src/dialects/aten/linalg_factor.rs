@@ -444,6 +444,11 @@ fn lu_unpack(a: &Args<'_>) -> Result<Outputs> {
         let k = m.min(n);
         let mut parts = [Tensor::zeros(dtype, &[0])?, Tensor::zeros(dtype, &[0])?, Tensor::zeros(dtype, &[0])?];
         if a.bool(3)? {
+            let (given, wanted) = (pivots.sizes(), [&batch.sizes[..], &[k as i64]].concat());
+            if given.as_slice() != wanted {
+                let message = format!("Expected LU_pivots to have shape {wanted:?} but got {given:?} instead.");
+                return Err(Diagnostic::raised("ValueError", message));
+            }
             let rows = pivots.elements_as::<i64>()?;
             if rows.iter().any(|p| !(1..=m as i64).contains(p)) {
                 return Err(Diagnostic::runtime(

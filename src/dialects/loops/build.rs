@@ -43,6 +43,11 @@ impl Builder {
         value
     }
 
+    /// Names a value, for people and for passes that choose loops by the name of their index.
+    pub fn name(&mut self, value: ValueId, name: &str) {
+        self.graph.set_unique_name(value, name);
+    }
+
     /// The element type of a scalar or buffer value.
     pub fn elem(&self, value: ValueId) -> Option<Elem> {
         let ty = self.graph.ty(value);

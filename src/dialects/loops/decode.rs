@@ -2,7 +2,7 @@
 //! here, so that a kernel written by hand gets an error and never miscompiled code.
 
 use super::names::{find_binary, find_compare, find_unary};
-use super::{Carried, Elem, For, Hw, If, Kernel, Mark, Order, Param, Prim, Reg, Stmt, Ty, is_loop_kind};
+use super::{Carried, Elem, For, If, Kernel, Mark, Order, Param, Prim, Reg, Stmt, Ty, is_loop_kind};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Binary, Unary};
 use crate::ir::{Attr, BlockId, Graph, OpId, ValueId};
@@ -14,9 +14,8 @@ const MAX_DEPTH: usize = 64;
 const MAX_SHARED: i64 = 1 << 20;
 /// Partial results of one reduction.
 const MAX_LANES: i64 = 1024;
-
-/// Kernels of the runtime that `loop::call` may name.
-const RUNTIME_KERNELS: &[&str] = &["gemm_f32", "gemm_f64"];
+/// Bytes of the message of a `loop::require`.
+const MAX_MESSAGE: usize = 1 << 12;
 
 /// Checks a kernel graph and gives its closed form.
 pub fn decode(graph: &Graph) -> Result<Kernel> {
@@ -25,7 +24,7 @@ pub fn decode(graph: &Graph) -> Result<Kernel> {
 
 /// The same; with an error comes the op at which it was found.
 pub(super) fn decode_at(graph: &Graph) -> Result<Kernel, (Option<OpId>, Diagnostic)> {
-    let kernel = Kernel { params: Vec::new(), types: Vec::new(), body: Vec::new(), extent: None };
+    let kernel = Kernel::default();
     let mut d = Decoder { graph, regs: vec![None; graph.value_capacity()], kernel, at: None };
     match d.whole() {
         Ok(()) => Ok(d.kernel),
@@ -170,11 +169,7 @@ impl Decoder<'_> {
             "if" => self.branch(op, depth).map(|b| Stmt::If(Box::new(b))),
             "shared" => self.shared(op),
             "barrier" => self.count(op, 0, 0).map(|()| Stmt::Barrier),
-            "thread" => self.hardware(op, Hw::Thread),
-            "group" => self.hardware(op, Hw::Group),
-            "group_size" => self.hardware(op, Hw::GroupSize),
-            "group_count" => self.hardware(op, Hw::GroupCount),
-            "call" => self.call(op),
+            "require" => self.require_condition(op),
             name => self.primitive(op, name),
         }
     }
@@ -364,21 +359,18 @@ impl Decoder<'_> {
         Ok(Stmt::Shared(reg, size as u64))
     }
 
-    fn hardware(&mut self, op: OpId, hw: Hw) -> Result<Stmt> {
-        self.count(op, 0, 1)?;
-        let (dst, elem) = self.result(op)?;
-        self.expect(op, elem, Elem::I64)?;
-        Ok(Stmt::Hw(dst, hw))
-    }
-
-    fn call(&mut self, op: OpId) -> Result<Stmt> {
-        let name = self.graph.attr(op, "symbol").and_then(Attr::as_str).unwrap_or("");
-        let symbol = RUNTIME_KERNELS.iter().copied().find(|k| *k == name);
-        let symbol = symbol.ok_or_else(|| self.error(op, format!("names no runtime kernel: \"{name}\"")))?;
-        let args = (0..self.graph.operands(op).len()).map(|n| self.operand(op, n));
-        let args = args.collect::<Result<Vec<Reg>>>()?;
-        args.iter().for_each(|r| self.mark_written(*r));
-        Ok(Stmt::Call { symbol, args })
+    fn require_condition(&mut self, op: OpId) -> Result<Stmt> {
+        self.count(op, 1, 0)?;
+        let condition = self.scalar_of(op, 0, Elem::Bool)?;
+        let text = self.graph.attr(op, "message").and_then(Attr::as_str);
+        let text = text.filter(|text| text.len() <= MAX_MESSAGE);
+        let text = text.ok_or_else(|| self.error(op, "needs a `message`, a short text"))?.to_string();
+        let messages = &mut self.kernel.messages;
+        let message = messages.iter().position(|known| *known == text).unwrap_or(messages.len());
+        if message == messages.len() {
+            messages.push(text);
+        }
+        Ok(Stmt::Require { condition, message })
     }
 
     fn mark_written(&mut self, reg: Reg) {
@@ -413,7 +405,24 @@ impl Decoder<'_> {
             }
             extent = bound;
         }
+        // Every part of the iterations that is run by itself does all that stands around the loop too.
+        let acts = |s: &Stmt| !matches!(s, Stmt::For(l) if l.mark.is_parallel()) && writes(s);
+        if extent.is_some() && self.kernel.body.iter().any(acts) {
+            return Err(Diagnostic::verify(
+                "loop::for: a kernel with a parallel loop writes within it alone",
+            ));
+        }
         Ok(extent)
+    }
+}
+
+/// Whether a statement writes to memory.
+fn writes(statement: &Stmt) -> bool {
+    match statement {
+        Stmt::Store { .. } | Stmt::Accumulate { .. } => true,
+        Stmt::For(l) => l.body.iter().any(writes),
+        Stmt::If(branch) => branch.then.iter().chain(&branch.otherwise).any(writes),
+        Stmt::Let(..) | Stmt::Load { .. } | Stmt::Shared(..) | Stmt::Barrier | Stmt::Require { .. } => false,
     }
 }
 
@@ -441,7 +450,7 @@ fn combination(body: &[Stmt], param: Reg, next: Reg) -> Option<Binary> {
             Stmt::Let(_, prim) if uses(&prim.operands()) => return None,
             Stmt::Load { index, .. } if uses(&[*index]) => return None,
             Stmt::Store { index, value, .. } if uses(&[*index, *value]) => return None,
-            Stmt::Let(..) | Stmt::Load { .. } | Stmt::Store { .. } => {}
+            Stmt::Let(..) | Stmt::Load { .. } | Stmt::Store { .. } | Stmt::Require { .. } => {}
             // What is nested might use it.
             _ => return None,
         }

@@ -2,7 +2,7 @@
 
 use super::NAMESPACE;
 use crate::ir::types::TypeParameter;
-use crate::ir::{Symbol, Type, TypeKind};
+use crate::ir::{Symbol, TensorType, Type, TypeKind};
 use crate::tensor::DType;
 
 /// A scalar type. Floats of 16 bits are storage: they are computed as `F32`.
@@ -68,19 +68,36 @@ impl Elem {
 
     /// The element type of a tensor's dtype; None for complex and quantized ones, which stay out of kernels.
     pub fn of(dtype: DType) -> Option<Elem> {
-        Some(match dtype {
-            DType::Bool => Elem::Bool,
-            DType::U8 => Elem::U8,
-            DType::I8 => Elem::I8,
-            DType::I16 => Elem::I16,
-            DType::I32 => Elem::I32,
-            DType::I64 => Elem::I64,
-            DType::F16 => Elem::F16,
-            DType::BF16 => Elem::BF16,
-            DType::F32 => Elem::F32,
-            DType::F64 => Elem::F64,
-            _ => return None,
+        ALL.into_iter().find(|elem| elem.dtype() == dtype)
+    }
+
+    /// The least and the greatest number of an integer type; bools count as 0 and 1.
+    pub fn int_range(self) -> Option<[i64; 2]> {
+        Some(match self {
+            Elem::Bool => [0, 1],
+            Elem::U8 => [0, 255],
+            Elem::I8 => [i8::MIN.into(), i8::MAX.into()],
+            Elem::I16 => [i16::MIN.into(), i16::MAX.into()],
+            Elem::I32 => [i32::MIN.into(), i32::MAX.into()],
+            Elem::I64 => [i64::MIN, i64::MAX],
+            Elem::F16 | Elem::BF16 | Elem::F32 | Elem::F64 => return None,
         })
+    }
+
+    /// The dtype of tensors with such elements.
+    pub fn dtype(self) -> DType {
+        match self {
+            Elem::Bool => DType::Bool,
+            Elem::U8 => DType::U8,
+            Elem::I8 => DType::I8,
+            Elem::I16 => DType::I16,
+            Elem::I32 => DType::I32,
+            Elem::I64 => DType::I64,
+            Elem::F16 => DType::F16,
+            Elem::BF16 => DType::BF16,
+            Elem::F32 => DType::F32,
+            Elem::F64 => DType::F64,
+        }
     }
 
     /// Bytes in memory.
@@ -118,6 +135,19 @@ impl Elem {
     pub fn buffer(self) -> Type {
         let (dialect, name) = (Symbol::new(NAMESPACE), Symbol::new("buffer"));
         Type::new(TypeKind::Dialect(dialect, name, [TypeParameter::Type(self.ty())].into()))
+    }
+
+    /// The type by which a program's caller gives what a parameter of a kernel takes; None for other types.
+    pub fn caller_type(ty: &Type) -> Option<Type> {
+        let scalar = |elem: Elem| match elem {
+            Elem::Bool => Type::new(TypeKind::Bool),
+            elem if elem.is_float() => Type::new(TypeKind::Float),
+            _ => Type::new(TypeKind::Int),
+        };
+        let tensor = |elem: Elem| {
+            Type::new(TypeKind::Tensor(TensorType { dtype: Some(elem.dtype()), ..TensorType::default() }))
+        };
+        Elem::of_scalar_type(ty).map(scalar).or_else(|| Elem::of_buffer_type(ty).map(tensor))
     }
 
     /// The element type of a scalar type of the dialect.

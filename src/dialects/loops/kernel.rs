@@ -39,7 +39,7 @@ pub struct Param {
 }
 
 /// A kernel. Registers are used only after and below their definition; [`super::decode`] has checked types.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kernel {
     /// Parameters in the caller's order.
     pub params: Vec<Param>,
@@ -49,6 +49,8 @@ pub struct Kernel {
     pub body: Vec<Stmt>,
     /// The parameter that bounds the outermost parallel loop (which runs from 0 in steps of 1), if there is one.
     pub extent: Option<usize>,
+    /// What is wrong where a [`Stmt::Require`] does not hold, by its number.
+    pub messages: Vec<String>,
 }
 
 /// A number of the type of its register.
@@ -117,28 +119,13 @@ pub enum Stmt {
     Shared(Reg, u64),
     /// All threads of a workgroup wait for each other.
     Barrier,
-    /// A number that the hardware gives.
-    Hw(Reg, Hw),
-    /// Calls a kernel of the runtime (a matrix product) by name; buffers and scalars.
-    Call {
-        /// Name.
-        symbol: &'static str,
-        /// Arguments.
-        args: Vec<Reg>,
+    /// Ends the kernel with an error where a bool does not hold; what was stored before stays.
+    Require {
+        /// A bool.
+        condition: Reg,
+        /// An index into [`Kernel::messages`].
+        message: usize,
     },
-}
-
-/// Numbers that GPU hardware gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Hw {
-    /// Thread within its workgroup.
-    Thread,
-    /// Workgroup within the launch.
-    Group,
-    /// Threads of a workgroup.
-    GroupSize,
-    /// Workgroups of the launch.
-    GroupCount,
 }
 
 /// How the iterations of a loop may be run.

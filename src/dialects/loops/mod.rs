@@ -24,12 +24,13 @@ mod elem;
 mod kernel;
 pub mod nest;
 mod names;
+pub mod reach;
 mod rows;
 
 pub use build::Builder;
 pub use decode::decode;
 pub use elem::Elem;
-pub use kernel::{Carried, Const, For, Hw, If, Kernel, Mark, Order, Param, Prim, Reg, Stmt, Ty};
+pub use kernel::{Carried, Const, For, If, Kernel, Mark, Order, Param, Prim, Reg, Stmt, Ty};
 pub use names::{binary_name, compare_name, prim_name, unary_name};
 pub use rows::TABLES;
 

@@ -83,6 +83,8 @@ pub enum Touch {
     Reads(ValueId, ValueId),
     /// Writes an element.
     Writes(ValueId, ValueId),
+    /// Combines an element with a number.
+    Combines(ValueId, ValueId),
     /// Does something else with memory or with threads.
     Other,
     /// Computes.
@@ -94,7 +96,8 @@ pub fn touch(graph: &Graph, op: OpId) -> Touch {
     match (graph.kind(op).base(), graph.operands(op)) {
         ("load", &[buffer, index]) => Touch::Reads(buffer, index),
         ("store", &[buffer, index, _]) => Touch::Writes(buffer, index),
-        ("accumulate" | "barrier" | "call" | "shared" | "if", _) => Touch::Other,
+        ("accumulate", &[buffer, index, _]) => Touch::Combines(buffer, index),
+        ("barrier" | "shared" | "if" | "require", _) => Touch::Other,
         _ => Touch::Nothing,
     }
 }

@@ -51,14 +51,11 @@ static OPS: &[OpDef] = &[
         Effects::WRITES_WORLD,
         "The threads of a workgroup wait for each other.",
     ),
-    primitive("loop::thread(...) -> ...", "The number of the thread within its workgroup."),
-    primitive("loop::group(...) -> ...", "The number of the workgroup within the launch."),
-    primitive("loop::group_size(...) -> ...", "The number of threads of a workgroup."),
-    primitive("loop::group_count(...) -> ...", "The number of workgroups of the launch."),
     acting(
-        "loop::call(...) -> ...",
-        Effects::ALL,
-        "Calls the kernel of the runtime that the attribute `symbol` names.",
+        "loop::require(...) -> ...",
+        // What it guards stays behind it.
+        Effects::WRITES_WORLD,
+        "Ends the kernel with the error that the attribute `message` is where its operand does not hold.",
     ),
 ];
 

@@ -28,7 +28,9 @@ pub(super) fn independent(graph: &Graph, l: Loop) -> Result<(), String> {
         match touch(graph, op) {
             Touch::Reads(buffer, _) => reads.push(buffer),
             Touch::Writes(buffer, index) => writes.push((buffer, index)),
-            Touch::Other => return Err(format!("has a {}, whose order counts", graph.kind(op))),
+            Touch::Combines(..) | Touch::Other => {
+                return Err(format!("has a {}, whose order counts", graph.kind(op)));
+            }
             Touch::Nothing => {}
         }
     }

@@ -3,12 +3,15 @@
 //!
 //! Order is changed only where [`independence`] proves that iterations do not meet in memory.
 
+mod bounds;
 mod hoist;
 mod independence;
 mod marks;
 mod tile;
 mod unroll;
 
+pub use bounds::check_bounds;
+pub(super) use bounds::run as check_bounds_pass;
 pub(super) use hoist::run as hoist;
 pub(super) use marks::{OPTIONS as MARK_OPTIONS, parallelize, vectorize};
 pub(super) use tile::{OPTIONS as TILE_OPTIONS, run as tile};

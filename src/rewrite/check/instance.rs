@@ -44,6 +44,8 @@ pub struct Generator<'r> {
     pub evaluations: u64,
     /// An op that wanted to draw random numbers.
     pub draws: Option<Symbol>,
+    /// Why an op refused what was drawn for it last.
+    pub refusal: Option<String>,
 }
 
 /// What one instance has in common.
@@ -73,6 +75,7 @@ impl<'r> Generator<'r> {
             mentions,
             evaluations: 0,
             draws: None,
+            refusal: None,
         }
     }
 
@@ -203,6 +206,7 @@ impl<'r> Generator<'r> {
                         {
                             self.draws = Some(op.name());
                         }
+                        self.refusal = Some(format!("{}: {}", op.name(), error.message()));
                     }
                 }
             }

@@ -160,8 +160,10 @@ impl Checker<'_> {
             attempts += 1;
             self.within_limits()?;
             let Some(instance) = generator.attempt() else {
-                if self.reason.is_empty() {
-                    self.reason = "the left side raised on every instance".to_string();
+                if valid == 0 {
+                    let last = generator.refusal.as_ref().map(|r| format!(", the last time in {r}"));
+                    self.reason =
+                        format!("the left side raised on every instance{}", last.unwrap_or_default());
                 }
                 continue;
             };

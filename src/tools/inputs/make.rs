@@ -26,9 +26,11 @@ impl Maker<'_> {
         if let Some(TypeKind::Optional(inner)) = kind {
             return self.make(spec, if *spec == Spec::None { None } else { Some(inner) });
         }
-        let wants_tensor = matches!(kind, Some(TypeKind::Tensor(_)));
-        if wants_tensor && let Some(tensor) = literal(spec)? {
-            return Ok(Value::Tensor(tensor));
+        if let Some(TypeKind::Tensor(wanted)) = kind
+            && let Some(tensor) = literal(spec)?
+        {
+            let dtype = wanted.dtype.unwrap_or(tensor.dtype());
+            return Ok(Value::Tensor(tensor.to_dtype(dtype)?));
         }
         Ok(match spec {
             Spec::Random { dtype, sizes, range } => Value::Tensor(self.random(*dtype, sizes, *range)?),

@@ -9,9 +9,10 @@ mod words;
 use super::io::Io;
 use super::load::Loaded;
 use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
+use crate::dialects::loops::{Elem, is_kernel};
 use crate::dialects::prim::constant;
 use crate::dialects::shapes::of_tensor;
-use crate::ir::{Argument, Module, Symbol, Type, TypeKind, ValueId};
+use crate::ir::{Argument, Function, Module, Symbol, Type, TypeKind, ValueId};
 use crate::runtime::Program;
 use crate::value::Value;
 use clap::Args;
@@ -55,7 +56,11 @@ impl InputOptions {
     /// What the words say for a function of a loaded program. Where they say nothing, recorded sizes are taken. Fails for words
     /// that are none, for names that no argument has, and where nothing is known of an input.
     pub fn resolve(&self, loaded: &Loaded, entry: &str, io: &Io<'_>) -> Result<Inputs> {
-        let parameters = loaded.program.parameters(entry)?;
+        let mut parameters = loaded.program.parameters(entry)?;
+        for parameter in &mut parameters {
+            // A kernel's buffers and numbers are given as tensors and numbers.
+            parameter.ty = Elem::caller_type(&parameter.ty).unwrap_or_else(|| parameter.ty.clone());
+        }
         let slots = parameters.iter().map(|_| None).collect();
         let mut inputs = Inputs { parameters, slots, rest: Vec::new(), made_up: false };
         for file in &self.args {
@@ -247,13 +252,13 @@ impl Inputs {
     }
 }
 
-/// The named function, or the only one of a file with a single function where none is named.
+/// The named function, or the only one of a file with a single function where none is named. Kernels beside it do not count.
 pub fn entry<'a>(wanted: &'a str, program: &'a Program) -> &'a str {
     let functions = &program.module().functions;
-    match functions.keys().next() {
-        Some(only) if wanted == "forward" && program.instance().is_none() && functions.len() == 1 => {
-            only.as_str()
-        }
+    let is_called = |f: &&Function| functions.len() == 1 || !is_kernel(&f.graph);
+    let mut called = functions.values().filter(is_called);
+    match (called.next(), called.next()) {
+        (Some(only), None) if wanted == "forward" && program.instance().is_none() => only.name.as_str(),
         _ => wanted,
     }
 }

@@ -4,6 +4,7 @@
 
 use super::compute::Number;
 use crate::diag::{Diagnostic, Result};
+use crate::resources::pool;
 use num_complex::Complex;
 
 /// A matrix inside a slice: element (i, j) at `i * row_stride + j * col_stride`.
@@ -50,6 +51,10 @@ impl<'a, T> Matrix<'a, T> {
 
 /// Multiplications below which a product is not shared among threads.
 const PARALLEL_WORK: usize = 1 << 22;
+/// Rows or columns, and elements of the result, that a part of a shared product has at least. The library takes other loops for
+/// products below 65 rows and columns or 257 elements, whose sums round otherwise: each element is the same to the bit in
+/// however many parts a product is computed.
+const PART: (usize, usize) = (96, 257);
 
 /// Columns of the second factor are read as they lie, not packed, up to this many rows of the first.
 const TURNED_ROWS: usize = 96;
@@ -78,17 +83,63 @@ pub trait Gemm: Number {
     /// row, and from column to column.
     ///
     /// # Safety
-    /// `a.cols == b.rows`; every element of `a` and `b` that their sizes and strides name lies within its slice, and every
-    /// element of the `a.rows` by `b.cols` result within `out`, no two of them at the same place.
+    /// `a.cols == b.rows`; every element of `a` and `b` that their sizes and strides name lies within its slice. Every element
+    /// of the `a.rows` by `b.cols` result that `out` points to can be written, no two of them lie at the same place, and
+    /// nobody else looks at them.
     #[doc(hidden)]
     #[allow(unsafe_code, reason = "the library's kernel checks nothing")]
     unsafe fn kernel(
         a: Matrix<'_, Self>,
         b: Matrix<'_, Self>,
-        out: &mut [Self],
+        out: *mut Self,
         strides: (usize, usize),
         onto: Onto,
     );
+}
+
+/// A part of a result that one thread writes.
+struct Part<T>(*mut T);
+
+// SAFETY: parts have no element in common, and `shared` waits for all of them.
+unsafe impl<T: Send> Send for Part<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Part<T> {}
+
+/// A product in parts, on several threads where it is large.
+///
+/// # Safety
+/// As [`Gemm::kernel`] says.
+unsafe fn shared<T: Gemm>(
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    out: *mut T,
+    strides: (usize, usize),
+    onto: Onto,
+    threads: usize,
+) {
+    let work = a.rows.saturating_mul(b.cols).saturating_mul(a.cols);
+    let by_rows = a.rows >= b.cols;
+    let (count, across) = if by_rows { (a.rows, b.cols) } else { (b.cols, a.rows) };
+    let parts = threads.min(count / PART.0.max(PART.1.div_ceil(across.max(1))));
+    if !T::LIBRARY || work < PARALLEL_WORK || parts < 2 {
+        // SAFETY: the caller's promise.
+        return unsafe { T::kernel(a, b, out, strides, onto) };
+    }
+    let out = Part(out);
+    pool::for_each(parts, |n| {
+        let (from, to) = (n * count / parts, (n + 1) * count / parts);
+        let whole = &out;
+        // SAFETY: rows or columns from `from` to `to` of factors and result that the caller promised; no other part has them.
+        unsafe {
+            if by_rows {
+                let rows = Matrix { data: &a.data[from * a.row_stride..], rows: to - from, ..a };
+                T::kernel(rows, b, whole.0.add(from * strides.0), strides, onto);
+            } else {
+                let columns = Matrix { data: &b.data[from * b.col_stride..], cols: to - from, ..b };
+                T::kernel(a, columns, whole.0.add(from * strides.1), strides, onto);
+            }
+        }
+    });
 }
 
 /// `out = a b` or `out += a b`; row i of `out` starts at `i * stride`. Fails if sizes do not fit.
@@ -128,7 +179,7 @@ pub fn matmul<T: Gemm>(
     } else {
         // SAFETY: sizes and ends were checked above, and rows do not overlap as the stride is at least the number of
         // columns.
-        unsafe { T::kernel(a, b, out, (stride, 1), onto) };
+        unsafe { shared(a, b, out.as_mut_ptr(), (stride, 1), onto, pool::threads()) };
     }
     Ok(())
 }
@@ -148,7 +199,7 @@ fn turned<T: Gemm>(a: Matrix<'_, T>, b: Matrix<'_, T>, out: &mut [T], stride: us
             let columns = Matrix { data: &b.data[left * b.col_stride..], cols, ..b };
             let block = &mut block[..rows * cols];
             // SAFETY: these are parts of factors that `matmul` checked, and a block of exactly rows times columns.
-            unsafe { T::kernel(part, columns, block, (1, rows), Onto::Nothing) };
+            unsafe { shared(part, columns, block.as_mut_ptr(), (1, rows), Onto::Nothing, pool::threads()) };
             turn(block, rows, &mut out[top * stride + left..], stride, onto);
             left += cols;
         }
@@ -177,17 +228,14 @@ macro_rules! library {
     ($($T:ty),*) => {
         $(impl Gemm for $T {
             const LIBRARY: bool = true;
-            unsafe fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: &mut [Self], strides: (usize, usize), onto: Onto) {
-                let work = a.rows.saturating_mul(b.cols).saturating_mul(a.cols);
-                let parallelism =
-                    if work >= PARALLEL_WORK { gemm::Parallelism::Rayon(0) } else { gemm::Parallelism::None };
-                // SAFETY: the caller's promise; `out` is borrowed exclusively.
+            unsafe fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: *mut Self, strides: (usize, usize), onto: Onto) {
+                // SAFETY: the caller's promise.
                 unsafe {
                     gemm::gemm(
                         a.rows,
                         b.cols,
                         a.cols,
-                        out.as_mut_ptr(),
+                        out,
                         strides.1 as isize,
                         strides.0 as isize,
                         onto == Onto::Existing,
@@ -202,7 +250,8 @@ macro_rules! library {
                         false,
                         false,
                         false,
-                        parallelism,
+                        // Threads of the library's own would not survive a fork; `shared` has the team's.
+                        gemm::Parallelism::None,
                     );
                 }
             }
@@ -235,9 +284,11 @@ macro_rules! loops {
     ($($T:ty),*) => {
         $(impl Gemm for $T {
             const LIBRARY: bool = false;
-            unsafe fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: &mut [Self], strides: (usize, usize), onto: Onto) {
+            unsafe fn kernel(a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: *mut Self, strides: (usize, usize), onto: Onto) {
                 // Rows are dense: only the library is asked for others.
-                in_order(a, b, out, strides.0, onto);
+                let end = (a.rows - 1) * strides.0 + b.cols;
+                // SAFETY: the caller's promise; `matmul` lets no empty product through, and lent this much of a slice.
+                in_order(a, b, unsafe { std::slice::from_raw_parts_mut(out, end) }, strides.0, onto);
             }
         })*
     };
@@ -264,6 +315,43 @@ mod tests {
             assert_eq!(out[i * stride + j], sum + 1.0, "{i} {j}");
         }
         assert_eq!(out[n], 1.0);
+    }
+
+    #[test]
+    fn products_in_parts_are_the_same_to_the_bit() {
+        let number = |i: usize| (((i * 7919) % 1013) as f32 - 500.0) * 0.37e-2;
+        for (m, k, n) in [
+            (1024, 70, 67),
+            (33, 300, 1600),
+            (1, 2100, 2048),
+            (2051, 2053, 1),
+            (1100, 1030, 5),
+            (520, 4100, 2),
+            (1537, 3, 1030),
+            (193, 300, 100),
+            (128, 16_500, 2),
+            (197, 768, 3072),
+            (1, 16_500, 514),
+        ] {
+            let a: Vec<f32> = (0..m * k).map(number).collect();
+            let b: Vec<f32> = (0..k * n).map(|i| number(i + 5)).collect();
+            let dense = (Matrix::dense(&a, m, k), Matrix::dense(&b, k, n));
+            let turned = (Matrix::dense(&a, k, m).t(), Matrix::dense(&b, n, k).t());
+            for (x, y) in [dense, (dense.0, turned.1), (turned.0, dense.1), turned] {
+                for strides in [(n, 1), (1, m)] {
+                    let product = |threads| {
+                        let mut out = vec![0f32; m * n];
+                        // SAFETY: the factors have these sizes, and the result has room for all rows and columns.
+                        unsafe { shared(x, y, out.as_mut_ptr(), strides, Onto::Nothing, threads) };
+                        out.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+                    };
+                    let whole = product(1);
+                    for threads in [2, 3] {
+                        assert!(product(threads) == whole, "{m} {k} {n} {strides:?} in {threads} parts");
+                    }
+                }
+            }
+        }
     }
 
     #[test]
