@@ -318,15 +318,6 @@ fn added(
     }
 }
 
-/// `t + a @ b` with the dtype and the sizes of that sum.
-fn sum_of_product(t: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let product = mm("mm", a, b, None)?;
-    let dtype = result_type(&[t.clone().into(), product.clone().into()]).unwrap_or(t.dtype());
-    let sizes = broadcast_sizes(&t.sizes(), &product.sizes())?;
-    let wide = |x: &Tensor| x.to_dtype(dtype)?.broadcast_to(&sizes);
-    sum(&wide(t)?, &wide(&product)?)
-}
-
 /// The sum of two tensors of one dtype and the same sizes.
 fn sum(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     use super::kernels::compute::Number;
@@ -359,12 +350,8 @@ fn addmm(args: &Args<'_>) -> Result<Outputs> {
     let (t, a, b) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
     let is_one = |n: usize| args.scalar(n).map(|s| s.to_complex() == 1.0.into());
     if is_one(3)? && is_one(4)? {
-        // TorchScript computes this as `mm` and `add`, which promotes and broadcasts.
+        // TorchScript computes this as `mm` and `add`: the product is checked first, in its words.
         check_mm("mm", a, b)?;
-        let target = [a.sizes()[0], b.sizes()[1]];
-        if t.dtype() != a.dtype() || t.layout().broadcast_to(&target).is_none() {
-            return one(sum_of_product(t, a, b)?);
-        }
     }
     for (matrix, name) in [(a, "self"), (b, "mat2")] {
         if matrix.rank() != 2 {
