@@ -141,10 +141,7 @@ fn modified(tensor: &Tensor, version: u64) -> Diagnostic {
     let which = made.as_ref().map_or(String::new(), |history| {
         format!(", which is output {} of {},", history.output, history.node.shown())
     });
-    let type_name = match tensor.dtype().type_name() {
-        "Float" => "torch.FloatTensor".to_string(),
-        other => format!("torch.{other}Tensor"),
-    };
+    let type_name = tensor.dtype().tensor_class();
     let message = format!(
         "one of the variables needed for gradient computation has been modified by an inplace operation: \
          [{type_name} {:?}]{which} is at version {}; expected version 0 instead. Hint: enable anomaly detection to find \

@@ -26,18 +26,14 @@ pub fn elementwise(op: &Op, values: &[Value]) -> Result<Tensor> {
     }
     let call = Call::new(op, values)?;
     call.refuse_overlap()?;
-    let compiled = compile_cached(op, &call)?;
-    let layouts: SmallVec<[Layout; 4]> = call.inputs.iter().filter_map(Input::layout).cloned().collect();
-    let walk = ordered_walk(&layouts, call.beside_number, call.order(op))?;
-    if let Target::InPlace(target) = call.target
-        && target.sizes() != walk.result.sizes
-    {
-        return Err(Diagnostic::runtime(format!(
-            "output with shape {:?} doesn't match the broadcast shape {:?}",
-            target.sizes().as_slice(),
-            walk.result.sizes.as_slice()
-        )));
-    }
+    let compiled = compile_cached(op, &call).or_else(|refused| {
+        // Kernels name themselves in what they refuse; PyTorch comes to them after sizes are known to fit.
+        if refused.report().message.starts_with('"') {
+            call.walk(op)?;
+        }
+        Err(refused)
+    })?;
+    let walk = call.walk(op)?;
     if let Target::InPlace(target) = call.target
         && run_in_place(&compiled.program, compiled.output, &call.inputs, &walk, target)?
     {
@@ -208,6 +204,22 @@ impl Call<'_> {
     /// How the memory of the result is ordered: what is written in place keeps its own order.
     fn order(&self, op: &Op) -> Order {
         if matches!(self.target, Target::New) { op.def().order } else { Order::Operands }
+    }
+
+    /// The walk over the operands, whose result is what is written where the op writes in place.
+    fn walk(&self, op: &Op) -> Result<Walk> {
+        let layouts: SmallVec<[Layout; 4]> = self.inputs.iter().filter_map(Input::layout).cloned().collect();
+        let walk = ordered_walk(&layouts, self.beside_number, self.order(op))?;
+        match self.target {
+            Target::InPlace(target) if target.sizes() != walk.result.sizes => {
+                Err(Diagnostic::runtime(format!(
+                    "output with shape {:?} doesn't match the broadcast shape {:?}",
+                    target.sizes().as_slice(),
+                    walk.result.sizes.as_slice()
+                )))
+            }
+            _ => Ok(walk),
+        }
     }
 
     /// Fails if what is written shares memory with an operand that lies differently in it.

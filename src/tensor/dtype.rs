@@ -170,6 +170,14 @@ impl DType {
         self.row().2
     }
 
+    /// What errors call a tensor of the dtype: `torch.FloatTensor`; dtypes that came after Lua have no class of their own
+    /// in Python (`CPUBoolType`).
+    pub fn tensor_class(self) -> String {
+        let is_old = !matches!(self, DType::Bool | DType::BF16) && !self.is_complex() && !self.is_rare();
+        let name = self.type_name();
+        if is_old { format!("torch.{name}Tensor") } else { format!("CPU{name}Type") }
+    }
+
     /// The C++ type of an element, as PyTorch's refusals spell it: `long int`, `c10::Half`.
     pub fn cpp_name(self) -> &'static str {
         match self {

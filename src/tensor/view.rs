@@ -209,13 +209,10 @@ pub fn narrow(layout: &Layout, dim: i64, start: i64, length: i64) -> Result<Layo
 /// Repeats dimensions of size 1 and new ones in front without copying; -1 keeps a size.
 pub fn expand(layout: &Layout, sizes: &[i64], dtype: DType) -> Result<Layout> {
     let Some(extra) = sizes.len().checked_sub(layout.rank()) else {
-        let name = dtype.type_name();
-        // Dtypes that came after Lua have no class of their own in Python.
-        let is_old = !matches!(dtype, DType::Bool | DType::BF16) && !dtype.is_complex() && !dtype.is_rare();
-        let type_name = if is_old { format!("torch.{name}Tensor") } else { format!("CPU{name}Type") };
         return Err(Diagnostic::runtime(format!(
-            "expand({type_name}{{{}}}, size={}): the number of sizes provided ({}) must be greater or \
+            "expand({}{{{}}}, size={}): the number of sizes provided ({}) must be greater or \
              equal to the number of dimensions in the tensor ({})",
+            dtype.tensor_class(),
             show(&layout.sizes),
             show(sizes),
             sizes.len(),

@@ -80,7 +80,8 @@ const TAIL: &str = "
 - An operator that is not built here is an error when it runs, not when it is read: a program that never comes by it runs.
 - PyTorch's kernels do not always agree with each other, and one answer is given here for all of them. `gelu` of the positive
   infinity is that infinity, as PyTorch's float64 and its single elements have it, where its float32 vectors give NaN.
-  Transposed quantized convolutions round as PyTorch's FBGEMM engine does; its x86 engine hands them to another library.
+  Quantized layers round as PyTorch's FBGEMM engine does: QNNPACK rounds biases to integers before it adds them, which moves single
+  results by one step, and the x86 engine hands transposed convolutions to another library.
 ";
 
 const SECTIONS: &[Section] = &[

@@ -633,6 +633,23 @@ def forward(self,
     case("listed.quantized", pt, (x,), (integers.float() + 3) * 0.5 + x)
 
 
+def flat_convolutions():
+    """Quantized convolutions in flatbuffers: their `__getstate__` calls a method of a custom class."""
+    torch.manual_seed(9)
+    torch.backends.quantized.engine = "fbgemm"
+    image = torch.randn(1, 2, 5, 5)
+    network = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.ReLU(), torch.nn.Conv2d(3, 2, 1, bias=False))
+    wrapped = torch.ao.quantization.QuantWrapper(network).eval()
+    wrapped.qconfig = torch.ao.quantization.get_default_qconfig("fbgemm")
+    torch.ao.quantization.prepare(wrapped, inplace=True)
+    wrapped(image)
+    torch.ao.quantization.convert(wrapped, inplace=True)
+    script = torch.jit.script(wrapped)
+    with torch.no_grad():
+        pt = script._save_to_buffer_for_lite_interpreter(_use_flatbuffer=True)
+        case("flat.quantized_conv", pt, (image,), script(image))
+
+
 if __name__ == "__main__":
     mkldnn()
     packed()
@@ -644,5 +661,6 @@ if __name__ == "__main__":
     attributes()
     ids_of_1_1()
     listed_quantized()
+    flat_convolutions()
     for row in CASES:
         print(json.dumps(row))

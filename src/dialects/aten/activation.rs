@@ -152,7 +152,7 @@ pub static OPS: &[OpDef] = &[
         "aten::prelu(Tensor self, Tensor weight) -> Tensor",
         "def prelu(self: Tensor, weight: Tensor) -> Tensor:
     if self.dtype != weight.dtype:
-        raise RuntimeError('prelu: Type promoting not supported.')
+        raise RuntimeError('prelu: Type promoting not supported. Got ' + torch.ops.prim.dtype_name(self.dtype) + ' and ' + torch.ops.prim.dtype_name(weight.dtype))
     if weight.numel() != 1:
         if self.dim() == 0:
             raise RuntimeError('Not allow zero-dim input tensor.')

@@ -429,7 +429,7 @@ fn heaviside(p: &mut Program, x: &[Sv]) -> Sv {
 fn check_heaviside(values: &[Value]) -> Result<()> {
     let dtypes: Vec<DType> =
         values.iter().take(2).map(|v| Ok(v.to_tensor()?.dtype())).collect::<Result<_>>()?;
-    if dtypes.windows(2).any(|pair| pair[0] != pair[1]) {
+    if dtypes.windows(2).any(|pair| pair[0] != pair[1]) && !dtypes.iter().any(|d| d.is_complex()) {
         return Err(Diagnostic::runtime(
             "heaviside is not yet implemented for tensors with different dtypes.",
         ));

@@ -228,10 +228,12 @@ def diff(self: Tensor, n: int = 1, dim: int = -1, prepend: Optional[Tensor] = No
 
 const TRAPEZOID_X: &str = "
 def trapezoid(y: Tensor, x: Tensor, *, dim: int = -1) -> Tensor:
+    if dim < 0 and dim + max(y.dim(), 1) >= 0:
+        dim = dim + max(y.dim(), 1)
     if y.size(dim) == 0:
         return y.sum(dim).to(y.dtype)
     if y.dtype == torch.bool or x.dtype == torch.bool:
-        raise RuntimeError('trapezoid: received a bool input for `x` or `y`, but bool is not supported')
+        raise NotImplementedError('trapezoid: received a bool input for `x` or `y`, but bool is not supported')
     points = x
     if x.dim() == 1:
         if x.size(0) != y.size(dim):
@@ -251,14 +253,16 @@ def trapezoid(y: Tensor, *, dx: number = 1, dim: int = -1) -> Tensor:
     if y.size(dim) == 0:
         return y.sum(dim).to(y.dtype)
     if y.dtype == torch.bool:
-        raise RuntimeError('trapezoid: received a bool input for `y`, but bool is not supported')
+        raise NotImplementedError('trapezoid: received a bool input for `y`, but bool is not supported')
     return (y.sum(dim) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * float(dx)
 ";
 
 const CUMULATIVE_X: &str = "
 def cumulative_trapezoid(y: Tensor, x: Tensor, *, dim: int = -1) -> Tensor:
+    if dim < 0 and dim + max(y.dim(), 1) >= 0:
+        dim = dim + max(y.dim(), 1)
     if y.dtype == torch.bool or x.dtype == torch.bool:
-        raise RuntimeError('cumulative_trapezoid: received a bool input for `x` or `y`, but bool is not supported')
+        raise NotImplementedError('cumulative_trapezoid: received a bool input for `x` or `y`, but bool is not supported')
     points = x
     if x.dim() == 1:
         if x.size(0) != y.size(dim):
@@ -276,7 +280,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor, *, dim: int = -1) -> Tensor:
 const CUMULATIVE_DX: &str = "
 def cumulative_trapezoid(y: Tensor, *, dx: number = 1, dim: int = -1) -> Tensor:
     if y.dtype == torch.bool:
-        raise RuntimeError('cumulative_trapezoid: received a bool input for `y`, but bool is not supported')
+        raise NotImplementedError('cumulative_trapezoid: received a bool input for `y`, but bool is not supported')
     return ((y.slice(dim, 0, -1) + y.slice(dim, 1)) * (float(dx) / 2.)).cumsum(dim)
 ";
 

@@ -1,5 +1,6 @@
 //! Products of matrices and vectors, alone, in batches and added to something; linear layers.
 
+use super::chain::chain;
 use super::convert::with_strides;
 use super::kernels::compute::{compute_dtype, rounding};
 use super::kernels::product::{conjugate, contract, product, scaled, times_scalar};
@@ -111,7 +112,7 @@ pub static OPS: &[OpDef] = &[
 /// The dot products of vectors along a dimension, the first conjugated.
 fn vecdot(args: &Args<'_>) -> Result<Outputs> {
     let (x, y, dim) = (args.tensor(0)?, args.tensor(1)?, args.int(2)?);
-    let dtype = result_type(&[x.clone().into(), y.clone().into()]).unwrap_or(x.dtype());
+    let dtype = x.dtype();
     if !x.dtype().is_floating() && !x.dtype().is_complex() {
         return Err(Diagnostic::raised(
             "NotImplementedError",
@@ -120,6 +121,13 @@ fn vecdot(args: &Args<'_>) -> Result<Outputs> {
                 x.dtype().type_name()
             ),
         ));
+    }
+    if x.dtype() != y.dtype() {
+        return Err(Diagnostic::runtime(format!(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of type {} and y of type {} instead",
+            x.dtype().type_name(),
+            y.dtype().type_name()
+        )));
     }
     let mut sizes = broadcast_sizes(&x.sizes(), &y.sizes())?;
     let d = wrap_dim(dim, sizes.len())?;
@@ -151,7 +159,13 @@ fn shape(t: &Tensor) -> String {
 }
 
 /// The product of two matrices, onto something broadcast to its sizes; `name` stands in front of errors.
-fn mm(name: &str, a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> Result<Tensor> {
+pub(super) fn mm(name: &str, a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> Result<Tensor> {
+    check_mm(name, a, b)?;
+    product("addmm_impl_cpu_", a, b, onto)
+}
+
+/// Fails where two tensors are no matrices that can be multiplied.
+fn check_mm(name: &str, a: &Tensor, b: &Tensor) -> Result<()> {
     let names = if name == "mm" { ["self", "mat2"] } else { ["mat1", "mat2"] };
     for (t, operand) in [a, b].into_iter().zip(names) {
         if t.rank() != 2 {
@@ -175,7 +189,7 @@ fn mm(name: &str, a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> Result<Tenso
             b.dtype().cpp_name()
         )));
     }
-    product("addmm_impl_cpu_", a, b, onto)
+    Ok(())
 }
 
 fn bmm(name: &str, a: &Tensor, b: &Tensor, onto: Option<&Tensor>) -> Result<Tensor> {
@@ -334,6 +348,11 @@ fn real_factors(a: &Args<'_>, first: usize, dtype: DType) -> Result<(Scalar, Sca
 
 fn addmm(args: &Args<'_>) -> Result<Outputs> {
     let (t, a, b) = (args.tensor(0)?, args.tensor(1)?, args.tensor(2)?);
+    let is_one = |n: usize| args.scalar(n).map(|s| s.to_complex() == 1.0.into());
+    if is_one(3)? && is_one(4)? {
+        // TorchScript computes this as `mm` and `add`: the product is checked first, in its words.
+        check_mm("mm", a, b)?;
+    }
     for (matrix, name) in [(a, "self"), (b, "mat2")] {
         if matrix.rank() != 2 {
             return Err(Diagnostic::runtime(format!(
@@ -564,9 +583,6 @@ fn inner(args: &Args<'_>) -> Result<Outputs> {
         };
         return one(contract("mul_cpu", &widen(x)?, &widen(y)?, &[])?);
     };
-    if x.dtype() != y.dtype() {
-        return Err(Diagnostic::runtime("both inputs should have same dtype"));
-    }
     if p != q {
         return Err(Diagnostic::runtime(format!(
             "inner() the last dimension must match on both input tensors but got shapes {:?} and {:?}",
@@ -574,10 +590,14 @@ fn inner(args: &Args<'_>) -> Result<Outputs> {
             sy.as_slice()
         )));
     }
+    if x.dtype() != y.dtype() {
+        return Err(Diagnostic::runtime("both inputs should have same dtype"));
+    }
     let rows = x.reshaped(&[lead.iter().product(), *p])?;
     let columns = y.reshaped(&[follow.iter().product(), *q])?.look(|l| view::transpose(l, 0, 1))?;
     let sizes: Vec<i64> = lead.iter().chain(follow).copied().collect();
-    one(product("addmm_impl_cpu_", &rows, &columns, None)?.reshaped(&sizes)?)
+    let kernel = if sizes.is_empty() { "dot" } else { "addmm_impl_cpu_" };
+    one(product(kernel, &rows, &columns, None)?.reshaped(&sizes)?)
 }
 
 /// `input @ weight.T + bias`
@@ -677,99 +697,4 @@ fn bilinear(args: &Args<'_>) -> Result<Outputs> {
     };
     let sizes: Vec<i64> = lead.iter().copied().chain([k]).collect();
     one(whole.reshaped(&sizes)?)
-}
-
-/// The product of several matrices in the cheapest order; the first and the last may be vectors.
-fn chain(name: &str, tensors: &[Tensor]) -> Result<Tensor> {
-    let last = tensors.len().saturating_sub(1);
-    if name == "multi_dot" && tensors.len() < 2 {
-        return Err(Diagnostic::runtime(format!(
-            "multi_dot(): expected at least 2 tensors but got {}",
-            tensors.len()
-        )));
-    }
-    if tensors.is_empty() {
-        return Err(Diagnostic::runtime("chain_matmul(): Expected one or more matrices"));
-    }
-    let mut matrices = tensors.to_vec();
-    for (at, t) in tensors.iter().enumerate() {
-        let may_be_vector = name == "multi_dot" && (at == 0 || at == last);
-        match t.rank() {
-            1 if may_be_vector => {
-                let sizes = if at == 0 { [1, t.sizes()[0]] } else { [t.sizes()[0], 1] };
-                matrices[at] = t.reshaped(&sizes)?;
-            }
-            2 => {}
-            rank if may_be_vector => {
-                return Err(Diagnostic::runtime(format!(
-                    "multi_dot(): the {} tensor must be 1D or 2D but got {rank}D",
-                    if at == 0 { "first" } else { "last" }
-                )));
-            }
-            rank => {
-                return Err(Diagnostic::runtime(format!("{name}(): tensor {at} must be 2D but got {rank}D")));
-            }
-        }
-        if t.dtype() != tensors[0].dtype() {
-            return Err(Diagnostic::runtime(format!(
-                "multi_dot(): all tensors must have be the same dtype but tensor 0 is {} and tensor {at} {}",
-                tensors[0].dtype().cpp_name(),
-                t.dtype().cpp_name()
-            )));
-        }
-    }
-    for at in 0..last {
-        if matrices[at].sizes()[1] != matrices[at + 1].sizes()[0] {
-            let (x, y) = (tensors[at].sizes(), tensors[at + 1].sizes());
-            return Err(Diagnostic::runtime(format!(
-                "multi_dot(): tensors {at} and {} with shapes {:?} and {:?} cannot be multiplied",
-                at + 1,
-                x.as_slice(),
-                y.as_slice()
-            )));
-        }
-    }
-    let result = cheapest(&matrices)?;
-    let mut sizes = result.sizes();
-    if tensors[last].rank() == 1 {
-        sizes.pop();
-    }
-    if tensors[0].rank() == 1 {
-        sizes.remove(0);
-    }
-    result.reshaped(&sizes)
-}
-
-/// Multiplies in the order with the fewest multiplications.
-fn cheapest(matrices: &[Tensor]) -> Result<Tensor> {
-    let n = matrices.len();
-    if n > 512 {
-        return Err(Diagnostic::unsupported(format!("a product of {n} matrices")));
-    }
-    let size = |i: usize| {
-        if i < n { matrices[i].sizes()[0] as f64 } else { matrices[n - 1].sizes()[1] as f64 }
-    };
-    let (mut cost, mut split) = (vec![vec![0f64; n]; n], vec![vec![0usize; n]; n]);
-    for length in 2..=n {
-        for i in 0..=n - length {
-            let j = i + length - 1;
-            cost[i][j] = f64::INFINITY;
-            for s in i..j {
-                let total = cost[i][s] + cost[s + 1][j] + size(i) * size(s + 1) * size(j + 1);
-                if total < cost[i][j] {
-                    (cost[i][j], split[i][j]) = (total, s);
-                }
-            }
-        }
-    }
-    // Depth is bounded by the number of matrices, checked above.
-    fn multiply(matrices: &[Tensor], split: &[Vec<usize>], i: usize, j: usize) -> Result<Tensor> {
-        if i == j {
-            return Ok(matrices[i].clone());
-        }
-        let s = split[i][j];
-        let (a, b) = (multiply(matrices, split, i, s)?, multiply(matrices, split, s + 1, j)?);
-        mm("mm", &a, &b, None)
-    }
-    multiply(matrices, &split, 0, n - 1)
 }

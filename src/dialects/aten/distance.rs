@@ -244,8 +244,11 @@ fn segment_reduce(a: &Args<'_>) -> Result<Outputs> {
         let what = if offsets { "offsets" } else { "lengths" };
         return Err(fail(&format!("Expected axis to be the last dimension of {what} but got {axis}.")));
     }
-    if !data.dtype().is_floating() {
-        return Err(not_implemented("_segment_reduce_cpu", data.dtype()));
+    if bounds.dtype().is_complex() {
+        return Err(not_implemented("min_all", bounds.dtype()));
+    }
+    if offsets && !matches!(bounds.dtype(), DType::I32 | DType::I64) {
+        return Err(not_implemented("_segment_reduce_offsets_cpu_kernel1", bounds.dtype()));
     }
     let size = data.sizes()[axis];
     let segments = bounds.sizes()[axis] - i64::from(offsets);
@@ -279,6 +282,9 @@ fn segment_reduce(a: &Args<'_>) -> Result<Outputs> {
             }
             ranges.push((pair[0] as usize, pair[1] as usize));
         }
+    }
+    if !data.dtype().is_floating() {
+        return Err(not_implemented("_segment_reduce_cpu", data.dtype()));
     }
     reduce_segments(data, axis, &ranges, segments, how, initial)
 }

@@ -1,10 +1,11 @@
 //! Contractions over named or listed dimensions: einsum and tensordot.
 
 use super::kernels::product::{contract, permute, sum_dims};
+use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, contraction, one};
-use crate::tensor::{DType, Tensor, numel, view, wrap_dim};
+use crate::tensor::{DType, Tensor, numel, promote_types, view, wrap_dim};
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -192,18 +193,24 @@ fn align(at: usize, mut tensor: Tensor, mut labels: Vec<Label>, space: &[Label])
 }
 
 fn check_sizes(space: &[Label], operands: &[Tensor]) -> Result<()> {
+    let ellipsis = space.iter().filter(|label| matches!(label, Label::Rest(_))).count();
     for (d, label) in space.iter().enumerate() {
         let mut size = 1;
         for (at, operand) in operands.iter().enumerate() {
             let own = operand.sizes()[d];
             if own != 1 && size != 1 && own != size {
-                let Label::Letter(c) = label else {
-                    return fail(format!("operands do not broadcast: {size} and {own} in an ellipsis"));
-                };
-                return fail(format!(
-                    "operands do not broadcast with remapped shapes [original->remapped]: subscript {c} has size {own} for \
-                     operand {at} which does not broadcast with previously seen size {size}"
-                ));
+                return fail(match label {
+                    Label::Letter(c) => format!(
+                        "subscript {c} has size {own} for operand {at} which does not broadcast with previously seen size \
+                         {size}"
+                    ),
+                    // PyTorch leaves out the blank.
+                    Label::Rest(from_last) => format!(
+                        "dimension {} covered by ellipsis in operand {at}has size {own} which does not broadcast with previously \
+                         seen ellipsis with size {size} for the respective dimension",
+                        ellipsis - 1 - from_last
+                    ),
+                });
             }
             if own != 1 {
                 size = own;
@@ -230,7 +237,30 @@ fn contract_all(operands: Vec<Tensor>, kept: usize, rank: usize) -> Result<Tenso
         result = sum_dims("sum_cpu", &result, &alone)?;
     }
     for (at, operand) in operands {
-        result = contract("bmm", &result, &operand, &due(at))?;
+        let due = due(at);
+        if due.is_empty() || result.numel() == 0 || operand.numel() == 0 {
+            // Without a sum it is a product by elements, which promotes.
+            let dtype = promote_types(result.dtype(), operand.dtype());
+            if dtype == DType::Bool && due.is_empty() {
+                let both =
+                    contract("mul_cpu", &result.to_dtype(DType::U8)?, &operand.to_dtype(DType::U8)?, &due)?;
+                result = both.to_dtype(dtype)?;
+                continue;
+            }
+            result = contract("mul_cpu", &result.to_dtype(dtype)?, &operand.to_dtype(dtype)?, &due)?;
+            continue;
+        }
+        if result.dtype() == DType::Bool {
+            return Err(not_implemented("bmm", DType::Bool));
+        }
+        if result.dtype() != operand.dtype() {
+            return Err(Diagnostic::runtime(format!(
+                "expected scalar type {} but found {}",
+                result.dtype().type_name(),
+                operand.dtype().type_name()
+            )));
+        }
+        result = contract("bmm", &result, &operand, &due)?;
     }
     let sizes = result.sizes();
     result.reshaped(&sizes[..kept])

@@ -49,8 +49,8 @@ fn expect_indices(indices: &Tensor, name: &str) -> Result<()> {
     }
     Err(Diagnostic::runtime(format!(
         "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got \
-         torch.{}Tensor instead (while checking arguments for {name})",
-        indices.dtype().type_name()
+         {} instead (while checking arguments for {name})",
+        indices.dtype().tensor_class()
     )))
 }
 
@@ -123,7 +123,23 @@ fn bags(a: &Args<'_>, padding: Option<i64>) -> Result<Outputs> {
     if weights.is_some() && mode != 0 {
         return Err(Diagnostic::runtime("embedding_bag: per_sample_weights only supported with mode='sum'"));
     }
+    if offsets.rank() != 1 {
+        let rank = offsets.rank();
+        return Err(Diagnostic::runtime(format!(
+            "offsets has to be a 1D Tensor, but got Tensor of dimension {rank}"
+        )));
+    }
+    if let Some(weights) = weights.filter(|w| w.dtype() != weight.dtype()) {
+        return Err(Diagnostic::runtime(format!(
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 'per_sample_weights'; but \
+             type {} does not equal {} (while checking arguments for embedding_bag)",
+            weight.dtype().tensor_class(),
+            weights.dtype().tensor_class()
+        )));
+    }
     let total = indices.numel();
+    // PyTorch takes the first size, which is that of all indices where there is one dimension.
+    let length = indices.sizes().first().copied().unwrap_or(0);
     let mut starts = offsets.elements_as::<i64>()?;
     if let Some(first) = starts.first().filter(|s| **s != 0) {
         return Err(Diagnostic::runtime(format!(
@@ -131,9 +147,9 @@ fn bags(a: &Args<'_>, padding: Option<i64>) -> Result<Outputs> {
              {first}"
         )));
     }
-    if let Some(last) = starts.last().filter(|s| **s > total as i64) {
+    if let Some(last) = starts.last().filter(|s| **s > length) {
         return Err(Diagnostic::runtime(format!(
-            "offsets[-1] can not be greater than input's length {total} but got offsets[-1] of {last}"
+            "offsets[-1] can not be greater than input's length {length} but got offsets[-1] of {last}"
         )));
     }
     let count = if last_given { starts.len().saturating_sub(1) } else { starts.len() };

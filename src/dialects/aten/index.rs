@@ -12,7 +12,7 @@ use crate::dialects::shapes::{joins, trial};
 use crate::dialects::{Args, OpDef, Outputs, gather, one, opaque};
 use crate::resources::{Collect, Scratch, memory};
 use crate::tensor::pointwise::Walk;
-use crate::tensor::{DType, Dims, Scalar, Storage, Tensor, broadcast_all, view, wrap_dim};
+use crate::tensor::{DType, Dims, Layout, Scalar, Storage, Tensor, broadcast_all, view, wrap_dim};
 use crate::value::Value;
 
 /// The rows.
@@ -163,23 +163,24 @@ fn values_like(
     )))
 }
 
+fn wrong_sizes(plan: &Plan, values: &Layout) -> Diagnostic {
+    Diagnostic::runtime(format!(
+        "shape mismatch: value tensor of shape {:?} cannot be broadcast to indexing result of shape {:?}",
+        values.sizes.as_slice(),
+        plan.sizes.as_slice()
+    ))
+}
+
+/// Fails where values do not broadcast to what a plan selects: PyTorch looks at that before it looks at dtypes.
+fn refuse_sizes(plan: &Plan, values: &Tensor) -> Result<()> {
+    let layout = values.layout();
+    layout.broadcast_to(&plan.sizes).map(|_| ()).ok_or_else(|| wrong_sizes(plan, &layout))
+}
+
 /// A dense copy of the tensor with values written, or added, where the plan says.
 fn put_plan(tensor: &Tensor, plan: &Plan, values: &Tensor, accumulate: bool) -> Result<Tensor> {
     let layout = values.layout();
-    // Leading ones of the values may go beyond the rank of the result.
-    let extra = layout.rank().saturating_sub(plan.sizes.len());
-    let values = if layout.sizes[..extra].iter().all(|s| *s == 1) {
-        values.reshaped(&layout.sizes[extra..])?
-    } else {
-        values.clone()
-    };
-    let spread = values.layout().broadcast_to(&plan.sizes).ok_or_else(|| {
-        Diagnostic::runtime(format!(
-            "shape mismatch: value tensor of shape {:?} cannot be broadcast to indexing result of shape {:?}",
-            layout.sizes.as_slice(),
-            plan.sizes.as_slice()
-        ))
-    })?;
+    let spread = layout.broadcast_to(&plan.sizes).ok_or_else(|| wrong_sizes(plan, &layout))?;
     let values = values.with_layout(spread)?;
     if accumulate {
         return add_at(tensor, &plan.positions, &values);
@@ -191,8 +192,9 @@ fn put_plan(tensor: &Tensor, plan: &Plan, values: &Tensor, accumulate: bool) -> 
 
 fn index_put(a: &Args<'_>) -> Result<Outputs> {
     let (tensor, indices, accumulate) = (a.tensor(0)?, a.opt_tensors(1)?, a.bool(3)?);
-    let values = values_like(tensor, &indices, a.tensor(2)?, accumulate)?;
     let plan = advanced(tensor, &indices, Outside::Raise)?;
+    refuse_sizes(&plan, a.tensor(2)?)?;
+    let values = values_like(tensor, &indices, a.tensor(2)?, accumulate)?;
     one(laid_out_as(put_plan(tensor, &plan, &values, accumulate)?, tensor)?)
 }
 
@@ -232,6 +234,7 @@ fn masked_index_put(a: &Args<'_>) -> Result<Outputs> {
         return one(tensor.copy()?);
     }
     let plan = advanced(tensor, &a.opt_tensors(2)?, Outside::Clamp)?;
+    let values = &values_like(tensor, &[], values, true)?;
     let values = values.broadcast_to(&plan.sizes)?;
     let keep = truths(&mask.broadcast_to(&plan.sizes)?)?;
     let kept = keep.iter().enumerate().filter(|(_, k)| **k).map(|(i, _)| i).scratch()?;

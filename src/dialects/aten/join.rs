@@ -253,6 +253,9 @@ fn chunk_cat(a: &Args<'_>) -> Result<Outputs> {
             "_chunk_cat expects non-negative dim when input tensors have different ndims",
         ));
     }
+    if tensors.iter().any(|t| t.dtype() != first.dtype()) {
+        return Err(Diagnostic::runtime("_chunk_cat expects all input tensors with the same dtype"));
+    }
     let d = wrap_dim(dim, first.rank())?;
     if tensors.iter().any(|t| d >= t.rank()) {
         return Err(Diagnostic::runtime("_chunk_cat expects dim < ndim for all input tensors"));
@@ -287,7 +290,7 @@ fn repeated_indices(repeats: &Tensor, output_size: Option<i64>) -> Result<Tensor
     if repeats.rank() != 1 {
         return Err(Diagnostic::runtime("repeat_interleave only accept 1D vector as repeat"));
     }
-    if !matches!(repeats.dtype(), DType::I64 | DType::I32) {
+    if !repeats.dtype().is_integral() || repeats.dtype().is_rare() {
         return Err(not_implemented("repeat_interleave_cpu", repeats.dtype()));
     }
     let counts = repeats.elements_as::<i64>()?;

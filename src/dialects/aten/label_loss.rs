@@ -1,6 +1,7 @@
 //! Losses over class labels: negative log likelihood, margins, connectionist temporal classification.
 
 use super::kernels::compute::{Number, Real};
+use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
 use crate::dialects::{Args, OpDef, Outputs, one, opaque};
@@ -96,6 +97,14 @@ impl<'a> Labels<'a> {
         })
     }
 
+    fn check_target(&self) -> Result<()> {
+        let dtype = self.target.dtype();
+        if matches!(dtype, DType::I64 | DType::U8) {
+            return Ok(());
+        }
+        fail(format!("expected target dtype to be Long or Byte, but got {}", dtype.type_name()))
+    }
+
     /// Input (C) or (N, C).
     fn vectors(&self) -> Result<(Tensor, Tensor)> {
         let (x, t) = (self.input.sizes(), self.target.sizes());
@@ -105,6 +114,7 @@ impl<'a> Labels<'a> {
         if t.len() > 1 {
             return fail("0D or 1D target tensor expected, multi-target not supported");
         }
+        self.check_target()?;
         if x.len() == 1 && t.len() == 1 && t[0] != 1 {
             return Err(Diagnostic::raised(
                 "ValueError",
@@ -190,12 +200,7 @@ impl<'a> Labels<'a> {
                 w.sizes().as_slice()
             ));
         }
-        if !matches!(self.target.dtype(), DType::I64 | DType::U8) {
-            return fail(format!(
-                "expected target dtype to be Long or Byte, but got {}",
-                self.target.dtype().type_name()
-            ));
-        }
+        self.check_target()?;
         let dtype = self.input.dtype();
         let labels = self.target.elements_as::<i64>()?;
         crate::dispatch_real!(dtype, "nll_loss_out_frame", R => {
@@ -283,6 +288,14 @@ fn multi_margin(a: &Args<'_>) -> Result<Outputs> {
     })
 }
 
+/// Fails unless the elements have 32 or 64 bits.
+fn expect_wide(input: &Tensor) -> Result<()> {
+    match input.dtype() {
+        DType::F32 | DType::F64 => Ok(()),
+        dtype => Err(not_implemented("multilabel_margin_loss_forward_out_frame", dtype)),
+    }
+}
+
 /// The loss, and which classes are targets.
 fn multilabel_margin(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
     let (input, target, reduction) = (a.tensor(0)?, a.tensor(1)?, a.int(2)?);
@@ -294,13 +307,18 @@ fn multilabel_margin(a: &Args<'_>) -> Result<(Tensor, Tensor)> {
             input.sizes().as_slice()
         ));
     }
+    if target.dtype() != DType::I64 && target.numel() > 0 {
+        if target.dtype().is_complex() {
+            return Err(not_implemented("min_all", target.dtype()));
+        }
+        expect_wide(input)?;
+        return fail(format!("expected scalar type Long but found {}", target.dtype().type_name()));
+    }
     let labels = target.elements_as::<i64>()?;
-    if labels.iter().any(|t| *t < -1) {
+    if labels.iter().any(|t| *t < -1 || *t >= classes as i64) {
         return fail("argument #2 'target' is out of range");
     }
-    if labels.iter().any(|t| *t >= classes as i64) {
-        return fail("argument #2 'target' is out of range");
-    }
+    expect_wide(input)?;
     let mut is_target = memory::filled(rows * classes, 0u8)?;
     crate::dispatch_real!(input.dtype(), "multilabel_margin_loss_forward_out_frame", R => {
         let x = input.elements_as::<R>()?;

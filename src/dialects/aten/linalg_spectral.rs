@@ -202,6 +202,9 @@ pub static OPS: &[OpDef] = &[
          if self.size(dim) != 3 or other.size(dim) != 3:\n        \
          raise RuntimeError('linalg.cross: inputs dimension {} must have length 3. Got {} and {}'.format(dim, self.size(dim), other.size(dim)))\n    \
          a, b = torch.broadcast_tensors([self, other])\n    \
+         if self.dtype == torch.bool:\n        raise NotImplementedError('\"cross\" not implemented for \\'Bool\\'')\n    \
+         if self.dtype != other.dtype:\n        \
+         raise RuntimeError('expected scalar type ' + torch.ops.prim.dtype_name(self.dtype) + ' but found ' + torch.ops.prim.dtype_name(other.dtype))\n    \
          return a.roll([-1], [dim]) * b.roll([-2], [dim]) - a.roll([-2], [dim]) * b.roll([-1], [dim])\n",
     ).out_exact("out"),
     composite(

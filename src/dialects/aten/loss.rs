@@ -20,9 +20,10 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
         reduced!("def mse_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    difference = self - target
-    if not difference.is_floating_point() and not difference.is_complex():
-        raise NotImplementedError('\"mse_cpu\" not implemented for \\'Long\\'')
+    dtype = torch.result_type(self, target)
+    difference = self.to(dtype).sub(target.to(dtype)) if dtype != torch.bool else self.logical_xor(target)
+    if not difference.is_floating_point():
+        raise NotImplementedError('\"mse_cpu\" not implemented for \\'' + torch.ops.prim.dtype_name(dtype) + '\\'')
     loss = difference * difference"),
     )
     .out("out"),
@@ -38,9 +39,11 @@ pub static OPS: &[OpDef] = &[
         raise RuntimeError('smooth_l1_loss does not support negative values for beta.')
     # PyTorch's kernel takes bfloat16 as float32.
     narrow = torch.result_type(self, target)
-    loss = torch.abs(self.to(torch.float32) - target.to(torch.float32)) if narrow == torch.bfloat16 else torch.abs(self - target)
-    if not loss.is_floating_point() and beta != 0.0:
-        raise NotImplementedError('\"smooth_l1_cpu\" not implemented for \\'Long\\'')
+    dtype = torch.float32 if narrow == torch.bfloat16 or narrow == torch.bool else narrow
+    difference = self.to(dtype) - target.to(dtype)
+    if not difference.is_floating_point() or narrow == torch.bool:
+        raise NotImplementedError('\"smooth_l1_cpu\" not implemented for \\'' + torch.ops.prim.dtype_name(narrow) + '\\'')
+    loss = torch.abs(difference)
     if beta != 0.0:
         loss = torch.where(loss < beta, loss * 0.5 * loss / beta, loss - 0.5 * beta)
     loss = loss.to(narrow)"),
@@ -51,25 +54,35 @@ pub static OPS: &[OpDef] = &[
         reduced!("def huber_loss(self: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
     if delta <= 0.0:
         raise RuntimeError('huber_loss does not support non-positive values for delta.')
-    z = torch.abs(self - target)
-    if not z.is_floating_point():
-        raise NotImplementedError('\"huber_cpu\" not implemented for \\'Long\\'')
-    # PyTorch's kernel takes float16 as float32, and rounds after each step in bfloat16.
-    wide = torch.abs(self.to(torch.float32) - target.to(torch.float32)) if z.dtype == torch.float16 else z
-    bound = torch.full([], delta, dtype=wide.dtype)
-    loss = torch.where(wide < delta, wide * 0.5 * wide, (wide - 0.5 * bound) * bound).to(z.dtype)"),
+    # PyTorch's kernel takes float16 as float32, and rounds after each step in bfloat16. The result has the dtype of the
+    # first argument.
+    narrow = torch.result_type(self, target)
+    dtype = torch.float32 if narrow == torch.float16 or narrow == torch.bool else narrow
+    difference = self.to(dtype) - target.to(dtype)
+    if not torch.can_cast(narrow, self.dtype):
+        raise RuntimeError('result type ' + torch.ops.prim.dtype_name(narrow) + \" can't be cast to the desired output type \" + torch.ops.prim.dtype_name(self.dtype))
+    if not difference.is_floating_point() or narrow == torch.bool:
+        raise NotImplementedError('\"huber_cpu\" not implemented for \\'' + torch.ops.prim.dtype_name(narrow) + '\\'')
+    wide = torch.abs(difference)
+    bound = torch.full([], delta, dtype=dtype)
+    loss = torch.where(wide < delta, wide * 0.5 * wide, (wide - 0.5 * bound) * bound).to(narrow).to(self.dtype)"),
     )
     .out("out"),
     composite(
         "aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
         reduced!("def binary_cross_entropy(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int) -> Tensor:
+    # Whether sizes fit comes before dtypes.
+    if self.dtype != target.dtype and torch.broadcast_tensors([self, target])[0].dim() >= 0:
+        raise RuntimeError('Found dtype ' + torch.ops.prim.dtype_name(target.dtype) + ' but expected ' + torch.ops.prim.dtype_name(self.dtype))
+    if not self.is_floating_point():
+        raise NotImplementedError('\"binary_cross_entropy\" not implemented for \\'' + torch.ops.prim.dtype_name(self.dtype) + '\\'')
     if not bool(torch.all((self >= 0.0).logical_and(self <= 1.0))):
         raise RuntimeError('all elements of input should be between 0 and 1')
     if not bool(torch.all((target >= 0.0).logical_and(target <= 1.0))):
         raise RuntimeError('all elements of target should be between 0 and 1')
     loss = torch.clamp_min(torch.log1p(-self), -100.0) * (target - 1.0) - target * torch.clamp_min(torch.log(self), -100.0)
     if weight is not None:
-        loss = loss * weight"),
+        loss = loss.mul_(weight)"),
     )
     .out_found("out"),
     composite(
@@ -77,15 +90,17 @@ pub static OPS: &[OpDef] = &[
         reduced!("def binary_cross_entropy_with_logits(self: Tensor, target: Tensor, weight: Optional[Tensor], pos_weight: Optional[Tensor], reduction: int) -> Tensor:
     log_weight = torch.log_sigmoid(self)
     if pos_weight is not None:
-        log_weight = ((pos_weight - 1.0) * target + 1.0) * log_weight
-    loss = torch.rsub(target, 1.0) * self - log_weight
+        log_weight = log_weight.mul_((pos_weight - 1) * target + 1)
+    loss = (torch.full_like(target, 1) - target).mul_(self).sub_(log_weight)
     if weight is not None:
-        loss = loss * weight"),
+        loss = loss.mul_(weight)"),
     )
     .out_exact("out"),
     composite(
         "aten::kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
         reduced!("def kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Tensor:
+    if self.is_complex() or target.is_complex():
+        raise RuntimeError('kl_div: Complex inputs not supported.')
     if not self.is_floating_point() or not target.is_floating_point():
         raise RuntimeError('kl_div: Integral inputs not supported.')
     if log_target:
@@ -97,7 +112,9 @@ pub static OPS: &[OpDef] = &[
         "aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
         reduced!("def hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
     zeros = torch.zeros_like(self)
-    far = torch.clamp_min(torch.rsub(self, margin), 0.0)
+    if self.is_complex():
+        raise NotImplementedError('clamp is not supported for complex types')
+    far = torch.clamp_min(torch.full_like(self, margin) - self, 0)
     loss = torch.where(target == 1, zeros, far) + torch.where(target == -1, zeros, self)"),
     ),
     composite(
@@ -121,12 +138,16 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
         reduced!("def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
-    loss = torch.clamp_min(-target * (input1 - input2) + margin, 0.0)"),
+    gap = -target * (input1 - input2) + margin
+    if gap.is_complex():
+        raise NotImplementedError('clamp is not supported for complex types')
+    loss = torch.clamp_min(gap, 0)"),
     ),
     composite(
         "aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
         reduced!("def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    loss = torch.log1p(torch.exp(self * -target))"),
+    # In place as in PyTorch, which refuses what does not fit into the first argument.
+    loss = torch.log1p((-self).mul_(target).exp_())"),
     )
     .out_found("out"),
     composite(
@@ -138,7 +159,7 @@ pub static OPS: &[OpDef] = &[
         loss = input - target * torch.log(input + eps)
     if full:
         stirling = target * torch.log(target) - target + torch.log(target * 6.283185307179586) * 0.5
-        loss = loss + stirling.masked_fill(target <= 1, 0.0)"),
+        loss = loss.add_(stirling.masked_fill(target <= 1, 0.0))"),
     ),
     composite(
         "aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
@@ -154,12 +175,15 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
         "def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
-    a, b = torch.broadcast_tensors([x1, x2])
+    # Lengths are rounded to the dtype of their own tensor.
     dtype = torch.result_type(x1, x2)
-    a = a.to(dtype)
-    b = b.to(dtype)
+    a, b = torch.broadcast_tensors([x1, x2])
     if not a.is_floating_point() and not a.is_complex():
-        raise RuntimeError('expected common dtype to be floating point, yet common dtype is Long')
+        a = a.to(dtype)
+    if not b.is_floating_point() and not b.is_complex():
+        b = b.to(dtype)
+    if dtype == torch.complex64 or dtype == torch.complex128 or not (a.is_floating_point() or b.is_floating_point()):
+        raise RuntimeError('expected common dtype to be floating point, yet common dtype is ' + torch.ops.prim.dtype_name(dtype))
     length_a = torch.clamp_min(torch.linalg_vector_norm(a, 2, [dim], True), eps)
     length_b = torch.clamp_min(torch.linalg_vector_norm(b, 2, [dim], True), eps)
     return torch.sum((a / length_a) * (b / length_b), [dim])
@@ -174,7 +198,7 @@ pub static OPS: &[OpDef] = &[
     classes = self.size(dim)
     if self.size() == target.size():
         if not target.is_floating_point():
-            raise RuntimeError('Expected floating point type for target with class probabilities, got Long')
+            raise RuntimeError('Expected floating point type for target with class probabilities, got ' + torch.ops.prim.dtype_name(target.dtype))
         if ignore_index >= 0:
             raise RuntimeError('ignore_index is not supported for floating point target')
         if weight is not None and (weight.dim() != 1 or weight.numel() != classes):

@@ -54,6 +54,8 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
         "def linalg_vander(x: Tensor, *, N: Optional[int]=None) -> Tensor:\n    \
+         narrow = x.dtype == torch.bool or x.dtype == torch.float16 or x.dtype == torch.bfloat16\n    \
+         if narrow:\n        raise NotImplementedError('linalg.vander supports floating point, complex, and integer tensors, but got ' + torch.ops.prim.dtype_name(x.dtype))\n    \
          if x.dim() == 0:\n        x = x.unsqueeze(0)\n    \
          n = x.size(-1)\n    \
          if N is not None:\n        n = N\n    \

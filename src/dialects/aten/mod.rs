@@ -8,6 +8,7 @@ pub mod autograd;
 pub mod asserts;
 pub mod backward;
 pub mod binary;
+mod chain;
 pub mod choose;
 pub mod compare;
 pub mod contraction;

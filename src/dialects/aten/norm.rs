@@ -346,6 +346,12 @@ fn native_batch(batch: Batch) -> Result<Outputs> {
 }
 
 fn with_reserve(batch: Batch) -> Result<Outputs> {
+    if batch.training && batch.input.numel() == 0 {
+        return fail(format!(
+            "input tensor must have at least one element, but got input_sizes = {:?}",
+            batch.input.sizes().as_slice()
+        ));
+    }
     let (y, mean, invstd) = batch.run()?;
     Ok(smallvec![y.into(), mean.into(), invstd.into(), Tensor::zeros(DType::U8, &[0])?.into()])
 }
@@ -366,16 +372,22 @@ fn instance_norm(a: &Args<'_>) -> Result<Outputs> {
     }
     let sizes = input.sizes();
     let [n, c, ..] = sizes[..] else {
-        return fail(format!(
-            "instance_norm needs an input of at least two dimensions, got {:?}",
-            sizes.as_slice()
-        ));
+        // Sizes 0 and 1 are asked for.
+        return fail(match sizes.len() {
+            0 => "Dimension specified as 0 but tensor has no dimensions",
+            _ => "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
+        });
     };
     let joined = n.saturating_mul(c);
     let mut flat = vec![1, joined];
     flat.extend(&sizes[2..]);
     let repeat = |t: Option<&Tensor>| -> Result<Option<Tensor>> {
         let Some(t) = t else { return Ok(None) };
+        if t.rank() > 1 {
+            return fail(
+                "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
+            );
+        }
         let count = t.numel() as i64;
         t.reshaped(&[1, count])?.broadcast_to(&[n, count])?.copy()?.reshaped(&[n * count]).map(Some)
     };
@@ -466,8 +478,8 @@ pub fn layer(
     bias: Option<&Tensor>,
     eps: f64,
 ) -> Result<(Tensor, Tensor, Tensor)> {
-    let rows = check_shape(input, shape, &[("weight", weight), ("bias", bias)], ", ")?;
     check_mixed(input, &[weight, bias])?;
+    let rows = check_shape(input, shape, &[("weight", weight), ("bias", bias)], ", ")?;
     let (sizes, dtype) = (input.sizes(), input.dtype());
     let narrow = matches!(dtype, DType::F16 | DType::BF16);
     crate::dispatch_real!(dtype, "LayerNormKernelImpl", R => {

@@ -444,6 +444,13 @@ fn avg_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
     }
     expect_images(t, dims)?;
     let planes = Planes::new(t, dims);
+    if let ([x, y, z], [t, h, w]) = (&planes.input[..], &steps.kernel[..])
+        && (x < t || y < h || z < w)
+    {
+        return fail(format!(
+            "input image (T: {x} H: {y} W: {z}) smaller than kernel size (kT: {t} kH: {h} kW: {w})"
+        ));
+    }
     let (output, axes) = steps.axes(&planes)?;
     let sizes = planes.sizes(&output);
     let kind = match divisor {
@@ -480,6 +487,9 @@ fn avg_pool(a: &Args<'_>, dims: usize) -> Result<Outputs> {
         DType::I64 => run::<i64>(t, &sizes, &axes, divisor, |sum, n| sum.wrapping_div(n)),
         d => {
             let name = ["avg_pool2d", "avg_pool2d", "avg_pool3d_out_frame"][dims - 1];
+            if dims == 3 && matches!(d, DType::F16 | DType::BF16) {
+                return Err(not_implemented(name, d));
+            }
             crate::dispatch_real!(d, name, R => run::<R>(t, &sizes, &axes, divisor, |sum, n| sum / R::of(n as f64)))
         }
     }?;

@@ -11,7 +11,7 @@ use crate::dialects::scalar::{Binary, Sv};
 use crate::dialects::shapes::{reductions, views};
 use crate::dialects::{Args, Fact, OpDef, OutRule, Outputs, one, opaque, reduce};
 use crate::resources::{Collect, Scratch};
-use crate::tensor::{DType, Tensor, view};
+use crate::tensor::{DType, Tensor, promote_types, view};
 use crate::value::Value;
 use std::cmp::Ordering;
 
@@ -484,20 +484,22 @@ fn show(sizes: &[i64]) -> String {
     format!("{sizes:?}")
 }
 
-/// Same sizes and equal elements; a NaN equals nothing.
+/// Same sizes and equal elements, of dtypes that differ as their common one; a NaN equals nothing.
 fn equal(a: &Args<'_>) -> Result<Outputs> {
     let (x, y) = (a.tensor(0)?, a.tensor(1)?);
-    if x.dtype() != y.dtype() {
-        return Err(Diagnostic::runtime(format!(
-            "Expected object of data type {} but got data type {} for argument #2 'other' in call to equal",
-            x.dtype().type_name(),
-            y.dtype().type_name()
-        )));
-    }
     if x.sizes() != y.sizes() {
         return one(false);
     }
+    if x.dtype() != y.dtype() {
+        let dtype = promote_types(x.dtype(), y.dtype());
+        let (x, y) = without_common_repeats(x, y)?;
+        return equal_elements(&x.to_dtype(dtype)?, &y.to_dtype(dtype)?);
+    }
     let (x, y) = without_common_repeats(x, y)?;
+    equal_elements(&x, &y)
+}
+
+fn equal_elements(x: &Tensor, y: &Tensor) -> Result<Outputs> {
     one(dispatch_wide!(x.dtype(), W => x.elements_as::<W>()? == y.elements_as::<W>()?))
 }
 

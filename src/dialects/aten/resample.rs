@@ -2,6 +2,7 @@
 
 use super::convert::in_format_of;
 use super::kernels::compute::{Dense, Real, build};
+use super::kernels::range::not_implemented;
 use super::kernels::resample::{Mode, Taps, along, axis, corners, step};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::trial;
@@ -232,6 +233,9 @@ fn resampled(
         (_, 2) => "upsample_nearest2d_channels_last",
         _ => "upsample_nearest3d_channels_last",
     };
+    if name == "compute_index_ranges_weights" && matches!(dtype, DType::F16 | DType::BF16) {
+        return Err(not_implemented(name, dtype));
+    }
     // PyTorch's kernel for small results copies where a size stays, and doubles where it doubles, whatever the scale.
     let is_small = match dims {
         1 => false,

@@ -19,6 +19,8 @@ pub static OPS: &[OpDef] = &[
     host("prim::dtype(Tensor a) -> int", |a| one(a.tensor(0)?.dtype().code()))
         .facts(&[Fact::Metadata, Fact::Nested])
         .doc("the dtype, as its code"),
+    host("prim::dtype_name(ScalarType dtype) -> str", |a| one(Value::str(a.dtype(0)?.type_name())))
+        .doc("the name of a dtype that errors give it: `Float`, `Long`"),
     host("prim::device(Tensor a) -> Device", |a| one(device_value(a.tensor(0)?.device())))
         .facts(&[Fact::Metadata, Fact::Nested])
         .doc("where the tensor lives"),

@@ -3,6 +3,7 @@
 use super::translate::Machine;
 use super::{Instruction, Operator, types};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::Op;
 use crate::ir::{Attr, Symbol, Type, TypeKind, ValueId};
 
 impl Machine<'_> {
@@ -292,10 +293,34 @@ impl Machine<'_> {
             return Err(Diagnostic::input("a call of a method without its name"));
         };
         let values = self.pop_many(i.n)?;
+        if let Some(row) = self.custom_method(&values, &name) {
+            let made = self.only_value(row, values)?;
+            self.push(made);
+            return Ok(());
+        }
         let op = self.emitter.emit("prim::CallMethod", &values, &[Type::any()]);
         self.emitter.graph.set_attr(op, "name", Attr::Str(name));
         self.stack.extend(self.emitter.graph.results(op));
         Ok(())
+    }
+
+    /// The op that stands for a method of a custom class.
+    fn custom_method(&self, values: &[ValueId], name: &str) -> Option<Op> {
+        let class = self.emitter.graph.ty(*values.first()?).class_name()?;
+        let methods = self.emitter.registry.custom_class(class)?.methods;
+        let (_, op) = methods.iter().find(|(method, _)| *method == name)?;
+        self.emitter.registry.overloads(Symbol::new(op)).first().cloned()
+    }
+
+    /// A call of an op as one value: several results as a tuple, as a method gives them.
+    fn only_value(&mut self, row: Op, values: Vec<ValueId>) -> Result<ValueId> {
+        match self.emitter.call(row.schema()?, values)?.as_slice() {
+            [only] => Ok(*only),
+            several => {
+                let types: Vec<Type> = several.iter().map(|v| self.emitter.graph.ty(*v).clone()).collect();
+                self.emitter.value("prim::TupleConstruct", several, Type::tuple(types))
+            }
+        }
     }
 }
 

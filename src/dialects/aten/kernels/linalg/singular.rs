@@ -77,38 +77,48 @@ fn sweep<F: Field>(a: &mut Mat<F>, v: &mut Mat<F>) -> bool {
     changed
 }
 
-/// Fills columns that are missing, so that all are orthonormal.
+/// Fills columns that are missing, so that all are orthonormal: reflections that turn the known ones into the first unit vectors
+/// (Householder) turn the other unit vectors into what lies across them. Takes about `2 m² n` multiplications for `n` known columns.
 fn complete<F: Field>(columns: Vec<Option<Vec<F>>>, m: usize) -> Mat<F> {
-    let mut known: Vec<Vec<F>> = columns.iter().flatten().cloned().collect();
-    let mut out = Vec::with_capacity(columns.len());
-    let mut next_unit = 0;
-    for column in columns {
-        if let Some(column) = column {
-            out.push(column);
-            continue;
+    let known: Vec<&Vec<F>> = columns.iter().flatten().collect();
+    let mut reflectors: Vec<(Vec<F>, f64)> = Vec::with_capacity(known.len());
+    for (k, column) in known.iter().enumerate() {
+        let mut x = (*column).clone();
+        reflectors.iter().for_each(|(v, scale)| reflect(v, *scale, &mut x));
+        x.iter_mut().take(k).for_each(|x| *x = F::ZERO);
+        let norm = x.iter().fold(0.0f64, |sum, x| sum.hypot(x.modulus()));
+        if let Some(first) = x.get_mut(k) {
+            let size = first.modulus();
+            let phase = if size > 0.0 { *first / F::of(size) } else { F::ONE };
+            *first = *first + phase * F::of(norm);
         }
-        let mut found = vec![F::ZERO; m];
-        while next_unit < m {
-            let mut x = vec![F::ZERO; m];
-            x[next_unit] = F::ONE;
-            next_unit += 1;
-            // Twice, since once loses digits where the unit vector is nearly in the span.
-            for _ in 0..2 {
-                for k in &known {
-                    let dot = k.iter().zip(&x).fold(F::ZERO, |sum, (k, x)| sum + k.conj() * *x);
-                    x.iter_mut().zip(k).for_each(|(x, k)| *x = *x - *k * dot);
-                }
-            }
-            let norm = x.iter().fold(0.0f64, |sum, x| sum.hypot(x.modulus()));
-            if norm > 1e-3 / (m as f64).sqrt() {
-                found = x.into_iter().map(|x| x / F::of(norm)).collect();
-                break;
-            }
+        let square: f64 = x.iter().map(|x| (x.conj() * *x).re()).sum();
+        let scale = if square > 0.0 { 2.0 / square } else { 0.0 };
+        reflectors.push((x, scale));
+    }
+    let across = |unit: usize| {
+        let mut x = vec![F::ZERO; m];
+        if let Some(one) = x.get_mut(unit) {
+            *one = F::ONE;
         }
-        known.push(found.clone());
-        out.push(found);
+        reflectors.iter().rev().for_each(|(v, scale)| reflect(v, *scale, &mut x));
+        x
+    };
+    let mut units = known.len()..;
+    let mut out: Vec<Vec<F>> = Vec::with_capacity(columns.len());
+    for column in &columns {
+        out.push(match column {
+            Some(column) => column.clone(),
+            None => across(units.next().unwrap_or(m)),
+        });
     }
     Mat::from_fn(m, out.len(), |i, j| out[j][i])
+}
+
+/// `x - scale v (vᴴ x)`
+fn reflect<F: Field>(v: &[F], scale: f64, x: &mut [F]) {
+    let dot = v.iter().zip(&*x).fold(F::ZERO, |sum, (v, x)| sum + v.conj() * *x) * F::of(scale);
+    x.iter_mut().zip(v).for_each(|(x, v)| *x = *x - *v * dot);
 }
 
 #[cfg(test)]
