@@ -53,8 +53,16 @@ pub static OPS: &[OpDef] = &[
     own(
         "quantized::linear_dynamic_fp16_unpacked_weight(Tensor X, Tensor weight, Tensor? bias) -> Tensor Y",
         |a| {
+            let weight = a.tensor(1)?;
+            if weight.rank() != 2 {
+                return Err(Diagnostic::runtime("The dimension of weight tensor should be equal to 2"));
+            }
+            if weight.dtype() != DType::F32 {
+                let found = weight.dtype().type_name();
+                return Err(Diagnostic::runtime(format!("expected scalar type Float but found {found}")));
+            }
             let weights = LinearWeights {
-                weight: as_half(a.tensor(1)?)?,
+                weight: as_half(weight)?,
                 bias: a.opt_tensor(2)?.cloned(),
                 prepared: Default::default(),
             };
