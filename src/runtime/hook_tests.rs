@@ -72,14 +72,14 @@ fn a_call_of_a_module_runs_its_hooks_and_forward_by_name_does_not() {
     let program = Program::with(module.clone(), Some(inner.clone()), Registry::builtin());
     let run = Run::silent();
     let arguments = vec![Value::Int(3), Value::Int(1)];
-    let called = program.call("forward", arguments.clone(), &run).and_then(|v| v.to_int());
+    let called = program.call_module(&inner, arguments.clone(), Vec::new(), &run).and_then(|v| v.to_int());
     assert_eq!(called.expect("runs"), 3 * 2 + 1 + 100 * 6);
     let forward = program.run("forward", arguments, &run).and_then(|v| v.to_int());
     assert_eq!(forward.expect("runs"), 4);
     let outer = Object::new(Symbol::new("__torch__.Outer"));
     outer.set(Symbol::new("inner"), Value::Object(inner));
     let program = Program::with(module, Some(outer), Registry::builtin());
-    let within = program.call("forward", vec![Value::Int(3)], &run).and_then(|v| v.to_int());
+    let within = program.run("forward", vec![Value::Int(3)], &run).and_then(|v| v.to_int());
     assert_eq!(within.expect("runs"), 607);
 }
 

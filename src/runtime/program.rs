@@ -11,7 +11,7 @@ use crate::backends::{Backend, FusionCounters, FusionReport};
 use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{Methods, Registry, Run, is_custom_class, unknown_class};
-use crate::ir::{Argument, ClassDef, Function, Graph, Module, Schema, Symbol, Type};
+use crate::ir::{Argument, Function, Graph, Module, Schema, Symbol, Type};
 use crate::passes::refused_call;
 use crate::value::{Object, Value};
 use hashbrown::HashMap;
@@ -237,20 +237,6 @@ impl Program {
             .ok_or_else(|| Diagnostic::input(format!("class {} has no method '{method}'", object.class())))?;
         let bound = self.bound(function, Some(object), Given { positional: arguments, named })?;
         self.run_bound(function, Some(object), bound, run)
-    }
-
-    /// Runs an entry of a program as its user calls it: `forward` of a model with its hooks, anything else by its name alone.
-    pub fn call(&self, entry: &str, arguments: Vec<Value>, run: &Run) -> Result<Value> {
-        match self.instance() {
-            Some(object) if entry == "forward" && self.has_hooks(object) => {
-                self.call_module(object, arguments, Vec::new(), run)
-            }
-            _ => self.run(entry, arguments, run),
-        }
-    }
-
-    fn has_hooks(&self, object: &Object) -> bool {
-        self.0.module.class(object.class()).is_some_and(ClassDef::has_hooks)
     }
 
     /// Calls a module as Python's `model(x)` does: what its class has of hooks runs before and after `forward`, those before it on

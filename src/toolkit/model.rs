@@ -69,7 +69,7 @@ impl Model {
         arguments: impl IntoIterator<Item = A>,
         run: &Run,
     ) -> Result<Value> {
-        self.program.call(entry, arguments.into_iter().map(Into::into).collect(), run)
+        self.program.run(entry, arguments.into_iter().map(Into::into).collect(), run)
     }
 
     /// The names of the arguments that a function takes, with their types as TorchScript writes them.

@@ -629,7 +629,7 @@ fn answer(
     }
     let before = treatment.aliases.then(|| check_aliases::Before::of(args));
     let wrt = gradients::prepare(case, &program, args)?;
-    let result = program.call(&case.entry, args.to_vec(), &run);
+    let result = program.run(&case.entry, args.to_vec(), &run);
     if let Ok(value) = &result {
         *learned = gradients::backward(case, &program, value, &wrt, &run)?;
     }

@@ -45,7 +45,7 @@ pub(super) fn run(options: &Options, file: &Path, io: &mut Io<'_>) -> Result<boo
         run.seed(options.seed);
         // Each call gets arguments of its own: programs may write to them.
         let arguments = given.values(options.seed, io.directory)?;
-        answers.push(program.call(&entry, arguments, &run)?);
+        answers.push(program.run(&entry, arguments, &run)?);
     }
     let rows = parity::rows(&answers[0], &answers[1], None);
     if options.json {

@@ -102,7 +102,7 @@ impl Judge {
         let program = Program::with(module, None, Arc::clone(&self.registry));
         let run = Run::silent();
         let entry = only.map_or(entry, |name| name.as_str());
-        crate::diag::panics::catch("the program", || program.call(entry, values, &run)).and_then(|r| r)
+        crate::diag::panics::catch("the program", || program.run(entry, values, &run)).and_then(|r| r)
     }
 }
 

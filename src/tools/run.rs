@@ -134,7 +134,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let ready = start.elapsed();
     let arguments = given.values(options.seed.unwrap_or(0), io.directory)?;
     let start = Instant::now();
-    let value = loaded.program.call(&entry, arguments, &run);
+    let value = loaded.program.run(&entry, arguments, &run);
     let called = start.elapsed();
     io.message(&loaded.program.take_log());
     io.print_kept(&printed);

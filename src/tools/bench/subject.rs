@@ -193,7 +193,7 @@ impl Ready {
             return Ok(start.elapsed());
         }
         let start = Instant::now();
-        let result = self.program.call(&self.entry, self.arguments.clone(), run);
+        let result = self.program.run(&self.entry, self.arguments.clone(), run);
         let time = start.elapsed();
         result.map(|_| time)
     }
