@@ -44,11 +44,18 @@ pub(crate) fn python_calls(core: &Bound<'_, PyProgram>) -> bool {
 pub(crate) struct Core {
     pub plain: Program,
     fast: OnceLock<Result<Program, Diagnostic>>,
+    links: Arc<Links>,
+}
+
+/// Tensors of PyTorch that share the memory of a program's parameters, made when they are first asked for: only then do calls with
+/// tensors of PyTorch record gradients of parameters.
+struct Links {
+    kept: PyOnceLock<Py<PyDict>>,
 }
 
 impl Core {
     pub(crate) fn new(plain: Program) -> Arc<Core> {
-        Arc::new(Core { plain, fast: OnceLock::new() })
+        Arc::new(Core { plain, fast: OnceLock::new(), links: Arc::new(Links { kept: PyOnceLock::new() }) })
     }
 
     /// The program after the default passes, which are run when it is first called. A pass that fails is the error of every call.
@@ -118,7 +125,8 @@ impl PyProgram {
     fn with_module(&self, module: Module) -> PyProgram {
         let plain = &self.core.plain;
         let program = Program::with(module, plain.instance().cloned(), Arc::clone(plain.registry()));
-        PyProgram::new(Core::new(program), self.object.clone())
+        let core = Core { plain: program, fast: OnceLock::new(), links: Arc::clone(&self.core.links) };
+        PyProgram::new(Arc::new(core), self.object.clone())
     }
 
     /// The parameters that require gradients, each once.
@@ -162,10 +170,11 @@ impl PyProgram {
             call.kind = kind.and_then(Kind::by_name);
         }
         // Arrays of NumPy have no gradients; else they are recorded where anything asks for them.
-        let asks = call.kind != Some(Kind::NumPy) && runs::grad_enabled();
+        let is_torch = call.kind == Some(Kind::Torch);
+        let unlinked = is_torch && self.core.links.kept.get(py).is_none() && !call.requires_grad();
+        let asks = call.kind != Some(Kind::NumPy) && !unlinked && runs::grad_enabled();
         let parameters = if asks { self.tracked() } else { Vec::new() };
         let mut records = asks && (call.requires_grad() || !parameters.is_empty());
-        let is_torch = call.kind == Some(Kind::Torch);
         if records && is_torch {
             records = py.import("torch")?.call_method0("is_grad_enabled")?.is_truthy()?;
         }
@@ -192,8 +201,12 @@ impl PyProgram {
             let tracked = call.tracked();
             call.kind = Some(Kind::Own);
             let result = call.give(py, &result, Some(core))?;
-            return errors::imported(py, &LINKED, "flambeau._autograd", "linked")?
-                .call1((result, tracked, parameters));
+            return errors::imported(py, &LINKED, "flambeau._autograd", "linked")?.call1((
+                result,
+                tracked,
+                parameters,
+                self.links(py),
+            ));
         }
         call.give(py, &result, Some(core))
     }
@@ -309,6 +322,12 @@ impl PyProgram {
         };
         object.set(Symbol::new(name), given);
         Ok(())
+    }
+
+    /// Tensors of PyTorch that share the memory of parameters, by the numbers of those. From when they are asked for, calls with
+    /// tensors of PyTorch record gradients.
+    fn links<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
+        self.core.links.kept.get_or_init(py, || PyDict::new(py).unbind()).bind(py).clone()
     }
 
     /// The same object in a program that defines what another one does besides.

@@ -57,15 +57,13 @@ class _Link(torch.autograd.Function):
         return (None, None, *(None if g is None else g.torch() for g in found))
 
 
-def linked(result: Any, tracked: list[tuple[Any, Tensor]], parameters: list[Tensor]) -> Any:
+def linked(result: Any, tracked: list[tuple[Any, Tensor]], parameters: list[Tensor], links: dict[int, Any]) -> Any:
     """The result with tensors of PyTorch, which know how they were made."""
     originals = [original for original, _ in tracked if isinstance(original, torch.Tensor)]
     leaves = [own for original, own in tracked if isinstance(original, torch.Tensor)]
     for parameter in parameters:
-        original = _originals.get(parameter._id)
-        if original is not None:
-            originals.append(original)
-            leaves.append(parameter)
+        originals.append(original(parameter, links, True))
+        leaves.append(parameter)
     outputs: list[Tensor] = []
     _gather(result, outputs)
     followed = [t for t in outputs if t.requires_grad] if leaves else []

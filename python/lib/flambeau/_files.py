@@ -77,7 +77,7 @@ def freeze(
     passes = f'freeze{{preserve="{preserved}" numerics={"true" if optimize_numerics else "false"}}}'
     if optimize_numerics:
         passes += ",frozen-optimization"
-    return RecursiveScriptModule(copied._c.after(passes), mod._kind, None, copied._links)
+    return RecursiveScriptModule(copied._c.after(passes), mod._kind)
 
 
 class CompilationUnit:

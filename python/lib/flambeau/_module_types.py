@@ -349,6 +349,7 @@ def build_object(module: Any, kind: ModuleType, core: Program, seen: dict[int, A
                 from ._autograd import remember
 
                 remember(own, tensor)
+                core.links()
         return seen[id(tensor)]
 
     for name, _ in kind.rows:
@@ -384,7 +385,7 @@ def script_built(cls: type, form: type, args: Any, kwargs: Any) -> ScriptModule:
         raise RuntimeError(f"{cls.__name__} derives from ScriptModule, whose parameters and submodules need PyTorch: import torch")
     made = form.__new__(form)
     holder = torch_nn.Module()
-    for name, value in (("_holder", holder), ("_c", None), ("_kind", "torch"), ("_python", holder), ("_links", {}), ("_called", None)):
+    for name, value in (("_holder", holder), ("_c", None), ("_kind", "torch"), ("_python", holder), ("_called", None)):
         object.__setattr__(made, name, value)
     made.__init__(*args, **kwargs)  # type: ignore[misc]
     core = _compiled(holder, module_type(holder, cls))

@@ -12,7 +12,7 @@ from ._explain import framed
 from ._flambeau import Graph, Program, Tensor
 from ._torch_module import ScriptMeta, nn, run_hooked
 
-_OWN = frozenset({"_c", "_kind", "_python", "_names", "_name", "_wrapped", "_file_graph", "_called", "_links", "_holder"})
+_OWN = frozenset({"_c", "_kind", "_python", "_names", "_name", "_wrapped", "_file_graph", "_called", "_holder"})
 
 # How many traces are written by all threads: calls ask for theirs only where there is one.
 traces = 0
@@ -236,16 +236,12 @@ class ScriptModule(metaclass=ScriptMeta):
 
     _c: Program
 
-    def __init__(
-        self, core: Program | None = None, kind: str | None = None, python: Any = None, links: dict[int, Any] | None = None
-    ) -> None:
+    def __init__(self, core: Program | None = None, kind: str | None = None, python: Any = None) -> None:
         if core is None and self._holder is not None:
             return
         object.__setattr__(self, "_c", core)
         object.__setattr__(self, "_kind", kind)
         object.__setattr__(self, "_python", python)
-        # Tensors of PyTorch that share the memory of parameters, by the parameters' numbers.
-        object.__setattr__(self, "_links", {} if links is None else links)
         # The program whose `forward` is known to be a compiled method, which calls need not look for again.
         object.__setattr__(self, "_called", None)
 
@@ -303,7 +299,7 @@ class ScriptModule(metaclass=ScriptMeta):
         value = self._c.get(name, self._kind)
         if isinstance(value, ScriptModule):
             inner = getattr(self._python, name, None) if self._python is not None else None
-            for own, kept in (("_kind", self._kind), ("_python", inner), ("_links", self._links)):
+            for own, kept in (("_kind", self._kind), ("_python", inner)):
                 object.__setattr__(value, own, kept)
         return value
 
@@ -423,7 +419,7 @@ class ScriptModule(metaclass=ScriptMeta):
             return value
         from ._autograd import original
 
-        return original(value, self._links, any(row[0] == name and row[2] for row in self._c.attributes()))
+        return original(value, self._c.links(), any(row[0] == name and row[2] for row in self._c.attributes()))
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
@@ -612,7 +608,7 @@ class ScriptModule(metaclass=ScriptMeta):
             kept.data = made
             own = _flambeau.from_array(kept)
             remember(own, kept)
-            self._links[own._id] = kept
+            self._c.links()[own._id] = kept
             self._c.set(name, own)
 
     def _floats(self, dtype: str) -> "ScriptModule":
@@ -750,8 +746,6 @@ def _linked(module: ScriptModule) -> ScriptModule:
     """A module that was loaded: its parameters are PyTorch's where that is imported."""
     if nn() is not None:
         module._kind = "torch"
-        # Made now, so that PyTorch's gradients find them.
-        list(module.parameters())
     return module
 
 
