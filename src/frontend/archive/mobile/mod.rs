@@ -74,6 +74,12 @@ pub(super) fn load(registry: &Arc<Registry>, archive: Archive) -> Result<Model> 
     classes::define(registry, &mut module, &data, &codes)?;
     let versioned = upgraders::registry(registry, archive.version());
     slots::define(&versioned, &mut module, &codes);
+    // Calls of methods have the types that signatures say.
+    for code in &codes {
+        if let Some(function) = translate::declared(&versioned, &module, code)? {
+            module.functions.insert(function.name, function);
+        }
+    }
     for code in &codes {
         let function = translate::function(&versioned, &module, code)
             .map_err(|error| named(error, &format!("bytecode of {}", code.name)))?;

@@ -298,7 +298,13 @@ impl Machine<'_> {
             self.push(made);
             return Ok(());
         }
-        let op = self.emitter.emit("prim::CallMethod", &values, &[Type::any()]);
+        let class = values.first().and_then(|object| self.emitter.graph.ty(*object).class_name());
+        let method = class.and_then(|class| self.emitter.module.method(class, &name));
+        let ty = match method.map(|method| method.schema.returns.as_slice()) {
+            Some([only]) => only.ty.clone(),
+            _ => Type::any(),
+        };
+        let op = self.emitter.emit("prim::CallMethod", &values, &[ty]);
         self.emitter.graph.set_attr(op, "name", Attr::Str(name));
         self.stack.extend(self.emitter.graph.results(op));
         Ok(())

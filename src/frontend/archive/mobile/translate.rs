@@ -38,6 +38,19 @@ pub(super) fn function(registry: &Registry, module: &Module, code: &Code) -> Res
     Ok(Function { name, schema, graph: machine.emitter.graph, span: None })
 }
 
+/// A method as its signature says it is, without what it does; None where bytecode does not keep the signature.
+pub(super) fn declared(registry: &Registry, module: &Module, code: &Code) -> Result<Option<Function>> {
+    if code.signature.is_none() {
+        return Ok(None);
+    }
+    let machine = Machine::before(registry, module, code, None);
+    let (arguments, returns) = machine.signature()?;
+    let name = Symbol::new(&code.name);
+    let returns = returns.into_iter().map(|ty| Argument::new("", ty)).collect();
+    let schema = Schema::new(name, arguments, returns);
+    Ok(Some(Function { name, schema, graph: machine.emitter.graph, span: None }))
+}
+
 /// What a method stores in attributes of classes that have none yet.
 pub(super) fn stored(registry: &Registry, module: &Module, code: &Code) -> Result<Stored> {
     let (machine, ..) = Machine::after(registry, module, code, Some(Stored::new()))?;
@@ -66,15 +79,15 @@ type Ran<'a> = (Machine<'a>, Vec<Argument>, Vec<Type>);
 
 impl<'a> Machine<'a> {
     /// The machine when the method is at its end.
-    fn after(
+    fn before(
         registry: &'a Registry,
         module: &'a Module,
         code: &'a Code,
         stored: Option<Stored>,
-    ) -> Result<Ran<'a>> {
+    ) -> Machine<'a> {
         let graph = Graph::new();
         let block = graph.root();
-        let mut machine = Machine {
+        Machine {
             emitter: Emitter { registry, module, graph, block },
             code,
             stack: Vec::new(),
@@ -85,7 +98,16 @@ impl<'a> Machine<'a> {
             steps: 0,
             nesting: 0,
             at: 0,
-        };
+        }
+    }
+
+    fn after(
+        registry: &'a Registry,
+        module: &'a Module,
+        code: &'a Code,
+        stored: Option<Stored>,
+    ) -> Result<Ran<'a>> {
+        let mut machine = Machine::before(registry, module, code, stored);
         let (arguments, returns) = machine.signature()?;
         for argument in &arguments {
             let value = machine.emitter.graph.add_input(argument.ty.clone());
