@@ -23,6 +23,7 @@ from ._names import (
     _by_name,
     _function_path,
     _ignored,
+    _is_plain_class,
     _is_scriptable,
     _is_torch,
     _module_path,
@@ -146,7 +147,8 @@ class Answers:
         if isinstance(value, types.MethodType) and isinstance(value.__self__, ScriptModule):
             return ("value", number_of(value), "method")
         if isinstance(value, types.FunctionType):
-            return self.function(value)
+            # What `script_if_tracing` wraps is compiled.
+            return self.function(getattr(value, "__original_fn", value))
         if isinstance(value, _Wrapped):
             return self.meaning(value.function, name)
         text = type_text(value)
@@ -192,7 +194,7 @@ class Answers:
             return ("path", "collections.OrderedDict")
         if cls is _flambeau.device:
             return ("path", "torch.device")
-        text = type_text(cls) if not _is_scriptable(cls) else None
+        text = None if _is_scriptable(cls) or _is_plain_class(cls) else type_text(cls)
         if _is_torch(cls, "device"):
             return ("path", "torch.device")
         if text is not None:
@@ -317,14 +319,14 @@ class Answers:
 
     def unused(self, function: Callable[..., Any]) -> tuple[Any, ...]:
         """A function that raises when it is called."""
-        text = function_text(function)
+        text = function_text(function, runs=False)
         head, _ = _head(text)
         body = f"{head}    raise NotImplementedError('Cannot run function marked unused: {function.__name__}')\n"
         return (scope_number(Scope(function)), text.file, text.first_line, body)
 
     def ignored(self, function: Callable[..., Any], bound: Any) -> tuple[Any, ...]:
         """A function that calls Python."""
-        text = function_text(function)
+        text = function_text(function, runs=False)
         head, names = _head(text)
         if bound is not None or (names and names[0] == "self"):
             _ignored.append(function.__get__(bound) if bound is not None else function)

@@ -113,7 +113,8 @@ class ModuleType(Described):
             text = hint
         if text is None:
             text = value_type(value)
-        if text is not None and (isinstance(value, (list, dict)) or not callable(value) or isinstance(value, ScriptObject)):
+        is_object = text is not None and text.startswith("__host__")
+        if text is not None and (is_object or isinstance(value, (list, dict)) or not callable(value) or isinstance(value, ScriptObject)):
             self.rows.append((name, text))
             return
         if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.MethodType, ScriptFunction)) or callable(value):

@@ -9,6 +9,7 @@ import enum
 import functools
 import sys
 import types
+import weakref
 import typing
 from typing import Any, Callable
 
@@ -213,7 +214,7 @@ def type_text(annotation: Any) -> str | None:
         if any(t is None for t in inner) or Ellipsis in arguments:
             return None
         return f"{name}[{', '.join(t for t in inner if t)}]"
-    if isinstance(annotation, type) and (_is_scriptable(annotation)):
+    if isinstance(annotation, type) and (_is_scriptable(annotation) or _is_plain_class(annotation) and compiled_class(annotation)):
         return f"__host__.h{number_of(annotation)}"
     return None
 
@@ -267,9 +268,34 @@ def value_type(value: Any) -> str | None:
         return None if None in inner else f"Tuple[{', '.join(str(t) for t in inner)}]" if inner else "Tuple[()]"
     if isinstance(value, ScriptObject):
         return f"__host__.h{number_of(value)}"
-    if type(value) in _classes:
+    if type(value) in _classes or _is_plain_class(type(value)) and compiled_class(type(value)):
         return f"__host__.h{number_of(type(value))}"
     return None
+
+
+def _is_plain_class(cls: type) -> bool:
+    """Whether a class is written in Python, with an `__init__`, and no class of modules or exceptions."""
+    torch = sys.modules.get("torch")
+    other = (BaseException, type, torch.nn.Module) if torch is not None and hasattr(torch, "nn") else (BaseException, type)
+    return isinstance(vars(cls).get("__init__"), types.FunctionType) and not issubclass(cls, other)
+
+
+def compiled_class(cls: type) -> bool:
+    """Compiles a class of which a module holds an object. False where that fails: nothing but a use of the object is an error then."""
+    if cls not in _refused:
+        from ._script import script_class
+
+        _refused[cls] = ""
+        try:
+            script_class(cls)
+        except (RuntimeError, OSError, CompilerError) as error:
+            _refused[cls] = str(error)
+            _classes.pop(cls, None)
+    return not _refused[cls]
+
+
+# Classes that a module's objects are of, with the reason why they are not compiled; empty where they are.
+_refused: "weakref.WeakKeyDictionary[type, str]" = weakref.WeakKeyDictionary()
 
 
 def _joined(name: str, inner: list[str | None]) -> str | None:
@@ -341,8 +367,9 @@ def enum_member(cls: str, member: str, value: Any) -> Any:
 
 
 def object_core(value: Any) -> Program | None:
-    """An object of a scripted class of Python as an object of programs: its attributes, converted."""
-    info = _classes.get(type(value))
+    """An object of a scripted class of Python, or of one that derives from it, as an object of programs: its attributes, converted."""
+    known = (_classes.get(cls) for cls in type(value).__mro__)
+    info = next((info for info in known if info is not None and info.core is not None), None)
     if info is None or info.core is None:
         return None
     made = info.core.new_object(info.name)

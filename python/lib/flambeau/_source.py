@@ -47,8 +47,9 @@ EXPRESSIONS = {
 }
 
 
-def function_text(function: Callable[..., Any]) -> Text:
-    """The text of a function. Raises OSError where Python has no source for it."""
+def function_text(function: Callable[..., Any], runs: bool = True) -> Text:
+    """The text of a function. Raises OSError where Python has no source for it, and, unless only its head is wanted, for what
+    TorchScript does not have."""
     try:
         lines, first = inspect.getsourcelines(function)
         file = inspect.getsourcefile(function) or "<unknown>"
@@ -67,7 +68,8 @@ def function_text(function: Callable[..., Any]) -> Text:
             f"Expected a single top-level function: {file}:{first}" if tree.body else "there is no function"
         )
     node = tree.body[0]
-    _check(node, text, file, first)
+    if runs:
+        _check(node, text, file, first)
     text = re.sub(r"[ \t]*#\s*type:\s*ignore[^\n]*", "", _rewritten(text, node))
     # Decorators are Python's.
     kept = text.splitlines(keepends=True)[node.lineno - 1 :]
@@ -80,6 +82,20 @@ def function_text(function: Callable[..., Any]) -> Text:
         # As it stands in the file, which errors show.
         text = textwrap.indent(text, margin.group())
     return Text(file, first + node.lineno - 1 + start, text, node)
+
+
+def _int_of(node: ast.AST) -> int | None:
+    """The number that an int stands for, signs included."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _int_of(node.operand)
+        return None if inner is None else -inner
+    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+
+
+def _quoted(text: str) -> str:
+    """A string in the escapes that TorchScript has: characters stand for themselves, control characters as octal numbers."""
+    plain = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t"}
+    return "'" + "".join(plain.get(c) or (f"\\{ord(c):03o}" if c < " " or c == "\x7f" else c) for c in text) + "'"
 
 
 def _spans_lines(node: ast.AST) -> bool:
@@ -173,6 +189,18 @@ def _rewritten(text: str, function: ast.FunctionDef) -> str:
             start, end = span(node)
             edits.append((start, start + 1, "(["))
             edits.append((end - 1, end, "])"))
+        if isinstance(node, ast.Dict) and node.values:
+            # The text has no comma behind the last pair.
+            end = span(node)[1] - 1
+            between = re.sub(rb"#[^\n]*", lambda comment: b" " * len(comment.group()), data[span(node.values[-1])[1] : end])
+            if b"," in between:
+                at = end - len(between) + between.index(b",")
+                edits.append((at, at + 1, " "))
+        if isinstance(node, ast.comprehension) and isinstance(node.target, ast.Tuple):
+            start, end = span(node.target)
+            if data[start : start + 1] != b"(":
+                edits.append((start, start, "("))
+                edits.append((end, end, ")"))
         if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
             # In TorchScript text `and` binds no tighter than `or`.
             for inner in node.values[1:]:
@@ -187,8 +215,8 @@ def _rewritten(text: str, function: ast.FunctionDef) -> str:
             return
         if isinstance(node, ast.Constant):
             written = segment(node)
-            if isinstance(node.value, str) and written[:1].lower() in ("r", "u"):
-                replace(node, repr(node.value))
+            if isinstance(node.value, str) and (written[:1].lower() in ("r", "u") or re.search(r"\\[^\\'\"nt\n]", written)):
+                replace(node, _quoted(node.value))
             elif isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
                 if "_" in written or written[:2].lower() in ("0x", "0b", "0o"):
                     replace(node, repr(node.value))
@@ -197,8 +225,15 @@ def _rewritten(text: str, function: ast.FunctionDef) -> str:
 
     for statement in function.body:
         visit(statement)
-    for default in [*function.args.defaults, *function.args.kw_defaults]:
-        if default is not None:
+    plain = [*function.args.posonlyargs, *function.args.args]
+    given = [*zip(plain[len(plain) - len(function.args.defaults) :], function.args.defaults), *zip(function.args.kwonlyargs, function.args.kw_defaults)]
+    for argument, default in given:
+        if default is None:
+            continue
+        number = _int_of(default)
+        if number is not None and argument.annotation is not None and ast.unparse(argument.annotation) in ("float", "Optional[float]"):
+            replace(default, repr(float(number)))
+        else:
             visit(default)
     first = function.body[0]
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):

@@ -815,5 +815,57 @@ def statements_share_a_line():
         same(list(s(n)), list(f(n)))
 
 
+@idiom
+def comprehensions_over_tuples():
+    def f(names: List[str], xs: List[int], pairs: List[Tuple[int, Tuple[int, int]]]):
+        return {k: v for k, v in zip(names, xs)}, [i * v for i, v in enumerate(xs)], [a * b * c for a, (b, c) in pairs]
+
+    given = (["a", "b"], [3, 4], [(1, (2, 3))])
+    same(list(J.script(f)(*given)), list(f(*given)))
+
+
+@idiom
+def trailing_commas():
+    # fmt: off
+    def f(x: int,) -> Dict[str, List[int]]:
+        return {"a": [x, x,], "b": [max(x, 3,)],  # c, d
+                }
+    # fmt: on
+    same(J.script(f)(1), f(1))
+
+
+@idiom
+def escapes_in_strings():
+    def f(s: str) -> str:
+        return s + "it's\t\x41\u00e9\x01\r\a" + r"raw\n" + "\101\0" + "\N{BULLET}" + "a\x42"
+
+    assert J.script(f)("x") == f("x")
+
+
+@idiom
+def default_of_another_type():
+    def f(x: float, scale: float = 2, other: Optional[float] = -1) -> float:
+        return x * scale + (other if other is not None else 0.0)
+
+    assert J.script(f)(1.5) == 2.0
+
+
+@idiom
+def unused_functions_may_hold_anything():
+    def f(x):
+        if not J.is_scripting():
+            return left_to_python(x)
+        return x + 1
+
+    same(J.script(f)(x34), x34 + 1)
+
+
+@J.unused
+def left_to_python(x: Tensor) -> Tensor:
+    import os
+
+    return x * len([c for c in os.getcwd() if c != "/"])
+
+
 if __name__ == "__main__":
     sys.exit(min(1, main()))

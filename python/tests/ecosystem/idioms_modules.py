@@ -1130,5 +1130,53 @@ def methods_are_added():
     same(s.added(torch.zeros(1)), s.weight.sum().reshape(1))
 
 
+class Coder:
+    def __init__(self, scale: float, shifts: List[float]):
+        self.scale = scale
+        self.shifts = shifts
+
+    def decode(self, x: Tensor) -> Tensor:
+        return x * self.scale + self.shifts[0]
+
+
+class Finer(Coder):
+    def __init__(self, scale: float):
+        super().__init__(scale / 2, [0.5])
+
+
+@idiom
+def objects_of_plain_classes_in_modules():
+    class M(nn.Module):
+        finer: Coder
+
+        def __init__(self):
+            super().__init__()
+            self.coder = Coder(3.0, [1.0])
+            self.finer = Finer(3.0)
+
+        def forward(self, x):
+            return self.finer.decode(self.coder.decode(x))
+
+    m = M()
+    same(J.script(m)(x34), m(x34))
+
+
+@idiom
+def type_comments_of_methods():
+    class M(nn.Module):
+        def forward(self, x, n=2):
+            # type: (Tensor, int) -> Tensor
+            return x * n
+
+        @J.export
+        def other(self, xs):
+            # type: (List[Tensor]) -> Tensor
+            return xs[0]
+
+    s = J.script(M())
+    same(s(x34), x34 * 2)
+    same(s.other([x34]), x34)
+
+
 if __name__ == "__main__":
     sys.exit(min(1, main()))

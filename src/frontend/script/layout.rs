@@ -41,6 +41,7 @@ pub(super) enum Form {
 #[derive(Debug)]
 pub(super) struct Layout {
     source: Arc<Source>,
+    form: Form,
     text: String,
     tokens: Vec<Token>,
     /// Offset in `text` at which the word of each token starts.
@@ -77,6 +78,11 @@ impl Layout {
             text.push(' ');
         }
         text
+    }
+
+    /// Who wrote the text.
+    pub(super) fn form(&self) -> Form {
+        self.form
     }
 
     /// The source laid out.
@@ -173,7 +179,6 @@ struct Pass<'s> {
     nesting: Nesting,
     /// Widths of the open blocks' indentation in bytes, outermost first; never empty.
     indents: Vec<usize>,
-    form: Form,
     line: Line,
     out: Layout,
 }
@@ -204,13 +209,14 @@ impl<'s> Pass<'s> {
         let length = source.text().len();
         let out = Layout {
             source: Arc::clone(source),
+            form,
             text: String::with_capacity(length),
             tokens: Vec::with_capacity(length / 4),
             words: Vec::with_capacity(length / 4),
             failure: None,
         };
         let (bytes, nesting) = (source.text().as_bytes(), Nesting::default());
-        Pass { bytes, at: 0, nesting, indents: vec![0], form, line: Line::Begins, out }
+        Pass { bytes, at: 0, nesting, indents: vec![0], line: Line::Begins, out }
     }
 
     fn run(&mut self) -> Result<()> {
@@ -327,7 +333,7 @@ impl<'s> Pass<'s> {
 
     /// Reads the `;` between two statements.
     fn separator(&mut self) -> bool {
-        if self.form != Form::Python || !self.rest().starts_with(b";") || self.nesting.balance > 0 {
+        if self.out.form != Form::Python || !self.rest().starts_with(b";") || self.nesting.balance > 0 {
             return false;
         }
         self.at += 1;
@@ -350,7 +356,7 @@ impl<'s> Pass<'s> {
         };
         self.push(kind, self.at, end);
         self.at = end;
-        if self.form == Form::Python {
+        if self.out.form == Form::Python {
             self.note(kind);
         }
         if self.nesting.total > MAX_NESTING {

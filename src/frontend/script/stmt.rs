@@ -2,6 +2,7 @@
 
 use super::ast::{Class, Decl, Def, Expr, ExprKind, Item, Module, Param, Stmt, StmtKind, WithItem};
 use super::expr::{Builder, Extent, augmented, extents, lost};
+use super::layout::Form;
 use super::parse::Rule;
 use crate::diag::{Diagnostic, Result};
 use pest::iterators::Pair;
@@ -63,6 +64,9 @@ impl Builder<'_> {
         let result = returns.as_ref().map_or(after, Extent::from);
         let mut decl = Decl { params, returns, span: self.span(params_extent.over([result])) };
         if let Some(signature) = signature {
+            // A method of Python comes without its class; its comment leaves `self` out.
+            let alone = self.layout.form() == Form::Python && signature.params.len() + 1 == decl.params.len();
+            let is_method = is_method || alone && decl.params.first().is_some_and(|p| p.name.name == "self");
             decl = self.merge_signature(decl, params_extent, signature, is_method)?;
         }
         let span = self.span(Extent::from(&name.span).over([Extent::from(&decl.span), block.extent]));
