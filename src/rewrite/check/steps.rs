@@ -7,13 +7,14 @@ use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Family, Node, Op, Run, prim};
 use crate::eval;
 use crate::ir::{Attr, Symbol, Type, TypeKind};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{DType, Storage, Tensor};
 use crate::value::Value;
 use hashbrown::HashMap;
+use indexmap::IndexMap;
 use std::sync::Arc;
 
 /// Values of variables by name.
-pub type Bindings = HashMap<Arc<str>, Value>;
+pub type Bindings = IndexMap<Arc<str>, Value>;
 
 /// Values of variables and of matched terms, as conditions ask for them.
 pub struct Values<'a> {
@@ -165,7 +166,7 @@ fn first_uses<'r>(
 #[derive(Default)]
 pub struct Trace {
     /// Values of ops by the address of their node in the rule.
-    done: HashMap<usize, Value>,
+    done: IndexMap<usize, Value>,
     /// Terms with a name.
     pub named: Bindings,
 }
@@ -438,20 +439,22 @@ pub fn run(term: &Term, variables: &Bindings, run: &Run) -> Result<(Value, Trace
 }
 
 /// Copies that share no memory with the values but keep layouts; what shares memory among them does so afterwards.
+/// Each is kept with what it is a copy of, whose place in memory another value would take otherwise.
 #[derive(Default)]
-pub struct Copies(HashMap<usize, crate::tensor::Storage>);
+pub struct Copies(HashMap<usize, [Storage; 2]>);
 
 impl Copies {
     /// A copy of a value.
     pub fn copy(&mut self, value: &Value) -> Result<Value> {
         Ok(match value {
             Value::Tensor(t) => {
-                let known = self.0.get(&t.storage().id()).cloned();
+                let own = t.storage();
+                let known = self.0.get(&own.id()).map(|[_, copy]| copy.clone());
                 let storage = match known {
                     Some(storage) => storage,
-                    None => crate::tensor::Storage::from_bytes(&t.storage().read()?)?,
+                    None => Storage::from_bytes(&own.read()?)?,
                 };
-                self.0.insert(t.storage().id(), storage.clone());
+                self.0.insert(own.id(), [own, storage.clone()]);
                 Value::Tensor(Tensor::from_storage(storage, t.dtype(), t.layout())?)
             }
             Value::List(list) => {
