@@ -113,7 +113,7 @@ class ModuleType(Described):
             text = hint
         if text is None:
             text = value_type(value)
-        is_object = text is not None and text.startswith("__host__")
+        is_object = text is not None and "__host__" in text
         if text is not None and (is_object or isinstance(value, (list, dict)) or not callable(value) or isinstance(value, ScriptObject)):
             self.rows.append((name, text))
             return
