@@ -30,7 +30,7 @@ test)
     MYPYPATH=python/lib "$venv/bin/python" -m mypy.stubtest flambeau._flambeau --allowlist python/stubtest.txt
     ;;
 ecosystem)
-    pip numpy torch==2.15.0 torchvision --extra-index-url https://download.pytorch.org/whl/cpu
+    pip numpy torch==2.15.0 torchvision
     pip "ray[data]" mpi4py mpich nbclient ipykernel
     export PATH="$venv/bin:$PATH"
     for idioms in python/tests/ecosystem/idioms*.py; do
