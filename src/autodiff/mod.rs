@@ -17,4 +17,4 @@ mod views;
 pub use cell::{Cells, Recipe};
 pub use optimizer::Optimizer;
 pub use tape::Tape;
-pub use transform::{Backward, Wanted, backward};
+pub use transform::{Backward, Split, Wanted, backward, split};

@@ -9,60 +9,145 @@ use crate::tensor::{DType, E4m3fn, E4m3fnuz, E5m2, E5m2fnuz, E8m0fnu, Element, S
 use half::{bf16, f16};
 use num_complex::{Complex, Complex64};
 
+/// The elements of a register: its own, or a piece of an operand or of a result, where they lie as they are computed with.
+pub(super) enum Slot<'a, T> {
+    Own(Vec<T>),
+    Operand(&'a [T]),
+    Result(&'a mut [T]),
+}
+
+impl<T> Slot<'_, T> {
+    /// None for what is read only.
+    fn get_mut(&mut self) -> Option<&mut [T]> {
+        match self {
+            Slot::Own(own) => Some(own),
+            Slot::Operand(_) => None,
+            Slot::Result(result) => Some(result),
+        }
+    }
+}
+
+impl<T> std::ops::Deref for Slot<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match self {
+            Slot::Own(own) => own,
+            Slot::Operand(operand) => operand,
+            Slot::Result(result) => result,
+        }
+    }
+}
+
 /// A register: one value for each element of a tile.
-pub(super) enum Tile {
-    U8(Vec<u8>),
-    I8(Vec<i8>),
-    I16(Vec<i16>),
-    I32(Vec<i32>),
-    I64(Vec<i64>),
-    U16(Vec<u16>),
-    U32(Vec<u32>),
-    U64(Vec<u64>),
-    F32(Vec<f32>),
-    F64(Vec<f64>),
-    C64(Vec<Complex<f32>>),
-    C128(Vec<Complex64>),
-    Bool(Vec<bool>),
+pub(super) enum Tile<'a> {
+    U8(Slot<'a, u8>),
+    I8(Slot<'a, i8>),
+    I16(Slot<'a, i16>),
+    I32(Slot<'a, i32>),
+    I64(Slot<'a, i64>),
+    U16(Slot<'a, u16>),
+    U32(Slot<'a, u32>),
+    U64(Slot<'a, u64>),
+    F32(Slot<'a, f32>),
+    F64(Slot<'a, f64>),
+    C64(Slot<'a, Complex<f32>>),
+    C128(Slot<'a, Complex64>),
+    Bool(Slot<'a, bool>),
 }
 
 /// An element of a register.
 pub(super) trait Lane: Copy + Send + Sync + 'static {
-    fn of(tile: &Tile) -> Option<&[Self]>;
-    fn of_mut(tile: &mut Tile) -> Option<&mut [Self]>;
+    fn of<'t>(tile: &'t Tile<'_>) -> Option<&'t [Self]>;
+    /// None of another dtype's register, and of an operand's.
+    fn of_mut<'t>(tile: &'t mut Tile<'_>) -> Option<&'t mut [Self]>;
+    fn tile(slot: Slot<'_, Self>) -> Tile<'_>;
 }
 
 macro_rules! lanes {
     ($($type:ty, $variant:ident);*) => {
         $(impl Lane for $type {
-            fn of(tile: &Tile) -> Option<&[$type]> {
+            fn of<'t>(tile: &'t Tile<'_>) -> Option<&'t [$type]> {
                 if let Tile::$variant(x) = tile { Some(x) } else { None }
             }
-            fn of_mut(tile: &mut Tile) -> Option<&mut [$type]> {
-                if let Tile::$variant(x) = tile { Some(x) } else { None }
+            fn of_mut<'t>(tile: &'t mut Tile<'_>) -> Option<&'t mut [$type]> {
+                if let Tile::$variant(x) = tile { x.get_mut() } else { None }
+            }
+            fn tile(slot: Slot<'_, $type>) -> Tile<'_> {
+                Tile::$variant(slot)
             }
         })*
     };
 }
 lanes! { u8, U8; i8, I8; i16, I16; i32, I32; i64, I64; u16, U16; u32, U32; u64, U64; f32, F32; f64, F64; Complex<f32>, C64; Complex64, C128; bool, Bool }
 
-impl Tile {
-    pub(super) fn new(dtype: DType, n: usize) -> Result<Tile> {
+/// Runs `$body` with `$T` bound to the type of a dtype's elements where registers hold these as memory does; None elsewhere.
+macro_rules! as_in_memory {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            DType::U8 => {
+                type $T = u8;
+                Some($body)
+            }
+            DType::I8 => {
+                type $T = i8;
+                Some($body)
+            }
+            DType::I16 => {
+                type $T = i16;
+                Some($body)
+            }
+            DType::I32 => {
+                type $T = i32;
+                Some($body)
+            }
+            DType::I64 => {
+                type $T = i64;
+                Some($body)
+            }
+            DType::U16 => {
+                type $T = u16;
+                Some($body)
+            }
+            DType::U32 => {
+                type $T = u32;
+                Some($body)
+            }
+            DType::U64 => {
+                type $T = u64;
+                Some($body)
+            }
+            DType::F32 => {
+                type $T = f32;
+                Some($body)
+            }
+            DType::F64 => {
+                type $T = f64;
+                Some($body)
+            }
+            DType::C64 => {
+                type $T = Complex<f32>;
+                Some($body)
+            }
+            DType::C128 => {
+                type $T = Complex64;
+                Some($body)
+            }
+            _ => None,
+        }
+    };
+}
+
+impl<'a> Tile<'a> {
+    pub(super) fn new(dtype: DType, n: usize) -> Result<Tile<'a>> {
+        let own = as_in_memory!(dtype, T => T::tile(Slot::Own(vec![T::default(); n])));
+        if let Some(own) = own {
+            return Ok(own);
+        }
         Ok(match dtype {
-            DType::U8 => Tile::U8(vec![0; n]),
-            DType::I8 => Tile::I8(vec![0; n]),
-            DType::I16 => Tile::I16(vec![0; n]),
-            DType::I32 => Tile::I32(vec![0; n]),
-            DType::I64 => Tile::I64(vec![0; n]),
-            DType::U16 => Tile::U16(vec![0; n]),
-            DType::U32 => Tile::U32(vec![0; n]),
-            DType::U64 => Tile::U64(vec![0; n]),
-            dtype if dtype.is_float8() => Tile::F32(vec![0.0; n]),
-            DType::F16 | DType::BF16 | DType::F32 => Tile::F32(vec![0.0; n]),
-            DType::F64 => Tile::F64(vec![0.0; n]),
-            DType::C64 => Tile::C64(vec![Complex::new(0.0, 0.0); n]),
-            DType::C128 => Tile::C128(vec![Complex64::new(0.0, 0.0); n]),
-            DType::Bool => Tile::Bool(vec![false; n]),
+            dtype if dtype.is_float8() => Tile::F32(Slot::Own(vec![0.0; n])),
+            DType::F16 | DType::BF16 => Tile::F32(Slot::Own(vec![0.0; n])),
+            DType::Bool => Tile::Bool(Slot::Own(vec![false; n])),
             _ => {
                 return Err(Diagnostic::unsupported(format!(
                     "tensors of dtype {} are not supported",
@@ -72,21 +157,64 @@ impl Tile {
         })
     }
 
+    /// A piece of an operand as it lies in memory; None of a dtype that registers hold otherwise.
+    pub(super) fn operand(dtype: DType, bytes: &'a [u8]) -> Option<Tile<'a>> {
+        as_in_memory!(dtype, T => T::tile(Slot::Operand(bytemuck::cast_slice(bytes))))
+    }
+
+    /// A piece of a result; gives it back of a dtype that registers hold otherwise.
+    pub(super) fn result(dtype: DType, bytes: &'a mut [u8]) -> Result<Tile<'a>, &'a mut [u8]> {
+        if !Tile::lies_in_memory(dtype) {
+            return Err(bytes);
+        }
+        let tile = as_in_memory!(dtype, T => T::tile(Slot::Result(bytemuck::cast_slice_mut(bytes))));
+        Ok(tile.unwrap_or(Tile::Bool(Slot::Own(Vec::new()))))
+    }
+
+    /// Whether it is a piece of an operand.
+    pub(super) fn is_operand(&self) -> bool {
+        macro_rules! any {
+            ($($variant:ident)*) => {
+                match self { $(Tile::$variant(slot) => matches!(slot, Slot::Operand(_)),)* }
+            };
+        }
+        any!(U8 I8 I16 I32 I64 U16 U32 U64 F32 F64 C64 C128 Bool)
+    }
+
+    /// Whether registers of a dtype hold its elements as memory does.
+    pub(super) fn lies_in_memory(dtype: DType) -> bool {
+        as_in_memory!(dtype, T => size_of::<T>()).is_some()
+    }
+
+    /// The same number everywhere. What is a piece of an operand stays.
     pub(super) fn fill(&mut self, x: Scalar, dtype: DType) {
+        fn all<T: Element>(slot: &mut Slot<'_, T>, x: Scalar) {
+            if let Some(slot) = slot.get_mut() {
+                slot.fill(Element::from_scalar(x));
+            }
+        }
         match self {
-            Tile::U8(t) => t.fill(Element::from_scalar(x)),
-            Tile::I8(t) => t.fill(Element::from_scalar(x)),
-            Tile::I16(t) => t.fill(Element::from_scalar(x)),
-            Tile::I32(t) => t.fill(Element::from_scalar(x)),
-            Tile::I64(t) => t.fill(Element::from_scalar(x)),
-            Tile::U16(t) => t.fill(Element::from_scalar(x)),
-            Tile::U32(t) => t.fill(Element::from_scalar(x)),
-            Tile::U64(t) => t.fill(Element::from_scalar(x)),
-            Tile::F32(t) => t.fill(round_to(dtype, Element::from_scalar(x))),
-            Tile::F64(t) => t.fill(Element::from_scalar(x)),
-            Tile::C64(t) => t.fill(Element::from_scalar(x)),
-            Tile::C128(t) => t.fill(Element::from_scalar(x)),
-            Tile::Bool(t) => t.fill(x.to_bool()),
+            Tile::U8(t) => all(t, x),
+            Tile::I8(t) => all(t, x),
+            Tile::I16(t) => all(t, x),
+            Tile::I32(t) => all(t, x),
+            Tile::I64(t) => all(t, x),
+            Tile::U16(t) => all(t, x),
+            Tile::U32(t) => all(t, x),
+            Tile::U64(t) => all(t, x),
+            Tile::F32(t) => {
+                if let Some(t) = t.get_mut() {
+                    t.fill(round_to(dtype, Element::from_scalar(x)));
+                }
+            }
+            Tile::F64(t) => all(t, x),
+            Tile::C64(t) => all(t, x),
+            Tile::C128(t) => all(t, x),
+            Tile::Bool(t) => {
+                if let Some(t) = t.get_mut() {
+                    t.fill(x.to_bool());
+                }
+            }
         }
     }
 }
@@ -110,7 +238,13 @@ pub(super) fn mismatch() -> Diagnostic {
 }
 
 /// Computes one instruction for a tile.
-pub(super) fn step(inst: Inst, dtype: DType, program: &Program, regs: &[Tile], out: &mut Tile) -> Result<()> {
+pub(super) fn step(
+    inst: Inst,
+    dtype: DType,
+    program: &Program,
+    regs: &[Tile<'_>],
+    out: &mut Tile<'_>,
+) -> Result<()> {
     let reg = |x: Sv| &regs[x.index()];
     let done = match inst {
         Inst::Param(_) | Inst::Const(_) => Some(()),
@@ -121,7 +255,7 @@ pub(super) fn step(inst: Inst, dtype: DType, program: &Program, regs: &[Tile], o
         Inst::Convert(x) => convert(reg(x), out),
     };
     if (matches!(dtype, DType::F16 | DType::BF16) || dtype.is_float8())
-        && let Tile::F32(values) = out
+        && let Some(values) = f32::of_mut(out)
     {
         values.iter_mut().for_each(|x| *x = round_to(dtype, *x));
     }
@@ -129,22 +263,43 @@ pub(super) fn step(inst: Inst, dtype: DType, program: &Program, regs: &[Tile], o
 }
 
 #[inline(always)]
-fn map1<A: Lane, R: Lane>(x: &Tile, out: &mut Tile, f: impl Fn(A) -> R) -> Option<()> {
+fn map1<A: Lane, R: Lane>(x: &Tile<'_>, out: &mut Tile<'_>, f: impl Fn(A) -> R) -> Option<()> {
     let (x, out) = (A::of(x)?, R::of_mut(out)?);
     out.iter_mut().zip(x).for_each(|(o, x)| *o = f(*x));
     Some(())
 }
 
 #[inline(always)]
-fn map2<A: Lane, R: Lane>(x: &Tile, y: &Tile, out: &mut Tile, f: impl Fn(A, A) -> R) -> Option<()> {
+fn map2<A: Lane, R: Lane>(
+    x: &Tile<'_>,
+    y: &Tile<'_>,
+    out: &mut Tile<'_>,
+    f: impl Fn(A, A) -> R,
+) -> Option<()> {
     let (x, y, out) = (A::of(x)?, A::of(y)?, R::of_mut(out)?);
     out.iter_mut().zip(x.iter().zip(y)).for_each(|(o, (x, y))| *o = f(*x, *y));
     Some(())
 }
 
+/// As [`map1`], compiled for the widest vectors of the machine.
+#[inline(always)]
+fn wide1<A: Lane, R: Lane>(x: &Tile<'_>, out: &mut Tile<'_>, f: impl Fn(A) -> R) -> Option<()> {
+    let (x, out) = (A::of(x)?, R::of_mut(out)?);
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || out.iter_mut().zip(x).for_each(|(o, x)| *o = f(*x)),
+    );
+    Some(())
+}
+
 /// As [`map2`], compiled for the widest vectors of the machine: for the few functions that most programs are made of.
 #[inline(always)]
-fn wide2<A: Lane, R: Lane>(x: &Tile, y: &Tile, out: &mut Tile, f: impl Fn(A, A) -> R) -> Option<()> {
+fn wide2<A: Lane, R: Lane>(
+    x: &Tile<'_>,
+    y: &Tile<'_>,
+    out: &mut Tile<'_>,
+    f: impl Fn(A, A) -> R,
+) -> Option<()> {
     let (x, y, out) = (A::of(x)?, A::of(y)?, R::of_mut(out)?);
     pulp::Arch::new().dispatch(
         #[inline(always)]
@@ -214,7 +369,7 @@ fn widen<F: Into<f64>>(z: Complex<F>) -> Complex64 {
     Complex64::new(z.re.into(), z.im.into())
 }
 
-fn unary(op: Unary, dtype: DType, x: &Tile, out: &mut Tile) -> Option<()> {
+fn unary(op: Unary, dtype: DType, x: &Tile<'_>, out: &mut Tile<'_>) -> Option<()> {
     by_kind!(x,
         int T => match op {
             Unary::Neg => map1(x, out, |x: T| x.wrapping_neg()),
@@ -251,20 +406,22 @@ fn unary(op: Unary, dtype: DType, x: &Tile, out: &mut Tile) -> Option<()> {
 }
 
 /// One arm for each primitive, so that each loop is compiled for its own function.
-fn unary_real<F: Real + Lane>(op: Unary, x: &Tile, out: &mut Tile) -> Option<()> {
+fn unary_real<F: Real + Lane>(op: Unary, x: &Tile<'_>, out: &mut Tile<'_>) -> Option<()> {
     macro_rules! arms {
-        ($($name:ident)*) => {
+        (wide: $($wide:ident)*; others: $($name:ident)*) => {
             match op {
+                $(Unary::$wide => wide1(x, out, |x: F| x.unary(Unary::$wide).unwrap_or(x)),)*
                 $(Unary::$name => map1(x, out, |x: F| x.unary(Unary::$name).unwrap_or(x)),)*
                 Unary::Not => None,
             }
         };
     }
-    arms!(Neg Abs Exp Exp2 Expm1 Log Log2 Log10 Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh
-        Sqrt Rsqrt Erf Erfc Lgamma Floor Ceil Round Trunc Real Imag Conj)
+    arms!(wide: Neg Abs Sqrt Rsqrt Floor Ceil Round Trunc;
+        others: Exp Exp2 Expm1 Log Log2 Log10 Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh
+        Erf Erfc Lgamma Real Imag Conj)
 }
 
-fn binary(op: Binary, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
+fn binary(op: Binary, x: &Tile<'_>, y: &Tile<'_>, out: &mut Tile<'_>) -> Option<()> {
     by_kind!(x,
         int T => match op {
             Binary::Add => map2(x, y, out, |x: T, y| x.wrapping_add(y)),
@@ -327,15 +484,20 @@ fn binary(op: Binary, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
     )
 }
 
-fn compare(op: Compare, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
-    fn ordered<T: Lane + PartialOrd>(op: Compare, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
+fn compare(op: Compare, x: &Tile<'_>, y: &Tile<'_>, out: &mut Tile<'_>) -> Option<()> {
+    fn ordered<T: Lane + PartialOrd>(
+        op: Compare,
+        x: &Tile<'_>,
+        y: &Tile<'_>,
+        out: &mut Tile<'_>,
+    ) -> Option<()> {
         match op {
-            Compare::Eq => map2(x, y, out, |x: T, y| x == y),
-            Compare::Ne => map2(x, y, out, |x: T, y| x != y),
-            Compare::Lt => map2(x, y, out, |x: T, y| x < y),
-            Compare::Le => map2(x, y, out, |x: T, y| x <= y),
-            Compare::Gt => map2(x, y, out, |x: T, y| x > y),
-            Compare::Ge => map2(x, y, out, |x: T, y| x >= y),
+            Compare::Eq => wide2(x, y, out, |x: T, y| x == y),
+            Compare::Ne => wide2(x, y, out, |x: T, y| x != y),
+            Compare::Lt => wide2(x, y, out, |x: T, y| x < y),
+            Compare::Le => wide2(x, y, out, |x: T, y| x <= y),
+            Compare::Gt => wide2(x, y, out, |x: T, y| x > y),
+            Compare::Ge => wide2(x, y, out, |x: T, y| x >= y),
         }
     }
     by_kind!(x,
@@ -350,12 +512,19 @@ fn compare(op: Compare, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
     )
 }
 
-fn select(c: &Tile, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
-    fn choose<T: Lane>(c: &Tile, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
+fn select(c: &Tile<'_>, x: &Tile<'_>, y: &Tile<'_>, out: &mut Tile<'_>) -> Option<()> {
+    fn choose<T: Lane>(c: &Tile<'_>, x: &Tile<'_>, y: &Tile<'_>, out: &mut Tile<'_>) -> Option<()> {
         let (c, x, y, out) = (bool::of(c)?, T::of(x)?, T::of(y)?, T::of_mut(out)?);
-        for (o, (c, (x, y))) in out.iter_mut().zip(c.iter().zip(x.iter().zip(y))) {
-            *o = if *c { *x } else { *y };
-        }
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for (o, (c, (x, y))) in out.iter_mut().zip(c.iter().zip(x.iter().zip(y))) {
+                    // Both are read whatever the condition is, so that there is no branch.
+                    let (x, y) = (*x, *y);
+                    *o = if *c { x } else { y };
+                }
+            },
+        );
         Some(())
     }
     by_kind!(x,
@@ -368,7 +537,7 @@ fn select(c: &Tile, x: &Tile, y: &Tile, out: &mut Tile) -> Option<()> {
 
 /// Conversion as PyTorch's on x86-64: floats truncate, what does not fit gives the smallest number of the
 /// conversion instruction's width, narrow integers keep the low bits.
-fn convert(x: &Tile, out: &mut Tile) -> Option<()> {
+fn convert(x: &Tile<'_>, out: &mut Tile<'_>) -> Option<()> {
     macro_rules! to {
         ($x:ty, int) => {
             match out {
@@ -380,8 +549,8 @@ fn convert(x: &Tile, out: &mut Tile) -> Option<()> {
                 Tile::U16(_) => map1(x, out, |x: $x| x as u16),
                 Tile::U32(_) => map1(x, out, |x: $x| x as u32),
                 Tile::U64(_) => map1(x, out, |x: $x| x as u64),
-                Tile::F32(_) => map1(x, out, |x: $x| x as f32),
-                Tile::F64(_) => map1(x, out, |x: $x| x as f64),
+                Tile::F32(_) => wide1(x, out, |x: $x| x as f32),
+                Tile::F64(_) => wide1(x, out, |x: $x| x as f64),
                 Tile::C64(_) => map1(x, out, |x: $x| Complex::new(x as f32, 0.0)),
                 Tile::C128(_) => map1(x, out, |x: $x| Complex::new(x as f64, 0.0)),
                 Tile::Bool(_) => map1(x, out, |x: $x| x != 0),
@@ -397,8 +566,8 @@ fn convert(x: &Tile, out: &mut Tile) -> Option<()> {
                 Tile::U16(_) => map1(x, out, |x: $x| x.to_i32() as u16),
                 Tile::U32(_) => map1(x, out, |x: $x| x.to_i64() as u32),
                 Tile::U64(_) => map1(x, out, |x: $x| Scalar::Float(x.into()).to_u64()),
-                Tile::F32(_) => map1(x, out, |x: $x| x as f32),
-                Tile::F64(_) => map1(x, out, |x: $x| x as f64),
+                Tile::F32(_) => wide1(x, out, |x: $x| x as f32),
+                Tile::F64(_) => wide1(x, out, |x: $x| x as f64),
                 Tile::C64(_) => map1(x, out, |x: $x| Complex::new(x as f32, 0.0)),
                 Tile::C128(_) => map1(x, out, |x: $x| Complex::new(x as f64, 0.0)),
                 Tile::Bool(_) => map1(x, out, |x: $x| x != 0.0),
@@ -446,7 +615,7 @@ fn convert(x: &Tile, out: &mut Tile) -> Option<()> {
             Tile::U16(_) => map1(x, out, |x: bool| u16::from(x)),
             Tile::U32(_) => map1(x, out, |x: bool| u32::from(x)),
             Tile::U64(_) => map1(x, out, |x: bool| u64::from(x)),
-            Tile::F32(_) => map1(x, out, |x: bool| f32::from(u8::from(x))),
+            Tile::F32(_) => wide1(x, out, |x: bool| f32::from(u8::from(x))),
             Tile::F64(_) => map1(x, out, |x: bool| f64::from(u8::from(x))),
             Tile::C64(_) => map1(x, out, |x: bool| Complex::new(f32::from(u8::from(x)), 0.0)),
             Tile::C128(_) => map1(x, out, |x: bool| Complex::new(f64::from(u8::from(x)), 0.0)),

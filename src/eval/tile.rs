@@ -3,11 +3,11 @@
 //! This is the meaning of every primitive, and an engine by itself: operands of any layout are read in the order
 //! of the result's memory, long work is shared among threads, results do not depend on their number.
 
-use super::register::{Lane, Tile, mismatch, step};
+use super::register::{Lane, Slot, Tile, mismatch, step};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Inst, Program, Sv};
 use crate::resources::pool;
-use crate::tensor::pointwise::{PARALLEL_THRESHOLD, Walk, gather};
+use crate::tensor::pointwise::{PARALLEL_THRESHOLD, Walk, gather, side_by_side};
 use crate::tensor::{
     Bool, DType, E4m3fn, E4m3fnuz, E5m2, E5m2fnuz, E8m0fnu, Element, Layout, Scalar, Snapshot, Storage,
     Tensor,
@@ -196,29 +196,45 @@ struct Job<'a> {
     out: Vec<&'a mut [u8]>,
 }
 
-fn run_job(program: &Program, outputs: &[Sv], sources: &[Source<'_>], mut job: Job<'_>) -> Result<()> {
+fn run_job<'a>(program: &Program, outputs: &[Sv], sources: &'a [Source<'a>], mut job: Job<'a>) -> Result<()> {
     let width = TILE.min(job.len);
-    let mut regs: Vec<Tile> =
+    let mut regs: Vec<Tile<'a>> =
         program.insts().iter().map(|(_, d)| Tile::new(*d, width)).collect::<Result<_>>()?;
     let same = same_everywhere(program, sources);
+    let direct = written_in_place(program, outputs, sources, &same);
     let mut done = 0;
     while done < job.len {
         let n = width.min(job.len - done);
+        let mut pieces: Vec<&'a mut [u8]> = Vec::with_capacity(outputs.len());
+        for (output, bytes) in outputs.iter().zip(&mut job.out) {
+            let (piece, rest) = std::mem::take(bytes).split_at_mut(n * program.dtype(*output).size());
+            pieces.push(piece);
+            *bytes = rest;
+        }
         for (i, (inst, dtype)) in program.insts().iter().enumerate() {
             let first = done == 0;
             // What is the same in every tile stands from the first one on.
             if same[i] && !first {
                 continue;
             }
-            let mut out = std::mem::replace(&mut regs[i], Tile::Bool(Vec::new()));
+            let mut out = std::mem::replace(&mut regs[i], Tile::Bool(Slot::Own(Vec::new())));
+            if let Some(piece) = direct[i].and_then(|k| pieces.get_mut(k)) {
+                out = Tile::result(*dtype, std::mem::take(piece)).map_err(|_| mismatch())?;
+            }
             match inst {
                 Inst::Param(p) => match sources.get(*p as usize) {
                     Some(Source::Tensor { dtype, bytes, layout }) => {
-                        load(&mut out, *dtype, bytes, layout, job.start + done, n)?;
+                        let start = job.start + done;
+                        match piece_of(*dtype, bytes, layout, start, n) {
+                            Some(piece) => out = piece,
+                            None => {
+                                own(&mut out, *dtype, width)?;
+                                load(&mut out, *dtype, bytes, layout, start, n)?;
+                            }
+                        }
                     }
                     Some(Source::Target) => {
-                        let size = dtype.size();
-                        let old = job.out.first().map_or(&[][..], |out| &out[done * size..(done + n) * size]);
+                        let old: &[u8] = pieces.first().map_or(&[], |piece| piece);
                         load(&mut out, *dtype, old, &Layout::contiguous(&[n as i64])?, 0, n)?;
                     }
                     Some(Source::Number(x)) => out.fill(*x, *dtype),
@@ -229,11 +245,48 @@ fn run_job(program: &Program, outputs: &[Sv], sources: &[Source<'_>], mut job: J
             }
             regs[i] = out;
         }
-        for (output, bytes) in outputs.iter().zip(&mut job.out) {
-            let size = program.dtype(*output).size();
-            store(&regs[output.index()], program.dtype(*output), &mut bytes[done * size..(done + n) * size])?;
+        for (output, piece) in outputs.iter().zip(&mut pieces) {
+            // What was written in place has left its piece empty.
+            if !piece.is_empty() {
+                store(&regs[output.index()], program.dtype(*output), piece)?;
+            }
         }
         done += n;
+    }
+    Ok(())
+}
+
+/// Which values are written to which output as they are computed, without a register between.
+fn written_in_place(
+    program: &Program,
+    outputs: &[Sv],
+    sources: &[Source<'_>],
+    same: &[bool],
+) -> Vec<Option<usize>> {
+    let mut direct = vec![None; program.insts().len()];
+    // What the results are written over must have been read.
+    let is_target = |inst: &Inst| matches!(inst, Inst::Param(p) if matches!(sources.get(*p as usize), Some(Source::Target)));
+    let read = program.insts().iter().rposition(|(inst, _)| is_target(inst)).map_or(0, |last| last + 1);
+    for (k, output) in outputs.iter().enumerate() {
+        let (i, (inst, dtype)) = (output.index(), program.insts()[output.index()]);
+        let computed = !matches!(inst, Inst::Param(_) | Inst::Const(_)) && !same[i];
+        if computed && i >= read && direct[i].is_none() && Tile::lies_in_memory(dtype) {
+            direct[i] = Some(k);
+        }
+    }
+    direct
+}
+
+/// Elements of an operand that lie side by side, as they lie in memory.
+fn piece_of<'a>(dtype: DType, bytes: &'a [u8], layout: &Layout, start: usize, n: usize) -> Option<Tile<'a>> {
+    let at = side_by_side(layout, start, n)?;
+    Tile::operand(dtype, bytes.get(at * dtype.size()..(at + n) * dtype.size())?)
+}
+
+/// Gives a register memory of its own, where it was a piece of an operand.
+fn own(tile: &mut Tile<'_>, dtype: DType, n: usize) -> Result<()> {
+    if tile.is_operand() {
+        *tile = Tile::new(dtype, n)?;
     }
     Ok(())
 }
@@ -255,9 +308,16 @@ fn same_everywhere(program: &Program, sources: &[Source<'_>]) -> Vec<bool> {
     same
 }
 
-fn load(out: &mut Tile, dtype: DType, bytes: &[u8], layout: &Layout, start: usize, n: usize) -> Result<()> {
+fn load(
+    out: &mut Tile<'_>,
+    dtype: DType,
+    bytes: &[u8],
+    layout: &Layout,
+    start: usize,
+    n: usize,
+) -> Result<()> {
     fn plain<T: Lane + Element>(
-        out: &mut Tile,
+        out: &mut Tile<'_>,
         bytes: &[u8],
         layout: &Layout,
         start: usize,
@@ -268,7 +328,7 @@ fn load(out: &mut Tile, dtype: DType, bytes: &[u8], layout: &Layout, start: usiz
         Ok(())
     }
     fn small<T: Element>(
-        out: &mut Tile,
+        out: &mut Tile<'_>,
         bytes: &[u8],
         layout: &Layout,
         start: usize,
@@ -322,7 +382,7 @@ fn typed<T: Element>(bytes: &[u8]) -> &[T] {
     bytemuck::cast_slice(&bytes[..bytes.len() / size_of::<T>() * size_of::<T>()])
 }
 
-fn store(tile: &Tile, dtype: DType, out: &mut [u8]) -> Result<()> {
+fn store(tile: &Tile<'_>, dtype: DType, out: &mut [u8]) -> Result<()> {
     let n = out.len() / dtype.size();
     match (tile, dtype) {
         (Tile::F32(x), DType::F16) => bytemuck::cast_slice_mut::<_, f16>(out).convert_from_f32_slice(&x[..n]),
@@ -332,14 +392,14 @@ fn store(tile: &Tile, dtype: DType, out: &mut [u8]) -> Result<()> {
         (Tile::F32(x), dtype) if dtype.is_float8() => {
             crate::dispatch_dtype!(dtype, T => {
                 let small: &mut [T] = bytemuck::cast_slice_mut(out);
-                small.iter_mut().zip(x).for_each(|(o, x)| *o = T::from_scalar(Scalar::Float((*x).into())));
+                small.iter_mut().zip(x.iter()).for_each(|(o, x)| *o = T::from_scalar(Scalar::Float((*x).into())));
                 Ok(())
             })?;
         }
         (Tile::U16(x), _) => out.copy_from_slice(bytemuck::cast_slice(&x[..n])),
         (Tile::U32(x), _) => out.copy_from_slice(bytemuck::cast_slice(&x[..n])),
         (Tile::U64(x), _) => out.copy_from_slice(bytemuck::cast_slice(&x[..n])),
-        (Tile::Bool(x), _) => out.iter_mut().zip(x).for_each(|(o, x)| *o = u8::from(*x)),
+        (Tile::Bool(x), _) => out.iter_mut().zip(x.iter()).for_each(|(o, x)| *o = u8::from(*x)),
         (Tile::U8(x), _) => out.copy_from_slice(&x[..n]),
         (Tile::I8(x), _) => out.copy_from_slice(bytemuck::cast_slice(&x[..n])),
         (Tile::I16(x), _) => out.copy_from_slice(bytemuck::cast_slice(&x[..n])),

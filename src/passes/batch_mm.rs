@@ -7,8 +7,9 @@
 //! rounding.
 
 use super::{Context, dce};
-use crate::analysis::{AliasDb, Side};
+use crate::analysis::{AliasDb, Side, facts};
 use crate::diag::Result;
+use crate::dialects::Effects;
 use crate::ir::{Attr, BlockId, Graph, OpId, Symbol, Type, ValueId};
 use hashbrown::{HashMap, HashSet};
 
@@ -159,6 +160,7 @@ fn replace(graph: &mut Graph, op: OpId, kind: Symbol, operands: &[ValueId]) {
 fn batch_sides(graph: &mut Graph, context: &Context<'_>, db: &AliasDb, block: BlockId) -> bool {
     let mut considered: HashSet<ValueId> = HashSet::new();
     let mut changed = false;
+    let calm = is_calm(graph, context, block);
     for op in graph.block_ops(block).collect::<Vec<_>>() {
         if !is(graph, op, "aten::mm") {
             continue;
@@ -168,11 +170,22 @@ fn batch_sides(graph: &mut Graph, context: &Context<'_>, db: &AliasDb, block: Bl
                 if side == 0 && !considered.insert(value) {
                     break;
                 }
-                let users = independent_users(graph, context, db, block, value, side);
+                let users = users_of(graph, block, value, side);
+                if users.len() < MIN_SIDE {
+                    continue;
+                }
+                let users = match calm {
+                    true => unrelated(graph, block, &users),
+                    false => movable(graph, context, db, users),
+                };
                 if users.len() >= MIN_SIDE
                     && context.step(|| format!("batches {} products with {}", users.len(), graph.op_line(op)))
                 {
-                    batch(graph, context, db, &users, side);
+                    match calm {
+                        true => hoist_operands(graph, block, &users),
+                        false => gather(graph, context, db, &users),
+                    }
+                    batch(graph, &users, side);
                     changed = true;
                 }
             }
@@ -181,15 +194,17 @@ fn batch_sides(graph: &mut Graph, context: &Context<'_>, db: &AliasDb, block: Bl
     changed
 }
 
-/// Products of the block with `value` on the given side, none of which depends on another.
-fn independent_users(
-    graph: &Graph,
-    context: &Context<'_>,
-    db: &AliasDb,
-    block: BlockId,
-    value: ValueId,
-    side: usize,
-) -> Vec<OpId> {
+/// Whether ops of a block stand where they do for their operands alone.
+fn is_calm(graph: &Graph, context: &Context<'_>, block: BlockId) -> bool {
+    let world = Effects::READS_WORLD | Effects::WRITES_WORLD | Effects::RANDOM;
+    graph.block_ops(block).all(|op| {
+        let facts = facts(context.registry, graph, op);
+        graph.nested_blocks(op).is_empty() && !facts.writes && !facts.effects.intersects(world)
+    })
+}
+
+/// Products of the block with `value` on the given side, in order.
+fn users_of(graph: &Graph, block: BlockId, value: ValueId, side: usize) -> Vec<OpId> {
     let mut users: Vec<OpId> = graph
         .uses(value)
         .filter(|u| u.index == side && graph.parent(u.op) == Some(block) && is(graph, u.op, "aten::mm"))
@@ -197,6 +212,48 @@ fn independent_users(
         .map(|u| u.op)
         .collect();
     users.sort_by(|a, b| graph.is_before(*b, *a).cmp(&graph.is_before(*a, *b)));
+    users
+}
+
+/// Of ops of a calm block those that depend on none of the others that are taken.
+fn unrelated(graph: &Graph, block: BlockId, users: &[OpId]) -> Vec<OpId> {
+    let candidates: HashSet<OpId> = users.iter().copied().collect();
+    let mut kept = Vec::new();
+    let mut late: HashSet<ValueId> = HashSet::new();
+    for op in graph.block_ops(block) {
+        let depends = graph.operands(op).iter().any(|operand| late.contains(operand));
+        let takes = !depends && candidates.contains(&op);
+        if takes {
+            kept.push(op);
+        }
+        if takes || depends {
+            late.extend(graph.results(op));
+        }
+    }
+    kept
+}
+
+/// Moves what ops of a calm block are computed of before the first of them.
+fn hoist_operands(graph: &mut Graph, block: BlockId, users: &[OpId]) {
+    let Some(first) = users.first().copied() else { return };
+    let mut wanted: HashSet<OpId> = HashSet::new();
+    let mut work: Vec<OpId> = users.to_vec();
+    while let Some(op) = work.pop() {
+        for def in graph.operands(op).to_vec().into_iter().filter_map(|value| graph.def_op(value)) {
+            if graph.parent(def) == Some(block) && graph.is_before(first, def) && wanted.insert(def) {
+                work.push(def);
+            }
+        }
+    }
+    for op in graph.block_ops(block).collect::<Vec<_>>() {
+        if wanted.contains(&op) {
+            graph.move_before(op, first);
+        }
+    }
+}
+
+/// Of products those that can be moved next to each other.
+fn movable(graph: &Graph, context: &Context<'_>, db: &AliasDb, users: Vec<OpId>) -> Vec<OpId> {
     let mut kept: Vec<OpId> = Vec::new();
     for user in users {
         if kept.iter().all(|first| db.can_move(graph, context.registry, user, Side::Before, *first)) {
@@ -206,10 +263,15 @@ fn independent_users(
     kept
 }
 
-fn batch(graph: &mut Graph, context: &Context<'_>, db: &AliasDb, users: &[OpId], side: usize) {
+/// Moves ops next to each other.
+fn gather(graph: &mut Graph, context: &Context<'_>, db: &AliasDb, users: &[OpId]) {
     for pair in users.windows(2).rev() {
         db.move_if_valid(graph, context.registry, pair[0], Side::Before, pair[1]);
     }
+}
+
+/// One op for products next to each other, or all of whose operands stand before the first.
+fn batch(graph: &mut Graph, users: &[OpId], side: usize) {
     let common = graph.operand(users[0], side);
     let others = users.iter().filter_map(|user| graph.operand(*user, 1 - side));
     let operands: Vec<ValueId> = common.into_iter().chain(others).collect();

@@ -57,15 +57,28 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
 
 /// The op's operands, then its attributes as constants before it; None for an attribute that is no value.
 pub(crate) fn arguments(graph: &mut Graph, op: OpId, row: &Op) -> Option<Vec<ValueId>> {
-    let mut arguments = graph.operands(op).to_vec();
+    let mut attributes = Vec::new();
     for law in row.def().laws {
-        let Law::Attribute(parameter) = law else { continue };
-        let attr = graph.attr(op, parameter.name.as_str()).or(parameter.default.as_ref())?.clone();
-        let (ty, attr) = match (&parameter.kind, attr) {
-            (ParameterKind::Bool, Attr::Int(x)) => (Type::bool(), Attr::Bool(x != 0)),
-            (ParameterKind::Float, Attr::Int(x)) => (Type::float(), Attr::Float(x as f64)),
-            (_, attr) => (type_of(&attr)?, attr),
-        };
+        match law {
+            Law::Attribute(parameter) => {
+                let attr = graph.attr(op, parameter.name.as_str()).or(parameter.default.as_ref())?.clone();
+                attributes.push(match (&parameter.kind, attr) {
+                    (ParameterKind::Bool, Attr::Int(x)) => (Type::bool(), Attr::Bool(x != 0)),
+                    (ParameterKind::Float, Attr::Int(x)) => (Type::float(), Attr::Float(x as f64)),
+                    (_, attr) => (type_of(&attr)?, attr),
+                });
+            }
+            Law::Structure(structure) => {
+                for name in structure.attributes() {
+                    let attr = graph.attr(op, name)?.clone();
+                    attributes.push((type_of(&attr)?, attr));
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut arguments = graph.operands(op).to_vec();
+    for (ty, attr) in attributes {
         let constant = graph.create(Symbol::new("prim::Constant"), &[], &[ty]);
         graph.set_attr(constant, "value", attr);
         graph.insert_before(constant, op);

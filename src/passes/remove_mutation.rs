@@ -17,11 +17,18 @@ use crate::ir::{BlockId, Dim, Graph, OpId, Symbol, TensorType, Type, TypeKind, V
 use crate::tensor::{DType, broadcast_sizes};
 use std::cell::Cell;
 
-pub(super) const OPTIONS: &[PassOption] = &[PassOption::bool(
-    "exact",
-    false,
-    "only writes to tensors that types show to keep their dtype and sizes in the new op",
-)];
+pub(super) const OPTIONS: &[PassOption] = &[
+    PassOption::bool(
+        "exact",
+        false,
+        "only writes to tensors that types show to keep their dtype and sizes in the new op",
+    ),
+    PassOption::bool(
+        "history",
+        false,
+        "only writes whose new op requires grad where the write's result does",
+    ),
+];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
     let lists = lists(graph, context)?;
@@ -42,6 +49,7 @@ pub(super) fn tensors(graph: &mut Graph, context: &Context<'_>) -> Result<bool> 
     if context.flag("exact")? {
         pass.known = Some(propagate_shapes::known_values(graph, context));
     }
+    pass.keeps_history = context.flag("history")?;
     let changed = pass.walk(graph, Removal::make_functional);
     Ok(changed)
 }
@@ -64,6 +72,8 @@ struct Removal<'a> {
     is_wanted: Option<&'a dyn Fn(&str) -> bool>,
     /// What is known of the graph's values as it was, if new ops must show that they keep dtype and sizes.
     known: Option<Vec<Known>>,
+    /// Whether what is filled stays: what it was before has no part in the new op.
+    keeps_history: bool,
 }
 
 impl<'a> Removal<'a> {
@@ -73,6 +83,7 @@ impl<'a> Removal<'a> {
             registry: context.registry,
             db: AliasDb::new(context.registry, Some(context.module), graph),
             is_wanted: None,
+            keeps_history: false,
             known: None,
         }
     }
@@ -141,6 +152,13 @@ impl<'a> Removal<'a> {
             return false;
         }
         let Some(new) = functional(graph, self.registry, op, true) else { return false };
+        if self.keeps_history
+            && let Some(maker) = graph.def_op(new)
+            && resolve(self.registry, graph, maker).is_ok_and(|row| row.def().family == Family::Create)
+        {
+            graph.erase(maker);
+            return false;
+        }
         if self.known.is_some()
             && let Some(maker) = graph.def_op(new)
             && !self.keeps_form(graph, maker, kind)

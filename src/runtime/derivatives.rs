@@ -21,7 +21,7 @@ use std::sync::{Arc, LazyLock};
 /// Backward graphs of one group that are kept; the oldest goes first.
 const MAX_KEPT: usize = 32;
 
-static FUSE: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("fuse"));
+static FUSE: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("canonicalize-ops,fuse"));
 
 /// The backward code of one group, for each kind of call.
 pub(super) struct Derivatives {
@@ -93,6 +93,33 @@ impl Derivatives {
         }))
     }
 
+    /// The gradients of operands that are wanted, from those of some outputs.
+    pub(super) fn gradients(
+        &self,
+        program: &Arc<Inner>,
+        operands: &[Value],
+        gradients: &[Option<Tensor>],
+        wanted: &[bool],
+        run: &Run,
+    ) -> Result<Vec<Option<Tensor>>> {
+        let outputs = gradients.iter().map(Option::is_some).collect();
+        let kind = Kind { spec: ArgumentSpec::of(operands, run), inputs: wanted.to_vec(), outputs };
+        self.of_kind(&kind, program, operands, gradients, run)
+    }
+
+    fn of_kind(
+        &self,
+        kind: &Kind,
+        program: &Arc<Inner>,
+        operands: &[Value],
+        gradients: &[Option<Tensor>],
+        run: &Run,
+    ) -> Result<Vec<Option<Tensor>>> {
+        let built = self.built(kind, program, operands)?;
+        let built = built.map_err(|reason| Diagnostic::internal(format!("of fewer gradients, {reason}")))?;
+        built.run(program, operands, gradients, &kind.inputs, run)
+    }
+
     /// The backward of a kind of call, made where there is none yet.
     fn built(&self, kind: &Kind, program: &Arc<Inner>, operands: &[Value]) -> Result<Built> {
         if let Some((_, known)) = self.kept.lock().iter().find(|(other, _)| other == kind) {
@@ -131,6 +158,26 @@ impl Derivatives {
     }
 }
 
+impl Compiled {
+    fn run(
+        &self,
+        program: &Arc<Inner>,
+        operands: &[Value],
+        gradients: &[Option<Tensor>],
+        wanted: &[bool],
+        run: &Run,
+    ) -> Result<Vec<Option<Tensor>>> {
+        let mut arguments = operands.to_vec();
+        arguments.extend(gradients.iter().flatten().cloned().map(Value::Tensor));
+        let mut found = execute(program, run, Arc::clone(&self.code), arguments)?.into_iter();
+        let all = wanted.iter().map(|wanted| match wanted.then(|| found.next()).flatten() {
+            None | Some(Value::None) => Ok(None),
+            Some(value) => value.to_tensor().cloned().map(Some),
+        });
+        all.collect()
+    }
+}
+
 /// A graph whose inputs have the types of such values, as it is differentiated.
 pub fn typed(graph: &Graph, values: &[Value]) -> Graph {
     let mut typed = graph.clone();
@@ -142,7 +189,7 @@ pub fn typed(graph: &Graph, values: &[Value]) -> Graph {
 }
 
 /// The same type without a word on gradients: none are recorded where it is used.
-fn detached(ty: Type) -> Type {
+pub(super) fn detached(ty: Type) -> Type {
     match ty.kind() {
         TypeKind::Tensor(tensor) => {
             let mut tensor = tensor.clone();
@@ -193,21 +240,10 @@ impl Region for GroupRegion {
         run: &Run,
     ) -> Result<Vec<Option<Tensor>>> {
         let outputs: Vec<bool> = gradients.iter().map(Option::is_some).collect();
-        let compiled = if outputs == self.all.outputs && wanted == self.kind.inputs {
-            Arc::clone(&self.all)
-        } else {
-            let kind = Kind { spec: self.kind.spec.clone(), inputs: wanted.to_vec(), outputs };
-            let built = self.this.built(&kind, &self.program, values)?;
-            built.map_err(|reason| Diagnostic::internal(format!("of fewer gradients, {reason}")))?
-        };
-        let mut arguments = values.to_vec();
-        arguments.extend(gradients.iter().flatten().cloned().map(Value::Tensor));
-        let found = execute(&self.program, run, Arc::clone(&compiled.code), arguments)?;
-        let mut found = found.into_iter();
-        let all = wanted.iter().map(|wanted| match wanted.then(|| found.next()).flatten() {
-            None | Some(Value::None) => Ok(None),
-            Some(value) => value.to_tensor().cloned().map(Some),
-        });
-        all.collect()
+        if outputs == self.all.outputs && wanted == self.kind.inputs {
+            return self.all.run(&self.program, values, gradients, wanted, run);
+        }
+        let kind = Kind { spec: self.kind.spec.clone(), inputs: wanted.to_vec(), outputs };
+        self.this.of_kind(&kind, &self.program, values, gradients, run)
     }
 }

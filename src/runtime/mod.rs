@@ -26,6 +26,8 @@ mod hook_tests;
 #[cfg(test)]
 mod limit_tests;
 #[cfg(test)]
+mod recording_tests;
+#[cfg(test)]
 mod tests;
 pub mod traceback;
 

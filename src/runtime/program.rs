@@ -474,7 +474,10 @@ impl Inner {
             executor.plan(&call, run)?
         };
         match plan {
-            Some(plan) => self.execute(Arc::clone(&plan.code), arguments, run),
+            Some(plan) => match &plan.recording {
+                Some(recording) => recording.call(&self.this()?, Arc::clone(&plan.code), arguments, run),
+                None => self.execute(Arc::clone(&plan.code), arguments, run),
+            },
             None => self.call_function(function.name, arguments, run),
         }
     }
@@ -485,9 +488,12 @@ impl Inner {
         self.execute(code, arguments, run)
     }
 
+    fn this(&self) -> Result<Arc<Inner>> {
+        self.weak.upgrade().ok_or_else(|| Diagnostic::internal("the program is gone"))
+    }
+
     fn execute(&self, code: Arc<Code>, arguments: Vec<Value>, run: &Run) -> Result<Value> {
-        let this = self.weak.upgrade().ok_or_else(|| Diagnostic::internal("the program is gone"))?;
-        let results = interpreter::execute(&this, run, code, arguments)?;
+        let results = interpreter::execute(&self.this()?, run, code, arguments)?;
         Ok(match <[Value; 1]>::try_from(results) {
             Ok([only]) => only,
             Err(results) if results.is_empty() => Value::None,

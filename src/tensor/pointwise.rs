@@ -251,6 +251,23 @@ pub fn gather<S: Copy, T>(
     }
 }
 
+/// Where elements `start..start + count` of a layout (in its logical order) begin, if they lie side by side within a line.
+pub fn side_by_side(layout: &Layout, start: usize, count: usize) -> Option<usize> {
+    let (size, outer) = layout.sizes.split_last()?;
+    let size = (*size).max(1) as usize;
+    let (mut rest, column) = (start / size, start % size);
+    if layout.strides.last() != Some(&1) || column + count > size {
+        return None;
+    }
+    let mut at = layout.offset as i64 + column as i64;
+    for (size, stride) in outer.iter().zip(&layout.strides).rev() {
+        let size = (*size).max(1) as usize;
+        at += (rest % size) as i64 * stride;
+        rest /= size;
+    }
+    usize::try_from(at).ok()
+}
+
 /// Applies a function to each element; the result has the layout that elementwise ops give.
 pub fn map1<S: Element, T: Element>(x: &Tensor, f: impl Fn(S) -> T + Sync) -> Result<Tensor> {
     let x = x.snapshot();

@@ -435,6 +435,8 @@ pub(super) fn plans_json(report: &PlanReport) -> Json {
         "misses": report.misses,
         "outdated": report.outdated,
         "evicted": report.evicted,
+        "recording": report.recording,
+        "kept_bytes": report.kept_bytes,
         "unplanned_calls": report.unplanned_calls(),
         "unplanned": report.unplanned,
     })

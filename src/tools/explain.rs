@@ -1,6 +1,7 @@
 //! `flambeau explain`: what becomes of a call: the plan that was made for its arguments, op by op with time and bytes, and
 //! where strides had to be restored; or why there is no plan.
 
+use super::grad;
 use super::inputs::{self, InputOptions};
 use super::io::Io;
 use super::load::load_shown;
@@ -38,6 +39,9 @@ pub struct Options {
     entry: String,
     #[command(flatten)]
     inputs: InputOptions,
+    /// Calls with their backward, of gradients by what bears these names: 'x,conv1.*'
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    wrt: Vec<String>,
     /// Know the ops of a dialect file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
@@ -67,7 +71,7 @@ type Costs = HashMap<(GraphId, u32), Cost>;
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     options.threads.set();
     let run = Run::silent();
-    run.set_grad_enabled(false);
+    run.set_grad_enabled(!options.wrt.is_empty());
     run.seed(options.seed);
     let pipeline = options.numerics.checked_pipeline(prepare::DEFAULT, io)?;
     let toolkit = io.toolkit_with(&options.dialect)?;
@@ -80,7 +84,13 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let program = prepare::transformed(&loaded.program, &pipeline, Settings::default(), &name, io.err)?;
     let program = PlanOptions::default().apply(program, prepare::DEFAULT);
     let call = |run: &Run, io: &Io<'_>| {
-        program.run(&entry, given.values(options.seed, io.directory)?, run).map(drop)
+        let arguments = given.values(options.seed, io.directory)?;
+        if options.wrt.is_empty() {
+            return program.run(&entry, arguments, run).map(drop);
+        }
+        let wanted = grad::wanted(&program, &entry, &options.wrt, &arguments)?;
+        let answer = program.run(&entry, arguments, run)?;
+        grad::gradients(&answer, &wanted, run, |_| ()).map(drop)
     };
     io.print(&of_calls(&program, &run, options.graph, || call(&run, io))?);
     Ok(())

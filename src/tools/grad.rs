@@ -12,6 +12,7 @@ use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::{Gradients, Registry, Run};
 use crate::frontend::script::compile_source;
 use crate::ir::Type;
+use crate::runtime::Program;
 use crate::tensor::{Scalar, Tensor};
 use crate::tools::limits::LimitOptions;
 use crate::training::{Named, matches, parameters};
@@ -91,30 +92,36 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
     loaded.program = options.first.transformed(&loaded.program, file, io)?;
     let program = loaded.program;
     let arguments = given.values(options.seed, io.directory)?;
-    let names = program.parameters(&entry)?;
-    let mut all: Vec<Named> = Vec::new();
-    for (argument, value) in names.iter().zip(&arguments) {
-        if let Value::Tensor(tensor) = value {
-            all.push((argument.name.to_string(), tensor.clone()));
-        }
-    }
-    all.extend(parameters(&program));
-    let wanted = wanted(options, &all)?;
+    let wanted = wanted(&program, &entry, &options.wrt, &arguments)?;
     if options.train {
         crate::training::Modes::set(&program, true);
     }
     let answer = program.run(&entry, arguments, &run)?;
-    let gradients = gradients(&answer, &wanted, &run, io)?;
+    let gradients = gradients(&answer, &wanted, &run, |note| io.message(note))?;
     io.print_kept(&printed);
     show(options, &wanted, &gradients, io)?;
     Ok(true)
 }
 
-/// What is differentiated by; it requires gradients from here on, and nothing else does.
-fn wanted(options: &Options, all: &[Named]) -> Result<Vec<Named>> {
+/// What is differentiated by: arguments and parameters of which a pattern holds, all without patterns. They require gradients from
+/// here on, and nothing else does. Fails where a pattern names none, or tensors that have no gradients.
+pub(super) fn wanted(
+    program: &Program,
+    entry: &str,
+    patterns: &[String],
+    arguments: &[Value],
+) -> Result<Vec<Named>> {
+    let names = program.parameters(entry)?;
+    let mut all: Vec<Named> = Vec::new();
+    for (argument, value) in names.iter().zip(arguments) {
+        if let Value::Tensor(tensor) = value {
+            all.push((argument.name.to_string(), tensor.clone()));
+        }
+    }
+    all.extend(parameters(program));
     let real = |t: &Tensor| t.dtype().is_floating() || t.dtype().is_complex();
     let mut out: Vec<Named> = Vec::new();
-    for pattern in &options.wrt {
+    for pattern in patterns {
         let found: Vec<&Named> = all.iter().filter(|(name, _)| matches(pattern, name)).collect();
         if found.is_empty() {
             let error = cli::usage(format!("--wrt {pattern}: no argument or parameter has such a name"));
@@ -132,10 +139,10 @@ fn wanted(options: &Options, all: &[Named]) -> Result<Vec<Named>> {
             }
         }
     }
-    if options.wrt.is_empty() {
+    if patterns.is_empty() {
         out = all.iter().filter(|(_, t)| real(t)).cloned().collect();
     }
-    for (_, tensor) in all {
+    for (_, tensor) in &all {
         if real(tensor) {
             tensor.set_requires_grad(false)?;
         }
@@ -145,7 +152,13 @@ fn wanted(options: &Options, all: &[Named]) -> Result<Vec<Named>> {
 }
 
 /// The gradients of the sum of all elements of all tensors of the answer.
-fn gradients(answer: &Value, wanted: &[Named], run: &Run, io: &mut Io<'_>) -> Result<Vec<Option<Tensor>>> {
+/// `note` is told where there are several elements.
+pub(super) fn gradients(
+    answer: &Value,
+    wanted: &[Named],
+    run: &Run,
+    note: impl FnOnce(&str),
+) -> Result<Vec<Option<Tensor>>> {
     let mut outputs = Vec::new();
     super::gradients::differentiable(answer, &mut outputs);
     if outputs.is_empty() {
@@ -153,9 +166,7 @@ fn gradients(answer: &Value, wanted: &[Named], run: &Run, io: &mut Io<'_>) -> Re
             .hint("--wrt names arguments and parameters; integers and comparisons have no gradients"));
     }
     if outputs.len() > 1 || outputs.iter().any(|t| t.numel() != 1) {
-        io.message(
-            "note: the answer is more than one number: these are the gradients of the sum of all of them\n",
-        );
+        note("note: the answer is more than one number: these are the gradients of the sum of all of them\n");
     }
     let ones = |t: &Tensor| Tensor::full(t.dtype(), &t.sizes(), Scalar::Int(1)).map(Some);
     let cotangents = outputs.iter().map(ones).collect::<Result<Vec<_>>>()?;

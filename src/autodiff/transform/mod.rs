@@ -10,9 +10,10 @@
 
 mod broadcasts;
 mod reverse;
+mod split;
 mod texts;
 
-use crate::diag::Result;
+use crate::diag::{Diagnostic, Result};
 use crate::dialects::Registry;
 use crate::ir::{Graph, Module};
 use crate::passes::{Context, Pipeline};
@@ -41,6 +42,25 @@ pub struct Backward {
     pub keeps: bool,
 }
 
+/// A forward graph that gives besides its outputs what its backward graph takes.
+#[derive(Debug, Default)]
+pub struct Split {
+    /// From the inputs to the outputs, then what is kept.
+    pub forward: Graph,
+    /// From the inputs, what is kept and the gradients of outputs that have one, to the gradients of inputs that want one.
+    pub backward: Graph,
+    /// How many values are kept.
+    pub kept: usize,
+    /// Bytes of these, as far as types tell.
+    pub kept_bytes: u64,
+    /// Which inputs the backward graph reads.
+    pub reads: Vec<bool>,
+    /// Which outputs hang on an input that wants a gradient.
+    pub follows: Vec<bool>,
+    /// Whether a cell reads elements of the forward graph's values, which the tape would have kept.
+    pub keeps: bool,
+}
+
 static FINISH: LazyLock<Result<Pipeline>> = LazyLock::new(|| crate::passes::parse("backward"));
 static CLEAN: LazyLock<Result<Pipeline>> =
     LazyLock::new(|| crate::passes::parse("propagate-shapes,cse,constant-pooling,dce-graph"));
@@ -48,12 +68,51 @@ static CLEAN: LazyLock<Result<Pipeline>> =
 /// Differentiates a graph whose types say what is known of its inputs. Fails with `Unsupported` for what only the tape can
 /// do: control flow, writes, random numbers, ops without a derivative.
 pub fn backward(graph: &Graph, wanted: Wanted<'_>, registry: &Arc<Registry>) -> Result<Backward> {
+    let (graph, follows, keeps) = finished(graph, wanted, registry, false)?;
+    let reads = reads(&graph, wanted.inputs.len());
+    Ok(Backward { graph, reads, follows, keeps })
+}
+
+/// Differentiates as [`backward`] does, and splits the work so that what is worth it is kept between the parts. A gradient is
+/// taken of each output that hangs on a wanted input.
+pub fn split(graph: &Graph, inputs: &[bool], registry: &Arc<Registry>) -> Result<Split> {
+    let follows = reverse::follows(graph, inputs, registry)?;
+    let wanted = Wanted { inputs, outputs: &follows };
+    let (joint, follows, keeps) = finished(graph, wanted, registry, true)?;
+    let split = split::split(&joint, inputs.len(), follows.len(), registry)?;
+    let Split { mut forward, mut backward, kept, kept_bytes, .. } = split;
     let module = Module::default();
     let context = Context::new(registry, &module);
-    let (mut graph, follows, keeps) = reverse::build(graph, wanted, registry, &context)?;
+    let clean = CLEAN.as_ref().map_err(Clone::clone)?;
+    clean.run_graph(&mut forward, &context)?;
+    clean.run_graph(&mut backward, &context)?;
+    // The forward takes no gradients.
+    while let Some(gradient) = forward.inputs().get(inputs.len()).copied() {
+        if forward.has_uses(gradient) {
+            return Err(Diagnostic::unsupported("an op that takes a gradient would run in the forward"));
+        }
+        let root = forward.root();
+        forward.remove_param(root, inputs.len());
+    }
+    let reads = reads(&backward, inputs.len());
+    Ok(Split { forward, backward, kept, kept_bytes, reads, follows, keeps })
+}
+
+fn finished(
+    graph: &Graph,
+    wanted: Wanted<'_>,
+    registry: &Arc<Registry>,
+    joint: bool,
+) -> Result<(Graph, Vec<bool>, bool)> {
+    let module = Module::default();
+    let context = Context::new(registry, &module);
+    let (mut graph, follows, keeps) = reverse::build(graph, wanted, registry, joint)?;
     FINISH.as_ref().map_err(Clone::clone)?.run_graph(&mut graph, &context)?;
     broadcasts::run(&mut graph, registry, &texts::Texts::of(registry))?;
     CLEAN.as_ref().map_err(Clone::clone)?.run_graph(&mut graph, &context)?;
-    let reads = graph.inputs().iter().take(wanted.inputs.len()).map(|input| graph.has_uses(*input)).collect();
-    Ok(Backward { graph, reads, follows, keeps })
+    Ok((graph, follows, keeps))
+}
+
+fn reads(graph: &Graph, inputs: usize) -> Vec<bool> {
+    graph.inputs().iter().take(inputs).map(|input| graph.has_uses(*input)).collect()
 }

@@ -5,47 +5,45 @@ use super::texts::{self, Texts};
 use crate::analysis::facts;
 use crate::autodiff::cell::{Cells, Entry, Keep, Parameter, Recipe, annotation};
 use crate::diag::{Diagnostic, Result};
+use crate::dialects::prim::list::UNPACK;
 use crate::dialects::{Effects, Family, Node, Op, Registry, Run, resolve};
 use crate::eval;
-use crate::ir::{Attr, Graph, LocationId, OpId, Symbol, Type, TypeKind, ValueId};
+use crate::ir::{Attr, Graph, LocationId, Module, OpId, Symbol, Type, TypeKind, ValueId};
 use crate::passes::{Context, Pipeline, attribute_constants};
 use hashbrown::{HashMap, HashSet};
+use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
 /// Ops that a graph may have, the forward's and the backward's together.
 const MAX_OPS: usize = 20_000;
 
+static SPECIALIZE: LazyLock<Result<Pipeline>> = LazyLock::new(|| crate::passes::parse("derivative"));
 static PREPARE: LazyLock<Result<Pipeline>> = LazyLock::new(|| crate::passes::parse("forward"));
 
-/// The forward graph with the backward behind it; which outputs of the forward are followed; whether cells read elements of its values.
+/// The forward graph with the backward behind it; which outputs of the forward are followed; whether cells read elements of its
+/// values. The outputs of the forward stay before the gradients where the graph is to be `joint`.
 pub(super) fn build(
     graph: &Graph,
     wanted: Wanted<'_>,
     registry: &Arc<Registry>,
-    context: &Context<'_>,
+    joint: bool,
 ) -> Result<(Graph, Vec<bool>, bool)> {
-    let mut reverse = Reverse {
-        registry,
-        cells: Cells::of(registry),
-        texts: Texts::of(registry),
-        graph: graph.clone(),
-        rows: HashMap::new(),
-        follows: HashSet::new(),
-        gradients: HashMap::new(),
-        keeps: false,
-    };
-    reverse.unfold()?;
-    PREPARE.as_ref().map_err(Clone::clone)?.run_graph(&mut reverse.graph, context)?;
-    reverse.mark(wanted.inputs)?;
+    let mut reverse = Reverse::marked(graph, wanted.inputs, registry)?;
     let forward: Vec<OpId> = reverse.graph.block_ops(reverse.graph.root()).collect();
     let inputs = reverse.graph.inputs().to_vec();
-    let follows = reverse.graph.outputs().iter().map(|output| reverse.follows.contains(output)).collect();
+    let outputs = reverse.graph.outputs().to_vec();
+    let follows = reverse.followed();
     reverse.seed(wanted.outputs)?;
     for op in forward.into_iter().rev() {
         reverse.op(op)?;
     }
-    reverse.finish(&inputs, wanted.inputs)?;
+    reverse.finish(if joint { outputs } else { Vec::new() }, &inputs, wanted.inputs)?;
     Ok((reverse.graph, follows, reverse.keeps))
+}
+
+/// Which outputs of a graph hang on inputs that want a gradient.
+pub(super) fn follows(graph: &Graph, inputs: &[bool], registry: &Arc<Registry>) -> Result<Vec<bool>> {
+    Ok(Reverse::marked(graph, inputs, registry)?.followed())
 }
 
 struct Reverse<'a> {
@@ -60,6 +58,8 @@ struct Reverse<'a> {
     /// The gradients of values so far.
     gradients: HashMap<ValueId, ValueId>,
     keeps: bool,
+    /// Graphs of texts for such arguments.
+    special: HashMap<String, Arc<Graph>>,
 }
 
 fn refused(what: impl Into<String>) -> Diagnostic {
@@ -69,6 +69,35 @@ fn refused(what: impl Into<String>) -> Diagnostic {
 impl Reverse<'_> {
     // --- the forward graph ---
 
+    /// A graph whose values are marked.
+    fn marked<'r>(graph: &Graph, inputs: &[bool], registry: &'r Arc<Registry>) -> Result<Reverse<'r>> {
+        let mut reverse = Reverse {
+            registry,
+            cells: Cells::of(registry),
+            texts: Texts::of(registry),
+            graph: graph.clone(),
+            rows: HashMap::new(),
+            follows: HashSet::new(),
+            gradients: HashMap::new(),
+            keeps: false,
+            special: HashMap::new(),
+        };
+        let module = Module::default();
+        let context = Context::new(registry, &module);
+        let prepare = PREPARE.as_ref().map_err(Clone::clone)?;
+        // Types answer what the texts ask that ops are replaced by.
+        prepare.run_graph(&mut reverse.graph, &context)?;
+        reverse.unfold()?;
+        fold_modes(&mut reverse.graph, registry, true)?;
+        prepare.run_graph(&mut reverse.graph, &context)?;
+        reverse.mark(inputs)?;
+        Ok(reverse)
+    }
+
+    fn followed(&self) -> Vec<bool> {
+        self.graph.outputs().iter().map(|output| self.follows.contains(output)).collect()
+    }
+
     /// Puts what ops are defined by in their places, where that is how they are differentiated.
     fn unfold(&mut self) -> Result<()> {
         let mut work: Vec<OpId> = self.graph.block_ops(self.graph.root()).collect();
@@ -76,10 +105,8 @@ impl Reverse<'_> {
             if self.graph.op_count() > MAX_OPS {
                 return Err(refused("the graph to be differentiated is too large"));
             }
-            if !self.graph.nested_blocks(op).is_empty() {
-                return Err(refused("control flow is differentiated by the tape"));
-            }
-            if is_constant(&self.graph, op) {
+            // What types do not decide of control flow is refused when values are marked.
+            if is_constant(&self.graph, op) || !self.graph.nested_blocks(op).is_empty() {
                 continue;
             }
             let row = resolve(self.registry, &self.graph, op)?;
@@ -91,7 +118,8 @@ impl Reverse<'_> {
             let Some(text) = text else { continue };
             let arguments = attribute_constants(&mut self.graph, op, &row)
                 .ok_or_else(|| refused(format!("{} has an attribute that is no value", row.full_name())))?;
-            let body = self.texts.graph(self.registry, row.full_name(), &text)?;
+            let arguments = self.with_items(&arguments);
+            let body = self.specialized(row.full_name(), &text, &arguments, true)?;
             work.extend(self.put_in_place(op, &body, &arguments)?);
         }
         Ok(())
@@ -109,7 +137,19 @@ impl Reverse<'_> {
             self.graph.insert_before(copy, op);
             new.push(copy);
         }
-        let results: Vec<ValueId> = body.outputs().iter().filter_map(|v| map.get(v).copied()).collect();
+        let mut results: Vec<ValueId> = body.outputs().iter().filter_map(|v| map.get(v).copied()).collect();
+        if let [list] = results[..]
+            && is_tensor_list(self.graph.ty(list))
+            && resolve(self.registry, &self.graph, op)?.schema()?.is_varret
+        {
+            let types: Vec<Type> =
+                self.graph.results(op).iter().map(|result| self.graph.ty(*result).clone()).collect();
+            let unpack = self.graph.create(Symbol::new(UNPACK), &[list], &types);
+            self.graph.set_location_id(unpack, location);
+            self.graph.insert_before(unpack, op);
+            results = self.graph.results(unpack).to_vec();
+            new.push(unpack);
+        }
         if results.len() != self.graph.result_count(op) {
             return Err(refused("an op of several results that is defined by others"));
         }
@@ -127,7 +167,10 @@ impl Reverse<'_> {
             }
             let facts = facts(self.registry, &self.graph, op);
             let calm = Effects::MAY_RAISE | Effects::IDENTITY;
-            if !calm.contains(facts.effects) || facts.writes || !self.graph.nested_blocks(op).is_empty() {
+            if !self.graph.nested_blocks(op).is_empty() {
+                return Err(refused("control flow is differentiated by the tape"));
+            }
+            if !calm.contains(facts.effects) || facts.writes {
                 return Err(refused(format!("{} is differentiated by the tape", self.graph.kind(op))));
             }
             let row = resolve(self.registry, &self.graph, op)?;
@@ -172,7 +215,7 @@ impl Reverse<'_> {
             // Comparisons, for instance.
             Recipe::Missing(_) if !holds_tensors => Ok(()),
             Recipe::Inner if !holds_tensors || row.def().family == Family::Create => Ok(()),
-            Recipe::Inner if self.is_list_of_operands(op, row) => {
+            Recipe::Inner if self.is_list_of_operands(op, row) || self.takes_apart(op) => {
                 self.follows.extend(results);
                 Ok(())
             }
@@ -187,6 +230,12 @@ impl Reverse<'_> {
         let operands = self.graph.operands(op);
         let single = operands.iter().all(|v| self.graph.ty(*v).is_tensor());
         row.def().family == Family::Container && is_list && single && row.schema().is_ok_and(|s| s.is_vararg)
+    }
+
+    /// Whether an op gives all tensors of the list that is its operand.
+    fn takes_apart(&self, op: OpId) -> bool {
+        let lists = self.graph.operands(op);
+        self.graph.kind(op) == UNPACK && lists.iter().all(|list| is_tensor_list(self.graph.ty(*list)))
     }
 
     // --- the backward graph ---
@@ -223,6 +272,9 @@ impl Reverse<'_> {
             return Ok(());
         }
         let Some(row) = self.rows.get(&op).cloned() else { return Ok(()) };
+        if self.takes_apart(op) {
+            return self.put_together(op, results.len());
+        }
         let Recipe::Cell(cell) = self.cells.recipe(&row) else { return Ok(()) };
         for entry in &cell.entries {
             self.entry(op, &row, entry)?;
@@ -231,6 +283,18 @@ impl Reverse<'_> {
             return Err(refused("the backward graph is too large"));
         }
         Ok(())
+    }
+
+    /// Gives the list whose items an op gave the list of their gradients.
+    fn put_together(&mut self, op: OpId, count: usize) -> Result<()> {
+        let at = self.graph.location_id(op);
+        let all = (0..count).map(|n| self.gradient_of(op, n)).collect::<Result<Vec<_>>>()?;
+        let gradient = self.call(&texts::list_of(count), &all, at)?;
+        let Some(list) = self.graph.operand(op, 0) else { return Ok(()) };
+        match self.gradients.insert(list, gradient) {
+            None => Ok(()),
+            Some(_) => Err(refused("a list that is taken apart twice is differentiated by the tape")),
+        }
     }
 
     fn entry(&mut self, op: OpId, row: &Op, entry: &Entry) -> Result<()> {
@@ -323,7 +387,13 @@ impl Reverse<'_> {
             }
             Parameter::Grad(index) => self.gradient_of(op, index),
             Parameter::Grads => {
-                let count = self.graph.result_count(op);
+                let results = self.graph.results(op);
+                if let [list] = results[..]
+                    && is_tensor_list(self.graph.ty(list))
+                {
+                    return self.gradient_of(op, 0);
+                }
+                let count = results.len();
                 let all = (0..count).map(|n| self.gradient_of(op, n)).collect::<Result<Vec<_>>>()?;
                 self.call(&texts::list_of(count), &all, at)
             }
@@ -347,7 +417,7 @@ impl Reverse<'_> {
         let result = result.ok_or_else(|| {
             Diagnostic::internal("a derivative asks for the gradient of a result that does not exist")
         })?;
-        if is_tensor_list(self.graph.ty(result)) {
+        if is_tensor_list(self.graph.ty(result)) && !self.gradients.contains_key(&result) {
             return Err(refused("a result that is a list is differentiated by the tape"));
         }
         match self.gradients.get(&result) {
@@ -359,9 +429,8 @@ impl Reverse<'_> {
         }
     }
 
-    /// Gives the gradients of wanted inputs as outputs.
-    fn finish(&mut self, inputs: &[ValueId], wanted: &[bool]) -> Result<()> {
-        let mut outputs = Vec::new();
+    /// Gives the gradients of wanted inputs as outputs, behind others.
+    fn finish(&mut self, mut outputs: Vec<ValueId>, inputs: &[ValueId], wanted: &[bool]) -> Result<()> {
         for (input, wanted) in inputs.iter().zip(wanted) {
             if *wanted {
                 outputs.push(match self.gradients.get(input) {
@@ -372,31 +441,6 @@ impl Reverse<'_> {
         }
         let root = self.graph.root();
         self.graph.set_block_results(root, &outputs);
-        self.fold_modes()
-    }
-
-    /// Answers what ops without operands ask of the state of the run: gradients are not recorded while the graph runs.
-    fn fold_modes(&mut self) -> Result<()> {
-        let run = Run::silent();
-        run.set_grad_enabled(false);
-        for op in self.graph.all_ops() {
-            if !self.graph.operands(op).is_empty() || is_constant(&self.graph, op) {
-                continue;
-            }
-            let facts = facts(self.registry, &self.graph, op);
-            let Some(row) = facts.op.filter(|_| facts.effects == Effects::READS_WORLD) else { continue };
-            let results = self.graph.results(op);
-            let [result] = results.as_slice() else { continue };
-            let value = eval::call(&row, &[], Node::default(), &run)?;
-            if let Some(crate::value::Value::Bool(answer)) = value.first() {
-                let constant = self.graph.create(Symbol::new("prim::Constant"), &[], &[Type::bool()]);
-                self.graph.set_attr(constant, "value", Attr::Bool(*answer));
-                self.graph.insert_before(constant, op);
-                if let Some(new) = self.graph.result(constant, 0) {
-                    self.graph.replace_all_uses(*result, new);
-                }
-            }
-        }
         Ok(())
     }
 
@@ -409,7 +453,8 @@ impl Reverse<'_> {
 
     /// Appends the graph of a text; gives its result.
     fn call(&mut self, text: &str, arguments: &[ValueId], at: LocationId) -> Result<ValueId> {
-        let body = self.texts.graph(self.registry, "a derivative", text)?;
+        let arguments = self.with_items(arguments);
+        let body = self.specialized("a derivative", text, &arguments, false)?;
         let mut map: HashMap<ValueId, ValueId> =
             body.inputs().iter().copied().zip(arguments.iter().copied()).collect();
         let root = self.graph.root();
@@ -421,6 +466,114 @@ impl Reverse<'_> {
         let result = body.outputs().first().and_then(|output| map.get(output).copied());
         result.ok_or_else(|| Diagnostic::internal("a derivative without a result"))
     }
+
+    /// Arguments with what lists among them are made of behind.
+    fn with_items(&self, arguments: &[ValueId]) -> Vec<ValueId> {
+        let mut all = arguments.to_vec();
+        for list in arguments.iter().filter_map(|value| self.made_list(*value)) {
+            all.extend_from_slice(self.graph.operands(list));
+        }
+        all
+    }
+
+    /// The op that made a list of tensors which nothing writes to.
+    fn made_list(&self, value: ValueId) -> Option<OpId> {
+        let op = self.graph.def_op(value).filter(|_| is_tensor_list(self.graph.ty(value)))?;
+        if self.graph.uses(value).any(|user| facts(self.registry, &self.graph, user.op).writes) {
+            return None;
+        }
+        let row = resolve(self.registry, &self.graph, op).ok()?;
+        self.is_list_of_operands(op, &row).then_some(op)
+    }
+
+    /// The graph of a text for arguments of such types, where some are known numbers: most questions that it asks are answered by
+    /// these, and equal ops ask alike. Errors call the text `name`; `records` says whether gradients are recorded where it runs.
+    fn specialized(
+        &mut self,
+        name: &str,
+        text: &str,
+        arguments: &[ValueId],
+        records: bool,
+    ) -> Result<Arc<Graph>> {
+        let known: Vec<Option<OpId>> = arguments
+            .iter()
+            .map(|value| self.graph.def_op(*value).filter(|op| is_number(&self.graph, *op)))
+            .collect();
+        let mut key = format!("{records} {text}");
+        for (value, known) in arguments.iter().zip(&known) {
+            key.push_str(&self.graph.ty(*value).to_string());
+            if let Some(attr) = known.and_then(|op| self.graph.attr(op, "value")) {
+                let _ = write!(key, "={attr:?}");
+            }
+            key.push(';');
+        }
+        if let Some(known) = self.special.get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let body = self.texts.graph(self.registry, name, text)?;
+        let mut special = (*body).clone();
+        for ((input, value), known) in body.inputs().iter().zip(arguments).zip(&known) {
+            let made = known.or_else(|| self.made_list(*value));
+            let Some(op) = made else {
+                special.set_type(*input, self.graph.ty(*value).clone());
+                continue;
+            };
+            let mut map = HashMap::new();
+            for item in self.graph.operands(op) {
+                let again = special.add_input(self.graph.ty(*item).clone());
+                map.entry(*item).or_insert(again);
+            }
+            let copy = special.clone_op(Some(&self.graph), op, &mut map);
+            special.prepend(special.root(), copy);
+            if let Some(result) = special.result(copy, 0) {
+                special.replace_all_uses(*input, result);
+            }
+        }
+        fold_modes(&mut special, self.registry, records)?;
+        let module = Module::default();
+        let context = Context::new(self.registry, &module);
+        SPECIALIZE.as_ref().map_err(Clone::clone)?.run_graph(&mut special, &context)?;
+        let special = Arc::new(special);
+        self.special.insert(key, Arc::clone(&special));
+        Ok(special)
+    }
+}
+
+/// Answers what ops without operands ask of the state of the run: in a forward gradients are recorded, in a backward they are not.
+fn fold_modes(graph: &mut Graph, registry: &Registry, enabled: bool) -> Result<()> {
+    let run = Run::silent();
+    run.set_grad_enabled(enabled);
+    for op in graph.all_ops() {
+        if !graph.operands(op).is_empty() || is_constant(graph, op) {
+            continue;
+        }
+        let facts = facts(registry, graph, op);
+        let Some(row) = facts.op.filter(|_| facts.effects == Effects::READS_WORLD) else { continue };
+        let results = graph.results(op);
+        let [result] = results.as_slice() else { continue };
+        let value = eval::call(&row, &[], Node::default(), &run)?;
+        if let Some(crate::value::Value::Bool(answer)) = value.first() {
+            let constant = graph.create(Symbol::new("prim::Constant"), &[], &[Type::bool()]);
+            graph.set_attr(constant, "value", Attr::Bool(*answer));
+            graph.insert_before(constant, op);
+            if let Some(new) = graph.result(constant, 0) {
+                graph.replace_all_uses(*result, new);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether an op is a constant without tensors.
+fn is_number(graph: &Graph, op: OpId) -> bool {
+    fn plain(ty: &Type) -> bool {
+        match ty.kind() {
+            TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Str | TypeKind::None => true,
+            TypeKind::List(element) => plain(element),
+            _ => false,
+        }
+    }
+    is_constant(graph, op) && graph.results(op).iter().all(|result| plain(graph.ty(*result)))
 }
 
 fn is_constant(graph: &Graph, op: OpId) -> bool {

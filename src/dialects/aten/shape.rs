@@ -10,14 +10,18 @@ use crate::value::Value;
 pub static OPS: &[OpDef] = &[
     ask("aten::size.int(Tensor self, int dim) -> int", |a| at(a, &a.tensor(0)?.sizes())).infer(views::sizes),
     ask("aten::size(Tensor self) -> int[]", |a| one(Value::ints(a.tensor(0)?.sizes()))).infer(views::sizes),
-    layout("aten::stride.int(Tensor self, int dim) -> int", |a| at(a, &a.tensor(0)?.strides())),
-    layout("aten::stride(Tensor self) -> int[]", |a| one(Value::ints(a.tensor(0)?.strides()))),
+    layout("aten::stride.int(Tensor self, int dim) -> int", |a| at(a, &a.tensor(0)?.strides()))
+        .infer(views::strides),
+    layout("aten::stride(Tensor self) -> int[]", |a| one(Value::ints(a.tensor(0)?.strides())))
+        .infer(views::strides),
     ask("aten::sym_size.int(Tensor self, int dim) -> SymInt", |a| at(a, &a.tensor(0)?.sizes()))
         .infer(views::sizes),
     ask("aten::sym_size(Tensor self) -> SymInt[]", |a| one(Value::ints(a.tensor(0)?.sizes())))
         .infer(views::sizes),
-    layout("aten::sym_stride.int(Tensor self, int dim) -> SymInt", |a| at(a, &a.tensor(0)?.strides())),
-    layout("aten::sym_stride(Tensor self) -> SymInt[]", |a| one(Value::ints(a.tensor(0)?.strides()))),
+    layout("aten::sym_stride.int(Tensor self, int dim) -> SymInt", |a| at(a, &a.tensor(0)?.strides()))
+        .infer(views::strides),
+    layout("aten::sym_stride(Tensor self) -> SymInt[]", |a| one(Value::ints(a.tensor(0)?.strides())))
+        .infer(views::strides),
     ask("aten::sym_numel(Tensor self) -> SymInt", |a| one(a.tensor(0)?.numel() as i64)).infer(views::numel),
     layout("aten::sym_storage_offset(Tensor self) -> SymInt", |a| one(a.tensor(0)?.layout().offset as i64)),
     ask("aten::dim(Tensor self) -> int", |a| one(a.tensor(0)?.rank() as i64))
@@ -34,7 +38,8 @@ pub static OPS: &[OpDef] = &[
     ask("aten::is_conj(Tensor self) -> bool", |a| a.tensor(0).and_then(|_| one(false))),
     ask("aten::is_neg(Tensor self) -> bool", |a| a.tensor(0).and_then(|_| one(false))),
     ask("aten::is_inference(Tensor self) -> bool", |a| a.tensor(0).and_then(|_| one(false))),
-    ask("aten::is_leaf(Tensor self) -> bool", |a| one(a.tensor(0)?.grad_node().is_none())),
+    ask("aten::is_leaf(Tensor self) -> bool", |a| one(a.tensor(0)?.grad_node().is_none()))
+        .effects(Effects::READS_WORLD),
     ask("aten::is_pinned(Tensor self, Device? device=None) -> bool", |a| {
         a.tensor(0).and_then(|_| one(false))
     }),

@@ -5,6 +5,9 @@ use crate::dialects::{Args, Effects, OpDef, Outputs, container, one};
 use crate::ir::{Type, TypeKind};
 use crate::value::{Dict, Value};
 
+/// What takes a list apart.
+pub const UNPACK: &str = "prim::ListUnpack";
+
 /// The rows.
 pub static OPS: &[OpDef] = &[
     container("prim::ListConstruct(...) -> Any", list).effects(Effects::IDENTITY).doc("a new list"),

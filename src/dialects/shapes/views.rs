@@ -351,6 +351,17 @@ pub fn sizes(operands: &Operands<'_>) -> Results {
     }
 }
 
+/// What a program asks of a tensor: its strides, or one of them.
+pub fn strides(operands: &Operands<'_>) -> Results {
+    let strides = operands.first()?.strides.as_deref()?;
+    let strides = strides.iter().map(|stride| stride.map(Dim::Known)).collect::<Option<Vec<_>>>()?;
+    match operands.int("dim") {
+        Some(dim) => Some(vec![Known::Int(*strides.get(wrap(dim, strides.len())?)?)]),
+        None if operands.get("dim").is_some() => None,
+        None => Some(vec![Known::Ints(strides)]),
+    }
+}
+
 /// What a program asks of a tensor: how many dimensions it has.
 pub fn rank(operands: &Operands<'_>) -> Results {
     Some(vec![Known::Int(Dim::Known(operands.first()?.sizes.as_ref()?.len() as i64))])

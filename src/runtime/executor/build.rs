@@ -2,6 +2,7 @@
 //! What a plan cannot be made for is said by a reason.
 
 use super::guard::Guards;
+use super::recording::{self, Recording};
 use super::spec;
 use crate::analysis::facts;
 use crate::diag::{Diagnostic, ErrorKind, Result};
@@ -20,6 +21,8 @@ pub struct Plan {
     pub(in crate::runtime) graph: Arc<Graph>,
     pub(in crate::runtime) code: Arc<Code>,
     pub(super) guards: Guards,
+    /// How its calls are recorded, where something requires grad.
+    pub(in crate::runtime) recording: Option<Arc<Recording>>,
 }
 
 /// What a plan is built of.
@@ -46,6 +49,20 @@ fn attempt(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Resu
     if let Some(reason) = refusal(registry, &subject.function.graph) {
         return Ok(Err(reason));
     }
+    if run.grad_enabled()
+        && let Some(recorded) = recording::attempt(subject)?
+    {
+        return Ok(recorded);
+    }
+    let (graph, guards) = optimized(subject, pipeline)?;
+    let graph = Arc::new(graph);
+    let context = code::Context { packs: true, ..subject.context };
+    let code = Arc::new(Code::compile(context, &graph, subject.function.name.as_str())?);
+    Ok(Ok(Plan { graph, code, guards, recording: None }))
+}
+
+/// The function's graph after a pipeline, and guards of what that took for granted.
+pub(super) fn optimized(subject: &Subject<'_>, pipeline: &Pipeline) -> Result<(Graph, Guards)> {
     let frozen = Arc::new(FrozenAttributes::default());
     let mut extras = Extras::default();
     extras.set(Arc::clone(&frozen));
@@ -55,18 +72,12 @@ fn attempt(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Resu
     let verify = cfg!(debug_assertions).then_some(Strictness::Carry);
     let settings = Settings { threads: 1, verify, extras, ..Settings::default() };
     let mut module = typed(subject);
-    Runner::new(registry, settings, &mut std::io::sink()).run(pipeline, &mut module)?;
+    Runner::new(subject.context.registry, settings, &mut std::io::sink()).run(pipeline, &mut module)?;
     let guards = Guards::of(frozen.take(), constants(&subject.function.graph));
-    if run.grad_enabled() && guards.any_requires_grad() {
-        return Ok(Err("a parameter requires grad".to_string()));
-    }
     let Some((_, function)) = module.functions.pop() else {
         return Err(Diagnostic::internal("the pipeline of plans removed the function"));
     };
-    let graph = Arc::new(function.graph);
-    let context = code::Context { packs: true, ..subject.context };
-    let code = Arc::new(Code::compile(context, &graph, subject.function.name.as_str())?);
-    Ok(Ok(Plan { graph, code, guards }))
+    Ok((function.graph, guards))
 }
 
 /// The function alone in its module, its parameters typed by the arguments.

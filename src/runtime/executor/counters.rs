@@ -16,6 +16,8 @@ pub(super) struct PlanCounters {
     misses: AtomicU64,
     outdated: AtomicU64,
     evicted: AtomicU64,
+    recording: AtomicU64,
+    kept_bytes: AtomicU64,
     unplanned: Reasons,
 }
 
@@ -34,6 +36,10 @@ pub struct PlanReport {
     pub outdated: u64,
     /// Plans that were given up for newer ones.
     pub evicted: u64,
+    /// Plans whose calls record gradients as one operation.
+    pub recording: u64,
+    /// Bytes that one call of each of these keeps for its backward, besides arguments and parameters.
+    pub kept_bytes: u64,
     /// Calls that ran without a plan, by reason.
     pub unplanned: BTreeMap<String, u64>,
 }
@@ -48,6 +54,8 @@ impl PlanCounters {
             misses: read(&self.misses),
             outdated: read(&self.outdated),
             evicted: read(&self.evicted),
+            recording: read(&self.recording),
+            kept_bytes: read(&self.kept_bytes),
             unplanned: self.unplanned.all(),
         }
     }
@@ -72,6 +80,12 @@ impl PlanCounters {
 
     pub(super) fn evicted(&self) {
         self.evicted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a plan whose calls record gradients and keep so many bytes.
+    pub(super) fn recording(&self, kept: u64) {
+        self.recording.fetch_add(1, Ordering::Relaxed);
+        self.kept_bytes.fetch_add(kept, Ordering::Relaxed);
     }
 
     pub(super) fn unplanned(&self, reason: &str) {
@@ -100,6 +114,11 @@ impl PlanReport {
             calls(self.hits),
             self.misses,
         );
+        if self.recording > 0 {
+            let kept = self.kept_bytes as f64 / 1e6;
+            let _ =
+                writeln!(out, "  {} of these record gradients and keep {kept:.3} MB a call", self.recording);
+        }
         for (reason, n) in &self.unplanned {
             let _ = writeln!(out, "  {} without a plan: {reason}", calls(*n));
         }

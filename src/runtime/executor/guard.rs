@@ -1,5 +1,5 @@
 //! What a plan took for granted of attributes that it froze, and whether it still holds: each object has the same
-//! attributes, each tensor the same elements in the same places. A check reads two counters a tensor and one an object.
+//! attributes, each tensor the same elements in the same places, and requires grad or not as it did. A check reads two counters a tensor and one an object.
 
 use crate::passes::FrozenAttribute;
 use crate::tensor::{Storage, Tensor};
@@ -25,8 +25,10 @@ struct Holder {
 struct Frozen {
     tensor: Tensor,
     changes: u64,
+    requires_grad: bool,
     storage: Storage,
-    version: u64,
+    /// None where its elements may change: the plan takes it as an operand.
+    version: Option<u64>,
 }
 
 impl Guards {
@@ -39,7 +41,15 @@ impl Guards {
             if known.insert(tensor.id()) {
                 let storage = tensor.storage();
                 let (changes, version) = (tensor.changes(), storage.version());
-                guards.tensors.push(Frozen { tensor: tensor.clone(), changes, storage, version });
+                let requires_grad = tensor.requires_grad();
+                let tensor = tensor.clone();
+                guards.tensors.push(Frozen {
+                    tensor,
+                    changes,
+                    requires_grad,
+                    storage,
+                    version: Some(version),
+                });
             }
         };
         constants.iter().for_each(|tensor| guard(&mut guards, tensor));
@@ -64,15 +74,24 @@ impl Guards {
         self.tensors.iter().all(Frozen::holds) && self.objects.iter().all(Holder::holds)
     }
 
+    /// Lets the elements of tensors that require grad change.
+    pub(super) fn let_parameters_change(&mut self) {
+        for frozen in self.tensors.iter_mut().filter(|frozen| frozen.requires_grad) {
+            frozen.version = None;
+        }
+    }
+
     /// Whether a frozen tensor requires grad.
     pub(super) fn any_requires_grad(&self) -> bool {
-        self.tensors.iter().any(|frozen| frozen.tensor.requires_grad())
+        self.tensors.iter().any(|frozen| frozen.requires_grad)
     }
 }
 
 impl Frozen {
     fn holds(&self) -> bool {
-        self.tensor.changes() == self.changes && self.storage.version() == self.version
+        self.tensor.changes() == self.changes
+            && self.version.is_none_or(|version| self.storage.version() == version)
+            && self.tensor.requires_grad() == self.requires_grad
     }
 }
 

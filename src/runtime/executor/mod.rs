@@ -7,6 +7,7 @@
 mod build;
 mod counters;
 mod guard;
+mod recording;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -129,13 +130,19 @@ impl Executor {
         }
     }
 
-    /// The graphs of the plans that are kept, with the function of each, in order of names.
+    /// The graphs of the plans that are kept, with the function of each, in order of names; of plans that record gradients the
+    /// backward too.
     pub(super) fn graphs(&self) -> Vec<(Symbol, Arc<Graph>)> {
         let mut out: Vec<(Symbol, Arc<Graph>)> = Vec::new();
         for (function, plans) in self.functions.read().iter() {
             let slots = plans.slots.read();
-            let built = slots.iter().filter_map(|slot| slot.plan.get()?.as_ref().ok());
-            out.extend(built.map(|plan| (*function, Arc::clone(&plan.graph))));
+            for plan in slots.iter().filter_map(|slot| slot.plan.get()?.as_ref().ok()) {
+                out.push((*function, Arc::clone(&plan.graph)));
+                if let Some(recording) = &plan.recording {
+                    let name = Symbol::new(&format!("{function} backward"));
+                    out.push((name, Arc::clone(&recording.backward_graph)));
+                }
+            }
         }
         out.sort_by_key(|(function, _)| function.as_str());
         out
@@ -165,8 +172,11 @@ impl Executor {
         let Call { module, function, instance, arguments, context } = *call;
         let subject = Subject { module, function, instance, arguments, context };
         let built = build::build(&subject, self.pipeline.as_ref().map_err(Clone::clone)?, run)?;
-        if built.is_ok() {
+        if let Ok(plan) = &built {
             self.counters.built(begin.elapsed());
+            if let Some(recording) = &plan.recording {
+                self.counters.recording(recording.kept_bytes);
+            }
         }
         Ok(slot.plan.get_or_init(|| built.map(Arc::new)))
     }
@@ -182,12 +192,6 @@ fn refusal(call: &Call<'_>, run: &Run) -> Option<&'static str> {
     }
     if run.plan_limit() == 0 {
         return Some("no plans are to be kept");
-    }
-    let tensors = || {
-        call.arguments.iter().filter_map(|value| if let Value::Tensor(t) = value { Some(t) } else { None })
-    };
-    if run.grad_enabled() && tensors().any(|t| t.requires_grad()) {
-        return Some("an argument requires grad");
     }
     let holds_tensors = |value: &Value| matches!(value, Value::Tensor(_) | Value::Tuple(_) | Value::List(_));
     if !call.arguments.iter().any(holds_tensors) {

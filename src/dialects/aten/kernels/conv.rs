@@ -64,6 +64,47 @@ impl Geometry {
         (low.min(self.output[2]), high.min(self.output[2]).max(low.min(self.output[2])))
     }
 
+    /// Whether images are flat and results lie as they do, step by step: then what a place of the windows sees is the image,
+    /// moved.
+    fn shifts(&self) -> bool {
+        self.kernel[0] == 1
+            && self.before[0] == 0
+            && self.stride == [1; 3]
+            && self.input == self.output
+            && self.input[0] == 1
+    }
+
+    /// Which of the pixels `pixels` of the result see something at the place `[y, x]` of their windows, but for the ends of
+    /// lines, and where in the image the first of these sees it. Of geometries that shift.
+    fn moved(&self, [y, x]: [usize; 2], pixels: std::ops::Range<usize>) -> (usize, std::ops::Range<usize>) {
+        let width = self.input[2] as isize;
+        let shift = |d: usize, k: usize| (k * self.dilation[d]) as isize - self.before[d] as isize;
+        let shift = shift(1, y).saturating_mul(width).saturating_add(shift(2, x));
+        let all = self.pixels_in() as isize;
+        let low = (pixels.start as isize).max(shift.saturating_neg()).min(pixels.end as isize);
+        let high = (pixels.end as isize).min(all.saturating_sub(shift)).max(low);
+        // Where nothing is seen there is no place in the image either.
+        let first = if low < high { low + shift } else { 0 };
+        (first as usize, low as usize..high as usize)
+    }
+
+    /// Clears pixels that see nothing at column `x` of their windows: `values` are those from pixel `from + skipped` on.
+    #[inline(always)]
+    fn outside<T: Gemm>(&self, x: usize, from: usize, values: &mut [T], skipped: usize) {
+        let width = self.output[2];
+        let (low, high) = self.inside(x);
+        if (low, high) == (0, width) {
+            return;
+        }
+        let first = (from + skipped) / width * width;
+        for line in (first..from + skipped + values.len()).step_by(width) {
+            let place = |at: usize| (line + at).saturating_sub(from + skipped).min(values.len());
+            let (a, b, c, d) = (place(0), place(low), place(high), place(width));
+            values[a..b].fill(T::default());
+            values[c..d].fill(T::default());
+        }
+    }
+
     /// Whether the windows are the pixels themselves.
     pub(super) fn is_pointwise(&self) -> bool {
         self.kernel == [1; 3] && self.stride == [1; 3] && self.before == [0; 3] && self.input == self.output
@@ -153,10 +194,15 @@ pub(super) fn gather<T: Gemm>(image: &[T], g: &Geometry, from: usize, to: usize,
     let count = to - from;
     let [kd, kh, kw] = g.kernel;
     let width = g.output[2];
+    let shifts = g.shifts();
     for (row, column) in columns.chunks_mut(count).enumerate() {
         let (c, k) = (row / (kd * kh * kw), row % (kd * kh * kw));
         let (z, y, x) = (k / (kh * kw), k / kw % kh, k % kw);
         let plane = &image[c * pixels..(c + 1) * pixels];
+        if shifts {
+            shifted(plane, g, [y, x], from, column);
+            continue;
+        }
         let (low, high) = g.inside(x);
         let mut at = from;
         while at < to {
@@ -187,6 +233,17 @@ pub(super) fn gather<T: Gemm>(image: &[T], g: &Geometry, from: usize, to: usize,
             }
         }
     }
+}
+
+/// The pixels from `from` on of an image that is moved by the place `[y, x]` in its windows, zeros where nothing comes from.
+#[inline(always)]
+fn shifted<T: Gemm>(plane: &[T], g: &Geometry, place: [usize; 2], from: usize, column: &mut [T]) {
+    let (first, range) = g.moved(place, from..from + column.len());
+    let (start, end) = (range.start - from, range.end - from);
+    column[..start].fill(T::default());
+    column[end..].fill(T::default());
+    column[start..end].copy_from_slice(&plane[first..first + end - start]);
+    g.outside(place[1], from, &mut column[start..end], range.start - from);
 }
 
 /// One channel with its own kernel, line by line: for windows of any number of dimensions.
@@ -281,19 +338,27 @@ pub fn transposed<T: Gemm>(
     Ok(())
 }
 
-/// Adds columns (one row for each element of the window) where the windows lie.
+/// Adds columns (one row for each element of the window) where the windows lie; what lies outside of images is cleared.
 #[inline(always)]
-fn scatter<T: Gemm>(columns: &[T], g: &Geometry, planes: &mut [T], add: impl Fn(T, T) -> T) {
+fn scatter<T: Gemm>(columns: &mut [T], g: &Geometry, planes: &mut [T], add: impl Fn(T, T) -> T) {
     let (pixels, image) = (g.pixels_out(), g.pixels_in());
     if pixels == 0 {
         return;
     }
     let [kd, kh, kw] = g.kernel;
     let width = g.output[2];
-    for (row, column) in columns.chunks(pixels).enumerate() {
+    let shifts = g.shifts();
+    for (row, column) in columns.chunks_mut(pixels).enumerate() {
         let (c, k) = (row / (kd * kh * kw), row % (kd * kh * kw));
         let (z, y, x) = (k / (kh * kw), k / kw % kh, k % kw);
         let plane = &mut planes[c * image..(c + 1) * image];
+        if shifts {
+            let (first, range) = g.moved([y, x], 0..pixels);
+            g.outside(x, 0, &mut column[range.clone()], range.start);
+            let values = &column[range];
+            plane[first..first + values.len()].iter_mut().zip(values).for_each(|(t, v)| *t = add(*t, *v));
+            continue;
+        }
         let (low, high) = g.inside(x);
         if low == high {
             continue;

@@ -72,6 +72,7 @@ pub fn weight_gradient<T: Gemm>(x: &[T], dy: &[T], g: &Geometry, out: &mut [T]) 
 
 #[cfg(test)]
 mod tests {
+    use super::super::conv::{forward, transposed};
     use super::*;
 
     struct Random(u64);
@@ -136,16 +137,56 @@ mod tests {
                 let reach = (g.output[d] - 1) * g.stride[d] + (g.kernel[d] - 1) * g.dilation[d] + 1;
                 g.input[d] = reach.saturating_sub(2 * g.before[d]).max(1);
             }
-            let mut floats =
-                |n: usize| -> Vec<f32> { (0..n).map(|_| random.below(200) as f32 / 64.0 - 1.5).collect() };
-            let x = floats(g.batch * g.channels_in * g.pixels_in());
-            let dy = floats(g.batch * g.channels_out * g.pixels_out());
-            let want = plain(&x, &dy, &g);
-            let mut out = vec![9.0_f32; want.len()];
-            weight_gradient(&x, &dy, &g, &mut out).expect("sizes fit");
-            for (have, want) in out.iter().zip(&want) {
-                assert!((f64::from(*have) - want).abs() <= 1e-4 * want.abs().max(1.0), "{have} {want} {g:?}");
-            }
+            compare(&g, &mut random);
         }
+    }
+
+    #[test]
+    fn windows_that_are_moved_images_see_what_others_see() {
+        let mut random = Random(11);
+        for _ in 0..60 {
+            let kernel = [1, 1 + 2 * random.below(3), 1 + 2 * random.below(3)];
+            let dilation = [1, 1 + random.below(3), 1 + random.below(3)];
+            let output = [1, 1 + random.below(9), 1 + random.below(9)];
+            let g = Geometry {
+                batch: 1 + random.below(2),
+                groups: 1,
+                channels_in: 1 + random.below(3),
+                channels_out: 1 + random.below(3),
+                input: output,
+                output,
+                kernel,
+                stride: [1; 3],
+                dilation,
+                before: [0, kernel[1] / 2 * dilation[1], kernel[2] / 2 * dilation[2]],
+            };
+            compare(&g, &mut random);
+        }
+    }
+
+    /// Compares the gradient by weights and, as its transposes, the convolution and the gradient by images.
+    fn compare(g: &Geometry, random: &mut Random) {
+        let mut floats =
+            |n: usize| -> Vec<f32> { (0..n).map(|_| random.below(200) as f32 / 64.0 - 1.5).collect() };
+        let x = floats(g.batch * g.channels_in * g.pixels_in());
+        let dy = floats(g.batch * g.channels_out * g.pixels_out());
+        let want = plain(&x, &dy, g);
+        let mut out = vec![9.0_f32; want.len()];
+        weight_gradient(&x, &dy, g, &mut out).expect("sizes fit");
+        for (have, want) in out.iter().zip(&want) {
+            assert!((f64::from(*have) - want).abs() <= 1e-4 * want.abs().max(1.0), "{have} {want} {g:?}");
+        }
+        let w = floats(want.len());
+        let sum: f64 = want.iter().zip(&w).map(|(a, b)| a * f64::from(*b)).sum();
+        let near = |a: &[f32], b: &[f32]| {
+            let found: f64 = a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+            assert!((found - sum).abs() <= 1e-3 * sum.abs().max(1.0), "{found} {sum} {g:?}");
+        };
+        let mut y = vec![9.0_f32; dy.len()];
+        forward(&x, &w, None, g, &mut y).expect("sizes fit");
+        near(&y, &dy);
+        let mut dx = vec![0.0_f32; x.len()];
+        transposed(&dy, &w, None, g, None, &mut dx).expect("sizes fit");
+        near(&dx, &x);
     }
 }

@@ -1,0 +1,235 @@
+//! Splits a graph that computes outputs and gradients into a forward and a backward graph. What the backward needs of the
+//! forward is kept or computed again: a minimal cut says which, so that as few bytes as possible are kept. Classes of ops come
+//! from rows: what costs no more than reading its operands is computed again, products, reductions and the like never are.
+//!
+//! Source: Chen et al., "Training Deep Nets with Sublinear Memory Cost", and the min-cut partition of AOTAutograd.
+
+use super::Split;
+use crate::analysis::facts;
+use crate::diag::{Diagnostic, Result};
+use crate::dialects::{Effects, Family, Registry, resolve};
+use crate::ir::{Dim, Graph, OpId, Type, TypeKind, ValueId};
+use crate::tensor::DType;
+use hashbrown::{HashMap, HashSet};
+use petgraph::Direction;
+use petgraph::algo::dinics;
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::EdgeRef;
+
+/// What must not be cut: more than all memory.
+const NEVER: u64 = 1 << 52;
+/// The weight of keeping what is alive anyway: more than nothing, so that fewer are kept where bytes are equal.
+const ALIVE: u64 = 1;
+/// Bytes of a tensor of unknown sizes, and of what is no tensor.
+const UNKNOWN_BYTES: u64 = 1 << 20;
+const NUMBER_BYTES: u64 = 16;
+
+/// Splits `joint`, whose inputs are those of the forward and then gradients, and whose outputs are `outputs` of the forward and
+/// then gradients.
+pub(super) fn split(joint: &Graph, inputs: usize, outputs: usize, registry: &Registry) -> Result<Split> {
+    // What is written to hangs on more than its operands.
+    if joint.all_ops().into_iter().any(|op| facts(registry, joint, op).writes) {
+        return Err(Diagnostic::unsupported("a derivative writes to a list"));
+    }
+    let parts = Parts::of(joint, inputs, registry)?;
+    let kept = parts.cut(joint, inputs, outputs)?;
+    let all = joint.outputs().to_vec();
+    let (front, gradients) = all.split_at(outputs.min(all.len()));
+    let mut forward = joint.clone();
+    let root = forward.root();
+    let given: Vec<ValueId> = front.iter().chain(&kept).copied().collect();
+    forward.set_block_results(root, &given);
+    let mut backward = joint.clone();
+    backward.set_block_results(root, gradients);
+    for (n, value) in kept.iter().enumerate() {
+        let ty = backward.ty(*value).clone();
+        let input = backward.insert_param(root, inputs + n, ty);
+        backward.replace_all_uses(*value, input);
+    }
+    let kept_bytes = kept.iter().map(|value| bytes_of(joint.ty(*value))).sum();
+    Ok(Split { forward, backward, kept: kept.len(), kept_bytes, ..Split::default() })
+}
+
+/// Which ops belong to which part.
+struct Parts {
+    /// Ops of the forward, in order.
+    forward: Vec<OpId>,
+    /// Values that hang on a gradient.
+    late: HashSet<ValueId>,
+    /// Ops whose results are computed again rather than kept.
+    cheap: HashSet<OpId>,
+}
+
+impl Parts {
+    fn of(joint: &Graph, inputs: usize, registry: &Registry) -> Result<Parts> {
+        let mut late: HashSet<ValueId> = joint.inputs().iter().skip(inputs).copied().collect();
+        let (mut forward, mut cheap) = (Vec::new(), HashSet::new());
+        for op in joint.block_ops(joint.root()) {
+            if used(joint, op).iter().any(|operand| late.contains(operand)) {
+                late.extend(joint.results(op));
+                continue;
+            }
+            forward.push(op);
+            if is_cheap(joint, op, registry)? {
+                cheap.insert(op);
+            }
+        }
+        Ok(Parts { forward, late, cheap })
+    }
+
+    /// The values to keep, in the order of the graph.
+    fn cut(&self, joint: &Graph, inputs: usize, outputs: usize) -> Result<Vec<ValueId>> {
+        let mut net = Net::default();
+        for input in joint.inputs().iter().take(inputs) {
+            let entry = net.value(joint, *input, ALIVE);
+            net.edge(net.source, entry, NEVER);
+        }
+        for op in &self.forward {
+            for result in joint.results(*op) {
+                let entry = net.value(joint, result, weight(joint, result));
+                // What is made of nothing is made again.
+                if !self.cheap.contains(op) {
+                    net.edge(net.source, entry, NEVER);
+                    continue;
+                }
+                for operand in used(joint, *op) {
+                    if let Some((_, exit)) = net.nodes.get(&operand).copied() {
+                        net.edge(exit, entry, NEVER);
+                    }
+                }
+            }
+        }
+        for value in self.needed(joint, outputs) {
+            if let Some((_, exit)) = net.nodes.get(&value).copied() {
+                net.edge(exit, net.sink, NEVER);
+            }
+        }
+        let cut = net.cut()?;
+        let order = joint.inputs().iter().copied().take(inputs);
+        let inner = self.forward.iter().flat_map(|op| joint.results(*op));
+        // Inputs are handed to the backward in any case.
+        let inputs: HashSet<ValueId> = order.collect();
+        Ok(inner.filter(|value| cut.contains(value) && !inputs.contains(value)).collect())
+    }
+
+    /// Values of the forward that the backward uses.
+    fn needed(&self, joint: &Graph, outputs: usize) -> Vec<ValueId> {
+        let mut found = Vec::new();
+        let mut seen = HashSet::new();
+        for op in joint.block_ops(joint.root()) {
+            let operands = used(joint, op);
+            if joint.results(op).iter().chain(&operands).any(|value| self.late.contains(value)) {
+                found.extend(operands);
+            }
+        }
+        found.extend(joint.outputs().iter().skip(outputs).copied());
+        found.retain(|value| !self.late.contains(value) && seen.insert(*value));
+        found
+    }
+}
+
+/// The operands of an op, and what its blocks use of the values around it.
+fn used(graph: &Graph, op: OpId) -> Vec<ValueId> {
+    let mut used = graph.operands(op).to_vec();
+    let mut blocks = graph.nested_blocks(op).to_vec();
+    while let Some(block) = blocks.pop() {
+        for op in graph.block_ops(block).chain([graph.terminator(block)]) {
+            used.extend(graph.operands(op));
+            blocks.extend(graph.nested_blocks(op));
+        }
+    }
+    used
+}
+
+/// The network whose cut says what is kept: an edge for each value, as wide as its bytes.
+struct Net {
+    graph: DiGraph<(), u64>,
+    source: NodeIndex,
+    sink: NodeIndex,
+    nodes: HashMap<ValueId, (NodeIndex, NodeIndex)>,
+}
+
+impl Default for Net {
+    fn default() -> Net {
+        let mut graph = DiGraph::new();
+        let (source, sink) = (graph.add_node(()), graph.add_node(()));
+        Net { graph, source, sink, nodes: HashMap::new() }
+    }
+}
+
+impl Net {
+    fn value(&mut self, joint: &Graph, value: ValueId, weight: u64) -> NodeIndex {
+        let (entry, exit) = (self.graph.add_node(()), self.graph.add_node(()));
+        // A list is made again of what it holds.
+        let weight = if is_list_of_tensors(joint.ty(value)) { NEVER } else { weight };
+        self.graph.add_edge(entry, exit, weight);
+        self.nodes.insert(value, (entry, exit));
+        entry
+    }
+
+    fn edge(&mut self, from: NodeIndex, to: NodeIndex, width: u64) {
+        self.graph.add_edge(from, to, width);
+    }
+
+    /// Values on the border. Fails where something that must not be kept would have to be.
+    fn cut(&self) -> Result<HashSet<ValueId>> {
+        let (flow, flows) = dinics(&self.graph, self.source, self.sink);
+        if flow >= NEVER {
+            return Err(Diagnostic::unsupported("a list would have to be kept for the backward"));
+        }
+        // Nodes from which more could flow to the sink. The border nearest to it leaves least to be computed again.
+        let mut open = vec![false; self.graph.node_count()];
+        let mut work = vec![self.sink];
+        while let Some(node) = work.pop() {
+            if std::mem::replace(&mut open[node.index()], true) {
+                continue;
+            }
+            let before = self.graph.edges_directed(node, Direction::Incoming);
+            work.extend(before.filter(|e| flows[e.id().index()] < *e.weight()).map(|e| e.source()));
+            let behind = self.graph.edges_directed(node, Direction::Outgoing);
+            work.extend(behind.filter(|e| flows[e.id().index()] > 0).map(|e| e.target()));
+        }
+        let on_border = |(_, (entry, exit)): &(&ValueId, &(NodeIndex, NodeIndex))| {
+            !open[entry.index()] && open[exit.index()]
+        };
+        Ok(self.nodes.iter().filter(on_border).map(|(value, _)| *value).collect())
+    }
+}
+
+/// Whether the results of an op are computed again where the backward needs them.
+fn is_cheap(graph: &Graph, op: OpId, registry: &Registry) -> Result<bool> {
+    if graph.operands(op).is_empty() && graph.kind(op) == "prim::Constant" {
+        return Ok(true);
+    }
+    if !graph.nested_blocks(op).is_empty() {
+        return Ok(false);
+    }
+    let row = resolve(registry, graph, op)?;
+    let def = row.def();
+    if def.effects.contains(Effects::RANDOM) {
+        return Ok(false);
+    }
+    Ok(def.scalar.is_some()
+        || matches!(
+            def.family,
+            Family::Elementwise | Family::View | Family::Create | Family::Host | Family::Container
+        ))
+}
+
+fn is_list_of_tensors(ty: &Type) -> bool {
+    matches!(ty.kind(), TypeKind::List(element) if element.is_tensor())
+}
+
+fn weight(graph: &Graph, value: ValueId) -> u64 {
+    if graph.ty(value).is_tensor() { bytes_of(graph.ty(value)).max(ALIVE) } else { NUMBER_BYTES }
+}
+
+/// The bytes of a tensor's elements.
+fn bytes_of(ty: &Type) -> u64 {
+    let Some(tensor) = ty.as_tensor() else { return 0 };
+    let Some(sizes) = &tensor.sizes else { return UNKNOWN_BYTES };
+    let known = |dim: &Dim| if let Dim::Known(n) = dim { u64::try_from(*n).ok() } else { None };
+    let numel = sizes.iter().map(known).try_fold(1u64, |all, n| n.map(|n| all.saturating_mul(n)));
+    let size = tensor.dtype.map_or(4, DType::size) as u64;
+    numel.map_or(UNKNOWN_BYTES, |n| n.saturating_mul(size)).min(NEVER / 4096)
+}

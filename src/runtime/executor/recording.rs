@@ -1,0 +1,306 @@
+//! Plans of calls that record gradients. The function's graph, with the parameters that require grad as further inputs, is
+//! split into a forward and a backward; both are fused and compiled, and the tape has one operation for the whole call.
+//!
+//! Where that cannot be, the call runs without a plan, with the reason: control flow that depends on data, writes, random
+//! numbers, results that are views of what was given. It knows no op by name.
+
+use super::super::code::{self, Code};
+use super::super::derivatives::{Derivatives, detached};
+use super::super::interpreter::execute;
+use super::super::program::Inner;
+use super::build::{Plan, Subject, optimized};
+use super::spec;
+use crate::analysis::AliasDb;
+use crate::autodiff;
+use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::dialects::{Autograd, Outputs, Region, Run};
+use crate::ir::{Attr, Graph, Module, TypeKind, ValueId};
+use crate::passes::{self, Context, Pipeline};
+use crate::tensor::Tensor;
+use crate::value::Value;
+use std::sync::{Arc, LazyLock};
+
+static FREEZE: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("record-freeze"));
+static PREPARE: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("record"));
+static FINISH: LazyLock<Result<Pipeline>> = LazyLock::new(|| passes::parse("record-finish"));
+
+/// How calls of a plan are recorded.
+pub struct Recording {
+    /// What errors call it: the op that makes the first output.
+    name: String,
+    /// The function before it was split, op by op.
+    code: Arc<Code>,
+    _graph: Arc<Graph>,
+    /// From operands, what is kept and gradients of outputs that follow, to gradients of operands that want one.
+    backward: Arc<Code>,
+    pub(super) backward_graph: Arc<Graph>,
+    /// Parameters that are operands behind the arguments.
+    parameters: Vec<Tensor>,
+    /// Operands that want a gradient.
+    wanted: Vec<bool>,
+    reads: Vec<bool>,
+    follows: Vec<bool>,
+    keeps: bool,
+    /// How many outputs the function has; what is kept follows them.
+    outputs: usize,
+    is_tuple: bool,
+    /// Bytes that a call keeps for its backward besides operands.
+    pub(super) kept_bytes: u64,
+    /// Backward graphs where some outputs have no gradient.
+    others: Arc<Derivatives>,
+}
+
+/// The plan of a call that is recorded, or why there is none; None where nothing requires grad.
+pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, String>>> {
+    let (mut graph, mut guards) = optimized(subject, FREEZE.as_ref().map_err(Clone::clone)?)?;
+    if !guards.any_requires_grad() && !subject.arguments.iter().any(requires_grad) {
+        return Ok(None);
+    }
+    if subject.arguments.iter().any(|value| !matches!(value, Value::Tensor(_)) && requires_grad(value)) {
+        return Ok(Some(Err("tensors in a list or tuple require grad".to_string())));
+    }
+    let is_empty = |value: &Value| matches!(value, Value::Tensor(t) if t.numel() == 0 && t.requires_grad());
+    if subject.arguments.iter().any(is_empty) {
+        return Ok(Some(Err("a tensor without elements requires grad".to_string())));
+    }
+    guards.let_parameters_change();
+    forget_requires_grad(&mut graph);
+    let parameters = lift(&mut graph);
+    let operands = || subject.arguments.iter().cloned().chain(parameters.iter().cloned().map(Value::Tensor));
+    let operands: Vec<Value> = operands().collect();
+    match Recording::new(subject, graph, &operands, parameters) {
+        Ok((recording, forward)) => {
+            let context = code::Context { packs: true, ..subject.context };
+            let code = Arc::new(Code::compile(context, &forward, subject.function.name.as_str())?);
+            Ok(Some(Ok(Plan { graph: forward, code, guards, recording: Some(Arc::new(recording)) })))
+        }
+        Err(error) if error.kind() == ErrorKind::Limit => Err(error),
+        Err(error) => Ok(Some(Err(error.message().to_string()))),
+    }
+}
+
+fn requires_grad(value: &Value) -> bool {
+    match value {
+        Value::Tensor(tensor) => tensor.requires_grad(),
+        Value::Tuple(tuple) => tuple.items().iter().any(requires_grad),
+        Value::List(list) => list.items().iter().any(requires_grad),
+        _ => false,
+    }
+}
+
+/// Types that say nothing of gradients: none are recorded while the graphs run.
+fn forget_requires_grad(graph: &mut Graph) {
+    for value in graph.inputs().to_vec() {
+        let ty = detached(graph.ty(value).clone());
+        graph.set_type(value, ty);
+    }
+}
+
+/// Makes inputs of constants that require grad; gives these.
+fn lift(graph: &mut Graph) -> Vec<Tensor> {
+    let mut lifted: Vec<(Tensor, ValueId)> = Vec::new();
+    for op in graph.all_ops() {
+        let Some(Attr::Tensor(tensor)) = graph.attr(op, "value").cloned() else { continue };
+        if graph.kind(op) != "prim::Constant" || !tensor.requires_grad() {
+            continue;
+        }
+        let known = lifted.iter().find(|(other, _)| other.same(&tensor)).map(|(_, input)| *input);
+        let input = known.unwrap_or_else(|| {
+            let declared = crate::ir::Type::tensor();
+            let ty = detached(spec::refined(&declared, &Value::Tensor(tensor.clone())));
+            let input = graph.add_input(ty);
+            lifted.push((tensor.clone(), input));
+            input
+        });
+        graph.replace_op(op, &[input]);
+    }
+    lifted.into_iter().map(|(tensor, _)| tensor).collect()
+}
+
+impl Recording {
+    /// Of a graph with its parameters as inputs; also gives the forward graph.
+    fn new(
+        subject: &Subject<'_>,
+        mut graph: Graph,
+        operands: &[Value],
+        parameters: Vec<Tensor>,
+    ) -> Result<(Recording, Arc<Graph>)> {
+        let registry = subject.context.registry;
+        let shared = Arc::new(registry.clone());
+        let module = Module::default();
+        let context = Context::new(registry, &module);
+        let is_tuple = spread_tuple(&mut graph);
+        PREPARE.as_ref().map_err(Clone::clone)?.run_graph(&mut graph, &context)?;
+        check_outputs(&graph, &context)?;
+        let wanted: Vec<bool> =
+            operands.iter().map(|v| matches!(v, Value::Tensor(t) if t.requires_grad())).collect();
+        let split = autodiff::split(&graph, &wanted, &shared)?;
+        let (mut forward, mut backward) = (split.forward, split.backward);
+        let finish = FINISH.as_ref().map_err(Clone::clone)?;
+        finish.run_graph(&mut forward, &context)?;
+        finish.run_graph(&mut backward, &context)?;
+        let (graph, backward) = (Arc::new(graph), Arc::new(backward));
+        let first = graph.outputs().first().and_then(|output| graph.def_op(*output));
+        let name = first.map_or_else(String::new, |op| graph.kind(op).as_str().to_string());
+        let recording = Recording {
+            name,
+            code: Arc::new(Code::compile(subject.context, &graph, subject.function.name.as_str())?),
+            backward: Arc::new(Code::compile(subject.context, &backward, "backward")?),
+            backward_graph: backward,
+            parameters,
+            wanted,
+            reads: split.reads.into_iter().chain(std::iter::repeat_n(true, split.kept)).collect(),
+            outputs: split.follows.len(),
+            follows: split.follows,
+            keeps: split.keeps,
+            is_tuple,
+            kept_bytes: split.kept_bytes,
+            others: Arc::new(Derivatives::new(Arc::clone(&graph), false)),
+            _graph: graph,
+        };
+        Ok((recording, Arc::new(forward)))
+    }
+
+    /// Runs a call and records it as one operation.
+    pub(in crate::runtime) fn call(
+        self: &Arc<Recording>,
+        program: &Arc<Inner>,
+        code: Arc<Code>,
+        mut operands: Vec<Value>,
+        run: &Run,
+    ) -> Result<Value> {
+        let Some(autograd) = run.autograd() else {
+            return Err(Diagnostic::internal("something requires grad and nothing records operations"));
+        };
+        operands.extend(self.parameters.iter().cloned().map(Value::Tensor));
+        let former = run.set_grad_enabled(false);
+        let results = execute(program, run, code, operands.clone());
+        run.set_grad_enabled(former);
+        self.record(&*autograd, program, operands, results?, run)
+    }
+
+    fn record(
+        self: &Arc<Recording>,
+        autograd: &dyn Autograd,
+        program: &Arc<Inner>,
+        operands: Vec<Value>,
+        mut results: Vec<Value>,
+        run: &Run,
+    ) -> Result<Value> {
+        let count = operands.len();
+        let mut values = operands;
+        for kept in results.drain(self.outputs.min(results.len())..) {
+            values.push(match kept {
+                // Without its history, which would keep what keeps it.
+                Value::Tensor(tensor) => Value::Tensor(tensor.detach()),
+                other => other,
+            });
+        }
+        let mut outputs = Vec::with_capacity(results.len());
+        for result in &results {
+            outputs.push(result.to_tensor()?.clone());
+        }
+        let region = CallRegion { this: Arc::clone(self), program: Arc::clone(program), operands: count };
+        autograd.region(Arc::new(region), &values, &outputs, run)?;
+        Ok(match self.is_tuple {
+            true => Value::tuple(results),
+            false => results.pop().unwrap_or_default(),
+        })
+    }
+}
+
+/// Makes the parts of a tuple that is the only output the outputs; says whether there was one.
+fn spread_tuple(graph: &mut Graph) -> bool {
+    let [only] = *graph.outputs() else { return false };
+    let is_plain = matches!(graph.ty(only).kind(), TypeKind::Tuple(_, None));
+    let Some(op) = graph.def_op(only).filter(|_| is_plain) else { return false };
+    if graph.kind(op) != "prim::TupleConstruct" {
+        return false;
+    }
+    let (root, parts) = (graph.root(), graph.operands(op).to_vec());
+    graph.set_block_results(root, &parts);
+    true
+}
+
+/// Fails where outputs are no tensors of their own: what is done to them later would be lost.
+fn check_outputs(graph: &Graph, context: &Context<'_>) -> Result<()> {
+    let refused = |why: &str| Err(Diagnostic::unsupported(why));
+    let outputs = graph.outputs();
+    if outputs.is_empty() || !outputs.iter().all(|output| graph.ty(*output).is_tensor()) {
+        return refused("a call that records gradients gives what is no tensor");
+    }
+    let db = AliasDb::new(context.registry, None, graph);
+    for (n, output) in outputs.iter().enumerate() {
+        let def = graph.def_op(*output);
+        if def.is_none_or(|op| graph.kind(op) == "prim::Constant")
+            || graph.inputs().iter().any(|input| db.may_contain_alias(*output, *input))
+        {
+            return refused("a call that records gradients gives what it was given, or a view of it");
+        }
+        if outputs[..n].iter().any(|other| db.may_contain_alias(*output, *other)) {
+            return refused("a call that records gradients gives two views of one tensor");
+        }
+    }
+    Ok(())
+}
+
+/// One recorded call.
+struct CallRegion {
+    this: Arc<Recording>,
+    program: Arc<Inner>,
+    /// How many of its values are operands; what was kept follows.
+    operands: usize,
+}
+
+impl Region for CallRegion {
+    fn name(&self) -> &str {
+        &self.this.name
+    }
+
+    fn reads(&self) -> &[bool] {
+        &self.this.reads
+    }
+
+    fn follows(&self) -> &[bool] {
+        &self.this.follows
+    }
+
+    fn keeps(&self) -> bool {
+        self.this.keeps
+    }
+
+    fn replay(&self, mut values: Vec<Value>, run: &Run) -> Result<Outputs> {
+        values.truncate(self.operands);
+        Ok(execute(&self.program, run, Arc::clone(&self.this.code), values)?.into_iter().collect())
+    }
+
+    fn backward(
+        &self,
+        values: &[Value],
+        gradients: &[Option<Tensor>],
+        wanted: &[bool],
+        run: &Run,
+    ) -> Result<Vec<Option<Tensor>>> {
+        let this = &self.this;
+        let own = wanted.get(..self.operands).unwrap_or(wanted);
+        let all =
+            this.follows.iter().zip(gradients).all(|(follows, gradient)| *follows == gradient.is_some());
+        if !all {
+            let operands = values.get(..self.operands).unwrap_or(values);
+            return this.others.gradients(&self.program, operands, gradients, own, run);
+        }
+        let mut arguments = values.to_vec();
+        arguments.extend(gradients.iter().flatten().cloned().map(Value::Tensor));
+        let found = execute(&self.program, run, Arc::clone(&this.backward), arguments)?;
+        let mut found = found.into_iter();
+        let mut out = Vec::with_capacity(values.len());
+        for (given, wanted) in this.wanted.iter().zip(own) {
+            let gradient = if *given { found.next() } else { None };
+            out.push(match gradient.filter(|_| *wanted) {
+                None | Some(Value::None) => None,
+                Some(value) => Some(value.to_tensor()?.clone()),
+            });
+        }
+        Ok(out)
+    }
+}

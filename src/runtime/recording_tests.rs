@@ -1,0 +1,123 @@
+//! Calls that record gradients by plan: they give what the tape gives op by op, whichever gradients are asked for, and follow
+//! parameters that change.
+
+use crate::diag::Source;
+use crate::dialects::{Gradients, Registry, Run};
+use crate::frontend::script::compile_source;
+use crate::runtime::{Program, ScriptComposites};
+use crate::tensor::{DType, Scalar, Tensor};
+use crate::value::Value;
+
+const TWO: &str = "def f(x: Tensor, w: Tensor, b: Tensor):
+    h = torch.zeros(3, 4)
+    for i in range(x.size(0)):
+        h = torch.tanh(x[i].mm(w) + h + b)
+    return h, (h * h).sum()
+";
+
+fn program(source: &str, plans: bool) -> Program {
+    let registry = Registry::builtin();
+    let module = compile_source(&registry, &Source::new("test.py", source)).expect("compiles");
+    let program = Program::new(module);
+    if plans { program.planned() } else { program }
+}
+
+fn run(program: &Program) -> Run {
+    let run = Run::silent();
+    run.offer_composites(|| ScriptComposites::of(program.registry()));
+    run
+}
+
+fn floats(sizes: &[i64], step: f64) -> Tensor {
+    let count: i64 = sizes.iter().product();
+    let values: Vec<f64> = (0..count).map(|n| ((n * 7 % 11) as f64 - 5.0) * step).collect();
+    Tensor::from_vec(&values, sizes).expect("small")
+}
+
+fn leaf(sizes: &[i64], step: f64) -> Tensor {
+    let tensor = floats(sizes, step).to_dtype(DType::F32).expect("floats");
+    tensor.set_requires_grad(true).expect("floats");
+    tensor
+}
+
+/// Gradients of some outputs of `f` by its second and third argument; of their sum with themselves where `twice`.
+fn gradients(program: &Program, outputs: &[usize], twice: bool) -> Vec<Vec<f32>> {
+    let run = run(program);
+    let x = floats(&[5, 3, 2], 0.1).to_dtype(DType::F32).expect("floats");
+    let (w, b) = (leaf(&[2, 4], 0.2), leaf(&[4], 0.3));
+    let arguments = [&x, &w, &b].map(|t| Value::Tensor(t.clone())).to_vec();
+    let results = program.run("f", arguments, &run).expect("runs");
+    let Value::Tuple(results) = &results else { panic!("no tuple") };
+    let tape = crate::autodiff::Tape::of(program.registry());
+    let outputs: Vec<Tensor> =
+        outputs.iter().map(|n| results.items()[*n].to_tensor().expect("a tensor").clone()).collect();
+    let ones = |t: &Tensor| Tensor::full(DType::F32, &t.sizes(), Scalar::Float(1.0)).expect("small");
+    let inputs = Some(vec![w.clone(), b.clone()]);
+    let cotangents = outputs.iter().map(|t| Some(ones(t))).collect();
+    let wanted = Gradients {
+        outputs,
+        cotangents,
+        inputs: inputs.clone(),
+        keep: twice,
+        create: twice,
+        ..Gradients::default()
+    };
+    let mut found = tape.gradients(&wanted, &run).expect("gradients");
+    if twice {
+        let outputs: Vec<Tensor> = found.into_iter().flatten().collect();
+        let cotangents = outputs.iter().map(|t| Some(ones(t))).collect();
+        let wanted = Gradients { outputs, cotangents, inputs, ..Gradients::default() };
+        found = tape.gradients(&wanted, &run).expect("second gradients");
+    }
+    found.into_iter().map(|g| g.expect("a gradient").to_vec::<f32>().expect("float32")).collect()
+}
+
+#[test]
+fn gradients_of_a_whole_call_are_those_of_the_tape() {
+    let (by_plan, by_tape) = (program(TWO, true), program(TWO, false));
+    for (outputs, twice) in [(&[0, 1][..], false), (&[1], false), (&[0], false), (&[0, 1], true)] {
+        let (plan, tape) = (gradients(&by_plan, outputs, twice), gradients(&by_tape, outputs, twice));
+        for (plan, tape) in plan.iter().flatten().zip(tape.iter().flatten()) {
+            assert!(
+                (plan - tape).abs() <= 1e-5 * tape.abs().max(1.0),
+                "{plan} {tape} of {outputs:?}, {twice}"
+            );
+        }
+    }
+    let report = by_plan.plan_report();
+    assert_eq!((report.built, report.recording, report.hits, report.unplanned_calls()), (1, 1, 3, 0));
+    assert!(report.kept_bytes > 0);
+}
+
+#[test]
+fn results_that_are_written_to_are_found_out() {
+    let source = "def f(x: Tensor):\n    y = torch.softmax(x, 0)\n    return y\n\ndef g(y: Tensor):\n    return y.mul_(2.0)\n";
+    let program = program(source, true);
+    let run = run(&program);
+    let x = leaf(&[3], 0.5);
+    let y = program.run("f", vec![Value::Tensor(x.clone())], &run).expect("runs");
+    let z = program.run("g", vec![y], &run).expect("runs").to_tensor().expect("a tensor").clone();
+    let ones = Tensor::full(DType::F32, &[3], Scalar::Float(1.0)).expect("small");
+    let wanted = Gradients { outputs: vec![z], cotangents: vec![Some(ones)], ..Gradients::default() };
+    let error = crate::autodiff::Tape::of(program.registry()).gradients(&wanted, &run).err();
+    let message = error.map(|e| e.message().to_string()).unwrap_or_default();
+    assert!(message.contains("modified by an inplace operation"), "{message}");
+    assert_eq!(program.plan_report().recording, 1);
+}
+
+#[test]
+fn what_the_tape_must_see_has_a_reason() {
+    let reason = |source: &str| {
+        let program = program(source, true);
+        let x = Value::Tensor(leaf(&[3], 0.5));
+        program.run("f", vec![x], &run(&program)).expect("runs");
+        program.plan_report().unplanned.keys().next().cloned().unwrap_or_default()
+    };
+    assert!(reason("def f(x):\n    return x.view(3, 1)\n").contains("a view of it"));
+    assert!(reason("def f(x):\n    y = x * 2\n    return y, y.view(3, 1)\n").contains("two views"));
+    assert!(reason("def f(x):\n    return torch.rand_like(x) * x\n").contains("differentiated by the tape"));
+    assert!(reason("def f(x):\n    return x * 2 if bool(x.sum() > 0) else x * 3\n").contains("control flow"));
+    assert!(
+        reason("def f(x):\n    y = x * 2\n    return y if y.requires_grad else y + 1\n").contains("tape")
+    );
+}
