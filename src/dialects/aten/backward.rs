@@ -1,5 +1,4 @@
-//! Derivatives of layers that PyTorch has ops for: convolutions, averages over windows, normalization of layers and
-//! groups. Gradients that the mask leaves out are None.
+//! Derivatives of layers that PyTorch has ops for: convolutions, averages over windows, normalization of groups. Gradients that the mask leaves out are None.
 
 use crate::dialects::{OpDef, composite};
 
@@ -8,10 +7,6 @@ pub static OPS: &[OpDef] = &[
     composite(
         "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
         CONVOLUTION,
-    ),
-    composite(
-        "aten::native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-        LAYER_NORM,
     ),
     composite(
         "aten::native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
@@ -81,34 +76,6 @@ def convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor, bia
         for d in range(n):
             dims.append(2 + d)
         grad_bias = grad_output.sum(dims)
-    return grad_input, grad_weight, grad_bias
-";
-
-const LAYER_NORM: &str = "
-def native_layer_norm_backward(grad_out: Tensor, input: Tensor, normalized_shape: List[int], mean: Tensor, rstd: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], output_mask: List[bool]):
-    first = input.dim() - len(normalized_shape)
-    inner = [d for d in range(first, input.dim())]
-    outer = [d for d in range(first)]
-    mean = mean.view(input.size()[:first] + [1] * len(normalized_shape))
-    rstd = rstd.view(input.size()[:first] + [1] * len(normalized_shape))
-    x = (input - mean) * rstd
-    grad_input: Optional[Tensor] = None
-    grad_weight: Optional[Tensor] = None
-    grad_bias: Optional[Tensor] = None
-    if output_mask[0]:
-        g = grad_out.to(x.dtype)
-        if weight is not None:
-            g = g * weight
-        grad_input = ((g - g.mean(inner, True) - x * (g * x).mean(inner, True)) * rstd).to(input.dtype)
-    if output_mask[1] and weight is not None:
-        grad_weight = grad_out * x
-        if first > 0:
-            grad_weight = grad_weight.sum(outer)
-        grad_weight = grad_weight.to(weight.dtype)
-    if output_mask[2] and bias is not None:
-        grad_bias = grad_out.clone()
-        if first > 0:
-            grad_bias = grad_out.sum(outer)
     return grad_input, grad_weight, grad_bias
 ";
 

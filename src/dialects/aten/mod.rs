@@ -45,6 +45,7 @@ pub mod matrix;
 pub mod mkldnn;
 pub mod nested;
 pub mod norm;
+pub mod norm_backward;
 pub mod order;
 pub mod pad;
 pub mod pool;
@@ -88,6 +89,7 @@ pub static TABLES: &[&[OpDef]] = &[
     grouped::OPS,
     convolution::OPS,
     norm::OPS,
+    norm_backward::OPS,
     resample::OPS,
     sample::OPS,
     attention::OPS,
