@@ -173,6 +173,8 @@ pub enum Inst {
     Compare(Compare, Sv, Sv),
     /// `condition ? x : y`, condition a bool.
     Select(Sv, Sv, Sv),
+    /// `x * y + z`, rounded once.
+    Fma(Sv, Sv, Sv),
     /// Converts to the instruction's dtype, as `.to(dtype)` does.
     Convert(Sv),
 }
@@ -184,7 +186,7 @@ impl Inst {
             Inst::Param(_) | Inst::Const(_) => (None, None, None),
             Inst::Unary(_, x) | Inst::Convert(x) => (Some(x), None, None),
             Inst::Binary(_, x, y) | Inst::Compare(_, x, y) => (Some(x), Some(y), None),
-            Inst::Select(c, x, y) => (Some(c), Some(x), Some(y)),
+            Inst::Select(x, y, z) | Inst::Fma(x, y, z) => (Some(x), Some(y), Some(z)),
         };
         [a, b, c].into_iter().flatten()
     }
@@ -197,6 +199,7 @@ impl Inst {
             Inst::Binary(op, x, y) => Inst::Binary(op, at(x), at(y)),
             Inst::Compare(op, x, y) => Inst::Compare(op, at(x), at(y)),
             Inst::Select(c, x, y) => Inst::Select(at(c), at(x), at(y)),
+            Inst::Fma(x, y, z) => Inst::Fma(at(x), at(y), at(z)),
             Inst::Convert(x) => Inst::Convert(at(x)),
         }
     }
@@ -377,6 +380,19 @@ impl Program {
         let (x, y) = self.common(x, y);
         let dtype = self.dtype(x);
         self.push(Inst::Select(condition, x, y), dtype)
+    }
+
+    /// `x * y + z`, rounded once where it is float32 or float64; other dtypes round twice.
+    pub fn fma(&mut self, x: Sv, y: Sv, z: Sv) -> Sv {
+        let (x, y) = self.common(x, y);
+        let (x, z) = self.common(x, z);
+        let dtype = self.dtype(x);
+        let y = self.convert(y, dtype);
+        if !matches!(dtype, DType::F32 | DType::F64) {
+            let product = self.mul(x, y);
+            return self.add(z, product);
+        }
+        self.push(Inst::Fma(x, y, z), dtype)
     }
 
     /// Whether a value equals zero.

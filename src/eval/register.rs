@@ -252,6 +252,7 @@ pub(super) fn step(
         Inst::Binary(op, x, y) => binary(op, reg(x), reg(y), out),
         Inst::Compare(op, x, y) => compare(op, reg(x), reg(y), out),
         Inst::Select(c, x, y) => select(reg(c), reg(x), reg(y), out),
+        Inst::Fma(x, y, z) => fma(reg(x), reg(y), reg(z), out),
         Inst::Convert(x) => convert(reg(x), out),
     };
     if (matches!(dtype, DType::F16 | DType::BF16) || dtype.is_float8())
@@ -533,6 +534,33 @@ fn select(c: &Tile<'_>, x: &Tile<'_>, y: &Tile<'_>, out: &mut Tile<'_>) -> Optio
         complex F => choose::<Complex<F>>(c, x, y, out),
         bool => choose::<bool>(c, x, y, out)
     )
+}
+
+fn fma(x: &Tile<'_>, y: &Tile<'_>, z: &Tile<'_>, out: &mut Tile<'_>) -> Option<()> {
+    #[inline(always)]
+    fn each<T: Lane>(
+        x: &Tile<'_>,
+        y: &Tile<'_>,
+        z: &Tile<'_>,
+        out: &mut Tile<'_>,
+        f: impl Fn(T, T, T) -> T,
+    ) -> Option<()> {
+        let (x, y, z, out) = (T::of(x)?, T::of(y)?, T::of(z)?, T::of_mut(out)?);
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for (o, (x, (y, z))) in out.iter_mut().zip(x.iter().zip(y.iter().zip(z))) {
+                    *o = f(*x, *y, *z);
+                }
+            },
+        );
+        Some(())
+    }
+    match x {
+        Tile::F32(_) => each(x, y, z, out, f32::mul_add),
+        Tile::F64(_) => each(x, y, z, out, f64::mul_add),
+        _ => None,
+    }
 }
 
 /// Conversion as PyTorch's on x86-64: floats truncate, what does not fit gives the smallest number of the

@@ -301,7 +301,7 @@ fn same_everywhere(program: &Program, sources: &[Source<'_>]) -> Vec<bool> {
             Inst::Const(_) => true,
             Inst::Unary(_, x) | Inst::Convert(x) => is(x),
             Inst::Binary(_, x, y) | Inst::Compare(_, x, y) => is(x) && is(y),
-            Inst::Select(c, x, y) => is(c) && is(x) && is(y),
+            Inst::Select(x, y, z) | Inst::Fma(x, y, z) => is(x) && is(y) && is(z),
         };
         same.push(value);
     }

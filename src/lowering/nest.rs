@@ -237,6 +237,8 @@ impl Writer {
             Inst::Binary(Binary::Mul, x, y) if is_one(program, *y) => at(x),
             Inst::Binary(op, x, y) => self.b.binary(*op, at(x), at(y)),
             Inst::Compare(op, x, y) => self.b.compare(*op, at(x), at(y)),
+            Inst::Fma(x, y, z) if is_one(program, *y) => self.b.binary(Binary::Add, at(x), at(z)),
+            Inst::Fma(x, y, z) => self.b.fma(at(x), at(y), at(z)),
             Inst::Select(c, x, y) => self.b.select(at(c), at(x), at(y)),
             Inst::Convert(x) => self.b.convert(at(x), elem(*dtype)?),
         })

@@ -1,6 +1,5 @@
 //! Elementwise arithmetic of tensors: sums, products, quotients, remainders, powers.
 
-use super::choose::fused;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::{Fact, LayerPart, OpDef, Promote, Tolerance, elementwise};
@@ -287,9 +286,14 @@ fn factor(p: &mut Program, y: Sv, alpha: Sv) -> Sv {
     }
 }
 
+/// Whether PyTorch's kernels round a product that is added once: what cancels, or would overflow on the way, shows it.
+fn is_real(p: &Program, x: Sv) -> bool {
+    matches!(p.source_dtype(x), DType::F32 | DType::F64)
+}
+
 fn add_scaled(p: &mut Program, x: &[Sv]) -> Sv {
-    if x[2].is_present() && p.source_dtype(x[1]) == DType::F32 {
-        return fused(p, x[1], x[2], x[0]);
+    if x[2].is_present() && is_real(p, x[1]) {
+        return p.fma(x[1], x[2], x[0]);
     }
     let scaled = factor(p, x[1], x[2]);
     p.add(x[0], scaled)
@@ -308,9 +312,9 @@ fn div(p: &mut Program, x: &[Sv]) -> Sv {
 }
 
 fn sub_scaled(p: &mut Program, x: &[Sv]) -> Sv {
-    if x[2].is_present() && p.source_dtype(x[1]) == DType::F32 {
+    if x[2].is_present() && is_real(p, x[1]) {
         let less = p.neg(x[2]);
-        return fused(p, x[1], less, x[0]);
+        return p.fma(x[1], less, x[0]);
     }
     let scaled = factor(p, x[1], x[2]);
     p.sub(x[0], scaled)

@@ -184,12 +184,11 @@ fn clamp(p: &mut Program, x: &[Sv]) -> Sv {
 fn lerp(p: &mut Program, x: &[Sv]) -> Sv {
     let (start, end, weight) = (x[0], x[1], x[2]);
     let span = p.sub(end, start);
-    let step = p.mul(weight, span);
-    let forward = p.add(start, step);
+    let forward = p.fma(weight, span, start);
     let one = p.constant_like(weight, 1.0);
     let rest = p.sub(one, weight);
-    let back = p.mul(span, rest);
-    let backward = p.sub(end, back);
+    let less = p.neg(rest);
+    let backward = p.fma(span, less, end);
     let size = p.abs(weight);
     let half = p.constant_like(size, 0.5);
     let near = p.lt(size, half);
@@ -198,20 +197,7 @@ fn lerp(p: &mut Program, x: &[Sv]) -> Sv {
 
 fn addcmul(p: &mut Program, x: &[Sv]) -> Sv {
     let first = if x[3].is_present() { p.mul(x[3], x[1]) } else { x[1] };
-    fused(p, first, x[2], x[0])
-}
-
-/// a * b + c, for float32 rounded once as PyTorch's kernels round it: what cancels, or would overflow on the way, shows it.
-pub(super) fn fused(p: &mut Program, a: Sv, b: Sv, c: Sv) -> Sv {
-    let dtype = p.dtype(a);
-    if dtype != DType::F32 {
-        let product = p.mul(a, b);
-        return p.add(c, product);
-    }
-    let [a, b, c] = [a, b, c].map(|x| p.convert(x, DType::F64));
-    let product = p.mul(a, b);
-    let sum = p.add(c, product);
-    p.convert(sum, dtype)
+    p.fma(first, x[2], x[0])
 }
 
 fn addcdiv(p: &mut Program, x: &[Sv]) -> Sv {

@@ -103,6 +103,11 @@ impl Builder {
         self.value(compare_name(op), &[x, y], Elem::Bool)
     }
 
+    /// `x * y + z`, rounded once.
+    pub fn fma(&mut self, x: ValueId, y: ValueId, z: ValueId) -> ValueId {
+        self.value("fma", &[x, y, z], self.elem_or(x))
+    }
+
     /// `condition ? x : y`
     pub fn select(&mut self, condition: ValueId, x: ValueId, y: ValueId) -> ValueId {
         self.value("select", &[condition, x, y], self.elem_or(x))
