@@ -5,7 +5,7 @@ use crate::dialects::aten::contraction::any_rank;
 use crate::dialects::aten::kernels::place::concat;
 use crate::dialects::{Args, OpDef, Outputs, contraction, gather, one};
 use crate::ir::Attr;
-use crate::tensor::{Tensor, view, wrap_dim};
+use crate::tensor::{Layout, Tensor, view, wrap_dim};
 use crate::value::Value;
 
 /// The rows.
@@ -40,6 +40,9 @@ fn batch_side(args: &Args<'_>) -> Result<Outputs> {
         return Err(Diagnostic::verify("prim::MMBatchSide needs a common side"));
     };
     let on_the_left = args.attr("side").and_then(Attr::as_int).unwrap_or(0) == 0;
+    if !on_the_left && let Some(results) = one_product(others, common)? {
+        return Ok(results);
+    }
     others
         .iter()
         .map(|other| {
@@ -47,6 +50,38 @@ fn batch_side(args: &Args<'_>) -> Result<Outputs> {
             Ok(Value::Tensor(any_rank(a, b)?))
         })
         .collect()
+}
+
+/// The products as one, of matrices of the same sizes, one below the other: what is made of the common side for a product is
+/// made once. Results are parts of one tensor, as PyTorch's are.
+fn one_product(others: &[Tensor], common: &Tensor) -> Result<Option<Outputs>> {
+    let [first, .., last] = others else { return Ok(None) };
+    let (layout, sizes) = (first.layout(), first.sizes());
+    let alike = |t: &Tensor| t.sizes() == sizes && t.dtype() == first.dtype();
+    let [rows, columns] = sizes[..] else { return Ok(None) };
+    if common.rank() != 2 || rows * columns == 0 || !others.iter().all(alike) {
+        return Ok(None);
+    }
+    // Parts of one tensor that follow each other need not be joined.
+    let numel = (rows * columns) as usize;
+    let follows = |(n, t): (usize, &Tensor)| {
+        t.storage().same(&first.storage())
+            && t.layout().is_contiguous()
+            && t.layout().offset == layout.offset + n * numel
+    };
+    let all = match others.iter().enumerate().all(follows) && last.is_plain() && first.is_plain() {
+        true => first.with_layout(Layout {
+            offset: layout.offset,
+            ..Layout::contiguous(&[rows * others.len() as i64, columns])?
+        })?,
+        false => concat(others, 0)?,
+    };
+    let product = any_rank(&all, common)?;
+    let part = |n: usize| {
+        let layout = view::narrow(&product.layout(), 0, n as i64 * rows, rows)?;
+        Ok(Value::Tensor(product.with_layout(layout)?))
+    };
+    (0..others.len()).map(part).collect::<Result<Outputs>>().map(Some)
 }
 
 /// The tensors and the dimension of a variadic op.

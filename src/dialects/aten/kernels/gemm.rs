@@ -4,7 +4,7 @@
 
 use super::compute::Number;
 use crate::diag::{Diagnostic, Result};
-use crate::resources::pool;
+use crate::resources::{Scratch, memory, pool};
 use num_complex::Complex;
 
 /// A matrix inside a slice: element (i, j) at `i * row_stride + j * col_stride`.
@@ -60,8 +60,12 @@ const PART: (usize, usize) = (96, 257);
 const TURNED_ROWS: usize = 96;
 /// Rows of the first factor up to which reading the second one several times is cheaper than packing it.
 const TURNED_MOST: usize = 4 * TURNED_ROWS;
-/// Elements of the second factor from which packing it costs more than turning the result.
+/// Elements of the second factor from which packing it costs more than turning the result, and the same for few rows.
 const TURNED_FROM: usize = 1 << 17;
+const TURNED_FROM_FEW: (usize, usize) = (1 << 12, 48);
+/// Columns whose distance is a multiple of this many elements meet in few sets of the cache, so that the library packs them
+/// slowly: from this many elements on they are copied as rows first.
+const MEETING: (usize, usize) = (512, 1 << 14);
 /// Elements of a turned block of the result: what fits into a second-level cache.
 const TURNED_BLOCK: usize = 1 << 16;
 
@@ -172,9 +176,18 @@ pub fn matmul<T: Gemm>(
         }
         return Ok(());
     }
-    // Few rows times the transpose of a large matrix of weights.
-    let large = b.rows.saturating_mul(b.cols) >= TURNED_FROM;
-    if T::LIBRARY && large && b.row_stride == 1 && b.col_stride > 1 && (2..=TURNED_MOST).contains(&a.rows) {
+    let columns_are_dense = T::LIBRARY && b.row_stride == 1 && b.col_stride > 1;
+    let numel = b.rows.saturating_mul(b.cols);
+    let meets = b.col_stride.is_multiple_of(MEETING.0) && numel >= MEETING.1 && a.rows > TURNED_ROWS;
+    let is_few = a.rows <= TURNED_FROM_FEW.1 && numel >= TURNED_FROM_FEW.0;
+    let is_large = a.rows <= TURNED_MOST && numel >= TURNED_FROM;
+    if columns_are_dense && meets {
+        let copy = as_rows(b)?;
+        let b = Matrix::dense(&copy, b.rows, b.cols);
+        // SAFETY: as below; the copy has the size of what it is a copy of.
+        unsafe { shared(a, b, out.as_mut_ptr(), (stride, 1), onto, pool::threads()) };
+    } else if columns_are_dense && a.rows > 1 && (is_few || is_large) {
+        // Few rows times the transpose of a matrix of weights.
         turned(a, b, out, stride, onto);
     } else {
         // SAFETY: sizes and ends were checked above, and rows do not overlap as the stride is at least the number of
@@ -182,6 +195,31 @@ pub fn matmul<T: Gemm>(
         unsafe { shared(a, b, out.as_mut_ptr(), (stride, 1), onto, pool::threads()) };
     }
     Ok(())
+}
+
+/// A copy, row after row, of a matrix whose columns lie densely.
+fn as_rows<T: Gemm>(b: Matrix<'_, T>) -> Result<Scratch<T>> {
+    const TILE: usize = 16;
+    let mut out = memory::filled(b.rows * b.cols, T::default())?;
+    let tile = TILE * b.cols;
+    pool::chunks(&mut out, tile, |at, rows| {
+        let top = at * TILE;
+        let height = rows.len() / b.cols.max(1);
+        for left in (0..b.cols).step_by(TILE) {
+            let mut block = [[T::default(); TILE]; TILE];
+            let width = TILE.min(b.cols - left);
+            for (j, column) in block.iter_mut().take(width).enumerate() {
+                let start = (left + j) * b.col_stride + top;
+                column[..height].copy_from_slice(&b.data[start..start + height]);
+            }
+            for i in 0..height {
+                for (j, column) in block.iter().take(width).enumerate() {
+                    rows[i * b.cols + left + j] = column[i];
+                }
+            }
+        }
+    });
+    Ok(out)
 }
 
 /// The product of few rows and a matrix whose columns lie densely, computed as its transpose block by block: so the
@@ -302,7 +340,13 @@ mod tests {
 
     #[test]
     fn few_rows_times_a_large_transpose_are_what_they_are_in_parts() {
-        let (m, k, n) = (101, 130, 1100);
+        // Turned; of a stride whose columns meet; few rows.
+        for (m, k, n) in [(101, 130, 1100), (101, 512, 70), (3, 130, 67)] {
+            few_rows(m, k, n);
+        }
+    }
+
+    fn few_rows(m: usize, k: usize, n: usize) {
         let number = |i: usize| ((i * 7919) % 17) as f32 - 8.0;
         let a: Vec<f32> = (0..m * k).map(number).collect();
         let w: Vec<f32> = (0..n * k).map(|i| number(i + 3)).collect();
@@ -310,7 +354,8 @@ mod tests {
         let stride = n + 5;
         let mut out = vec![1f32; m * stride];
         matmul(x, weights.t(), &mut out, stride, Onto::Existing).expect("fits");
-        for (i, j) in [(0, 0), (95, 681), (96, 682), (100, 1099), (50, 0)] {
+        for (i, j) in [(0, 0), (95, 681), (96, 682), (100, 1099), (50, 0), (2, 66), (100, 69), (77, 16)] {
+            let (i, j) = (i.min(m - 1), j.min(n - 1));
             let sum: f32 = (0..k).map(|p| a[i * k + p] * w[j * k + p]).sum();
             assert_eq!(out[i * stride + j], sum + 1.0, "{i} {j}");
         }
