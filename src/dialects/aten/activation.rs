@@ -19,7 +19,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::relu(Tensor self) -> Tensor", Promote::Common).part(LayerPart::Activation(|_| Some(Activation::Relu))).rare("u").quantized_kernel(crate::dialects::quantized::activation::relu)
         .scalar(relu)
         .accepts("if", "Boolean inputs not supported for relu")
-        .grad("self: with_zero(torch.where(result <= 0, 0, grad), result)")
+        .grad("self: torch.threshold_backward(grad, result, 0)")
         .facts(&[Fact::Idempotent])
         .inplace()
         .out_exact("out"),
@@ -114,9 +114,14 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", Promote::First).quantized_kernel(crate::dialects::quantized::activation::threshold)
         .scalar(threshold)
         .accepts("if", "threshold_cpu")
-        .grad("self: with_zero(torch.where(self <= threshold, 0, grad), self)")
+        .grad("self: torch.threshold_backward(grad, self, threshold)")
         .inplace()
         .out("out"),
+    elementwise("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", Promote::Common)
+        .scalar(threshold_backward)
+        .accepts("if", "threshold_cpu")
+        .grad("grad_output: torch.threshold_backward(grad, self, threshold)\nself: torch.zeros_like(self)")
+        .out_exact("grad_input"),
     elementwise("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", Promote::First)
         .scalar(|p, x| leaky(p, x[0], x[1]))
         .accepts("f", "prelu_cpu")
@@ -340,6 +345,12 @@ pub(super) fn leaky(p: &mut Program, x: Sv, slope: Sv) -> Sv {
 fn threshold(p: &mut Program, x: &[Sv]) -> Sv {
     let below = p.le(x[0], x[1]);
     p.select(below, x[2], x[0])
+}
+
+fn threshold_backward(p: &mut Program, x: &[Sv]) -> Sv {
+    let below = p.le(x[1], x[2]);
+    let zero = p.constant_like(x[0], 0.0);
+    p.select(below, zero, x[0])
 }
 
 fn softplus(p: &mut Program, x: &[Sv]) -> Sv {

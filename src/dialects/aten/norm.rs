@@ -299,14 +299,16 @@ impl Batch {
             return Ok((wide(running_mean)?, wide(running_var)?));
         }
         let count = images * plane;
-        let (mut mean, mut var) = (memory::filled(self.channels, 0.0)?, memory::filled(self.channels, 0.0)?);
-        for c in 0..self.channels {
+        let mut both = memory::filled(self.channels, (0.0, 0.0))?;
+        each_plane(&mut both, 1, count, |c, both| {
             let parts = (0..images).map(|n| &x[(n * self.channels + c) * plane..][..plane]);
-            (mean[c], var[c]) = wide_loops(
+            both[0] = wide_loops(
                 #[inline(always)]
                 || moments(parts, count),
             );
-        }
+        });
+        let mean = memory::collected(both.iter().map(|both| both.0))?;
+        let var = memory::collected(both.iter().map(|both| both.1))?;
         let unbiased = memory::collected(var.iter().map(|v| v * count as f64 / (count as f64 - 1.0)))?;
         for (running, new) in [(running_mean, &mean), (running_var, &unbiased)] {
             let Some(running) = running else { continue };

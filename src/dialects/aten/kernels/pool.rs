@@ -102,7 +102,8 @@ fn halves(axes: &[Axis; 3]) -> bool {
     one(&axes[0]) && two(&axes[1]) && two(&axes[2])
 }
 
-/// The most common windows without steps between: of each pair of lines, the pairs of elements.
+/// The most common windows without steps between: of each pair of lines, the pairs of elements. Pairs of a line come first, as
+/// many lines at a time as fit, so that vectors are full where lines are short; a later element wins as it does one by one.
 #[inline(always)]
 fn halved<T: Number + PartialOrd>(
     plane: &[T],
@@ -111,21 +112,43 @@ fn halved<T: Number + PartialOrd>(
     values: &mut [T],
     places: &mut [i64],
 ) {
-    let (width, count) = (axes[2].input, axes[2].output);
-    let lines = plane.chunks_exact((2 * width).max(1));
-    let out = values.chunks_exact_mut(count.max(1)).zip(places.chunks_exact_mut(count.max(1)));
-    for (line, (lines, (values, places))) in lines.zip(out).enumerate() {
-        let (top, bottom) = lines.split_at(width);
-        let pairs = top.chunks_exact(2).zip(bottom.chunks_exact(2));
-        for (x, ((value, place), (top, bottom))) in values.iter_mut().zip(places).zip(pairs).enumerate() {
-            let first = 2 * (line * width + x) as i64;
-            let (mut best, mut at) = (lowest, first);
-            for (next, n) in [(top[0], 0), (top[1], 1), (bottom[0], width), (bottom[1], width + 1)] {
-                let better = replaces(next, best);
-                best = if better { next } else { best };
-                at = if better { first + n as i64 } else { at };
+    const PAIRS: usize = 512;
+    let (width, count) = (axes[2].input, axes[2].output.max(1));
+    let (mut largest, mut second) = ([lowest; PAIRS], [false; PAIRS]);
+    // Pairs of the two lines of a window, for as many windows as have room, or a part of a long line's.
+    let part = count.min(PAIRS / 2);
+    let lines = if width == 2 * count { (PAIRS / width).max(1) } else { 1 };
+    for top in (0..values.len() / count).step_by(lines) {
+        let lines = lines.min(values.len() / count - top);
+        for left in (0..count).step_by(part) {
+            let part = part.min(count - left);
+            let start = 2 * top * width + 2 * left;
+            let mut pairs = |start: usize, length: usize, at: usize| {
+                let source = plane[start..start + 2 * length].chunks_exact(2);
+                let out = largest[at..at + length].iter_mut().zip(&mut second[at..at + length]);
+                for ((value, second), pair) in out.zip(source) {
+                    *second = replaces(pair[1], pair[0]);
+                    *value = if *second { pair[1] } else { pair[0] };
+                }
+            };
+            if width == 2 * part {
+                pairs(start, 2 * lines * part, 0);
+            } else {
+                pairs(start, part, 0);
+                pairs(start + width, part, part);
             }
-            (*value, *place) = (best, at);
+            for line in 0..lines {
+                let (upper, lower) = (2 * line * part, (2 * line + 1) * part);
+                let start = (top + line) * count + left;
+                let first = (2 * ((top + line) * width + left)) as i64;
+                let out = values[start..start + part].iter_mut().zip(&mut places[start..start + part]);
+                for (x, (value, place)) in out.enumerate() {
+                    let below = replaces(largest[lower + x], largest[upper + x]);
+                    let at = if below { lower + x } else { upper + x };
+                    *value = largest[at];
+                    *place = first + (2 * x + usize::from(second[at]) + if below { width } else { 0 }) as i64;
+                }
+            }
         }
     }
 }
@@ -369,4 +392,49 @@ pub fn largest<R: Real>(plane: &[R], input: &[usize; 3], [dz, dy, dx]: [(usize, 
         }
     }
     best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_of_lines_give_what_windows_give_element_by_element() {
+        for (height, width) in [(2, 2), (4, 7), (28, 28), (5, 30), (6, 512), (4, 513), (2, 1400), (62, 34)] {
+            let axis = |input: usize| Axis {
+                input,
+                output: input / 2,
+                kernel: 2,
+                stride: 2,
+                padding: 0,
+                dilation: 1,
+            };
+            let axes = [
+                Axis { input: 1, output: 1, kernel: 1, stride: 1, padding: 0, dilation: 1 },
+                axis(height),
+                axis(width),
+            ];
+            // Equal elements, infinities and NaN are among them.
+            let plane: Vec<f32> = (0..height * width)
+                .map(|n| match (n * 7919) % 23 {
+                    0 => f32::NAN,
+                    1..=4 => f32::NEG_INFINITY,
+                    other => (other % 5) as f32,
+                })
+                .collect();
+            let count = (height / 2) * (width / 2);
+            let (mut values, mut places) = (vec![0f32; count], vec![0i64; count]);
+            let (mut others, mut other_places) = (vec![0f32; count], vec![0i64; count]);
+            halved(&plane, &axes, f32::NEG_INFINITY, &mut values, &mut places);
+            let mut windows = LargestAndPlaces {
+                lowest: f32::NEG_INFINITY,
+                values: &mut others,
+                places: &mut other_places,
+            };
+            walk(&plane, &axes, &mut windows);
+            let bits = |values: &[f32]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(places, other_places, "{height} {width}");
+            assert_eq!(bits(&values), bits(&others), "{height} {width}");
+        }
+    }
 }
