@@ -71,9 +71,10 @@ fn batch(a: &Args<'_>) -> Result<Outputs> {
             each_plane(out, plane, 1, |at, out| {
                 let Some(channel) = at.checked_rem(channels) else { return };
                 let scale = invstd[channel] * w.as_ref().map_or(1.0, |w| w[channel].wide());
-                let n = if train { count as f64 } else { f64::INFINITY };
-                let slope = R::of(-scale * invstd[channel] * sums[channel * 2 + 1] / n);
-                let shift = R::of(-scale * sums[channel * 2] / n);
+                // Without training the statistics do not hang on the input.
+                let share = |sum: f64| if train { sum / count as f64 } else { 0.0 };
+                let slope = R::of(-scale * invstd[channel] * share(sums[channel * 2 + 1]));
+                let shift = R::of(-scale * share(sums[channel * 2]));
                 let (scale, mean) = (R::of(scale), R::of(mean[channel]));
                 let part = at * plane..(at + 1) * plane;
                 wide_loops(#[inline(always)] || {
