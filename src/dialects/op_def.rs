@@ -1,6 +1,7 @@
 //! The row of an op, and the families that fix what most cells of a row are.
 
 use super::constraint::Law;
+use super::contract::Contract;
 use super::layer_part::LayerPart;
 use super::region::RegionKernel;
 use super::rows::{RowFn, RowMeaning};
@@ -284,7 +285,8 @@ impl Accepts {
 /// Refuses arguments that an elementwise op cannot take, with PyTorch's error.
 pub type Check = fn(&[Value]) -> Result<()>;
 
-/// Laws of an op.
+/// Laws of an op. The equations among them become rewrite rules, which hold under the contract `exact` unless the fact says
+/// otherwise; `rewrite::facts` says for which dtypes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fact {
     /// f(x, y) = f(y, x)
@@ -297,10 +299,12 @@ pub enum Fact {
     Odd,
     /// f(-x) = f(x)
     Even,
-    /// f(f(x)) = f(x)
+    /// f(f(x)) = f(x), where arguments besides the first are the same
     Idempotent,
     /// f(f(x)) = x
     Involution,
+    /// An equation that floats keep under a weaker contract only; integers keep it exactly.
+    Under(Contract, &'static Fact),
     /// A constant tensor of rank 0 as second operand counts as a number (the `Scalar` overload).
     ConstantIsNumber,
     /// Gradients do not flow through it.

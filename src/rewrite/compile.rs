@@ -32,6 +32,8 @@ pub struct CompiledRule {
     pub span: Span,
     /// Whether an op of it writes: such a rule can be checked and is never applied.
     pub writes: bool,
+    /// Whether its right side is taken where both cost the same.
+    pub directed: bool,
 }
 
 impl CompiledRule {
@@ -153,6 +155,7 @@ fn direction(
             group: rule.group.as_deref().map(Arc::from),
             contract: rule.contract,
             writes: writes(&term) || writes(right),
+            directed: true,
             left: term,
             right: right.clone(),
             conditions: rule.conditions.clone().into(),

@@ -241,7 +241,7 @@ mod tests {
         let mut plain: Graph = parse_graph(&text).expect("a graph");
         simplify(&mut plain, &registry, None, &rules, &Settings::default()).expect("simplifies");
         let mut asked: Graph = parse_graph(&text).expect("a graph");
-        let report = explained(&mut asked, &rules, Some("double-neg"));
+        let report = explained(&mut asked, &rules, Some("involution/aten.neg"));
         assert_eq!(plain.to_text(&PrintOptions::bare()), asked.to_text(&PrintOptions::bare()));
         assert_eq!(report.steps.len(), 2);
     }

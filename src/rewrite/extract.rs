@@ -93,6 +93,8 @@ struct Task<'a, 'r> {
     given: HashMap<OpId, &'a Node>,
     /// Right sides of rules.
     produced: HashSet<Node>,
+    /// What equations made and no other rule.
+    undirected: HashSet<Node>,
     /// Firings by the class that they changed.
     firings: HashMap<Id, Vec<usize>>,
     /// Values by their class.
@@ -124,9 +126,11 @@ impl<'a, 'r> Task<'a, 'r> {
             firings.entry(run.loaded.egraph.find(firing.root)).or_default().push(n);
         }
         let produced: HashSet<Node> = run.produced.iter().map(canonical).collect();
+        let equal = run.undirected.iter().map(canonical);
+        let undirected = equal.filter(|node| !produced.contains(node)).collect();
         let values = values_by_class(graph, &run.loaded);
         let given = run.loaded.ops.iter().map(|(op, node)| (*op, node)).collect();
-        Task { registry, aliases, run, settings, own, given, produced, firings, values }
+        Task { registry, aliases, run, settings, own, given, produced, firings, undirected, values }
     }
 
     /// The cost of the ops that are in no class.
@@ -147,6 +151,7 @@ impl<'a, 'r> Task<'a, 'r> {
             given: &self.given,
             one_by_one: self.settings.one_by_one,
             produced: &self.produced,
+            undirected: &self.undirected,
             first_new,
             stale: Vec::new(),
             leaving: HashSet::new(),
@@ -218,6 +223,8 @@ pub(super) struct Writer<'a, 'r> {
     pub(super) one_by_one: bool,
     /// Right sides of rules.
     produced: &'a HashSet<Node>,
+    /// What equations made and no other rule.
+    pub(super) undirected: &'a HashSet<Node>,
     /// Values from this number on were made here.
     pub(super) first_new: usize,
     /// Tensors that took another's place, and those whose place they took, where ops are replaced one by one.

@@ -34,7 +34,7 @@ struct Plan {
 
 impl Writer<'_, '_> {
     /// What else the class of a value holds that costs no more than `limit`, with a rank: values before constants
-    /// before ops.
+    /// before ops, and last those that are no improvement at the same cost.
     pub(super) fn forms(&self, anchor: OpId, value: ValueId, id: Id, limit: u64) -> Vec<(u8, Form)> {
         let data = &self.loaded().egraph[id].data;
         let nodes = &self.loaded().egraph[id].nodes;
@@ -57,7 +57,8 @@ impl Writer<'_, '_> {
             let mut plan = Plan { steps: Vec::new(), cost: 0, limit, busy: vec![id] };
             self.fuel.set(MAX_PLANS);
             if self.plan_node(anchor, value, id, node, &mut plan) {
-                forms.push((2, Form::New(plan.steps)));
+                let rank = if self.undirected.contains(node) { 3 } else { 2 };
+                forms.push((rank, Form::New(plan.steps)));
             }
         }
         forms

@@ -1,7 +1,7 @@
 //! Rule groups that were added to a table of ops, beside the built-in files. They are kept with the table, so that every
 //! pass and command that has the table has them; this module does not know who adds them.
 
-use super::{CompiledRule, builtin_rules, compile, parse, syntax};
+use super::{CompiledRule, builtin_rules, compile, facts, parse, syntax};
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
 use std::sync::Arc;
@@ -42,10 +42,14 @@ impl RuleGroups {
     }
 }
 
-/// All rules of a table as they are written: the built-in ones, then those of the groups that were added.
-pub fn written(registry: &Registry) -> Result<Vec<&syntax::Rule>> {
+/// All rules of a table as they are written: the built-in ones, those of the groups that were added, and those that follow
+/// from facts of its rows.
+pub fn written(registry: &Registry) -> Result<Vec<syntax::Rule>> {
     let added = registry.part::<RuleGroups>().map_or(&[][..], |groups| &groups.0);
-    Ok(builtin_rules()?.iter().chain(added.iter().flat_map(|group| &group.rules)).collect())
+    let mut all: Vec<syntax::Rule> = builtin_rules()?.to_vec();
+    all.extend(added.iter().flat_map(|group| &group.rules).cloned());
+    all.extend(facts::rules(registry)?.iter().map(|fact| fact.rule.clone()));
+    Ok(all)
 }
 
 /// The rules that were added to a table, those of a group if `wanted` says so, resolved against its ops.

@@ -14,6 +14,7 @@ pub mod cost;
 mod exact;
 mod explain;
 mod extract;
+pub mod facts;
 mod forms;
 mod greedy;
 mod greedy_trace;
@@ -87,6 +88,9 @@ pub fn builtin_rules() -> Result<&'static [syntax::Rule]> {
 /// that the table does not have can match nothing and are left out.
 fn compiled(registry: &Registry, wanted: impl Fn(Option<&str>) -> bool) -> Result<Vec<CompiledRule>> {
     let mut rules = groups::compiled(registry, &wanted)?;
+    if wanted(Some(facts::GROUP)) {
+        rules.extend(facts::compiled(registry)?);
+    }
     for rule in builtin_rules()?.iter().filter(|rule| wanted(rule.group.as_deref())) {
         // They all are over the built-in ops, which a test makes sure of.
         rules.extend(compile(registry, rule).unwrap_or_default());

@@ -136,6 +136,8 @@ pub(super) struct Saturation<'r> {
     pub(super) same_object: HashSet<ValueId>,
     /// Nodes that are some rule's right side: they are no worse than others of the same cost.
     pub(super) produced: HashSet<Node>,
+    /// Nodes that an equation made, which says nothing of which side is better.
+    pub(super) undirected: HashSet<Node>,
     /// Nodes that a rule made by turning operands around: it does not turn them back.
     turned: HashSet<Node>,
     /// See [`Settings::one_by_one`].
@@ -164,6 +166,7 @@ impl<'r> Saturation<'r> {
             firings: Vec::new(),
             same_object: HashSet::new(),
             produced: HashSet::new(),
+            undirected: HashSet::new(),
             turned: HashSet::new(),
             one_by_one: false,
             contract: Contract::Exact,
@@ -305,7 +308,8 @@ impl<'r> Saturation<'r> {
             if turns_around(rule) {
                 self.turned.insert(self.loaded.canonical(&node));
             }
-            self.produced.insert(node);
+            let nodes = if rule.directed { &mut self.produced } else { &mut self.undirected };
+            nodes.insert(node);
         }
         let (root, right) = (self.loaded.egraph.find(root), self.loaded.egraph.find(right));
         if root == right {

@@ -2,6 +2,7 @@
 //! which ops exist.
 
 use crate::diag::Span;
+pub use crate::dialects::Contract;
 use std::fmt::{self, Display, Formatter};
 
 /// A rule as it is written.
@@ -25,43 +26,6 @@ pub struct Rule {
     pub conditions: Vec<Condition>,
     /// Where it stands.
     pub span: Span,
-}
-
-/// What a rule promises about the values of both sides, the strongest promise first. A driver that works under a
-/// contract takes the rules that promise at least as much.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Contract {
-    /// Same type, sizes and bits; any NaN equals any NaN.
-    #[default]
-    Exact,
-    /// As exact where the left side meets no NaN and no infinity; -0 equals 0.
-    NanRelaxed,
-    /// Within the dtype's tolerance on finite inputs of moderate size.
-    FastMath,
-}
-
-impl Contract {
-    /// As rules write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Contract::Exact => "exact",
-            Contract::NanRelaxed => "nan-relaxed",
-            Contract::FastMath => "fast-math",
-        }
-    }
-
-    /// All names, the strongest contract first.
-    pub const NAMES: &[&str] = &["exact", "nan-relaxed", "fast-math"];
-
-    /// The contract of a name.
-    pub fn named(name: &str) -> Option<Contract> {
-        [Contract::Exact, Contract::NanRelaxed, Contract::FastMath].into_iter().find(|c| c.name() == name)
-    }
-
-    /// Whether a rule that promises `rule` may be applied where this contract is in force.
-    pub fn admits(self, rule: Contract) -> bool {
-        rule <= self
-    }
 }
 
 /// A term of a rule, with its place.

@@ -6,6 +6,7 @@
 //! [`Toolkit::main`].
 
 mod dialect;
+mod facts;
 mod load;
 mod model;
 
@@ -89,7 +90,8 @@ impl Toolkit {
     /// With a dialect's ops, types, attributes, classes and derivatives.
     pub fn dialect(self, dialect: impl Dialect) -> Toolkit {
         self.extended(|inner| {
-            inner.registry = dialect::added(&inner.registry, &dialect)?;
+            inner.registry =
+                facts::checked(&inner.registry, dialect::added(&inner.registry, &dialect)?, None)?;
             Ok(())
         })
     }
@@ -97,7 +99,8 @@ impl Toolkit {
     /// With the ops, types and attributes of a dialect file.
     pub fn dialect_text(self, source: &Arc<Source>) -> Toolkit {
         self.extended(|inner| {
-            inner.registry = text::load(&inner.registry, source)?;
+            inner.registry =
+                facts::checked(&inner.registry, text::load(&inner.registry, source)?, Some(source))?;
             Ok(())
         })
     }
@@ -170,7 +173,8 @@ impl Toolkit {
             if file.extension().is_some_and(|end| end == "grad") {
                 Arc::make_mut(&mut inner.registry).add_grads(&source)?;
             } else {
-                inner.registry = text::load(&inner.registry, &source)?;
+                inner.registry =
+                    facts::checked(&inner.registry, text::load(&inner.registry, &source)?, Some(&source))?;
             }
         }
         Ok(Toolkit(Arc::new(inner)))

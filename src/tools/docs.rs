@@ -131,29 +131,28 @@ pub fn rules() -> Result<String> {
         let head = text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim);
         let theme = head.collect::<Vec<_>>().join(" ");
         let _ = write!(themes, "\n## {file}\n\n{theme}\n\n");
-        themes.push_str(
-            "| rule | contract | group | becomes | law | left and right side |\n|---|---|---|---|---|---|\n",
-        );
+        themes.push_str(HEAD);
         let mut law = String::new();
         for rule in &rules {
             // A comment is the law of the rules up to the next one.
             if !rule.doc.is_empty() {
                 law.clone_from(&rule.doc);
             }
-            let _ = writeln!(
-                themes,
-                "| {} | {} | {} | {} | {} | `{}` |",
-                rule.name,
-                rule.contract.name(),
-                rule.group.as_deref().unwrap_or(""),
-                becomes(rule),
-                law.replace('|', "\\|"),
-                sides(rule).replace('|', "\\|")
-            );
+            themes.push_str(&row(rule, &law));
         }
     }
-    let _ = writeln!(out, "{count} rules in {} files.", rewrite::BUILTIN.len());
+    let facts = rewrite::facts::rules(&Registry::builtin())?;
+    let _ = writeln!(
+        out,
+        "{count} rules in {} files, and {} that follow from facts of rows.",
+        rewrite::BUILTIN.len(),
+        facts.len()
+    );
     out.push_str(&themes);
+    out.push_str(FACTS);
+    for fact in facts.iter() {
+        out.push_str(&row(&fact.rule, fact.op.def().summary));
+    }
     Ok(out)
 }
 
@@ -164,6 +163,31 @@ Generated from `src/rewrite/rules/`; `BLESS=1 cargo test --test root docs` rewri
 [add-a-rule.md](add-a-rule.md). A rule without a group belongs to pass `simplify` alone.
 
 ";
+
+const HEAD: &str =
+    "| rule | contract | group | becomes | law | left and right side |\n|---|---|---|---|---|---|\n";
+
+const FACTS: &str = "
+## Facts of rows
+
+Equations that rows state (`.facts(&[Fact::Odd])`, `facts odd` in a dialect file), as the rules that they become. Each is
+named by its fact and its overload.
+
+| rule | contract | group | becomes | op | left and right side |
+|---|---|---|---|---|---|
+";
+
+fn row(rule: &Rule, law: &str) -> String {
+    format!(
+        "| {} | {} | {} | {} | {} | `{}` |\n",
+        rule.name,
+        rule.contract.name(),
+        rule.group.as_deref().unwrap_or(""),
+        becomes(rule),
+        law.replace('|', "\\|"),
+        sides(rule).replace('|', "\\|")
+    )
+}
 
 /// What a rule makes of the term that it matches.
 fn becomes(rule: &Rule) -> &'static str {

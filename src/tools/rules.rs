@@ -107,7 +107,7 @@ fn of_group(toolkit: &Toolkit, name: &str) -> Result<Vec<Rule>> {
         let error = usage(format!("there is no rule group '{name}'"));
         return Err(error.note(format!("groups are {}", groups.into_iter().collect::<Vec<_>>().join(", "))));
     }
-    Ok(all.into_iter().filter(|rule| rule.group.as_deref() == Some(name)).cloned().collect())
+    Ok(all.iter().filter(|rule| rule.group.as_deref() == Some(name)).cloned().collect())
 }
 
 /// Checks a file of rules before it is used; fails at the first rule that is refused, and gives what is odd about

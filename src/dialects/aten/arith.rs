@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Fact, LayerPart, OpDef, Promote, Tolerance, elementwise};
+use crate::dialects::{Contract, Fact, LayerPart, OpDef, Promote, Tolerance, elementwise};
 use crate::tensor::{DType, Operand, Scalar, Tensor, result_type};
 use crate::value::Value;
 
@@ -13,21 +13,21 @@ pub static OPS: &[OpDef] = &[
         .scalar(add_scaled)
         .check(check_alpha)
         .grad("self: grad\nother: grad * alpha")
-        .facts(&[Fact::ConstantIsNumber, Fact::Commutative, Fact::Identity(0.0)])
+        .facts(&[Fact::ConstantIsNumber, Fact::Commutative])
         .inplace()
         .out("out"),
     elementwise("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
         .scalar(add_scaled)
         .check(check_alpha)
         .grad("self: grad")
-        .facts(&[Fact::Identity(0.0)])
+        .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Identity(0.0))])
         .inplace()
         .out_exact("Scalar_out"),
     elementwise("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", Promote::Common)
         .scalar(sub_scaled)
         .check(check_sub)
         .grad("self: grad\nother: -grad * alpha")
-        .facts(&[Fact::ConstantIsNumber, Fact::Identity(0.0)])
+        .facts(&[Fact::ConstantIsNumber])
         .inplace()
         .out("out"),
     elementwise("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", Promote::Common)
@@ -44,7 +44,6 @@ pub static OPS: &[OpDef] = &[
     .scalar(sub_scaled)
     .check(check_sub)
     .grad("self: grad\nother: -grad * alpha")
-    .facts(&[Fact::Identity(0.0)])
     .inplace()
     .out("out"),
     elementwise(
@@ -87,7 +86,7 @@ pub static OPS: &[OpDef] = &[
         .rare("u8")
         .scalar(mul)
         .grad("self: grad * other.conj()\nother: grad * self.conj()")
-        .facts(&[Fact::ConstantIsNumber, Fact::Commutative, Fact::Identity(1.0)])
+        .facts(&[Fact::ConstantIsNumber, Fact::Commutative])
         .inplace()
         .out("out"),
     elementwise("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
@@ -101,7 +100,7 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .scalar(mul)
         .grad("self: grad * other.conj()\nother: grad * self.conj()")
-        .facts(&[Fact::Commutative, Fact::Identity(1.0)])
+        .facts(&[Fact::Commutative])
         .inplace()
         .out("out"),
     elementwise("aten::multiply.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
@@ -113,7 +112,7 @@ pub static OPS: &[OpDef] = &[
         .part(LayerPart::Quotient)
         .scalar(div)
         .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
-        .facts(&[Fact::ConstantIsNumber, Fact::Identity(1.0)])
+        .facts(&[Fact::ConstantIsNumber])
         .inplace()
         .out("out"),
     elementwise("aten::div.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
@@ -142,7 +141,6 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::divide.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
         .scalar(div)
         .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
-        .facts(&[Fact::Identity(1.0)])
         .inplace()
         .out("out"),
     elementwise("aten::divide.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
@@ -168,7 +166,6 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
         .scalar(div)
         .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
-        .facts(&[Fact::Identity(1.0)])
         .inplace()
         .out("out"),
     elementwise("aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)

@@ -2,10 +2,14 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Binary, Compare, Program, Sv};
-use crate::dialects::{Fact, OpDef, Promote, Tolerance, elementwise};
+use crate::dialects::{Contract, Fact, OpDef, Promote, Tolerance, elementwise};
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;
 use std::f64::consts::LN_2;
+
+/// Of 0 and -0 extremes give the first.
+const RELAXED_COMMUTATIVE: Fact = Fact::Under(Contract::NanRelaxed, &Fact::Commutative);
+const RELAXED_ASSOCIATIVE: Fact = Fact::Under(Contract::NanRelaxed, &Fact::Associative);
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
@@ -39,34 +43,34 @@ pub static OPS: &[OpDef] = &[
     elementwise("aten::maximum(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.max(x[0], x[1]))
         .accepts("bif", "TypeError: maximum not implemented for complex tensors.")
-        .facts(&[Fact::Commutative, Fact::Associative])
+        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE])
         .out("out"),
     elementwise("aten::minimum(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.min(x[0], x[1]))
         .accepts("bif", "TypeError: minimum not implemented for complex tensors.")
-        .facts(&[Fact::Commutative, Fact::Associative])
+        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE])
         .out("out"),
     elementwise("aten::fmax(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| number_or(p, x, Compare::Ge))
         .accepts("bif", "TypeError: fmax not implemented for complex tensors.")
-        .facts(&[Fact::Commutative, Fact::Associative])
+        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE])
         .out("out"),
     elementwise("aten::fmin(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| number_or(p, x, Compare::Le))
         .accepts("bif", "TypeError: fmin not implemented for complex tensors.")
-        .facts(&[Fact::Commutative, Fact::Associative])
+        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE])
         .out("out"),
     elementwise("aten::max.other(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.max(x[0], x[1]))
         .accepts("bif", "TypeError: maximum not implemented for complex tensors.")
-        .facts(&[Fact::Commutative, Fact::Associative]),
+        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE]),
     elementwise("aten::max.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.max(x[0], x[1]))
         .accepts("bif", "TypeError: maximum not implemented for complex tensors."),
     elementwise("aten::min.other(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .rare("u").scalar(|p, x| p.min(x[0], x[1]))
         .accepts("bif", "TypeError: minimum not implemented for complex tensors.")
-        .facts(&[Fact::Commutative, Fact::Associative]),
+        .facts(&[RELAXED_COMMUTATIVE, RELAXED_ASSOCIATIVE]),
     elementwise("aten::min.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", Promote::Common)
         .scalar(|p, x| p.min(x[0], x[1]))
         .accepts("bif", "TypeError: minimum not implemented for complex tensors."),

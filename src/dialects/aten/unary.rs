@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Fact, LayerPart, OpDef, Order, Promote, Tolerance, elementwise};
+use crate::dialects::{Contract, Fact, LayerPart, OpDef, Order, Promote, Tolerance, elementwise};
 use crate::kernels::float::Activation;
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;
@@ -37,14 +37,14 @@ pub static OPS: &[OpDef] = &[
         .scalar(|p, x| p.neg(x[0]))
         .accepts("ifc", NEGATION)
         .grad("self: -grad")
-        .facts(&[Fact::Odd, Fact::Involution])
+        .facts(&[Fact::Involution])
         .inplace()
         .out_found("out"),
     elementwise("aten::negative(Tensor self) -> Tensor", Promote::Common)
         .scalar(|p, x| p.neg(x[0]))
         .accepts("ifc", NEGATION)
         .grad("self: -grad")
-        .facts(&[Fact::Odd, Fact::Involution])
+        .facts(&[Fact::Involution])
         .inplace()
         .out_found("out"),
     elementwise("aten::reciprocal(Tensor self) -> Tensor", Promote::Float)
@@ -368,18 +368,19 @@ pub static OPS: &[OpDef] = &[
         .scalar(frac)
         .accepts("f", "frac_cpu")
         .grad("self: grad")
+        .facts(&[Fact::Idempotent])
         .inplace()
         .out_found("out"),
     elementwise("aten::sign(Tensor self) -> Tensor", Promote::Common)
         .scalar(sign)
         .accepts("bif", "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.")
         .grad("self: torch.zeros_like(grad)")
-        .facts(&[Fact::Odd, Fact::Idempotent])
+        .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Odd), Fact::Idempotent])
         .inplace()
         .out_found("out"),
     elementwise("aten::sgn(Tensor self) -> Tensor", Promote::Common)
         .scalar(sgn)
-        .facts(&[Fact::Odd, Fact::Idempotent])
+        .facts(&[Fact::Under(Contract::NanRelaxed, &Fact::Odd), Fact::Idempotent])
         .inplace()
         .out_found("out"),
     elementwise("aten::bitwise_not(Tensor self) -> Tensor", Promote::Common)

@@ -2,9 +2,9 @@
 
 use super::{DialectText, GradText, KEYWORDS, OpText};
 use crate::diag::{Diagnostic, Result, Source, Span, nearest};
-use crate::dialects::Effects;
 use crate::dialects::constraint::{Comparison, Condition, Declaration, Law, Parameter, ParameterKind};
 use crate::dialects::op_def::{Fact, Tolerance};
+use crate::dialects::{Contract, Effects};
 use crate::ir::{Attr, Symbol};
 use pest::Parser;
 use pest::iterators::Pair;
@@ -317,9 +317,23 @@ impl Reader<'_> {
     }
 
     fn fact(&self, pair: &Pair<'_, R>) -> Result<Fact> {
-        let mut parts = pair.clone().into_inner();
+        let mut parts = pair.clone().into_inner().peekable();
+        let weaker = parts.next_if(|part| part.as_rule() == R::weaker);
         let word = parts.next().map_or("", |p| p.as_str());
-        let number = parts.next().and_then(|p| p.as_str().parse::<f64>().ok());
+        if let Some(contract) = weaker.and_then(|part| Contract::named(part.as_str())) {
+            let inner: &'static Fact = Box::leak(Box::new(self.equation(pair, word, parts.next())?));
+            return match inner {
+                Fact::Detached => {
+                    Err(self.error(pair, "'detached' is no equation, so that it has no contract"))
+                }
+                _ => Ok(Fact::Under(contract, inner)),
+            };
+        }
+        self.equation(pair, word, parts.next())
+    }
+
+    fn equation(&self, pair: &Pair<'_, R>, word: &str, number: Option<Pair<'_, R>>) -> Result<Fact> {
+        let number = number.and_then(|p| p.as_str().parse::<f64>().ok());
         match (word, number) {
             ("commutative", None) => Ok(Fact::Commutative),
             ("associative", None) => Ok(Fact::Associative),

@@ -164,6 +164,8 @@ const FACTS: Words = &[
     ("even", "f(-a) = f(a)"),
     ("idempotent", "f(f(a)) = f(a)"),
     ("involution", "f(f(a)) = a"),
+    ("nan-relaxed ", "the fact after it holds for floats but for NaN, infinities and the sign of zero"),
+    ("fast-math ", "the fact after it holds for floats nearly"),
     ("detached", "no gradient flows through it"),
 ];
 

@@ -255,7 +255,7 @@ impl Options {
     /// A question about a rule that nobody has is a slip of the hand.
     fn check_rule(&self, pipeline: &Pipeline, toolkit: &Toolkit) -> Result<()> {
         let Some(wanted) = self.look.why_not.as_deref() else { return Ok(()) };
-        let mut rules = rewrite::written(toolkit.registry())?.into_iter().cloned().collect::<Vec<_>>();
+        let mut rules = rewrite::written(toolkit.registry())?;
         for file in pipeline.option_texts("rules").into_iter().filter(|file| !file.is_empty()) {
             let text = files::text(Path::new(&file))?;
             rules.extend(rewrite::parse(&Source::new(file, text))?);
