@@ -23,7 +23,13 @@ pub(super) const OPTIONS: &[PassOption] = &[
 ];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let builtin = rewrite::builtin(context.registry)?;
+    // Whoever asks about rules asks about all of them; rules of a file may make any op.
+    let all_of_them =
+        context.extra::<Explanations>().is_some() || !context.text("rules").unwrap_or("").is_empty();
+    let builtin = match all_of_them {
+        true => rewrite::builtin(context.registry)?,
+        false => rewrite::builtin_for(context.registry, graph)?,
+    };
     // A caller that is no pipeline gives no options.
     let file = context.text("rules").unwrap_or("");
     let own = if file.is_empty() { Vec::new() } else { read(file, context.registry)? };

@@ -2,7 +2,8 @@
 //! depends on a variable's type becomes one compiled rule an overload.
 
 use super::condition;
-use super::syntax::{Condition, Contract, Expr, Literal, OpTerm, Rule, RuleTerm, TermKind};
+use super::op_variables;
+use super::syntax::{Arrow, Condition, Contract, Expr, Literal, OpTerm, Rule, RuleTerm, TermKind};
 use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{Op, Registry, Variant, prim};
 use crate::ir::schema::Argument;
@@ -49,6 +50,24 @@ impl CompiledRule {
             let in_force = contract.name();
             format!("its contract {own} is weaker than {in_force}, the contract in force; --{own} admits it")
         })
+    }
+
+    /// Whether it speaks of an op and of no other of that name: an overload that was left out is chosen by types.
+    pub(super) fn is_about(&self, op: &Op) -> bool {
+        self.left.is_about(op) && self.right.is_about(op)
+    }
+}
+
+impl Term {
+    fn is_about(&self, op: &Op) -> bool {
+        match self {
+            Term::Op(node) => {
+                let other = node.op.name() == op.name() && !node.op.same(op);
+                !other && node.operands.iter().all(|term| term.is_about(op))
+            }
+            Term::List(_, items) => items.iter().all(|term| term.is_about(op)),
+            Term::Variable(..) | Term::Rest(..) | Term::Constant(..) | Term::Compute(..) => true,
+        }
     }
 }
 
@@ -113,9 +132,29 @@ type Reading = (Term, Types);
 
 /// Resolves a rule: one compiled rule for each way to read its left side.
 pub fn compile(registry: &Registry, rule: &Rule) -> Result<Vec<CompiledRule>> {
+    let Some(schematic) = op_variables::schematic(rule)? else { return one_rule(registry, rule) };
+    let all = schematic.all(registry)?;
+    let mut compiled = Vec::new();
+    for (rule, op) in &all {
+        compiled.extend(one_op(registry, rule, op));
+    }
+    match (compiled.is_empty(), all.first()) {
+        // The first op's error stands for all.
+        (true, Some((rule, _))) => one_rule(registry, rule),
+        _ => Ok(compiled),
+    }
+}
+
+/// A rule that an op variable became for one op. Not every op of a class takes what the rule gives to it.
+pub(super) fn one_op(registry: &Registry, rule: &Rule, op: &Op) -> Vec<CompiledRule> {
+    let readings = one_rule(registry, rule).unwrap_or_default();
+    readings.into_iter().filter(|rule| rule.is_about(op)).collect()
+}
+
+fn one_rule(registry: &Registry, rule: &Rule) -> Result<Vec<CompiledRule>> {
     check_names(rule)?;
     let mut compiled = direction(registry, rule, &rule.left, &rule.right, &rule.name)?;
-    if rule.both_ways {
+    if rule.arrow == Arrow::BothWays {
         compiled.extend(direction(registry, rule, &rule.right, &rule.left, &format!("{}/back", rule.name))?);
     }
     Ok(compiled)
@@ -155,7 +194,7 @@ fn direction(
             group: rule.group.as_deref().map(Arc::from),
             contract: rule.contract,
             writes: writes(&term) || writes(right),
-            directed: true,
+            directed: rule.arrow != Arrow::Equals,
             left: term,
             right: right.clone(),
             conditions: rule.conditions.clone().into(),
@@ -193,7 +232,7 @@ fn check_names(rule: &Rule) -> Result<()> {
             return Err(unbound(name, span));
         }
     }
-    if rule.both_ways {
+    if rule.arrow == Arrow::BothWays {
         for (name, span) in rule.left.names() {
             if !right.contains(&name) {
                 return Err(Diagnostic::compile(format!(
@@ -618,7 +657,9 @@ fn computed_type(expr: &Expr, types: &Types) -> Type {
         Expr::Literal(_) => Type::int(),
         Expr::Name(name, _) => types.get(name).cloned().unwrap_or_else(Type::int),
         Expr::Call(name, ..) if name == "device" => Type::device(),
-        Expr::Call(name, ..) if name == "sizes" => Type::list(Type::int()),
+        Expr::Call(name, ..) if matches!(name.as_str(), "sizes" | "range" | "compose") => {
+            Type::list(Type::int())
+        }
         Expr::List(_) => Type::list(Type::int()),
         Expr::Call(name, ..) if !matches!(name.as_str(), "min" | "max" | "abs") => Type::int(),
         Expr::Call(_, arguments, _) => {

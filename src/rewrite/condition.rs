@@ -142,12 +142,50 @@ const TESTS: &[Test] = &[
         let never = |s: &Seen| s.kind != Kind::None && !s.may_be_none;
         Some(s[0].kind == Kind::None && never(&s[1]) || s[1].kind == Kind::None && never(&s[0]))
     }),
+    Test("holds_all_of", 2, "the first dtype has all numbers of the second", |s| {
+        let dtype = |seen: &Seen| DType::from_code(seen.constant.as_ref()?.as_int()?);
+        Some(holds_all_of(dtype(&s[0])?, dtype(&s[1])?))
+    }),
     Test("is_contiguous", 1, "the elements lie densely", |s| {
         let sizes: Vec<i64> = s[0].sizes.as_ref()?.iter().copied().collect::<Option<_>>()?;
         let layout = crate::tensor::Layout::strided(&sizes, s[0].strides.as_ref()?, 0).ok()?;
         Some(layout.is_contiguous())
     }),
 ];
+
+/// Whether each number of a dtype is one of another, so that the way there and back changes none.
+fn holds_all_of(wide: DType, narrow: DType) -> bool {
+    // Bits of an integer without its sign, or of a significand.
+    let integer = |dtype: DType| (dtype.size() * 8) as u32 - u32::from(dtype.is_signed());
+    let significand = |dtype: DType| match dtype {
+        DType::F16 => Some(11),
+        DType::BF16 => Some(8),
+        DType::F32 | DType::C64 => Some(24),
+        DType::F64 | DType::C128 => Some(53),
+        _ => None,
+    };
+    if wide == narrow || narrow == DType::Bool {
+        return true;
+    }
+    match (significand(wide), significand(narrow)) {
+        (Some(_), Some(_)) => match (wide, narrow) {
+            (DType::C64, DType::F16 | DType::BF16 | DType::F32) | (DType::C128, DType::C64) => true,
+            (DType::C128, other) => !other.is_complex(),
+            (DType::F32, DType::F16 | DType::BF16) => true,
+            (DType::F64, other) => !other.is_complex(),
+            _ => false,
+        },
+        // Extremes of 16 bits reach beyond the largest float16.
+        (Some(bits), None) => {
+            narrow.is_integral() && integer(narrow) <= bits && (wide != DType::F16 || narrow.size() == 1)
+        }
+        (None, None) => {
+            let both = wide.is_integral() && narrow.is_integral() && wide != DType::Bool;
+            both && integer(wide) >= integer(narrow) && (wide.is_signed() || !narrow.is_signed())
+        }
+        (None, Some(_)) => false,
+    }
+}
 
 fn same_kind(s: &[Seen]) -> Option<bool> {
     if s[0].kind != s[1].kind {
@@ -184,6 +222,8 @@ const FUNCTIONS: &[(&str, usize)] = &[
     ("min", 2),
     ("max", 2),
     ("abs", 1),
+    ("range", 1),
+    ("compose", 2),
 ];
 
 /// Fails at a test or function that does not exist.
@@ -226,7 +266,7 @@ pub(super) fn check_expr(expr: &Expr) -> Result<()> {
             if !FUNCTIONS.contains(&(name.as_str(), arguments.len())) {
                 return Err(Diagnostic::compile(format!("there is no function {name} of {} arguments", arguments.len()))
                     .at(span)
-                    .hint("functions are rank(x), size(x, d), sizes(x), numel(x), len(l), dtype(x), device(x), min(a, b), max(a, b), abs(a)"));
+                    .hint("functions are rank(x), size(x, d), sizes(x), numel(x), len(l), dtype(x), device(x), min(a, b), max(a, b), abs(a), range(n), compose(p, q)"));
             }
             arguments.iter().try_for_each(check_expr)
         }
@@ -375,6 +415,9 @@ pub fn part<T: Clone>(items: &[T], bounds: Option<&[Expr; 3]>, subjects: &dyn Su
     (step != 0).then_some(taken)
 }
 
+/// The longest list that `range` makes: tensors have fewer dimensions.
+const MAX_RANGE: i64 = 64;
+
 fn function(name: &str, arguments: &[Expr], subjects: &dyn Subjects) -> Option<Attr> {
     let value = |n: usize| arguments.get(n).and_then(|e| evaluate(e, subjects));
     match name {
@@ -383,6 +426,20 @@ fn function(name: &str, arguments: &[Expr], subjects: &dyn Subjects) -> Option<A
             let first = compare(&a, Comparison::Le, &b)? == (name == "min");
             Some(if first { a } else { b })
         }
+        // Orders of dimensions: that of n dimensions as they are, and what taking one order after another comes to.
+        "range" => match value(0)?.as_int()? {
+            n @ 0..=MAX_RANGE => Some(Attr::Ints((0..n).collect::<Vec<i64>>().into())),
+            _ => None,
+        },
+        "compose" => match (value(0)?, value(1)?) {
+            (Attr::Ints(first), Attr::Ints(then)) => {
+                let len = first.len() as i64;
+                let place = |n: &i64| usize::try_from(if *n < 0 { n.checked_add(len)? } else { *n }).ok();
+                let taken = then.iter().map(|n| first.get(place(n)?).copied());
+                Some(Attr::Ints(taken.collect::<Option<Vec<i64>>>()?.into()))
+            }
+            _ => None,
+        },
         "abs" => match value(0)? {
             Attr::Int(x) => x.checked_abs().map(Attr::Int),
             Attr::Float(x) => Some(Attr::Float(x.abs())),

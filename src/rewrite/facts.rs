@@ -2,12 +2,11 @@
 //! equation can hold; they are matched, checked and explained as rules that are written by hand are. This module knows no
 //! op by name but negation and magnitude, of which facts speak.
 
-use super::{CompiledRule, Term, compile, parse, syntax};
+use super::{CompiledRule, compile, parse, syntax};
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::{Contract, Fact, Op, Promote, Registry, Variant};
 use crate::ir::schema::Argument;
 use crate::ir::{Symbol, TypeKind};
-use indexmap::IndexMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ pub const GROUP: &str = "facts";
 pub struct FactRule {
     /// The row.
     pub op: Op,
-    /// The rule; its text names the overload, and its source is called `facts of DIALECT`.
+    /// The rule; its text names the overload, and its source is called `facts of DIALECT::OP`.
     pub rule: syntax::Rule,
 }
 
@@ -44,47 +43,43 @@ pub(super) fn compiled(registry: &Registry) -> Result<Vec<CompiledRule>> {
 /// The ways to read a rule in which it speaks of the row that states it, and not of another overload.
 pub fn readings(registry: &Registry, fact: &FactRule) -> Result<Vec<CompiledRule>> {
     let mut readings = compile(registry, &fact.rule)?;
-    readings.retain(|rule| speaks_of(&rule.left, &fact.op) && speaks_of(&rule.right, &fact.op));
-    // An equation says that sides are equal, not which is better.
-    readings.iter_mut().for_each(|rule| rule.directed = false);
+    readings.retain(|rule| rule.is_about(&fact.op));
     Ok(readings)
 }
 
-fn speaks_of(term: &Term, op: &Op) -> bool {
-    let Term::Op(node) = term else { return true };
-    let other = node.op.name() == op.name() && !node.op.same(op);
-    !other && node.operands.iter().all(|term| speaks_of(term, op))
+fn derive(registry: &Registry) -> Result<Vec<FactRule>> {
+    let mut all = Vec::new();
+    for op in registry.iter() {
+        all.extend(of_op(registry, op)?);
+    }
+    Ok(all)
 }
 
-fn derive(registry: &Registry) -> Result<Vec<FactRule>> {
-    // A text for each dialect, so that an error shows the line that a fact became.
-    let mut texts: IndexMap<String, (String, Vec<Op>)> = IndexMap::new();
-    for op in registry.iter().filter(|op| op.variant() == Variant::Plain) {
-        for fact in op.def().facts {
-            if speaks_of_sign(fact) && registry.overloads(Symbol::new("aten::neg")).is_empty() {
-                // A table without negation has no use for it.
-                continue;
-            }
-            let Some(equations) = Equations::of(op, fact)? else { continue };
-            let (text, ops) = texts.entry(op.name().namespace().to_string()).or_default();
-            ops.extend(std::iter::repeat_n(op.clone(), equations.0.len()));
-            equations.0.iter().for_each(|line| {
-                let _ = writeln!(text, "{line}");
-            });
+/// The rules that follow from the facts of one row.
+pub(super) fn of_op(registry: &Registry, op: &Op) -> Result<Vec<FactRule>> {
+    let mut text = String::new();
+    let facts = if op.variant() == Variant::Plain { op.def().facts } else { &[] };
+    for fact in facts {
+        if speaks_of_sign(fact) && registry.overloads(Symbol::new("aten::neg")).is_empty() {
+            // A table without negation has no use for it.
+            continue;
         }
+        Equations::of(op, fact)?.into_iter().flat_map(|equations| equations.0).for_each(|line| {
+            let _ = writeln!(text, "{line}");
+        });
     }
     let mut all = Vec::new();
-    for (dialect, (text, ops)) in texts {
-        let source = Source::new(format!("facts of {dialect}"), text);
-        for (mut rule, op) in parse(&source)?.into_iter().zip(ops) {
-            rule.group = Some(GROUP.to_string());
-            let fact = FactRule { op, rule };
-            if readings(registry, &fact)?.is_empty() {
-                let message = format!("a fact of {} makes no rule", fact.op.full_name());
-                return Err(Diagnostic::input(message).at(&fact.rule.span));
-            }
-            all.push(fact);
+    if text.is_empty() {
+        return Ok(all);
+    }
+    for mut rule in parse(&Source::new(format!("facts of {}", op.full_name()), text))? {
+        rule.group = Some(GROUP.to_string());
+        let fact = FactRule { op: op.clone(), rule };
+        if readings(registry, &fact)?.is_empty() {
+            let message = format!("a fact of {} makes no rule", op.full_name());
+            return Err(Diagnostic::input(message).at(&fact.rule.span));
         }
+        all.push(fact);
     }
     Ok(all)
 }
@@ -136,7 +131,7 @@ impl Writer<'_> {
     fn commutative(mut self) -> Result<Self> {
         let ty = self.operands::<2>("commutative")?;
         let f = &self.name;
-        let equation = format!("{f}(?x: {ty}, ?y: {ty}) => {f}(?y, ?x)");
+        let equation = format!("{f}(?x: {ty}, ?y: {ty}) ~> {f}(?y, ?x)");
         // Where dtypes differ, which operand is a tensor of rank 0 and which is rounded first is told by their places; an
         // infinite complex number does not survive the factor of a sum.
         let when = if self.is_tensor() { "same_dtype(?x, ?y) and not is_complex(?x)" } else { "" };
@@ -147,7 +142,7 @@ impl Writer<'_> {
     fn associative(mut self) -> Result<Self> {
         let ty = self.operands::<2>("associative")?;
         let f = &self.name;
-        let equation = format!("{f}({f}(?x: {ty}, ?y: {ty}), ?z: {ty}) => {f}(?x, {f}(?y, ?z))");
+        let equation = format!("{f}({f}(?x: {ty}, ?y: {ty}), ?z: {ty}) ~> {f}(?x, {f}(?y, ?z))");
         let alike = "same_dtype(?x, ?y) and same_dtype(?y, ?z) and not is_complex(?x)";
         self.add("associative", &equation, if self.is_tensor() { alike } else { "" });
         Ok(self)
@@ -184,7 +179,7 @@ impl Writer<'_> {
     fn odd(mut self) -> Result<Self> {
         let (ty, rest) = (self.tensor("odd")?, self.rest());
         let f = &self.name;
-        let equation = format!("{f}(aten::neg(?x: {ty}){rest}) => aten::neg({f}(?x{rest}))");
+        let equation = format!("{f}(aten::neg(?x: {ty}){rest}) ~> aten::neg({f}(?x{rest}))");
         self.line(self.weakest, "odd", "", &equation, "is_float(?x)");
         Ok(self)
     }

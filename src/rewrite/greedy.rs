@@ -704,12 +704,16 @@ impl Subjects for Names<'_> {
         seen.one_use = self.graph.has_one_use(value);
         // Only ops in which nobody writes are looked at.
         seen.maker = self.graph.def_op(value).map(|op| self.graph.kind(op));
-        seen.len = match (self.graph.def_op(value), self.lists) {
-            (Some(op), Some(lists)) if self.graph.kind(op) == lists.name() => {
-                Some(self.graph.operands(op).len())
-            }
-            _ => None,
-        };
+        if let (Some(op), Some(lists)) = (self.graph.def_op(value), self.lists)
+            && self.graph.kind(op) == lists.name()
+        {
+            let operands = self.graph.operands(op);
+            let number = |v: &ValueId| constant_of(self.graph, *v).and_then(|(_, attr)| attr.as_int());
+            let numbers: Option<Vec<i64>> = operands.iter().map(number).collect();
+            seen.len = Some(operands.len());
+            let numbers = numbers.filter(|all| !all.is_empty());
+            seen.constant = seen.constant.or(numbers.map(|all| Attr::Ints(all.into())));
+        }
         Some(seen)
     }
 }

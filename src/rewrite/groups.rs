@@ -52,6 +52,11 @@ pub fn written(registry: &Registry) -> Result<Vec<syntax::Rule>> {
     Ok(all)
 }
 
+/// The rules that were added to a table, as they are written.
+pub(super) fn added_rules(registry: &Registry) -> impl Iterator<Item = &syntax::Rule> {
+    registry.part::<RuleGroups>().into_iter().flat_map(|groups| &groups.0).flat_map(|group| &group.rules)
+}
+
 /// The rules that were added to a table, those of a group if `wanted` says so, resolved against its ops.
 pub(super) fn compiled(
     registry: &Registry,

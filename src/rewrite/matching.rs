@@ -76,7 +76,7 @@ fn raises(loaded: &Loaded, results: &Type, node: &Node) -> bool {
         return false;
     };
     let names = Names { loaded, graph: None, subst: &Subst::default(), root: *list };
-    names.list_length(*list) != results.tuple_elements().map(<[Type]>::len)
+    names.list(*list).map(|node| node.children.len()) != results.tuple_elements().map(<[Type]>::len)
 }
 
 /// The ways in which a node is an op of a pattern.
@@ -284,7 +284,12 @@ impl Subjects for Names<'_> {
         };
         // Only what may be a list has elements.
         let may_be_list = matches!(seen.kind, Kind::List | Kind::Other);
-        seen.len = if may_be_list { self.list_length(id) } else { None };
+        if may_be_list && let Some(list) = self.list(id) {
+            seen.len = Some(list.children.len());
+            if !facts.written && seen.constant.is_none() {
+                seen.constant = self.constant_ints(list);
+            }
+        }
         let maker = |graph: &Graph| graph.def_op(*facts.values.first()?).map(|op| graph.kind(op));
         seen.maker = self.graph.filter(|_| !facts.written).and_then(maker);
         Some(seen)
@@ -310,15 +315,23 @@ pub(super) fn seen_of(ty: &Type, constant: Option<&(Type, Attr)>) -> Seen {
 }
 
 impl Names<'_> {
-    fn list_length(&self, id: Id) -> Option<usize> {
+    /// The op that makes a class as a list.
+    fn list(&self, id: Id) -> Option<&Node> {
         let row = self.loaded.list_row()?;
         let egraph = &self.loaded.egraph;
-        let nodes = &egraph[egraph.find(id)].nodes;
-        let list = nodes
-            .iter()
-            .take(MAX_FORMS)
-            .find(|n| matches!(self.loaded.head(n), Head::Op(h) if h.op.same(row)))?;
-        Some(list.children.len())
+        let mut nodes = egraph[egraph.find(id)].nodes.iter().take(MAX_FORMS);
+        nodes.find(|n| matches!(self.loaded.head(n), Head::Op(h) if h.op.same(row)))
+    }
+
+    /// The numbers of a list that is made of constants.
+    fn constant_ints(&self, list: &Node) -> Option<Attr> {
+        let egraph = &self.loaded.egraph;
+        let number = |id: &Id| match egraph[egraph.find(*id)].data.constant.as_ref()? {
+            (_, Attr::Int(x)) => Some(*x),
+            _ => None,
+        };
+        let all: Option<Vec<i64>> = list.children.iter().map(number).collect();
+        all.filter(|all| !all.is_empty()).map(|all| Attr::Ints(all.into()))
     }
 }
 

@@ -15,6 +15,7 @@ mod exact;
 mod explain;
 mod extract;
 pub mod facts;
+mod reachable;
 mod forms;
 mod greedy;
 mod greedy_trace;
@@ -24,6 +25,7 @@ mod language;
 mod lint;
 mod load;
 mod matching;
+mod op_variables;
 mod parse;
 mod proof;
 #[cfg(test)]
@@ -43,6 +45,7 @@ pub use greedy::simplify_greedily;
 pub use groups::{RuleGroups, group, written};
 pub use lint::lint;
 pub use parse::{on_one_line, parse};
+pub use reachable::builtin_for;
 pub use saturate::{Budget, Report, Settings, simplify, simplify_explained};
 
 use crate::diag::{Result, Source};

@@ -1,7 +1,7 @@
 //! From a rule file's text to rules.
 
 use super::syntax::{
-    Arithmetic, Comparison, Condition, Contract, Expr, Literal, OpTerm, Rule, RuleTerm, TermKind,
+    Arithmetic, Arrow, Comparison, Condition, Contract, Expr, Literal, OpTerm, Rule, RuleTerm, TermKind,
 };
 use crate::diag::{Diagnostic, Result, Source, Span};
 use crate::tensor::DType;
@@ -103,7 +103,8 @@ fn expected(rules: &[R]) -> String {
         R::term | R::bound | R::rest | R::variable | R::op | R::list | R::compute | R::literal => "a term",
         R::argument | R::ident => "an argument",
         R::var => "a variable: ?x",
-        R::kind => "an op: dialect::op",
+        R::kind | R::op_variable => "an op: dialect::op",
+        R::op_class => "a class of ops: elementwise",
         R::ty => "a type",
         R::block => "a block",
         R::condition | R::all_of | R::one | R::call | R::nested | R::member | R::compare | R::negated => {
@@ -185,12 +186,15 @@ impl Reader<'_> {
         let last = pair.clone().into_inner().last().map_or_else(|| self.span(&pair), |part| self.span(&part));
         let span = Span::new(self.source, pair.as_span().start(), last.end());
         let doc = comment_above(self.source.text(), pair.as_span().start());
-        let (mut name, mut contract, mut both_ways) = (String::new(), Contract::Exact, false);
+        let (mut name, mut contract, mut arrow) = (String::new(), Contract::Exact, Arrow::Becomes);
         let (mut terms, mut conditions) = (Vec::new(), Vec::new());
         for part in pair.into_inner() {
             match part.as_rule() {
                 R::name => name = part.as_str().to_string(),
-                R::arrow => both_ways = part.as_str() == "<=>",
+                R::arrow => {
+                    let all = [Arrow::Becomes, Arrow::Equals, Arrow::BothWays];
+                    arrow = all.into_iter().find(|a| a.text() == part.as_str()).unwrap_or(Arrow::Becomes);
+                }
                 R::contract => {
                     contract = match part.as_str() {
                         "nan-relaxed" => Contract::NanRelaxed,
@@ -208,7 +212,7 @@ impl Reader<'_> {
         }
         match <[RuleTerm; 2]>::try_from(terms) {
             Ok([left, right]) => {
-                Ok(Rule { name, group, doc, contract, left, right, both_ways, conditions, span })
+                Ok(Rule { name, group, doc, contract, left, right, arrow, conditions, span })
             }
             Err(_) => Err(Diagnostic::internal("a rule without two sides").at(&span)),
         }
@@ -258,13 +262,23 @@ impl Reader<'_> {
 
     fn operation(&self, pair: Pair<'_, R>, bound: Option<String>) -> Result<OpTerm> {
         let mut parts = pair.into_inner();
-        let kind = parts.next().map(|p| p.as_str().to_string()).unwrap_or_default();
+        let (mut kind, mut class) = (String::new(), None);
+        match parts.next() {
+            Some(variable) if variable.as_rule() == R::op_variable => {
+                let mut parts = variable.into_inner();
+                kind = parts.next().map(|name| name.as_str().to_string()).unwrap_or_default();
+                class = parts.next().map(|class| class.as_str().to_string());
+            }
+            Some(name) => kind = name.as_str().to_string(),
+            None => {}
+        }
         let (kind, overload) = match kind.split_once('.') {
             Some((kind, overload)) => (kind.to_string(), Some(overload.to_string())),
             None => (kind, None),
         };
         let mut op = OpTerm {
             kind,
+            class,
             overload,
             attributes: Vec::new(),
             arguments: Vec::new(),
@@ -490,7 +504,7 @@ mod tests {
         let text = "group g {\n rule a exact aten::cat([?x: Tensor, ?rest...], 0) <=> aten::f::g.o[n=1](?x, ?l: Dict(str, int)?, -.5e3, (?a * (2 - ?b) // 3)) { ?x, true } .1\n  if not (?a < -1 or rank(?x) in {1, 2}) and dtype(?x) == torch.float32 and (size(?x, 0) > 2)\n}\nrule b exact ?x: int[] => 'it'";
         let rules = parse(&Source::new("t.rules", text)).expect("valid");
         assert_eq!(rules.len(), 2);
-        assert!(rules[0].both_ways && rules[0].group.as_deref() == Some("g"));
+        assert!(rules[0].arrow == Arrow::BothWays && rules[0].group.as_deref() == Some("g"));
         assert_eq!(rules[0].conditions.len(), 3);
     }
 

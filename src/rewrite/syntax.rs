@@ -20,12 +20,34 @@ pub struct Rule {
     pub left: RuleTerm,
     /// What that equals.
     pub right: RuleTerm,
-    /// Written `<=>`: it holds from right to left as well.
-    pub both_ways: bool,
+    /// Which side is taken.
+    pub arrow: Arrow,
     /// When; all of them.
     pub conditions: Vec<Condition>,
     /// Where it stands.
     pub span: Span,
+}
+
+/// Which side of a rule is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrow {
+    /// `=>`: the right side, where it costs no more.
+    Becomes,
+    /// `~>`: both sides are as good; the right side is known to equal the left, and taken where that makes the whole cheaper.
+    Equals,
+    /// `<=>`: it holds from right to left as well.
+    BothWays,
+}
+
+impl Arrow {
+    /// As rules write it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Arrow::Becomes => "=>",
+            Arrow::Equals => "~>",
+            Arrow::BothWays => "<=>",
+        }
+    }
 }
 
 /// A term of a rule, with its place.
@@ -58,8 +80,10 @@ pub enum TermKind {
 /// An op of a term.
 #[derive(Clone, Debug)]
 pub struct OpTerm {
-    /// `aten::add`
+    /// `aten::add`, or `?f` for an op variable.
     pub kind: String,
+    /// The class of an op variable, where it is stated.
+    pub class: Option<String>,
     /// The overload's name, where stated.
     pub overload: Option<String>,
     /// Attributes.

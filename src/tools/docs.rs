@@ -5,7 +5,7 @@ use crate::diag::{Diagnostic, ErrorKind, Result, Source, nearest};
 use crate::dialects::constraint::{Declaration, Law, Parameter};
 use crate::dialects::{Effects, Family, Op, Registry, Variant};
 use crate::rewrite;
-use crate::rewrite::syntax::{Condition, Rule, RuleTerm, TermKind};
+use crate::rewrite::syntax::{Arrow, Condition, Rule, RuleTerm, TermKind};
 use crate::toolkit::Toolkit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -191,7 +191,7 @@ fn row(rule: &Rule, law: &str) -> String {
 
 /// What a rule makes of the term that it matches.
 fn becomes(rule: &Rule) -> &'static str {
-    if rule.both_ways {
+    if rule.arrow != Arrow::Becomes {
         return "either";
     }
     match &rule.right.kind {
@@ -205,7 +205,7 @@ fn becomes(rule: &Rule) -> &'static str {
 /// Both sides and the conditions as they are written, on one line.
 fn sides(rule: &Rule) -> String {
     let text = |term: &RuleTerm| rewrite::on_one_line(term.span.text());
-    let arrow = if rule.both_ways { "<=>" } else { "=>" };
+    let arrow = rule.arrow.text();
     let when = match rule.conditions.as_slice() {
         [] => String::new(),
         [one] => format!(" if {one}"),

@@ -241,7 +241,8 @@ fn judge(rule: &Rule, effort: Effort, registry: &Registry, run: &Run) -> Result<
     let mut instances = 0;
     let mut untestable = String::new();
     // Several readings share the samples.
-    let effort = Effort { samples: (effort.samples / compiled.len()).max(effort.samples.min(150)), ..effort };
+    let least = effort.samples.min(150).min(3_000 / compiled.len().max(1)).max(1);
+    let effort = Effort { samples: (effort.samples / compiled.len()).max(least), ..effort };
     for reading in &compiled {
         match check(reading, effort, run)? {
             Verdict::Sound { instances: n } => instances += n,

@@ -37,7 +37,7 @@ pub(super) fn rows_of_rules_are_rules() -> Result<(), Failed> {
         };
         let is_it = rule.name == wanted.name
             && rule.contract == wanted.contract
-            && rule.both_ways == wanted.both_ways
+            && rule.arrow == wanted.arrow
             && same(&rule.left, &wanted.left)
             && same(&rule.right, &wanted.right)
             && conditions(rule) == conditions(wanted);

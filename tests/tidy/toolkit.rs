@@ -27,6 +27,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("src/passes/mod.rs", "reads the pipeline of plans, which is of built-in passes"),
     ("src/rewrite/mod.rs", "defines the built-in rules"),
     ("src/rewrite/groups.rs", "joins them with those of a table of ops"),
+    ("src/rewrite/reachable.rs", "chooses from them those that a graph can need"),
     ("src/runtime/composites.rs", "keeps compiled meanings of the built-in ops for all programs over them"),
     ("src/tools/docs.rs", "generates the pages about what is built in"),
 ];
