@@ -21,7 +21,7 @@ pub fn builtin_for(registry: &Registry, graph: &Graph) -> Result<Arc<[CompiledRu
     let mut names: HashSet<Symbol> = graph.all_ops().into_iter().map(|op| graph.kind(op)).collect();
     // Constant lists are lists that rules see into.
     names.insert(Symbol::new("prim::ListConstruct"));
-    let table = registry.derived(|registry| Table::of(registry));
+    let table = registry.derived(Table::of);
     table.rules_for(registry, names)
 }
 
