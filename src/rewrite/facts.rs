@@ -276,3 +276,46 @@ impl Writer<'_> {
         Diagnostic::input(format!("the fact '{fact}' of {}: the op {why}", self.name))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{Graph, PrintOptions, parse_graph};
+    use crate::rewrite::{Settings, builtin, simplify};
+
+    /// The orders of a chain of an associative op are more than any budget.
+    #[test]
+    fn a_long_chain_leaves_nodes_to_other_rules() {
+        let ints = "Long(8, strides=[1], requires_grad=0, device=cpu)";
+        let floats = "Float(8, strides=[1], requires_grad=0, device=cpu)";
+        let mut text = format!("graph(%x : {floats}, %v0 : {ints}");
+        (1..80).for_each(|n| text += &format!(", %x{n} : {ints}"));
+        text += "):\n";
+        for n in 1..80 {
+            text += &format!("  %v{n} : {ints} = aten::maximum(%v{}, %x{n})\n", n - 1);
+        }
+        text += &format!("  %a : {floats} = aten::ceil(%x)\n  %b : {floats} = aten::floor(%a)\n");
+        text += &format!("  %c : {floats} = aten::mul(%b, %v79)\n  return (%c)\n");
+        let registry = Registry::builtin();
+        let rules = builtin(&registry).expect("the built-in rules are valid");
+        let mut graph: Graph = parse_graph(&text).expect("a graph");
+        let report = simplify(&mut graph, &registry, None, &rules, &Settings::default()).expect("simplifies");
+        let written = graph.to_text(&PrintOptions::bare());
+        assert!(!written.contains("aten::floor"), "{written}");
+        assert_eq!((report.replaced, written.matches("aten::maximum").count()), (1, 79));
+    }
+
+    #[test]
+    fn each_built_in_fact_becomes_rules() {
+        let registry = Registry::builtin();
+        let named: Vec<String> =
+            rules(&registry).expect("valid").iter().map(|f| f.rule.name.clone()).collect();
+        for name in ["odd/aten.tanh", "commutative/aten.maximum-int", "identity/aten.mul.Scalar-float"] {
+            assert!(named.iter().any(|known| known == name), "{name} is not among {named:?}");
+        }
+        // What is weaker for floats says so.
+        let all = rules(&registry).expect("valid");
+        let sign = all.iter().find(|fact| fact.rule.name == "odd/aten.sign").expect("it is odd but for -0");
+        assert_eq!(sign.rule.contract, Contract::NanRelaxed);
+    }
+}

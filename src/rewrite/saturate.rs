@@ -20,6 +20,9 @@ use hashbrown::HashSet;
 use indexmap::IndexMap;
 use std::sync::Arc;
 
+/// Of the nodes that rules may add, equations (`~>`) add at most one in so many: the orders of a long chain of an associative op
+/// are more than any budget, and other rules are to have theirs.
+const EQUATIONS_SHARE: usize = 4;
 /// Classes that a repair may look at for each firing since the last.
 const REPAIRED_PER_FIRING: usize = 64;
 
@@ -136,6 +139,8 @@ pub(super) struct Saturation<'r> {
     pub(super) same_object: HashSet<ValueId>,
     /// Nodes that are some rule's right side: they are no worse than others of the same cost.
     pub(super) produced: HashSet<Node>,
+    /// How many nodes equations added.
+    equated: usize,
     /// Nodes that an equation made, which says nothing of which side is better.
     pub(super) undirected: HashSet<Node>,
     /// Nodes that a rule made by turning operands around: it does not turn them back.
@@ -167,6 +172,7 @@ impl<'r> Saturation<'r> {
             same_object: HashSet::new(),
             produced: HashSet::new(),
             undirected: HashSet::new(),
+            equated: 0,
             turned: HashSet::new(),
             one_by_one: false,
             contract: Contract::Exact,
@@ -253,11 +259,23 @@ impl<'r> Saturation<'r> {
                     break;
                 };
                 left = rest;
+                if !rule.directed
+                    && self.equated + (self.added - added) >= self.budget.nodes / EQUATIONS_SHARE
+                {
+                    self.report.stopped_by = Some("nodes");
+                    self.refuse(graph, n, id, &subst, || {
+                        "the equations' share of nodes is spent".to_string()
+                    });
+                    break 'all;
+                }
                 self.fire(graph, n, id, &subst);
                 if self.is_full() {
                     break 'all;
                 }
             }
+        }
+        if !rule.directed {
+            self.equated += self.added - added;
         }
         if self.firings.len() > before {
             *self.report.grew.entry(Arc::clone(&rule.name)).or_insert(0) += self.added - added;
