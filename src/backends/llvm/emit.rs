@@ -9,9 +9,11 @@ use super::ir::{Ir, Opcode, T, V, bug, lane_type, set_alignment, widen};
 use super::machine::{Kind, Machine};
 use super::scalar::Scalars;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::loops::{Carried, Elem, For, Kernel, Mark, Order, Prim, Reg, Stmt, Ty};
+use crate::dialects::loops::{Carried, Elem, For, If, Kernel, Mark, Order, Prim, Reg, Stmt, Ty};
 use crate::dialects::scalar::Binary;
 use inkwell::AddressSpace;
+use inkwell::AtomicOrdering;
+use inkwell::AtomicRMWBinOp;
 use inkwell::IntPredicate as I;
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
@@ -287,11 +289,70 @@ impl<'c> Emitter<'c, '_> {
             Stmt::Store { buffer, index, value } => self.store(*buffer, *index, *value),
             Stmt::For(l) => self.for_loop(l),
             Stmt::Require { condition, message } => self.require(*condition, *message),
-            Stmt::Accumulate { .. } => Err(unsupported("loop::accumulate")),
-            Stmt::If(_) => Err(unsupported("loop::if")),
+            Stmt::Accumulate { op, buffer, index, value } => self.accumulate(*op, *buffer, *index, *value),
+            Stmt::If(branch) => self.branch(branch),
             Stmt::Shared(..) => Err(unsupported("loop::shared")),
             Stmt::Barrier => Err(unsupported("loop::barrier")),
         }
+    }
+
+    /// Runs one of two blocks. Loops with a branch run one iteration at a time ([`is_straight`]).
+    fn branch(&mut self, branch: &If) -> Result<()> {
+        let holds = self.uniform(branch.condition)?.into_int_value();
+        let (then, otherwise, after) =
+            (self.new_block("then")?, self.new_block("else")?, self.new_block("after")?);
+        self.ir.b.build_conditional_branch(holds, then, otherwise).map_err(bug)?;
+        for (block, body) in [(then, &branch.then), (otherwise, &branch.otherwise)] {
+            self.ir.b.position_at_end(block);
+            self.block(body)?;
+            self.ir.b.build_unconditional_branch(after).map_err(bug)?;
+        }
+        self.ir.b.position_at_end(after);
+        Ok(())
+    }
+
+    /// Combines an element with a value: at once for all threads where the kernel has several.
+    fn accumulate(&mut self, op: Binary, buffer: Reg, index: Reg, value: Reg) -> Result<()> {
+        let elem = self.kernel.elem(buffer);
+        let (lane, memory) = (self.lane(elem), self.memory_type(elem));
+        let at = self.ir.element(self.buffer(buffer)?, memory, self.uniform(index)?)?.into_pointer_value();
+        let given = self.uniform(value)?;
+        if self.kernel.extent.is_some() {
+            let given = self.to_memory(given, elem)?;
+            return self.accumulate_at_once(op, elem, at, given);
+        }
+        let old = self.ir.b.build_load(memory, at, "").map_err(bug)?;
+        set_alignment(old, elem.size());
+        let scalars = Scalars { ir: &self.ir, machine: self.machine };
+        let operands = [self.from_memory(old, elem)?, given];
+        let new = scalars.primitive(&Prim::Binary(op, value, value), &operands, elem, elem, lane)?;
+        let store = self.ir.b.build_store(at, self.to_memory(new, elem)?).map_err(bug)?;
+        store.set_alignment(elem.size() as u32).map_err(|_| Diagnostic::internal("store alignment"))
+    }
+
+    /// An atomic instruction. Which thread comes first must not be told by the bits, so that floats have none.
+    fn accumulate_at_once(&self, op: Binary, elem: Elem, at: PointerValue<'c>, value: V<'c>) -> Result<()> {
+        let unsigned = matches!(elem, Elem::U8 | Elem::Bool);
+        let narrow = self.machine.kind == Kind::Ptx && elem.size() < 4;
+        let instruction = match (op, unsigned) {
+            _ if elem.is_float() || narrow => None,
+            (Binary::Add, _) if elem != Elem::Bool => Some(AtomicRMWBinOp::Add),
+            (Binary::Min, false) => Some(AtomicRMWBinOp::Min),
+            (Binary::Max, false) => Some(AtomicRMWBinOp::Max),
+            (Binary::Min, true) => Some(AtomicRMWBinOp::UMin),
+            (Binary::Max, true) => Some(AtomicRMWBinOp::UMax),
+            (Binary::And, _) => Some(AtomicRMWBinOp::And),
+            (Binary::Or, _) => Some(AtomicRMWBinOp::Or),
+            (Binary::Xor, _) => Some(AtomicRMWBinOp::Xor),
+            _ => None,
+        };
+        let Some(instruction) = instruction else {
+            let what = format!("a loop::accumulate of {} in a parallel loop", elem.name());
+            return Err(unsupported(&what));
+        };
+        let ordering = AtomicOrdering::Monotonic;
+        let done = self.ir.b.build_atomicrmw(instruction, at, value.into_int_value(), ordering);
+        done.map(|_| ()).map_err(bug)
     }
 
     /// Leaves the function where the condition does not hold in some live lane.
