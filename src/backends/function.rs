@@ -130,7 +130,7 @@ impl Given {
     /// Adds an argument; the error says what is wrong with it.
     fn add(&mut self, param: &Param, value: &Value) -> Result<(), String> {
         let (arg, integer) = match (param.ty, value) {
-            (Ty::Buffer(elem) | Ty::Shared(elem), Value::Tensor(tensor)) => {
+            (Ty::Buffer(elem), Value::Tensor(tensor)) => {
                 let buffer = self.buffer(param, elem, tensor)?;
                 (Arg::Buffer(buffer), None)
             }

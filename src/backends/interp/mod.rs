@@ -66,10 +66,6 @@ struct Run<'k, 'l, 'm> {
     memory: &'l mut Vec<Memory<'m>>,
 }
 
-fn unsupported(what: &str) -> Diagnostic {
-    Diagnostic::unsupported(format!("the loop interpreter has no {what}"))
-}
-
 impl Run<'_, '_, '_> {
     fn block(&mut self, body: &[Stmt]) -> Result<()> {
         body.iter().try_for_each(|s| self.statement(s))
@@ -104,8 +100,6 @@ impl Run<'_, '_, '_> {
                 true => self.block(&branch.then),
                 false => self.block(&branch.otherwise),
             },
-            Stmt::Shared(..) => Err(unsupported("shared memory")),
-            Stmt::Barrier => Err(unsupported("barriers")),
             Stmt::Require { condition, message } => match self.regs[condition.index()].to_bool() {
                 true => Ok(()),
                 false => Err(super::not_met(self.kernel, *message)),
@@ -153,7 +147,8 @@ impl Run<'_, '_, '_> {
 
     /// Which memory, and which bytes of it, an element is.
     fn place(&self, buffer: Reg, index: Reg) -> Result<(usize, std::ops::Range<usize>)> {
-        let (memory, offset) = self.args[buffer.index()].ok_or_else(|| unsupported("shared memory"))?;
+        let (memory, offset) =
+            self.args[buffer.index()].ok_or_else(|| Diagnostic::internal("a number in place of a buffer"))?;
         let size = self.kernel.elem(buffer).size() as i64;
         let at = (offset as i64).checked_add(self.index(index)).and_then(|i| i.checked_mul(size));
         let start = at.and_then(|at| usize::try_from(at).ok()).ok_or_else(outside)?;

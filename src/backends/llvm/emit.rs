@@ -127,7 +127,7 @@ impl<'c> Emitter<'c, '_> {
             let index = self.ir.i64().const_int(n as u64, false).into();
             let at = self.ir.element(slots, self.ir.i64().into(), index)?.into_pointer_value();
             let ty = match p.ty {
-                Ty::Buffer(_) | Ty::Shared(_) => ptr.into(),
+                Ty::Buffer(_) => ptr.into(),
                 Ty::Scalar(elem) => self.memory_type(elem),
             };
             let loaded = self.ir.b.build_load(ty, at, "").map_err(bug)?;
@@ -145,7 +145,7 @@ impl<'c> Emitter<'c, '_> {
             .params
             .iter()
             .map(|p| match p.ty {
-                Ty::Buffer(_) | Ty::Shared(_) => global.into(),
+                Ty::Buffer(_) => global.into(),
                 Ty::Scalar(elem) => self.memory_type(elem).into(),
             })
             .collect();
@@ -188,7 +188,7 @@ impl<'c> Emitter<'c, '_> {
 
     fn bind(&self, ty: Ty, loaded: V<'c>) -> Result<Val<'c>> {
         Ok(match ty {
-            Ty::Buffer(_) | Ty::Shared(_) => Val::Buffer(loaded.into_pointer_value()),
+            Ty::Buffer(_) => Val::Buffer(loaded.into_pointer_value()),
             Ty::Scalar(elem) => Val::Uniform(self.from_memory(loaded, elem)?),
         })
     }
@@ -291,8 +291,6 @@ impl<'c> Emitter<'c, '_> {
             Stmt::Require { condition, message } => self.require(*condition, *message),
             Stmt::Accumulate { op, buffer, index, value } => self.accumulate(*op, *buffer, *index, *value),
             Stmt::If(branch) => self.branch(branch),
-            Stmt::Shared(..) => Err(unsupported("loop::shared")),
-            Stmt::Barrier => Err(unsupported("loop::barrier")),
         }
     }
 
@@ -535,9 +533,6 @@ impl<'c> Emitter<'c, '_> {
     // --- loops ---
 
     fn for_loop(&mut self, l: &For) -> Result<()> {
-        if matches!(l.mark, Mark::Groups | Mark::Threads) {
-            return Err(unsupported("loops over workgroups"));
-        }
         if self.lanes.count != 1 {
             // One after the other, each for all lanes.
             let [begin, end, step] = [self.uniform(l.begin)?, self.uniform(l.end)?, self.uniform(l.step)?];

@@ -174,14 +174,12 @@ impl Mark {
             Mark::Parallel => "parallel",
             Mark::Vector => "vector",
             Mark::ParallelVector => "parallel_vector",
-            Mark::Groups => "groups",
-            Mark::Threads => "threads",
         }
     }
 
     /// The mark of a text.
     pub fn from_name(name: &str) -> Option<Mark> {
         use Mark::*;
-        [Serial, Parallel, Vector, ParallelVector, Groups, Threads].into_iter().find(|m| m.name() == name)
+        [Serial, Parallel, Vector, ParallelVector].into_iter().find(|m| m.name() == name)
     }
 }

@@ -10,8 +10,6 @@ use crate::tensor::Scalar;
 
 /// Loops nest no deeper.
 const MAX_DEPTH: usize = 64;
-/// Shared memory of one workgroup, in elements.
-const MAX_SHARED: i64 = 1 << 20;
 /// Partial results of one reduction.
 const MAX_LANES: i64 = 1024;
 /// Bytes of the message of a `loop::require`.
@@ -112,7 +110,7 @@ impl Decoder<'_> {
     fn memory(&self, op: OpId, n: usize) -> Result<(Reg, Elem)> {
         let reg = self.operand(op, n)?;
         match self.kernel.ty(reg) {
-            Ty::Buffer(elem) | Ty::Shared(elem) => Ok((reg, elem)),
+            Ty::Buffer(elem) => Ok((reg, elem)),
             Ty::Scalar(_) => Err(self.error(op, format!("operand {n} must be a buffer"))),
         }
     }
@@ -167,8 +165,6 @@ impl Decoder<'_> {
             "accumulate" => self.accumulate(op),
             "for" => self.for_loop(op, depth).map(|l| Stmt::For(Box::new(l))),
             "if" => self.branch(op, depth).map(|b| Stmt::If(Box::new(b))),
-            "shared" => self.shared(op),
-            "barrier" => self.count(op, 0, 0).map(|()| Stmt::Barrier),
             "require" => self.require_condition(op),
             name => self.primitive(op, name),
         }
@@ -344,21 +340,6 @@ impl Decoder<'_> {
         Ok(If { condition, then, otherwise })
     }
 
-    fn shared(&mut self, op: OpId) -> Result<Stmt> {
-        self.count(op, 0, 1)?;
-        let size = self.graph.attr(op, "size").and_then(Attr::as_int);
-        let size = size
-            .filter(|n| (1..=MAX_SHARED).contains(n))
-            .ok_or_else(|| self.error(op, format!("needs a `size` from 1 to {MAX_SHARED}")))?;
-        let value = self.graph.result(op, 0).ok_or_else(|| self.error(op, "has no result"))?;
-        let reg = self.define(value)?;
-        match self.kernel.ty(reg) {
-            Ty::Buffer(elem) => self.kernel.types[reg.index()] = Ty::Shared(elem),
-            _ => return Err(self.error(op, "gives a buffer")),
-        }
-        Ok(Stmt::Shared(reg, size as u64))
-    }
-
     fn require_condition(&mut self, op: OpId) -> Result<Stmt> {
         self.count(op, 1, 0)?;
         let condition = self.scalar_of(op, 0, Elem::Bool)?;
@@ -422,7 +403,7 @@ fn writes(statement: &Stmt) -> bool {
         Stmt::Store { .. } | Stmt::Accumulate { .. } => true,
         Stmt::For(l) => l.body.iter().any(writes),
         Stmt::If(branch) => branch.then.iter().chain(&branch.otherwise).any(writes),
-        Stmt::Let(..) | Stmt::Load { .. } | Stmt::Shared(..) | Stmt::Barrier | Stmt::Require { .. } => false,
+        Stmt::Let(..) | Stmt::Load { .. } | Stmt::Require { .. } => false,
     }
 }
 

@@ -23,8 +23,6 @@ pub enum Ty {
     Scalar(Elem),
     /// Memory of the caller.
     Buffer(Elem),
-    /// Memory of one GPU workgroup.
-    Shared(Elem),
 }
 
 /// A parameter of a kernel.
@@ -86,14 +84,14 @@ pub enum Stmt {
     Load {
         /// Result.
         dst: Reg,
-        /// Buffer or shared memory.
+        /// The buffer.
         buffer: Reg,
         /// In elements.
         index: Reg,
     },
     /// Writes an element; the index may be a loaded value (scatter).
     Store {
-        /// Buffer or shared memory.
+        /// The buffer.
         buffer: Reg,
         /// In elements.
         index: Reg,
@@ -104,7 +102,7 @@ pub enum Stmt {
     Accumulate {
         /// Add, Min, Max, And, Or or Xor.
         op: Binary,
-        /// Buffer or shared memory.
+        /// The buffer.
         buffer: Reg,
         /// In elements.
         index: Reg,
@@ -115,10 +113,6 @@ pub enum Stmt {
     For(Box<For>),
     /// A branch without results.
     If(Box<If>),
-    /// Allocates shared memory of a workgroup: result register, number of elements.
-    Shared(Reg, u64),
-    /// All threads of a workgroup wait for each other.
-    Barrier,
     /// Ends the kernel with an error where a bool does not hold; what was stored before stays.
     Require {
         /// A bool.
@@ -139,10 +133,6 @@ pub enum Mark {
     Vector,
     /// Both.
     ParallelVector,
-    /// Across workgroups of a GPU.
-    Groups,
-    /// Across the threads of one workgroup.
-    Threads,
 }
 
 impl Mark {
@@ -236,7 +226,7 @@ impl Kernel {
     /// The element type of a register.
     pub fn elem(&self, reg: Reg) -> Elem {
         match self.ty(reg) {
-            Ty::Scalar(e) | Ty::Buffer(e) | Ty::Shared(e) => e,
+            Ty::Scalar(e) | Ty::Buffer(e) => e,
         }
     }
 }

@@ -108,7 +108,7 @@ pub enum Touch {
     Writes(ValueId, ValueId),
     /// Combines an element with a number.
     Combines(ValueId, ValueId),
-    /// Does something else with memory or with threads.
+    /// Leads elsewhere: a branch, or the end of the kernel.
     Other,
     /// Computes.
     Nothing,
@@ -120,7 +120,7 @@ pub fn touch(graph: &Graph, op: OpId) -> Touch {
         ("load", &[buffer, index]) => Touch::Reads(buffer, index),
         ("store", &[buffer, index, _]) => Touch::Writes(buffer, index),
         ("accumulate", &[buffer, index, _]) => Touch::Combines(buffer, index),
-        ("barrier" | "shared" | "if" | "require", _) => Touch::Other,
+        ("if" | "require", _) => Touch::Other,
         _ => Touch::Nothing,
     }
 }

@@ -62,7 +62,6 @@ impl Walk<'_> {
             Stmt::For(l) => return self.for_loop(l),
             Stmt::If(branch) => return self.branch(branch),
             Stmt::Require { condition, .. } => self.assume(*condition, true, 0),
-            Stmt::Shared(..) | Stmt::Barrier => {}
         }
         Some(())
     }

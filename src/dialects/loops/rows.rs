@@ -45,12 +45,6 @@ static OPS: &[OpDef] = &[
         Effects::CONTROL,
         "Runs its first block where its operand holds, its second otherwise.",
     ),
-    acting("loop::shared(...) -> ...", Effects::IDENTITY, "Memory of a GPU workgroup with `size` elements."),
-    acting(
-        "loop::barrier(...) -> ...",
-        Effects::WRITES_WORLD,
-        "The threads of a workgroup wait for each other.",
-    ),
     acting(
         "loop::require(...) -> ...",
         // What it guards stays behind it.

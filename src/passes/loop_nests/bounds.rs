@@ -42,15 +42,9 @@ pub fn check_bounds(graph: &mut Graph) {
         else {
             continue;
         };
-        // Memory of a workgroup has its size in its op.
-        let length = match lengths.get(&buffer) {
-            Some(length) => *length,
-            None => {
-                let size = graph.def_op(buffer).and_then(|op| graph.attr(op, "size")).and_then(Attr::as_int);
-                index_before(graph, op, size.unwrap_or(0))
-            }
-        };
         let zero = index_before(graph, op, 0);
+        // What is no parameter has no elements.
+        let length = lengths.get(&buffer).copied().unwrap_or(zero);
         let low = compare_before(graph, op, Compare::Ge, index, zero);
         let high = compare_before(graph, op, Compare::Lt, index, length);
         let message = format!("a kernel reaches outside of its buffer %{}", graph.display_name(buffer));
