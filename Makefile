@@ -25,7 +25,9 @@ lint: setup      ## Formatting and lints, warnings denied
 	$(CARGO) fmt --check -p my-opt
 	$(CARGO) fmt --check -p flambeau-python
 	$(CARGO) fmt --check -p flambeau-capi
+	$(CARGO) fmt --check -p flambeau-files -p flambeau-filecheck -p flambeau-lit
 	$(CARGO) clippy --quiet --all-targets -- -D warnings
+	$(CARGO) clippy --quiet -p flambeau-files -p flambeau-filecheck -p flambeau-lit --all-targets -- -D warnings
 	$(CARGO) clippy --quiet -p my-opt --all-targets -- -D warnings
 	$(CARGO) clippy --quiet -p flambeau-python -- -D warnings
 	$(CARGO) clippy --quiet -p flambeau-capi --all-targets -- -D warnings
@@ -35,6 +37,7 @@ unit: setup      ## Unit, FileCheck, engine and tidy tests
 	$(CARGO) test --quiet --lib
 	$(CARGO) test --quiet --test root
 	$(CARGO) test --quiet --doc
+	$(CARGO) test --quiet -p flambeau-files -p flambeau-filecheck -p flambeau-lit
 	$(CARGO) test --quiet -p my-opt
 	$(CARGO) test --quiet -p flambeau-capi
 

@@ -361,29 +361,10 @@ fn run_lit(words: &[OsString], toolkit: &Toolkit) -> i32 {
 }
 
 fn lit_as(args: &[OsString], toolkit: &Toolkit) -> i32 {
-    let Some((name, words)) = args.split_first() else { return 2 };
-    let mut args: Vec<OsString> = vec![name.clone()];
-    for (variable, option) in [
-        ("LIT_FILTER", "--filter"),
-        ("LIT_FILTER_OUT", "--filter-out"),
-        ("LIT_NUM_SHARDS", "--num-shards"),
-        ("LIT_RUN_SHARD", "--run-shard"),
-        ("LIT_XFAIL", "--xfail"),
-        ("LIT_XFAIL_NOT", "--xfail-not"),
-        ("LIT_UNSUPPORTED", "--unsupported"),
-        ("LIT_MAX_WORKERS", "--workers"),
-    ] {
-        let value = std::env::var_os(variable);
-        args.extend(value.into_iter().flat_map(|value| [OsString::from(option), value]));
-    }
-    let more = std::env::var("LIT_OPTS").unwrap_or_default();
-    args.extend(words.iter().cloned());
-    // Unusually they are stronger than the words of the command line, as in LLVM's lit.
-    args.extend(lit::split_words(&more).into_iter().map(OsString::from));
     let mut config = lit_config(toolkit.name(), toolkit.clone());
     config.records = lit::records_folder();
     config.progress = Terminal::of_process().out;
-    lit::main(&args, config, &mut std::io::stdout(), &mut std::io::stderr())
+    lit::main(&lit::with_variables(args), config, &mut std::io::stdout(), &mut std::io::stderr())
 }
 
 /// How lit runs a suite called `name`: a toolkit's commands run in this process, under its own name and as `flambeau`.

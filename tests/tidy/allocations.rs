@@ -95,7 +95,7 @@ const MAY: &[&str] = &["src/dialects/fusion/layer.rs", "src/dialects/quantized/c
 /// What kernels work in is charged to the run: they take elements by `elements` and `elements_as`.
 pub(super) fn kernels_are_charged() -> Result<(), Failed> {
     let mut findings = Vec::new();
-    for (path, text) in rust_files("src") {
+    for (path, text) in rust_files("src").into_iter().chain(rust_files("crates")) {
         let is_kernel = path.starts_with("src/kernels/") || path.starts_with("src/dialects/");
         if !is_kernel || path.contains("/tests") || MAY.contains(&path.as_str()) {
             continue;
@@ -112,7 +112,7 @@ pub(super) fn kernels_are_charged() -> Result<(), Failed> {
 
 pub(super) fn sizes_from_outside_can_fail() -> Result<(), Failed> {
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
-    for (path, text) in rust_files("src") {
+    for (path, text) in rust_files("src").into_iter().chain(rust_files("crates")) {
         let is_test = path.contains("/tests") || path.ends_with("_tests.rs");
         if is_test || !PLACES.iter().any(|place| path.starts_with(place)) {
             continue;

@@ -124,13 +124,22 @@ const AWAITED: [&str; 1] = ["bumpalo"];
 
 /// A dependency that no source names costs build time and trust for nothing.
 pub(super) fn dependencies_are_used() -> Result<(), Failed> {
-    let manifest: toml::Table = fs::read_to_string("Cargo.toml")?.parse()?;
+    let mut unused = unused_dependencies("Cargo.toml", &["src"], &["src", "tests", "benches", "examples"])?;
+    for name in ["files", "filecheck", "lit"] {
+        let source = format!("crates/{name}/src");
+        unused.extend(unused_dependencies(&format!("crates/{name}/Cargo.toml"), &[&source], &[&source])?);
+    }
+    verdict("dependencies that nothing uses", unused)
+}
+
+/// What a manifest asks for that neither the product's folders nor, for tests, all of them name.
+fn unused_dependencies(manifest: &str, product: &[&str], all: &[&str]) -> Result<Vec<String>, Failed> {
+    let tables: toml::Table = fs::read_to_string(manifest)?.parse()?;
     let sources = |folders: &[&str]| folders.iter().flat_map(|folder| rust_files(folder)).collect::<Vec<_>>();
-    let product = sources(&["src"]);
-    let all = sources(&["src", "tests", "benches", "examples"]);
+    let (product, all) = (sources(product), sources(all));
     let mut unused = Vec::new();
     for (table, sources) in [("dependencies", &product), ("dev-dependencies", &all)] {
-        let names = manifest.get(table).and_then(|t| t.as_table()).into_iter().flat_map(|t| t.keys());
+        let names = tables.get(table).and_then(|t| t.as_table()).into_iter().flat_map(|t| t.keys());
         for name in names {
             let word = name.replace('-', "_");
             let is_used = |text: &str| {
@@ -138,9 +147,9 @@ pub(super) fn dependencies_are_used() -> Result<(), Failed> {
                 path.iter().any(|path| text.contains(path.as_str()))
             };
             if !AWAITED.contains(&name.as_str()) && !sources.iter().any(|(_, text)| is_used(text)) {
-                unused.push(format!("{name} in [{table}]"));
+                unused.push(format!("{name} in [{table}] of {manifest}"));
             }
         }
     }
-    verdict("dependencies that nothing uses", unused)
+    Ok(unused)
 }

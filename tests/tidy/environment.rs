@@ -15,7 +15,7 @@ pub(super) fn variables_are_documented() -> Result<(), Failed> {
         .map(str::to_string)
         .collect();
     let mut read = BTreeSet::new();
-    for folder in ["src", "tests", "benches", "examples"] {
+    for folder in ["src", "crates", "tests", "benches", "examples"] {
         for (path, text) in rust_files(folder) {
             // This file's own examples of what is looked for.
             if !path.ends_with("tidy/environment.rs") {

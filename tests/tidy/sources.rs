@@ -10,23 +10,30 @@ use std::path::Path;
 const MAX_LINES: usize = 800;
 
 pub(super) fn modules_open_with_a_header() -> Result<(), Failed> {
-    let missing = rust_files("src").into_iter().chain(rust_files("tests"));
+    let missing = all_files();
     let missing = missing.filter(|(_, text)| !text.starts_with("//!")).map(|(path, _)| path);
     verdict("files that do not open with `//!`", missing.collect())
 }
 
 pub(super) fn files_are_short() -> Result<(), Failed> {
-    let long = rust_files("src").into_iter().chain(rust_files("tests")).filter_map(|(path, text)| {
+    let long = all_files().filter_map(|(path, text)| {
         let lines = text.lines().count();
         (lines > MAX_LINES).then(|| format!("{path}: {lines} lines"))
     });
     verdict("files above 800 lines", long.collect())
 }
 
+/// Product and tests, the crates of the workspace with them.
+fn all_files() -> impl Iterator<Item = (String, String)> {
+    ["src", "crates", "tests"].into_iter().flat_map(rust_files)
+}
+
 pub(super) fn architecture_names_existing_paths() -> Result<(), Failed> {
     let text = fs::read_to_string("ARCHITECTURE.md")?;
     let named = text.split('`').skip(1).step_by(2);
-    let paths = named.filter(|t| t.starts_with("src/") || t.starts_with("tests/") || t.starts_with("docs/"));
+    let paths = named.filter(|t| {
+        t.starts_with("src/") || t.starts_with("crates/") || t.starts_with("tests/") || t.starts_with("docs/")
+    });
     let missing = paths.filter(|path| !Path::new(path).exists()).map(str::to_string);
     verdict("paths in ARCHITECTURE.md that do not exist", missing.collect())
 }

@@ -5,7 +5,7 @@ use libtest_mimic::Failed;
 
 pub(super) fn loops_run_in_the_one_pool() -> Result<(), Failed> {
     let mut findings = Vec::new();
-    for (path, text) in rust_files("src") {
+    for (path, text) in rust_files("src").into_iter().chain(rust_files("crates")) {
         for (number, line) in text.lines().enumerate() {
             let code = line.split("//").next().unwrap_or("");
             if code.contains("rayon::") || code.contains(".par_") || code.contains("into_par_iter") {

@@ -2,7 +2,7 @@
 
 use super::words::{absolute, options, python_error};
 use super::{Call, difference};
-use crate::diag::files;
+use flambeau_files as files;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;

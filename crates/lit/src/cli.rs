@@ -3,9 +3,8 @@
 use super::discover::{Test, discover};
 use super::report::{self, Detail, Level};
 use super::teller::Teller;
-use super::{Config, Outcome, Status, TempFolder, record, run_file};
-use crate::diag::files;
-use crate::resources::pool;
+use super::{Config, Outcome, Status, TempFolder, record, run_file, workers};
+use flambeau_files as files;
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -385,7 +384,7 @@ fn run(
     let late = || words.max_time.is_some_and(|most| start.elapsed() >= most);
     let enough = |failures| words.max_failures > 0 && failures >= words.max_failures;
     // They are taken one by one, so that tests start in their order and a limit on failures is kept.
-    pool::jobs(threads, 16 << 20, tests.len(), |index| {
+    workers::each(threads, tests.len(), |index| {
         let stop = late() || enough(teller.lock().unwrap_or_else(PoisonError::into_inner).failures);
         if let (false, Some(test)) = (stop, tests.get(index)) {
             let outcome = run_one(test, words);

@@ -55,7 +55,7 @@ pub(super) fn of(
     notes: &mut Vec<String>,
 ) -> Result<Arc<Config>, String> {
     let file = folder.join(NAME);
-    let Ok(text) = crate::diag::files::read_text(&file) else { return in_python(folder, above, base, notes) };
+    let Ok(text) = flambeau_files::read_text(&file) else { return in_python(folder, above, base, notes) };
     let local: Local = toml::from_str(&text).map_err(|error| {
         let line =
             error.span().map_or(1, |s| 1 + text.get(..s.start).unwrap_or_default().matches('\n').count());

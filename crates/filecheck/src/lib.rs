@@ -6,6 +6,8 @@
 //! The way of a run: `cli` reads the words, `directive` finds prefixes, `pattern` and `numeric` read what stands
 //! behind them, `checkfile` makes the list of checks, `check` runs it, `report` tells, `dump` draws the input.
 
+#![forbid(unsafe_code)]
+
 mod check;
 mod checkfile;
 mod cli;
@@ -22,6 +24,11 @@ mod search;
 mod slice;
 mod source;
 mod variables;
+
+/// The programs of the README, which are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use super::process::{self, Ran, Start};
 use super::syntax::{Command, Pipeline, Redirect, When, Word};
 use super::words::{absolute, python_error, quoted, repr};
 use super::{Config, inside};
-use crate::diag::files;
+use flambeau_files as files;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;

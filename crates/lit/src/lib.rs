@@ -4,6 +4,8 @@
 //! shell builtins too; other commands are programs. [`main`] is the command, [`run_file`] one test. Must not know
 //! what the tools do.
 
+#![forbid(unsafe_code)]
+
 mod builtin;
 mod cli;
 mod difference;
@@ -22,18 +24,25 @@ mod substitute;
 mod syntax;
 mod teller;
 mod update;
+mod variables;
 mod words;
+mod workers;
+
+/// The programs of the README, which are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 #[cfg(test)]
 mod tests;
 
 pub use cli::main;
 pub use record::records_folder;
-pub use words::split as split_words;
+pub use variables::with_variables;
 
-use super::filecheck;
-use crate::diag::files;
 use exec::{Broken, Environment, Shell};
+use flambeau_filecheck as filecheck;
+use flambeau_files as files;
 use script::{LineKind, Script};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

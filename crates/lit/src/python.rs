@@ -5,7 +5,7 @@
 
 use super::Config;
 use super::python_value::{Scope, Value, value};
-use crate::diag::files;
+use flambeau_files as files;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;

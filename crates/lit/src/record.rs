@@ -35,7 +35,7 @@ fn file(folder: &Path, path: &Path) -> PathBuf {
 
 /// What is known of the tests below a path; nothing where nothing can be read.
 pub(super) fn read(folder: &Path, path: &Path) -> BTreeMap<String, Last> {
-    let text = crate::diag::files::read_text(&file(folder, path)).unwrap_or_default();
+    let text = flambeau_files::read_text(&file(folder, path)).unwrap_or_default();
     let line = |line: &str| {
         let (mark, rest) = line.split_once(' ')?;
         let (seconds, name) = rest.split_once(' ')?;

@@ -165,7 +165,7 @@ fn cases_give_what_is_recorded() {
             all.push('\n');
         }
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tools/filecheck/cases/recorded.txt");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cases/recorded.txt");
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, &all).unwrap();
     }

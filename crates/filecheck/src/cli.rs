@@ -6,7 +6,7 @@ use super::run::{FAILED, GOOD, Run, UNUSABLE};
 use super::search::distance;
 use super::source::{Console, Sources};
 use super::{DumpFilter, DumpInput, Options, help};
-use crate::diag::files;
+use flambeau_files as files;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::Path;
