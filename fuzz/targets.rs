@@ -9,7 +9,7 @@ use flambeau::dialects::{Laws, Registry, Run, Strictness};
 use flambeau::frontend::archive::{Archive, DebugRanges, Limits, pickle, write};
 use flambeau::frontend::script;
 use flambeau::ir::{
-    NoLaws, ParseOptions, PrintOptions, parse_module, parse_schema, parse_type, verify_module,
+    self, NoLaws, ParseOptions, PrintOptions, parse_module, parse_schema, parse_type, verify_module,
 };
 use flambeau::passes;
 use flambeau::passes::manager::{Runner, Settings};
@@ -35,6 +35,7 @@ pub const ALL: &[(&str, Target)] = &[
     ("schema", schema),
     ("type", type_text),
     ("graph", graph),
+    ("mlir", mlir),
     ("passes", one_pass),
     ("rules", rules),
     ("pickle", pickle_machine),
@@ -167,6 +168,39 @@ fn graph(data: &[u8]) {
     let again = read(&printed).unwrap_or_else(|e| panic!("{printed}\n{e:?}"));
     assert_eq!(again.module.to_text(&PrintOptions::default()), printed, "printing is a fixed point");
     let _ = verify_module(&parsed.module, &NoLaws, &|_| None);
+    in_mlir(&parsed.module);
+}
+
+/// What is in MLIR's generic form and survives printing and reading.
+fn mlir(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let parsed = ir::mlir::parse_mlir(&Source::new("<fuzz>", text), &ParseOptions::default());
+    if let Ok(parsed) = parsed {
+        let _ = verify_module(&parsed.module, &NoLaws, &|_| None);
+        in_mlir(&parsed.module);
+    }
+}
+
+/// A module that has MLIR's form is read back from it, and has the same form then.
+fn in_mlir(module: &ir::Module) {
+    let form = |module: &ir::Module| {
+        let mut out = Vec::new();
+        module.write_mlir(&mut out, &PrintOptions::default()).ok()?;
+        String::from_utf8(out).ok()
+    };
+    let Some(text) = form(module) else { return };
+    let again = ir::mlir::parse_mlir(&Source::new("<fuzz>", text.as_str()), &ParseOptions::default());
+    match again {
+        Ok(again) => {
+            assert_eq!(form(&again.module).as_deref(), Some(text.as_str()), "printing is a fixed point")
+        }
+        // Deep graphs and those without a function have no text that is read.
+        Err(errors) => {
+            let expected = ["nests deeper", "holds no", "is visible here"];
+            let known = |e: &Diagnostic| expected.iter().any(|part| e.message().contains(part));
+            assert!(errors.iter().all(known), "{text}\n{errors:?}");
+        }
+    }
 }
 
 /// The pass that the first line names, or some pass, over the graph text behind it. A pass may refuse a graph; it

@@ -24,6 +24,7 @@ mod torch_text;
 mod ids;
 mod lexer;
 mod location;
+pub mod mlir;
 mod module;
 mod module_parse;
 mod module_text;

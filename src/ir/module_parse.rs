@@ -27,8 +27,11 @@ pub struct ParsedModule {
     pub places: IndexMap<Symbol, TextPlaces>,
 }
 
-/// Reads a file. The errors come in the order of their places.
+/// Reads a file, in PyTorch's form or in MLIR's generic one. The errors come in the order of their places.
 pub fn parse_module(source: &Arc<Source>, options: &ParseOptions) -> Result<ParsedModule, Vec<Diagnostic>> {
+    if super::mlir::is_mlir(source.text()) {
+        return super::mlir::parse_mlir(source, options);
+    }
     super::parser::check_size(source)?;
     let parsed = parse_module_once(source, options)?;
     let is_raw = |function: &Function| {
@@ -135,7 +138,9 @@ impl<'a> ModuleReader<'a, '_> {
                     self.cursor().set_pos(start);
                     let hint = match word {
                         "with" => "a `with` tail stands directly after the graph whose subgraph it is",
-                        "module" | "func" => "this is PyTorch's graph text, not MLIR: begin with `graph(`",
+                        "func" => {
+                            "MLIR is read in its generic form: print it with `mlir-opt --mlir-print-op-generic`"
+                        }
                         "def" => "this is source, not graph text: give the file as `.py`",
                         _ => "every graph begins with `graph(` or `graph @name(`",
                     };
@@ -543,7 +548,7 @@ fn subgraph_count(graph: &Graph) -> usize {
 
 /// Completes types from the module's declarations: the value types of enums, the full names of interfaces, the
 /// names of named tuples, classes that are interfaces.
-fn resolve(module: &mut Module) {
+pub(super) fn resolve(module: &mut Module) {
     if module.enums.is_empty() && module.interfaces.is_empty() && module.named_tuples.is_empty() {
         return;
     }

@@ -5,7 +5,8 @@ use crate::dialects::{Laws, Registry, Run, Strictness, result_type};
 use crate::frontend::archive::DebugRanges;
 use crate::frontend::{archive, script};
 use crate::ir::{
-    Graph, MAX_TEXT, Module, OpId, ParseOptions, ParsedModule, Symbol, parse_module, too_large, verify_module,
+    Graph, MAX_TEXT, Module, OpId, ParseOptions, ParsedModule, Symbol, mlir, parse_module, too_large,
+    verify_module,
 };
 use crate::runtime::{Origins, Program, graph_function};
 use crate::value::Value;
@@ -190,8 +191,12 @@ fn load_text_with(name: &str, text: &str, registry: &Arc<Registry>) -> Result<Pr
     }
 }
 
-/// Whether a text is graph text and not TorchScript source: its first line that is no comment tells.
+/// Whether a text is graph text, in PyTorch's or MLIR's form, and not TorchScript source: its first line that is no comment
+/// tells.
 pub fn is_graph(text: &str) -> bool {
+    if mlir::is_mlir(text) {
+        return true;
+    }
     let comment = |line: &&str| {
         let line = line.trim_start();
         line.is_empty() || line.starts_with("//") || line.starts_with('#')

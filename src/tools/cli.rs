@@ -380,6 +380,12 @@ pub fn lit_config(name: &str, toolkit: Toolkit) -> lit::Config {
     if toolkit.device("cuda").is_ok() {
         config.features.insert("cuda".to_string());
     }
+    // Tests of what other compilers make of our text run where these are installed.
+    for (program, feature) in [("mlir-opt-22", "mlir-opt"), ("xdsl-opt", "xdsl-opt")] {
+        if is_on_path(program) {
+            config.features.insert(feature.to_string());
+        }
+    }
     let program = toolkit.name().to_string();
     let tool: lit::Tool = Arc::new(move |call: lit::Call<'_>| {
         let own = OsStr::new(toolkit.name()).to_os_string();
@@ -390,6 +396,12 @@ pub fn lit_config(name: &str, toolkit: Toolkit) -> lit::Config {
     config.tools.insert(program, Arc::clone(&tool));
     config.tools.insert("flambeau".to_string(), tool);
     config
+}
+
+/// Whether the system finds a program of this name.
+fn is_on_path(program: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
 }
 
 /// Words of `opt` for the variables of a test, which are not those of the process.

@@ -31,7 +31,7 @@ pub struct Options {
     /// The form to print
     #[arg(long, value_name = "FORM")]
     to: Form,
-    /// Passes to run first [default: none for ir, dot, svg, html and json; the default pipeline for the others]
+    /// Passes to run first [default: none for ir, mlir, dot, svg, html and json; the default pipeline for the others]
     #[arg(long, value_name = "PIPELINE")]
     passes: Option<String>,
     #[command(flatten)]
@@ -63,6 +63,8 @@ pub struct Options {
 pub enum Form {
     /// The module as graph text
     Ir,
+    /// The module in MLIR's generic form, for mlir-opt and xdsl-opt with --allow-unregistered-dialect
+    Mlir,
     /// The loops of each fusion group and kernel
     Loops,
     /// The graph that computes the gradients of each fusion group's inputs; without groups, those of the function's inputs
@@ -96,8 +98,10 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
         true => Some(options.inputs.resolve(&loaded, &entry, io)?.values(0, io.directory)?),
         false => None,
     };
-    let plain =
-        matches!(options.to, Form::Ir | Form::Dot | Form::Svg | Form::Html | Form::Json | Form::Python);
+    let plain = matches!(
+        options.to,
+        Form::Ir | Form::Mlir | Form::Dot | Form::Svg | Form::Html | Form::Json | Form::Python
+    );
     let times = match &options.profile {
         Some(file) => Some(view::Times::parse(&io.read_text(file)?)?),
         None => None,
@@ -130,6 +134,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<bool> {
             module.check_text()?;
             opt::print_module(&module, false, io);
         }
+        Form::Mlir => module.write_mlir(io.out, &PrintOptions::default())?,
         Form::Dot => io.print(&super::dot::module(&module)),
         Form::Svg => io.print(&view::svg(&view::model(&module, registry))),
         Form::Json | Form::Html => {

@@ -48,6 +48,9 @@ pub struct Options {
     /// Refuse ops that do not exist or do not take their operands, built-in ones too
     #[arg(long)]
     pub(super) strict: bool,
+    /// The form in which the module is printed
+    #[arg(long, value_enum, value_name = "FORM", default_value = "ir")]
+    pub(super) to: OutputForm,
     /// Leave out source locations
     #[arg(long)]
     pub(super) no_locations: bool,
@@ -93,6 +96,16 @@ pub struct Options {
     /// How diagnostics are shown
     #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
     pub(super) diagnostics: DiagnosticForm,
+}
+
+/// The form of `opt`'s output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum OutputForm {
+    /// Graph text as PyTorch prints it
+    #[default]
+    Ir,
+    /// MLIR's generic form, for mlir-opt and xdsl-opt with --allow-unregistered-dialect
+    Mlir,
 }
 
 /// What is shown of the passes at work.

@@ -1,6 +1,6 @@
 //! What `opt` does with one module: parse, verify, run passes, print; and what it says when something breaks.
 
-use super::words::ExplainForm;
+use super::words::{ExplainForm, OutputForm};
 use super::{Input, Options, expected, reproducer};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, files, render};
 use crate::dialects::{Laws, Registry};
@@ -88,8 +88,17 @@ impl Work<'_> {
             if let Some(module) = outcome.output.filter(|_| prints) {
                 let bare = self.options.no_locations;
                 let form = if bare { PrintOptions::bare() } else { PrintOptions::default() };
-                module.check_text()?;
-                output.write(io, &mut |to| module.write_text(to, &form))?;
+                match self.options.to {
+                    OutputForm::Ir => {
+                        module.check_text()?;
+                        output.write(io, &mut |to| module.write_text(to, &form))?;
+                    }
+                    OutputForm::Mlir => {
+                        let mut text = Vec::new();
+                        module.write_mlir(&mut text, &form)?;
+                        output.write(io, &mut |to| to.write_all(&text))?;
+                    }
+                }
             }
             timing.end();
         }
