@@ -107,7 +107,7 @@ impl Judge {
 }
 
 /// A graph without a name gets one, with a schema from its types.
-fn runnable(module: &Module) -> Module {
+pub(super) fn runnable(module: &Module) -> Module {
     let mut module = module.clone();
     if let Some(function) = module.functions.shift_remove(&Symbol::new("")) {
         let function = graph_function("graph", function.graph);
@@ -117,7 +117,7 @@ fn runnable(module: &Module) -> Module {
 }
 
 /// Answers differ in value, in class of exception, or in that only one is an exception.
-fn differ(before: &Result<Value>, after: &Result<Value>) -> bool {
+pub(super) fn differ(before: &Result<Value>, after: &Result<Value>) -> bool {
     match (before, after) {
         (Ok(a), Ok(b)) => match encode(a) {
             Ok(expected) => compare(&expected, b, None).is_err(),

@@ -23,6 +23,9 @@ use crate::tensor::DType;
 use crate::value::Value;
 pub use example::{Example, Known, example, instances};
 pub use instance::Instance;
+pub use random::{Numbers, Random};
+pub use shrink::candidates;
+pub use steps::Copies;
 
 use compare::Scale;
 use instance::Generator;

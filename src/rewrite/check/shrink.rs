@@ -17,7 +17,7 @@ pub fn shrink(found: Box<Counterexample>, refutes: &mut Refutes<'_>) -> Box<Coun
     let mut best = found;
     let mut tries = 0;
     'again: loop {
-        for candidate in candidates(&best) {
+        for candidate in candidates(&best.variables) {
             tries += 1;
             if tries > MAX_TRIES {
                 return best;
@@ -31,9 +31,9 @@ pub fn shrink(found: Box<Counterexample>, refutes: &mut Refutes<'_>) -> Box<Coun
     }
 }
 
-/// Simpler instances, the boldest first.
-fn candidates(best: &Counterexample) -> Vec<Bindings> {
-    let now: Bindings = best.variables.iter().cloned().collect();
+/// Simpler values of variables, the boldest changes first.
+pub fn candidates(variables: &[(Arc<str>, Value)]) -> Vec<Bindings> {
+    let now: Bindings = variables.iter().cloned().collect();
     let mut all = Vec::new();
     let with = |changes: Vec<(Arc<str>, Value)>| {
         let mut next = now.clone();
@@ -42,11 +42,8 @@ fn candidates(best: &Counterexample) -> Vec<Bindings> {
     };
     // Common dtypes say more than others.
     for dtype in [DType::F32, DType::I64] {
-        let changed: Vec<(Arc<str>, Value)> = best
-            .variables
-            .iter()
-            .filter_map(|(n, v)| Some((Arc::clone(n), plainer_dtype(v, dtype)?)))
-            .collect();
+        let changed: Vec<(Arc<str>, Value)> =
+            variables.iter().filter_map(|(n, v)| Some((Arc::clone(n), plainer_dtype(v, dtype)?))).collect();
         if changed.len() > 1 {
             all.push(with(changed.clone()));
         }
@@ -62,12 +59,12 @@ fn candidates(best: &Counterexample) -> Vec<Bindings> {
         Change::Halve(3),
     ] {
         let changed: Vec<(Arc<str>, Value)> =
-            best.variables.iter().filter_map(|(n, v)| Some((Arc::clone(n), change.of(v)?))).collect();
+            variables.iter().filter_map(|(n, v)| Some((Arc::clone(n), change.of(v)?))).collect();
         if changed.len() > 1 {
             all.push(with(changed));
         }
     }
-    for (name, value) in &best.variables {
+    for (name, value) in variables {
         all.extend(simpler(value).into_iter().map(|v| with(vec![(Arc::clone(name), v)])));
     }
     all

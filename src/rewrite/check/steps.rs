@@ -8,7 +8,7 @@ use crate::dialects::{Family, Node, Op, Run, prim};
 use crate::eval;
 use crate::ir::{Attr, Symbol, Type, TypeKind};
 use crate::tensor::{DType, Storage, Tensor};
-use crate::value::Value;
+use crate::value::{Dict, Value};
 use hashbrown::HashMap;
 use indexmap::IndexMap;
 use std::sync::Arc;
@@ -460,6 +460,16 @@ impl Copies {
             Value::List(list) => {
                 let items = list.to_vec().iter().map(|item| self.copy(item)).collect::<Result<Vec<_>>>()?;
                 Value::list(list.element_type().clone(), items)
+            }
+            Value::Tuple(tuple) => {
+                Value::tuple(tuple.items().iter().map(|item| self.copy(item)).collect::<Result<Vec<_>>>()?)
+            }
+            Value::Dict(dict) => {
+                let copy = Dict::new(dict.key_type().clone(), dict.value_type().clone());
+                for (key, value) in dict.entries().iter() {
+                    copy.insert(&key.to_value(), self.copy(value)?)?;
+                }
+                Value::Dict(copy)
             }
             other => other.clone(),
         })

@@ -4,6 +4,7 @@
 mod bisect;
 mod expected;
 pub mod reproducer;
+mod validate;
 mod words;
 mod work;
 

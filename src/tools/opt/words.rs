@@ -63,6 +63,10 @@ pub struct Options {
     /// Do not verify between passes
     #[arg(long)]
     pub(super) no_verify_each: bool,
+    /// Call each function that a pass changed before and after it, N times with values drawn for its types and with --input or
+    /// --args, and refuse another answer
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "8", require_equals = true)]
+    pub(super) validate_each: Option<usize>,
     /// Print nothing but diagnostics
     #[arg(long)]
     pub(super) no_output: bool,

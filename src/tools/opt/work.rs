@@ -1,5 +1,6 @@
 //! What `opt` does with one module: parse, verify, run passes, print; and what it says when something breaks.
 
+use super::validate::Validator;
 use super::words::{ExplainForm, OutputForm};
 use super::{Input, Options, expected, reproducer};
 use crate::diag::{Diagnostic, ErrorKind, Result, Source, files, render};
@@ -167,7 +168,8 @@ impl Work<'_> {
             Ok(()) => Ok(Outcome { diagnostics, output: Some(module) }),
             Err((index, errors)) => {
                 let mut errors = errors;
-                if let Some(file) = self.reproduce(input, source, index, &errors, io)
+                if let Some(index) = index
+                    && let Some(file) = self.reproduce(input, source, index, &errors, io)
                     && let Some(first) = errors.first_mut()
                 {
                     let hint = format!("`flambeau opt --run-reproducer {}` replays it", file.display());
@@ -243,7 +245,7 @@ impl Work<'_> {
         warnings
     }
 
-    /// Runs the passes; the error says how many went well before.
+    /// Runs the passes; the error says how many went well before, where one failed.
     fn passes(
         &self,
         module: &mut Module,
@@ -251,7 +253,7 @@ impl Work<'_> {
         timing: Option<&mut Timing>,
         statistics: &mut Statistics,
         io: &mut Io<'_>,
-    ) -> std::result::Result<(), (usize, Vec<Diagnostic>)> {
+    ) -> std::result::Result<(), (Option<usize>, Vec<Diagnostic>)> {
         let mut print = self.options.print_ir();
         let idle = print.is_idle();
         let mut runner = Runner::new(self.registry, settings, io.err);
@@ -264,13 +266,25 @@ impl Work<'_> {
         if let Some(timing) = timing {
             runner.observe(timing);
         }
+        let given = module.clone();
+        let mut validator =
+            self.options.validate_each.map(|draws| Validator::new(self.registry, draws, given));
+        if let Some(validator) = &mut validator {
+            runner.observe(validator);
+        }
         match runner.run(self.pipeline, module) {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                drop(runner);
+                let Some(validator) = validator else { return Ok(()) };
+                io.message(&validator.note());
+                let faults = validator.into_faults();
+                if faults.is_empty() { Ok(()) } else { Err((None, faults)) }
+            }
             Err(error) => {
                 let index = runner.executed().saturating_sub(1);
                 let mut errors = runner.violations().to_vec();
                 errors.insert(0, error);
-                Err((index, errors))
+                Err((Some(index), errors))
             }
         }
     }
