@@ -6,21 +6,56 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// One trial a file.
+/// One trial a file, and two about their checks: that they are some, and that together they see each change of each pass.
 pub fn trials() -> Vec<Trial> {
     let mut config = cli::lit_config("filecheck", crate::test_passes::toolkit());
     config.environment.insert("BLESS".into(), std::env::var("BLESS").unwrap_or_default());
     config.update = std::env::var("BLESS").is_ok_and(|v| v == "1");
     config.temp = crate::scratch::folder("filecheck");
     let config = Arc::new(config);
+    let whole = Arc::clone(&config);
+    let checks = [
+        Trial::test("filecheck::checks_are_checks", checks_are_checks),
+        Trial::test("filecheck::checks_see_each_change", move || checks_see_each_change(&whole)),
+    ];
     files(Path::new("tests/filecheck"))
         .into_iter()
         .map(|path| {
             let name = path.strip_prefix("tests").unwrap_or(&path).display().to_string();
             let config = Arc::clone(&config);
-            Trial::test(name, move || run(&path, &config))
+            match lit::skip_reason(&path, &config) {
+                Some(reason) => Trial::test(format!("{name} ({reason})"), || Ok(())).with_ignored_flag(true),
+                None => Trial::test(name, move || run(&path, &config)),
+            }
         })
+        .chain(checks)
         .collect()
+}
+
+/// No line looks like a check and is none.
+fn checks_are_checks() -> Result<(), Failed> {
+    let mut findings = String::new();
+    for path in
+        ["tests/filecheck", "examples/my-opt/tests/suite"].into_iter().flat_map(|f| files(Path::new(f)))
+    {
+        for finding in lit::lint::lint(&fs::read_to_string(&path)?) {
+            findings.push_str(&format!("{}:{}: {}\n", path.display(), finding.line, finding.message));
+        }
+    }
+    if findings.is_empty() { Ok(()) } else { Err(findings.into()) }
+}
+
+/// Where a pass makes fewer changes, some check fails, or the test says why not.
+fn checks_see_each_change(config: &lit::Config) -> Result<(), Failed> {
+    let words = ["lit", "tests/filecheck", "--mutate", "-j", "2"].map(Into::into);
+    let mut config = config.clone();
+    config.update = false;
+    config.temp = crate::scratch::folder("mutants").join("lit");
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    match lit::main(&words, config, &mut out, &mut err) {
+        0 => Ok(()),
+        _ => Err(format!("{}{}", String::from_utf8_lossy(&out), String::from_utf8_lossy(&err)).into()),
+    }
 }
 
 fn run(path: &Path, config: &lit::Config) -> Result<(), Failed> {

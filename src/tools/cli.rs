@@ -386,6 +386,7 @@ pub fn lit_config(name: &str, toolkit: Toolkit) -> lit::Config {
             config.features.insert(feature.to_string());
         }
     }
+    config.knobs = Some(knobs(&toolkit));
     let program = toolkit.name().to_string();
     let tool: lit::Tool = Arc::new(move |call: lit::Call<'_>| {
         let own = OsStr::new(toolkit.name()).to_os_string();
@@ -396,6 +397,32 @@ pub fn lit_config(name: &str, toolkit: Toolkit) -> lit::Config {
     config.tools.insert(program, Arc::clone(&tool));
     config.tools.insert("flambeau".to_string(), tool);
     config
+}
+
+/// How `lit --mutate` makes `opt` leave out work: each pass of the pipeline makes so many changes and no more.
+fn knobs(toolkit: &Toolkit) -> lit::Knobs {
+    let toolkit = toolkit.clone();
+    Arc::new(move |words: &[String]| {
+        let is_opt = matches!(words, [name, command, ..] if command == "opt" && (name == toolkit.name() || name == "flambeau"));
+        if !is_opt || words.iter().any(|word| word.starts_with("--opt-limit") || word.starts_with("--bisect"))
+        {
+            return Vec::new();
+        }
+        let behind = |at: usize| words.get(at + 1).map(String::as_str);
+        let passes = words.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--passes") {
+            Some("") => behind(at),
+            Some(rest) => rest.strip_prefix('='),
+            None => None,
+        });
+        // What is no pipeline is tested for that.
+        let pipeline = passes.and_then(|passes| toolkit.parse_pipeline(passes).ok());
+        let names = pipeline.map(|pipeline| pipeline.names()).unwrap_or_default();
+        let mut knobs: Vec<String> =
+            names.into_iter().map(|name| format!("--opt-limit={name}={{}}")).collect();
+        knobs.sort();
+        knobs.dedup();
+        knobs
+    })
 }
 
 /// Whether the system finds a program of this name.

@@ -3,7 +3,7 @@
 use super::discover::{Test, discover};
 use super::report::{self, Detail, Level};
 use super::teller::Teller;
-use super::{Config, Outcome, Status, TempFolder, record, run_file, workers};
+use super::{Config, Knobs, Outcome, Status, TempFolder, lint, mutate, record, run_file, workers};
 use flambeau_files as files;
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,6 +77,12 @@ Which tests run:
   --show-suites                list the suite with its features, and run none
   --show-used-features         list the features that tests ask for, and run none
 
+What is done instead of running them:
+  --lint                       find lines that look like checks and are none: misspelt directives, missing colons, prefixes that
+                               no RUN line reads, variables that are never used
+  --mutate[=TOOL:OPTION]       let each tool leave out work ({} in OPTION is 0, 1, 2, ...) and name the lines whose checks hold
+                               all the same; a line 'ALLOW_UNSEEN: OPTION why' of a test allows one
+
 The words of LIT_OPTS come before those of the command line; LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS and
 LIT_RUN_SHARD hold defaults. Not supported, and refused by name: valgrind (--vg), coverage of single tests, ResultDB.
 ";
@@ -112,8 +118,17 @@ pub(super) struct Words {
     notes: bool,
     allow_empty: bool,
     ignore_fail: bool,
+    examine: Option<Examine>,
     help: bool,
     version: bool,
+}
+
+/// What is done with tests instead of running them.
+enum Examine {
+    /// Lines that look like checks and are none.
+    Lint,
+    /// What no check sees when tools leave out work.
+    Mutate(Knobs),
 }
 
 /// In which order tests run.
@@ -239,7 +254,14 @@ fn start(
     if words.max_tests > 0 && tests.len() > words.max_tests {
         others.extend(tests.split_off(words.max_tests));
     }
-    run(&tests, &others, &words, config, (out, err)).map_err(told)
+    let is_well = match &words.examine {
+        None => return run(&tests, &others, &words, config, (out, err)).map_err(told),
+        Some(Examine::Lint) => lint::run(&tests, out).map_err(told)?,
+        Some(Examine::Mutate(knobs)) => {
+            mutate::run(&tests, words.threads, knobs, config, out).map_err(told)?
+        }
+    };
+    Ok(i32::from(!is_well))
 }
 
 /// What is known from runs before.
@@ -484,6 +506,7 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
         notes: true,
         allow_empty: false,
         ignore_fail: false,
+        examine: None,
         help: false,
         version: false,
     };
@@ -522,6 +545,14 @@ fn parse(args: &[String], config: &mut Config) -> Result<Words, String> {
             "--skip-test-time-recording" => config.records = None,
             "--config-prefix" => config.prefix = value()?,
             "--keep" => words.keep = true,
+            "--lint" => words.examine = Some(Examine::Lint),
+            "--mutate" => {
+                let own = own.as_deref().map(mutate::knobs).transpose()?;
+                let knobs = own.or_else(|| config.knobs.clone());
+                let knobs =
+                    knobs.ok_or("--mutate wants TOOL:OPTION, as --mutate=opt:-opt-bisect-limit={}")?;
+                words.examine = Some(Examine::Mutate(knobs));
+            }
             // There is nothing more to tell, and no tests are GoogleTest's.
             "--debug" | "--show-fixed" => {}
             "--min-output-interval" => drop(value()?),

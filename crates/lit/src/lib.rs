@@ -13,7 +13,9 @@ mod discover;
 mod exec;
 mod feature;
 mod inside;
+pub mod lint;
 mod local;
+mod mutate;
 mod process;
 mod python;
 mod python_value;
@@ -37,6 +39,7 @@ struct Readme;
 mod tests;
 
 pub use cli::main;
+pub use mutate::Knobs;
 pub use record::records_folder;
 pub use variables::with_variables;
 
@@ -131,6 +134,8 @@ pub struct Config {
     pub update: bool,
     /// Draw a progress bar; for terminals.
     pub progress: bool,
+    /// How `--mutate` makes tools leave out work, where the command line does not say.
+    pub knobs: Option<Knobs>,
 }
 
 impl Default for Config {
@@ -163,6 +168,7 @@ impl Default for Config {
             unsupported: false,
             update: false,
             progress: false,
+            knobs: None,
         }
     }
 }
@@ -393,6 +399,13 @@ fn fails(script: &Script, config: &Config) -> Result<bool, String> {
         }
     }
     Ok(false)
+}
+
+/// Why a test file does not run with a configuration, if it does not.
+pub fn skip_reason(path: &Path, config: &Config) -> Option<String> {
+    let text = files::read(path, MAX_TEST).ok()?;
+    let script = script::parse(&String::from_utf8_lossy(&text)).ok()?;
+    closed(&script, config).ok()?
 }
 
 /// Why a test does not run here, if it does not.

@@ -305,9 +305,9 @@ end
 // RUN: show | FileCheck %s
 graph
   // CHECK: graph([[X_1:%[-a-zA-Z0-9._]+]] : int):
-  // CHECK-NEXT: [[V3:%[-a-zA-Z0-9._]+]] : int = f([[X_1]], {{\\[\\[}}1]], {{[{][{]}}[[V3]]}})
+  // CHECK-NEXT: [[F:%[-a-zA-Z0-9._]+]] : int = f([[X_1]], {{\\[\\[}}1]], {{[{][{]}}[[F]]}})
   // CHECK-EMPTY:
-  // CHECK-NEXT: return ([[V3]], [[B:%[-a-zA-Z0-9._]+]])
+  // CHECK-NEXT: return ([[F]], {{%[-a-zA-Z0-9._]+}})
 end
 "
     );
@@ -631,4 +631,66 @@ fn special_files_are_refused() {
     let output = check("cat-zero", "RUN: cat /dev/zero\n", Status::Fail);
     assert!(output.contains("a device, not a regular file"), "{output}");
     check("cat-null", "RUN: cat /dev/null\n", Status::Pass);
+}
+
+/// A tool that writes as many lines as it may.
+fn counting() -> Tool {
+    tool(|args, _, out, _| {
+        let most = args
+            .iter()
+            .filter_map(|arg| arg.to_str()?.strip_prefix("--most=")?.parse().ok())
+            .next()
+            .unwrap_or(3);
+        (1..=most.min(3)).for_each(|n: usize| writeln!(out, "line {n}").unwrap());
+        0
+    })
+}
+
+#[test]
+fn mutants_that_no_check_sees_are_named() {
+    let folder = Folder::new(
+        "mutate",
+        &[
+            (
+                "good.test",
+                "RUN: count | FileCheck %s\nCHECK: line 1\nCHECK-NEXT: line 2\nCHECK-NEXT: line 3\n",
+            ),
+            ("weak.test", "RUN: count | FileCheck %s\nCHECK: line 1\n"),
+            (
+                "two.test",
+                "RUN: count | FileCheck %s\nRUN: count | FileCheck %s --check-prefix=B\nCHECK: line 2\nB: line 3\n",
+            ),
+            (
+                "known.test",
+                "RUN: count | FileCheck %s\nALLOW_UNSEEN: --most=1 why\nALLOW_UNSEEN: --most=2\nCHECK: line 1\n",
+            ),
+            ("file.test", "RUN: count > %t\nRUN: FileCheck %s < %t\nCHECK: line 1\n"),
+        ],
+    );
+    let mut config = folder.config();
+    config.tools.insert("count".into(), counting());
+    let run = |option: &str| {
+        let words = [OsString::from("lit"), folder.0.clone().into_os_string(), option.into()];
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let status = main(&words, config.clone(), &mut out, &mut err);
+        (status, String::from_utf8(out).unwrap() + &String::from_utf8(err).unwrap())
+    };
+    let (status, out) = run("--mutate=count:--most={}");
+    let named: Vec<&str> =
+        out.lines().filter_map(|line| line.strip_prefix(folder.0.to_str().unwrap())).collect();
+    let unseen = ["/weak.test:1: no check sees --most=1", "/weak.test:1: no check sees --most=2"];
+    assert_eq!((status, &named[..]), (1, &unseen[..]), "{out}");
+    assert!(out.contains("12 mutants in 4 of 5 tests: 2 unseen, 2 allowed"), "{out}");
+    assert!(out.contains("1 commands with knobs were left out"), "{out}");
+    assert_eq!(run("--mutate=count").0, 2);
+    assert_eq!(run("--mutate").0, 2);
+}
+
+#[test]
+fn lint_names_lines_that_are_no_checks() {
+    let folder = Folder::new("lint", &[("a.test", "RUN: up | FileCheck %s\nCHECK: a\nCHECK-NETX: b\n")]);
+    let (status, out, _) = folder.main(&["--lint"]);
+    assert_eq!(status, 1);
+    assert!(out.contains("a.test:3: 'CHECK-NETX:' is no directive: did you mean 'CHECK-NEXT:'?"), "{out}");
+    assert!(out.ends_with("1 findings in 1 tests\n"), "{out}");
 }

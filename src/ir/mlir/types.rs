@@ -113,18 +113,9 @@ pub(super) fn word<'a>(cursor: &mut Cursor<'a>) -> &'a str {
 fn read_tensor(cursor: &mut Cursor<'_>, start: usize) -> Parsed<Type> {
     let mut sizes = Vec::new();
     let ranked = !cursor.eat_str("*x");
-    while ranked {
-        let before = cursor.pos();
-        let size = match cursor.eat(b'?') {
-            true => Some(Dim::Unknown),
-            false => cursor.digits().parse().ok().map(Dim::Known),
-        };
-        match size {
-            Some(size) if cursor.eat(b'x') => sizes.push(size),
-            _ => {
-                cursor.set_pos(before);
-                break;
-            }
+    if ranked {
+        while let Some(size) = size(cursor) {
+            sizes.push(size);
         }
     }
     let element =
@@ -141,4 +132,18 @@ fn read_tensor(cursor: &mut Cursor<'_>, start: usize) -> Parsed<Type> {
     let sizes: Option<Arc<[Dim]>> = ranked.then(|| sizes.into());
     let tensor = TensorType { dtype: Some(*dtype), sizes, ..TensorType::default() };
     Ok(Type::new(TypeKind::Tensor(tensor)))
+}
+
+/// A size with its `x`; where none stands here, nothing is read.
+fn size(cursor: &mut Cursor<'_>) -> Option<Dim> {
+    let before = cursor.pos();
+    let size = match cursor.eat(b'?') {
+        true => Some(Dim::Unknown),
+        false => cursor.digits().parse().ok().map(Dim::Known),
+    };
+    let size = size.filter(|_| cursor.eat(b'x'));
+    if size.is_none() {
+        cursor.set_pos(before);
+    }
+    size
 }

@@ -1,4 +1,6 @@
 # RUN: flambeau opt %s --passes default | FileCheck %s
+# ALLOW_UNSEEN: --opt-limit=constant-pooling it prepares the graph for the pass that is tested
+# ALLOW_UNSEEN: --opt-limit=constant-propagation-immutable-types it prepares the graph for the pass that is tested
 
 # A product within a context is another one than the same product outside: the default passes cast before they merge. What
 # is called is part of the context.

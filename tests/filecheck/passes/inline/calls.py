@@ -1,5 +1,6 @@
 # RUN: flambeau opt %s --passes inline,dce | FileCheck %s
 # RUN: flambeau opt %s | flambeau opt --passes inline,dce | FileCheck %s
+# ALLOW_UNSEEN: --opt-limit=dce what is dead is not looked at
 
 # Calls become the graphs that they call, also through several levels.
 def half(x):

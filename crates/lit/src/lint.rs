@@ -1,0 +1,322 @@
+//! `--lint`: lines of tests that look like checks and are none, so that a test passes without looking.
+//!
+//! Found are misspelt directives (`CHEKC:`, `CHECK-NETX:`, `CHECk:`), directives without their colon (`CHECK-NEXT foo`), prefixes
+//! that no FileCheck of the file reads, and variables that are set and never used. Only files whose `RUN:` lines call FileCheck
+//! are looked at. The idea of the first two is LLVM's, whose suites have held dozens of each.
+
+use super::MAX_TEST;
+use super::discover::Test;
+use flambeau_files as files;
+use regex::Regex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::sync::LazyLock;
+
+/// Something to look at: line from 1, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong, and what was meant.
+    pub message: String,
+}
+
+/// What may follow a prefix.
+const SUFFIXES: &[&str] = &["NEXT", "SAME", "NOT", "DAG", "LABEL", "EMPTY"];
+
+/// A word that might be a directive: letters as prefixes have them, up to a colon, at the start of a comment or line.
+static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^\s*(?://+|#+|;+|--|\*|/\*)?\s*([A-Za-z][A-Za-z0-9_]*(?:[-_ ]{1,2}[A-Za-z0-9_-]*[A-Za-z0-9])?)\s*(\{[A-Z]+\})?(:?)(.*)$").ok()
+});
+
+/// The value of an option that names prefixes.
+static PREFIXES: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"-(?:check|comment)-prefix(?:es)?[= ]\s*'?([A-Za-z0-9_,-]+)").ok());
+
+/// What a file's own lines say of FileCheck: prefixes that are read, and whether it is called at all.
+struct Prefixes {
+    read: BTreeSet<String>,
+    /// A prefix might be named by a substitution that only the suite knows.
+    is_open: bool,
+}
+
+/// Findings of a text, in order of lines.
+pub fn lint(text: &str) -> Vec<Finding> {
+    let Some(prefixes) = prefixes(text) else { return Vec::new() };
+    let mut findings = Vec::new();
+    let (mut strangers, mut suffixed): (BTreeMap<String, usize>, BTreeSet<String>) = Default::default();
+    for (n, line) in text.lines().enumerate() {
+        if line.contains("RUN:") || line.contains("DEFINE:") {
+            continue;
+        }
+        let Some(found) = WORD.as_ref().and_then(|word| word.captures(line)) else { continue };
+        let part = |n: usize| found.get(n).map_or("", |m| m.as_str());
+        let (word, colon, rest) = (part(1), part(3) == ":", part(4));
+        match judge(word, colon, rest, &prefixes) {
+            Judged::Fine => {}
+            Judged::Meant(message) => findings.push(Finding { line: n + 1, message }),
+            Judged::Stranger(prefix, is_suffixed) => {
+                if is_suffixed {
+                    suffixed.insert(prefix.clone());
+                }
+                strangers.entry(prefix).or_insert(n + 1);
+            }
+        }
+    }
+    // A word with a colon is a stranger's prefix only where it also stands with a suffix: `NOTE:` is none.
+    for (prefix, line) in strangers {
+        if suffixed.contains(&prefix) && !prefixes.is_open {
+            findings.push(Finding { line, message: format!("no RUN line reads the prefix '{prefix}'") });
+        }
+    }
+    findings.extend(unused(text, &prefixes));
+    findings.sort_by_key(|finding| finding.line);
+    findings
+}
+
+/// Lints files and tells what was found; gives whether nothing was.
+pub(super) fn run(tests: &[Test], out: &mut dyn Write) -> std::io::Result<bool> {
+    let mut count = 0;
+    for test in tests {
+        let text = files::read(&test.path, MAX_TEST)?;
+        for finding in lint(&String::from_utf8_lossy(&text)) {
+            writeln!(out, "{}:{}: {}", test.path.display(), finding.line, finding.message)?;
+            count += 1;
+        }
+    }
+    writeln!(out, "{count} findings in {} tests", tests.len())?;
+    Ok(count == 0)
+}
+
+/// The prefixes that RUN lines name; none where no FileCheck is called.
+fn prefixes(text: &str) -> Option<Prefixes> {
+    let lines = || text.lines().filter(|line| line.contains("RUN:") || line.contains("DEFINE:"));
+    if !lines().any(|line| line.contains("FileCheck")) {
+        return None;
+    }
+    let mut read = BTreeSet::from(["CHECK".to_string()]);
+    let mut is_open = false;
+    // A command may go on in the next line, which need not name FileCheck.
+    for line in lines() {
+        for found in PREFIXES.as_ref().into_iter().flat_map(|option| option.captures_iter(line)) {
+            let names = found.get(1).map_or("", |m| m.as_str());
+            read.extend(names.split(',').map(str::to_string));
+        }
+        is_open |= line.contains("prefix") && line.contains("%{");
+        is_open |= line.contains("%(") || line.contains("%prefix");
+    }
+    Some(Prefixes { read, is_open })
+}
+
+enum Judged {
+    Fine,
+    /// A directive was meant.
+    Meant(String),
+    /// A directive of a prefix that is not read; whether it has a suffix.
+    Stranger(String, bool),
+}
+
+fn judge(word: &str, colon: bool, rest: &str, prefixes: &Prefixes) -> Judged {
+    let whole = |word: &str| -> Option<(String, String)> {
+        // The longest prefix wins: `CHECK-A-NEXT` is of `CHECK-A` where that is one.
+        let of = |prefix: &&String| {
+            word.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        let prefix = prefixes.read.iter().filter(of).max_by_key(|prefix| prefix.len())?;
+        Some((prefix.clone(), word[prefix.len()..].trim_start_matches('-').to_string()))
+    };
+    if let Some((prefix, suffix)) = whole(word) {
+        let known = suffix.is_empty() || is_suffix(&suffix);
+        return match (known, colon) {
+            (true, true) => Judged::Fine,
+            // A prefix alone is a word like any other; with a suffix it is a directive.
+            (true, false) if !suffix.is_empty() && !rest.starts_with(|c: char| ",.;)'`|".contains(c)) => {
+                Judged::Meant(format!("'{word}' has no colon, so that nothing is checked: write '{word}:'"))
+            }
+            (true, false) => Judged::Fine,
+            (false, _) => match near_suffix(&suffix) {
+                Some(near) if colon => {
+                    Judged::Meant(format!("'{word}:' is no directive: did you mean '{prefix}-{near}:'?"))
+                }
+                _ => Judged::Fine,
+            },
+        };
+    }
+    if !colon {
+        return Judged::Fine;
+    }
+    let (head, suffix) = split_suffix(word);
+    for prefix in &prefixes.read {
+        let like = |text: &str| {
+            text != prefix
+                && (text.eq_ignore_ascii_case(prefix)
+                    && (text.contains(char::is_uppercase) || !suffix.is_empty())
+                    || is_near(text, prefix))
+        };
+        if like(&head) || (suffix.is_empty() && like(word)) {
+            let meant = if suffix.is_empty() { prefix.clone() } else { format!("{prefix}-{suffix}") };
+            return Judged::Meant(format!("'{word}:' is no directive: did you mean '{meant}:'?"));
+        }
+        // `CHECK NEXT:`, `CHECK_NEXT:`
+        if head == *prefix && !suffix.is_empty() {
+            return Judged::Meant(format!("'{word}:' is no directive: did you mean '{prefix}-{suffix}:'?"));
+        }
+    }
+    let is_prefix =
+        head.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || matches!(c, '-' | '_'));
+    match is_prefix && head.len() > 1 {
+        true => Judged::Stranger(head, !suffix.is_empty()),
+        false => Judged::Fine,
+    }
+}
+
+fn is_suffix(text: &str) -> bool {
+    let count =
+        |text: &str| text.strip_prefix("COUNT-").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+    SUFFIXES.contains(&text) || count(text)
+}
+
+fn near_suffix(text: &str) -> Option<&'static str> {
+    SUFFIXES.iter().find(|suffix| text.eq_ignore_ascii_case(suffix) || is_near(text, suffix)).copied()
+}
+
+/// A word's head and its suffix, which may be misspelt and follow another sign than a dash.
+fn split_suffix(word: &str) -> (String, String) {
+    for (at, sign) in word.char_indices().rev().filter(|(_, sign)| matches!(sign, '-' | '_' | ' ')) {
+        let suffix = &word[at + sign.len_utf8()..];
+        let known = if is_suffix(suffix) { Some(suffix.to_string()) } else { None };
+        if let Some(suffix) = known.or_else(|| near_suffix(suffix).map(str::to_string)) {
+            return (word[..at].trim_end_matches(['-', '_', ' ']).to_string(), suffix);
+        }
+    }
+    (word.to_string(), String::new())
+}
+
+/// Whether one letter too many, too few, wrong or two of them swapped make a word of another. Short words are near to too many.
+fn is_near(word: &str, other: &str) -> bool {
+    const SHORTEST: usize = 4;
+    let (a, b) = (word.as_bytes(), other.as_bytes());
+    if a == b
+        || a.len().min(b.len()) < SHORTEST - 1
+        || b.len() < SHORTEST && a.len() != b.len()
+        || b.len() < 3
+    {
+        return false;
+    }
+    let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let (rest, other) = (&a[same..], &b[same..]);
+    match (rest, other) {
+        ([x, y, left @ ..], [u, v, right @ ..]) if x == v && y == u && left == right => true,
+        ([_, left @ ..], [_, right @ ..]) if left == right => b.len() >= SHORTEST,
+        (longer, [_, right @ ..]) if longer == right => true,
+        ([_, left @ ..], shorter) if left == shorter => true,
+        _ => false,
+    }
+}
+
+/// Variables that a check sets and nothing uses: a pattern would do, or the use was forgotten.
+fn unused(text: &str, prefixes: &Prefixes) -> Vec<Finding> {
+    static SET: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"\[\[\s*(\$?[A-Za-z_][A-Za-z0-9_]*)\s*:").ok());
+    static NUMBER: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"\[\[#[^\]:]*?([A-Za-z_$][A-Za-z0-9_]*)\s*:").ok());
+    static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\$?[A-Za-z_][A-Za-z0-9_]*").ok());
+    let is_check = |line: &&str| {
+        prefixes.read.iter().any(|prefix| line.contains(prefix.as_str()) && line.contains("[["))
+    };
+    let mut set: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for (n, line) in text.lines().enumerate().filter(|(_, line)| is_check(line)) {
+        for expression in [&SET, &NUMBER] {
+            for found in expression.as_ref().into_iter().flat_map(|e| e.captures_iter(line)) {
+                if let Some(name) = found.get(1) {
+                    set.entry(name.as_str()).or_insert((n + 1, 0)).1 += 1;
+                }
+            }
+        }
+        for inside in line.split("[[").skip(1) {
+            let inside = inside.split("]]").next().unwrap_or_default();
+            let head = inside.split(':').next().unwrap_or_default();
+            let tail = if inside.starts_with('#') { inside } else { head };
+            for word in WORDS.as_ref().into_iter().flat_map(|words| words.find_iter(tail)) {
+                *seen.entry(word.as_str()).or_default() += 1;
+            }
+        }
+    }
+    set.into_iter()
+        .filter(|(name, (_, times))| !name.starts_with('$') && seen.get(name).copied().unwrap_or(0) <= *times)
+        .map(|(name, (line, _))| Finding {
+            line,
+            message: format!("the variable '{name}' is set and never used"),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lint;
+
+    fn of(text: &str) -> Vec<String> {
+        let text = format!(
+            "# RUN: tool %s | FileCheck %s --check-prefixes=CHECK,AB\n# RUN: tool %s | FileCheck %s -check-prefix X86\n{text}"
+        );
+        lint(&text).into_iter().map(|finding| format!("{}: {}", finding.line, finding.message)).collect()
+    }
+
+    #[test]
+    fn directives_that_are_none_are_found() {
+        for (line, meant) in [
+            ("# CHEKC: a", "CHECK:"),
+            ("// CHECk: a", "CHECK:"),
+            ("; CHCEK-NEXT: a", "CHECK-NEXT:"),
+            ("CHECKS: a", "CHECK:"),
+            ("# CHECK-NETX: a", "CHECK-NEXT:"),
+            ("# CHECK-next: a", "CHECK-NEXT:"),
+            ("# CHECK_NEXT: a", "CHECK-NEXT:"),
+            ("# CHECK NOT: a", "CHECK-NOT:"),
+            ("# check-dag: a", "CHECK-DAG:"),
+            ("# CHECK-LABLE: a", "CHECK-LABEL:"),
+            ("# X86-SMAE: a", "X86-SAME:"),
+            ("# CHECK-NEXT a", "CHECK-NEXT:"),
+        ] {
+            let found = of(line);
+            assert!(
+                found.len() == 1 && found[0].starts_with("3: ") && found[0].contains(&format!("'{meant}'")),
+                "{line}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn lines_that_are_checks_or_prose_are_not() {
+        for line in [
+            "# CHECK: a",
+            "# CHECK-NEXT: CHEKC: a",
+            "# CHECK-COUNT-3: a",
+            "# AB-SAME{LITERAL}: [[",
+            "# CHECK lines follow",
+            "# Checks: what comes next",
+            "# NOTE: nothing",
+            "# TODO: more",
+            "  %1 = check.op: a",
+            "# COM: CHEKC: a",
+        ] {
+            assert_eq!(of(line), Vec::<String>::new(), "{line}");
+        }
+        assert!(lint("# RUN: tool %s\n# CHEKC: a\n").is_empty());
+    }
+
+    #[test]
+    fn prefixes_and_variables_that_nobody_uses_are_found() {
+        assert_eq!(of("# ARM: a\n# ARM-NEXT: b"), ["3: no RUN line reads the prefix 'ARM'"]);
+        assert_eq!(
+            of("# CHECK: [[A:.*]] [[B:.*]]\n# CHECK: [[A]]"),
+            ["3: the variable 'B' is set and never used"]
+        );
+        assert_eq!(
+            of("# CHECK: [[#N:]] [[#%x,M:]]\n# CHECK: [[#N+1]] [[$G:.*]]"),
+            ["3: the variable 'M' is set and never used"]
+        );
+        assert_eq!(of("# CHECK: [[A:.*]] [[A]]"), Vec::<String>::new());
+    }
+}
