@@ -73,6 +73,12 @@ impl Explanations {
         gathered.push((pass.to_string(), function.to_string(), report));
     }
 
+    /// Pass, function and report of each simplification from the `from`-th on.
+    pub fn gathered(&self, from: usize) -> Vec<(String, String, Report)> {
+        let gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        gathered.get(from..).unwrap_or_default().to_vec()
+    }
+
     /// All of them as text.
     pub fn to_text(&self) -> String {
         let mut text = String::new();

@@ -3,6 +3,7 @@
 
 mod bisect;
 mod expected;
+mod page;
 pub mod reproducer;
 mod validate;
 mod words;

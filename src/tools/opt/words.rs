@@ -110,6 +110,8 @@ pub(super) enum OutputForm {
     Ir,
     /// MLIR's generic form, for mlir-opt and xdsl-opt with --allow-unregistered-dialect
     Mlir,
+    /// A page for the browser: pass by pass, texts and graphs side by side, rules explained
+    Html,
 }
 
 /// What is shown of the passes at work.
@@ -230,7 +232,7 @@ impl Options {
     /// What is asked about rules. Explanations come in the order of the work, so that work on one thread is asked for.
     pub(super) fn questions(&self) -> Questions {
         Questions {
-            explain: self.look.explain.is_some(),
+            explain: self.look.explain.is_some() || self.to == OutputForm::Html,
             why_not: self.look.why_not.as_deref().map(Into::into),
         }
     }

@@ -1,5 +1,6 @@
 //! What `opt` does with one module: parse, verify, run passes, print; and what it says when something breaks.
 
+use super::page::Page;
 use super::validate::Validator;
 use super::words::{ExplainForm, OutputForm};
 use super::{Input, Options, expected, reproducer};
@@ -32,6 +33,8 @@ pub(super) struct Work<'a> {
 struct Outcome {
     diagnostics: Vec<Diagnostic>,
     output: Option<Module>,
+    /// What passes did, where that is wanted instead of the module.
+    page: Option<String>,
 }
 
 /// Where the text goes: standard output or a file, which is made when something is written first.
@@ -87,9 +90,12 @@ impl Work<'_> {
                 output.write(io, &mut |to| to.write_all(b"\n# -----\n\n"))?;
             }
             if let Some(module) = outcome.output.filter(|_| prints) {
-                let bare = self.options.no_locations;
-                let form = if bare { PrintOptions::bare() } else { PrintOptions::default() };
+                let form = self.options.form();
                 match self.options.to {
+                    OutputForm::Html => {
+                        let page = outcome.page.unwrap_or_default();
+                        output.write(io, &mut |to| to.write_all(page.as_bytes()))?;
+                    }
                     OutputForm::Ir => {
                         module.check_text()?;
                         output.write(io, &mut |to| module.write_text(to, &form))?;
@@ -132,13 +138,13 @@ impl Work<'_> {
         timing.end();
         let parsed = match parsed {
             Ok(parsed) => parsed,
-            Err(diagnostics) => return Ok(Outcome { diagnostics, output: None }),
+            Err(diagnostics) => return Ok(Outcome { diagnostics, output: None, page: None }),
         };
         timing.begin("verify");
         let mut diagnostics = self.verify(&parsed);
         timing.end();
         if !diagnostics.is_empty() {
-            return Ok(Outcome { diagnostics, output: None });
+            return Ok(Outcome { diagnostics, output: None, page: None });
         }
         diagnostics.extend(self.unknown_ops(&parsed));
         let mut module = parsed.module;
@@ -158,14 +164,18 @@ impl Work<'_> {
         if explanations.questions.any() {
             settings.extras.set(Arc::clone(&explanations));
         }
-        let result = self.passes(&mut module, settings, Some(timing), statistics, io);
+        let mut page = (self.options.to == OutputForm::Html)
+            .then(|| Page::new(self.registry, &explanations, self.options.form(), module.clone()));
+        let result = self.passes(&mut module, settings, (Some(timing), page.as_mut()), statistics, io);
         timing.end();
         io.message(&match self.options.look.explain {
             Some(ExplainForm::Json) => explanations.to_json(),
+            None if self.options.look.why_not.is_none() => String::new(),
             _ => explanations.to_text(),
         });
+        let page = page.map(|page| page.html(&input.name, &self.pipeline.to_text()));
         match result {
-            Ok(()) => Ok(Outcome { diagnostics, output: Some(module) }),
+            Ok(()) => Ok(Outcome { diagnostics, output: Some(module), page }),
             Err((index, errors)) => {
                 let mut errors = errors;
                 if let Some(index) = index
@@ -176,7 +186,7 @@ impl Work<'_> {
                     *first = first.clone().hint(hint);
                 }
                 diagnostics.extend(errors);
-                Ok(Outcome { diagnostics, output: None })
+                Ok(Outcome { diagnostics, output: None, page: None })
             }
         }
     }
@@ -250,7 +260,7 @@ impl Work<'_> {
         &self,
         module: &mut Module,
         settings: Settings,
-        timing: Option<&mut Timing>,
+        (timing, page): (Option<&mut Timing>, Option<&mut Page>),
         statistics: &mut Statistics,
         io: &mut Io<'_>,
     ) -> std::result::Result<(), (Option<usize>, Vec<Diagnostic>)> {
@@ -265,6 +275,9 @@ impl Work<'_> {
         }
         if let Some(timing) = timing {
             runner.observe(timing);
+        }
+        if let Some(page) = page {
+            runner.observe(page);
         }
         let given = module.clone();
         let mut validator =
@@ -392,6 +405,10 @@ impl Work<'_> {
 }
 
 impl Options {
+    fn form(&self) -> PrintOptions {
+        if self.no_locations { PrintOptions::bare() } else { PrintOptions::default() }
+    }
+
     fn pass_statistics(&self) -> bool {
         self.look.pass_statistics
     }
