@@ -758,7 +758,8 @@ graph @other(%x : Tensor):
             |text: &str| parse(text).err().map(|e| e.iter().map(|d| d.to_string()).collect::<Vec<_>>());
         let one = |text: &str| message(text).unwrap().remove(0);
         assert!(one("").starts_with("expected `graph(`"));
-        assert!(one("module {\n}").contains("not MLIR"));
+        assert!(one("module {\n}").contains("the text holds no `\"torch.graph\"`"));
+        assert!(one("func.func @f() {\n}").contains("generic form"));
         assert_eq!(
             one("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%X)\n  return (%y)\n"),
             "no value `%X` is defined before (t.ir:2:28); did you mean `%x`?"

@@ -119,9 +119,6 @@ pub(super) fn crates_are_built_in_one_version() -> Result<(), Failed> {
     verdict("crates in several versions", wrong)
 }
 
-/// Prescribed for scratch memory, which parsers and passes still take from the heap.
-const AWAITED: [&str; 1] = ["bumpalo"];
-
 /// A dependency that no source names costs build time and trust for nothing.
 pub(super) fn dependencies_are_used() -> Result<(), Failed> {
     let mut unused = unused_dependencies("Cargo.toml", &["src"], &["src", "tests", "benches", "examples"])?;
@@ -146,7 +143,7 @@ fn unused_dependencies(manifest: &str, product: &[&str], all: &[&str]) -> Result
                 let path = [format!("{word}::"), format!("use {word}"), format!("derive({word}")];
                 path.iter().any(|path| text.contains(path.as_str()))
             };
-            if !AWAITED.contains(&name.as_str()) && !sources.iter().any(|(_, text)| is_used(text)) {
+            if !sources.iter().any(|(_, text)| is_used(text)) {
                 unused.push(format!("{name} in [{table}] of {manifest}"));
             }
         }

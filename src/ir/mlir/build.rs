@@ -11,6 +11,7 @@ use super::attributes::expected;
 use super::parse::{self, Op, Place, Region, Text, Use};
 use super::{DECLARATIONS, GRAPH, RETURN, SUBGRAPHS, YIELD};
 use crate::diag::{Diagnostic, Source};
+use bumpalo::Bump;
 use hashbrown::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -18,7 +19,8 @@ use std::sync::Arc;
 pub fn parse_mlir(source: &Arc<Source>, options: &ParseOptions) -> Result<ParsedModule, Vec<Diagnostic>> {
     super::super::parser::check_size(source)?;
     let one = |error: TextError| vec![error.into_diagnostic(source)];
-    let text = parse::read(source.text()).map_err(one)?;
+    let arena = Bump::new();
+    let text = parse::read(source.text(), &arena).map_err(one)?;
     let mut parsed = ParsedModule::default();
     let mut places = Vec::new();
     for op in &text.ops {
@@ -41,8 +43,8 @@ pub fn parse_mlir(source: &Arc<Source>, options: &ParseOptions) -> Result<Parsed
 fn item(
     parsed: &mut ParsedModule,
     places: &mut Vec<(Symbol, Vec<u32>)>,
-    text: &Text<'_>,
-    op: &Op<'_>,
+    text: &Text<'_, '_>,
+    op: &Op<'_, '_>,
     options: &ParseOptions,
 ) -> Parsed<()> {
     let wrong = |message: String| TextError::meaning(op.start, op.start + 1, message);
@@ -89,13 +91,13 @@ fn item(
     Ok(())
 }
 
-fn attribute(op: &Op<'_>, name: &str) -> Option<Attr> {
+fn attribute(op: &Op<'_, '_>, name: &str) -> Option<Attr> {
     op.attributes.iter().find(|(own, _)| own == name).and_then(|(_, read)| read.attr(None))
 }
 
 /// A graph that is being made.
-struct Builder<'t, 'a> {
-    text: &'t Text<'a>,
+struct Builder<'t, 'a, 'b> {
+    text: &'t Text<'a, 'b>,
     drop_locations: bool,
     graph: Graph,
     values: HashMap<&'a str, Vec<ValueId>>,
@@ -107,8 +109,8 @@ struct Builder<'t, 'a> {
     starts: Vec<u32>,
 }
 
-impl<'t, 'a> Builder<'t, 'a> {
-    fn new(text: &'t Text<'a>, drop_locations: bool) -> Self {
+impl<'t, 'a, 'b> Builder<'t, 'a, 'b> {
+    fn new(text: &'t Text<'a, 'b>, drop_locations: bool) -> Self {
         let (values, shadowed) = (HashMap::new(), Vec::new());
         Builder {
             text,
@@ -122,7 +124,7 @@ impl<'t, 'a> Builder<'t, 'a> {
     }
 
     /// The parameters and ops of a region. `end` is what its last op is called.
-    fn region(&mut self, block: BlockId, region: &'t Region<'a>, end: &str) -> Parsed<()> {
+    fn region(&mut self, block: BlockId, region: &'t Region<'a, 'b>, end: &str) -> Parsed<()> {
         let outer = self.shadowed.len();
         for (name, ty) in &region.params {
             let value = self.graph.add_param(block, ty.clone());
@@ -149,7 +151,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         Ok(())
     }
 
-    fn op(&mut self, block: BlockId, op: &'t Op<'a>) -> Parsed<()> {
+    fn op(&mut self, block: BlockId, op: &'t Op<'a, 'b>) -> Parsed<()> {
         let wrong = |message: String| TextError::meaning(op.start, op.start + 1, message);
         let operands = self.operands(op)?;
         let kind = Symbol::new(&op.name.replacen('.', "::", 1));
@@ -204,7 +206,7 @@ impl<'t, 'a> Builder<'t, 'a> {
     }
 
     /// The values that an op uses, of the types that it says they have.
-    fn operands(&self, op: &Op<'a>) -> Parsed<Vec<ValueId>> {
+    fn operands(&self, op: &Op<'a, 'b>) -> Parsed<Vec<ValueId>> {
         if op.operands.len() != op.operand_types.len() {
             let (uses, types) = (op.operands.len(), op.operand_types.len());
             return Err(TextError::meaning(

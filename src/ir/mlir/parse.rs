@@ -1,24 +1,28 @@
 //! Reading MLIR's generic form into a tree of ops, whatever they are called. What the tree means is `build.rs`.
+//!
+//! The tree lives as long as the reading: its lists stand in one arena, which is given back at once.
 
 use super::super::Type;
 use super::super::lexer::{Cursor, Parsed, TextError};
 use super::attributes::{Dictionary, read_dictionary, read_string, skip};
 use super::types::{read_type, word};
+use bumpalo::Bump;
+use bumpalo::collections::Vec;
 use hashbrown::HashMap;
 
 /// An op with its regions.
-pub(super) struct Op<'a> {
+pub(super) struct Op<'a, 'b> {
     /// Where it starts.
     pub(super) start: usize,
     /// Names of results, each with how many of them it names.
-    pub(super) results: Vec<(&'a str, usize)>,
+    pub(super) results: Vec<'b, (&'a str, usize)>,
     pub(super) name: String,
     /// Names of operands, each with which of several.
-    pub(super) operands: Vec<Use<'a>>,
-    pub(super) regions: Vec<Region<'a>>,
+    pub(super) operands: Vec<'b, Use<'a>>,
+    pub(super) regions: Vec<'b, Region<'a, 'b>>,
     pub(super) attributes: Dictionary<'a>,
-    pub(super) operand_types: Vec<Type>,
-    pub(super) result_types: Vec<Type>,
+    pub(super) operand_types: Vec<'b, Type>,
+    pub(super) result_types: Vec<'b, Type>,
     pub(super) location: Place<'a>,
 }
 
@@ -30,10 +34,10 @@ pub(super) struct Use<'a> {
 }
 
 /// A region of one block.
-pub(super) struct Region<'a> {
+pub(super) struct Region<'a, 'b> {
     pub(super) start: usize,
-    pub(super) params: Vec<(&'a str, Type)>,
-    pub(super) ops: Vec<Op<'a>>,
+    pub(super) params: Vec<'b, (&'a str, Type)>,
+    pub(super) ops: Vec<'b, Op<'a, 'b>>,
 }
 
 /// Where an op comes from.
@@ -48,27 +52,28 @@ pub(super) enum Place<'a> {
 }
 
 /// A text read: its ops and the locations that have names.
-pub(super) struct Text<'a> {
-    pub(super) ops: Vec<Op<'a>>,
+pub(super) struct Text<'a, 'b> {
+    pub(super) ops: Vec<'b, Op<'a, 'b>>,
     pub(super) locations: HashMap<&'a str, Place<'a>>,
 }
 
 /// Reads a whole text.
-pub(super) fn read(text: &str) -> Parsed<Text<'_>> {
-    let mut reader = Reader { cursor: Cursor::new(text), locations: HashMap::new() };
+pub(super) fn read<'a, 'b>(text: &'a str, arena: &'b Bump) -> Parsed<Text<'a, 'b>> {
+    let mut reader = Reader { cursor: Cursor::new(text), locations: HashMap::new(), arena };
     let ops = reader.ops(None)?;
     Ok(Text { ops, locations: reader.locations })
 }
 
-struct Reader<'a> {
+struct Reader<'a, 'b> {
     cursor: Cursor<'a>,
     locations: HashMap<&'a str, Place<'a>>,
+    arena: &'b Bump,
 }
 
-impl<'a> Reader<'a> {
+impl<'a, 'b> Reader<'a, 'b> {
     /// Ops up to the end of the text or, inside of something, up to its bracket.
-    fn ops(&mut self, end: Option<u8>) -> Parsed<Vec<Op<'a>>> {
-        let mut ops = Vec::new();
+    fn ops(&mut self, end: Option<u8>) -> Parsed<Vec<'b, Op<'a, 'b>>> {
+        let mut ops = Vec::new_in(self.arena);
         loop {
             skip(&mut self.cursor);
             match end {
@@ -93,7 +98,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `module @name attributes {...} { ... }`, as MLIR and xDSL print it.
-    fn module(&mut self) -> Parsed<Vec<Op<'a>>> {
+    fn module(&mut self) -> Parsed<Vec<'b, Op<'a, 'b>>> {
         if !self.cursor.eat_str("builtin.module") && !self.cursor.eat_str("module") {
             let hint = "ops are read in the generic form: print them with `mlir-opt --mlir-print-op-generic`";
             return Err(self.cursor.expected("an op in quotes, `%value =`, `module` or `#alias`").hint(hint));
@@ -139,7 +144,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn op(&mut self) -> Parsed<Op<'a>> {
+    fn op(&mut self) -> Parsed<Op<'a, 'b>> {
         let start = self.cursor.pos();
         let results = self.results()?;
         let name = read_string(&mut self.cursor)?;
@@ -153,13 +158,13 @@ impl<'a> Reader<'a> {
             )
             .hint("graphs have nested blocks, no jumps between them"));
         }
-        let mut attributes = Vec::new();
+        let mut attributes = std::vec::Vec::new();
         if self.cursor.eat(b'<') {
             attributes = read_dictionary(&mut self.cursor)?;
             self.cursor.expect(b'>')?;
             skip(&mut self.cursor);
         }
-        let mut regions = Vec::new();
+        let mut regions = Vec::new_in(self.arena);
         if self.cursor.eat(b'(') {
             loop {
                 skip(&mut self.cursor);
@@ -186,15 +191,18 @@ impl<'a> Reader<'a> {
         skip(&mut self.cursor);
         let result_types = match self.cursor.peek() {
             b'(' => self.types()?,
-            _ => vec![read_type(&mut self.cursor)?],
+            _ => {
+                let ty = read_type(&mut self.cursor)?;
+                Vec::from_iter_in([ty], self.arena)
+            }
         };
         let location = self.location()?;
         Ok(Op { start, results, name, operands, regions, attributes, operand_types, result_types, location })
     }
 
     /// `%a, %b:2 = `, or nothing.
-    fn results(&mut self) -> Parsed<Vec<(&'a str, usize)>> {
-        let mut results = Vec::new();
+    fn results(&mut self) -> Parsed<Vec<'b, (&'a str, usize)>> {
+        let mut results = Vec::new_in(self.arena);
         while self.cursor.peek() == b'%' {
             let name = self.value_name()?;
             let start = self.cursor.pos();
@@ -217,9 +225,9 @@ impl<'a> Reader<'a> {
     }
 
     /// `(%a, %b#1)`
-    fn operands(&mut self) -> Parsed<Vec<Use<'a>>> {
+    fn operands(&mut self) -> Parsed<Vec<'b, Use<'a>>> {
         self.cursor.expect(b'(')?;
-        let mut operands = Vec::new();
+        let mut operands = Vec::new_in(self.arena);
         loop {
             skip(&mut self.cursor);
             if self.cursor.eat(b')') {
@@ -253,9 +261,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn types(&mut self) -> Parsed<Vec<Type>> {
+    fn types(&mut self) -> Parsed<Vec<'b, Type>> {
         self.cursor.expect(b'(')?;
-        let mut types = Vec::new();
+        let mut types = Vec::new_in(self.arena);
         loop {
             skip(&mut self.cursor);
             if self.cursor.eat(b')') {
@@ -270,12 +278,12 @@ impl<'a> Reader<'a> {
     }
 
     /// `{ ^bb0(%a: i64): ... }`
-    fn region(&mut self) -> Parsed<Region<'a>> {
+    fn region(&mut self) -> Parsed<Region<'a, 'b>> {
         let start = self.cursor.pos();
         self.cursor.enter()?;
         self.cursor.expect(b'{')?;
         skip(&mut self.cursor);
-        let mut params = Vec::new();
+        let mut params = Vec::new_in(self.arena);
         if self.cursor.eat(b'^') {
             word(&mut self.cursor);
             skip(&mut self.cursor);
@@ -291,8 +299,8 @@ impl<'a> Reader<'a> {
     }
 
     /// The ops of a region's only block, up to its bracket.
-    fn block(&mut self) -> Parsed<Vec<Op<'a>>> {
-        let mut ops = Vec::new();
+    fn block(&mut self) -> Parsed<Vec<'b, Op<'a, 'b>>> {
+        let mut ops = Vec::new_in(self.arena);
         loop {
             skip(&mut self.cursor);
             if self.cursor.eat(b'}') {
@@ -316,8 +324,8 @@ impl<'a> Reader<'a> {
     }
 
     /// `%a: i64, %b: f64)`
-    fn params(&mut self) -> Parsed<Vec<(&'a str, Type)>> {
-        let mut params = Vec::new();
+    fn params(&mut self) -> Parsed<Vec<'b, (&'a str, Type)>> {
+        let mut params = Vec::new_in(self.arena);
         loop {
             skip(&mut self.cursor);
             if self.cursor.eat(b')') {
