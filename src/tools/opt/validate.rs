@@ -5,6 +5,7 @@
 //! What the function writes to its arguments counts as its answer.
 
 use crate::diag::{Diagnostic, ErrorKind, Result};
+use crate::dialects::loops::{Elem, is_kernel};
 use crate::dialects::{Registry, Run};
 use crate::ir::{Dim, Function, Graph, Module, Symbol, TensorType, Type, TypeKind};
 use crate::passes::manager::{At, Observer, Report};
@@ -25,6 +26,9 @@ const SHRINKING: usize = 400;
 /// Steps that a call may take, and bytes that it may hold: a pass is judged on small values.
 const STEPS: u64 = 1_000_000;
 const BYTES: u64 = 1 << 28;
+
+/// Elements of a buffer that a kernel takes.
+const BUFFER: i64 = 128;
 
 /// Arguments of a call, by the names of parameters.
 type Arguments = Vec<(Arc<str>, Value)>;
@@ -130,8 +134,9 @@ impl Validator {
 
     fn side(&self, module: &Module, name: Symbol) -> Side {
         // A graph alone has no name, and gets one where it is run.
+        let is_kernel = module.functions.get(&name).is_some_and(|function| is_kernel(&function.graph));
         let name = if name == "" { "graph" } else { name.as_str() }.to_string();
-        Side { program: Program::with(runnable(module), None, Arc::clone(&self.registry)), name }
+        Side { program: Program::with(runnable(module), None, Arc::clone(&self.registry)), name, is_kernel }
     }
 }
 
@@ -159,6 +164,8 @@ impl Observer for Validator {
 struct Side {
     program: Program,
     name: String,
+    /// A kernel answers with what it may write to, which its arguments show as well.
+    is_kernel: bool,
 }
 
 impl Side {
@@ -175,7 +182,8 @@ impl Side {
         let _bounded = run.install();
         let call = || self.program.run(&self.name, copies.clone(), &run);
         let answer = crate::diag::panics::catch("the program", call).and_then(|result| result)?;
-        Ok(Value::tuple(vec![waited(answer, 0)?, Value::tuple(copies)]))
+        let answer = if self.is_kernel { Value::None } else { waited(answer, 0)? };
+        Ok(Value::tuple(vec![answer, Value::tuple(copies)]))
     }
 }
 
@@ -303,6 +311,19 @@ impl<'r> Maker<'r> {
         let unknown = || Err(format!("no values are drawn for the type {ty}"));
         if depth > DEEPEST {
             return unknown();
+        }
+        // Parameters of kernels: buffers that hold what small indices reach, and small numbers.
+        if let Some(elem) = Elem::of_buffer_type(ty) {
+            let drawn =
+                self.random.tensor(elem.dtype(), &[BUFFER], self.numbers).and_then(|tensor| tensor.copy());
+            return drawn.map(Value::Tensor).map_err(|error| error.message().to_string());
+        }
+        if let Some(elem) = Elem::of_scalar_type(ty) {
+            return Ok(match elem.dtype() {
+                DType::Bool => Value::Bool(self.random.percent(50)),
+                dtype if dtype.is_floating() => Value::Float(self.random.float(self.numbers)),
+                _ => Value::Int(self.random.range(0, 5)),
+            });
         }
         Ok(match ty.kind() {
             TypeKind::Tensor(tensor) => self.tensor(tensor)?,
