@@ -25,7 +25,7 @@ fn check(page: &str) -> Result<(), Failed> {
                 dialect::load(&Registry::builtin(), &Source::new(page, block)).map_err(|e| e.to_string())?;
             }
             // A file that the commands below it name.
-            name if name.ends_with(".ir") => fs::write(folder.join(name), block)?,
+            name if name.ends_with(".ir") || name.ends_with(".py") => fs::write(folder.join(name), block)?,
             "console" | "console times" => {
                 commands += 1;
                 console(block, &folder, mark == "console times")?;

@@ -19,6 +19,7 @@ mod names;
 mod op_fuzz;
 mod pages;
 mod rules;
+mod scalars;
 mod scratch;
 mod steps;
 mod test_passes;
@@ -54,6 +55,7 @@ fn main() {
     trials.extend(names::trials());
     trials.extend(op_fuzz::trials());
     trials.extend(rules::trials());
+    trials.extend(scalars::trials());
     trials.extend(steps::trials());
     trials.extend(training::trials());
     let scratch = scratch::Guard;

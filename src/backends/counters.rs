@@ -48,7 +48,30 @@ pub struct FusionCounters {
     fused: AtomicU64,
     small: AtomicU64,
     reasons: Reasons,
+    loops: LoopCounters,
     log: Log,
+}
+
+/// What became of loops over numbers that have kernels.
+#[derive(Default)]
+struct LoopCounters {
+    compiled: AtomicU64,
+    done: AtomicU64,
+    left: Reasons,
+    refused: Reasons,
+}
+
+/// The counts of loops over numbers at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoopReport {
+    /// Loops that were compiled.
+    pub compiled: u64,
+    /// Times that a compiled loop did the iterations that were left of a loop.
+    pub done: u64,
+    /// Times that it could not, and the interpreter did them, by reason.
+    pub left: BTreeMap<String, u64>,
+    /// Loops that a backend refused, by reason.
+    pub refused: BTreeMap<String, u64>,
 }
 
 /// The counts at one moment.
@@ -70,6 +93,8 @@ pub struct FusionReport {
     pub small_calls: u64,
     /// Calls that ran op by op for another reason, by reason.
     pub op_by_op: BTreeMap<String, u64>,
+    /// Loops over numbers.
+    pub loops: LoopReport,
 }
 
 impl FusionCounters {
@@ -95,6 +120,12 @@ impl FusionCounters {
             fused_calls: read(&self.fused),
             small_calls: read(&self.small),
             op_by_op: self.reasons.all(),
+            loops: LoopReport {
+                compiled: read(&self.loops.compiled),
+                done: read(&self.loops.done),
+                left: self.loops.left.all(),
+                refused: self.loops.refused.all(),
+            },
         }
     }
 
@@ -147,6 +178,29 @@ impl FusionCounters {
         self.log.message(TOPIC, Level::Debug, || format!("{group} has too few elements for a kernel"));
     }
 
+    /// A loop over numbers was compiled, or refused with a reason.
+    pub(super) fn loop_compiled(&self, name: &str, refused: Option<&str>) {
+        match refused {
+            None => drop(self.loops.compiled.fetch_add(1, Ordering::Relaxed)),
+            Some(reason) => self.loops.refused.count(reason),
+        }
+        let text =
+            || refused.map_or_else(|| format!("compiled {name}"), |why| format!("refused {name}: {why}"));
+        self.log.message(TOPIC, Level::Update, text);
+    }
+
+    /// A compiled loop did what was left of a loop, or left it to the interpreter for a reason.
+    pub(super) fn loop_ran(&self, name: &str, left: Option<&str>) {
+        match left {
+            None => drop(self.loops.done.fetch_add(1, Ordering::Relaxed)),
+            Some(reason) => self.loops.left.count(reason),
+        }
+        let text = || {
+            left.map_or_else(|| format!("{name} ran compiled"), |why| format!("{name} is interpreted: {why}"))
+        };
+        self.log.message(TOPIC, Level::Debug, text);
+    }
+
     /// A call runs op by op.
     pub(super) fn op_by_op(&self, group: &str, reason: &str) {
         self.reasons.count(reason);
@@ -160,8 +214,14 @@ impl FusionReport {
         self.op_by_op.values().sum()
     }
 
-    /// Lines for people; empty where no group was called.
+    /// Lines for people; empty where no group was called and no loop was compiled.
     pub fn to_text(&self) -> String {
+        let mut out = self.groups_text();
+        out.push_str(&self.loops.to_text());
+        out
+    }
+
+    fn groups_text(&self) -> String {
         if self.groups == 0 {
             return String::new();
         }
@@ -183,6 +243,26 @@ impl FusionReport {
         }
         for (reason, calls) in &self.op_by_op {
             let _ = writeln!(out, "  {} op by op: {reason}", count(*calls, "call"));
+        }
+        out
+    }
+}
+
+impl LoopReport {
+    fn to_text(&self) -> String {
+        if *self == LoopReport::default() {
+            return String::new();
+        }
+        let mut out = format!(
+            "loops: {} compiled; {} compiled\n",
+            count(self.compiled, "loop"),
+            count(self.done, "run")
+        );
+        for (reason, runs) in &self.left {
+            let _ = writeln!(out, "  {} interpreted: {reason}", count(*runs, "run"));
+        }
+        for (reason, loops) in &self.refused {
+            let _ = writeln!(out, "  {} refused: {reason}", count(*loops, "loop"));
         }
         out
     }

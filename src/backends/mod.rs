@@ -13,15 +13,17 @@ pub mod interp;
 mod launch;
 mod lowered;
 pub mod ptx;
+mod scalars;
 
 #[cfg(feature = "cuda")]
 pub mod cuda;
 #[cfg(feature = "llvm")]
 pub mod llvm;
 
-pub use counters::{FusionCounters, FusionReport, Reasons};
+pub use counters::{FusionCounters, FusionReport, LoopReport, Reasons};
 pub use function::KernelFunction;
 pub use group::{FusedGroup, Prepared, ProgramRunner};
+pub use scalars::{Rest, ScalarKernel};
 
 #[cfg(test)]
 mod tests;
@@ -157,6 +159,11 @@ pub(crate) fn not_met(kernel: &Kernel, message: usize) -> Diagnostic {
 pub fn default_cpu() -> Result<Arc<dyn Backend>> {
     static INTERP: LazyLock<Arc<dyn Backend>> = LazyLock::new(|| Arc::new(interp::Interp));
     if cfg!(feature = "llvm") { default_llvm() } else { Ok(Arc::clone(&INTERP)) }
+}
+
+/// Whether the backend that runs kernels on the CPU makes machine code.
+pub fn compiles() -> bool {
+    cfg!(feature = "llvm")
 }
 
 /// LLVM, made once; an error where it is not built in.

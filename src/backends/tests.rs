@@ -282,6 +282,7 @@ fn large_work_is_shared_among_threads() {
 mod functions;
 mod nests;
 mod rows;
+mod scalars;
 
 mod groups {
     //! Groups as graphs, read through op rows.

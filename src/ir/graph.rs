@@ -380,8 +380,17 @@ impl Graph {
 
     /// All ops, each before those of its nested blocks, in program order.
     pub fn all_ops(&self) -> Vec<OpId> {
-        let mut out = Vec::with_capacity(self.live_ops);
-        let mut stack = vec![self.first_op(self.root)];
+        self.ops_from(vec![self.first_op(self.root)])
+    }
+
+    /// The ops in the blocks of an op and deeper, each before those of its nested blocks, in program order.
+    pub fn nested_ops(&self, op: OpId) -> Vec<OpId> {
+        self.ops_from(self.nested_blocks(op).iter().rev().map(|block| self.first_op(*block)).collect())
+    }
+
+    /// The ops that follow these, each before those of its nested blocks.
+    fn ops_from(&self, mut stack: Vec<Option<OpId>>) -> Vec<OpId> {
+        let mut out = Vec::with_capacity(stack.len());
         while let Some(top) = stack.pop() {
             let Some(op) = top else { continue };
             out.push(op);

@@ -5,6 +5,7 @@
 //! and names the contiguity pattern, which together with dtypes is the specialization key ([`Key`]).
 //! [`nest::lower`] writes the loop nest of a key as IR of the `loop` dialect. Groups that combine rows have their own
 //! plan and nest (`row_plan`, `row_nest`). [`pass::PASS`] does all of it for the groups of a module whose types tell enough.
+//! [`scalars`] makes kernels of loops over numbers.
 //!
 //! This layer knows rows, tensors' layouts and loops; it does not know how loops become machine code.
 
@@ -15,6 +16,7 @@ mod plan;
 pub mod record;
 mod row_nest;
 mod row_plan;
+pub mod scalars;
 
 pub use group::{Form, GroupProgram, InputSig, Leaf, Leaves, Load, Piece, RowReduction, Slot};
 pub use nest::{Nest, Stride, Target, lower};

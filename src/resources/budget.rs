@@ -7,7 +7,7 @@
 
 use super::Limits;
 use crate::diag::{Diagnostic, ErrorKind, Result};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
@@ -188,6 +188,39 @@ pub fn install(budget: Option<Arc<Budget>>) -> Installed {
 /// This thread's budget.
 pub fn current() -> Option<Arc<Budget>> {
     CURRENT.with(|current| current.borrow().clone())
+}
+
+/// Steps that compiled loops run between two looks at the budget.
+pub const STEPS_AT_ONCE: u64 = 1 << 16;
+
+thread_local! {
+    /// Steps that [`take_all_steps`] took on this thread.
+    static TAKEN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Runs work that may be undone: with its result comes how many steps it took by [`take_all_steps`].
+pub fn steps_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
+    let before = TAKEN.get();
+    let result = work();
+    (result, TAKEN.get().wrapping_sub(before))
+}
+
+/// Gives back steps of this thread's budget whose work was undone.
+pub fn give_back_all_steps(steps: u64) {
+    if let Some(budget) = current().filter(|budget| budget.limits.steps.is_some()) {
+        budget.steps.fetch_sub(steps, Ordering::Relaxed);
+    }
+}
+
+/// Takes steps that were run from this thread's budget, if it has one. Fails where its work must end.
+pub fn take_all_steps(steps: u64) -> Result<()> {
+    let Some(budget) = current() else { return Ok(()) };
+    TAKEN.set(TAKEN.get().wrapping_add(steps));
+    let mut left = steps;
+    while left > 0 {
+        left -= u64::from(budget.take_steps(left.min(u64::from(u32::MAX)) as u32)?);
+    }
+    budget.check()
 }
 
 /// Fails where this thread's work must end: cancelled, out of time, or out of memory.

@@ -5,6 +5,7 @@
 use super::arithmetic::Arithmetic;
 use super::constants::Constants;
 use super::derivatives::Derivatives;
+use super::loops::{self as number_loops, CompiledLoop};
 use super::regions;
 use super::regions::RegionCode;
 use crate::analysis::{AliasDb, facts};
@@ -73,8 +74,8 @@ pub(super) enum Action {
     /// Goes to another step if the operand is false.
     JumpUnless(usize),
     /// Begins a turn of a loop: operands are the greatest number of turns and the condition, the result is the
-    /// turn's number, `counter` counts. Leaves the loop by going to `exit`.
-    Turn { counter: Register, exit: usize },
+    /// turn's number, `counter` counts. Leaves the loop by going to `exit`. A kernel may do all turns that are left.
+    Turn { counter: Register, exit: usize, compiled: Option<Box<CompiledLoop>> },
     /// Runs other code on the operands.
     Call(Arc<Code>),
     /// Runs an op with blocks by its row; behind the op's own operands stand those that the blocks use of what surrounds them.
@@ -291,9 +292,9 @@ enum Holder {
     Constant(u32),
 }
 
-struct Compiler<'a> {
-    context: Context<'a>,
-    graph: &'a Graph,
+pub(super) struct Compiler<'a> {
+    pub(super) context: Context<'a>,
+    pub(super) graph: &'a Graph,
     deaths: HashMap<OpId, Vec<Death>>,
     places: Vec<Holder>,
     /// Registers whose values are gone.
@@ -307,7 +308,7 @@ struct Compiler<'a> {
     anchored: bool,
     /// What may be the same object, once a group asked; None within where nothing writes.
     aliases: Option<Option<AliasDb>>,
-    code: Code,
+    pub(super) code: Code,
 }
 
 impl Compiler<'_> {
@@ -547,7 +548,7 @@ impl Compiler<'_> {
     }
 
     /// Where a value is, to be kept there.
-    fn holder(&self, op: OpId, value: ValueId) -> Result<Operand> {
+    pub(super) fn holder(&self, op: OpId, value: ValueId) -> Result<Operand> {
         match self.places[value.index()] {
             Holder::Constant(index) => Ok(Operand::Constant(index)),
             Holder::Register(register) => Ok(Operand::Keep(register)),
@@ -623,11 +624,12 @@ impl Compiler<'_> {
         let test = self.code.steps.len();
         let turn = self.define(params[0])?;
         self.push(
-            Action::Turn { counter, exit: 0 },
+            Action::Turn { counter, exit: 0, compiled: None },
             vec![Operand::Keep(state[0]), Operand::Keep(state[1])],
             vec![turn],
             location,
         );
+        let compiled = number_loops::compiled(self, op, &state[2..])?;
         for (param, register) in params[1..].iter().zip(&state[2..]) {
             self.places[param.index()] = Holder::Register(*register);
         }
@@ -635,7 +637,7 @@ impl Compiler<'_> {
         let operands = self.block_results(body)?;
         self.push_move(operands, state[1..].to_vec());
         self.push(Action::Jump(test), Vec::new(), Vec::new(), location);
-        self.code.steps[test].action = Action::Turn { counter, exit: self.code.steps.len() };
+        self.code.steps[test].action = Action::Turn { counter, exit: self.code.steps.len(), compiled };
         for register in &state {
             self.reserved.remove(register);
         }

@@ -6,18 +6,19 @@ use super::arithmetic::Arithmetic;
 use super::code::{Action, Bound, Code, NOWHERE, Operand, Register, Step};
 use super::derivatives::Derivatives;
 use super::instance::is_instance;
+use super::loops::CompiledLoop;
 use super::program::{Inner, Origins};
 use super::regions;
 use super::tasks;
 use super::traceback;
-use crate::backends::FusedGroup;
+use crate::backends::{FusedGroup, Rest};
 use crate::diag::{Diagnostic, ErrorKind, Result, Span};
 use crate::dialects::{Run, Watcher};
 use crate::eval;
 use crate::ir::Symbol;
 use crate::resources::limits;
 use crate::tensor::Tensor;
-use crate::value::{Future, Object, Value};
+use crate::value::{Future, List, Object, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::Instant;
@@ -46,13 +47,15 @@ fn quick(code: &Code, registers: &mut [Value], mut at: usize, steps: &mut u32) -
                 _ => None,
             },
             Action::MoveEach => move_each(step, registers, constants),
-            Action::Turn { counter, exit } => match begin_turn(step, *counter, registers, constants) {
-                Some(false) => {
-                    at = *exit;
-                    continue;
+            Action::Turn { counter, exit, compiled } => {
+                match begin_turn(step, *counter, registers, constants, compiled.as_deref()) {
+                    Some(false) => {
+                        at = *exit;
+                        continue;
+                    }
+                    turns => turns.map(|_| ()),
                 }
-                turns => turns.map(|_| ()),
-            },
+            }
             _ => None,
         };
         if done.is_none() {
@@ -102,9 +105,16 @@ fn move_each(step: &Step, registers: &mut [Value], constants: &[Value]) -> Optio
     Some(())
 }
 
-/// Begins a turn of a loop (true) or finds that there is none (false); None where the condition is no plain truth value.
+/// Begins a turn of a loop (true) or finds that there is none (false); None where the condition is no plain truth value, or
+/// where a kernel may do the turns that are left.
 #[inline(always)]
-fn begin_turn(step: &Step, counter: Register, registers: &mut [Value], constants: &[Value]) -> Option<bool> {
+fn begin_turn(
+    step: &Step,
+    counter: Register,
+    registers: &mut [Value],
+    constants: &[Value],
+    compiled: Option<&CompiledLoop>,
+) -> Option<bool> {
     let most = look(step.operands.first()?, registers, constants)?;
     let goes_on = look(step.operands.get(1)?, registers, constants)?;
     let (Value::Int(most), Value::Bool(goes_on)) = (most, goes_on) else { return None };
@@ -113,6 +123,9 @@ fn begin_turn(step: &Step, counter: Register, registers: &mut [Value], constants
     let now = *turn;
     if !goes_on || now >= most {
         return Some(false);
+    }
+    if compiled.is_some_and(|compiled| now >= compiled.enter_at()) {
+        return None;
     }
     *turn = now + 1;
     if let Some(slot) = registers.get_mut(*step.results.first()? as usize) {
@@ -276,7 +289,9 @@ impl Machine<'_> {
                     self.jump(*to);
                 }
             }
-            Action::Turn { counter, exit } => self.turn(step, *counter, *exit)?,
+            Action::Turn { counter, exit, compiled } => {
+                self.turn(step, *counter, *exit, compiled.as_deref())?
+            }
             Action::Call(code) => {
                 let operands = self.operands(step).into_vec();
                 self.push(Arc::clone(code), operands, ResultsTo::Caller)?;
@@ -423,7 +438,13 @@ impl Machine<'_> {
     }
 
     /// Begins the next turn of a loop, or leaves it.
-    fn turn(&mut self, step: &Step, counter: Register, exit: usize) -> Result<()> {
+    fn turn(
+        &mut self,
+        step: &Step,
+        counter: Register,
+        exit: usize,
+        compiled: Option<&CompiledLoop>,
+    ) -> Result<()> {
         let most = self.operand(step, 0)?.to_int()?;
         let goes_on = self.operand(step, 1)?.to_bool()?;
         let turn = self.read(counter)?.to_int()?;
@@ -431,8 +452,52 @@ impl Machine<'_> {
             self.jump(exit);
             return Ok(());
         }
+        if let Some(compiled) = compiled.filter(|_| self.watcher.is_none())
+            && turn >= compiled.enter_at()
+            && self.run_compiled(compiled, turn, most)?
+        {
+            self.jump(exit);
+            return Ok(());
+        }
         self.write(counter, Value::Int(turn + 1))?;
         self.store_all(step, [Value::Int(turn)])
+    }
+
+    /// Lets a kernel do the turns that are left; false where it does not.
+    fn run_compiled(&mut self, compiled: &CompiledLoop, turn: i64, trips: i64) -> Result<bool> {
+        let mut lists: SmallVec<[List; 2]> = SmallVec::new();
+        for operand in &compiled.lists {
+            match self.look(operand)? {
+                Value::List(list) => lists.push(list),
+                // Nothing is known to be there yet.
+                _ => return Ok(false),
+            }
+        }
+        if !compiled.pays(turn, trips, lists.iter().map(List::len).sum()) {
+            return Ok(false);
+        }
+        let carried: Values = compiled.carried.iter().map(|r| self.read(*r)).collect::<Result<_>>()?;
+        let outer: Values = compiled.outer.iter().map(|o| self.look(o)).collect::<Result<_>>()?;
+        let rest = Rest { trips, trip: turn, goes_on: true, carried: &carried, outer: &outer, lists: &lists };
+        let done = compiled.kernel.run(&rest)?;
+        compiled.ran(turn, done.is_some());
+        let Some(values) = done else { return Ok(false) };
+        for (register, value) in compiled.carried.iter().zip(values) {
+            self.write(*register, value)?;
+        }
+        Ok(true)
+    }
+
+    /// The value of an operand, which stays where it is.
+    fn look(&self, operand: &Operand) -> Result<Value> {
+        match operand {
+            Operand::Keep(register) | Operand::Take(register) => self.read(*register),
+            Operand::Constant(index) => {
+                let code = self.frames.last().map(|frame| &frame.code);
+                let value = code.and_then(|code| code.constants.get(*index as usize));
+                value.cloned().ok_or_else(|| Diagnostic::internal("a constant out of range"))
+            }
+        }
     }
 
     /// Ends the innermost function.

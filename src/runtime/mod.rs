@@ -13,6 +13,7 @@ mod executor;
 mod instance;
 mod interpreter;
 mod kernels;
+mod loops;
 mod program;
 mod regions;
 mod python_repr;

@@ -64,6 +64,7 @@ impl Default for Toolkit {
 fn built_in_passes() -> PassSet {
     let mut passes = PassSet::builtin();
     passes.add(lowering::pass::PASS);
+    passes.add(lowering::scalars::pass::PASS);
     passes
 }
 

@@ -452,6 +452,12 @@ pub(super) fn fusion_json(report: &FusionReport) -> Json {
         "small_calls": report.small_calls,
         "op_by_op_calls": report.op_by_op_calls(),
         "op_by_op": report.op_by_op,
+        "loops": {
+            "compiled": report.loops.compiled,
+            "done": report.loops.done,
+            "left": report.loops.left,
+            "refused": report.loops.refused,
+        },
     })
 }
 

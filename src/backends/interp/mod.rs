@@ -5,8 +5,9 @@ mod scalar;
 
 use super::{Arg, Backend, Executable, Launch, Memory};
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::loops::{Elem, For, Kernel, Order, Prim, Reg, Stmt, Ty};
+use crate::dialects::loops::{Elem, For, Kernel, Order, Prim, Reg, Stmt, Ty, While};
 use crate::lowering::Target;
+use crate::resources::budget;
 use scalar::Num;
 use std::sync::Arc;
 
@@ -45,6 +46,7 @@ impl Executable for Program {
             regs: vec![Num::I(0); kernel.types.len()],
             args: vec![None; kernel.types.len()],
             memory: &mut launch.memory,
+            steps: 0,
         };
         for (param, arg) in arguments {
             match (param.ty, arg) {
@@ -55,7 +57,8 @@ impl Executable for Program {
                 _ => return Err(Diagnostic::internal("a kernel argument of the wrong kind")),
             }
         }
-        run.block(&kernel.body)
+        run.block(&kernel.body)?;
+        budget::take_all_steps(run.steps)
     }
 }
 
@@ -64,6 +67,8 @@ struct Run<'k, 'l, 'm> {
     regs: Vec<Num>,
     args: Vec<Option<(usize, usize)>>,
     memory: &'l mut Vec<Memory<'m>>,
+    /// Steps that were not taken from the run's budget yet.
+    steps: u64,
 }
 
 impl Run<'_, '_, '_> {
@@ -96,10 +101,16 @@ impl Run<'_, '_, '_> {
                 self.store(*buffer, *index, new)
             }
             Stmt::For(l) => self.for_loop(l),
-            Stmt::If(branch) => match self.regs[branch.condition.index()].to_bool() {
-                true => self.block(&branch.then),
-                false => self.block(&branch.otherwise),
-            },
+            Stmt::While(l) => self.while_loop(l),
+            Stmt::If(branch) => {
+                let holds = self.regs[branch.condition.index()].to_bool();
+                self.block(if holds { &branch.then } else { &branch.otherwise })?;
+                for c in &branch.results {
+                    let given = if holds { c.then } else { c.otherwise };
+                    self.regs[c.result.index()] = self.regs[given.index()];
+                }
+                Ok(())
+            }
             Stmt::Require { condition, message } => match self.regs[condition.index()].to_bool() {
                 true => Ok(()),
                 false => Err(super::not_met(self.kernel, *message)),
@@ -125,6 +136,7 @@ impl Run<'_, '_, '_> {
                 self.regs[c.param.index()] = *value;
             }
             self.block(&l.body)?;
+            self.count_steps(l.steps)?;
             partial[lane] = l.carried.iter().map(|c| self.regs[c.next.index()]).collect();
             lane = (lane + 1) % lanes;
             i = match i.checked_add(step) {
@@ -143,6 +155,35 @@ impl Run<'_, '_, '_> {
             self.regs[c.result.index()] = values[0];
         }
         Ok(())
+    }
+
+    fn while_loop(&mut self, l: &While) -> Result<()> {
+        let mut goes_on = self.regs[l.enters.index()].to_bool();
+        let mut values: Vec<Num> = l.carried.iter().map(|c| self.regs[c.init.index()]).collect();
+        while goes_on {
+            for (c, value) in l.carried.iter().zip(&values) {
+                self.regs[c.param.index()] = *value;
+            }
+            self.block(&l.body)?;
+            self.count_steps(l.steps)?;
+            goes_on = self.regs[l.again.index()].to_bool();
+            for (c, value) in l.carried.iter().zip(&mut values) {
+                *value = self.regs[c.next.index()];
+            }
+        }
+        for (c, value) in l.carried.iter().zip(values) {
+            self.regs[c.result.index()] = value;
+        }
+        Ok(())
+    }
+
+    /// Counts an iteration of a loop, and asks the run's budget now and then.
+    fn count_steps(&mut self, steps: u32) -> Result<()> {
+        self.steps += u64::from(steps);
+        if self.steps < budget::STEPS_AT_ONCE {
+            return Ok(());
+        }
+        budget::take_all_steps(std::mem::take(&mut self.steps))
     }
 
     /// Which memory, and which bytes of it, an element is.

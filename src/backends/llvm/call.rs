@@ -6,14 +6,14 @@
 )]
 
 use super::Shared;
-use super::orc::{Code, Slots};
+use super::orc::{Code, Left, Slots};
 use crate::backends::{Arg, Executable, Launch, Memory, check_args, not_met};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::loops::{Elem, Kernel, Stmt, Ty};
-use crate::resources::pool;
+use crate::resources::{budget, pool};
 use half::{bf16, f16};
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Elements that one thread takes at least.
@@ -112,20 +112,37 @@ impl Executable for Compiled {
             // SAFETY: spans were checked against the memory, which the launch borrows for the whole call, so that no
             // other thread writes to it; the caller of `run` promises that the kernel stays within the spans.
             let done = unsafe { code.call(&slots, 0, extent) };
-            return done.map_err(|message| not_met(&self.kernel, message));
+            return done.or_else(|left| self.left(left));
         }
         let chunks = extent.unsigned_abs().div_ceil(chunk.unsigned_abs());
-        let failed = AtomicUsize::new(usize::MAX);
+        let (failed, stopped) = (AtomicUsize::new(usize::MAX), AtomicBool::new(false));
         pool::for_each(chunks as usize, |n| {
             let begin = n as i64 * chunk;
             // SAFETY: as above; the caller promises that iterations of a parallel loop store to different elements.
-            if let Err(message) = unsafe { code.call(&slots, begin, extent.min(begin + chunk)) } {
-                failed.fetch_min(message, Ordering::Relaxed);
+            match unsafe { code.call(&slots, begin, extent.min(begin + chunk)) } {
+                Ok(()) => {}
+                Err(Left::Condition(n)) => drop(failed.fetch_min(n, Ordering::Relaxed)),
+                Err(Left::Stopped) => stopped.store(true, Ordering::Relaxed),
             }
         });
         match failed.into_inner() {
+            usize::MAX if stopped.into_inner() => self.left(Left::Stopped),
             usize::MAX => Ok(()),
-            message => Err(not_met(&self.kernel, message)),
+            condition => self.left(Left::Condition(condition)),
+        }
+    }
+}
+
+impl Compiled {
+    /// The error of a kernel that ended before its work was done.
+    fn left(&self, left: Left) -> Result<()> {
+        match left {
+            Left::Condition(n) => Err(not_met(&self.kernel, n)),
+            Left::Stopped => {
+                // What has ended it is still so.
+                budget::take_all_steps(1)?;
+                Err(Diagnostic::internal("a kernel ended as if its run must end"))
+            }
         }
     }
 }

@@ -9,7 +9,8 @@ use super::ir::{Ir, Opcode, T, V, bug, lane_type, set_alignment, widen};
 use super::machine::{Kind, Machine};
 use super::scalar::Scalars;
 use crate::diag::{Diagnostic, Result};
-use crate::dialects::loops::{Carried, Elem, For, If, Kernel, Mark, Order, Prim, Reg, Stmt, Ty};
+use crate::dialects::loops::{Carried, Elem, For, Kernel, Mark, Order, Prim, Reg, Stmt, Ty};
+
 use crate::dialects::scalar::Binary;
 use inkwell::AddressSpace;
 use inkwell::AtomicOrdering;
@@ -22,7 +23,7 @@ use inkwell::values::{BasicValue, FunctionValue, IntValue, PointerValue};
 
 /// A register's value in the code under construction.
 #[derive(Clone, Copy)]
-enum Val<'c> {
+pub(super) enum Val<'c> {
     /// One number for all lanes.
     Uniform(V<'c>),
     /// An index: this in the first lane, growing by the step.
@@ -34,7 +35,7 @@ enum Val<'c> {
 }
 
 #[derive(Clone, Copy)]
-enum Step<'c> {
+pub(super) enum Step<'c> {
     One,
     Value(IntValue<'c>),
 }
@@ -63,10 +64,13 @@ pub(super) fn emit<'c>(
         regs: vec![None; kernel.types.len()],
         function: None,
         range: None,
+        steps: None,
         lanes: Lanes { count: 1, mask: None },
     };
     e.function(name)?;
+    e.begin_steps()?;
     e.block(&kernel.body)?;
+    e.end_steps()?;
     e.returns(0)?;
     let module = e.ir.module;
     module.verify().map_err(|m| Diagnostic::internal(format!("LLVM's verifier: {m}")))?;
@@ -77,18 +81,20 @@ fn context_ref<'c>(module: &Module<'c>) -> inkwell::context::ContextRef<'c> {
     module.get_context()
 }
 
-struct Emitter<'c, 'k> {
-    ir: Ir<'c>,
-    kernel: &'k Kernel,
-    machine: &'k Machine,
-    regs: Vec<Option<Val<'c>>>,
+pub(super) struct Emitter<'c, 'k> {
+    pub(super) ir: Ir<'c>,
+    pub(super) kernel: &'k Kernel,
+    pub(super) machine: &'k Machine,
+    pub(super) regs: Vec<Option<Val<'c>>>,
     function: Option<FunctionValue<'c>>,
     /// First and last iteration of the parallel loop, and its step, for this call.
     range: Option<[V<'c>; 3]>,
+    /// Where steps are counted that the run's budget was not asked for yet.
+    pub(super) steps: Option<PointerValue<'c>>,
     lanes: Lanes<'c>,
 }
 
-fn unsupported(what: &str) -> Diagnostic {
+pub(super) fn unsupported(what: &str) -> Diagnostic {
     Diagnostic::unsupported(format!("the LLVM backend does not compile {what} yet"))
 }
 
@@ -103,9 +109,10 @@ impl<'c> Emitter<'c, '_> {
         }
     }
 
-    /// Ends the function. On a CPU it gives 0, or 1 more than the number of the condition that does not hold.
-    fn returns(&self, code: u64) -> Result<()> {
-        let code = self.ir.i64().const_int(code, false);
+    /// Ends the function. On a CPU it gives 0, 1 more than the number of the condition that does not hold, or
+    /// [`super::orc::STOPPED`].
+    pub(super) fn returns(&self, code: i64) -> Result<()> {
+        let code = self.ir.i64().const_int(code as u64, true);
         let is_cpu = self.machine.kind != Kind::Ptx;
         let given: Option<&dyn BasicValue<'c>> = if is_cpu { Some(&code) } else { None };
         self.ir.b.build_return(given).map_err(bug)?;
@@ -237,7 +244,7 @@ impl<'c> Emitter<'c, '_> {
         self.regs[reg.index()].ok_or_else(|| Diagnostic::internal("a kernel register before its definition"))
     }
 
-    fn uniform(&self, reg: Reg) -> Result<V<'c>> {
+    pub(super) fn uniform(&self, reg: Reg) -> Result<V<'c>> {
         match self.val(reg)? {
             Val::Uniform(v) => Ok(v),
             _ => Err(Diagnostic::internal("a loop bound that differs between lanes")),
@@ -270,7 +277,7 @@ impl<'c> Emitter<'c, '_> {
 
     // --- statements ---
 
-    fn block(&mut self, body: &[Stmt]) -> Result<()> {
+    pub(super) fn block(&mut self, body: &[Stmt]) -> Result<()> {
         body.iter().try_for_each(|s| self.statement(s))
     }
 
@@ -288,25 +295,11 @@ impl<'c> Emitter<'c, '_> {
             }
             Stmt::Store { buffer, index, value } => self.store(*buffer, *index, *value),
             Stmt::For(l) => self.for_loop(l),
+            Stmt::While(l) => self.while_loop(l),
             Stmt::Require { condition, message } => self.require(*condition, *message),
             Stmt::Accumulate { op, buffer, index, value } => self.accumulate(*op, *buffer, *index, *value),
             Stmt::If(branch) => self.branch(branch),
         }
-    }
-
-    /// Runs one of two blocks. Loops with a branch run one iteration at a time ([`is_straight`]).
-    fn branch(&mut self, branch: &If) -> Result<()> {
-        let holds = self.uniform(branch.condition)?.into_int_value();
-        let (then, otherwise, after) =
-            (self.new_block("then")?, self.new_block("else")?, self.new_block("after")?);
-        self.ir.b.build_conditional_branch(holds, then, otherwise).map_err(bug)?;
-        for (block, body) in [(then, &branch.then), (otherwise, &branch.otherwise)] {
-            self.ir.b.position_at_end(block);
-            self.block(body)?;
-            self.ir.b.build_unconditional_branch(after).map_err(bug)?;
-        }
-        self.ir.b.position_at_end(after);
-        Ok(())
     }
 
     /// Combines an element with a value: at once for all threads where the kernel has several.
@@ -373,7 +366,7 @@ impl<'c> Emitter<'c, '_> {
         if self.machine.kind == Kind::Ptx {
             self.ir.intrinsic("llvm.trap", &[], &[])?;
         }
-        self.returns(message as u64 + 1)?;
+        self.returns(message as i64 + 1)?;
         self.ir.b.position_at_end(goes_on);
         Ok(())
     }
@@ -580,65 +573,21 @@ impl<'c> Emitter<'c, '_> {
         Ok(left)
     }
 
-    fn new_block(&self, name: &str) -> Result<inkwell::basic_block::BasicBlock<'c>> {
+    pub(super) fn new_block(&self, name: &str) -> Result<inkwell::basic_block::BasicBlock<'c>> {
         let function = self.function.ok_or_else(|| Diagnostic::internal("code outside of a function"))?;
         Ok(self.ir.ctx.append_basic_block(function, name))
     }
 
-    fn here(&self) -> Result<inkwell::basic_block::BasicBlock<'c>> {
+    pub(super) fn here(&self) -> Result<inkwell::basic_block::BasicBlock<'c>> {
         self.ir.b.get_insert_block().ok_or_else(|| Diagnostic::internal("code outside of a block"))
     }
 
-    /// One iteration at a time, with carried values.
-    fn serial_loop(&mut self, l: &For, begin: V<'c>, end: V<'c>, step: V<'c>) -> Result<()> {
-        if !l.carried.is_empty() && l.order != Order::Sequential {
-            return Err(unsupported("reductions in lanes"));
-        }
-        let (body, done) = (self.new_block("loop")?, self.new_block("done")?);
-        let before = self.here()?;
-        let enters = self.ir.icmp(I::SLT, begin, end)?.into_int_value();
-        self.ir.b.build_conditional_branch(enters, body, done).map_err(bug)?;
-        self.ir.b.position_at_end(body);
-        let iv = self.ir.b.build_phi(self.ir.i64(), "i").map_err(bug)?;
-        iv.add_incoming(&[(&begin, before)]);
-        self.regs[l.iv.index()] = Some(Val::Uniform(iv.as_basic_value()));
-        let mut phis = Vec::new();
-        let mut inits = Vec::new();
-        for c in &l.carried {
-            let init = self.carried(c.init)?;
-            let phi = self.ir.b.build_phi(init.get_type(), "carried").map_err(bug)?;
-            phi.add_incoming(&[(&init, before)]);
-            self.regs[c.param.index()] = Some(self.carried_value(phi.as_basic_value()));
-            phis.push(phi);
-            inits.push(init);
-        }
-        self.block(&l.body)?;
-        let latch = self.here()?;
-        let next = self.ir.add(iv.as_basic_value(), step)?;
-        iv.add_incoming(&[(&next, latch)]);
-        let mut finals = Vec::new();
-        for (c, phi) in l.carried.iter().zip(&phis) {
-            let value = self.carried(c.next)?;
-            phi.add_incoming(&[(&value, latch)]);
-            finals.push(value);
-        }
-        let again = self.ir.icmp(I::SLT, next, end)?.into_int_value();
-        self.ir.b.build_conditional_branch(again, body, done).map_err(bug)?;
-        self.ir.b.position_at_end(done);
-        for ((c, init), last) in l.carried.iter().zip(inits).zip(finals) {
-            let phi = self.ir.b.build_phi(init.get_type(), "result").map_err(bug)?;
-            phi.add_incoming(&[(&init, before), (&last, latch)]);
-            self.regs[c.result.index()] = Some(self.carried_value(phi.as_basic_value()));
-        }
-        Ok(())
-    }
-
     /// What a loop within a vector loop carries has one number a lane.
-    fn carried(&self, reg: Reg) -> Result<V<'c>> {
+    pub(super) fn carried(&self, reg: Reg) -> Result<V<'c>> {
         if self.lanes.count == 1 { self.uniform(reg) } else { self.vector(self.val(reg)?) }
     }
 
-    fn carried_value(&self, value: V<'c>) -> Val<'c> {
+    pub(super) fn carried_value(&self, value: V<'c>) -> Val<'c> {
         if self.lanes.count == 1 { Val::Uniform(value) } else { Val::Vector(value) }
     }
 

@@ -152,8 +152,8 @@ fn widest(kernel: &Kernel, body: &[Stmt]) -> u32 {
     let size = |s: &Stmt| match s {
         Stmt::Load { buffer, .. } | Stmt::Store { buffer, .. } => kernel.elem(*buffer).size() as u32,
         Stmt::Let(dst, _) if kernel.elem(*dst).is_float() => kernel.elem(*dst).size() as u32,
-        Stmt::For(inner) => widest(kernel, &inner.body),
         _ => 1,
     };
-    body.iter().map(size).max().unwrap_or(1)
+    let within = |s: &Stmt| s.blocks().map(|inner| widest(kernel, inner)).max().unwrap_or(1);
+    body.iter().map(|s| size(s).max(within(s))).max().unwrap_or(1)
 }

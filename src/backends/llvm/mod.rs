@@ -4,6 +4,7 @@
 //! [`orc`] links it into memory. Kernels are kept by their structure, so that equal kernels are compiled once.
 
 mod call;
+mod control;
 mod emit;
 mod ir;
 mod machine;
@@ -30,6 +31,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// measured against `default<O3>` it gives the same code in a fraction of the time.
 const PASSES: &str =
     "function(early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),simplifycfg,early-cse)";
+
+/// For kernels that may run long one iteration at a time: what programs of numbers become.
+const SCALAR_PASSES: &str = "default<O2>";
 
 /// Compiled kernels that are kept.
 const CACHE: usize = 256;
@@ -124,7 +128,11 @@ fn module<'c>(context: &'c Context, kernel: &Kernel, machine: &Machine, name: &s
     module.set_triple(&target.get_triple());
     module.set_data_layout(&target.get_target_data().get_data_layout());
     module
-        .run_passes(PASSES, &target, PassBuilderOptions::create())
+        .run_passes(
+            if kernel.takes_steps() { SCALAR_PASSES } else { PASSES },
+            &target,
+            PassBuilderOptions::create(),
+        )
         .map_err(|m| Diagnostic::internal(format!("LLVM passes: {m}")))?;
     Ok(module)
 }

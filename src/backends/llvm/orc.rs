@@ -6,15 +6,18 @@
 #![allow(unsafe_code, reason = "ORC has a C interface, and machine code is called through a raw address")]
 
 use crate::diag::{Diagnostic, Result};
+use crate::resources::budget;
 use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
 use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
 use inkwell::llvm_sys::orc2::lljit::{
     LLVMOrcCreateLLJIT, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFileWithRT, LLVMOrcLLJITGetGlobalPrefix,
-    LLVMOrcLLJITGetMainJITDylib, LLVMOrcLLJITLookup, LLVMOrcLLJITRef,
+    LLVMOrcLLJITGetMainJITDylib, LLVMOrcLLJITLookup, LLVMOrcLLJITMangleAndIntern, LLVMOrcLLJITRef,
 };
 use inkwell::llvm_sys::orc2::{
-    LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess, LLVMOrcDefinitionGeneratorRef,
-    LLVMOrcJITDylibAddGenerator, LLVMOrcJITDylibCreateResourceTracker, LLVMOrcReleaseResourceTracker,
+    LLVMJITEvaluatedSymbol, LLVMJITSymbolFlags, LLVMJITSymbolGenericFlags, LLVMOrcAbsoluteSymbols,
+    LLVMOrcCSymbolMapPair, LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess,
+    LLVMOrcDefinitionGeneratorRef, LLVMOrcDisposeMaterializationUnit, LLVMOrcJITDylibAddGenerator,
+    LLVMOrcJITDylibCreateResourceTracker, LLVMOrcJITDylibDefine, LLVMOrcReleaseResourceTracker,
     LLVMOrcResourceTrackerRef, LLVMOrcResourceTrackerRemove,
 };
 use std::ffi::{CStr, CString};
@@ -22,8 +25,28 @@ use std::ptr;
 use std::sync::Arc;
 
 /// The signature of every kernel: arguments in slots of 8 bytes, first and last iteration of the parallel loop. The result is
-/// 0, or 1 more than the number of the condition that does not hold.
+/// 0, 1 more than the number of the condition that does not hold, or [`STOPPED`].
 type Entry = unsafe extern "C" fn(*const u64, i64, i64) -> i64;
+
+/// What a kernel gives that left its loops because its run must end.
+pub(super) const STOPPED: i64 = -1;
+
+/// The function that compiled loops call with the steps that they ran since they called it last. Where it gives something
+/// other than 0, the kernel ends.
+pub(super) const TAKE_STEPS: &str = "flambeau_take_steps";
+
+/// See [`TAKE_STEPS`]. What is wrong is asked of the budget again by who called the kernel.
+extern "C" fn take_steps(steps: i64) -> i64 {
+    i64::from(budget::take_all_steps(steps.unsigned_abs()).is_err())
+}
+
+/// Why a kernel ended before its work was done.
+pub(super) enum Left {
+    /// A condition does not hold: its number.
+    Condition(usize),
+    /// The run must end.
+    Stopped,
+}
 
 /// A JIT: memory for code, and names of functions that code may call.
 pub(super) struct Jit {
@@ -70,7 +93,31 @@ impl Jit {
             check(error, "cannot search the process for functions")?;
             LLVMOrcJITDylibAddGenerator(LLVMOrcLLJITGetMainJITDylib(jit.raw), generator);
         }
+        jit.define(TAKE_STEPS, take_steps as *const () as u64)?;
         Ok(Arc::new(jit))
+    }
+
+    /// Lets code call a function of this program by a name.
+    fn define(&self, name: &str, address: u64) -> Result<()> {
+        let name = CString::new(name).map_err(|_| Diagnostic::internal("a symbol with a zero byte"))?;
+        let flags = LLVMJITSymbolFlags {
+            GenericFlags: LLVMJITSymbolGenericFlags::LLVMJITSymbolGenericFlagsExported as u8
+                | LLVMJITSymbolGenericFlags::LLVMJITSymbolGenericFlagsCallable as u8,
+            TargetFlags: 0,
+        };
+        // SAFETY: the JIT is alive; the interned name is handed over to the unit, and the unit to the dylib, which takes it
+        // where no error comes.
+        unsafe {
+            let interned = LLVMOrcLLJITMangleAndIntern(self.raw, name.as_ptr());
+            let symbol = LLVMJITEvaluatedSymbol { Address: address, Flags: flags };
+            let mut pair = LLVMOrcCSymbolMapPair { Name: interned, Sym: symbol };
+            let unit = LLVMOrcAbsoluteSymbols(&mut pair, 1);
+            let error = LLVMOrcJITDylibDefine(LLVMOrcLLJITGetMainJITDylib(self.raw), unit);
+            if !error.is_null() {
+                LLVMOrcDisposeMaterializationUnit(unit);
+            }
+            check(error, "cannot name a function for compiled code")
+        }
     }
 
     /// Links an object and finds the function `symbol` in it. Symbols must differ between objects.
@@ -131,17 +178,17 @@ pub(super) struct Slots<'a> {
 }
 
 impl Code {
-    /// Runs iterations `begin..end` of the kernel. The error is the number of a condition that does not hold.
+    /// Runs iterations `begin..end` of the kernel. The error says why it ended before its work was done.
     ///
     /// # Safety
     /// `slots` must hold what the kernel's parameters demand; buffers must hold every element that these
     /// iterations touch, written ones must not be read or written by anybody else meanwhile.
-    pub(super) unsafe fn call(&self, slots: &Slots<'_>, begin: i64, end: i64) -> Result<(), usize> {
+    pub(super) unsafe fn call(&self, slots: &Slots<'_>, begin: i64, end: i64) -> Result<(), Left> {
         // SAFETY: the caller's promise; the tracker keeps the code alive.
-        let failed = unsafe { (self.entry)(slots.slots.as_ptr(), begin, end) };
-        match usize::try_from(failed - 1) {
-            Ok(message) => Err(message),
-            Err(_) => Ok(()),
+        match unsafe { (self.entry)(slots.slots.as_ptr(), begin, end) } {
+            0 => Ok(()),
+            STOPPED => Err(Left::Stopped),
+            condition => Err(Left::Condition(condition.unsigned_abs() as usize - 1)),
         }
     }
 }

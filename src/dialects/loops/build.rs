@@ -54,6 +54,11 @@ impl Builder {
         Elem::of_scalar_type(ty).or_else(|| Elem::of_buffer_type(ty))
     }
 
+    /// The number that a bool is in every run, if it is a constant.
+    pub fn constant_bool(&self, value: ValueId) -> Option<bool> {
+        super::nest::constant_bool(&self.graph, value)
+    }
+
     fn emit(&mut self, name: &str, operands: &[ValueId], results: &[Type]) -> OpId {
         let block = self.blocks.last().copied().unwrap_or(self.graph.root());
         self.graph.emit(block, Symbol::new(&format!("loop::{name}")), operands, results)
@@ -163,6 +168,67 @@ impl Builder {
             Some(op) => self.graph.results(op).to_vec(),
             None => Vec::new(),
         }
+    }
+}
+
+/// Control flow that is no loop over indices.
+impl Builder {
+    /// Opens a loop while a condition holds: the condition of the first iteration and the values that it gets; an iteration
+    /// takes so many steps of the run's budget. Gives the values that an iteration sees. Close it with
+    /// [`Builder::end_while`].
+    pub fn begin_while(&mut self, enters: ValueId, carried: &[ValueId], steps: u32) -> Vec<ValueId> {
+        let operands: Vec<ValueId> = [enters].into_iter().chain(carried.iter().copied()).collect();
+        let types: Vec<Type> = carried.iter().map(|v| self.graph.ty(*v).clone()).collect();
+        let op = self.emit("while", &operands, &types);
+        self.graph.set_attr(op, "steps", Attr::Int(i64::from(steps.max(1))));
+        let block = self.graph.add_block(op);
+        self.blocks.push(block);
+        types.into_iter().map(|ty| self.graph.add_param(block, ty)).collect()
+    }
+
+    /// Closes the innermost loop: whether there is another iteration, and what it gets. Gives the values behind the loop.
+    pub fn end_while(&mut self, again: ValueId, next: &[ValueId]) -> Vec<ValueId> {
+        let results: Vec<ValueId> = [again].into_iter().chain(next.iter().copied()).collect();
+        self.end_loop(&results)
+    }
+
+    /// Says what an iteration of the innermost open loop takes of the run's budget.
+    pub fn takes_steps(&mut self, steps: u32) {
+        if let Some(op) = self.blocks.last().and_then(|block| self.graph.owner(*block)) {
+            self.graph.set_attr(op, "steps", Attr::Int(i64::from(steps.max(1))));
+        }
+    }
+
+    /// Opens the block that runs where a condition holds.
+    pub fn begin_if(&mut self, condition: ValueId) {
+        let op = self.emit("if", &[condition], &[]);
+        let block = self.graph.add_block(op);
+        self.blocks.push(block);
+    }
+
+    /// Closes that block, which gives these numbers, and opens the one that runs otherwise.
+    pub fn begin_else(&mut self, given: &[ValueId]) {
+        let Some(block) = self.blocks.pop() else { return };
+        self.graph.set_block_results(block, given);
+        if let Some(op) = self.graph.owner(block) {
+            for value in given {
+                let ty = self.graph.ty(*value).clone();
+                self.graph.add_result(op, ty);
+            }
+            let otherwise = self.graph.add_block(op);
+            self.blocks.push(otherwise);
+        }
+    }
+
+    /// Closes the branch; its second block gives these. Gives the branch's results.
+    pub fn end_if(&mut self, given: &[ValueId]) -> Vec<ValueId> {
+        self.end_loop(given)
+    }
+
+    /// Ends the kernel with an error where a condition does not hold.
+    pub fn require(&mut self, condition: ValueId, message: &str) {
+        let op = self.emit("require", &[condition], &[]);
+        self.graph.set_attr(op, "message", Attr::Str(message.into()));
     }
 }
 

@@ -2,7 +2,9 @@
 //! here, so that a kernel written by hand gets an error and never miscompiled code.
 
 use super::names::{find_binary, find_compare, find_unary};
-use super::{Carried, Elem, For, If, Kernel, Mark, Order, Param, Prim, Reg, Stmt, Ty, is_loop_kind};
+use super::{
+    Carried, Chosen, Elem, For, If, Kernel, Mark, Order, Param, Prim, Reg, Stmt, Ty, While, is_loop_kind,
+};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Binary, Unary};
 use crate::ir::{Attr, BlockId, Graph, OpId, ValueId};
@@ -12,6 +14,8 @@ use crate::tensor::Scalar;
 const MAX_DEPTH: usize = 64;
 /// Partial results of one reduction.
 const MAX_LANES: i64 = 1024;
+/// Steps that an iteration takes of the run's budget.
+const MAX_STEPS: i64 = 1 << 16;
 /// Bytes of the message of a `loop::require`.
 const MAX_MESSAGE: usize = 1 << 12;
 
@@ -28,6 +32,16 @@ pub(super) fn decode_at(graph: &Graph) -> Result<Kernel, (Option<OpId>, Diagnost
         Ok(()) => Ok(d.kernel),
         Err(error) => Err((d.at, error)),
     }
+}
+
+/// What [`Decoder::carry`] finds.
+struct Parts {
+    /// The block's own parameters.
+    own: Vec<Reg>,
+    /// The block's own results.
+    gives: Vec<Reg>,
+    values: Vec<Carried>,
+    body: Vec<Stmt>,
 }
 
 struct Decoder<'a> {
@@ -164,6 +178,7 @@ impl Decoder<'_> {
             }
             "accumulate" => self.accumulate(op),
             "for" => self.for_loop(op, depth).map(|l| Stmt::For(Box::new(l))),
+            "while" => self.while_loop(op, depth).map(|l| Stmt::While(Box::new(l))),
             "if" => self.branch(op, depth).map(|b| Stmt::If(Box::new(b))),
             "require" => self.require_condition(op),
             name => self.primitive(op, name),
@@ -289,55 +304,113 @@ impl Decoder<'_> {
         let [block] = *self.graph.nested_blocks(op) else {
             return Err(self.error(op, "has one block"));
         };
-        let inits: Vec<ValueId> = self.graph.operands(op)[3..].to_vec();
-        let params = self.graph.params(block).to_vec();
-        let nexts = self.graph.block_results(block).to_vec();
-        let results = self.graph.results(op);
-        if params.len() != inits.len() + 1 || nexts.len() != inits.len() || results.len() != inits.len() {
-            return Err(self.error(op, "must carry as many values in, around and out"));
-        }
-        if mark.is_parallel() && !inits.is_empty() {
+        let parts = self.carry(op, block, 3, 0, depth)?;
+        if mark.is_parallel() && !parts.values.is_empty() {
             return Err(self.error(op, "carries values and cannot be parallel"));
         }
-        let init_regs: Vec<Reg> = (0..inits.len()).map(|n| self.operand(op, n + 3)).collect::<Result<_>>()?;
-        let iv = self.define(params[0])?;
+        let [iv] = parts.own[..] else { return Err(self.error(op, "has an index")) };
         if self.kernel.ty(iv) != Ty::Scalar(Elem::I64) {
             return Err(self.error(op, "has an index that is not i64"));
         }
-        let param_regs: Vec<Reg> = params[1..].iter().map(|p| self.define(*p)).collect::<Result<_>>()?;
+        let (mut carried, body) = (parts.values, parts.body);
+        if let Order::Lanes(_) = order {
+            for c in &mut carried {
+                c.combine = Some(combination(&body, c.param, c.next).ok_or_else(|| {
+                    self.error(op, "carries in lanes only what is added or the least or greatest of its body")
+                })?);
+            }
+        }
+        let steps = self.steps(op)?.unwrap_or(0);
+        Ok(For { iv, begin, end, step, mark, order, steps, carried, body })
+    }
+
+    fn while_loop(&mut self, op: OpId, depth: usize) -> Result<While> {
+        let enters = self.scalar_of(op, 0, Elem::Bool)?;
+        let [block] = *self.graph.nested_blocks(op) else {
+            return Err(self.error(op, "has one block"));
+        };
+        let parts = self.carry(op, block, 1, 1, depth)?;
+        let [again] = parts.gives[..] else { return Err(self.error(op, "gives a condition")) };
+        if self.kernel.ty(again) != Ty::Scalar(Elem::Bool) {
+            return Err(self.error(op, "goes on by a condition that is not bool"));
+        }
+        let steps = self.steps(op)?.unwrap_or(1);
+        Ok(While { enters, again, steps, carried: parts.values, body: parts.body })
+    }
+
+    /// What a loop carries: operands from `first` on, the block's parameters and results behind what is its own (the index of a
+    /// `for`, the condition that a `while` gives), and the op's results.
+    fn carry(&mut self, op: OpId, block: BlockId, first: usize, gives: usize, depth: usize) -> Result<Parts> {
+        let graph = self.graph;
+        let inits = graph.operands(op).get(first..).unwrap_or_default();
+        let (params, nexts) = (graph.params(block).to_vec(), graph.block_results(block).to_vec());
+        let (results, takes) = (graph.results(op), 1 - gives);
+        let n = inits.len();
+        if params.len() != n + takes || nexts.len() != n + gives || results.len() != n {
+            return Err(self.error(op, "must carry as many values in, around and out"));
+        }
+        let inits: Vec<Reg> = (0..n).map(|n| self.operand(op, n + first)).collect::<Result<_>>()?;
+        let params: Vec<Reg> = params.iter().map(|p| self.define(*p)).collect::<Result<_>>()?;
         let body = self.block(block, depth + 1)?;
         self.at = Some(op);
-        let mut carried = Vec::new();
-        for (n, init) in init_regs.into_iter().enumerate() {
-            let next = self.reg(self.graph.terminator(block), nexts[n])?;
-            let (param, result) = (param_regs[n], self.define(results[n])?);
-            let ty = self.kernel.ty(init);
-            let same = [param, next, result].into_iter().all(|r| self.kernel.ty(r) == ty);
-            if !same || !matches!(ty, Ty::Scalar(_)) {
-                return Err(self.error(op, "carries scalars, each of one type"));
-            }
-            let combine = match order {
-                Order::Sequential => None,
-                Order::Lanes(_) => Some(combination(&body, param, next).ok_or_else(|| {
-                    self.error(op, "carries in lanes only what is added or the least or greatest of its body")
-                })?),
-            };
-            carried.push(Carried { init, param, next, result, combine });
+        let end = graph.terminator(block);
+        let nexts: Vec<Reg> = nexts.iter().map(|next| self.reg(end, *next)).collect::<Result<_>>()?;
+        let mut values = Vec::new();
+        for (n, init) in inits.into_iter().enumerate() {
+            let (param, next, result) = (params[n + takes], nexts[n + gives], self.define(results[n])?);
+            self.same_numbers(op, [init, param, next, result])?;
+            values.push(Carried { init, param, next, result, combine: None });
         }
-        Ok(For { iv, begin, end, step, mark, order, carried, body })
+        Ok(Parts { own: params[..takes].to_vec(), gives: nexts[..gives].to_vec(), values, body })
+    }
+
+    /// Registers that hand a number on are of one type.
+    fn same_numbers<const N: usize>(&self, op: OpId, regs: [Reg; N]) -> Result<()> {
+        let ty = self.kernel.ty(regs[0]);
+        match regs.iter().all(|reg| self.kernel.ty(*reg) == ty) && matches!(ty, Ty::Scalar(_)) {
+            true => Ok(()),
+            false => Err(self.error(op, "hands on scalars, each of one type")),
+        }
+    }
+
+    /// What an iteration takes of the run's budget.
+    fn steps(&self, op: OpId) -> Result<Option<u32>> {
+        match self.graph.attr(op, "steps").map(Attr::as_int) {
+            None => Ok(None),
+            Some(Some(n)) if (1..=MAX_STEPS).contains(&n) => Ok(Some(n as u32)),
+            Some(_) => Err(self.error(op, format!("needs `steps` from 1 to {MAX_STEPS}"))),
+        }
     }
 
     fn branch(&mut self, op: OpId, depth: usize) -> Result<If> {
-        self.count(op, 1, 0)?;
+        let graph = self.graph;
+        let results = graph.results(op);
+        self.count(op, 1, results.len())?;
         let condition = self.scalar_of(op, 0, Elem::Bool)?;
-        let blocks = self.graph.nested_blocks(op).to_vec();
-        let plain = |b: &BlockId| self.graph.params(*b).is_empty() && self.graph.block_results(*b).is_empty();
-        if blocks.len() != 2 || !blocks.iter().all(plain) {
-            return Err(self.error(op, "has two blocks without parameters and results"));
+        let &[then, otherwise] = graph.nested_blocks(op) else {
+            return Err(self.error(op, "has two blocks"));
+        };
+        let mut bodies = Vec::new();
+        let mut given = Vec::new();
+        for block in [then, otherwise] {
+            if !graph.params(block).is_empty() || graph.block_results(block).len() != results.len() {
+                return Err(self.error(op, "has blocks without parameters that give its results"));
+            }
+            bodies.push(self.block(block, depth + 1)?);
+            self.at = Some(op);
+            let end = graph.terminator(block);
+            given.push(
+                graph.block_results(block).iter().map(|v| self.reg(end, *v)).collect::<Result<Vec<_>>>()?,
+            );
         }
-        let then = self.block(blocks[0], depth + 1)?;
-        let otherwise = self.block(blocks[1], depth + 1)?;
-        Ok(If { condition, then, otherwise })
+        let mut chosen = Vec::new();
+        for (n, result) in results.iter().enumerate() {
+            let (result, then, otherwise) = (self.define(*result)?, given[0][n], given[1][n]);
+            self.same_numbers(op, [result, then, otherwise])?;
+            chosen.push(Chosen { result, then, otherwise });
+        }
+        let otherwise = bodies.pop().unwrap_or_default();
+        Ok(If { condition, then: bodies.pop().unwrap_or_default(), otherwise, results: chosen })
     }
 
     fn require_condition(&mut self, op: OpId) -> Result<Stmt> {
@@ -367,10 +440,10 @@ impl Decoder<'_> {
     fn find_extent(&self) -> Result<Option<usize>> {
         let mut extent = None;
         for statement in &self.kernel.body {
-            let Stmt::For(outer) = statement else { continue };
-            if outer.body.iter().any(contains_parallel) {
+            if statement.blocks().flatten().any(contains_parallel) {
                 return Err(Diagnostic::verify("loop::for: only an outermost loop can be parallel"));
             }
+            let Stmt::For(outer) = statement else { continue };
             if !outer.mark.is_parallel() {
                 continue;
             }
@@ -399,20 +472,11 @@ impl Decoder<'_> {
 
 /// Whether a statement writes to memory.
 fn writes(statement: &Stmt) -> bool {
-    match statement {
-        Stmt::Store { .. } | Stmt::Accumulate { .. } => true,
-        Stmt::For(l) => l.body.iter().any(writes),
-        Stmt::If(branch) => branch.then.iter().chain(&branch.otherwise).any(writes),
-        Stmt::Let(..) | Stmt::Load { .. } | Stmt::Require { .. } => false,
-    }
+    statement.any(&|s| matches!(s, Stmt::Store { .. } | Stmt::Accumulate { .. }))
 }
 
 fn contains_parallel(statement: &Stmt) -> bool {
-    match statement {
-        Stmt::For(inner) => inner.mark.is_parallel() || inner.body.iter().any(contains_parallel),
-        Stmt::If(branch) => branch.then.iter().chain(&branch.otherwise).any(contains_parallel),
-        _ => false,
-    }
+    statement.any(&|s| matches!(s, Stmt::For(l) if l.mark.is_parallel()))
 }
 
 /// How a loop's body makes the next value of a carried one: by one operation that combines it with something else.

@@ -109,9 +109,11 @@ pub enum Stmt {
         /// Of the buffer's element type.
         value: Reg,
     },
-    /// A loop.
+    /// A loop over indices.
     For(Box<For>),
-    /// A branch without results.
+    /// A loop while a condition holds.
+    While(Box<While>),
+    /// A branch.
     If(Box<If>),
     /// Ends the kernel with an error where a bool does not hold; what was stored before stays.
     Require {
@@ -173,6 +175,8 @@ pub struct For {
     pub mark: Mark,
     /// In which order it combines.
     pub order: Order,
+    /// Steps of the run's budget that an iteration takes; 0 for a loop whose caller bounds it.
+    pub steps: u32,
     /// Values that one iteration hands to the next.
     pub carried: Vec<Carried>,
     /// What to do.
@@ -194,6 +198,21 @@ pub struct Carried {
     pub combine: Option<Binary>,
 }
 
+/// `while go { (go, carried) = body }`; it ends where its run must end, too.
+#[derive(Clone, Debug, PartialEq)]
+pub struct While {
+    /// Whether there is a first iteration, a bool.
+    pub enters: Reg,
+    /// Whether there is another one, a bool of the body.
+    pub again: Reg,
+    /// Steps of the run's budget that an iteration takes, at least 1.
+    pub steps: u32,
+    /// Values that one iteration hands to the next; none is combined in lanes.
+    pub carried: Vec<Carried>,
+    /// What to do.
+    pub body: Vec<Stmt>,
+}
+
 /// A branch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct If {
@@ -203,6 +222,19 @@ pub struct If {
     pub then: Vec<Stmt>,
     /// If not.
     pub otherwise: Vec<Stmt>,
+    /// Numbers that it gives.
+    pub results: Vec<Chosen>,
+}
+
+/// A number that a branch gives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chosen {
+    /// Behind the branch.
+    pub result: Reg,
+    /// What it is if the condition holds.
+    pub then: Reg,
+    /// What it is if not.
+    pub otherwise: Reg,
 }
 
 impl Prim {
@@ -217,7 +249,35 @@ impl Prim {
     }
 }
 
+impl Stmt {
+    /// The statements within it, block by block.
+    pub fn blocks(&self) -> impl Iterator<Item = &[Stmt]> {
+        let [first, second]: [&[Stmt]; 2] = match self {
+            Stmt::For(l) => [&l.body, &[]],
+            Stmt::While(l) => [&l.body, &[]],
+            Stmt::If(branch) => [&branch.then, &branch.otherwise],
+            _ => [&[], &[]],
+        };
+        [first, second].into_iter()
+    }
+
+    /// Whether something holds of it or of a statement within it.
+    pub fn any(&self, holds: &impl Fn(&Stmt) -> bool) -> bool {
+        holds(self) || self.blocks().flatten().any(|inner| inner.any(holds))
+    }
+
+    /// Whether it asks the run's budget, so that it may end before its work is done.
+    pub fn takes_steps(&self) -> bool {
+        self.any(&|s| matches!(s, Stmt::While(_)) || matches!(s, Stmt::For(l) if l.steps > 0))
+    }
+}
+
 impl Kernel {
+    /// Whether it asks the run's budget, so that it may end before its work is done.
+    pub fn takes_steps(&self) -> bool {
+        self.body.iter().any(Stmt::takes_steps)
+    }
+
     /// The type of a register.
     pub fn ty(&self, reg: Reg) -> Ty {
         self.types[reg.index()]

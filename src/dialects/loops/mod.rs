@@ -30,7 +30,7 @@ mod rows;
 pub use build::Builder;
 pub use decode::decode;
 pub use elem::Elem;
-pub use kernel::{Carried, Const, For, If, Kernel, Mark, Order, Param, Prim, Reg, Stmt, Ty};
+pub use kernel::{Carried, Chosen, Const, For, If, Kernel, Mark, Order, Param, Prim, Reg, Stmt, Ty, While};
 pub use names::{binary_name, compare_name, prim_name, unary_name};
 pub use rows::TABLES;
 

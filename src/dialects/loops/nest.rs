@@ -120,7 +120,7 @@ pub fn touch(graph: &Graph, op: OpId) -> Touch {
         ("load", &[buffer, index]) => Touch::Reads(buffer, index),
         ("store", &[buffer, index, _]) => Touch::Writes(buffer, index),
         ("accumulate", &[buffer, index, _]) => Touch::Combines(buffer, index),
-        ("if" | "require", _) => Touch::Other,
+        ("if" | "while" | "require", _) => Touch::Other,
         _ => Touch::Nothing,
     }
 }

@@ -3,7 +3,7 @@
 //! Integers are followed as intervals, loop by loop; what is loaded or carried may be any number of its type. The answer is a
 //! bound: where it lies within the buffers, the kernel runs without checks. Nothing here runs a kernel.
 
-use super::{Carried, Elem, For, If, Kernel, Prim, Reg, Stmt, Ty};
+use super::{Carried, Chosen, Elem, For, If, Kernel, Prim, Reg, Stmt, Ty, While};
 use crate::dialects::scalar::{Binary, Compare, Unary};
 use crate::tensor::Scalar;
 
@@ -60,6 +60,7 @@ impl Walk<'_> {
             | Stmt::Store { buffer, index, .. }
             | Stmt::Accumulate { buffer, index, .. } => self.touch(*buffer, *index),
             Stmt::For(l) => return self.for_loop(l),
+            Stmt::While(l) => return self.while_loop(l),
             Stmt::If(branch) => return self.branch(branch),
             Stmt::Require { condition, .. } => self.assume(*condition, true, 0),
         }
@@ -107,14 +108,37 @@ impl Walk<'_> {
         Some([init[0].min(next[0]), init[1].max(next[1])])
     }
 
+    /// It ends where its run must end, however long it goes on; what it carries may be any number.
+    fn while_loop(&mut self, l: &While) -> Option<()> {
+        let before = self.known.clone();
+        l.carried.iter().for_each(|c| self.known[c.param.index()] = None);
+        self.block(&l.body)?;
+        self.known = before;
+        l.carried.iter().for_each(|c| self.known[c.result.index()] = None);
+        Some(())
+    }
+
     fn branch(&mut self, branch: &If) -> Option<()> {
+        let mut given = Vec::new();
         for (body, holds) in [(&branch.then, true), (&branch.otherwise, false)] {
             let before = self.known.clone();
             self.assume(branch.condition, holds, 0);
             self.block(body)?;
+            let side = |c: &Chosen| self.of(if holds { c.then } else { c.otherwise });
+            given.push(
+                branch.results.iter().map(|c| self.is_integer(c.result).then(|| side(c))).collect::<Vec<_>>(),
+            );
             self.known = before;
         }
+        for (n, c) in branch.results.iter().enumerate() {
+            let [Some([a, b]), Some([x, y])] = [given[0][n], given[1][n]] else { continue };
+            self.known[c.result.index()] = Some([a.min(x), b.max(y)]);
+        }
         Some(())
+    }
+
+    fn is_integer(&self, reg: Reg) -> bool {
+        self.kernel.elem(reg).int_range().is_some()
     }
 
     /// Narrows what was compared, knowing whether the comparison holds.

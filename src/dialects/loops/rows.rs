@@ -38,12 +38,20 @@ static OPS: &[OpDef] = &[
         "loop::for(...) -> ...",
         Effects::CONTROL,
         "Runs its block for each index: first, bound, step, then the values that the first iteration gets. The attribute \
-         `mark` says how iterations may run, `lanes` how many partial results a reduction has.",
+         `mark` says how iterations may run, `lanes` how many partial results a reduction has, `steps` what an iteration \
+         takes of the run's budget.",
+    ),
+    acting(
+        "loop::while(...) -> ...",
+        Effects::CONTROL,
+        "Runs its block as long as a condition holds: the condition of the first iteration, then the values that it gets. The \
+         block gives the condition of the next iteration and its values. It ends where the run must end; the attribute \
+         `steps` says what an iteration takes of the run's budget, 1 without it.",
     ),
     acting(
         "loop::if(...) -> ...",
         Effects::CONTROL,
-        "Runs its first block where its operand holds, its second otherwise.",
+        "Runs its first block where its operand holds, its second otherwise, and gives the numbers that the block gives.",
     ),
     acting(
         "loop::require(...) -> ...",

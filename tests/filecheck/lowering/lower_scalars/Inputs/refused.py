@@ -1,0 +1,24 @@
+def prints(n: int) -> int:
+    s = 0
+    for i in range(n):
+        print(i)
+        s += i
+    return s
+
+
+def inner(n: int) -> Tensor:
+    x = torch.zeros([])
+    for i in range(n):
+        k = 0
+        for j in range(n):
+            k += j
+        x = x + k
+    return x
+
+
+def makes_lists(n: int) -> int:
+    s = 0
+    for i in range(n):
+        xs = [i, i]
+        s += xs[0]
+    return s
