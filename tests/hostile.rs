@@ -79,7 +79,7 @@ const TABLE: &[Bad] = &[
         }),
         words: RUN,
         status: 1,
-        says: "are unrolled, here to more than 20000 turns",
+        says: "are unrolled, here to more than 20000 iterations",
     },
     Bad {
         name: "sort_of_more_than_memory",

@@ -285,7 +285,7 @@ fn graph_text() -> Result<(), Failed> {
     same("renames", &json!(edits.as_array().map(Vec::len)), &json!(2))?;
     same("new name", &edits[1], &json!({ "range": range(9, 27, 29), "newText": "%out" }))?;
     holds("a taken name", &client.ask("textDocument/rename", params("z"))?, &["%z is given already"])?;
-    holds("a bad name", &client.ask("textDocument/rename", params("a b"))?, &["is no name of a value"])?;
+    holds("a bad name", &client.ask("textDocument/rename", params("a b"))?, &["is not a valid value name"])?;
     // Completion while an op is being written.
     let insert = |line: u32, text: &str| json!([{ "range": range(line, 0, 0), "text": text }]);
     let change = |version: i32, changes: Value| json!({ "textDocument": { "uri": uri, "version": version }, "contentChanges": changes });

@@ -11,7 +11,14 @@ use std::path::{Path, PathBuf};
 
 /// One trial a page.
 pub fn trials() -> Vec<Trial> {
-    let pages = ["docs/add-a-dialect.md", "docs/first-hour.md", "docs/loops.md", "docs/tools.md"];
+    let pages = [
+        "docs/add-a-dialect.md",
+        "docs/add-a-rule.md",
+        "docs/first-hour.md",
+        "docs/loops.md",
+        "docs/testing.md",
+        "docs/tools.md",
+    ];
     pages.into_iter().map(|page| Trial::test(format!("pages::{page}"), move || check(page))).collect()
 }
 
@@ -25,7 +32,9 @@ fn check(page: &str) -> Result<(), Failed> {
                 dialect::load(&Registry::builtin(), &Source::new(page, block)).map_err(|e| e.to_string())?;
             }
             // A file that the commands below it name.
-            name if name.ends_with(".ir") || name.ends_with(".py") => fs::write(folder.join(name), block)?,
+            name if [".ir", ".py", ".rules"].iter().any(|end| name.ends_with(end)) => {
+                fs::write(folder.join(name), block)?
+            }
             "console" | "console times" => {
                 commands += 1;
                 console(block, &folder, mark == "console times")?;

@@ -75,7 +75,7 @@ pub(crate) unsafe fn text<'a>(from: *const c_char, what: &str) -> Result<&'a str
     }
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(from) };
-    text.to_str().map_err(|_| Diagnostic::input(format!("{what} is no UTF-8")))
+    text.to_str().map_err(|_| Diagnostic::input(format!("{what} is not UTF-8")))
 }
 
 /// # Safety

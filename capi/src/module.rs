@@ -74,7 +74,7 @@ impl Module {
             return runs::with_run(|run| program.run(path, arguments, run));
         };
         let Value::Object(object) = self.attribute(object)? else {
-            return Err(Diagnostic::input(format!("'{object}' is no module")));
+            return Err(Diagnostic::input(format!("'{object}' is not a module")));
         };
         runs::with_run(|run| program.run_on(&object, method, arguments, Vec::new(), run))
     }

@@ -82,7 +82,7 @@ fn parts(name: &str) -> Result<(&str, &str, Vec<&str>)> {
         all.into_iter().all(is_word).then_some((dialect, op, keywords))
     };
     split().ok_or_else(|| {
-        Diagnostic::input(format!("'{name}' is no name of an operator")).hint(
+        Diagnostic::input(format!("'{name}' is not the name of an operator")).hint(
             "names are like 'aten::softmax', or 'aten::ones(dtype=)' where the last arguments are given by keyword; \
              the overload is chosen by the arguments",
         )

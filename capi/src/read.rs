@@ -35,7 +35,7 @@ pub unsafe extern "C" fn flambeau_value_kind(value: *const Handle) -> c_int {
 }
 
 fn no_number(value: &Value, what: &str) -> Diagnostic {
-    Diagnostic::input(format!("a {} is no {what}", value.kind_name()))
+    Diagnostic::input(format!("a {} is not {what}", value.kind_name()))
 }
 
 /// See flambeau.h.
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn flambeau_as_int(value: *const Handle, out: *mut i64) ->
         let number = match value.to_scalar()? {
             Scalar::Int(x) => x,
             Scalar::Bool(x) => i64::from(x),
-            _ => return Err(no_number(value, "int")),
+            _ => return Err(no_number(value, "an int")),
         };
         // SAFETY: as above.
         unsafe { put(out, number) }
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn flambeau_as_double(value: *const Handle, out: *mut f64)
             Scalar::Float(x) => x,
             Scalar::Int(x) => x as f64,
             Scalar::Bool(x) => f64::from(u8::from(x)),
-            _ => return Err(no_number(value, "real number")),
+            _ => return Err(no_number(value, "a real number")),
         };
         // SAFETY: as above.
         unsafe { put(out, number) }

@@ -55,7 +55,7 @@ pub unsafe extern "C" fn flambeau_string(text: *const c_char, size: usize) -> *m
     guarded(null_mut(), || {
         // SAFETY: the caller's promise.
         let bytes = unsafe { handles::bytes(text.cast(), size, "the text") }?;
-        let text = std::str::from_utf8(bytes).map_err(|_| Diagnostic::input("the text is no UTF-8"))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| Diagnostic::input("the text is not UTF-8"))?;
         Ok(handle(Value::str(text)))
     })
 }
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn flambeau_tensor(
         // SAFETY: as above, for as long as `release` was not called.
         let tensor = unsafe { described.over(owner) };
         let tensor = tensor.ok_or_else(|| {
-            Diagnostic::input("tensors cannot look at the array as it is").hint(
+            Diagnostic::input("tensors cannot share the array as it is").hint(
                 "sizes and strides are not negative, and the address is a multiple of an element's size",
             )
         })?;
@@ -113,7 +113,7 @@ unsafe fn described(array: &Array) -> Result<Described> {
     let dtype = u8::try_from(array.dtype).ok().and_then(|code| DType::from_code(i64::from(code)));
     let dtype = dtype
         .filter(|dtype| DType::from_name(dtype.name()) == Some(*dtype))
-        .ok_or_else(|| Diagnostic::input(format!("{} is no dtype", array.dtype)))?;
+        .ok_or_else(|| Diagnostic::input(format!("{} is not a dtype", array.dtype)))?;
     let rank = usize::try_from(array.rank).ok().filter(|rank| *rank <= 64);
     let rank =
         rank.ok_or_else(|| Diagnostic::input(format!("tensors do not have {} dimensions", array.rank)))?;
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn flambeau_collect(
 fn dict(items: &[Value]) -> Result<Value> {
     if !items.len().is_multiple_of(2) {
         return Err(Diagnostic::input(
-            "a dict is made of keys and values in turn; the last key has no value",
+            "a dict is made of alternating keys and values; the last key has no value",
         ));
     }
     let key = common(items.iter().step_by(2), "keys of the dict")?.unwrap_or_else(Type::str);

@@ -497,7 +497,7 @@ pub(crate) fn dtype_argument(object: Option<&Bound<'_, PyAny>>) -> PyResult<Opti
         Some(object) if object.is_none() => Ok(None),
         Some(object) => match dtype_from(object)? {
             Some(dtype) => Ok(Some(dtype)),
-            None => Err(PyTypeError::new_err(format!("{object} is no dtype"))),
+            None => Err(PyTypeError::new_err(format!("{object} is not a dtype"))),
         },
     }
 }

@@ -103,7 +103,9 @@ fn extended(toolkit: Toolkit, addition: &Addition) -> Toolkit {
 fn checked_name(name: &str) -> PyResult<&'static str> {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || !name.chars().all(word) {
-        return Err(PyValueError::new_err(format!("'{name}' is no name of a pass: letters, digits, '-'")));
+        return Err(PyValueError::new_err(format!(
+            "'{name}' is not a valid pass name: use letters, digits and '-'"
+        )));
     }
     Ok(Symbol::new(&name.replace('_', "-")).as_str())
 }

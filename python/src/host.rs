@@ -68,8 +68,7 @@ impl PyHost {
             "path" => Meaning::Path(second()?.extract()?),
             "constant" => {
                 let value = Call::default().value(&second()?)?;
-                let attr =
-                    constant::attr(&value).ok_or_else(|| PyTypeError::new_err("this is no constant"))?;
+                let attr = constant::attr(&value).ok_or_else(|| PyTypeError::new_err("not a constant"))?;
                 Meaning::Constant(value.ty(), attr)
             }
             "type" => Meaning::Type(second()?.extract()?),
@@ -86,7 +85,7 @@ impl PyHost {
                 Meaning::Compiled(Arc::new(core.get().core.plain.module().clone()), Symbol::new(&name))
             }
             "value" => Meaning::Value(second()?.extract()?, answer.get_item(2)?.extract()?),
-            other => return Err(PyTypeError::new_err(format!("'{other}' is no answer"))),
+            other => return Err(PyTypeError::new_err(format!("'{other}' is not an answer"))),
         })
     }
 

@@ -650,7 +650,7 @@ impl Numbers {
         };
         self.kind = self.kind.max(kind);
         if data.is_instance_of::<PyBool>() && kind != 1 {
-            return Err(PyTypeError::new_err("a bool turned into something else"));
+            return Err(PyTypeError::new_err("a bool became another type"));
         }
         self.all.push(number);
         Ok(())

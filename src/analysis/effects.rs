@@ -128,7 +128,7 @@ impl<'a> FactsTable<'a> {
     }
 }
 
-/// What is known of an op that nobody knows.
+/// What is known of an unknown op.
 const UNKNOWN: OpFacts = OpFacts { op: None, effects: Effects::ALL, writes: true };
 
 /// Whether nobody can tell that the op did not run, but by its results or by its raising.

@@ -46,9 +46,8 @@ impl LogSpec {
             let level = if name.len() < part.len() { Level::Debug } else { Level::Update };
             let name = canonical(name);
             if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-*".contains(c)) {
-                let error =
-                    Diagnostic::new(ErrorKind::Usage, format!("'{part}' is no name of something to log"));
-                return Err(error.hint("write names of passes and analyses as in 'dce:>alias'"));
+                let error = Diagnostic::new(ErrorKind::Usage, format!("unknown log topic '{part}'"));
+                return Err(error.hint("topics are names of passes and analyses, as in 'dce:>alias'"));
             }
             topics.push((name, level));
         }

@@ -92,8 +92,7 @@ impl Laws<'_> {
                 Some(near) => error.hint(format!("did you mean '{near}'?")),
                 None => error,
             };
-            let advice =
-                "--dialect FILE declares a dialect, --allow-unregistered-dialect carries its ops as they are";
+            let advice = "--dialect FILE declares a dialect, --allow-unregistered-dialect allows ops of unregistered dialects";
             report.push(graph, op, error.hint(advice));
         }
     }

@@ -74,7 +74,7 @@ impl Structure {
                 "takes a condition and has two blocks without parameters, which give as many values as it does"
             }
             Structure::Turns => {
-                "takes the number of turns, a condition and the values that it gives; its one block takes the turn and \
+                "takes a trip count, a condition and the values that it carries; its one block takes the iteration and \
                  these and gives a condition and these"
             }
             Structure::Group => {

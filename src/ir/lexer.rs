@@ -356,7 +356,7 @@ impl<'a> Cursor<'a> {
         }
         is_float |= self.exponent();
         let text = self.slice(start, self.pos);
-        let bad = |end| TextError::meaning(start, end, format!("`{text}` is no number that fits"));
+        let bad = |end| TextError::meaning(start, end, format!("`{text}` does not fit a number"));
         if self.eat(b'j') {
             return text.parse().map(|x| Some(Number::Imaginary(x))).map_err(|_| bad(self.pos));
         }

@@ -427,7 +427,7 @@ fn read_member(cursor: &mut Cursor) -> Parsed<Symbol> {
     let start = cursor.pos();
     if cursor.peek() == b'"' {
         let name = cursor.string()?;
-        let name = name.ok_or_else(|| TextError::meaning(start, cursor.pos(), "the name is no UTF-8"))?;
+        let name = name.ok_or_else(|| TextError::meaning(start, cursor.pos(), "the name is not UTF-8"))?;
         return Ok(Symbol::new(&name));
     }
     while is_name_byte(cursor.peek()) {

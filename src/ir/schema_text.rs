@@ -309,7 +309,7 @@ fn read_value(cursor: &mut Cursor, ty: &Type) -> Parsed<Attr> {
             let start = cursor.pos();
             let text = cursor.string()?;
             let text =
-                text.ok_or_else(|| TextError::meaning(start, cursor.pos(), "the string is no UTF-8"))?;
+                text.ok_or_else(|| TextError::meaning(start, cursor.pos(), "the string is not UTF-8"))?;
             return Ok(Attr::Str(text.into()));
         }
         _ => {}
@@ -334,7 +334,7 @@ fn read_value(cursor: &mut Cursor, ty: &Type) -> Parsed<Attr> {
         (_, Some((_, value))) => Ok(Attr::Int(*value)),
         ("", None) => Err(cursor.expected("a default value")),
         (word, None) => {
-            let error = TextError::meaning(start, cursor.pos(), format!("`{word}` is no default value"));
+            let error = TextError::meaning(start, cursor.pos(), format!("`{word}` is not a default value"));
             let known = NAMED_DEFAULTS.iter().map(|row| row.0).chain(["True", "False"]);
             Err(match nearest(word, known) {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
@@ -652,7 +652,7 @@ mod tests {
         for (text, message) in [
             ("aten::f(Tensor) -> ()", "expected the argument's name, found `)`"),
             ("aten::f(Tensr x) -> ()", "there is no type `Tensr`"),
-            ("aten::f(int x=Trve) -> ()", "`Trve` is no default value"),
+            ("aten::f(int x=Trve) -> ()", "`Trve` is not a default value"),
             ("aten::f(int x)", "expected `->` and the results, found the end of the text"),
         ] {
             assert_eq!(parse_schema(text).unwrap_err().message(), message);

@@ -28,7 +28,7 @@ const ROWS: &[(&str, &str, &str)] = &[
         "graph(%xs : Tensor[]):\n  %1 : Tensor, %2 : Tensor = prim::ListUnpack(%xs)\n  return (%1)\n",
     ),
     (
-        "names that are no types",
+        "names that are not types",
         "graph(%k : number, %q : Quantizer, %t : t[]):\n  %r = foo::pick(%k, %q)\n  return (%r)\n",
         "graph(%k : number,\n      %q : Quantizer,\n      %t : t[]):\n  %3 : Tensor = foo::pick(%k, %q)\n  return (%3)\n",
     ),

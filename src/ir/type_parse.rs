@@ -294,7 +294,11 @@ fn read_angle_name<'a>(cursor: &mut Cursor<'a>, what: &str) -> Parsed<&'a str> {
     }
     // The last part is printed alone.
     if name.split('.').any(|part| part.is_empty() || part.starts_with(|c: char| c.is_ascii_digit())) {
-        return Err(TextError::meaning(start, cursor.pos(), format!("`{name}` is no name of an {what}")));
+        return Err(TextError::meaning(
+            start,
+            cursor.pos(),
+            format!("`{name}` is not the name of an {what}"),
+        ));
     }
     cursor.expect(b'>')?;
     Ok(name)

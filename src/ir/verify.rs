@@ -311,7 +311,7 @@ impl<'g> Walk<'g> {
                         },
                     );
                 }
-                None => report.error(graph, op, format!("operand {n} is no value of this graph")),
+                None => report.error(graph, op, format!("operand {n} is not a value of this graph")),
             }
         }
     }
@@ -321,7 +321,7 @@ impl<'g> Walk<'g> {
         match self.state.get_mut(value.index()) {
             Some(state @ &mut UNSEEN) => *state = VISIBLE,
             Some(_) => report.error(graph, op, format!("%{} is defined twice", graph.display_name(value))),
-            None => report.error(graph, op, "a result is no value of this graph"),
+            None => report.error(graph, op, "a result is not a value of this graph"),
         }
     }
 

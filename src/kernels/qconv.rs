@@ -214,7 +214,7 @@ impl PackedConv {
             return Err(refused("there must be as many bias values as output channels"));
         }
         let Ok(zero) = u8::try_from(input.zero_point) else {
-            return Err(refused("the input's zero point is no byte"));
+            return Err(refused("the input's zero point is not a byte"));
         };
         if out.is_empty() {
             return Ok(());

@@ -332,6 +332,6 @@ fn neutral(op: Binary, elem: Elem) -> Result<Scalar> {
         Binary::Max => Scalar::Int(least),
         Binary::Min if elem.is_float() => Scalar::Float(f64::INFINITY),
         Binary::Min => Scalar::Int(!least),
-        _ => return Err(Diagnostic::internal("a reduction that is no sum and no extreme")),
+        _ => return Err(Diagnostic::internal("a reduction other than a sum, minimum or maximum")),
     })
 }

@@ -130,7 +130,7 @@ pub(super) fn part(
     let (mut sizes, mut strides) = merge(&rows.sizes[..outer], &half(0, outer));
     let (length, steps) = merge(&rows.sizes[outer..], &half(outer, rows.sizes.len()));
     if length.len() != 1 {
-        return refuse("whose rows are no single stretch in all operands");
+        return refuse("whose rows are not contiguous in all operands");
     }
     sizes.extend(length);
     strides.iter_mut().zip(steps).for_each(|(all, step)| all.extend(step));

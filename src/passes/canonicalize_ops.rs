@@ -2,9 +2,9 @@
 //! of a tensor that are all named at once are one `prim::ConstantChunk`.
 //!
 //! A number takes part in type promotion as a tensor of rank 0 does, so that results are equal. The list that `chunk`
-//! gave must have no other user.
+//! gave must have no other user. What is dead then is erased, as in PyTorch.
 
-use super::{Context, constants};
+use super::{Context, constants, dce};
 use crate::diag::Result;
 use crate::dialects::fusion;
 use crate::ir::{Attr, Graph, OpId, Symbol, Type};
@@ -23,7 +23,10 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
             changed |= chunk(graph, context, op);
         }
     }
-    Ok(changed)
+    if changed {
+        context.changed();
+    }
+    Ok(dce::run(graph, context)? || changed)
 }
 
 fn number_operand(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {

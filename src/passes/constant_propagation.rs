@@ -108,7 +108,7 @@ impl Propagation<'_> {
             return;
         }
         let values: Vec<ValueId> = graph.operands(op).iter().skip(2).copied().collect();
-        if self.context.step(|| format!("drops a loop without turns {}", graph.op_line(op))) {
+        if self.context.step(|| format!("erases a loop without iterations {}", graph.op_line(op))) {
             graph.replace_op(op, &values);
             self.changed = true;
         }

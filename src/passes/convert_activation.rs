@@ -63,7 +63,19 @@ fn may_write(graph: &Graph, context: &Context<'_>, db: &AliasDb, op: OpId) -> bo
         && resolve(context.registry, graph, maker).is_ok()
         && !db.is_wildcard(input)
         && !graph.operands(maker).iter().any(|v| db.may_contain_alias(*v, input));
-    keeps_dtype && own && graph.parent(maker) == graph.parent(op) && !db.has_writers(input)
+    keeps_dtype && own && runs_once_after(graph, maker, op) && !db.has_writers(input)
+}
+
+/// Whether an op runs at most once for each time that `maker` does: no loop stands around it that does not stand around
+/// its maker.
+fn runs_once_after(graph: &Graph, maker: OpId, op: OpId) -> bool {
+    let mut block = graph.parent(op);
+    while block.is_some() && block != graph.parent(maker) {
+        let owner =
+            block.and_then(|block| graph.owner(block)).filter(|owner| graph.kind(*owner) == "prim::If");
+        block = owner.and_then(|owner| graph.parent(owner));
+    }
+    block.is_some()
 }
 
 fn write(graph: &mut Graph, op: OpId) {

@@ -1,4 +1,4 @@
-//! Puts the work of fusion groups back in their places, so that passes see every op again: the inverse of `fuse`.
+//! Inlines fusion groups into the enclosing graph, so that passes see every op again: the inverse of `fuse`.
 //!
 //! What a group took in with its work, constants and equal parts of a tensor, becomes ops of the graph like the others.
 

@@ -19,8 +19,8 @@ use hashbrown::HashSet;
 
 /// What `torch.jit.freeze` takes.
 pub(super) const OPTIONS: &[PassOption] = &[
-    PassOption::text("preserve", "", "attributes and methods that stay: \"version,encode,head.scale\""),
-    PassOption::bool("numerics", true, "folds batch norm into weights, which changes answers by rounding"),
+    PassOption::text("preserve", "", "attributes and methods to preserve: \"version,encode,head.scale\""),
+    PassOption::bool("numerics", true, "fold batch norm into weights, which changes results by rounding"),
 ];
 
 pub(super) fn run(module: &mut Module, context: &Context<'_>) -> Result<bool> {

@@ -1,4 +1,4 @@
-//! Replaces ops that are defined in TorchScript by their meaning, so that fusion and lowering, which know primitives
+//! Inlines ops that are defined in TorchScript, so that fusion and lowering, which know primitives
 //! only, take them too. Ops of text files by default; with `all`, built-in composites as well. An op that declares a derivative
 //! keeps its name without `derivatives`: once it is inlined, gradients are those of its meaning, and a surrogate is lost.
 

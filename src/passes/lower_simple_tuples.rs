@@ -1,4 +1,4 @@
-//! Removes pairs of making and taking apart a tuple: `TupleUnpack(TupleConstruct(a, b))` is `a, b`. Other tuples stay.
+//! Folds TupleConstruct followed by TupleUnpack: `TupleUnpack(TupleConstruct(a, b))` is `a, b`. Other tuples stay.
 //! A tuple cannot be changed, so that its parts are always what it was made of.
 
 use super::{Context, dce, tuples};

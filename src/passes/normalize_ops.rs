@@ -65,7 +65,7 @@ fn reversed_difference(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bo
     graph.set_kind(op, Symbol::new("aten::sub"));
     graph.set_operands(op, &[y, x, alpha]);
     if resolve(context.registry, graph, op).is_err()
-        || !context.step(|| format!("turns around {kind}: {}", graph.op_line(op)))
+        || !context.step(|| format!("swaps the operands of {kind}: {}", graph.op_line(op)))
     {
         graph.set_kind(op, kind);
         graph.set_operands(op, &[x, y, alpha]);

@@ -28,7 +28,7 @@ fn peel(graph: &mut Graph, context: &Context<'_>, op: OpId) -> bool {
     let Some(body) = graph.nested_blocks(op).first().copied() else { return false };
     if graph.block_ops(body).count() > MAX_BODY
         || graph.operands(op).len() < 2
-        || !context.step(|| format!("peels a turn of {}", graph.op_line(op)))
+        || !context.step(|| format!("peels an iteration of {}", graph.op_line(op)))
     {
         return false;
     }

@@ -12,7 +12,7 @@ use crate::rewrite::syntax::Contract;
 pub(super) const OPTIONS: &[PassOption] = &[PassOption::choice(
     "contract",
     &["fast-math", "nan-relaxed", "exact"],
-    "what rules must promise; PyTorch takes all of its own",
+    "soundness contract of rules; PyTorch applies all of its own",
 )];
 
 /// Types that rules made plainer make others plainer, so often.

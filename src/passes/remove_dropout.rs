@@ -1,4 +1,4 @@
-//! Drops dropout that does nothing: where `train` is the constant False its result is its input.
+//! Removes dropout in evaluation mode: where `train` is the constant False its result is its input.
 //!
 //! That result is the very tensor that went in, not a copy, so that nobody can tell the difference.
 

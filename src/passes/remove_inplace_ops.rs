@@ -19,9 +19,7 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         if context.is_spent() {
             break;
         }
-        let Some(written) = graph.operand(op, 0).filter(|value| graph.ty(*value).is_tensor()) else {
-            continue;
-        };
+        let Some(written) = graph.operand(op, 0) else { continue };
         let Some(new) = remove_mutation::functional(graph, context.registry, op, false) else { continue };
         context.step(|| format!("writes no more: {}", graph.op_line(op)));
         remove_mutation::replace_uses_behind(graph, written, new, op);

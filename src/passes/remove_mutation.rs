@@ -18,15 +18,11 @@ use crate::tensor::{DType, broadcast_sizes};
 use std::cell::Cell;
 
 pub(super) const OPTIONS: &[PassOption] = &[
-    PassOption::bool(
-        "exact",
-        false,
-        "only writes to tensors that types show to keep their dtype and sizes in the new op",
-    ),
+    PassOption::bool("exact", false, "only where types prove that dtype and sizes stay the same"),
     PassOption::bool(
         "history",
         false,
-        "only writes whose new op requires grad where the write's result does",
+        "only where the functional op requires grad exactly if the in-place op does",
     ),
 ];
 

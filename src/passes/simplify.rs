@@ -9,17 +9,26 @@ use crate::rewrite::{self, Budget, CompiledRule, CostModel, Explanations, Report
 
 /// Whoever names a file of rules has checked it.
 pub(super) const OPTIONS: &[PassOption] = &[
-    PassOption::text("rules", "", "a file of rules besides the built-in ones"),
+    PassOption::text("rules", "", "a rule file used besides the built-in rules"),
     PassOption::choice(
         "contract",
         Contract::NAMES,
-        "what rules must promise; --fast-math and --nan-relaxed set it where it is not written",
+        "soundness contract of rules; --fast-math and --nan-relaxed set the default",
     ),
-    PassOption::choice("driver", &["saturation", "greedy"], "an e-graph, or the first rule that fits"),
-    PassOption::choice("cost", &["ops", "bytes", "time"], "what is to become less"),
-    PassOption::int("nodes", 20_000, 1, "nodes that rules may add, or as many as the graph has"),
-    PassOption::int("rounds", 20, 1, "rounds over all rules"),
-    PassOption::int("matches", 5_000, 1, "matches of a rule in a round, or as many as the graph has ops"),
+    PassOption::choice(
+        "driver",
+        &["saturation", "greedy"],
+        "equality saturation in an e-graph, or greedy rewriting",
+    ),
+    PassOption::choice("cost", &["ops", "bytes", "time"], "cost model to minimize"),
+    PassOption::int("nodes", 20_000, 1, "limit of added e-nodes, if larger than the size of the graph"),
+    PassOption::int("rounds", 20, 1, "limit of iterations over all rules"),
+    PassOption::int(
+        "matches",
+        5_000,
+        1,
+        "limit of matches of a rule in an iteration, if larger than the number of ops",
+    ),
 ];
 
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {

@@ -371,7 +371,7 @@ impl Reader<'_> {
                     }
                     None => {
                         error.get_or_insert_with(|| {
-                            Diagnostic::compile(format!("'{text}' is no type")).at(&term.span)
+                            Diagnostic::compile(format!("unknown type '{text}'")).at(&term.span)
                         });
                     }
                 }

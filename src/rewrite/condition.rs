@@ -233,8 +233,8 @@ pub fn check(condition: &Condition) -> Result<()> {
             let found = TESTS.iter().find(|t| t.0 == name);
             if found.is_none_or(|t| t.1 != arguments.len()) {
                 let error = Diagnostic::compile(format!(
-                    "there is no condition {name} of {} arguments",
-                    arguments.len()
+                    "unknown condition `{name}` with {}",
+                    arguments_of(arguments.len())
                 ))
                 .at(span);
                 return Err(match nearest(name, TESTS.iter().map(|t| t.0)) {
@@ -259,12 +259,17 @@ pub fn check(condition: &Condition) -> Result<()> {
     wrong
 }
 
+/// `1 argument`, `2 arguments`.
+fn arguments_of(count: usize) -> String {
+    format!("{count} argument{}", if count == 1 { "" } else { "s" })
+}
+
 /// Fails at a function that does not exist.
 pub(super) fn check_expr(expr: &Expr) -> Result<()> {
     match expr {
         Expr::Call(name, arguments, span) => {
             if !FUNCTIONS.contains(&(name.as_str(), arguments.len())) {
-                return Err(Diagnostic::compile(format!("there is no function {name} of {} arguments", arguments.len()))
+                return Err(Diagnostic::compile(format!("unknown function `{name}` with {}", arguments_of(arguments.len())))
                     .at(span)
                     .hint("functions are rank(x), size(x, d), sizes(x), numel(x), len(l), dtype(x), device(x), min(a, b), max(a, b), abs(a), range(n), compose(p, q)"));
             }

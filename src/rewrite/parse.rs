@@ -84,7 +84,7 @@ fn syntax(source: &Arc<Source>, error: &pest::error::Error<R>) -> Diagnostic {
         pest::error::ErrorVariant::ParsingError { positives, .. } => expected(positives),
         pest::error::ErrorVariant::CustomError { message } => message.clone(),
     };
-    Diagnostic::syntax(format!("this is no rule: {wanted}"))
+    Diagnostic::syntax(format!("not a rule: {wanted}"))
         .at(&Span::new(source, start, end))
         .hint("a rule reads: rule NAME exact LEFT => RIGHT if CONDITION")
 }
@@ -324,14 +324,14 @@ impl Reader<'_> {
                 Literal::Int(text.parse().map_err(|_| error("the integer does not fit into 64 bits".into()))?)
             }
             R::float | R::u_float | R::special => {
-                Literal::Float(text.parse().map_err(|_| error("this is no float".into()))?)
+                Literal::Float(text.parse().map_err(|_| error("not a float".into()))?)
             }
             R::boolean => Literal::Bool(text.eq_ignore_ascii_case("true")),
             R::none => Literal::None,
             R::dtype_word => match DType::from_name(text.trim_start_matches("torch.")) {
                 Some(dtype) => Literal::Int(dtype.code()),
                 None => {
-                    return Err(error(format!("'{text}' is no literal, variable or dtype"))
+                    return Err(error(format!("'{text}' is not a literal, variable or dtype"))
                         .hint(format!("a variable is written ?{text}")));
                 }
             },

@@ -69,7 +69,7 @@ pub(super) fn answer(
                     (format!("not needed: {after} by {} is no worse", by.join(", ")), false)
                 }
                 Some(Decision::Stays(reason)) => (reason.clone(), false),
-                None => ("nobody needs the value any more".to_string(), false),
+                None => ("the value is no longer used".to_string(), false),
             };
             add(Some(value), &recorded.before, reason, taken);
         }

@@ -104,7 +104,7 @@ mod tests {
         }
         for (name, _) in registry.grads().cells() {
             if !registry.iter().any(|op| op.full_name() == name) {
-                failures.push(format!("a file has a derivative of {name}, which is no op that runs"));
+                failures.push(format!("a file has a derivative of {name}, which is not an op that runs"));
             }
         }
         assert!(failures.is_empty(), "{failures:#?}");

@@ -22,7 +22,7 @@ fn registry() -> (Arc<Registry>, Arc<AtomicI64>) {
         .unwrap();
     registry
         .register("mine::fails(int x) -> int", |args| {
-            Err(Diagnostic::raised("ValueError", format!("{} is no good", args.int(0)?)))
+            Err(Diagnostic::raised("ValueError", format!("{} is not good", args.int(0)?)))
         })
         .unwrap();
     let count = Arc::new(AtomicI64::new(0));
@@ -68,7 +68,7 @@ fn errors_of_such_ops_have_a_traceback() {
     let (registry, _) = registry();
     let error = run("def f(x: int):\n    return torch.ops.mine.fails(x)\n", &registry, vec![Value::Int(2)])
         .unwrap_err();
-    assert!(error.message().contains("2 is no good"), "{}", error.message());
+    assert!(error.message().contains("2 is not good"), "{}", error.message());
     let wrong =
         run("def f(x: int):\n    return torch.ops.mine.scaled([x])\n", &registry, vec![]).unwrap_err();
     let shown = crate::diag::torch::render(&wrong);

@@ -47,7 +47,7 @@ impl Tensor {
             let shape = IxDyn(&sizes).strides(IxDyn(&strides));
             let elements = strided.storage.get(layout.offset..).unwrap_or_default();
             let view = ArrayViewD::from_shape(shape, elements);
-            let view = view.map_err(|e| Diagnostic::input(format!("the tensor is no array: {e}")))?;
+            let view = view.map_err(|e| Diagnostic::input(format!("the tensor is not an array: {e}")))?;
             Ok(run(view))
         })?
     }

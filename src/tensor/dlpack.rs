@@ -334,7 +334,7 @@ mod tests {
         let error = tensor.snapshot().storage.grow(400).expect_err("it is lent");
         assert!(error.message().contains("not resizable"), "{error}");
         drop(back);
-        tensor.snapshot().storage.grow(400).expect("nobody has it any more");
+        tensor.snapshot().storage.grow(400).expect("no reference is left");
     }
 
     #[test]

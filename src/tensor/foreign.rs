@@ -90,7 +90,7 @@ mod tests {
         let dropped = Arc::new(AtomicUsize::new(0));
         let mut owner = Owner { numbers: numbers.into(), dropped: Arc::clone(&dropped) };
         let (address, nbytes) = (owner.numbers.as_mut_ptr().cast::<u8>(), numbers.len() * 4);
-        // SAFETY: the box stays at its place until the owner is dropped, and nobody else uses it.
+        // SAFETY: the box stays at its place until the owner is dropped, and no other op uses it.
         let memory = unsafe { Foreign::new(address, nbytes, Box::new(owner)) };
         let layout = Layout::contiguous(&[numbers.len() as i64]).expect("small");
         (Tensor::from_storage(Storage::foreign(memory), DType::F32, layout).expect("it fits"), dropped)

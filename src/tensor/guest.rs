@@ -64,7 +64,7 @@ impl Described {
         Tensor::from_storage(storage, self.dtype, layout).ok()
     }
 
-    /// A tensor over the memory; None where tensors cannot look at the array as it is, `owner` being dropped.
+    /// A tensor over the memory; None where tensors cannot share the array as it is, `owner` being dropped.
     ///
     /// # Safety
     /// As [`Described::storage`] says.

@@ -123,7 +123,7 @@ impl Layout {
     pub fn check_within(&self, capacity: usize) -> Result<()> {
         if self.sizes.len() != self.strides.len() || self.sizes.iter().any(|size| *size < 0) {
             return Err(Diagnostic::runtime(format!(
-                "setStorage: sizes {:?} with strides {:?} are no layout",
+                "setStorage: sizes {:?} with strides {:?} are not a layout",
                 self.sizes.as_slice(),
                 self.strides.as_slice()
             )));

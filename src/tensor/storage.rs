@@ -463,13 +463,13 @@ mod tests {
             let pin = storage.pin().expect("host memory");
             assert_eq!((pin.nbytes(), storage.is_foreign()), (nbytes, true));
             assert_eq!(storage.read().expect("readable").as_ptr(), pin.address().cast_const());
-            let error = storage.grow(nbytes + 1).expect_err("somebody uses the memory");
+            let error = storage.grow(nbytes + 1).expect_err("the memory is in use");
             assert!(error.message().contains("not resizable"), "{error}");
             storage.write().expect("writable")[0] = 4;
             let again = storage.pin().expect("host memory");
             assert_eq!(again.address(), pin.address());
             drop((pin, again));
-            storage.grow(nbytes + 1).expect("nobody uses it any more");
+            storage.grow(nbytes + 1).expect("no reference is left");
             assert_eq!(storage.read().expect("readable")[..2], [4, 3]);
             assert!(!storage.is_foreign());
         }

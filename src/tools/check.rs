@@ -48,7 +48,7 @@ pub struct Options {
     /// Print one JSON object for each case and form, with the program's own answer
     #[arg(long)]
     pub(super) json: bool,
-    /// Run so many cases at once [default: one for each thread]
+    /// Cases to run in parallel [default: one for each thread]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     #[command(flatten)]

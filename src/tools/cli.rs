@@ -45,7 +45,7 @@ Examples:
   flambeau completions bash > /etc/bash_completion.d/flambeau
 
 Environment:
-  FILECHECK_OPTS   words that filecheck reads before its own
+  FILECHECK_OPTS   options that filecheck reads before its own
   LIT_OPTS, LIT_FILTER, LIT_FILTER_OUT, LIT_NUM_SHARDS, LIT_RUN_SHARD   the same for lit
   FLAMBEAU_NUM_THREADS   threads of every command that computes, where --threads is not given; all cores without it
   FLAMBEAU_LOG, FLAMBEAU_OPT_LIMIT   what is logged, and how many changes passes make; see docs/environment.md
@@ -125,7 +125,7 @@ Examples:
     --schedule 'linear(total_iters=100) until 100 then cosine(T_max=900)' --clip-norm 1 --freeze 'features.*' \\
     --valid v.npz --curve loss.svg --checkpoint run.ck --checkpoint-every 100 --out trained.pt
   flambeau train model.pt --data d.npz --loss mse --resume run.ck --steps 2000 --out trained.pt
-docs/training.md tells the rest.";
+docs/training.md has the details.";
 
 #[derive(Subcommand, Debug)]
 enum Command {
@@ -192,7 +192,7 @@ impl Words {
 /// Words of `flambeau docs`.
 #[derive(clap::Args, Debug)]
 struct DocsOptions {
-    /// Know the ops of a dialect file
+    /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
     /// Only the ops of these dialects

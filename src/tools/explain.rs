@@ -42,7 +42,7 @@ pub struct Options {
     /// Calls with their backward, of gradients by what bears these names: 'x,conv1.*'
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     wrt: Vec<String>,
-    /// Know the ops of a dialect file
+    /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
     #[command(flatten)]

@@ -64,7 +64,7 @@ const HEAD: &str = "# The language
 Generated from `src/tools/language.rs`; `BLESS=1 cargo test --test root docs` rewrites it.
 
 What TorchScript has of Python, row by row. **yes**: as PyTorch's compiler has it. **in part**: PyTorch itself supports a
-part, and so do we. **refused**: an error, in PyTorch's words and with its place. The last column names the recorded programs
+part, and so do we. **refused**: an error, with PyTorch's message and its place. The last column names the recorded programs
 (`tests/programs`, answers of real PyTorch in `tests/golden`) that hold us to it.
 ";
 

@@ -40,7 +40,7 @@ pub fn read_npy(bytes: &[u8]) -> Result<Tensor> {
 /// Header text and data.
 fn split(bytes: &[u8]) -> Result<(&str, &[u8])> {
     let short = || bad("it is cut short");
-    let rest = bytes.strip_prefix(b"\x93NUMPY").ok_or_else(|| bad("this is no .npy file"))?;
+    let rest = bytes.strip_prefix(b"\x93NUMPY").ok_or_else(|| bad("not an .npy file"))?;
     let (&[major, _minor], rest) = rest.split_first_chunk::<2>().ok_or_else(short)?;
     let (length, rest) = match major {
         1 => {

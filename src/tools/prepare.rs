@@ -35,7 +35,7 @@ pub fn transformed(
 /// What a command that wants gradients does with a program first.
 #[derive(Args, Debug)]
 pub struct GradientOptions {
-    /// Know the ops of a dialect file
+    /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     pub dialect: Vec<PathBuf>,
     /// Passes to run first [default: none: what requires gradients runs op by op]

@@ -51,7 +51,7 @@ enum Action {
         /// Draw other instances: a search over many of them runs the command with many numbers
         #[arg(long, value_name = "N", default_value_t = 0)]
         seed: u64,
-        /// Know the ops of a dialect file
+        /// Load a dialect definition file
         #[arg(long, value_name = "FILE")]
         dialect: Vec<PathBuf>,
     },

@@ -35,14 +35,14 @@ pub struct Options {
     /// How the answer is printed [default: python on a terminal, script elsewhere]
     #[arg(long, value_name = "FORM")]
     print: Option<Printed>,
-    /// Print every element of every tensor, as Python does when it is told to
+    /// Print every element of every tensor, as Python does with an unlimited print threshold
     #[arg(long)]
     full: bool,
     /// What runs fusion groups and kernels: cpu, cuda (the first GPU), interp (the reference interpreter of loops), llvm (machine
     /// code or an error) or a backend of the program; other ops run on the CPU
     #[arg(long, value_name = "DEVICE", default_value = "cpu", visible_alias = "backend")]
     device: String,
-    /// Know the ops of a dialect file
+    /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
     /// Passes to run first
@@ -52,7 +52,7 @@ pub struct Options {
     plans: PlanOptions,
     #[command(flatten)]
     numerics: Numerics,
-    /// Map the archive into memory instead of reading it: its tensors lie in the file, which nobody may change meanwhile
+    /// Map the archive into memory instead of reading it: its tensors lie in the file, which must not be changed meanwhile
     #[arg(long)]
     mmap: bool,
     #[command(flatten)]

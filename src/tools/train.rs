@@ -220,8 +220,8 @@ fn schedule(text: &str) -> Result<Schedule> {
         let (rule, until) = match part.split_once(" until ") {
             Some((rule, until)) => {
                 let count = until.trim().parse::<i64>();
-                let count =
-                    count.map_err(|_| cli::usage(format!("--schedule: '{until}' is no number of steps")))?;
+                let count = count
+                    .map_err(|_| cli::usage(format!("--schedule: '{until}' is not a number of steps")))?;
                 (rule, Some(count))
             }
             None => (part, None),

@@ -36,7 +36,7 @@ pub struct Options {
     passes: Option<String>,
     #[command(flatten)]
     numerics: Numerics,
-    /// Know the ops of a dialect file
+    /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
     #[command(flatten)]

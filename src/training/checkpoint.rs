@@ -49,7 +49,7 @@ impl Trainer {
     /// Goes on from a checkpoint; gives the losses so far. Fails where names, sizes or groups do not fit; entries besides `model`
     /// and `optimizer` may be missing.
     pub fn resume(&mut self, checkpoint: &Value, batches: &mut Batches, run: &Run) -> Result<Vec<f64>> {
-        let dict = checkpoint.to_dict().map_err(|_| wrong("is no dictionary"))?;
+        let dict = checkpoint.to_dict().map_err(|_| wrong("is not a dictionary"))?;
         let entry = |name: &str| dict.get(&Value::str(name));
         let needed = |name: &str| entry(name)?.ok_or_else(|| wrong(&format!("has no '{name}'")));
         self.prepare()?;

@@ -6,6 +6,7 @@ mod docs;
 mod environment;
 mod layers;
 mod pages_of_files;
+mod passes;
 mod sources;
 mod threads;
 mod toolkit;
@@ -33,6 +34,7 @@ pub fn trials() -> Vec<Trial> {
         ),
         Trial::test("tidy::the_public_surface_is_listed", pages_of_files::the_public_surface_is_listed),
         Trial::test("tidy::environment_variables_are_documented", environment::variables_are_documented),
+        Trial::test("tidy::each_pass_has_tests_of_its_own", passes::each_pass_has_tests_of_its_own),
         Trial::test("tidy::rows_of_rules_are_rules", docs::rows_of_rules_are_rules),
         Trial::test(
             "tidy::crates_come_from_the_registry_under_known_licences",

@@ -35,7 +35,7 @@ pub(super) fn usage(name: &str) -> String {
     for (option, meaning) in OPTIONS {
         text.push_str(&format!("  {option:<32} {meaning}\n"));
     }
-    text.push_str("\nThe words of the environment variable FILECHECK_OPTS are read before the others.\n");
+    text.push_str("\nThe options in the environment variable FILECHECK_OPTS are read first.\n");
     text
 }
 

@@ -230,7 +230,7 @@ fn touch(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
 /// `count N`: whether the input has N lines.
 fn count(call: &mut Call<'_>, args: &[String]) -> Result<i32, String> {
     let [wanted] = args else { return Err("expected one number".into()) };
-    let wanted: usize = wanted.parse().map_err(|_| format!("'{wanted}' is no number"))?;
+    let wanted: usize = wanted.parse().map_err(|_| format!("'{wanted}' is not a number"))?;
     let text = read(call, "-")?;
     let open = usize::from(text.last().is_some_and(|byte| *byte != b'\n'));
     let lines = text.iter().filter(|byte| **byte == b'\n').count() + open;

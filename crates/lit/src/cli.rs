@@ -17,7 +17,7 @@ const HELP: &str = "\
 USAGE: lit [options] TEST_PATH...
 
 Runs the tests in files and folders by the RUN: lines in them. A file lit.toml in a folder says what is special
-there; lit.local.cfg and its like are read as far as they are plain assignments. Exit status: 0 all well, 1 a test failed, 2 no tests or bad words.
+there; lit.local.cfg and its like are read as far as they are plain assignments. Exit status: 0 all well, 1 a test failed, 2 no tests or invalid options.
 
 What is shown:
   -v, --verbose                the output of tests that fail
@@ -27,7 +27,7 @@ What is shown:
   --print-result-after LEVEL   results of which tests: off, failed,
                                failed-or-flaky, all
   --test-output LEVEL          commands and their outputs of which tests: off, failed, all
-  --diagnostic-level LEVEL     what is told of lit itself: error, warning, note
+  --diagnostic-level LEVEL     diagnostic level of lit itself: error, warning, note
   --terse-summary, --no-terse-summary
   --progress-bar, --no-progress-bar
   --show-pass, --show-flakypass, --show-unsupported, --show-xfail, --show-xpass
@@ -42,7 +42,7 @@ What is shown:
 How tests run:
   -j N, --threads N, --workers N
                                tests that run side by side
-  --timeout SECONDS            time that one test may take
+  --timeout SECONDS            per-test timeout
   --max-retries-per-test N     run a failing test again, where it does not say ALLOW_RETRIES: itself
   --max-failures N             stop after N failures
   --max-time SECONDS           start no test after so many seconds
@@ -56,7 +56,7 @@ How tests run:
   -D NAME=VALUE, --param NAME=VALUE
                                give %{NAME} a value, and add the feature NAME=VALUE
   --ignore-fail                give exit status 0 though tests fail
-  --allow-empty-runs           be content with no tests
+  --allow-empty-runs           allow empty runs
 
 Which tests run:
   --filter REGEX               those whose name fits, in either case

@@ -26,7 +26,7 @@ const SHOWN: usize = 10240;
 pub(super) enum Broken {
     /// The time is over.
     TimedOut,
-    /// It makes no sense: the test is no good test.
+    /// It makes no sense: the test is not a good test.
     Bad(String),
     /// The shell does not do that: the test fails.
     Refused(String),
@@ -256,7 +256,7 @@ impl Shell<'_> {
             return Err(Broken::Refused(message));
         }
         if let Some(word) = words.iter().skip(1).find(|word| word.glob) {
-            let message = format!("TypeError: a wildcard is no text for echo: {}", word.text);
+            let message = format!("TypeError: a wildcard is not a text for echo: {}", word.text);
             return Err(Broken::Bad(message));
         }
         let args: Vec<&str> = words.iter().skip(1).map(|word| word.text.as_str()).collect();

@@ -220,7 +220,7 @@ pub enum Status {
     FlakyPass,
     /// It failed, and says it would.
     ExpectedFail,
-    /// It is no good test.
+    /// It is not a good test.
     Unresolved,
     /// It took too long.
     TimedOut,

@@ -136,7 +136,7 @@ fn judge(word: &str, colon: bool, rest: &str, prefixes: &Prefixes) -> Judged {
             (true, false) => Judged::Fine,
             (false, _) => match near_suffix(&suffix) {
                 Some(near) if colon => {
-                    Judged::Meant(format!("'{word}:' is no directive: did you mean '{prefix}-{near}:'?"))
+                    Judged::Meant(format!("'{word}:' is not a directive: did you mean '{prefix}-{near}:'?"))
                 }
                 _ => Judged::Fine,
             },
@@ -155,11 +155,13 @@ fn judge(word: &str, colon: bool, rest: &str, prefixes: &Prefixes) -> Judged {
         };
         if like(&head) || (suffix.is_empty() && like(word)) {
             let meant = if suffix.is_empty() { prefix.clone() } else { format!("{prefix}-{suffix}") };
-            return Judged::Meant(format!("'{word}:' is no directive: did you mean '{meant}:'?"));
+            return Judged::Meant(format!("'{word}:' is not a directive: did you mean '{meant}:'?"));
         }
         // `CHECK NEXT:`, `CHECK_NEXT:`
         if head == *prefix && !suffix.is_empty() {
-            return Judged::Meant(format!("'{word}:' is no directive: did you mean '{prefix}-{suffix}:'?"));
+            return Judged::Meant(format!(
+                "'{word}:' is not a directive: did you mean '{prefix}-{suffix}:'?"
+            ));
         }
     }
     let is_prefix =

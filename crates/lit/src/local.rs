@@ -75,7 +75,8 @@ pub(super) fn of(
     config.retries = local.retries.unwrap_or(config.retries);
     if let Some(seconds) = local.timeout {
         let limit = Duration::try_from_secs_f64(seconds);
-        let limit = limit.map_err(|_| format!("{}: timeout = {seconds} is no time", file.display()))?;
+        let limit =
+            limit.map_err(|_| format!("{}: timeout = {seconds} is not a duration", file.display()))?;
         // The command line may shorten the time, never the other way.
         config.time_limit = Some(config.time_limit.map_or(limit, |known| known.min(limit)));
     }

@@ -691,6 +691,6 @@ fn lint_names_lines_that_are_no_checks() {
     let folder = Folder::new("lint", &[("a.test", "RUN: up | FileCheck %s\nCHECK: a\nCHECK-NETX: b\n")]);
     let (status, out, _) = folder.main(&["--lint"]);
     assert_eq!(status, 1);
-    assert!(out.contains("a.test:3: 'CHECK-NETX:' is no directive: did you mean 'CHECK-NEXT:'?"), "{out}");
+    assert!(out.contains("a.test:3: 'CHECK-NETX:' is not a directive: did you mean 'CHECK-NEXT:'?"), "{out}");
     assert!(out.ends_with("1 findings in 1 tests\n"), "{out}");
 }

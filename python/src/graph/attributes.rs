@@ -52,7 +52,7 @@ impl PyNode {
 fn set<'py>(node: Bound<'py, PyNode>, name: &str, attr: Attr) -> PyResult<Bound<'py, PyNode>> {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(word) {
-        return Err(PyAttributeError::new_err(format!("'{name}' is no name of an attribute")));
+        return Err(PyAttributeError::new_err(format!("'{name}' is not the name of an attribute")));
     }
     let this = node.get();
     this.graph.write(|state| {

@@ -631,7 +631,7 @@ impl PyNode {
                 return refused("prim::Return has no outputs");
             }
             if state.graph.result_count(op) >= MAX_OUTPUTS {
-                return refused("no node has so many outputs");
+                return refused("no node has that many outputs");
             }
             let value = state.graph.add_result(op, Type::tensor());
             Ok(PyValue::new(&self.graph, state, value))
@@ -739,7 +739,7 @@ impl PyValue {
     fn set_debug_name<'py>(slf: Bound<'py, PyValue>, name: &str) -> PyResult<Bound<'py, PyValue>> {
         let word = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
         if name.is_empty() || !name.chars().all(word) || name.chars().all(|c| c.is_ascii_digit()) {
-            return Err(PyValueError::new_err(format!("'{name}' is no name of a value")));
+            return Err(PyValueError::new_err(format!("'{name}' is not the name of a value")));
         }
         slf.get().change(|state, value| {
             state.graph.set_unique_name(value, name);

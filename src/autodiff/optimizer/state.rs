@@ -136,7 +136,7 @@ fn read_state(value: &Value, parameter: &Tensor) -> Result<State> {
         match (name.to_value(), value) {
             (Value::Str(name), value) if &*name == "step" => {
                 let steps = number(value).filter(|n| *n >= 0.0 && *n < 9e15);
-                state.steps = steps.ok_or_else(|| wrong("a step that is no count"))? as i64;
+                state.steps = steps.ok_or_else(|| wrong("a step that is not a count"))? as i64;
             }
             (name @ Value::Str(_), Value::Tensor(t)) => {
                 let fits = t.sizes() == parameter.sizes() || t.numel() == 1 || t.rank() == parameter.rank();
@@ -152,7 +152,7 @@ fn read_state(value: &Value, parameter: &Tensor) -> Result<State> {
             }
             // A buffer that was never filled.
             (Value::Str(_), Value::None) => {}
-            (name, _) => return Err(wrong(&format!("'{}', which is no tensor", name.to_text()))),
+            (name, _) => return Err(wrong(&format!("'{}', which is not a tensor", name.to_text()))),
         }
     }
     Ok(state)

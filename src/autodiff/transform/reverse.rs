@@ -116,8 +116,9 @@ impl Reverse<'_> {
                 _ => None,
             };
             let Some(text) = text else { continue };
-            let arguments = attribute_constants(&mut self.graph, op, &row)
-                .ok_or_else(|| refused(format!("{} has an attribute that is no value", row.full_name())))?;
+            let arguments = attribute_constants(&mut self.graph, op, &row).ok_or_else(|| {
+                refused(format!("{} has an attribute that is not a value", row.full_name()))
+            })?;
             let arguments = self.with_items(&arguments);
             let body = self.specialized(row.full_name(), &text, &arguments, true)?;
             work.extend(self.put_in_place(op, &body, &arguments)?);

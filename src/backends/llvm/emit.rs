@@ -559,7 +559,7 @@ impl<'c> Emitter<'c, '_> {
     /// Combines partial results: the second half with the first until one is left.
     fn combine(&self, c: &Carried, partial: V<'c>, count: u32) -> Result<V<'c>> {
         let Some(op) = c.combine else {
-            return Err(unsupported("reductions that are no sum and no extreme"));
+            return Err(unsupported("reductions other than sums, minima and maxima"));
         };
         let elem = self.kernel.elem(c.result);
         let scalars = Scalars { ir: &self.ir, machine: self.machine };

@@ -45,13 +45,13 @@ pub static OPS: &[OpDef] = &[
         Ok(SmallVec::new())
     })
     .effects(Effects::WRITES_WORLD)
-    .doc("keeps the gradient of a tensor that is no leaf in its `grad`"),
+    .doc("keeps the gradient of a tensor that is not a leaf in its `grad`"),
     host("aten::retains_grad(Tensor self) -> bool", |a| {
         let tensor = a.tensor(0)?;
         one(a.run.autograd().is_some_and(|autograd| autograd.retains(tensor)))
     })
     .effects(Effects::READS_WORLD)
-    .doc("whether a tensor that is no leaf keeps its gradient"),
+    .doc("whether a tensor that is not a leaf keeps its gradient"),
 ];
 
 fn given(args: &Args<'_>, n: usize) -> Result<Vec<Option<Tensor>>> {

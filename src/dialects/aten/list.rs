@@ -25,7 +25,7 @@ pub static OPS: &[OpDef] = &[
     container("aten::pop.t(t[](a!) self, int idx=-1) -> t(*)", pop).doc("takes an element out"),
     container("aten::Delete.t(t[](a!) self, int idx) -> ()", delete).doc("removes an element"),
     container("aten::clear.t(t[](a!) self) -> ()", clear).doc("removes all elements"),
-    container("aten::reverse.t(t[](a!) self) -> ()", reverse).doc("turns the order around"),
+    container("aten::reverse.t(t[](a!) self) -> ()", reverse).doc("reverses the list in place"),
     container("aten::_set_item.t(t[](a!) l, int idx, t(b -> *) el) -> t[](a!)", set_item)
         .doc("replaces an element"),
     container("aten::__getitem__.t(t[](a) list, int idx) -> t(*)", get_item).doc("an element"),

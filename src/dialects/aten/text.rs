@@ -22,7 +22,7 @@ pub static OPS: &[OpDef] = &[
         .doc("every step-th character of a range"),
     container("aten::list(str t) -> str[]", list).doc("the characters"),
     host("aten::str(t elem) -> str", str).doc("the value as print shows it"),
-    host("aten::format(str self, ...) -> str", format).doc("`{}` replaced by the values in turn"),
+    host("aten::format(str self, ...) -> str", format).doc("`{}` replaced by the values in order"),
     host("aten::percentFormat(str self, ...) -> str", percent_format)
         .doc("`%s`, `%d`, `%f`, `%e`, `%c` replaced"),
     host("aten::join(str self, str[] values) -> str", join).doc("texts with a separator between them"),

@@ -27,8 +27,8 @@ pub static OPS: &[OpDef] = &[
     host("aten::requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)", requires_grad)
         .facts(&[Fact::Autograd])
         .doc("turns recording of gradients for a tensor on or off"),
-    host("aten::is_autocast_enabled() -> bool", |_| one(false)).doc("never: contexts in a program are no state of it, as in TorchScript"),
-    host("aten::is_autocast_cpu_enabled() -> bool", |_| one(false)).doc("never: contexts in a program are no state of it, as in TorchScript"),
+    host("aten::is_autocast_enabled() -> bool", |_| one(false)).doc("never: contexts in a program are not part of its state, as in TorchScript"),
+    host("aten::is_autocast_cpu_enabled() -> bool", |_| one(false)).doc("never: contexts in a program are not part of its state, as in TorchScript"),
     host("aten::get_autocast_dtype(str device_type) -> ScalarType", |a| {
         let device: Device = a.str(0)?.parse().map_err(|e: String| Diagnostic::raised("RuntimeError", e))?;
         one(device.autocast_dtype().map_or(UNDEFINED_DTYPE, DType::code))
@@ -40,7 +40,7 @@ pub static OPS: &[OpDef] = &[
         |_| one(Value::Object(Object::new(Symbol::new("__torch__.torch.classes.profiler._RecordFunction")))),
     )
     .effects(Effects::WRITES_WORLD)
-    .doc("opens a named range; nobody records it"),
+    .doc("opens a named range, which is not recorded"),
     host(
         "profiler::_record_function_exit._RecordFunction(__torch__.torch.classes.profiler._RecordFunction record) -> ()",
         |_| Ok(SmallVec::new()),
@@ -52,7 +52,7 @@ pub static OPS: &[OpDef] = &[
          Future(t) y) -> Future(t)",
         |a| one(a.value(1)?.clone()),
     )
-    .doc("closes a range when a future is done; nobody records it"),
+    .doc("closes a range when a future is done, which is not recorded"),
     host("aten::is_scripting() -> bool", |_| one(true)).doc("always"),
     host("aten::has_torch_function(...) -> bool", |_| one(false)).doc("never: no value overrides operators"),
     host("aten::_get_tracing_state() -> bool", |_| one(false)).doc("never: nothing is being traced"),

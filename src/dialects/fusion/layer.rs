@@ -267,7 +267,7 @@ fn activation(a: &Args<'_>, n: usize) -> Result<Activation> {
     let name = a.str(n)?;
     let numbers = a.list(n + 1)?.items().iter().map(Value::to_float).collect::<Result<Vec<f64>>>()?;
     layer_part::read(name, &numbers)
-        .ok_or_else(|| Diagnostic::runtime(format!("'{name}' of {numbers:?} is no activation of layers")))
+        .ok_or_else(|| Diagnostic::runtime(format!("'{name}' of {numbers:?} is not an activation of layers")))
 }
 
 fn pack_norm(a: &Args<'_>) -> Result<Outputs> {

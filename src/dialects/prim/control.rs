@@ -14,7 +14,7 @@ pub static OPS: &[OpDef] = &[
         .doc("runs one of two blocks"),
     control("prim::Loop(int max_trip_count, bool cond, ...) -> ...")
         .laws(&[Law::Structure(Structure::Turns)])
-        .doc("runs a block while its condition holds and turns remain"),
+        .doc("runs a block while its condition holds and iterations remain"),
     control("prim::CallFunction(Any function, ...) -> ...").effects(CALL).doc("calls a function"),
     control("prim::CallMethod(Any self, ...) -> ...")
         .effects(CALL)

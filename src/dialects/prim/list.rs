@@ -16,7 +16,7 @@ pub static OPS: &[OpDef] = &[
         .doc("the elements of a list of known length"),
     container("prim::DictConstruct(...) -> Any", dict)
         .effects(Effects::IDENTITY)
-        .doc("a new dictionary of keys and values in turn"),
+        .doc("a new dictionary of alternating keys and values"),
 ];
 
 fn list(args: &Args<'_>) -> Result<Outputs> {

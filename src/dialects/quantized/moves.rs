@@ -70,7 +70,7 @@ pub fn copied(a: &Args<'_>) -> Result<Outputs> {
     let target = a.tensor(0)?;
     if target.quantizer().is_none() {
         return Err(Diagnostic::runtime(
-            "aten::copy of a quantized tensor into a real one is no copy: dequantize it",
+            "aten::copy cannot copy a quantized tensor into a real one: dequantize it",
         ));
     }
     let mut values = a.values.to_vec();

@@ -96,7 +96,7 @@ impl Registry {
             let schema = match added.map(|o| o.schema()) {
                 Some(Ok(schema)) => schema.clone(),
                 Some(Err(error)) => {
-                    let message = format!("this is no schema: {}", error.message());
+                    let message = format!("not a schema: {}", error.message());
                     return Err(Diagnostic::syntax(message).at(&op.span));
                 }
                 None => return Err(Diagnostic::internal("an op was not added").at(&op.span)),

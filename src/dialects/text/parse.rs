@@ -104,7 +104,7 @@ fn syntax(source: &Arc<Source>, error: &pest::error::Error<R>) -> Diagnostic {
     names.dedup();
     names.retain(|name| *name != "something else");
     let expected = match names.split_last() {
-        None => "this is no part of a dialect file".to_string(),
+        None => "not a part of a dialect file".to_string(),
         Some((last, [])) => format!("expected {last}"),
         Some((last, rest)) => format!("expected {} or {last}", rest.join(", ")),
     };
@@ -222,7 +222,7 @@ impl Reader<'_> {
         // Parsed alone, so that its error stands at the schema.
         let parsed = crate::ir::parse_schema(&op.schema);
         let schema_ast = parsed.map_err(|e| {
-            let error = self.error(&schema, format!("this is no schema: {}", e.message()));
+            let error = self.error(&schema, format!("not a schema: {}", e.message()));
             e.report().hints.iter().fold(error, |error, hint| error.hint(hint))
         })?;
         op.schema = schema_ast.to_string();
@@ -324,7 +324,7 @@ impl Reader<'_> {
             let inner: &'static Fact = Box::leak(Box::new(self.equation(pair, word, parts.next())?));
             return match inner {
                 Fact::Detached => {
-                    Err(self.error(pair, "'detached' is no equation, so that it has no contract"))
+                    Err(self.error(pair, "'detached' is not an equation, so it has no contract"))
                 }
                 _ => Ok(Fact::Under(contract, inner)),
             };

@@ -47,11 +47,12 @@ impl DebugRanges {
     /// Reads the table, in the form of PyTorch 1.10 and later, whose texts stand in a table of strings,
     /// or in the older one, which repeats them.
     pub fn decode(pickle: &Pickle, limits: &Limits) -> Result<DebugRanges> {
-        let items = pickle.items(pickle.root()).ok_or_else(|| malformed("the table is no tuple"))?;
+        let items = pickle.items(pickle.root()).ok_or_else(|| malformed("the table is not a tuple"))?;
         let (strings, rows) = match *items {
             [marker, strings, rows] if pickle.str(marker) == Some(STRING_TABLE) => {
-                let strings = pickle.items(strings).ok_or_else(|| malformed("the strings are no tuple"))?;
-                let rows = pickle.items(rows).ok_or_else(|| malformed("the rows are no tuple"))?;
+                let strings =
+                    pickle.items(strings).ok_or_else(|| malformed("the strings are not a tuple"))?;
+                let rows = pickle.items(rows).ok_or_else(|| malformed("the rows are not a tuple"))?;
                 (Some(strings), rows)
             }
             _ => (None, items),
@@ -160,19 +161,19 @@ impl Decoder<'_> {
     /// `(offset, range, tag)`.
     fn row(&mut self, row: NodeId) -> Result<(u64, Option<Span>)> {
         let Some(&[offset, range, ..]) = self.pickle.items(row) else {
-            return Err(malformed("a row is no tuple of offset and range"));
+            return Err(malformed("a row is not a tuple of offset and range"));
         };
         let offset = self.pickle.int(offset).and_then(|offset| u64::try_from(offset).ok());
-        let offset = offset.ok_or_else(|| malformed("an offset is no int from 0 up"))?;
+        let offset = offset.ok_or_else(|| malformed("an offset must be a non-negative int"))?;
         if let Node::None = self.pickle.node(range) {
             return Ok((offset, None));
         }
         let Some(&[source, start, end]) = self.pickle.items(range) else {
-            return Err(malformed("a range is no tuple of source, start and end"));
+            return Err(malformed("a range is not a tuple of source, start and end"));
         };
         let place = |id| self.pickle.int(id).and_then(|value| usize::try_from(value).ok());
         let (Some(start), Some(end)) = (place(start), place(end)) else {
-            return Err(malformed("a range has a start or end that is no int from 0 up"));
+            return Err(malformed("the start and end of a range must be non-negative ints"));
         };
         let source = self.source(source)?;
         Ok((offset, source.map(|source| Span::new(&source, start, end))))
@@ -185,7 +186,7 @@ impl Decoder<'_> {
         }
         let source = match *self.pickle.items(id).unwrap_or_default() {
             [text, name, line] => self.make_source(text, name, line)?,
-            _ => return Err(malformed("a source is no tuple of text, name and line")),
+            _ => return Err(malformed("a source is not a tuple of text, name and line")),
         };
         self.sources.insert(id, source.clone());
         Ok(source)
@@ -198,7 +199,7 @@ impl Decoder<'_> {
             Node::None => 0,
             node => match node {
                 Node::Int(line) if (0..=i64::from(u32::MAX)).contains(line) => *line as usize,
-                _ => return Err(malformed("a source has a first line that is no int from 0 up")),
+                _ => return Err(malformed("the first line of a source must be a non-negative int")),
             },
         };
         if text.is_empty() {
@@ -220,7 +221,9 @@ impl Decoder<'_> {
             Node::None => {}
             Node::Int(_) | Node::Str(_) => self.piece(id, &mut out)?,
             _ => {
-                let Some(items) = self.pickle.items(id) else { return Err(malformed("a text is no str")) };
+                let Some(items) = self.pickle.items(id) else {
+                    return Err(malformed("a text is not a string"));
+                };
                 for item in items {
                     self.piece(*item, &mut out)?;
                 }
@@ -237,7 +240,7 @@ impl Decoder<'_> {
             }
             _ => id,
         };
-        let piece = self.pickle.str(id).ok_or_else(|| malformed("a text is no str"))?;
+        let piece = self.pickle.str(id).ok_or_else(|| malformed("a text is not a string"))?;
         // Some room for bookkeeping, so that a million empty pieces cost something too.
         self.bytes_left = self.bytes_left.checked_sub(piece.len() + 8).ok_or_else(|| {
             Diagnostic::input("the debug ranges rebuild more source text than the limit allows")

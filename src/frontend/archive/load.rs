@@ -393,7 +393,7 @@ impl<'a> Builder<'a> {
             Some((name, _)) => {
                 Ok(Value::Enum(Arc::new(EnumValue { class, name: *name, value: value.clone() })))
             }
-            None => Err(Diagnostic::input(format!("{value:?} is no member of enum {class}"))),
+            None => Err(Diagnostic::input(format!("{value:?} is not a member of enum {class}"))),
         }
     }
 

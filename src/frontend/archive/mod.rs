@@ -461,7 +461,7 @@ fn check_format(directory: &zip::Directory) -> Result<()> {
     for name in ["data.pkl", "constants.pkl"] {
         if !has(name) {
             return Err(Diagnostic::input(format!(
-                "this zip file is no TorchScript model: it has no `{name}`"
+                "this zip file is not a TorchScript model: it has no `{name}`"
             ))
             .hint("torch.jit.save writes the archives that can be read here"));
         }

@@ -534,6 +534,6 @@ fn not_an_archive(file: &[u8]) -> Diagnostic {
     if is(b"PK\x03\x04") {
         return damaged("it has no end record in its last bytes: it is cut off, or something follows it");
     }
-    Diagnostic::input("this is not an archive of torch.jit.save: it is no zip file")
+    Diagnostic::input("this is not an archive of torch.jit.save: it is not a zip file")
         .hint("torch.jit.save writes the archives that can be read here")
 }

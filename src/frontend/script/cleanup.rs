@@ -111,7 +111,7 @@ fn drop_from_branch(graph: &mut Graph, op: OpId, n: usize, result: ValueId) -> b
     true
 }
 
-/// Removes ops whose results nobody uses and that do nothing else. What may raise may go, as in PyTorch.
+/// Eliminates dead ops without side effects. What may raise may go, as in PyTorch.
 fn drop_dead(graph: &mut Graph, registry: &Registry) -> bool {
     let before = graph.op_count();
     for op in graph.all_ops().into_iter().rev() {

@@ -33,7 +33,7 @@ use crate::ir::Graph;
 pub(super) const LOOP_OPTIONS: &[PassOption] = &[LOOP];
 
 const LOOP: PassOption =
-    PassOption::text("loop", "", "the loops whose index has this name; all that can be without one");
+    PassOption::text("loop", "", "name of the index of the loops to transform; all legal ones if empty");
 
 /// The loops that a pass is asked to change, and whether they are named: a named loop that cannot be changed is an error.
 fn chosen(graph: &Graph, context: &Context<'_>) -> Result<(Vec<Loop>, bool)> {

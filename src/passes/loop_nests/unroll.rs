@@ -15,8 +15,8 @@ use hashbrown::HashMap;
 
 pub(in crate::passes) const OPTIONS: &[PassOption] = &[
     LOOP,
-    PassOption::int("factor", 4, 2, "iterations that become one"),
-    PassOption::bool("jam", false, "loops of the body run once for all copies"),
+    PassOption::int("factor", 4, 2, "unroll factor"),
+    PassOption::bool("jam", false, "unroll and jam nested loops"),
 ];
 
 /// Larger bodies are not copied.

@@ -57,7 +57,7 @@ impl Limits {
             let limit =
                 part.split_once('=').and_then(|(name, n)| Some((name.trim(), n.trim().parse().ok()?)));
             let Some((name, n)) = limit else {
-                let error = Diagnostic::new(ErrorKind::Usage, format!("'{part}' is no limit of a pass"));
+                let error = Diagnostic::new(ErrorKind::Usage, format!("'{part}' is not a limit of a pass"));
                 return Err(error.hint("write a pass and a number as in 'simplify=17'"));
             };
             limits.insert(name.replace('_', "-"), n);

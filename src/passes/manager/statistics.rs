@@ -32,14 +32,12 @@ impl Statistics {
         let mut out = String::from("pass statistics:\n");
         for (name, counts) in &self.passes {
             let _ = writeln!(out, "  {name}");
-            let ops = format!("{:+}", counts.ops);
-            let fixed = [("runs", counts.runs), ("runs that changed something", counts.changed)];
-            for (what, n) in fixed.into_iter().chain((counts.steps > 0).then_some(("steps", counts.steps))) {
-                let _ = writeln!(out, "    {n:>8} {what}");
-            }
-            let _ = writeln!(out, "    {ops:>8} ops");
-            for (what, n) in &counts.named {
-                let _ = writeln!(out, "    {n:>8} {what}");
+            let mut rows = vec![("runs", counts.runs.to_string()), ("changed", counts.changed.to_string())];
+            rows.extend((counts.steps > 0).then(|| ("steps", counts.steps.to_string())));
+            rows.push(("op count", format!("{:+}", counts.ops)));
+            rows.extend(counts.named.iter().map(|(what, n)| (*what, n.to_string())));
+            for (what, n) in rows {
+                let _ = writeln!(out, "    {what:<28} {n:>8}");
             }
         }
         out

@@ -227,7 +227,7 @@ fn check_outputs(graph: &Graph, context: &Context<'_>) -> Result<()> {
     let refused = |why: &str| Err(Diagnostic::unsupported(why));
     let outputs = graph.outputs();
     if outputs.is_empty() || !outputs.iter().all(|output| graph.ty(*output).is_tensor()) {
-        return refused("a call that records gradients gives what is no tensor");
+        return refused("a call that records gradients returns a non-tensor");
     }
     let db = AliasDb::new(context.registry, None, graph);
     for (n, output) in outputs.iter().enumerate() {

@@ -104,8 +104,7 @@ struct Line {
 
 impl Bench<'_> {
     fn head(&self) -> String {
-        let mut text =
-            format!("{} rules; cost is the number of ops that are no constants\n", self.rules.len());
+        let mut text = format!("{} rules; cost is the number of non-constant ops\n", self.rules.len());
         match self.mlir {
             Some(path) => {
                 let _ = writeln!(

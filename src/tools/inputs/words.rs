@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
         let value = match (text.parse::<i64>(), text.parse::<f64>()) {
             (Ok(n), _) => Spec::Int(n),
             (_, Ok(x)) => Spec::Float(x),
-            _ => return Err(self.wrong(&format!("'{text}' is no number"))),
+            _ => return Err(self.wrong(&format!("'{text}' is not a number"))),
         };
         self.rest = rest;
         Ok(value)
@@ -277,7 +277,7 @@ impl<'a> Reader<'a> {
         let (low, high) = bounds.ok_or_else(|| self.wrong("a range is written as {0..10}"))?;
         if !(low < high && low.is_finite() && high.is_finite()) {
             return Err(
-                self.wrong(&format!("{{{range}}} is no range: it goes from its first to below its second"))
+                self.wrong(&format!("{{{range}}} is not a range: the first number must be below the second"))
             );
         }
         self.rest = rest;

@@ -54,7 +54,7 @@ const CHECKS: &[(&str, &str)] = &[
     ("-NOT", "not before the next match"),
     ("-DAG", "in any order among its neighbours"),
     ("-LABEL", "cuts the input into regions"),
-    ("-COUNT-2", "so many times"),
+    ("-COUNT-2", "an exact count of matches"),
     ("{LITERAL}", "without variables and expressions"),
 ];
 
@@ -129,7 +129,7 @@ const CONDITIONS: Words = &[
     ("is_float(", "a floating point tensor or number"),
     ("is_integral(", "an integer tensor or number"),
     ("is_const(", "a constant"),
-    ("one_use(", "nobody else uses it"),
+    ("one_use(", "no other op uses it"),
     ("dtype(", "the dtype"),
     ("rank(", "the number of dimensions"),
     ("size(", "one size"),
@@ -173,7 +173,7 @@ const TRAITS: Words = &[
     ("inplace", "the form that writes its first argument"),
     ("out(", "the form that writes `out`"),
     ("same_type", "operands and results have one type"),
-    ("blocks(", "so many nested blocks"),
+    ("blocks(", "the number of nested blocks"),
 ];
 
 const EFFECTS: Words = &[

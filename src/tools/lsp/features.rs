@@ -122,8 +122,8 @@ fn op_text(document: &Document, project: &Project, name: &str, offset: usize) ->
         let namespace = base.split("::").next().unwrap_or_default();
         let known = registry.names().any(|other| other.namespace() == namespace);
         return Some(match known {
-            true => format!("`{base}`: the dialect `{namespace}` has no such op; it is carried as it is"),
-            false => format!("`{base}`: no dialect declares `{namespace}`; the op is carried as it is"),
+            true => format!("`{base}`: the dialect `{namespace}` has no such op; it is treated as opaque"),
+            false => format!("`{base}`: no dialect declares `{namespace}`; the op is treated as opaque"),
         });
     }
     let meant = match overload {
@@ -326,7 +326,7 @@ pub(super) fn rename(
     let name = name.trim_start_matches('%');
     let good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     if name.is_empty() || !name.chars().all(good) {
-        return Err(format!("'{name}' is no name of a value: letters, digits, '_' and '.' make one"));
+        return Err(format!("'{name}' is not a valid value name: use letters, digits, '_' and '.'"));
     }
     let function = document.index.functions.iter().find(|f| holds(&f.whole, value.place.start));
     let taken = document.index.values.iter().any(|other| {

@@ -89,7 +89,7 @@ pub(super) fn compare(source: &Arc<Source>, diagnostics: &[Diagnostic]) -> Vec<D
                 Some(found) => found.taken = true,
                 None => {
                     let message =
-                        format!("the expected {} \"{}\" did not come", wanted.kind.word(), wanted.text);
+                        format!("the expected {} \"{}\" was not produced", wanted.kind.word(), wanted.text);
                     wrong.push(Diagnostic::verify(message).at(&wanted.span));
                 }
             }
@@ -97,7 +97,7 @@ pub(super) fn compare(source: &Arc<Source>, diagnostics: &[Diagnostic]) -> Vec<D
     }
     for m in met.iter().filter(|m| !m.taken && m.kind != Kind::Note) {
         let error = m.whole.clone();
-        wrong.push(error.note(format!("nobody expected this {}", m.kind.word())));
+        wrong.push(error.note(format!("unexpected {}", m.kind.word())));
     }
     wrong
 }
@@ -157,7 +157,7 @@ fn one(source: &Arc<Source>, at: usize) -> Result<Option<(Expected, usize)>, Dia
             _ => {
                 let offset: i64 = word
                     .parse()
-                    .map_err(|_| fault(format!("'@{word}' is no line: write @+1, @-1, @above, @below")))?;
+                    .map_err(|_| fault(format!("'@{word}' is not a line: write @+1, @-1, @above, @below")))?;
                 let base = if word.starts_with(['+', '-']) { own_line as i64 } else { 0 };
                 Some(usize::try_from(base + offset).unwrap_or(0))
             }

@@ -77,7 +77,7 @@ pub fn write(case: &Case) -> String {
 pub fn read(text: &str) -> Result<Case> {
     let mut lines = text.split_inclusive('\n');
     if !lines.next().is_some_and(|line| line.starts_with(HEAD)) {
-        return Err(Diagnostic::input("this is no reproducer")
+        return Err(Diagnostic::input("not a reproducer file")
             .hint("a reproducer begins with `# flambeau reproducer`; opt writes one when a pass fails"));
     }
     let mut case = Case::default();

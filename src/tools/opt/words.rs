@@ -39,10 +39,10 @@ pub struct Options {
     /// Print the pipeline with every option to standard error
     #[arg(long)]
     pub(super) dump_pipeline: bool,
-    /// Know the ops, types and attributes of a dialect file
+    /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     pub(super) dialect: Vec<PathBuf>,
-    /// Carry ops that nobody declared as they are
+    /// Allow ops of unregistered dialects (treated as opaque)
     #[arg(long)]
     pub(super) allow_unregistered_dialect: bool,
     /// Refuse ops that do not exist or do not take their operands, built-in ones too
@@ -153,7 +153,7 @@ pub(super) struct Look {
     /// Log passes and analyses: 'dce:>alias' [default: FLAMBEAU_LOG]
     #[arg(long, value_name = "SPEC")]
     log: Option<String>,
-    /// Let passes make so many changes: 'simplify=17:dce=3' [default: FLAMBEAU_OPT_LIMIT]
+    /// Limit the changes of passes: 'simplify=17:dce=3' [default: FLAMBEAU_OPT_LIMIT]
     #[arg(long, value_name = "SPEC")]
     opt_limit: Option<String>,
 }
@@ -187,7 +187,7 @@ pub enum DiagnosticForm {
     /// For people
     #[default]
     Text,
-    /// As PyTorch words them
+    /// In PyTorch's format
     Torch,
     /// One JSON object a line
     Json,

@@ -249,7 +249,7 @@ impl Work<'_> {
                 }
                 let span = parsed.places.get(name).and_then(|p| p.span(op));
                 let warning = self.registry.unknown(kind).warning().at_opt(span.as_ref());
-                warnings.push(warning.note("it is carried as it is and taken to do anything"));
+                warnings.push(warning.note("it is treated as opaque, with unknown side effects"));
             }
         }
         warnings

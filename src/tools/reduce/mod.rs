@@ -39,7 +39,7 @@ pub struct Options {
     /// The function to call
     #[arg(long, value_name = "NAME", default_value = "forward")]
     entry: String,
-    /// Know the ops of a dialect file
+    /// Load a dialect definition file
     #[arg(long, value_name = "FILE")]
     dialect: Vec<PathBuf>,
     /// Refuse ops that do not exist or do not take their operands
@@ -48,7 +48,7 @@ pub struct Options {
     /// Where the best so far is kept [default: FILE.reduced.ir]; `-` writes it once to standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Give up after so many tests
+    /// Limit of tests
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     max_tests: usize,
     /// Say nothing but the result

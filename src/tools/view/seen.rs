@@ -78,7 +78,7 @@ impl Times {
     /// Reads a trace of `bench --profile`.
     pub fn parse(text: &str) -> Result<Times> {
         let wrong = |what: &str| {
-            Diagnostic::input(format!("this is no profile: {what}"))
+            Diagnostic::input(format!("not a profile: {what}"))
                 .hint("`flambeau bench MODEL --profile=FILE` writes one")
         };
         let json: Json = serde_json::from_str(text).map_err(|e| wrong(&e.to_string()))?;

@@ -61,7 +61,7 @@ pub(super) fn known(size: &SymInt) -> Result<i64> {
     match size {
         SymInt::Int(size) => Ok(*size),
         SymInt::Expr(symbolic) => Err(Diagnostic::input(format!(
-            "a stored tensor has the size `{}`, which is no number",
+            "a stored tensor has the size `{}`, which is not a number",
             symbolic.expr_str
         ))),
     }

@@ -83,7 +83,7 @@ impl<'a> Nodes<'a> {
         let (Some(dialect), Some(name), overload, None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return Err(Diagnostic::input("the target is no operator"));
+            return Err(Diagnostic::input("the target is not an operator"));
         };
         let name = Symbol::new(&format!("{dialect}::{name}"));
         let overload = overload.filter(|overload| *overload != "default").unwrap_or("");
@@ -341,7 +341,9 @@ impl<'a> Nodes<'a> {
                 Argument::None(_) => {}
                 other => {
                     let Some(name) = name_of(other) else {
-                        return Err(Diagnostic::unsupported("a result that is no tensor and no number"));
+                        return Err(Diagnostic::unsupported(
+                            "a result that is neither a tensor nor a number",
+                        ));
                     };
                     let value = match type_of(other) {
                         Some(ty) => self.emitter.cast(*value, &ty)?,

@@ -348,7 +348,7 @@ impl<'de> Deserialize<'de> for Float {
                 "Infinity" => Ok(Float(f64::INFINITY)),
                 "-Infinity" => Ok(Float(f64::NEG_INFINITY)),
                 "NaN" => Ok(Float(f64::NAN)),
-                _ => Err(serde::de::Error::custom(format!("`{text}` is no float"))),
+                _ => Err(serde::de::Error::custom(format!("`{text}` is not a float"))),
             },
         }
     }

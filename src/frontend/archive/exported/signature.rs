@@ -57,7 +57,7 @@ pub(super) fn arguments<'t>(tree: &'t Tree, names: Option<&[String]>) -> Result<
                 ));
             }
         },
-        _ => return Err(Diagnostic::input("the tree of arguments is no tuple")),
+        _ => return Err(Diagnostic::input("the tree of arguments is not a tuple")),
     };
     let count = positional.len() + named.len();
     let names = names.filter(|names| names.len() == count);

@@ -34,7 +34,7 @@ impl<'a> Values<'a> {
     pub(super) fn method(&self, number: u32) -> Result<Table<'a>> {
         match self.all.get(number as usize) {
             Some(Slot::Method(method)) => Ok(*method),
-            _ => Err(Diagnostic::input(format!("value {number} is no method"))),
+            _ => Err(Diagnostic::input(format!("value {number} is not a method"))),
         }
     }
 }

@@ -65,7 +65,7 @@ pub(super) struct TensorDef {
 /// Reads the message.
 pub(super) fn parse(bytes: &[u8]) -> Result<ModelDef> {
     let json: Json = serde_json::from_slice(bytes)
-        .map_err(|error| Diagnostic::input(format!("model.json is no JSON: {error}")))?;
+        .map_err(|error| Diagnostic::input(format!("model.json is not valid JSON: {error}")))?;
     let root = field(&json, "mainModule", "main_module")
         .ok_or_else(|| Diagnostic::input("model.json has no main module"))?;
     Ok(ModelDef {

@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
             Code { name: self.text(*name, "the name of a method")?.to_string(), ..Code::default() };
         for row in self.items(*tables, "the tables of a method")? {
             let [title, content] = self.items(*row, "a table")? else {
-                return Err(malformed("a table is no pair of title and content"));
+                return Err(malformed("a table is not a pair of title and content"));
             };
             match self.text(*title, "the title of a table")? {
                 "register_size" => {}
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
             parts.get(1).and_then(|id| self.pickle.int(*id)),
             parts.get(2).and_then(|id| self.pickle.int(*id)),
         ) else {
-            return Err(malformed("an instruction is no name with two ints"));
+            return Err(malformed("an instruction is not a name with two ints"));
         };
         Ok(Instruction { name: name.into(), x, n })
     }
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
             parts.first().and_then(|id| self.pickle.str(*id)),
             parts.get(1).and_then(|id| self.pickle.str(*id)),
         ) else {
-            return Err(malformed("an operator is no pair of name and overload"));
+            return Err(malformed("an operator is not a pair of name and overload"));
         };
         let given = parts.get(2).and_then(|id| self.pickle.int(*id));
         let given = given.map(usize::try_from).transpose();
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         let (mut parameters, mut returns) = (Vec::new(), Vec::new());
         for part in self.items(id, "a signature")? {
             let [title, rows] = self.items(*part, "a part of a signature")? else {
-                return Err(malformed("a part of a signature is no pair"));
+                return Err(malformed("a part of a signature is not a pair"));
             };
             for row in self.items(*rows, "a part of a signature")? {
                 let parameter = self.parameter(*row)?;
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         let mut parameter = Parameter { name: "".into(), ty: String::new(), default: None };
         for field in self.items(id, "an argument")? {
             let [title, content] = self.items(*field, "a field of an argument")? else {
-                return Err(malformed("a field of an argument is no pair"));
+                return Err(malformed("a field of an argument is not a pair"));
             };
             match self.text(*title, "the title of a field")? {
                 "name" => parameter.name = self.text(*content, "the name of an argument")?.into(),
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
     }
 
     fn text(&self, id: NodeId, what: &str) -> Result<&'a str> {
-        self.pickle.str(id).ok_or_else(|| malformed(&format!("{what} is no str")))
+        self.pickle.str(id).ok_or_else(|| malformed(&format!("{what} is not a string")))
     }
 }
 

@@ -75,7 +75,7 @@ fn split(text: &str) -> Vec<&str> {
 
 fn malformed(text: &str) -> Diagnostic {
     let shown: String = text.chars().take(120).collect();
-    Diagnostic::input(format!("`{}` is no type", shown.escape_debug()))
+    Diagnostic::input(format!("unknown type `{}`", shown.escape_debug()))
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ impl Machine<'_> {
         };
         if items.len() > 8 {
             return Err(Diagnostic::input(format!(
-                "REDUCE has {} arguments; no constructor takes so many",
+                "REDUCE has {} arguments; no constructor takes that many",
                 items.len()
             )));
         }
@@ -91,9 +91,10 @@ impl Machine<'_> {
                 self.push_new(Node::Object(Box::new(Object { class, state: Some(id) })))
             }
             (Global::TypeTag, &[value, text]) => self.type_tag(value, text),
-            (Global::Storage(row), _) => {
-                Err(Diagnostic::input(format!("REDUCE calls `{}`, which is no constructor here", row.class)))
-            }
+            (Global::Storage(row), _) => Err(Diagnostic::input(format!(
+                "REDUCE calls `{}`, which is not a known constructor",
+                row.class
+            ))),
             (_, items) => {
                 Err(Diagnostic::input(format!("a constructor is called with {} arguments", items.len())))
             }
@@ -112,7 +113,7 @@ impl Machine<'_> {
 
     fn device(&mut self, name: NodeId) -> Result<()> {
         let Node::Str(text) = self.node(name) else {
-            return Err(Diagnostic::input("a device has a name that is no str"));
+            return Err(Diagnostic::input("the name of a device is not a string"));
         };
         let text = device_name(text)?;
         self.push_new(Node::Device(text))
@@ -120,7 +121,7 @@ impl Machine<'_> {
 
     fn complex(&mut self, re: NodeId, im: NodeId) -> Result<()> {
         let (&Node::Float(re), &Node::Float(im)) = (self.node(re), self.node(im)) else {
-            return Err(Diagnostic::input("a complex has parts that are no floats"));
+            return Err(Diagnostic::input("the parts of a complex number are not floats"));
         };
         self.push_new(Node::Complex(re, im))
     }
@@ -153,7 +154,7 @@ impl Machine<'_> {
 
     fn type_tag(&mut self, value: NodeId, text: NodeId) -> Result<()> {
         let Node::Str(text) = self.node(text) else {
-            return Err(Diagnostic::input("a type tag is no str"));
+            return Err(Diagnostic::input("a type tag is not a string"));
         };
         if text.len() > self.limits.type_text_bytes {
             return Err(Diagnostic::input(format!(

@@ -121,7 +121,7 @@ fn class(module: &str, name: &str) -> Result<Global> {
     let word = |c: char| !c.is_control() && !c.is_whitespace();
     let path = format!("{module}.{name}");
     if path.split('.').any(|part| part.is_empty() || !part.chars().all(word)) {
-        return Err(Diagnostic::input(format!("`{}` is no name of a class", path.escape_debug())));
+        return Err(Diagnostic::input(format!("`{}` is not the name of a class", path.escape_debug())));
     }
     Ok(Global::Class(path.into()))
 }

@@ -319,7 +319,7 @@ impl<'a> Machine<'a> {
     pub(super) fn top(&self) -> Result<NodeId> {
         let floor = self.marks.last().copied().unwrap_or(0);
         let top = self.stack.last().filter(|_| self.stack.len() > floor);
-        top.copied().ok_or_else(|| Diagnostic::input("the pickle looks at an empty stack"))
+        top.copied().ok_or_else(|| Diagnostic::input("the pickle reads an empty stack"))
     }
 
     fn memoize(&mut self, slot: usize) -> Result<()> {
@@ -468,7 +468,7 @@ fn refused_opcode(op: u8) -> Diagnostic {
         b'\x93' => "STACK_GLOBAL",
         b'\x94' => "MEMOIZE",
         b'\x95' => "FRAME",
-        _ => return Diagnostic::input(format!("{op:#04x} is no opcode of a pickle")),
+        _ => return Diagnostic::input(format!("{op:#04x} is not a pickle opcode")),
     };
     Diagnostic::input(format!("the opcode {name} ({op:#04x}) is not one that TorchScript writes"))
         .hint("save the model again with torch.jit.save")

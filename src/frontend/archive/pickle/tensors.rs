@@ -38,7 +38,7 @@ impl Machine<'_> {
         }
         let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if key.is_empty() || key.len() > 64 || !key.chars().all(plain) {
-            return Err(Diagnostic::input("the key of a storage is no plain name"));
+            return Err(Diagnostic::input("the key of a storage is not a plain name"));
         }
         let (key, device, element) = (key.clone(), device_name(device)?, *element);
         let fits =
@@ -97,7 +97,7 @@ impl Machine<'_> {
     fn tensor_record(&mut self, arguments: [NodeId; 6], (conj, neg): (bool, bool)) -> Result<TensorRecord> {
         let [storage, offset, sizes, strides, requires_grad, hooks] = arguments;
         let Node::Storage(storage) = self.node(storage) else {
-            return Err(Diagnostic::input("a tensor is built from something that is no storage"));
+            return Err(Diagnostic::input("a tensor is built from a value that is not a storage"));
         };
         let storage = Arc::clone(storage);
         let (&Node::Int(offset), &Node::Bool(requires_grad)) = (self.node(offset), self.node(requires_grad))
@@ -128,7 +128,7 @@ impl Machine<'_> {
         let (Node::Tensor(record), &Node::Bool(requires_grad)) =
             (self.node(tensor), self.node(requires_grad))
         else {
-            return Err(Diagnostic::input("a parameter is built from something that is no tensor"));
+            return Err(Diagnostic::input("a parameter is built from a value that is not a tensor"));
         };
         let record = TensorRecord { requires_grad, parameter: true, ..TensorRecord::clone(record) };
         self.charge((size_of::<TensorRecord>() + 16 * record.sizes.len()) as u64)?;
@@ -147,7 +147,7 @@ impl Machine<'_> {
     /// A tuple of ints that are not negative, one for each dimension.
     fn dims(&self, id: NodeId, what: &str) -> Result<Box<[i64]>> {
         let Node::Tuple(items) = self.node(id) else {
-            return Err(Diagnostic::input(format!("a tensor has {what} that are no tuple")));
+            return Err(Diagnostic::input(format!("the {what} of a tensor are not a tuple")));
         };
         if items.len() > self.limits.dims {
             return Err(Diagnostic::input(format!(
@@ -170,7 +170,7 @@ impl Machine<'_> {
         let Node::Dict(dict) = self.node(id) else {
             return match self.node(id) {
                 Node::None => Ok((false, false)),
-                _ => Err(Diagnostic::input("the metadata of a tensor is no dict")),
+                _ => Err(Diagnostic::input("the metadata of a tensor is not a dict")),
             };
         };
         if dict.pairs.len() > 2 {
@@ -233,7 +233,7 @@ pub(in crate::frontend::archive) fn check_extent(
 pub(super) fn device_name(text: &str) -> Result<Box<str>> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == ':' || c == '_';
     if text.is_empty() || text.len() > 32 || !text.chars().all(plain) {
-        return Err(Diagnostic::input("the name of a device is no plain name"));
+        return Err(Diagnostic::input("the name of a device is not a plain name"));
     }
     Ok(text.into())
 }

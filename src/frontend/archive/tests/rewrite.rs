@@ -34,7 +34,7 @@ pub fn same_after_rewriting(bytes: Vec<u8>, name: &str) {
         let place = again.entry(entry).expect("an entry");
         assert_eq!(place.start % write::ALIGNMENT, 0, "{name}: {entry} is not aligned");
     }
-    assert_eq!(rewrite(&again).expect("a third time"), rewritten, "{name}: writing is no fixed point");
+    assert_eq!(rewrite(&again).expect("a third time"), rewritten, "{name}: writing is not a fixed point");
 }
 
 #[test]

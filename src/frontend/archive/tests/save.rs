@@ -40,7 +40,7 @@ fn same_after_saving(bytes: Vec<u8>, name: &str) -> Result<()> {
         saved(once.clone()).map_err(|e| e.note(format!("{name}: what was saved is not read")))?;
     let text = |model: &Model| model.module.to_text(&PrintOptions::bare());
     assert_eq!(text(&first), text(&second), "{name}: graphs");
-    assert!(once == twice, "{name}: saving is no fixed point");
+    assert!(once == twice, "{name}: saving is not a fixed point");
     let archive = Archive::from_bytes(once).expect("what was saved is read");
     for entry in archive.names() {
         let place = archive.entry(entry).expect("an entry");

@@ -11,7 +11,7 @@ pub(super) const MAX_UNROLLED: usize = 20_000;
 
 pub(super) fn too_much_unrolled(span: &Span) -> Diagnostic {
     let message =
-        format!("loops over tuples and modules are unrolled, here to more than {MAX_UNROLLED} turns");
+        format!("loops over tuples and modules are unrolled, here to more than {MAX_UNROLLED} iterations");
     Diagnostic::compile(message).at(span).hint("loop over a list or a range: such loops stay loops")
 }
 
