@@ -9,6 +9,7 @@ mod pass;
 
 mod assign_layouts;
 mod autocast;
+mod bailout_graph;
 mod batch_mm;
 mod canonicalize;
 mod canonicalize_ops;
@@ -21,6 +22,7 @@ mod cse;
 mod dce;
 mod decompose_ops;
 mod dissolve_groups;
+mod eliminate_redundant_guards;
 mod erase_shape_information;
 mod fold_frozen;
 mod fold_frozen_conv;
@@ -33,17 +35,23 @@ mod fuse_attention;
 mod fuse_layers;
 mod fuse_linear;
 mod fuse_rows;
+mod guard_types;
 mod inline;
 mod inline_fork_wait;
 mod inline_meanings;
+mod insert_bailouts;
+mod insert_guards;
+mod insert_requires_grad_check;
 pub mod loop_nests;
 mod loop_unrolling;
 mod lower_all_tuples;
+mod lower_grad_of;
 mod lower_simple_tuples;
 mod normalize_ops;
 mod peel_loops;
 mod peephole;
 mod place_parts;
+mod profile;
 mod propagate_shapes;
 mod refine_integer_values;
 mod refine_tuple_types;
@@ -52,7 +60,9 @@ mod remove_exceptions;
 mod remove_expands;
 mod remove_inplace_ops;
 mod remove_mutation;
+mod remove_profiling;
 mod simplify;
+mod specialize_autogradzero;
 mod transform_conv1d_to_conv2d;
 mod variadic;
 
@@ -63,15 +73,18 @@ mod subgraphs;
 mod input_shapes;
 mod layer_parts;
 mod tuples;
+mod type_guard;
 mod walk;
 
 pub use autocast::{has_autocast, refused_call};
+pub use bailout_graph::bailout_rest;
 pub use context::{Context, Extras};
 pub use freeze_attributes::{FrozenAttribute, FrozenAttributes};
 pub use fuse::{fuse, fuse_elementwise};
 pub(crate) use inline_meanings::arguments as attribute_constants;
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
+pub use profile::none_counts;
 
 /// All passes, one row each, in the order of `--help-passes`.
 #[rustfmt::skip]
@@ -83,6 +96,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("canonicalize-graph-fuser-ops", "PyTorch's name of canonicalize-ops", canonicalize_ops::run),
     Pass::graph("canonicalize-ops", "Brings arithmetic and chunk to the form that fusion knows", canonicalize_ops::run),
     Pass::graph("check-inplace", "Refuses writes to results of Python functions", check_inplace::run),
+    Pass::graph("clear-profiling-information", "Removes profiles, and forgets what types say of tensors", remove_profiling::clear),
     Pass::graph("constant-loop-unrolling", "Unrolls loops over a known number of turns", loop_unrolling::constant_only),
     Pass::graph("constant-pooling", "Keeps one of equal constants, at the top of the graph", constant_pooling::run),
     Pass::graph("constant-propagation", "Computes now what can be computed now", constant_propagation::run),
@@ -94,6 +108,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("dce-allow-deleting-nodes-with-side-effects", "Removes ops whose results nobody uses, whatever else they do", dce::with_side_effects),
     Pass::graph("decompose-ops", "Takes addmm apart", decompose_ops::run),
     Pass::graph("dissolve-groups", "Puts the work of fusion groups back in their places", dissolve_groups::run),
+    Pass::graph("eliminate-redundant-guards", "Moves guards to definitions and drops those that follow from others", eliminate_redundant_guards::run),
     Pass::graph("erase-shape-information", "Forgets what types say of tensors", erase_shape_information::run),
     Pass::graph("fold-frozen", "Folds batch norm into constant weights before it", fold_frozen::run),
     Pass::graph("fold-frozen-conv-add-or-sub", "Folds sums with constants into constant convolutions before them", fold_frozen_conv::add_or_sub),
@@ -108,6 +123,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("fuse-attention", "Makes one op of products of queries and keys, their softmax and products with values", fuse_attention::run),
     Pass::graph("fuse-layers", "Makes one op of a convolution or linear map with constant weights and what is done to its results", fuse_layers::run),
     Pass::graph("fuse-linear", "Finds linear in products with a transposed weight", fuse_linear::run),
+    Pass::graph("guard-types", "Puts fusion groups behind a check of the types of their operands, with a fallback", guard_types::run),
     Pass::graph("inline", "Replaces calls of functions and methods by their graphs", inline::run).reads_functions(),
     Pass::graph("inline-autodiff-subgraphs", "Dissolves small differentiable groups", create_autodiff_subgraphs::inline).options(&[PassOption::int("threshold", 5, 0, "groups of at least so many ops stay")]),
     Pass::graph("inline-fork-wait", "Does the work of forks where they begin", inline_fork_wait::run),
@@ -116,6 +132,9 @@ pub static TABLE: &[Pass] = &[
         PassOption::bool("derivatives", true, "ops that declare a derivative too, which is then that of the meaning"),
     ]),
     Pass::graph("inplace-to-functional-activation", "Replaces activations that write to new objects by ones that give new ones", convert_activation::inplace_to_functional),
+    Pass::graph("insert-bailouts", "Gives guards a way out: the rest of the function as it was", insert_bailouts::run),
+    Pass::graph("insert-guards", "Makes guards of profiles", insert_guards::run),
+    Pass::graph("insert-requires-grad-check", "Puts differentiable groups behind a check of what requires grad, with a fallback", insert_requires_grad_check::run),
     Pass::graph("loop-canonicalize", "Folds numbers of a kernel, and loops with no iteration or one", loop_nests::canonicalize),
     Pass::graph("loop-check-bounds", "Makes a kernel end with an error where it would reach outside of its buffers", loop_nests::check_bounds_pass),
     Pass::graph("loop-fuse", "Makes one loop of neighbouring loops of a kernel over the same indices", loop_nests::fuse).options(loop_nests::LOOP_OPTIONS),
@@ -127,11 +146,13 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("loop-vectorize", "Marks loops of a kernel whose iterations may share vector registers", loop_nests::vectorize).options(loop_nests::MARK_OPTIONS),
     Pass::graph("loop-unrolling", "Unrolls counted loops, short ones to the end", loop_unrolling::run),
     Pass::graph("lower-all-tuples", "Removes tuples, at the borders of the graph too", lower_all_tuples::run),
+    Pass::graph("lower-grad-of", "Replaces blocks of gradients by conditions on whether any is defined", lower_grad_of::run),
     Pass::graph("lower-simple-tuples", "Removes pairs of making and taking apart a tuple", lower_simple_tuples::run),
     Pass::graph("normalize-ops", "Gives each op one name", normalize_ops::run),
     Pass::graph("peel-loops", "Puts the first turns of loops before them", peel_loops::run).options(&[PassOption::int("count", 1, 0, "turns")]),
     Pass::graph("peephole", "Applies PyTorch's peephole rules, saturated in an e-graph", peephole::run).options(peephole::OPTIONS),
     Pass::graph("place-parts", "Lets packed convolutions write to their part of images that are joined", place_parts::run),
+    Pass::graph("profile", "Looks at tensors on their way to uses, as TorchScript's profiling executor does", profile::run),
     Pass::graph("propagate-shapes", "Writes dtypes, sizes and layouts that follow from the inputs into the types", propagate_shapes::run),
     Pass::graph("refine-integer-values", "Makes constants of ints where a comparison tells what they are", refine_integer_values::run),
     Pass::graph("refine-tuple-types", "Gives tuples the types of what they are made of", refine_tuple_types::run),
@@ -141,8 +162,11 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("remove-inplace-ops", "Replaces in-place arithmetic for backends that know no writes; nothing is checked", remove_inplace_ops::run),
     Pass::graph("remove-list-mutation", "Makes lists full that are filled right after they were made", remove_mutation::lists),
     Pass::graph("remove-mutation", "Replaces writes to new objects by ops that give new ones", remove_mutation::run).options(remove_mutation::OPTIONS),
+    Pass::graph("remove-profile-nodes-and-specialize-types", "Removes profiles, and writes what they saw into types", remove_profiling::specialize),
+    Pass::graph("remove-profiling-nodes", "Removes profiles", remove_profiling::run),
     Pass::graph("remove-tensor-mutation", "The same for tensors", remove_mutation::tensors).options(remove_mutation::OPTIONS),
     Pass::graph("simplify", "Applies the built-in rewrite rules, saturated in an e-graph", simplify::run).options(simplify::OPTIONS),
+    Pass::graph("specialize-autogradzero", "Makes a version of a backward graph for gradients that are defined as profiles saw", specialize_autogradzero::run),
     Pass::graph("transform-conv1d-to-conv2d", "Replaces conv1d by conv2d with a height of one", transform_conv1d_to_conv2d::run),
     Pass::graph("use-variadic-cat", "Joins tensors without a list", variadic::cat),
     Pass::graph("use-variadic-stack", "Stacks tensors without a list", variadic::stack),

@@ -3,7 +3,7 @@
 //! diagnostic with the chain of calls.
 
 use super::arithmetic::Arithmetic;
-use super::code::{Action, Bound, Code, NOWHERE, Operand, Register, Step};
+use super::code::{Action, Bound, Code, NOWHERE, Operand, Register, Rest, Step};
 use super::derivatives::Derivatives;
 use super::instance::is_instance;
 use super::program::{Inner, Origins};
@@ -12,6 +12,7 @@ use super::tasks;
 use super::traceback;
 use crate::backends::FusedGroup;
 use crate::diag::{Diagnostic, ErrorKind, Result, Span};
+use crate::dialects::prim::profiling;
 use crate::dialects::{Run, Watcher};
 use crate::eval;
 use crate::ir::Symbol;
@@ -218,6 +219,9 @@ impl Machine<'_> {
                 if let Some(results) = results {
                     return Ok(results);
                 }
+                if matches!(step.action, Action::GoOn(_)) {
+                    break;
+                }
                 at = self.frames.last().map_or(0, |frame| frame.at);
             }
         }
@@ -276,6 +280,13 @@ impl Machine<'_> {
                     self.jump(*to);
                 }
             }
+            Action::JumpIfOf(ty, to) => {
+                let value = self.operand(step, 0)?;
+                if profiling::holds(ty, &value, self.run.grad_enabled()) {
+                    self.jump(*to);
+                }
+            }
+            Action::GoOn(rest) => self.go_on(step, rest)?,
             Action::Turn { counter, exit } => self.turn(step, *counter, *exit)?,
             Action::Call(code) => {
                 let operands = self.operands(step).into_vec();
@@ -433,6 +444,20 @@ impl Machine<'_> {
         }
         self.write(counter, Value::Int(turn + 1))?;
         self.store_all(step, [Value::Int(turn)])
+    }
+
+    /// Ends the innermost function and begins what it goes on as, in its place.
+    fn go_on(&mut self, step: &Step, rest: &Rest) -> Result<()> {
+        let operands = self.operands(step).into_vec();
+        let Some(ended) = self.frames.pop() else {
+            return Err(Diagnostic::internal("a bailout without a call"));
+        };
+        self.registers.truncate(ended.base);
+        if let Some(watcher) = &self.watcher {
+            watcher.leaves();
+        }
+        let code = rest.code(self.program.code_context(), &ended.code.name)?;
+        self.push(code, operands, ended.results)
     }
 
     /// Ends the innermost function.
