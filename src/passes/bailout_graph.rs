@@ -97,7 +97,9 @@ impl<'a> Rest<'a> {
                 "prim::If" => self.leave_branch(owner, block),
                 "prim::Loop" => self.go_on(owner, block)?,
                 other => {
-                    return Err(Diagnostic::unsupported(format!("a guard in a block of {other} has no rest")));
+                    return Err(Diagnostic::unsupported(format!(
+                        "a guard in a block of {other} has no rest"
+                    )));
                 }
             }
             block = old.parent(owner).ok_or_else(|| Diagnostic::internal("a block that stands nowhere"))?;

@@ -3,13 +3,22 @@
 //! template does from there. Guards in blocks that can not be left are dropped.
 
 use super::bailout_graph::{can_be_left, live_at};
-use super::{Context, constants};
+use super::{Context, PassOption, constants};
 use crate::diag::Result;
 use crate::dialects::prim::profiling::{BAILOUT, BAILOUT_TEMPLATE, GUARD};
 use crate::ir::{Attr, Graph, OpId, Symbol, Type};
 use std::sync::Arc;
 
+/// Options of the pass.
+pub(super) const OPTIONS: &[PassOption] = &[PassOption::int(
+    "fail",
+    -1,
+    -1,
+    "the guard of this number always misses, to see that the way out is right",
+)];
+
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
+    let fails = context.int("fail")?;
     let guards: Vec<OpId> = graph.all_ops().into_iter().filter(|op| graph.kind(*op) == GUARD).collect();
     // A second template would hold the first: what has bailouts is left as it is.
     if guards.is_empty() || graph.all_ops().iter().any(|op| graph.kind(*op) == BAILOUT) {
@@ -37,7 +46,11 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
             .extend(live.into_iter().filter(|v| *v != value && constants::constant_op(graph, *v).is_none()));
         let types: Vec<Type> = graph.results(guard).iter().map(|v| graph.ty(*v).clone()).collect();
         let bailout = graph.create(Symbol::new(BAILOUT), &operands, &types);
-        graph.set_attr(bailout, "index", Attr::Int(pairs.len() as i64));
+        let index = pairs.len() as i64;
+        graph.set_attr(bailout, "index", Attr::Int(index));
+        if index == fails {
+            graph.set_attr(bailout, "fails", Attr::Int(1));
+        }
         graph.set_location_id(bailout, graph.location_id(guard));
         pairs.push((guard, bailout));
     }

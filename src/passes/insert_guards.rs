@@ -25,5 +25,5 @@ pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
         context.count("guards", 1);
         changed = true;
     }
-    Ok(remove_profiling::run(graph, context)? || changed)
+    Ok(remove_profiling::nodes(graph, context) || changed)
 }

@@ -1,39 +1,48 @@
-//! Takes out what `profile` put in: as it is, with what was seen written into types, or with all that types say of tensors
-//! forgotten. Three passes, after PyTorch's names.
+//! Takes out what `profile` put in. What types say of tensors stays as it is, or is what was seen, or is forgotten: PyTorch has
+//! a pass for each (RemoveProfilingNodes, RemoveProfileNodesAndSpecializeTypes, ClearProfilingInformation).
 
-use super::{Context, erase_shape_information};
+use super::{Context, PassOption, erase_shape_information};
 use crate::diag::Result;
 use crate::dialects::prim::profiling::{PROFILE, PROFILE_OPTIONAL};
 use crate::ir::subtype::merge_tensors;
 use crate::ir::{Attr, Graph, OpId, Type, TypeKind};
 
-/// `remove-profiling-nodes`
+/// Options of the pass.
+pub(super) const OPTIONS: &[PassOption] = &[PassOption::choice(
+    "types",
+    &["keep", "specialize", "forget"],
+    "what types say afterwards: what they said, what profiles saw, or nothing of tensors",
+)];
+
 pub(super) fn run(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    Ok(remove(graph, context, &mut |_, _| {}))
+    match context.text("types")? {
+        "specialize" => Ok(remove(graph, context, specialize)),
+        "forget" => {
+            let removed = nodes(graph, context);
+            Ok(erase_shape_information::run(graph, context)? || removed)
+        }
+        _ => Ok(nodes(graph, context)),
+    }
 }
 
-/// `clear-profiling-information`
-pub(super) fn clear(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    let removed = remove(graph, context, &mut |_, _| {});
-    Ok(erase_shape_information::run(graph, context)? || removed)
+/// Takes profiles out; types stay.
+pub(super) fn nodes(graph: &mut Graph, context: &Context<'_>) -> bool {
+    remove(graph, context, |_, _| {})
 }
 
-/// `remove-profile-nodes-and-specialize-types`: a value has the type that was seen at all its uses; uses that were not reached say
-/// nothing.
-pub(super) fn specialize(graph: &mut Graph, context: &Context<'_>) -> Result<bool> {
-    Ok(remove(graph, context, &mut |graph, op| {
-        let (Some(value), Some(seen)) = (graph.operand(op, 0), profiled_type(graph, op)) else { return };
-        let (TypeKind::Tensor(known), TypeKind::Tensor(found)) = (graph.ty(value).kind(), seen.kind()) else {
-            return;
-        };
-        let plain = Type::tensor();
-        let ty = match (*graph.ty(value) == plain, seen == plain) {
-            (_, true) => return,
-            (true, false) => seen,
-            (false, false) => Type::new(TypeKind::Tensor(merge_tensors(known, found))),
-        };
-        graph.set_type(value, ty);
-    }))
+/// A value has the type that was seen at all its uses; uses that were not reached say nothing.
+fn specialize(graph: &mut Graph, op: OpId) {
+    let (Some(value), Some(seen)) = (graph.operand(op, 0), profiled_type(graph, op)) else { return };
+    let (TypeKind::Tensor(known), TypeKind::Tensor(found)) = (graph.ty(value).kind(), seen.kind()) else {
+        return;
+    };
+    let plain = Type::tensor();
+    let ty = match (*graph.ty(value) == plain, seen == plain) {
+        (_, true) => return,
+        (true, false) => seen,
+        (false, false) => Type::new(TypeKind::Tensor(merge_tensors(known, found))),
+    };
+    graph.set_type(value, ty);
 }
 
 /// The type that a profile saw; None for what is no profile of a tensor.
@@ -44,7 +53,7 @@ pub(super) fn profiled_type(graph: &Graph, op: OpId) -> Option<Type> {
     graph.attr(op, "profiled_type").and_then(Attr::as_type).cloned()
 }
 
-fn remove(graph: &mut Graph, context: &Context<'_>, before: &mut dyn FnMut(&mut Graph, OpId)) -> bool {
+fn remove(graph: &mut Graph, context: &Context<'_>, before: fn(&mut Graph, OpId)) -> bool {
     let mut changed = false;
     for op in graph.all_ops() {
         let kind = graph.kind(op);

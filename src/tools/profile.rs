@@ -86,8 +86,9 @@ impl Profiles {
         });
     }
 
-    /// Writes what came by into the profiles of a graph, which may be a copy of the one with this identity.
-    fn write(&self, graph: &mut Graph, identity: GraphId) {
+    /// Writes what came by into the profiles of a copy of a graph that ran.
+    pub fn write(&self, copy: &mut Graph, ran: &Graph) {
+        let (graph, identity) = (copy, GraphId::of(ran));
         for op in graph.all_ops() {
             let Some(seen) = self.0.get(&(identity, op.index() as u32)) else { continue };
             let kind = graph.kind(op);
@@ -137,7 +138,7 @@ pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
     let profiles = profiles?;
     if let Some(function) = program.function(&entry) {
         let mut graph = function.graph.clone();
-        profiles.write(&mut graph, GraphId::of(&function.graph));
+        profiles.write(&mut graph, &function.graph);
         io.print(&graph.to_string());
     }
     Ok(())

@@ -55,10 +55,16 @@ impl Compiler<'_> {
         };
         let test = self.code.steps.len();
         let ty = self.graph.ty(result).clone();
-        self.push(Action::JumpIfOf(ty.clone(), 0), vec![kept(&value)], Vec::new(), location);
+        // One that is to miss whatever comes is not asked.
+        let fails = self.graph.attr(op, "fails").and_then(Attr::as_int) == Some(1);
+        if !fails {
+            self.push(Action::JumpIfOf(ty.clone(), 0), vec![kept(&value)], Vec::new(), location);
+        }
         let rest = Rest { template: Arc::clone(template), index, code: OnceLock::new() };
         self.push(Action::GoOn(Box::new(rest)), all[1..].iter().map(kept).collect(), Vec::new(), location);
-        self.code.steps[test].action = Action::JumpIfOf(ty, self.code.steps.len());
+        if !fails {
+            self.code.steps[test].action = Action::JumpIfOf(ty, self.code.steps.len());
+        }
         self.bury(op);
         // What only the rest needs is given back.
         let others = all[2..].iter().filter(|operand| matches!(operand, Operand::Take(_))).copied();
