@@ -200,6 +200,29 @@ BACKWARDS = [
 ]
 
 
+def relu(x: Tensor, y: Tensor):
+    return x.relu()
+
+
+def square(x: Tensor, y: Tensor):
+    return x * x
+
+
+def groups():
+    """Differentiable groups of graphs that were profiled with gradients."""
+    C._jit_set_num_profiled_runs(100)
+    for n, function in enumerate([relu, square, chain, shared, second, product, written, compares]):
+        scripted = torch.jit.script(copied(function))
+        scripted(torch.randn(3, 3, requires_grad=True), torch.randn(3, 3))
+        graph = torch.jit.last_executed_optimized_graph().copy()
+        for node in list(graph.nodes()):
+            if node.kind() == "prim::profile" and not list(node.inputs()):
+                node.destroy()
+        before = plain(graph)
+        C._jit_pass_create_autodiff_subgraphs(graph, 2)
+        yield {"name": f"groups.{function.__name__}.{n}", "before": before, "after": {"create_autodiff_subgraphs": plain(graph)}}
+
+
 def backwards():
     """Backward graphs as they were profiled, and what is made of them."""
     C._jit_set_num_profiled_runs(1)
@@ -225,6 +248,7 @@ def passes():
     for n, (function, given) in enumerate(CASES):
         shown = re.sub(r"profiled_type=.*, seen_none", "profiled_type=Tensor, seen_none", profiled(function, given[:1]))
         yield {"name": f"profile.{function.__name__}.{n}", "before": without_profiles(shown), "after": {"profile": shown}}
+    yield from groups()
     yield from backwards()
 
 
