@@ -18,6 +18,7 @@ mod model;
 mod names;
 mod op_fuzz;
 mod pages;
+mod profiling;
 mod rules;
 mod scalars;
 mod scratch;
@@ -49,6 +50,7 @@ fn main() {
     trials.extend(hostile::trials());
     trials.extend(fuzz_corpus::trials());
     trials.extend(pages::trials());
+    trials.extend(profiling::trials());
     trials.extend(view::trials());
     trials.extend(lsp::trials());
     trials.extend(model::trials());

@@ -23,7 +23,7 @@ pub mod llvm;
 pub use counters::{FusionCounters, FusionReport, LoopReport, Reasons};
 pub use function::KernelFunction;
 pub use group::{FusedGroup, Prepared, ProgramRunner};
-pub use scalars::{Rest, ScalarKernel};
+pub use scalars::{LoopRest, ScalarKernel};
 
 #[cfg(test)]
 mod tests;

@@ -33,7 +33,7 @@ pub struct ScalarKernel {
 }
 
 /// The iterations that are left of a loop.
-pub struct Rest<'a> {
+pub struct LoopRest<'a> {
     /// How many iterations there are at most.
     pub trips: i64,
     /// The number of the next one.
@@ -94,7 +94,7 @@ impl ScalarKernel {
 
     /// Does what is left of a loop and gives the numbers that it carries behind the last iteration. None, with nothing changed,
     /// where the interpreter must do it, which is counted with its reason. Fails where the run must end.
-    pub fn run(&self, rest: &Rest<'_>) -> Result<Option<Vec<Value>>> {
+    pub fn run(&self, rest: &LoopRest<'_>) -> Result<Option<Vec<Value>>> {
         let executable = match self.compiled.get_or_init(|| self.compile()) {
             Ok(executable) => executable,
             Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
@@ -146,7 +146,7 @@ impl ScalarKernel {
     }
 
     /// Copies of the lists, those that grow with room for more.
-    fn lists(&self, rest: &Rest<'_>, room: usize) -> Result<SmallVec<[Elements; 2]>> {
+    fn lists(&self, rest: &LoopRest<'_>, room: usize) -> Result<SmallVec<[Elements; 2]>> {
         let writes = self.lowered.lists.iter().any(|used| used.written);
         let copy = |(used, list): (&ListUse, &List)| {
             if writes && rest.lists.iter().filter(|other| other.same(list)).count() > 1 {
@@ -160,7 +160,7 @@ impl ScalarKernel {
     fn launch(
         &self,
         executable: &dyn Executable,
-        rest: &Rest<'_>,
+        rest: &LoopRest<'_>,
         mut lists: SmallVec<[Elements; 2]>,
     ) -> Result<Vec<Value>> {
         let lowered = &self.lowered;

@@ -18,6 +18,7 @@ pub mod layer_part;
 mod laws;
 pub mod generator;
 mod op_def;
+mod profiled;
 mod registry;
 mod resolve;
 pub mod region;
@@ -54,6 +55,7 @@ pub use op_def::{
     ScalarFn, Tolerance, composite, container, contraction, control, create, elementwise, gather, host,
     opaque, reduce, regional, view,
 };
+pub use profiled::{has_profiled_results, is_profiled};
 pub use registry::{Op, Registry, Variant};
 pub use resolve::{matches, resolve};
 pub use run::{CancelHandle, Composites, GraphId, GroupObserver, Methods, Run, Watcher};

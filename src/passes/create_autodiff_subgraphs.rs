@@ -12,6 +12,7 @@ use super::subgraphs::{self, Body};
 use super::{Context, cse, dce};
 use crate::analysis::{AliasDb, Side, facts};
 use crate::diag::Result;
+use crate::dialects::prim::profiling::PROFILE;
 use crate::dialects::{Effects, fusion, has_torchscript_gradient};
 use crate::ir::{Attr, BlockId, Graph, Module, OpId, ValueId};
 use hashbrown::HashMap;
@@ -144,6 +145,7 @@ impl Slicer<'_> {
     fn is_wanted(&self, graph: &Graph, op: OpId) -> bool {
         self.bodies.contains_key(&op)
             || graph.kind(op) == *fusion::CHUNK
+            || is_profile(graph, op)
             || has_torchscript_gradient(self.context.registry, graph, op)
     }
 
@@ -177,7 +179,8 @@ impl Slicer<'_> {
                 let Some(mut body) = self.bodies.remove(&group) else { continue };
                 cse::run(&mut body.graph, &Context::new(self.context.registry, &module))?;
                 let inner = &body.graph;
-                let count = inner.block_ops(inner.root()).filter(|op| inner.kind(*op) != "prim::Constant");
+                let counts = |op: &OpId| inner.kind(*op) != "prim::Constant" && !is_profile(inner, *op);
+                let count = inner.block_ops(inner.root()).filter(counts);
                 if count.take(self.threshold).count() < self.threshold {
                     subgraphs::dissolve(graph, group, &body, None);
                 } else {
@@ -188,6 +191,11 @@ impl Slicer<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether an op looks at a tensor on its way: it goes with what it stands between, and counts for nothing.
+fn is_profile(graph: &Graph, op: OpId) -> bool {
+    graph.kind(op) == *PROFILE && graph.result_count(op) == 1
 }
 
 /// What became of an op.

@@ -9,6 +9,7 @@ mod pass;
 
 mod assign_layouts;
 mod autocast;
+mod bailout_graph;
 mod batch_mm;
 mod canonicalize;
 mod canonicalize_ops;
@@ -21,6 +22,7 @@ mod cse;
 mod dce;
 mod decompose_ops;
 mod dissolve_groups;
+mod eliminate_redundant_guards;
 mod erase_shape_information;
 mod fold_frozen;
 mod fold_frozen_conv;
@@ -33,17 +35,23 @@ mod fuse_attention;
 mod fuse_layers;
 mod fuse_linear;
 mod fuse_rows;
+mod guard_types;
 mod inline;
 mod inline_fork_wait;
 mod inline_meanings;
+mod insert_bailouts;
+mod insert_guards;
+mod insert_requires_grad_check;
 pub mod loop_nests;
 mod loop_unrolling;
 mod lower_all_tuples;
+mod lower_grad_of;
 mod lower_simple_tuples;
 mod normalize_ops;
 mod peel_loops;
 mod peephole;
 mod place_parts;
+mod profile;
 mod propagate_shapes;
 mod refine_integer_values;
 mod refine_tuple_types;
@@ -52,7 +60,9 @@ mod remove_exceptions;
 mod remove_expands;
 mod remove_inplace_ops;
 mod remove_mutation;
+mod remove_profiling;
 mod simplify;
+mod specialize_autogradzero;
 mod transform_conv1d_to_conv2d;
 mod variadic;
 
@@ -63,15 +73,18 @@ mod subgraphs;
 mod input_shapes;
 mod layer_parts;
 mod tuples;
+mod type_guard;
 mod walk;
 
 pub use autocast::{has_autocast, refused_call};
+pub use bailout_graph::bailout_rest;
 pub use context::{Context, Extras};
 pub use freeze_attributes::{FrozenAttribute, FrozenAttributes};
 pub use fuse::{fuse, fuse_elementwise};
 pub(crate) use inline_meanings::arguments as attribute_constants;
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
+pub use profile::none_counts;
 
 /// All passes, one row each, in the order of `--help-passes`.
 #[rustfmt::skip]
@@ -94,6 +107,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("dce-allow-deleting-nodes-with-side-effects", "Eliminates dead ops even if they have side effects", dce::with_side_effects),
     Pass::graph("decompose-ops", "Decomposes addmm into mm and add", decompose_ops::run),
     Pass::graph("dissolve-groups", "Inlines fusion groups into the enclosing graph", dissolve_groups::run),
+    Pass::graph("eliminate-redundant-guards", "Moves guards to definitions and drops those that follow from others", eliminate_redundant_guards::run),
     Pass::graph("erase-shape-information", "Erases dtypes, sizes and layouts from types", erase_shape_information::run),
     Pass::graph("fold-frozen", "Folds batch norm into constant weights of a preceding convolution or linear", fold_frozen::run),
     Pass::graph("fold-frozen-conv-add-or-sub", "Folds addition and subtraction of constants into frozen convolutions", fold_frozen_conv::add_or_sub),
@@ -108,6 +122,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("fuse-attention", "Fuses scaled dot-product attention into one op", fuse_attention::run),
     Pass::graph("fuse-layers", "Fuses a convolution or linear map with constant weights and its epilogue", fuse_layers::run),
     Pass::graph("fuse-linear", "Fuses products with a transposed weight into linear", fuse_linear::run),
+    Pass::graph("guard-types", "Puts fusion groups behind a check of the types of their operands, with a fallback", guard_types::run),
     Pass::graph("inline", "Inlines calls of functions and methods", inline::run).reads_functions(),
     Pass::graph("inline-autodiff-subgraphs", "Inlines small differentiable groups", create_autodiff_subgraphs::inline).options(&[PassOption::int("threshold", 5, 0, "minimum number of ops of a group that stays")]),
     Pass::graph("inline-fork-wait", "Inlines forks at the point where they start", inline_fork_wait::run),
@@ -116,6 +131,9 @@ pub static TABLE: &[Pass] = &[
         PassOption::bool("derivatives", true, "also inline ops that declare a derivative, which is then derived from the definition"),
     ]),
     Pass::graph("inplace-to-functional-activation", "Converts in-place activations of fresh tensors to their functional forms", convert_activation::inplace_to_functional),
+    Pass::graph("insert-bailouts", "Gives guards a way out: the rest of the function as it was", insert_bailouts::run).options(insert_bailouts::OPTIONS),
+    Pass::graph("insert-guards", "Makes guards of profiles", insert_guards::run),
+    Pass::graph("insert-requires-grad-check", "Puts differentiable groups behind a check of what requires grad, with a fallback", insert_requires_grad_check::run),
     Pass::graph("loop-canonicalize", "Folds constants of a kernel, and loops of zero or one iteration", loop_nests::canonicalize),
     Pass::graph("loop-check-bounds", "Inserts bounds checks that end a kernel with an error", loop_nests::check_bounds_pass),
     Pass::graph("loop-fuse", "Fuses adjacent loops of a kernel over the same index range", loop_nests::fuse).options(loop_nests::LOOP_OPTIONS),
@@ -127,11 +145,13 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("loop-vectorize", "Marks loops of a kernel as vectorizable", loop_nests::vectorize).options(loop_nests::MARK_OPTIONS),
     Pass::graph("loop-unrolling", "Unrolls counted loops, fully if the trip count is small", loop_unrolling::run),
     Pass::graph("lower-all-tuples", "Removes tuples, including inputs and outputs of the graph", lower_all_tuples::run),
+    Pass::graph("lower-grad-of", "Replaces blocks of gradients by conditions on whether any is defined", lower_grad_of::run),
     Pass::graph("lower-simple-tuples", "Folds TupleConstruct followed by TupleUnpack", lower_simple_tuples::run),
     Pass::graph("normalize-ops", "Renames aliases of ops to one canonical name", normalize_ops::run),
     Pass::graph("peel-loops", "Peels loop iterations", peel_loops::run).options(&[PassOption::int("count", 1, 0, "iterations to peel")]),
     Pass::graph("peephole", "Applies PyTorch's peephole rules, saturated in an e-graph", peephole::run).options(peephole::OPTIONS),
     Pass::graph("place-parts", "Lets packed convolutions write directly into the result of a concatenation", place_parts::run),
+    Pass::graph("profile", "Looks at tensors on their way to uses, as TorchScript's profiling executor does", profile::run),
     Pass::graph("propagate-shapes", "Infers dtypes, sizes and layouts from the inputs and records them in types", propagate_shapes::run),
     Pass::graph("refine-integer-values", "Replaces ints by constants where a comparison implies their value", refine_integer_values::run),
     Pass::graph("refine-tuple-types", "Refines tuple types from the types of their elements", refine_tuple_types::run),
@@ -141,8 +161,10 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("remove-inplace-ops", "Replaces in-place arithmetic by functional ops without checking that this is sound", remove_inplace_ops::run),
     Pass::graph("remove-list-mutation", "Folds appends and insertions into list construction", remove_mutation::lists),
     Pass::graph("remove-mutation", "Replaces in-place ops on fresh tensors and lists by functional ops", remove_mutation::run).options(remove_mutation::OPTIONS),
+    Pass::graph("remove-profiling", "Removes profiles; types stay, say what was seen, or forget what they say of tensors", remove_profiling::run).options(remove_profiling::OPTIONS),
     Pass::graph("remove-tensor-mutation", "Replaces in-place ops on fresh tensors by functional ops", remove_mutation::tensors).options(remove_mutation::OPTIONS),
     Pass::graph("simplify", "Applies the built-in rewrite rules, saturated in an e-graph", simplify::run).options(simplify::OPTIONS),
+    Pass::graph("specialize-autogradzero", "Makes a version of a backward graph for gradients that are defined as profiles saw", specialize_autogradzero::run),
     Pass::graph("transform-conv1d-to-conv2d", "Replaces conv1d by conv2d over images of height one", transform_conv1d_to_conv2d::run),
     Pass::graph("use-variadic-cat", "Replaces cat of a fresh list by VarConcat of its elements", variadic::cat),
     Pass::graph("use-variadic-stack", "Replaces stack of a fresh list by VarStack of its elements", variadic::stack),

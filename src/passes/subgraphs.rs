@@ -236,7 +236,7 @@ fn name_as(to: &mut Graph, value: ValueId, from: &Graph, like: ValueId) {
     }
 }
 
-fn move_name(graph: &mut Graph, from: ValueId, to: ValueId) {
+pub(super) fn move_name(graph: &mut Graph, from: ValueId, to: ValueId) {
     if let Some(name) = graph.name(from).map(str::to_string) {
         graph.clear_name(from);
         graph.set_name(to, &name);

@@ -2,6 +2,9 @@
 //! conditions and loops become jumps; the last use of a register moves its value out, so that memory is given
 //! back as early as possible. Overloads are chosen here, once.
 
+mod bailouts;
+mod sites;
+
 use super::arithmetic::Arithmetic;
 use super::constants::Constants;
 use super::derivatives::Derivatives;
@@ -10,15 +13,19 @@ use super::regions;
 use super::regions::RegionCode;
 use crate::analysis::{AliasDb, facts};
 use crate::backends::{self, Backend, FusedGroup, FusionCounters};
-use crate::diag::{Diagnostic, ErrorKind, Result, Source, Span};
+use crate::diag::{Diagnostic, ErrorKind, Result, Span};
+use crate::dialects::prim::profiling;
 use crate::dialects::{Fact, GraphId, Node, Op, Outputs, Registry, Run, Variant, fusion, loops, resolve};
 use crate::eval;
-use crate::ir::{Attr, BlockId, Graph, LocationId, Module, OpId, Place, Symbol, Type, ValueId};
+use crate::ir::{Attr, BlockId, Graph, LocationId, Module, OpId, Symbol, Type, ValueId};
 use crate::lowering::Lowered;
 use crate::passes;
 use crate::value::Value;
 use hashbrown::{HashMap, HashSet};
+use sites::{site, span_of};
 use std::sync::Arc;
+
+pub(super) use bailouts::Rest;
 
 /// Blocks nested deeper are refused, so that no text can exhaust the stack.
 const MAX_DEPTH: usize = 400;
@@ -73,6 +80,10 @@ pub(super) enum Action {
     Jump(usize),
     /// Goes to another step if the operand is false.
     JumpUnless(usize),
+    /// Goes to another step if the operand has a type.
+    JumpIfOf(Type, usize),
+    /// Leaves the function: it goes on as other code does with the operands.
+    GoOn(Box<Rest>),
     /// Begins a turn of a loop: operands are the greatest number of turns and the condition, the result is the
     /// turn's number, `counter` counts. Leaves the loop by going to `exit`. A kernel may do all turns that are left.
     Turn { counter: Register, exit: usize, compiled: Option<Box<CompiledLoop>> },
@@ -195,6 +206,7 @@ fn compile_block(
         free: Vec::new(),
         reserved: HashSet::new(),
         op: NO_OP,
+        is_part: block != graph.root(),
         nested: false,
         anchored: true,
         aliases: None,
@@ -303,6 +315,8 @@ pub(super) struct Compiler<'a> {
     reserved: HashSet<Register>,
     /// The op that steps are made for.
     op: u32,
+    /// Whether it is the code of a block that its op runs.
+    is_part: bool,
     /// See [`Step`].
     nested: bool,
     anchored: bool,
@@ -336,6 +350,8 @@ impl Compiler<'_> {
         let action = match kind.as_str() {
             "prim::Constant" => return self.constant(op),
             "prim::Uninitialized" => return self.hold_constant(op, Value::Uninitialized),
+            profiling::BAILOUT_TEMPLATE => return self.hold_constant(op, Value::Int(1)),
+            profiling::BAILOUT => return self.bailout(op),
             "prim::If" => return self.condition(op, depth),
             "prim::Loop" => return self.turns(op, depth),
             "prim::CallFunction" => Action::CallFunction,
@@ -764,32 +780,5 @@ impl Compiler<'_> {
 
     fn span(&self, op: OpId) -> Option<Span> {
         span_of(self.graph, self.graph.location_id(op))
-    }
-}
-
-/// How many inlined calls a traceback follows.
-const MAX_INLINED: usize = 256;
-
-fn site(graph: &Graph, location: LocationId) -> Site {
-    let mut inlined = Vec::new();
-    let mut at = graph.location_of(location).and_then(|l| l.inlined_from);
-    while let Some((function, call)) = at {
-        inlined.push((function, span_of(graph, call)));
-        at = graph.location_of(call).and_then(|l| l.inlined_from);
-        if inlined.len() == MAX_INLINED {
-            break;
-        }
-    }
-    Site { span: span_of(graph, location), inlined }
-}
-
-/// The place of a location. One that was read from text is a place in a source whose text is not at hand.
-fn span_of(graph: &Graph, location: LocationId) -> Option<Span> {
-    match &graph.location_of(location)?.place {
-        Place::Unknown => None,
-        Place::Span(span) => Some(span.clone()),
-        Place::File { file, line, .. } => {
-            Some(Span::new(&Source::starting_at(file.as_str(), "", *line as usize), 0, 0))
-        }
     }
 }

@@ -3,7 +3,7 @@
 //! diagnostic with the chain of calls.
 
 use super::arithmetic::Arithmetic;
-use super::code::{Action, Bound, Code, NOWHERE, Operand, Register, Step};
+use super::code::{Action, Bound, Code, NOWHERE, Operand, Register, Rest, Step};
 use super::derivatives::Derivatives;
 use super::instance::is_instance;
 use super::loops::CompiledLoop;
@@ -11,14 +11,15 @@ use super::program::{Inner, Origins};
 use super::regions;
 use super::tasks;
 use super::traceback;
-use crate::backends::{FusedGroup, Rest};
+use crate::backends::FusedGroup;
 use crate::diag::{Diagnostic, ErrorKind, Result, Span};
+use crate::dialects::prim::profiling;
 use crate::dialects::{Run, Watcher};
 use crate::eval;
 use crate::ir::Symbol;
 use crate::resources::limits;
 use crate::tensor::Tensor;
-use crate::value::{Future, List, Object, Value};
+use crate::value::{Future, Object, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::Instant;
@@ -140,7 +141,7 @@ const RAISES: &str = "the call raises: ";
 /// Steps that a machine takes from its run at a time; so often it sees whether the run must end.
 const STEPS: u32 = 1024;
 
-type Values = SmallVec<[Value; 6]>;
+pub(super) type Values = SmallVec<[Value; 6]>;
 
 /// A function that is running.
 struct Activation {
@@ -231,6 +232,9 @@ impl Machine<'_> {
                 if let Some(results) = results {
                     return Ok(results);
                 }
+                if matches!(step.action, Action::GoOn(_)) {
+                    break;
+                }
                 at = self.frames.last().map_or(0, |frame| frame.at);
             }
         }
@@ -292,6 +296,13 @@ impl Machine<'_> {
             Action::Turn { counter, exit, compiled } => {
                 self.turn(step, *counter, *exit, compiled.as_deref())?
             }
+            Action::JumpIfOf(ty, to) => {
+                let value = self.operand(step, 0)?;
+                if profiling::holds(ty, &value, self.run.grad_enabled()) {
+                    self.jump(*to);
+                }
+            }
+            Action::GoOn(rest) => self.go_on(step, rest)?,
             Action::Call(code) => {
                 let operands = self.operands(step).into_vec();
                 self.push(Arc::clone(code), operands, ResultsTo::Caller)?;
@@ -437,59 +448,13 @@ impl Machine<'_> {
         (!span.source().name().starts_with("<the ")).then_some(span)
     }
 
-    /// Begins the next turn of a loop, or leaves it.
-    fn turn(
-        &mut self,
-        step: &Step,
-        counter: Register,
-        exit: usize,
-        compiled: Option<&CompiledLoop>,
-    ) -> Result<()> {
-        let most = self.operand(step, 0)?.to_int()?;
-        let goes_on = self.operand(step, 1)?.to_bool()?;
-        let turn = self.read(counter)?.to_int()?;
-        if !goes_on || turn >= most {
-            self.jump(exit);
-            return Ok(());
-        }
-        if let Some(compiled) = compiled.filter(|_| self.watcher.is_none())
-            && turn >= compiled.enter_at()
-            && self.run_compiled(compiled, turn, most)?
-        {
-            self.jump(exit);
-            return Ok(());
-        }
-        self.write(counter, Value::Int(turn + 1))?;
-        self.store_all(step, [Value::Int(turn)])
-    }
-
-    /// Lets a kernel do the turns that are left; false where it does not.
-    fn run_compiled(&mut self, compiled: &CompiledLoop, turn: i64, trips: i64) -> Result<bool> {
-        let mut lists: SmallVec<[List; 2]> = SmallVec::new();
-        for operand in &compiled.lists {
-            match self.look(operand)? {
-                Value::List(list) => lists.push(list),
-                // Nothing is known to be there yet.
-                _ => return Ok(false),
-            }
-        }
-        if !compiled.pays(turn, trips, lists.iter().map(List::len).sum()) {
-            return Ok(false);
-        }
-        let carried: Values = compiled.carried.iter().map(|r| self.read(*r)).collect::<Result<_>>()?;
-        let outer: Values = compiled.outer.iter().map(|o| self.look(o)).collect::<Result<_>>()?;
-        let rest = Rest { trips, trip: turn, goes_on: true, carried: &carried, outer: &outer, lists: &lists };
-        let done = compiled.kernel.run(&rest)?;
-        compiled.ran(turn, done.is_some());
-        let Some(values) = done else { return Ok(false) };
-        for (register, value) in compiled.carried.iter().zip(values) {
-            self.write(*register, value)?;
-        }
-        Ok(true)
+    /// Whether somebody looks on, op by op.
+    pub(super) fn is_watched(&self) -> bool {
+        self.watcher.is_some()
     }
 
     /// The value of an operand, which stays where it is.
-    fn look(&self, operand: &Operand) -> Result<Value> {
+    pub(super) fn look(&self, operand: &Operand) -> Result<Value> {
         match operand {
             Operand::Keep(register) | Operand::Take(register) => self.read(*register),
             Operand::Constant(index) => {
@@ -498,6 +463,20 @@ impl Machine<'_> {
                 value.cloned().ok_or_else(|| Diagnostic::internal("a constant out of range"))
             }
         }
+    }
+
+    /// Ends the innermost function and begins what it goes on as, in its place.
+    fn go_on(&mut self, step: &Step, rest: &Rest) -> Result<()> {
+        let operands = self.operands(step).into_vec();
+        let Some(ended) = self.frames.pop() else {
+            return Err(Diagnostic::internal("a bailout without a call"));
+        };
+        self.registers.truncate(ended.base);
+        if let Some(watcher) = &self.watcher {
+            watcher.leaves();
+        }
+        let code = rest.code(self.program.code_context(), &ended.code.name)?;
+        self.push(code, operands, ended.results)
     }
 
     /// Ends the innermost function.
@@ -558,7 +537,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn jump(&mut self, to: usize) {
+    pub(super) fn jump(&mut self, to: usize) {
         if let Some(frame) = self.frames.last_mut() {
             frame.at = to;
         }
@@ -581,17 +560,17 @@ impl Machine<'_> {
         step.operands.iter().map(take).collect()
     }
 
-    fn operand(&mut self, step: &Step, n: usize) -> Result<Value> {
+    pub(super) fn operand(&mut self, step: &Step, n: usize) -> Result<Value> {
         self.operands(step).into_iter().nth(n).ok_or_else(|| Diagnostic::internal("a step lacks an operand"))
     }
 
-    fn read(&self, register: Register) -> Result<Value> {
+    pub(super) fn read(&self, register: Register) -> Result<Value> {
         let base = self.frames.last().map_or(0, |f| f.base);
         let value = self.registers.get(base.saturating_add(register as usize)).cloned();
         value.ok_or_else(|| Diagnostic::internal("a register out of range"))
     }
 
-    fn write(&mut self, register: Register, value: Value) -> Result<()> {
+    pub(super) fn write(&mut self, register: Register, value: Value) -> Result<()> {
         if register == NOWHERE {
             return Ok(());
         }
@@ -603,7 +582,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn store_all(&mut self, step: &Step, values: impl IntoIterator<Item = Value>) -> Result<()> {
+    pub(super) fn store_all(&mut self, step: &Step, values: impl IntoIterator<Item = Value>) -> Result<()> {
         let mut values = values.into_iter();
         for register in &step.results {
             match values.next() {

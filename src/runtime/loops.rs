@@ -3,12 +3,15 @@
 //! A loop begins interpreted. Once it has done enough work it is compiled, and the kernel does the iterations that are left,
 //! from the registers as they are. What a kernel leaves undone the interpreter does, from the same registers.
 
-use super::code::{Compiler, Context, Operand, Register};
-use crate::backends::{self, Backend, ScalarKernel};
+use super::code::{Compiler, Context, Operand, Register, Step};
+use super::interpreter::{Machine, Values};
+use crate::backends::{self, Backend, LoopRest, ScalarKernel};
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Attr, BlockId, Graph, OpId, ValueId};
 use crate::lowering::scalars::pass::KERNEL;
 use crate::lowering::{Target, scalars};
+use crate::value::{List, Value};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -85,6 +88,60 @@ impl CompiledLoop {
             false => turn.saturating_mul(2).saturating_add(1024),
         };
         self.enter_at.store(next, Ordering::Relaxed);
+    }
+}
+
+impl Machine<'_> {
+    /// Begins the next turn of a loop, or leaves it.
+    pub(super) fn turn(
+        &mut self,
+        step: &Step,
+        counter: Register,
+        exit: usize,
+        compiled: Option<&CompiledLoop>,
+    ) -> Result<()> {
+        let most = self.operand(step, 0)?.to_int()?;
+        let goes_on = self.operand(step, 1)?.to_bool()?;
+        let turn = self.read(counter)?.to_int()?;
+        if !goes_on || turn >= most {
+            self.jump(exit);
+            return Ok(());
+        }
+        if let Some(compiled) = compiled.filter(|_| !self.is_watched())
+            && turn >= compiled.enter_at()
+            && self.run_compiled(compiled, turn, most)?
+        {
+            self.jump(exit);
+            return Ok(());
+        }
+        self.write(counter, Value::Int(turn + 1))?;
+        self.store_all(step, [Value::Int(turn)])
+    }
+
+    /// Lets a kernel do the turns that are left; false where it does not.
+    fn run_compiled(&mut self, compiled: &CompiledLoop, turn: i64, trips: i64) -> Result<bool> {
+        let mut lists: SmallVec<[List; 2]> = SmallVec::new();
+        for operand in &compiled.lists {
+            match self.look(operand)? {
+                Value::List(list) => lists.push(list),
+                // Nothing is known to be there yet.
+                _ => return Ok(false),
+            }
+        }
+        if !compiled.pays(turn, trips, lists.iter().map(List::len).sum()) {
+            return Ok(false);
+        }
+        let carried: Values = compiled.carried.iter().map(|r| self.read(*r)).collect::<Result<_>>()?;
+        let outer: Values = compiled.outer.iter().map(|o| self.look(o)).collect::<Result<_>>()?;
+        let rest =
+            LoopRest { trips, trip: turn, goes_on: true, carried: &carried, outer: &outer, lists: &lists };
+        let done = compiled.kernel.run(&rest)?;
+        compiled.ran(turn, done.is_some());
+        let Some(values) = done else { return Ok(false) };
+        for (register, value) in compiled.carried.iter().zip(values) {
+            self.write(*register, value)?;
+        }
+        Ok(true)
     }
 }
 

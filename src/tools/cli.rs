@@ -3,8 +3,8 @@
 use super::io::{Io, Terminal};
 use super::limits::LimitOptions;
 use super::{
-    bench, check, demo, dialect, docs, explain, filecheck, grad, inspect, lit, lsp, opt, reduce, rules, run,
-    save, train, translate,
+    bench, check, demo, dialect, docs, explain, filecheck, grad, inspect, lit, lsp, opt, profile, reduce,
+    rules, run, save, train, translate,
 };
 use crate::diag::{Diagnostic, ErrorKind, Result, render};
 use crate::toolkit::Toolkit;
@@ -163,6 +163,8 @@ enum Command {
     Bench(Box<bench::Options>),
     /// Say what becomes of a call: the plan for its arguments, op by op with time and bytes, or why there is none
     Explain(Box<explain::Options>),
+    /// Run a program and print its graph with the types of the tensors that came by, for insert-guards
+    Profile(Box<profile::Options>),
     /// Load a model with its recorded answer and show on one screen what becomes of it
     Demo(demo::Options),
     /// Check a text against the CHECK lines of a file, in LLVM's language
@@ -323,6 +325,7 @@ fn start(words: impl IntoIterator<Item = OsString>, io: &mut Io<'_>, owns_proces
         Command::Inspect(options) => inspect::run(options, io),
         Command::Bench(options) => bench::run(options, io),
         Command::Explain(options) => explain::run(options, io).map(|()| true),
+        Command::Profile(options) => profile::run(options, io).map(|()| true),
         Command::Demo(options) => demo::run(options, io),
         Command::Lsp(options) => lsp::run(options, io.toolkit),
         Command::Completions { shell } => {

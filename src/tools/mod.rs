@@ -32,6 +32,7 @@ pub mod opt;
 mod outputs;
 pub mod parity;
 pub mod prepare;
+pub mod profile;
 mod progress;
 pub mod raises;
 pub mod reduce;
