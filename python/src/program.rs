@@ -402,6 +402,25 @@ impl PyProgram {
         Ok(graphs.map(|(_, g)| PyGraph::new((*g).clone(), Arc::clone(&self.core))).collect())
     }
 
+    /// The graph of the plan for such arguments, where calls made one.
+    #[pyo3(signature = (name, args, kwargs=None))]
+    fn graph_for(
+        &self,
+        name: &str,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Option<PyGraph>> {
+        let mut call = Call::default();
+        let given = args.iter().map(|x| call.value(&x)).collect::<PyResult<Vec<_>>>()?;
+        let mut named = Vec::new();
+        for (name, value) in kwargs.into_iter().flat_map(|k| k.iter()) {
+            named.push((name.extract::<String>()?, call.value(&value)?));
+        }
+        let fast = self.core.fast().map_err(errors::of_program)?;
+        let found = fast.graph_for(self.object.as_ref(), name, given, named).map_err(errors::of_program)?;
+        Ok(found.map(|graph| PyGraph::new((*graph).clone(), Arc::clone(&self.core))))
+    }
+
     /// How often calls ran by a plan, how often without, and why.
     fn plan_report(&self) -> PyResult<String> {
         Ok(format!("{:?}", self.core.fast().map_err(errors::of_program)?.plan_report()))

@@ -226,6 +226,11 @@ class Switches(unittest.TestCase):
         self.assertEqual(self.f(x).tolist(), [3, 3])
         self.assertEqual(len(self.f._c.plan_graphs("f")), 1)
 
+    def test_graph_for_is_of_these_arguments(self) -> None:
+        for n in (2, 3, 2):
+            self.assertIn(f"Float({n}, ", str(self.f.graph_for(flambeau.ones(n))))
+        self.assertEqual(len(self.f._c.plan_graphs("f")), 2)
+
     def test_fusion_strategy(self) -> None:
         former = flambeau.set_fusion_strategy([("STATIC", 1), ("DYNAMIC", 1)])
         try:

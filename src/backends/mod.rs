@@ -46,6 +46,11 @@ pub trait Backend: Send + Sync {
     }
     /// Compiles a kernel; what it cannot do is refused with `Unsupported`.
     fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Executable>>;
+    /// How many pieces of machine code it has made so far. A kernel has further forms, which are made when a call first needs
+    /// one.
+    fn compilations(&self) -> u64 {
+        0
+    }
 }
 
 /// A compiled kernel.

@@ -191,7 +191,7 @@ impl Propagation<'_> {
 }
 
 /// Whether an op on these values is done at once.
-fn is_small(row: &Op, values: &[Value]) -> bool {
+pub(super) fn is_small(row: &Op, values: &[Value]) -> bool {
     let family = row.def().family;
     let makes = matches!(family, Family::Create | Family::View)
         || (family == Family::Container && row.name().namespace() != "prim");

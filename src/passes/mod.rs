@@ -27,6 +27,7 @@ mod erase_shape_information;
 mod fold_frozen;
 mod fold_frozen_conv;
 mod fold_sizes;
+mod fold_writes;
 mod freeze;
 mod freeze_attributes;
 mod fuse;
@@ -68,6 +69,7 @@ mod variadic;
 
 mod constants;
 mod copy;
+mod fired_rules;
 mod rule_group;
 mod subgraphs;
 mod input_shapes;
@@ -79,6 +81,7 @@ mod walk;
 pub use autocast::{has_autocast, refused_call};
 pub use bailout_graph::bailout_rest;
 pub use context::{Context, Extras};
+pub use fired_rules::FiredRules;
 pub use freeze_attributes::{FrozenAttribute, FrozenAttributes};
 pub use fuse::{fuse, fuse_elementwise};
 pub(crate) use inline_meanings::arguments as attribute_constants;
@@ -114,6 +117,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("fold-frozen-conv-mul-or-div", "Folds multiplication and division by constants into frozen convolutions", fold_frozen_conv::mul_or_div),
     Pass::graph("fold-constants", "Folds constant expressions whose results do not leave the graph, tensors included", constant_propagation::fold),
     Pass::graph("fold-sizes", "Folds sizes, ranks and dtypes that are known from types", fold_sizes::run),
+    Pass::graph("fold-writes", "Computes tensors that are made of constants, with the writes to them, where they stay inside the graph", fold_writes::run),
     Pass::module("freeze", "Freezes a loaded model's attributes to constants, in forward and in preserved methods", freeze::run).options(freeze::OPTIONS),
     Pass::graph("freeze-attributes", "Freezes attributes of a loaded model that are never set or written, as plans do", freeze_attributes::run),
     Pass::graph("functional-to-inplace-activation", "Converts activations to their in-place forms where the input is dead afterwards", convert_activation::functional_to_inplace),
@@ -184,7 +188,7 @@ pub static NAMED: &[(&str, &str)] = &[
     ("frozen-optimization", "remove-dropout,repeat{max=4}(fold-frozen,constant-propagation,fold-frozen-conv-add-or-sub,fold-frozen-conv-mul-or-div),dce"),
     ("autocast-contexts", "inline,constant-propagation-immutable-types,autocast,constant-pooling"),
     ("optimize", "inline,lower-simple-tuples,constant-propagation-immutable-types,autocast,remove-mutation{exact history},cse,simplify,constant-propagation-immutable-types,cse,constant-pooling,dce-graph"),
-    ("plan", "dissolve-groups,inline-meanings,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,fold-constants,dce-graph,fuse"),
+    ("plan", "dissolve-groups,inline-meanings,freeze-attributes,constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,remove-mutation{exact},dce-graph,fold-writes,fold-constants,cse,simplify,propagate-shapes,dce-graph,fuse-attention,fuse-layers,assign-layouts,place-parts,dce-graph,fuse"),
     ("record-freeze", "dissolve-groups,inline-meanings{derivatives=false},freeze-attributes"),
     ("record", "constant-propagation-immutable-types,remove-dropout,propagate-shapes,fold-sizes,constant-propagation-immutable-types,loop-unrolling,constant-propagation-immutable-types,propagate-shapes,lower-simple-tuples,remove-mutation{exact history},cse,dce-graph"),
     ("record-finish", "batch-mm,canonicalize-ops,dce-graph,fuse"),

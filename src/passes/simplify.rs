@@ -1,6 +1,6 @@
 //! Algebraic simplification: all built-in rules, saturated in an e-graph. See `src/rewrite`.
 
-use super::{Context, PassOption};
+use super::{Context, FiredRules, PassOption};
 use crate::diag::{Result, Source};
 use crate::dialects::Registry;
 use crate::ir::Graph;
@@ -107,6 +107,9 @@ pub(super) fn apply(
         context.step(|| "replaces an op".to_string());
     });
     context.count("ops replaced", replaced as u64);
+    if let Some(fired) = context.extra::<FiredRules>() {
+        fired.add(&report.fired);
+    }
     if let Some(wanted) = wanted {
         let function = context.function.map(|name| name.to_string()).unwrap_or_default();
         wanted.add(context.name, &function, report.clone());

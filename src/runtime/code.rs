@@ -9,14 +9,14 @@ use super::arithmetic::Arithmetic;
 use super::constants::Constants;
 use super::derivatives::Derivatives;
 use super::loops::{self as number_loops, CompiledLoop};
+use super::packed::Packed;
 use super::regions;
 use super::regions::RegionCode;
 use crate::analysis::{AliasDb, facts};
 use crate::backends::{self, Backend, FusedGroup, FusionCounters};
 use crate::diag::{Diagnostic, ErrorKind, Result, Span};
 use crate::dialects::prim::profiling;
-use crate::dialects::{Fact, GraphId, Node, Op, Outputs, Registry, Run, Variant, fusion, loops, resolve};
-use crate::eval;
+use crate::dialects::{Fact, GraphId, Node, Op, Outputs, Registry, Variant, fusion, loops, resolve};
 use crate::ir::{Attr, BlockId, Graph, LocationId, Module, OpId, Symbol, Type, ValueId};
 use crate::lowering::Lowered;
 use crate::passes;
@@ -151,8 +151,8 @@ pub(super) struct Context<'a> {
     pub(super) backend: Option<&'a Arc<dyn Backend>>,
     /// Where fusion groups count what becomes of them.
     pub(super) fusion: &'a Arc<FusionCounters>,
-    /// Whether ops that prepare constants for others run now, once for all runs of the code.
-    pub(super) packs: bool,
+    /// Where ops that prepare constants for others run now, once for all runs of the code; None: they run when it does.
+    pub(super) packs: Option<&'a Packed>,
 }
 
 impl Context<'_> {
@@ -426,17 +426,13 @@ impl Compiler<'_> {
 
     /// What an op that prepares constants gives, where it is to run now. One that fails does so when the code runs.
     fn packed(&self, bound: &Bound, operands: &[Operand]) -> Option<Outputs> {
-        if !self.context.packs || !bound.op.def().facts.contains(&Fact::Packs) {
-            return None;
-        }
+        let packs = self.context.packs.filter(|_| bound.op.def().facts.contains(&Fact::Packs))?;
         let constant = |operand: &Operand| match operand {
             Operand::Constant(index) => self.code.constants.get(*index as usize).cloned(),
             Operand::Keep(_) | Operand::Take(_) => None,
         };
         let values = operands.iter().map(constant).collect::<Option<Vec<Value>>>()?;
-        let run = Run::silent();
-        run.set_grad_enabled(false);
-        eval::call(&bound.op, &values, bound.node(), &run).ok()
+        packs.results(bound, &values)
     }
 
     fn bind(&self, op: OpId) -> Result<Bound> {

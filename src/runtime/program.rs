@@ -4,13 +4,13 @@ use super::arguments::{self, Given};
 use super::code::{self, Code};
 use super::composites::ScriptComposites;
 use super::constants::Constants;
-use super::executor::{Call, Executor, PlanReport};
+use super::executor::{Call, Executor, Making, PlanReport};
 use super::{autocast, interpreter};
 use crate::autodiff::Tape;
 use crate::backends::{Backend, FusionCounters, FusionReport};
 use crate::diag::log::LogSpec;
 use crate::diag::{Diagnostic, Result, Span, nearest};
-use crate::dialects::{Methods, Registry, Run, is_custom_class, unknown_class};
+use crate::dialects::{GraphId, Methods, Registry, Run, is_custom_class, unknown_class};
 use crate::ir::{Argument, Function, Graph, Module, Schema, Symbol, Type};
 use crate::passes::refused_call;
 use crate::value::{Object, Value};
@@ -109,6 +109,11 @@ impl Program {
         self.0.executor.as_ref().map(Executor::graphs).unwrap_or_default()
     }
 
+    /// How the plans that are kept were made, by the identity of their graphs.
+    pub fn plan_makings(&self) -> HashMap<GraphId, Arc<Making>> {
+        self.0.executor.as_ref().map(Executor::makings).unwrap_or_default()
+    }
+
     /// The same program with a log of what becomes of its fusion groups, under the topic `fusion`: each kernel that is
     /// compiled or refused, and at level `debug` each call.
     pub fn logging(&self, spec: &LogSpec) -> Program {
@@ -203,9 +208,38 @@ impl Program {
         named: Vec<(String, Value)>,
         run: &Run,
     ) -> Result<Value> {
+        let (function, receiver, bound) = self.bound_named(name, Given { positional: arguments, named })?;
+        self.run_bound(function, receiver.as_ref(), bound, run)
+    }
+
+    /// The graph that runs for such arguments: that of the plan for their kind, of a function or of a method of an object. Of plans
+    /// with and without gradients, the one that was called last. None where calls of that kind have no plan, or none yet.
+    pub fn graph_for(
+        &self,
+        object: Option<&Object>,
+        name: &str,
+        arguments: Vec<Value>,
+        named: Vec<(String, Value)>,
+    ) -> Result<Option<Arc<Graph>>> {
+        let given = Given { positional: arguments, named };
+        let (function, bound) = match object {
+            Some(object) => self.bound_method(object, name, given)?,
+            None => self.bound_named(name, given).map(|(function, _, bound)| (function, bound))?,
+        };
+        Ok(self.0.executor.as_ref().and_then(|executor| executor.graph_of(function.name, &bound)))
+    }
+
+    fn bound_method(&self, object: &Object, method: &str, given: Given) -> Result<(&Function, Vec<Value>)> {
+        let class = object.class();
+        let no_method = || Diagnostic::input(format!("class {class} has no method '{method}'"));
+        let function = self.0.module.method(class, method).ok_or_else(no_method)?;
+        Ok((function, self.bound(function, Some(object), given)?))
+    }
+
+    /// A function by its name, its receiver, and arguments as it takes them.
+    fn bound_named(&self, name: &str, given: Given) -> Result<(&Function, Option<Object>, Vec<Value>)> {
         let function = self.function(name).ok_or_else(|| self.no_function(name))?;
         let receiver = self.receiver_of(function);
-        let given = Given { positional: arguments, named };
         let bound = match &receiver {
             // Asked for by the name that it had, a saved function complains as a function, not as a method.
             Some(object) if self.is_saved_function() && name != "forward" => {
@@ -219,7 +253,7 @@ impl Program {
             }
             _ => self.bound(function, receiver.as_ref(), given)?,
         };
-        self.run_bound(function, receiver.as_ref(), bound, run)
+        Ok((function, receiver, bound))
     }
 
     /// Runs a method of any object of the program as a caller outside: arguments are checked and converted.
@@ -231,11 +265,7 @@ impl Program {
         named: Vec<(String, Value)>,
         run: &Run,
     ) -> Result<Value> {
-        let module = &self.0.module;
-        let function = module
-            .method(object.class(), method)
-            .ok_or_else(|| Diagnostic::input(format!("class {} has no method '{method}'", object.class())))?;
-        let bound = self.bound(function, Some(object), Given { positional: arguments, named })?;
+        let (function, bound) = self.bound_method(object, method, Given { positional: arguments, named })?;
         self.run_bound(function, Some(object), bound, run)
     }
 
@@ -409,7 +439,7 @@ impl Inner {
             constants: &self.constants,
             backend: self.backend.as_ref(),
             fusion: &self.fusion,
-            packs: false,
+            packs: None,
         }
     }
 

@@ -437,6 +437,8 @@ pub(super) fn plans_json(report: &PlanReport) -> Json {
         "evicted": report.evicted,
         "recording": report.recording,
         "kept_bytes": report.kept_bytes,
+        "packed": report.packed,
+        "shared_packs": report.shared_packs,
         "unplanned_calls": report.unplanned_calls(),
         "unplanned": report.unplanned,
     })

@@ -5,6 +5,7 @@ use super::grad;
 use super::inputs::{self, InputOptions};
 use super::io::Io;
 use super::load::load_shown;
+use super::making;
 use super::numerics::Numerics;
 use super::observe::{Event, Watch, kernel_name};
 use super::prepare::{self, PlanOptions};
@@ -18,7 +19,7 @@ use crate::passes::manager::Settings;
 use crate::runtime::Program;
 use crate::value::Value;
 use clap::Args;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,7 +66,14 @@ struct Cost {
     bytes: u64,
 }
 
-type Costs = HashMap<(GraphId, u32), Cost>;
+/// What was seen in the calls that were looked at.
+#[derive(Default)]
+struct Seen {
+    /// By graph and op.
+    costs: HashMap<(GraphId, u32), Cost>,
+    /// Graphs that ran.
+    graphs: HashSet<GraphId>,
+}
 
 /// Runs the command.
 pub fn run(options: &Options, io: &mut Io<'_>) -> Result<()> {
@@ -107,19 +115,21 @@ pub fn of_calls(
     for _ in 0..WARMUP {
         call()?;
     }
-    let costs: Arc<Mutex<Costs>> = Arc::default();
-    let sink = Arc::clone(&costs);
+    let seen: Arc<Mutex<Seen>> = Arc::default();
+    let sink = Arc::clone(&seen);
     run.watch(Some(Watch::of_plans(move |at, event| take_in(&mut sink.lock(), at.graph, &event))));
     let watched = (0..CALLS).try_for_each(|_| call());
     run.watch(None);
     watched?;
-    let costs = costs.lock();
-    Ok(report(program, &costs, with_graph))
+    let seen = seen.lock();
+    Ok(report(program, &seen, with_graph))
 }
 
-fn take_in(costs: &mut Costs, graph: Option<GraphId>, event: &Event<'_>) {
-    let (Some(graph), Event::Ran { op, results, begin }) = (graph, event) else { return };
-    let cost = costs.entry((graph, *op)).or_default();
+fn take_in(seen: &mut Seen, graph: Option<GraphId>, event: &Event<'_>) {
+    let Some(graph) = graph else { return };
+    seen.graphs.insert(graph);
+    let Event::Ran { op, results, begin } = event else { return };
+    let cost = seen.costs.entry((graph, *op)).or_default();
     cost.time += begin.elapsed();
     cost.bytes = results.iter().map(tensor_bytes).sum();
 }
@@ -131,10 +141,19 @@ fn tensor_bytes(value: &Value) -> u64 {
     }
 }
 
-fn report(program: &Program, costs: &Costs, with_graph: bool) -> String {
+/// Plans for other arguments than those of the calls are left out.
+fn report(program: &Program, seen: &Seen, with_graph: bool) -> String {
     let mut out = program.plan_report().to_text();
+    let makings = program.plan_makings();
     for (function, graph) in program.plan_graphs() {
-        out.push_str(&of_plan(function, &graph, costs));
+        let id = GraphId::of(&graph);
+        if !seen.graphs.contains(&id) {
+            continue;
+        }
+        out.push_str(&of_plan(function, &graph, seen));
+        if let Some(made) = makings.get(&id) {
+            out.push_str(&making::text(made));
+        }
         if with_graph {
             out.push_str(&format!("\n{graph}"));
         }
@@ -144,7 +163,7 @@ fn report(program: &Program, costs: &Costs, with_graph: bool) -> String {
 }
 
 /// The ops of a plan that ran, and where strides are restored.
-fn of_plan(function: Symbol, graph: &Graph, costs: &Costs) -> String {
+fn of_plan(function: Symbol, graph: &Graph, seen: &Seen) -> String {
     let mut out = format!("\nthe plan of {function} for\n");
     for input in graph.inputs() {
         out.push_str(&format!("  %{} : {}\n", graph.display_name(*input), graph.ty(*input)));
@@ -153,7 +172,7 @@ fn of_plan(function: Symbol, graph: &Graph, costs: &Costs) -> String {
     let mut table = Table::new(["op", "kernel", "result", ">bytes", ">time"]);
     let (mut total, mut borders) = (Cost::default(), Vec::new());
     for op in graph.all_ops() {
-        let Some(cost) = costs.get(&(id, op.index() as u32)) else { continue };
+        let Some(cost) = seen.costs.get(&(id, op.index() as u32)) else { continue };
         let mean = cost.time / CALLS;
         total = Cost { time: total.time + mean, bytes: total.bytes + cost.bytes };
         let kernel = fusion::subgraph(graph, op).map(|body| kernel_name(body)).unwrap_or_default();

@@ -25,6 +25,7 @@ mod judge;
 pub mod limits;
 pub mod load;
 pub mod lsp;
+mod making;
 mod numerics;
 pub mod numpy;
 mod observe;

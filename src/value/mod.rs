@@ -12,11 +12,13 @@ pub mod python_text;
 mod string;
 mod tensor_text;
 pub mod text;
+mod weak;
 
 pub use container::{Dict, DictKey, List};
 pub use future::Future;
 pub use object::{EnumValue, Native, Object, Tuple};
 pub use string::Text;
+pub use weak::WeakValue;
 
 use crate::diag::{Diagnostic, Result};
 use crate::ir::{Symbol, Type, TypeKind};

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// An immutable tuple; a named one knows its name and fields.
 #[derive(Clone)]
@@ -191,6 +191,21 @@ impl Object {
     /// An address that identifies the object while it lives.
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.0) as *const u8 as usize
+    }
+
+    /// The object, not kept alive.
+    pub fn downgrade(&self) -> WeakObject {
+        WeakObject(Arc::downgrade(&self.0))
+    }
+}
+
+/// An object that this does not keep alive.
+pub struct WeakObject(Weak<ObjectInner>);
+
+impl WeakObject {
+    /// The object, if it still lives.
+    pub fn upgrade(&self) -> Option<Object> {
+        self.0.upgrade().map(Object)
     }
 }
 

@@ -81,8 +81,8 @@ class ScriptFunction:
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph that runs for such arguments."""
         self(*args, **kwargs)
-        plans = self._c.plan_graphs(self._name)
-        return plans[-1] if plans else self._c.graph_after(self._name, "default")
+        plan = self._c.graph_for(self._name, args, kwargs)
+        return self._c.graph_after(self._name, "default") if plan is None else plan
 
     def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
         """Writes an archive that `flambeau.load` and `torch.jit.load` read."""

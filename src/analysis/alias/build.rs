@@ -274,7 +274,9 @@ impl<'a> Builder<'a> {
         if graph.terminated_block(user.op) == Some(graph.root()) {
             return true;
         }
-        let is_list_of_tensors = graph.ty(container).element().is_some_and(Type::is_tensor);
+        // Places to take from, as `x[i, :]` has them, may be None.
+        let is_list_of_tensors =
+            graph.ty(container).element().is_some_and(|ty| ty.without_none().is_tensor());
         if !is_list_of_tensors {
             return false;
         }

@@ -78,6 +78,22 @@ fn containers_make_wildcards_unless_they_are_only_looked_at() {
 }
 
 #[test]
+fn places_to_take_from_stay_apart_though_they_may_be_none() {
+    let mut k = known(
+        "graph(%x : Tensor, %n : NoneType):
+  %i : Tensor = aten::neg(%x)
+  %j : Tensor = aten::neg(%x)
+  %looked : Tensor?[] = prim::ListConstruct(%n, %i)
+  %r : Tensor = aten::index(%x, %looked)
+  %kept : Tensor?[] = prim::ListConstruct(%j)
+  return (%r, %kept, %kept)",
+    );
+    assert!(!k.alias("i", "x") && !k.alias("i", "j") && !k.alias("r", "i"));
+    let (kept, i, j) = (k.value("kept"), k.value("i"), k.value("j"));
+    assert!(k.db.may_contain_alias(kept, j) && !k.db.may_contain_alias(kept, i));
+}
+
+#[test]
 fn what_a_view_in_a_container_looks_at_is_shared() {
     let mut k = known(
         "graph(%x : Tensor):

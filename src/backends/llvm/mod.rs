@@ -69,6 +69,10 @@ impl Backend for Llvm {
         Target::Cpu
     }
 
+    fn compilations(&self) -> u64 {
+        self.shared.next.load(Ordering::Relaxed)
+    }
+
     fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Executable>> {
         let known = self.cache.lock().iter().find(|(k, _)| k == kernel).map(|(_, c)| Arc::clone(c));
         if let Some(compiled) = known {

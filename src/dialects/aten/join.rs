@@ -52,7 +52,7 @@ pub static OPS: &[OpDef] = &[
         interleave_int,
     ).rare("u8").infer(trial::kernel),
     gather("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", roll)
-        .rare("u8").infer(joins::same_sizes)
+        .rare("u8").infer(joins::row_major)
         .grad("self: grad.roll([-i for i in shifts], dims)")
         .out_exact("out"),
     gather("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", rot90).infer(trial::kernel)

@@ -86,7 +86,7 @@ pub static OPS: &[OpDef] = &[
                 None => one(layer(input, &shape, weight, bias, a.float(4)?)?.0),
             }
         },
-    ).infer(joins::same_sizes),
+    ).infer(joins::row_major),
     opaque(
         "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
         |a| {

@@ -131,6 +131,13 @@ pub fn same_sizes(operands: &Operands<'_>) -> Results {
     one(operands.following(&operands.common(), first.dtype, sizes))
 }
 
+/// The same, row-major however the arguments lie.
+pub fn row_major(operands: &Operands<'_>) -> Results {
+    let first = operands.first()?;
+    let sizes = first.sizes.as_ref().map(|s| s.to_vec());
+    one(operands.result(&operands.common(), first.dtype, sizes))
+}
+
 /// The dtype of the first argument and the sizes of the index.
 pub fn gather(operands: &Operands<'_>) -> Results {
     let (first, index) = (operands.first()?, operands.tensor("index")?);

@@ -1,13 +1,54 @@
 //! Other looks at one storage, and their copies.
 
-use super::{Known, Operands, Results, one, product, wrap};
+use super::{Known, Operands, Results, Strides, one, product, wrap};
+use crate::dialects::Fact;
 use crate::ir::{Dim, TensorType};
+use crate::tensor::{DType, Layout, view};
 
 /// The result has the sizes that a rule finds from those of the first argument, and an unknown layout.
 fn with_sizes(operands: &Operands<'_>, rule: impl Fn(&[Dim]) -> Option<Vec<Dim>>) -> Results {
     let first = operands.first()?;
     let sizes = first.sizes.as_deref().and_then(rule);
     one(operands.looking(first, sizes))
+}
+
+/// The same, and the layout that `moves` makes of the first argument's where all of that is known.
+fn with_layout(
+    operands: &Operands<'_>,
+    rule: impl Fn(&[Dim]) -> Option<Vec<Dim>>,
+    moves: impl Fn(&Layout) -> Option<Layout>,
+) -> Results {
+    let first = operands.first()?;
+    let sizes = first.sizes.as_deref().and_then(rule);
+    let moved = layout_of(first).and_then(|layout| moves(&layout));
+    let strides = moved.filter(|moved| fits(sizes.as_deref(), moved)).map(|moved| strides_of(&moved));
+    one(TensorType { strides, ..operands.looking(first, sizes) })
+}
+
+/// Where the elements of a tensor lie, where its type says all of it.
+fn layout_of(tensor: &TensorType) -> Option<Layout> {
+    let sizes: Vec<i64> = tensor.sizes.as_deref()?.iter().map(|d| d.known()).collect::<Option<_>>()?;
+    let strides: Vec<i64> = tensor.strides.as_deref()?.iter().copied().collect::<Option<_>>()?;
+    Layout::strided(&sizes, &strides, 0).ok()
+}
+
+fn fits(sizes: Option<&[Dim]>, layout: &Layout) -> bool {
+    sizes.is_some_and(|sizes| sizes.iter().map(|d| d.known()).eq(layout.sizes.iter().map(|n| Some(*n))))
+}
+
+fn strides_of(layout: &Layout) -> Strides {
+    layout.strides.iter().map(|n| Some(*n)).collect()
+}
+
+/// A look at a layout in other sizes; row-major where the op copies what it cannot look at.
+fn in_sizes(operands: &Operands<'_>, layout: &Layout, sizes: &[Dim]) -> Option<Layout> {
+    let sizes: Vec<i64> = sizes.iter().map(|d| d.known().filter(|n| *n >= 0)).collect::<Option<_>>()?;
+    let count = sizes.iter().try_fold(1i64, |n, size| n.checked_mul(*size))?;
+    if usize::try_from(count).ok()? != layout.numel() {
+        return None;
+    }
+    let copies = operands.op.def().facts.contains(&Fact::MayCopy);
+    view::try_view(layout, &sizes).or_else(|| copies.then(|| Layout::contiguous(&sizes).ok())?)
 }
 
 /// Strides go the way of the sizes.
@@ -87,11 +128,15 @@ pub fn reshape(operands: &Operands<'_>) -> Results {
     let sizes: Vec<Dim> = wanted.iter().map(|d| if *d == Dim::Known(-1) { rest } else { *d }).collect();
     let is_dense =
         first.sizes.as_deref().and_then(super::dense).is_some_and(|s| first.strides.as_ref() == Some(&s));
-    let mut result = operands.looking(first, Some(sizes));
-    if is_dense {
-        result.strides = result.sizes.as_deref().and_then(super::dense);
-    }
-    one(result)
+    let strides = match is_dense {
+        true => super::dense(&sizes),
+        // Strides that are asked for are no business of sizes.
+        false if operands.get("stride").is_some() => None,
+        false => layout_of(first)
+            .and_then(|layout| in_sizes(operands, &layout, &sizes))
+            .map(|layout| strides_of(&layout)),
+    };
+    one(TensorType { strides, ..operands.looking(first, Some(sizes)) })
 }
 
 fn remaining(operands: &Operands<'_>, sizes: Option<&[Dim]>, wanted: &[Dim]) -> Dim {
@@ -122,13 +167,27 @@ fn remaining(operands: &Operands<'_>, sizes: Option<&[Dim]>, wanted: &[Dim]) -> 
 /// The sizes of another tensor.
 pub fn as_other(operands: &Operands<'_>) -> Results {
     let other = operands.tensor("other")?;
-    with_sizes(operands, |_| other.sizes.as_ref().map(|s| s.to_vec()))
+    with_layout(
+        operands,
+        |_| other.sizes.as_ref().map(|s| s.to_vec()),
+        |layout| match operands.op.def().facts.contains(&Fact::Broadcasts) {
+            true => spread(layout, other.sizes.as_deref()?),
+            false => in_sizes(operands, layout, other.sizes.as_deref()?),
+        },
+    )
+}
+
+/// A layout whose sizes 1 grow.
+fn spread(layout: &Layout, sizes: &[Dim]) -> Option<Layout> {
+    let sizes: Vec<i64> = sizes.iter().map(|d| d.known()).collect::<Option<_>>()?;
+    // The dtype is named by errors alone.
+    view::expand(layout, &sizes, DType::F32).ok()
 }
 
 /// Sizes 1 grow; -1 keeps what is there.
 pub fn expand(operands: &Operands<'_>) -> Results {
     let wanted = operands.dims("size");
-    with_sizes(operands, |sizes| {
+    let sizes = |sizes: &[Dim]| {
         let wanted = wanted.as_ref()?;
         let skip = wanted.len().checked_sub(sizes.len())?;
         let one = |(n, d): (usize, &Dim)| match (*d, n.checked_sub(skip)) {
@@ -137,14 +196,15 @@ pub fn expand(operands: &Operands<'_>) -> Results {
             (dim, _) => dim,
         };
         Some(wanted.iter().enumerate().map(one).collect())
-    })
+    };
+    with_layout(operands, sizes, |layout| spread(layout, wanted.as_deref()?))
 }
 
 /// Dimensions of size 1 go: all, or those that are named.
 pub fn squeeze(operands: &Operands<'_>) -> Results {
     let dims = operands.ints("dim");
     let all = operands.op.schema().is_ok_and(|s| s.argument_index("dim").is_none());
-    with_sizes(operands, |sizes| {
+    let sizes = |sizes: &[Dim]| {
         let named = match (&dims, all) {
             (_, true) => None,
             (Some(dims), _) => Some(dims.iter().map(|d| wrap(*d, sizes.len())).collect::<Option<Vec<_>>>()?),
@@ -161,27 +221,35 @@ pub fn squeeze(operands: &Operands<'_>) -> Results {
             }
         }
         Some(out)
+    };
+    with_layout(operands, sizes, |layout| match (&dims, all) {
+        (_, true) => view::squeeze(layout, None).ok(),
+        (Some(dims), _) => view::squeeze(layout, Some(dims)).ok(),
+        (None, _) => None,
     })
 }
 
 /// A dimension of size 1 comes in.
 pub fn unsqueeze(operands: &Operands<'_>) -> Results {
     let dim = operands.int("dim");
-    with_sizes(operands, |sizes| {
+    let sizes = |sizes: &[Dim]| {
         let mut sizes = sizes.to_vec();
         sizes.insert(wrap(dim?, sizes.len() + 1)?, Dim::Known(1));
         Some(sizes)
-    })
+    };
+    with_layout(operands, sizes, |layout| view::unsqueeze(layout, dim?).ok())
 }
 
 /// One dimension goes.
 pub fn select(operands: &Operands<'_>) -> Results {
     let dim = operands.int("dim");
-    with_sizes(operands, |sizes| {
+    let sizes = |sizes: &[Dim]| {
         let mut sizes = sizes.to_vec();
         sizes.remove(wrap(dim?, sizes.len())?);
         Some(sizes)
-    })
+    };
+    // Strides are the same whichever is selected.
+    with_layout(operands, sizes, |layout| view::select(layout, dim?, 0).ok())
 }
 
 /// A part of one dimension.
@@ -192,7 +260,7 @@ pub fn slice(operands: &Operands<'_>) -> Results {
     };
     let (start, end) = (bound("start", 0), bound("end", i64::MAX));
     let step = operands.int("step");
-    with_sizes(operands, |sizes| {
+    let sizes = |sizes: &[Dim]| {
         let mut sizes = sizes.to_vec();
         let at = wrap(operands.int("dim")?, sizes.len())?;
         let size = sizes.get_mut(at)?;
@@ -206,22 +274,28 @@ pub fn slice(operands: &Operands<'_>) -> Results {
             _ => operands.fresh(),
         };
         Some(sizes)
+    };
+    with_layout(operands, sizes, |layout| {
+        view::slice(layout, operands.int("dim")?, Some(start?), Some(end?), step?).ok()
     })
 }
 
 /// A part of one dimension, by start and length.
 pub fn narrow(operands: &Operands<'_>) -> Results {
-    with_sizes(operands, |sizes| {
+    let sizes = |sizes: &[Dim]| {
         let mut sizes = sizes.to_vec();
         let at = wrap(operands.int("dim")?, sizes.len())?;
         *sizes.get_mut(at)? = operands.dim("length");
         Some(sizes)
+    };
+    with_layout(operands, sizes, |layout| {
+        view::narrow(layout, operands.int("dim")?, 0, operands.int("length")?).ok()
     })
 }
 
 /// Neighbouring dimensions become one.
 pub fn flatten(operands: &Operands<'_>) -> Results {
-    with_sizes(operands, |sizes| {
+    let sizes = |sizes: &[Dim]| {
         if sizes.is_empty() {
             return Some(vec![Dim::Known(1)]);
         }
@@ -233,6 +307,10 @@ pub fn flatten(operands: &Operands<'_>) -> Results {
             many => product(many).map_or_else(|| operands.fresh(), Dim::Known),
         };
         Some([&sizes[..start], &[merged], &sizes[end + 1..]].concat())
+    };
+    with_layout(operands, sizes, |layout| {
+        let flat = view::flatten_sizes(&layout.sizes, operands.int("start_dim")?, operands.int("end_dim")?);
+        in_sizes(operands, layout, &flat.ok()?.iter().map(|n| Dim::Known(*n)).collect::<Vec<_>>())
     })
 }
 

@@ -2,6 +2,7 @@
 //! What a plan cannot be made for is said by a reason.
 
 use super::guard::Guards;
+use super::making::{self, Maker, Making};
 use super::recording::{self, Recording};
 use super::spec;
 use crate::analysis::facts;
@@ -9,8 +10,9 @@ use crate::diag::{Diagnostic, ErrorKind, Result};
 use crate::dialects::{Effects, Fact, Registry, Run, Strictness, Variant, fusion};
 use crate::ir::{Attr, Function, Graph, Module, OpId};
 use crate::passes::manager::{Runner, Settings};
-use crate::passes::{Extras, FrozenAttributes, Pipeline};
+use crate::passes::{Extras, FiredRules, FrozenAttributes, Pipeline};
 use crate::runtime::code::{self, Code};
+use crate::runtime::packed::Packed;
 use crate::tensor::Tensor;
 use crate::value::{Object, Value};
 use std::sync::Arc;
@@ -21,6 +23,8 @@ pub struct Plan {
     pub(in crate::runtime) graph: Arc<Graph>,
     pub(in crate::runtime) code: Arc<Code>,
     pub(super) guards: Guards,
+    /// How it came about.
+    pub(in crate::runtime) making: Arc<Making>,
     /// How its calls are recorded, where something requires grad.
     pub(in crate::runtime) recording: Option<Arc<Recording>>,
 }
@@ -33,6 +37,8 @@ pub(super) struct Subject<'a> {
     pub(super) instance: Option<&'a Object>,
     pub(super) arguments: &'a [Value],
     pub(super) context: code::Context<'a>,
+    /// What other plans have packed.
+    pub(super) packed: &'a Packed,
 }
 
 /// Builds the plan of a call. The inner error is the reason why there can be none; the outer one ends the run.
@@ -54,30 +60,36 @@ fn attempt(subject: &Subject<'_>, pipeline: &Pipeline, run: &Run) -> Result<Resu
     {
         return Ok(recorded);
     }
-    let (graph, guards) = optimized(subject, pipeline)?;
+    let (graph, guards, making) = optimized(subject, pipeline)?;
     let graph = Arc::new(graph);
-    let context = code::Context { packs: true, ..subject.context };
+    let context = code::Context { packs: Some(subject.packed), ..subject.context };
     let code = Arc::new(Code::compile(context, &graph, subject.function.name.as_str())?);
-    Ok(Ok(Plan { graph, code, guards, recording: None }))
+    Ok(Ok(Plan { graph, code, guards, making: Arc::new(making), recording: None }))
 }
 
-/// The function's graph after a pipeline, and guards of what that took for granted.
-pub(super) fn optimized(subject: &Subject<'_>, pipeline: &Pipeline) -> Result<(Graph, Guards)> {
+/// The function's graph after a pipeline, guards of what that took for granted, and what passes did.
+pub(super) fn optimized(subject: &Subject<'_>, pipeline: &Pipeline) -> Result<(Graph, Guards, Making)> {
     let frozen = Arc::new(FrozenAttributes::default());
     let mut extras = Extras::default();
     extras.set(Arc::clone(&frozen));
+    let fired = Arc::new(FiredRules::default());
+    extras.set(Arc::clone(&fired));
     if let Some(instance) = subject.instance {
         extras.set(Arc::new(instance.clone()));
     }
     let verify = cfg!(debug_assertions).then_some(Strictness::Carry);
     let settings = Settings { threads: 1, verify, extras, ..Settings::default() };
     let mut module = typed(subject);
-    Runner::new(subject.context.registry, settings, &mut std::io::sink()).run(pipeline, &mut module)?;
+    let before = making::size(&module);
+    let (mut maker, mut sink) = (Maker::default(), std::io::sink());
+    let mut runner = Runner::new(subject.context.registry, settings, &mut sink);
+    runner.observe(&mut maker);
+    runner.run(pipeline, &mut module)?;
     let guards = Guards::of(frozen.take(), constants(&subject.function.graph));
     let Some((_, function)) = module.functions.pop() else {
         return Err(Diagnostic::internal("the pipeline of plans removed the function"));
     };
-    Ok((function.graph, guards))
+    Ok((function.graph, guards, maker.done(before, &fired)))
 }
 
 /// The function alone in its module, its parameters typed by the arguments.

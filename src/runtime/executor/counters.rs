@@ -40,6 +40,10 @@ pub struct PlanReport {
     pub recording: u64,
     /// Bytes that one call of each of these keeps for its backward, besides arguments and parameters.
     pub kept_bytes: u64,
+    /// Layers and other constants that were prepared for plans.
+    pub packed: u64,
+    /// Those that a plan took over from another one.
+    pub shared_packs: u64,
     /// Calls that ran without a plan, by reason.
     pub unplanned: BTreeMap<String, u64>,
 }
@@ -56,6 +60,8 @@ impl PlanCounters {
             evicted: read(&self.evicted),
             recording: read(&self.recording),
             kept_bytes: read(&self.kept_bytes),
+            packed: 0,
+            shared_packs: 0,
             unplanned: self.unplanned.all(),
         }
     }

@@ -7,6 +7,7 @@
 mod build;
 mod counters;
 mod guard;
+mod making;
 mod recording;
 mod spec;
 #[cfg(test)]
@@ -14,12 +15,14 @@ mod tests;
 
 pub use build::Plan;
 pub use counters::PlanReport;
+pub use making::{Making, Stage};
 pub use spec::ArgumentSpec;
 pub(super) use spec::refined;
 
 use super::code;
+use super::packed::Packed;
 use crate::diag::Result;
-use crate::dialects::Run;
+use crate::dialects::{GraphId, Run};
 use crate::ir::{Function, Graph, Module, Symbol};
 use crate::passes::{self, Pipeline};
 use crate::value::{Object, Value};
@@ -43,6 +46,7 @@ pub(super) struct Executor {
     pipeline: Result<Pipeline>,
     functions: RwLock<HashMap<Symbol, Arc<Plans>>>,
     counters: PlanCounters,
+    packed: Packed,
 }
 
 /// The plans of a function.
@@ -78,12 +82,18 @@ impl Executor {
     /// An executor without plans yet.
     pub(super) fn new() -> Executor {
         let pipeline = passes::parse(PIPELINE);
-        Executor { pipeline, functions: RwLock::default(), counters: PlanCounters::default() }
+        Executor {
+            pipeline,
+            functions: RwLock::default(),
+            counters: PlanCounters::default(),
+            packed: Packed::default(),
+        }
     }
 
     /// What became of calls so far.
     pub(super) fn report(&self) -> PlanReport {
-        self.counters.report()
+        let (packed, shared_packs) = self.packed.counts();
+        PlanReport { packed, shared_packs, ..self.counters.report() }
     }
 
     /// The plan that a call runs, built where there is none yet. None where the call runs without one, which is counted.
@@ -148,6 +158,28 @@ impl Executor {
         out
     }
 
+    /// The graph that a call ran by its plan, if one was made for its kind of arguments and is kept: with or without gradients,
+    /// whichever was used last.
+    pub(super) fn graph_of(&self, function: Symbol, arguments: &[Value]) -> Option<Arc<Graph>> {
+        let plans = self.functions.read().get(&function).map(Arc::clone)?;
+        let spec = ArgumentSpec::of(arguments, &Run::silent());
+        let slots = plans.slots.read();
+        let alike = slots.iter().filter(|slot| slot.spec.is_for_arguments_of(&spec));
+        let slot = alike.max_by_key(|slot| slot.used.load(Ordering::Relaxed))?;
+        Some(Arc::clone(&slot.plan.get()?.as_ref().ok()?.graph))
+    }
+
+    /// How the plans that are kept were made, by their graphs.
+    pub(super) fn makings(&self) -> HashMap<GraphId, Arc<Making>> {
+        let mut out = HashMap::new();
+        for plans in self.functions.read().values() {
+            let slots = plans.slots.read();
+            let made = slots.iter().filter_map(|slot| slot.plan.get()?.as_ref().ok());
+            out.extend(made.map(|plan| (GraphId::of(&plan.graph), Arc::clone(&plan.making))));
+        }
+        out
+    }
+
     fn plans(&self, function: Symbol) -> Arc<Plans> {
         if let Some(plans) = self.functions.read().get(&function) {
             return Arc::clone(plans);
@@ -170,7 +202,8 @@ impl Executor {
         self.counters.miss();
         let begin = Instant::now();
         let Call { module, function, instance, arguments, context } = *call;
-        let subject = Subject { module, function, instance, arguments, context };
+        let packed = &self.packed;
+        let subject = Subject { module, function, instance, arguments, context, packed };
         let built = build::build(&subject, self.pipeline.as_ref().map_err(Clone::clone)?, run)?;
         if let Ok(plan) = &built {
             self.counters.built(begin.elapsed());

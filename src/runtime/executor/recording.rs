@@ -52,7 +52,7 @@ pub struct Recording {
 
 /// The plan of a call that is recorded, or why there is none; None where nothing requires grad.
 pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, String>>> {
-    let (mut graph, mut guards) = optimized(subject, FREEZE.as_ref().map_err(Clone::clone)?)?;
+    let (mut graph, mut guards, making) = optimized(subject, FREEZE.as_ref().map_err(Clone::clone)?)?;
     if !guards.any_requires_grad() && !subject.arguments.iter().any(requires_grad) {
         return Ok(None);
     }
@@ -70,9 +70,10 @@ pub(super) fn attempt(subject: &Subject<'_>) -> Result<Option<Result<Plan, Strin
     let operands: Vec<Value> = operands().collect();
     match Recording::new(subject, graph, &operands, parameters) {
         Ok((recording, forward)) => {
-            let context = code::Context { packs: true, ..subject.context };
+            let context = code::Context { packs: Some(subject.packed), ..subject.context };
             let code = Arc::new(Code::compile(context, &forward, subject.function.name.as_str())?);
-            Ok(Some(Ok(Plan { graph: forward, code, guards, recording: Some(Arc::new(recording)) })))
+            let recording = Some(Arc::new(recording));
+            Ok(Some(Ok(Plan { graph: forward, code, guards, making: Arc::new(making), recording })))
         }
         Err(error) if error.kind() == ErrorKind::Limit => Err(error),
         Err(error) => Ok(Some(Err(error.message().to_string()))),

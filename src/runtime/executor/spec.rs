@@ -31,6 +31,11 @@ impl ArgumentSpec {
         arguments.iter().for_each(|value| encode(value, &mut words, 0));
         ArgumentSpec { hash: HASHER.hash_one(words.as_slice()), words }
     }
+
+    /// Whether both are for equal arguments, whatever the grad mode.
+    pub(super) fn is_for_arguments_of(&self, other: &ArgumentSpec) -> bool {
+        self.words.get(1..) == other.words.get(1..)
+    }
 }
 
 /// Adds a value: a word that begins with its kind, and what follows from that.

@@ -1,6 +1,7 @@
 //! Plans of programs: when they are built, when they hold, and that answers do not tell of them.
 
 use super::MAX_LOST;
+use crate::backends::{Backend, by_name};
 use crate::diag::Source;
 use crate::dialects::{Registry, Run};
 use crate::frontend::archive::{Archive, load};
@@ -9,6 +10,7 @@ use crate::ir::Symbol;
 use crate::runtime::Program;
 use crate::tensor::{DType, Scalar, Tensor};
 use crate::value::{Object, Value};
+use std::sync::Arc;
 
 fn planned(source: &str) -> Program {
     let registry = Registry::builtin();
@@ -172,6 +174,100 @@ fn parameters_that_require_grad_may_change_and_their_plan_stays() {
     assert!(sums(&program).1 != zeroed.1);
     let report = program.plan_report();
     assert_eq!((report.built, report.recording, report.outdated), (3, 1, 2));
+}
+
+/// A linear map with ReLU behind it, and the object that has its weights.
+fn layer() -> (Program, Object) {
+    let source = "class M:\n    def __init__(self, w: Tensor, b: Tensor):\n        self.w = w\n        self.b = b\n    \
+                  def forward(self, x: Tensor) -> Tensor:\n        return torch.linear(x, self.w, self.b).relu()\n";
+    let registry = Registry::builtin();
+    let module = compile_source(&registry, &Source::new("test.py", source)).expect("compiles");
+    let instance = Object::new(*module.classes.keys().next().expect("one class"));
+    instance.set(Symbol::new("w"), full(&[4, 3], 0.5));
+    instance.set(Symbol::new("b"), full(&[4], 1.0));
+    (Program::with(module, Some(instance.clone()), registry).planned(), instance)
+}
+
+#[test]
+fn plans_for_other_sizes_share_what_was_packed() {
+    let ((program, instance), run) = (layer(), no_grad());
+    for rows in [2, 5, 2, 7] {
+        assert!(call(&program, "forward", vec![full(&[rows, 3], 1.0)], &run).contains("2.5000"));
+    }
+    let report = program.plan_report();
+    assert_eq!((report.built, report.packed, report.shared_packs), (3, 1, 2));
+    // A weight that is written to is packed anew, once for all plans that calls need.
+    let weight = instance.get(Symbol::new("w")).expect("is set");
+    weight.to_tensor().and_then(|w| w.copy_from(full(&[4, 3], 1.0).to_tensor()?)).expect("fits");
+    for rows in [2, 5] {
+        assert!(call(&program, "forward", vec![full(&[rows, 3], 1.0)], &run).contains(" 4\n"));
+    }
+    let report = program.plan_report();
+    assert_eq!((report.built, report.outdated, report.packed, report.shared_packs), (5, 2, 2, 3));
+}
+
+#[test]
+fn what_no_plan_has_any_more_is_packed_again() {
+    let ((program, _), run) = (layer(), no_grad());
+    run.set_plan_limit(1);
+    for rows in [2, 3, 2] {
+        call(&program, "forward", vec![full(&[rows, 3], 1.0)], &run);
+    }
+    let report = program.plan_report();
+    assert_eq!((report.built, report.packed, report.shared_packs), (3, 3, 0));
+}
+
+#[test]
+fn the_graph_of_arguments_is_that_of_their_plan() {
+    let program = planned("def f(x: Tensor) -> Tensor:\n    return x.relu() * 2\n");
+    let run = Run::silent();
+    let shown = |n: i64| {
+        let found = program.graph_for(None, "f", vec![full(&[n], 1.0)], Vec::new()).expect("binds");
+        found.map(|graph| graph.to_string())
+    };
+    assert!(shown(2).is_none());
+    for n in [2, 3, 2] {
+        call(&program, "f", vec![full(&[n], 1.0)], &run);
+    }
+    assert!(shown(2).is_some_and(|text| text.contains("Float(2, ")));
+    assert!(shown(3).is_some_and(|text| text.contains("Float(3, ")));
+    assert!(shown(4).is_none() && program.graph_for(None, "g", Vec::new(), Vec::new()).is_err());
+}
+
+#[test]
+fn calls_after_the_first_compile_nothing() {
+    let backend = by_name(if cfg!(feature = "llvm") { "llvm" } else { "interp" }).expect("is there");
+    let source = "def f(x: Tensor, y: Tensor) -> Tensor:\n    return (x * y + 1).tanh() * y\n";
+    let registry = Registry::builtin();
+    let module = compile_source(&registry, &Source::new("test.py", source)).expect("compiles");
+    let program = Program::new(module).on(Arc::clone(&backend)).planned();
+    // The second is so large that its results bypass the caches, which is code of its own.
+    for (plans, sizes) in [(1, [64, 64]), (2, [1 << 13, 1 << 10])] {
+        let arguments = vec![full(&sizes, 0.5), full(&sizes, 2.0)];
+        let once = || program.run("f", arguments.clone(), &no_grad()).map(drop).expect("runs");
+        let counts = || {
+            let fusion = program.fusion_report();
+            (program.plan_report().built, fusion.kernels, fusion.op_by_op_calls(), backend.compilations())
+        };
+        once();
+        let first = counts();
+        assert_eq!((first.0, first.2), (plans, 0));
+        (2..=20).for_each(|_| once());
+        assert_eq!(counts(), first);
+    }
+    let expected = if cfg!(feature = "llvm") { 3 } else { 0 };
+    assert!(backend.compilations() >= expected, "{}", backend.compilations());
+}
+
+#[test]
+fn a_plan_says_how_it_was_made() {
+    let program = planned("def f(x: Tensor) -> Tensor:\n    return x[0:4].contiguous() + x.size(0)\n");
+    call(&program, "f", vec![full(&[4], 1.0)], &no_grad());
+    let makings = program.plan_makings();
+    let making = makings.values().next().expect("one plan");
+    assert!(making.stages.iter().any(|stage| stage.pass == "fold-sizes" && stage.changes > 0));
+    assert!(making.rules.iter().any(|(rule, times)| &**rule == "slice-same" && *times == 1));
+    assert!(making.after().0 < making.before.0 && making.after().1 == 16);
 }
 
 /// The largest tensor among the attributes of a model.

@@ -10,6 +10,7 @@ mod subject;
 use super::check::{fusion_json, plans_json};
 use super::inputs::InputOptions;
 use super::io::Io;
+use super::making;
 use super::numerics::Numerics;
 use super::prepare::PlanOptions;
 use super::progress::Progress;
@@ -196,6 +197,7 @@ fn one(options: &Options, subject: &Subject, setting: Setting, io: &mut Io<'_>) 
         times,
         peak,
         plans: plans_json(&ready.program.plan_report()),
+        making: making::json(&ready.program),
         fusion: fusion_json(&ready.program.fusion_report()),
         profile,
     })

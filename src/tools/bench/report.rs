@@ -19,6 +19,8 @@ pub(super) struct Line {
     pub(super) times: Times,
     pub(super) peak: Option<u64>,
     pub(super) plans: Json,
+    /// How they were made.
+    pub(super) making: Json,
     pub(super) fusion: Json,
     pub(super) profile: Option<Profile>,
 }
@@ -40,6 +42,7 @@ impl Line {
             "calls": times.calls(),
             "calls_per_second": times.rate(),
             "plans": self.plans,
+            "making": self.making,
             "fusion": self.fusion,
         });
         if let Some(batch) = self.batch {

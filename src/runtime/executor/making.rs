@@ -1,0 +1,99 @@
+//! How a plan was made: what each pass of its pipeline did to the graph, which rewrite rules fired, how long it took. It knows
+//! no pass and no rule by name.
+
+use crate::ir::{Graph, Module, TensorType};
+use crate::passes::FiredRules;
+use crate::passes::manager::{At, Observer, Report};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a plan was made.
+#[derive(Clone, Debug, Default)]
+pub struct Making {
+    /// Ops of the function before the first pass, and bytes of the tensors that they give, as far as types tell.
+    pub before: (usize, u64),
+    /// Passes in order, those that changed nothing among them.
+    pub stages: Vec<Stage>,
+    /// How often each rule made two things equal that were not, by name.
+    pub rules: Vec<(Arc<str>, usize)>,
+}
+
+/// What a pass did.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// Its name.
+    pub pass: &'static str,
+    /// Changes that it counted.
+    pub changes: u64,
+    /// Ops behind it.
+    pub ops: usize,
+    /// Bytes of the tensors that these give in a call, views among them, as far as types tell.
+    pub bytes: u64,
+    /// How long it took.
+    pub time: Duration,
+}
+
+/// Looks on while a plan is made.
+#[derive(Default)]
+pub(super) struct Maker(Vec<Stage>);
+
+impl Observer for Maker {
+    fn after(&mut self, at: &At<'_>, module: &Module, report: &Report, _: &mut dyn Write) {
+        let pass = at.pass.name;
+        let known = self.0.last().filter(|_| !report.changed).map(|stage| (stage.ops, stage.bytes));
+        let (ops, bytes) = known.unwrap_or_else(|| size(module));
+        self.0.push(Stage { pass, changes: report.steps, ops, bytes, time: report.time });
+    }
+}
+
+impl Maker {
+    pub(super) fn done(self, before: (usize, u64), fired: &FiredRules) -> Making {
+        Making { before, stages: self.0, rules: fired.all() }
+    }
+}
+
+/// Ops that are no constants, and bytes that they give.
+pub(super) fn size(module: &Module) -> (usize, u64) {
+    let sizes = module.functions.values().map(|function| of_graph(&function.graph));
+    sizes.fold((0, 0u64), |a, b| (a.0 + b.0, a.1.saturating_add(b.1)))
+}
+
+fn of_graph(graph: &Graph) -> (usize, u64) {
+    let (mut ops, mut bytes) = (0, 0u64);
+    for op in graph.all_ops().into_iter().filter(|op| graph.kind(*op) != "prim::Constant") {
+        ops += 1;
+        let given =
+            graph.results(op).into_iter().filter_map(|v| graph.ty(v).as_tensor().and_then(size_of_type));
+        bytes = given.fold(bytes, u64::saturating_add);
+    }
+    (ops, bytes)
+}
+
+fn size_of_type(ty: &TensorType) -> Option<u64> {
+    let sizes = ty.sizes.as_deref()?;
+    let count = sizes.iter().try_fold(1u64, |n, d| n.checked_mul(u64::try_from(d.known()?).ok()?))?;
+    count.checked_mul(ty.dtype?.size() as u64)
+}
+
+impl Making {
+    /// How long all passes took.
+    pub fn time(&self) -> Duration {
+        self.stages.iter().map(|stage| stage.time).sum()
+    }
+
+    /// Ops and bytes behind the last pass.
+    pub fn after(&self) -> (usize, u64) {
+        self.stages.last().map_or(self.before, |stage| (stage.ops, stage.bytes))
+    }
+
+    /// The rules in one line; None where none fired.
+    pub fn rules_text(&self) -> Option<String> {
+        let mut out = String::new();
+        for (rule, times) in &self.rules {
+            let _ = write!(out, "{}{rule} {times}", if out.is_empty() { "" } else { ", " });
+        }
+        (!out.is_empty()).then_some(out)
+    }
+}
