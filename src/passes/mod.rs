@@ -11,7 +11,6 @@ mod assign_layouts;
 mod autocast;
 mod batch_mm;
 mod canonicalize;
-mod canonicalize_ops;
 mod check_inplace;
 mod constant_pooling;
 mod constant_propagation;
@@ -28,7 +27,6 @@ mod fold_sizes;
 mod freeze;
 mod freeze_attributes;
 mod fuse;
-mod fuse_addmm;
 mod fuse_attention;
 mod fuse_layers;
 mod fuse_linear;
@@ -47,13 +45,10 @@ mod place_parts;
 mod propagate_shapes;
 mod refine_integer_values;
 mod refine_tuple_types;
-mod remove_dropout;
 mod remove_exceptions;
-mod remove_expands;
 mod remove_inplace_ops;
 mod remove_mutation;
 mod simplify;
-mod transform_conv1d_to_conv2d;
 mod variadic;
 
 mod constants;
@@ -72,6 +67,7 @@ pub use fuse::{fuse, fuse_elementwise};
 pub(crate) use inline_meanings::arguments as attribute_constants;
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
+pub use rule_group::{Directed, Then};
 
 /// All passes, one row each, in the order of `--help-passes`.
 #[rustfmt::skip]
@@ -80,8 +76,8 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("autocast", "Casts inputs of ops within `with torch.autocast(...)` as PyTorch does", autocast::run),
     Pass::graph("batch-mm", "Joins sums of matrix products, and products with a common side", batch_mm::run),
     Pass::graph("canonicalize", "Numbers values in order of appearance", canonicalize::run),
-    Pass::graph("canonicalize-graph-fuser-ops", "PyTorch's name of canonicalize-ops", canonicalize_ops::run),
-    Pass::graph("canonicalize-ops", "Brings arithmetic and chunk to the form that fusion knows", canonicalize_ops::run),
+    Pass::directed("canonicalize-graph-fuser-ops", "PyTorch's name of canonicalize-ops", Directed::group("canonicalize-ops")),
+    Pass::directed("canonicalize-ops", "Brings arithmetic and chunk to the form that fusion knows", Directed::group("canonicalize-ops")),
     Pass::graph("check-inplace", "Refuses writes to results of Python functions", check_inplace::run),
     Pass::graph("constant-loop-unrolling", "Unrolls loops over a known number of turns", loop_unrolling::constant_only),
     Pass::graph("constant-pooling", "Keeps one of equal constants, at the top of the graph", constant_pooling::run),
@@ -92,7 +88,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("dce", "Removes ops whose results nobody uses and that do nothing else", dce::block),
     Pass::graph("dce-graph", "The same; writes to memory that nobody looks at go too", dce::run),
     Pass::graph("dce-allow-deleting-nodes-with-side-effects", "Removes ops whose results nobody uses, whatever else they do", dce::with_side_effects),
-    Pass::graph("decompose-ops", "Takes addmm apart", decompose_ops::run),
+    Pass::directed("decompose-ops", "Takes addmm apart", decompose_ops::DIRECTED),
     Pass::graph("dissolve-groups", "Puts the work of fusion groups back in their places", dissolve_groups::run),
     Pass::graph("erase-shape-information", "Forgets what types say of tensors", erase_shape_information::run),
     Pass::graph("fold-frozen", "Folds batch norm into constant weights before it", fold_frozen::run),
@@ -104,7 +100,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("freeze-attributes", "Makes constants of attributes of a loaded model that nothing sets or writes to, as a plan does", freeze_attributes::run),
     Pass::graph("functional-to-inplace-activation", "Lets activations write to what nobody looks at afterwards", convert_activation::functional_to_inplace),
     Pass::graph("fuse", "Gathers elementwise tensor work, and what combines rows, in fusion groups", fuse::run),
-    Pass::graph("fuse-addmm", "Makes addmm of products and sums", fuse_addmm::run),
+    Pass::directed("fuse-addmm", "Makes addmm of products and sums", Directed::group("fuse-addmm").keeps_matched()),
     Pass::graph("fuse-attention", "Makes one op of products of queries and keys, their softmax and products with values", fuse_attention::run),
     Pass::graph("fuse-layers", "Makes one op of a convolution or linear map with constant weights and what is done to its results", fuse_layers::run),
     Pass::graph("fuse-linear", "Finds linear in products with a transposed weight", fuse_linear::run),
@@ -135,15 +131,15 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("propagate-shapes", "Writes dtypes, sizes and layouts that follow from the inputs into the types", propagate_shapes::run),
     Pass::graph("refine-integer-values", "Makes constants of ints where a comparison tells what they are", refine_integer_values::run),
     Pass::graph("refine-tuple-types", "Gives tuples the types of what they are made of", refine_tuple_types::run),
-    Pass::graph("remove-dropout", "Drops dropout that does nothing", remove_dropout::run),
+    Pass::directed("remove-dropout", "Drops dropout that does nothing", rule_group::REMOVE_DROPOUT),
     Pass::graph("remove-exceptions", "Assumes that branches that raise are not taken", remove_exceptions::run),
-    Pass::graph("remove-expands", "Drops expands that broadcasting does anyway", remove_expands::run),
+    Pass::directed("remove-expands", "Drops expands that broadcasting does anyway", Directed::group("remove-expands")),
     Pass::graph("remove-inplace-ops", "Replaces in-place arithmetic for backends that know no writes; nothing is checked", remove_inplace_ops::run),
     Pass::graph("remove-list-mutation", "Makes lists full that are filled right after they were made", remove_mutation::lists),
     Pass::graph("remove-mutation", "Replaces writes to new objects by ops that give new ones", remove_mutation::run).options(remove_mutation::OPTIONS),
     Pass::graph("remove-tensor-mutation", "The same for tensors", remove_mutation::tensors).options(remove_mutation::OPTIONS),
     Pass::graph("simplify", "Applies the built-in rewrite rules, saturated in an e-graph", simplify::run).options(simplify::OPTIONS),
-    Pass::graph("transform-conv1d-to-conv2d", "Replaces conv1d by conv2d with a height of one", transform_conv1d_to_conv2d::run),
+    Pass::directed("transform-conv1d-to-conv2d", "Replaces conv1d by conv2d with a height of one", Directed::group("transform-conv1d-to-conv2d")),
     Pass::graph("use-variadic-cat", "Joins tensors without a list", variadic::cat),
     Pass::graph("use-variadic-stack", "Stacks tensors without a list", variadic::stack),
 ];
