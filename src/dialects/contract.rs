@@ -11,6 +11,8 @@ pub enum Contract {
     NanRelaxed,
     /// Within the dtype's tolerance on finite inputs of moderate size.
     FastMath,
+    /// PyTorch does it and no law says that it may: nothing is checked, and only the pass of the rule's own group applies it.
+    Trusted,
 }
 
 impl Contract {
@@ -20,15 +22,18 @@ impl Contract {
             Contract::Exact => "exact",
             Contract::NanRelaxed => "nan-relaxed",
             Contract::FastMath => "fast-math",
+            Contract::Trusted => "trusted",
         }
     }
 
-    /// All names, the strongest contract first.
+    /// Names of the contracts that may be in force, the strongest first.
     pub const NAMES: &[&str] = &["exact", "nan-relaxed", "fast-math"];
 
     /// The contract of a name.
     pub fn named(name: &str) -> Option<Contract> {
-        [Contract::Exact, Contract::NanRelaxed, Contract::FastMath].into_iter().find(|c| c.name() == name)
+        [Contract::Exact, Contract::NanRelaxed, Contract::FastMath, Contract::Trusted]
+            .into_iter()
+            .find(|c| c.name() == name)
     }
 
     /// Whether a rule that promises `rule` may be applied where this contract is in force.

@@ -3,6 +3,7 @@
 //!
 //! This layer knows values and types; it does not know how graphs are run, optimized or compiled.
 
+mod alias;
 mod args;
 mod attend;
 mod autograd;
@@ -41,6 +42,7 @@ pub mod transformers;
 pub mod torchvision;
 
 pub use crate::resources::Limits;
+pub use alias::Alias;
 pub use args::{Args, Node, Outputs, one};
 pub use autocast::{AutocastPolicy, autocast_policy};
 pub use autograd::{Autograd, Compute, Gradients, Recorded, Region};

@@ -7,7 +7,7 @@ use super::region::RegionKernel;
 use super::rows::{RowFn, RowMeaning};
 use super::scalar::{Program, Sv};
 use super::structure::Structure;
-use super::{Args, Effects, Outputs};
+use super::{Alias, Args, Effects, Outputs};
 use crate::diag::Result;
 use crate::tensor::DType;
 use crate::value::Value;
@@ -49,6 +49,10 @@ pub struct OpDef {
     pub effects: Effects,
     /// Alias marks that PyTorch's schema leaves out, where there are any.
     pub hidden: Option<HiddenMarks>,
+    /// Further names of the row, with their derived forms.
+    pub aliases: &'static [Alias],
+    /// The name, without its dialect, that stands for the same function: this one is a further name of it.
+    pub alias_of: Option<&'static str>,
     /// Derives `name_(Tensor(a!) self, …) -> Tensor(a!)`.
     pub inplace: bool,
     /// Derives `name.out(…, *, Tensor(a!) out) -> Tensor(a!)` with the given overload name.
@@ -377,6 +381,8 @@ const fn row(schema: &'static str, family: Family) -> OpDef {
         tolerance: Tolerance::Exact,
         effects: Effects::NONE,
         hidden: None,
+        aliases: &[],
+        alias_of: None,
         inplace: false,
         out: None,
         out_rule: OutRule::Cast,
@@ -551,6 +557,19 @@ impl OpDef {
     /// The same; nothing is written where the argument `flag` is False.
     pub const fn hidden_writes(mut self, flag: &'static str, schema: &'static str) -> OpDef {
         self.hidden = Some(HiddenMarks { schema, writes_if: Some(flag) });
+        self
+    }
+
+    /// Gives the row further names.
+    pub const fn aliases(mut self, aliases: &'static [Alias]) -> OpDef {
+        self.aliases = aliases;
+        self
+    }
+
+    /// Says that another name, given without its dialect, stands for the same function: of a row that is spelled out because
+    /// its arguments are called otherwise, or because not all that the other row says is true of it.
+    pub const fn alias_of(mut self, name: &'static str) -> OpDef {
+        self.alias_of = Some(name);
         self
     }
 

@@ -4,8 +4,8 @@ use super::constraint::Declaration;
 use super::grads::Grads;
 use super::op_def::declared;
 use super::{
-    Args, CustomClass, Effects, Family, OpDef, Outputs, aten, fusion, loops, prepacked, prim, quantized,
-    torchaudio, torchvision, transformers,
+    Args, CustomClass, Effects, Family, OpDef, Outputs, alias, aten, fusion, loops, prepacked, prim,
+    quantized, torchaudio, torchvision, transformers,
 };
 use crate::diag::{Diagnostic, Result, Source, nearest};
 use crate::ir::{Schema, Symbol, parse_schema};
@@ -244,22 +244,28 @@ impl Registry {
 
     /// Adds a row with its derived forms.
     pub fn add(&mut self, def: OpDef) {
-        let plain = Op::new(def, Cow::Borrowed(def.schema), Variant::Plain);
-        self.insert(plain);
-        if def.inplace {
-            self.insert(Op::new(def, inplace_schema(def.schema).into(), Variant::InPlace));
-        }
-        if let Some(overload) = def.out {
-            self.insert(Op::new(def, out_schema(def.schema, overload).into(), Variant::Out));
+        for (def, schema) in alias::expanded(def) {
+            let inplace = def.inplace.then(|| inplace_schema(&schema));
+            let out = def.out.map(|overload| out_schema(&schema, overload));
+            self.insert(Op::new(def, schema, Variant::Plain));
+            if let Some(inplace) = inplace {
+                self.insert(Op::new(def, inplace.into(), Variant::InPlace));
+            }
+            if let Some(out) = out {
+                self.insert(Op::new(def, out.into(), Variant::Out));
+            }
         }
     }
 
     /// The same for a row that is not known to be right: fails for a malformed schema, one whose derived forms would be
     /// malformed, and an overload that is there already. Gives the op's name.
     pub fn add_checked(&mut self, def: OpDef) -> Result<Symbol> {
-        let mut texts = vec![Cow::Borrowed(def.schema)];
-        texts.extend(def.inplace.then(|| inplace_schema(def.schema).into()));
-        texts.extend(def.out.map(|overload| out_schema(def.schema, overload).into()));
+        let mut texts = Vec::new();
+        for (def, schema) in alias::expanded(def) {
+            texts.extend(def.inplace.then(|| inplace_schema(&schema).into()));
+            texts.extend(def.out.map(|overload| out_schema(&schema, overload).into()));
+            texts.push(schema);
+        }
         for text in &texts {
             let schema = parse_schema(text)?;
             let taken = |op: &Op| op.is_built() && op.full_name() == full_name(text);

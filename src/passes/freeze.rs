@@ -9,7 +9,7 @@
 
 use super::freeze_attributes::{self, Changed, Read};
 use super::{
-    Context, PassOption, constant_pooling, constant_propagation, dce, fold_frozen, inline, remove_dropout,
+    Context, PassOption, constant_pooling, constant_propagation, dce, fold_frozen, inline, rule_group,
 };
 use crate::analysis::AliasDb;
 use crate::diag::{Diagnostic, Result};
@@ -171,7 +171,7 @@ impl Freeze<'_> {
     fn objects(&self, graph: &mut Graph, context: &Context<'_>) -> Result<()> {
         self.make_constants(graph, context, true);
         context.changed();
-        remove_dropout::run(graph, context)?;
+        rule_group::REMOVE_DROPOUT.run(graph, context)?;
         if self.numerics {
             fold_frozen::run(graph, context)?;
         }

@@ -31,7 +31,6 @@ mod fold_writes;
 mod freeze;
 mod freeze_attributes;
 mod fuse;
-mod fuse_addmm;
 mod fuse_attention;
 mod fuse_layers;
 mod fuse_linear;
@@ -56,15 +55,12 @@ mod profile;
 mod propagate_shapes;
 mod refine_integer_values;
 mod refine_tuple_types;
-mod remove_dropout;
 mod remove_exceptions;
-mod remove_expands;
 mod remove_inplace_ops;
 mod remove_mutation;
 mod remove_profiling;
 mod simplify;
 mod specialize_autogradzero;
-mod transform_conv1d_to_conv2d;
 mod variadic;
 
 mod constants;
@@ -88,6 +84,7 @@ pub(crate) use inline_meanings::arguments as attribute_constants;
 pub use manager::{PassSet, Pipeline};
 pub use pass::{GraphRun, ModuleRun, OptionKind, OptionValue, Options, Pass, PassOption, Run};
 pub use profile::none_counts;
+pub use rule_group::{Directed, Then};
 
 /// All passes, one row each, in the order of `--help-passes`.
 #[rustfmt::skip]
@@ -108,7 +105,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("dce", "Eliminates dead ops without side effects", dce::block),
     Pass::graph("dce-graph", "Eliminates dead code, including dead stores", dce::run),
     Pass::graph("dce-allow-deleting-nodes-with-side-effects", "Eliminates dead ops even if they have side effects", dce::with_side_effects),
-    Pass::graph("decompose-ops", "Decomposes addmm into mm and add", decompose_ops::run),
+    Pass::directed("decompose-ops", "Decomposes addmm into mm and add", decompose_ops::DIRECTED),
     Pass::graph("dissolve-groups", "Inlines fusion groups into the enclosing graph", dissolve_groups::run),
     Pass::graph("eliminate-redundant-guards", "Moves guards to definitions and drops those that follow from others", eliminate_redundant_guards::run),
     Pass::graph("erase-shape-information", "Erases dtypes, sizes and layouts from types", erase_shape_information::run),
@@ -122,7 +119,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("freeze-attributes", "Freezes attributes of a loaded model that are never set or written, as plans do", freeze_attributes::run),
     Pass::graph("functional-to-inplace-activation", "Converts activations to their in-place forms where the input is dead afterwards", convert_activation::functional_to_inplace),
     Pass::graph("fuse", "Fuses elementwise ops and row reductions into fusion groups", fuse::run),
-    Pass::graph("fuse-addmm", "Fuses mm and add into addmm", fuse_addmm::run),
+    Pass::directed("fuse-addmm", "Fuses mm and add into addmm", Directed::group("fuse-addmm").keeps_matched()),
     Pass::graph("fuse-attention", "Fuses scaled dot-product attention into one op", fuse_attention::run),
     Pass::graph("fuse-layers", "Fuses a convolution or linear map with constant weights and its epilogue", fuse_layers::run),
     Pass::graph("fuse-linear", "Fuses products with a transposed weight into linear", fuse_linear::run),
@@ -159,9 +156,9 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("propagate-shapes", "Infers dtypes, sizes and layouts from the inputs and records them in types", propagate_shapes::run),
     Pass::graph("refine-integer-values", "Replaces ints by constants where a comparison implies their value", refine_integer_values::run),
     Pass::graph("refine-tuple-types", "Refines tuple types from the types of their elements", refine_tuple_types::run),
-    Pass::graph("remove-dropout", "Removes dropout in evaluation mode", remove_dropout::run),
+    Pass::directed("remove-dropout", "Removes dropout in evaluation mode", rule_group::REMOVE_DROPOUT),
     Pass::graph("remove-exceptions", "Removes branches that raise, assuming that they are never taken", remove_exceptions::run),
-    Pass::graph("remove-expands", "Removes implicit expands that broadcasting makes redundant", remove_expands::run),
+    Pass::directed("remove-expands", "Removes implicit expands that broadcasting makes redundant", Directed::group("remove-expands")),
     Pass::graph("remove-inplace-ops", "Replaces in-place arithmetic by functional ops without checking that this is sound", remove_inplace_ops::run),
     Pass::graph("remove-list-mutation", "Folds appends and insertions into list construction", remove_mutation::lists),
     Pass::graph("remove-mutation", "Replaces in-place ops on fresh tensors and lists by functional ops", remove_mutation::run).options(remove_mutation::OPTIONS),
@@ -169,7 +166,7 @@ pub static TABLE: &[Pass] = &[
     Pass::graph("remove-tensor-mutation", "Replaces in-place ops on fresh tensors by functional ops", remove_mutation::tensors).options(remove_mutation::OPTIONS),
     Pass::graph("simplify", "Applies the built-in rewrite rules, saturated in an e-graph", simplify::run).options(simplify::OPTIONS),
     Pass::graph("specialize-autogradzero", "Makes a version of a backward graph for gradients that are defined as profiles saw", specialize_autogradzero::run),
-    Pass::graph("transform-conv1d-to-conv2d", "Replaces conv1d by conv2d over images of height one", transform_conv1d_to_conv2d::run),
+    Pass::directed("transform-conv1d-to-conv2d", "Replaces conv1d by conv2d over images of height one", Directed::group("transform-conv1d-to-conv2d")),
     Pass::graph("use-variadic-cat", "Replaces cat of a fresh list by VarConcat of its elements", variadic::cat),
     Pass::graph("use-variadic-stack", "Replaces stack of a fresh list by VarStack of its elements", variadic::stack),
 ];

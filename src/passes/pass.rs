@@ -1,6 +1,6 @@
 //! What a pass is: a name, a sentence, options, and a plain function. One row of `passes::TABLE` each.
 
-use super::{Context, rule_group};
+use super::{Context, Directed, rule_group};
 use crate::diag::{Diagnostic, ErrorKind, Result, nearest};
 use crate::ir::{Graph, Module};
 use std::any::TypeId;
@@ -20,6 +20,8 @@ pub enum Run {
     Module(ModuleRun),
     /// As `Graph`: applies the rewrite rules of a group, to be found when it runs.
     Rules(&'static str),
+    /// As `Graph`: replaces whatever the rules of a directed group match.
+    Directed(Directed),
 }
 
 impl Run {
@@ -33,6 +35,7 @@ impl Run {
         match self {
             Run::Graph(run) => run(graph, context),
             Run::Rules(group) => rule_group::run(graph, context, group),
+            Run::Directed(directed) => directed.run(graph, context),
             Run::Module(_) => Ok(false),
         }
     }
@@ -70,6 +73,12 @@ impl Pass {
     /// costs least under the pass's option `cost`.
     pub const fn rules(name: &'static str, summary: &'static str, group: &'static str) -> Pass {
         Pass::new(name, summary, Run::Rules(group)).options(rule_group::OPTIONS)
+    }
+
+    /// A pass that takes the rules of a group `NAME directed { ... }`, in their order, at each op once: whatever matches is
+    /// replaced, whatever that costs.
+    pub const fn directed(name: &'static str, summary: &'static str, directed: Directed) -> Pass {
+        Pass::new(name, summary, Run::Directed(directed))
     }
 
     const fn new(name: &'static str, summary: &'static str, run: Run) -> Pass {

@@ -2,8 +2,8 @@
 //! depends on a variable's type becomes one compiled rule an overload.
 
 use super::condition;
-use super::op_variables;
 use super::syntax::{Arrow, Condition, Contract, Expr, Literal, OpTerm, Rule, RuleTerm, TermKind};
+use super::{named, op_variables};
 use crate::diag::{Diagnostic, Result, Span, nearest};
 use crate::dialects::{Op, Registry, Variant, prim};
 use crate::ir::schema::Argument;
@@ -34,22 +34,28 @@ pub struct CompiledRule {
     /// Whether an op of it writes: such a rule can be checked and is never applied.
     pub writes: bool,
     /// Whether its right side is taken where both cost the same.
+    pub prefers_right: bool,
+    /// Whether its group is `directed`: only the pass of that group takes it.
     pub directed: bool,
+    /// What the right side makes before anything else: the forms of what `let` names ([`named::form`]).
+    pub first: Arc<[String]>,
 }
 
 impl CompiledRule {
     /// Whether a driver applies the rule where a contract is in force.
     pub fn applies_under(&self, contract: Contract) -> bool {
-        !self.writes && contract.admits(self.contract)
+        !self.writes && !self.directed && contract.admits(self.contract)
     }
 
     /// Why a driver leaves the rule out where a contract is in force, if it is the contract that does it.
     pub(super) fn weaker_than(&self, contract: Contract) -> Option<String> {
-        let own = self.contract.name();
-        (!contract.admits(self.contract)).then(|| {
-            let in_force = contract.name();
-            format!("its contract {own} is weaker than {in_force}, the contract in force; --{own} admits it")
-        })
+        let (own, in_force) = (self.contract.name(), contract.name());
+        let weaker = || format!("its contract {own} is weaker than {in_force}, the contract in force");
+        match self.contract {
+            Contract::Trusted => Some(format!("{}; only the pass of its own group applies it", weaker())),
+            _ if contract.admits(self.contract) => None,
+            _ => Some(format!("{}; --{own} admits it", weaker())),
+        }
     }
 
     /// Whether it speaks of an op and of no other of that name: an overload that was left out is chosen by types.
@@ -125,10 +131,10 @@ impl OpNode {
 const MAX_ALTERNATIVES: usize = 64;
 
 /// Types of variables by name.
-type Types = IndexMap<String, Type>;
+pub(super) type Types = IndexMap<String, Type>;
 
 /// A term read in one way, with what that says of the variables.
-type Reading = (Term, Types);
+pub(super) type Reading = (Term, Types);
 
 /// Resolves a rule: one compiled rule for each way to read its left side.
 pub fn compile(registry: &Registry, rule: &Rule) -> Result<Vec<CompiledRule>> {
@@ -179,7 +185,7 @@ fn direction(
     let mut stated = Types::new();
     reader.stated_types(left, &mut stated)?;
     reader.stated_types(right, &mut stated)?;
-    let mut compiled = Vec::new();
+    let (mut compiled, mut fault) = (Vec::new(), None);
     for (term, types) in read(left, &stated) {
         let wanted = result_type(&term).unshaped();
         let readings = read(right, &types);
@@ -189,12 +195,21 @@ fn direction(
         if right_types.len() > types.len() {
             continue;
         }
+        let first = match named::first(rule, right, |named| read(named, &types)) {
+            Ok(first) => first,
+            Err(error) => {
+                fault = Some(error);
+                continue;
+            }
+        };
         compiled.push(CompiledRule {
             name: name.into(),
             group: rule.group.as_deref().map(Arc::from),
             contract: rule.contract,
             writes: writes(&term) || writes(right),
-            directed: rule.arrow != Arrow::Equals,
+            prefers_right: rule.arrow != Arrow::Equals,
+            directed: rule.directed,
+            first,
             left: term,
             right: right.clone(),
             conditions: rule.conditions.clone().into(),
@@ -202,6 +217,9 @@ fn direction(
         });
     }
     if compiled.is_empty() {
+        if let Some(error) = fault {
+            return Err(error);
+        }
         for side in [left, right] {
             misfit(registry, side)?;
         }
@@ -661,6 +679,7 @@ fn computed_type(expr: &Expr, types: &Types) -> Type {
             Type::list(Type::int())
         }
         Expr::List(_) => Type::list(Type::int()),
+        Expr::Call(name, ..) if name == "item" => Type::number(),
         Expr::Call(name, ..) if !matches!(name.as_str(), "min" | "max" | "abs") => Type::int(),
         Expr::Call(_, arguments, _) => {
             arguments.iter().map(|a| computed_type(a, types)).fold(Type::int(), wider)

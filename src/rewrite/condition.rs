@@ -4,7 +4,7 @@
 use super::syntax::{Arithmetic, Comparison, Condition, Expr, Literal};
 use crate::diag::{Diagnostic, Result, nearest};
 use crate::ir::{Attr, NoClasses, Symbol, Type, is_subtype_of};
-use crate::tensor::{DType, Device, Dims};
+use crate::tensor::{DType, Device, Dims, Scalar};
 use smallvec::SmallVec;
 
 /// What is known of a term.
@@ -83,6 +83,7 @@ const TESTS: &[Test] = &[
         let (a, b) = sizes(s)?;
         Some(a.len() <= b.len() && a.iter().rev().zip(b.iter().rev()).all(|(x, y)| *x == 1 || x == y))
     }),
+    Test("has_dtype", 1, "of a dtype that is known", |s| Some(s[0].dtype.is_some())),
     Test("is_tensor", 1, "a tensor", |s| Some(s[0].kind == Kind::Tensor)),
     Test("is_float", 1, "of floating dtype, or a float; complex left out", |s| match s[0].kind {
         Kind::Tensor => s[0].dtype.map(DType::is_floating),
@@ -222,6 +223,7 @@ const FUNCTIONS: &[(&str, usize)] = &[
     ("min", 2),
     ("max", 2),
     ("abs", 1),
+    ("item", 1),
     ("range", 1),
     ("compose", 2),
 ];
@@ -271,7 +273,7 @@ pub(super) fn check_expr(expr: &Expr) -> Result<()> {
             if !FUNCTIONS.contains(&(name.as_str(), arguments.len())) {
                 return Err(Diagnostic::compile(format!("unknown function `{name}` with {}", arguments_of(arguments.len())))
                     .at(span)
-                    .hint("functions are rank(x), size(x, d), sizes(x), numel(x), len(l), dtype(x), device(x), min(a, b), max(a, b), abs(a), range(n), compose(p, q)"));
+                    .hint("functions are rank(x), size(x, d), sizes(x), numel(x), len(l), dtype(x), device(x), min(a, b), max(a, b), abs(a), item(x), range(n), compose(p, q)"));
             }
             arguments.iter().try_for_each(check_expr)
         }
@@ -443,6 +445,16 @@ fn function(name: &str, arguments: &[Expr], subjects: &dyn Subjects) -> Option<A
                 let taken = then.iter().map(|n| first.get(place(n)?).copied());
                 Some(Attr::Ints(taken.collect::<Option<Vec<i64>>>()?.into()))
             }
+            _ => None,
+        },
+        // The number that a constant tensor of rank 0 holds; a truth value is none.
+        "item" => match value(0)? {
+            Attr::Tensor(t) if t.rank() == 0 => match t.to_scalars().ok()?.first()? {
+                Scalar::Int(x) => Some(Attr::Int(*x)),
+                Scalar::Float(x) => Some(Attr::Float(*x)),
+                Scalar::Complex(x) => Some(Attr::Complex(*x)),
+                Scalar::Bool(_) => None,
+            },
             _ => None,
         },
         "abs" => match value(0)? {

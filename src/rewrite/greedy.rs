@@ -2,33 +2,29 @@
 //! benefit, then by their order in the text; the first that matches and does not cost more is taken at once and
 //! never taken back. What nobody uses any more goes. Nothing here looks at a clock.
 
-use super::compile::{CompiledRule, OpNode, Term, result_type};
-use super::condition::{self, Seen, Subjects};
+use super::compile::{CompiledRule, Term, result_type};
+use super::condition;
 use super::cost::cost_of;
 use super::explain::Questions;
 use super::extract::shows_operand;
+use super::graph_match::{Bound, Matcher, Names, Subst};
 use super::greedy_trace::Reason;
 use super::identity::{Identity, Order};
 use super::load::{in_language, load};
-use super::matching::{self, computed, same_kind, seen_of, type_fits};
+use super::matching::computed;
 use super::saturate::{Report, Settings, is_same_object, mentions, only_views};
 use super::why_not;
 use crate::analysis::{AliasDb, facts};
 use crate::diag::Result;
 use crate::dialects::{Op, Registry};
-use crate::ir::{Attr, Graph, Module, NoClasses, OpId, Symbol, Type, TypeKind, ValueId, is_subtype_of};
+use crate::ir::{Attr, Graph, Module, NoClasses, OpId, Symbol, Type, ValueId, is_subtype_of};
 use hashbrown::{HashMap, HashSet};
-use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Alternatives of one match are bounded.
-const MAX_MATCHES: usize = 16;
 /// Ops that a replacement may free, at most, when its worth is counted.
 const MAX_FREED: usize = 256;
-
-pub(super) type Bound = matching::Bound<ValueId>;
-pub(super) type Subst = matching::Subst<ValueId>;
 
 /// Simplifies a graph greedily. Takes as many rewrites at most as the budget allows matches and the graph has ops.
 /// What is asked is answered in the report.
@@ -54,7 +50,7 @@ pub fn simplify_greedily(
         }),
         left: settings.budget.matches.max(ops).saturating_mul(2),
         leaving: HashSet::new(),
-        rows: HashMap::new(),
+        rows: RefCell::default(),
         queue: VecDeque::new(),
         queued: HashSet::new(),
         gone: Vec::new(),
@@ -115,7 +111,7 @@ pub(super) struct Driver<'a> {
     pub(super) lists: Option<Op>,
     leaving: HashSet<ValueId>,
     /// Rows of ops that rules may look at.
-    rows: HashMap<OpId, Option<Op>>,
+    rows: RefCell<HashMap<OpId, Option<Op>>>,
     queue: VecDeque<OpId>,
     queued: HashSet<OpId>,
     /// Ops without use; they go at the end, so that no handle is given out again.
@@ -170,12 +166,12 @@ impl Driver<'_> {
     }
 
     /// The row of an op if rules may look at it.
-    fn row(&mut self, op: OpId) -> Option<Op> {
-        if let Some(known) = self.rows.get(&op) {
+    fn row(&self, op: OpId) -> Option<Op> {
+        if let Some(known) = self.rows.borrow().get(&op) {
             return known.clone();
         }
         let row = in_language(self.graph, self.registry, &self.aliases, op);
-        self.rows.insert(op, row.clone());
+        self.rows.borrow_mut().insert(op, row.clone());
         row
     }
 
@@ -204,7 +200,9 @@ impl Driver<'_> {
         let rules = self.rules;
         let rule = &rules[n];
         let Term::Op(root) = &rule.left else { return false };
-        let found = self.match_result(root, op, which, &Subst::default());
+        let row = |op| self.row(op);
+        let matcher = Matcher { graph: self.graph, lists: self.lists.as_ref(), row: &row, inside: None };
+        let found = matcher.result(root, op, which, &Subst::default());
         for subst in &found {
             let reason = match self.obstacle(rule, value, subst) {
                 Some(reason) => reason,
@@ -218,148 +216,9 @@ impl Driver<'_> {
         false
     }
 
-    // --- matching ---
-
-    fn match_result(&mut self, pattern: &OpNode, op: OpId, which: usize, subst: &Subst) -> Vec<Subst> {
-        let one = self.graph.result_count(op) == 1;
-        let fits = match pattern.result {
-            Some(wanted) => wanted == which && !self.raises(op),
-            None => one || !pattern.blocks.is_empty() && which == 0,
-        };
-        if !fits {
-            return Vec::new();
-        }
-        let value = self.graph.result(op, which);
-        let found = self.match_op(pattern, op, which, subst);
-        match (&pattern.bound, value) {
-            (Some(name), Some(value)) => found.into_iter().map(|s| s.with(name, Bound::One(value))).collect(),
-            _ => found,
-        }
-    }
-
-    /// Whether an op takes a list apart into more or fewer values than it has.
-    fn raises(&self, op: OpId) -> bool {
-        let list = self.graph.operand(op, 0).and_then(|v| self.graph.def_op(v));
-        self.graph.kind(op) == "prim::ListUnpack"
-            && list.is_some_and(|list| self.graph.operands(list).len() != self.graph.result_count(op))
-    }
-
-    fn match_op(&mut self, pattern: &OpNode, op: OpId, which: usize, subst: &Subst) -> Vec<Subst> {
-        if self.graph.kind(op) != pattern.op.name() {
-            return Vec::new();
-        }
-        if !pattern.blocks.is_empty() {
-            let blocks = self.graph.nested_blocks(op);
-            let results = blocks.iter().map(|b| self.graph.block_results(*b).get(which).copied());
-            let inner: Option<Vec<ValueId>> = results.collect();
-            let (Some(condition), Some(inner)) = (self.graph.operand(op, 0), inner) else {
-                return Vec::new();
-            };
-            let children: Vec<ValueId> = std::iter::once(condition).chain(inner).collect();
-            let terms: Vec<Term> =
-                pattern.operands.iter().chain(pattern.blocks.iter().flatten()).cloned().collect();
-            return self.sequence(&terms, &children, subst);
-        }
-        if !self.row(op).is_some_and(|row| row.same(&pattern.op)) {
-            return Vec::new();
-        }
-        let fits = |(name, term): &(Symbol, Term)| {
-            let own = self.graph.attr(op, name.as_str());
-            matches!(term, Term::Constant(_, attr) if own == attr.as_ref())
-        };
-        if !pattern.attributes.iter().all(fits) {
-            return Vec::new();
-        }
-        let children = self.graph.operands(op).to_vec();
-        self.sequence(&pattern.operands, &children, subst)
-    }
-
-    fn sequence(&mut self, terms: &[Term], children: &[ValueId], subst: &Subst) -> Vec<Subst> {
-        let Some((first, rest)) = terms.split_first() else {
-            return if children.is_empty() { vec![subst.clone()] } else { Vec::new() };
-        };
-        let mut found = Vec::new();
-        if let Term::Rest(name, ..) = first {
-            let fixed = rest.iter().filter(|t| !matches!(t, Term::Rest(..))).count();
-            let Some(most) = children.len().checked_sub(fixed) else { return found };
-            let several = rest.iter().any(|t| matches!(t, Term::Rest(..)));
-            for n in if several { 0..=most } else { most..=most } {
-                let taken = Bound::Many(SmallVec::from_slice(&children[..n]));
-                let next = match subst.get(name) {
-                    Some(known) if *known == taken => subst.clone(),
-                    Some(_) => continue,
-                    None => subst.with(name, taken),
-                };
-                found.extend(self.sequence(rest, &children[n..], &next));
-            }
-            return found;
-        }
-        let Some((child, others)) = children.split_first() else { return found };
-        for next in self.matches(first, *child, subst) {
-            found.extend(self.sequence(rest, others, &next));
-            if found.len() > MAX_MATCHES {
-                break;
-            }
-        }
-        found
-    }
-
-    fn matches(&mut self, term: &Term, value: ValueId, subst: &Subst) -> Vec<Subst> {
-        let same = |yes: bool| if yes { vec![subst.clone()] } else { Vec::new() };
-        match term {
-            Term::Variable(name, ty) => match subst.get(name) {
-                Some(Bound::One(known)) => same(self.is_same(*known, value)),
-                Some(_) => Vec::new(),
-                None if type_fits(ty, self.graph.ty(value)) => vec![subst.with(name, Bound::One(value))],
-                None => Vec::new(),
-            },
-            Term::Constant(ty, attr) => {
-                let wanted = attr.clone().unwrap_or(Attr::None);
-                let known = constant_of(self.graph, value);
-                same(known.is_some_and(|(t, a)| a == wanted && (attr.is_none() || same_kind(&t, ty))))
-            }
-            Term::Compute(expr, _) => {
-                let known = constant_of(self.graph, value).map(|(_, attr)| attr);
-                let names = Names { graph: self.graph, subst, root: value, lists: self.lists.as_ref() };
-                let wanted = condition::evaluate(expr, &names);
-                same(wanted.is_some() && wanted == known)
-            }
-            Term::List(_, items) => self.match_list(items, value, subst),
-            Term::Rest(..) => Vec::new(),
-            Term::Op(pattern) => {
-                let Some(op) = self.graph.def_op(value) else { return Vec::new() };
-                let which = self.graph.results(op).iter().position(|v| *v == value).unwrap_or(0);
-                self.match_result(pattern, op, which, subst)
-            }
-        }
-    }
-
-    fn match_list(&mut self, items: &[Term], value: ValueId, subst: &Subst) -> Vec<Subst> {
-        if let Some((_, Attr::Ints(known))) = constant_of(self.graph, value) {
-            // Of a constant list only constants can be asked for.
-            let fits = |(item, x): (&Term, &i64)| matches!(item, Term::Constant(_, Some(Attr::Int(wanted))) if wanted == x);
-            let all = items.len() == known.len() && items.iter().zip(known.iter()).all(fits);
-            return if all { vec![subst.clone()] } else { Vec::new() };
-        }
-        let Some(op) = self.graph.def_op(value) else { return Vec::new() };
-        let is_list = match (self.row(op), &self.lists) {
-            (Some(row), Some(lists)) => row.same(lists),
-            _ => false,
-        };
-        if !is_list {
-            return Vec::new();
-        }
-        let children = self.graph.operands(op).to_vec();
-        self.sequence(items, &children, subst)
-    }
-
-    fn is_same(&self, a: ValueId, b: ValueId) -> bool {
-        a == b || constant_of(self.graph, a).is_some_and(|known| constant_of(self.graph, b) == Some(known))
-    }
-
     /// A condition that does not hold, or something that is read and written.
     fn obstacle(&self, rule: &CompiledRule, value: ValueId, subst: &Subst) -> Option<Reason> {
-        let names = Names { graph: self.graph, subst, root: value, lists: self.lists.as_ref() };
+        let names = Names { graph: self.graph, subst, root: value, lists: self.lists.as_ref(), count: None };
         if let Some(n) = rule.conditions.iter().position(|c| condition::holds(c, &names) != Some(true)) {
             return Some(Reason::Condition(n));
         }
@@ -579,7 +438,7 @@ impl Driver<'_> {
             Term::Rest(..) => return None,
             Term::Constant(ty, attr) => return self.constant(ty, attr.as_ref()),
             Term::Compute(expr, ty) => {
-                let names = Names { graph: self.graph, subst, root, lists: self.lists.as_ref() };
+                let names = Names { graph: self.graph, subst, root, lists: self.lists.as_ref(), count: None };
                 let (ty, attr) = computed(ty, condition::evaluate(expr, &names)?);
                 return self.constant(&ty, Some(&attr));
             }
@@ -636,7 +495,8 @@ impl Driver<'_> {
             match term {
                 Term::Rest(name, _, bounds) => {
                     let Bound::Many(all) = subst.get(name)? else { return None };
-                    let names = Names { graph: self.graph, subst, root, lists: self.lists.as_ref() };
+                    let names =
+                        Names { graph: self.graph, subst, root, lists: self.lists.as_ref(), count: None };
                     operands.extend(condition::part(all, bounds.as_deref(), &names)?);
                 }
                 _ => operands.push(self.build(term, subst, anchor, None, root)?),
@@ -667,53 +527,5 @@ impl Driver<'_> {
         let value = self.graph.result(op, 0)?;
         self.constants.insert(key, value);
         Some(value)
-    }
-}
-
-/// The constant that a value is, with its type.
-pub(super) fn constant_of(graph: &Graph, value: ValueId) -> Option<(Type, Attr)> {
-    let op = graph.def_op(value).filter(|op| graph.kind(*op) == "prim::Constant")?;
-    let ty = graph.ty(value);
-    match (graph.attr(op, "value"), ty.kind()) {
-        (None, TypeKind::None) => Some((ty.clone(), Attr::None)),
-        (None, _) => None,
-        (Some(Attr::Int(x)), TypeKind::Bool) => Some((ty.clone(), Attr::Bool(*x != 0))),
-        (Some(attr), _) => Some((ty.clone(), attr.clone())),
-    }
-}
-
-/// What names stand for, as conditions ask.
-pub(super) struct Names<'a> {
-    pub(super) graph: &'a Graph,
-    pub(super) subst: &'a Subst,
-    pub(super) root: ValueId,
-    pub(super) lists: Option<&'a Op>,
-}
-
-impl Subjects for Names<'_> {
-    fn seen(&self, name: &str) -> Option<Seen> {
-        let value = match (name, self.subst.get(name)) {
-            ("result", _) => self.root,
-            (_, Some(Bound::One(value))) => *value,
-            (_, Some(Bound::Many(all))) => {
-                return Some(Seen { kind: condition::Kind::List, len: Some(all.len()), ..Seen::default() });
-            }
-            _ => return None,
-        };
-        let mut seen = seen_of(self.graph.ty(value), constant_of(self.graph, value).as_ref());
-        seen.one_use = self.graph.has_one_use(value);
-        // Only ops in which nobody writes are looked at.
-        seen.maker = self.graph.def_op(value).map(|op| self.graph.kind(op));
-        if let (Some(op), Some(lists)) = (self.graph.def_op(value), self.lists)
-            && self.graph.kind(op) == lists.name()
-        {
-            let operands = self.graph.operands(op);
-            let number = |v: &ValueId| constant_of(self.graph, *v).and_then(|(_, attr)| attr.as_int());
-            let numbers: Option<Vec<i64>> = operands.iter().map(number).collect();
-            seen.len = Some(operands.len());
-            let numbers = numbers.filter(|all| !all.is_empty());
-            seen.constant = seen.constant.or(numbers.map(|all| Attr::Ints(all.into())));
-        }
-        Some(seen)
     }
 }

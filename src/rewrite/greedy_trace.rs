@@ -6,7 +6,8 @@ use super::compile::{CompiledRule, Term};
 use super::condition::{self, Subjects};
 use super::explain::{Link, WhyNot};
 use super::extract::{Replacement, place};
-use super::greedy::{Bound, Driver, Names, Subst, constant_of};
+use super::graph_match::{Bound, Names, Subst, constant_of};
+use super::greedy::Driver;
 use crate::ir::{OpId, ValueId};
 use std::sync::Arc;
 
@@ -136,7 +137,8 @@ impl Driver<'_> {
             },
             Term::Rest(name, _, bounds) => match subst.get(name) {
                 Some(Bound::Many(all)) => {
-                    let names = Names { graph: self.graph, subst, root, lists: self.lists.as_ref() };
+                    let names =
+                        Names { graph: self.graph, subst, root, lists: self.lists.as_ref(), count: None };
                     let part = condition::part(all, bounds.as_deref(), &names).unwrap_or_default();
                     part.iter().map(|v| self.value_text(*v)).collect::<Vec<_>>().join(", ")
                 }
@@ -144,7 +146,7 @@ impl Driver<'_> {
             },
             Term::Constant(_, attr) => attr.as_ref().map_or("None".to_string(), attr_text),
             Term::Compute(expr, _) => {
-                let names = Names { graph: self.graph, subst, root, lists: self.lists.as_ref() };
+                let names = Names { graph: self.graph, subst, root, lists: self.lists.as_ref(), count: None };
                 condition::evaluate(expr, &names as &dyn Subjects).map_or("?".to_string(), |a| attr_text(&a))
             }
             Term::List(_, items) => format!("[{}]", all(items).join(", ")),

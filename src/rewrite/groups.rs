@@ -1,7 +1,7 @@
 //! Rule groups that were added to a table of ops, beside the built-in files. They are kept with the table, so that every
 //! pass and command that has the table has them; this module does not know who adds them.
 
-use super::{CompiledRule, builtin_rules, compile, facts, parse, syntax};
+use super::{CompiledRule, Wanted, builtin_rules, compile, facts, parse, syntax};
 use crate::diag::{Diagnostic, Result, Source};
 use crate::dialects::Registry;
 use std::sync::Arc;
@@ -57,14 +57,10 @@ pub(super) fn added_rules(registry: &Registry) -> impl Iterator<Item = &syntax::
     registry.part::<RuleGroups>().into_iter().flat_map(|groups| &groups.0).flat_map(|group| &group.rules)
 }
 
-/// The rules that were added to a table, those of a group if `wanted` says so, resolved against its ops.
-pub(super) fn compiled(
-    registry: &Registry,
-    wanted: &impl Fn(Option<&str>) -> bool,
-) -> Result<Vec<CompiledRule>> {
-    let added = registry.part::<RuleGroups>().map_or(&[][..], |groups| &groups.0);
+/// The wanted ones of the rules that were added to a table, resolved against its ops.
+pub(super) fn compiled(registry: &Registry, wanted: Wanted<'_>) -> Result<Vec<CompiledRule>> {
     let mut rules = Vec::new();
-    for rule in added.iter().flat_map(|group| &group.rules).filter(|rule| wanted(rule.group.as_deref())) {
+    for rule in added_rules(registry).filter(|rule| wanted.has(rule)) {
         rules.extend(compile(registry, rule)?);
     }
     Ok(rules)
@@ -83,7 +79,7 @@ pub fn group(registry: &Registry, name: &str) -> Result<Arc<[CompiledRule]>> {
     if !written(registry)?.iter().any(|rule| rule.group.as_deref() == Some(name)) {
         return Err(Diagnostic::input(format!("there is no rule group '{name}'")));
     }
-    let rules: Arc<[CompiledRule]> = super::compiled(registry, |group| group == Some(name))?.into();
+    let rules: Arc<[CompiledRule]> = super::compiled(registry, Wanted::Groups(&[name]))?.into();
     known.0.lock().insert(name.to_string(), Arc::clone(&rules));
     Ok(rules)
 }

@@ -35,14 +35,18 @@ pub fn lint(registry: &Registry, rules: &[Rule]) -> Vec<Diagnostic> {
             );
             continue;
         }
-        let earlier = sieve.met_by(&compiled[n]);
+        let mut earlier = sieve.met_by(&compiled[n]);
+        // A directed group takes its rules in their order, and no pass takes them with others.
+        let beside = |other: &Rule| other.directed || rule.directed;
+        earlier.retain(|other| !beside(&rules[*other]) || rules[*other].group == rule.group);
         let taker = earlier.iter().find_map(|earlier| taken(rules, &compiled, *earlier, n));
         if let Some(odd) = taker {
             // What meets this rule meets the one that takes all of it: to say so again would help nobody.
             found.push(odd);
             continue;
         }
-        found.extend(earlier.iter().filter_map(|earlier| overlapping(rules, &compiled, *earlier, n)));
+        let rivals = earlier.iter().filter(|_| !rule.directed);
+        found.extend(rivals.filter_map(|earlier| overlapping(rules, &compiled, *earlier, n)));
         sieve.add(n, &compiled[n]);
     }
     found

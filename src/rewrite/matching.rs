@@ -361,6 +361,7 @@ pub(super) fn computed(wanted: &Type, attr: Attr) -> (Type, Attr) {
     };
     let ty = match (&attr, wanted.kind()) {
         (Attr::Float(_), TypeKind::Number) => Type::float(),
+        (Attr::Complex(_), TypeKind::Number) => Type::complex(),
         (_, TypeKind::Number) => Type::int(),
         _ => wanted.clone(),
     };

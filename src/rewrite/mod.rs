@@ -13,10 +13,12 @@ pub mod condition;
 pub mod cost;
 mod exact;
 mod explain;
+mod directed;
 mod extract;
 pub mod facts;
 mod reachable;
 mod forms;
+mod graph_match;
 mod greedy;
 mod greedy_trace;
 mod groups;
@@ -25,6 +27,7 @@ mod language;
 mod lint;
 mod load;
 mod matching;
+mod named;
 mod op_variables;
 mod parse;
 mod proof;
@@ -39,6 +42,7 @@ mod why_not;
 
 pub use compile::{CompiledRule, OpNode, Term, compile};
 pub use cost::CostModel;
+pub use directed::{Replaced, replace};
 pub use explain::{Explanations, Link, Questions, WhyNot};
 pub use extract::Replacement;
 pub use greedy::simplify_greedily;
@@ -66,6 +70,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("folding.rules", include_str!("rules/folding.rules")),
     ("convert.rules", include_str!("rules/convert.rules")),
     ("reductions.rules", include_str!("rules/reductions.rules")),
+    ("passes.rules", include_str!("rules/passes.rules")),
 ];
 
 /// PyTorch's peephole optimizations.
@@ -87,14 +92,39 @@ pub fn builtin_rules() -> Result<&'static [syntax::Rule]> {
     WRITTEN.as_deref().map_err(Clone::clone)
 }
 
-/// Rules of a table, those of a group if `wanted` says so, resolved against its ops. Built-in rules about overloads
-/// that the table does not have can match nothing and are left out.
-fn compiled(registry: &Registry, wanted: impl Fn(Option<&str>) -> bool) -> Result<Vec<CompiledRule>> {
-    let mut rules = groups::compiled(registry, &wanted)?;
-    if wanted(Some(facts::GROUP)) {
+/// Rules of a table.
+#[derive(Clone, Copy)]
+enum Wanted<'a> {
+    /// Those that hold for every program.
+    Laws,
+    /// Those of some groups.
+    Groups(&'a [&'a str]),
+}
+
+impl Wanted<'_> {
+    fn has(self, rule: &syntax::Rule) -> bool {
+        match self {
+            Wanted::Laws => !rule.directed && rule.group.as_deref() != Some(TRUSTING),
+            Wanted::Groups(groups) => rule.group.as_deref().is_some_and(|group| groups.contains(&group)),
+        }
+    }
+
+    fn has_facts(self) -> bool {
+        match self {
+            Wanted::Laws => true,
+            Wanted::Groups(groups) => groups.contains(&facts::GROUP),
+        }
+    }
+}
+
+/// Rules of a table, resolved against its ops. Built-in rules about overloads that the table does not have can match nothing
+/// and are left out.
+fn compiled(registry: &Registry, wanted: Wanted<'_>) -> Result<Vec<CompiledRule>> {
+    let mut rules = groups::compiled(registry, wanted)?;
+    if wanted.has_facts() {
         rules.extend(facts::compiled(registry)?);
     }
-    for rule in builtin_rules()?.iter().filter(|rule| wanted(rule.group.as_deref())) {
+    for rule in builtin_rules()?.iter().filter(|rule| wanted.has(rule)) {
         // They all are over the built-in ops, which a test makes sure of.
         rules.extend(compile(registry, rule).unwrap_or_default());
     }
@@ -109,15 +139,14 @@ struct Peephole(Kept);
 /// The rules of a table that hold for every program, of all contracts: the groups that were added to it, then the built-in
 /// ones. They are resolved once a table.
 pub fn builtin(registry: &Registry) -> Result<Arc<[CompiledRule]>> {
-    let kept = registry
-        .derived(|registry| Builtin(compiled(registry, |group| group != Some(TRUSTING)).map(Arc::from)));
+    let kept = registry.derived(|registry| Builtin(compiled(registry, Wanted::Laws).map(Arc::from)));
     kept.0.clone()
 }
 
 /// The rules of PyTorch's peephole pass, with those that trust what is not known.
 pub fn peephole(registry: &Registry) -> Result<Arc<[CompiledRule]>> {
-    let group = |group: Option<&str>| group == Some(PEEPHOLE) || group == Some(TRUSTING);
-    let kept = registry.derived(|registry| Peephole(compiled(registry, group).map(Arc::from)));
+    let groups = Wanted::Groups(&[PEEPHOLE, TRUSTING]);
+    let kept = registry.derived(|registry| Peephole(compiled(registry, groups).map(Arc::from)));
     kept.0.clone()
 }
 

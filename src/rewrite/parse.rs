@@ -22,6 +22,8 @@ use grammar::Rule as R;
 
 /// Terms nested deeper are refused.
 const MAX_DEPTH: usize = 64;
+/// Terms of a right side, at most, with what `let` names in the places of the names.
+const MAX_TERMS: usize = 4096;
 
 /// Parses a rule file.
 pub fn parse(source: &Arc<Source>) -> Result<Vec<Rule>> {
@@ -38,10 +40,14 @@ pub fn parse(source: &Arc<Source>) -> Result<Vec<Rule>> {
         match pair.as_rule() {
             R::rule => rules.push(reader.rule(pair, None)?),
             R::group => {
-                let mut parts = pair.into_inner().filter(|p| p.as_rule() != R::kw_group);
-                let name = parts.next().map(|p| p.as_str().to_string());
-                for rule in parts {
-                    rules.push(reader.rule(rule, name.clone())?);
+                let (mut name, mut directed) = (String::new(), false);
+                for part in pair.into_inner() {
+                    match part.as_rule() {
+                        R::name => name = part.as_str().to_string(),
+                        R::kw_directed => directed = true,
+                        R::rule => rules.push(reader.rule(part, Some((name.clone(), directed)))?),
+                        _ => {}
+                    }
                 }
             }
             _ => {}
@@ -94,7 +100,9 @@ fn expected(rules: &[R]) -> String {
     let word = |wanted: &R| match wanted {
         R::EOI | R::rule | R::kw_rule => "`rule`",
         R::group | R::kw_group => "`group`",
-        R::contract => "a contract: exact, nan-relaxed or fast-math",
+        R::contract => "a contract: exact, nan-relaxed, fast-math or trusted",
+        R::kw_directed => "`directed`",
+        R::right | R::binding | R::kw_let => "a term",
         R::name => "a name",
         R::arrow => "`=>`",
         R::kw_if => "`if`",
@@ -181,13 +189,13 @@ impl Reader<'_> {
         Span::new(self.source, pair.as_span().start(), pair.as_span().start() + end)
     }
 
-    fn rule(&self, pair: Pair<'_, R>, group: Option<String>) -> Result<Rule> {
+    fn rule(&self, pair: Pair<'_, R>, group: Option<(String, bool)>) -> Result<Rule> {
         // Names may hold quotes, so that the end of the last part decides where the rule ends.
         let last = pair.clone().into_inner().last().map_or_else(|| self.span(&pair), |part| self.span(&part));
         let span = Span::new(self.source, pair.as_span().start(), last.end());
         let doc = comment_above(self.source.text(), pair.as_span().start());
         let (mut name, mut contract, mut arrow) = (String::new(), Contract::Exact, Arrow::Becomes);
-        let (mut terms, mut conditions) = (Vec::new(), Vec::new());
+        let (mut terms, mut named, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
         for part in pair.into_inner() {
             match part.as_rule() {
                 R::name => name = part.as_str().to_string(),
@@ -196,13 +204,21 @@ impl Reader<'_> {
                     arrow = all.into_iter().find(|a| a.text() == part.as_str()).unwrap_or(Arrow::Becomes);
                 }
                 R::contract => {
-                    contract = match part.as_str() {
-                        "nan-relaxed" => Contract::NanRelaxed,
-                        "fast-math" => Contract::FastMath,
-                        _ => Contract::Exact,
-                    }
+                    contract = Contract::named(part.as_str()).unwrap_or_default();
                 }
                 R::term => terms.push(self.term(part)?),
+                R::right => {
+                    let (term, all) = self.right(part)?;
+                    let left = terms.first().map(RuleTerm::names).unwrap_or_default();
+                    if let Some((name, term)) =
+                        all.iter().find(|(name, _)| left.iter().any(|(n, _)| n == name))
+                    {
+                        let message = format!("?{name} is a name of the left side already");
+                        return Err(Diagnostic::syntax(message).at(&term.span));
+                    }
+                    terms.push(term);
+                    named = all.into_iter().map(|(_, term)| term).collect();
+                }
                 R::condition => match self.condition(part)? {
                     Condition::All(parts) => conditions.extend(parts),
                     one => conditions.push(one),
@@ -212,10 +228,49 @@ impl Reader<'_> {
         }
         match <[RuleTerm; 2]>::try_from(terms) {
             Ok([left, right]) => {
-                Ok(Rule { name, group, doc, contract, left, right, arrow, conditions, span })
+                if let (Arrow::BothWays, Some(named)) = (arrow, named.first()) {
+                    let message = "a rule that holds both ways names nothing by `let`";
+                    return Err(Diagnostic::syntax(message).at(&named.span));
+                }
+                let (group, directed) = group.unzip();
+                let directed = directed.unwrap_or(false);
+                Ok(Rule { name, group, directed, doc, contract, left, right, named, arrow, conditions, span })
             }
             Err(_) => Err(Diagnostic::internal("a rule without two sides").at(&span)),
         }
+    }
+
+    /// The right side, with what `let` names in the places of the names, and those terms.
+    fn right(&self, pair: Pair<'_, R>) -> Result<(RuleTerm, Vec<(String, RuleTerm)>)> {
+        let span = self.span(&pair);
+        let mut known: Vec<(String, RuleTerm)> = Vec::new();
+        let inserted = |part: Pair<'_, R>, known: &[(String, RuleTerm)]| {
+            let mut term = self.term(part)?;
+            if term.count(known) > MAX_TERMS {
+                let message = format!("the right side has more than {MAX_TERMS} terms");
+                return Err(Diagnostic::syntax(message).at(&term.span));
+            }
+            term.substitute(known);
+            Ok(term)
+        };
+        for part in pair.into_inner() {
+            if part.as_rule() == R::term {
+                let mut term = inserted(part, &known)?;
+                term.span = span;
+                return Ok((term, known));
+            }
+            let whole = self.span(&part);
+            let mut parts = part.into_inner().filter(|p| matches!(p.as_rule(), R::var | R::term));
+            let (Some(name), Some(term)) = (parts.next().map(variable_name), parts.next()) else {
+                return Err(Diagnostic::internal("a name without a term").at(&whole));
+            };
+            if known.iter().any(|(other, _)| *other == name) {
+                return Err(Diagnostic::syntax(format!("?{name} is named already")).at(&whole));
+            }
+            let term = inserted(term, &known)?;
+            known.push((name, term));
+        }
+        Err(Diagnostic::internal("a right side without a term").at(&span))
     }
 
     fn terms<'p>(&self, pairs: impl Iterator<Item = Pair<'p, R>>) -> Result<Vec<RuleTerm>> {

@@ -5,7 +5,7 @@
 use super::compile::one_op;
 use super::op_variables::schematic;
 use super::syntax::{Arrow, Rule, RuleTerm, TermKind};
-use super::{CompiledRule, Kept, TRUSTING, builtin_rules, compile, facts, groups};
+use super::{CompiledRule, Kept, Wanted, builtin_rules, compile, facts, groups};
 use crate::diag::Result;
 use crate::dialects::Registry;
 use crate::ir::{Graph, Symbol};
@@ -47,9 +47,9 @@ struct Candidate {
 impl Table {
     fn of(registry: &Registry) -> Table {
         let rules = builtin_rules().map(|builtin| {
-            let kept = builtin.iter().filter(|rule| rule.group.as_deref() != Some(TRUSTING));
-            let added = groups::added_rules(registry).map(|rule| Candidate::new(rule, true));
-            added.chain(kept.map(|rule| Candidate::new(rule, false))).collect()
+            let laws = |rule: &&Rule| Wanted::Laws.has(rule);
+            let added = groups::added_rules(registry).filter(laws).map(|rule| Candidate::new(rule, true));
+            added.chain(builtin.iter().filter(laws).map(|rule| Candidate::new(rule, false))).collect()
         });
         Table { rules, known: Mutex::default() }
     }

@@ -259,7 +259,7 @@ impl<'r> Saturation<'r> {
                     break;
                 };
                 left = rest;
-                if !rule.directed
+                if !rule.prefers_right
                     && self.equated + (self.added - added) >= self.budget.nodes / EQUATIONS_SHARE
                 {
                     self.report.stopped_by = Some("nodes");
@@ -274,7 +274,7 @@ impl<'r> Saturation<'r> {
                 }
             }
         }
-        if !rule.directed {
+        if !rule.prefers_right {
             self.equated += self.added - added;
         }
         if self.firings.len() > before {
@@ -326,7 +326,7 @@ impl<'r> Saturation<'r> {
             if turns_around(rule) {
                 self.turned.insert(self.loaded.canonical(&node));
             }
-            let nodes = if rule.directed { &mut self.produced } else { &mut self.undirected };
+            let nodes = if rule.prefers_right { &mut self.produced } else { &mut self.undirected };
             nodes.insert(node);
         }
         let (root, right) = (self.loaded.egraph.find(root), self.loaded.egraph.find(right));

@@ -12,14 +12,18 @@ pub struct Rule {
     pub name: String,
     /// The group that it stands in.
     pub group: Option<String>,
+    /// Its group is `directed`: a pass of its own takes its rules, in their order and wherever they match, and no other does.
+    pub directed: bool,
     /// The comment above it: the law.
     pub doc: String,
     /// What it promises.
     pub contract: Contract,
     /// What it looks for.
     pub left: RuleTerm,
-    /// What that equals.
+    /// What that equals; what `let` names stands in the place of the names.
     pub right: RuleTerm,
+    /// What `let` names, in the order in which it is made.
+    pub named: Vec<RuleTerm>,
     /// Which side is taken.
     pub arrow: Arrow,
     /// When; all of them.
@@ -190,6 +194,38 @@ impl Rule {
 }
 
 impl RuleTerm {
+    /// How many terms it has with others in the places of variables.
+    pub(super) fn count(&self, named: &[(String, RuleTerm)]) -> usize {
+        let mut count = 0usize;
+        self.walk(&mut |term| {
+            let inserted = match &term.kind {
+                TermKind::Variable(name, None) => named.iter().find(|(known, _)| known == name),
+                _ => None,
+            };
+            count = count.saturating_add(inserted.map_or(1, |(_, term)| term.count(&[])));
+        });
+        count
+    }
+
+    /// Puts terms in the places of variables.
+    pub(super) fn substitute(&mut self, named: &[(String, RuleTerm)]) {
+        match &mut self.kind {
+            TermKind::Variable(name, None) => {
+                if let Some((_, term)) = named.iter().find(|(known, _)| known == name) {
+                    *self = term.clone();
+                }
+            }
+            TermKind::Op(op) => {
+                let operands = op.arguments.iter_mut().map(|(_, t)| t);
+                let attributes = op.attributes.iter_mut().map(|(_, t)| t);
+                let all = operands.chain(attributes).chain(op.blocks.iter_mut().flatten());
+                all.for_each(|term| term.substitute(named));
+            }
+            TermKind::List(items) => items.iter_mut().for_each(|t| t.substitute(named)),
+            TermKind::Variable(..) | TermKind::Rest(..) | TermKind::Literal(_) | TermKind::Compute(_) => {}
+        }
+    }
+
     /// Every term in it, itself first.
     pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a RuleTerm)) {
         visit(self);

@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Contract, Fact, LayerPart, OpDef, Promote, Tolerance, elementwise};
+use crate::dialects::{Alias, Contract, Fact, LayerPart, OpDef, Promote, Tolerance, elementwise};
 use crate::tensor::{DType, Operand, Scalar, Tensor, result_type};
 use crate::value::Value;
 
@@ -36,7 +36,8 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad")
         .facts(&[Fact::Identity(0.0)])
         .inplace()
-        .out_exact("Scalar_out"),
+        .out_exact("Scalar_out")
+        .aliases(&[Alias::new("subtract").without_out()]),
     elementwise(
         "aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
         Promote::Common,
@@ -45,16 +46,8 @@ pub static OPS: &[OpDef] = &[
     .check(check_sub)
     .grad("self: grad\nother: -grad * alpha")
     .inplace()
-    .out("out"),
-    elementwise(
-        "aten::subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-        Promote::Common,
-    )
-    .scalar(sub_scaled)
-    .check(check_sub)
-    .grad("self: grad")
-    .facts(&[Fact::Identity(0.0)])
-    .inplace(),
+    .out("out")
+    .alias_of("sub"),
     elementwise(
         "aten::_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
         Promote::Common,
@@ -102,12 +95,14 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad * other.conj()\nother: grad * self.conj()")
         .facts(&[Fact::Commutative])
         .inplace()
-        .out("out"),
+        .out("out")
+        .alias_of("mul"),
     elementwise("aten::multiply.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Common)
         .scalar(mul)
         .grad("self: scaled(grad, other)")
         .facts(&[Fact::Identity(1.0)])
-        .inplace(),
+        .inplace()
+        .alias_of("mul"),
     elementwise("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
         .part(LayerPart::Quotient)
         .scalar(div)
@@ -129,7 +124,8 @@ pub static OPS: &[OpDef] = &[
     .scalar(div_mode)
     .check(check_div_mode)
     .inplace()
-    .out("out_mode"),
+    .out("out_mode")
+    .aliases(&[Alias::new("divide")]),
     elementwise(
         "aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
         Promote::Rounding,
@@ -137,42 +133,32 @@ pub static OPS: &[OpDef] = &[
     .scalar(div_mode)
     .check(check_div_mode)
     .inplace()
-    .out_exact("Scalar_mode_out"),
+    .out_exact("Scalar_mode_out")
+    .aliases(&[Alias::new("divide").without_out()]),
     elementwise("aten::divide.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
         .scalar(div)
         .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
         .inplace()
-        .out("out"),
+        .out("out")
+        .alias_of("div"),
     elementwise("aten::divide.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
         .scalar(div)
         .grad("self: (grad.conj() / other).conj() if grad.is_complex() else grad / other")
         .facts(&[Fact::Identity(1.0)])
-        .inplace(),
-    elementwise(
-        "aten::divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-        Promote::Rounding,
-    )
-    .scalar(div_mode)
-    .check(check_div_mode)
-    .inplace()
-    .out("out_mode"),
-    elementwise(
-        "aten::divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
-        Promote::Rounding,
-    )
-    .scalar(div_mode)
-    .check(check_div_mode)
-    .inplace(),
+        .inplace()
+        .alias_of("div"),
     elementwise("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Float)
         .scalar(div)
         .grad("self: grad / other.conj()\nother: -grad * (result / other).conj()")
         .inplace()
-        .out("out"),
+        .out("out")
+        .alias_of("div"),
     elementwise("aten::true_divide.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
         .scalar(div)
         .grad("self: (grad.conj() / other).conj() if grad.is_complex() else grad / other")
         .facts(&[Fact::Identity(1.0)])
-        .inplace(),
+        .inplace()
+        .alias_of("div"),
     elementwise("aten::floor_divide(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .scalar(floor_divide)
         .accepts("if", "div_floor_cpu")

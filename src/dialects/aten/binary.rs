@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Binary, Compare, Program, Sv};
-use crate::dialects::{Contract, Fact, OpDef, Promote, Tolerance, elementwise};
+use crate::dialects::{Alias, Contract, Fact, OpDef, Promote, Tolerance, elementwise};
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;
 use std::f64::consts::LN_2;
@@ -19,14 +19,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad * other * inverse_square(self, other)\nother: grad * -self * inverse_square(self, other)")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::arctan2(Tensor self, Tensor other) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.atan2(x[0], x[1]))
-        .accepts("f", "atan2_cpu")
-        .grad("self: grad * other * inverse_square(self, other)\nother: grad * -self * inverse_square(self, other)")
-        .tolerance(Tolerance::Rounding)
-        .inplace()
-        .out("out"),
+        .out("out").aliases(&[Alias::new("arctan2")]),
     elementwise("aten::hypot(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .scalar(|p, x| p.hypot(x[0], x[1]))
         .accepts("f", "hypot_cpu")
@@ -119,17 +112,17 @@ pub static OPS: &[OpDef] = &[
         .scalar(xlogy)
         .accepts("f", "xlogy_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out("out").alias_of("xlogy"),
     elementwise("aten::special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor", Promote::Float)
         .scalar(xlogy)
         .accepts("f", "xlogy_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("other_scalar_out"),
+        .out("other_scalar_out").alias_of("xlogy"),
     elementwise("aten::special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor", Promote::Float)
         .scalar(xlogy)
         .accepts("f", "xlogy_cpu")
         .tolerance(Tolerance::Rounding)
-        .out("self_scalar_out"),
+        .out("self_scalar_out").alias_of("xlogy"),
     elementwise("aten::special_xlog1py(Tensor self, Tensor other) -> Tensor", Promote::Float)
         .scalar(xlog1py)
         .accepts("f", "xlog1py_cpu")

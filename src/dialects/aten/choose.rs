@@ -4,7 +4,7 @@ use super::activation::bounds;
 use super::kernels::fill::check_fill;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Fact, LayerPart, OpDef, Order, Promote, elementwise};
+use crate::dialects::{Alias, Fact, LayerPart, OpDef, Order, Promote, elementwise};
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;
 
@@ -56,7 +56,8 @@ pub static OPS: &[OpDef] = &[
         .check(check_clamp)
         .facts(&[Fact::Idempotent])
         .inplace()
-        .out_found("out"),
+        .out_found("out")
+        .aliases(&[Alias::new("clip")]),
     elementwise(
         "aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
         Promote::Common,
@@ -66,23 +67,8 @@ pub static OPS: &[OpDef] = &[
     .accepts("bif", "clamp is not supported for complex types")
     .check(check_clamp)
     .inplace()
-    .out("Tensor_out"),
-    elementwise("aten::clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", Promote::Common)
-        .scalar(clamp)
-        .accepts("if", "clamp is not supported for complex types")
-        .check(check_clamp)
-        .facts(&[Fact::Idempotent])
-        .inplace()
-        .out_found("out"),
-    elementwise(
-        "aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-        Promote::Common,
-    )
-    .scalar(clamp)
-    .accepts("bif", "clamp is not supported for complex types")
-    .check(check_clamp)
-    .inplace()
-    .out("Tensor_out"),
+    .out("Tensor_out")
+    .aliases(&[Alias::new("clip")]),
     elementwise("aten::clamp_min(Tensor self, Scalar min) -> Tensor", Promote::Common)
         .rare("u")
         .scalar(clamp_min)

@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Fact, OpDef, Promote, composite, elementwise};
+use crate::dialects::{Alias, Fact, OpDef, Promote, composite, elementwise};
 use crate::tensor::DType;
 use crate::value::Value;
 
@@ -21,100 +21,51 @@ pub static OPS: &[OpDef] = &[
         .scalar(|p, x| p.ne(x[0], x[1]))
         .facts(&[Fact::Commutative])
         .inplace()
-        .out("Tensor_out"),
+        .out("Tensor_out").aliases(&[Alias::new("not_equal")]),
     elementwise("aten::ne.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).rare("u8").quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.ne(x[0], x[1]))
         .inplace()
-        .out("Scalar_out"),
-    elementwise("aten::not_equal.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool)
-        .scalar(|p, x| p.ne(x[0], x[1]))
-        .facts(&[Fact::Commutative])
-        .inplace()
-        .out("Tensor_out"),
-    elementwise("aten::not_equal.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool)
-        .scalar(|p, x| p.ne(x[0], x[1]))
-        .inplace()
-        .out("Scalar_out"),
+        .out("Scalar_out").aliases(&[Alias::new("not_equal")]),
     elementwise("aten::lt.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.lt(x[0], x[1]))
         .accepts("bif", "lt_cpu")
         .inplace()
-        .out("Tensor_out"),
+        .out("Tensor_out").aliases(&[Alias::new("less")]),
     elementwise("aten::lt.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.lt(x[0], x[1]))
         .accepts("bif", "lt_cpu")
         .inplace()
-        .out("Scalar_out"),
-    elementwise("aten::less.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool)
-        .scalar(|p, x| p.lt(x[0], x[1]))
-        .accepts("bif", "lt_cpu")
-        .inplace()
-        .out("Tensor_out"),
-    elementwise("aten::less.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool)
-        .scalar(|p, x| p.lt(x[0], x[1]))
-        .accepts("bif", "lt_cpu")
-        .inplace()
-        .out("Scalar_out"),
+        .out("Scalar_out").aliases(&[Alias::new("less")]),
     elementwise("aten::le.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.le(x[0], x[1]))
         .accepts("bif", "le_cpu")
         .inplace()
-        .out("Tensor_out"),
+        .out("Tensor_out").aliases(&[Alias::new("less_equal")]),
     elementwise("aten::le.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.le(x[0], x[1]))
         .accepts("bif", "le_cpu")
         .inplace()
-        .out("Scalar_out"),
-    elementwise("aten::less_equal.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool)
-        .scalar(|p, x| p.le(x[0], x[1]))
-        .accepts("bif", "le_cpu")
-        .inplace()
-        .out("Tensor_out"),
-    elementwise("aten::less_equal.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool)
-        .scalar(|p, x| p.le(x[0], x[1]))
-        .accepts("bif", "le_cpu")
-        .inplace()
-        .out("Scalar_out"),
+        .out("Scalar_out").aliases(&[Alias::new("less_equal")]),
     elementwise("aten::gt.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.gt(x[0], x[1]))
         .accepts("bif", "gt_cpu")
         .inplace()
-        .out("Tensor_out"),
+        .out("Tensor_out").aliases(&[Alias::new("greater")]),
     elementwise("aten::gt.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.gt(x[0], x[1]))
         .accepts("bif", "gt_cpu")
         .inplace()
-        .out("Scalar_out"),
-    elementwise("aten::greater.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool)
-        .scalar(|p, x| p.gt(x[0], x[1]))
-        .accepts("bif", "gt_cpu")
-        .inplace()
-        .out("Tensor_out"),
-    elementwise("aten::greater.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool)
-        .scalar(|p, x| p.gt(x[0], x[1]))
-        .accepts("bif", "gt_cpu")
-        .inplace()
-        .out("Scalar_out"),
+        .out("Scalar_out").aliases(&[Alias::new("greater")]),
     elementwise("aten::ge.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.ge(x[0], x[1]))
         .accepts("bif", "ge_cpu")
         .inplace()
-        .out("Tensor_out"),
+        .out("Tensor_out").aliases(&[Alias::new("greater_equal")]),
     elementwise("aten::ge.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool).quantized(crate::dialects::Quantized::Reals)
         .scalar(|p, x| p.ge(x[0], x[1]))
         .accepts("bif", "ge_cpu")
         .inplace()
-        .out("Scalar_out"),
-    elementwise("aten::greater_equal.Tensor(Tensor self, Tensor other) -> Tensor", Promote::Bool)
-        .scalar(|p, x| p.ge(x[0], x[1]))
-        .accepts("bif", "ge_cpu")
-        .inplace()
-        .out("Tensor_out"),
-    elementwise("aten::greater_equal.Scalar(Tensor self, Scalar other) -> Tensor", Promote::Bool)
-        .scalar(|p, x| p.ge(x[0], x[1]))
-        .accepts("bif", "ge_cpu")
-        .inplace()
-        .out("Scalar_out"),
+        .out("Scalar_out").aliases(&[Alias::new("greater_equal")]),
     elementwise(
         "aten::isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
         Promote::Bool,

@@ -8,7 +8,7 @@ use super::kernels::rows::Rows;
 use super::reduce::sum_row;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{products, trial};
-use crate::dialects::{Args, LayerPart, OpDef, Outputs, composite, contraction, one};
+use crate::dialects::{Alias, Args, LayerPart, OpDef, Outputs, composite, contraction, one};
 use crate::resources::Collect;
 use crate::tensor::pointwise::Walk;
 use crate::tensor::{DType, Operand, Scalar, Tensor, broadcast_sizes, result_type, view, wrap_dim};
@@ -67,8 +67,7 @@ pub static OPS: &[OpDef] = &[
     .out("out"),
     contraction("aten::inner(Tensor self, Tensor other) -> Tensor", inner).infer(trial::kernel).out("out"),
     contraction("aten::outer(Tensor self, Tensor vec2) -> Tensor", outer).infer(products::outer)
-        .out("out"),
-    contraction("aten::ger(Tensor self, Tensor vec2) -> Tensor", outer).infer(products::outer).out("out"),
+        .out("out").aliases(&[Alias::new("ger")]),
     contraction("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", |a| {
         one(linear(a.tensor(0)?, a.tensor(1)?, a.opt_tensor(2)?)?)
     }).part(LayerPart::Linear).infer(products::linear)

@@ -7,19 +7,17 @@ use super::kernels::gemm::{Gemm, Matrix, Onto, matmul};
 use super::linalg_factor::{expect_field, expect_square};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::joins;
-use crate::dialects::{OpDef, one, opaque};
+use crate::dialects::{Alias, OpDef, one, opaque};
 use crate::resources::{Scratch, memory};
 use crate::tensor::{DType, Element, Scalar, Tensor};
 use num_complex::Complex;
 
 /// The rows.
-pub static OPS: &[OpDef] = &[
-    opaque("aten::linalg_matrix_exp(Tensor self) -> Tensor", |a| one(matrix_exp(a.tensor(0)?)?))
+pub static OPS: &[OpDef] =
+    &[opaque("aten::linalg_matrix_exp(Tensor self) -> Tensor", |a| one(matrix_exp(a.tensor(0)?)?))
         .infer(joins::same_sizes)
-        .out_exact("out"),
-    opaque("aten::matrix_exp(Tensor self) -> Tensor", |a| one(matrix_exp(a.tensor(0)?)?))
-        .infer(joins::same_sizes),
-];
+        .out_exact("out")
+        .aliases(&[Alias::new("matrix_exp").without_out()])];
 
 fn matrix_exp(tensor: &Tensor) -> Result<Tensor> {
     expect_square("linalg.matrix_exp", tensor, "A")?;

@@ -5,16 +5,14 @@ use super::kernels::place::{common_dtype, concat, identity, pad_rank, pick, rema
 use super::kernels::range::not_implemented;
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{joins, trial};
-use crate::dialects::{Args, LayerPart, OpDef, Outputs, composite, gather, one, view};
+use crate::dialects::{Alias, Args, LayerPart, OpDef, Outputs, composite, gather, one, view};
 use crate::resources::{Collect, Scratch};
 use crate::tensor::{DType, Dims, Rank, Tensor, broadcast_all, check_promotions, view as layout, wrap_dim};
 use crate::value::Value;
 
 /// The rows.
 pub static OPS: &[OpDef] = &[
-    gather("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat).part(LayerPart::Join).rare("u8").quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).apart(&[0]).out("out"),
-    gather("aten::concat(Tensor[] tensors, int dim=0) -> Tensor", cat).part(LayerPart::Join).rare("u8").quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).apart(&[0]).out("out"),
-    gather("aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", cat).part(LayerPart::Join).rare("u8").quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).apart(&[0]).out("out"),
+    gather("aten::cat(Tensor[] tensors, int dim=0) -> Tensor", cat).part(LayerPart::Join).rare("u8").quantized_kernel(crate::dialects::quantized::arith::aten_cat).infer(joins::cat).apart(&[0]).out("out").aliases(&[Alias::new("concat"), Alias::new("concatenate")]),
     gather("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", stack).rare("u8").quantized_kernel(crate::dialects::quantized::arith::aten_stack).infer(joins::stack).apart(&[0]).out("out"),
     gather("aten::hstack(Tensor[] tensors) -> Tensor", |a| {
         let tensors = at_least(a, "hstack", 1)?;
@@ -22,9 +20,7 @@ pub static OPS: &[OpDef] = &[
     }).rare("u8").infer(trial::kernel)
     .out("out"),
     gather("aten::vstack(Tensor[] tensors) -> Tensor", |a| one(concat(&at_least(a, "vstack", 2)?, 0)?)).rare("u8").infer(trial::kernel)
-        .out("out"),
-    gather("aten::row_stack(Tensor[] tensors) -> Tensor", |a| one(concat(&at_least(a, "vstack", 2)?, 0)?)).infer(trial::kernel)
-        .out("out"),
+        .out("out").aliases(&[Alias::new("row_stack")]),
     gather("aten::dstack(Tensor[] tensors) -> Tensor", |a| one(concat(&at_least(a, "dstack", 3)?, 2)?)).rare("u8").infer(trial::kernel)
         .out("out"),
     gather("aten::column_stack(Tensor[] tensors) -> Tensor", column_stack).rare("u8").infer(trial::kernel).out("out"),

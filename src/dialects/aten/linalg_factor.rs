@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 /// The rows.
 pub static OPS: &[OpDef] = &[
     opaque("aten::linalg_det(Tensor A) -> Tensor", |a| one(determinant(a, "linalg.det")?.0)).infer(trial::kernel).out_exact("out"),
-    opaque("aten::det(Tensor self) -> Tensor", |a| one(determinant(a, "linalg.det")?.0)),
+    opaque("aten::det(Tensor self) -> Tensor", |a| one(determinant(a, "linalg.det")?.0)).alias_of("linalg_det"),
     opaque("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", |a| {
         let (result, packed, pivots) = determinant(a, "linalg.det")?;
         several([result, packed, pivots])
@@ -98,7 +98,7 @@ pub static OPS: &[OpDef] = &[
         check_inverse(&info)?;
         one(inverse)
     })
-    .out_exact("out"),
+    .out_exact("out").alias_of("linalg_inv"),
     opaque("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", |a| {
         let (inverse, info) = inverse(a)?;
         if a.bool(1)? {
@@ -201,7 +201,7 @@ pub static OPS: &[OpDef] = &[
         "aten::matrix_power(Tensor self, int n) -> Tensor",
         "def matrix_power(self: Tensor, n: int) -> Tensor:\n    return torch.linalg_matrix_power(self, n)\n",
     )
-    .out("out"),
+    .out("out").alias_of("linalg_matrix_power"),
     composite(
         "aten::linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
         "def linalg_tensorinv(self: Tensor, ind: int=2) -> Tensor:\n    \

@@ -27,7 +27,7 @@ pub static OPS: &[OpDef] = &[
     ),
     opaque("aten::geqrf(Tensor self) -> (Tensor a, Tensor tau)", geqrf).infer(trial::kernel),
     opaque("aten::linalg_householder_product(Tensor input, Tensor tau) -> Tensor", householder_product).infer(trial::kernel).out("out"),
-    opaque("aten::orgqr(Tensor self, Tensor input2) -> Tensor", householder_product).out("out"),
+    opaque("aten::orgqr(Tensor self, Tensor input2) -> Tensor", householder_product).out("out").alias_of("linalg_householder_product"),
     opaque(
         "aten::ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
         ormqr,

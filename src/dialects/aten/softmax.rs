@@ -39,10 +39,10 @@ pub static OPS: &[OpDef] = &[
     }).infer(reductions::normalized),
     reduce("aten::special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", |a| {
         converted(a, Which::Softmax)
-    }).infer(reductions::normalized),
+    }).infer(reductions::normalized).alias_of("softmax"),
     reduce("aten::special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", |a| {
         converted(a, Which::Log)
-    }).infer(reductions::normalized),
+    }).infer(reductions::normalized).alias_of("log_softmax"),
     reduce(
         "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
         |a| backward(a, |grad, out, total| out * (grad - total), |grad, out| grad * out),

@@ -8,7 +8,7 @@ use super::kernels::special::{Rounding, bessel, cylinder, error, gamma};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
 use crate::dialects::shapes::trial;
-use crate::dialects::{Args, Fact, OpDef, Outputs, Promote, Tolerance, elementwise, one, opaque};
+use crate::dialects::{Alias, Args, Fact, OpDef, Outputs, Promote, Tolerance, elementwise, one, opaque};
 use crate::dispatch_dtype;
 use crate::tensor::pointwise::{map1, map2};
 use crate::tensor::{DType, Element, Operand, Scalar, Tensor, result_type};
@@ -24,40 +24,22 @@ pub static OPS: &[OpDef] = &[
         .tolerance(Tolerance::Rounding)
         .grad("self: 0.8862269254527579 * torch.exp(result * result) * grad")
         .inplace()
-        .out("out"),
-    elementwise("aten::special_erfinv(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| unary(a, 0, error::erfinv))
-        .accepts("f", "erfinv_vml_cpu")
-        .tolerance(Tolerance::Rounding)
-        .grad("self: 0.8862269254527579 * torch.exp(result * result) * grad")
-        .out("out"),
+        .out("out")
+        .aliases(&[Alias::new("special_erfinv").functional()]),
     elementwise("aten::digamma(Tensor self) -> Tensor", Promote::Float)
         .eval(|a| unary(a, 0, gamma::digamma))
         .accepts("f", "digamma")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::special_digamma(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| unary(a, 0, gamma::digamma))
-        .accepts("f", "digamma")
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise("aten::special_psi(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| unary(a, 0, gamma::digamma))
-        .accepts("f", "digamma")
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out("out")
+        .aliases(&[Alias::new("special_digamma").functional(), Alias::new("special_psi").functional()]),
     elementwise("aten::i0(Tensor self) -> Tensor", Promote::Float)
         .eval(|a| stepped(a, bessel::i0))
         .accepts("f", "i0_vml_cpu")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::special_i0(Tensor self) -> Tensor", Promote::Float)
-        .eval(|a| stepped(a, bessel::i0))
-        .accepts("f", "i0_vml_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out("out")
+        .aliases(&[Alias::new("special_i0").functional()]),
     elementwise("aten::special_i0e(Tensor self) -> Tensor", Promote::Float)
         .eval(|a| unary(a, 0, bessel::i0e))
         .accepts("f", "i0e_cpu")
@@ -162,12 +144,8 @@ pub static OPS: &[OpDef] = &[
         .eval(polygamma)
         .accepts("f", "polygamma")
         .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise("aten::special_polygamma(int n, Tensor self) -> Tensor", Promote::Float)
-        .eval(polygamma)
-        .accepts("f", "polygamma")
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out("out")
+        .aliases(&[Alias::new("special_polygamma")]),
     elementwise("aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", Promote::Float)
         .eval(polygamma_)
         .accepts("f", "polygamma")
@@ -177,23 +155,15 @@ pub static OPS: &[OpDef] = &[
         .accepts("f", "igamma_cpu")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
+        .out("out")
+        .aliases(&[Alias::new("special_gammainc").functional()]),
     elementwise("aten::igammac(Tensor self, Tensor other) -> Tensor", Promote::Common)
         .eval(|a| binary(a, gamma::igammac))
         .accepts("f", "igammac_cpu")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::special_gammainc(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .eval(|a| binary(a, gamma::igamma))
-        .accepts("f", "igamma_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
-    elementwise("aten::special_gammaincc(Tensor self, Tensor other) -> Tensor", Promote::Common)
-        .eval(|a| binary(a, gamma::igammac))
-        .accepts("f", "igammac_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out("out")
+        .aliases(&[Alias::new("special_gammaincc").functional()]),
     elementwise("aten::special_zeta(Tensor self, Tensor other) -> Tensor", Promote::Float)
         .eval(|a| binary(a, gamma::zeta))
         .accepts("w", "zeta_cpu")

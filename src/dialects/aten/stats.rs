@@ -9,7 +9,7 @@ use crate::diag::{Diagnostic, Result};
 use crate::dialects::rows::RowProgram;
 use crate::dialects::scalar::Sv;
 use crate::dialects::shapes::{reductions, views};
-use crate::dialects::{Args, OpDef, Outputs, one, reduce};
+use crate::dialects::{Alias, Args, OpDef, Outputs, one, reduce};
 use crate::resources::Collect;
 use crate::tensor::{DType, Scalar, Tensor};
 use crate::value::Value;
@@ -92,8 +92,7 @@ pub static OPS: &[OpDef] = &[
     ).infer(reductions::magnitude)
     .out_exact("out"),
     reduce("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp).infer(views::nothing)
-        .out("out"),
-    reduce("aten::special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp).infer(views::nothing).out("out"),
+        .out("out").aliases(&[Alias::new("special_logsumexp")]),
 ];
 
 const VAR: u8 = 0;

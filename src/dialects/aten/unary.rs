@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::scalar::{Program, Sv};
-use crate::dialects::{Contract, Fact, LayerPart, OpDef, Order, Promote, Tolerance, elementwise};
+use crate::dialects::{Alias, Contract, Fact, LayerPart, OpDef, Order, Promote, Tolerance, elementwise};
 use crate::kernels::float::Activation;
 use crate::tensor::{DType, Scalar};
 use crate::value::Value;
@@ -18,35 +18,18 @@ pub static OPS: &[OpDef] = &[
         .accepts("ifc", "abs_cpu")
         .grad("self: grad * self.sgn()")
         .facts(&[Fact::Even, Fact::Idempotent])
-        .out("out"),
+        .out("out").aliases(&[Alias::new("absolute")]),
     elementwise("aten::abs_(Tensor(a!) self) -> Tensor(a!)", Promote::Real)
         .scalar(|p, x| p.abs(x[0]))
         .accepts("ifc", "abs_cpu")
-        .check(check_real_abs),
-    elementwise("aten::absolute(Tensor self) -> Tensor", Promote::Real)
-        .scalar(|p, x| p.abs(x[0]))
-        .accepts("ifc", "abs_cpu")
-        .grad("self: grad * self.sgn()")
-        .facts(&[Fact::Even, Fact::Idempotent])
-        .out("out"),
-    elementwise("aten::absolute_(Tensor(a!) self) -> Tensor(a!)", Promote::Real)
-        .scalar(|p, x| p.abs(x[0]))
-        .accepts("ifc", "abs_cpu")
-        .check(check_real_abs),
+        .check(check_real_abs).aliases(&[Alias::new("absolute_")]),
     elementwise("aten::neg(Tensor self) -> Tensor", Promote::Common)
         .scalar(|p, x| p.neg(x[0]))
         .accepts("ifc", NEGATION)
         .grad("self: -grad")
         .facts(&[Fact::Involution])
         .inplace()
-        .out_found("out"),
-    elementwise("aten::negative(Tensor self) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.neg(x[0]))
-        .accepts("ifc", NEGATION)
-        .grad("self: -grad")
-        .facts(&[Fact::Involution])
-        .inplace()
-        .out_found("out"),
+        .out_found("out").aliases(&[Alias::new("negative")]),
     elementwise("aten::reciprocal(Tensor self) -> Tensor", Promote::Float)
         .scalar(reciprocal)
         .grad("self: -grad * (result * result).conj()")
@@ -84,23 +67,13 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad * (result * 0.6931471805599453).conj()")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::special_exp2(Tensor self) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.exp2(x[0]))
-        .grad("self: grad * (result * 0.6931471805599453).conj()")
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out("out").aliases(&[Alias::new("special_exp2").functional()]),
     elementwise("aten::expm1(Tensor self) -> Tensor", Promote::Float)
         .scalar(|p, x| p.expm1(x[0]))
         .grad("self: grad * (result.conj() + 1)")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::special_expm1(Tensor self) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.expm1(x[0]))
-        .grad("self: grad * (result.conj() + 1)")
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out("out").aliases(&[Alias::new("special_expm1").functional()]),
     elementwise("aten::log(Tensor self) -> Tensor", Promote::Float)
         .scalar(|p, x| p.log(x[0]))
         .grad("self: grad / self.conj()")
@@ -124,12 +97,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: grad / (self + 1).conj()")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::special_log1p(Tensor self) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.log1p(x[0]))
-        .grad("self: grad / (self + 1).conj()")
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out("out").aliases(&[Alias::new("special_log1p").functional()]),
     elementwise("aten::sin(Tensor self) -> Tensor", Promote::Float)
         .scalar(|p, x| p.sin(x[0]))
         .grad("self: grad * self.cos().conj()")
@@ -157,40 +125,20 @@ pub static OPS: &[OpDef] = &[
         .facts(&[Fact::Odd])
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::arcsin(Tensor self) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.asin(x[0]))
-        .grad("self: grad * (1 - self * self).rsqrt().conj()")
-        .facts(&[Fact::Odd])
-        .tolerance(Tolerance::Rounding)
-        .inplace()
-        .out("out"),
+        .out("out").aliases(&[Alias::new("arcsin")]),
     elementwise("aten::acos(Tensor self) -> Tensor", Promote::Float)
         .scalar(|p, x| p.acos(x[0]))
         .grad("self: grad * -(1 - self * self).rsqrt().conj()")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::arccos(Tensor self) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.acos(x[0]))
-        .grad("self: grad * -(1 - self * self).rsqrt().conj()")
-        .tolerance(Tolerance::Rounding)
-        .inplace()
-        .out("out"),
+        .out("out").aliases(&[Alias::new("arccos")]),
     elementwise("aten::atan(Tensor self) -> Tensor", Promote::Float)
         .scalar(|p, x| p.atan(x[0]))
         .grad("self: grad / (self * self + 1).conj()")
         .facts(&[Fact::Odd])
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::arctan(Tensor self) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.atan(x[0]))
-        .grad("self: grad / (self * self + 1).conj()")
-        .facts(&[Fact::Odd])
-        .tolerance(Tolerance::Rounding)
-        .inplace()
-        .out("out"),
+        .out("out").aliases(&[Alias::new("arctan")]),
     elementwise("aten::sinh(Tensor self) -> Tensor", Promote::Float)
         .scalar(|p, x| p.sinh(x[0]))
         .grad("self: grad * self.cosh().conj()")
@@ -218,49 +166,25 @@ pub static OPS: &[OpDef] = &[
         .facts(&[Fact::Odd])
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::arcsinh(Tensor self) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.asinh(x[0]))
-        .grad("self: grad * (self * self + 1).rsqrt().conj()")
-        .facts(&[Fact::Odd])
-        .tolerance(Tolerance::Rounding)
-        .inplace()
-        .out("out"),
+        .out("out").aliases(&[Alias::new("arcsinh")]),
     elementwise("aten::acosh(Tensor self) -> Tensor", Promote::Float)
         .scalar(|p, x| p.acosh(x[0]))
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::arccosh(Tensor self) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.acosh(x[0]))
-        .tolerance(Tolerance::Rounding)
-        .inplace()
-        .out("out"),
+        .out("out").aliases(&[Alias::new("arccosh")]),
     elementwise("aten::atanh(Tensor self) -> Tensor", Promote::Float)
         .scalar(|p, x| p.atanh(x[0]))
         .grad("self: grad / (1 - self * self).conj()")
         .facts(&[Fact::Odd])
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::arctanh(Tensor self) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.atanh(x[0]))
-        .grad("self: grad / (1 - self * self).conj()")
-        .facts(&[Fact::Odd])
-        .tolerance(Tolerance::Rounding)
-        .inplace()
-        .out("out"),
+        .out("out").aliases(&[Alias::new("arctanh")]),
     elementwise("aten::sigmoid(Tensor self) -> Tensor", Promote::Float).part(LayerPart::Activation(|_| Some(Activation::Sigmoid))).quantized_kernel(crate::dialects::quantized::activation::sigmoid)
         .scalar(sigmoid)
         .grad("self: grad * ((1 - result) * result).conj()")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::special_expit(Tensor self) -> Tensor", Promote::Float)
-        .scalar(sigmoid)
-        .grad("self: grad * ((1 - result) * result).conj()")
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out("out").aliases(&[Alias::new("special_expit").functional()]),
     elementwise("aten::erf(Tensor self) -> Tensor", Promote::Float)
         .scalar(|p, x| p.erf(x[0]))
         .accepts("f", "erf_vml_cpu")
@@ -268,51 +192,27 @@ pub static OPS: &[OpDef] = &[
         .facts(&[Fact::Odd])
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::special_erf(Tensor self) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.erf(x[0]))
-        .accepts("f", "erf_vml_cpu")
-        .grad("self: 1.1283791670955126 * torch.exp(-self * self) * grad")
-        .facts(&[Fact::Odd])
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out("out").aliases(&[Alias::new("special_erf").functional()]),
     elementwise("aten::erfc(Tensor self) -> Tensor", Promote::Float)
         .scalar(|p, x| p.erfc(x[0]))
         .accepts("f", "erfc_vml_cpu")
         .grad("self: -1.1283791670955126 * torch.exp(-self * self) * grad")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::special_erfc(Tensor self) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.erfc(x[0]))
-        .accepts("f", "erfc_vml_cpu")
-        .grad("self: -1.1283791670955126 * torch.exp(-self * self) * grad")
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out("out").aliases(&[Alias::new("special_erfc").functional()]),
     elementwise("aten::lgamma(Tensor self) -> Tensor", Promote::Float)
         .scalar(|p, x| p.lgamma(x[0]))
         .accepts("f", "lgamma_vml_cpu")
         .grad("self: grad * torch.digamma(self)")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::special_gammaln(Tensor self) -> Tensor", Promote::Float)
-        .scalar(|p, x| p.lgamma(x[0]))
-        .accepts("f", "lgamma_vml_cpu")
-        .grad("self: grad * torch.digamma(self)")
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out("out").aliases(&[Alias::new("special_gammaln").functional()]),
     elementwise("aten::sinc(Tensor self) -> Tensor", Promote::Float)
         .scalar(sinc)
         .facts(&[Fact::Even])
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::special_sinc(Tensor self) -> Tensor", Promote::Float)
-        .scalar(sinc)
-        .facts(&[Fact::Even])
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out("out").aliases(&[Alias::new("special_sinc").functional()]),
     elementwise("aten::deg2rad(Tensor self) -> Tensor", Promote::Float)
         .scalar(|p, x| scaled(p, x[0], std::f64::consts::PI / 180.0))
         .accepts("f", "deg2rad is not supported for complex tensors.")
@@ -356,14 +256,7 @@ pub static OPS: &[OpDef] = &[
         .grad("self: torch.zeros_like(grad)")
         .facts(&[Fact::Odd, Fact::Idempotent])
         .inplace()
-        .out_found("out"),
-    elementwise("aten::fix(Tensor self) -> Tensor", Promote::Common)
-        .scalar(|p, x| p.trunc(x[0]))
-        .accepts("if", "trunc_vml_cpu|trunc is not supported for complex inputs")
-        .grad("self: torch.zeros_like(grad)")
-        .facts(&[Fact::Odd, Fact::Idempotent])
-        .inplace()
-        .out_found("out"),
+        .out_found("out").aliases(&[Alias::new("fix")]),
     elementwise("aten::frac(Tensor self) -> Tensor", Promote::Common)
         .scalar(frac)
         .accepts("f", "frac_cpu")
@@ -442,18 +335,13 @@ pub static OPS: &[OpDef] = &[
         .scalar(round_decimals)
         .accepts("f", "round_cpu")
         .tolerance(Tolerance::Rounding)
-        .out_found("out"),
+        .out_found("out").alias_of("round"),
     elementwise("aten::logit(Tensor self, float? eps=None) -> Tensor", Promote::Float)
         .scalar(logit)
         .accepts("f", "logit_cpu")
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::special_logit(Tensor self, float? eps=None) -> Tensor", Promote::Float)
-        .scalar(logit)
-        .accepts("f", "logit_cpu")
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out("out").aliases(&[Alias::new("special_logit").functional()]),
     elementwise(
         "aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
         Promote::Common,
@@ -468,13 +356,7 @@ pub static OPS: &[OpDef] = &[
         .check(check_mvlgamma)
         .tolerance(Tolerance::Rounding)
         .inplace()
-        .out("out"),
-    elementwise("aten::special_multigammaln(Tensor self, int p) -> Tensor", Promote::Float)
-        .scalar(mvlgamma)
-        .accepts("f", "lgamma_vml_cpu")
-        .check(check_mvlgamma)
-        .tolerance(Tolerance::Rounding)
-        .out("out"),
+        .out("out").aliases(&[Alias::new("special_multigammaln").functional()]),
 ];
 
 fn truth(p: &mut Program, value: bool) -> Sv {

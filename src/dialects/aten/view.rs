@@ -4,7 +4,7 @@
 use super::kernels::rule::{copied, in_place, look};
 use crate::diag::{Diagnostic, Result};
 use crate::dialects::shapes::{pointwise, trial, views};
-use crate::dialects::{Args, Fact, LayerPart, OpDef, Outputs, gather, one, opaque, view};
+use crate::dialects::{Alias, Args, Fact, LayerPart, OpDef, Outputs, gather, one, opaque, view};
 use crate::resources::Collect;
 use crate::tensor::{DType, Element, Layout, Tensor, view as layout};
 use num_complex::Complex;
@@ -33,9 +33,9 @@ pub static OPS: &[OpDef] = &[
     view("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", |a| look(a, transpose)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::transpose)
         .grad("self: grad.transpose(dim0, dim1)"),
     view("aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", |a| look(a, transpose)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::transpose)
-        .grad("self: grad.transpose(axis0, axis1)"),
+        .grad("self: grad.transpose(axis0, axis1)").alias_of("transpose"),
     view("aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", |a| look(a, transpose)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::transpose)
-        .grad("self: grad.transpose(dim0, dim1)"),
+        .grad("self: grad.transpose(dim0, dim1)").alias_of("transpose"),
     view("aten::t(Tensor(a) self) -> Tensor(a)", |a| look(a, t)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::t).grad("self: grad.t()"),
     view("aten::mT(Tensor(a) self) -> Tensor(a)", |a| look(a, matrix_t)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::last_two).grad("self: grad.transpose(-2, -1)"),
     view("aten::mT.a(Tensor(a) self) -> Tensor(a)", |a| look(a, matrix_t)).infer(views::last_two).grad("self: grad.transpose(-2, -1)"),
@@ -49,15 +49,9 @@ pub static OPS: &[OpDef] = &[
     view("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", |a| look(a, permute)).quantized_kernel(crate::dialects::quantized::moves::uniform).infer(views::permute)
         .grad("self: grad.movedim([i for i in range(len(dims))], dims)"),
     view("aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", |a| look(a, movedim)).quantized_kernel(crate::dialects::quantized::moves::uniform)
-        .grad("self: grad.movedim(destination, source)"),
+        .grad("self: grad.movedim(destination, source)").aliases(&[Alias::new("moveaxis")]),
     view("aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", |a| look(a, movedim)).quantized_kernel(crate::dialects::quantized::moves::uniform)
-        .grad("self: grad.movedim(destination, source)"),
-    view("aten::moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", |a| {
-        look(a, movedim)
-    })
-    .grad("self: grad.movedim(destination, source)"),
-    view("aten::moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)", |a| look(a, movedim))
-        .grad("self: grad.movedim(destination, source)"),
+        .grad("self: grad.movedim(destination, source)").aliases(&[Alias::new("moveaxis")]),
     view("aten::squeeze(Tensor(a) self) -> Tensor(a)", |a| look(a, squeeze)).infer(views::squeeze).grad("self: grad.reshape(self.size())"),
     view("aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", |a| look(a, squeeze_dims)).infer(views::squeeze)
         .grad("self: grad.reshape(self.size())"),
@@ -166,9 +160,8 @@ pub static OPS: &[OpDef] = &[
         |a| in_place(a, as_strided),
     ).facts(&[Fact::Reshapes]).infer(views::as_strided),
     opaque("aten::t_(Tensor(a!) self) -> Tensor(a!)", |a| in_place(a, t)).facts(&[Fact::Reshapes]).infer(views::t),
-    opaque("aten::transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", |a| in_place(a, transpose)).facts(&[Fact::Reshapes]).infer(views::transpose),
-    opaque("aten::swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", |a| in_place(a, transpose)).facts(&[Fact::Reshapes]).infer(views::transpose),
-    opaque("aten::swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", |a| in_place(a, transpose)).facts(&[Fact::Reshapes]).infer(views::transpose),
+    opaque("aten::transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", |a| in_place(a, transpose)).facts(&[Fact::Reshapes]).infer(views::transpose).aliases(&[Alias::new("swapdims_")]),
+    opaque("aten::swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", |a| in_place(a, transpose)).facts(&[Fact::Reshapes]).infer(views::transpose).alias_of("transpose_"),
     opaque("aten::squeeze_(Tensor(a!) self) -> Tensor(a!)", |a| in_place(a, squeeze)).facts(&[Fact::Reshapes]).infer(views::squeeze),
     opaque("aten::squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", |a| in_place(a, squeeze_dims)).facts(&[Fact::Reshapes]).infer(views::squeeze),
     opaque("aten::squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", |a| in_place(a, squeeze_dims)).facts(&[Fact::Reshapes]).infer(views::squeeze),

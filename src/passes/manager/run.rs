@@ -190,7 +190,7 @@ impl<'a> Runner<'a> {
         let fuel = self.fuel(pass);
         let start = Instant::now();
         let (mut report, result) = match pass.run {
-            run @ (Run::Graph(_) | Run::Rules(_)) => {
+            run @ (Run::Graph(_) | Run::Rules(_) | Run::Directed(_)) => {
                 let job = graphs::Job {
                     registry: self.registry,
                     settings: &self.settings,

@@ -115,7 +115,7 @@ impl<'r> Generator<'r> {
     fn profile(&mut self) -> Profile {
         let r = &mut self.random;
         let numbers = match self.rule.contract {
-            Contract::FastMath => Numbers::Moderate,
+            Contract::FastMath | Contract::Trusted => Numbers::Moderate,
             Contract::NanRelaxed => Numbers::Finite,
             Contract::Exact if r.percent(70) => Numbers::Any,
             Contract::Exact => Numbers::Finite,

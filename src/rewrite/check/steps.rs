@@ -61,6 +61,11 @@ fn seen(value: &Value) -> Seen {
             // Any tensor may be a constant.
             seen.constant = Some(Attr::Tensor(t.clone()));
         }
+        // All results of an op.
+        Value::Tuple(tuple) => {
+            seen.len = Some(tuple.items().len());
+            seen.constant = prim::constant::attr(value);
+        }
         Value::List(list) => {
             seen.len = Some(list.len());
             seen.constant = prim::constant::attr(value);

@@ -1,0 +1,86 @@
+//! Further names of a row: PyTorch calls one function by several (`absolute` is `abs`). A name is a schema like the row's own,
+//! with the forms that are derived from it; what it computes is said once. Which name a pass prefers is not known here.
+
+use super::OpDef;
+use std::borrow::Cow;
+
+/// A further name of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alias {
+    name: &'static str,
+    inplace: bool,
+    out: bool,
+}
+
+impl Alias {
+    /// `absolute`, with the in-place and `out` forms that the row itself has.
+    pub const fn new(name: &'static str) -> Alias {
+        Alias { name, inplace: true, out: true }
+    }
+
+    /// PyTorch has no in-place form under this name.
+    pub const fn functional(mut self) -> Alias {
+        self.inplace = false;
+        self
+    }
+
+    /// PyTorch has no `out` form under this name.
+    pub const fn without_out(mut self) -> Alias {
+        self.out = false;
+        self
+    }
+}
+
+/// A row under all its names, with the schema of each.
+pub(super) fn expanded(def: OpDef) -> impl Iterator<Item = (OpDef, Cow<'static, str>)> {
+    let (dialect, rest) = def.schema.split_once("::").unwrap_or(("", def.schema));
+    let (base, behind) = rest.split_at(rest.find(['(', '.']).unwrap_or(rest.len()));
+    let alias = move |alias: &Alias| {
+        let row = OpDef {
+            alias_of: Some(base),
+            inplace: def.inplace && alias.inplace,
+            out: def.out.filter(|_| alias.out),
+            ..def
+        };
+        (row, Cow::Owned(format!("{dialect}::{}{behind}", alias.name)))
+    };
+    std::iter::once((def, Cow::Borrowed(def.schema))).chain(def.aliases.iter().map(alias))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dialects::{Registry, Variant};
+    use crate::ir::Symbol;
+
+    #[test]
+    fn names_share_a_row_and_have_the_forms_that_are_said() {
+        let registry = Registry::builtin();
+        let forms = |name: &str| -> Vec<Variant> {
+            registry
+                .overloads(Symbol::new(name))
+                .iter()
+                .filter(|op| op.is_built())
+                .map(|op| op.variant())
+                .collect()
+        };
+        assert_eq!(forms("aten::negative"), [Variant::Plain, Variant::Out]);
+        assert_eq!(forms("aten::negative_"), [Variant::InPlace]);
+        assert_eq!(forms("aten::special_erf"), [Variant::Plain, Variant::Out]);
+        assert!(forms("aten::special_erf_").is_empty());
+        let row = &registry.overloads(Symbol::new("aten::negative"))[0];
+        assert_eq!(row.def().alias_of, Some("neg"));
+        assert_eq!(row.schema_text(), "aten::negative(Tensor self) -> Tensor");
+    }
+
+    /// A name that stands for another names one that is there, with no other behind it.
+    #[test]
+    fn no_name_is_of_a_name() {
+        let registry = Registry::builtin();
+        for op in registry.iter() {
+            let Some(other) = op.def().alias_of else { continue };
+            let others = registry.overloads(Symbol::new(&format!("{}::{other}", op.name().namespace())));
+            assert!(!others.is_empty(), "{} is no name of {other}", op.schema_text());
+            assert!(others.iter().all(|op| op.def().alias_of.is_none()), "{}", op.schema_text());
+        }
+    }
+}
