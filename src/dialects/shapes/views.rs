@@ -1,7 +1,9 @@
 //! Other looks at one storage, and their copies.
 
-use super::{Known, Operands, Results, one, product, wrap};
+use super::{Known, Operands, PRESERVE, Results, layouts, one, product, wrap};
 use crate::ir::{Dim, TensorType};
+use crate::tensor::contiguous_strides;
+use crate::tensor::view::try_view;
 
 /// The result has the sizes that a rule finds from those of the first argument, and an unknown layout.
 fn with_sizes(operands: &Operands<'_>, rule: impl Fn(&[Dim]) -> Option<Vec<Dim>>) -> Results {
@@ -85,11 +87,13 @@ pub fn reshape(operands: &Operands<'_>) -> Results {
     let sizes = first.sizes.as_deref();
     let rest = remaining(operands, sizes, &wanted);
     let sizes: Vec<Dim> = wanted.iter().map(|d| if *d == Dim::Known(-1) { rest } else { *d }).collect();
-    let is_dense =
-        first.sizes.as_deref().and_then(super::dense).is_some_and(|s| first.strides.as_ref() == Some(&s));
     let mut result = operands.looking(first, Some(sizes));
-    if is_dense {
-        result.strides = result.sizes.as_deref().and_then(super::dense);
+    // What is not a look at the same memory is a copy in order of rows.
+    if let (Some(layout), Some(sizes)) =
+        (layouts::of_type(first), result.sizes.as_deref().and_then(layouts::numbers))
+    {
+        let looked = try_view(&layout, &sizes).map(|layout| layout.strides);
+        result.strides = Some(layouts::strides(&looked.unwrap_or_else(|| contiguous_strides(&sizes))));
     }
     one(result)
 }
@@ -261,11 +265,27 @@ pub fn to(operands: &Operands<'_>) -> Results {
         Some(_) => None,
     };
     let sizes = first.sizes.as_ref().map(|s| s.to_vec());
-    // Where nothing is converted it may be the tensor itself; else it is a copy.
-    let is_same = operands.bool("copy") == Some(false) && dtype.is_some() && dtype == first.dtype;
-    let is_asked = !matches!(operands.get("memory_format"), Some(Known::None) | None);
-    let strides = if is_same && !is_asked { first.strides.clone() } else { operands.preserved() };
-    one(TensorType { device, strides, ..operands.result(first, dtype, sizes) })
+    one(TensorType { device, strides: converted(operands, dtype), ..operands.result(first, dtype, sizes) })
+}
+
+/// How a conversion lies: as the tensor where it is the tensor itself, which has the dtype and the memory format that are
+/// asked for; else as a copy does.
+fn converted(operands: &Operands<'_>, dtype: Option<crate::tensor::DType>) -> Option<super::Strides> {
+    let first = operands.first()?;
+    let (format, copy) = (operands.memory_format()?, operands.bool("copy"));
+    let fits = match (format, layouts::of_type(first)) {
+        (PRESERVE, _) => Some(true),
+        (format, Some(layout)) => Some(layout.suggests_channels_last() == (format != 0)),
+        _ => None,
+    };
+    let same_dtype = dtype.zip(first.dtype).map(|(asked, own)| asked == own);
+    let own = first.strides.clone();
+    match (same_dtype, copy, fits) {
+        (Some(true), Some(false), Some(true)) => own,
+        (Some(false), _, _) | (_, Some(true), _) | (_, _, Some(false)) => operands.preserved(),
+        // One or the other.
+        _ => operands.preserved().filter(|strides| Some(strides) == own.as_ref()),
+    }
 }
 
 /// A conversion to the dtype of another tensor.
